@@ -1,0 +1,16 @@
+#ifndef COMMON_ALLOC_H
+#define COMMON_ALLOC_H
+
+#include <stddef.h>
+
+/*
+ * Allocation that ends the process (exit 71, EX_OSERR, one line on stderr) instead of returning NULL.
+ * A child that ends so is a death like any other: its message is rescued.
+ */
+void *alloc_zero(size_t count, size_t size);
+void *alloc_resize(void *old, size_t count, size_t size);
+void *alloc_copy(const void *data, size_t len);		/* with a NUL behind the last byte */
+char *alloc_string(const char *s);			/* strdup; NULL stays NULL */
+char *alloc_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

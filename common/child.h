@@ -1,0 +1,50 @@
+#ifndef COMMON_CHILD_H
+#define COMMON_CHILD_H
+
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/scoreboard.h"
+
+/*
+ * The whole contract between the master and a child. The master forks, the child calls worker_run()
+ * or sweeper_run() with this. SIGTERM says "look at your order"; EOF on master_fd says that the
+ * master is gone: ORDER_HAND_BACK. All signals are blocked at the start; a child opens TERM and
+ * CHLD only while it polls.
+ */
+struct child {
+	const struct conf *conf;
+	const struct conf_queue *queue;		/* worker only */
+	struct scoreboard *board;
+	int slot;				/* own */
+	int queue_index;			/* in board->queues; worker only */
+	int (*queue_index_of)(const char *name);	/* sweeper only: index of a queue of conf; -1 none */
+	int master_fd;				/* read end; nothing is ever written for workers */
+	uint64_t boot;				/* of the master: part of every incarnation */
+	const char *lock_identity;		/* kernel boot id + device + inode of the lock file */
+	pid_t master_pid;
+};
+
+/* Exit statuses of children. Anything else, and any signal, is a death. */
+#define CHILD_EXIT_DONE 0	/* as ordered */
+
+/*
+ * For the sweeper master_fd is a SOCK_SEQPACKET socket: the master sends deaths, the sweeper answers
+ * each with its serial once every tray of that incarnation is empty. Unanswered ones are sent again to the
+ * next sweeper. All incarnations of slot with generation <= this one are dead.
+ */
+struct child_death {
+	uint64_t serial;
+	uint64_t generation;
+	int32_t slot;
+	int32_t queue_index;
+	char queue[65];		/* name: the queue may have left the configuration since */
+};
+struct child_death_answer {
+	uint64_t serial;
+};
+
+_Noreturn void worker_run(const struct child *child);	/* worker/worker.c */
+_Noreturn void sweeper_run(const struct child *child);	/* sweeper/sweeper.c */
+
+#endif

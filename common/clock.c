@@ -1,0 +1,43 @@
+/*
+ * The three clocks, in milliseconds. Whatever decides by time takes it as a parameter; only the
+ * loops read these.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "common/clock.h"
+
+static int64_t read_ms(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t clock_monotonic_ms(void)
+{
+	return read_ms(CLOCK_MONOTONIC);
+}
+
+int64_t clock_boottime_ms(void)
+{
+	return read_ms(CLOCK_BOOTTIME);
+}
+
+int64_t clock_realtime_ms(void)
+{
+	return read_ms(CLOCK_REALTIME);
+}
+
+const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])
+{
+	time_t seconds = (time_t)(realtime_ms / 1000);
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&seconds, &tm);
+	n = strftime(out, CLOCK_RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(out + n, CLOCK_RFC3339_SIZE - n, ".%03dZ", (int)(realtime_ms % 1000));
+	return out;
+}

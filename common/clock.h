@@ -1,0 +1,16 @@
+#ifndef COMMON_CLOCK_H
+#define COMMON_CLOCK_H
+
+#include <stdint.h>
+
+/* "2026-11-20T14:31:07.123Z" and its NUL */
+#define CLOCK_RFC3339_SIZE 32
+
+int64_t clock_monotonic_ms(void);	/* stops while the machine sleeps: timers, heartbeats */
+int64_t clock_boottime_ms(void);	/* runs while it sleeps: lease deadlines */
+int64_t clock_realtime_ms(void);	/* ms since 1970: only shown, never compared between hosts */
+
+/* UTC with milliseconds. Returns out. */
+const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE]);
+
+#endif

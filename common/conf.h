@@ -1,0 +1,166 @@
+#ifndef COMMON_CONF_H
+#define COMMON_CONF_H
+
+#include <sys/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/log.h"
+
+/*
+ * The configuration (DESIGN.md 7; quredis.conf(5)). Durations are ms, sizes bytes; -1 in either
+ * means "not set" or "no limit". Everything is owned by struct conf and freed by conf_free().
+ */
+enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
+enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
+enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
+
+/* What an exit status means (DESIGN.md 4). FAIL: a failed attempt. */
+enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
+
+struct conf_backoff {
+	int64_t base_ms;
+	double factor;
+	int64_t cap_ms;
+	double jitter;		/* 0..1: share of the delay that is random */
+};
+
+struct conf_run_as {
+	char *user;		/* NULL: the supervisor's own */
+	char *group;		/* NULL: the user's */
+	char *directory;	/* NULL: "/" */
+	mode_t umask;
+	int nice;
+	bool no_new_privs;
+	/* resolved at load, so that a just-forked child need not (FACTS 9) */
+	bool switch_user;	/* uid, gid, groups are to be set */
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups;
+	int ngroups;
+	char *home;		/* of user; NULL without user */
+	char *login;		/* name of uid; NULL without user */
+};
+
+struct conf_limits {		/* -1: inherited */
+	int64_t memory;		/* RLIMIT_DATA, bytes */
+	int64_t open_files;
+	int64_t processes;
+	int64_t cpu_ms;		/* whole seconds for RLIMIT_CPU, rounded up */
+	int64_t file_size;	/* bytes */
+	int oom_score_adj;	/* -1000..1000 */
+	bool oom_score_adj_set;
+};
+
+struct conf_dead_letter {
+	bool enabled;
+	int64_t ttl_ms;
+	int64_t max_entries;
+	int64_t payload_max;	/* bytes of a message kept in its record */
+	char *archive;
+	bool discard;
+	char *forward_to;
+};
+
+struct conf_purge {
+	bool enabled, dry_run;
+	int64_t interval_ms;
+	int64_t max_ingress_age_ms, max_transit_age_ms, max_done_age_ms, max_orphaned_age_ms, max_message_age_ms;
+	char **check;
+};
+
+struct conf_queue {
+	char *name, *ingress, *transit, *escape;	/* ingress, transit, escape: whole key names */
+	bool shared;
+	char **handler;			/* argv, NULL at the end; handler[0] absolute */
+	enum conf_mode mode;
+	enum conf_input input;
+	int window;
+	int reply_fd;
+	char **env;			/* "NAME=VALUE" set; "NAME" passed through; NULL at the end */
+	int64_t timeout_ms;
+	int64_t kill_grace_ms;		/* default: supervisor.kill_grace */
+	enum conf_fence fence;
+	int workers;
+	struct { int max; int64_t time_ms; } batch;
+	struct { int64_t jobs, rss, age_ms; } recycle;
+	int max_attempts;
+	struct conf_backoff backoff;
+	enum conf_outcome exit_codes[256];
+	struct { int failures; } breaker;
+	int recovery_attempts;
+	int64_t ttl_ms;
+	struct { bool keep; int64_t max_age_ms; bool payload; } done;
+	struct conf_dead_letter dead_letter;
+	struct conf_purge purge;
+	struct conf_run_as run_as;
+	struct conf_limits limits;
+	int64_t stderr_tail;		/* bytes of stderr kept for the record */
+};
+
+struct conf {
+	struct {
+		char *url;		/* unix://, redis://, rediss://; the password is taken out of it */
+		char *user;		/* ACL user from the url; NULL: default */
+		char *password;		/* from password_file, $CREDENTIALS_DIRECTORY or the url; NULL: none */
+		char *password_file;
+		bool embedded;
+		char *dir;
+		char *server;		/* embedded: the redis-server executable */
+		bool allow_eviction;	/* accept an evicting maxmemory-policy */
+	} redis;
+	struct {
+		char *node;		/* default: the host name, unusable bytes replaced by '-' */
+		char *lock_file, *control_socket;
+		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
+	} supervisor;
+	struct { char *target; enum log_format format; enum log_level level; } log;
+	struct conf_dead_letter dead_letter;
+	struct conf_purge purge;
+	struct {
+		bool enabled;
+		int64_t interval_ms;
+		int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
+		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
+	} health;
+	struct { char *statsd, *textfile; } metrics;
+	struct { char *listen, *token_file; bool read_only; } web;
+	struct conf_queue **queues;	/* in the order of the files */
+	size_t nqueues;
+};
+
+/* All that was wrong, in the order of the files; "FILE:LINE: what was expected". */
+struct conf_report {
+	struct conf_problem { bool warning; char *text; } *problems;
+	size_t n, errors;
+};
+
+/*
+ * Reads path and the *.conf of the directory conf.d beside it, in name order, merges, applies
+ * environment (QUREDIS_REDIS_URL, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
+ * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
+ * filled in both cases and freed with conf_report_free().
+ * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked: the CLI.
+ */
+#define CONF_LENIENT_HANDLERS 1u
+struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
+
+void conf_free(struct conf *conf);
+void conf_report_free(struct conf_report *report);
+void conf_report_print(const struct conf_report *report, FILE *out);
+
+/* The effective configuration with each value's origin as a comment; secrets are masked (left out
+ * with a comment). Parses again to an equal configuration. */
+void conf_print(const struct conf *conf, FILE *out);
+
+struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
+
+/* Whether workers, or the sweeper, need to be replaced when a becomes b. Every key counts but
+ * `workers`, which only changes how many there are. */
+bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
+bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
+
+#endif

@@ -1,0 +1,37 @@
+#ifndef COMMON_PROCESS_H
+#define COMMON_PROCESS_H
+
+#include <sys/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Processes below and beside us. The caller is a child subreaper, so whatever a dead child leaves
+ * behind becomes its own child.
+ */
+int process_become_subreaper(void);
+
+/* SIGKILL to every direct child `spare` does not name, once, without waiting. Returns how many were signalled.
+ * spare NULL: none is spared. */
+size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
+
+/* The same, and reaps, until no such child is left or timeout_ms passed (CLOCK_MONOTONIC). Statuses are
+ * dropped. Returns -1 on timeout. */
+int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms);
+
+/* Kills (SIGKILL) and awaits every process of the machine whose environment has
+ * QUREDIS_INCARNATION=<prefix>…, as far as /proc shows it to us. Returns how many it killed, -1 on timeout. */
+int process_kill_incarnation(const char *prefix, int64_t timeout_ms);
+
+/* Default dispositions, empty mask: between fork and exec, and at the start of a child. */
+void process_reset_signals(void);
+
+/* close_range(2) from `from` upwards, or what libbsd's closefrom does where the kernel lacks it. Async-signal-safe
+ * where the kernel has it. */
+void process_close_from(int from);
+
+const char *process_signal_name(int sig);	/* "SIGKILL"; "SIG35" for the nameless */
+
+#endif

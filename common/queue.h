@@ -1,0 +1,156 @@
+#ifndef COMMON_QUEUE_H
+#define COMMON_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/buffer.h"
+#include "common/message.h"
+#include "common/redis.h"
+
+/*
+ * A queue in Redis (DESIGN.md 3): its keys, the moves of a message between them, the registry and
+ * the records. Every function that "appends" sends one command or script and returns at once; its
+ * answer comes through redis_take()/redis_wait() in order. All moves copy first and remove second.
+ */
+struct conf_queue;
+
+/* ---- keys (queue_keys.c) ---- */
+
+#define QUEUE_NAME_MAX 64
+#define QUEUE_TRAYS 3
+#define INCARNATION_SIZE 160	/* "<node>.<boot>.<slot>.<generation>" and NUL */
+
+struct queue_keys {		/* every string owned */
+	char *name, *ingress, *transit, *escape;
+	char *delayed, *done, *stats, *paused, *sweeper;	/* ingress + suffix */
+	char *workers;						/* transit + suffix */
+	char *log;						/* escape + suffix */
+	char *registered;					/* quredis:queue:<name> */
+};
+
+#define QUEUE_REGISTRY "quredis:queues"
+
+void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape);
+void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q);
+void queue_keys_free(struct queue_keys *k);
+
+/* Keys of one incarnation; each a new string. tray 0..QUEUE_TRAYS-1, or QUEUE_RESCUE. */
+#define QUEUE_RESCUE QUEUE_TRAYS
+char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray);
+char *queue_lease_key(const struct queue_keys *k, const char *incarnation);
+char *queue_bare_rescue_key(const struct queue_keys *k);	/* where the bare transit list is returned from */
+
+struct incarnation {		/* parts of the name */
+	char node[QUEUE_NAME_MAX + 1];
+	uint64_t boot;
+	int slot;
+	uint64_t generation;
+};
+void incarnation_format(const struct incarnation *i, char out[INCARNATION_SIZE]);
+int incarnation_parse(struct incarnation *i, const char *s);	/* -1: not one */
+
+/* ---- scripts (queue_scripts.c) ---- */
+
+void queue_scripts_load(struct redis *r);	/* a redis.greet: SCRIPT LOAD of each */
+
+/* ---- moves (queue_moves.c) ---- */
+
+/* One owner's view: whose trays, under which lease. */
+struct queue_owner {
+	const struct queue_keys *keys;
+	const char *incarnation;
+	char *lease;			/* key */
+	char *trays[QUEUE_TRAYS];	/* keys */
+	int64_t lease_ms;
+};
+void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
+void queue_owner_free(struct queue_owner *o);
+
+/* -> STRING the message, or NIL after block_ms (0: RPOPLPUSH, at once) */
+void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms);
+/* The same in a script that Redis lets run at maxmemory; never blocks. */
+void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
+/* -> INTEGER: 1 the tray is acknowledged whole; 0 it was not there: claim lost */
+void queue_done(struct redis *r, const struct queue_owner *o, int tray);
+/* -> INTEGER 1, 0 claim lost. raw: as it lies in the tray. wrapped: what is to come back after delay_ms */
+void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
+    const struct buffer *wrapped, int64_t delay_ms);
+/* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead` */
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
+    const struct buffer *instead);
+/* -> INTEGER 1, 0 not there. source: a tray, a rescue list, ingress or delayed key; lease: a key of ours to
+ * begin with (see scripts). record NULL: none is written */
+struct record;
+void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
+    const char *source, const struct message *m, const struct record *record);
+
+/* Incarnations. registration: JSON of queue_registration(). */
+/* -> INTEGER trays taken over. old NULL: the first one. Old trays become the new one's, in the same
+ * places; the old is marked dead (died_at) and watched for late arrivals. */
+void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration);
+void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1, 0: lease gone */
+/* -> INTEGER 1: gone; 0: something lies in a tray, it stays registered */
+void queue_deregister(struct redis *r, const struct queue_owner *o);
+/* -> ARRAY of STRING: what lies in the tray, newest first, at most n */
+void queue_tray_list(struct redis *r, const char *tray, int n);
+
+/* Rescue (sweeper). source: a dead owner's tray, or the bare transit list. -> INTEGER messages now in
+ * rescue; -1: rescue was not empty, return that first. One O(1) step that fences the owner. */
+void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
+/* -> INTEGER 1; 0: another moved it. The left end of rescue back to ingress's pop end, as `instead` */
+void queue_return(struct redis *r, const struct queue_keys *k, const char *rescue, const struct message *m,
+    const struct buffer *instead);
+/* Whether what lies in rescue came from a tray of exactly one. -> STRING "1", other number, or NIL */
+void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *rescue);
+void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation);	/* -> INTEGER */
+/* Forgets one that died more than an hour ago and has nothing left. -> INTEGER 1 forgotten */
+void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation);
+
+/* -> INTEGER moved from delayed to ingress, at most limit */
+void queue_due(struct redis *r, const struct queue_keys *k, int limit);
+
+/* Admin. -> INTEGER 1, 0: not there any more. wrapped has a new own time; record_id NULL: none */
+void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,
+    const char *record_id);
+
+/* ---- registry (queue_registry.c) ---- */
+
+/* {"lock":…,"node":…,"pid":…,"since":…}; new string */
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms);
+struct queue_worker {		/* one field of the workers hash; strings owned */
+	char *incarnation, *lock, *node;
+	int64_t pid, since_ms, died_at_ms;	/* died_at_ms 0: alive as far as known */
+};
+/* Takes the answer of HGETALL. Fields that are no incarnation are left out. Returns how many. */
+void queue_workers(struct redis *r, const struct queue_keys *k);	/* appends HGETALL */
+size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);
+void queue_workers_free(struct queue_worker *w, size_t n);
+
+/* Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does. -> two answers */
+void queue_register(struct redis *r, const struct queue_keys *k);
+/* Reads quredis:queue:<name>'s JSON. Returns -1 if it is no such JSON. k is initialised. */
+int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len);
+
+/* ---- records (queue_records.c) ---- */
+
+/* The record of a dead letter (DESIGN.md 5). NULL strings are written as "". */
+struct record {
+	const char *id, *queue, *queue_from, *error_class, *error_message;
+	int64_t failed_at_ms, first_failed_ms;		/* first_failed_ms 0: = failed_at_ms */
+	int retry_count, attempts, crashes;
+	int exit_code;					/* -1: none */
+	const char *signal;				/* "SIGKILL"; NULL: none */
+	const char *stderr_tail;
+	size_t stderr_len;
+	int64_t duration_ms;				/* -1: did not run */
+	const char *node, *worker, *handler, *request_id;
+	const char *sha1;				/* of the producer's message (raw without wrapper) */
+	size_t size;					/* bytes of it */
+	size_t payload_max;				/* message is kept whole up to this */
+};
+#define RECORD_FIELDS 22
+extern const char *const record_fields[RECORD_FIELDS];	/* names in the order they are written */
+
+#endif

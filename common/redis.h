@@ -1,0 +1,93 @@
+#ifndef COMMON_REDIS_H
+#define COMMON_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pollfd;
+
+/*
+ * One connection, never blocking: commands are appended, sent and answered in order while the
+ * caller polls. Opening, AUTH, SELECT, CLIENT SETNAME, CLIENT ID and ROLE are part of it, and what
+ * `greet` appends (queue_scripts_load: so NOSCRIPT means "connect again"). After any I/O error the
+ * connection is closed and its pending answers are lost: the caller opens it again.
+ */
+enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
+
+struct redis {
+	enum redis_state state;
+	struct redisContext *context;
+	int pending;			/* answers the caller still has to take */
+	int greetings;			/* answers of the opening still to come */
+	int greeting;			/* the next one */
+	int64_t opening_deadline_ms;	/* monotonic */
+	int64_t client_id;		/* 0: not known */
+	int64_t connection;		/* counts successful openings; 0: none yet */
+	char error[256];		/* why it was closed, or what a call answered */
+	const struct redis_target *target;
+	const char *name;		/* for CLIENT SETNAME; NULL: none */
+	void (*greet)(struct redis *r);	/* appends more to the opening; NULL: nothing */
+};
+
+/* Where a server is. Parsed from conf.redis by redis_target_parse(). */
+struct redis_target {
+	char *unix_path;	/* NULL: TCP */
+	char *host;
+	int port;
+	int db;
+	char *user;		/* NULL: none */
+	char *password;		/* NULL: none */
+	char *shown;		/* url without secrets, for messages */
+};
+
+/* url: redis://[user[:password]@]host[:port][/db], unix:///path[?db=N]. Returns -1 and why in
+ * error (rediss:// says what to do instead). */
+int redis_target_parse(struct redis_target *t, const char *url, const char *user, const char *password,
+    char *error, size_t error_size);
+void redis_target_free(struct redis_target *t);
+
+struct redis_reply {		/* a view, valid until the next redis_take() or redis_close() */
+	enum redis_type { REDIS_NIL, REDIS_INTEGER, REDIS_STRING, REDIS_STATUS, REDIS_ERROR, REDIS_ARRAY } type;
+	int64_t integer;
+	const char *str;	/* NUL-terminated, may hold NULs */
+	size_t len;
+	size_t n;		/* ARRAY: elements, read with redis_element() */
+	const void *opaque;
+};
+
+void redis_init(struct redis *r, const struct redis_target *target, const char *name);
+int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, error set */
+void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
+
+/* Appends one command. lens NULL: NUL-terminated arguments. Only while OPENING or READY. */
+void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
+/* format: words separated by blanks; %s a string, %b pointer and size_t, %d an int64_t: each a whole argument. */
+void redis_appendf(struct redis *r, const char *format, ...);
+
+/* What to poll for; false: nothing (closed). */
+bool redis_pollfd(const struct redis *r, struct pollfd *p);
+/* Sends and receives what is possible without waiting. -1: closed, error set. */
+int redis_pump(struct redis *r, int64_t now_ms);
+/* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
+int redis_take(struct redis *r, struct redis_reply *reply);
+struct redis_reply redis_element(const struct redis_reply *array, size_t i);
+
+/*
+ * The same for those who may wait (sweeper, CLI). `interrupted` (may be NULL) is asked after each
+ * signal; true ends the wait with -1 and the connection stays usable only if nothing is pending.
+ */
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
+int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
+
+/* What an error answer means for what to do next. */
+enum redis_weather {
+	REDIS_FAIR,		/* no error, or one of the caller's own making */
+	REDIS_STORM,		/* passes by itself: OOM READONLY UNBLOCKED LOADING MISCONF BUSY NOREPLICAS ... */
+	REDIS_RECONNECT,	/* NOSCRIPT: the connection must be opened again */
+	REDIS_MISCONFIGURED	/* NOAUTH WRONGPASS NOPERM WRONGTYPE: a person must mend it */
+};
+enum redis_weather redis_weather(const struct redis_reply *reply);
+bool redis_error_is(const struct redis_reply *reply, const char *code);	/* "OOM", "NOSCRIPT", ... */
+
+#endif

@@ -1,0 +1,96 @@
+#ifndef COMMON_SCOREBOARD_H
+#define COMMON_SCOREBOARD_H
+
+#include <sys/types.h>
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*
+ * Anonymous shared memory between the master and its children. No locks, no pointers, no strings.
+ * A slot is written by its child alone, an order by the master alone; queue words as each says.
+ */
+#define SCOREBOARD_SLOTS 2048
+#define SCOREBOARD_QUEUES 1024
+#define SCOREBOARD_BUCKETS 24	/* duration histogram: bucket i counts durations < 2^i ms, the last the rest */
+
+enum slot_state {
+	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,	/* waiting: for its queue's recovery, a pause, the breaker */
+	SLOT_IDLE, SLOT_RUNNING, SLOT_SETTLING, SLOT_STOPPING
+};
+
+enum counter {
+	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
+	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
+	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
+	COUNTERS
+};
+extern const char *const counter_names[COUNTERS];	/* "fetched", … as in status, stats and metrics */
+
+struct slot {
+	_Alignas(64) _Atomic uint64_t state;	/* generation << 8 | enum slot_state: one word, never torn */
+	_Atomic int64_t heartbeat_ms;		/* CLOCK_MONOTONIC of the last turn of its loop */
+	_Atomic uint64_t serial;		/* messages started */
+	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC; 0: none runs */
+	_Atomic int64_t deadline_ms;		/* of the running handler, with its kill grace; 0: none */
+	_Atomic int32_t handler_pgid;		/* 0: none; the master kills it when the worker dies */
+	_Atomic int32_t redis_down;		/* 1 while it has no connection */
+	_Atomic uint64_t counters[COUNTERS];
+	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
+};
+
+/* What the master wants of a child. Only ever raised, but for QUIET <-> RUN. */
+enum order {
+	ORDER_RUN,
+	ORDER_QUIET,		/* fetch nothing */
+	ORDER_FINISH,		/* finish what runs, for as long as the handler's own deadline allows, then exit 0 */
+	ORDER_HAND_BACK		/* TERM to the handler's group, after kill_grace KILL; hand back; exit 0 */
+};
+
+/* Where the sweeper is with a queue. Workers fetch in QUEUE_OPEN only. */
+enum queue_gate { QUEUE_RECOVERING, QUEUE_OPEN, QUEUE_PAUSED, QUEUE_REFUSED };
+
+/* Why a gate is shut, or what is wrong: shown by status. */
+enum queue_trouble {
+	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_OTHER
+};
+
+#define BREAKER_RING 64
+
+struct board_queue {
+	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
+	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
+	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED of the sweeper */
+	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
+	/* breaker; any worker, compare and swap (worker/breaker.c) */
+	_Atomic uint32_t breaker_step;		/* 0: closed; else consecutive openings */
+	_Atomic int64_t breaker_until_ms;	/* CLOCK_MONOTONIC: when the next probe may run */
+	_Atomic uint32_t failures;		/* failed in a row */
+	_Atomic uint64_t failed_ids[BREAKER_RING];
+};
+
+struct scoreboard {
+	struct slot slots[SCOREBOARD_SLOTS];
+	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
+	struct board_queue queues[SCOREBOARD_QUEUES];
+};
+
+struct scoreboard *scoreboard_new(void);	/* MAP_SHARED|MAP_ANONYMOUS, zeroed; NULL and errno */
+void scoreboard_free(struct scoreboard *b);
+
+static inline enum slot_state slot_state(const struct slot *s)
+{
+	return (enum slot_state)(atomic_load(&s->state) & 0xff);
+}
+
+static inline uint64_t slot_generation(const struct slot *s)
+{
+	return atomic_load(&s->state) >> 8;
+}
+
+void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
+uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
+void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+extern const char *const slot_state_names[];			/* "free", "starting", … */
+
+#endif
