@@ -1,6 +1,7 @@
 #ifndef COMMON_REDIS_H
 #define COMMON_REDIS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,21 +14,34 @@ struct pollfd;
  * `greet` appends (queue_scripts_load: so NOSCRIPT means "connect again"). After any I/O error the
  * connection is closed and its pending answers are lost: the caller opens it again.
  */
+#define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time */
+
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
+
+/* What an error answer means for what to do next. */
+enum redis_weather {
+	REDIS_FAIR,		/* no error, or one of the caller's own making */
+	REDIS_STORM,		/* passes by itself: OOM READONLY UNBLOCKED LOADING MISCONF BUSY NOREPLICAS ... */
+	REDIS_RECONNECT,	/* NOSCRIPT: the connection must be opened again */
+	REDIS_MISCONFIGURED	/* NOAUTH WRONGPASS NOPERM WRONGTYPE: a person must mend it */
+};
 
 struct redis {
 	enum redis_state state;
 	struct redisContext *context;
+	void *last;			/* the answer redis_take() gave last; freed by the next one */
 	int pending;			/* answers the caller still has to take */
-	int greetings;			/* answers of the opening still to come */
-	int greeting;			/* the next one */
-	int64_t opening_deadline_ms;	/* monotonic */
+	uint8_t greetings[8];		/* what the opening's own answers are to, in order */
+	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
+	int64_t deadline_ms;		/* monotonic; answers are due by then. 0: none */
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */
-	char error[256];		/* why it was closed, or what a call answered */
+	enum redis_weather weather;	/* of the last closing */
+	char error[256];		/* why it was closed last, or what a waiting call was answered */
 	const struct redis_target *target;
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
 	void (*greet)(struct redis *r);	/* appends more to the opening; NULL: nothing */
+	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: as they are */
 };
 
 /* Where a server is. Parsed from conf.redis by redis_target_parse(). */
@@ -59,6 +73,7 @@ struct redis_reply {		/* a view, valid until the next redis_take() or redis_clos
 void redis_init(struct redis *r, const struct redis_target *target, const char *name);
 int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, error set */
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
+void redis_expect_by(struct redis *r, int64_t at_ms);	/* answers to all that is appended are due by then */
 
 /* Appends one command. lens NULL: NUL-terminated arguments. Only while OPENING or READY. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
@@ -80,13 +95,6 @@ struct redis_reply redis_element(const struct redis_reply *array, size_t i);
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
 
-/* What an error answer means for what to do next. */
-enum redis_weather {
-	REDIS_FAIR,		/* no error, or one of the caller's own making */
-	REDIS_STORM,		/* passes by itself: OOM READONLY UNBLOCKED LOADING MISCONF BUSY NOREPLICAS ... */
-	REDIS_RECONNECT,	/* NOSCRIPT: the connection must be opened again */
-	REDIS_MISCONFIGURED	/* NOAUTH WRONGPASS NOPERM WRONGTYPE: a person must mend it */
-};
 enum redis_weather redis_weather(const struct redis_reply *reply);
 bool redis_error_is(const struct redis_reply *reply, const char *code);	/* "OOM", "NOSCRIPT", ... */
 

@@ -1,0 +1,289 @@
+/*
+ * The bytes of a message: our wrapper line, the producer's header line, the payload. One parser for
+ * both lines; what it does not accept whole is payload, so nothing a producer sends is ever lost.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+#include <sha1.h>
+
+#include "common/message.h"
+
+#include "common/duration.h"
+
+#define MAGIC "quredis/"
+#define VERSION "quredis/1"
+#define KEY_MAX 32
+#define PAIRS_MAX 64
+#define VALUE_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+-"
+
+struct pair {
+	char key[KEY_MAX + 1];
+	char value[MESSAGE_LINE_MAX];
+};
+
+struct line {
+	size_t len;		/* with the newline; 0: not a line of ours */
+	size_t npairs;
+	struct pair pairs[PAIRS_MAX];
+};
+
+static bool starts_with(const char *data, size_t len, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return len >= n && memcmp(data, prefix, n) == 0;
+}
+
+/* "key=value" of n bytes. The first occurrence of a key is the only one allowed. */
+static int parse_pair(struct line *line, const char *s, size_t n)
+{
+	const char *eq = memchr(s, '=', n);
+	struct pair *p = &line->pairs[line->npairs];
+	size_t key_len, value_len;
+
+	if (eq == NULL || line->npairs == PAIRS_MAX)
+		return -1;
+	key_len = (size_t)(eq - s);
+	value_len = n - key_len - 1;
+	if (key_len == 0 || key_len > KEY_MAX)
+		return -1;
+	memcpy(p->key, s, key_len);
+	p->key[key_len] = '\0';
+	memcpy(p->value, eq + 1, value_len);
+	p->value[value_len] = '\0';
+	if (strspn(p->key, "abcdefghijklmnopqrstuvwxyz_") != key_len || strspn(p->value, VALUE_BYTES) != value_len)
+		return -1;
+	for (size_t i = 0; i < line->npairs; i++)
+		if (strcmp(line->pairs[i].key, p->key) == 0)
+			return -1;
+	line->npairs++;
+	return 0;
+}
+
+static void parse_line(struct line *line, const char *data, size_t len)
+{
+	size_t window = len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX, at = strlen(VERSION);
+	const char *newline;
+
+	line->len = line->npairs = 0;
+	if (!starts_with(data, len, VERSION " "))
+		return;
+	newline = memchr(data, '\n', window);
+	if (newline == NULL)
+		return;
+	window = (size_t)(newline - data);
+	while (at < window) {
+		size_t n;
+
+		if (data[at++] != ' ')
+			return;
+		for (n = 0; at + n < window && data[at + n] != ' '; n++)
+			;
+		if (parse_pair(line, data + at, n) == -1)
+			return;
+		at += n;
+	}
+	line->len = window + 1;
+}
+
+static const char *value_of(const struct line *line, const char *key)
+{
+	for (size_t i = 0; i < line->npairs; i++)
+		if (strcmp(line->pairs[i].key, key) == 0)
+			return line->pairs[i].value;
+	return NULL;
+}
+
+/* An absent key leaves *out alone. */
+static int number_of(const struct line *line, const char *key, int64_t max, int64_t *out)
+{
+	const char *value = value_of(line, key), *why = NULL;
+	long long n;
+
+	if (value == NULL)
+		return 0;
+	if (value[0] < '0' || value[0] > '9')
+		return -1;
+	n = strtonum(value, 0, max, &why);
+	if (why != NULL)
+		return -1;
+	*out = n;
+	return 0;
+}
+
+static int duration_of(const struct line *line, const char *key, int64_t *out)
+{
+	const char *value = value_of(line, key);
+
+	return value == NULL ? 0 : duration_parse(value, out);
+}
+
+static int parse_nonce(const struct line *line, uint64_t *nonce)
+{
+	const char *value = line->pairs[0].value;
+
+	if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
+		return -1;
+	*nonce = strtoull(value, NULL, 16);
+	return 0;
+}
+
+static int parse_wrapper(struct wrapper *w, const struct line *line)
+{
+	int64_t attempts = 0, crashes = 0, redelivered = 0, solo = 0;
+
+	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0)
+		return -1;
+	if (parse_nonce(line, &w->nonce) == -1 ||
+	    number_of(line, "attempts", 1000000, &attempts) == -1 ||
+	    number_of(line, "crashes", 1000000, &crashes) == -1 ||
+	    number_of(line, "redelivered", 1000000, &redelivered) == -1 ||
+	    number_of(line, "solo", 1, &solo) == -1 ||
+	    number_of(line, "own", INT64_MAX, &w->own_ms) == -1 ||
+	    number_of(line, "mark", INT64_MAX, &w->mark_ms) == -1 ||
+	    number_of(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
+		return -1;
+	w->attempts = (int)attempts;
+	w->crashes = (int)crashes;
+	w->redelivered = (int)redelivered;
+	w->solo = solo != 0;
+	return 0;
+}
+
+static int copy_id(const struct line *line, const char *key, char out[MESSAGE_ID_MAX + 1])
+{
+	const char *value = value_of(line, key);
+
+	if (value == NULL)
+		return 0;
+	return value[0] != '\0' && strlcpy(out, value, MESSAGE_ID_MAX + 1) <= MESSAGE_ID_MAX ? 0 : -1;
+}
+
+/* Unknown keys are the producer's own and are left alone. */
+static int parse_header(struct message *m, const struct line *line)
+{
+	int64_t max_attempts = -1;
+
+	if (line->len == 0 || (line->npairs > 0 && strcmp(line->pairs[0].key, "w") == 0))
+		return -1;
+	if (copy_id(line, "id", m->id) == -1 || copy_id(line, "request_id", m->request_id) == -1 ||
+	    duration_of(line, "ttl", &m->ttl_ms) == -1 || duration_of(line, "timeout", &m->timeout_ms) == -1 ||
+	    number_of(line, "enqueued", INT64_MAX, &m->enqueued_ms) == -1 ||
+	    number_of(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
+		return -1;
+	m->max_attempts = (int)max_attempts;
+	return 0;
+}
+
+static void forget_header(struct message *m)
+{
+	m->id[0] = m->request_id[0] = '\0';
+	m->ttl_ms = m->enqueued_ms = m->timeout_ms = m->max_attempts = -1;
+}
+
+/* "quredis/2 ..." : a producer that knows more than we do. */
+static bool other_version(const char *data, size_t len)
+{
+	size_t at = strlen(MAGIC), digits = 0;
+
+	if (!starts_with(data, len, MAGIC))
+		return false;
+	while (at + digits < len && data[at + digits] >= '0' && data[at + digits] <= '9')
+		digits++;
+	if (digits == 0 || digits > 6 || at + digits >= len || data[at + digits] != ' ')
+		return false;
+	return memchr(data, '\n', len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX) != NULL &&
+	       !(digits == 1 && data[at] == '1');
+}
+
+void message_parse(struct message *m, const char *raw, size_t len)
+{
+	struct line line;
+	char sha1[41];
+
+	*m = (struct message){ .raw = raw, .raw_len = len };
+	forget_header(m);
+	parse_line(&line, raw, len);
+	if (parse_wrapper(&m->wrapper, &line) == 0) {
+		m->wrapper_len = line.len;
+		parse_line(&line, raw + line.len, len - line.len);
+	} else {
+		m->wrapper = (struct wrapper){0};
+	}
+	if (parse_header(m, &line) == 0)
+		m->header_len = line.len;
+	else
+		forget_header(m);
+	m->unknown_version = other_version(raw + m->wrapper_len, len - m->wrapper_len);
+	if (m->id[0] == '\0') {
+		message_sha1(message_payload(m), message_payload_len(m), sha1);
+		snprintf(m->id, sizeof(m->id), "sha1:%s", sha1);
+	}
+}
+
+static void append_number(struct buffer *out, const char *key, int64_t value)
+{
+	if (value > 0)
+		buffer_format(out, " %s=%" PRId64, key, value);
+}
+
+void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w)
+{
+	uint64_t nonce;
+
+	arc4random_buf(&nonce, sizeof(nonce));
+	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
+	append_number(out, "attempts", w->attempts);
+	append_number(out, "crashes", w->crashes);
+	append_number(out, "redelivered", w->redelivered);
+	append_number(out, "solo", w->solo);
+	append_number(out, "own", w->own_ms);
+	append_number(out, "mark", w->mark_ms);
+	append_number(out, "first_failed", w->first_failed_ms);
+	buffer_append(out, "\n", 1);
+	buffer_append(out, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+static int append_value(struct buffer *out, const char *key, const char *value)
+{
+	size_t len = value == NULL ? 0 : strlen(value);
+
+	if (value == NULL)
+		return 0;
+	if (len == 0 || len > MESSAGE_ID_MAX || strspn(value, VALUE_BYTES) != len)
+		return -1;
+	buffer_format(out, " %s=%s", key, value);
+	return 0;
+}
+
+static void append_duration(struct buffer *out, const char *key, int64_t ms)
+{
+	char text[DURATION_SIZE];
+
+	if (ms >= 0)
+		buffer_format(out, " %s=%s", key, duration_format(ms, text));
+}
+
+int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms, int64_t enqueued_ms,
+    int64_t timeout_ms, int max_attempts)
+{
+	buffer_format(out, VERSION);
+	if (append_value(out, "id", id) == -1 || append_value(out, "request_id", request_id) == -1)
+		return -1;
+	append_duration(out, "ttl", ttl_ms);
+	append_number(out, "enqueued", enqueued_ms);
+	append_duration(out, "timeout", timeout_ms);
+	append_number(out, "max_attempts", max_attempts);
+	buffer_append(out, "\n", 1);
+	return 0;
+}
+
+void message_sha1(const void *data, size_t len, char out[41])
+{
+	SHA1Data(data, len, out);
+}

@@ -1,0 +1,389 @@
+/*
+ * One non-blocking connection on hiredis 0.14: append, write, poll, read. Opening is a pipeline of
+ * its own whose answers never reach the caller. What the commands mean is the queue's business.
+ */
+#include <sys/socket.h>
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+#include <hiredis/hiredis.h>
+
+#include "common/redis.h"
+
+#include "common/clock.h"
+
+enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MORE };
+
+#define ARGUMENTS_MAX 128
+
+void redis_init(struct redis *r, const struct redis_target *target, const char *name)
+{
+	*r = (struct redis){ .target = target, .name = name };
+}
+
+static void drop_last(struct redis *r)
+{
+	if (r->last != NULL)
+		freeReplyObject(r->last);
+	r->last = NULL;
+}
+
+void redis_close(struct redis *r, const char *why)
+{
+	if (why != NULL)
+		strlcpy(r->error, why, sizeof(r->error));
+	drop_last(r);
+	if (r->context != NULL)
+		redisFree(r->context);
+	r->context = NULL;
+	r->state = REDIS_CLOSED;
+	r->pending = r->greetings_sent = r->greetings_taken = 0;
+	r->deadline_ms = 0;
+}
+
+static int fail(struct redis *r, const char *why, enum redis_weather weather)
+{
+	char text[sizeof(r->error)];
+
+	snprintf(text, sizeof(text), "%s: %s", r->target->shown, why);
+	r->weather = weather;
+	redis_close(r, text);
+	return -1;
+}
+
+static int fail_io(struct redis *r)
+{
+	const char *why = r->context->errstr;
+
+	/* The text goes with the context, so it is copied first. */
+	char text[sizeof(r->context->errstr)];
+	strlcpy(text, why[0] != '\0' ? why : "connection lost", sizeof(text));
+	return fail(r, text, REDIS_STORM);
+}
+
+static void set_socket_options(const struct redis *r)
+{
+	int fd = r->context->fd, on = 1, idle = 15, interval = 5, count = 3, user_timeout = 20000;
+
+	fcntl(fd, F_SETFD, FD_CLOEXEC);		/* hiredis does not: a handler would hold our connection */
+	if (r->target->unix_path != NULL)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
+}
+
+static void greet_with(struct redis *r, enum greeting g)
+{
+	r->greetings[r->greetings_sent++] = (uint8_t)g;
+}
+
+static void append_greetings(struct redis *r)
+{
+	const struct redis_target *t = r->target;
+
+	if (t->password != NULL) {
+		if (t->user != NULL)
+			redis_appendf(r, "AUTH %s %s", t->user, t->password);
+		else
+			redis_appendf(r, "AUTH %s", t->password);
+		greet_with(r, GREETING_AUTH);
+	}
+	if (t->db != 0) {
+		redis_appendf(r, "SELECT %d", (int64_t)t->db);
+		greet_with(r, GREETING_SELECT);
+	}
+	if (r->name != NULL) {
+		redis_appendf(r, "CLIENT SETNAME %s", r->name);
+		greet_with(r, GREETING_NAME);
+	}
+	redis_appendf(r, "CLIENT ID");
+	greet_with(r, GREETING_ID);
+	redis_appendf(r, "ROLE");
+	greet_with(r, GREETING_ROLE);
+	r->pending = 0;
+	if (r->greet != NULL)
+		r->greet(r);
+	r->greetings_sent += r->pending;
+	r->pending = 0;
+}
+
+int redis_open(struct redis *r, int64_t now_ms)
+{
+	const struct redis_target *t = r->target;
+
+	assert(r->state == REDIS_CLOSED);
+	r->context = t->unix_path != NULL ? redisConnectUnixNonBlock(t->unix_path)
+					  : redisConnectNonBlock(t->host, t->port);
+	if (r->context == NULL)
+		return fail(r, "out of memory", REDIS_STORM);
+	if (r->context->err != 0)
+		return fail_io(r);
+	set_socket_options(r);
+	r->state = REDIS_OPENING;
+	r->client_id = 0;
+	r->deadline_ms = now_ms + REDIS_TIMEOUT_MS;
+	append_greetings(r);
+	return 0;
+}
+
+void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens)
+{
+	assert(r->state != REDIS_CLOSED);
+	/* Fails only without memory, and then leaves nothing in the buffer: the next pump closes. */
+	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)
+		r->pending++;
+}
+
+void redis_appendf(struct redis *r, const char *format, ...)
+{
+	const char *argv[ARGUMENTS_MAX];
+	size_t lens[ARGUMENTS_MAX], argc = 0;
+	char numbers[16][24];
+	size_t nnumbers = 0;
+	va_list ap;
+
+	va_start(ap, format);
+	for (const char *p = format; *p != '\0'; p += strspn(p, " ")) {
+		size_t word = strcspn(p, " ");
+
+		assert(argc < ARGUMENTS_MAX && nnumbers < 16);
+		if (strncmp(p, "%s", word) == 0) {
+			argv[argc] = va_arg(ap, const char *);
+			lens[argc] = strlen(argv[argc]);
+		} else if (strncmp(p, "%b", word) == 0) {
+			argv[argc] = va_arg(ap, const char *);
+			lens[argc] = va_arg(ap, size_t);
+		} else if (strncmp(p, "%d", word) == 0) {
+			int n = snprintf(numbers[nnumbers], sizeof(numbers[0]), "%lld", (long long)va_arg(ap, int64_t));
+
+			argv[argc] = numbers[nnumbers++];
+			lens[argc] = (size_t)n;
+		} else {
+			argv[argc] = p;
+			lens[argc] = word;
+		}
+		argc++;
+		p += word;
+	}
+	va_end(ap);
+	redis_append(r, argc, argv, lens);
+}
+
+void redis_expect_by(struct redis *r, int64_t at_ms)
+{
+	if (at_ms > r->deadline_ms)
+		r->deadline_ms = at_ms;
+}
+
+bool redis_pollfd(const struct redis *r, struct pollfd *p)
+{
+	if (r->context == NULL)
+		return false;
+	p->fd = r->context->fd;
+	p->events = POLLIN;
+	if (sdslen(r->context->obuf) > 0)
+		p->events |= POLLOUT;
+	p->revents = 0;
+	return true;
+}
+
+static bool tolerated(enum greeting g, const redisReply *reply)
+{
+	/* Servers and access lists without these commands still serve. */
+	if (g == GREETING_NAME || g == GREETING_ID || g == GREETING_ROLE)
+		return strncmp(reply->str, "ERR", 3) == 0 || strncmp(reply->str, "NOPERM", 6) == 0;
+	return false;
+}
+
+static struct redis_reply view(const redisReply *reply)
+{
+	static const enum redis_type types[] = {
+		[REDIS_REPLY_STRING] = REDIS_STRING, [REDIS_REPLY_ARRAY] = REDIS_ARRAY,
+		[REDIS_REPLY_INTEGER] = REDIS_INTEGER, [REDIS_REPLY_NIL] = REDIS_NIL,
+		[REDIS_REPLY_STATUS] = REDIS_STATUS, [REDIS_REPLY_ERROR] = REDIS_ERROR,
+	};
+
+	return (struct redis_reply){ .type = types[reply->type], .integer = reply->integer, .str = reply->str,
+		.len = reply->str == NULL ? 0 : reply->len, .n = reply->elements, .opaque = reply };
+}
+
+static int take_greeting(struct redis *r, const redisReply *reply)
+{
+	struct redis_reply v = view(reply);
+	int i = r->greetings_taken++;
+	enum greeting g = i < (int)sizeof(r->greetings) && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
+
+	if (v.type == REDIS_ERROR) {
+		enum redis_weather w = redis_weather(&v);
+
+		return tolerated(g, reply) ? 0 : fail(r, v.str, w == REDIS_FAIR ? REDIS_MISCONFIGURED : w);
+	}
+	if (g == GREETING_ID && v.type == REDIS_INTEGER)
+		r->client_id = v.integer;
+	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 &&
+	    strcmp(redis_element(&v, 0).str, "master") != 0)
+		return fail(r, "the server is a replica, not a master", REDIS_STORM);
+	return 0;
+}
+
+static int take_greetings(struct redis *r)
+{
+	while (r->greetings_taken < r->greetings_sent) {
+		void *reply = NULL;
+		int rc;
+
+		if (redisGetReplyFromReader(r->context, &reply) != REDIS_OK)
+			return fail_io(r);
+		if (reply == NULL)
+			return 0;
+		rc = take_greeting(r, reply);
+		freeReplyObject(reply);
+		if (rc == -1)
+			return -1;
+	}
+	r->state = REDIS_READY;
+	r->deadline_ms = 0;
+	r->connection++;
+	return 0;
+}
+
+int redis_pump(struct redis *r, int64_t now_ms)
+{
+	size_t before;
+	bool progress;
+	int done = 0;
+
+	if (r->state == REDIS_CLOSED)
+		return -1;
+	before = r->context->reader->len;
+	if (sdslen(r->context->obuf) > 0 && redisBufferWrite(r->context, &done) != REDIS_OK)
+		return fail_io(r);
+	if (redisBufferRead(r->context) != REDIS_OK)
+		return fail_io(r);
+	progress = r->context->reader->len != before;
+	if (r->state == REDIS_OPENING && take_greetings(r) == -1)
+		return -1;
+	/* What has just arrived was in time: our poll may have come late, not the answer. */
+	if (r->deadline_ms != 0 && now_ms > r->deadline_ms && (r->pending > 0 || r->state == REDIS_OPENING) && !progress)
+		return fail(r, "no answer in time", REDIS_STORM);
+	return 0;
+}
+
+int redis_take(struct redis *r, struct redis_reply *reply)
+{
+	void *next = NULL;
+
+	if (r->state == REDIS_CLOSED)
+		return -1;
+	if (r->state == REDIS_OPENING || r->pending == 0)
+		return 0;
+	drop_last(r);
+	if (redisGetReplyFromReader(r->context, &next) != REDIS_OK)
+		return fail_io(r);
+	if (next == NULL)
+		return 0;
+	r->last = next;
+	if (--r->pending == 0)
+		r->deadline_ms = 0;
+	*reply = view(next);
+	return 1;
+}
+
+struct redis_reply redis_element(const struct redis_reply *array, size_t i)
+{
+	const redisReply *reply = array->opaque;
+
+	assert(array->type == REDIS_ARRAY && i < array->n);
+	return view(reply->element[i]);
+}
+
+/* One turn of waiting. -1: closed or interrupted. */
+static int wait_turn(struct redis *r, int64_t until_ms, bool (*interrupted)(void))
+{
+	int64_t now = clock_monotonic_ms();
+	int64_t left = until_ms - now;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct pollfd p;
+
+	if (left <= 0)
+		return fail(r, "no answer in time", REDIS_STORM);
+	if (!redis_pollfd(r, &p))
+		return -1;
+	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
+		return fail(r, strerror(errno), REDIS_STORM);
+	if (interrupted != NULL && interrupted())
+		return fail(r, "interrupted", REDIS_FAIR);
+	return redis_pump(r, clock_monotonic_ms());
+}
+
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+
+	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while (r->state == REDIS_OPENING)
+		if (wait_turn(r, until, interrupted) == -1)
+			return -1;
+	return 0;
+}
+
+int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+	int rc;
+
+	if (redis_pump(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while ((rc = redis_take(r, reply)) == 0)
+		if (wait_turn(r, until, interrupted) == -1)
+			return -1;
+	return rc == 1 ? 0 : -1;
+}
+
+bool redis_error_is(const struct redis_reply *reply, const char *code)
+{
+	size_t n = strlen(code);
+
+	return reply->type == REDIS_ERROR && strncmp(reply->str, code, n) == 0 &&
+	       (reply->str[n] == ' ' || reply->str[n] == '\0');
+}
+
+enum redis_weather redis_weather(const struct redis_reply *reply)
+{
+	static const struct {
+		const char *code;
+		enum redis_weather weather;
+	} known[] = {
+		{ "OOM", REDIS_STORM }, { "READONLY", REDIS_STORM }, { "UNBLOCKED", REDIS_STORM },
+		{ "LOADING", REDIS_STORM }, { "MISCONF", REDIS_STORM }, { "BUSY", REDIS_STORM },
+		{ "NOREPLICAS", REDIS_STORM }, { "MASTERDOWN", REDIS_STORM }, { "CLUSTERDOWN", REDIS_STORM },
+		{ "TRYAGAIN", REDIS_STORM }, { "NOSCRIPT", REDIS_RECONNECT },
+		{ "NOAUTH", REDIS_MISCONFIGURED }, { "WRONGPASS", REDIS_MISCONFIGURED },
+		{ "NOPERM", REDIS_MISCONFIGURED }, { "WRONGTYPE", REDIS_MISCONFIGURED },
+	};
+
+	if (reply->type != REDIS_ERROR)
+		return REDIS_FAIR;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (redis_error_is(reply, known[i].code))
+			return known[i].weather;
+	/* Inside a script the code of the inner error may not come first. */
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strstr(reply->str, known[i].code) != NULL)
+			return known[i].weather;
+	return REDIS_STORM;
+}
