@@ -1,0 +1,212 @@
+# quredis. GNU make, one file for the whole tree.
+#
+#   make                  build/quredisd and build/quredis
+#   make check            everything that is tested        make unit    only the unit tests
+#   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
+#   make install DESTDIR= prefix= sysconfdir= ...
+#
+# CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
+
+VERSION = 0.1.0
+
+CFLAGS  ?= -O2 -g
+PYTHON  ?= /usr/bin/python3
+INSTALL ?= install
+
+prefix     ?= /usr/local
+bindir     ?= $(prefix)/bin
+sbindir    ?= $(prefix)/sbin
+mandir     ?= $(prefix)/share/man
+docdir     ?= $(prefix)/share/doc/quredis
+libdir     ?= $(prefix)/lib
+unitdir    ?= $(libdir)/systemd/system
+sysconfdir ?= /etc
+
+# ---- modes: each compiler and sanitizer has its own directory -----------------------------------
+
+BUILD ?= build
+MODE  := $(if $(filter clang%,$(notdir $(CC))),clang,)
+MODE  := $(MODE)$(if $(SAN),$(if $(MODE),-)san,)
+MODE  := $(if $(MODE),$(MODE),release)
+O     := $(BUILD)/$(MODE)
+
+# ---- sources ------------------------------------------------------------------------------------
+
+DAEMON := $(wildcard common/*.c supervisor/*.c worker/*.c sweeper/*.c)
+CLI    := $(wildcard common/*.c admin/*.c)
+UNIT   := $(wildcard tests/unit/test_*.c)
+
+DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
+CLI_LIBS    = $(DAEMON_LIBS) -levent
+UNIT_LIBS   = -lcmocka $(CLI_LIBS)
+
+DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
+CLI_OBJS    := $(CLI:%.c=$O/%.o)
+UNIT_PROGS  := $(UNIT:tests/unit/%.c=$O/unit/%)
+
+all: $O/quredisd $O/quredis
+ifeq ($O,build/release)
+all: build/quredisd build/quredis
+build/quredisd build/quredis: build/%: build/release/%
+	@ln -sfn release/$* $@
+endif
+
+# ---- flags --------------------------------------------------------------------------------------
+
+WARNINGS = -Wall -Wextra -Wformat=2 -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wimplicit-fallthrough -Werror=format-security $(if $(WERROR),-Werror)
+
+# Asked of the compiler one by one; what it does not know is left out.
+HARDENING = -fstack-protector-strong -fstack-clash-protection -fcf-protection=full \
+	-ftrivial-auto-var-init=zero -fno-delete-null-pointer-checks -fno-strict-overflow \
+	-fno-strict-aliasing -fstrict-flex-arrays=3
+HARDENING_LINK = -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,nodlopen -Wl,-z,separate-code
+ifdef SAN
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+else
+FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+endif
+
+ifeq ($(filter-out clean dist distcheck uninstall,$(or $(MAKECMDGOALS),all)),)
+else
+include $O/probed.mk
+endif
+
+$O/probed.mk: Makefile
+	@mkdir -p $O
+	@for f in $(HARDENING) $(HARDENING_LINK); do \
+		echo 'int main(void) { return 0; }' | \
+		$(CC) -Werror $$f -x c - -o $@.out 2>/dev/null || continue; \
+		case $$f in -Wl,*) echo "PROBED_LINK += $$f";; *) echo "PROBED += $$f";; esac; \
+	done >$@.tmp; rm -f $@.out; mv $@.tmp $@
+
+DEFINES = -D_GNU_SOURCE -DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"'
+COMPILE = $(CC) -std=gnu17 $(DEFINES) -I. -MMD -MP $(WARNINGS) -fPIE $(PROBED) $(FORTIFY) $(SANITIZE) \
+	$(CPPFLAGS) $(CFLAGS)
+LINK    = $(CC) $(CFLAGS) -pie $(PROBED_LINK) -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
+
+# Objects are made again when the command changes, not only when a source does.
+$O/command: FORCE
+	@mkdir -p $O
+	@printf '%s\n' $(call quote,$(COMPILE)) $(call quote,$(LINK)) | cmp -s - $@ || \
+		printf '%s\n' $(call quote,$(COMPILE)) $(call quote,$(LINK)) >$@
+quote = '$(subst ','\'',$1)'
+
+# V=1 shows the commands.
+Q    = $(if $(V),,@)
+say  = @printf '%-5s %s\n' $1 $2
+
+# ---- rules --------------------------------------------------------------------------------------
+
+$O/%.o: %.c $O/command
+	@mkdir -p $(@D)
+	$(call say,cc,$<)
+	$Q$(COMPILE) -c -o $@ $<
+
+# embedded with .incbin, which -MMD does not see
+$O/common/queue_scripts.o: $(wildcard common/scripts/*.lua)
+
+$O/quredisd: $(DAEMON_OBJS)
+	$(call say,link,$@)
+	$Q$(LINK) -o $@ $(DAEMON_OBJS) $(DAEMON_LIBS) $(LDLIBS)
+
+$O/quredis: $(CLI_OBJS)
+	$(call say,link,$@)
+	$Q$(LINK) -o $@ $(CLI_OBJS) $(CLI_LIBS) $(LDLIBS)
+
+# A unit test names in a comment the sources it links, and gets no others:
+#	/* links: common/buffer.c common/alloc.c */
+# and, where it needs any, linker flags:	/* ldflags: -Wl,--wrap=malloc */
+comment = $(shell sed -n 's,^/\* *$1: *\(.*[^ ]\) *\*/,\1,p' tests/unit/$2.c)
+define unit_program
+$O/unit/$1: $O/tests/unit/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1))
+	@mkdir -p $O/unit
+	$$(call say,link,$$@)
+	$$Q$$(LINK) $(call comment,ldflags,$1) -o $$@ $$(filter %.o,$$^) $(UNIT_LIBS) $(LDLIBS)
+endef
+$(foreach t,$(UNIT:tests/unit/%.c=%),$(eval $(call unit_program,$t)))
+
+unit-programs: $(UNIT_PROGS)
+
+unit: unit-programs
+	tests/run --build $O --unit
+
+check: all unit-programs
+	tests/run --build $O
+
+demo: all
+	etc/demo/run $(DEMOFLAGS)
+
+# ---- lint ---------------------------------------------------------------------------------------
+
+SHELL_SCRIPTS = bootstrap .ci/run
+
+lint:
+	$(MAKE) WERROR=1 BUILD=$(BUILD)/lint all unit-programs
+	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
+		--enable=warning,performance,portability --suppress=missingIncludeSystem -I. -D_GNU_SOURCE \
+		-DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"' \
+		$(sort $(DAEMON) $(CLI))
+	shellcheck $(SHELL_SCRIPTS)
+	mandoc -T lint -W warning $(wildcard man/*.[1-9])
+
+# ---- install ------------------------------------------------------------------------------------
+
+MAN   = $(wildcard man/*.[1-9])
+UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
+
+# A configuration that is already there is never overwritten.
+install: all
+	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) \
+		$(DESTDIR)$(sysconfdir)/quredis/conf.d
+	$(INSTALL) -m 755 $O/quredisd $(DESTDIR)$(sbindir)/quredisd
+	$(INSTALL) -m 755 $O/quredis $(DESTDIR)$(bindir)/quredis
+	test -e $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || \
+		$(INSTALL) -m 644 etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf
+	for m in $(MAN); do s=$${m##*.}; $(INSTALL) -d $(DESTDIR)$(mandir)/man$$s && \
+		$(INSTALL) -m 644 $$m $(DESTDIR)$(mandir)/man$$s/ || exit 1; done
+	$(INSTALL) -d $(DESTDIR)$(unitdir)
+	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
+		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
+	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE etc/quredis.conf $(DESTDIR)$(docdir)/
+
+# What an administrator wrote stays: the configuration directory is removed only if it is empty.
+uninstall:
+	rm -f $(DESTDIR)$(sbindir)/quredisd $(DESTDIR)$(bindir)/quredis
+	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
+	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
+	for d in README.md CHANGELOG.md LICENSE quredis.conf; do rm -f $(DESTDIR)$(docdir)/$$d; done
+	cmp -s etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf && \
+		rm -f $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || :
+	-rmdir $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis 2>/dev/null
+
+clean:
+	rm -rf $(BUILD)
+
+# ---- release ------------------------------------------------------------------------------------
+
+NAME = quredis-$(VERSION)
+
+# What is committed, nothing else; the same commit gives the same bytes.
+dist:
+	@mkdir -p $(BUILD)
+	git archive --format=tar --prefix=$(NAME)/ HEAD | gzip -9n >$(BUILD)/$(NAME).tar.gz
+	@echo $(BUILD)/$(NAME).tar.gz
+
+# The tarball builds, tests, installs and uninstalls without leaving a file.
+distcheck: dist
+	rm -rf $(BUILD)/distcheck && mkdir -p $(BUILD)/distcheck
+	tar -xzf $(BUILD)/$(NAME).tar.gz -C $(BUILD)/distcheck
+	cd $(BUILD)/distcheck/$(NAME) && $(MAKE) BUILD=build WERROR=1 check && \
+		$(MAKE) BUILD=build DESTDIR=$(abspath $(BUILD))/distcheck/root install && \
+		$(MAKE) BUILD=build DESTDIR=$(abspath $(BUILD))/distcheck/root uninstall
+	@left=$$(find $(BUILD)/distcheck/root ! -type d); test -z "$$left" || { echo "left behind: $$left"; exit 1; }
+	rm -rf $(BUILD)/distcheck
+	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
+
+FORCE:
+.PHONY: all check unit unit-programs demo lint install uninstall clean dist distcheck FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+-include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(UNIT:%.c=$O/%.o)))
