@@ -9,6 +9,8 @@
  * One line an event, written with one write(2). An event has a stable name (lower case, underscores)
  * and fields; both are documented in quredisd(8). Foreign bytes are escaped (strvis) and capped.
  */
+#define LOG_VALUE_MAX 1024	/* bytes of a value that are shown; `...(+N bytes)` says how many more there were */
+
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
 
