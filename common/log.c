@@ -1,32 +1,27 @@
 /*
- * The log: one line an event, one write(2) a line, to stderr, a file or syslog. Renders logfmt or
- * JSON into one static buffer, so that logging needs no memory. A target that takes nothing (disk
- * full, reader stalled or gone) costs lines, never a wait without end: lost lines are counted and
- * reported by `log_lines_lost` once it heals. What is logged when is the callers' business.
+ * The log: one line an event, one write(2) a line, to stderr, a file or syslog, out of one static
+ * buffer, so that logging needs no memory. How a line looks is log_line.c's. A target that takes
+ * nothing (disk full, reader stalled or gone) costs lines, never a wait without end: lost lines are
+ * counted and reported by `log_lines_lost` once it heals. What is logged when is the callers' business.
  */
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
 
-#define LIBBSD_NETBSD_VIS 1	/* neither strnvis is used; says so to the header */
 #include <bsd/string.h>
-#include <bsd/vis.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/log_line.h"
 
-#define LINE_SIZE 24576
-#define LINE_TAIL 32		/* kept free for ` truncated=true`, `}` and the newline */
 #define STALL_MS 200		/* longest wait for a slow reader; after that none until it takes a line */
 
 static const char *const level_names[] = { "debug", "info", "warning", "error" };
@@ -48,209 +43,26 @@ static struct {
 	bool torn;		/* the last line went out in part: the next write begins with a newline */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
 
-/* text[0] is kept for the newline that ends a torn line. */
-static struct line {
-	char text[LINE_SIZE];
-	size_t len;
-	bool empty;		/* no field yet */
-	bool full;		/* something did not fit since this was last cleared */
-} line;
-
-/* ---- rendering ---- */
-
-static void put(const char *data, size_t len)
-{
-	if (len > LINE_SIZE - LINE_TAIL - line.len) {
-		line.full = true;
-		return;
-	}
-	memcpy(line.text + line.len, data, len);
-	line.len += len;
-}
-
-static void put_string(const char *s)
-{
-	put(s, strlen(s));
-}
-
-__attribute__((format(printf, 1, 2)))
-static void put_format(const char *fmt, ...)
-{
-	char text[64];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	put_string(text);
-}
-
-/* Length of the UTF-8 sequence at p and its code point; 0: not UTF-8 (overlong, surrogate, cut off). */
-static size_t utf8_decode(const unsigned char *p, size_t len, uint32_t *point)
-{
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-	static const unsigned char first_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-
-	if (n == 0 || n > len)
-		return 0;
-	*point = p[0] & first_bits[n];
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		*point = *point << 6 | (p[i] & 0x3f);
-	}
-	if (*point < least[n] || *point > 0x10ffff || (*point >= 0xd800 && *point <= 0xdfff))
-		return 0;
-	return n;
-}
-
-/* Not a control (C0, C1, DEL), nothing that reorders or hides text on a terminal. */
-static bool showable(uint32_t point)
-{
-	return (point >= 0x20 && point < 0x7f) ||
-	    (point >= 0xa0 && !(point >= 0x200b && point <= 0x200f) && !(point >= 0x2028 && point <= 0x202e) &&
-		!(point >= 0x2060 && point <= 0x206f) && point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb));
-}
-
-/* Bytes from p on that can stand in a logfmt line as they are. */
-static size_t plain_run(const unsigned char *p, size_t len, bool quoted)
-{
-	size_t i = 0, n;
-	uint32_t point;
-
-	while (i < len && (n = utf8_decode(p + i, len - i, &point)) > 0 && showable(point)) {
-		if (point == '"' || point == '\\' || (!quoted && (point == ' ' || point == '=')))
-			break;
-		i += n;
-	}
-	return i;
-}
-
-static void put_logfmt(const unsigned char *p, size_t len)
-{
-	char escaped[8];
-	size_t i = 0;
-
-	while (i < len) {
-		size_t n = plain_run(p + i, len - i, true);
-
-		put((const char *)p + i, n);
-		i += n;
-		if (i == len)
-			break;
-		escaped[0] = '\0';
-		vis(escaped, p[i], VIS_CSTYLE | VIS_OCTAL | VIS_TAB | VIS_NL | VIS_DQ | VIS_NOLOCALE,
-		    i + 1 < len ? p[i + 1] : 0);
-		put_string(escaped);
-		i++;
-	}
-}
-
-static void put_json(const unsigned char *p, size_t len)
-{
-	size_t n;
-
-	for (size_t i = 0; i < len; i += n == 0 ? 1 : n) {
-		uint32_t point = 0;
-
-		n = utf8_decode(p + i, len - i, &point);
-		if (n == 0)
-			put_format("\\\\x%02x", p[i]);
-		else if (point == '"' || point == '\\')
-			put_format("\\%c", (char)point);
-		else if (point == '\n')
-			put_string("\\n");
-		else if (!showable(point) && point <= 0xffff)
-			put_format("\\u%04x", point);
-		else
-			put((const char *)p + i, n);
-	}
-}
-
-static void put_key(const char *key)
-{
-	bool json = state.format == LOG_FORMAT_JSON;
-
-	if (!line.empty)
-		put_string(json ? "," : " ");
-	if (json)
-		put_string("\"");
-	put_string(key);
-	put_string(json ? "\":" : "=");
-}
-
-static void put_value(const char *data, size_t len)
-{
-	const unsigned char *p = (const unsigned char *)data;
-	size_t shown = len > LOG_VALUE_MAX ? LOG_VALUE_MAX : len;
-	bool json = state.format == LOG_FORMAT_JSON;
-	bool quoted = json || len == 0 || shown < len || plain_run(p, shown, false) < shown;
-
-	if (quoted)
-		put("\"", 1);
-	if (json)
-		put_json(p, shown);
-	else
-		put_logfmt(p, shown);
-	if (shown < len)
-		put_format("...(+%zu bytes)", len - shown);
-	if (quoted)
-		put("\"", 1);
-}
-
-/* Whole or not at all. */
-static void put_field(struct log_field f)
-{
-	size_t mark = line.len;
-
-	if (f.type != LOG_FIELD_INT && f.data == NULL)
-		return;
-	put_key(f.key);
-	if (f.type == LOG_FIELD_INT)
-		put_format("%" PRId64, f.value);
-	else
-		put_value(f.data, f.type == LOG_FIELD_STRING ? strlen(f.data) : f.len);
-	if (line.full)
-		line.len = mark;
-	else
-		line.empty = false;
-}
+static struct log_line line;
 
 static void render(enum log_level level, const char *event, const struct log_field *fields, size_t n)
 {
-	bool json = state.format == LOG_FORMAT_JSON, truncated = false;
-	char time[CLOCK_RFC3339_SIZE];
+	char prefix[8] = "\n", time[CLOCK_RFC3339_SIZE];
 
-	line.text[0] = '\n';
-	line.len = 1;
-	line.empty = true;
-	line.full = false;
 	if (state.journal)
-		put_format("<%d>", level_priorities[level]);
-	if (json)
-		put("{", 1);
+		snprintf(prefix, sizeof(prefix), "\n<%d>", level_priorities[level]);
+	log_line_begin(&line, state.format, prefix);
 	if (!state.journal && !state.syslog)
-		put_field(log_str("time", clock_rfc3339(clock_realtime_ms(), time)));
-	put_field(log_str("level", level_names[level]));
-	put_field(log_str("event", event));
+		log_line_field(&line, log_str("time", clock_rfc3339(clock_realtime_ms(), time)));
+	log_line_field(&line, log_str("level", level_names[level]));
+	log_line_field(&line, log_str("event", event));
 	if (state.process[0] != '\0')
-		put_field(log_str("process", state.process));
-	put_field(log_int("pid", getpid()));
-	for (size_t i = 0; i < n; i++) {
-		put_field(fields[i]);
-		truncated |= line.full;
-		line.full = false;
-	}
-	if (truncated)
-		strlcpy(line.text + line.len, json ? ",\"truncated\":true" : " truncated=true", LINE_TAIL);
-	line.len += truncated ? strlen(line.text + line.len) : 0;
-	if (json)
-		line.text[line.len++] = '}';
-	line.text[line.len] = '\n';
+		log_line_field(&line, log_str("process", state.process));
+	log_line_field(&line, log_int("pid", getpid()));
+	for (size_t i = 0; i < n; i++)
+		log_line_field(&line, fields[i]);
+	log_line_end(&line);
 }
-
-/* ---- targets ---- */
 
 static bool writable(int timeout_ms)
 {
@@ -287,18 +99,17 @@ static int send_all(const char *p, size_t len)
 	return sent == len ? 0 : -1;
 }
 
+/* The line begins with a newline, which is only sent to end a torn one. */
 static void deliver(enum log_level level)
 {
 	size_t from = state.torn ? 0 : 1;
 
-	if (state.syslog) {
-		line.text[line.len] = '\0';
+	if (state.syslog)
 		syslog(level_priorities[level], "%s", line.text + 1);
-	} else if (send_all(line.text + from, line.len + 1 - from) == -1) {
+	else if (send_all(line.text + from, line.len - from) == -1)
 		state.lost++;
-	} else {
+	else
 		state.stalled = false;
-	}
 }
 
 static void report_lost(void)

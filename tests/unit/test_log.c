@@ -1,4 +1,4 @@
-/* links: common/log.c common/clock.c */
+/* links: common/log.c common/log_line.c common/clock.c */
 /* Lines as they come out: both formats, hostile bytes, full disks, stalled and vanished readers. */
 #include <sys/resource.h>
 #include <sys/socket.h>
