@@ -9,8 +9,19 @@
 /*
  * The whole contract between the master and a child. The master forks, the child calls worker_run()
  * or sweeper_run() with this. SIGTERM says "look at your order"; EOF on master_fd says that the
- * master is gone: ORDER_HAND_BACK. All signals are blocked at the start; a child opens TERM and
- * CHLD only while it polls.
+ * master is gone: ORDER_HAND_BACK. All signals are blocked at the start (but those of a fault and ABRT,
+ * which ends a stuck child with a core); a child opens TERM and CHLD only while it polls.
+ *
+ * The master has done before: PDEATHSIG TERM, subreaper, dispositions (PIPE and what a terminal sends
+ * are ignored), title, log_process(), all descriptors of its own closed, slot STARTING with the
+ * generation of its last user (take slot_next_generation() before each registration).
+ * Every child, also the sweeper, each turn of its loop: writes its heartbeat, looks at its order, and
+ * calls log_reopen() when board->log_epoch changed. Without a turn for 10 s beyond deadline_ms (CONNECTING: 120 s, for
+ * name resolution) it is taken for stuck: ABRT, then KILL. The sweeper has 120 s in every state.
+ *
+ * A reload gives the sweeper a successor while it finishes itself: two at once do no harm. A queue's gate
+ * is QUEUE_RECOVERING only when nobody of this master has recovered it yet, so a successor leaves the
+ * other gates as they are (and the bare transit list alone).
  */
 struct child {
 	const struct conf *conf;

@@ -72,6 +72,7 @@ struct board_queue {
 struct scoreboard {
 	struct slot slots[SCOREBOARD_SLOTS];
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
+	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };
 
@@ -91,6 +92,7 @@ static inline uint64_t slot_generation(const struct slot *s)
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+void slot_clear(struct slot *s);	/* all but the generation; the master, when its child is reaped */
 extern const char *const slot_state_names[];			/* "free", "starting", … */
 
 #endif

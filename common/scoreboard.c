@@ -1,0 +1,86 @@
+/*
+ * The shared table between the master and its children: making it, and the few writes that are more
+ * than one store. Who may write what is said in the header; what figures mean is left to status.
+ */
+#include <sys/mman.h>
+
+#include <stddef.h>
+
+#include "common/scoreboard.h"
+
+const char *const counter_names[COUNTERS] = {
+	[COUNT_FETCHED] = "fetched",
+	[COUNT_DONE] = "done",
+	[COUNT_FAILED] = "failed",
+	[COUNT_RETRIED] = "retried",
+	[COUNT_ESCAPED] = "escaped",
+	[COUNT_TIMED_OUT] = "timed_out",
+	[COUNT_HANDED_BACK] = "handed_back",
+	[COUNT_REDELIVERED] = "redelivered",
+	[COUNT_CLAIM_LOST] = "claim_lost",
+	[COUNT_UNRUNNABLE] = "unrunnable",
+	[COUNT_RECONNECTED] = "reconnected",
+	[COUNT_RESCUED] = "rescued",
+	[COUNT_DUE] = "due",
+};
+
+const char *const slot_state_names[] = {
+	[SLOT_FREE] = "free",
+	[SLOT_STARTING] = "starting",
+	[SLOT_CONNECTING] = "connecting",
+	[SLOT_WAITING] = "waiting",
+	[SLOT_IDLE] = "idle",
+	[SLOT_RUNNING] = "running",
+	[SLOT_SETTLING] = "settling",
+	[SLOT_STOPPING] = "stopping",
+};
+
+struct scoreboard *scoreboard_new(void)
+{
+	void *p = mmap(NULL, sizeof(struct scoreboard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void scoreboard_free(struct scoreboard *b)
+{
+	if (b != NULL)
+		munmap(b, sizeof(*b));
+}
+
+void slot_set_state(struct slot *s, enum slot_state state)
+{
+	atomic_store(&s->state, slot_generation(s) << 8 | (uint64_t)state);
+}
+
+uint64_t slot_next_generation(struct slot *s)
+{
+	uint64_t generation = slot_generation(s) + 1;
+
+	atomic_store(&s->state, generation << 8 | (uint64_t)slot_state(s));
+	return generation;
+}
+
+void slot_observe(struct slot *s, int64_t duration_ms)
+{
+	int i = 0;
+
+	while (i < SCOREBOARD_BUCKETS - 1 && duration_ms >= INT64_C(1) << i)
+		i++;
+	atomic_fetch_add(&s->durations[i], 1);
+}
+
+void slot_clear(struct slot *s)
+{
+	atomic_store(&s->heartbeat_ms, 0);
+	atomic_store(&s->serial, 0);
+	atomic_store(&s->started_ms, 0);
+	atomic_store(&s->deadline_ms, 0);
+	atomic_store(&s->handler_pgid, 0);
+	atomic_store(&s->redis_down, 0);
+	for (int i = 0; i < COUNTERS; i++)
+		atomic_store(&s->counters[i], 0);
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		atomic_store(&s->durations[i], 0);
+	slot_set_state(s, SLOT_FREE);
+}

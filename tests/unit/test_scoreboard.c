@@ -1,0 +1,92 @@
+/* links: common/scoreboard.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/scoreboard.h"
+
+static int setup(void **state)
+{
+	*state = scoreboard_new();
+	return *state == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	scoreboard_free(*state);
+	return 0;
+}
+
+static void every_counter_and_state_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < COUNTERS; i++)
+		assert_non_null(counter_names[i]);
+	for (int i = 0; i <= SLOT_STOPPING; i++)
+		assert_non_null(slot_state_names[i]);
+}
+
+static void a_state_keeps_the_generation_and_the_reverse(void **state)
+{
+	struct slot *s = &((struct scoreboard *)*state)->slots[7];
+
+	assert_int_equal(slot_state(s), SLOT_FREE);
+	assert_int_equal(slot_next_generation(s), 1);
+	slot_set_state(s, SLOT_RUNNING);
+	assert_int_equal(slot_generation(s), 1);
+	assert_int_equal(slot_next_generation(s), 2);
+	assert_int_equal(slot_state(s), SLOT_RUNNING);
+}
+
+static void clear_leaves_nothing_but_the_generation(void **state)
+{
+	struct slot *s = &((struct scoreboard *)*state)->slots[0], zero;
+
+	memset(s, 0xff, sizeof(*s));
+	atomic_store(&s->state, 41 << 8 | SLOT_RUNNING);
+	slot_clear(s);
+	assert_int_equal(slot_next_generation(s), 42);
+	assert_int_equal(slot_state(s), SLOT_FREE);
+	memset(&zero, 0, sizeof(zero));
+	assert_memory_equal((char *)s + sizeof(s->state), (char *)&zero + sizeof(s->state),
+	    offsetof(struct slot, durations) + sizeof(s->durations) - sizeof(s->state));
+}
+
+static void a_duration_falls_below_its_power_of_two(void **state)
+{
+	static const struct { int64_t ms; int bucket; } cases[] = {
+		{ -5, 0 }, { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 3 }, { 1023, 10 }, { 1024, 11 },
+		{ (1 << 22) - 1, 22 }, { 1 << 22, 23 }, { INT64_MAX, 23 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slot *s = &((struct scoreboard *)*state)->slots[i];
+
+		slot_observe(s, cases[i].ms);
+		assert_int_equal(atomic_load(&s->durations[cases[i].bucket]), 1);
+	}
+}
+
+static void slots_do_not_share_cache_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(sizeof(struct slot) % 64, 0);
+	assert_int_equal(sizeof(struct board_queue) % 64, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_counter_and_state_has_a_name),
+		cmocka_unit_test_setup_teardown(a_state_keeps_the_generation_and_the_reverse, setup, teardown),
+		cmocka_unit_test_setup_teardown(clear_leaves_nothing_but_the_generation, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_duration_falls_below_its_power_of_two, setup, teardown),
+		cmocka_unit_test(slots_do_not_share_cache_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
