@@ -80,11 +80,12 @@ void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const s
 /* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead` */
 void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
     const struct buffer *instead);
-/* -> INTEGER 1, 0 not there. source: a tray, a rescue list, ingress or delayed key; lease: a key of ours to
- * begin with (see scripts). record NULL: none is written */
+/* -> INTEGER 1; 2 done, but the record could not be written; 0 not there. source: a tray, a rescue list or ingress.
+ * lease: key to begin with (PEXPIRE). count: LREM's, -1 from the tail (a tray), 1 from the head (rescue).
+ * record NULL: none is written */
 struct record;
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
-    const char *source, const struct message *m, const struct record *record);
+    const char *source, int count, const struct message *m, const struct record *record);
 
 /* Incarnations. registration: JSON of queue_registration(). */
 /* -> INTEGER trays taken over. old NULL: the first one. Old trays become the new one's, in the same
@@ -93,21 +94,28 @@ void queue_renew(struct redis *r, const struct queue_owner *o, const struct queu
 void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1, 0: lease gone */
 /* -> INTEGER 1: gone; 0: something lies in a tray, it stays registered */
 void queue_deregister(struct redis *r, const struct queue_owner *o);
-/* -> ARRAY of STRING: what lies in the tray, newest first, at most n */
-void queue_tray_list(struct redis *r, const char *tray, int n);
+/* -> ARRAY of STRING: entries first..last of a list, as LRANGE counts them (0 is the newest) */
+void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
 
-/* Rescue (sweeper). source: a dead owner's tray, or the bare transit list. -> INTEGER messages now in
- * rescue; -1: rescue was not empty, return that first. One O(1) step that fences the owner. */
+/*
+ * Rescue (sweeper). incarnation: the dead owner; NULL: the bare transit list. source: its tray, or that list.
+ * queue_fence -> INTEGER messages now in rescue; 0: source was empty; -1: rescue is not empty, return
+ * that first. One O(1) step; after it nothing the owner still sends can touch them.
+ */
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
-/* -> INTEGER 1; 0: another moved it. The left end of rescue back to ingress's pop end, as `instead` */
-void queue_return(struct redis *r, const struct queue_keys *k, const char *rescue, const struct message *m,
-    const struct buffer *instead);
-/* Whether what lies in rescue came from a tray of exactly one. -> STRING "1", other number, or NIL */
-void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *rescue);
+/* How many the tray held that lies in rescue. -> STRING number, or NIL */
+void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
+/* -> INTEGER 1; 0: it is not the left end (any more): another moved it. From rescue's left end to ingress's pop
+ * end, as `instead` */
+void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
+    const struct message *m, const struct buffer *instead);
+/* Sets died_at in the workers hash, drops the lease. -> INTEGER 1; 0: unknown or marked before */
 void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation);	/* -> INTEGER */
 /* Forgets one that died more than an hour ago and has nothing left. -> INTEGER 1 forgotten */
 void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation);
 
+/* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
+void queue_poll(struct redis *r, const struct queue_keys *k);
 /* -> INTEGER moved from delayed to ingress, at most limit */
 void queue_due(struct redis *r, const struct queue_keys *k, int limit);
 
@@ -135,22 +143,24 @@ int queue_registered_parse(struct queue_keys *k, const char *name, const char *j
 
 /* ---- records (queue_records.c) ---- */
 
-/* The record of a dead letter (DESIGN.md 5). NULL strings are written as "". */
+/*
+ * The record of a dead letter (DESIGN.md 5). id, request_id, sha1, size and message come from the
+ * message itself, retry_count from attempts. NULL strings are written as "".
+ */
 struct record {
-	const char *id, *queue, *queue_from, *error_class, *error_message;
-	int64_t failed_at_ms, first_failed_ms;		/* first_failed_ms 0: = failed_at_ms */
-	int retry_count, attempts, crashes;
-	int exit_code;					/* -1: none */
-	const char *signal;				/* "SIGKILL"; NULL: none */
+	const char *queue, *queue_from, *error_class, *error_message;
+	int64_t failed_at_ms;		/* ms since 1970 */
+	int64_t first_failed_ms;	/* the same; 0: = failed_at_ms */
+	int attempts, crashes;		/* with this failure */
+	int exit_code;			/* -1: none */
+	const char *signal;		/* "SIGKILL"; NULL: none */
 	const char *stderr_tail;
 	size_t stderr_len;
-	int64_t duration_ms;				/* -1: did not run */
-	const char *node, *worker, *handler, *request_id;
-	const char *sha1;				/* of the producer's message (raw without wrapper) */
-	size_t size;					/* bytes of it */
-	size_t payload_max;				/* message is kept whole up to this */
+	int64_t duration_ms;		/* -1: did not run */
+	const char *node, *worker, *handler;
+	size_t payload_max;		/* the message is kept whole up to this many bytes, else left out */
 };
-#define RECORD_FIELDS 22
+#define RECORD_FIELDS 21
 extern const char *const record_fields[RECORD_FIELDS];	/* names in the order they are written */
 
 #endif

@@ -1,0 +1,229 @@
+/*
+ * A message's moves, each one command or one script: in every one the copy comes first and the
+ * removal second, so that whatever fails in between leaves the message where it was.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue.h"
+
+#include "common/alloc.h"
+#include "common/queue_records.h"
+#include "common/queue_scripts.h"
+
+#define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long late arrivals under a dead name are looked for */
+#define SWEEPER_LEASE_MS 30000
+
+struct number {
+	char text[24];
+};
+
+static struct script_arg number_arg(struct number *n, int64_t value)
+{
+	int len = snprintf(n->text, sizeof(n->text), "%" PRId64, value);
+
+	return (struct script_arg){ n->text, (size_t)len };
+}
+
+static struct script_arg string_arg(const char *s)
+{
+	return (struct script_arg){ s, strlen(s) };
+}
+
+static struct script_arg buffer_arg(const struct buffer *b)
+{
+	return (struct script_arg){ b->data == NULL ? "" : b->data, b->len };
+}
+
+static struct script_arg raw_arg(const struct message *m)
+{
+	return (struct script_arg){ m->raw, m->raw_len };
+}
+
+void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms)
+{
+	char block[24];
+
+	if (block_ms <= 0) {
+		redis_appendf(r, "RPOPLPUSH %s %s", o->keys->ingress, o->trays[tray]);
+		return;
+	}
+	/* Fractions need Redis 6; whole seconds are all that older servers take. */
+	if (block_ms % 1000 == 0)
+		snprintf(block, sizeof(block), "%" PRId64, block_ms / 1000);
+	else
+		snprintf(block, sizeof(block), "%" PRId64 ".%03" PRId64, block_ms / 1000, block_ms % 1000);
+	redis_appendf(r, "BRPOPLPUSH %s %s %s", o->keys->ingress, o->trays[tray], block);
+}
+
+void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
+{
+	const char *keys[] = { o->lease, o->keys->ingress, o->trays[tray] };
+	struct number lease;
+
+	queue_script(r, QUEUE_SCRIPT_fetch, 3, keys, 1, (struct script_arg[]){ number_arg(&lease, o->lease_ms) });
+}
+
+void queue_done(struct redis *r, const struct queue_owner *o, int tray)
+{
+	redis_appendf(r, "DEL %s", o->trays[tray]);
+}
+
+void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
+    const struct buffer *wrapped, int64_t delay_ms)
+{
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed };
+	struct number lease, delay;
+	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), buffer_arg(wrapped),
+		number_arg(&delay, delay_ms) };
+
+	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, 4, args);
+}
+
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
+    const struct buffer *instead)
+{
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress };
+	struct number lease;
+	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), buffer_arg(instead) };
+
+	queue_script(r, QUEUE_SCRIPT_hand_back, 3, keys, 3, args);
+}
+
+void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
+    int count, const struct message *m, const struct record *record)
+{
+	const char *keys[] = { lease, source, k->escape, k->log };
+	struct script_arg args[4 + 2 * RECORD_FIELDS];
+	struct record_text text;
+	struct number lease_number, count_number, strip;
+	size_t n = 0;
+
+	args[n++] = number_arg(&lease_number, lease_ms);
+	args[n++] = raw_arg(m);
+	args[n++] = number_arg(&count_number, count);
+	args[n++] = number_arg(&strip, (int64_t)m->wrapper_len);
+	if (record != NULL)
+		n += queue_record_args(record, m, &text, args + n);
+	queue_script(r, QUEUE_SCRIPT_escape, 4, keys, n, args);
+}
+
+void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration)
+{
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2],
+		old == NULL ? NULL : old->lease, old == NULL ? NULL : old->trays[0], old == NULL ? NULL : old->trays[1],
+		old == NULL ? NULL : old->trays[2] };
+	struct number lease;
+	struct script_arg args[] = { number_arg(&lease, o->lease_ms), string_arg(o->incarnation),
+		string_arg(registration), string_arg(old == NULL ? "" : old->incarnation) };
+
+	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 4, args);
+}
+
+void queue_lease_renew(struct redis *r, const struct queue_owner *o)
+{
+	redis_appendf(r, "PEXPIRE %s %d", o->lease, o->lease_ms);
+}
+
+void queue_deregister(struct redis *r, const struct queue_owner *o)
+{
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2] };
+
+	queue_script(r, QUEUE_SCRIPT_deregister, 5, keys, 1, (struct script_arg[]){ string_arg(o->incarnation) });
+}
+
+void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)
+{
+	redis_appendf(r, "LRANGE %s %d %d", list, first, last);
+}
+
+/* The bare list has no owner; its lease key never exists. */
+static const char *owner_of(const char *incarnation)
+{
+	return incarnation == NULL ? "none" : incarnation;
+}
+
+static char *size_field(const char *incarnation)
+{
+	return alloc_format("%s:rescue", owner_of(incarnation));
+}
+
+void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue)
+{
+	char *lease = queue_lease_key(k, owner_of(incarnation)), *field = size_field(incarnation);
+	const char *keys[] = { k->workers, lease, source, rescue };
+
+	queue_script(r, QUEUE_SCRIPT_fence, 4, keys, 1, (struct script_arg[]){ string_arg(field) });
+	free(lease);
+	free(field);
+}
+
+void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *field = size_field(incarnation);
+
+	redis_appendf(r, "HGET %s %s", k->workers, field);
+	free(field);
+}
+
+void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
+    const struct message *m, const struct buffer *instead)
+{
+	char *lease = queue_lease_key(k, owner_of(incarnation));
+	const char *keys[] = { lease, rescue, k->ingress };
+
+	queue_script(r, QUEUE_SCRIPT_return, 3, keys, 2, (struct script_arg[]){ raw_arg(m), buffer_arg(instead) });
+	free(lease);
+}
+
+void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *lease = queue_lease_key(k, incarnation);
+	const char *keys[] = { k->workers, lease };
+
+	queue_script(r, QUEUE_SCRIPT_mark_dead, 2, keys, 1, (struct script_arg[]){ string_arg(incarnation) });
+	free(lease);
+}
+
+void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	struct queue_owner o;
+	char *field = size_field(incarnation), *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+	struct number keep;
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	struct script_arg args[] = { string_arg(incarnation), string_arg(field), number_arg(&keep, KEEP_DEAD_MS) };
+	queue_script(r, QUEUE_SCRIPT_forget, 6, keys, 3, args);
+	queue_owner_free(&o);
+	free(field);
+	free(rescue);
+}
+
+void queue_poll(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "ZCARD %s", k->delayed);
+	redis_appendf(r, "EXISTS %s", k->paused);
+}
+
+void queue_due(struct redis *r, const struct queue_keys *k, int limit)
+{
+	const char *keys[] = { k->sweeper, k->delayed, k->ingress };
+	struct number lease, most;
+
+	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 2,
+	    (struct script_arg[]){ number_arg(&lease, SWEEPER_LEASE_MS), number_arg(&most, limit) });
+}
+
+void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,
+    const char *record_id)
+{
+	char *lease = queue_lease_key(k, owner_of(NULL));
+	const char *keys[] = { lease, k->escape, k->log, k->ingress };
+	struct script_arg args[] = { raw_arg(m), buffer_arg(wrapped), string_arg(record_id == NULL ? "" : record_id) };
+
+	queue_script(r, QUEUE_SCRIPT_redrive, 4, keys, record_id == NULL ? 2 : 3, args);
+	free(lease);
+}

@@ -1,0 +1,64 @@
+/* The record of a dead letter: names and text of its fields (quredis(1), "dlq show"). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/queue_records.h"
+
+const char *const record_fields[RECORD_FIELDS] = { "id", "queue", "queue_from", "error_class", "error_message",
+	"failed_at", "retry_count", "attempts", "crashes", "exit_code", "signal", "stderr", "duration_ms", "node",
+	"worker", "handler", "first_failed_at", "request_id", "sha1", "size", "message" };
+
+static struct script_arg string(const char *s)
+{
+	return (struct script_arg){ s == NULL ? "" : s, s == NULL ? 0 : strlen(s) };
+}
+
+static struct script_arg number(char out[24], int64_t value)
+{
+	return (struct script_arg){ out, (size_t)snprintf(out, 24, "%" PRId64, value) };
+}
+
+static struct script_arg number_or_none(char out[24], int64_t value)
+{
+	return value < 0 ? string(NULL) : number(out, value);
+}
+
+size_t queue_record_args(const struct record *record, const struct message *m, struct record_text *text,
+    struct script_arg *args)
+{
+	const char *original = m->raw + m->wrapper_len;
+	size_t size = m->raw_len - m->wrapper_len;
+	int64_t first = record->first_failed_ms == 0 ? record->failed_at_ms : record->first_failed_ms;
+
+	message_sha1(original, size, text->sha1);
+	const struct script_arg values[RECORD_FIELDS] = {
+		string(m->id),
+		string(record->queue),
+		string(record->queue_from),
+		string(record->error_class),
+		string(record->error_message),
+		string(clock_rfc3339(record->failed_at_ms, text->failed_at)),
+		number(text->numbers[0], record->attempts > 1 ? record->attempts - 1 : 0),
+		number(text->numbers[1], record->attempts),
+		number(text->numbers[2], record->crashes),
+		number_or_none(text->numbers[3], record->exit_code),
+		string(record->signal),
+		{ record->stderr_tail == NULL ? "" : record->stderr_tail, record->stderr_len },
+		number_or_none(text->numbers[4], record->duration_ms),
+		string(record->node),
+		string(record->worker),
+		string(record->handler),
+		string(clock_rfc3339(first, text->first_failed_at)),
+		string(m->request_id),
+		string(text->sha1),
+		number(text->numbers[5], (int64_t)size),
+		{ original, size <= record->payload_max ? size : 0 },
+	};
+
+	for (size_t i = 0; i < RECORD_FIELDS; i++) {
+		args[2 * i] = string(record_fields[i]);
+		args[2 * i + 1] = values[i];
+	}
+	return 2 * RECORD_FIELDS;
+}

@@ -1,0 +1,21 @@
+#ifndef COMMON_QUEUE_RECORDS_H
+#define COMMON_QUEUE_RECORDS_H
+
+#include <stddef.h>
+
+#include "common/clock.h"
+#include "common/queue.h"
+#include "common/queue_scripts.h"
+
+/* Room for a record's numbers and times as text, while its arguments are in use. */
+struct record_text {
+	char numbers[8][24];
+	char failed_at[CLOCK_RFC3339_SIZE], first_failed_at[CLOCK_RFC3339_SIZE];
+	char sha1[41];
+};
+
+/* Field, value, field, value …: fills args[2 * RECORD_FIELDS] and returns how many. m: the message as it lies in its list. */
+size_t queue_record_args(const struct record *record, const struct message *m, struct record_text *text,
+    struct script_arg *args);
+
+#endif

@@ -1,0 +1,111 @@
+/* Who works on a queue (transit:<q>:workers) and which queues there are (quredis:queues, as the Ruby gem keeps it). */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "common/queue.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+static char *dump(json_t *object)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+	char *copy = alloc_string(text == NULL ? "{}" : text);
+
+	free(text);
+	json_decref(object);
+	return copy;
+}
+
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms)
+{
+	return dump(json_pack("{s:s, s:s, s:i, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
+	    (json_int_t)since_ms));
+}
+
+void queue_workers(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "HGETALL %s", k->workers);
+}
+
+static char *text_member(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	return alloc_string(s == NULL ? "" : s);
+}
+
+static int parse_worker(struct queue_worker *w, const struct redis_reply *field, const struct redis_reply *value)
+{
+	struct incarnation i;
+	json_t *object;
+
+	if (field->type != REDIS_STRING || value->type != REDIS_STRING || incarnation_parse(&i, field->str) == -1)
+		return -1;
+	object = json_loadb(value->str, value->len, 0, NULL);
+	/* A registration nobody can read is still an owner: its trays may hold messages. */
+	*w = (struct queue_worker){
+		.incarnation = alloc_string(field->str),
+		.lock = text_member(object, "lock"),
+		.node = text_member(object, "node"),
+		.pid = json_integer_value(json_object_get(object, "pid")),
+		.since_ms = json_integer_value(json_object_get(object, "since")),
+		.died_at_ms = (int64_t)json_number_value(json_object_get(object, "died_at")),
+	};
+	json_decref(object);
+	return 0;
+}
+
+size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out)
+{
+	size_t n = 0;
+
+	*out = NULL;
+	if (reply->type != REDIS_ARRAY)
+		return 0;
+	*out = alloc_zero(reply->n / 2 + 1, sizeof(**out));
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply field = redis_element(reply, i), value = redis_element(reply, i + 1);
+
+		if (parse_worker(&(*out)[n], &field, &value) == 0)
+			n++;
+	}
+	return n;
+}
+
+void queue_workers_free(struct queue_worker *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(w[i].incarnation);
+		free(w[i].lock);
+		free(w[i].node);
+	}
+	free(w);
+}
+
+void queue_register(struct redis *r, const struct queue_keys *k)
+{
+	char *json = dump(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
+	    "escape", k->escape));
+
+	redis_appendf(r, "SET %s %s", k->registered, json);
+	redis_appendf(r, "ZADD " QUEUE_REGISTRY " NX %d %s", clock_realtime_ms() / 1000, k->name);
+	free(json);
+}
+
+int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len)
+{
+	json_t *object = json_loadb(json, len, 0, NULL);
+	const char *ingress, *transit, *escape;
+	int rc = -1;
+
+	if (json_unpack(object, "{s:s, s:s, s:s}", "ingress", &ingress, "transit", &transit, "escape", &escape) == 0) {
+		queue_keys_init(k, name, ingress, transit, escape);
+		rc = 0;
+	}
+	json_decref(object);
+	return rc;
+}

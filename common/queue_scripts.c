@@ -1,0 +1,77 @@
+/* The scripts of common/scripts, in the binary, and how they are called: by the SHA1 of their text. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/queue_scripts.h"
+
+#include "common/message.h"
+#include "common/queue.h"
+
+#define X(name)                                                                                    \
+	__asm__(".pushsection .rodata\n"                                                           \
+		"queue_script_" #name ":\n"                                                        \
+		".incbin \"common/scripts/" #name ".lua\"\n"                                       \
+		"queue_script_" #name "_end:\n"                                                    \
+		".byte 0\n"                                                                        \
+		".popsection\n");                                                                  \
+	extern const char queue_script_##name[], queue_script_##name##_end[];
+QUEUE_SCRIPTS(X)
+#undef X
+
+#define SCRIPT_ARGUMENTS_MAX 96
+
+struct text {
+	const char *start, *end;
+};
+
+static struct text text_of(enum queue_script script)
+{
+#define X(name) [QUEUE_SCRIPT_##name] = { queue_script_##name, queue_script_##name##_end },
+	static const struct text texts[] = { QUEUE_SCRIPTS(X) };
+#undef X
+	return texts[script];
+}
+
+/* Constant once computed, whoever computes it. */
+static const char *sha1_of(enum queue_script script)
+{
+	static char sums[QUEUE_SCRIPT_COUNT][41];
+	struct text t = text_of(script);
+
+	if (sums[script][0] == '\0')
+		message_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
+	return sums[script];
+}
+
+void queue_scripts_load(struct redis *r)
+{
+	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++) {
+		struct text t = text_of((enum queue_script)i);
+
+		redis_appendf(r, "SCRIPT LOAD %b", t.start, (size_t)(t.end - t.start));
+	}
+}
+
+void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
+    const struct script_arg *args)
+{
+	const char *argv[SCRIPT_ARGUMENTS_MAX];
+	size_t lens[SCRIPT_ARGUMENTS_MAX], argc = 0;
+	char count[24];
+
+	assert(3 + nkeys + nargs <= SCRIPT_ARGUMENTS_MAX);
+	snprintf(count, sizeof(count), "%zu", nkeys);
+	argv[argc++] = "EVALSHA";
+	argv[argc++] = sha1_of(script);
+	argv[argc++] = count;
+	for (size_t i = 0; i < nkeys; i++)
+		argv[argc++] = keys[i];
+	for (size_t i = 0; i < argc; i++)
+		lens[i] = strlen(argv[i]);
+	for (size_t i = 0; i < nargs; i++, argc++) {
+		argv[argc] = args[i].data;
+		lens[argc] = args[i].len;
+	}
+	redis_append(r, argc, argv, lens);
+}

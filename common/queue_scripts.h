@@ -1,0 +1,26 @@
+#ifndef COMMON_QUEUE_SCRIPTS_H
+#define COMMON_QUEUE_SCRIPTS_H
+
+#include <stddef.h>
+
+#include "common/redis.h"
+
+/* Every script of common/scripts/NAME.lua. A new one needs its line here and nothing else. */
+#define QUEUE_SCRIPTS(X)                                                                           \
+	X(renew) X(fetch) X(retry) X(escape) X(hand_back) X(deregister) X(fence) X(return) X(mark_dead) X(forget) \
+	X(due) X(redrive)
+
+#define X(name) QUEUE_SCRIPT_##name,
+enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };
+#undef X
+
+struct script_arg {
+	const void *data;
+	size_t len;
+};
+
+/* Appends EVALSHA. */
+void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
+    const struct script_arg *args);
+
+#endif

@@ -1,0 +1,6 @@
+-- KEYS: workers lease tray0 tray1 tray2
+-- ARGV: incarnation
+if redis.call('EXISTS', KEYS[3], KEYS[4], KEYS[5]) > 0 then return 0 end
+redis.call('DEL', KEYS[2])
+redis.call('HDEL', KEYS[1], ARGV[1])
+return 1

@@ -1,0 +1,14 @@
+-- KEYS: lease source escape log
+-- ARGV: lease_ms message count strip [field value ...]
+-- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source.
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('LPUSH', KEYS[3], string.sub(ARGV[2], ARGV[4] + 1))
+if redis.call('LREM', KEYS[2], ARGV[3], ARGV[2]) == 0 then
+  redis.call('LPOP', KEYS[3])
+  return 0
+end
+if ARGV[5] then
+  local id = redis.pcall('XADD', KEYS[4], '*', unpack(ARGV, 5))
+  if type(id) == 'table' then return 2 end
+end
+return 1

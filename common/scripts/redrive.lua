@@ -1,0 +1,10 @@
+-- KEYS: lease escape log ingress
+-- ARGV: message wrapped [record_id]
+redis.call('DEL', KEYS[1])
+redis.call('LPUSH', KEYS[4], ARGV[2])
+if redis.call('LREM', KEYS[2], -1, ARGV[1]) == 0 then
+  redis.call('LPOP', KEYS[4])
+  return 0
+end
+if ARGV[3] then redis.pcall('XDEL', KEYS[3], ARGV[3]) end
+return 1

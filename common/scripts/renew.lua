@@ -1,0 +1,22 @@
+-- KEYS: workers lease tray0 tray1 tray2 [old_lease old_tray0 old_tray1 old_tray2]
+-- ARGV: lease_ms incarnation registration [old_incarnation]
+redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write decides what maxmemory allows
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+redis.call('SET', KEYS[2], '1', 'PX', ARGV[1])
+local taken = 0
+if ARGV[4] then
+  for i = 0, 2 do
+    if redis.call('EXISTS', KEYS[7 + i]) == 1 then
+      redis.call('RENAME', KEYS[7 + i], KEYS[3 + i])
+      taken = taken + 1
+    end
+  end
+  redis.call('DEL', KEYS[6])
+  local ok, old = pcall(cjson.decode, redis.call('HGET', KEYS[1], ARGV[4]) or '')
+  if ok and type(old) == 'table' then       -- kept for an hour: a late answer may still fill its trays
+    local t = redis.call('TIME')
+    old.died_at = t[1] * 1000 + math.floor(t[2] / 1000)
+    redis.call('HSET', KEYS[1], ARGV[4], cjson.encode(old))
+  end
+end
+return taken
