@@ -1,0 +1,304 @@
+/*
+ * Processes below and beside us: finding them in /proc, killing them, awaiting their end. Which ones
+ * may be killed is the caller's decision; reaping the ones it wants to know about as well.
+ */
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/unistd.h>
+
+#include "common/alloc.h"
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/process.h"
+
+#define ENVIRON_MAX (4u << 20)	/* looked through at most; our names are the first of a handler's environment */
+#define LOOK_MS 10		/* longest pause between two looks at children that do not end at once */
+
+struct pids {
+	pid_t *pid;
+	size_t n, cap;
+};
+
+static void pids_add(struct pids *list, pid_t pid)
+{
+	if (list->n == list->cap) {
+		list->cap = list->cap == 0 ? 16 : list->cap * 2;
+		list->pid = alloc_resize(list->pid, list->cap, sizeof(*list->pid));
+	}
+	list->pid[list->n++] = pid;
+}
+
+/* The next entry of a directory of /proc that is a number; 0: no more. */
+static pid_t next_number(DIR *dir)
+{
+	struct dirent *e;
+
+	while ((e = readdir(dir)) != NULL)
+		if (isdigit((unsigned char)e->d_name[0]))
+			return (pid_t)strtol(e->d_name, NULL, 10);
+	return 0;
+}
+
+/* Appends what can be read of a file of /proc to b. */
+static int read_file(const char *path, struct buffer *b, size_t max)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char chunk[4096];
+	ssize_t n;
+
+	if (fd == -1)
+		return -1;
+	while (b->len < max && (n = read(fd, chunk, sizeof(chunk))) > 0)
+		buffer_append(b, chunk, (size_t)n);
+	close(fd);
+	buffer_append(b, "", 1);
+	return 0;
+}
+
+/* Children are listed by the thread that made them. -1: this kernel does not say. */
+static int list_by_task(struct pids *list)
+{
+	struct buffer text = {0};
+	DIR *tasks = opendir("/proc/self/task");
+	int found = -1;
+	char path[64];
+	pid_t task;
+
+	if (tasks == NULL)
+		return -1;
+	while ((task = next_number(tasks)) != 0) {
+		char *p, *end;
+		long pid;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)task);
+		buffer_clear(&text);
+		if (read_file(path, &text, SIZE_MAX) == -1)
+			continue;
+		found = 0;
+		for (p = text.data; (pid = strtol(p, &end, 10)) > 0; p = end)
+			pids_add(list, (pid_t)pid);
+	}
+	closedir(tasks);
+	buffer_free(&text);
+	return found;
+}
+
+static pid_t parent_of(pid_t pid, struct buffer *text)
+{
+	char path[64];
+	const char *p;
+	int parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	buffer_clear(text);
+	if (read_file(path, text, SIZE_MAX) == -1 || (p = strrchr(text->data, ')')) == NULL)
+		return -1;
+	return sscanf(p, ") %*c %d", &parent) == 1 ? parent : -1;
+}
+
+static void list_by_parent(struct pids *list)
+{
+	struct buffer text = {0};
+	DIR *dir = opendir("/proc");
+	pid_t pid, self = getpid();
+
+	if (dir == NULL)
+		return;
+	while ((pid = next_number(dir)) != 0)
+		if (parent_of(pid, &text) == self)
+			pids_add(list, pid);
+	closedir(dir);
+	buffer_free(&text);
+}
+
+/* Asked of the kernel without /proc: the usual case costs one call. */
+static bool have_children(void)
+{
+	siginfo_t info;
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+/* Direct children, zombies too, without those that `spare` names. */
+static void list_children(struct pids *list, bool (*spare)(pid_t pid, void *arg), void *arg)
+{
+	size_t kept = 0;
+
+	list->n = 0;
+	if (!have_children())
+		return;
+	if (list_by_task(list) == -1)
+		list_by_parent(list);
+	for (size_t i = 0; i < list->n; i++)
+		if (spare == NULL || !spare(list->pid[i], arg))
+			list->pid[kept++] = list->pid[i];
+	list->n = kept;
+}
+
+int process_become_subreaper(void)
+{
+	return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg)
+{
+	struct pids list = {0};
+	size_t killed = 0;
+
+	list_children(&list, spare, arg);
+	for (size_t i = 0; i < list.n; i++)
+		killed += kill(list.pid[i], SIGKILL) == 0 ? 1 : 0;
+	free(list.pid);
+	return killed;
+}
+
+int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms)
+{
+	int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
+	struct pids list = {0};
+	int pause_ms = 1;
+
+	for (;;) {
+		list_children(&list, spare, arg);
+		for (size_t i = 0; i < list.n; i++)
+			kill(list.pid[i], SIGKILL);
+		for (size_t i = 0; i < list.n; i++)
+			waitpid(list.pid[i], NULL, WNOHANG);
+		if (list.n == 0 || clock_monotonic_ms() >= deadline_ms)
+			break;
+		poll(NULL, 0, pause_ms);
+		pause_ms = pause_ms * 2 > LOOK_MS ? LOOK_MS : pause_ms * 2;
+	}
+	free(list.pid);
+	return list.n == 0 ? 0 : -1;
+}
+
+static bool has_incarnation(pid_t pid, const char *prefix, struct buffer *text)
+{
+	static const char name[] = "QUREDIS_INCARNATION=";
+	size_t name_len = sizeof(name) - 1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	buffer_clear(text);
+	if (read_file(path, text, ENVIRON_MAX) == -1)
+		return false;
+	for (size_t i = 0; i < text->len; i += strlen(text->data + i) + 1)
+		if (strncmp(text->data + i, name, name_len) == 0)
+			return strncmp(text->data + i + name_len, prefix, strlen(prefix)) == 0;
+	return false;
+}
+
+/* Looked at through a pidfd: what is killed is what was seen. Returns the pidfd, -1: not one of them. */
+static int kill_if_incarnation(pid_t pid, const char *prefix, struct buffer *text)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+
+	if (fd == -1)
+		return -1;
+	if (has_incarnation(pid, prefix, text) && syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0u) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int await_end(int pidfd, int64_t deadline_ms)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	int64_t left_ms = deadline_ms - clock_monotonic_ms();
+	int n = poll(&p, 1, left_ms < 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
+
+	if (n == -1 && errno == EINTR)
+		return await_end(pidfd, deadline_ms);
+	return n > 0 ? 0 : -1;
+}
+
+/* One look at all processes. Returns how many it killed and saw end, -1: one did not end in time. */
+static int sweep_incarnation(const char *prefix, int64_t deadline_ms)
+{
+	struct buffer text = {0};
+	DIR *dir = opendir("/proc");
+	pid_t pid, self = getpid();
+	int killed = 0;
+
+	if (dir == NULL)
+		return 0;
+	while (killed != -1 && (pid = next_number(dir)) != 0) {
+		int fd = pid == self ? -1 : kill_if_incarnation(pid, prefix, &text);
+
+		if (fd == -1)
+			continue;
+		killed = await_end(fd, deadline_ms) == 0 ? killed + 1 : -1;
+		close(fd);
+	}
+	closedir(dir);
+	buffer_free(&text);
+	return killed;
+}
+
+/* Again until a look finds none: one may have forked while we looked. */
+int process_kill_incarnation(const char *prefix, int64_t timeout_ms)
+{
+	int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
+	int total = 0, killed;
+
+	do {
+		killed = sweep_incarnation(prefix, deadline_ms);
+		if (killed == -1 || (killed > 0 && clock_monotonic_ms() >= deadline_ms))
+			return -1;
+		total += killed;
+	} while (killed > 0);
+	return total;
+}
+
+void process_reset_signals(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		sigaction(sig, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void process_close_from(int from)
+{
+	if (syscall(SYS_close_range, (unsigned)from, ~0u, 0u) == -1)
+		closefrom(from);
+}
+
+const char *process_signal_name(int sig)
+{
+#define NAMED(name) [name] = #name
+#define NUMBERED(n) [n] = "SIG" #n
+	static const char *const names[NSIG] = {
+		NAMED(SIGHUP), NAMED(SIGINT), NAMED(SIGQUIT), NAMED(SIGILL), NAMED(SIGTRAP), NAMED(SIGABRT),
+		NAMED(SIGBUS), NAMED(SIGFPE), NAMED(SIGKILL), NAMED(SIGUSR1), NAMED(SIGSEGV), NAMED(SIGUSR2),
+		NAMED(SIGPIPE), NAMED(SIGALRM), NAMED(SIGTERM), NAMED(SIGSTKFLT), NAMED(SIGCHLD), NAMED(SIGCONT),
+		NAMED(SIGSTOP), NAMED(SIGTSTP), NAMED(SIGTTIN), NAMED(SIGTTOU), NAMED(SIGURG), NAMED(SIGXCPU),
+		NAMED(SIGXFSZ), NAMED(SIGVTALRM), NAMED(SIGPROF), NAMED(SIGWINCH), NAMED(SIGIO), NAMED(SIGPWR),
+		NAMED(SIGSYS),
+		NUMBERED(32), NUMBERED(33), NUMBERED(34), NUMBERED(35), NUMBERED(36), NUMBERED(37), NUMBERED(38),
+		NUMBERED(39), NUMBERED(40), NUMBERED(41), NUMBERED(42), NUMBERED(43), NUMBERED(44), NUMBERED(45),
+		NUMBERED(46), NUMBERED(47), NUMBERED(48), NUMBERED(49), NUMBERED(50), NUMBERED(51), NUMBERED(52),
+		NUMBERED(53), NUMBERED(54), NUMBERED(55), NUMBERED(56), NUMBERED(57), NUMBERED(58), NUMBERED(59),
+		NUMBERED(60), NUMBERED(61), NUMBERED(62), NUMBERED(63), NUMBERED(64),
+	};
+
+	return sig > 0 && sig < NSIG && names[sig] != NULL ? names[sig] : "SIG?";
+}
