@@ -1,0 +1,154 @@
+"""Fixtures; harness/__init__.py says how to use them."""
+import os
+import pathlib
+import shutil
+import signal
+import tempfile
+import uuid
+
+import pytest
+
+from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisServer, run_quredis, write_handler
+from harness.daemon import wait_gone
+from harness.processes import become_subreaper, kill_and_wait, title_of
+
+TEST_LIMIT_S = 120
+LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): how long this test may take (120)")
+    become_subreaper()
+    for key in [k for k in os.environ if k.startswith("QUREDIS_") and k != "QUREDIS_BUILD"]:
+        del os.environ[key]
+    os.environ["QUREDIS_BUILD"] = str(BUILD)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    if call.when == "call":
+        item.passed = outcome.get_result().passed
+
+
+@pytest.fixture(autouse=True)
+def _limit(request):
+    """No test hangs for ever."""
+    marker = request.node.get_closest_marker("limit")
+    seconds = marker.args[0] if marker else TEST_LIMIT_S
+
+    def expired(signum, frame):
+        raise TimeoutError(f"the test took longer than {seconds} s")
+    old = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+@pytest.fixture
+def tag():
+    """Names the test's processes; also the node of its daemons."""
+    return "t" + uuid.uuid4().hex[:12]
+
+
+@pytest.fixture
+def tmp(request, tag):
+    path = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
+    os.chmod(path, 0o755)
+    os.environ["ASAN_OPTIONS"] = f"allocator_may_return_null=1:log_path={path}/san.asan"
+    os.environ["UBSAN_OPTIONS"] = f"print_stacktrace=1:log_path={path}/san.ubsan"
+    yield path
+    del os.environ["ASAN_OPTIONS"], os.environ["UBSAN_OPTIONS"]
+    reports = "\n".join(p.read_text(errors="replace") for p in path.glob("san.*"))
+    if getattr(request.node, "passed", False) and not reports:
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        print(f"\nkept: {path}")
+    assert not reports, reports
+
+
+class Machine:
+    """Everything one test started."""
+
+    def __init__(self, tmp, tag):
+        self.tmp, self.tag, self.servers, self.daemons = tmp, tag, [], []
+
+    def server(self, start=True, **options):
+        server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, **options)
+        self.servers.append(server)
+        return server.start() if start else server
+
+    def daemon(self, start=True, wait=True, **options):
+        daemon = Quredisd(self.tmp / f"d{len(self.daemons)}", tag=self.tag, **options)
+        self.daemons.append(daemon)
+        return daemon.start(wait) if start else daemon
+
+    def close(self):
+        wrong = [w for w in [d.close() for d in self.daemons] if w]
+        own = {s.pid for s in self.servers}
+        left = wait_gone(self.tag, own, LEAVE_S)
+        if left:
+            wrong.append("left over: " + ", ".join(f"{p} ({title_of(p)})" for p in left))
+            kill_and_wait(left)
+        for server in self.servers:
+            server.close()
+        wrong += [line for d in self.daemons for line in d.sanitizer_lines()]
+        for daemon in self.daemons:
+            print(f"---- log of {daemon.dir}\n{daemon.text()}")
+        assert not wrong, "\n".join(wrong)
+
+
+@pytest.fixture
+def machine(request, tmp, tag):
+    m = Machine(tmp, tag)
+    yield m
+    try:
+        m.close()
+    except AssertionError:
+        request.node.passed = False
+        raise
+
+
+@pytest.fixture
+def redis_server(machine):
+    return machine.server
+
+
+@pytest.fixture
+def redis(machine):
+    return machine.server()
+
+
+@pytest.fixture
+def quredisd(request, machine):
+    assert QUREDISD.exists(), f"{QUREDISD} is not built"
+
+    def make(**options):
+        if "redis" not in options:
+            options["redis"] = request.getfixturevalue("redis")
+        return machine.daemon(**options)
+    return make
+
+
+@pytest.fixture
+def handler(tmp):
+    def write(body, lang="sh", name=None):
+        body = body.replace("@TMP@", str(tmp)).replace("@LEDGER@", str(tmp / "ledger"))
+        return write_handler(tmp / "h", body, lang, name)
+    return write
+
+
+@pytest.fixture
+def ledger(tmp, handler):
+    return Ledger(tmp / "ledger", handler)
+
+
+@pytest.fixture
+def quredis(request, tag):
+    assert QUREDIS.exists(), f"{QUREDIS} is not built"
+
+    def run(*args, conf=None, url=None, **options):
+        where = ["-c", conf] if conf else ["-u", url or request.getfixturevalue("redis").url]
+        return run_quredis(*where, *args, tag=tag, **options)
+    return run

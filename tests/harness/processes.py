@@ -1,0 +1,130 @@
+"""What /proc tells: who lives, whose child it is, whose test it belongs to.
+
+The test process is a child subreaper: whatever a dead daemon leaves behind becomes its child, so no
+orphan can hide. A zombie counts as gone.
+"""
+import ctypes
+import os
+import pathlib
+import signal
+import time
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def become_subreaper():
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def _stat(pid):
+    """(state, ppid, pgid, sid) or None."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text[text.rindex(")") + 2:].split()
+    return fields[0], int(fields[1]), int(fields[2]), int(fields[3])
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def alive(pid):
+    stat = _stat(pid)
+    return stat is not None and stat[0] not in "ZX"
+
+
+def children_of(pid):
+    """Living direct children."""
+    return [p for p in pids() if (s := _stat(p)) and s[1] == pid and s[0] not in "ZX"]
+
+
+def descendants_of(pid):
+    """Living descendants, parents first."""
+    found, level = [], [pid]
+    while level:
+        level = [c for p in level for c in children_of(p)]
+        found += level
+    return found
+
+
+def title_of(pid):
+    """The process title or command line; "" if it is gone."""
+    try:
+        raw = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return raw.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def environment_of(pid):
+    """The environment it was started with, bytes to bytes; {} if that cannot be read."""
+    try:
+        raw = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    return dict(e.split(b"=", 1) for e in raw.split(b"\0") if b"=" in e)
+
+
+def open_files(pid):
+    """Descriptor -> what it points to."""
+    out = {}
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return out
+    for name in names:
+        try:
+            out[int(name)] = os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            pass
+    return out
+
+
+def pss_kib(pid):
+    """Proportional set size."""
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    raise AssertionError(f"no Pss of {pid}")
+
+
+def reap_adopted(own):
+    """Waits for zombies that became our children; never for those in own (pids of Popen objects)."""
+    for pid in pids():
+        stat = _stat(pid)
+        if stat and stat[0] == "Z" and stat[1] == os.getpid() and pid not in own:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+
+
+def belonging_to(tag, own=()):
+    """Living processes of a test: by tag, by incarnation, or adopted by this process."""
+    found = []
+    for pid in pids():
+        if pid == os.getpid() or pid in own or not alive(pid):
+            continue
+        env = environment_of(pid)
+        if (env.get(b"QUREDIS_TEST_TAG") == tag.encode()
+                or env.get(b"QUREDIS_INCARNATION", b"").startswith(tag.encode())
+                or any(p == os.getpid() for p in [(_stat(pid) or (0, 0))[1]])):
+            found.append(pid)
+    return found
+
+
+def kill_and_wait(targets, timeout=10.0):
+    """SIGKILL to each, until they are gone."""
+    deadline = time.monotonic() + timeout
+    while targets and time.monotonic() < deadline:
+        for pid in targets:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        time.sleep(0.02)
+        targets = [p for p in targets if alive(p)]
+    return targets

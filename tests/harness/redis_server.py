@@ -1,0 +1,123 @@
+"""A private redis-server: killed, restarted and reconfigured at will."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+import redis
+
+from .waiting import wait_for
+
+
+def free_port():
+    """A TCP port that nobody listens on just now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class RedisServer:
+    """redis-server on a unix socket in a directory of its own.
+
+    aof: None (nothing is kept over a restart), "always" or "everysec". tcp: also listens on
+    127.0.0.1:self.port. config: further directives, e.g. {"maxmemory": "5mb", "requirepass": "x"}.
+    url is the unix one; tcp_url the other.
+    """
+
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, tag=""):
+        self.dir = pathlib.Path(directory)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.socket = self.dir / "s"
+        self.port = free_port() if tcp else 0
+        self.url = f"unix://{self.socket}"
+        self.tcp_url = f"redis://127.0.0.1:{self.port}/0" if tcp else None
+        self.log = self.dir / "redis.log"
+        self.password = (config or {}).get("requirepass")
+        self._tag = tag
+        self._process = None
+        self._clients = []
+        self._directives = {
+            "port": self.port, "bind": "127.0.0.1", "unixsocket": self.socket, "unixsocketperm": "777",
+            "dir": self.dir, "save": "", "daemonize": "no", "logfile": self.log,
+            "appendonly": "yes" if aof else "no", "appendfsync": aof or "no", **(config or {}),
+        }
+
+    @property
+    def pid(self):
+        return self._process.pid if self._process else None
+
+    def start(self, wait=True):
+        assert self._process is None, "already running"
+        argv = ["redis-server", "-"]
+        text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
+        self.socket.unlink(missing_ok=True)
+        self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL, cwd="/",
+                                         env={**os.environ, "QUREDIS_TEST_TAG": self._tag})
+        self._process.stdin.write(text.encode())
+        self._process.stdin.close()
+        if wait:
+            wait_for(self.answers, 20, "redis-server to answer")
+        return self
+
+    def answers(self):
+        if self._process.poll() is not None:
+            raise AssertionError(f"redis-server ended: {self.log.read_text() if self.log.exists() else ''}")
+        try:
+            with self._connect() as c:
+                return c.ping()
+        except redis.AuthenticationError:
+            return True
+        except (redis.ConnectionError, redis.ResponseError):
+            return False
+
+    def _connect(self, **options):
+        return redis.Redis(unix_socket_path=str(self.socket), password=self.password, **options)
+
+    def client(self, **options):
+        """A client; bytes in, bytes out. Closed when the test ends."""
+        c = self._connect(**options)
+        self._clients.append(c)
+        return c
+
+    def cli(self, *args, input=None):
+        """redis-cli; returns its stdout as bytes."""
+        argv = ["redis-cli", "-s", str(self.socket), *map(str, args)]
+        env = {**os.environ, **({"REDISCLI_AUTH": self.password} if self.password else {})}
+        return subprocess.run(argv, input=input, stdout=subprocess.PIPE, check=True, timeout=60, env=env).stdout
+
+    def config_set(self, key, value):
+        self.client().config_set(key, value)
+
+    def signal(self, sig):
+        os.kill(self.pid, sig)
+
+    def kill9(self):
+        """As a power cut would."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(20)
+        self._process = None
+
+    def stop(self):
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGCONT)
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(20)
+        self._process = None
+
+    def restart(self):
+        """kill9 and start: what was not persisted is gone."""
+        self.kill9()
+        return self.start()
+
+    def close(self):
+        for c in self._clients:
+            c.close()
+        if self._process is not None:
+            self.kill9()
