@@ -65,14 +65,19 @@ def test_is_hardened(program):
 
 # ---- that these can fail ----
 
+PROGRAM = """#include <math.h>
+#include <stdio.h>
+#include <string.h>
+int main(int c, char **v) { char b[64]; strcpy(b, v[0]); printf("%s %f", b, pow(c, 0.5)); return 0; }
+"""
+
+
 @pytest.fixture
 def compiled(tmp):
     """A small program with these flags."""
-    def build(*flags):
-        source = tmp / "x.c"
-        source.write_text('#include <math.h>\n#include <stdio.h>\n#include <string.h>\nint main(int c, char **v)\n'
-                          '{ char b[64]; strcpy(b, v[0]); printf("%s %f", b, pow(c, 0.5)); return 0; }\n')
-        subprocess.run(["cc", *flags, str(source), "-o", str(tmp / "x"), "-lm"], check=True, capture_output=True)
+    def build(*flags, text=PROGRAM):
+        (tmp / "x.c").write_text(text)
+        subprocess.run(["cc", *flags, str(tmp / "x.c"), "-o", str(tmp / "x"), "-lm"], check=True, capture_output=True)
         return tmp / "x"
     return build
 
@@ -81,7 +86,7 @@ def test_a_soft_program_is_seen(compiled):
     soft = compiled("-no-pie", "-fno-pie", "-U_FORTIFY_SOURCE", "-fno-stack-protector", "-Wl,-z,norelro", "-Wl,-z,lazy",
                     "-Wl,-z,execstack")
     assert set(softness(soft)) == {"pie", "relro", "now", "noexecstack", "stack protector", "fortify"}
-    assert "w^x" in softness(compiled("-static", "-Wl,-N"))
+    assert "w^x" in softness(compiled("-nostdlib", "-static", "-Wl,-N", text="void _start(void) { for (;;) ; }"))
 
 
 def test_a_hard_program_passes(compiled):
