@@ -1,0 +1,95 @@
+"""tests/run counts right, also what crashes, skips, hangs or runs nothing."""
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from harness import ROOT
+
+
+@pytest.fixture(scope="module")
+def run():
+    loader = importlib.machinery.SourceFileLoader("run", str(ROOT / "tests/run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", loader))
+    loader.exec_module(module)
+    return module
+
+
+PROGRAM = """
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+static void good(void **s) { (void)s; }
+static void bad(void **s) { (void)s; assert_int_equal(1, 2); }
+static void skipped(void **s) { (void)s; skip(); }
+static void segv(void **s) { (void)s; raise(11); }
+static void aborts(void **s) { (void)s; fflush(NULL); abort(); }
+static void leaves(void **s) { (void)s; fflush(NULL); exit(0); }
+static int no_setup(void **s) { (void)s; return -1; }
+int main(void)
+{
+	const struct CMUnitTest tests[] = { %s };
+	(void)good; (void)bad; (void)skipped; (void)segv; (void)aborts; (void)leaves; (void)no_setup;
+	return cmocka_run_group_tests_name("x", tests, %s, NULL);
+}
+"""
+
+
+def compiled(tmp, names, setup="NULL"):
+    tests = ", ".join(f"cmocka_unit_test({n})" for n in names)
+    (tmp / "x.c").write_text("#include <signal.h>\n" + PROGRAM % (tests, setup))
+    subprocess.run(["cc", str(tmp / "x.c"), "-o", str(tmp / "x"), "-lcmocka"], check=True)
+    return tmp / "x"
+
+
+@pytest.mark.parametrize("names, counted", [
+    (["good", "good"], (2, 0, 0)),
+    (["good", "bad", "good"], (2, 1, 0)),
+    (["skipped", "good", "skipped"], (1, 0, 2)),
+    (["skipped", "bad"], (0, 1, 1)),
+    (["good", "segv", "good"], (2, 1, 0)),
+    (["good", "aborts", "good"], (1, 1, 0)),
+    (["good", "leaves", "good"], (1, 1, 0)),
+], ids=lambda v: "-".join(v) if isinstance(v, list) else "")
+def test_unit_programs_are_counted(run, tmp, names, counted):
+    assert run.run_unit(compiled(tmp, names), dict(os.environ)) == counted
+
+
+def test_a_failed_setup_is_a_failure(run, tmp):
+    passed, failed, skipped = run.run_unit(compiled(tmp, ["good"], "no_setup"), dict(os.environ))
+    assert passed == 0 and failed == 1
+
+
+@pytest.mark.parametrize("body", ["exit 0", "exit 1", "kill -9 $$", "exec /nonexistent"])
+def test_a_program_without_tests_is_a_failure(run, handler, tmp, body):
+    assert run.run_unit(pathlib.Path(handler(body)), dict(os.environ)) == (0, 1, 0)
+    assert run.run_unit(tmp / "absent", dict(os.environ)) == (0, 1, 0)
+
+
+def test_a_hanging_program_is_a_failure(run, handler, monkeypatch):
+    monkeypatch.setattr(run, "UNIT_TIMEOUT_S", 0.5)
+    assert run.run_unit(pathlib.Path(handler("exec sleep 600")), dict(os.environ)) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("text, counted", [
+    ("def test_a(): pass\ndef test_b(): pass\n", (2, 0, 0)),
+    ("def test_a(): assert 0\ndef test_b(): pass\n", (1, 1, 0)),
+    ("import pytest\n@pytest.fixture\ndef f():\n yield\n assert 0\ndef test_a(f): pass\n", (0, 1, 0)),
+    ("import pytest\n@pytest.mark.skip\ndef test_a(): pass\ndef test_b(): pass\n", (1, 0, 1)),
+    ("import nothing_of_this_name\n", (0, 1, 0)),
+    ("", (0, 1, 0)),
+    ("import os\ndef test_a(): os._exit(0)\n", (0, 1, 0)),
+], ids=["good", "bad", "teardown", "skip", "import", "empty", "exit"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_pytest_is_counted(run, tmp, monkeypatch, text, counted, jobs):
+    (tmp / "test_x.py").write_text(text)
+    monkeypatch.setenv("QUREDIS_TEST_JOBS", jobs)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    assert run.run_pytest(tmp, [str(tmp / "test_x.py"), "--rootdir", str(tmp)], env) == counted
