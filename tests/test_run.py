@@ -29,6 +29,7 @@ PROGRAM = """
 static void good(void **s) { (void)s; }
 static void bad(void **s) { (void)s; assert_int_equal(1, 2); }
 static void skipped(void **s) { (void)s; skip(); }
+static void skipped_too(void **s) { (void)s; skip(); }
 static void segv(void **s) { (void)s; raise(11); }
 static void aborts(void **s) { (void)s; fflush(NULL); abort(); }
 static void leaves(void **s) { (void)s; fflush(NULL); exit(0); }
@@ -36,7 +37,7 @@ static int no_setup(void **s) { (void)s; return -1; }
 int main(void)
 {
 	const struct CMUnitTest tests[] = { %s };
-	(void)good; (void)bad; (void)skipped; (void)segv; (void)aborts; (void)leaves; (void)no_setup;
+	(void)good; (void)bad; (void)skipped; (void)skipped_too; (void)segv; (void)aborts; (void)leaves; (void)no_setup;
 	return cmocka_run_group_tests_name("x", tests, %s, NULL);
 }
 """
@@ -52,7 +53,7 @@ def compiled(tmp, names, setup="NULL"):
 @pytest.mark.parametrize("names, counted", [
     (["good", "good"], (2, 0, 0)),
     (["good", "bad", "good"], (2, 1, 0)),
-    (["skipped", "good", "skipped"], (1, 0, 2)),
+    (["skipped", "good", "skipped_too"], (1, 0, 2)),
     (["skipped", "bad"], (0, 1, 1)),
     (["good", "segv", "good"], (2, 1, 0)),
     (["good", "aborts", "good"], (1, 1, 0)),
