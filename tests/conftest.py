@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisServer, run_quredis, write_handler
+from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, run_quredis, write_handler
 from harness.daemon import wait_gone
 from harness.processes import become_subreaper, kill_and_wait, title_of
 
@@ -72,12 +72,17 @@ class Machine:
     """Everything one test started."""
 
     def __init__(self, tmp, tag):
-        self.tmp, self.tag, self.servers, self.daemons = tmp, tag, [], []
+        self.tmp, self.tag, self.servers, self.daemons, self.proxies = tmp, tag, [], [], []
 
     def server(self, start=True, **options):
         server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, **options)
         self.servers.append(server)
         return server.start() if start else server
+
+    def proxy(self, server):
+        (self.tmp / f"p{len(self.proxies)}").mkdir()
+        self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server))
+        return self.proxies[-1]
 
     def daemon(self, start=True, wait=True, **options):
         daemon = Quredisd(self.tmp / f"d{len(self.daemons)}", tag=self.tag, **options)
@@ -91,8 +96,8 @@ class Machine:
         if left:
             wrong.append("left over: " + ", ".join(f"{p} ({title_of(p)})" for p in left))
             kill_and_wait(left)
-        for server in self.servers:
-            server.close()
+        for thing in self.proxies + self.servers:
+            thing.close()
         wrong += [line for d in self.daemons for line in d.sanitizer_lines()]
         for daemon in self.daemons:
             print(f"---- log of {daemon.dir}\n{daemon.text()}")
@@ -113,6 +118,11 @@ def machine(request, tmp, tag):
 @pytest.fixture
 def redis_server(machine):
     return machine.server
+
+
+@pytest.fixture
+def redis_proxy(machine):
+    return machine.proxy
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import pytest
+from redis import ConnectionError, Redis, TimeoutError as RedisTimeout
 
 from harness import alive, children_of, environment_of, queue, render, wait_for
 from harness.config import Raw
@@ -50,6 +51,38 @@ def test_redis_on_tcp_with_a_password(redis_server):
     assert server.client().ping()
     assert subprocess.run(["redis-cli", "-p", str(server.port), "ping"], capture_output=True,
                           timeout=20).stdout == b"NOAUTH Authentication required.\n\n"
+
+
+def test_proxy_cuts_and_loses(redis, redis_proxy):
+    proxy = redis_proxy(redis)
+    direct = redis.client()
+
+    def connect():
+        return Redis(unix_socket_path=proxy.path, socket_timeout=20, retry_on_error=[])
+    c = connect()
+    c.lpush("l", "a" * 100000)
+    assert c.llen("l") == 1 and proxy.connections == 1
+    proxy.lose_request(b"LPUSH")
+    with pytest.raises(ConnectionError):
+        c.execute_command("LPUSH", "l", "b")
+    assert (direct.llen("l"), proxy.lost) == (1, 1)
+    proxy.lose_reply(b"LPUSH")
+    assert c.ping()
+    with pytest.raises(ConnectionError):
+        c.execute_command("LPUSH", "l", "c")
+    assert (direct.llen("l"), proxy.lost) == (2, 2)
+    assert c.ping()
+    proxy.refuse()
+    proxy.cut()
+    with pytest.raises(ConnectionError):
+        c.ping()
+    proxy.refuse(False)
+    assert c.ping()
+    proxy.stall()
+    with pytest.raises((TimeoutError, RedisTimeout)):
+        Redis(unix_socket_path=proxy.path, socket_timeout=0.3).ping()
+    proxy.resume()
+    assert connect().ping()
 
 
 def test_ledger_and_recorder(handler, ledger):

@@ -18,6 +18,8 @@ Fixtures
     tmp         pathlib.Path, short enough for unix sockets, 0755, removed when the test passed
     redis       a started RedisServer on a unix socket without persistence; `redis_server(...)` makes
                 others: redis_server(aof="always"), redis_server(tcp=True), redis_server(config={...})
+    redis_proxy redis_proxy(server) -> RedisProxy: cuts, refuses, stalls, loses a request or a reply;
+                give it to quredisd(redis=proxy)
     quredisd    factory of Quredisd; quredisd(queues=[...], supervisor={...}, log={...}, redis=SERVER)
                 start=False only writes the configuration, wait=False does not wait for `ready`
     handler     handler(body, "sh"|"python", name=None) -> path of an executable. @TMP@ and @LEDGER@
@@ -42,11 +44,12 @@ from .handlers import Ledger, write_handler
 from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED
 from .processes import alive, children_of, descendants_of, environment_of, open_files, pss_kib, title_of
 from .program import Result, run_quredis
+from .redis_proxy import RedisProxy
 from .redis_server import RedisServer, free_port
 from .waiting import wait_for
 
 __all__ = [
-    "BUILD", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisServer", "Result",
+    "BUILD", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
     "SANITIZED", "alive", "children_of", "descendants_of", "environment_of", "free_port", "open_files", "pss_kib",
     "queue", "render", "run_quredis", "title_of", "wait_for", "write_handler",
 ]
