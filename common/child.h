@@ -29,6 +29,7 @@ struct child {
 	struct scoreboard *board;
 	int slot;				/* own */
 	int queue_index;			/* in board->queues; worker only */
+	int index;				/* among the queue's workers: "mail/2"; worker only */
 	int (*queue_index_of)(const char *name);	/* sweeper only: index of a queue of conf; -1 none */
 	int master_fd;				/* read end; nothing is ever written for workers */
 	uint64_t boot;				/* of the master: part of every incarnation */

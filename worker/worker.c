@@ -1,0 +1,221 @@
+/*
+ * The worker process: one loop around one poll. Each turn looks at the order, keeps the connection,
+ * settles what has ended, starts what is held, and asks for more: in that order, so that the
+ * acknowledgement of one message and the request for the next leave in one write.
+ */
+#include <sys/prctl.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "worker/worker.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+#define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
+#define GIVE_UP_MS 1500		/* what Redis is given at a fast stop once nothing runs */
+
+/* They only end the poll. */
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void catch_signals(sigset_t *while_polling)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGCHLD, &sa, NULL);
+	sigprocmask(SIG_SETMASK, NULL, while_polling);
+	sigdelset(while_polling, SIGTERM);
+	sigdelset(while_polling, SIGCHLD);
+}
+
+bool worker_may_work(const struct worker *w)
+{
+	return w->order == ORDER_RUN && atomic_load(&w->board->gate) == QUEUE_OPEN;
+}
+
+static bool settled(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state != TRAY_EMPTY)
+			return false;
+	return w->running == -1;
+}
+
+/* ---- orders ---- */
+
+static void look_at_order(struct worker *w, int64_t now_ms)
+{
+	w->order = w->master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&w->child->board->orders[w->child->slot]);
+	if (w->order == ORDER_HAND_BACK && w->running != -1)
+		handler_stop(w->handler, now_ms);
+}
+
+/* Redis may be away for longer than we may stay: then what is unsettled waits in its tray for the next start. */
+static bool gives_up(struct worker *w, int64_t now_ms)
+{
+	if (w->order != ORDER_HAND_BACK || w->running != -1)
+		return false;
+	if (w->give_up_at_ms == 0)
+		w->give_up_at_ms = now_ms + GIVE_UP_MS;
+	return now_ms >= w->give_up_at_ms;
+}
+
+static void leave(struct worker *w, int64_t now_ms)
+{
+	if (w->order < ORDER_FINISH || !settled(w) || w->leaving || w->left)
+		return;
+	if (w->owner.keys == NULL) {
+		w->left = true;		/* it never owned anything */
+	} else if (w->redis.state == REDIS_READY && w->registered) {
+		queue_deregister(&w->redis, &w->owner);
+		connection_expect(w, ANSWER_DEREGISTER, -1, now_ms + REDIS_TIMEOUT_MS);
+		w->leaving = true;
+	}
+}
+
+/* ---- the loop ---- */
+
+static enum slot_state shown_state(const struct worker *w)
+{
+	if (w->order >= ORDER_FINISH)
+		return SLOT_STOPPING;
+	if (w->running != -1)
+		return SLOT_RUNNING;
+	if (w->redis.state != REDIS_READY || !w->registered)
+		return SLOT_CONNECTING;
+	if (!worker_may_work(w) || breaker_until_ms(w->board) != 0)
+		return SLOT_WAITING;
+	return fetch_outstanding(w) ? SLOT_IDLE : SLOT_SETTLING;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t next_deadline_ms(const struct worker *w, int64_t now_ms)
+{
+	int64_t at = now_ms + LOOK_MS;
+
+	at = least(at, connection_deadline_ms(w));
+	at = least(at, run_deadline_ms(w));
+	at = least(at, settle_deadline_ms(w));
+	at = least(at, fetch_deadline_ms(w, now_ms));
+	if (w->order == ORDER_HAND_BACK)
+		at = least(at, now_ms + 100);
+	return at;
+}
+
+struct polled {
+	struct pollfd fds[3 + HANDLER_POLLFDS];
+	nfds_t n;
+	nfds_t handler;		/* index of its first */
+};
+
+static void collect(const struct worker *w, struct polled *p)
+{
+	p->n = 0;
+	if (!w->master_gone)
+		p->fds[p->n++] = (struct pollfd){ .fd = w->child->master_fd, .events = POLLIN };
+	if (redis_pollfd(&w->redis, &p->fds[p->n]))
+		p->n++;
+	if (redis_pollfd(&w->unblock, &p->fds[p->n]))
+		p->n++;
+	p->handler = p->n;
+	if (w->running != -1)
+		p->n += handler_pollfds(w->handler, &p->fds[p->n]);
+}
+
+static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_ms)
+{
+	int64_t left = next_deadline_ms(w, now_ms) - now_ms;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct polled p;
+
+	if (left <= 0)
+		ts = (struct timespec){0};
+	collect(w, &p);
+	if (ppoll(p.fds, p.n, &ts, mask) <= 0)
+		return;
+	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+		w->master_gone = true;		/* it never writes: this is the end of it */
+	if (w->running != -1)
+		handler_io(w->handler, &p.fds[p.handler], p.n - p.handler);
+}
+
+static void turn(struct worker *w, int64_t now_ms)
+{
+	look_at_order(w, now_ms);
+	connection_io(w, now_ms);	/* answers */
+	run_end(w, now_ms);
+	connection_tick(w, now_ms);
+	settle_tick(w, now_ms);
+	run_tick(w, now_ms);
+	settle_tick(w, now_ms);		/* what may not run is handed back in the same write */
+	fetch_tick(w, now_ms);
+	fetch_unblock_io(w, now_ms);
+	leave(w, now_ms);
+	connection_io(w, now_ms);	/* all of it leaves in one write */
+	slot_set_state(w->slot, shown_state(w));
+	atomic_store(&w->slot->heartbeat_ms, now_ms);
+}
+
+static void follow_log(struct worker *w)
+{
+	uint32_t epoch = atomic_load(&w->child->board->log_epoch);
+
+	if (epoch != w->log_epoch)
+		log_reopen();
+	w->log_epoch = epoch;
+}
+
+static void worker_init(struct worker *w, const struct child *child)
+{
+	w->child = child;
+	w->conf = child->queue;
+	w->slot = &child->board->slots[child->slot];
+	w->board = &child->board->queues[child->queue_index];
+	w->running = -1;
+	w->log_epoch = atomic_load(&child->board->log_epoch);
+	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
+	queue_keys_from_conf(&w->keys, w->conf);
+	connection_init(w);
+	w->handler = handler_new(w->conf, w->name);
+}
+
+_Noreturn void worker_run(const struct child *child)
+{
+	struct worker *w = alloc_zero(1, sizeof(*w));
+	sigset_t while_polling;
+	bool finished;
+
+	worker_init(w, child);
+	if (child->conf->redis.password != NULL)
+		prctl(PR_SET_DUMPABLE, 0);	/* a handler of our own user could read it from our memory */
+	catch_signals(&while_polling);
+	while (!w->left) {
+		int64_t now_ms = clock_monotonic_ms();
+
+		follow_log(w);
+		turn(w, now_ms);
+		if (w->left || gives_up(w, now_ms))
+			break;
+		wait_for_events(w, &while_polling, now_ms);
+	}
+	finished = w->left && settled(w);
+	slot_set_state(w->slot, SLOT_STOPPING);
+	handler_free(w->handler);
+	connection_free(w);
+	exit(finished ? CHILD_EXIT_DONE : EX_TEMPFAIL);
+}
