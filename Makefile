@@ -139,16 +139,10 @@ demo: all
 
 # ---- lint ---------------------------------------------------------------------------------------
 
-SHELL_SCRIPTS = bootstrap .ci/run
-
+# Warnings of the compiler as errors, and what cppcheck, shellcheck and mandoc say.
 lint:
 	$(MAKE) WERROR=1 BUILD=$(BUILD)/lint all unit-programs
-	cppcheck --quiet --error-exitcode=1 --std=c11 --inline-suppr \
-		--enable=warning,performance,portability --suppress=missingIncludeSystem -I. -D_GNU_SOURCE \
-		-DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"' \
-		$(sort $(DAEMON) $(CLI))
-	shellcheck $(SHELL_SCRIPTS)
-	mandoc -T lint -W warning $(wildcard man/*.[1-9])
+	tests/run --build $(BUILD)/lint/$(MODE) tests/test_lint.py
 
 # ---- install ------------------------------------------------------------------------------------
 
