@@ -260,17 +260,25 @@ static int take_greetings(struct redis *r)
 	return 0;
 }
 
-int redis_pump(struct redis *r, int64_t now_ms)
+int redis_flush(struct redis *r)
 {
-	size_t before;
-	bool progress;
 	int done = 0;
 
 	if (r->state == REDIS_CLOSED)
 		return -1;
-	before = r->context->reader->len;
 	if (sdslen(r->context->obuf) > 0 && redisBufferWrite(r->context, &done) != REDIS_OK)
 		return fail_io(r);
+	return 0;
+}
+
+int redis_pump(struct redis *r, int64_t now_ms)
+{
+	size_t before;
+	bool progress;
+
+	if (redis_flush(r) == -1)
+		return -1;
+	before = r->context->reader->len;
 	if (redisBufferRead(r->context) != REDIS_OK)
 		return fail_io(r);
 	progress = r->context->reader->len != before;

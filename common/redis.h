@@ -82,7 +82,9 @@ void redis_appendf(struct redis *r, const char *format, ...);
 
 /* What to poll for; false: nothing (closed). */
 bool redis_pollfd(const struct redis *r, struct pollfd *p);
-/* Sends and receives what is possible without waiting. -1: closed, error set. */
+/* Sends what is possible without waiting. -1: closed, error set. */
+int redis_flush(struct redis *r);
+/* Sends and receives; sees to the deadline. The same. */
 int redis_pump(struct redis *r, int64_t now_ms);
 /* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
 int redis_take(struct redis *r, struct redis_reply *reply);

@@ -321,8 +321,9 @@ void connection_io(struct worker *w, int64_t now_ms)
 	struct redis_reply reply;
 	int rc;
 
-	if (w->redis.state == REDIS_CLOSED)
+	if (w->redis.state == REDIS_CLOSED || (!w->readable && (w->redis.deadline_ms == 0 || now_ms <= w->redis.deadline_ms)))
 		return;
+	w->readable = false;
 	if (redis_pump(&w->redis, now_ms) == -1) {
 		lose(w, now_ms);
 		return;
@@ -330,6 +331,12 @@ void connection_io(struct worker *w, int64_t now_ms)
 	while ((rc = redis_take(&w->redis, &reply)) == 1)
 		dispatch(w, &reply, now_ms);
 	if (rc == -1 && w->nexpected > 0)	/* bytes that are no answer */
+		lose(w, now_ms);
+}
+
+void connection_flush(struct worker *w, int64_t now_ms)
+{
+	if (w->redis.state != REDIS_CLOSED && redis_flush(&w->redis) == -1)
 		lose(w, now_ms);
 }
 

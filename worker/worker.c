@@ -120,6 +120,7 @@ static int64_t next_deadline_ms(const struct worker *w, int64_t now_ms)
 struct polled {
 	struct pollfd fds[3 + HANDLER_POLLFDS];
 	nfds_t n;
+	nfds_t redis;		/* its index */
 	nfds_t handler;		/* index of its first */
 };
 
@@ -128,6 +129,7 @@ static void collect(const struct worker *w, struct polled *p)
 	p->n = 0;
 	if (!w->master_gone)
 		p->fds[p->n++] = (struct pollfd){ .fd = w->child->master_fd, .events = POLLIN };
+	p->redis = p->n;
 	if (redis_pollfd(&w->redis, &p->fds[p->n]))
 		p->n++;
 	if (redis_pollfd(&w->unblock, &p->fds[p->n]))
@@ -150,6 +152,7 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 		return;
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
+	w->readable = w->redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0;
 	if (w->running != -1)
 		handler_io(w->handler, &p.fds[p.handler], p.n - p.handler);
 }
@@ -166,7 +169,7 @@ static void turn(struct worker *w, int64_t now_ms)
 	fetch_tick(w, now_ms);
 	fetch_unblock_io(w, now_ms);
 	leave(w, now_ms);
-	connection_io(w, now_ms);	/* all of it leaves in one write */
+	connection_flush(w, now_ms);	/* all of it leaves in one write */
 	slot_set_state(w->slot, shown_state(w));
 	atomic_store(&w->slot->heartbeat_ms, now_ms);
 }

@@ -64,6 +64,7 @@ struct worker {
 	struct redis_target target;
 	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	struct redis redis;
+	bool readable;			/* the poll says so */
 	struct incarnation id;
 	char incarnation[INCARNATION_SIZE];
 	struct queue_owner owner;	/* of incarnation; keys NULL: none yet */
@@ -113,7 +114,8 @@ bool worker_may_work(const struct worker *w);
 /* connection.c */
 void connection_init(struct worker *w);
 void connection_tick(struct worker *w, int64_t now_ms);		/* opens, registers, renews the lease */
-void connection_io(struct worker *w, int64_t now_ms);		/* sends, receives, hands answers out */
+void connection_io(struct worker *w, int64_t now_ms);		/* receives, hands answers out */
+void connection_flush(struct worker *w, int64_t now_ms);	/* sends */
 void connection_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms);
 bool connection_usable(const struct worker *w);			/* registered, and the lease cannot have run out */
 void connection_renew_incarnation(struct worker *w, const char *why);
