@@ -1,0 +1,104 @@
+"""bootstrap, with stand-ins for dpkg, apt, sudo and make: what it installs, and what its last line says."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from harness import ROOT
+
+STUBS = {
+    "dpkg-query": 'for p; do :; done; grep -qx -- "$p" @TMP@/installed && printf installed',
+    "apt-get": 'echo "apt-get $*" >>@TMP@/calls; [ ! -e @TMP@/no-network ]',
+    "sudo": 'echo "sudo $*" >>@TMP@/calls; case $* in *policy-rc.d*) ;; *) exec "$@" ;; esac',
+    "id": "echo 1000",
+    "make": 'echo "make $*" >>@TMP@/calls; [ ! -e @TMP@/broken ]',
+}
+
+
+def packages():
+    """All that bootstrap names, by purpose."""
+    text = (ROOT / "bootstrap").read_text()
+    return {name: words.split() for name, words in re.findall(r'^(\w+)_packages="([^"]*)"', text, re.M)}
+
+
+@pytest.fixture
+def tree(tmp):
+    """A tree with bootstrap, and a machine on which every package is there."""
+    shutil.copy(ROOT / "bootstrap", tmp / "bootstrap")
+    (tmp / "bin").mkdir()
+    for name, body in STUBS.items():
+        (tmp / "bin" / name).write_text("#!/bin/sh\n" + body.replace("@TMP@", str(tmp)) + "\n")
+    for path, line in (("tests/run", "echo '3 passed, 0 failed'"), ("etc/demo/run", "echo demo $*; exit 1")):
+        (tmp / path).parent.mkdir(parents=True)
+        (tmp / path).write_text(f"#!/bin/sh\n{line}\n")
+    for path in [*(tmp / "bin").iterdir(), tmp / "tests/run", tmp / "etc/demo/run"]:
+        path.chmod(0o755)
+    (tmp / "installed").write_text("\n".join(sum(packages().values(), [])) + "\n")
+    (tmp / "calls").touch()
+    return tmp
+
+
+def bootstrap(tree, *args):
+    done = subprocess.run([tree / "bootstrap", *args], cwd="/", env={"PATH": f"{tree}/bin:{os.environ['PATH']}"},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    return done, (tree / "calls").read_text().splitlines()
+
+
+def forget(tree, *names):
+    (tree / "installed").write_text("".join(f"{p}\n" for p in (tree / "installed").read_text().split() if p not in names))
+
+
+def test_nothing_is_installed_when_nothing_is_missing(tree):
+    done, calls = bootstrap(tree, "check")
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "3 passed, 0 failed"
+    assert [c.split()[0] for c in calls] == ["make"]
+
+
+def test_only_what_is_missing_is_installed_and_named(tree):
+    forget(tree, "gcc", "libcmocka-dev")
+    done, calls = bootstrap(tree, "check")
+    assert done.returncode == 0
+    assert "bootstrap: installs: gcc libcmocka-dev\n" in done.stdout
+    installs = [c for c in calls if c.startswith("apt-get")]
+    assert installs == ["apt-get -q update", "apt-get -q -y --no-install-recommends install gcc libcmocka-dev"]
+    if not pathlib.Path("/usr/sbin/policy-rc.d").exists():
+        # services are kept from starting, and that is undone
+        assert [("printf" in c, "rm -f" in c) for c in calls if "policy-rc.d" in c] == [(True, False), (False, True)]
+    assert calls[-1].startswith("make -j")
+
+
+def test_the_demo_needs_no_test_tools(tree):
+    forget(tree, *packages()["check"])
+    done, calls = bootstrap(tree, "demo", "--keep")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "demo --keep")
+    assert not any("apt-get" in c for c in calls)
+
+
+@pytest.mark.parametrize("accident", ["broken", "no-network"])
+def test_what_cannot_be_built_is_one_failure(tree, accident):
+    forget(tree, "gcc")
+    (tree / accident).touch()
+    done, _ = bootstrap(tree, "check")
+    assert done.returncode == 1 and done.stdout.splitlines()[-1] == "0 passed, 1 failed"
+
+
+def test_usage(tree):
+    for args in ((), ("chek",)):
+        done, calls = bootstrap(tree, *args)
+        assert done.returncode == 64 and "./bootstrap demo" in done.stderr and calls == []
+
+
+def test_without_sudo_it_says_what_it_wanted(tree):
+    (tree / "bin/sudo").unlink()
+    if shutil.which("sudo"):
+        pytest.skip("sudo is installed here")
+    forget(tree, "gcc")
+    done, _ = bootstrap(tree, "demo")
+    assert done.returncode == 1 and "run this as root" in done.stderr and "apt-get" in done.stderr
+
+
+def test_ci_runs_check():
+    assert (ROOT / ".ci/run").read_text().endswith("exec ./bootstrap check\n")
