@@ -42,8 +42,8 @@ void connection_free(struct worker *w)
 {
 	redis_close(&w->redis, NULL);
 	redis_close(&w->unblock, NULL);
-	if (w->owner.keys != NULL)
-		queue_owner_free(&w->owner);
+	queue_owner_free(&w->owner);
+	queue_owner_free(&w->previous);
 	redis_target_free(&w->target);
 }
 
@@ -120,20 +120,32 @@ static void lose(struct worker *w, int64_t now_ms)
 	    w->redis.weather == REDIS_MISCONFIGURED ? trouble_of(REDIS_MISCONFIGURED, w->redis.error) : TROUBLE_NO_REDIS);
 }
 
-/* A new name for every connection and after every doubt: key names decide who owns a message, no clock does. */
+/*
+ * A new name for every connection and after every doubt: key names decide who owns a message, no clock
+ * does. A name whose renewal was never answered has fetched nothing, so it is asked for again, still in
+ * place of the last one that was: the trays are under one of the two.
+ */
+static void take_new_name(struct worker *w)
+{
+	if (w->owner.keys != NULL && !w->confirmed)
+		return;
+	w->previous = w->owner;
+	strlcpy(w->previous_incarnation, w->incarnation, sizeof(w->previous_incarnation));
+	w->previous.incarnation = w->previous_incarnation;
+	w->id.generation = slot_next_generation(w->slot);
+	incarnation_format(&w->id, w->incarnation);
+	queue_owner_init(&w->owner, &w->keys, w->incarnation, w->child->conf->supervisor.lease_ms);
+	w->confirmed = false;
+}
+
 static void send_renewal(struct worker *w, int64_t now_ms)
 {
 	const struct conf *conf = w->child->conf;
-	struct queue_owner old = w->owner;
-	char old_incarnation[INCARNATION_SIZE], *registration;
+	char *registration;
 
-	strlcpy(old_incarnation, w->incarnation, sizeof(old_incarnation));
-	old.incarnation = old_incarnation;
-	w->id.generation = slot_next_generation(w->slot);
-	incarnation_format(&w->id, w->incarnation);
-	queue_owner_init(&w->owner, &w->keys, w->incarnation, conf->supervisor.lease_ms);
+	take_new_name(w);
 	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms());
-	queue_renew(&w->redis, &w->owner, old.keys == NULL ? NULL : &old, registration);
+	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
 	connection_expect(w, ANSWER_RENEW, -1, now_ms + REDIS_TIMEOUT_MS);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		queue_list(&w->redis, w->owner.trays[i], 0, 1);
@@ -143,8 +155,6 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	w->renewing = true;
 	w->registered = false;
 	free(registration);
-	if (old.keys != NULL)
-		queue_owner_free(&old);
 }
 
 void connection_renew_incarnation(struct worker *w, const char *why)
@@ -211,14 +221,21 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 	w->next_lease_ms = now_ms + 1000;
 }
 
+static void drop(struct worker *w, const struct redis_reply *error, int64_t now_ms)
+{
+	w->redis.weather = redis_weather(error);
+	redis_close(&w->redis, error->type == REDIS_ERROR ? error->str : "an answer of a kind that was not expected");
+	lose(w, now_ms);
+}
+
 static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (reply->type != REDIS_INTEGER) {
-		w->redis.weather = redis_weather(reply);
-		redis_close(&w->redis, reply->str);
-		lose(w, now_ms);
+		drop(w, reply, now_ms);
 		return;
 	}
+	w->confirmed = true;
+	queue_owner_free(&w->previous);
 	lease_granted(w, now_ms);
 }
 
@@ -249,12 +266,16 @@ static void adoption_complete(struct worker *w)
 }
 
 /* Is what this tray is believed to hold still there, and what is there that was not known? */
-static void adopt_answer(struct worker *w, int i, const struct redis_reply *reply)
+static void adopt_answer(struct worker *w, int i, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct tray *t = &w->trays[i];
 	struct redis_reply there;
 
-	if (reply->type != REDIS_ARRAY || reply->n > 1)
+	if (reply->type != REDIS_ARRAY) {
+		drop(w, reply, now_ms);
+		return;
+	}
+	if (reply->n > 1)
 		tray_unexpected(w, i);
 	if (i == QUEUE_TRAYS - 1)
 		adoption_complete(w);
@@ -293,7 +314,7 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 		renew_answer(w, reply, now_ms);
 		break;
 	case ANSWER_ADOPT:
-		adopt_answer(w, e.tray, reply);
+		adopt_answer(w, e.tray, reply, now_ms);
 		break;
 	case ANSWER_LEASE:
 		lease_answer(w, reply, now_ms);
@@ -310,10 +331,8 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	}
 	/* A script is gone, or this server is a replica now: only a new connection helps. */
 	if (w->redis.state == REDIS_READY && (redis_weather(reply) == REDIS_RECONNECT || redis_error_is(reply, "READONLY") ||
-		redis_error_is(reply, "UNBLOCKED") || redis_error_is(reply, "MASTERDOWN"))) {
-		redis_close(&w->redis, reply->str);
-		lose(w, now_ms);
-	}
+		redis_error_is(reply, "UNBLOCKED") || redis_error_is(reply, "MASTERDOWN")))
+		drop(w, reply, now_ms);
 }
 
 void connection_io(struct worker *w, int64_t now_ms)

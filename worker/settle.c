@@ -18,6 +18,7 @@
 
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 10000
+#define KEPT_MAX (256 * 1024)	/* memory of a message that stays with its tray */
 
 static void count(struct worker *w, enum counter c)
 {
@@ -310,9 +311,12 @@ void settle_empty(struct worker *w, int tray)
 {
 	struct tray *t = &w->trays[tray];
 
-	(void)w;
 	t->state = TRAY_EMPTY;
 	t->lost = t->sent = false;
+	if (t->raw.cap > KEPT_MAX)
+		buffer_free(&t->raw);
+	if (t->instead.cap > KEPT_MAX)
+		buffer_free(&t->instead);
 }
 
 void settle_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)

@@ -68,7 +68,10 @@ struct worker {
 	struct incarnation id;
 	char incarnation[INCARNATION_SIZE];
 	struct queue_owner owner;	/* of incarnation; keys NULL: none yet */
-	bool registered;		/* owner's renewal was answered on this connection */
+	bool confirmed;			/* owner's first renewal was answered: it may have trays */
+	char previous_incarnation[INCARNATION_SIZE];
+	struct queue_owner previous;	/* the last confirmed one until owner is; keys NULL: none */
+	bool registered;		/* owner's renewal was answered on this connection, and its trays read */
 	bool renewing;			/* it was sent */
 	int64_t lease_until_ms;		/* CLOCK_BOOTTIME, from the last renewal sent that was answered */
 	int64_t lease_sent_ms;		/* CLOCK_BOOTTIME of the one under way; 0: none */
