@@ -21,6 +21,8 @@ enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 /* What an exit status means (DESIGN.md 4). FAIL: a failed attempt. */
 enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
 
+struct conf_origin;
+
 struct conf_backoff {
 	int64_t base_ms;
 	double factor;
@@ -99,6 +101,7 @@ struct conf_queue {
 	struct conf_run_as run_as;
 	struct conf_limits limits;
 	int64_t stderr_tail;		/* bytes of stderr kept for the record */
+	struct conf_origin *origins;	/* where each value came from (conf_schema.h) */
 };
 
 struct conf {
@@ -130,6 +133,8 @@ struct conf {
 	struct { char *listen, *token_file; bool read_only; } web;
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;
+	struct conf_origin *origins;	/* of what is above the queues */
+	char **files;			/* what was read, in order; NULL at the end */
 };
 
 /* All that was wrong, in the order of the files; "FILE:LINE: what was expected". */

@@ -1,0 +1,125 @@
+/*
+ * Checks that need more than one value. Those of one queue are in conf_check_queue.c; key names in
+ * conf_collide.c; users in conf_users.c, executables in conf_handler.c, secrets in conf_secrets.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf.h"
+
+#include "common/conf_load.h"
+#include "common/queue.h"
+#include "common/redis.h"
+#include "common/scoreboard.h"
+
+#define SOCKET_PATH_MAX 107
+
+/* Half of what the scoreboard holds: a reload runs old and new ones side by side. */
+#define WORKERS_MAX (SCOREBOARD_SLOTS / 2 - 1)
+#define QUEUES_MAX (SCOREBOARD_QUEUES / 2)
+
+static void check_embedded(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct conf_origin *url = conf_origin(conf, "redis.url"), *dir = conf_origin(conf, "redis.dir");
+
+	if (!conf->redis.embedded) {
+		if (conf_given(dir))
+			conf_warning(l, dir, "redis.dir has no effect without redis.embedded = true");
+		return;
+	}
+	if (conf->redis.dir == NULL && !conf_given(dir))
+		conf_error(l, conf_origin(conf, "redis.embedded"), "redis.embedded = true needs redis.dir");
+	if (conf_given(url))
+		conf_error(l, url, "redis.url cannot be set together with redis.embedded = true (the socket is in redis.dir)");
+	else if (conf->redis.url != NULL && url->kind == CONF_ORIGIN_DERIVED &&
+	    strlen(conf->redis.url) - strlen("unix://") > SOCKET_PATH_MAX)
+		conf_error(l, dir, "redis.dir is too long: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+}
+
+static void check_url(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "redis.url");
+	struct redis_target target;
+	char why[512];
+
+	if (!conf_given(where) || where->kind == CONF_ORIGIN_BAD)
+		return;
+	if (redis_target_parse(&target, l->conf->redis.url, NULL, NULL, why, sizeof(why)) == -1)
+		conf_error(l, where, "redis.url: %s", why);
+	else
+		redis_target_free(&target);
+}
+
+static void check_supervisor(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	if (strlen(conf->supervisor.node) > QUEUE_NAME_MAX || conf->supervisor.node[strspn(conf->supervisor.node,
+	    CONF_NAME_BYTES)] != '\0')
+		conf_error(l, conf_origin(conf, "supervisor.node"),
+		    "supervisor.node: expected 1 to %d letters, digits, dots, dashes and underscores", QUEUE_NAME_MAX);
+	if (strlen(conf->supervisor.control_socket) > SOCKET_PATH_MAX)
+		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
+		    "supervisor.control_socket: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+	if (strcmp(conf->supervisor.control_socket, conf->supervisor.lock_file) == 0)
+		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
+		    "supervisor.control_socket and supervisor.lock_file are the same file");
+}
+
+static void check_log(struct conf_loading *l)
+{
+	const char *target = l->conf->log.target;
+
+	if (target[0] != '/' && strcmp(target, "stderr") != 0 && strcmp(target, "syslog") != 0)
+		conf_error(l, conf_origin(l->conf, "log.target"),
+		    "log.target: expected \"stderr\", \"syslog\" or an absolute path, not \"%s\"", target);
+}
+
+static void check_twice(struct conf_loading *l, size_t i)
+{
+	const struct conf_queue *q = l->conf->queues[i];
+	char *before;
+
+	for (size_t k = 0; q->name != NULL && k < i; k++) {
+		const struct conf_queue *other = l->conf->queues[k];
+
+		if (other->name == NULL || strcmp(other->name, q->name) != 0)
+			continue;
+		before = conf_place(conf_queue_origin(other, "name"));
+		conf_error(l, conf_queue_origin(q, "name"), "queue %s is already defined at %s", q->name, before);
+		free(before);
+		return;
+	}
+}
+
+static void check_totals(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	int64_t workers = 0;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		workers += conf->queues[i]->workers;
+	if (workers > WORKERS_MAX)
+		conf_error(l, NULL, "%lld workers in all: expected at most %d", (long long)workers, WORKERS_MAX);
+	if (conf->nqueues > QUEUES_MAX)
+		conf_error(l, NULL, "%zu queues: expected at most %d", conf->nqueues, QUEUES_MAX);
+	if (conf->nqueues == 0)
+		conf_warning(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[0] },
+		    "no queue is defined: nothing will run");
+}
+
+void conf_check(struct conf_loading *l)
+{
+	check_embedded(l);
+	check_url(l);
+	check_supervisor(l);
+	check_log(l);
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
+		check_twice(l, i);
+		conf_check_queue(l, l->conf->queues[i]);
+	}
+	check_totals(l);
+	conf_check_keys(l);
+	conf_secrets(l);
+}

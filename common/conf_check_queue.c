@@ -1,0 +1,102 @@
+/* Checks of one queue that look at more than one value, or at what a value says. */
+#include <ctype.h>
+#include <string.h>
+
+#include "common/conf.h"
+
+#include "common/conf_load.h"
+#include "common/duration.h"
+#include "common/queue.h"
+
+static const char *shown_name(const struct conf_queue *q)
+{
+	return q->name == NULL ? "?" : q->name;
+}
+
+static void check_name(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "name");
+
+	if (!conf_given(where))
+		conf_error(l, conf_queue_place(q), "this queue has no name");
+	else if (q->name != NULL && (strlen(q->name) > QUEUE_NAME_MAX || q->name[strspn(q->name, CONF_NAME_BYTES)] != '\0'))
+		conf_error(l, where, "name: expected 1 to %d letters, digits, dots, dashes and underscores, not \"%s\"",
+		    QUEUE_NAME_MAX, q->name);
+}
+
+static void check_present(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->handler == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
+	    !conf_given(conf_queue_origin(&l->defaults, "handler")))
+		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
+}
+
+static void check_times(struct conf_loading *l, const struct conf_queue *q)
+{
+	char timeout[DURATION_SIZE], drain[DURATION_SIZE];
+	const struct conf_origin *where = conf_queue_origin(q, "timeout");
+
+	if (q->timeout_ms > l->conf->supervisor.drain_timeout_ms)
+		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
+		    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers",
+		    shown_name(q), duration_format(q->timeout_ms, timeout),
+		    duration_format(l->conf->supervisor.drain_timeout_ms, drain));
+	where = conf_queue_origin(q, "backoff.cap");
+	if (q->backoff.cap_ms < q->backoff.base_ms)
+		conf_error(l, conf_given(where) ? where : conf_queue_origin(q, "backoff.base"),
+		    "backoff.cap is less than backoff.base");
+}
+
+static size_t env_name_len(const char *entry)
+{
+	return strcspn(entry, "=");
+}
+
+static bool env_name_valid(const char *entry)
+{
+	size_t len = env_name_len(entry);
+
+	if (len == 0 || isdigit((unsigned char)entry[0]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)entry[i]) && entry[i] != '_')
+			return false;
+	return true;
+}
+
+static bool env_repeated(char *const *env, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (env_name_len(env[k]) == env_name_len(env[i]) && strncmp(env[k], env[i], env_name_len(env[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Values may be secrets: only names are told. */
+static void check_env(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "env");
+
+	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
+		int len = (int)env_name_len(q->env[i]);
+
+		if (!env_name_valid(q->env[i]))
+			conf_error(l, where, "env: expected \"NAME=VALUE\" or \"NAME\" (letters, digits, _)");
+		else if (strncmp(q->env[i], "QUREDIS_", 8) == 0)
+			conf_error(l, where, "env: %.*s: names that begin with QUREDIS_ are set by quredisd", len, q->env[i]);
+		else if (env_repeated(q->env, i))
+			conf_error(l, where, "env: %.*s stands there twice", len, q->env[i]);
+	}
+}
+
+void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
+{
+	check_name(l, q);
+	check_present(l, q);
+	check_times(l, q);
+	check_env(l, q);
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
+		conf_check_user(l, q);
+		conf_check_handler(l, q);
+	}
+}

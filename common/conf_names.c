@@ -1,0 +1,138 @@
+/*
+ * Answers to names that are no key: what the systems before this one called it, the nearest known name,
+ * or the place where that name does belong.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf.h"
+
+#include "common/alloc.h"
+#include "common/conf_load.h"
+#include "common/nearest.h"
+#include "common/nitems.h"
+
+/* Seen anywhere: some stood at the top, some in groups of other names. */
+static const struct {
+	const char *old, *now;
+} renamed[] = {
+	{ "dlq_enabled", "dead_letter.enabled" },
+	{ "dlq_ttl", "dead_letter.ttl" },
+	{ "dlq_max_entries", "dead_letter.max_entries" },
+	{ "ttl_ms", "dead_letter.ttl" },
+	{ "exchange", "the key escape of a queue" },
+	{ "purge_enabled", "purge.enabled" },
+	{ "purge_interval", "purge.interval" },
+	{ "purge_dry_run", "purge.dry_run" },
+	{ "max_pending_age", "purge.max_transit_age" },
+	{ "max_ready_age", "purge.max_ingress_age" },
+	{ "max_completed_age", "purge.max_done_age" },
+	{ "max_request_age", "purge.max_message_age" },
+	{ "ondemand_request_ttl", "purge.max_message_age" },
+	{ "health_check_enabled", "health.enabled" },
+	{ "health_check_interval", "health.interval" },
+	{ "health_thresholds", "health.thresholds" },
+	{ "pending_queue_max", "health.thresholds.transit_max" },
+	{ "ready_queue_max", "health.thresholds.ingress_max" },
+	{ "stuck_vm_age_threshold", "health.thresholds.stuck_age" },
+	{ "stuck_vm_max_warning", "health.thresholds.stuck_max_warning" },
+	{ "stuck_vm_max_critical", "health.thresholds.stuck_max_critical" },
+	{ "worker_queue_ttl_ms", "the key ttl of a queue (a duration such as \"5m\")" },
+	{ "worker_queue_ttl", "the key ttl of a queue (a duration such as \"5m\")" },
+	{ "max_retries", "the key max_attempts of a queue (first attempt included)" },
+	{ "max_vm_retries", "the key max_attempts of a queue (first attempt included)" },
+	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
+	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
+	{ "password", "redis.password_file" },
+};
+
+static const char *last_part(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot == NULL ? path : dot + 1;
+}
+
+static const char *renamed_to(const char *name)
+{
+	for (size_t i = 0; i < nitems(renamed); i++)
+		if (strcmp(renamed[i].old, name) == 0)
+			return renamed[i].now;
+	return NULL;
+}
+
+const char *conf_renamed_group(const char *path)
+{
+	const char *now = renamed_to(path);
+
+	return now != NULL && conf_key_is_group(&conf_schema_global, now) ? now : NULL;
+}
+
+/* The names that may stand in a group: keys and groups, each once. */
+struct names {
+	char **list;
+	size_t n;
+};
+
+static void add_name(struct names *names, const char *start, size_t len)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (strlen(names->list[i]) == len && strncmp(names->list[i], start, len) == 0)
+			return;
+	names->list = alloc_resize(names->list, names->n + 1, sizeof(*names->list));
+	names->list[names->n++] = alloc_copy(start, len);
+}
+
+static struct names members(const struct conf_schema *schema, const char *prefix)
+{
+	struct names names = {0};
+	size_t len = strlen(prefix);
+
+	for (size_t i = 0; i < schema->n; i++)
+		if (strncmp(schema->keys[i].path, prefix, len) == 0)
+			add_name(&names, schema->keys[i].path + len, strcspn(schema->keys[i].path + len, "."));
+	if (schema == &conf_schema_global && len == 0) {
+		add_name(&names, "defaults", 8);
+		add_name(&names, "queues", 6);
+	}
+	return names;
+}
+
+/* A key of exactly this name elsewhere. */
+static char *elsewhere(const char *name)
+{
+	for (size_t i = 0; i < conf_schema_global.n; i++)
+		if (strcmp(last_part(conf_schema_global.keys[i].path), name) == 0)
+			return alloc_format("did you mean '%s'?", conf_schema_global.keys[i].path);
+	for (size_t i = 0; i < conf_schema_queue.n; i++)
+		if (strcmp(last_part(conf_schema_queue.keys[i].path), name) == 0)
+			return alloc_format("did you mean '%s' of a queue?", conf_schema_queue.keys[i].path);
+	return NULL;
+}
+
+static char *advice(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	struct names names = members(schema, prefix);
+	const char *near = nearest(name, (const char *const *)names.list, names.n);
+	char *text = near == NULL ? elsewhere(name) : alloc_format("did you mean '%s%s'?", prefix, near);
+
+	for (size_t i = 0; i < names.n; i++)
+		free(names.list[i]);
+	free(names.list);
+	return text;
+}
+
+char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	const char *now = renamed_to(name);
+	char *hint, *text;
+
+	if (now != NULL)
+		return alloc_format("'%s%s' is called %s here", prefix, name, now);
+	hint = advice(schema, prefix, name);
+	if (hint == NULL)
+		return alloc_format("unknown key '%s%s'", prefix, name);
+	text = alloc_format("unknown key '%s%s': %s", prefix, name, hint);
+	free(hint);
+	return text;
+}

@@ -1,0 +1,185 @@
+/*
+ * A first look at the text, for what libconfig 1.5 accepts and misreads: integers beyond 31 bits (they
+ * wrap), a comment that never ends (the rest of the file is gone), unknown escapes and NULs in strings
+ * (dropped), @include of any path (refused: files are merged from conf.d). Not a parser: it only knows where
+ * comments, strings, words and numbers begin and end.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf.h"
+
+#include "common/alloc.h"
+#include "common/conf_load.h"
+
+struct scan {
+	struct conf_loading *l;
+	struct conf_source *source;
+	const char *p;
+	int line;
+	bool comma;		/* the last thing seen was a comma */
+	bool fatal;
+};
+
+static struct conf_origin at(const struct scan *s, int line)
+{
+	return (struct conf_origin){ CONF_ORIGIN_FILE, line, s->source->name };
+}
+
+static void fatal(struct scan *s, int line, const char *what)
+{
+	struct conf_origin where = at(s, line);
+
+	conf_error(s->l, &where, "%s", what);
+	s->fatal = true;
+}
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '*';
+}
+
+static void skip_line(struct scan *s)
+{
+	while (*s->p != '\0' && *s->p != '\n')
+		s->p++;
+}
+
+static void skip_comment(struct scan *s)
+{
+	int first = s->line;
+
+	for (s->p += 2; *s->p != '\0'; s->p++) {
+		if (s->p[0] == '*' && s->p[1] == '/') {
+			s->p += 2;
+			return;
+		}
+		s->line += *s->p == '\n';
+	}
+	fatal(s, first, "this comment is never closed (*/)");
+}
+
+static void check_escape(struct scan *s)
+{
+	struct conf_origin where = at(s, s->line);
+	char c = s->p[1];
+
+	if (c == 'x' && s->p[2] == '0' && s->p[3] == '0')
+		conf_error(s->l, &where, "\\x00 cannot stand in a string");
+	else if (c == 'x' ? !isxdigit((unsigned char)s->p[2]) || !isxdigit((unsigned char)s->p[3]) :
+	    c != '\0' && strchr("nrtf\\\"", c) == NULL)
+		conf_error(s->l, &where, "unknown escape \\%c in a string (a backslash is written \\\\)",
+		    isprint((unsigned char)c) ? c : '?');
+}
+
+static void skip_string(struct scan *s)
+{
+	int first = s->line;
+
+	for (s->p++; *s->p != '\0'; s->p++) {
+		if (*s->p == '"') {
+			s->p++;
+			return;
+		}
+		if (*s->p == '\\') {
+			check_escape(s);
+			s->p += s->p[1] != '\0';
+		}
+		s->line += *s->p == '\n';
+	}
+	fatal(s, first, "this string is never closed (\")");
+}
+
+static void report_wrapped(struct scan *s, const char *start, int len)
+{
+	struct conf_origin where = at(s, s->line);
+	struct conf_source *src = s->source;
+
+	conf_error(s->l, &where,
+	    "the integer %.*s is too large (numbers beyond 31 bits end in L; durations and sizes are strings, \"7d\" \"5G\")",
+	    len, start);
+	src->wrapped = alloc_resize(src->wrapped, src->nwrapped + 1, sizeof(*src->wrapped));
+	src->wrapped[src->nwrapped++] = s->line;
+}
+
+static void skip_number(struct scan *s)
+{
+	const char *start = s->p;
+	bool hex = start[0] == '0' && (start[1] == 'x' || start[1] == 'X');
+	char *end;
+	long long n;
+
+	errno = 0;
+	n = strtoll(start, &end, hex ? 16 : 10);
+	s->p = end;
+	if (!hex && (*end == '.' || *end == 'e' || *end == 'E')) {
+		strtod(start, &end);
+		s->p = end;
+		return;
+	}
+	if (errno == ERANGE || (*end != 'L' && (n > INT_MAX || n < INT_MIN)))
+		report_wrapped(s, start, (int)(end - start));
+	while (*s->p == 'L')
+		s->p++;
+	if (is_word(*s->p))
+		fatal(s, s->line, "a number with a unit stands in quotes, as \"60s\" or \"64K\"");
+}
+
+static void skip_word(struct scan *s)
+{
+	while (is_word(*s->p))
+		s->p++;
+}
+
+static void skip_punctuation(struct scan *s)
+{
+	if (s->comma && (*s->p == ')' || *s->p == ']'))
+		fatal(s, s->line, "a comma before the end of a list");
+	if (strncmp(s->p, "@include", 8) == 0)
+		fatal(s, s->line, "@include is not supported: files in conf.d are read by themselves");
+	s->comma = *s->p == ',';
+	s->p++;
+}
+
+static void skip_token(struct scan *s)
+{
+	bool digit = isdigit((unsigned char)s->p[s->p[0] == '-' || s->p[0] == '+']);
+
+	if (*s->p == '"')
+		skip_string(s);
+	else if (digit || (*s->p == '.' && isdigit((unsigned char)s->p[1])))
+		skip_number(s);
+	else if (is_word(*s->p))
+		skip_word(s);
+	else {
+		skip_punctuation(s);
+		return;
+	}
+	s->comma = false;
+}
+
+int conf_scan(struct conf_loading *l, struct conf_source *source)
+{
+	struct scan s = { .l = l, .source = source, .p = source->text, .line = 1 };
+
+	while (*s.p != '\0') {
+		if (*s.p == '\n') {
+			s.line++;
+			s.p++;
+		} else if (isspace((unsigned char)*s.p)) {
+			s.p++;
+		} else if (*s.p == '#' || (s.p[0] == '/' && s.p[1] == '/')) {
+			skip_line(&s);
+		} else if (s.p[0] == '/' && s.p[1] == '*') {
+			skip_comment(&s);
+		} else {
+			skip_token(&s);
+		}
+	}
+	if ((size_t)(s.p - source->text) != source->len)
+		fatal(&s, s.line, "a NUL byte: this is no text");
+	return s.fatal ? -1 : 0;
+}

@@ -1,0 +1,122 @@
+/*
+ * The password of Redis: out of its file, $CREDENTIALS_DIRECTORY or the address, into one place. Every other
+ * copy made here is wiped.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <bsd/string.h>
+
+#include "common/conf.h"
+
+#include "common/alloc.h"
+#include "common/conf_load.h"
+
+#define PASSWORD_MAX 1024
+
+static mode_t file_mode(const struct conf_loading *l, const struct conf_origin *where)
+{
+	for (size_t i = 0; i < l->nfiles; i++)
+		if (where->from == l->conf->files[i])
+			return l->modes[i];
+	return 0;
+}
+
+/* scheme://user:password@rest becomes scheme://user@rest. */
+static void split_url(struct conf_loading *l)
+{
+	struct conf *conf = l->conf;
+	const struct conf_origin *where = conf_origin(conf, "redis.url");
+	char *url = conf->redis.url, *login = strstr(url, "://"), *at = strrchr(url, '@'), *colon;
+
+	if (login == NULL || at == NULL || at < login + 3)
+		return;
+	login += 3;
+	colon = memchr(login, ':', (size_t)(at - login));
+	if (colon != NULL && colon + 1 < at)
+		conf->redis.password = alloc_copy(colon + 1, (size_t)(at - colon - 1));
+	conf->redis.user = (colon == NULL ? at : colon) == login ? NULL
+	    : alloc_copy(login, (size_t)((colon == NULL ? at : colon) - login));
+	conf->redis.url = conf->redis.user == NULL ? alloc_format("%.*s%s", (int)(login - url), url, at + 1)
+	    : alloc_format("%.*s%s%s", (int)(login - url), url, conf->redis.user, at);
+	explicit_bzero(url, strlen(url));
+	free(url);
+	if (conf->redis.password != NULL && where->kind == CONF_ORIGIN_FILE && (file_mode(l, where) & 044) != 0)
+		conf_error(l, where, "redis.url holds a password and others can read this file: chmod 600 %s, or use "
+		    "redis.password_file", where->from);
+}
+
+static char *secret_path(struct conf_loading *l, const char *file, const struct conf_origin *where, bool *credential)
+{
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+
+	*credential = file[0] != '/';
+	if (!*credential)
+		return alloc_string(file);
+	if (dir != NULL && strchr(file, '/') == NULL)
+		return alloc_format("%s/%s", dir, file);
+	conf_error(l, where, dir == NULL
+	    ? "redis.password_file: \"%s\" is looked for in $CREDENTIALS_DIRECTORY, which is not set"
+	    : "redis.password_file: expected an absolute path or the name of a credential, not \"%s\"", file);
+	return NULL;
+}
+
+/* One line; its end is not part of it. */
+static const char *password_flaw(char *text, size_t *len)
+{
+	if (*len > 0 && text[*len - 1] == '\n')
+		text[--*len] = '\0';
+	if (*len == 0)
+		return "is empty";
+	if (*len > PASSWORD_MAX)
+		return "is too long for a password";
+	if (strlen(text) != *len || strpbrk(text, "\r\n") != NULL)
+		return "holds more than one line of text";
+	return NULL;
+}
+
+/* Credentials are put there by systemd with an ACL, which shows as a group's right to read. Root's command line may read the
+ * file of the user that the daemon runs as. */
+static void read_password(struct conf_loading *l, const char *path, bool credential, const struct conf_origin *where)
+{
+	mode_t mode, forbidden = credential ? 037 : 077;
+	size_t len = 0;
+	char *why = NULL, *text;
+	const char *flaw;
+	bool missing;
+
+	text = conf_file_read(path, forbidden, (l->flags & CONF_LENIENT_HANDLERS) != 0, &len, &mode, &why, &missing);
+	if (text == NULL) {
+		conf_error(l, where, "redis.password_file: %s %s", path, why);
+		free(why);
+		return;
+	}
+	flaw = password_flaw(text, &len);
+	if (flaw == NULL && l->conf->redis.password == NULL) {
+		l->conf->redis.password = text;
+		return;
+	}
+	conf_error(l, where, "redis.password_file: %s %s", path,
+	    flaw != NULL ? flaw : "cannot be used together with a password in redis.url");
+	explicit_bzero(text, len);
+	free(text);
+}
+
+void conf_secrets(struct conf_loading *l)
+{
+	struct conf *conf = l->conf;
+	const struct conf_origin *where = conf_origin(conf, "redis.password_file");
+	bool credential;
+	char *path;
+
+	if (conf->redis.url != NULL)
+		split_url(l);
+	if (conf->redis.password_file == NULL)
+		return;
+	path = secret_path(l, conf->redis.password_file, where, &credential);
+	if (path == NULL)
+		return;
+	read_password(l, path, credential, where);
+	free(path);
+}
