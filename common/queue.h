@@ -41,6 +41,7 @@ void queue_keys_free(struct queue_keys *k);
 char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray);
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation);
 char *queue_bare_rescue_key(const struct queue_keys *k);	/* where the bare transit list is returned from */
+char *queue_rescue_field(const char *incarnation);	/* of the workers hash: how many a rescue list held; NULL: the bare one */
 
 struct incarnation {		/* parts of the name */
 	char node[QUEUE_NAME_MAX + 1];
@@ -64,6 +65,7 @@ struct queue_owner {
 	char *lease;			/* key */
 	char *trays[QUEUE_TRAYS];	/* keys */
 	int64_t lease_ms;
+	bool blmove;			/* this server has no BRPOPLPUSH any more */
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);

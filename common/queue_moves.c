@@ -14,7 +14,6 @@
 #include "common/queue_scripts.h"
 
 #define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long late arrivals under a dead name are looked for */
-#define SWEEPER_LEASE_MS 30000
 
 struct number {
 	char text[24];
@@ -42,20 +41,29 @@ static struct script_arg raw_arg(const struct message *m)
 	return (struct script_arg){ m->raw, m->raw_len };
 }
 
+/* Fractions need Redis 6; whole seconds are all that older servers take. */
+static void format_seconds(struct number *out, int64_t ms)
+{
+	if (ms % 1000 == 0)
+		snprintf(out->text, sizeof(out->text), "%" PRId64, ms / 1000);
+	else
+		snprintf(out->text, sizeof(out->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
+}
+
 void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms)
 {
-	char block[24];
+	const char *ingress = o->keys->ingress, *to = o->trays[tray];
+	struct number block;
 
-	if (block_ms <= 0) {
-		redis_appendf(r, "RPOPLPUSH %s %s", o->keys->ingress, o->trays[tray]);
-		return;
-	}
-	/* Fractions need Redis 6; whole seconds are all that older servers take. */
-	if (block_ms % 1000 == 0)
-		snprintf(block, sizeof(block), "%" PRId64, block_ms / 1000);
+	format_seconds(&block, block_ms);
+	if (o->blmove && block_ms <= 0)
+		redis_appendf(r, "LMOVE %s %s RIGHT LEFT", ingress, to);
+	else if (o->blmove)
+		redis_appendf(r, "BLMOVE %s %s RIGHT LEFT %s", ingress, to, block.text);
+	else if (block_ms <= 0)
+		redis_appendf(r, "RPOPLPUSH %s %s", ingress, to);
 	else
-		snprintf(block, sizeof(block), "%" PRId64 ".%03" PRId64, block_ms / 1000, block_ms % 1000);
-	redis_appendf(r, "BRPOPLPUSH %s %s %s", o->keys->ingress, o->trays[tray], block);
+		redis_appendf(r, "BRPOPLPUSH %s %s %s", ingress, to, block.text);
 }
 
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
@@ -145,14 +153,14 @@ static const char *owner_of(const char *incarnation)
 	return incarnation == NULL ? "none" : incarnation;
 }
 
-static char *size_field(const char *incarnation)
+char *queue_rescue_field(const char *incarnation)
 {
 	return alloc_format("%s:rescue", owner_of(incarnation));
 }
 
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue)
 {
-	char *lease = queue_lease_key(k, owner_of(incarnation)), *field = size_field(incarnation);
+	char *lease = queue_lease_key(k, owner_of(incarnation)), *field = queue_rescue_field(incarnation);
 	const char *keys[] = { k->workers, lease, source, rescue };
 
 	queue_script(r, QUEUE_SCRIPT_fence, 4, keys, 1, (struct script_arg[]){ string_arg(field) });
@@ -162,7 +170,7 @@ void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarn
 
 void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation)
 {
-	char *field = size_field(incarnation);
+	char *field = queue_rescue_field(incarnation);
 
 	redis_appendf(r, "HGET %s %s", k->workers, field);
 	free(field);
@@ -190,7 +198,7 @@ void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *in
 void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation)
 {
 	struct queue_owner o;
-	char *field = size_field(incarnation), *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+	char *field = queue_rescue_field(incarnation), *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
 	struct number keep;
 
 	queue_owner_init(&o, k, incarnation, 0);
@@ -210,11 +218,12 @@ void queue_poll(struct redis *r, const struct queue_keys *k)
 
 void queue_due(struct redis *r, const struct queue_keys *k, int limit)
 {
-	const char *keys[] = { k->sweeper, k->delayed, k->ingress };
-	struct number lease, most;
+	char *lease = queue_lease_key(k, owner_of(NULL));
+	const char *keys[] = { lease, k->delayed, k->ingress };
+	struct number most;
 
-	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 2,
-	    (struct script_arg[]){ number_arg(&lease, SWEEPER_LEASE_MS), number_arg(&most, limit) });
+	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 1, (struct script_arg[]){ number_arg(&most, limit) });
+	free(lease);
 }
 
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,

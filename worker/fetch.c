@@ -4,6 +4,7 @@
  */
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <bsd/stdlib.h>
 
@@ -97,6 +98,10 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		/* Scripts still run at maxmemory, and what they fetch frees memory in the end. */
 		w->oom_until_ms = now_ms + 1000;
 		connection_trouble(w, "fetch", reply);
+		return;
+	}
+	if (!w->owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
+		w->owner.blmove = true;
 		return;
 	}
 	/* What ends our own waiting at a stop, or a change of the server's role */
