@@ -20,7 +20,7 @@ static const struct {
 	{ "dlq_ttl", "dead_letter.ttl" },
 	{ "dlq_max_entries", "dead_letter.max_entries" },
 	{ "ttl_ms", "dead_letter.ttl" },
-	{ "exchange", "the key escape of a queue" },
+	{ "exchange", "escape (of a queue)" },
 	{ "purge_enabled", "purge.enabled" },
 	{ "purge_interval", "purge.interval" },
 	{ "purge_dry_run", "purge.dry_run" },
@@ -37,10 +37,10 @@ static const struct {
 	{ "stuck_vm_age_threshold", "health.thresholds.stuck_age" },
 	{ "stuck_vm_max_warning", "health.thresholds.stuck_max_warning" },
 	{ "stuck_vm_max_critical", "health.thresholds.stuck_max_critical" },
-	{ "worker_queue_ttl_ms", "the key ttl of a queue (a duration such as \"5m\")" },
-	{ "worker_queue_ttl", "the key ttl of a queue (a duration such as \"5m\")" },
-	{ "max_retries", "the key max_attempts of a queue (first attempt included)" },
-	{ "max_vm_retries", "the key max_attempts of a queue (first attempt included)" },
+	{ "worker_queue_ttl_ms", "ttl (of a queue; a duration such as \"5m\")" },
+	{ "worker_queue_ttl", "ttl (of a queue; a duration such as \"5m\")" },
+	{ "max_retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "max_vm_retries", "max_attempts (of a queue; the first attempt counts)" },
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "password", "redis.password_file" },
@@ -83,6 +83,13 @@ static void add_name(struct names *names, const char *start, size_t len)
 	names->list[names->n++] = alloc_copy(start, len);
 }
 
+static void free_names(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->list[i]);
+	free(names->list);
+}
+
 static struct names members(const struct conf_schema *schema, const char *prefix)
 {
 	struct names names = {0};
@@ -98,27 +105,51 @@ static struct names members(const struct conf_schema *schema, const char *prefix
 	return names;
 }
 
-/* A key of exactly this name elsewhere. */
-static char *elsewhere(const char *name)
+/* A key whose last part is exactly this name, wherever it stands. */
+static char *in_schema(const struct conf_schema *schema, const char *name)
 {
-	for (size_t i = 0; i < conf_schema_global.n; i++)
-		if (strcmp(last_part(conf_schema_global.keys[i].path), name) == 0)
-			return alloc_format("did you mean '%s'?", conf_schema_global.keys[i].path);
-	for (size_t i = 0; i < conf_schema_queue.n; i++)
-		if (strcmp(last_part(conf_schema_queue.keys[i].path), name) == 0)
-			return alloc_format("did you mean '%s' of a queue?", conf_schema_queue.keys[i].path);
+	const char *of = schema == &conf_schema_queue ? " of a queue" : "";
+
+	for (size_t i = 0; i < schema->n; i++)
+		if (strcmp(last_part(schema->keys[i].path), name) == 0)
+			return alloc_format("did you mean '%s'%s?", schema->keys[i].path, of);
 	return NULL;
 }
 
+static char *elsewhere(const struct conf_schema *schema, const char *name)
+{
+	const struct conf_schema *other = schema == &conf_schema_queue ? &conf_schema_global : &conf_schema_queue;
+	char *text = in_schema(schema, name);
+
+	return text != NULL ? text : in_schema(other, name);
+}
+
+static char *near_elsewhere(const struct conf_schema *schema, const char *name)
+{
+	const struct conf_schema *schemas[] = { &conf_schema_global, &conf_schema_queue };
+	struct names names = {0};
+	const char *near;
+	char *text;
+
+	for (size_t s = 0; s < nitems(schemas); s++)
+		for (size_t i = 0; i < schemas[s]->n; i++)
+			add_name(&names, last_part(schemas[s]->keys[i].path), strlen(last_part(schemas[s]->keys[i].path)));
+	near = nearest(name, (const char *const *)names.list, names.n);
+	text = near == NULL ? NULL : elsewhere(schema, near);
+	free_names(&names);
+	return text;
+}
+
+/* The right name in the wrong place, a slip of the pen, or both. */
 static char *advice(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	struct names names = members(schema, prefix);
+	char *text = elsewhere(schema, name);
 	const char *near = nearest(name, (const char *const *)names.list, names.n);
-	char *text = near == NULL ? elsewhere(name) : alloc_format("did you mean '%s%s'?", prefix, near);
 
-	for (size_t i = 0; i < names.n; i++)
-		free(names.list[i]);
-	free(names.list);
+	if (text == NULL)
+		text = near != NULL ? alloc_format("did you mean '%s%s'?", prefix, near) : near_elsewhere(schema, name);
+	free_names(&names);
 	return text;
 }
 

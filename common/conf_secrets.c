@@ -30,7 +30,7 @@ static void split_url(struct conf_loading *l)
 	const struct conf_origin *where = conf_origin(conf, "redis.url");
 	char *url = conf->redis.url, *login = strstr(url, "://"), *at = strrchr(url, '@'), *colon;
 
-	if (login == NULL || at == NULL || at < login + 3)
+	if (login == NULL || login[3] == '/' || at == NULL || at < login + 3)	/* unix:///a@b has no login */
 		return;
 	login += 3;
 	colon = memchr(login, ':', (size_t)(at - login));
@@ -47,6 +47,16 @@ static void split_url(struct conf_loading *l)
 		    "redis.password_file", where->from);
 }
 
+/* The command line of a user who may not read the secret does what needs none. */
+static void unreadable(struct conf_loading *l, const struct conf_origin *where, char *why)
+{
+	if ((l->flags & CONF_LENIENT_HANDLERS) != 0)
+		conf_warning(l, where, "redis.password_file: %s", why);
+	else
+		conf_error(l, where, "redis.password_file: %s", why);
+	free(why);
+}
+
 static char *secret_path(struct conf_loading *l, const char *file, const struct conf_origin *where, bool *credential)
 {
 	const char *dir = getenv("CREDENTIALS_DIRECTORY");
@@ -56,9 +66,10 @@ static char *secret_path(struct conf_loading *l, const char *file, const struct 
 		return alloc_string(file);
 	if (dir != NULL && strchr(file, '/') == NULL)
 		return alloc_format("%s/%s", dir, file);
-	conf_error(l, where, dir == NULL
-	    ? "redis.password_file: \"%s\" is looked for in $CREDENTIALS_DIRECTORY, which is not set"
-	    : "redis.password_file: expected an absolute path or the name of a credential, not \"%s\"", file);
+	if (dir == NULL)
+		unreadable(l, where, alloc_format("\"%s\" is looked for in $CREDENTIALS_DIRECTORY, which is not set", file));
+	else
+		conf_error(l, where, "redis.password_file: expected an absolute path or the name of a credential, not \"%s\"", file);
 	return NULL;
 }
 
@@ -88,7 +99,7 @@ static void read_password(struct conf_loading *l, const char *path, bool credent
 
 	text = conf_file_read(path, forbidden, (l->flags & CONF_LENIENT_HANDLERS) != 0, &len, &mode, &why, &missing);
 	if (text == NULL) {
-		conf_error(l, where, "redis.password_file: %s %s", path, why);
+		unreadable(l, where, alloc_format("%s %s", path, why));
 		free(why);
 		return;
 	}

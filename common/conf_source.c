@@ -39,15 +39,13 @@ static char *check(const struct stat *st, const char *path, mode_t forbidden, bo
 static char *read_all(int fd, size_t *len)
 {
 	char *data = alloc_zero(FILE_MAX + 1, 1), *copy;
-	ssize_t n = 1;
+	ssize_t n;
 
-	for (*len = 0; n > 0 && *len < FILE_MAX; *len += (size_t)n) {
+	*len = 0;
+	do {
 		n = read(fd, data + *len, FILE_MAX - *len);
-		if (n == -1 && errno == EINTR)
-			n = 0;
-		else if (n <= 0)
-			break;
-	}
+		*len += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && *len < FILE_MAX) || (n == -1 && errno == EINTR));
 	copy = n == -1 ? NULL : alloc_copy(data, *len);
 	explicit_bzero(data, *len);
 	free(data);

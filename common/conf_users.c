@@ -80,6 +80,7 @@ static void check_root(struct conf_loading *l, const struct conf_queue *q)
 void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 {
 	struct conf_run_as *r = &q->run_as;
+	int rc = 0;
 
 	r->uid = geteuid();
 	r->gid = getegid();
@@ -87,9 +88,11 @@ void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 		check_root(l, q);
 	if (r->user == NULL && r->group == NULL)
 		return;
-	if (r->user != NULL && resolve_user(l, q) == -1)
-		return;
-	if (r->group != NULL && resolve_group(l, q) == -1)
+	if (r->user != NULL)
+		rc |= resolve_user(l, q);
+	if (r->group != NULL)
+		rc |= resolve_group(l, q);
+	if (rc != 0)
 		return;
 	if (geteuid() != 0) {
 		check_allowed(l, q);
