@@ -299,8 +299,9 @@ static void adopt_answer(struct worker *w, int i, const struct redis_reply *repl
 static void deregister_answer(struct worker *w, const struct redis_reply *reply)
 {
 	w->leaving = false;
-	/* 0: something still lies in a tray. It stays registered, and the sweeper returns it. */
 	w->left = reply->type == REDIS_INTEGER;
+	/* 0: something we do not know of lies in a tray. We go as one dead, so that the sweeper returns it. */
+	w->clean = w->left && reply->integer == 1;
 	if (!w->left)
 		connection_trouble(w, "deregister", reply);
 }

@@ -76,7 +76,7 @@ static void leave(struct worker *w, int64_t now_ms)
 	if (w->order < ORDER_FINISH || !settled(w) || w->leaving || w->left)
 		return;
 	if (w->owner.keys == NULL) {
-		w->left = true;		/* it never owned anything */
+		w->left = w->clean = true;	/* it never owned anything */
 	} else if (w->redis.state == REDIS_READY && w->registered) {
 		queue_deregister(&w->redis, &w->owner);
 		connection_expect(w, ANSWER_DEREGISTER, -1, now_ms + REDIS_TIMEOUT_MS);
@@ -201,8 +201,6 @@ _Noreturn void worker_run(const struct child *child)
 {
 	struct worker *w = alloc_zero(1, sizeof(*w));
 	sigset_t while_polling;
-	bool finished;
-
 	worker_init(w, child);
 	if (child->conf->redis.password != NULL)
 		prctl(PR_SET_DUMPABLE, 0);	/* a handler of our own user could read it from our memory */
@@ -216,9 +214,8 @@ _Noreturn void worker_run(const struct child *child)
 			break;
 		wait_for_events(w, &while_polling, now_ms);
 	}
-	finished = w->left && settled(w);
 	slot_set_state(w->slot, SLOT_STOPPING);
 	handler_free(w->handler);
 	connection_free(w);
-	exit(finished ? CHILD_EXIT_DONE : EX_TEMPFAIL);
+	exit(w->clean ? CHILD_EXIT_DONE : EX_TEMPFAIL);
 }

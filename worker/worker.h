@@ -107,7 +107,8 @@ struct worker {
 	bool master_gone;
 	int64_t give_up_at_ms;		/* HAND_BACK and nothing runs: leaves then, settled or not; 0: not yet */
 	uint32_t log_epoch;		/* of the scoreboard, at the last look */
-	bool left;			/* deregistered: ready to exit */
+	bool left;			/* ready to exit */
+	bool clean;			/* nothing of ours is left in Redis */
 	bool leaving;			/* deregistration sent */
 };
 
