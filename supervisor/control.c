@@ -1,0 +1,295 @@
+/*
+ * Connections of the control socket inside the master's loop: none of them can hold it up, whatever it
+ * sends, does not read, or leaves open. What is asked and answered is request.c's.
+ */
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+#include <bsd/unistd.h>
+
+#include "supervisor/control.h"
+
+#include "common/log.h"
+#include "supervisor/master.h"
+#include "supervisor/request.h"
+
+#define PATIENCE_MS 10000	/* with half a line, or an answer that is not read */
+#define GROUPS_MAX 256
+
+static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
+
+void control_init(struct control *c)
+{
+	c->fd = -1;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		c->clients[i].fd = -1;
+}
+
+static int fail(char *error, size_t size, const char *path)
+{
+	snprintf(error, size, "%s: %s", path, strerror(errno));
+	return -1;
+}
+
+/* Only the owner and its group may connect: the mode counts from the first moment. */
+static int bind_private(int fd, const struct sockaddr_un *sa)
+{
+	mode_t old = umask(0117);
+	int r = bind(fd, (const struct sockaddr *)sa, sizeof(*sa));
+
+	umask(old);
+	return r;
+}
+
+static int remove_stale(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == -1)
+		return errno == ENOENT ? 0 : -1;
+	if (!S_ISSOCK(st.st_mode)) {
+		errno = EEXIST;
+		return -1;
+	}
+	return unlink(path);
+}
+
+int control_open(struct control *c, const char *path, char *error, size_t size)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+
+	if (strlcpy(sa.sun_path, path, sizeof(sa.sun_path)) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		return fail(error, size, path);
+	}
+	if (remove_stale(path) == -1)
+		return fail(error, size, path);
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (c->fd == -1 || bind_private(c->fd, &sa) == -1 || listen(c->fd, CONTROL_CLIENTS) == -1)
+		return fail(error, size, path);
+	strlcpy(c->path, path, sizeof(c->path));
+	return 0;
+}
+
+static void drop(struct control_client *client)
+{
+	close(client->fd);
+	free(client->out);
+	client->fd = -1;
+	client->out = NULL;
+}
+
+void control_close_in_child(struct control *c)
+{
+	if (c->fd != -1)
+		close(c->fd);
+	c->fd = -1;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd != -1)
+			drop(&c->clients[i]);
+}
+
+void control_close(struct control *c)
+{
+	if (c->fd != -1)
+		unlink(c->path);
+	control_close_in_child(c);
+}
+
+/* Members of our group come with it as their first or as one of the others. */
+static bool is_in_group(int fd, gid_t first)
+{
+	gid_t groups[GROUPS_MAX];
+	socklen_t size = sizeof(groups);
+
+	if (first == getegid())
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == -1)
+		return false;
+	for (size_t i = 0; i < size / sizeof(groups[0]); i++)
+		if (groups[i] == getegid())
+			return true;
+	return false;
+}
+
+static bool is_allowed(int fd)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return getpeereid(fd, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || is_in_group(fd, gid));
+}
+
+/* A free place, or that of the one that has done nothing for longest. */
+static struct control_client *find_place(struct control *c)
+{
+	struct control_client *idlest = &c->clients[0];
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct control_client *client = &c->clients[i];
+
+		if (client->fd == -1)
+			return client;
+		if (client->moved_ms < idlest->moved_ms)
+			idlest = client;
+	}
+	drop(idlest);
+	return idlest;
+}
+
+static void take_in(struct control *c, int64_t now_ms)
+{
+	struct control_client *client;
+	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd == -1)
+		return;
+	if (!is_allowed(fd)) {
+		log_warning("control_refused", log_str("reason", "neither owner nor its group"));
+		close(fd);
+		return;
+	}
+	client = find_place(c);
+	client->fd = fd;
+	client->in_len = 0;
+	client->out = NULL;
+	client->closing = false;
+	client->moved_ms = now_ms;
+}
+
+/* Takes text, which has room for a newline instead of its NUL. */
+static void answer(struct control_client *client, char *text)
+{
+	if (text == NULL) {
+		drop(client);
+		return;
+	}
+	client->out = text;
+	client->out_len = strlen(text) + 1;
+	client->out_sent = 0;
+	text[client->out_len - 1] = '\n';
+}
+
+static void flush(struct control_client *client, int64_t now_ms)
+{
+	ssize_t n = send(client->fd, client->out + client->out_sent, client->out_len - client->out_sent,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n == -1) {
+		if (errno != EAGAIN && errno != EINTR)
+			drop(client);
+		return;
+	}
+	client->moved_ms = now_ms;
+	client->out_sent += (size_t)n;
+	if (client->out_sent < client->out_len)
+		return;
+	free(client->out);
+	client->out = NULL;
+	if (client->closing)
+		drop(client);
+}
+
+/* One line at a time: the next is read when the answer to this one is taken. */
+static void serve(struct master *m, struct control_client *client, int64_t now_ms)
+{
+	char *newline;
+
+	while (client->fd != -1 && client->out == NULL &&
+	    (newline = memchr(client->in, '\n', client->in_len)) != NULL) {
+		size_t len = (size_t)(newline - client->in);
+
+		answer(client, request_answer(m, client->in, len, now_ms));
+		client->in_len -= len + 1;
+		memmove(client->in, newline + 1, client->in_len);
+		if (client->fd != -1)
+			flush(client, now_ms);
+	}
+	if (client->fd != -1 && client->out == NULL && client->in_len == sizeof(client->in)) {
+		client->closing = true;
+		answer(client, strdup(too_long));
+		if (client->fd != -1)
+			flush(client, now_ms);
+	}
+}
+
+static void receive(struct master *m, struct control_client *client, int64_t now_ms)
+{
+	ssize_t n = recv(client->fd, client->in + client->in_len, sizeof(client->in) - client->in_len, MSG_DONTWAIT);
+
+	if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR)) {
+		drop(client);
+		return;
+	}
+	if (n == -1)
+		return;
+	client->moved_ms = now_ms;
+	client->in_len += (size_t)n;
+	serve(m, client, now_ms);
+}
+
+size_t control_pollfds(const struct control *c, struct pollfd *p)
+{
+	size_t n = 0;
+
+	if (c->fd != -1)
+		p[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd != -1)
+			p[n++] = (struct pollfd){
+				.fd = c->clients[i].fd,
+				.events = c->clients[i].out != NULL ? POLLOUT : POLLIN,
+			};
+	return n;
+}
+
+static struct control_client *client_of(struct control *c, int fd)
+{
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd == fd)
+			return &c->clients[i];
+	return NULL;
+}
+
+static void ready(struct master *m, struct control_client *client, int64_t now_ms)
+{
+	if (client->out == NULL) {
+		receive(m, client, now_ms);
+		return;
+	}
+	flush(client, now_ms);
+	if (client->fd != -1)
+		serve(m, client, now_ms);
+}
+
+void control_step(struct master *m, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	struct control *c = &m->control;
+	bool knock = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct control_client *client = client_of(c, p[i].fd);
+
+		if (p[i].revents != 0 && client != NULL)
+			ready(m, client, now_ms);
+		else if (p[i].revents != 0 && p[i].fd == c->fd)
+			knock = true;
+	}
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct control_client *client = &c->clients[i];
+
+		if (client->fd != -1 && (client->in_len > 0 || client->out != NULL) &&
+		    now_ms - client->moved_ms >= PATIENCE_MS)
+			drop(client);
+	}
+	if (knock)		/* last: it may take a place, and a number, that p still speaks of */
+		take_in(c, now_ms);
+}

@@ -1,0 +1,105 @@
+/*
+ * One state and one reason for each queue, out of what policy, scoreboard and operator say: of several
+ * the one that a person must know first.
+ */
+#include <stddef.h>
+
+#include "supervisor/crew.h"
+#include "supervisor/master.h"
+
+const char *const crew_state_names[] = {
+	[CREW_RUNNING] = "running",
+	[CREW_PAUSED] = "paused",
+	[CREW_QUIET] = "quiet",
+	[CREW_BACKOFF] = "backoff",
+	[CREW_QUARANTINE] = "quarantine",
+	[CREW_BREAKER] = "breaker",
+	[CREW_RECOVERING] = "recovering",
+	[CREW_NO_REDIS] = "no redis",
+};
+
+static const char *const troubles[] = {
+	[TROUBLE_NO_REDIS] = "no connection to Redis",
+	[TROUBLE_WRONG_TYPE] = "one of its keys has the wrong type",
+	[TROUBLE_NO_PERMISSION] = "Redis refuses password or permission",
+	[TROUBLE_EVICTION] = "maxmemory-policy may evict queues",
+	[TROUBLE_STORM] = "Redis refuses commands for now",
+	[TROUBLE_OTHER] = "Redis answers with an error",
+};
+
+/* Every worker of it lost its connection. */
+static bool is_cut_off(const struct master *m, const struct crew *c)
+{
+	bool any = false;
+
+	for (int slot = 0; slot < m->top; slot++) {
+		const struct proc *p = &m->procs[slot];
+
+		if (p->pid == 0 || p->kind != PROC_WORKER || &m->crews[p->crew] != c || p->leaving)
+			continue;
+		if (!atomic_load(&m->board->slots[slot].redis_down))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static enum crew_state judge_redis(const struct master *m, const struct crew *c, const char **reason)
+{
+	const struct board_queue *q = &m->board->queues[c - m->crews];
+	uint32_t trouble = atomic_load(&q->trouble);
+
+	if (trouble > TROUBLE_NONE && trouble <= TROUBLE_OTHER)
+		*reason = troubles[trouble];
+	else if (is_cut_off(m, c))
+		*reason = troubles[TROUBLE_NO_REDIS];
+	else if (atomic_load(&q->gate) == QUEUE_REFUSED)
+		*reason = troubles[TROUBLE_OTHER];
+	else
+		return CREW_RUNNING;
+	return CREW_NO_REDIS;
+}
+
+static enum crew_state judge_gate(const struct master *m, const struct crew *c, const char **reason)
+{
+	switch (atomic_load(&m->board->queues[c - m->crews].gate)) {
+	case QUEUE_RECOVERING:
+		*reason = "messages of dead workers are being returned";
+		return CREW_RECOVERING;
+	case QUEUE_PAUSED:
+		*reason = "paused in Redis";
+		return CREW_PAUSED;
+	default:
+		return CREW_RUNNING;
+	}
+}
+
+enum crew_state crew_judge(const struct master *m, const struct crew *c, const char **reason)
+{
+	enum crew_state state;
+
+	if (c->policy.state == POLICY_QUARANTINE) {
+		*reason = "its workers died ten times in five minutes, no message done; one is tried each minute";
+		return CREW_QUARANTINE;
+	}
+	if (c->policy.state == POLICY_BACKOFF) {
+		*reason = "its workers died five times in thirty seconds";
+		return CREW_BACKOFF;
+	}
+	state = judge_redis(m, c, reason);
+	if (state != CREW_RUNNING)
+		return state;
+	if (atomic_load(&m->board->queues[c - m->crews].breaker_step) > 0) {
+		*reason = "its handler cannot be executed, or failed too often in a row";
+		return CREW_BREAKER;
+	}
+	state = judge_gate(m, c, reason);
+	if (state != CREW_RUNNING)
+		return state;
+	if (m->quiet || c->quiet || c->conf == NULL) {
+		*reason = c->conf == NULL ? "left the configuration" : "told to fetch nothing";
+		return CREW_QUIET;
+	}
+	*reason = crew_wanted(c) == 0 ? "no workers are configured" : NULL;
+	return CREW_RUNNING;
+}

@@ -1,0 +1,174 @@
+/*
+ * From the death of a worker to the sweeper's word that its messages are back: first everything it left
+ * running is killed and reaped, then the sweeper is told. Burying and policy are reap.c's.
+ */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/log.h"
+#include "common/process.h"
+#include "supervisor/child.h"
+#include "supervisor/deaths.h"
+#include "supervisor/master.h"
+#include "supervisor/reap.h"
+
+#define CLEAN_MS 5000		/* what cannot be killed by then sits in the kernel, and runs no more of its own code */
+#define CLEAN_EVERY_MS 20
+#define TELL_EVERY_MS 100	/* when the socket is full */
+
+/* A place for it: an earlier death in the same slot and queue says less than this one. */
+static struct death *place(struct deaths *d, int slot, int crew)
+{
+	for (int i = 0; i < d->n; i++)
+		if (d->items[i].told.slot == slot && d->items[i].told.queue_index == crew)
+			return &d->items[i];
+	return d->n < DEATHS_MAX ? &d->items[d->n++] : NULL;
+}
+
+void deaths_left_behind(struct master *m, int64_t now_ms)
+{
+	m->deaths.cleaning = true;
+	m->deaths.cleaning_ms = now_ms;
+}
+
+void deaths_add(struct master *m, int slot, int64_t now_ms)
+{
+	const struct proc *p = &m->procs[slot];
+	uint64_t generation = slot_generation(&m->board->slots[slot]);
+	struct death *d;
+
+	deaths_left_behind(m, now_ms);
+	if (generation == 0)
+		return;			/* never registered anywhere */
+	d = place(&m->deaths, slot, p->crew);
+	if (d == NULL) {
+		/* Its lease runs out all the same. */
+		log_warning("death_untold", log_str("queue", m->crews[p->crew].name), log_int("slot", slot));
+		return;
+	}
+	*d = (struct death){
+		.told = { .serial = ++m->deaths.serial, .generation = generation, .slot = slot, .queue_index = p->crew },
+		.epoch = p->epoch,
+		.sweeper = -1,
+	};
+	strlcpy(d->told.queue, m->crews[p->crew].name, sizeof(d->told.queue));
+}
+
+static bool is_spared(pid_t pid, void *arg)
+{
+	const struct master *m = arg;
+
+	return pid == m->orphan_redis || child_slot_of(m, pid) != -1;
+}
+
+static void clean(struct master *m, int64_t now_ms)
+{
+	size_t left;
+
+	reap_adopted(m, now_ms);
+	left = process_kill_children(is_spared, m);
+	if (left > 0 && now_ms - m->deaths.cleaning_ms < CLEAN_MS) {
+		master_wake_at(m, now_ms + CLEAN_EVERY_MS);
+		return;
+	}
+	if (left > 0)
+		log_warning("orphans_left", log_int("count", (int64_t)left));
+	m->deaths.cleaning = false;
+}
+
+/* The one of its own time, or the next younger: an older one does not know its keys. */
+static int sweeper_for(const struct master *m, const struct death *d)
+{
+	int best = -1, newest = -1;
+
+	for (int slot = 0; slot < m->top; slot++) {
+		const struct proc *p = &m->procs[slot];
+
+		if (p->pid == 0 || p->kind != PROC_SWEEPER || p->fd == -1 ||
+		    atomic_load(&m->board->orders[slot]) >= ORDER_FINISH)
+			continue;
+		if (newest == -1 || p->epoch > m->procs[newest].epoch)
+			newest = slot;
+		if (p->epoch >= d->epoch && (best == -1 || p->epoch < m->procs[best].epoch))
+			best = slot;
+	}
+	return best != -1 ? best : newest;
+}
+
+static void tell(struct master *m, struct death *d, int64_t now_ms)
+{
+	int slot = sweeper_for(m, d);
+
+	if (slot == -1)
+		return;
+	if (send(m->procs[slot].fd, &d->told, sizeof(d->told), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(d->told))
+		d->sweeper = slot;
+	else
+		master_wake_at(m, now_ms + TELL_EVERY_MS);
+}
+
+void deaths_step(struct master *m, int64_t now_ms)
+{
+	if (m->deaths.cleaning)
+		clean(m, now_ms);
+	if (m->deaths.cleaning)
+		return;
+	for (int i = 0; i < m->deaths.n; i++)
+		if (m->deaths.items[i].sweeper == -1)
+			tell(m, &m->deaths.items[i], now_ms);
+}
+
+static void confirmed(struct master *m, uint64_t serial)
+{
+	struct deaths *d = &m->deaths;
+
+	for (int i = 0; i < d->n; i++)
+		if (d->items[i].told.serial == serial) {
+			log_debug("death_confirmed", log_str("queue", d->items[i].told.queue),
+			    log_int("slot", d->items[i].told.slot));
+			d->items[i] = d->items[--d->n];
+			return;
+		}
+}
+
+void deaths_answer(struct master *m, int slot)
+{
+	struct child_death_answer answer;
+	struct proc *p = &m->procs[slot];
+	ssize_t n;
+
+	while (p->fd != -1) {
+		n = recv(p->fd, &answer, sizeof(answer), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(answer)) {
+			confirmed(m, answer.serial);
+			continue;
+		}
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1 && errno == EAGAIN)
+			return;
+		close(p->fd);		/* it is gone, or talks nonsense */
+		p->fd = -1;
+		deaths_sweeper_gone(m, slot);
+	}
+}
+
+void deaths_sweeper_gone(struct master *m, int slot)
+{
+	for (int i = 0; i < m->deaths.n; i++)
+		if (m->deaths.items[i].sweeper == slot)
+			m->deaths.items[i].sweeper = -1;
+}
+
+bool deaths_waiting_for(const struct master *m, int slot)
+{
+	for (int i = 0; i < m->deaths.n; i++)
+		if (m->deaths.items[i].sweeper == slot || sweeper_for(m, &m->deaths.items[i]) == slot)
+			return true;
+	return false;
+}

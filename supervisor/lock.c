@@ -1,0 +1,171 @@
+/*
+ * The lock file: who may supervise here, and the identity by which a later start knows which
+ * registrations are its own dead. How long to wait for it is main.c's.
+ */
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "supervisor/lock.h"
+#include "common/nitems.h"
+
+/* statfs(2): a flock there is either local to this host or lost with the connection. */
+static const struct { uint32_t magic; const char *name; } network[] = {
+	{ 0x00006969, "nfs" }, { 0x0000517b, "smb" }, { 0xff534d42, "cifs" }, { 0xfe534d42, "smb2" },
+	{ 0x5346414f, "afs" }, { 0x6b414653, "kafs" }, { 0x73757245, "coda" }, { 0x00c36400, "ceph" },
+	{ 0x0bd00bd0, "lustre" }, { 0x7461636f, "ocfs2" }, { 0x01161970, "gfs2" }, { 0x0000564c, "ncp" },
+	{ 0x01021997, "9p" }, { 0x47504653, "gpfs" }, { 0xaad7aaea, "panfs" }, { 0x19830326, "fhgfs" },
+};
+
+static int fail(char *error, size_t size, const char *path, const char *what)
+{
+	snprintf(error, size, "%s: %s: %s", path, what, strerror(errno));
+	return -1;
+}
+
+static int open_file(const char *path)
+{
+	return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+}
+
+static int open_with_directory(const char *path)
+{
+	char copy[PATH_MAX];
+	int fd = open_file(path);
+
+	if (fd != -1 || errno != ENOENT || strlcpy(copy, path, sizeof(copy)) >= sizeof(copy))
+		return fd;
+	if (mkdir(dirname(copy), 0755) == -1 && errno != EEXIST)
+		return -1;
+	return open_file(path);
+}
+
+static const char *network_name(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == -1)
+		return NULL;
+	for (size_t i = 0; i < nitems(network); i++)
+		if ((uint32_t)fs.f_type == network[i].magic)
+			return network[i].name;
+	return NULL;
+}
+
+static int read_boot_id(char out[64])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	bool ok = f != NULL && fgets(out, 64, f) != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = '\0';
+	return ok ? 0 : -1;
+}
+
+static int identify(struct lock *l, const char *path, char *error, size_t size)
+{
+	char boot_id[64];
+	struct stat st;
+
+	if (fstat(l->fd, &st) == -1)
+		return fail(error, size, path, "stat");
+	if (read_boot_id(boot_id) == -1)
+		return fail(error, size, path, "the kernel's boot id cannot be read");
+	snprintf(l->identity, sizeof(l->identity), "%s:%jx:%ju", boot_id, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return 0;
+}
+
+int lock_open(struct lock *l, const char *path, char *error, size_t size)
+{
+	const char *fs;
+
+	if (l->fd != -1)
+		close(l->fd);
+	l->fd = open_with_directory(path);
+	if (l->fd == -1)
+		return fail(error, size, path, "cannot be opened");
+	fs = network_name(l->fd);
+	if (fs != NULL) {
+		snprintf(error, size, "%s: lies on a network file system (%s), where a lock proves nothing; "
+		    "set supervisor.lock_file to a local path", path, fs);
+		return -1;
+	}
+	return identify(l, path, error, size);
+}
+
+/* A zombie holds nothing any more, and a pid may be somebody else's by now. */
+static bool is_quredisd(pid_t pid)
+{
+	char path[64], line[256], *name, state;
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	if (fgets(line, sizeof(line), f) != NULL && (name = strrchr(line, ')')) != NULL) {
+		*name = '\0';
+		state = name[1] == '\0' ? '\0' : name[2];
+		name = strchr(line, '(');
+		found = name != NULL && strcmp(name + 1, "quredisd") == 0 && state != 'Z' && state != 'X';
+	}
+	fclose(f);
+	return found;
+}
+
+static pid_t read_holder(int fd)
+{
+	char text[32] = "";
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+	return pid > 0 && pid <= INT_MAX && is_quredisd((pid_t)pid) ? (pid_t)pid : 0;
+}
+
+/* The file may have been removed, or replaced, between open and flock: then the lock is worth nothing. */
+static bool is_at(int fd, const char *path)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev &&
+	    ours.st_ino == there.st_ino;
+}
+
+static int write_pid(int fd)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+
+	return ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n ? 0 : -1;
+}
+
+int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_t size)
+{
+	*holder = 0;
+	while (flock(l->fd, LOCK_EX | LOCK_NB) == 0) {
+		if (is_at(l->fd, path))
+			return write_pid(l->fd) == 0 ? 0 : fail(error, size, path, "cannot be written");
+		if (lock_open(l, path, error, size) == -1)
+			return -1;
+	}
+	if (errno != EWOULDBLOCK && errno != EINTR)
+		return fail(error, size, path, "cannot be locked");
+	*holder = read_holder(l->fd);
+	return 1;
+}

@@ -1,0 +1,163 @@
+/*
+ * What can be asked for on the control socket: a table of commands. Bytes and connections are
+ * control.c's.
+ */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/request.h"
+
+#include "common/log.h"
+#include "common/nitems.h"
+#include "supervisor/master.h"
+#include "supervisor/reload.h"
+#include "supervisor/status.h"
+
+static json_t *refusal(const char *why)
+{
+	return json_pack("{s:b,s:s}", "ok", 0, "error", why);
+}
+
+static json_t *consent(void)
+{
+	return json_pack("{s:b}", "ok", 1);
+}
+
+static json_t *answer_status(struct master *m, const json_t *request, int64_t now_ms)
+{
+	json_t *o = status_document(m, now_ms);
+
+	(void)request;
+	if (o != NULL)
+		json_object_set_new(o, "ok", json_true());
+	return o;
+}
+
+static json_t *texts(const struct conf_report *report, bool warnings)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < report->n; i++)
+		if (report->problems[i].warning == warnings && json_array_append_new(a,
+		    json_string(report->problems[i].text)) == -1)
+			json_array_append_new(a, json_string("a problem that is not UTF-8: see the log"));
+	return a;
+}
+
+static json_t *answer_reload(struct master *m, const json_t *request, int64_t now_ms)
+{
+	struct conf_report report;
+	json_t *o;
+
+	(void)request;
+	if (m->stop.phase != STOP_NOT)
+		return refusal("stopping");
+	if (reload_run(m, &report, now_ms) == 0) {
+		o = consent();
+	} else {
+		o = refusal("the configuration has errors; the running one is kept");
+		json_object_set_new(o, "problems", texts(&report, false));
+	}
+	json_object_set_new(o, "warnings", texts(&report, true));
+	conf_report_free(&report);
+	return o;
+}
+
+static json_t *answer_stop(struct master *m, const json_t *request, int64_t now_ms)
+{
+	const json_t *fast = json_object_get(request, "fast");
+
+	if (fast != NULL && !json_is_boolean(fast))
+		return refusal("\"fast\" is true or false");
+	stop_begin(m, json_is_true(fast), "control socket", now_ms);
+	return consent();
+}
+
+/* 0: all queues, *c is NULL; -1: there is no such queue. */
+static int which(struct master *m, const json_t *request, struct crew **c)
+{
+	const json_t *queue = json_object_get(request, "queue");
+
+	*c = NULL;
+	if (queue == NULL)
+		return 0;
+	if (json_is_string(queue))
+		*c = crew_find(m, json_string_value(queue));
+	return *c == NULL ? -1 : 0;
+}
+
+static json_t *answer_restart(struct master *m, const json_t *request, int64_t now_ms)
+{
+	struct crew *c;
+
+	if (m->stop.phase != STOP_NOT)
+		return refusal("stopping");
+	if (which(m, request, &c) == -1 || c == NULL)
+		return refusal("no such queue");
+	log_info("queue_restart", log_str("queue", c->name));
+	crew_recycle(m, c, now_ms);
+	return consent();
+}
+
+static json_t *set_quiet(struct master *m, const json_t *request, bool quiet, int64_t now_ms)
+{
+	struct crew *c;
+
+	if (m->stop.phase != STOP_NOT)
+		return refusal("stopping");
+	if (which(m, request, &c) == -1)
+		return refusal("no such queue");
+	if (c == NULL) {
+		master_set_quiet(m, quiet, now_ms);
+		return consent();
+	}
+	c->quiet = quiet;
+	crew_order_all(m, c, now_ms);
+	return consent();
+}
+
+static json_t *answer_quiet(struct master *m, const json_t *request, int64_t now_ms)
+{
+	return set_quiet(m, request, true, now_ms);
+}
+
+static json_t *answer_resume(struct master *m, const json_t *request, int64_t now_ms)
+{
+	return set_quiet(m, request, false, now_ms);
+}
+
+static const struct {
+	const char *name;
+	json_t *(*answer)(struct master *m, const json_t *request, int64_t now_ms);
+} commands[] = {
+	{ "status", answer_status },
+	{ "reload", answer_reload },
+	{ "stop", answer_stop },
+	{ "restart", answer_restart },
+	{ "quiet", answer_quiet },
+	{ "resume", answer_resume },
+};
+
+static json_t *dispatch(struct master *m, const json_t *request, int64_t now_ms)
+{
+	const char *name = json_string_value(json_object_get(request, "command"));
+
+	if (name == NULL)
+		return refusal("a request is an object with a \"command\"");
+	for (size_t i = 0; i < nitems(commands); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].answer(m, request, now_ms);
+	return refusal("unknown command");
+}
+
+char *request_answer(struct master *m, const char *line, size_t len, int64_t now_ms)
+{
+	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
+	json_t *answer = dispatch(m, request, now_ms);
+	char *text = answer == NULL ? NULL : json_dumps(answer, JSON_COMPACT);
+
+	json_decref(answer);
+	json_decref(request);
+	return text;
+}

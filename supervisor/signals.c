@@ -1,0 +1,75 @@
+/*
+ * Signals of the master are read from a descriptor in its loop; there is no handler. What each of
+ * them means is master.c's.
+ */
+#include <sys/signalfd.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "supervisor/signals.h"
+#include "common/nitems.h"
+
+static const int orders[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD };
+static const int ignored[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH };
+static const int ignored_by_children[] = { SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
+static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
+
+static void set_all(const int *list, size_t n, void (*disposition)(int))
+{
+	for (size_t i = 0; i < n; i++)
+		signal(list[i], disposition);
+}
+
+int signals_open(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < nitems(orders); i++)
+		sigaddset(&set, orders[i]);
+	set_all(orders, nitems(orders), SIG_DFL);	/* one inherited as ignored would never arrive */
+	set_all(ignored, nitems(ignored), SIG_IGN);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) == -1)
+		return -1;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int signals_next(int fd)
+{
+	struct signalfd_siginfo info;
+	ssize_t n;
+
+	do
+		n = read(fd, &info, sizeof(info));
+	while (n == -1 && errno == EINTR);
+	return n == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+void signals_child(void)
+{
+	sigset_t set;
+
+	sigfillset(&set);
+	for (size_t i = 0; i < nitems(faults); i++)
+		sigdelset(&set, faults[i]);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	set_all(ignored_by_children, nitems(ignored_by_children), SIG_IGN);
+}
+
+int signals_wait_stop(int timeout_ms)
+{
+	struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L };
+	sigset_t set;
+	int sig;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGQUIT);
+	sig = sigtimedwait(&set, NULL, &ts);
+	return sig > 0 ? sig : 0;
+}

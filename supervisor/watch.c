@@ -1,0 +1,83 @@
+/*
+ * The eye on children: one whose loop does not turn (two looks, so that a machine that stood still has a chance to go
+ * on) gets ABRT, then KILL; one that did not go in time gets KILL. A death by our hand is a death like any other.
+ */
+#include <signal.h>
+
+#include "supervisor/watch.h"
+
+#include "common/log.h"
+#include "supervisor/child.h"
+#include "supervisor/master.h"
+
+#define ALLOWANCE_MS 10000
+#define ALLOWANCE_LONG_MS 120000	/* name resolution, and the sweeper's bulk work, cannot be interrupted */
+#define CORE_MS 5000			/* for a core to be written */
+#define AGAIN_MS 5000
+
+bool watch_is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
+{
+	int64_t from = heartbeat_ms > deadline_ms ? heartbeat_ms : deadline_ms;
+
+	return now_ms - from > allowance_ms;
+}
+
+static int64_t allowance(const struct proc *p, const struct slot *s)
+{
+	enum slot_state state = slot_state(s);
+
+	return p->kind == PROC_SWEEPER || state == SLOT_CONNECTING || state == SLOT_STARTING ? ALLOWANCE_LONG_MS
+											      : ALLOWANCE_MS;
+}
+
+static void report(const struct master *m, const struct proc *p, const char *event, int64_t age_ms)
+{
+	char name[CHILD_NAME_SIZE];
+
+	log_error(event, log_str("queue", p->kind == PROC_WORKER ? m->crews[p->crew].name : NULL),
+	    log_str("worker", child_name(m, p, name)), log_int("child", p->pid), log_int("heartbeat_age_ms", age_ms));
+}
+
+static void watch_heartbeat(struct master *m, int slot, int64_t now_ms)
+{
+	const struct slot *s = &m->board->slots[slot];
+	struct proc *p = &m->procs[slot];
+	int64_t heartbeat = atomic_load(&s->heartbeat_ms);
+
+	if (!watch_is_late(heartbeat, atomic_load(&s->deadline_ms), allowance(p, s), now_ms)) {
+		p->stuck_heartbeat_ms = 0;
+		return;
+	}
+	if (p->stuck_heartbeat_ms != heartbeat) {
+		p->stuck_heartbeat_ms = heartbeat;
+		return;
+	}
+	report(m, p, "worker_stuck", now_ms - heartbeat);
+	kill(p->pid, SIGABRT);
+	if (p->due_ms == 0 || p->due_ms > now_ms + CORE_MS)
+		p->due_ms = now_ms + CORE_MS;
+	p->stuck_heartbeat_ms = 0;
+}
+
+static void watch_due(struct master *m, int slot, int64_t now_ms)
+{
+	struct proc *p = &m->procs[slot];
+
+	report(m, p, "worker_overdue", now_ms - atomic_load(&m->board->slots[slot].heartbeat_ms));
+	child_kill(m, slot);
+	p->due_ms = now_ms + AGAIN_MS;
+}
+
+void watch_children(struct master *m, int64_t now_ms)
+{
+	for (int slot = 0; slot < m->top; slot++) {
+		const struct proc *p = &m->procs[slot];
+
+		if (p->pid == 0)
+			continue;
+		if (p->due_ms != 0 && now_ms >= p->due_ms)
+			watch_due(m, slot, now_ms);
+		else if (p->kind != PROC_KEEPER)
+			watch_heartbeat(m, slot, now_ms);
+	}
+}
