@@ -148,7 +148,9 @@ struct conf_report {
  * environment (QUREDIS_REDIS_URL, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
  * filled in both cases and freed with conf_report_free().
- * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked: the CLI.
+ * path NULL: no file, environment and defaults only.
+ * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked, and a password
+ * that cannot be read is a warning: the CLI.
  */
 #define CONF_LENIENT_HANDLERS 1u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);

@@ -104,7 +104,7 @@ static void check_totals(struct conf_loading *l)
 		conf_error(l, NULL, "%lld workers in all: expected at most %d", (long long)workers, WORKERS_MAX);
 	if (conf->nqueues > QUEUES_MAX)
 		conf_error(l, NULL, "%zu queues: expected at most %d", conf->nqueues, QUEUES_MAX);
-	if (conf->nqueues == 0)
+	if (conf->nqueues == 0 && conf->files[0] != NULL)
 		conf_warning(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[0] },
 		    "no queue is defined: nothing will run");
 }

@@ -35,7 +35,8 @@ static void load_files(struct conf_loading *l, const char *path)
 
 static void load(struct conf_loading *l, const char *path)
 {
-	load_files(l, path);
+	if (path != NULL)
+		load_files(l, path);
 	if (l->broken)
 		return;
 	conf_merge_environment(l);
