@@ -1,0 +1,200 @@
+/*
+ * What operators do to a queue: push, purge, hurry, discard, pause, destroy. Bulk work is one step
+ * that takes no time, or many of at most a hundred entries; who repeats them is admin/.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue_admin.h"
+
+#include "common/alloc.h"
+#include "common/queue_scripts.h"
+
+/* The bare list's owner: a lease that never exists, for scripts whose first write must be one. */
+#define NOBODY "none"
+
+struct number {
+	char text[24];
+};
+
+static struct script_arg number_arg(struct number *n, int64_t value)
+{
+	int len = snprintf(n->text, sizeof(n->text), "%" PRId64, value);
+
+	return (struct script_arg){ n->text, (size_t)len };
+}
+
+static struct script_arg string_arg(const char *s)
+{
+	return (struct script_arg){ s, strlen(s) };
+}
+
+char *queue_registered_key(const char *name)
+{
+	return alloc_format("quredis:queue:%s", name);
+}
+
+/* ---- push ---- */
+
+void queue_push(struct redis *r, const struct queue_keys *k, const struct queue_bytes *messages, size_t n)
+{
+	const char *argv[QUEUE_BATCH + 2] = { "LPUSH", k->ingress };
+	size_t lens[QUEUE_BATCH + 2] = { 5, strlen(k->ingress) };
+
+	for (size_t i = 0; i < n; i++) {
+		argv[i + 2] = messages[i].data;
+		lens[i + 2] = messages[i].len;
+	}
+	redis_append(r, n + 2, argv, lens);
+}
+
+void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
+    const struct queue_bytes *messages, size_t n)
+{
+	struct script_arg args[QUEUE_BATCH + 2];
+	struct number delay, index;
+
+	args[0] = number_arg(&delay, delay_ms);
+	args[1] = number_arg(&index, first);
+	for (size_t i = 0; i < n; i++)
+		args[i + 2] = (struct script_arg){ messages[i].data, messages[i].len };
+	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 2, args);
+}
+
+/* ---- purge ---- */
+
+static void purge(struct redis *r, const char *how_many, const char *list, const char *with)
+{
+	const char *keys[] = { list, with };
+
+	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1, (struct script_arg[]){ string_arg(how_many) });
+}
+
+void queue_purge_ingress(struct redis *r, const struct queue_keys *k)
+{
+	purge(r, "LLEN", k->ingress, NULL);
+}
+
+void queue_purge_escape(struct redis *r, const struct queue_keys *k)
+{
+	purge(r, "LLEN", k->escape, k->log);
+}
+
+void queue_purge_delayed(struct redis *r, const struct queue_keys *k)
+{
+	purge(r, "ZCARD", k->delayed, NULL);
+}
+
+void queue_purge_bare(struct redis *r, const struct queue_keys *k)
+{
+	char *lease = queue_lease_key(k, NOBODY), *rescue = queue_bare_rescue_key(k);
+	const char *keys[] = { lease, k->transit, rescue };
+
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 3, keys, 1, (struct script_arg[]){ string_arg("1") });
+	free(lease);
+	free(rescue);
+}
+
+void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force)
+{
+	struct queue_owner o;
+	char *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1, (struct script_arg[]){ string_arg(force ? "1" : "0") });
+	queue_owner_free(&o);
+	free(rescue);
+}
+
+/* ---- single messages and records ---- */
+
+void queue_hurry(struct redis *r, const struct queue_keys *k, int limit)
+{
+	char *lease = queue_lease_key(k, NOBODY);
+	const char *keys[] = { lease, k->delayed, k->ingress };
+	struct number most;
+
+	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, 1, (struct script_arg[]){ number_arg(&most, limit) });
+	free(lease);
+}
+
+void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, const char *record_id)
+{
+	const char *keys[] = { k->escape, k->log };
+	struct script_arg args[] = { { raw->data, raw->len }, string_arg(record_id == NULL ? "" : record_id) };
+
+	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, record_id == NULL ? 1 : 2, args);
+}
+
+void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count)
+{
+	struct number most;
+
+	queue_script(r, QUEUE_SCRIPT_log_page, 1, (const char *[]){ k->log }, 2,
+	    (struct script_arg[]){ string_arg(start), number_arg(&most, count) });
+}
+
+/* ---- pause ---- */
+
+void queue_pause(struct redis *r, const struct queue_keys *k, const char *why)
+{
+	redis_appendf(r, "SET %s %s NX", k->paused, why);
+}
+
+void queue_resume(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "DEL %s", k->paused);
+}
+
+/* ---- destroy ---- */
+
+static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
+{
+	const char *argv[QUEUE_KEYS_GROUP + 1] = { "UNLINK" };
+
+	memcpy(argv + 1, keys, n * sizeof(*keys));
+	redis_append(r, n + 1, argv, NULL);
+}
+
+void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
+{
+	char *rescue = queue_bare_rescue_key(k);
+	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->escape, k->log, k->done, k->stats, k->paused,
+		k->sweeper };
+
+	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
+	free(rescue);
+}
+
+void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	struct queue_owner o;
+	char *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
+	queue_owner_free(&o);
+	free(rescue);
+}
+
+void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n)
+{
+	char *keys[QUEUE_KEYS_GROUP] = {0};
+
+	for (int i = 0; i < n; i++)
+		keys[i] = alloc_format("%s:rate:%" PRId64, k->ingress, first_minute + i);
+	unlink_keys(r, (const char *const *)keys, (size_t)n);
+	for (int i = 0; i < n; i++)
+		free(keys[i]);
+}
+
+void queue_destroy_registration(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "UNLINK %s", k->workers);
+	redis_appendf(r, "ZREM " QUEUE_REGISTRY " %s", k->name);
+	redis_appendf(r, "UNLINK %s", k->registered);
+}
