@@ -1,0 +1,302 @@
+/*
+ * What every command stands on: the configuration, the connection, the queue that was named, and how
+ * a failure is said. What is done with them is in the cmd_ files.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "admin/admin.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/nearest.h"
+#include "common/nitems.h"
+
+#define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
+
+int admin_fail(struct admin *a, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fputs("quredis: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	a->status = status;
+	return -1;
+}
+
+void admin_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+/* ---- configuration ---- */
+
+static const char *conf_path(const struct options *o)
+{
+	if (o->conf_path != NULL)
+		return o->conf_path;
+	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file the defaults hold */
+}
+
+static int load_conf(struct admin *a)
+{
+	struct conf_report report;
+
+	a->conf = conf_load(conf_path(&a->options), CONF_LENIENT_HANDLERS, &report);
+	if (a->conf == NULL) {
+		conf_report_print(&report, stderr);
+		a->status = EX_CONFIG;
+	}
+	conf_report_free(&report);
+	return a->conf == NULL ? -1 : 0;
+}
+
+/* ---- connection ---- */
+
+/* -u is all there is to know; -H and -P replace their part of what the configuration says. */
+static int find_target(struct admin *a)
+{
+	const struct options *o = &a->options;
+	struct redis_target *t = &a->target;
+	bool other = o->url != NULL;
+	char why[256];
+
+	if (other && (o->host != NULL || o->port != 0))
+		return admin_fail(a, EX_USAGE, "-u says it all: -H and -P do not go with it");
+	if (redis_target_parse(t, other ? o->url : a->conf->redis.url, other ? NULL : a->conf->redis.user,
+		other ? NULL : a->conf->redis.password, why, sizeof(why)) == -1)
+		return admin_fail(a, other ? EX_USAGE : EX_CONFIG, "%s", why);
+	if (other && t->password != NULL)
+		admin_note("quredis: a password on the command line is seen by everyone on this machine; "
+			   "QUREDIS_REDIS_URL or redis.password_file keep it");
+	if (o->host == NULL && o->port == 0)
+		return 0;
+	if (t->host == NULL || o->host != NULL) {
+		free(t->host);
+		t->host = alloc_string(o->host != NULL ? o->host : "127.0.0.1");
+	}
+	if (t->unix_path != NULL || t->port == 0 || o->port != 0)
+		t->port = o->port != 0 ? (int)o->port : 6379;
+	free(t->unix_path);
+	free(t->shown);
+	t->unix_path = NULL;
+	t->shown = alloc_format("redis://%s:%d/%d", t->host, t->port, t->db);
+	return 0;
+}
+
+static int status_of(enum redis_weather weather)
+{
+	switch (weather) {
+	case REDIS_MISCONFIGURED:
+		return EX_NOPERM;
+	case REDIS_STORM:
+	case REDIS_RECONNECT:
+	case REDIS_FAIR:
+		break;
+	}
+	return EX_UNAVAILABLE;
+}
+
+static int connect_redis(struct admin *a)
+{
+	redis_init(&a->redis, &a->target, "quredis");
+	a->redis.greet = queue_scripts_load;
+	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, status_of(a->redis.weather), "Redis: %s", a->redis.error);
+	return 0;
+}
+
+int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key)
+{
+	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200);
+	const char *before = shown == NULL ? "Redis" : shown;
+	int rc;
+
+	if (strstr(reply->str, "WRONGTYPE") != NULL)
+		rc = admin_fail(a, EX_CONFIG, "%s holds another type than quredis keeps there (WRONGTYPE); nothing was done to it", before);
+	else if (redis_weather(reply) == REDIS_MISCONFIGURED)
+		rc = admin_fail(a, EX_NOPERM, "%s: %s", before, text);
+	else
+		rc = admin_fail(a, EX_TEMPFAIL, "%s: %s", before, text);
+	free(text);
+	free(shown);
+	return rc;
+}
+
+int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
+{
+	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
+}
+
+int admin_integer(struct admin *a, int64_t *value, const char *key)
+{
+	struct redis_reply reply;
+
+	if (admin_reply(a, &reply, key) == -1)
+		return -1;
+	if (reply.type != REDIS_INTEGER)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a number");
+	*value = reply.integer;
+	return 0;
+}
+
+int admin_server_time(struct admin *a, int64_t *ms)
+{
+	struct redis_reply reply;
+
+	redis_appendf(&a->redis, "TIME");
+	if (admin_reply(a, &reply, NULL) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n != 2)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than the time");
+	*ms = strtoll(redis_element(&reply, 0).str, NULL, 10) * 1000 + strtoll(redis_element(&reply, 1).str, NULL, 10) / 1000;
+	return 0;
+}
+
+/* ---- queues ---- */
+
+int admin_registered(struct admin *a, char ***names, size_t *n)
+{
+	struct redis_reply reply;
+
+	*names = NULL;
+	*n = 0;
+	redis_appendf(&a->redis, "ZRANGE " QUEUE_REGISTRY " 0 -1");
+	if (admin_reply(a, &reply, QUEUE_REGISTRY) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
+	*names = alloc_zero(reply.n, sizeof(**names));
+	for (size_t i = 0; i < reply.n; i++) {
+		struct redis_reply name = redis_element(&reply, i);
+
+		if (strlen(name.str) == name.len)	/* a name with a NUL cannot be a key of ours */
+			(*names)[(*n)++] = alloc_string(name.str);
+	}
+	return 0;
+}
+
+void admin_names_free(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+static int no_such_queue(struct admin *a, const char *name)
+{
+	char **names, *shown = visible(name, strlen(name), 200);
+	const char **known, *near;
+	size_t n, nknown = 0;
+
+	if (admin_registered(a, &names, &n) == -1) {
+		free(shown);
+		return -1;
+	}
+	known = alloc_zero(n + a->conf->nqueues, sizeof(*known));
+	for (size_t i = 0; i < a->conf->nqueues; i++)
+		known[nknown++] = a->conf->queues[i]->name;
+	for (size_t i = 0; i < n; i++)
+		known[nknown++] = names[i];
+	near = nearest(name, known, nknown);
+	if (near != NULL) {
+		char *other = visible(near, strlen(near), 200);
+
+		admin_fail(a, EX_NOINPUT, "no queue %s (did you mean %s?)", shown, other);
+		free(other);
+	} else {
+		admin_fail(a, EX_NOINPUT, "no queue %s in the configuration or the registry", shown);
+	}
+	free(known);
+	free(shown);
+	admin_names_free(names, n);
+	return -1;
+}
+
+static int find_queue(struct admin *a, const char *name)
+{
+	struct redis_reply reply;
+	char *key;
+	int rc;
+
+	a->queue = conf_queue_find(a->conf, name);
+	if (a->queue != NULL) {
+		queue_keys_from_conf(&a->keys, a->queue);
+		return 0;
+	}
+	key = queue_registered_key(name);
+	redis_appendf(&a->redis, "GET %s", key);
+	rc = admin_reply(a, &reply, key);
+	free(key);
+	if (rc == -1)
+		return -1;
+	if (reply.type != REDIS_STRING)
+		return no_such_queue(a, name);
+	if (queue_registered_parse(&a->keys, name, reply.str, reply.len) == -1)
+		return admin_fail(a, EX_CONFIG, "the registry's entry of this queue cannot be read (no JSON with ingress, transit and escape)");
+	return 0;
+}
+
+int admin_prepare(struct admin *a, enum admin_need need)
+{
+	if (need >= NEED_CONF && load_conf(a) == -1)
+		return -1;
+	if (need >= NEED_REDIS && (find_target(a) == -1 || connect_redis(a) == -1))
+		return -1;
+	if (need >= NEED_QUEUE && find_queue(a, a->operands[0]) == -1)
+		return -1;
+	return 0;
+}
+
+void admin_close(struct admin *a)
+{
+	redis_close(&a->redis, NULL);
+	queue_keys_free(&a->keys);
+	redis_target_free(&a->target);
+	if (a->conf != NULL)
+		conf_free(a->conf);
+	json_decref(a->supervisor);
+	options_free(&a->options);
+}
+
+int admin_list_parse(struct admin *a, const char *word, unsigned allowed, enum admin_list *list)
+{
+	static const char *const names[] = { "ingress", "transit", "escape", "delayed" };
+	const char *near = nearest(word, names, nitems(names));
+	char *shown;
+
+	for (size_t i = 0; i < nitems(names); i++)
+		if (strcmp(word, names[i]) == 0 && (allowed & LIST_BIT(i)) != 0) {
+			*list = (enum admin_list)i;
+			return 0;
+		}
+	shown = visible(word, strlen(word), 100);
+	if (near != NULL && strcmp(near, word) != 0)
+		admin_fail(a, EX_USAGE, "no such type: %s (did you mean %s?)", shown, near);
+	else
+		admin_fail(a, EX_USAGE, "type %s is not one of %s%s%s%s", shown, allowed & LIST_BIT(LIST_INGRESS) ? "ingress " : "",
+		    allowed & LIST_BIT(LIST_TRANSIT) ? "transit " : "", allowed & LIST_BIT(LIST_ESCAPE) ? "escape " : "",
+		    allowed & LIST_BIT(LIST_DELAYED) ? "delayed" : "");
+	free(shown);
+	return -1;
+}

@@ -1,0 +1,8 @@
+#ifndef ADMIN_BASE64_H
+#define ADMIN_BASE64_H
+
+#include <stddef.h>
+
+char *base64_encode(const void *data, size_t len);	/* RFC 4648 with padding; a new string */
+
+#endif

@@ -1,0 +1,125 @@
+/* quredis dlq ls, dlq show: the records of dead letters, read and shown. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/command.h"
+#include "admin/dead_letter.h"
+
+#include "common/alloc.h"
+#include "common/nitems.h"
+
+#define LIMIT 50
+
+/* ---- ls ---- */
+
+static const struct column ls_columns[] = {
+	{ "record", "Record", false },
+	{ "failed_at", "Failed at", false },
+	{ "error_class", "Class", false },
+	{ "exit_code", "Exit", true },
+	{ "signal", "Signal", false },
+	{ "attempts", "Attempts", true },
+	{ "size", "Size", true },
+	{ "error_message", "Error", false },
+	{ "id", NULL, false },
+	{ "queue_from", NULL, false },
+	{ "retry_count", NULL, false },
+	{ "crashes", NULL, false },
+	{ "duration_ms", NULL, false },
+	{ "node", NULL, false },
+	{ "worker", NULL, false },
+	{ "handler", NULL, false },
+	{ "first_failed_at", NULL, false },
+	{ "request_id", NULL, false },
+	{ "sha1", NULL, false },
+};
+
+struct listing {
+	struct admin *a;
+	const char *class;	/* NULL: all */
+	int64_t left, shown;
+};
+
+static int show_row(void *arg, const struct dead_letter *d)
+{
+	struct listing *l = arg;
+	struct cell cells[nitems(ls_columns)];
+
+	if (l->class != NULL && !dead_letter_is(d, "error_class", l->class))
+		return 0;
+	if (l->left == 0)
+		return 1;
+	cells[0] = cell_str(d->record_id);
+	for (size_t i = 1; i < nitems(cells); i++)
+		cells[i] = dead_letter_cell(d, ls_columns[i].key);
+	output_row(&l->a->output, cells);
+	l->left--;
+	l->shown++;
+	return 0;
+}
+
+/* How many of the list have no record cannot be known without reading both: what can be told is the difference. */
+static int say_totals(const struct listing *l)
+{
+	struct admin *a = l->a;
+	int64_t entries, records;
+
+	redis_appendf(&a->redis, "LLEN %s", a->keys.escape);
+	redis_appendf(&a->redis, "XLEN %s", a->keys.log);
+	if (admin_integer(a, &entries, a->keys.escape) == -1 || admin_integer(a, &records, a->keys.log) == -1)
+		return -1;
+	if (entries > records)
+		admin_note("%" PRId64 " shown of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek %s escape shows them)",
+		    l->shown, entries, entries - records, a->keys.name);
+	else
+		admin_note("%" PRId64 " shown of %" PRId64 " dead letters", l->shown, entries);
+	return 0;
+}
+
+int cmd_dlq_ls(struct admin *a)
+{
+	struct listing l = { .a = a, .class = a->options.class, .left = a->options.count >= 0 ? a->options.count : LIMIT };
+	int rc;
+
+	output_begin(&a->output, ls_columns, nitems(ls_columns));
+	rc = dead_letter_each(a, show_row, &l) == -1 ? -1 : 0;
+	output_end(&a->output, rc == 0);
+	return rc == 0 && !a->options.json ? say_totals(&l) : rc;
+}
+
+/* ---- show ---- */
+
+static int show_one(struct admin *a, const struct dead_letter *d)
+{
+	struct column columns[RECORD_FIELDS + 1];
+	struct cell cells[RECORD_FIELDS + 1];
+	struct queue_bytes message;
+
+	columns[0] = (struct column){ "record", "record", false };
+	cells[0] = cell_str(d->record_id);
+	for (size_t i = 0; i < RECORD_FIELDS; i++) {
+		columns[i + 1] = (struct column){ record_fields[i], record_fields[i], false };
+		cells[i + 1] = dead_letter_cell(d, record_fields[i]);
+	}
+	if (dead_letter_message(a, d, &message) == -1)
+		return -1;
+	if (message.data == NULL)
+		admin_note("the message is too large for the record, and no longer in %s", a->keys.escape);
+	cells[RECORD_FIELDS] = cell_bytes(message.data, message.len);
+	output_object(&a->output, columns, RECORD_FIELDS + 1, cells);
+	free((void *)(uintptr_t)message.data);
+	return 0;
+}
+
+int cmd_dlq_show(struct admin *a)
+{
+	struct dead_letter d;
+	int rc = dead_letter_find(a, a->operands[1], &d);
+
+	if (rc == 0)
+		rc = show_one(a, &d);
+	dead_letter_free(&d);
+	return rc;
+}

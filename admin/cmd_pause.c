@@ -1,0 +1,106 @@
+/* quredis pause, quredis resume: whether anybody fetches from a queue. Both may be said twice. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "admin/command.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/clock.h"
+
+/* Who and when, for those who find the queue paused. */
+static char *reason(void)
+{
+	char host[256] = "", stamp[CLOCK_RFC3339_SIZE], *text;
+	const char *login = getlogin();		/* who sat down, also behind sudo */
+	const struct passwd *user = login == NULL ? getpwuid(getuid()) : NULL;
+	json_t *object;
+
+	gethostname(host, sizeof(host) - 1);
+	object = json_pack("{s:s?, s:i, s:s, s:s}", "user", login != NULL ? login : user != NULL ? user->pw_name : NULL, "uid", (int)getuid(), "host", host, "since",
+	    clock_rfc3339(clock_realtime_ms(), stamp));
+	text = json_dumps(object, JSON_COMPACT);
+	json_decref(object);
+	return text;
+}
+
+/* What stands in the key, one line; NULL: nothing. The caller frees it. */
+static int read_reason(struct admin *a, char **why)
+{
+	struct redis_reply reply;
+
+	*why = NULL;
+	redis_appendf(&a->redis, "GET %s", a->keys.paused);
+	if (admin_reply(a, &reply, a->keys.paused) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING)
+		*why = visible(reply.str, reply.len, 200);
+	return 0;
+}
+
+static void say(struct admin *a, bool paused, bool changed, const char *why)
+{
+	static const struct column columns[] = {
+		{ "queue", "", false }, { "paused", "", false }, { "changed", "", false }, { "by", "", false },
+		{ "dry_run", "", false },
+	};
+
+	if (a->options.json) {
+		output_object(&a->output, columns, 5, (struct cell[]){ cell_str(a->keys.name), cell_bool(paused),
+		    cell_bool(changed), cell_str(why), cell_bool(a->options.dry_run) });
+		return;
+	}
+	if (!changed)
+		printf("%s was %s already%s%s\n", a->keys.name, paused ? "paused" : "running", why != NULL ? ": " : "",
+		    why != NULL ? why : "");
+	else if (a->options.dry_run)
+		printf("would %s %s\n", paused ? "pause" : "resume", a->keys.name);
+	else
+		printf("%s is %s\n", a->keys.name, paused ? "paused" : "running");
+}
+
+int cmd_pause(struct admin *a)
+{
+	struct redis_reply reply;
+	char *before, *why;
+	bool changed;
+
+	if (read_reason(a, &before) == -1)
+		return -1;
+	changed = before == NULL;
+	if (!a->options.dry_run && changed) {
+		why = reason();
+		queue_pause(&a->redis, &a->keys, why);
+		free(why);
+		if (admin_reply(a, &reply, a->keys.paused) == -1)
+			return -1;
+		changed = reply.type != REDIS_NIL;	/* NIL: somebody else was faster */
+	}
+	say(a, true, changed, before);
+	free(before);
+	return 0;
+}
+
+int cmd_resume(struct admin *a)
+{
+	int64_t gone;
+	char *before;
+
+	if (a->options.dry_run) {
+		if (read_reason(a, &before) == -1)
+			return -1;
+		say(a, false, before != NULL, NULL);
+		free(before);
+		return 0;
+	}
+	queue_resume(&a->redis, &a->keys);
+	if (admin_integer(a, &gone, a->keys.paused) == -1)
+		return -1;
+	say(a, false, gone == 1, NULL);
+	return 0;
+}

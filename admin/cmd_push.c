@@ -1,0 +1,238 @@
+/*
+ * quredis push: messages from an argument or standard input into ingress, or wrapped into delayed.
+ * Many messages flow through in batches with a few batches under way, in constant memory; what is
+ * counted is what Redis acknowledged.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "admin/command.h"
+#include "admin/interrupt.h"
+#include "admin/outcome.h"
+#include "admin/progress.h"
+
+#include "common/buffer.h"
+
+#define BATCH_BYTES (256 * 1024)
+#define UNDER_WAY 16				/* batches sent and not yet answered */
+#define MESSAGE_MAX (512 * 1024 * 1024)		/* what Redis takes for one value */
+
+struct push {
+	struct admin *a;
+	struct progress progress;
+	struct buffer bytes;			/* of the batch being filled */
+	size_t ends[QUEUE_BATCH];		/* where each of its messages ends in bytes */
+	size_t n;
+	size_t sizes[UNDER_WAY];		/* messages of the batches under way, oldest first */
+	size_t nunder_way;
+	int64_t sent, acknowledged;
+};
+
+static int take_answer(struct push *p)
+{
+	int64_t answer;
+
+	if (admin_integer(p->a, &answer, p->a->options.delay_ms >= 0 ? p->a->keys.delayed : p->a->keys.ingress) == -1)
+		return -1;
+	p->acknowledged += (int64_t)p->sizes[0];
+	p->nunder_way--;
+	memmove(p->sizes, p->sizes + 1, p->nunder_way * sizeof(p->sizes[0]));
+	progress_show(&p->progress, p->acknowledged);
+	return 0;
+}
+
+static int flush_batch(struct push *p)
+{
+	struct queue_bytes messages[QUEUE_BATCH];
+	size_t start = 0;
+
+	if (p->n == 0)
+		return 0;
+	for (size_t i = 0; i < p->n; start = p->ends[i++])
+		messages[i] = (struct queue_bytes){ p->bytes.data + start, p->ends[i] - start };
+	if (p->nunder_way == UNDER_WAY && take_answer(p) == -1)
+		return -1;
+	if (p->a->options.delay_ms >= 0)
+		queue_push_delayed(&p->a->redis, &p->a->keys, p->a->options.delay_ms, p->sent, messages, p->n);
+	else
+		queue_push(&p->a->redis, &p->a->keys, messages, p->n);
+	p->sizes[p->nunder_way++] = p->n;
+	p->sent += (int64_t)p->n;
+	p->n = 0;
+	buffer_clear(&p->bytes);
+	return 0;
+}
+
+/* One message of the producer's, as it stands. */
+static int push_one(struct push *p, const void *data, size_t len)
+{
+	struct message m = { .raw = data, .raw_len = len };	/* not parsed: all of it is the producer's */
+
+	if (p->a->options.dry_run) {
+		p->acknowledged++;
+		return 0;
+	}
+	if (p->a->options.delay_ms >= 0)
+		message_wrap(&p->bytes, &m, &(struct wrapper){0});
+	else
+		buffer_append(&p->bytes, data, len);
+	p->ends[p->n++] = p->bytes.len;
+	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
+}
+
+static int finish(struct push *p)
+{
+	if (flush_batch(p) == -1)
+		return -1;
+	while (p->nunder_way > 0)
+		if (take_answer(p) == -1)
+			return -1;
+	return 0;
+}
+
+/* ---- where messages come from ---- */
+
+/* Bytes read, 0 at the end or when interrupted, -1. */
+static ssize_t read_some(struct push *p, char *chunk, size_t size)
+{
+	ssize_t n;
+
+	do {
+		if (interrupt_asked())
+			return 0;
+		n = read(STDIN_FILENO, chunk, size);
+	} while (n == -1 && errno == EINTR);
+	return n == -1 ? admin_fail(p->a, EX_IOERR, "standard input: %s", strerror(errno)) : n;
+}
+
+static int keep(struct push *p, struct buffer *message, const char *data, size_t len)
+{
+	if (message->len + len > MESSAGE_MAX)
+		return admin_fail(p->a, EX_DATAERR, "a message of more than 512 MiB is more than Redis takes");
+	buffer_append(message, data, len);
+	return 0;
+}
+
+/* Pushes what ends in this chunk; what does not stays in rest. */
+static int split_chunk(struct push *p, struct buffer *rest, const char *chunk, size_t len, char separator)
+{
+	const char *end;
+
+	while ((end = memchr(chunk, separator, len)) != NULL) {
+		size_t n = (size_t)(end - chunk);
+		int rc;
+
+		if (rest->len == 0) {
+			rc = push_one(p, chunk, n);
+		} else {
+			rc = keep(p, rest, chunk, n) == -1 ? -1 : push_one(p, rest->data, rest->len);
+			buffer_clear(rest);
+		}
+		if (rc == -1)
+			return -1;
+		chunk += n + 1;
+		len -= n + 1;
+	}
+	return keep(p, rest, chunk, len);
+}
+
+static int push_many(struct push *p, char separator)
+{
+	struct buffer rest = {0};
+	char chunk[64 * 1024];
+	ssize_t n;
+	int rc = 0;
+
+	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
+		rc = n == -1 ? -1 : split_chunk(p, &rest, chunk, (size_t)n, separator);
+	if (rc == 0 && rest.len > 0 && !interrupt_asked())
+		rc = push_one(p, rest.data, rest.len);
+	buffer_free(&rest);
+	return rc;
+}
+
+static int add_header(struct admin *a, struct buffer *message)
+{
+	if (a->options.id != NULL && message_header(message, a->options.id, NULL, -1, -1, -1, -1) == -1)
+		return admin_fail(a, EX_USAGE, "--id: at most %d of letters, digits and . _ : + -", MESSAGE_ID_MAX);
+	return 0;
+}
+
+/* Nothing is pushed if the input was interrupted: half a message is none. */
+static int push_input(struct push *p)
+{
+	struct buffer message = {0};
+	char chunk[64 * 1024];
+	ssize_t n;
+	int rc = add_header(p->a, &message);
+
+	if (rc == 0 && isatty(STDIN_FILENO) == 1)
+		admin_note("the message is read from the terminal; Ctrl-D ends it");
+	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
+		rc = n == -1 ? -1 : keep(p, &message, chunk, (size_t)n);
+	if (rc == 0 && !interrupt_asked())
+		rc = push_one(p, message.len == 0 ? "" : message.data, message.len);
+	buffer_free(&message);
+	return rc;
+}
+
+static int push_argument(struct push *p, const char *argument)
+{
+	struct buffer message = {0};
+	int rc = add_header(p->a, &message);
+
+	if (rc == 0) {
+		buffer_append(&message, argument, strlen(argument));
+		rc = push_one(p, message.data, message.len);
+	}
+	buffer_free(&message);
+	return rc;
+}
+
+static int check(struct admin *a)
+{
+	const struct options *o = &a->options;
+
+	if (o->lines && o->nul)
+		return admin_fail(a, EX_USAGE, "--lines and --null exclude each other");
+	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
+		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
+	if (o->delay_ms >= 0 && a->queue != NULL && a->queue->shared)
+		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
+	return 0;
+}
+
+int cmd_push(struct admin *a)
+{
+	struct push p = { .a = a };
+	bool many = a->options.lines || a->options.nul;
+	int rc;
+
+	if (check(a) == -1)
+		return -1;
+	interrupt_begin();
+	progress_begin(&p.progress, "push", 0);
+	if (many)
+		rc = push_many(&p, a->options.nul ? '\0' : '\n');
+	else
+		rc = a->noperands > 1 ? push_argument(&p, a->operands[1]) : push_input(&p);
+	if (rc == 0)
+		rc = finish(&p);
+	progress_end(&p.progress);
+	if (rc == -1 && many)
+		admin_note("%" PRId64 " messages are in, %zu were under way when it failed", p.acknowledged,
+		    (size_t)(p.sent - p.acknowledged));
+	if (rc == 0)
+		outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
+		    .count = p.acknowledged });
+	buffer_free(&p.bytes);
+	if (rc == 0 && interrupt_asked())
+		admin_note("interrupted: what came after was not pushed");
+	interrupt_end();
+	return rc;
+}

@@ -1,0 +1,240 @@
+/*
+ * quredis status, quredis stats: what the supervisor on this machine says of itself, as tables. With
+ * --json its own words, whole (supervisor/status.c describes them).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/command.h"
+#include "admin/control.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/nitems.h"
+
+static struct cell text_of(const json_t *object, const char *key)
+{
+	return cell_str(json_string_value(json_object_get(object, key)));
+}
+
+static struct cell number_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell_int(json_integer_value(n)) : cell_none();
+}
+
+static struct cell elapsed_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell_elapsed(json_integer_value(n)) : cell_none();
+}
+
+/* ---- status ---- */
+
+static void say_supervisor(const json_t *s)
+{
+	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
+	    SIZE_MAX);
+	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
+
+	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n\n",
+	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
+	    json_integer_value(json_object_get(s, "pid")), up);
+	free(up);
+	free(node);
+}
+
+static void show_queues(struct admin *a, const json_t *queues)
+{
+	static const struct column columns[] = {
+		{ "name", "Queue", false }, { "state", "State", false }, { "wanted", "Workers", true }, { "alive", "Alive", true },
+		{ "done", "Done", true }, { "failed", "Failed", true }, { "escaped", "Escaped", true },
+		{ "restarts", "Restarts", true }, { "reason", "Reason", false },
+	};
+	const json_t *q;
+	size_t i;
+
+	output_begin(&a->output, columns, nitems(columns));
+	json_array_foreach(queues, i, q) {
+		const json_t *w = json_object_get(q, "workers"), *c = json_object_get(q, "counters");
+
+		output_row(&a->output, (struct cell[]){ text_of(q, "name"), text_of(q, "state"), number_of(w, "wanted"),
+		    number_of(w, "alive"), number_of(c, "done"), number_of(c, "failed"), number_of(c, "escaped"),
+		    number_of(q, "restarts"), text_of(q, "reason") });
+	}
+	output_end(&a->output, true);
+}
+
+static void show_workers(struct admin *a, const json_t *workers)
+{
+	static const struct column columns[] = {
+		{ "name", "Worker", false }, { "pid", "Pid", true }, { "state", "State", false }, { "serial", "Messages", true },
+		{ "running_ms", "Running", true }, { "heartbeat_age_ms", "Seen", true }, { "redis", "Redis", false },
+		{ "incarnation", "Incarnation", false },
+	};
+	const json_t *w;
+	size_t i;
+
+	output_begin(&a->output, columns, nitems(columns));
+	json_array_foreach(workers, i, w)
+		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
+		    number_of(w, "serial"), elapsed_of(w, "running_ms"), elapsed_of(w, "heartbeat_age_ms"),
+		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
+	output_end(&a->output, true);
+}
+
+/* NULL: said why. */
+static json_t *ask(struct admin *a)
+{
+	json_t *s = control_ask(a, "status", NULL);
+
+	if (s != NULL && !json_is_true(json_object_get(s, "ok"))) {
+		json_decref(s);
+		return NULL;
+	}
+	if (s != NULL)
+		json_object_del(s, "ok");
+	return s;
+}
+
+static void dump(struct admin *a, const json_t *json)
+{
+	json_dumpf(json, a->output.file, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	fputc('\n', a->output.file);
+}
+
+int cmd_status(struct admin *a)
+{
+	json_t *s = ask(a);
+
+	if (s == NULL)
+		return -1;
+	if (a->options.json) {
+		dump(a, s);
+	} else {
+		say_supervisor(s);
+		show_queues(a, json_object_get(s, "queues"));
+		putchar('\n');
+		show_workers(a, json_object_get(s, "workers"));
+	}
+	json_decref(s);
+	return 0;
+}
+
+/* ---- stats ---- */
+
+/* As many as there are of the counters, in the order in which the supervisor names them. */
+static void show_counters(struct admin *a, const json_t *queue)
+{
+	struct column *columns;
+	struct cell *cells;
+	const char *key;
+	json_t *counters = json_object_get(queue, "counters"), *value;
+	size_t n = 1;
+
+	columns = alloc_zero(json_object_size(counters) + 1, sizeof(*columns));
+	cells = alloc_zero(json_object_size(counters) + 1, sizeof(*cells));
+	columns[0] = (struct column){ "name", "queue", false };
+	cells[0] = text_of(queue, "name");
+	json_object_foreach(counters, key, value) {
+		columns[n] = (struct column){ key, key, true };
+		cells[n++] = cell_int(json_integer_value(value));
+	}
+	output_object(&a->output, columns, n, cells);
+	free(columns);
+	free(cells);
+}
+
+static void show_totals(struct admin *a, const json_t *queues)
+{
+	static const char *const counters[] = { "fetched", "done", "failed", "retried", "escaped", "timed_out", "handed_back",
+		"redelivered", "rescued" };
+	struct column columns[1 + nitems(counters)] = { { "name", "Queue", false } };
+	struct cell cells[1 + nitems(counters)];
+	const json_t *q;
+	size_t i;
+
+	for (i = 0; i < nitems(counters); i++)
+		columns[i + 1] = (struct column){ counters[i], counters[i], true };
+	output_begin(&a->output, columns, nitems(columns));
+	json_array_foreach(queues, i, q) {
+		cells[0] = text_of(q, "name");
+		for (size_t c = 0; c < nitems(counters); c++)
+			cells[c + 1] = number_of(json_object_get(q, "counters"), counters[c]);
+		output_row(&a->output, cells);
+	}
+	output_end(&a->output, true);
+}
+
+/* With --json the counters and durations as the supervisor has them. */
+static json_t *figures(const json_t *queue)
+{
+	json_t *out = json_object();
+
+	json_object_set(out, "name", json_object_get(queue, "name"));
+	json_object_set(out, "counters", json_object_get(queue, "counters"));
+	json_object_set(out, "durations", json_object_get(queue, "durations"));
+	return out;
+}
+
+static int stats_of_one(struct admin *a, const json_t *queues, const char *name)
+{
+	const json_t *q;
+	char *shown;
+	size_t i;
+
+	json_array_foreach(queues, i, q) {
+		json_t *f;
+
+		if (strcmp(json_string_value(json_object_get(q, "name")), name) != 0)
+			continue;
+		f = figures(q);
+		if (a->options.json)
+			dump(a, f);
+		else
+			show_counters(a, q);
+		json_decref(f);
+		return 0;
+	}
+	shown = visible(name, strlen(name), 200);
+	admin_fail(a, EX_NOINPUT, "the supervisor here runs no queue %s", shown);
+	free(shown);
+	return -1;
+}
+
+static void stats_of_all(struct admin *a, const json_t *queues)
+{
+	json_t *all;
+	const json_t *q;
+	size_t i;
+
+	if (!a->options.json) {
+		show_totals(a, queues);
+		return;
+	}
+	all = json_array();
+	json_array_foreach(queues, i, q)
+		json_array_append_new(all, figures(q));
+	dump(a, all);
+	json_decref(all);
+}
+
+int cmd_stats(struct admin *a)
+{
+	json_t *s = ask(a);
+	int rc = 0;
+
+	if (s == NULL)
+		return -1;
+	if (a->noperands > 0)
+		rc = stats_of_one(a, json_object_get(s, "queues"), a->operands[0]);
+	else
+		stats_of_all(a, json_object_get(s, "queues"));
+	json_decref(s);
+	return rc;
+}

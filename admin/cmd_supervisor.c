@@ -1,0 +1,100 @@
+/* quredis reload, stop, restart, quiet: orders to the supervisor on this machine. */
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/command.h"
+#include "admin/control.h"
+
+/* What a stop may take beyond drain_timeout and kill_grace: handing back, the sweeper, embedded Redis saving its data. */
+#define STOP_MORE_MS 60000
+
+/* Notes go to standard error with --json too. */
+static void say_texts(const json_t *answer, const char *member)
+{
+	const json_t *text;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, member), i, text)
+		admin_note("%s", json_string_value(text));
+}
+
+static void say(struct admin *a, const char *action, const char *text)
+{
+	static const struct column columns[] = { { "action", "", false }, { "ok", "", false }, { "dry_run", "", false } };
+
+	if (a->options.json)
+		output_object(&a->output, columns, 3, (struct cell[]){ cell_str(action), cell_bool(true),
+		    cell_bool(a->options.dry_run) });
+	else
+		printf("%s%s\n", a->options.dry_run ? "would be done: " : "", text);
+}
+
+/* An order and its consent. */
+static int order(struct admin *a, const char *command, json_t *more, const char *done)
+{
+	json_t *answer;
+	bool ok;
+
+	if (a->options.dry_run) {
+		json_decref(more);
+		say(a, command, done);
+		return 0;
+	}
+	answer = control_ask(a, command, more);
+	if (answer == NULL)
+		return -1;
+	ok = json_is_true(json_object_get(answer, "ok"));
+	say_texts(answer, "problems");
+	say_texts(answer, "warnings");
+	json_decref(answer);
+	if (ok)
+		say(a, command, done);
+	return ok ? 0 : -1;
+}
+
+int cmd_reload(struct admin *a)
+{
+	int rc = order(a, "reload", NULL, "the configuration is read and in force");
+
+	/* Nothing will get better by itself: the file has errors. */
+	if (rc == -1 && a->status == EX_TEMPFAIL)
+		a->status = EX_CONFIG;
+	return rc;
+}
+
+int cmd_stop(struct admin *a)
+{
+	const struct conf *c = a->conf;
+	int64_t wait_ms = c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
+
+	if (!a->options.dry_run && control_stop(a, a->options.fast, a->options.no_wait ? 0 : wait_ms) == -1)
+		return -1;
+	say(a, "stop", a->options.no_wait ? "the supervisor is stopping" : "the supervisor is stopped");
+	return 0;
+}
+
+static json_t *queue_member(const struct admin *a)
+{
+	return a->noperands > 0 ? json_pack("{s:s}", "queue", a->operands[0]) : NULL;
+}
+
+/* The supervisor's word for a queue that it does not run. */
+static int no_queue(struct admin *a, int rc)
+{
+	if (rc == -1 && a->status == EX_TEMPFAIL && a->noperands > 0 && conf_queue_find(a->conf, a->operands[0]) == NULL)
+		a->status = EX_NOINPUT;
+	return rc;
+}
+
+int cmd_restart(struct admin *a)
+{
+	return no_queue(a, order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
+}
+
+int cmd_quiet(struct admin *a)
+{
+	if (a->options.off)
+		return no_queue(a, order(a, "resume", queue_member(a), "workers fetch again"));
+	return no_queue(a, order(a, "quiet", queue_member(a), "workers finish what they run and fetch nothing more"));
+}

@@ -1,0 +1,147 @@
+/*
+ * The table of commands: what there is, what it takes, what it needs. help reads it too, so a command
+ * cannot be missing there.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/command.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/nearest.h"
+#include "common/nitems.h"
+
+static const struct command commands[] = {
+	{ "destroy", "QUEUE", "remove a queue: all its keys and its registration", cmd_destroy, NEED_QUEUE, 1, 1, 0,
+	  "Refused while workers are registered and alive. On a terminal the name must be typed; elsewhere --yes is needed." },
+	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS, NULL },
+	{ "dlq retry", "QUEUE ID|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, 2, OPTION_ALL,
+	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "dlq rm", "QUEUE ID|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, 2, OPTION_ALL,
+	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "dlq show", "QUEUE ID", "show all that is known of a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
+	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL },
+	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
+	  "The queues of the configuration and of the registry, each list with how many messages are in it." },
+	{ "pause", "QUEUE", "stop fetching from a queue, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0, NULL },
+	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT,
+	  "TYPE is ingress, transit, escape or delayed. Without -n the newest 101." },
+	{ "purge", "QUEUE TYPE", "delete the messages of a list", cmd_purge, NEED_QUEUE, 2, 2, 0,
+	  "TYPE is ingress, transit, escape (with its records) or delayed. What live workers hold stays, unless --force." },
+	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_QUEUE, 1, 2,
+	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_ID,
+	  "Without MESSAGE standard input is one message, byte for byte; with --lines or --null it is many." },
+	{ "quiet", "[QUEUE]", "have the supervisor here fetch nothing", cmd_quiet, NEED_CONF, 0, 1, OPTION_OFF,
+	  "Of one queue, or of all. What runs is finished. pause does the same for all hosts." },
+	{ "reload", "", "have the supervisor read its configuration again", cmd_reload, NEED_CONF, 0, 0, 0, NULL },
+	{ "restart", "QUEUE", "replace a queue's workers and handlers, one after the other has finished", cmd_restart, NEED_CONF, 1, 1, 0, NULL },
+	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL },
+	{ "retry", "QUEUE TYPE", "put the messages of a list back into ingress", cmd_retry, NEED_QUEUE, 2, 2, 0,
+	  "TYPE is transit, escape or delayed. What live workers hold stays, unless --force. "
+	  "It can be interrupted, and run again to go on." },
+	{ "stats", "[QUEUE]", "what the supervisor's workers did since it started", cmd_stats, NEED_CONF, 0, 1, 0, NULL },
+	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
+	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
+	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },
+};
+#define NCOMMANDS nitems(commands)
+
+/* "dlq ls" is found by two words, "ls" by one. */
+static size_t words_matching(const struct command *c, char *const *words, size_t n)
+{
+	const char *space = strchr(c->name, ' ');
+	size_t first = space == NULL ? strlen(c->name) : (size_t)(space - c->name);
+
+	if (n == 0 || strlen(words[0]) != first || strncmp(words[0], c->name, first) != 0)
+		return 0;
+	if (space == NULL)
+		return 1;
+	return n >= 2 && strcmp(words[1], space + 1) == 0 ? 2 : 0;
+}
+
+static void no_such_command(struct admin *a)
+{
+	const char *names[NCOMMANDS], *near;
+	char *asked, *shown;
+	bool pair = a->noperands > 1 && strcmp(a->operands[0], "dlq") == 0;
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		names[i] = commands[i].name;
+	asked = pair ? alloc_format("dlq %s", a->operands[1]) : alloc_string(a->operands[0]);
+	near = nearest(asked, names, NCOMMANDS);
+	if (near == NULL && a->noperands == 1 && strcmp(asked, "dlq") == 0)
+		near = "dlq ls";
+	shown = visible(asked, strlen(asked), 100);
+	if (near != NULL)
+		admin_fail(a, EX_USAGE, "no command %s (did you mean %s?)", shown, near);
+	else
+		admin_fail(a, EX_USAGE, "no command %s; quredis help lists them", shown);
+	free(shown);
+	free(asked);
+}
+
+const struct command *command_find(struct admin *a)
+{
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		size_t words = words_matching(&commands[i], a->operands, a->noperands);
+
+		if (words == 0)
+			continue;
+		a->operands += words;
+		a->noperands -= words;
+		return &commands[i];
+	}
+	no_such_command(a);
+	return NULL;
+}
+
+static int check_line(struct admin *a, const struct command *c)
+{
+	unsigned strange = a->options.given & ~c->options;
+
+	if (strange != 0)
+		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);
+	if (a->noperands < c->min || a->noperands > c->max)
+		return admin_fail(a, EX_USAGE, "usage: quredis %s %s", c->name, c->arguments);
+	return 0;
+}
+
+int command_run(struct admin *a, const struct command *c)
+{
+	if (a->options.help) {
+		command_help(c, stdout);
+		return 0;
+	}
+	if (check_line(a, c) == -1 || admin_prepare(a, c->need) == -1)
+		return -1;
+	return c->run(a);
+}
+
+void command_list(FILE *out)
+{
+	fputs("Commands:\n", out);
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].arguments);
+		fprintf(out, "  quredis %-24s  # %s\n", left, commands[i].summary);
+	}
+	fputs("\nOptions, before or after the command:\n", out);
+	options_print(0, out);
+}
+
+void command_help(const struct command *c, FILE *out)
+{
+	fprintf(out, "Usage:\n  quredis %s%s%s\n\n%s\n", c->name, c->arguments[0] != '\0' ? " " : "", c->arguments, c->summary);
+	if (c->details != NULL)
+		fprintf(out, "%s\n", c->details);
+	if (c->options != 0) {
+		fputs("\nOptions:\n", out);
+		options_print(c->options, out);
+	}
+	fputs("\nOptions of every command:\n", out);
+	options_print(0, out);
+}

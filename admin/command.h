@@ -1,0 +1,51 @@
+#ifndef ADMIN_COMMAND_H
+#define ADMIN_COMMAND_H
+
+#include <stdio.h>
+
+#include "admin/admin.h"
+
+struct command {
+	const char *name;		/* one word, or two: "dlq ls" */
+	const char *arguments;		/* as help shows them */
+	const char *summary;
+	int (*run)(struct admin *a);
+	enum admin_need need;
+	size_t min, max;		/* operands; NEED_QUEUE: the first is the queue */
+	unsigned options;		/* OPTION_ bits it takes */
+	const char *details;		/* more for "help COMMAND"; NULL: nothing */
+};
+
+/* The command the operands name; takes its words away from them. NULL: said why, status is set. */
+const struct command *command_find(struct admin *a);
+
+/* Runs it: help, what it needs, the command. -1: failed, status is set. */
+int command_run(struct admin *a, const struct command *c);
+
+void command_list(FILE *out);				/* what "help" prints */
+void command_help(const struct command *c, FILE *out);	/* what "help COMMAND" prints */
+
+/* admin/cmd_*.c */
+int cmd_ls(struct admin *a);
+int cmd_push(struct admin *a);
+int cmd_peek(struct admin *a);
+int cmd_purge(struct admin *a);
+int cmd_retry(struct admin *a);
+int cmd_destroy(struct admin *a);
+int cmd_pause(struct admin *a);
+int cmd_resume(struct admin *a);
+int cmd_dlq_ls(struct admin *a);
+int cmd_dlq_show(struct admin *a);
+int cmd_dlq_retry(struct admin *a);
+int cmd_dlq_rm(struct admin *a);
+int cmd_run(struct admin *a);
+int cmd_stats(struct admin *a);
+int cmd_status(struct admin *a);
+int cmd_reload(struct admin *a);
+int cmd_stop(struct admin *a);
+int cmd_restart(struct admin *a);
+int cmd_quiet(struct admin *a);
+int cmd_version(struct admin *a);
+int cmd_help(struct admin *a);
+
+#endif

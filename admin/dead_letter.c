@@ -1,0 +1,262 @@
+/* Entries of escape's log, one at a time. What the fields mean is in DESIGN.md 5 and quredis(1). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "admin/dead_letter.h"
+
+#include "admin/pager.h"
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/nitems.h"
+
+#define PAGE 32			/* a record may be some 80 KiB */
+
+static const char *const number_fields[] = { "retry_count", "attempts", "crashes", "exit_code", "duration_ms", "size" };
+
+static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < d->nfields; i++)
+		if (d->fields[i].name.len == len && memcmp(d->fields[i].name.data, name, len) == 0)
+			return &d->fields[i].value;
+	return NULL;
+}
+
+bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value)
+{
+	const struct queue_bytes *b = field_of(d, field);
+
+	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
+}
+
+static bool is_number(const char *field)
+{
+	for (size_t i = 0; i < nitems(number_fields); i++)
+		if (strcmp(field, number_fields[i]) == 0)
+			return true;
+	return false;
+}
+
+struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
+{
+	const struct queue_bytes *b = field_of(d, field);
+	const char *why = NULL;
+	long long n;
+
+	if (b == NULL || (b->len == 0 && strcmp(field, "message") != 0 && strcmp(field, "stderr") != 0))
+		return cell_none();
+	if (is_number(field)) {
+		n = strtonum(b->data, 0, INT64_MAX, &why);	/* every reply ends with a NUL */
+		if (why == NULL)
+			return cell_int(n);
+	}
+	return cell_bytes(b->data, b->len);
+}
+
+/* ---- reading ---- */
+
+static struct queue_bytes bytes_of(const struct redis_reply *r)
+{
+	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
+}
+
+/* entry: [id, [field, value, ...]]. Views into the answer. */
+static int parse(struct dead_letter *d, const struct redis_reply *entry)
+{
+	struct redis_reply id, fields;
+
+	*d = (struct dead_letter){0};
+	if (entry->type != REDIS_ARRAY || entry->n != 2)
+		return -1;
+	id = redis_element(entry, 0);
+	fields = redis_element(entry, 1);
+	if (id.type != REDIS_STRING || fields.type != REDIS_ARRAY || !record_id_valid(id.str))
+		return -1;
+	strlcpy(d->record_id, id.str, sizeof(d->record_id));
+	d->fields = alloc_zero(fields.n / 2, sizeof(*d->fields));
+	for (; d->nfields < fields.n / 2; d->nfields++) {
+		struct redis_reply name = redis_element(&fields, 2 * d->nfields), value = redis_element(&fields, 2 * d->nfields + 1);
+
+		d->fields[d->nfields].name = bytes_of(&name);
+		d->fields[d->nfields].value = bytes_of(&value);
+	}
+	return 0;
+}
+
+static struct queue_bytes copy(const struct queue_bytes *b)
+{
+	return (struct queue_bytes){ alloc_copy(b->data, b->len), b->len };
+}
+
+static void own(struct dead_letter *d)
+{
+	for (size_t i = 0; i < d->nfields; i++) {
+		d->fields[i].name = copy(&d->fields[i].name);
+		d->fields[i].value = copy(&d->fields[i].value);
+	}
+	d->owned = true;
+}
+
+void dead_letter_free(struct dead_letter *d)
+{
+	for (size_t i = 0; d->owned && i < d->nfields; i++) {
+		free((void *)(uintptr_t)d->fields[i].name.data);
+		free((void *)(uintptr_t)d->fields[i].value.data);
+	}
+	free(d->fields);
+	*d = (struct dead_letter){0};
+}
+
+/* The id before this one, for reading on downwards. */
+static void id_before(const char *id, char before[RECORD_ID_SIZE])
+{
+	uint64_t ms = strtoull(id, NULL, 10), serial = strtoull(strchr(id, '-') + 1, NULL, 10);
+
+	if (serial == 0)
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms == 0 ? 0 : ms - 1, UINT64_MAX);
+	else
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
+}
+
+static int ask_page(struct admin *a, const char *from, struct redis_reply *reply)
+{
+	redis_appendf(&a->redis, "XREVRANGE %s %s - COUNT %d", a->keys.log, from, (int64_t)PAGE);
+	if (admin_reply(a, reply, a->keys.log) == -1)
+		return -1;
+	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+}
+
+int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	char from[RECORD_ID_SIZE] = "+";
+	struct redis_reply reply;
+
+	do {
+		if (ask_page(a, from, &reply) == -1)
+			return -1;
+		for (size_t i = 0; i < reply.n; i++) {
+			struct redis_reply entry = redis_element(&reply, i);
+			struct dead_letter d;
+			int stop;
+
+			if (parse(&d, &entry) == -1)
+				return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+			id_before(d.record_id, from);
+			stop = f(arg, &d);
+			free(d.fields);
+			if (stop != 0)
+				return 1;
+		}
+	} while (reply.n == PAGE);
+	return 0;
+}
+
+/* ---- finding one ---- */
+
+struct search {
+	const char *id;
+	struct dead_letter *found;
+	size_t matches;
+};
+
+static int match_message_id(void *arg, const struct dead_letter *d)
+{
+	struct search *s = arg;
+
+	if (!dead_letter_is(d, "id", s->id))
+		return 0;
+	if (s->matches++ > 0)
+		return 0;
+	*s->found = *d;
+	s->found->fields = alloc_zero(d->nfields, sizeof(*d->fields));
+	memcpy(s->found->fields, d->fields, d->nfields * sizeof(*d->fields));
+	own(s->found);
+	return 0;
+}
+
+static int find_record(struct admin *a, const char *id, struct dead_letter *d)
+{
+	struct redis_reply reply, entry;
+
+	redis_appendf(&a->redis, "XRANGE %s %s %s", a->keys.log, id, id);
+	if (admin_reply(a, &reply, a->keys.log) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n == 0)
+		return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id);
+	entry = redis_element(&reply, 0);
+	if (parse(d, &entry) == -1)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a record");
+	own(d);
+	return 0;
+}
+
+int dead_letter_find(struct admin *a, const char *id, struct dead_letter *d)
+{
+	struct search s = { .id = id, .found = d };
+	char *shown;
+
+	*d = (struct dead_letter){0};
+	if (record_id_valid(id))
+		return find_record(a, id, d);
+	if (dead_letter_each(a, match_message_id, &s) == -1)
+		return -1;
+	shown = visible(id, strlen(id), 200);
+	if (s.matches == 0)
+		admin_fail(a, EX_NOINPUT, "%s has no record or message %s", a->keys.name, shown);
+	else if (s.matches > 1)
+		admin_note("%zu records have the id %s: this is the newest, %s", s.matches, shown, d->record_id);
+	free(shown);
+	return s.matches == 0 ? -1 : 0;
+}
+
+/* ---- its message ---- */
+
+/* Newest first, a page at a time: the list is the only place of a message too large for its record. */
+static int find_in_list(struct admin *a, const char *sha1, struct queue_bytes *message)
+{
+	struct pager pager = pager_of(8);
+	int64_t first = 0;
+	size_t n;
+
+	do {
+		int64_t want = pager.count;
+		struct page page;
+
+		if (page_read(a, a->keys.escape, first, first + want - 1, &page) == -1)
+			return -1;
+		for (size_t i = 0; i < page.n && message->data == NULL; i++) {
+			char sum[41];
+
+			message_sha1(page.entries[i].data, page.entries[i].len, sum);
+			if (strcmp(sum, sha1) == 0)
+				*message = copy(&page.entries[i]);
+		}
+		pager_learn(&pager, page.n, page.bytes);
+		n = page.n;
+		first += (int64_t)n;
+		page_free(&page);
+		if ((int64_t)n < want)
+			break;
+	} while (message->data == NULL);
+	return 0;
+}
+
+int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message)
+{
+	const struct queue_bytes *kept = field_of(d, "message"), *size = field_of(d, "size"), *sha1 = field_of(d, "sha1");
+	const char *why = NULL;
+
+	*message = (struct queue_bytes){0};
+	if (kept != NULL && size != NULL && strtonum(size->data, 0, INT64_MAX, &why) == (long long)kept->len && why == NULL) {
+		*message = copy(kept);
+		return 0;
+	}
+	return sha1 == NULL ? 0 : find_in_list(a, sha1->data, message);
+}

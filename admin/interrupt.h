@@ -1,0 +1,15 @@
+#ifndef ADMIN_INTERRUPT_H
+#define ADMIN_INTERRUPT_H
+
+#include <stdbool.h>
+
+/*
+ * Long work is interrupted between two steps, so that what was done can be told. A second INT or
+ * TERM ends the program at once. interrupt_end() gives the signals back; if one came, it is raised
+ * again, so that the shell sees how the program ended. Call it after the last line was written.
+ */
+void interrupt_begin(void);
+bool interrupt_asked(void);
+void interrupt_end(void);
+
+#endif

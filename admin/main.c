@@ -1,0 +1,55 @@
+/* quredis: the command line. Reads the words, finds the command, ends with its status. */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/command.h"
+
+static int run(struct admin *a)
+{
+	const struct command *c;
+
+	if (a->options.version)
+		return cmd_version(a);
+	if (a->noperands == 0) {
+		command_list(a->options.help ? stdout : stderr);
+		a->status = a->options.help ? EX_OK : EX_USAGE;
+		return a->options.help ? 0 : -1;
+	}
+	c = command_find(a);
+	return c == NULL ? -1 : command_run(a, c);
+}
+
+/* What was said counts only if it arrived. A reader that went away is no failure of ours. */
+static int finish_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno != EPIPE)
+		fprintf(stderr, "quredis: standard output: %s\n", strerror(errno));
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	struct admin a = {0};
+
+	setlocale(LC_CTYPE, "");		/* only which characters can be shown */
+	signal(SIGPIPE, SIG_IGN);		/* Redis may go away while we write */
+	if (options_parse(&a.options, argc, argv) == -1) {
+		options_free(&a.options);
+		return EX_USAGE;
+	}
+	a.operands = a.options.operands;
+	a.noperands = a.options.noperands;
+	output_init(&a.output, stdout, a.options.json);
+	if (run(&a) == -1 && a.status == 0)
+		a.status = EX_SOFTWARE;
+	admin_close(&a);
+	if (finish_output() == -1 && a.status == 0)
+		a.status = EX_IOERR;
+	return a.status;
+}

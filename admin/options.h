@@ -1,0 +1,63 @@
+#ifndef ADMIN_OPTIONS_H
+#define ADMIN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * Options may stand before and after the command. Those of single commands are a set of bits: what a
+ * command takes is in its line of the command table (admin/command.c).
+ */
+#define OPTION_LINES	0x0001u
+#define OPTION_NUL	0x0002u
+#define OPTION_DELAY	0x0004u
+#define OPTION_ID	0x0008u
+#define OPTION_COUNT	0x0010u
+#define OPTION_CLASS	0x0020u
+#define OPTION_ALL	0x0040u
+#define OPTION_FROM	0x0080u
+#define OPTION_FAST	0x0100u
+#define OPTION_NO_WAIT	0x0200u
+#define OPTION_OFF	0x0400u
+
+struct options {			/* strings point into argv */
+	const char *conf_path, *host, *url;
+	int64_t port;			/* 0: not given */
+	bool json, yes, dry_run, force, help, version;
+
+	const char *id, *class, *from;
+	int64_t count;			/* -1: not given */
+	int64_t delay_ms;		/* -1: not given */
+	bool lines, nul, all, fast, no_wait, off;
+
+	unsigned given;			/* OPTION_ bits of what was on the line */
+	char **operands;		/* the words that are no options; owned, NULL at the end */
+	size_t noperands;
+};
+
+struct option_spec {
+	int letter;			/* short option; above 255: none */
+	const char *name;		/* long option */
+	const char *argument;		/* as help shows it; NULL: a flag */
+	unsigned bit;			/* 0: global */
+	const char *summary;
+	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION } kind;
+	size_t offset;			/* in struct options */
+	int64_t min, max;		/* numbers */
+};
+extern const struct option_spec option_specs[];
+extern const size_t option_specs_count;
+
+/* Returns -1 and prints one line if the line cannot be understood. Free in both cases. */
+int options_parse(struct options *o, int argc, char **argv);
+void options_free(struct options *o);
+
+/* The option with this bit ("--limit"); never NULL for a bit of a table. */
+const struct option_spec *option_of_bit(unsigned bit);
+
+/* Lists the options whose bit is in bits; 0: the global ones. */
+void options_print(unsigned bits, FILE *out);
+
+#endif

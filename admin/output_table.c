@@ -1,0 +1,182 @@
+/*
+ * Rows as a text table: indented by two like the gem's, columns two apart. Rows are held back until
+ * there is enough to know the widths, then they flow: a long listing needs no memory of its own.
+ * On a terminal a row takes one line; elsewhere nothing is cut.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/output.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+
+#define INDENT 2
+#define GAP 2
+#define NARROWEST 6			/* no column is cut below this */
+#define HELD_ROWS 1000
+#define HELD_BYTES (1 << 20)
+
+struct table_row { char **texts; };	/* one for each column, NULL for those not shown */
+
+static bool shown(const struct output *o, size_t column)
+{
+	return o->columns[column].title != NULL;
+}
+
+static void table_begin(struct output *o)
+{
+	o->rows = alloc_zero(HELD_ROWS, sizeof(*o->rows));
+	o->nheld = o->held_bytes = 0;
+	o->widths = NULL;
+}
+
+/* The widest column gives way until the line fits. */
+static void fit(const struct output *o, size_t *widths)
+{
+	for (;;) {
+		size_t line = INDENT, widest = 0;
+
+		for (size_t i = 0; i < o->ncolumns; i++) {
+			if (!shown(o, i))
+				continue;
+			line += widths[i] + GAP;
+			if (widths[i] > widths[widest])
+				widest = i;
+		}
+		if (line - GAP <= o->width || widths[widest] <= NARROWEST)
+			return;
+		line -= GAP + o->width;
+		widths[widest] -= line < widths[widest] - NARROWEST ? 1 : widths[widest] - NARROWEST;
+	}
+}
+
+static void measure(struct output *o)
+{
+	o->widths = alloc_zero(o->ncolumns, sizeof(*o->widths));
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		if (!shown(o, i))
+			continue;
+		o->widths[i] = strlen(o->columns[i].title);
+		for (size_t r = 0; r < o->nheld; r++) {
+			size_t columns = visible_columns(o->rows[r].texts[i]);
+
+			if (columns > o->widths[i])
+				o->widths[i] = columns;
+		}
+	}
+	if (o->width != SIZE_MAX)
+		fit(o, o->widths);
+}
+
+static void pad(const struct output *o, size_t n)
+{
+	fprintf(o->file, "%*s", (int)n, "");
+}
+
+static void write_cell(const struct output *o, size_t column, char *text, bool last)
+{
+	size_t width = o->widths[column], columns;
+
+	if (o->width != SIZE_MAX)
+		visible_cut(text, width);
+	columns = visible_columns(text);
+	if (o->columns[column].right && columns < width)
+		pad(o, width - columns);
+	fputs(text, o->file);
+	if (!last && !o->columns[column].right && columns < width)
+		pad(o, width - columns);
+	if (!last)
+		pad(o, GAP);
+}
+
+static void write_line(const struct output *o, char **texts)
+{
+	size_t last = 0;
+
+	for (size_t i = 0; i < o->ncolumns; i++)
+		if (shown(o, i))
+			last = i;
+	pad(o, INDENT);
+	for (size_t i = 0; i < o->ncolumns; i++)
+		if (shown(o, i))
+			write_cell(o, i, texts[i], i == last);
+}
+
+static void free_texts(const struct output *o, char **texts)
+{
+	for (size_t i = 0; i < o->ncolumns; i++)
+		free(texts[i]);
+	free(texts);
+}
+
+static void write_header(const struct output *o)
+{
+	char **titles = alloc_zero(o->ncolumns, sizeof(*titles));
+
+	for (size_t i = 0; i < o->ncolumns; i++)
+		titles[i] = alloc_string(o->columns[i].title);
+	fputs(o->colour ? "\033[1m" : "", o->file);
+	write_line(o, titles);
+	fputs(o->colour ? "\033[0m\n" : "\n", o->file);
+	free_texts(o, titles);
+}
+
+static void write_held(struct output *o)
+{
+	if (o->widths == NULL) {
+		measure(o);
+		write_header(o);
+	}
+	for (size_t r = 0; r < o->nheld; r++) {
+		write_line(o, o->rows[r].texts);
+		fputc('\n', o->file);
+		free_texts(o, o->rows[r].texts);
+	}
+	o->nheld = o->held_bytes = 0;
+}
+
+static void table_row(struct output *o, const struct cell *cells)
+{
+	char **texts = alloc_zero(o->ncolumns, sizeof(*texts));
+
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		if (!shown(o, i))
+			continue;
+		texts[i] = cell_text(&cells[i], o->width);
+		o->held_bytes += strlen(texts[i]);
+	}
+	o->rows[o->nheld++].texts = texts;
+	if (o->nheld == HELD_ROWS || o->held_bytes > HELD_BYTES)
+		write_held(o);
+}
+
+static void table_end(struct output *o, bool complete)
+{
+	if (complete || o->nrows > 0)
+		write_held(o);
+	free(o->rows);
+	free(o->widths);
+	o->rows = NULL;
+	o->widths = NULL;
+}
+
+static void table_object(struct output *o, const struct cell *cells)
+{
+	size_t widest = 0;
+
+	for (size_t i = 0; i < o->ncolumns; i++)
+		if (shown(o, i) && strlen(o->columns[i].title) > widest)
+			widest = strlen(o->columns[i].title);
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		char *text;
+
+		if (!shown(o, i))
+			continue;
+		text = cell_text(&cells[i], SIZE_MAX);
+		fprintf(o->file, "  %-*s  %s\n", (int)widest, o->columns[i].title, text);
+		free(text);
+	}
+}
+
+const struct output_format output_table = { table_begin, table_row, table_end, table_object };

@@ -1,0 +1,155 @@
+/* Pairing dead letters with their records while both are read from the oldest on. */
+#include <sys/queue.h>
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/records.h"
+
+#include "common/alloc.h"
+
+#define PAGE 100
+#define AHEAD_MAX 200000	/* records read and not matched: then an entry counts as without a record */
+
+struct record_id {
+	STAILQ_ENTRY(record_id) next;
+	char id[RECORD_ID_SIZE];
+};
+
+struct node {			/* equal messages: their records, oldest first; never empty */
+	char sha1[41];
+	STAILQ_HEAD(, record_id) ids;
+};
+
+static int by_sha1(const void *a, const void *b)
+{
+	return strcmp(((const struct node *)a)->sha1, ((const struct node *)b)->sha1);
+}
+
+bool record_id_valid(const char *id)
+{
+	size_t ms = strspn(id, "0123456789"), rest;
+
+	if (ms == 0 || ms > 20 || id[ms] != '-')
+		return false;
+	rest = strspn(id + ms + 1, "0123456789");
+	return rest > 0 && rest <= 20 && id[ms + 1 + rest] == '\0';
+}
+
+int record_id_next(const char *id, char next[RECORD_ID_SIZE])
+{
+	uint64_t ms, serial;
+
+	if (!record_id_valid(id))
+		return -1;
+	ms = strtoull(id, NULL, 10);
+	serial = strtoull(strchr(id, '-') + 1, NULL, 10);
+	if (serial == UINT64_MAX)
+		snprintf(next, RECORD_ID_SIZE, "%" PRIu64 "-0", ms + 1);
+	else
+		snprintf(next, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial + 1);
+	return 0;
+}
+
+void records_init(struct records *r)
+{
+	*r = (struct records){ .next = "-" };
+}
+
+static void free_node(void *p)
+{
+	struct node *node = p;
+	struct record_id *id;
+
+	while ((id = STAILQ_FIRST(&node->ids)) != NULL) {
+		STAILQ_REMOVE_HEAD(&node->ids, next);
+		free(id);
+	}
+	free(node);
+}
+
+void records_free(struct records *r)
+{
+	tdestroy(r->by_sha1, free_node);
+	r->by_sha1 = NULL;
+}
+
+static void add(struct records *r, const char *id, const char *sha1)
+{
+	struct node *node = alloc_zero(1, sizeof(*node)), **found;
+	struct record_id *record = alloc_zero(1, sizeof(*record));
+
+	strlcpy(node->sha1, sha1, sizeof(node->sha1));
+	STAILQ_INIT(&node->ids);
+	strlcpy(record->id, id, sizeof(record->id));
+	found = tsearch(node, &r->by_sha1, by_sha1);
+	if (found == NULL)
+		abort();	/* out of memory: there is no other reason */
+	if (*found != node)
+		free(node);
+	STAILQ_INSERT_TAIL(&(*found)->ids, record, next);
+	r->n++;
+}
+
+static bool take(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+{
+	struct node wanted, **found;
+	struct record_id *first;
+
+	strlcpy(wanted.sha1, sha1, sizeof(wanted.sha1));
+	found = tfind(&wanted, &r->by_sha1, by_sha1);
+	if (found == NULL)
+		return false;
+	struct node *node = *found;
+	first = STAILQ_FIRST(&node->ids);
+	strlcpy(id, first->id, RECORD_ID_SIZE);
+	STAILQ_REMOVE_HEAD(&node->ids, next);
+	free(first);
+	r->n--;
+	if (STAILQ_EMPTY(&node->ids)) {
+		tdelete(node, &r->by_sha1, by_sha1);
+		free(node);
+	}
+	return true;
+}
+
+static int read_on(struct admin *a, struct records *r)
+{
+	struct redis_reply reply;
+
+	queue_log_page(&a->redis, &a->keys, r->next, PAGE);
+	if (admin_reply(a, &reply, a->keys.log) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+	for (size_t i = 0; i + 1 < reply.n; i += 2) {
+		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
+
+		if (record_id_next(id.str, r->next) == -1)
+			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+		add(r, id.str, sha1.str);
+	}
+	r->at_end = reply.n < (size_t)PAGE * 2;
+	return 0;
+}
+
+int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE])
+{
+	char sha1[41];
+
+	message_sha1(data, len, sha1);
+	id[0] = '\0';
+	while (!take(r, sha1, id)) {
+		if (r->at_end || r->n >= AHEAD_MAX)
+			return 0;
+		if (read_on(a, r) == -1)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,32 @@
+#ifndef ADMIN_RECORDS_H
+#define ADMIN_RECORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "admin/admin.h"
+
+/*
+ * Which record belongs to which dead letter: by value (sha1), the oldest to the oldest. The log is
+ * read along with the list, so that in the usual order only a page of it is in memory.
+ */
+#define RECORD_ID_SIZE 48	/* "1700000000000-0" */
+
+struct records {
+	void *by_sha1;		/* tsearch(3) tree of those read and not yet asked for */
+	size_t n;
+	char next[RECORD_ID_SIZE];	/* where to read on */
+	bool at_end;
+};
+
+void records_init(struct records *r);
+void records_free(struct records *r);
+
+/* The oldest record of these bytes, taken out: id is filled in, or "" if there is none. -1: Redis. */
+int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE]);
+
+/* The id behind this one, for reading on. -1: not an id. */
+int record_id_next(const char *id, char next[RECORD_ID_SIZE]);
+bool record_id_valid(const char *id);
+
+#endif
