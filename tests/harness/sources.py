@@ -1,0 +1,263 @@
+"""What the sources and the programs say there is: keys, log events, options, commands, fields."""
+import functools
+import os
+import re
+import subprocess
+import tempfile
+
+from .paths import QUREDIS, QUREDISD, ROOT
+
+FOLDERS = ("common", "worker", "sweeper", "supervisor", "admin")
+DAEMON = FOLDERS[:-1]
+
+
+@functools.lru_cache(None)
+def read(*folders):
+    """path -> text without comments; strings stay."""
+    token = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//[^\n]*|/\*.*?\*/', re.S)
+    return {str(p.relative_to(ROOT)): token.sub(lambda m: m[0] if m[0][0] in "\"'" else " ", p.read_text())
+            for folder in folders for p in sorted((ROOT / folder).glob("*.c"))}
+
+
+# ---- configuration ----
+
+_SCHEMA_DUMP = r"""
+#include <stdio.h>
+#include "common/conf_schema.h"
+#include "common/duration.h"
+#include "common/size.h"
+
+static const char *const types[CONF_TYPES] = {
+	[CONF_TYPE_BOOL] = "boolean", [CONF_TYPE_INT] = "integer", [CONF_TYPE_COUNT] = "integer",
+	[CONF_TYPE_DURATION] = "duration", [CONF_TYPE_SIZE] = "size", [CONF_TYPE_FLOAT] = "number",
+	[CONF_TYPE_STRING] = "string", [CONF_TYPE_PATH] = "absolute path", [CONF_TYPE_STRINGS] = "list of strings",
+	[CONF_TYPE_OCTAL] = "octal string", [CONF_TYPE_CODES] = "group of lists",
+};
+
+static void range(const struct conf_key *k)
+{
+	char least[DURATION_SIZE], most[DURATION_SIZE];
+
+	if (k->type == CONF_TYPE_DURATION)
+		printf(", %s to %s", duration_format(k->min, least), duration_format(k->max, most));
+	else if (k->type == CONF_TYPE_SIZE)
+		printf(", %s to %s", size_format(k->min, least), size_format(k->max, most));
+	else if (k->type == CONF_TYPE_OCTAL)
+		printf(", %03llo to %03llo", (unsigned long long)k->min, (unsigned long long)k->max);
+	else if (k->type == CONF_TYPE_INT || k->type == CONF_TYPE_COUNT || k->type == CONF_TYPE_FLOAT)
+		printf(", %lld to %lld", (long long)k->min, (long long)k->max);
+}
+
+static void list(const struct conf_schema *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct conf_key *k = &s->keys[i];
+
+		printf("%s%s\t%s\t", s->prefix, k->path, k->flags & CONF_LATER ? "later" : "now");
+		if (k->type != CONF_TYPE_CHOICE)
+			fputs(types[k->type], stdout);
+		for (int c = 0; k->type == CONF_TYPE_CHOICE && k->choices[c] != NULL; c++)
+			printf("%s%s", c == 0 ? "" : k->choices[c + 1] == NULL ? " or " : ", ", k->choices[c]);
+		range(k);
+		if (k->inherits != NULL)
+			printf("; default %s", k->inherits);
+		else if (k->type != CONF_TYPE_CODES && k->fallback != NULL)
+			printf("; default %s", k->fallback);
+		else if (k->type != CONF_TYPE_CODES)
+			printf("; not set");
+		putchar('\n');
+	}
+}
+
+int main(void)
+{
+	list(&conf_schema_global);
+	list(&conf_schema_queue);
+	return 0;
+}
+"""
+
+
+@functools.lru_cache(None)
+def conf_keys():
+    """key -> ("now" or "later", what conf(5) says of it: "duration, 1s to 1h; default 30s"). Keys of a queue begin with queue."""
+    with tempfile.TemporaryDirectory(prefix="qr.") as tmp:
+        with open(f"{tmp}/dump.c", "w") as f:
+            f.write(_SCHEMA_DUMP)
+        subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-o", f"{tmp}/dump", f"{tmp}/dump.c",
+                        "common/conf_schema.c", "common/duration.c", "common/size.c"], cwd=ROOT, check=True)
+        lines = subprocess.check_output([f"{tmp}/dump"], text=True).splitlines()
+    return {key: (when, form) for key, when, form in (line.split("\t") for line in lines)}
+
+
+# ---- log events ----
+
+def _balanced(text, start):
+    """End of the parenthesis that opens at start; strings are skipped."""
+    depth = 0
+    for m in re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[()]').finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(m[0], 0)
+        if depth == 0:
+            return m.start()
+    raise ValueError(text[start:start + 80])
+
+
+def _arguments(text):
+    """Splits at the commas that are in no parenthesis and no string."""
+    parts, depth, begin = [], 0, 0
+    for m in re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[(){}\[\],]').finditer(text):
+        if m[0] in "({[":
+            depth += 1
+        elif m[0] in ")}]":
+            depth -= 1
+        elif m[0] == "," and depth == 0:
+            parts.append(text[begin:m.start()].strip())
+            begin = m.end()
+    return [*parts, text[begin:].strip()]
+
+
+def _functions(text):
+    """(name, parameters, body) of each function definition."""
+    for m in re.finditer(r"^[A-Za-z_][^;{}()#=]*?\b(\w+)\(((?:[^;{}()]|\([^()]*\))*)\)\s*\{", text, re.M):
+        end = text.find("\n}", m.end())
+        yield m[1], m[2], text[m.end():end]
+
+
+def _calls(text, name):
+    for m in re.finditer(rf"\b{name}\(", text):
+        yield _arguments(text[m.end():_balanced(text, m.end() - 1)])
+
+
+def _event_names(argument, function, file):
+    """The literals an event argument can be: in place, assigned before, or given by the callers."""
+    names = re.findall(r'"([a-z_]+)"', argument)
+    if names or not re.fullmatch(r"\w+", argument):
+        return names
+    name, parameters, body = function
+    for value in re.findall(rf"\b{argument} = ([^;]+);", body):
+        names += re.findall(r'"([a-z_]+)"', value)
+    position = [p.split()[-1].lstrip("*") if p.split() else "" for p in _arguments(parameters)]
+    if argument in position:
+        for other in _functions(file):
+            for call in _calls(other[2], name):
+                names += _event_names(call[position.index(argument)], other, file)
+    return names
+
+
+def _fields(arguments, body):
+    """Names of the fields of one call; a variable stands for those it was initialised with."""
+    fields = set()
+    for argument in arguments:
+        if re.fullmatch(r"&?[a-z]\w*", argument):
+            name = argument.lstrip("&")
+            argument = " ".join(re.findall(rf"struct log_field {name} = ([^;]+);", body))
+        fields |= set(re.findall(r'\blog_(?:str|int|bytes)\("(\w+)"', argument))
+    return fields
+
+
+@functools.lru_cache(None)
+def log_events():
+    """event -> names of its fields, over all places that log it."""
+    events = {}
+    for path, text in read(*DAEMON).items():
+        for function in _functions(text):
+            body = function[2]
+            calls = [a for n in ("debug", "info", "warning", "error") for a in _calls(body, f"log_{n}")]
+            calls += [a[1:] for a in _calls(body, "log_event")] + [a[1:] for a in _calls(body, "render")]
+            for arguments in calls:
+                for name in _event_names(arguments[0], function, text):
+                    events.setdefault(name, set()).update(_fields(arguments[1:], body))
+    return events
+
+
+def log_calls_without_event():
+    """Calls whose event could not be read: then log_events() is not all."""
+    lost = []
+    for path, text in read(*DAEMON).items():
+        n = len(re.findall(r"\blog_(?:debug|info|warning|error)\(|\blog_event\(", text))
+        seen = 0
+        for function in _functions(text):
+            for level in ("debug", "info", "warning", "error", "event"):
+                for arguments in _calls(function[2], f"log_{level}"):
+                    event = arguments[1 if level == "event" else 0]
+                    seen += bool(_event_names(event, function, text))
+        if seen != n:
+            lost.append(f"{path}: {n} calls, {seen} understood")
+    return lost
+
+
+# ---- names in tables ----
+
+def _table(path, name):
+    return re.findall(r'"([^"]+)"', re.search(rf"\b{name}\[\w*\] = \{{(.*?)\}};", read(path.split("/")[0])[path], re.S)[1])
+
+
+def record_fields():
+    return _table("common/queue_records.c", "record_fields")
+
+
+def counters():
+    return _table("common/scoreboard.c", "counter_names")
+
+
+def queue_states():
+    return _table("supervisor/crew_state.c", "crew_state_names")
+
+
+def worker_states():
+    return _table("common/scoreboard.c", "slot_state_names")
+
+
+def error_classes():
+    """Every CamelCase string that worker or sweeper puts into a record."""
+    return {c for text in read("worker", "sweeper").values() for c in re.findall(r'"((?:[A-Z][a-z]+){1,3})"', text)}
+
+
+def environment():
+    """Variables the programs read."""
+    return {v for text in read(*FOLDERS).values() for v in re.findall(r'\bgetenv\("(\w+)"\)', text)} | \
+        {v for text in read("common").values() for v in re.findall(r'\{ "(QUREDIS_\w+)", "[\w.]+" \}', text)}
+
+
+def handler_environment():
+    text = read("worker")["worker/handler_env.c"]
+    return set(re.findall(r'"(QUREDIS_\w+)=%', text)) | set(re.findall(r'"(\w+)"', re.search(r"passed\[\] = \{(.*?)\}", text, re.S)[1]))
+
+
+def json_keys():
+    """Keys that the command line writes: those of its columns."""
+    return {k for text in read("admin").values() for k in re.findall(r'\{ "(\w+)", (?:"[^"]*"|NULL), (?:true|false) \}', text)}
+
+
+def status_keys():
+    text = read("supervisor")["supervisor/status.c"]
+    packed = "".join(text[m.end():_balanced(text, m.end() - 1)] for m in re.finditer(r"json_pack\(", text))
+    return set(re.findall(r'(?<![:{])"([a-z_]+)"', packed))
+
+
+# ---- programs ----
+
+@functools.lru_cache(None)
+def said(program, *words):
+    done = subprocess.run([str(program), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=60)
+    return done.stdout
+
+
+def commands():
+    """name and arguments -> as help shows them."""
+    return re.findall(r"^  quredis (.*?) +# ", said(QUREDIS, "help"), re.M)
+
+
+def _options(text):
+    return set(re.findall(r"(?<![\w-])(--?[A-Za-z0-9][\w-]*)", "\n".join(
+        re.split(r"  +#|\s{2,}", line.strip())[0] for line in text.splitlines() if line.lstrip().startswith("-"))))
+
+
+def quredis_options():
+    names = [re.match(r"[a-z]+(?: [a-z]+)?", c)[0] for c in commands()]
+    return set().union(*(_options(said(QUREDIS, "help", *n.split())) for n in names))
+
+
+def quredisd_options():
+    return _options(said(QUREDISD, "--help"))
