@@ -31,20 +31,24 @@ static void check_present(struct conf_loading *l, const struct conf_queue *q)
 		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
 }
 
-static void check_times(struct conf_loading *l, const struct conf_queue *q)
+static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 {
 	char timeout[DURATION_SIZE], drain[DURATION_SIZE];
 	const struct conf_origin *where = conf_queue_origin(q, "timeout");
 
-	if (q->timeout_ms > l->conf->supervisor.drain_timeout_ms)
-		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
-		    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers",
-		    shown_name(q), duration_format(q->timeout_ms, timeout),
-		    duration_format(l->conf->supervisor.drain_timeout_ms, drain));
-	where = conf_queue_origin(q, "backoff.cap");
-	if (q->backoff.cap_ms < q->backoff.base_ms)
-		conf_error(l, conf_given(where) ? where : conf_queue_origin(q, "backoff.base"),
-		    "backoff.cap is less than backoff.base");
+	if (where->kind == CONF_ORIGIN_BAD || q->timeout_ms <= l->conf->supervisor.drain_timeout_ms)
+		return;
+	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
+	    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q),
+	    duration_format(q->timeout_ms, timeout), duration_format(l->conf->supervisor.drain_timeout_ms, drain));
+}
+
+static void check_backoff(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *base = conf_queue_origin(q, "backoff.base"), *cap = conf_queue_origin(q, "backoff.cap");
+
+	if (base->kind != CONF_ORIGIN_BAD && cap->kind != CONF_ORIGIN_BAD && q->backoff.cap_ms < q->backoff.base_ms)
+		conf_error(l, conf_given(cap) ? cap : base, "backoff.cap is less than backoff.base");
 }
 
 static size_t env_name_len(const char *entry)
@@ -93,7 +97,8 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
 	check_name(l, q);
 	check_present(l, q);
-	check_times(l, q);
+	check_timeout(l, q);
+	check_backoff(l, q);
 	check_env(l, q);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
 		conf_check_user(l, q);

@@ -124,6 +124,9 @@ static char *elsewhere(const struct conf_schema *schema, const char *name)
 	return text != NULL ? text : in_schema(other, name);
 }
 
+/* Short names are near to too many. */
+#define NEAR_MIN 6
+
 static char *near_elsewhere(const struct conf_schema *schema, const char *name)
 {
 	const struct conf_schema *schemas[] = { &conf_schema_global, &conf_schema_queue };
@@ -131,6 +134,8 @@ static char *near_elsewhere(const struct conf_schema *schema, const char *name)
 	const char *near;
 	char *text;
 
+	if (strlen(name) < NEAR_MIN)
+		return NULL;
 	for (size_t s = 0; s < nitems(schemas); s++)
 		for (size_t i = 0; i < schemas[s]->n; i++)
 			add_name(&names, last_part(schemas[s]->keys[i].path), strlen(last_part(schemas[s]->keys[i].path)));

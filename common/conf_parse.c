@@ -190,7 +190,7 @@ static void read_subgroup(const struct target *t, const char *path, const config
 	if (config_setting_is_group(s))
 		read_group(t, below, s);
 	else
-		conf_error(t->l, &where, "'%s' is a group: %s = { ... };", path, path);
+		conf_error(t->l, &where, "'%s' is a group: %s = { ... };", path, config_setting_name(s));
 	free(below);
 }
 
