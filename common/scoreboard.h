@@ -50,6 +50,8 @@ enum order {
 /* Where the sweeper is with a queue. Workers fetch in QUEUE_OPEN only. */
 enum queue_gate { QUEUE_RECOVERING, QUEUE_OPEN, QUEUE_PAUSED, QUEUE_REFUSED };
 
+enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };	/* BARE: nothing new is taken from transit:<q> */
+
 /* Why a gate is shut, or what is wrong: shown by status. */
 enum queue_trouble {
 	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_OTHER
@@ -60,6 +62,7 @@ enum queue_trouble {
 struct board_queue {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
 	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
+	_Atomic uint32_t recovered;		/* enum queue_recovered; sweeper. What its successor need not do again */
 	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED of the sweeper */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
 	/* breaker; any worker, compare and swap (worker/breaker.c) */

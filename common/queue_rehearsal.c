@@ -1,0 +1,220 @@
+/*
+ * One message led through every move of workers and sweeper on scratch keys. Only whether the server
+ * lets us counts; what the moves do is tested elsewhere.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/queue_rehearsal.h"
+
+#include "common/alloc.h"
+#include "common/nitems.h"
+#include "common/queue_watch.h"
+
+#define LEASE_MS 60000
+#define MESSAGE "rehearsal"
+
+struct rehearsal {
+	struct queue_keys keys;
+	struct queue_owner first, second;	/* the second takes over from the first */
+	struct message message;
+	struct buffer raw;
+	char *rescue;				/* of the second */
+};
+
+static void plant(struct redis *r, const struct rehearsal *h)
+{
+	redis_appendf(r, "LPUSH %s %b", h->keys.ingress, h->raw.data, h->raw.len);
+}
+
+static void enrol(struct redis *r, const struct rehearsal *h)
+{
+	queue_renew(r, &h->first, NULL, "{}");
+}
+
+static void renew(struct redis *r, const struct rehearsal *h)
+{
+	queue_renew(r, &h->second, &h->first, "{}");
+}
+
+static void renew_lease(struct redis *r, const struct rehearsal *h)
+{
+	queue_lease_renew(r, &h->second);
+}
+
+static void fetch(struct redis *r, const struct rehearsal *h)
+{
+	queue_fetch(r, &h->second, 0, 0);
+}
+
+static void fetch_blocking(struct redis *r, const struct rehearsal *h)
+{
+	queue_fetch(r, &h->second, 0, 1000);
+}
+
+static void fetch_oom(struct redis *r, const struct rehearsal *h)
+{
+	queue_fetch_oom(r, &h->second, 0);
+}
+
+static void hand_back(struct redis *r, const struct rehearsal *h)
+{
+	queue_hand_back(r, &h->second, 0, &h->message, &h->raw);
+}
+
+static void retry(struct redis *r, const struct rehearsal *h)
+{
+	queue_retry(r, &h->second, 0, &h->message, &h->raw, 0);
+}
+
+static void quiet(struct redis *r, const struct rehearsal *h)
+{
+	queue_quiet(r, &h->keys);
+}
+
+static void due(struct redis *r, const struct rehearsal *h)
+{
+	queue_due(r, &h->keys, 1);
+}
+
+static void fence(struct redis *r, const struct rehearsal *h)
+{
+	queue_fence(r, &h->keys, h->second.incarnation, h->second.trays[0], h->rescue);
+}
+
+static void size(struct redis *r, const struct rehearsal *h)
+{
+	queue_rescue_size(r, &h->keys, h->second.incarnation);
+}
+
+static void list(struct redis *r, const struct rehearsal *h)
+{
+	queue_list(r, h->rescue, 0, 0);
+}
+
+static void give_back(struct redis *r, const struct rehearsal *h)
+{
+	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->message, &h->raw);
+}
+
+static void escape(struct redis *r, const struct rehearsal *h)
+{
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->message, &record);
+}
+
+static void done(struct redis *r, const struct rehearsal *h)
+{
+	queue_done(r, &h->second, 0);
+}
+
+static void workers(struct redis *r, const struct rehearsal *h)
+{
+	queue_workers(r, &h->keys);
+}
+
+static void holdings(struct redis *r, const struct rehearsal *h)
+{
+	queue_holdings(r, &h->keys, &h->first.incarnation, 1);
+}
+
+static void mark_dead(struct redis *r, const struct rehearsal *h)
+{
+	queue_mark_dead(r, &h->keys, h->first.incarnation);
+}
+
+static void forget(struct redis *r, const struct rehearsal *h)
+{
+	queue_forget(r, &h->keys, h->first.incarnation);
+}
+
+static void deregister(struct redis *r, const struct rehearsal *h)
+{
+	queue_deregister(r, &h->second);
+}
+
+static void clear(struct redis *r, const struct rehearsal *h)
+{
+	const struct queue_keys *k = &h->keys;
+
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->workers, k->log,
+	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused);
+}
+
+static const struct step {
+	const char *name;
+	void (*append)(struct redis *r, const struct rehearsal *h);
+} steps[] = {
+	{ "push", plant },
+	{ "register", enrol },
+	{ "renew", renew },
+	{ "renew lease", renew_lease },
+	{ "fetch", fetch },
+	{ "hand back", hand_back },
+	{ "fetch at maxmemory", fetch_oom },
+	{ "retry", retry },
+	{ "look for retries", quiet },
+	{ "due", due },
+	{ "blocking fetch", fetch_blocking },
+	{ "fence", fence },
+	{ "read rescue size", size },
+	{ "read rescue", list },
+	{ "return", give_back },
+	{ "fetch again", fetch },
+	{ "escape", escape },
+	{ "done", done },
+	{ "read workers", workers },
+	{ "look at trays", holdings },
+	{ "mark dead", mark_dead },
+	{ "forget", forget },
+	{ "deregister", deregister },
+	{ "clear", clear },
+};
+
+static char *beside(const char *key, uint64_t boot)
+{
+	return alloc_format("%s:scratch:%016" PRIx64, key, boot);
+}
+
+static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot, char first[INCARNATION_SIZE],
+    char second[INCARNATION_SIZE])
+{
+	struct incarnation i = { .node = "rehearsal", .boot = boot };
+	char *ingress = beside(k->ingress, boot), *transit = beside(k->transit, boot), *escaped = beside(k->escape, boot);
+
+	*h = (struct rehearsal){0};
+	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
+	incarnation_format(&i, first);
+	i.generation++;
+	incarnation_format(&i, second);
+	queue_owner_init(&h->first, &h->keys, first, LEASE_MS);
+	queue_owner_init(&h->second, &h->keys, second, LEASE_MS);
+	h->rescue = queue_tray_key(&h->keys, second, QUEUE_RESCUE);
+	buffer_append(&h->raw, MESSAGE, sizeof(MESSAGE) - 1);
+	message_parse(&h->message, h->raw.data, h->raw.len);
+	free(ingress);
+	free(transit);
+	free(escaped);
+}
+
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot)
+{
+	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
+	struct rehearsal h;
+
+	init(&h, k, boot, first, second);
+	for (size_t i = 0; i < nitems(steps); i++)
+		steps[i].append(r, &h);
+	free(h.rescue);
+	buffer_free(&h.raw);
+	queue_owner_free(&h.first);
+	queue_owner_free(&h.second);
+	queue_keys_free(&h.keys);
+	return nitems(steps);
+}
+
+const char *queue_rehearsal_step(size_t i)
+{
+	return steps[i].name;
+}

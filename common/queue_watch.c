@@ -1,0 +1,110 @@
+/* What the sweeper asks about a queue: cheap looks that change nothing. What follows from the answers is sweeper/'s. */
+#include <stdlib.h>
+
+#include "common/queue_watch.h"
+
+#include "common/alloc.h"
+
+#define PULSE_MS 30000
+
+void queue_quiet(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s %s", k->delayed, k->paused);
+}
+
+/* EXISTS of all of them in one command; frees the keys. */
+static void append_exists(struct redis *r, char **keys, size_t n)
+{
+	const char **argv = alloc_zero(n + 1, sizeof(*argv));
+
+	argv[0] = "EXISTS";
+	for (size_t i = 0; i < n; i++)
+		argv[i + 1] = keys[i];
+	redis_append(r, n + 1, argv, NULL);
+	for (size_t i = 0; i < n; i++)
+		free(keys[i]);
+	free(argv);
+}
+
+void queue_leases(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n)
+{
+	char *keys[QUEUE_OWNERS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = queue_lease_key(k, incarnations[i]);
+	append_exists(r, keys, n);
+}
+
+void queue_holdings(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n)
+{
+	char *keys[QUEUE_OWNERS_MAX * (QUEUE_TRAYS + 1)];
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
+			keys[count++] = queue_tray_key(k, incarnations[i], tray);
+	append_exists(r, keys, count);
+}
+
+void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *field = queue_rescue_field(incarnation);
+
+	redis_appendf(r, "HDEL %s %s", k->workers, field);
+	free(field);
+}
+
+void queue_registered(struct redis *r, const char *name)
+{
+	char *key = alloc_format("quredis:queue:%s", name);
+
+	redis_appendf(r, "GET %s", key);
+	free(key);
+}
+
+void queue_pulse(struct redis *r, const char *node)
+{
+	char *key = alloc_format("quredis:node:%s:pulse", node);	/* never there: only the right to write counts */
+
+	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
+	redis_appendf(r, "TIME");
+	free(key);
+}
+
+int64_t queue_time_parse(const struct redis_reply *reply)
+{
+	struct redis_reply seconds, micros;
+
+	if (reply->type != REDIS_ARRAY || reply->n != 2)
+		return -1;
+	seconds = redis_element(reply, 0);
+	micros = redis_element(reply, 1);
+	if (seconds.type != REDIS_STRING || micros.type != REDIS_STRING)
+		return -1;
+	return strtoll(seconds.str, NULL, 10) * 1000 + strtoll(micros.str, NULL, 10) / 1000;
+}
+
+void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES])
+{
+	const struct queue_type wanted[QUEUE_TYPES] = {
+		{ k->ingress, "list" },
+		{ k->transit, "list" },
+		{ k->escape, "list" },
+		{ k->log, "stream" },
+		{ k->delayed, "zset" },
+		{ k->workers, "hash" },
+		{ k->registered, "string" },
+	};
+
+	for (size_t i = 0; i < QUEUE_TYPES; i++)
+		out[i] = wanted[i];
+}
+
+void queue_types(struct redis *r, const struct queue_keys *k)
+{
+	struct queue_type wanted[QUEUE_TYPES];
+
+	queue_types_wanted(k, wanted);
+	for (size_t i = 0; i < QUEUE_TYPES; i++)
+		redis_appendf(r, "TYPE %s", wanted[i].key);
+}

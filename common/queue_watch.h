@@ -1,0 +1,43 @@
+#ifndef COMMON_QUEUE_WATCH_H
+#define COMMON_QUEUE_WATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/queue.h"
+
+/*
+ * What a sweeper looks at besides the moves of common/queue.h. As there, every function that takes a
+ * struct redis appends commands and returns at once.
+ */
+#define QUEUE_OWNERS_MAX 100	/* owners asked about in one command */
+
+/* -> INTEGER: 0 if nothing is delayed and the queue is not paused; else ask queue_poll() */
+void queue_quiet(struct redis *r, const struct queue_keys *k);
+
+/* -> INTEGER: how many of these n owners have a lease */
+void queue_leases(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n);
+
+/* -> INTEGER: how many trays and rescue lists of these n owners hold something */
+void queue_holdings(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n);
+
+/* Nothing lies in rescue any more: its size need not be remembered. incarnation NULL: the bare list. -> INTEGER */
+void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *incarnation);
+
+/* The registry's entry of a queue -> STRING for queue_registered_parse(), or NIL */
+void queue_registered(struct redis *r, const char *name);
+
+/* Two answers: INTEGER, if the server takes writes as those that renew leases; ARRAY for queue_time_parse() */
+void queue_pulse(struct redis *r, const char *node);
+int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by the server's clock; -1: no TIME */
+
+/* The types of a queue's keys: QUEUE_TYPES answers STATUS, in this order. */
+#define QUEUE_TYPES 7
+void queue_types(struct redis *r, const struct queue_keys *k);
+struct queue_type {
+	const char *key;	/* one of k's */
+	const char *type;	/* what it has to be, if it is there at all */
+};
+void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES]);
+
+#endif
