@@ -119,9 +119,12 @@ static int connect_redis(struct admin *a)
 {
 	redis_init(&a->redis, &a->target, "quredis");
 	a->redis.greet = queue_scripts_load;
-	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == -1)
-		return admin_fail(a, status_of(a->redis.weather), "Redis: %s", a->redis.error);
-	return 0;
+	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
+		return 0;
+	admin_fail(a, status_of(a->redis.weather), "Redis: %s", a->redis.error);
+	if (a->status == EX_NOPERM && a->target.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
+		admin_note("quredis: redis.password_file (%s) cannot be read by this user", a->conf->redis.password_file);
+	return -1;
 }
 
 int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key)

@@ -1,0 +1,245 @@
+"""quredis on a terminal: questions, widths, colours, progress."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from harness import QUREDIS, wait_for
+from harness.queues import Queue, dumps, incarnation, sha1, strip
+
+
+class Terminal:
+    """quredis on a pseudo-terminal of its own; stdin, stdout and stderr are that terminal."""
+
+    def __init__(self, url, *args, columns=80, env=None, stdout=None, stdin=None):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
+        self.process = subprocess.Popen([QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
+                                        start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
+                                        preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.text = ""
+
+    def read(self):
+        """What there is within a moment; False at the end."""
+        if not select.select([self.master], [], [], 0.05)[0]:
+            return True
+        try:
+            data = os.read(self.master, 65536)
+        except OSError:
+            return False
+        self.text += data.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, pattern, timeout=30):
+        def seen():
+            self.read()
+            return re.search(pattern, self.text)
+        return wait_for(seen, timeout, f"{pattern!r} in {self.text!r}", interval=0)
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self, timeout=60):
+        """The exit status; text is complete then."""
+        deadline = time.monotonic() + timeout
+        while self.read() and time.monotonic() < deadline:
+            pass
+        code = self.process.wait(timeout)
+        os.close(self.master)
+        return code
+
+
+@pytest.fixture
+def terminal(redis):
+    made = []
+
+    def make(*args, **options):
+        made.append(Terminal(redis.url, *args, **options))
+        return made[-1]
+    yield make
+    for t in made:
+        if t.process.poll() is None:
+            t.process.kill()
+            t.process.wait()
+
+
+# ---- questions ----
+
+@pytest.mark.parametrize("words, question", [
+    ("purge mail escape", r"Delete 2 messages of mail escape\? \[y/N\]"),
+    ("retry mail escape", r"Put 2 messages of mail escape back into ingress\? \[y/N\]"),
+    ("dlq rm mail --all", r"Delete 2 messages of mail escape\? \[y/N\]"),
+])
+def test_asks_and_takes_no(terminal, redis, words, question):
+    c = redis.client()
+    Queue(c).dead_letters(b"a", b"b")
+    before = dumps(c)
+    for answer in ("n\n", "\n", "yess\n", "\x04"):
+        t = terminal(*words.split())
+        t.expect(question)
+        t.type(answer)
+        assert t.end() == 1 and "nothing was done" in t.text and dumps(c) == before
+    t = terminal(*words.split())
+    t.expect(question)
+    t.type("y\n")
+    assert t.end() == 0 and not c.exists("escape:mail")
+
+
+def test_yes_asks_nothing(terminal, redis):
+    c = redis.client()
+    Queue(c).dead_letters(b"a")
+    t = terminal("purge", "mail", "escape", "--yes")
+    assert t.end() == 0 and "?" not in t.text and not c.exists("escape:mail")
+    assert terminal("purge", "mail", "escape").end() == 0       # nothing to ask about
+
+
+def test_asks_also_when_output_is_a_file(terminal, redis, tmp):
+    """Who sits there is known by where the answer comes from and the question goes to."""
+    Queue(redis.client()).dead_letters(b"a")
+    with open(tmp / "out", "w") as out:
+        t = terminal("purge", "mail", "escape", stdout=out)
+        t.expect(r"\[y/N\]")
+        t.type("n\n")
+        assert t.end() == 1
+    with open(os.devnull) as nothing:
+        t = terminal("purge", "mail", "escape", stdin=nothing)
+        assert t.end() == 0 and not redis.client().exists("escape:mail")
+
+
+def test_interrupt_at_the_question(terminal, redis):
+    c = redis.client()
+    Queue(c).dead_letters(b"a")
+    before = dumps(c)
+    t = terminal("retry", "mail", "escape")
+    t.expect(r"\[y/N\]")
+    t.type("\x03")
+    assert t.end() == -signal.SIGINT and dumps(c) == before
+
+
+def test_destroy_wants_the_name(terminal, redis):
+    c = redis.client()
+    q = Queue(c)
+    c.lpush(q.ingress, "a")
+    before = dumps(c)
+    for answer in ("y\n", "yes\n", "mai\n", "mailx\n", "\n", "\x04"):
+        t = terminal("destroy", "mail")
+        t.expect("its 1 messages will be gone.*Type its name")
+        t.type(answer)
+        assert t.end() == 1 and dumps(c) == before
+    t = terminal("destroy", "mail")
+    t.expect("Type its name")
+    t.type("mail\n")
+    assert t.end() == 0 and dumps(c) == {}
+
+
+# ---- tables ----
+
+def rows(text):
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.replace("\r", "").splitlines()]
+
+
+@pytest.mark.parametrize("columns", [30, 60, 80, 200])
+def test_columns_are_cut_to_the_terminal(terminal, redis, columns):
+    c = redis.client()
+    q = Queue(c, "mail", "a-rather-long-name-of-a-list:in", "a-rather-long-name-of-a-list:at-work", "a-rather-long-name-of-a-list:out")
+    c.lpush(q.ingress, b"x" * 500, "ü".encode() * 500, "漢".encode() * 500)
+    for words in (["ls"], ["peek", "mail", "ingress"]):
+        t = terminal(*words, columns=columns)
+        assert t.end() == 0
+        lines = rows(t.text)
+        wide = max(sum(2 if ord(ch) > 0x3000 else 1 for ch in line) for line in lines)
+        if columns >= 60:
+            assert wide <= columns, (wide, lines)
+        assert len(lines) == (2 if words == ["ls"] else 4)
+        assert "..." in t.text or columns == 200 and words == ["ls"]
+
+
+def test_nothing_is_cut_in_a_pipe(quredis, redis):
+    c = redis.client()
+    q = Queue(c)
+    c.lpush(q.ingress, b"x" * 5000)
+    out = quredis("peek", "mail", "ingress", env={"COLUMNS": "40"}).out
+    assert "x" * 5000 in out and "\x1b" not in out
+
+
+def test_colour_only_on_a_terminal_that_wants_it(terminal, redis):
+    Queue(redis.client())
+    coloured = terminal("ls")
+    assert coloured.end() == 0 and "\x1b[1m" in coloured.text
+    plain = terminal("ls", env={"NO_COLOR": "1"})
+    assert plain.end() == 0 and "\x1b" not in plain.text
+    assert rows(coloured.text) == rows(plain.text)
+    json = terminal("ls", "--json")
+    assert json.end() == 0 and "\x1b" not in json.text
+
+
+def test_foreign_bytes_cannot_steer_the_terminal(terminal, redis):
+    c = redis.client()
+    q = Queue(c)
+    evil = b"\x1b]0;title\x07\x1b[2J\r\n\x9b31m\xc2\x9b31m"
+    c.lpush(q.ingress, evil)
+    q.dead_letters(evil, stderr=evil, error_message=evil, node=evil)
+    q.worker(incarnation(0), t0=[evil])
+    for words in ("peek mail ingress", "peek mail transit", "dlq ls mail", f"dlq show mail sha1:{sha1(evil)}"):
+        t = terminal(*words.split(), env={"NO_COLOR": "1"}, columns=300)
+        assert t.end() == 0, t.text
+        text = t.text.replace("\r\n", "\n")
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), repr(text)
+
+
+# ---- progress ----
+
+def many(client, q, n):
+    pipe = client.pipeline(transaction=False)
+    for i in range(0, n, 1000):
+        pipe.lpush(q.escape, *[b"%08d" % j for j in range(i, i + 1000)])
+    pipe.execute()
+
+
+@pytest.mark.limit(300)
+def test_progress_and_interruption(terminal, redis):
+    c = redis.client()
+    q = Queue(c)
+    many(c, q, 200000)
+    t = terminal("retry", "mail", "escape", "--yes", columns=120)
+    m = t.expect(r"retry mail escape  \[#*\.+\] +\d+%  (\d+)/200000  \d+/s")
+    assert 0 < int(m[1]) < 200000
+    t.type("\x03")
+    assert t.end() == -signal.SIGINT
+    moved = c.llen(q.ingress)
+    assert f"put back into ingress: {moved} messages" in t.text and "run it again to go on" in t.text
+    assert moved < 200000 and c.llen(q.escape) == 200000 - moved
+    assert [strip(m) for m in q.fetched()[:50]] == [b"%08d" % i for i in range(50)]
+
+
+def test_a_second_interrupt_ends_at_once(redis, terminal):
+    """Also when Redis does not answer."""
+    q = Queue(redis.client())
+    many(redis.client(), q, 50000)
+    t = terminal("retry", "mail", "escape", "--yes")
+    t.expect("retry mail escape")
+    redis.signal(signal.SIGSTOP)
+    try:
+        t.type("\x03")
+        time.sleep(0.2)     # the first is noticed between two batches: there is nothing to wait for
+        t.type("\x03")
+        assert t.end(20) == -signal.SIGINT
+    finally:
+        redis.signal(signal.SIGCONT)
+
+
+def test_no_progress_in_a_pipe(quredis, redis):
+    q = Queue(redis.client())
+    many(redis.client(), q, 30000)
+    r = quredis("retry", "mail", "escape", timeout=100)
+    assert r.err == "" and r.out.count("\n") == 1
