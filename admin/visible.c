@@ -2,6 +2,7 @@
  * Bytes of strangers made fit for a terminal, and how wide that is. Everything that came out of
  * Redis goes through here before it is shown as text; JSON has its own escaping.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -32,6 +33,14 @@ static size_t printable(const char *s, size_t len, size_t *columns)
 	return n;
 }
 
+/* vis() leaves some bytes above 127 alone, whatever it is told: alone they are never a character. */
+static size_t escape(char out[8], unsigned char byte, unsigned char next)
+{
+	if (byte >= 0x80)
+		return (size_t)snprintf(out, 8, "\\%03o", byte);
+	return (size_t)(vis(out, byte, VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE, next) - out);
+}
+
 char *visible(const void *data, size_t len, size_t max_columns)
 {
 	const char *s = data;
@@ -50,10 +59,8 @@ char *visible(const void *data, size_t len, size_t max_columns)
 		if (n > 0) {
 			buffer_append(&out, s + i, n);
 		} else {
-			char *end = vis(escaped, (unsigned char)s[i], VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE,
-			    i + 1 < len ? (unsigned char)s[i + 1] : 0);
 			n = 1;
-			width = (size_t)(end - escaped);
+			width = escape(escaped, (unsigned char)s[i], i + 1 < len ? (unsigned char)s[i + 1] : 0);
 			buffer_append(&out, escaped, width);
 		}
 		columns += width;

@@ -194,6 +194,7 @@ def test_foreign_bytes_cannot_steer_the_terminal(terminal, redis):
         t = terminal(*words.split(), env={"NO_COLOR": "1"}, columns=300)
         assert t.end() == 0, t.text
         text = t.text.replace("\r\n", "\n")
+        assert "\ufffd" not in text
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), repr(text)
 
 
