@@ -22,6 +22,8 @@
 #include "supervisor/request.h"
 
 #define PATIENCE_MS 10000	/* with half a line, or an answer that is not read */
+#define BUSY_MS 1000		/* one that did something this short ago keeps its place */
+#define BACKLOG 128
 #define GROUPS_MAX 256
 
 static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
@@ -73,7 +75,7 @@ int control_open(struct control *c, const char *path, char *error, size_t size)
 	if (remove_stale(path) == -1)
 		return fail(error, size, path);
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd == -1 || bind_private(c->fd, &sa) == -1 || listen(c->fd, CONTROL_CLIENTS) == -1)
+	if (c->fd == -1 || bind_private(c->fd, &sa) == -1 || listen(c->fd, BACKLOG) == -1)
 		return fail(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
 	return 0;
@@ -128,21 +130,18 @@ static bool is_allowed(int fd)
 	return getpeereid(fd, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || is_in_group(fd, gid));
 }
 
-/* A free place, or that of the one that has done nothing for longest. */
-static struct control_client *find_place(struct control *c)
+/* A free place, or that of the one that has done nothing for longest; NULL: all of them are busy. */
+static struct control_client *find_place(struct control *c, int64_t now_ms)
 {
 	struct control_client *idlest = &c->clients[0];
 
 	for (int i = 0; i < CONTROL_CLIENTS; i++) {
-		struct control_client *client = &c->clients[i];
-
-		if (client->fd == -1)
-			return client;
-		if (client->moved_ms < idlest->moved_ms)
-			idlest = client;
+		if (c->clients[i].fd == -1)
+			return &c->clients[i];
+		if (c->clients[i].moved_ms < idlest->moved_ms)
+			idlest = &c->clients[i];
 	}
-	drop(idlest);
-	return idlest;
+	return now_ms - idlest->moved_ms >= BUSY_MS ? idlest : NULL;
 }
 
 static void take_in(struct control *c, int64_t now_ms)
@@ -157,7 +156,9 @@ static void take_in(struct control *c, int64_t now_ms)
 		close(fd);
 		return;
 	}
-	client = find_place(c);
+	client = find_place(c, now_ms);
+	if (client->fd != -1)
+		drop(client);
 	client->fd = fd;
 	client->in_len = 0;
 	client->out = NULL;
@@ -236,11 +237,11 @@ static void receive(struct master *m, struct control_client *client, int64_t now
 	serve(m, client, now_ms);
 }
 
-size_t control_pollfds(const struct control *c, struct pollfd *p)
+size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms)
 {
 	size_t n = 0;
 
-	if (c->fd != -1)
+	if (c->fd != -1 && find_place(c, now_ms) != NULL)
 		p[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		if (c->clients[i].fd != -1)
@@ -290,6 +291,6 @@ void control_step(struct master *m, const struct pollfd *p, size_t n, int64_t no
 		    now_ms - client->moved_ms >= PATIENCE_MS)
 			drop(client);
 	}
-	if (knock)		/* last: it may take a place, and a number, that p still speaks of */
+	if (knock && find_place(c, now_ms) != NULL)	/* last: it may take a place, and a number, that p still speaks of */
 		take_in(c, now_ms);
 }

@@ -47,7 +47,7 @@ int control_open(struct control *c, const char *path, char *error, size_t size);
 void control_close(struct control *c);		/* and removes the socket */
 void control_close_in_child(struct control *c);
 
-size_t control_pollfds(const struct control *c, struct pollfd *p);	/* at most CONTROL_POLLFDS */
+size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms);	/* at most CONTROL_POLLFDS */
 void control_step(struct master *m, const struct pollfd *p, size_t n, int64_t now_ms);	/* those given */
 
 #endif

@@ -122,7 +122,7 @@ struct polled {
 
 static void await(struct master *m, struct polled *p)
 {
-	int64_t wait_ms = m->wake_ms - clock_monotonic_ms();
+	int64_t now_ms = clock_monotonic_ms(), wait_ms = m->wake_ms - now_ms;
 	struct timespec ts = {0};
 
 	*p = (struct polled){0};
@@ -133,7 +133,7 @@ static void await(struct master *m, struct polled *p)
 			p->fds[p->sweepers] = (struct pollfd){ .fd = m->procs[slot].fd, .events = POLLIN };
 		}
 	p->n = 1 + p->sweepers;
-	p->n += control_pollfds(&m->control, p->fds + p->n);
+	p->n += control_pollfds(&m->control, p->fds + p->n, now_ms);
 	if (wait_ms > 0)
 		ts = (struct timespec){ .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000 };
 	if (ppoll(p->fds, p->n, &ts, NULL) == -1)

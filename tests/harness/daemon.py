@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from signal import SIGCONT, SIGHUP, SIGQUIT, SIGTERM
+from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGTERM
 
 from . import processes
 from .config import render

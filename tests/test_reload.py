@@ -1,0 +1,259 @@
+"""Reload: by difference, new workers first, and any error keeps the running configuration."""
+import os
+import pathlib
+import signal
+
+import pytest
+
+from harness import alive, open_files, queue, wait_for
+from harness.control import ask, status
+
+GATED = "read -r m; echo $m-$QUREDIS_INCARNATION >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo done-$m >>@LEDGER@"
+
+
+def reload(d, **changes):
+    """Writes, signals and waits; the line of the outcome."""
+    mark = d.mark()
+    d.reload(**changes)
+    return wait_for(lambda: d.events("reload_done", since=mark) or d.events("reload_failed", since=mark))[0]
+
+
+def settled(d, name, wanted):
+    return wait_for(lambda: (q := status(d, name))["workers"] == {"wanted": wanted, "alive": wanted, "draining": 0} and q)
+
+
+def test_unchanged_keeps_every_process(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/true", workers=2), queue("other", "/bin/true")])
+    before = d.children()
+    assert reload(d)["event"] == "reload_done"
+    assert d.children() == before
+
+
+def test_a_changed_queue_gets_new_workers_the_other_keeps_its_own(redis, quredisd, handler, ledger, tmp):
+    other = queue("other", "/bin/cat")
+    d = quredisd(queues=[queue("mail", handler(GATED)), other])
+    kept, old, sweeper = d.workers("other"), d.workers("mail")["mail/0"], d.sweeper()
+    c = redis.client()
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.lines()) == 1)
+    assert reload(d, queues=[queue("mail", handler(GATED), max_attempts=2), other])["changed"] == "1"
+    c.lpush("ingress:mail", "b")
+    wait_for(lambda: len(ledger.lines()) == 2)               # the new worker, while the old one finishes
+    assert alive(old) and status(d, "mail")["workers"] == {"wanted": 1, "alive": 1, "draining": 1}
+    drained = [w for w in status(d)["workers"] if w["draining"]]
+    assert [w["pid"] for w in drained] == [old] and drained[0]["running_ms"] is not None
+    assert d.workers("other") == kept and status(d)["sweeper"]["pid"] != sweeper and alive(sweeper)
+    (tmp / "go").touch()
+    wait_for(lambda: not alive(old))
+    wait_for(lambda: "done-a" in ledger.lines() and "done-b" in ledger.lines())
+    assert len({line.split("-")[1] for line in ledger.lines() if not line.startswith("done")}) == 2
+    wait_for(lambda: not alive(sweeper))                      # it stayed for the worker of its time
+    assert not d.events("worker_died") and not d.events("sweeper_died")
+
+
+def test_one_draining_generation(redis, quredisd, handler, ledger, tmp):
+    """Two reloads while the first worker still runs: the oldest hands its message back."""
+    d = quredisd(queues=[queue("mail", handler(GATED))])
+    c = redis.client()
+    first = d.workers("mail")["mail/0"]
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.lines()) == 1)
+    reload(d, queues=[queue("mail", handler(GATED), max_attempts=2)])
+    c.lpush("ingress:mail", "b")
+    wait_for(lambda: len(ledger.lines()) == 2)
+    assert alive(first)
+    reload(d, queues=[queue("mail", handler(GATED), max_attempts=3)])
+    wait_for(lambda: not alive(first))
+    wait_for(lambda: len([line for line in ledger.lines() if line.startswith("a-")]) == 2)   # again, elsewhere
+    assert status(d, "mail")["workers"]["draining"] == 1
+    (tmp / "go").touch()
+    settled(d, "mail", 1)
+    wait_for(lambda: sorted(line for line in ledger.lines() if line.startswith("done")) == ["done-a", "done-b"])
+    assert status(d, "mail")["counters"]["done"] == 2 and not d.events("worker_died")
+
+
+def test_number_of_workers(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat", workers=2)])
+    before = d.workers("mail")
+    reload(d, queues=[queue("mail", "/bin/cat", workers=5)])
+    settled(d, "mail", 5)
+    assert before.items() <= d.workers("mail").items()
+    five = d.workers("mail")
+    reload(d, queues=[queue("mail", "/bin/cat", workers=1)])
+    settled(d, "mail", 1)
+    assert d.workers("mail") == {"mail/0": five["mail/0"]}
+    reload(d, queues=[queue("mail", "/bin/cat", workers=0)])
+    settled(d, "mail", 0)
+    reload(d, queues=[queue("mail", "/bin/cat", workers=2)])
+    settled(d, "mail", 2)
+    assert not d.events("worker_died")
+
+
+def test_a_queue_leaves_and_comes_back_with_its_totals(redis, quredisd, ledger):
+    mail, other = queue("mail", ledger.recorder()), queue("other", "/bin/cat")
+    d = quredisd(queues=[mail, other])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1)
+    assert reload(d, queues=[other])["left"] == "1"
+    wait_for(lambda: [q["name"] for q in status(d)["queues"]] == ["other"])
+    redis.client().lpush("ingress:mail", "b")
+    assert reload(d, queues=[other, mail])["entered"] == "1"
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 2)
+
+
+def test_a_queue_that_leaves_finishes_what_runs(redis, quredisd, handler, ledger, tmp):
+    d = quredisd(queues=[queue("mail", handler(GATED)), queue("other", "/bin/cat")])
+    c = redis.client()
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.lines()) == 1)
+    c.lpush("ingress:mail", "b")
+    reload(d, queues=[queue("other", "/bin/cat")])
+    assert status(d, "mail")["workers"] == {"wanted": 0, "alive": 0, "draining": 1}
+    (tmp / "go").touch()
+    wait_for(lambda: [q["name"] for q in status(d)["queues"]] == ["other"])
+    assert ledger.lines()[1:] == ["done-a"] and c.lrange("ingress:mail", 0, -1) == [b"b"]
+    assert c.keys("transit:mail*") == []
+
+
+def test_other_keys_are_recovered_and_old_ones_left_clean(redis, quredisd, handler, ledger, tmp):
+    """The worker of the old keys is killed while it drains: its message comes back to the old key."""
+    (tmp / "go").touch()
+    slow = handler("read -r m; echo $m >>@LEDGER@; sleep 60")
+    d = quredisd(queues=[queue("mail", slow)])
+    c = redis.client()
+    old = d.workers("mail")["mail/0"]
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.lines()) == 1)
+    c.lpush("elsewhere", "b")
+    reload(d, queues=[queue("mail", handler(GATED), ingress="elsewhere")])
+    wait_for(lambda: "done-b" in ledger.lines())
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: c.llen("ingress:mail") == 1 and status(d)["unconfirmed_deaths"] == 0, 30)
+    assert c.keys("transit:mail:in*") == []
+
+
+@pytest.mark.parametrize("what", ["syntax", "unknown key", "absent handler", "missing file"])
+def test_an_error_keeps_what_runs(quredisd, what):
+    d = quredisd(queues=[queue("mail", "/bin/cat", workers=2)])
+    before = d.children()
+    mark = d.mark()
+    if what == "syntax":
+        d.conf.write_text(d.conf.read_text() + "queues = = ;")
+    elif what == "unknown key":
+        d.write_conf(queues=[queue("mail", "/bin/cat", wrokers=2)])
+    elif what == "absent handler":
+        d.write_conf(queues=[queue("mail", "/no/such/handler")])
+    else:
+        d.conf.unlink()
+    answer = ask(d, "reload")
+    assert answer["ok"] is False and len(answer["problems"]) >= 1
+    if what == "unknown key":
+        assert "workers" in answer["problems"][0] and f"{d.conf}:" in answer["problems"][0]
+    d.wait_event("reload_failed", since=mark)
+    assert [e["reason"] for e in d.events("config_problem", since=mark, level="error")]
+    assert d.children() == before and status(d, "mail")["workers"]["alive"] == 2
+    d.write_conf(queues=[queue("mail", "/bin/cat", workers=2)])
+    assert ask(d, "reload")["ok"] is True
+    assert d.children() == before
+
+
+@pytest.mark.parametrize("key,value", [("lock_file", "lock2"), ("control_socket", "c2"), ("node", "other")])
+def test_what_cannot_change_is_refused(quredisd, key, value):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    before, old = d.children(), dict(d.sections["supervisor"])
+    d.write_conf(supervisor={**old, key: value if key == "node" else d.dir / value})
+    d.sections["supervisor"] = old
+    answer = ask(d, "reload")
+    assert answer["ok"] is False and f"supervisor.{key} cannot change" in answer["problems"][0]
+    assert d.children() == before
+
+
+def test_globals_replace_everybody(redis, quredisd, ledger):
+    d = quredisd(queues=[queue("mail", ledger.recorder(), workers=2), queue("other", "/bin/cat")])
+    before = d.children()
+    reload(d, supervisor={**d.sections["supervisor"], "lease": "20s"})
+    wait_for(lambda: len(d.children()) == 4 and not set(d.children()) & set(before))
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.runs()) == 1)
+    assert not d.events("worker_died") and not d.events("sweeper_died")
+
+
+def test_another_redis(redis, redis_server, quredisd, ledger):
+    second = redis_server()
+    d = quredisd(queues=[queue("mail", ledger.recorder())])
+    second.client().lpush("ingress:mail", "b")
+    reload(d, redis={"url": second.url})
+    assert wait_for(ledger.runs)[0].payload == b"b"
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: status(d, "mail")["workers"]["draining"] == 0)
+    assert redis.client().llen("ingress:mail") == 1
+
+
+def test_log_level_and_format(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    mark = d.mark()
+    d.reload(log={"level": "info", "format": "json"})
+    wait_for(lambda: any('"event":"reload_done"' in line for line in d.lines[mark:]))
+
+
+def test_restart_replaces_one_queue(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat", workers=2), queue("other", "/bin/cat")])
+    mail, other, sweeper = d.workers("mail"), d.workers("other"), d.sweeper()
+    assert ask(d, "restart", queue="mail") == {"ok": True}
+    wait_for(lambda: len(d.workers("mail")) == 2 and not set(d.workers("mail").values()) & set(mail.values()))
+    settled(d, "mail", 2)
+    assert d.workers("other") == other and d.sweeper() == sweeper
+    assert ask(d, "restart", queue="nope")["ok"] is False and ask(d, "restart")["ok"] is False
+
+
+def rss_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+@pytest.mark.limit(300)
+def test_a_hundred_reloads_leave_no_trace(redis, quredisd, ledger):
+    d = quredisd(queues=[queue("mail", ledger.recorder(), workers=2), queue("other", "/bin/cat")], log={"level": "info"})
+    c = redis.client()
+
+    def reloads(n, begin):
+        for i in range(begin, begin + n):
+            c.lpush("ingress:mail", str(i))
+            mark = d.mark()
+            d.signal(signal.SIGHUP)
+            d.wait_event("reload_done", since=mark)
+    reloads(10, 0)
+    children, files, rss = d.children(), len(open_files(d.pid)), rss_kib(d.pid)
+    reloads(100, 10)
+    assert d.children() == children
+    assert len(open_files(d.pid)) == files
+    assert rss_kib(d.pid) <= rss * 1.05 + 256
+    wait_for(lambda: len(ledger.runs()) == 110, 60)
+
+
+@pytest.mark.limit(300)
+def test_a_hundred_changes_leave_no_trace(redis, quredisd, ledger):
+    """Each replaces every worker and the sweeper, under load."""
+    def conf(i):
+        return [queue("mail", ledger.recorder(), workers=2, max_attempts=1 + i % 2), queue(f"q{i % 7}", "/bin/cat")]
+    d = quredisd(queues=conf(0), log={"level": "info"})
+    c = redis.client()
+
+    def reloads(n, begin):
+        for i in range(begin, begin + n):
+            c.lpush("ingress:mail", str(i))
+            reload(d, queues=conf(i))
+        wait_for(lambda: len(d.children()) == 4, 60)
+    reloads(10, 0)
+    files, rss = len(open_files(d.pid)), rss_kib(d.pid)
+    reloads(100, 10)
+    assert len(open_files(d.pid)) == files
+    assert rss_kib(d.pid) <= rss * 1.05 + 512
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 110, 60)
+    # a worker that still ran at the next reload but one handed back: then, and only then, twice
+    seen = set()
+    for run in ledger.runs():
+        assert run.payload not in seen or run.redelivered == "1"
+        seen.add(run.payload)
+    assert len(seen) == 110
+    assert not d.events("worker_died") and not d.events("sweeper_died") and c.llen("escape:mail") == 0
