@@ -66,6 +66,7 @@ const char *conf_write_bytes(struct conf_fixture *f, const char *name, const voi
 			chmod(path, 0755);
 	}
 	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	unlink(path);	/* it may be read-only by now */
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd == -1 || write(fd, data, len) != (ssize_t)len || fchmod(fd, mode) == -1)
 		abort();

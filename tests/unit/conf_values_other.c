@@ -1,0 +1,71 @@
+/* For each key of the table a value that is not its default. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "tests/unit/conf_values_other.h"
+
+#include "common/duration.h"
+#include "common/nitems.h"
+#include "common/size.h"
+
+/* Some keys are also checked for what they say. */
+static const char *special(const struct conf_key *key)
+{
+	static const char *const values[][2] = {
+		{ "redis.url", "\"redis://other:1/2\"" }, { "log.target", "\"/other\"" }, { "backoff.base", "\"2s\"" },
+		{ "env", "[\"OTHER=1\", \"PATH\"]" }, { "health.thresholds.dlq_max_warning", "1" },
+		{ "redis.embedded", "true; dir = \"/other\"" },
+	};
+
+	for (size_t i = 0; i < nitems(values); i++)
+		if (strcmp(values[i][0], key->path) == 0)
+			return values[i][1];
+	return NULL;
+}
+
+char *conf_other_value(const struct conf_key *key)
+{
+	char text[DURATION_SIZE];
+	struct buffer b = {0};
+	const char *known = special(key), *fallback = conf_key_fallback(key);
+	size_t last = 0;
+
+	while (key->choices != NULL && key->choices[last + 1] != NULL)
+		last++;
+	if (known != NULL)
+		buffer_format(&b, "%s", known);
+	else if (key->type == CONF_TYPE_BOOL)
+		buffer_format(&b, "%s", fallback != NULL && strcmp(fallback, "true") == 0 ? "false" : "true");
+	else if (key->type == CONF_TYPE_INT || key->type == CONF_TYPE_FLOAT)
+		buffer_format(&b, "%lld", (long long)key->max);
+	else if (key->type == CONF_TYPE_COUNT)
+		buffer_format(&b, "%lldL", (long long)key->max);
+	else if (key->type == CONF_TYPE_DURATION)
+		buffer_format(&b, "\"%s\"", duration_format(key->max, text));
+	else if (key->type == CONF_TYPE_SIZE)
+		buffer_format(&b, "\"%s\"", size_format(key->max, text));
+	else if (key->type == CONF_TYPE_CHOICE)
+		buffer_format(&b, "\"%s\"", key->choices[last]);
+	else if (key->type == CONF_TYPE_STRINGS)
+		buffer_format(&b, "[\"/other\", \"x\"]");
+	else if (key->type == CONF_TYPE_OCTAL)
+		buffer_format(&b, "\"0123\"");
+	else if (key->type == CONF_TYPE_CODES)
+		buffer_format(&b, "{ done = [9]; fail = [75]; }");
+	else
+		buffer_format(&b, "\"%sother.%s\"", key->type == CONF_TYPE_PATH ? "/" : "", key->path);
+	buffer_append(&b, "", 1);
+	return b.data;
+}
+
+void conf_nest(struct buffer *b, const char *path, const char *value)
+{
+	int depth = 0;
+
+	for (const char *dot; (dot = strchr(path, '.')) != NULL; path = dot + 1, depth++)
+		buffer_format(b, "%.*s = { ", (int)(dot - path), path);
+	buffer_format(b, "%s = %s;", path, value);
+	while (depth-- > 0)
+		buffer_format(b, " };");
+	buffer_format(b, "\n");
+}

@@ -1,0 +1,403 @@
+/* links: common/conf.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c */
+#include <sys/stat.h>
+
+#include <dirent.h>
+#include <grp.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/conf_fixture.h"
+
+/* What of the machine matters to a configuration: files, their owners and modes, users, executables. */
+
+static void as_root_only(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+static void files_that_cannot_be_read(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read(f, 0);
+	assert_string_equal(f->report, "quredis.conf: the configuration file does not exist\n");
+	assert_int_equal(mkdir(f->path, 0755), 0);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf: the configuration file is a directory");
+	assert_int_equal(rmdir(f->path), 0);
+	assert_int_equal(mkfifo(f->path, 0600), 0);
+	conf_read(f, 0);		/* does not wait for a writer */
+	assert_refused(f, "quredis.conf: the configuration file is not a regular file");
+	assert_int_equal(unlink(f->path), 0);
+	if (geteuid() != 0) {
+		conf_write_bytes(f, "quredis.conf", "", 0, 0);
+		conf_read(f, 0);
+		assert_refused(f, "quredis.conf: the configuration file cannot be read: Permission denied");
+	}
+}
+
+static void files_that_others_can_change(void **state)
+{
+	struct conf_fixture *f = *state;
+	char dir[128];
+
+	conf_write_bytes(f, "quredis.conf", "", 0, 0620);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf: the configuration file can be written by others (mode 0620): chmod go-w ");
+	conf_write_bytes(f, "quredis.conf", "", 0, 0602);
+	conf_read(f, 0);
+	assert_refused(f, "(mode 0602)");
+	conf_write_bytes(f, "quredis.conf", "", 0, 0644);
+	conf_read(f, 0);
+	assert_loaded(f);
+	conf_write_bytes(f, "conf.d/a.conf", "", 0, 0666);
+	conf_read(f, 0);
+	assert_refused(f, "conf.d/a.conf: the configuration file can be written by others (mode 0666)");
+	conf_write_bytes(f, "conf.d/a.conf", "", 0, 0644);
+	snprintf(dir, sizeof(dir), "%s/conf.d", f->dir);
+	chmod(dir, 0777);
+	conf_read(f, 0);
+	assert_refused(f, "conf.d: can be written by others (mode 0777): chmod go-w ");
+}
+
+static void files_of_others(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	as_root_only();
+	conf_write(f, "quredis.conf", "");
+	assert_int_equal(chown(f->path, 12345, 0), 0);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf: the configuration file belongs to uid 12345, expected root");
+}
+
+static void files_that_are_no_text(void **state)
+{
+	struct conf_fixture *f = *state;
+	char *large = calloc(1, (1 << 20) + 1);
+
+	conf_write_bytes(f, "quredis.conf", "\n\nlog = { };\0x", 14, 0600);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:3: a NUL byte: this is no text");
+	memset(large, '\n', (1 << 20) + 1);
+	conf_write_bytes(f, "quredis.conf", large, (1 << 20) + 1, 0600);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf: the configuration file is larger than 1048576 bytes");
+	conf_write_bytes(f, "quredis.conf", large, 1 << 20, 0600);
+	conf_read(f, 0);
+	assert_loaded(f);
+	free(large);
+}
+
+/* ---- secrets ---- */
+
+static void read_with_password_file(struct conf_fixture *f, const char *file, unsigned flags)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "redis = { password_file = \"%s\"; };", file);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, flags);
+}
+
+static void password_files(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	strcpy(path, conf_write(f, "pass", "s3cr3t \n"));
+	read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.password, "s3cr3t ");
+	chmod(path, 0400);
+	read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	chmod(path, 0640);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "pass can be read by others (mode 0640): chmod go-rwx ");
+	chmod(path, 0601);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "quredis.conf:1: redis.password_file: pass can be");
+	conf_write(f, "pass", "");
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass is empty");
+	conf_write(f, "pass", "\n");
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass is empty");
+	conf_write(f, "pass", "one\ntwo\n");
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass holds more than one line of text");
+	conf_write_bytes(f, "pass", "a\0b", 3, 0600);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass holds more than one line of text");
+	assert_int_equal(unlink(path), 0);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass does not exist");
+	assert_false(conf_said(f, "one"));
+}
+
+/* The command line, run by root, may read what belongs to the daemon's user; the daemon itself may not. */
+static void password_files_of_the_daemons_user(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	as_root_only();
+	strcpy(path, conf_write(f, "pass", "x"));
+	assert_int_equal(chown(path, 12345, 0), 0);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "pass belongs to uid 12345");
+	read_with_password_file(f, path, CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+}
+
+static void credentials(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	read_with_password_file(f, "redis", 0);
+	assert_refused(f, "\"redis\" is looked for in $CREDENTIALS_DIRECTORY, which is not set");
+	setenv("CREDENTIALS_DIRECTORY", f->dir, 1);
+	conf_write_bytes(f, "redis", "from systemd", 12, 0440);
+	read_with_password_file(f, "redis", 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.password, "from systemd");
+	read_with_password_file(f, "sub/redis", 0);
+	assert_refused(f, "expected an absolute path or the name of a credential");
+	conf_write_bytes(f, "redis", "from systemd", 12, 0444);
+	read_with_password_file(f, "redis", 0);
+	assert_refused(f, "redis can be read by others");
+}
+
+static void a_password_in_the_address(void **state)
+{
+	struct conf_fixture *f = *state;
+	static const char text[] = "redis = { url = \"redis://me:p@ss:w/rd@host:1/2\"; };";
+	char *printed, path[256], both[512];
+
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "redis://me@host:1/2");
+	assert_string_equal(f->conf->redis.user, "me");
+	assert_string_equal(f->conf->redis.password, "p@ss:w/rd");
+	printed = conf_printed(f->conf);
+	assert_null(strstr(printed, "p@ss"));
+	assert_non_null(strstr(printed, "the password is left out here"));
+	free(printed);
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0644);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: redis.url holds a password and others can read this file: chmod 600");
+	assert_false(conf_said(f, "p@ss"));
+	strcpy(path, conf_write(f, "pass", "x"));
+	snprintf(both, sizeof(both), "redis = { url = \"redis://:y@h\"; password_file = \"%s\"; };", path);
+	conf_read_text(f, both);
+	assert_refused(f, "pass cannot be used together with a password in redis.url");
+}
+
+static void addresses_without_a_password(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_write_bytes(f, "quredis.conf", "redis = { url = \"redis://me@h\"; };", 34, 0644);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.user, "me");
+	assert_null(f->conf->redis.password);
+	conf_read_text(f, "redis = { url = \"unix:///run/a@b:c@d.sock\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "unix:///run/a@b:c@d.sock");
+	assert_null(f->conf->redis.user);
+	conf_read_text(f, "redis = { url = \"redis://:@h\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "redis://h");
+	assert_null(f->conf->redis.password);
+}
+
+/* ---- handlers and users ---- */
+
+static void read_handler(struct conf_fixture *f, const char *handler, const char *more)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"%s\"]; %s } );", handler, more);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+}
+
+static void handlers(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	read_handler(f, "/bin/true", "");
+	assert_loaded(f);
+	strcpy(path, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0755));
+	read_handler(f, path, "");
+	assert_loaded(f);
+	chmod(path, 0644);
+	read_handler(f, path, "");
+	assert_refused(f, "quredis.conf:1: handler: run cannot be executed by the supervisor's user (mode 0644)");
+	chmod(path, 0757);
+	read_handler(f, path, "");
+	assert_refused(f, "handler: everybody can write run: chmod o-w ");
+	assert_int_equal(unlink(path), 0);
+	read_handler(f, path, "");
+	assert_refused(f, "handler: run does not exist");
+	read_handler(f, f->dir, "");
+	assert_refused(f, "is not a regular file");
+	read_handler(f, "true", "");
+	assert_refused(f, "handler: expected an absolute path first, not \"true\"");
+	read_handler(f, "/bin/true", "run_as = { directory = \"/nowhere\"; };");
+	assert_refused(f, "run_as.directory: /nowhere: No such file or directory");
+	read_handler(f, "/bin/true", "run_as = { directory = \"/bin/true\"; };");
+	assert_refused(f, "run_as.directory: /bin/true is not a directory");
+}
+
+static void directories_of_handlers(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256], dir[256];
+
+	strcpy(path, conf_write_bytes(f, "bin/run", "#!/bin/sh\n", 10, 0755));
+	snprintf(dir, sizeof(dir), "%s/bin", f->dir);
+	chmod(dir, 0757);
+	read_handler(f, path, "");
+	assert_refused(f, "handler: everybody can write the directory bin: chmod o-w ");
+	chmod(dir, 01777);
+	read_handler(f, path, "");
+	assert_loaded(f);
+	assert_false(conf_said(f, "write"));
+	if (geteuid() == 0)
+		assert_int_equal(chown(dir, 0, 12345), 0);
+	else if (getegid() == 0)
+		skip();
+	chmod(dir, 0775);
+	read_handler(f, path, "");
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: handler: its group can write the directory bin");
+}
+
+static void users_that_are_not_there(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	read_handler(f, "/bin/true", "run_as = { user = \"no such user\"; group = \"no such group\"; };");
+	assert_refused(f, "quredis.conf:1: run_as.user: there is no user \"no such user\"");
+	assert_said(f, "quredis.conf:1: run_as.group: there is no group \"no such group\"");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+}
+
+static void root_may_run_as_anyone(void **state)
+{
+	struct conf_fixture *f = *state;
+	const struct passwd *nobody = getpwnam("nobody");
+	const struct conf_run_as *r;
+	char path[256];
+
+	as_root_only();
+	assert_non_null(nobody);
+	read_handler(f, "/bin/true", "");
+	assert_said(f, "warning: quredis.conf:1: queue a: without run_as.user its handlers run as root");
+	assert_false(f->conf->queues[0]->run_as.switch_user);
+	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->report, "");
+	r = &f->conf->queues[0]->run_as;
+	assert_true(r->switch_user);
+	assert_int_equal(r->uid, nobody->pw_uid);
+	assert_int_equal(r->gid, nobody->pw_gid);
+	assert_true(r->ngroups >= 1);
+	assert_string_equal(r->home, nobody->pw_dir);
+	assert_string_equal(r->login, "nobody");
+	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; group = \"daemon\"; };");
+	assert_loaded(f);
+	assert_int_equal(f->conf->queues[0]->run_as.gid, getgrnam("daemon")->gr_gid);
+	strcpy(path, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0700));
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_refused(f, "handler: run cannot be executed by nobody (mode 0700)");
+	chmod(path, 0701);
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+}
+
+static void others_only_as_themselves(void **state)
+{
+	struct conf_fixture *f = *state;
+	const struct passwd *me = getpwuid(geteuid());
+	char more[256];
+
+	if (geteuid() == 0 || me == NULL)
+		skip();
+	read_handler(f, "/bin/true", "run_as = { user = \"root\"; };");
+	assert_refused(f, "run_as.user: only root can run handlers as \"root\"");
+	snprintf(more, sizeof(more), "run_as = { user = \"%s\"; };", me->pw_name);
+	read_handler(f, "/bin/true", more);
+	assert_loaded(f);
+	assert_false(f->conf->queues[0]->run_as.switch_user);
+	assert_string_equal(f->conf->queues[0]->run_as.login, me->pw_name);
+}
+
+/* ---- again and again ---- */
+
+static size_t descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void loading_leaves_nothing_open(void **state)
+{
+	struct conf_fixture *f = *state;
+	size_t before;
+	char path[256];
+
+	strcpy(path, conf_write(f, "pass", "x"));
+	conf_write(f, "conf.d/a.conf", "queues = ( { name = \"a\"; handler = [\"/bin/true\"]; run_as = { group = \"daemon\"; }; } );");
+	conf_write(f, "conf.d/b.conf", "queues = ( { name = \"b\"; handler = [\"/nowhere\"]; } );");
+	read_with_password_file(f, path, 0);
+	before = descriptors();
+	for (int i = 0; i < 100; i++)
+		read_with_password_file(f, i % 2 == 0 ? path : "/nowhere", i % 3 == 0 ? CONF_LENIENT_HANDLERS : 0);
+	assert_int_equal(descriptors(), before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
+		TEST(files_that_cannot_be_read),
+		TEST(files_that_others_can_change),
+		TEST(files_of_others),
+		TEST(files_that_are_no_text),
+		TEST(password_files),
+		TEST(password_files_of_the_daemons_user),
+		TEST(credentials),
+		TEST(a_password_in_the_address),
+		TEST(addresses_without_a_password),
+		TEST(handlers),
+		TEST(directories_of_handlers),
+		TEST(users_that_are_not_there),
+		TEST(root_may_run_as_anyone),
+		TEST(others_only_as_themselves),
+		TEST(loading_leaves_nothing_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
