@@ -2,7 +2,6 @@
  * Bytes of strangers made fit for a terminal, and how wide that is. Everything that came out of
  * Redis goes through here before it is shown as text; JSON has its own escaping.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -33,14 +32,6 @@ static size_t printable(const char *s, size_t len, size_t *columns)
 	return n;
 }
 
-/* vis() leaves some bytes above 127 alone, whatever it is told: alone they are never a character. */
-static size_t escape(char out[8], unsigned char byte, unsigned char next)
-{
-	if (byte >= 0x80)
-		return (size_t)snprintf(out, 8, "\\%03o", byte);
-	return (size_t)(vis(out, byte, VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE, next) - out);
-}
-
 char *visible(const void *data, size_t len, size_t max_columns)
 {
 	const char *s = data;
@@ -60,7 +51,8 @@ char *visible(const void *data, size_t len, size_t max_columns)
 			buffer_append(&out, s + i, n);
 		} else {
 			n = 1;
-			width = escape(escaped, (unsigned char)s[i], i + 1 < len ? (unsigned char)s[i + 1] : 0);
+			width = (size_t)(vis(escaped, (unsigned char)s[i], VIS_CSTYLE | VIS_OCTAL | VIS_NL | VIS_TAB | VIS_NOLOCALE,
+			    i + 1 < len ? (unsigned char)s[i + 1] : 0) - escaped);
 			buffer_append(&out, escaped, width);
 		}
 		columns += width;

@@ -57,7 +57,7 @@ static void test_utf8(void **state)
 	check("gr\303\274n", 5, SIZE_MAX, "gr\303\274n");
 	check("\303", 1, SIZE_MAX, "\\303");			/* cut short */
 	check("\303\303\274", 3, SIZE_MAX, "\\303\303\274");
-	check("\302\233" "31m", 5, SIZE_MAX, "\\302\23331m");	/* a control character in UTF-8 */
+	check("\302\233" "31m", 5, SIZE_MAX, "\\302\\23331m");	/* a control character in UTF-8 */
 	check("\342\200\256", 3, SIZE_MAX, "\\342\\200\\256");	/* turns the line around */
 	check("e\314\201", 3, SIZE_MAX, "e\\314\\201");		/* takes no room */
 	assert_int_equal(visible_columns("gr\303\274n"), 4);
