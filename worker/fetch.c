@@ -65,7 +65,7 @@ void fetch_tick(struct worker *w, int64_t now_ms)
 	int64_t block;
 	int tray;
 
-	if (!worker_may_work(w) || !connection_usable(w) || now_ms < w->fetch_at_ms || hands_full(w))
+	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || hands_full(w))
 		return;
 	if (!breaker_may_fetch(w->board, now_ms) || (tray = free_tray(w)) == -1)
 		return;
@@ -75,7 +75,7 @@ void fetch_tick(struct worker *w, int64_t now_ms)
 	else
 		queue_fetch(&w->redis, &w->owner, tray, block);
 	w->trays[tray].state = TRAY_FETCHING;
-	connection_expect(w, ANSWER_FETCH, tray, now_ms + block + REDIS_TIMEOUT_MS);
+	session_expect(w, ANSWER_FETCH, tray, now_ms + block + REDIS_TIMEOUT_MS);
 }
 
 void fetch_hold(struct worker *w, int tray, const char *raw, size_t len)
@@ -97,7 +97,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	if (redis_error_is(reply, "OOM") && now_ms >= w->oom_until_ms) {
 		/* Scripts still run at maxmemory, and what they fetch frees memory in the end. */
 		w->oom_until_ms = now_ms + 1000;
-		connection_trouble(w, "fetch", reply);
+		session_trouble(w, "fetch", reply);
 		return;
 	}
 	if (!w->owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
@@ -107,7 +107,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	/* What ends our own waiting at a stop, or a change of the server's role */
 	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
 		return;
-	connection_trouble(w, "fetch", reply);
+	session_trouble(w, "fetch", reply);
 	w->fetch_errors++;
 	w->fetch_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->fetch_errors, arc4random());
 }
@@ -129,7 +129,7 @@ void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		return;
 	}
 	w->fetch_errors = 0;
-	connection_fair(w);
+	session_fair(w);
 }
 
 /* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
@@ -175,7 +175,7 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->fetch_at_ms;
 
-	if (fetch_outstanding(w) || hands_full(w) || !connection_usable(w))
+	if (fetch_outstanding(w) || hands_full(w) || !session_usable(w))
 		return INT64_MAX;
 	if (breaker_until_ms(w->board) > at)
 		at = breaker_until_ms(w->board);

@@ -6,26 +6,23 @@
  */
 #include <sys/wait.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/alloc.h"
-#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/nitems.h"
 #include "worker/handler.h"
 #include "worker/handler_env.h"
 #include "worker/handler_family.h"
+#include "worker/handler_input.h"
 #include "worker/handler_output.h"
 #include "worker/handler_pipes.h"
 #include "worker/handler_spawn.h"
 
-#define ARGUMENT_MAX (100 * 1024)	/* Linux takes 128 KiB in one string */
 #define UNKILLABLE_MS 10000		/* SIGKILL without effect for so long: given up */
 #define LOOK_MAX_MS 50			/* between looks at those that die; SIGCHLD comes sooner */
 
@@ -43,18 +40,16 @@ struct handler {
 	char *worker;
 	char **argv;
 	size_t argc;
-	struct buffer argument;		/* input = "argv": the message and a NUL */
-	int null_fd;			/* input = "argv": stdin */
+	int failure_pipe[2];		/* for every run; -1: not open */
 	struct handler_env env;
+	struct handler_input input;
 	struct handler_output output;
 	struct handler_family family;
 
 	/* of the current run */
 	enum phase phase;
 	const struct handler_job *job;
-	int stdin_fd;			/* -1: all written, or closed by the handler */
-	size_t fed;			/* bytes of the payload written */
-	int failure_fd;			/* -1: executed, or failed and said so */
+	pid_t leader;			/* also when it is reaped */
 	struct handler_failure failure;
 	bool timed_out, stopped, unrepresentable;
 	bool collected;			/* FINISHED, and the result was taken */
@@ -75,7 +70,8 @@ struct handler *handler_new(const struct conf_queue *conf, const char *worker_na
 		h->argc++;
 	h->argv = alloc_zero(h->argc + 2, sizeof(*h->argv));
 	memcpy(h->argv, conf->handler, h->argc * sizeof(*h->argv));
-	h->null_fd = h->stdin_fd = h->failure_fd = -1;
+	h->failure_pipe[0] = h->failure_pipe[1] = -1;
+	handler_input_init(&h->input);
 	handler_env_init(&h->env, conf, environ);
 	handler_output_init(&h->output, conf->name, h->worker, conf->stderr_tail);
 	return h;
@@ -86,38 +82,18 @@ void handler_free(struct handler *h)
 	if (h == NULL)
 		return;
 	handler_kill(h);
-	handler_fd_close(&h->null_fd);
-	handler_fd_close(&h->stdin_fd);
-	handler_fd_close(&h->failure_fd);
+	handler_fd_close(&h->failure_pipe[0]);
+	handler_fd_close(&h->failure_pipe[1]);
+	handler_input_free(&h->input);
 	handler_env_free(&h->env);
 	handler_output_free(&h->output);
 	handler_family_free(&h->family);
-	buffer_free(&h->argument);
 	free(h->argv);
 	free(h->worker);
 	free(h);
 }
 
 /* ---- start ---- */
-
-/* What fits is in the pipe before the handler runs, which then needs no more turns of the loop. */
-static void feed(struct handler *h)
-{
-	const struct message *m = h->job->message;
-	size_t len = message_payload_len(m);
-
-	while (h->stdin_fd != -1 && h->fed < len) {
-		ssize_t n = write(h->stdin_fd, message_payload(m) + h->fed, len - h->fed);
-
-		if (n > 0)
-			h->fed += (size_t)n;
-		else if (n == -1 && errno == EAGAIN)
-			return;
-		else if (n == -1 && errno != EINTR)
-			break;			/* EPIPE: it wants no more */
-	}
-	handler_fd_close(&h->stdin_fd);
-}
 
 static int64_t realtime_deadline_ms(const struct handler_job *job)
 {
@@ -130,8 +106,8 @@ static pid_t spawn(struct handler *h, const struct handler_pipes *p)
 		.conf = h->conf,
 		.argv = h->argv,
 		.envp = handler_env_for(&h->env, h->conf->name, h->job, realtime_deadline_ms(h->job)),
-		.stdio = { p->in[0] == -1 ? h->null_fd : p->in[0], p->out[1], p->err[1] },
-		.failure_fd = p->failure[1],
+		.stdio = { p->in[0] == -1 ? h->input.null_fd : p->in[0], p->out[1], p->err[1] },
+		.failure_fd = h->failure_pipe[1],
 		.parent = getpid(),
 	};
 
@@ -143,35 +119,17 @@ static int64_t after(int64_t now_ms, int64_t wait_ms)
 	return wait_ms < 0 || wait_ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + wait_ms;
 }
 
-/* The message as the last argument. false: it cannot stand there. */
-static bool make_argument(struct handler *h, const struct message *m)
+/*
+ * The child's last words, if it did not get as far as the executable. They are there when vfork
+ * returns, or, where that is a fork, when the leader has ended.
+ */
+static void read_failure(struct handler *h, pid_t leader)
 {
-	size_t len = message_payload_len(m);
+	struct handler_failure f;
 
-	if (len > ARGUMENT_MAX || (len > 0 && memchr(message_payload(m), '\0', len) != NULL))
-		return false;
-	buffer_clear(&h->argument);
-	buffer_append(&h->argument, message_payload(m), len);
-	buffer_append(&h->argument, "", 1);
-	h->argv[h->argc] = h->argument.data;
-	return true;
-}
-
-/* Non-zero bytes are the child's last words; EOF says that it is executed. */
-static void read_failure(struct handler *h)
-{
-	ssize_t n;
-
-	if (h->failure_fd == -1)
-		return;
-	do
-		n = read(h->failure_fd, &h->failure, sizeof(h->failure));
-	while (n == -1 && errno == EINTR);
-	if (n == -1 && errno == EAGAIN)
-		return;
-	if (n != sizeof(h->failure) || h->failure.stage < 0 || h->failure.stage >= HANDLER_STAGES)
-		h->failure = (struct handler_failure){0};
-	handler_fd_close(&h->failure_fd);
+	while (read(h->failure_pipe[0], &f, sizeof(f)) == sizeof(f))
+		if (f.pid == leader && f.stage >= 0 && f.stage < HANDLER_STAGES)
+			h->failure = f;
 }
 
 static void begin_run(struct handler *h, const struct handler_job *job, int64_t now_ms)
@@ -180,56 +138,64 @@ static void begin_run(struct handler *h, const struct handler_job *job, int64_t 
 	h->collected = false;
 	h->job = job;
 	h->now_ms = h->started_ms = now_ms;
-	h->fed = 0;
 	h->duration_ms = 0;
 	h->failure = (struct handler_failure){0};
 	h->timed_out = h->stopped = h->unrepresentable = false;
 }
 
-static int open_null(struct handler *h)
+/* Our ends are taken out of p, which then holds the handler's. */
+static void take_ends(struct handler *h, struct handler_pipes *p, pid_t leader)
 {
-	if (h->null_fd == -1)
-		h->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return h->null_fd == -1 ? -1 : handler_fd_above(&h->null_fd);
+	h->leader = leader;
+	handler_family_begin(&h->family, leader);
+	handler_output_begin(&h->output, p->out[0], p->err[0], h->job->message->id, h->now_ms);
+	p->out[0] = p->err[0] = -1;
+	handler_pipes_close(p);
 }
 
-/* Our ends are taken out of p, which then holds the handler's. */
-static void take_ends(struct handler *h, struct handler_pipes *p)
+static int open_all(struct handler *h, struct handler_pipes *p)
 {
-	handler_output_begin(&h->output, p->out[0], p->err[0], h->job->message->id, h->now_ms);
-	h->failure_fd = p->failure[0];
-	p->out[0] = p->err[0] = p->failure[0] = -1;
+	bool with_stdin = h->conf->input == CONF_INPUT_STDIN;
+
+	if (h->failure_pipe[0] == -1 && handler_pipe_open(h->failure_pipe, 0) == -1)
+		return -1;
+	if (!with_stdin && handler_input_null(&h->input) == -1)
+		return -1;
+	return handler_pipes_open(p, with_stdin);
 }
 
 static int start_process(struct handler *h)
 {
-	bool with_stdin = h->conf->input == CONF_INPUT_STDIN;
 	struct handler_pipes p;
 	pid_t leader;
 
-	if ((!with_stdin && open_null(h) == -1) || handler_pipes_open(&p, with_stdin) == -1)
+	if (open_all(h, &p) == -1)
 		return -1;
-	h->stdin_fd = p.in[1];
+	handler_input_begin(&h->input, p.in[1], h->job->message);
 	p.in[1] = -1;
-	feed(h);
 	leader = spawn(h, &p);
 	if (leader == -1) {
-		p.in[1] = h->stdin_fd;
-		h->stdin_fd = -1;
 		handler_pipes_close(&p);
+		handler_input_end(&h->input);
 		return -1;
 	}
-	handler_family_begin(&h->family, leader);
-	take_ends(h, &p);
-	handler_pipes_close(&p);
-	read_failure(h);
+	take_ends(h, &p, leader);
+	read_failure(h, leader);
 	return 0;
+}
+
+/* false: the message cannot be an argument. */
+static bool make_argument(struct handler *h)
+{
+	if (h->conf->input == CONF_INPUT_ARGV)
+		h->argv[h->argc] = handler_input_argument(&h->input, h->job->message);
+	return h->conf->input != CONF_INPUT_ARGV || h->argv[h->argc] != NULL;
 }
 
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms)
 {
 	begin_run(h, job, now_ms);
-	if (h->conf->input == CONF_INPUT_ARGV && !make_argument(h, job->message)) {
+	if (!make_argument(h)) {
 		handler_output_begin(&h->output, -1, -1, job->message->id, now_ms);
 		h->unrepresentable = true;
 		h->phase = FINISHED;
@@ -266,18 +232,16 @@ size_t handler_pollfds(const struct handler *h, struct pollfd *p)
 {
 	size_t n = 0;
 
-	n = add_pollfd(p, n, h->stdin_fd, POLLOUT);
+	n = add_pollfd(p, n, h->input.fd, POLLOUT);
 	for (size_t i = 0; i < nitems(h->output.streams); i++)
 		n = add_pollfd(p, n, h->output.streams[i].fd, POLLIN);
-	return add_pollfd(p, n, h->failure_fd, POLLIN);
+	return n;
 }
 
 static void take_event(struct handler *h, int fd)
 {
-	if (fd == h->stdin_fd)
-		feed(h);
-	else if (fd == h->failure_fd)
-		read_failure(h);
+	if (fd == h->input.fd)
+		handler_input_feed(&h->input);
 	for (size_t i = 0; i < nitems(h->output.streams); i++)
 		if (fd == h->output.streams[i].fd)
 			handler_output_read(&h->output, &h->output.streams[i]);
@@ -301,9 +265,8 @@ int64_t handler_deadline_ms(const struct handler *h)
 
 static void finish(struct handler *h)
 {
-	handler_fd_close(&h->stdin_fd);
-	read_failure(h);
-	handler_fd_close(&h->failure_fd);
+	read_failure(h, h->leader);
+	handler_input_end(&h->input);
 	handler_output_end(&h->output);
 	h->phase = FINISHED;
 }
@@ -375,10 +338,12 @@ static void clear(struct handler *h)
 void handler_tick(struct handler *h, int64_t now_ms)
 {
 	h->now_ms = now_ms;
+	if (!active(h) && h->family.nabandoned == 0)
+		return;
+	handler_family_reap(&h->family);
 	if (!active(h))
 		return;
 	handler_output_credit(&h->output, now_ms);
-	handler_family_reap(&h->family);
 	if (h->phase != CLEARING && h->family.leader == 0)
 		leader_ended(h);
 	if (h->phase == CLEARING)

@@ -16,8 +16,10 @@
  * nothing of it is left. Never blocks: the worker polls its descriptors and calls in.
  *
  *	started -> running -> (TERM -> KILL) -> leader exited -> group and adopted killed -> finished
+ *
+ * The caller is a child subreaper without other children, ignores SIGPIPE, and opens signals only while it polls.
  */
-#define HANDLER_POLLFDS 4	/* stdin, stdout, stderr, exec errno */
+#define HANDLER_POLLFDS 3	/* stdin, stdout, stderr */
 
 struct handler_job {
 	const struct message *message;		/* payload by message_payload() */

@@ -1,6 +1,6 @@
 /*
  * The pipes of a run: made before there is a process, so that a handler without them is never
- * started. Who reads and writes them: handler.c (stdin, failures) and handler_output.c.
+ * started. Who reads and writes them: handler_input.c and handler_output.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,6 @@ void handler_pipes_close(struct handler_pipes *p)
 	close_pair(p->in);
 	close_pair(p->out);
 	close_pair(p->err);
-	close_pair(p->failure);
 	errno = error;
 }
 
@@ -43,8 +42,8 @@ int handler_fd_above(int *fd)
 	return *fd == -1 ? -1 : 0;
 }
 
-/* ours: the end that stays here, and never blocks. The handler's end does: it is not told of O_NONBLOCK. */
-static int open_pair(int pair[2], int ours)
+/* The handler's end does block: it is not used to anything else. */
+int handler_pipe_open(int pair[2], int ours)
 {
 	if (pipe2(pair, O_CLOEXEC) == -1)
 		return -1;
@@ -55,9 +54,8 @@ static int open_pair(int pair[2], int ours)
 
 int handler_pipes_open(struct handler_pipes *p, bool with_stdin)
 {
-	*p = (struct handler_pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	if ((!with_stdin || open_pair(p->in, 1) == 0) && open_pair(p->out, 0) == 0 && open_pair(p->err, 0) == 0 &&
-	    open_pair(p->failure, 0) == 0)
+	*p = (struct handler_pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	if ((!with_stdin || handler_pipe_open(p->in, 1) == 0) && handler_pipe_open(p->out, 0) == 0 && handler_pipe_open(p->err, 0) == 0)
 		return 0;
 	handler_pipes_close(p);
 	return -1;

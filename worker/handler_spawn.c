@@ -1,7 +1,7 @@
 /*
  * The child between fork and exec. vfork, because fork costs by the size of the parent: so the child
  * runs in its parent's memory and stack, calls nothing that allocates or takes a lock, and says what
- * went wrong through the errno pipe only (under sanitizers and valgrind vfork is a fork). Limits and
+ * went wrong through the failure pipe only (under sanitizers and valgrind vfork is a fork). Limits and
  * user are in handler_limits.c and handler_user.c; what comes of the child is handler.c's.
  */
 #include <sys/prctl.h>
@@ -39,7 +39,7 @@ const char *const handler_stage_names[HANDLER_STAGES] = {
 
 _Noreturn static void fail(int fd, enum handler_stage stage)
 {
-	struct handler_failure f = { .error = errno, .stage = (int32_t)stage };
+	struct handler_failure f = { .pid = getpid(), .error = errno, .stage = (int32_t)stage };
 	ssize_t n = write(fd, &f, sizeof(f));	/* shorter than PIPE_BUF: whole or not at all */
 
 	(void)n;

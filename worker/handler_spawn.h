@@ -16,8 +16,9 @@ enum handler_stage {
 };
 extern const char *const handler_stage_names[HANDLER_STAGES];
 
-/* What the child writes to its errno pipe when it does not get as far as the executable. */
+/* What the child writes to the failure pipe when it does not get as far as the executable. */
 struct handler_failure {
+	pid_t pid;		/* who says so: one that was given up may say it much later */
 	int32_t error;		/* errno; 0: none */
 	int32_t stage;
 };
@@ -28,7 +29,7 @@ struct handler_plan {
 	char *const *argv;
 	char *const *envp;
 	int stdio[3];		/* become 0-2; all >= 3 */
-	int failure_fd;		/* write end of the errno pipe, close-on-exec; >= 3 */
+	int failure_fd;		/* write end of the failure pipe, close-on-exec; >= 3 */
 	pid_t parent;
 };
 

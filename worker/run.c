@@ -92,7 +92,7 @@ void run_tick(struct worker *w, int64_t now_ms)
 		settle_hand_back(w, tray, false);
 		return;
 	}
-	if (!connection_usable(w) || now_ms < w->start_at_ms)
+	if (!session_usable(w) || now_ms < w->start_at_ms)
 		return;
 	if (w->trays[tray].message.unknown_version)
 		settle_escape(w, tray, "UnknownVersion", "the message's header is of a version this quredisd does not know");
@@ -121,5 +121,5 @@ int64_t run_deadline_ms(const struct worker *w)
 {
 	if (w->running != -1)
 		return handler_deadline_ms(w->handler);
-	return held_tray(w) == -1 || !connection_usable(w) ? INT64_MAX : w->start_at_ms;
+	return held_tray(w) == -1 || !session_usable(w) ? INT64_MAX : w->start_at_ms;
 }

@@ -293,7 +293,7 @@ void settle_tick(struct worker *w, int64_t now_ms)
 		if (w->trays[i].state != TRAY_SETTLING || w->trays[i].sent)
 			continue;
 		send_move(w, i);
-		connection_expect(w, ANSWER_SETTLE, i, now_ms + REDIS_TIMEOUT_MS);
+		session_expect(w, ANSWER_SETTLE, i, now_ms + REDIS_TIMEOUT_MS);
 	}
 }
 
@@ -324,19 +324,19 @@ void settle_answer(struct worker *w, int tray, const struct redis_reply *reply, 
 	struct tray *t = &w->trays[tray];
 
 	if (reply->type != REDIS_INTEGER) {
-		connection_trouble(w, "settle", reply);
+		session_trouble(w, "settle", reply);
 		t->sent = false;
 		w->settle_errors++;
 		w->settle_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->settle_errors, arc4random());
 		return;
 	}
 	w->settle_errors = 0;
-	connection_fair(w);
+	session_fair(w);
 	if (reply->integer == 0) {
 		count(w, COUNT_CLAIM_LOST);
 		log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("id", t->message.id));
-		connection_renew_incarnation(w, "a message of ours was no longer there");
+		session_renew_incarnation(w, "a message of ours was no longer there");
 	} else {
 		count_settled(w, t);
 		if (reply->integer == 2 && t->move == MOVE_ESCAPE)

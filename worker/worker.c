@@ -79,7 +79,7 @@ static void leave(struct worker *w, int64_t now_ms)
 		w->left = w->clean = true;	/* it never owned anything */
 	} else if (w->redis.state == REDIS_READY && w->registered) {
 		queue_deregister(&w->redis, &w->owner);
-		connection_expect(w, ANSWER_DEREGISTER, -1, now_ms + REDIS_TIMEOUT_MS);
+		session_expect(w, ANSWER_DEREGISTER, -1, now_ms + REDIS_TIMEOUT_MS);
 		w->leaving = true;
 	}
 }
@@ -108,7 +108,7 @@ static int64_t next_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = now_ms + LOOK_MS;
 
-	at = least(at, connection_deadline_ms(w));
+	at = least(at, session_deadline_ms(w));
 	at = least(at, run_deadline_ms(w));
 	at = least(at, settle_deadline_ms(w));
 	at = least(at, fetch_deadline_ms(w, now_ms));
@@ -160,16 +160,16 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 static void turn(struct worker *w, int64_t now_ms)
 {
 	look_at_order(w, now_ms);
-	connection_io(w, now_ms);	/* answers */
+	session_io(w, now_ms);	/* answers */
 	run_end(w, now_ms);
-	connection_tick(w, now_ms);
+	session_tick(w, now_ms);
 	settle_tick(w, now_ms);
 	run_tick(w, now_ms);
 	settle_tick(w, now_ms);		/* what may not run is handed back in the same write */
 	fetch_tick(w, now_ms);
 	fetch_unblock_io(w, now_ms);
 	leave(w, now_ms);
-	connection_flush(w, now_ms);	/* all of it leaves in one write */
+	session_flush(w, now_ms);	/* all of it leaves in one write */
 	slot_set_state(w->slot, shown_state(w));
 	atomic_store(&w->slot->heartbeat_ms, now_ms);
 }
@@ -193,7 +193,7 @@ static void worker_init(struct worker *w, const struct child *child)
 	w->log_epoch = atomic_load(&child->board->log_epoch);
 	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
 	queue_keys_from_conf(&w->keys, w->conf);
-	connection_init(w);
+	session_init(w);
 	w->handler = handler_new(w->conf, w->name);
 }
 
@@ -216,6 +216,6 @@ _Noreturn void worker_run(const struct child *child)
 	}
 	slot_set_state(w->slot, SLOT_STOPPING);
 	handler_free(w->handler);
-	connection_free(w);
+	session_free(w);
 	exit(w->clean ? CHILD_EXIT_DONE : EX_TEMPFAIL);
 }

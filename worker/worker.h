@@ -14,7 +14,7 @@
 /*
  * A worker's state, shared by the files of this folder only:
  *	worker.c	the loop and its order
- *	connection.c	Redis: opening, incarnation, lease, adoption, answers in order
+ *	session.c	Redis: opening, incarnation, lease, adoption, answers in order
  *	fetch.c		when and how to ask for a message
  *	run.c		the handler's start and end
  *	settle.c	what becomes of a message, and the move that makes it so
@@ -60,7 +60,7 @@ struct worker {
 	char name[QUEUE_NAME_MAX + 16];	/* "mail/2": in the log and the record */
 	struct queue_keys keys;
 
-	/* connection.c */
+	/* session.c */
 	struct redis_target target;
 	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	struct redis redis;
@@ -115,18 +115,18 @@ struct worker {
 /* Why nothing may be fetched or started now. */
 bool worker_may_work(const struct worker *w);
 
-/* connection.c */
-void connection_init(struct worker *w);
-void connection_tick(struct worker *w, int64_t now_ms);		/* opens, registers, renews the lease */
-void connection_io(struct worker *w, int64_t now_ms);		/* receives, hands answers out */
-void connection_flush(struct worker *w, int64_t now_ms);	/* sends */
-void connection_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms);
-bool connection_usable(const struct worker *w);			/* registered, and the lease cannot have run out */
-void connection_renew_incarnation(struct worker *w, const char *why);
-void connection_trouble(struct worker *w, const char *what, const struct redis_reply *error);	/* logs a change */
-void connection_fair(struct worker *w);
-int64_t connection_deadline_ms(const struct worker *w);
-void connection_free(struct worker *w);
+/* session.c */
+void session_init(struct worker *w);
+void session_tick(struct worker *w, int64_t now_ms);		/* opens, registers, renews the lease */
+void session_io(struct worker *w, int64_t now_ms);		/* receives, hands answers out */
+void session_flush(struct worker *w, int64_t now_ms);	/* sends */
+void session_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms);
+bool session_usable(const struct worker *w);			/* registered, and the lease cannot have run out */
+void session_renew_incarnation(struct worker *w, const char *why);
+void session_trouble(struct worker *w, const char *what, const struct redis_reply *error);	/* logs a change */
+void session_fair(struct worker *w);
+int64_t session_deadline_ms(const struct worker *w);
+void session_free(struct worker *w);
 
 /* fetch.c */
 void fetch_tick(struct worker *w, int64_t now_ms);

@@ -19,7 +19,7 @@
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
 
-void connection_init(struct worker *w)
+void session_init(struct worker *w)
 {
 	const struct conf *conf = w->child->conf;
 	char error[256];
@@ -38,7 +38,7 @@ void connection_init(struct worker *w)
 	redis_init(&w->unblock, &w->target, w->client_name);
 }
 
-void connection_free(struct worker *w)
+void session_free(struct worker *w)
 {
 	redis_close(&w->redis, NULL);
 	redis_close(&w->unblock, NULL);
@@ -80,14 +80,14 @@ static void note_weather(struct worker *w, const char *what, const char *text, e
 	    log_str("error", text), log_str("advice", advice_of(trouble)));
 }
 
-void connection_trouble(struct worker *w, const char *what, const struct redis_reply *error)
+void session_trouble(struct worker *w, const char *what, const struct redis_reply *error)
 {
 	const char *text = error->type == REDIS_ERROR ? error->str : "an answer of a kind that was not expected";
 
 	note_weather(w, what, text, trouble_of(redis_weather(error), text));
 }
 
-void connection_fair(struct worker *w)
+void session_fair(struct worker *w)
 {
 	if (w->weather[0] == '\0')
 		return;
@@ -96,7 +96,7 @@ void connection_fair(struct worker *w)
 	log_info("redis_fair", log_str("queue", w->conf->name), log_str("worker", w->name));
 }
 
-void connection_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms)
+void session_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms)
 {
 	if (w->nexpected == ANSWERS_MAX)
 		abort();	/* three trays and a lease cannot ask for so much */
@@ -147,10 +147,10 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	take_new_name(w);
 	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms());
 	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
-	connection_expect(w, ANSWER_RENEW, -1, now_ms + REDIS_TIMEOUT_MS);
+	session_expect(w, ANSWER_RENEW, -1, now_ms + REDIS_TIMEOUT_MS);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		queue_list(&w->redis, w->owner.trays[i], 0, 1);
-		connection_expect(w, ANSWER_ADOPT, i, now_ms + REDIS_TIMEOUT_MS);
+		session_expect(w, ANSWER_ADOPT, i, now_ms + REDIS_TIMEOUT_MS);
 	}
 	w->lease_sent_ms = clock_boottime_ms();
 	w->renewing = true;
@@ -158,7 +158,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	free(registration);
 }
 
-void connection_renew_incarnation(struct worker *w, const char *why)
+void session_renew_incarnation(struct worker *w, const char *why)
 {
 	if (w->redis.state != REDIS_READY || w->renewing)
 		return;
@@ -178,15 +178,15 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 	if (!w->registered || w->lease_sent_ms != 0 || now_ms < w->next_lease_ms || w->left || w->leaving)
 		return;
 	if (clock_boottime_ms() >= w->lease_until_ms) {
-		connection_renew_incarnation(w, "the lease was renewed too late");
+		session_renew_incarnation(w, "the lease was renewed too late");
 		return;
 	}
 	queue_lease_renew(&w->redis, &w->owner);
-	connection_expect(w, ANSWER_LEASE, -1, now_ms + REDIS_TIMEOUT_MS);
+	session_expect(w, ANSWER_LEASE, -1, now_ms + REDIS_TIMEOUT_MS);
 	w->lease_sent_ms = clock_boottime_ms();
 }
 
-void connection_tick(struct worker *w, int64_t now_ms)
+void session_tick(struct worker *w, int64_t now_ms)
 {
 	if (w->redis.state == REDIS_CLOSED && now_ms >= w->connect_at_ms && redis_open(&w->redis, now_ms) == -1)
 		lose(w, now_ms);
@@ -195,7 +195,7 @@ void connection_tick(struct worker *w, int64_t now_ms)
 	renew_lease(w, now_ms);
 }
 
-bool connection_usable(const struct worker *w)
+bool session_usable(const struct worker *w)
 {
 	return w->redis.state == REDIS_READY && w->registered && clock_boottime_ms() < w->lease_until_ms;
 }
@@ -215,10 +215,10 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->lease_sent_ms = 0;
 	if (reply->type == REDIS_INTEGER) {
-		connection_renew_incarnation(w, "the lease had run out");
+		session_renew_incarnation(w, "the lease had run out");
 		return;
 	}
-	connection_trouble(w, "lease", reply);
+	session_trouble(w, "lease", reply);
 	w->next_lease_ms = now_ms + 1000;
 }
 
@@ -263,7 +263,7 @@ static void adoption_complete(struct worker *w)
 	w->failures = 0;
 	atomic_store(&w->slot->redis_down, 0);
 	atomic_fetch_add(&w->slot->counters[COUNT_RECONNECTED], 1);
-	connection_fair(w);
+	session_fair(w);
 }
 
 /* Is what this tray is believed to hold still there, and what is there that was not known? */
@@ -303,7 +303,7 @@ static void deregister_answer(struct worker *w, const struct redis_reply *reply)
 	/* 0: something we do not know of lies in a tray. We go as one dead, so that the sweeper returns it. */
 	w->clean = w->left && reply->integer == 1;
 	if (!w->left)
-		connection_trouble(w, "deregister", reply);
+		session_trouble(w, "deregister", reply);
 }
 
 static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
@@ -337,7 +337,7 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 		drop(w, reply, now_ms);
 }
 
-void connection_io(struct worker *w, int64_t now_ms)
+void session_io(struct worker *w, int64_t now_ms)
 {
 	struct redis_reply reply;
 	int rc;
@@ -355,13 +355,13 @@ void connection_io(struct worker *w, int64_t now_ms)
 		lose(w, now_ms);
 }
 
-void connection_flush(struct worker *w, int64_t now_ms)
+void session_flush(struct worker *w, int64_t now_ms)
 {
 	if (w->redis.state != REDIS_CLOSED && redis_flush(&w->redis) == -1)
 		lose(w, now_ms);
 }
 
-int64_t connection_deadline_ms(const struct worker *w)
+int64_t session_deadline_ms(const struct worker *w)
 {
 	if (w->redis.state == REDIS_CLOSED)
 		return w->connect_at_ms;
