@@ -382,6 +382,8 @@ enum redis_weather redis_weather(const struct redis_reply *reply)
 		{ "TRYAGAIN", REDIS_STORM }, { "NOSCRIPT", REDIS_RECONNECT },
 		{ "NOAUTH", REDIS_MISCONFIGURED }, { "WRONGPASS", REDIS_MISCONFIGURED },
 		{ "NOPERM", REDIS_MISCONFIGURED }, { "WRONGTYPE", REDIS_MISCONFIGURED },
+		/* NOPERM inside a script, as Redis 7.0 and 7.2 say it */
+		{ "The user executing the script can't", REDIS_MISCONFIGURED }, { "ACL failure in script", REDIS_MISCONFIGURED },
 	};
 
 	if (reply->type != REDIS_ERROR)

@@ -1,0 +1,159 @@
+/*
+ * The sweeper's one connection: opened with back-off, believed only once the server takes a write.
+ * Sorts errors: what concerns the whole server closes it, what concerns one queue is that queue's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/backoff.h"
+#include "common/clock.h"
+#include "common/nitems.h"
+#include "common/queue_watch.h"
+#include "sweeper/interrupt.h"
+
+#define RECONNECT_BASE_MS 100
+#define RECONNECT_CAP_MS 30000
+#define RECONNECT_LEAST_MS 20
+
+int connection_init(struct sweeper *s)
+{
+	const struct conf *conf = s->conf;
+
+	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->error,
+		sizeof(s->error)) == -1)
+		return -1;
+	snprintf(s->client_name, sizeof(s->client_name), "quredisd:%s:sweeper", conf->supervisor.node);
+	redis_init(&s->redis, &s->target, s->client_name);
+	s->redis.greet = queue_scripts_load;
+	return 0;
+}
+
+void connection_free(struct sweeper *s)
+{
+	redis_close(&s->redis, NULL);
+	redis_target_free(&s->target);
+}
+
+/* One line a change: the same reason again is silent. */
+static void log_down(struct sweeper *s)
+{
+	if (strcmp(s->down, s->redis.error) == 0)
+		return;
+	strlcpy(s->down, s->redis.error, sizeof(s->down));
+	log_warning("redis_down", log_str("reason", s->down),
+	    log_str("mend", s->redis.weather == REDIS_MISCONFIGURED
+				? "check redis.url, redis.password_file and the rights of the Redis user" : NULL));
+}
+
+void connection_lost(struct sweeper *s, int64_t now_ms)
+{
+	int64_t wait_ms;
+
+	redis_close(&s->redis, NULL);
+	calm_broken(&s->calm);
+	s->up = false;
+	s->failures++;
+	wait_ms = backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->failures, arc4random());
+	s->connect_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
+	atomic_store(&s->slot->redis_down, 1);
+	swept_publish_all(s, s->redis.weather == REDIS_MISCONFIGURED ? TROUBLE_NO_PERMISSION : TROUBLE_NO_REDIS);
+	if (!interrupt_asked())
+		log_down(s);
+}
+
+/* A write like those of the leases: a server that refuses it is no use to anyone. */
+static int prove_writable(struct sweeper *s)
+{
+	struct redis_reply reply;
+	int64_t n;
+
+	queue_pulse(&s->redis, s->conf->supervisor.node);
+	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1) {
+		if (s->redis.state != REDIS_CLOSED) {
+			s->redis.weather = s->error_kind == TROUBLE_NO_PERMISSION ? REDIS_MISCONFIGURED : REDIS_STORM;
+			redis_close(&s->redis, s->error);
+		}
+		return -1;
+	}
+	return 0;
+}
+
+int connection_open(struct sweeper *s, int64_t now_ms)
+{
+	if (redis_connect(&s->redis, REDIS_TIMEOUT_MS, interrupt_asked) == -1 || prove_writable(s) == -1 ||
+	    server_look(s, now_ms) == -1) {
+		connection_lost(s, clock_monotonic_ms());
+		return -1;
+	}
+	s->up = true;
+	s->failures = 0;
+	if (s->down[0] != '\0')
+		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.version));
+	s->down[0] = '\0';
+	atomic_store(&s->slot->redis_down, 0);
+	swept_publish_all(s, TROUBLE_NONE);
+	return 0;
+}
+
+/* Errors of the server, not of the keys a command names: a script's start with its inner code. */
+static bool concerns_all(const struct redis_reply *reply)
+{
+	static const char *const codes[] = { "READONLY", "UNBLOCKED", "LOADING", "MISCONF", "BUSY", "NOREPLICAS",
+		"MASTERDOWN", "CLUSTERDOWN", "NOSCRIPT", "NOAUTH" };
+
+	for (size_t i = 0; i < nitems(codes); i++)
+		if (redis_error_is(reply, codes[i]))
+			return true;
+	return false;
+}
+
+int connection_answer(struct sweeper *s, struct redis_reply *reply)
+{
+	if (redis_wait(&s->redis, reply, REDIS_TIMEOUT_MS, interrupt_asked) == -1)
+		return -1;
+	if (reply->type != REDIS_ERROR)
+		return 0;
+	if (concerns_all(reply)) {
+		char why[sizeof(s->redis.error)];
+
+		strlcpy(why, reply->str, sizeof(why));
+		s->redis.weather = redis_weather(reply);
+		redis_close(&s->redis, why);
+		return -1;
+	}
+	trouble_say(s, trouble_kind(reply->str), reply->str);
+	return -1;
+}
+
+int connection_integer(struct sweeper *s, int64_t *out)
+{
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_INTEGER) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	*out = reply.integer;
+	return 0;
+}
+
+void connection_drain(struct sweeper *s)
+{
+	enum queue_trouble kind = s->error_kind;
+	char error[sizeof(s->error)];
+	struct redis_reply reply;
+
+	if (s->redis.state != REDIS_READY || s->redis.pending == 0)
+		return;
+	strlcpy(error, s->error, sizeof(error));
+	while (s->redis.state == REDIS_READY && s->redis.pending > 0)
+		connection_answer(s, &reply);
+	trouble_say(s, kind, error);	/* the first one is the one that is told */
+}

@@ -1,0 +1,190 @@
+/*
+ * Deaths the master reports. A report is answered when every tray of all the incarnations it covers is
+ * empty, and not before: the master tells it again to whoever comes after us.
+ */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/alloc.h"
+#include "common/queue_watch.h"
+
+/* ---- the socket ---- */
+
+static bool known(const struct sweeper *s, uint64_t serial)
+{
+	const struct death *d;
+
+	TAILQ_FOREACH(d, &s->deaths, entry)
+		if (d->told.serial == serial)
+			return true;
+	return false;
+}
+
+static void add(struct sweeper *s, const struct child_death *told)
+{
+	struct death *d;
+
+	if (known(s, told->serial))
+		return;
+	d = alloc_zero(1, sizeof(*d));
+	d->told = *told;
+	d->told.queue[sizeof(d->told.queue) - 1] = '\0';
+	TAILQ_INSERT_TAIL(&s->deaths, d, entry);
+}
+
+void deaths_receive(struct sweeper *s)
+{
+	struct child_death told;
+	ssize_t n;
+
+	while (!s->master_gone) {
+		n = recv(s->child->master_fd, &told, sizeof(told), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(told))
+			add(s, &told);
+		else if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
+			s->master_gone = true;
+		else if (n == -1 && errno == EAGAIN)
+			return;
+	}
+}
+
+void deaths_free(struct sweeper *s)
+{
+	struct death *d;
+
+	while ((d = TAILQ_FIRST(&s->deaths)) != NULL) {
+		TAILQ_REMOVE(&s->deaths, d, entry);
+		free(d);
+	}
+}
+
+/* -1: the socket is full; again later. */
+static int answer(struct sweeper *s, const struct death *d)
+{
+	const struct child_death_answer a = { .serial = d->told.serial };
+
+	return send(s->child->master_fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(a) ? 0 : -1;
+}
+
+/* ---- whose trays ---- */
+
+static bool covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
+{
+	return i->boot == s->child->boot && i->slot == told->slot && i->generation <= told->generation &&
+	       strcmp(i->node, s->conf->supervisor.node) == 0;
+}
+
+static void add_rescues(struct sweeper *s, struct swept *q, const struct death *d, const struct queue_worker *workers, size_t n)
+{
+	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
+	char name[INCARNATION_SIZE];
+	bool charge = true;
+
+	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
+	incarnation_format(&last, name);
+	for (size_t i = 0; i < n; i++) {
+		struct incarnation who;
+
+		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !covers(s, &d->told, &who))
+			continue;
+		if (strcmp(workers[i].incarnation, name) == 0)
+			charge = workers[i].died_at_ms == 0;
+		else
+			rescue_add(q, workers[i].incarnation, "reported", workers[i].died_at_ms == 0, false);
+	}
+	rescue_add(q, name, "reported", charge, false);
+}
+
+/* The queue's lists as the registry knows them, else as they are called by default. */
+static int read_registry(struct sweeper *s, const char *name, struct queue_keys *keys)
+{
+	char *ingress, *transit, *escape;
+	struct redis_reply reply;
+
+	queue_registered(&s->redis, name);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+		return 0;
+	ingress = alloc_format("ingress:%s", name);
+	transit = alloc_format("transit:%s", name);
+	escape = alloc_format("escape:%s", name);
+	queue_keys_init(keys, name, ingress, transit, escape);
+	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
+	    log_str("mend", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
+	free(ingress);
+	free(transit);
+	free(escape);
+	return 0;
+}
+
+static struct swept *queue_of(struct sweeper *s, const struct death *d)
+{
+	struct swept *q = swept_find(s, d->told.queue);
+	struct queue_keys keys;
+
+	if (q != NULL)
+		return q;
+	return read_registry(s, d->told.queue, &keys) == -1 ? NULL : swept_add(s, keys, NULL);
+}
+
+static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
+{
+	struct swept *q = queue_of(s, d);
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+
+	if (q == NULL) {
+		d->trouble.kind = TROUBLE_OTHER;	/* again, without haste */
+		d->trouble.retry_at_ms = now_ms + 1000;
+		return;
+	}
+	queue_workers(&s->redis, &q->keys);
+	if (connection_answer(s, &reply) == -1) {
+		trouble_note(s, q, &d->trouble, "workers", now_ms);
+		return;
+	}
+	trouble_over(s, q, &d->trouble);
+	n = queue_workers_parse(&reply, &workers);
+	add_rescues(s, q, d, workers, n);
+	queue_workers_free(workers, n);
+	d->looked_up = true;
+}
+
+static bool is_returned(struct sweeper *s, const struct death *d)
+{
+	struct swept *q = swept_find(s, d->told.queue);
+	const struct rescue *r;
+
+	TAILQ_FOREACH(r, &q->rescues, entry)
+		if (r->incarnation[0] != '\0' && covers(s, &d->told, &r->who))
+			return false;
+	return true;
+}
+
+bool deaths_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct death *d, *next;
+	bool more = false;
+
+	TAILQ_FOREACH_SAFE(d, &s->deaths, entry, next) {
+		if (!d->looked_up && budget-- > 0 && !trouble_waits(&d->trouble, now_ms) && sweeper_goes_on(s)) {
+			look_up(s, d, now_ms);
+			more = more || d->looked_up;
+			continue;
+		}
+		if (!d->looked_up || !is_returned(s, d) || answer(s, d) == -1)
+			continue;
+		TAILQ_REMOVE(&s->deaths, d, entry);
+		free(d);
+	}
+	return more;
+}

@@ -1,0 +1,96 @@
+/* Retries whose time has come go back to ingress; pause flags shut and open gates. */
+#include "sweeper/sweeper.h"
+
+#include "common/queue_watch.h"
+
+static void note(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	trouble_note(s, q, &q->due_trouble, "due", now_ms);
+}
+
+/* Whether anything is delayed or paused at all: one command a queue is what an idle one costs. */
+static void ask_quiet(struct sweeper *s, int64_t now_ms)
+{
+	struct swept *q;
+	int64_t n;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		q->asked = q->conf != NULL && !trouble_waits(&q->due_trouble, now_ms);
+		if (q->asked)
+			queue_quiet(&s->redis, &q->keys);
+	}
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (!q->asked || s->redis.state == REDIS_CLOSED)
+			continue;
+		if (connection_integer(s, &n) == -1) {
+			note(s, q, now_ms);
+			q->asked = false;
+		} else if (n == 0) {
+			q->delayed = q->paused = q->asked = false;
+			q->polled = true;
+			trouble_over(s, q, &q->due_trouble);
+			swept_gate(s, q);
+		}
+	}
+}
+
+static void ask_which(struct sweeper *s, int64_t now_ms)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->asked)
+			queue_poll(&s->redis, &q->keys);
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		int64_t delayed = 0, paused = 0;
+		int wrong;
+
+		if (!q->asked || s->redis.state == REDIS_CLOSED)
+			continue;
+		wrong = connection_integer(s, &delayed);
+		if (s->redis.state != REDIS_CLOSED && connection_integer(s, &paused) == 0) {
+			q->paused = paused != 0;
+			q->polled = true;
+			swept_gate(s, q);
+		}
+		q->delayed = wrong == 0 && delayed > 0;
+		if (wrong == -1)
+			note(s, q, now_ms);
+	}
+}
+
+bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	ask_quiet(s, now_ms);
+	if (s->redis.state != REDIS_CLOSED)
+		ask_which(s, now_ms);
+	return false;
+}
+
+/* One round over all queues in one write: none waits for another's thousands. */
+bool due_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool more = false;
+	struct swept *q;
+	int64_t n;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		q->asked = q->delayed && !trouble_waits(&q->due_trouble, now_ms);
+		if (q->asked)
+			queue_due(&s->redis, &q->keys, budget);
+	}
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (!q->asked || s->redis.state == REDIS_CLOSED)
+			continue;
+		if (connection_integer(s, &n) == -1) {
+			note(s, q, now_ms);
+			continue;
+		}
+		trouble_over(s, q, &q->due_trouble);
+		swept_count(q, COUNT_DUE, (uint64_t)n);
+		q->delayed = n == budget;	/* else not before the next poll */
+		more = more || q->delayed;
+	}
+	return more;
+}

@@ -1,0 +1,269 @@
+/*
+ * A queue's start: are its keys ours to use, may we do all we must, what did the supervisor before us
+ * leave in work. Once that is back in ingress the gate opens, whatever other queues do.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/alloc.h"
+#include "common/process.h"
+#include "common/queue_rehearsal.h"
+#include "common/queue_watch.h"
+
+#define END_HANDLERS_MS 1000
+
+/* A supervisor whose handlers are known to be gone. */
+struct ended {
+	struct ended *next;
+	char prefix[INCARNATION_SIZE];
+};
+
+bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w)
+{
+	struct incarnation i;
+
+	return strcmp(w->lock, s->child->lock_identity) == 0 && incarnation_parse(&i, w->incarnation) == 0 &&
+	       i.boot != s->child->boot;
+}
+
+/* "<node>.<boot>.": its whole supervisor */
+static void prefix_of(const char *incarnation, char out[INCARNATION_SIZE])
+{
+	struct incarnation i = {0};
+
+	incarnation_parse(&i, incarnation);
+	snprintf(out, INCARNATION_SIZE, "%s.%016" PRIx64 ".", i.node, i.boot);
+}
+
+static bool is_ended(const struct sweeper *s, const char *prefix)
+{
+	for (const struct ended *e = s->ended; e != NULL; e = e->next)
+		if (strcmp(e->prefix, prefix) == 0)
+			return true;
+	return false;
+}
+
+int recover_end_handlers(struct sweeper *s, const char *incarnation)
+{
+	char prefix[INCARNATION_SIZE];
+	struct ended *e;
+	int killed;
+
+	prefix_of(incarnation, prefix);
+	if (is_ended(s, prefix))
+		return 0;
+	killed = process_kill_incarnation(prefix, END_HANDLERS_MS);
+	if (killed == -1) {
+		trouble_say(s, TROUBLE_OTHER, "handlers of the supervisor before do not die");
+		return -1;
+	}
+	if (killed > 0)
+		log_warning("handlers_killed", log_str("incarnation", prefix), log_int("count", killed));
+	e = alloc_zero(1, sizeof(*e));
+	strlcpy(e->prefix, prefix, sizeof(e->prefix));
+	e->next = s->ended;
+	s->ended = e;
+	return 0;
+}
+
+void recover_free(struct sweeper *s)
+{
+	while (s->ended != NULL) {
+		struct ended *next = s->ended->next;
+
+		free(s->ended);
+		s->ended = next;
+	}
+}
+
+/* ---- keys ---- */
+
+static int check_types(struct sweeper *s, struct swept *q)
+{
+	struct queue_type wanted[QUEUE_TYPES];
+	struct redis_reply reply;
+	char error[256];
+
+	queue_types_wanted(&q->keys, wanted);
+	queue_types(&s->redis, &q->keys);
+	for (size_t i = 0; i < QUEUE_TYPES; i++) {
+		if (connection_answer(s, &reply) == -1)
+			return -1;
+		if (reply.type != REDIS_STATUS || strcmp(reply.str, "none") == 0 || strcmp(reply.str, wanted[i].type) == 0)
+			continue;
+		snprintf(error, sizeof(error), "WRONGTYPE key %s is a %s, expected a %s", wanted[i].key, reply.str,
+		    wanted[i].type);
+		trouble_say(s, TROUBLE_WRONG_TYPE, error);
+		return -1;
+	}
+	return 0;
+}
+
+/* Only others read the registry: a server that will not have the entry (full, no right) holds nothing up. */
+static int register_queue(struct sweeper *s, struct swept *q)
+{
+	struct redis_reply reply;
+	bool refused = false;
+
+	queue_register(&s->redis, &q->keys);
+	for (int i = 0; i < 2; i++)
+		if (connection_answer(s, &reply) == -1)
+			refused = true;
+	if (s->redis.state == REDIS_CLOSED)
+		return -1;
+	if (refused && !q->unregistered)
+		log_warning("queue_unregistered", log_str("queue", q->keys.name), log_str("error", s->error));
+	q->unregistered = refused;
+	return 0;
+}
+
+static int recover_keys(struct sweeper *s, struct swept *q)
+{
+	return check_types(s, q) == -1 || register_queue(s, q) == -1 ? -1 : 0;
+}
+
+/* ---- rights ---- */
+
+/* At maxmemory the rehearsal cannot run, and need not: what counts then was written to run. */
+static int recover_rights(struct sweeper *s, struct swept *q)
+{
+	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot);
+	char error[256] = "", reason[sizeof(s->error)];
+	struct redis_reply reply;
+
+	for (size_t i = 0; i < n; i++) {
+		if (connection_answer(s, &reply) == 0)
+			continue;
+		if (s->redis.state == REDIS_CLOSED)
+			return -1;
+		if (error[0] != '\0' || s->error_kind == TROUBLE_STORM)
+			continue;
+		strlcpy(reason, s->error, sizeof(reason));
+		snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i), reason);
+	}
+	if (error[0] == '\0')
+		return 0;
+	trouble_say(s, trouble_kind(error), error);
+	return -1;
+}
+
+/* ---- owners ---- */
+
+static int add_owner(struct sweeper *s, struct swept *q, const struct queue_worker *w)
+{
+	if (!recover_is_ours(s, w))
+		return 0;
+	if (recover_end_handlers(s, w->incarnation) == -1)
+		return -1;
+	/* One that was marked before ran nothing since: what lies there came late. */
+	rescue_add(q, w->incarnation, "lock", w->died_at_ms == 0, true);
+	return 0;
+}
+
+static void add_bare(struct swept *q)
+{
+	struct rescue *r;
+
+	if (q->conf->shared)
+		return;
+	r = rescue_add(q, NULL, "bare", true, true);
+	r->fence = atomic_load(&q->board->recovered) == RECOVERED_NOTHING;
+}
+
+static int recover_owners(struct sweeper *s, struct swept *q)
+{
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+	int rc = 0;
+
+	queue_workers(&s->redis, &q->keys);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	n = queue_workers_parse(&reply, &workers);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = add_owner(s, q, &workers[i]);
+	queue_workers_free(workers, n);
+	if (rc == 0)
+		add_bare(q);
+	return rc;
+}
+
+/* ---- the task ---- */
+
+static bool gate_waits(const struct swept *q)
+{
+	const struct rescue *r;
+
+	TAILQ_FOREACH(r, &q->rescues, entry)
+		if (r->gate)
+			return true;
+	return false;
+}
+
+static int recover_lists(struct sweeper *s, struct swept *q)
+{
+	int64_t n, paused;
+
+	queue_poll(&s->redis, &q->keys);
+	if (connection_integer(s, &n) == -1 || connection_integer(s, &paused) == -1)
+		return -1;
+	q->delayed = n > 0;
+	q->paused = paused != 0;
+	q->polled = true;
+	return 0;
+}
+
+static void recovered(struct sweeper *s, struct swept *q)
+{
+	atomic_store(&q->board->recovered, RECOVERED_ALL);
+	log_info("queue_recovered", log_str("queue", q->keys.name), log_int("rescued", (int64_t)q->rescued),
+	    log_int("escaped", (int64_t)q->escaped));
+	swept_gate(s, q);
+}
+
+static void recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	static int (*const stages[])(struct sweeper *, struct swept *) = {
+		[RECOVER_KEYS] = recover_keys,
+		[RECOVER_RIGHTS] = recover_rights,
+		[RECOVER_OWNERS] = recover_owners,
+		[RECOVER_LISTS] = recover_lists,
+	};
+	static const char *const at[] = { "keys", "rights", "recovery", "recovery" };
+
+	if (q->recovery == RECOVER_LISTS && gate_waits(q))
+		return;			/* for rescue.c */
+	if (stages[q->recovery](s, q) == -1) {
+		connection_drain(s);
+		trouble_note(s, q, &q->recover_trouble, at[q->recovery], now_ms);
+		return;
+	}
+	trouble_over(s, q, &q->recover_trouble);
+	q->recovery++;
+	if (q->recovery == RECOVERED)
+		recovered(s, q);
+}
+
+bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool more = false;
+	struct swept *q;
+
+	(void)budget;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (q->recovery == RECOVERED || trouble_waits(&q->recover_trouble, now_ms))
+			continue;
+		if (!sweeper_goes_on(s))
+			return false;
+		recover_queue(s, q, now_ms);
+		more = more || (q->recovery != RECOVERED && q->recover_trouble.kind == TROUBLE_NONE && !gate_waits(q));
+	}
+	return more;
+}

@@ -1,0 +1,127 @@
+/*
+ * What kind of server this is: too old, or one that throws keys away. Then every gate is shut until
+ * it is mended. CONFIG is not used: hosted servers hide it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/sweeper.h"
+
+#define OLDEST_MAJOR 5
+#define LOOK_REFUSED_MS 2500
+#define LOOK_MS 30000
+
+/* "name:value\r\n" -> value; false: no such line. */
+static bool info_value(const char *info, size_t len, const char *name, char *out, size_t out_size)
+{
+	size_t name_len = strlen(name);
+	const char *end = info + len;
+
+	for (const char *line = info; line < end;) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		const char *stop = newline == NULL ? end : newline;
+
+		if ((size_t)(stop - line) > name_len && memcmp(line, name, name_len) == 0 && line[name_len] == ':') {
+			const char *value = line + name_len + 1;
+			size_t n = (size_t)(stop - value);
+
+			if (n > 0 && value[n - 1] == '\r')
+				n--;
+			if (n >= out_size)
+				return false;
+			memcpy(out, value, n);
+			out[n] = '\0';
+			return true;
+		}
+		line = stop + 1;
+	}
+	return false;
+}
+
+void server_parse(struct server *server, const char *info, size_t len)
+{
+	if (info_value(info, len, "redis_version", server->version, sizeof(server->version)))
+		server->major = (int)strtol(server->version, NULL, 10);
+	info_value(info, len, "run_id", server->run_id, sizeof(server->run_id));
+	info_value(info, len, "maxmemory_policy", server->maxmemory_policy, sizeof(server->maxmemory_policy));
+}
+
+bool server_evicts(const struct server *server)
+{
+	return strncmp(server->maxmemory_policy, "allkeys-", 8) == 0 ||
+	       strncmp(server->maxmemory_policy, "volatile-", 9) == 0;
+}
+
+static int take_info(struct sweeper *s, struct server *server)
+{
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING)
+		server_parse(server, reply.str, reply.len);
+	return s->redis.state == REDIS_CLOSED ? -1 : 0;
+}
+
+static enum queue_trouble judge(const struct sweeper *s, const struct server *server)
+{
+	if (server->major > 0 && server->major < OLDEST_MAJOR)
+		return TROUBLE_OTHER;
+	return server_evicts(server) && !s->conf->redis.allow_eviction ? TROUBLE_EVICTION : TROUBLE_NONE;
+}
+
+static void log_refusal(const struct sweeper *s, const struct server *server)
+{
+	if (s->refusal == TROUBLE_EVICTION)
+		log_error("redis_evicts", log_str("policy", server->maxmemory_policy),
+		    log_str("error", "this server may throw messages and leases away; no queue is run"),
+		    log_str("mend", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
+	else if (s->refusal != TROUBLE_NONE)
+		log_error("redis_too_old", log_str("version", server->version), log_str("mend", "quredis needs Redis 5 or later"));
+	else
+		log_info("redis_accepted", log_str("policy", server->maxmemory_policy), log_str("version", server->version));
+}
+
+/* Hosted servers may hide what we ask for: said once, and believed to be right. */
+static void warn_unknown(const struct sweeper *s, const struct server *server)
+{
+	if (server->maxmemory_policy[0] == '\0' && (s->server_looked_ms == 0 || s->server.maxmemory_policy[0] != '\0'))
+		log_warning("redis_policy_unknown",
+		    log_str("mend", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
+	if (server->run_id[0] == '\0' && (s->server_looked_ms == 0 || s->server.run_id[0] != '\0'))
+		log_warning("redis_run_id_unknown",
+		    log_str("mend", "INFO does not show run_id: messages of hosts that vanish are returned only when they start again"));
+}
+
+int server_look(struct sweeper *s, int64_t now_ms)
+{
+	struct server server = {0};
+	enum queue_trouble refusal;
+	struct swept *q;
+
+	redis_appendf(&s->redis, "INFO server");
+	redis_appendf(&s->redis, "INFO memory");
+	if (take_info(s, &server) == -1 || take_info(s, &server) == -1)
+		return -1;
+	warn_unknown(s, &server);
+	refusal = judge(s, &server);
+	if (refusal != s->refusal) {
+		s->refusal = refusal;
+		log_refusal(s, &server);
+	}
+	s->server = server;
+	s->server_looked_ms = now_ms;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		swept_gate(s, q);
+		swept_publish(s, q);
+	}
+	return 0;
+}
+
+bool server_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	if (now_ms - s->server_looked_ms >= (s->refusal == TROUBLE_NONE ? LOOK_MS : LOOK_REFUSED_MS))
+		server_look(s, now_ms);
+	return false;
+}

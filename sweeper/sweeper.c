@@ -1,0 +1,205 @@
+/*
+ * The sweeper process: one loop over a table of tasks, each bounded, most urgent first. What a task does
+ * is in its own file; here is when it runs, and how the process ends. Later tasks are lines of the table.
+ */
+#include <sys/prctl.h>
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/nitems.h"
+#include "sweeper/interrupt.h"
+
+#define FINISH_MS 5000		/* what known deaths are given after the order to finish */
+#define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
+#define BUSY_MS 100		/* the same while something waits for its back-off */
+
+/* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease. */
+static const struct task {
+	const char *name;
+	int64_t interval_ms;
+	int per_lease;
+	int budget;		/* units a queue and turn */
+	bool (*run)(struct sweeper *s, int budget, int64_t now_ms);
+	bool finishing;		/* also after the order to finish */
+} tasks[] = {
+	{ "deaths", 0, 0, 64, deaths_task, true },
+	{ "rescue", 0, 0, 4, rescue_task, true },
+	{ "recover", 0, 0, 1, recover_task, false },
+	{ "poll", 1000, 0, 1, poll_task, false },
+	{ "due", 0, 0, 100, due_task, false },
+	{ "pulse", 0, 4, 1, pulse_task, false },
+	{ "look", 0, 2, 1, look_task, false },
+	{ "server", 2500, 0, 1, server_task, false },
+};
+
+bool sweeper_goes_on(struct sweeper *s)
+{
+	atomic_store(&s->slot->heartbeat_ms, clock_monotonic_ms());
+	return s->redis.state == REDIS_READY && !interrupt_asked();
+}
+
+/* ---- tasks ---- */
+
+static int64_t interval_of(const struct sweeper *s, const struct task *t)
+{
+	return t->per_lease > 0 ? s->conf->supervisor.lease_ms / t->per_lease : t->interval_ms;
+}
+
+static bool run_task(struct sweeper *s, size_t i, int64_t now_ms)
+{
+	const struct task *t = &tasks[i];
+	bool more;
+
+	if (now_ms < s->task_due_ms[i] || (s->finish_by_ms != 0 && !t->finishing))
+		return false;
+	more = t->run(s, t->budget, now_ms);
+	connection_drain(s);
+	s->task_due_ms[i] = now_ms + interval_of(s, t);
+	return more;
+}
+
+static bool run_tasks(struct sweeper *s)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < nitems(tasks) && sweeper_goes_on(s); i++)
+		more = run_task(s, i, clock_monotonic_ms()) || more;
+	if (s->redis.state == REDIS_CLOSED)
+		connection_lost(s, clock_monotonic_ms());
+	return more && s->up;
+}
+
+/* Something waits, for its back-off or for us: sleep only a little. */
+static bool has_work(const struct sweeper *s)
+{
+	const struct swept *q;
+
+	if (!TAILQ_EMPTY(&s->deaths))
+		return true;
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->recovery != RECOVERED || !TAILQ_EMPTY(&q->rescues))
+			return true;
+	return false;
+}
+
+/* ---- orders ---- */
+
+static void look_at_order(struct sweeper *s, int64_t now_ms)
+{
+	uint32_t epoch = atomic_load(&s->child->board->log_epoch);
+
+	if (epoch != s->log_epoch)
+		log_reopen();
+	s->log_epoch = epoch;
+	if (s->finish_by_ms == 0 && atomic_load(&s->child->board->orders[s->child->slot]) >= ORDER_FINISH)
+		s->finish_by_ms = now_ms + FINISH_MS;
+	if (interrupt_asked())
+		s->master_gone = true;
+}
+
+static bool finished(const struct sweeper *s, int64_t now_ms)
+{
+	if (s->master_gone)
+		return true;
+	return s->finish_by_ms != 0 && (!s->up || TAILQ_EMPTY(&s->deaths) || now_ms >= s->finish_by_ms);
+}
+
+/* ---- the loop ---- */
+
+static void show_state(const struct sweeper *s)
+{
+	slot_set_state(s->slot, s->finish_by_ms != 0 ? SLOT_STOPPING : s->up ? SLOT_IDLE : SLOT_CONNECTING);
+}
+
+/* True: there is more to do at once. */
+static bool turn(struct sweeper *s)
+{
+	int64_t now_ms = clock_monotonic_ms();
+
+	atomic_store(&s->slot->heartbeat_ms, now_ms);
+	deaths_receive(s);
+	look_at_order(s, now_ms);
+	show_state(s);
+	if (s->master_gone)
+		return false;
+	if (s->up)
+		return run_tasks(s);
+	return s->finish_by_ms == 0 && now_ms >= s->connect_at_ms && connection_open(s, now_ms) == 0;
+}
+
+static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
+{
+	int64_t at = now_ms + (has_work(s) ? BUSY_MS : LOOK_MS);
+
+	if (!s->up)
+		return s->connect_at_ms < now_ms + LOOK_MS ? s->connect_at_ms : now_ms + LOOK_MS;
+	for (size_t i = 0; i < nitems(tasks); i++)
+		if (interval_of(s, &tasks[i]) > 0 && s->task_due_ms[i] < at)
+			at = s->task_due_ms[i];
+	return at;
+}
+
+static void wait_for_events(struct sweeper *s)
+{
+	int64_t now_ms = clock_monotonic_ms(), left = wake_at(s, now_ms) - now_ms;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct pollfd p[2] = { { .fd = s->child->master_fd, .events = POLLIN } };
+	nfds_t n = 1;
+
+	if (left <= 0)
+		ts = (struct timespec){0};
+	if (s->up && redis_pollfd(&s->redis, &p[1]))
+		n++;
+	if (ppoll(p, n, &ts, s->redis.poll_mask) > 0 && n == 2 && p[1].revents != 0 &&
+	    redis_pump(&s->redis, clock_monotonic_ms()) == -1)
+		connection_lost(s, clock_monotonic_ms());
+}
+
+static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t *while_polling)
+{
+	s->child = child;
+	s->conf = child->conf;
+	s->slot = &child->board->slots[child->slot];
+	s->log_epoch = atomic_load(&child->board->log_epoch);
+	s->task_due_ms = alloc_zero(nitems(tasks), sizeof(*s->task_due_ms));
+	TAILQ_INIT(&s->deaths);
+	if (child->conf->redis.password != NULL)
+		prctl(PR_SET_DUMPABLE, 0);
+	interrupt_catch(child->master_pid, while_polling);
+	if (connection_init(s) == -1) {
+		log_error("redis_url", log_str("error", s->error));	/* the configuration was checked: cannot be */
+		exit(1);
+	}
+	s->redis.poll_mask = while_polling;
+	swept_init_all(s);
+}
+
+static void sweeper_free(struct sweeper *s)
+{
+	swept_free_all(s);
+	deaths_free(s);
+	recover_free(s);
+	connection_free(s);
+	free(s->task_due_ms);
+	free(s);
+}
+
+_Noreturn void sweeper_run(const struct child *child)
+{
+	struct sweeper *s = alloc_zero(1, sizeof(*s));
+	sigset_t while_polling;
+
+	sweeper_init(s, child, &while_polling);
+	do {
+		if (!turn(s) && !finished(s, clock_monotonic_ms()))
+			wait_for_events(s);
+	} while (!finished(s, clock_monotonic_ms()));
+	slot_set_state(s->slot, SLOT_STOPPING);
+	sweeper_free(s);
+	exit(CHILD_EXIT_DONE);
+}

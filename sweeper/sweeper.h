@@ -1,0 +1,116 @@
+#ifndef SWEEPER_SWEEPER_H
+#define SWEEPER_SWEEPER_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/child.h"
+#include "common/queue.h"
+#include "common/redis.h"
+#include "sweeper/dead.h"
+#include "sweeper/deaths.h"
+#include "sweeper/recover.h"
+#include "sweeper/server.h"
+#include "sweeper/swept.h"
+
+/*
+ * The sweeper's state, shared by the files of this folder only. Each task is a file: it looks at every
+ * queue in turn, one bounded unit at a time, and keeps what went wrong with the queue it went wrong with.
+ *	sweeper.c	the loop, the table of tasks, orders
+ *	connection.c	the one connection; answers
+ *	server.c	what kind of server it is; refusal
+ *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
+ *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
+ *	deaths.c	deaths the master reports	watch.c		owners nobody reports
+ *	dead.c		who is dead by its lease (pure)	due.c		retries that are due, pause flags
+ */
+struct sweeper {
+	const struct child *child;
+	const struct conf *conf;
+	struct slot *slot;
+
+	/* connection.c */
+	struct redis_target target;
+	struct redis redis;
+	char client_name[QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
+	bool up;			/* connected, and the server takes our writes */
+	char down[256];			/* why not, as logged last; "": it is or never was up */
+	unsigned failures;		/* openings in vain, in a row */
+	int64_t connect_at_ms;		/* CLOCK_MONOTONIC: not before */
+	char error[256];		/* the last error answer of a queue */
+	enum queue_trouble error_kind;
+
+	/* server.c */
+	struct server server;
+	int64_t server_looked_ms;	/* CLOCK_MONOTONIC */
+	enum queue_trouble refusal;	/* other than NONE: every gate is shut */
+
+	struct swept_list queues;
+	int64_t polled_ms;		/* due.c */
+	struct calm calm;		/* watch.c */
+	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
+	struct deaths deaths;
+
+	/* sweeper.c */
+	int64_t *task_due_ms;		/* CLOCK_MONOTONIC, one a task */
+	int64_t finish_by_ms;		/* 0: not ordered to */
+	bool master_gone;
+	uint32_t log_epoch;
+};
+
+/* Between two units: beats, and says whether there may be another one. */
+bool sweeper_goes_on(struct sweeper *s);
+
+/* ---- connection.c ---- */
+
+int connection_init(struct sweeper *s);
+void connection_free(struct sweeper *s);
+/* Opens, and looks at the server. -1: not now; connect_at_ms says when again. May take 5 s. */
+int connection_open(struct sweeper *s, int64_t now_ms);
+void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in redis.error */
+/*
+ * Waits for the next answer. 0: a good one. -1: the connection is lost (redis.state), or it is an error
+ * that concerns this queue alone: s->error, s->error_kind.
+ */
+int connection_answer(struct sweeper *s, struct redis_reply *reply);
+int connection_integer(struct sweeper *s, int64_t *out);	/* the same for INTEGER; other types are errors */
+void connection_drain(struct sweeper *s);	/* answers nobody took because one before them was an error */
+
+/* ---- trouble.c ---- */
+
+/* s->error has befallen `at` ("due", "rescue"): logged if it is news, tried again after a back-off. Returns -1. */
+int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const char *at, int64_t now_ms);
+void trouble_over(struct sweeper *s, struct swept *q, struct trouble *t);
+void trouble_say(struct sweeper *s, enum queue_trouble kind, const char *error);	/* fills s->error */
+/* Storms, WRONGTYPE, … of an error answer's text. */
+enum queue_trouble trouble_kind(const char *error);
+
+/* ---- server.c ---- */
+
+int server_look(struct sweeper *s, int64_t now_ms);		/* INFO; sets server, refusal and every gate. -1: lost */
+
+/* ---- swept.c ---- */
+
+void swept_init_all(struct sweeper *s);
+void swept_free_all(struct sweeper *s);
+struct swept *swept_find(struct sweeper *s, const char *name);	/* NULL: none */
+struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf);	/* keys become its own */
+void swept_gate(struct sweeper *s, struct swept *q);	/* brings the gate to what is known */
+void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trouble shown */
+void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
+void swept_count(struct swept *q, enum counter counter, uint64_t n);
+
+/* ---- the tasks; true: there is more to do at once ---- */
+
+bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
+bool rescue_task(struct sweeper *s, int budget, int64_t now_ms);
+bool deaths_task(struct sweeper *s, int budget, int64_t now_ms);
+bool poll_task(struct sweeper *s, int budget, int64_t now_ms);
+bool due_task(struct sweeper *s, int budget, int64_t now_ms);
+bool pulse_task(struct sweeper *s, int budget, int64_t now_ms);
+bool look_task(struct sweeper *s, int budget, int64_t now_ms);
+bool server_task(struct sweeper *s, int budget, int64_t now_ms);
+
+#endif

@@ -1,0 +1,142 @@
+/* The queues the sweeper sees to, and what it says of them on the board: gate, trouble, counters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/alloc.h"
+
+/* Somebody of this master has recovered it before: its gate is no business of our own recovery. */
+static bool was_recovered(const struct board_queue *b)
+{
+	return atomic_load(&b->recovered) == RECOVERED_ALL && atomic_load(&b->gate) != QUEUE_RECOVERING;
+}
+
+struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf)
+{
+	struct swept *q = alloc_zero(1, sizeof(*q));
+	int index = conf == NULL ? -1 : s->child->queue_index_of(keys.name);
+
+	q->keys = keys;
+	q->conf = conf;
+	TAILQ_INIT(&q->rescues);
+	q->board = index == -1 ? NULL : &s->child->board->queues[index];
+	q->recovery = q->board == NULL ? RECOVERED : RECOVER_KEYS;
+	q->was_recovered = q->board != NULL && was_recovered(q->board);
+	TAILQ_INSERT_TAIL(&s->queues, q, entry);
+	return q;
+}
+
+void swept_init_all(struct sweeper *s)
+{
+	TAILQ_INIT(&s->queues);
+	for (size_t i = 0; i < s->conf->nqueues; i++) {
+		struct queue_keys keys;
+
+		queue_keys_from_conf(&keys, s->conf->queues[i]);
+		swept_add(s, keys, s->conf->queues[i]);
+	}
+}
+
+void swept_free_all(struct sweeper *s)
+{
+	struct swept *q;
+
+	while ((q = TAILQ_FIRST(&s->queues)) != NULL) {
+		TAILQ_REMOVE(&s->queues, q, entry);
+		rescue_free_all(q);
+		free(q->absences);
+		queue_keys_free(&q->keys);
+		free(q);
+	}
+}
+
+struct swept *swept_find(struct sweeper *s, const char *name)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (strcmp(q->keys.name, name) == 0)
+			return q;
+	return NULL;
+}
+
+static void log_gate(const struct swept *q, enum queue_gate before, enum queue_gate gate)
+{
+	if (gate == QUEUE_PAUSED)
+		log_info("queue_paused", log_str("queue", q->keys.name));
+	else if (gate == QUEUE_OPEN && before == QUEUE_PAUSED)
+		log_info("queue_resumed", log_str("queue", q->keys.name));
+}
+
+/* What is not known yet is left as our predecessor said. */
+void swept_gate(struct sweeper *s, struct swept *q)
+{
+	enum queue_gate before, gate;
+
+	if (q->board == NULL)
+		return;
+	before = (enum queue_gate)atomic_load(&q->board->gate);
+	if (s->refusal != TROUBLE_NONE)
+		gate = QUEUE_REFUSED;
+	else if (q->recovery != RECOVERED && !q->was_recovered)
+		gate = QUEUE_RECOVERING;
+	else if (!q->polled)
+		gate = before;
+	else
+		gate = q->paused ? QUEUE_PAUSED : QUEUE_OPEN;
+	if (gate == before)
+		return;
+	atomic_store(&q->board->gate, gate);
+	if (q->polled)
+		log_gate(q, before, gate);
+}
+
+static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
+{
+	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble };
+	const struct rescue *r;
+
+	if (s->refusal != TROUBLE_NONE)
+		return s->refusal;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i]->kind != TROUBLE_NONE)
+			return own[i]->kind;
+	TAILQ_FOREACH(r, &q->rescues, entry)
+		if (r->trouble.kind != TROUBLE_NONE)
+			return r->trouble.kind;
+	return TROUBLE_NONE;
+}
+
+/* Workers write the same word: what is theirs is not wiped away by ours being over. */
+static void publish(struct swept *q, enum queue_trouble kind)
+{
+	uint32_t ours = q->published;
+
+	if (q->board == NULL || kind == q->published)
+		return;
+	if (kind != TROUBLE_NONE)
+		atomic_store(&q->board->trouble, kind);
+	else
+		atomic_compare_exchange_strong(&q->board->trouble, &ours, TROUBLE_NONE);
+	q->published = kind;
+}
+
+void swept_publish(struct sweeper *s, struct swept *q)
+{
+	publish(q, trouble_of(s, q));
+}
+
+void swept_publish_all(struct sweeper *s, enum queue_trouble kind)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		publish(q, kind != TROUBLE_NONE ? kind : trouble_of(s, q));
+}
+
+void swept_count(struct swept *q, enum counter counter, uint64_t n)
+{
+	if (q->board != NULL && n > 0)
+		atomic_fetch_add(&q->board->swept[counter], n);
+}

@@ -1,0 +1,43 @@
+#ifndef SWEEPER_SWEPT_H
+#define SWEEPER_SWEPT_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/queue.h"
+#include "common/scoreboard.h"
+#include "sweeper/dead.h"
+#include "sweeper/rescue.h"
+#include "sweeper/trouble.h"
+
+/* How far a queue's recovery is (recover.c). */
+enum recovery { RECOVER_KEYS, RECOVER_RIGHTS, RECOVER_OWNERS, RECOVER_LISTS, RECOVERED };
+
+/* One queue, as the sweeper sees it. */
+struct swept {
+	TAILQ_ENTRY(swept) entry;
+	struct queue_keys keys;
+	const struct conf_queue *conf;	/* NULL: no longer configured; only its deaths are seen to */
+	struct board_queue *board;	/* NULL: not on the board */
+	enum recovery recovery;
+	bool was_recovered;		/* by our predecessor: the gate does not wait for us */
+	struct trouble recover_trouble;
+	bool unregistered;		/* the registry would not take it: logged */
+	struct rescue_list rescues;	/* dead owners, reported ones first */
+	uint64_t rescued, escaped;	/* by recovery, for its log line */
+	bool polled;			/* paused is known */
+	bool paused;
+	bool delayed;			/* something may be due */
+	bool asked;			/* an answer is under way (due.c) */
+	struct trouble due_trouble;
+	struct absence *absences;	/* owners last seen without a lease */
+	size_t nabsences;
+	struct trouble watch_trouble;
+	enum queue_trouble published;	/* what we wrote into board->trouble last */
+};
+TAILQ_HEAD(swept_list, swept);
+
+#endif

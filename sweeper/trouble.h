@@ -1,0 +1,22 @@
+#ifndef SWEEPER_TROUBLE_H
+#define SWEEPER_TROUBLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/scoreboard.h"
+
+/* What is wrong with one thing of one queue; zeroed: nothing. */
+struct trouble {
+	enum queue_trouble kind;
+	char text[256];		/* as logged last */
+	unsigned times;		/* in a row */
+	int64_t retry_at_ms;	/* CLOCK_MONOTONIC */
+};
+
+static inline bool trouble_waits(const struct trouble *t, int64_t now_ms)
+{
+	return t->kind != TROUBLE_NONE && now_ms < t->retry_at_ms;
+}
+
+#endif
