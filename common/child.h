@@ -39,6 +39,7 @@ struct child {
 
 /* Exit statuses of children. Anything else, and any signal, is a death. */
 #define CHILD_EXIT_DONE 0	/* as ordered */
+#define CHILD_EXIT_UNSETTLED 75	/* as ordered, but something of it is left in Redis: a death without blame */
 
 /*
  * For the sweeper master_fd is a SOCK_SEQPACKET socket: the master sends deaths, the sweeper answers
@@ -50,6 +51,7 @@ struct child_death {
 	uint64_t generation;
 	int32_t slot;
 	int32_t queue_index;
+	int32_t blameless;	/* 1: it went by itself, unsettled (CHILD_EXIT_UNSETTLED): no message is charged */
 	char queue[65];		/* name: the queue may have left the configuration since */
 };
 struct child_death_answer {

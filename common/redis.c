@@ -391,7 +391,9 @@ enum redis_weather redis_weather(const struct redis_reply *reply)
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (redis_error_is(reply, known[i].code))
 			return known[i].weather;
-	/* Inside a script the code of the inner error may not come first. */
+	/* Inside a script the code of the inner error may not come first, or there is none. */
+	if (strstr(reply->str, "executing the script can't run") != NULL || strstr(reply->str, "ACL failure in script") != NULL)
+		return REDIS_MISCONFIGURED;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strstr(reply->str, known[i].code) != NULL)
 			return known[i].weather;

@@ -36,7 +36,7 @@ void deaths_left_behind(struct master *m, int64_t now_ms)
 	m->deaths.cleaning_ms = now_ms;
 }
 
-void deaths_add(struct master *m, int slot, int64_t now_ms)
+void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms)
 {
 	const struct proc *p = &m->procs[slot];
 	uint64_t generation = slot_generation(&m->board->slots[slot]);
@@ -52,7 +52,8 @@ void deaths_add(struct master *m, int slot, int64_t now_ms)
 		return;
 	}
 	*d = (struct death){
-		.told = { .serial = ++m->deaths.serial, .generation = generation, .slot = slot, .queue_index = p->crew },
+		.told = { .serial = ++m->deaths.serial, .generation = generation, .slot = slot, .queue_index = p->crew,
+			.blameless = blameless },
 		.epoch = p->epoch,
 		.sweeper = -1,
 	};

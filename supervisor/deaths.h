@@ -26,7 +26,7 @@ struct deaths {
 	int64_t cleaning_ms;		/* since when */
 };
 
-void deaths_add(struct master *m, int slot, int64_t now_ms);	/* its worker died and is reaped */
+void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms);	/* its worker died and is reaped */
 void deaths_left_behind(struct master *m, int64_t now_ms);	/* something died that may leave orphans */
 
 /* Kills what was adopted, reaps it, and tells sweepers. */

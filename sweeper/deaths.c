@@ -85,7 +85,7 @@ static void add_rescues(struct sweeper *s, struct swept *q, const struct death *
 {
 	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
 	char name[INCARNATION_SIZE];
-	bool charge = true;
+	bool charge = true, blame = d->told.blameless == 0;
 
 	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
 	incarnation_format(&last, name);
@@ -97,9 +97,9 @@ static void add_rescues(struct sweeper *s, struct swept *q, const struct death *
 		if (strcmp(workers[i].incarnation, name) == 0)
 			charge = workers[i].died_at_ms == 0;
 		else
-			rescue_add(q, workers[i].incarnation, "reported", workers[i].died_at_ms == 0, false);
+			rescue_add(q, workers[i].incarnation, "reported", blame && workers[i].died_at_ms == 0, false);
 	}
-	rescue_add(q, name, "reported", charge, false);
+	rescue_add(q, name, "reported", blame && charge, false);
 }
 
 /* The queue's lists as the registry knows them, else as they are called by default. */

@@ -168,7 +168,7 @@ static void log_message(const struct page *p, const struct sent *sent, bool reco
 	enum log_level level = before <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
 
 	if (sent->escapes)
-		log_event(LOG_LEVEL_WARNING, "escaped", log_str("queue", p->q->keys.name), log_str("id", sent->id),
+		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", sent->id),
 		    log_str("class", "WorkerLost"), log_str("incarnation", p->owner), log_int("crashes", sent->crashes));
 	else
 		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", sent->id),

@@ -326,6 +326,10 @@ void settle_answer(struct worker *w, int tray, const struct redis_reply *reply, 
 	if (reply->type != REDIS_INTEGER) {
 		session_trouble(w, "settle", reply);
 		t->sent = false;
+		if (w->order == ORDER_HAND_BACK && (t->move == MOVE_RETRY || t->move == MOVE_ESCAPE)) {
+			settle_hand_back(w, tray, true);	/* there is no time to wait until it is mended */
+			return;
+		}
 		w->settle_errors++;
 		w->settle_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->settle_errors, arc4random());
 		return;

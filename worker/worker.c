@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "worker/worker.h"
@@ -217,5 +216,5 @@ _Noreturn void worker_run(const struct child *child)
 	slot_set_state(w->slot, SLOT_STOPPING);
 	handler_free(w->handler);
 	session_free(w);
-	exit(w->clean ? CHILD_EXIT_DONE : EX_TEMPFAIL);
+	exit(w->clean ? CHILD_EXIT_DONE : CHILD_EXIT_UNSETTLED);
 }
