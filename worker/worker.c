@@ -55,8 +55,12 @@ static bool settled(const struct worker *w)
 
 static void look_at_order(struct worker *w, int64_t now_ms)
 {
-	w->order = w->master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&w->child->board->orders[w->child->slot]);
-	if (w->order == ORDER_HAND_BACK && w->running != -1)
+	enum order order = w->master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&w->child->board->orders[w->child->slot]);
+
+	if (order == ORDER_HAND_BACK && w->order != ORDER_HAND_BACK)
+		w->settle_at_ms = 0;	/* the last chance is now */
+	w->order = order;
+	if (order == ORDER_HAND_BACK && w->running != -1)
 		handler_stop(w->handler, now_ms);
 }
 
