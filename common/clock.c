@@ -20,6 +20,14 @@ int64_t clock_monotonic_ms(void)
 	return read_ms(CLOCK_MONOTONIC);
 }
 
+int64_t clock_monotonic_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 int64_t clock_boottime_ms(void)
 {
 	return read_ms(CLOCK_BOOTTIME);

@@ -7,6 +7,7 @@
 #define CLOCK_RFC3339_SIZE 32
 
 int64_t clock_monotonic_ms(void);	/* stops while the machine sleeps: timers, heartbeats */
+int64_t clock_monotonic_us(void);	/* the same: how long things take */
 int64_t clock_boottime_ms(void);	/* runs while it sleeps: lease deadlines */
 int64_t clock_realtime_ms(void);	/* ms since 1970: only shown, never compared between hosts */
 

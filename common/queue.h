@@ -76,10 +76,12 @@ void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
 /* -> INTEGER: 1 the tray is acknowledged whole; 0 it was not there: claim lost */
 void queue_done(struct redis *r, const struct queue_owner *o, int tray);
+/* -> INTEGER: 1, 0 claim lost. One message of a tray with others */
+void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct message *m);
 /* -> INTEGER 1, 0 claim lost. raw: as it lies in the tray. wrapped: what is to come back after delay_ms */
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
     const struct buffer *wrapped, int64_t delay_ms);
-/* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead` */
+/* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead`; NULL: as it is */
 void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
     const struct buffer *instead);
 /* -> INTEGER 1; 2 done, but the record could not be written; 0 not there. source: a tray, a rescue list or ingress.

@@ -79,6 +79,11 @@ void queue_done(struct redis *r, const struct queue_owner *o, int tray)
 	redis_appendf(r, "DEL %s", o->trays[tray]);
 }
 
+void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct message *m)
+{
+	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], m->raw, m->raw_len);
+}
+
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
     const struct buffer *wrapped, int64_t delay_ms)
 {
@@ -95,7 +100,7 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress };
 	struct number lease;
-	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), buffer_arg(instead) };
+	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), instead == NULL ? raw_arg(m) : buffer_arg(instead) };
 
 	queue_script(r, QUEUE_SCRIPT_hand_back, 3, keys, 3, args);
 }

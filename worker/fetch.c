@@ -1,6 +1,7 @@
 /*
- * Asking for messages: when, into which tray, and how to stop waiting for one. What lies in a tray
- * and is not wanted now (quiet, paused, a stop) is settled by settle.c as a hand-back.
+ * Asking for messages: when, how many, into which tray, and how to stop waiting for one. Blocking only
+ * with empty hands; else the next tray is asked for while the last one is worked on. What lies in a
+ * tray and is not wanted now (quiet, paused, a stop) is handed back by run.c.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -11,44 +12,36 @@
 #include "worker/worker.h"
 
 #include "common/backoff.h"
+#include "common/clock.h"
 
 #define BLOCK_MAX_MS 2000
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 30000
+#define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
-bool fetch_outstanding(const struct worker *w)
+/* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
+static bool held_up(const struct worker *w, int64_t now_ms)
 {
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state == TRAY_FETCHING)
-			return true;
-	return false;
-}
-
-/* A message in hand, or a move that has not gone out: nothing more is fetched meanwhile. */
-static bool hands_full(const struct worker *w)
-{
+	if (w->move_errors > 0 && now_ms < w->move_at_ms)
+		return true;
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
 
-		if (t->state != TRAY_EMPTY && !(t->state == TRAY_SETTLING && t->sent))
+		if (t->state == TRAY_FETCHING || (t->state == TRAY_DELETING && !t->sent) || t->solos > 0)
 			return true;
 	}
 	return false;
 }
 
-/* In rotation: a tray is used again only when its last answer has come. */
-static int free_tray(struct worker *w)
+/* With a message in hand the next ones are asked for only if they will be wanted soon. */
+static int wanted(const struct worker *w)
 {
-	for (int n = 0; n < QUEUE_TRAYS; n++) {
-		int i = (w->next_tray + n) % QUEUE_TRAYS;
+	int n = batch_size(w), waiting = tray_count(w, ITEM_WAITING), running = tray_count(w, ITEM_RUNNING);
 
-		if (w->trays[i].state == TRAY_EMPTY) {
-			w->next_tray = (i + 1) % QUEUE_TRAYS;
-			return i;
-		}
-	}
-	return -1;
+	if (waiting + running == 0)
+		return n;
+	return n > 1 && waiting < n && !run_is_slow(w) ? n : 0;
 }
 
 static int64_t block_ms(const struct worker *w, int64_t now_ms)
@@ -60,44 +53,45 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 	return block < BLOCK_MAX_MS ? block : BLOCK_MAX_MS;
 }
 
-void fetch_tick(struct worker *w, int64_t now_ms)
+static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 {
-	int64_t block;
-	int tray;
-
-	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || hands_full(w))
-		return;
-	if (!breaker_may_fetch(w->board, now_ms) || (tray = free_tray(w)) == -1)
-		return;
-	block = block_ms(w, now_ms);
-	if (now_ms < w->oom_until_ms)
-		queue_fetch_oom(&w->redis, &w->owner, tray);
-	else
-		queue_fetch(&w->redis, &w->owner, tray, block);
-	w->trays[tray].state = TRAY_FETCHING;
-	session_expect(w, ANSWER_FETCH, tray, now_ms + block + REDIS_TIMEOUT_MS);
-}
-
-void fetch_hold(struct worker *w, int tray, const char *raw, size_t len)
-{
+	int64_t block = n == 1 && tray_count(w, ITEM_WAITING) + tray_count(w, ITEM_RUNNING) == 0 ? block_ms(w, now_ms) : 0;
 	struct tray *t = &w->trays[tray];
 
-	buffer_clear(&t->raw);
-	buffer_append(&t->raw, raw, len);
-	message_parse(&t->message, t->raw.data, t->raw.len);
-	t->state = TRAY_HELD;
-	t->lost = t->sent = false;
-	atomic_fetch_add(&w->slot->counters[COUNT_FETCHED], 1);
-	if (t->message.wrapper.redelivered > 0)
-		atomic_fetch_add(&w->slot->counters[COUNT_REDELIVERED], 1);
+	t->state = TRAY_FETCHING;
+	t->asked = n;
+	for (int i = 0; i < n; i++) {
+		if (now_ms < w->oom_until_ms)
+			queue_fetch_oom(&w->redis, &w->owner, tray);
+		else
+			queue_fetch(&w->redis, &w->owner, tray, block);
+		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
+	}
+	w->asked_us = clock_monotonic_us();
+}
+
+void fetch_tick(struct worker *w, int64_t now_ms)
+{
+	int n, tray;
+
+	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || held_up(w, now_ms))
+		return;
+	n = wanted(w);
+	if (n == 0 || (w->probing && !tray_all_empty(w)))
+		return;
+	w->probing = breaker_until_ms(w->board) != 0;
+	if (!breaker_may_fetch(w->board, now_ms) || (tray = tray_free(w)) == -1)
+		return;
+	ask(w, tray, n, now_ms);
 }
 
 static void fetch_failed(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
-	if (redis_error_is(reply, "OOM") && now_ms >= w->oom_until_ms) {
+	if (redis_error_is(reply, "OOM")) {
 		/* Scripts still run at maxmemory, and what they fetch frees memory in the end. */
+		if (now_ms >= w->oom_until_ms)
+			session_trouble(w, "fetch", reply);
 		w->oom_until_ms = now_ms + 1000;
-		session_trouble(w, "fetch", reply);
 		return;
 	}
 	if (!w->owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
@@ -112,24 +106,35 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	w->fetch_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->fetch_errors, arc4random());
 }
 
+/* All that was asked for is answered. */
+static void complete(struct worker *w, int tray, int64_t now_ms)
+{
+	struct tray *t = &w->trays[tray];
+	bool at_once = clock_monotonic_us() - w->asked_us < AT_ONCE_US;
+	int asked = t->asked;
+
+	batch_full(w, t->n == asked && (asked > 1 || at_once || w->batch > 1));
+	if (t->n == 0 && now_ms < w->oom_until_ms)
+		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
+	else if (t->n > 0 && now_ms < w->oom_until_ms)
+		w->oom_until_ms = now_ms + 1000;
+	tray_filled(w, tray);
+}
+
 void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct tray *t = &w->trays[tray];
 
-	t->state = TRAY_EMPTY;
-	if (reply->type == REDIS_STRING) {
-		fetch_hold(w, tray, reply->str, reply->len);
-		if (now_ms < w->oom_until_ms)
-			w->oom_until_ms = now_ms + 1000;
-	} else if (reply->type != REDIS_NIL) {
+	if (reply->type == REDIS_STRING)
+		tray_add(w, tray, reply->str, reply->len);
+	else if (reply->type != REDIS_NIL)
 		fetch_failed(w, reply, now_ms);
-		return;
-	} else if (now_ms < w->oom_until_ms) {
-		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
-		return;
+	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->oom_until_ms)) {
+		w->fetch_errors = 0;
+		session_fair(w);
 	}
-	w->fetch_errors = 0;
-	session_fair(w);
+	if (++t->answered == t->asked)
+		complete(w, tray, now_ms);
 }
 
 /* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
@@ -145,7 +150,7 @@ void fetch_unblock_io(struct worker *w, int64_t now_ms)
 {
 	struct redis_reply reply;
 
-	if (!fetch_outstanding(w) || worker_may_work(w)) {
+	if (tray_fetching(w) == NULL || worker_may_work(w)) {
 		if (w->unblocking != UNBLOCK_IDLE)
 			redis_close(&w->unblock, NULL);
 		w->unblocking = UNBLOCK_IDLE;
@@ -175,7 +180,7 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->fetch_at_ms;
 
-	if (fetch_outstanding(w) || hands_full(w) || !session_usable(w))
+	if (!session_usable(w) || held_up(w, now_ms) || wanted(w) == 0)
 		return INT64_MAX;
 	if (breaker_until_ms(w->board) > at)
 		at = breaker_until_ms(w->board);

@@ -96,11 +96,12 @@ void session_fair(struct worker *w)
 	log_info("redis_fair", log_str("queue", w->conf->name), log_str("worker", w->name));
 }
 
-void session_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms)
+void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms)
 {
-	if (w->nexpected == ANSWERS_MAX)
+	if (w->expect_next - w->expect_first == ANSWERS_MAX)
 		abort();	/* three trays and a lease cannot ask for so much */
-	w->expected[w->nexpected++] = (struct expected){ answer, tray };
+	w->expected[w->expect_next++ % ANSWERS_MAX] =
+	    (struct expected){ (uint8_t)answer, (int8_t)tray, (int16_t)item };
 	redis_expect_by(&w->redis, due_ms);
 }
 
@@ -108,11 +109,9 @@ void session_expect(struct worker *w, enum answer answer, int tray, int64_t due_
 static void lose(struct worker *w, int64_t now_ms)
 {
 	redis_close(&w->redis, NULL);
-	w->nexpected = 0;
+	w->expect_first = w->expect_next;
 	w->registered = w->renewing = w->leaving = false;
 	w->lease_sent_ms = 0;
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		w->trays[i].sent = false;
 	atomic_store(&w->slot->redis_down, 1);
 	w->failures++;
 	w->connect_at_ms = now_ms + backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, w->failures, arc4random());
@@ -147,10 +146,10 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	take_new_name(w);
 	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms());
 	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
-	session_expect(w, ANSWER_RENEW, -1, now_ms + REDIS_TIMEOUT_MS);
+	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		queue_list(&w->redis, w->owner.trays[i], 0, 1);
-		session_expect(w, ANSWER_ADOPT, i, now_ms + REDIS_TIMEOUT_MS);
+		queue_list(&w->redis, w->owner.trays[i], 0, -1);
+		session_expect(w, ANSWER_ADOPT, i, 0, now_ms + REDIS_TIMEOUT_MS);
 	}
 	w->lease_sent_ms = clock_boottime_ms();
 	w->renewing = true;
@@ -170,7 +169,7 @@ void session_renew_incarnation(struct worker *w, const char *why)
 /* Ours is the oldest answer still expected: with a fetch under way a new name would leave it behind. */
 static bool may_register(const struct worker *w)
 {
-	return w->redis.state == REDIS_READY && !w->registered && !w->renewing && w->nexpected == 0;
+	return w->redis.state == REDIS_READY && !w->registered && !w->renewing && w->expect_first == w->expect_next;
 }
 
 static void renew_lease(struct worker *w, int64_t now_ms)
@@ -182,7 +181,7 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 		return;
 	}
 	queue_lease_renew(&w->redis, &w->owner);
-	session_expect(w, ANSWER_LEASE, -1, now_ms + REDIS_TIMEOUT_MS);
+	session_expect(w, ANSWER_LEASE, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	w->lease_sent_ms = clock_boottime_ms();
 }
 
@@ -222,7 +221,7 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 	w->next_lease_ms = now_ms + 1000;
 }
 
-static void drop(struct worker *w, const struct redis_reply *error, int64_t now_ms)
+void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms)
 {
 	w->redis.weather = redis_weather(error);
 	redis_close(&w->redis, error->type == REDIS_ERROR ? error->str : "an answer of a kind that was not expected");
@@ -232,7 +231,7 @@ static void drop(struct worker *w, const struct redis_reply *error, int64_t now_
 static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (reply->type != REDIS_INTEGER) {
-		drop(w, reply, now_ms);
+		session_drop(w, reply, now_ms);
 		return;
 	}
 	w->confirmed = true;
@@ -240,23 +239,7 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 	lease_granted(w, now_ms);
 }
 
-static void claim_lost(struct worker *w, struct tray *t)
-{
-	t->lost = true;
-	atomic_fetch_add(&w->slot->counters[COUNT_CLAIM_LOST], 1);
-	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
-	    log_str("id", t->message.id));
-}
-
-static _Noreturn void tray_unexpected(const struct worker *w, int i)
-{
-	/* Not what we put there: not ours to guess. After a death all of it is given back unblamed. */
-	log_error("tray_unexpected", log_str("queue", w->conf->name), log_str("worker", w->name),
-	    log_str("tray", w->owner.trays[i]));
-	exit(1);
-}
-
-static void adoption_complete(struct worker *w)
+void session_adopted(struct worker *w)
 {
 	w->renewing = false;
 	w->registered = true;
@@ -264,36 +247,6 @@ static void adoption_complete(struct worker *w)
 	atomic_store(&w->slot->redis_down, 0);
 	atomic_fetch_add(&w->slot->counters[COUNT_RECONNECTED], 1);
 	session_fair(w);
-}
-
-/* Is what this tray is believed to hold still there, and what is there that was not known? */
-static void adopt_answer(struct worker *w, int i, const struct redis_reply *reply, int64_t now_ms)
-{
-	struct tray *t = &w->trays[i];
-	struct redis_reply there;
-
-	if (reply->type != REDIS_ARRAY) {
-		drop(w, reply, now_ms);
-		return;
-	}
-	if (reply->n > 1)
-		tray_unexpected(w, i);
-	if (i == QUEUE_TRAYS - 1)
-		adoption_complete(w);
-	if (reply->n == 0) {
-		if (t->state == TRAY_RUNNING && !t->lost)
-			claim_lost(w, t);
-		else if (t->state != TRAY_RUNNING)
-			settle_empty(w, i);	/* settled, its answer lost; or nothing had been fetched */
-		return;
-	}
-	there = redis_element(reply, 0);
-	if (t->state >= TRAY_HELD && there.len == t->raw.len && memcmp(there.str, t->raw.data, there.len) == 0)
-		return;
-	if (t->state == TRAY_RUNNING)
-		tray_unexpected(w, i);
-	settle_empty(w, i);
-	fetch_hold(w, i, there.str, there.len);
 }
 
 static void deregister_answer(struct worker *w, const struct redis_reply *reply)
@@ -308,10 +261,9 @@ static void deregister_answer(struct worker *w, const struct redis_reply *reply)
 
 static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
-	struct expected e = w->expected[0];
+	struct expected e = w->expected[w->expect_first++ % ANSWERS_MAX];
 
-	memmove(w->expected, w->expected + 1, (size_t)--w->nexpected * sizeof(e));
-	switch (e.answer) {
+	switch ((enum answer)e.answer) {
 	case ANSWER_RENEW:
 		renew_answer(w, reply, now_ms);
 		break;
@@ -324,8 +276,11 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	case ANSWER_FETCH:
 		fetch_answer(w, e.tray, reply, now_ms);
 		break;
-	case ANSWER_SETTLE:
-		settle_answer(w, e.tray, reply, now_ms);
+	case ANSWER_MOVE:
+		move_answer(w, (struct place){ e.tray, e.item }, reply, now_ms);
+		break;
+	case ANSWER_DELETE:
+		move_delete_answer(w, e.tray, reply, now_ms);
 		break;
 	case ANSWER_DEREGISTER:
 		deregister_answer(w, reply);
@@ -334,7 +289,7 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	/* A script is gone, or this server is a replica now: only a new connection helps. */
 	if (w->redis.state == REDIS_READY && (redis_weather(reply) == REDIS_RECONNECT || redis_error_is(reply, "READONLY") ||
 		redis_error_is(reply, "UNBLOCKED") || redis_error_is(reply, "MASTERDOWN")))
-		drop(w, reply, now_ms);
+		session_drop(w, reply, now_ms);
 }
 
 void session_io(struct worker *w, int64_t now_ms)
@@ -351,7 +306,7 @@ void session_io(struct worker *w, int64_t now_ms)
 	}
 	while ((rc = redis_take(&w->redis, &reply)) == 1)
 		dispatch(w, &reply, now_ms);
-	if (rc == -1 && w->nexpected > 0)	/* bytes that are no answer */
+	if (rc == -1 && w->expect_first != w->expect_next)	/* bytes that are no answer */
 		lose(w, now_ms);
 }
 

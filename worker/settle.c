@@ -1,7 +1,6 @@
 /*
- * What becomes of a message once its handler ended (or may not run), and the move that makes it so.
- * A move whose answer did not come is held: sent again on the next connection, the handler not run
- * again, nothing else fetched meanwhile.
+ * What becomes of a message once its handler ended, or because it may not run. The move that makes it so
+ * is sent by move.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,13 +11,10 @@
 
 #include "worker/worker.h"
 
+#include "common/alloc.h"
 #include "common/backoff.h"
 #include "common/clock.h"
 #include "common/process.h"
-
-#define ERROR_BASE_MS 100
-#define ERROR_CAP_MS 10000
-#define KEPT_MAX (256 * 1024)	/* memory of a message that stays with its tray */
 
 static void count(struct worker *w, enum counter c)
 {
@@ -27,44 +23,69 @@ static void count(struct worker *w, enum counter c)
 
 /* ---- which move ---- */
 
-static void choose(struct worker *w, int tray, enum move move)
+static struct outcome *outcome(struct worker *w, struct place p)
 {
-	struct tray *t = &w->trays[tray];
+	struct item *item = tray_item(w, p);
 
-	t->state = TRAY_SETTLING;
-	t->move = move;
-	t->sent = false;
-	w->settle_at_ms = 0;
+	if (item->outcome == NULL)
+		item->outcome = alloc_zero(1, sizeof(*item->outcome));
+	return item->outcome;
 }
 
-static void wrap_instead(struct tray *t, const struct wrapper *wrapper)
+static void parse(struct worker *w, struct place p, struct message *m)
 {
-	buffer_clear(&t->instead);
-	message_wrap(&t->instead, &t->message, wrapper);
+	const struct item *item = tray_item(w, p);
+
+	message_parse(m, tray_raw(&w->trays[p.tray], item), item->len);
 }
 
-void settle_hand_back(struct worker *w, int tray, bool started)
+static void wrap_instead(struct outcome *o, const struct message *m, const struct wrapper *wrapper)
 {
-	struct tray *t = &w->trays[tray];
-	struct wrapper wrapper = t->message.wrapper;
+	buffer_clear(&o->instead);
+	message_wrap(&o->instead, m, wrapper);
+}
 
+/* One that was not started goes back as it was. */
+void settle_hand_back(struct worker *w, struct place p, bool started)
+{
+	struct wrapper wrapper;
+	struct message m;
+
+	parse(w, p, &m);
+	wrapper = m.wrapper;
 	if (started || wrapper.mark_ms != 0) {
 		wrapper.redelivered += started;
 		/* A mark proves its age only where it was written (docs/design.md): here it becomes this message's own. */
 		if (wrapper.own_ms == 0)
 			wrapper.own_ms = wrapper.mark_ms;
 		wrapper.mark_ms = 0;
-		wrap_instead(t, &wrapper);
-	} else {
-		buffer_clear(&t->instead);
-		buffer_append(&t->instead, t->raw.data, t->raw.len);
+		wrap_instead(outcome(w, p), &m, &wrapper);
 	}
-	choose(w, tray, MOVE_HAND_BACK);
+	move_choose(w, p, MOVE_HAND_BACK);
 }
 
-static void fill_record(struct worker *w, struct tray *t, const char *class, const struct handler_result *result)
+void settle_relieve(struct worker *w, struct place but)
 {
-	const struct wrapper *wrapper = &t->message.wrapper;
+	for (int tray = 0; tray < QUEUE_TRAYS; tray++) {
+		struct tray *t = &w->trays[tray];
+
+		if (t->state != TRAY_FILLED || t->count[ITEM_DONE] + t->count[ITEM_WAITING] == 0)
+			continue;
+		for (int i = 0; i < t->n; i++) {
+			struct place p = { tray, i };
+
+			if (t->items[i].state == ITEM_DONE)
+				move_choose(w, p, MOVE_DONE);
+			else if (t->items[i].state == ITEM_WAITING && !(tray == but.tray && i == but.item))
+				settle_hand_back(w, p, false);
+		}
+	}
+}
+
+static void fill_record(struct worker *w, struct outcome *t, const struct message *m, const char *class,
+    const struct handler_result *result)
+{
+	const struct wrapper *wrapper = &m->wrapper;
 	bool ran = result != NULL && result->end != HANDLER_UNREPRESENTABLE;
 
 	buffer_clear(&t->stderr_tail);
@@ -91,28 +112,32 @@ static void fill_record(struct worker *w, struct tray *t, const char *class, con
 	};
 }
 
-void settle_escape(struct worker *w, int tray, const char *class, const char *message)
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message)
 {
-	struct tray *t = &w->trays[tray];
+	struct outcome *o = outcome(w, p);
+	struct message m;
 
-	snprintf(t->error_message, sizeof(t->error_message), "%s", message);
-	fill_record(w, t, class, NULL);
-	choose(w, tray, MOVE_ESCAPE);
+	parse(w, p, &m);
+	snprintf(o->error_message, sizeof(o->error_message), "%s", message);
+	fill_record(w, o, &m, class, NULL);
+	move_choose(w, p, MOVE_ESCAPE);
+	log_info("message_escaped", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", m.id),
+	    log_str("class", class), log_str("error", message));
 }
 
-static void retry(struct worker *w, int tray)
+static void retry(struct worker *w, struct place p, const struct message *m)
 {
 	const struct conf_backoff *b = &w->conf->backoff;
-	struct tray *t = &w->trays[tray];
-	struct wrapper wrapper = t->message.wrapper;
+	struct outcome *o = outcome(w, p);
+	struct wrapper wrapper = m->wrapper;
 
 	wrapper.attempts++;
 	wrapper.own_ms = wrapper.mark_ms = 0;	/* it queues like everyone: its wait begins anew */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
-	wrap_instead(t, &wrapper);
-	t->delay_ms = backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter, (unsigned)wrapper.attempts, arc4random());
-	choose(w, tray, MOVE_RETRY);
+	wrap_instead(o, m, &wrapper);
+	o->delay_ms = backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter, (unsigned)wrapper.attempts, arc4random());
+	move_choose(w, p, MOVE_RETRY);
 }
 
 /* ---- what an end means ---- */
@@ -131,7 +156,7 @@ static int last_line(const struct handler_result *result, const char **line)
 	return (int)(end - start);
 }
 
-static const char *describe(struct tray *t, const struct handler_result *result, enum conf_outcome outcome)
+static const char *describe(struct outcome *t, const struct handler_result *result, enum conf_outcome outcome)
 {
 	const char *words;
 	int len = last_line(result, &words);
@@ -162,44 +187,52 @@ static enum conf_outcome outcome_of(const struct worker *w, const struct handler
 	return CONF_OUTCOME_FAIL;
 }
 
-static void log_outcome(const struct worker *w, const struct tray *t, const char *class, const struct handler_result *result)
+static void log_outcome(const struct worker *w, struct place p, const char *class, const struct handler_result *result)
 {
-	const char *event = t->move == MOVE_ESCAPE ? "message_escaped" : "message_retried";
+	const struct item *item = &w->trays[p.tray].items[p.item];
+	const char *event = item->move == MOVE_ESCAPE ? "message_escaped" : "message_retried";
 
-	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", t->message.id),
+	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", w->message.id),
 	    log_int("attempt", w->job.attempt), log_str("class", class), log_int("exit", result->code),
-	    log_int("duration_ms", result->duration_ms), log_str("error", t->error_message));
+	    log_int("duration_ms", result->duration_ms), log_str("error", item->outcome->error_message));
 }
 
-static void failed(struct worker *w, int tray, const struct handler_result *result, enum conf_outcome outcome, int64_t now_ms)
+static void note_failure(struct worker *w, const struct outcome *o, int64_t now_ms)
 {
-	struct tray *t = &w->trays[tray];
-	const char *class = describe(t, result, outcome);
+	if (breaker_failed(w->board, breaker_message_id(&w->message), w->conf->breaker.failures, now_ms))
+		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
+		    log_str("handler", w->conf->handler[0]), log_str("error", o->error_message));
+}
+
+static void failed(struct worker *w, struct place p, const struct handler_result *result, enum conf_outcome verdict,
+    int64_t now_ms)
+{
+	struct outcome *o = outcome(w, p);
+	const char *class = describe(o, result, verdict);
 
 	count(w, COUNT_FAILED);
 	if (result->end == HANDLER_TIMED_OUT)
 		count(w, COUNT_TIMED_OUT);
-	if (outcome == CONF_OUTCOME_FAIL &&
-	    breaker_failed(w->board, breaker_message_id(&t->message), w->conf->breaker.failures, now_ms))
-		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("handler", w->conf->handler[0]), log_str("error", t->error_message));
-	if (outcome == CONF_OUTCOME_RETRY || (outcome == CONF_OUTCOME_FAIL && w->job.attempt < w->job.max_attempts)) {
-		retry(w, tray);
+	if (verdict == CONF_OUTCOME_FAIL)
+		note_failure(w, o, now_ms);
+	if (verdict == CONF_OUTCOME_RETRY || (verdict == CONF_OUTCOME_FAIL && w->job.attempt < w->job.max_attempts)) {
+		retry(w, p, &w->message);
 	} else {
-		fill_record(w, t, class, result);
-		choose(w, tray, MOVE_ESCAPE);
+		fill_record(w, o, &w->message, class, result);
+		move_choose(w, p, MOVE_ESCAPE);
 	}
-	log_outcome(w, t, class, result);
+	log_outcome(w, p, class, result);
 }
 
-static void unrunnable(struct worker *w, int tray, const struct handler_result *result, int64_t now_ms)
+static void unrunnable(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	count(w, COUNT_UNRUNNABLE);
 	if (breaker_open(w->board, now_ms))
 		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("handler", w->conf->handler[0]), log_str("at", result->stage),
 		    log_str("error", strerror(result->error)));
-	settle_hand_back(w, tray, false);
+	w->probing = false;
+	settle_hand_back(w, p, false);
 }
 
 /* It was executed: whatever it answered, the handler is there. */
@@ -222,138 +255,47 @@ static bool finished_after_stop(const struct worker *w, const struct handler_res
 	return result->exit_after_stop && result->code >= 0 && w->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
 }
 
-static void done(struct worker *w, int tray, const struct handler_result *result)
+static void done(struct worker *w, struct place p, const struct handler_result *result)
 {
-	choose(w, tray, MOVE_DONE);
+	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_DONE);
 	if (log_enabled(LOG_LEVEL_DEBUG))
 		log_debug("message_done", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("id", w->trays[tray].message.id), log_int("attempt", w->job.attempt),
+		    log_str("id", w->message.id), log_int("attempt", w->job.attempt),
 		    log_int("duration_ms", result->duration_ms));
 }
 
-void settle_result(struct worker *w, int tray, const struct handler_result *result, int64_t now_ms)
+static void settle(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
-	enum conf_outcome outcome = outcome_of(w, result);
+	enum conf_outcome verdict = outcome_of(w, result);
 
-	if (w->trays[tray].lost) {	/* another owns it since: our run is the surplus one */
-		settle_empty(w, tray);
+	if (tray_item(w, p)->lost) {	/* another owns it since: our run is the surplus one */
+		move_gone(w, p);
 		return;
 	}
 	if (unrepresentable(result)) {
-		settle_escape(w, tray, "Unrepresentable",
+		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
 		return;
 	}
 	if (result->end == HANDLER_UNRUNNABLE) {
-		unrunnable(w, tray, result, now_ms);
+		unrunnable(w, p, result, now_ms);
 		return;
 	}
 	if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
-		settle_hand_back(w, tray, true);
+		settle_hand_back(w, p, true);
 		return;
 	}
 	if (result->end == HANDLER_STOPPED)
-		outcome = CONF_OUTCOME_DONE;
-	executed(w, outcome == CONF_OUTCOME_DONE);
-	if (outcome == CONF_OUTCOME_DONE)
-		done(w, tray, result);
+		verdict = CONF_OUTCOME_DONE;
+	executed(w, verdict == CONF_OUTCOME_DONE);
+	if (verdict == CONF_OUTCOME_DONE)
+		done(w, p, result);
 	else
-		failed(w, tray, result, outcome, now_ms);
+		failed(w, p, result, verdict, now_ms);
 }
 
-/* ---- making it so ---- */
-
-static void send_move(struct worker *w, int i)
+void settle_result(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
-	struct tray *t = &w->trays[i];
-
-	switch (t->move) {
-	case MOVE_DONE:
-		queue_done(&w->redis, &w->owner, i);
-		break;
-	case MOVE_RETRY:
-		queue_retry(&w->redis, &w->owner, i, &t->message, &t->instead, t->delay_ms);
-		break;
-	case MOVE_ESCAPE:
-		queue_escape(&w->redis, &w->keys, w->owner.lease, w->owner.lease_ms, w->owner.trays[i], -1, &t->message,
-		    w->conf->dead_letter.enabled ? &t->record : NULL);
-		break;
-	case MOVE_HAND_BACK:
-		queue_hand_back(&w->redis, &w->owner, i, &t->message, &t->instead);
-		break;
-	}
-	t->sent = true;
-}
-
-void settle_tick(struct worker *w, int64_t now_ms)
-{
-	if (w->redis.state != REDIS_READY || !w->registered || now_ms < w->settle_at_ms)
-		return;
-	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		if (w->trays[i].state != TRAY_SETTLING || w->trays[i].sent)
-			continue;
-		send_move(w, i);
-		session_expect(w, ANSWER_SETTLE, i, now_ms + REDIS_TIMEOUT_MS);
-	}
-}
-
-static void count_settled(struct worker *w, const struct tray *t)
-{
-	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
-		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK };
-
-	count(w, counters[t->move]);
-	if (t->move != MOVE_HAND_BACK)
-		atomic_fetch_add(&w->board->workers_done, 1);
-}
-
-void settle_empty(struct worker *w, int tray)
-{
-	struct tray *t = &w->trays[tray];
-
-	t->state = TRAY_EMPTY;
-	t->lost = t->sent = false;
-	if (t->raw.cap > KEPT_MAX)
-		buffer_free(&t->raw);
-	if (t->instead.cap > KEPT_MAX)
-		buffer_free(&t->instead);
-}
-
-void settle_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
-{
-	struct tray *t = &w->trays[tray];
-
-	if (reply->type != REDIS_INTEGER) {
-		session_trouble(w, "settle", reply);
-		t->sent = false;
-		if (w->order == ORDER_HAND_BACK && (t->move == MOVE_RETRY || t->move == MOVE_ESCAPE)) {
-			settle_hand_back(w, tray, true);	/* there is no time to wait until it is mended */
-			return;
-		}
-		w->settle_errors++;
-		w->settle_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->settle_errors, arc4random());
-		return;
-	}
-	w->settle_errors = 0;
-	session_fair(w);
-	if (reply->integer == 0) {
-		count(w, COUNT_CLAIM_LOST);
-		log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("id", t->message.id));
-		session_renew_incarnation(w, "a message of ours was no longer there");
-	} else {
-		count_settled(w, t);
-		if (reply->integer == 2 && t->move == MOVE_ESCAPE)
-			log_warning("record_failed", log_str("queue", w->conf->name), log_str("id", t->message.id),
-			    log_str("error", "the stream of records could not be written: check the type of its key"));
-	}
-	settle_empty(w, tray);
-}
-
-int64_t settle_deadline_ms(const struct worker *w)
-{
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state == TRAY_SETTLING && !w->trays[i].sent && w->registered)
-			return w->settle_at_ms;
-	return INT64_MAX;
+	settle(w, p, result, now_ms);
+	move_close_tray(w, p.tray);
 }

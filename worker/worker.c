@@ -43,14 +43,6 @@ bool worker_may_work(const struct worker *w)
 	return w->order == ORDER_RUN && atomic_load(&w->board->gate) == QUEUE_OPEN;
 }
 
-static bool settled(const struct worker *w)
-{
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state != TRAY_EMPTY)
-			return false;
-	return w->running == -1;
-}
-
 /* ---- orders ---- */
 
 static void look_at_order(struct worker *w, int64_t now_ms)
@@ -58,16 +50,16 @@ static void look_at_order(struct worker *w, int64_t now_ms)
 	enum order order = w->master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&w->child->board->orders[w->child->slot]);
 
 	if (order == ORDER_HAND_BACK && w->order != ORDER_HAND_BACK)
-		w->settle_at_ms = 0;	/* the last chance is now */
+		w->move_at_ms = 0;	/* the last chance is now */
 	w->order = order;
-	if (order == ORDER_HAND_BACK && w->running != -1)
+	if (order == ORDER_HAND_BACK && w->running.tray != -1)
 		handler_stop(w->handler, now_ms);
 }
 
 /* Redis may be away for longer than we may stay: then what is unsettled waits in its tray for the next start. */
 static bool gives_up(struct worker *w, int64_t now_ms)
 {
-	if (w->order != ORDER_HAND_BACK || w->running != -1)
+	if (w->order != ORDER_HAND_BACK || w->running.tray != -1)
 		return false;
 	if (w->give_up_at_ms == 0)
 		w->give_up_at_ms = now_ms + GIVE_UP_MS;
@@ -76,13 +68,13 @@ static bool gives_up(struct worker *w, int64_t now_ms)
 
 static void leave(struct worker *w, int64_t now_ms)
 {
-	if (w->order < ORDER_FINISH || !settled(w) || w->leaving || w->left)
+	if (w->order < ORDER_FINISH || !tray_all_empty(w) || w->leaving || w->left)
 		return;
 	if (w->owner.keys == NULL) {
 		w->left = w->clean = true;	/* it never owned anything */
 	} else if (w->redis.state == REDIS_READY && w->registered) {
 		queue_deregister(&w->redis, &w->owner);
-		session_expect(w, ANSWER_DEREGISTER, -1, now_ms + REDIS_TIMEOUT_MS);
+		session_expect(w, ANSWER_DEREGISTER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 		w->leaving = true;
 	}
 }
@@ -93,13 +85,13 @@ static enum slot_state shown_state(const struct worker *w)
 {
 	if (w->order >= ORDER_FINISH)
 		return SLOT_STOPPING;
-	if (w->running != -1)
+	if (w->running.tray != -1)
 		return SLOT_RUNNING;
 	if (w->redis.state != REDIS_READY || !w->registered)
 		return SLOT_CONNECTING;
 	if (!worker_may_work(w) || breaker_until_ms(w->board) != 0)
 		return SLOT_WAITING;
-	return fetch_outstanding(w) ? SLOT_IDLE : SLOT_SETTLING;
+	return tray_fetching(w) != NULL ? SLOT_IDLE : SLOT_SETTLING;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -107,13 +99,13 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static int64_t next_deadline_ms(const struct worker *w, int64_t now_ms)
+static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 {
 	int64_t at = now_ms + LOOK_MS;
 
 	at = least(at, session_deadline_ms(w));
-	at = least(at, run_deadline_ms(w));
-	at = least(at, settle_deadline_ms(w));
+	at = least(at, run_deadline_ms(w, now_ms));
+	at = least(at, move_deadline_ms(w));
 	at = least(at, fetch_deadline_ms(w, now_ms));
 	if (w->order == ORDER_HAND_BACK)
 		at = least(at, now_ms + 100);
@@ -138,7 +130,7 @@ static void collect(const struct worker *w, struct polled *p)
 	if (redis_pollfd(&w->unblock, &p->fds[p->n]))
 		p->n++;
 	p->handler = p->n;
-	if (w->running != -1)
+	if (w->running.tray != -1)
 		p->n += handler_pollfds(w->handler, &p->fds[p->n]);
 }
 
@@ -156,7 +148,7 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
 	w->readable = w->redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0;
-	if (w->running != -1)
+	if (w->running.tray != -1)
 		handler_io(w->handler, &p.fds[p.handler], p.n - p.handler);
 }
 
@@ -166,9 +158,8 @@ static void turn(struct worker *w, int64_t now_ms)
 	session_io(w, now_ms);	/* answers */
 	run_end(w, now_ms);
 	session_tick(w, now_ms);
-	settle_tick(w, now_ms);
 	run_tick(w, now_ms);
-	settle_tick(w, now_ms);		/* what may not run is handed back in the same write */
+	move_tick(w, now_ms);
 	fetch_tick(w, now_ms);
 	fetch_unblock_io(w, now_ms);
 	leave(w, now_ms);
@@ -192,7 +183,9 @@ static void worker_init(struct worker *w, const struct child *child)
 	w->conf = child->queue;
 	w->slot = &child->board->slots[child->slot];
 	w->board = &child->board->queues[child->queue_index];
-	w->running = -1;
+	w->running.tray = -1;
+	w->message_us = -1;
+	w->batch = 1;
 	w->log_epoch = atomic_load(&child->board->log_epoch);
 	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
 	queue_keys_from_conf(&w->keys, w->conf);
@@ -219,6 +212,7 @@ _Noreturn void worker_run(const struct child *child)
 	}
 	slot_set_state(w->slot, SLOT_STOPPING);
 	handler_free(w->handler);
+	tray_free_all(w);
 	session_free(w);
 	exit(w->clean ? CHILD_EXIT_DONE : CHILD_EXIT_UNSETTLED);
 }

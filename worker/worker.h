@@ -14,42 +14,72 @@
 /*
  * A worker's state, shared by the files of this folder only:
  *	worker.c	the loop and its order
- *	session.c	Redis: opening, incarnation, lease, adoption, answers in order
- *	fetch.c		when and how to ask for a message
- *	run.c		the handler's start and end
- *	settle.c	what becomes of a message, and the move that makes it so
+ *	session.c	Redis: opening, incarnation, lease, answers in order
+ *	adopt.c		what a tray really holds after a doubt
+ *	fetch.c		when and how to ask for messages
+ *	batch.c		how many: by how long the last ones took
+ *	run.c		a handler's start and end
+ *	settle.c	what becomes of a message
+ *	move.c		the moves that make it so
+ *	tray.c		trays and what lies in them
  *	breaker.c	the queue's circuit breaker, shared by all its workers
  *
- * Life of a tray:
- *	EMPTY -fetch-> FETCHING -message-> HELD -start-> RUNNING -end-> SETTLING -answer-> EMPTY
- *	                  └─nil─> EMPTY      └──────hand back─────────────^
+ * Life of a tray, and of each message in it:
+ *	EMPTY -asked-> FETCHING -all answered-> FILLED -all done or gone-> DELETING -answered-> EMPTY
+ *	WAITING -start-> RUNNING -success-> DONE (goes with its tray)
+ *	   └─hand back─┐    └─failure─> MOVING -answered-> GONE
+ *	               └───────────────^
  */
-enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_HELD, TRAY_RUNNING, TRAY_SETTLING };
-
+enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_FILLED, TRAY_DELETING };
+enum item_state { ITEM_WAITING, ITEM_RUNNING, ITEM_DONE, ITEM_MOVING, ITEM_GONE, ITEM_STATES };
 enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK };
 
-struct tray {
-	enum tray_state state;
-	struct buffer raw;		/* HELD and later: the message, own copy */
-	struct message message;		/* views into raw */
-	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
-	/* SETTLING */
-	enum move move;
-	bool sent;			/* on this connection */
-	struct buffer instead;		/* RETRY, HAND_BACK: what comes back */
+/* What RETRY, ESCAPE and HAND_BACK need besides the message. */
+struct outcome {
+	struct buffer instead;		/* RETRY, HAND_BACK: what comes back. HAND_BACK without an outcome: as it was */
 	int64_t delay_ms;		/* RETRY */
-	struct record record;		/* ESCAPE; strings are static, conf's, or the three below */
+	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */
 	char error_message[320];
 	struct buffer stderr_tail;
 };
 
-/* What the next answer is to. */
-enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_SETTLE, ANSWER_DEREGISTER };
-#define ANSWERS_MAX 32
+struct item {
+	size_t at, len;			/* in its tray's bytes */
+	enum item_state state;
+	bool solo;			/* to be run alone: it may be what killed its worker */
+	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
+	enum move move;			/* MOVING */
+	bool sent;			/* MOVING: and not answered yet; after a loss of connection: in doubt */
+	struct outcome *outcome;	/* owned; NULL: none */
+};
+
+struct tray {
+	enum tray_state state;
+	struct buffer bytes;
+	struct item *items;		/* oldest first */
+	int n, cap;
+	int count[ITEM_STATES];		/* how many are so; their sum is n */
+	int next;			/* none before it is WAITING */
+	int solos;			/* WAITING ones that are to be run alone */
+	int asked, answered;		/* FETCHING: how many, and answers so far */
+	bool sent;			/* DELETING: as item.sent */
+	uint64_t serial;		/* rises with each filling: the lowest is the oldest */
+	int64_t started_us;		/* of its first message; 0: none started */
+};
+
+/* What the next answers are to. */
+enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+#define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
+#define BATCH_MAX 1000			/* batch.max is no larger */
 
 struct expected {
-	enum answer answer;
-	int tray;			/* ADOPT, FETCH, SETTLE */
+	uint8_t answer;
+	int8_t tray;			/* ADOPT FETCH MOVE DELETE */
+	int16_t item;			/* MOVE */
+};
+
+struct place {
+	int tray, item;			/* tray -1: none */
 };
 
 struct worker {
@@ -78,29 +108,39 @@ struct worker {
 	int64_t next_lease_ms;		/* CLOCK_MONOTONIC */
 	int64_t connect_at_ms;		/* CLOCK_MONOTONIC: not before */
 	unsigned failures;		/* openings that failed in a row */
-	struct expected expected[ANSWERS_MAX];
-	int nexpected;
+	struct expected expected[ANSWERS_MAX];	/* a ring */
+	unsigned expect_first, expect_next;	/* counted on and on; next - first <= ANSWERS_MAX */
 	char weather[160];		/* the trouble logged last; "": fair */
 
-	/* fetch.c */
+	/* tray.c, fetch.c */
 	struct tray trays[QUEUE_TRAYS];
 	int next_tray;			/* trays are used in rotation */
+	uint64_t fillings;
 	int64_t fetch_at_ms;		/* not before: back-off after an error, the breaker */
 	unsigned fetch_errors;		/* in a row */
 	int64_t oom_until_ms;		/* fetch by script until then */
+	int64_t asked_us;		/* when the fetch under way went out */
+	bool probing;			/* the breaker is open, and what is in hand is its probe */
 	struct redis unblock;		/* second connection: ends a blocked fetch at a stop */
 	enum { UNBLOCK_IDLE, UNBLOCK_OPENING, UNBLOCK_SENT, UNBLOCK_DONE } unblocking;
+
+	/* batch.c */
+	double message_us;		/* what one takes by recent experience, each capped at batch.time; < 0: none yet */
+	double message_bytes;		/* the same of sizes */
+	int batch;			/* the next fetch asks for so many at most: doubles while they come full */
 
 	/* run.c */
 	struct handler *handler;
 	struct handler_job job;
-	int running;			/* tray; -1: none */
+	struct message message;		/* of the running one: views into its tray */
+	struct place running;
+	int64_t started_us;
 	int64_t start_at_ms;		/* not before: no process could be made */
 	unsigned start_errors;
 
-	/* settle.c */
-	int64_t settle_at_ms;		/* not before: back-off after an error */
-	unsigned settle_errors;
+	/* move.c */
+	int64_t move_at_ms;		/* not before: back-off after an error */
+	unsigned move_errors;
 
 	/* worker.c */
 	enum order order;
@@ -112,43 +152,74 @@ struct worker {
 	bool leaving;			/* deregistration sent */
 };
 
-/* Why nothing may be fetched or started now. */
-bool worker_may_work(const struct worker *w);
+bool worker_may_work(const struct worker *w);	/* fetch and start */
 
 /* session.c */
 void session_init(struct worker *w);
 void session_tick(struct worker *w, int64_t now_ms);		/* opens, registers, renews the lease */
 void session_io(struct worker *w, int64_t now_ms);		/* receives, hands answers out */
-void session_flush(struct worker *w, int64_t now_ms);	/* sends */
-void session_expect(struct worker *w, enum answer answer, int tray, int64_t due_ms);
+void session_flush(struct worker *w, int64_t now_ms);		/* sends */
+void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms);
 bool session_usable(const struct worker *w);			/* registered, and the lease cannot have run out */
 void session_renew_incarnation(struct worker *w, const char *why);
+void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);	/* closes because of it */
+void session_adopted(struct worker *w);				/* the last tray has been looked into */
 void session_trouble(struct worker *w, const char *what, const struct redis_reply *error);	/* logs a change */
 void session_fair(struct worker *w);
 int64_t session_deadline_ms(const struct worker *w);
 void session_free(struct worker *w);
 
+/* adopt.c */
+void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+
+/* tray.c */
+struct item *tray_item(struct worker *w, struct place p);
+void tray_add(struct worker *w, int tray, const char *raw, size_t len);		/* as WAITING, the newest */
+void tray_set(struct tray *t, struct item *item, enum item_state state);	/* keeps the counts */
+void tray_filled(struct worker *w, int tray);		/* all that was asked for is answered */
+void tray_empty(struct tray *t);
+const char *tray_raw(const struct tray *t, const struct item *item);
+struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none */
+struct tray *tray_fetching(struct worker *w);		/* NULL: none */
+int tray_free(struct worker *w);			/* in rotation; -1: none */
+int tray_count(const struct worker *w, enum item_state state);
+bool tray_all_empty(const struct worker *w);
+void tray_free_all(struct worker *w);
+
 /* fetch.c */
 void fetch_tick(struct worker *w, int64_t now_ms);
 void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
-void fetch_hold(struct worker *w, int tray, const char *raw, size_t len);	/* the tray now holds this message */
 void fetch_unblock_io(struct worker *w, int64_t now_ms);
-bool fetch_outstanding(const struct worker *w);
 int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms);
+
+/* batch.c */
+int batch_size(const struct worker *w);			/* for the next fetch; 1: the next is fetched when this one is done */
+void batch_learn(struct worker *w, int64_t us, int n);	/* n messages took so long together */
+void batch_learn_size(struct worker *w, size_t len);
+void batch_full(struct worker *w, bool full);		/* whether a fetch got all it asked for */
+int64_t batch_limit_us(const struct worker *w);		/* batch.time */
 
 /* run.c */
 void run_tick(struct worker *w, int64_t now_ms);
-void run_end(struct worker *w, int64_t now_ms);			/* if the handler has finished */
-int64_t run_deadline_ms(const struct worker *w);
+void run_end(struct worker *w, int64_t now_ms);		/* if the handler has finished */
+bool run_is_slow(const struct worker *w);		/* the running one takes longer than batch.time */
+int64_t run_deadline_ms(struct worker *w, int64_t now_ms);
 
 /* settle.c */
-void settle_result(struct worker *w, int tray, const struct handler_result *result, int64_t now_ms);
-void settle_escape(struct worker *w, int tray, const char *class, const char *message);	/* it never ran */
-void settle_hand_back(struct worker *w, int tray, bool started);
-void settle_tick(struct worker *w, int64_t now_ms);
-void settle_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
-void settle_empty(struct worker *w, int tray);
-int64_t settle_deadline_ms(const struct worker *w);
+void settle_result(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* it never ran */
+void settle_hand_back(struct worker *w, struct place p, bool started);
+/* All but what runs, and `but` (tray -1: none), leaves: what is done is acknowledged, what waits handed back. */
+void settle_relieve(struct worker *w, struct place but);
+
+/* move.c */
+void move_choose(struct worker *w, struct place p, enum move move);
+void move_tick(struct worker *w, int64_t now_ms);
+void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
+void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+void move_gone(struct worker *w, struct place p);	/* out of its tray */
+void move_close_tray(struct worker *w, int tray);	/* DELETING or EMPTY if nothing else is left to do in it */
+int64_t move_deadline_ms(const struct worker *w);
 
 /* breaker.c: pure but for the shared words */
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* true once a probe interval when open */

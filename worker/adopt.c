@@ -1,0 +1,131 @@
+/*
+ * After a doubt (a lost connection, a late lease) each tray is read again under its new name: what we
+ * believe to be in it is held against what is. A message that is still there is still ours; one whose
+ * move was under way and is not there was moved; anything else that is not there was lost to another
+ * owner; what is there and not known came with an answer that never arrived.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/worker.h"
+
+#include "common/alloc.h"
+
+/* The list as read, newest first; taken: it is one of our items. */
+struct there {
+	const struct redis_reply *reply;
+	bool *taken;
+};
+
+static bool take(const struct there *there, const struct tray *t, const struct item *item)
+{
+	for (size_t i = there->reply->n; i-- > 0;) {
+		struct redis_reply entry = redis_element(there->reply, i);
+
+		if (!there->taken[i] && entry.len == item->len && memcmp(entry.str, tray_raw(t, item), item->len) == 0) {
+			there->taken[i] = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void claim_lost(struct worker *w, struct place p)
+{
+	struct item *item = tray_item(w, p);
+
+	atomic_fetch_add(&w->slot->counters[COUNT_CLAIM_LOST], 1);
+	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
+	    log_str("tray", w->owner.trays[p.tray]), log_int("bytes", (int64_t)item->len));
+	if (item->state == ITEM_RUNNING)
+		item->lost = true;
+	else
+		move_gone(w, p);
+}
+
+static bool in_doubt(const struct item *item)
+{
+	return item->state == ITEM_MOVING && item->sent;
+}
+
+/*
+ * Of equal messages those come first that are certainly not moved: a move that is asked for again must
+ * find its own message, not its twin's.
+ */
+static void match(struct worker *w, int tray, const struct there *there, bool doubtful)
+{
+	struct tray *t = &w->trays[tray];
+
+	for (int i = 0; i < t->n; i++) {
+		struct item *item = &t->items[i];
+		struct place p = { tray, i };
+
+		if (item->state == ITEM_GONE || item->lost || in_doubt(item) != doubtful)
+			continue;
+		if (take(there, t, item))
+			item->sent = false;
+		else if (doubtful)
+			move_gone(w, p);
+		else
+			claim_lost(w, p);
+	}
+}
+
+static _Noreturn void unexpected(const struct worker *w, int tray)
+{
+	/* Not ours to guess. After a death all of it is given back unblamed. */
+	log_error("tray_unexpected", log_str("queue", w->conf->name), log_str("worker", w->name),
+	    log_str("tray", w->owner.trays[tray]));
+	exit(1);
+}
+
+static void add_unknown(struct worker *w, int tray, const struct there *there)
+{
+	enum tray_state state = w->trays[tray].state;
+
+	for (size_t i = there->reply->n; i-- > 0;) {
+		struct redis_reply entry = redis_element(there->reply, i);
+
+		if (there->taken[i])
+			continue;
+		if (state != TRAY_FETCHING && state != TRAY_EMPTY)
+			unexpected(w, tray);
+		tray_add(w, tray, entry.str, entry.len);
+	}
+}
+
+/* One DEL took or will take all of it. */
+static void adopt_deleting(struct worker *w, int tray, const struct redis_reply *reply)
+{
+	struct tray *t = &w->trays[tray];
+
+	if (reply->n > 0)
+		t->sent = false;
+	else
+		tray_empty(t);
+}
+
+void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct there there = { .reply = reply };
+	struct tray *t = &w->trays[tray];
+
+	if (reply->type != REDIS_ARRAY) {
+		session_drop(w, reply, now_ms);
+		return;
+	}
+	if (t->state == TRAY_DELETING) {
+		adopt_deleting(w, tray, reply);
+	} else {
+		there.taken = alloc_zero(reply->n, sizeof(*there.taken));
+		match(w, tray, &there, false);
+		match(w, tray, &there, true);
+		add_unknown(w, tray, &there);
+		free(there.taken);
+		if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
+			tray_filled(w, tray);
+		move_close_tray(w, tray);
+	}
+	if (tray == QUEUE_TRAYS - 1)
+		session_adopted(w);
+}

@@ -1,0 +1,201 @@
+/*
+ * Moves: chosen elsewhere, sent here, and sent again until they are answered. A tray whose messages all
+ * succeeded is acknowledged by one DEL. A refused move is held: asked for again after a while, the
+ * handler not run again, nothing else fetched meanwhile.
+ */
+#include <stdlib.h>
+
+#include <bsd/stdlib.h>
+
+#include "worker/worker.h"
+
+#include "common/backoff.h"
+
+#define ERROR_BASE_MS 100
+#define ERROR_CAP_MS 10000
+
+void move_choose(struct worker *w, struct place p, enum move move)
+{
+	struct item *item = tray_item(w, p);
+
+	tray_set(&w->trays[p.tray], item, ITEM_MOVING);
+	item->move = move;
+	item->sent = false;
+}
+
+static void send_move(struct worker *w, struct place p, int64_t now_ms)
+{
+	struct tray *t = &w->trays[p.tray];
+	struct item *item = tray_item(w, p);
+	struct outcome *o = item->outcome;
+	struct message raw = { .raw = tray_raw(t, item), .raw_len = item->len };
+
+	switch (item->move) {
+	case MOVE_DONE:
+		queue_done_one(&w->redis, &w->owner, p.tray, &raw);
+		break;
+	case MOVE_RETRY:
+		queue_retry(&w->redis, &w->owner, p.tray, &raw, &o->instead, o->delay_ms);
+		break;
+	case MOVE_ESCAPE:
+		message_parse(&raw, raw.raw, raw.raw_len);
+		queue_escape(&w->redis, &w->keys, w->owner.lease, w->owner.lease_ms, w->owner.trays[p.tray], -1, &raw,
+		    w->conf->dead_letter.enabled ? &o->record : NULL);
+		break;
+	case MOVE_HAND_BACK:
+		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || o->instead.len == 0 ? NULL : &o->instead);
+		break;
+	}
+	session_expect(w, ANSWER_MOVE, p.tray, p.item, now_ms + REDIS_TIMEOUT_MS);
+	item->sent = true;
+}
+
+/* The newest first: what goes back to the pop end last is fetched first, so that the order stays. */
+static void send_moves(struct worker *w, int tray, int64_t now_ms)
+{
+	struct tray *t = &w->trays[tray];
+
+	if (t->count[ITEM_MOVING] == 0)
+		return;
+	for (int i = t->n - 1; i >= 0; i--)
+		if (t->items[i].state == ITEM_MOVING && !t->items[i].sent)
+			send_move(w, (struct place){ tray, i }, now_ms);
+}
+
+void move_close_tray(struct worker *w, int tray)
+{
+	struct tray *t = &w->trays[tray];
+
+	if (t->state != TRAY_FILLED || t->count[ITEM_WAITING] + t->count[ITEM_RUNNING] + t->count[ITEM_MOVING] > 0)
+		return;
+	if (t->count[ITEM_DONE] == 0) {
+		tray_empty(t);
+	} else {
+		t->state = TRAY_DELETING;
+		t->sent = false;
+	}
+}
+
+static int newest_unsent(const struct worker *w, uint64_t below)
+{
+	int newest = -1;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_FILLED && w->trays[i].serial < below &&
+		    (newest == -1 || w->trays[i].serial > w->trays[newest].serial))
+			newest = i;
+	return newest;
+}
+
+void move_tick(struct worker *w, int64_t now_ms)
+{
+	uint64_t below = UINT64_MAX;
+
+	if (w->redis.state != REDIS_READY || !w->registered || now_ms < w->move_at_ms)
+		return;
+	for (int i = newest_unsent(w, below); i != -1; i = newest_unsent(w, below)) {
+		below = w->trays[i].serial;
+		send_moves(w, i, now_ms);
+	}
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		struct tray *t = &w->trays[i];
+
+		if (t->state != TRAY_DELETING || t->sent)
+			continue;
+		queue_done(&w->redis, &w->owner, i);
+		session_expect(w, ANSWER_DELETE, i, 0, now_ms + REDIS_TIMEOUT_MS);
+		t->sent = true;
+	}
+}
+
+static void count(struct worker *w, enum counter c, int n)
+{
+	atomic_fetch_add(&w->slot->counters[c], (uint64_t)n);
+}
+
+static void count_moved(struct worker *w, enum move move)
+{
+	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
+		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK };
+
+	count(w, counters[move], 1);
+	if (move != MOVE_HAND_BACK)
+		atomic_fetch_add(&w->board->workers_done, 1);
+}
+
+static void refused(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+{
+	session_trouble(w, "settle", reply);
+	w->move_errors++;
+	w->move_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->move_errors, arc4random());
+}
+
+static void answered(struct worker *w)
+{
+	w->move_errors = 0;
+	w->move_at_ms = 0;
+	session_fair(w);
+}
+
+static void claim_lost(struct worker *w, int tray, int n)
+{
+	count(w, COUNT_CLAIM_LOST, n);
+	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
+	    log_str("tray", w->owner.trays[tray]), log_int("messages", n));
+	session_renew_incarnation(w, "a message of ours was no longer there");
+}
+
+void move_gone(struct worker *w, struct place p)
+{
+	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_GONE);
+}
+
+void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct item *item = tray_item(w, p);
+
+	if (reply->type != REDIS_INTEGER) {
+		refused(w, reply, now_ms);
+		item->sent = false;
+		if (w->order == ORDER_HAND_BACK && (item->move == MOVE_RETRY || item->move == MOVE_ESCAPE)) {
+			w->move_at_ms = 0;
+			settle_hand_back(w, p, true);	/* there is no time to wait until it is mended */
+		}
+		return;
+	}
+	answered(w);
+	if (reply->integer == 0)
+		claim_lost(w, p.tray, 1);
+	else
+		count_moved(w, item->move);
+	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
+		log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
+		    log_str("error", "the stream of records could not be written: check the type of its key"));
+	move_gone(w, p);
+	move_close_tray(w, p.tray);
+}
+
+void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct tray *t = &w->trays[tray];
+	int n = t->count[ITEM_DONE];
+
+	if (reply->type != REDIS_INTEGER) {
+		refused(w, reply, now_ms);
+		t->sent = false;
+		return;
+	}
+	answered(w);
+	tray_empty(t);
+	if (reply->integer == 0) {
+		claim_lost(w, tray, n);
+		return;
+	}
+	count(w, COUNT_DONE, n);
+	atomic_fetch_add(&w->board->workers_done, (uint64_t)n);
+}
+
+int64_t move_deadline_ms(const struct worker *w)
+{
+	return w->move_errors > 0 && w->registered ? w->move_at_ms : INT64_MAX;
+}
