@@ -157,7 +157,25 @@ def pages_refer_to_each_other(pages):
          if not re.search(rf"^\.S[hs] {re.escape(m[1])}$", page, re.M)]
 
 
-CHECKS = [keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
+def diagnostics_are_said(pages):
+    """Three words in a row of each item stand in a string of the sources. Symptoms (A ..., error=...) are nobody's words."""
+    said = "\n".join(sources.strings())
+    wrong = []
+    for name in PAGES[:3]:
+        for item in re.findall(r"^\.It (.*)$", part(pages[name], "DIAGNOSTICS"), re.M):
+            words = item.replace(r"\(dq", '\\"').split()
+            event = re.match(r"event=(\w+)", item)
+            if event and event[1] not in sources.log_events():
+                wrong.append(f"{name}: {item}: no such event")
+            if event or item.startswith(("A ", "error=")) or item.endswith(("Connection refused", "Permission denied")):
+                continue
+            n = min(3, len(words))
+            if not any(" ".join(words[i:i + n]) in said for i in range(len(words) - n + 1)):
+                wrong.append(f"{name}: {item}: nobody says so")
+    return wrong
+
+
+CHECKS = [diagnostics_are_said, keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
           error_classes, counters, states, json_keys, environment, header_keys, pages_refer_to_each_other]
 
@@ -193,6 +211,8 @@ WRONG = [
     (environment, "quredisd.8", r"\.It Ev JOURNAL_STREAM", ".It Ev JOURNAL"),
     (environment, "quredis-handler.7", r"QUREDIS_DEADLINE", "QUREDIS_TIMEOUT"),
     (header_keys, "quredis-handler.7", r"\.It Li timeout", ".It Li time"),
+    (diagnostics_are_said, "quredis.conf.5", r"everybody can write", "anybody can write"),
+    (diagnostics_are_said, "quredisd.8", r"event=redis_evicts", "event=redis_drops"),
     (pages_refer_to_each_other, "quredis.1", r"\.Xr quredisd 8", ".Xr quredisd 1"),
     (pages_refer_to_each_other, "quredis.1", r"\.Sx COUNTERS", ".Sx FIGURES"),
 ]
