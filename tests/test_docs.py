@@ -379,6 +379,20 @@ def test_dead_links_are_seen():
         ["x: common/nothing.c", "x: tests/none.py"]
 
 
+def what_design_leaves_out(text):
+    """Every script and every suffix of a key is in the design page."""
+    keys = sources.read("common")["common/queue_keys.c"]
+    suffixes = set(re.findall(r'alloc_format\("%s(:[a-z]+)', keys)) | set(re.findall(r'alloc_format\("%s:%s(:[a-z]+)', keys))
+    return [str(p.name) for p in sorted((ROOT / "common/scripts").glob("*.lua")) if f"`common/scripts/{p.name}`" not in text] + \
+        [s for s in sorted(suffixes) if s not in text]
+
+
+def test_design_names_every_script_and_key():
+    text = (ROOT / "docs/design.md").read_text()
+    assert what_design_leaves_out(text) == []
+    assert what_design_leaves_out(text.replace("`common/scripts/fence.lua`", "").replace(":paused", "")) == ["fence.lua", ":paused"]
+
+
 def words(name, text):
     """The work place and its tools are no part of the project."""
     return [f"{name}: {m}" for m in re.findall(r"/work/\w*|\bhelpers?\b|\bTODO\b|\bFIXME\b", text)]
