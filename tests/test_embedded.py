@@ -86,7 +86,7 @@ def test_redis_goes_last(quredisd, tmp, handler, ledger):
 
 def test_a_killed_master_leaves_redis_until_the_workers_are_done(quredisd, tmp, handler, ledger):
     d = embedded(quredisd, tmp, [queue("mail", handler("trap '' TERM; read -r m; echo $m >>@LEDGER@; sleep 1000"))],
-                 supervisor={"kill_grace": "2s"})
+                 supervisor={"kill_grace": "6s"})
     push(tmp, "a")
     wait_for(lambda: ledger.lines() == ["a"])
     k, below = keeper(d), descendants_of(d.pid)
