@@ -31,7 +31,7 @@ static bool hands_full(const struct worker *w)
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
 
-		if (t->state != TRAY_EMPTY && !(t->state == TRAY_SETTLING && t->sent))
+		if (t->state != TRAY_EMPTY && !(t->state == TRAY_SETTLING && t->sent && w->settle_errors == 0))
 			return true;
 	}
 	return false;
@@ -129,7 +129,8 @@ void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		return;
 	}
 	w->fetch_errors = 0;
-	session_fair(w);
+	if (w->settle_errors == 0)
+		session_fair(w);
 }
 
 /* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
