@@ -151,6 +151,7 @@ struct conf_report {
  * path NULL: no file, environment and defaults only.
  * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked, and a password
  * that cannot be read is a warning: the CLI.
+ * run_as is then not resolved either: who executes a handler loads without this flag.
  */
 #define CONF_LENIENT_HANDLERS 1u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);

@@ -57,12 +57,10 @@ static void add_queue(struct claims *c, int queue)
 		add(c, q->escape, escape_keys[i], queue, "escape");
 }
 
+/* So a prefix stands before all that it covers, or among its equals. */
 static int compare(const void *a, const void *b)
 {
-	const struct claim *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-
-	return order != 0 ? order : y->prefix - x->prefix;	/* a prefix before what it covers */
+	return strcmp(((const struct claim *)a)->name, ((const struct claim *)b)->name);
 }
 
 /* a does not come after b. The keys made of one list are meant to go together. */

@@ -218,3 +218,8 @@ const char *queue_rehearsal_step(size_t i)
 {
 	return steps[i].name;
 }
+
+bool queue_rehearsal_lacks_record(size_t i, const struct redis_reply *reply)
+{
+	return steps[i].append == escape && reply->type == REDIS_INTEGER && reply->integer == 2;
+}

@@ -16,4 +16,7 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot
 /* What the i-th answer is to: "retry". */
 const char *queue_rehearsal_step(size_t i);
 
+/* An answer that is no error, but says that the record of a dead letter could not be written. */
+bool queue_rehearsal_lacks_record(size_t i, const struct redis_reply *reply);
+
 #endif

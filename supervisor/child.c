@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <bsd/libutil.h>
-#include <bsd/unistd.h>
 
 #include "common/child.h"
 #include "common/log.h"
@@ -22,6 +21,7 @@
 #include "supervisor/keeper.h"
 #include "supervisor/master.h"
 #include "supervisor/signals.h"
+#include "supervisor/title.h"
 
 #define FORK_DELAY_MS 1000
 #define FORK_DELAY_MAX_MS 30000
@@ -138,7 +138,7 @@ static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int sock
 	}
 	close_masters(m);
 	snprintf(title, sizeof(title), "%s%s", p->kind == PROC_WORKER ? "worker " : "", child_name(m, p, name));
-	setproctitle("%s", title);
+	title_set("%s", title);
 	log_process(title);
 	child = describe(m, slot, master_pid);
 	if (p->kind == PROC_WORKER)

@@ -45,6 +45,7 @@ struct keeper {
 	int64_t started_ms;
 	int64_t next_ms;	/* when it may be started */
 	int deaths;		/* in a row */
+	bool ending;		/* it was told to */
 };
 
 /* ---- the directory ---- */
@@ -172,12 +173,12 @@ static void start(struct keeper *k, int64_t now_ms)
 	log_info("redis_started", log_int("child", pid), log_str("dir", k->conf->redis.dir));
 }
 
-static void log_end(pid_t pid, int status)
+static void log_end(const struct keeper *k, int status)
 {
 	struct log_field how = WIFSIGNALED(status) ? log_str("signal", process_signal_name(WTERMSIG(status)))
 						   : log_int("exit", WEXITSTATUS(status));
 
-	log_warning("redis_exited", log_int("child", pid), how);
+	log_event(k->ending ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "redis_exited", log_int("child", k->redis), how);
 }
 
 /* Reaps it if it ended. */
@@ -187,7 +188,7 @@ static void reap(struct keeper *k, int64_t now_ms)
 
 	if (k->redis == 0 || waitpid(k->redis, &status, WNOHANG) != k->redis)
 		return;
-	log_end(k->redis, status);
+	log_end(k, status);
 	if (now_ms - k->started_ms >= POLICY_ALIVE_MS)
 		k->deaths = 0;
 	k->next_ms = now_ms + policy_delay_ms(++k->deaths, 0);
@@ -202,6 +203,7 @@ static void await_end(struct keeper *k, int sig)
 	struct pollfd p = { .fd = k->signal_fd, .events = POLLIN };
 	struct signalfd_siginfo info;
 
+	k->ending = true;
 	if (k->redis != 0)
 		kill(k->redis, sig);
 	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms()) {

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <bsd/libutil.h>
-#include <bsd/unistd.h>
 
 #include "common/alloc.h"
 #include "common/clock.h"
@@ -26,6 +25,7 @@
 #include "supervisor/master.h"
 #include "supervisor/reload.h"
 #include "supervisor/signals.h"
+#include "supervisor/title.h"
 
 #define LOCK_EVERY_MS 100
 #define LOCK_EXTRA_MS 5000	/* on top of kill_grace: for workers of a master that was killed */
@@ -236,7 +236,7 @@ int main(int argc, char *argv[], char *envp[])
 	struct options o;
 
 	open_standard();
-	setproctitle_init(argc, argv, envp);
+	title_init(argc, argv, envp);
 	o = parse(argc, argv);
 	return o.test || o.print ? test_or_print(&o) : serve(&o);
 }

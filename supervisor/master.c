@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
-#include <bsd/unistd.h>
 
 #include "supervisor/master.h"
 
@@ -28,6 +27,7 @@
 #include "supervisor/signals.h"
 #include "supervisor/staff.h"
 #include "supervisor/status.h"
+#include "supervisor/title.h"
 #include "supervisor/watch.h"
 
 #define LOOK_EVERY_MS 1000
@@ -157,7 +157,7 @@ static void entitle(struct master *m)
 	if (workers == m->titled)
 		return;
 	m->titled = workers;
-	setproctitle("master (%d workers)", workers);
+	title_set("master (%d workers)", workers);
 	notify_status(&m->notify, "%s: %d workers", m->stop.phase != STOP_NOT ? "stopping" : "running", workers);
 }
 

@@ -46,7 +46,7 @@ static void log_down(struct sweeper *s)
 		return;
 	strlcpy(s->down, s->redis.error, sizeof(s->down));
 	log_warning("redis_down", log_str("reason", s->down),
-	    log_str("mend", s->redis.weather == REDIS_MISCONFIGURED
+	    log_str("advice", s->redis.weather == REDIS_MISCONFIGURED
 				? "check redis.url, redis.password_file and the rights of the Redis user" : NULL));
 }
 

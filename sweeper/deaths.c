@@ -118,7 +118,7 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 	escape = alloc_format("escape:%s", name);
 	queue_keys_init(keys, name, ingress, transit, escape);
 	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
-	    log_str("mend", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
+	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
 	free(ingress);
 	free(transit);
 	free(escape);

@@ -131,26 +131,33 @@ static int recover_keys(struct sweeper *s, struct swept *q)
 /* ---- rights ---- */
 
 /* At maxmemory the rehearsal cannot run, and need not: what counts then was written to run. */
+static int take_step(struct sweeper *s, struct swept *q, size_t i)
+{
+	char reason[sizeof(s->error)], error[sizeof(s->error)];
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == 0) {
+		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, &reply))
+			return 0;
+		trouble_say(s, TROUBLE_NO_PERMISSION, "the record cannot be written (XADD)");
+	} else if (s->redis.state == REDIS_CLOSED || s->error_kind == TROUBLE_STORM) {
+		return 0;
+	}
+	strlcpy(reason, s->error, sizeof(reason));
+	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i), reason);
+	trouble_say(s, s->error_kind, error);
+	return -1;
+}
+
+/* The first step that failed is told: the others may only follow from it. */
 static int recover_rights(struct sweeper *s, struct swept *q)
 {
 	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot);
-	char error[256] = "", reason[sizeof(s->error)];
-	struct redis_reply reply;
 
-	for (size_t i = 0; i < n; i++) {
-		if (connection_answer(s, &reply) == 0)
-			continue;
-		if (s->redis.state == REDIS_CLOSED)
+	for (size_t i = 0; i < n; i++)
+		if (take_step(s, q, i) == -1 || s->redis.state == REDIS_CLOSED)
 			return -1;
-		if (error[0] != '\0' || s->error_kind == TROUBLE_STORM)
-			continue;
-		strlcpy(reason, s->error, sizeof(reason));
-		snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i), reason);
-	}
-	if (error[0] == '\0')
-		return 0;
-	trouble_say(s, trouble_kind(error), error);
-	return -1;
+	return 0;
 }
 
 /* ---- owners ---- */
@@ -228,7 +235,8 @@ static void recovered(struct sweeper *s, struct swept *q)
 	swept_gate(s, q);
 }
 
-static void recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
+/* True: it has come a stage further. */
+static bool recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	static int (*const stages[])(struct sweeper *, struct swept *) = {
 		[RECOVER_KEYS] = recover_keys,
@@ -239,16 +247,17 @@ static void recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 	static const char *const at[] = { "keys", "rights", "recovery", "recovery" };
 
 	if (q->recovery == RECOVER_LISTS && gate_waits(q))
-		return;			/* for rescue.c */
+		return false;		/* for rescue.c */
 	if (stages[q->recovery](s, q) == -1) {
 		connection_drain(s);
 		trouble_note(s, q, &q->recover_trouble, at[q->recovery], now_ms);
-		return;
+		return false;
 	}
 	trouble_over(s, q, &q->recover_trouble);
 	q->recovery++;
 	if (q->recovery == RECOVERED)
 		recovered(s, q);
+	return true;
 }
 
 bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
@@ -262,8 +271,7 @@ bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
 			continue;
 		if (!sweeper_goes_on(s))
 			return false;
-		recover_queue(s, q, now_ms);
-		more = more || (q->recovery != RECOVERED && q->recover_trouble.kind == TROUBLE_NONE && !gate_waits(q));
+		more = recover_queue(s, q, now_ms) || more;
 	}
 	return more;
 }

@@ -350,9 +350,11 @@ static struct rescue *next_ready(struct swept *q, int64_t now_ms)
 	return NULL;
 }
 
-static void rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+/* True: an owner is done with. Somebody may wait to hear that. */
+static bool rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct rescue *r;
+	bool done = false;
 
 	while (budget-- > 0 && sweeper_goes_on(s) && (r = next_ready(q, now_ms)) != NULL) {
 		int rc = step_of(s, q, r);
@@ -364,7 +366,9 @@ static void rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t
 		trouble_over(s, q, &r->trouble);
 		if (rc == 1)
 			over(q, r);
+		done = done || rc == 1;
 	}
+	return done;
 }
 
 bool rescue_task(struct sweeper *s, int budget, int64_t now_ms)
@@ -375,8 +379,7 @@ bool rescue_task(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (TAILQ_EMPTY(&q->rescues))
 			continue;
-		rescue_queue(s, q, budget, now_ms);
-		more = more || next_ready(q, now_ms) != NULL;
+		more = rescue_queue(s, q, budget, now_ms) || more || next_ready(q, now_ms) != NULL;
 	}
 	return more;
 }

@@ -75,9 +75,9 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 	if (s->refusal == TROUBLE_EVICTION)
 		log_error("redis_evicts", log_str("policy", server->maxmemory_policy),
 		    log_str("error", "this server may throw messages and leases away; no queue is run"),
-		    log_str("mend", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
+		    log_str("advice", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
 	else if (s->refusal != TROUBLE_NONE)
-		log_error("redis_too_old", log_str("version", server->version), log_str("mend", "quredis needs Redis 5 or later"));
+		log_error("redis_too_old", log_str("version", server->version), log_str("advice", "quredis needs Redis 5 or later"));
 	else
 		log_info("redis_accepted", log_str("policy", server->maxmemory_policy), log_str("version", server->version));
 }
@@ -87,10 +87,10 @@ static void warn_unknown(const struct sweeper *s, const struct server *server)
 {
 	if (server->maxmemory_policy[0] == '\0' && (s->server_looked_ms == 0 || s->server.maxmemory_policy[0] != '\0'))
 		log_warning("redis_policy_unknown",
-		    log_str("mend", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
+		    log_str("advice", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
 	if (server->run_id[0] == '\0' && (s->server_looked_ms == 0 || s->server.run_id[0] != '\0'))
 		log_warning("redis_run_id_unknown",
-		    log_str("mend", "INFO does not show run_id: messages of hosts that vanish are returned only when they start again"));
+		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only when they start again"));
 }
 
 int server_look(struct sweeper *s, int64_t now_ms)

@@ -59,7 +59,7 @@ int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const ch
 	if (news) {
 		strlcpy(t->text, s->error, sizeof(t->text));
 		log_error("queue_trouble", log_str("queue", q->keys.name), log_str("at", at), log_str("error", t->text),
-		    log_str("mend", mends[t->kind]));
+		    log_str("advice", mends[t->kind]));
 	}
 	swept_publish(s, q);
 	return -1;

@@ -157,7 +157,64 @@ def pages_refer_to_each_other(pages):
          if not re.search(rf"^\.S[hs] {re.escape(m[1])}$", page, re.M)]
 
 
-CHECKS = [keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
+def diagnostics_are_said(pages):
+    """Three words in a row of each item stand in a string of the sources. Symptoms (A ..., error=...) are nobody's words."""
+    said = "\n".join(sources.strings())
+    wrong = []
+    for name in PAGES[:3]:
+        for item in re.findall(r"^\.It (.*)$", part(pages[name], "DIAGNOSTICS"), re.M):
+            words = item.replace(r"\(dq", '\\"').split()
+            event = re.match(r"event=(\w+)", item)
+            if event and event[1] not in sources.log_events():
+                wrong.append(f"{name}: {item}: no such event")
+            if event or item.startswith(("A ", "error=")) or item.endswith(("Connection refused", "Permission denied")):
+                continue
+            n = min(3, len(words))
+            if not any(" ".join(words[i:i + n]) in said for i in range(len(words) - n + 1)):
+                wrong.append(f"{name}: {item}: nobody says so")
+    return wrong
+
+
+NUMBERS = [    # (page, what stands there, source, the constant)
+    ("quredis-handler.7", r"Up to (\d+) lines at once", "worker/handler_output.h", "HANDLER_OUTPUT_BURST"),
+    ("quredis-handler.7", r"and (\d+) a second after", "worker/handler_output.h", "HANDLER_OUTPUT_RATE"),
+    ("quredis-handler.7", r"longer than (\d+) KiB", "worker/handler_input.c", "ARGUMENT_MAX"),
+    ("quredis-handler.7", r"at most (\d+) bytes with its newline", "common/message.h", "MESSAGE_LINE_MAX"),
+    ("quredis-handler.7", r"The id of the message, 1 to (\d+) bytes", "common/message.h", "MESSAGE_ID_MAX"),
+    ("quredis.1", r"at most (\d+) letters", "common/message.h", "MESSAGE_ID_MAX"),
+    ("quredis.1", r"\.Ar N ;\n(101) if not given", "admin/cmd_peek.c", "LIMIT"),
+    ("quredis.1", r"\.Ar N ;\n(50) if not given", "admin/cmd_dlq.c", "LIMIT"),
+    ("quredisd.8", r"Of a value at most (\d+) bytes", "common/log.h", "LOG_VALUE_MAX"),
+    ("quredisd.8", r"did not end for (\d+) seconds after", "worker/handler.c", "UNKILLABLE_MS"),
+    ("quredisd.8", r"for (\d+) seconds beyond what its handler", "supervisor/watch.c", "ALLOWANCE_MS"),
+    ("quredisd.8", r"for the sweeper, it is (\d+) seconds", "supervisor/watch.c", "ALLOWANCE_LONG_MS"),
+    ("quredisd.8", r"\.Dv SIGABRT\nand (\d+) seconds later", "supervisor/watch.c", "CORE_MS"),
+    ("quredisd.8", r"are waited for, (\d+) seconds at most", "supervisor/stop.c", "CONFIRM_MS"),
+    ("quredisd.8", r"After (\d+) deaths within", "supervisor/policy.c", "BACKOFF_EVENTS"),
+    ("quredisd.8", r"deaths within (\d+) seconds the queue", "supervisor/policy.c", "BACKOFF_WINDOW_MS"),
+    ("quredisd.8", r"waits at least (\d+) seconds each", "supervisor/policy.c", "BACKOFF_DELAY_MS"),
+    ("quredisd.8", r"after (\d+) within 300 seconds", "supervisor/policy.h", "POLICY_EVENTS"),
+    ("quredisd.8", r"after 10 within (\d+) seconds", "supervisor/policy.c", "QUARANTINE_WINDOW_MS"),
+    ("quredisd.8", r"or (\d+) seconds alive, ends the row", "supervisor/policy.h", "POLICY_ALIVE_MS"),
+]
+
+
+def numbers_are_as_compiled(pages):
+    wrong = []
+    for page, pattern, path, name in NUMBERS:
+        defined = re.search(rf"#define {name}\s+(?:INT64_C)?([\d(][\d\s*()]*)", (ROOT / path).read_text())
+        there = re.search(pattern, pages[page])
+        if not defined or not there:
+            wrong.append(f"{page}: {pattern} ({path}: {name}): {'nothing such' if defined else 'no such constant'}")
+            continue
+        value = eval(defined[1])    # digits, * and parentheses only
+        value = value // 1000 if name.endswith("_MS") else value // 1024 if "KiB" in pattern else value
+        if int(there[1]) != value:
+            wrong.append(f"{page}: {there[0]!r}: {name} is {value}")
+    return wrong
+
+
+CHECKS = [numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
           error_classes, counters, states, json_keys, environment, header_keys, pages_refer_to_each_other]
 
@@ -193,6 +250,10 @@ WRONG = [
     (environment, "quredisd.8", r"\.It Ev JOURNAL_STREAM", ".It Ev JOURNAL"),
     (environment, "quredis-handler.7", r"QUREDIS_DEADLINE", "QUREDIS_TIMEOUT"),
     (header_keys, "quredis-handler.7", r"\.It Li timeout", ".It Li time"),
+    (diagnostics_are_said, "quredis.conf.5", r"everybody can write", "anybody can write"),
+    (numbers_are_as_compiled, "quredis-handler.7", r"and 200 a second", "and 20 a second"),
+    (numbers_are_as_compiled, "quredisd.8", r"After 5 deaths", "After 6 deaths"),
+    (diagnostics_are_said, "quredisd.8", r"event=redis_evicts", "event=redis_drops"),
     (pages_refer_to_each_other, "quredis.1", r"\.Xr quredisd 8", ".Xr quredisd 1"),
     (pages_refer_to_each_other, "quredis.1", r"\.Sx COUNTERS", ".Sx FIGURES"),
 ]
@@ -316,6 +377,20 @@ def test_dead_links_are_seen():
         ["docs/design.md: nowhere.md: no such file", "docs/design.md: #no-such: no such heading"]
     assert paths_that_are_not_there("x", "`common/log.h` `common/nothing.c` `tests/none.py::test_x`") == \
         ["x: common/nothing.c", "x: tests/none.py"]
+
+
+def what_design_leaves_out(text):
+    """Every script and every suffix of a key is in the design page."""
+    keys = sources.read("common")["common/queue_keys.c"]
+    suffixes = set(re.findall(r'alloc_format\("%s(:[a-z]+)', keys)) | set(re.findall(r'alloc_format\("%s:%s(:[a-z]+)', keys))
+    return [str(p.name) for p in sorted((ROOT / "common/scripts").glob("*.lua")) if f"`common/scripts/{p.name}`" not in text] + \
+        [s for s in sorted(suffixes) if s not in text]
+
+
+def test_design_names_every_script_and_key():
+    text = (ROOT / "docs/design.md").read_text()
+    assert what_design_leaves_out(text) == []
+    assert what_design_leaves_out(text.replace("`common/scripts/fence.lua`", "").replace(":paused", "")) == ["fence.lua", ":paused"]
 
 
 def words(name, text):

@@ -1,12 +1,14 @@
 """What systemd is told, against a socket of our own."""
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
 
-from harness import environment_of, queue, wait_for
+from harness import QUREDISD, ROOT, environment_of, queue, wait_for
 from harness.control import ask
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done"
@@ -105,3 +107,15 @@ def test_handlers_know_nothing_of_it(redis, quredisd, ledger):
     assert "NOTIFY_SOCKET" not in run.env and "WATCHDOG_USEC" not in run.env
     assert b"NOTIFY_SOCKET" not in environment_of(run.pid)
     assert os.path.exists(d.notify.path)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_the_unit_is_clean(tmp):
+    text = (ROOT / "etc/systemd/quredisd.service").read_text()
+    assert "/usr/local/sbin/quredisd " in text
+    unit = tmp / "quredisd.service"
+    unit.write_text(text.replace("/usr/local/sbin/quredisd", str(QUREDISD)))
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    for line in ("KillMode=mixed", "OOMPolicy=continue", "Type=notify", "RuntimeDirectoryPreserve=yes"):
+        assert line in text.splitlines()

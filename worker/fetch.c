@@ -21,9 +21,9 @@
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
 /* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
-static bool held_up(const struct worker *w, int64_t now_ms)
+static bool held_up(const struct worker *w)
 {
-	if (w->move_errors > 0 && now_ms < w->move_at_ms)
+	if (w->move_errors > 0)
 		return true;
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
@@ -74,7 +74,7 @@ void fetch_tick(struct worker *w, int64_t now_ms)
 {
 	int n, tray;
 
-	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || held_up(w, now_ms))
+	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || held_up(w))
 		return;
 	n = wanted(w);
 	if (n == 0 || (w->probing && !tray_all_empty(w)))
@@ -131,7 +131,8 @@ void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		fetch_failed(w, reply, now_ms);
 	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->oom_until_ms)) {
 		w->fetch_errors = 0;
-		session_fair(w);
+		if (w->move_errors == 0)
+			session_fair(w);
 	}
 	if (++t->answered == t->asked)
 		complete(w, tray, now_ms);
@@ -150,7 +151,7 @@ void fetch_unblock_io(struct worker *w, int64_t now_ms)
 {
 	struct redis_reply reply;
 
-	if (tray_fetching(w) == NULL || worker_may_work(w)) {
+	if (!tray_fetching(w) || worker_may_work(w)) {
 		if (w->unblocking != UNBLOCK_IDLE)
 			redis_close(&w->unblock, NULL);
 		w->unblocking = UNBLOCK_IDLE;
@@ -180,7 +181,7 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->fetch_at_ms;
 
-	if (!session_usable(w) || held_up(w, now_ms) || wanted(w) == 0)
+	if (!session_usable(w) || held_up(w) || wanted(w) == 0)
 		return INT64_MAX;
 	if (breaker_until_ms(w->board) > at)
 		at = breaker_until_ms(w->board);

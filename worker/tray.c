@@ -110,12 +110,12 @@ struct place tray_next(struct worker *w)
 	return (struct place){ (int)(oldest - w->trays), oldest->next };
 }
 
-struct tray *tray_fetching(struct worker *w)
+bool tray_fetching(const struct worker *w)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		if (w->trays[i].state == TRAY_FETCHING)
-			return &w->trays[i];
-	return NULL;
+			return true;
+	return false;
 }
 
 int tray_free(struct worker *w)

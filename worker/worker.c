@@ -91,7 +91,7 @@ static enum slot_state shown_state(const struct worker *w)
 		return SLOT_CONNECTING;
 	if (!worker_may_work(w) || breaker_until_ms(w->board) != 0)
 		return SLOT_WAITING;
-	return tray_fetching(w) != NULL ? SLOT_IDLE : SLOT_SETTLING;
+	return tray_fetching(w) ? SLOT_IDLE : SLOT_SETTLING;
 }
 
 static int64_t least(int64_t a, int64_t b)

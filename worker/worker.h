@@ -180,7 +180,7 @@ void tray_filled(struct worker *w, int tray);		/* all that was asked for is answ
 void tray_empty(struct tray *t);
 const char *tray_raw(const struct tray *t, const struct item *item);
 struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none */
-struct tray *tray_fetching(struct worker *w);		/* NULL: none */
+bool tray_fetching(const struct worker *w);		/* an answer to a fetch is to come */
 int tray_free(struct worker *w);			/* in rotation; -1: none */
 int tray_count(const struct worker *w, enum item_state state);
 bool tray_all_empty(const struct worker *w);

@@ -6,6 +6,10 @@ local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[1
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 for _, message in ipairs(due) do
   redis.call('LPUSH', KEYS[3], message)
-  redis.call('ZREM', KEYS[2], message)
+  local removed = redis.pcall('ZREM', KEYS[2], message)
+  if removed ~= 1 then                      -- refused: the copy must not stay
+    redis.call('LPOP', KEYS[3])
+    return removed
+  end
 end
 return #due

@@ -3,9 +3,10 @@
 -- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source.
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('LPUSH', KEYS[3], string.sub(ARGV[2], ARGV[4] + 1))
-if redis.call('LREM', KEYS[2], ARGV[3], ARGV[2]) == 0 then
+local removed = redis.pcall('LREM', KEYS[2], ARGV[3], ARGV[2])
+if removed ~= 1 then                        -- not there, or refused: the copy must not stay, or each try adds one
   redis.call('LPOP', KEYS[3])
-  return 0
+  return removed
 end
 if ARGV[5] then
   local id = redis.pcall('XADD', KEYS[4], '*', unpack(ARGV, 5))

@@ -4,6 +4,10 @@ redis.call('DEL', KEYS[1])
 local early = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1)
 for _, message in ipairs(early) do
   redis.call('LPUSH', KEYS[3], message)
-  redis.call('ZREM', KEYS[2], message)
+  local removed = redis.pcall('ZREM', KEYS[2], message)
+  if removed ~= 1 then                      -- refused: the copy must not stay
+    redis.call('LPOP', KEYS[3])
+    return removed
+  end
 end
 return #early

@@ -19,6 +19,23 @@ def read(*folders):
             for folder in folders for p in sorted((ROOT / folder).glob("*.c"))}
 
 
+@functools.lru_cache(None)
+def strings():
+    """Every string of the programs; adjacent ones are one."""
+    found = []
+    for text in read(*FOLDERS).values():
+        end = -1
+        for m in re.finditer(r'"((?:\\.|[^"\\])*)"|\'(?:\\.|[^\'\\])*\'', text):
+            if m[1] is None:
+                continue
+            if end >= 0 and text[end:m.start()].isspace():
+                found[-1] += m[1]
+            else:
+                found.append(m[1])
+            end = m.end()
+    return found
+
+
 # ---- configuration ----
 
 _SCHEMA_DUMP = r"""

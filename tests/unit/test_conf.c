@@ -248,6 +248,22 @@ static void the_node_is_the_host(void **state)
 	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"), strlen(f->conf->supervisor.node));
 }
 
+static void without_a_file_defaults_hold(void **state)
+{
+	struct conf_report report;
+	struct conf *conf;
+
+	(void)state;
+	setenv("QUREDIS_LOG_LEVEL", "error", 1);
+	conf = conf_load(NULL, CONF_LENIENT_HANDLERS, &report);
+	assert_int_equal(report.n, 0);
+	assert_non_null(conf);
+	assert_string_equal(conf->redis.url, "redis://127.0.0.1:6379/0");
+	assert_int_equal(conf->log.level, LOG_LEVEL_ERROR);
+	conf_report_free(&report);
+	conf_free(conf);
+}
+
 static void too_much_is_refused(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -276,6 +292,7 @@ int main(void)
 		TEST(the_environment_overrides),
 		TEST(embedded_redis_has_its_socket_in_dir),
 		TEST(the_node_is_the_host),
+		TEST(without_a_file_defaults_hold),
 		TEST(too_much_is_refused),
 	};
 

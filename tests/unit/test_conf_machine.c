@@ -161,6 +161,20 @@ static void password_files_of_the_daemons_user(void **state)
 	assert_loaded(f);
 }
 
+/* The command line does what needs no password. */
+static void a_lenient_load_does_without_the_password(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	read_with_password_file(f, "/nowhere", CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: redis.password_file: /nowhere does not exist");
+	assert_null(f->conf->redis.password);
+	read_with_password_file(f, "credential", CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: redis.password_file: \"credential\" is looked for");
+}
+
 static void credentials(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -388,6 +402,7 @@ int main(void)
 		TEST(files_that_are_no_text),
 		TEST(password_files),
 		TEST(password_files_of_the_daemons_user),
+		TEST(a_lenient_load_does_without_the_password),
 		TEST(credentials),
 		TEST(a_password_in_the_address),
 		TEST(addresses_without_a_password),
