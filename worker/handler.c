@@ -6,6 +6,7 @@
  */
 #include <sys/wait.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,9 @@ static int start_process(struct handler *h)
 	}
 	take_ends(h, &p, leader);
 	read_failure(h, leader);
+	if (h->failure.error == 0 && handler_limit_late(h->conf, leader) == -1 && errno != ENOENT)
+		log_warning("handler_not_limited", log_str("queue", h->conf->name), log_str("worker", h->worker),
+		    log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
 	return 0;
 }
 

@@ -40,4 +40,7 @@ pid_t handler_spawn(const struct handler_plan *plan);
 int handler_limit(const struct conf_queue *conf, enum handler_stage *stage);	/* handler_limits.c */
 int handler_become(const struct conf_run_as *user, enum handler_stage *stage);	/* handler_user.c */
 
+/* What the child could not do itself, by its parent once it is executed. -1: errno */
+int handler_limit_late(const struct conf_queue *conf, pid_t pid);
+
 #endif

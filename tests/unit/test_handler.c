@@ -1,6 +1,7 @@
 /* links: worker/handler.c worker/handler_env.c worker/handler_family.c worker/handler_input.c worker/handler_limits.c worker/handler_output.c worker/handler_pipes.c worker/handler_spawn.c worker/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/alloc.c common/buffer.c */
 /* ldflags: -Wl,--wrap=kill */
 /* Handlers of every nasty kind, driven by a loop like the worker's: none hangs it, none leaves a process or a descriptor. */
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,7 +29,7 @@
 #include "worker/handler.h"
 #include "worker/handler_output.h"
 
-#define HANG_MS 20000		/* a test that takes so long hangs */
+#define HANG_MS 60000		/* a test that takes so long hangs */
 
 static char dir[] = "/tmp/test_handler.XXXXXX";
 static char log_path[64], file_path[64];
@@ -177,7 +178,8 @@ static int end(void **unused)
 	(void)unused;
 	handler_free(t.h);
 	deaf = false;
-	truncate(log_path, 0);
+	if (truncate(log_path, 0) == -1)
+		return -1;
 	unlink(file_path);
 	return process_kill_children_wait(NULL, NULL, 10000);
 }
@@ -1039,6 +1041,28 @@ static void may_not_switch(void **unused)
 	assert_int_equal(status, 0);
 }
 
+/* A worker that hides its memory from its own user can still adjust its handler. */
+static void not_dumpable(void **unused)
+{
+	pid_t pid;
+	int status;
+
+	(void)unused;
+	become_nobody();
+	t.conf.run_as.switch_user = false;
+	t.conf.limits.oom_score_adj = 555;
+	t.conf.limits.oom_score_adj_set = true;
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(65534) == -1 || setuid(65534) == -1 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+			_exit(2);
+		run_shell("until [ $(cat /proc/self/oom_score_adj) = 555 ]; do sleep 0.01; done");
+		_exit(t.result.end == HANDLER_EXITED && t.result.code == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* ---- many ---- */
 
 static long resident_kb(void)
@@ -1077,7 +1101,7 @@ int main(void)
 		TEST(dropped_are_counted), TEST(lines), TEST(tail), TEST(closes_outputs), TEST(leaves_processes),
 		TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out), TEST(no_early_timeout), TEST(dumps_core),
 		TEST(stopped), TEST(killed), TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker),
-		TEST(another_user), TEST(another_user_follows), TEST(another_user_is_killed), TEST(may_not_switch), TEST(many_runs),
+		TEST(another_user), TEST(another_user_follows), TEST(another_user_is_killed), TEST(may_not_switch), TEST(not_dumpable), TEST(many_runs),
 	};
 	struct sigaction action = { .sa_handler = on_sigchld };
 	sigset_t blocked;
