@@ -40,9 +40,12 @@ static struct buffer text;	/* of the file read last */
 int __real_kill(pid_t pid, int sig);
 int __wrap_kill(pid_t pid, int sig);
 static bool deaf;
+static pid_t group_killed;	/* the last one that was sent SIGKILL as a group */
 
 int __wrap_kill(pid_t pid, int sig)
 {
+	if (sig == SIGKILL && pid < 0)
+		group_killed = -pid;
 	return deaf && sig == SIGKILL ? 0 : __real_kill(pid, sig);
 }
 
@@ -237,8 +240,12 @@ static void finish(void)
 
 static void run(void)
 {
+	pid_t leader;
+
 	assert_int_equal(start(), 0);
+	leader = handler_pgid(t.h);
 	finish();
+	assert_true(leader == 0 || group_killed == leader);	/* while its number was still its own */
 }
 
 /* As a queue's `handler`: absolute, no shell but the one named. */
@@ -907,6 +914,7 @@ static void unkillable(void **unused)
 	while (!handler_finished(t.h, &t.result))
 		one_turn(wait_of(handler_deadline_ms(t.h), clock_monotonic_ms()));
 	exited_with(0);
+	assert_int_equal(count_of(file_text(log_path), "event=handler_unkillable "), 1);
 	assert_int_equal(__real_kill(leader, 0), 0);
 	__real_kill(leader, SIGKILL);
 	while (__real_kill(leader, 0) == 0)	/* reaped between runs, too */
