@@ -1,4 +1,4 @@
-/* links: worker/handler.c worker/handler_env.c worker/handler_family.c worker/handler_input.c worker/handler_limits.c worker/handler_output.c worker/handler_pipes.c worker/handler_spawn.c worker/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/alloc.c common/buffer.c */
+/* links: common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/alloc.c common/buffer.c */
 /* ldflags: -Wl,--wrap=kill */
 /* Handlers of every nasty kind, driven by a loop like the worker's: none hangs it, none leaves a process or a descriptor. */
 #include <sys/prctl.h>
@@ -26,8 +26,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process.h"
-#include "worker/handler.h"
-#include "worker/handler_output.h"
+#include "common/handler.h"
+#include "common/handler_output.h"
 
 #define HANG_MS 60000		/* a test that takes so long hangs */
 

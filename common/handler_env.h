@@ -1,0 +1,28 @@
+#ifndef COMMON_HANDLER_ENV_H
+#define COMMON_HANDLER_ENV_H
+
+#include <stdint.h>
+
+#include "common/buffer.h"
+#include "common/handler.h"
+
+/*
+ * The environment of a handler. What is the same for every run is made once; the QUREDIS_ names
+ * come first, where process_kill_incarnation() looks.
+ */
+struct handler_env {
+	char **vars;		/* HANDLER_ENV_JOB places for the job's, then those of every run, then NULL */
+	size_t nvars;		/* of every run */
+	struct buffer text;	/* the job's, each with its NUL */
+};
+
+/* QUEUE ID ATTEMPT MAX_ATTEMPTS DEADLINE REDELIVERED REQUEST_ID INCARNATION */
+#define HANDLER_ENV_JOB 8
+
+void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
+void handler_env_free(struct handler_env *e);
+
+/* The whole environment of one run, valid until the next call. deadline_ms since 1970; -1: none. */
+char *const *handler_env_for(struct handler_env *e, const char *queue, const struct handler_job *job, int64_t deadline_ms);
+
+#endif

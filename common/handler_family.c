@@ -1,0 +1,109 @@
+/*
+ * Killing and reaping of what a handler started. When there is time for it, and how long, is decided
+ * by handler.c. In the usual case, a leader that left nothing, this costs waitid, kill, waitpid, waitid.
+ */
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/handler_family.h"
+#include "common/process.h"
+
+void handler_family_free(struct handler_family *f)
+{
+	free(f->abandoned);
+}
+
+void handler_family_begin(struct handler_family *f, pid_t leader)
+{
+	f->leader = leader;
+	f->status = 0;
+	f->left = 0;
+}
+
+/* A child that is not yet so far has no group of its own (only where vfork is a fork). */
+void handler_family_signal(const struct handler_family *f, int sig)
+{
+	if (f->leader != 0 && kill(-f->leader, sig) == -1 && errno == ESRCH)
+		kill(f->leader, sig);
+}
+
+static void forget(struct handler_family *f, pid_t pid)
+{
+	for (size_t i = 0; i < f->nabandoned; i++)
+		if (f->abandoned[i] == pid)
+			f->abandoned[i--] = f->abandoned[--f->nabandoned];
+}
+
+void handler_family_reap(struct handler_family *f)
+{
+	for (;;) {
+		siginfo_t info = { .si_pid = 0 };
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 || info.si_pid == 0)
+			return;
+		if (info.si_pid == f->leader) {
+			kill(-f->leader, SIGKILL);
+			waitpid(f->leader, &f->status, WNOHANG);
+			f->leader = 0;
+		} else {
+			waitpid(info.si_pid, NULL, WNOHANG);
+			forget(f, info.si_pid);
+		}
+	}
+}
+
+static bool is_abandoned(pid_t pid, void *arg)
+{
+	const struct handler_family *f = arg;
+
+	for (size_t i = 0; i < f->nabandoned; i++)
+		if (f->abandoned[i] == pid)
+			return true;
+	return false;
+}
+
+static bool no_children(void)
+{
+	siginfo_t info;
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 && errno == ECHILD;
+}
+
+/* None signalled and none known to be abandoned: /proc does not show them, not that there are none. */
+bool handler_family_clear(struct handler_family *f)
+{
+	size_t n;
+
+	if (no_children())
+		return true;
+	n = process_kill_children(is_abandoned, f);
+	if (n == 0 && f->nabandoned > 0)
+		return true;
+	f->left = n > f->left ? n : f->left;
+	return false;
+}
+
+static bool abandon(pid_t pid, void *arg)
+{
+	struct handler_family *f = arg;
+
+	if (!is_abandoned(pid, f)) {
+		f->abandoned = alloc_resize(f->abandoned, f->nabandoned + 1, sizeof(*f->abandoned));
+		f->abandoned[f->nabandoned++] = pid;
+	}
+	return true;
+}
+
+size_t handler_family_abandon(struct handler_family *f)
+{
+	size_t before = f->nabandoned;
+
+	process_kill_children(abandon, f);
+	f->leader = 0;
+	return f->nabandoned - before;
+}

@@ -1,0 +1,186 @@
+/*
+ * A handler's output: lines to the log, the end of stderr for the record of a dead letter. Reading
+ * never stops, only logging does: a handler that floods is not slowed, and the log says how many
+ * lines it left out. The bucket outlives the run, so that many short runs are limited like a long one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/handler_output.h"
+#include "common/nitems.h"
+
+#define CHUNK 32768
+#define READ_MAX (256 * 1024)		/* of one stream in one turn */
+#define DRAIN_MAX (4 * 1024 * 1024)	/* a pipe holds 1 MiB at most: more is written by somebody we cannot kill */
+
+void handler_output_init(struct handler_output *o, const char *queue, const char *worker, int64_t tail_max)
+{
+	*o = (struct handler_output){ .queue = queue, .worker = worker, .tail_max = tail_max > 0 ? (size_t)tail_max : 0,
+		.credit = 1000 * HANDLER_OUTPUT_BURST };
+	o->streams[0] = (struct handler_stream){ .name = "stdout", .fd = -1 };
+	o->streams[1] = (struct handler_stream){ .name = "stderr", .fd = -1 };
+	o->tail = alloc_zero(2, o->tail_max);
+}
+
+static void close_stream(struct handler_stream *s)
+{
+	if (s->fd != -1)
+		close(s->fd);
+	s->fd = -1;
+}
+
+void handler_output_free(struct handler_output *o)
+{
+	for (size_t i = 0; i < nitems(o->streams); i++)
+		close_stream(&o->streams[i]);
+	free(o->tail);
+}
+
+void handler_output_begin(struct handler_output *o, int out, int err, const char *id, int64_t now_ms)
+{
+	o->streams[0].fd = out;
+	o->streams[1].fd = err;
+	o->streams[0].len = o->streams[1].len = 0;
+	o->tail_len = 0;
+	o->id = id;
+	handler_output_credit(o, now_ms);
+}
+
+void handler_output_credit(struct handler_output *o, int64_t now_ms)
+{
+	int64_t passed_ms = now_ms - o->credited_ms, full = 1000 * HANDLER_OUTPUT_BURST;
+
+	o->credited_ms = now_ms;
+	if (passed_ms >= full / HANDLER_OUTPUT_RATE || o->credit + passed_ms * HANDLER_OUTPUT_RATE > full)
+		o->credit = full;
+	else if (passed_ms > 0)
+		o->credit += passed_ms * HANDLER_OUTPUT_RATE;
+}
+
+static void report_dropped(struct handler_output *o)
+{
+	if (o->dropped > 0)
+		log_warning("handler_output_dropped", log_str("queue", o->queue), log_str("id", o->id),
+		    log_str("worker", o->worker), log_int("count", o->dropped));
+	o->dropped = 0;
+}
+
+static bool may_log(struct handler_output *o)
+{
+	if (o->credit < 1000 * (o->dropped > 0 ? HANDLER_OUTPUT_RESUME : 1)) {
+		o->dropped++;
+		return false;
+	}
+	o->credit -= 1000;
+	return true;
+}
+
+static void emit(struct handler_output *o, const struct handler_stream *s, const char *line, size_t len)
+{
+	if (!log_enabled(LOG_LEVEL_INFO) || !may_log(o))
+		return;
+	report_dropped(o);
+	log_info("handler_output", log_str("queue", o->queue), log_str("id", o->id), log_str("worker", o->worker),
+	    log_str("stream", s->name), log_bytes("line", line, len));
+}
+
+/* Keeps what does not end in this chunk; full, it goes out as it is. */
+static void keep_part(struct handler_output *o, struct handler_stream *s, const char *data, size_t len)
+{
+	while (len > 0) {
+		size_t room = sizeof(s->line) - s->len, n = len < room ? len : room;
+
+		memcpy(s->line + s->len, data, n);
+		s->len += n;
+		data += n;
+		len -= n;
+		if (len > 0) {		/* not when just full: the newline may be next */
+			emit(o, s, s->line, s->len);
+			s->len = 0;
+		}
+	}
+}
+
+static void split_lines(struct handler_output *o, struct handler_stream *s, const char *data, size_t len)
+{
+	const char *newline;
+
+	while (len > 0 && (newline = memchr(data, '\n', len)) != NULL) {
+		size_t n = (size_t)(newline - data);
+
+		keep_part(o, s, data, n);
+		emit(o, s, s->line, s->len);
+		s->len = 0;
+		data += n + 1;
+		len -= n + 1;
+	}
+	keep_part(o, s, data, len);
+}
+
+static void keep_tail(struct handler_output *o, const char *data, size_t len)
+{
+	if (len > o->tail_max) {
+		data += len - o->tail_max;
+		len = o->tail_max;
+	}
+	if (o->tail_len + len > 2 * o->tail_max) {
+		memmove(o->tail, o->tail + o->tail_len - o->tail_max, o->tail_max);
+		o->tail_len = o->tail_max;
+	}
+	memcpy(o->tail + o->tail_len, data, len);
+	o->tail_len += len;
+}
+
+/* Returns false when there is no more for now. */
+static bool read_chunk(struct handler_output *o, struct handler_stream *s, size_t *total)
+{
+	char chunk[CHUNK];
+	ssize_t n = read(s->fd, chunk, sizeof(chunk));
+
+	if (n == -1 && errno == EINTR)
+		return true;
+	if (n == 0 || (n == -1 && errno != EAGAIN))
+		close_stream(s);
+	if (n <= 0)
+		return false;
+	split_lines(o, s, chunk, (size_t)n);
+	if (s == &o->streams[1])
+		keep_tail(o, chunk, (size_t)n);
+	*total += (size_t)n;
+	return true;
+}
+
+static void read_up_to(struct handler_output *o, struct handler_stream *s, size_t max)
+{
+	size_t total = 0;
+
+	while (s->fd != -1 && total < max && read_chunk(o, s, &total))
+		;
+}
+
+void handler_output_read(struct handler_output *o, struct handler_stream *s)
+{
+	read_up_to(o, s, READ_MAX);
+}
+
+void handler_output_end(struct handler_output *o)
+{
+	for (size_t i = 0; i < nitems(o->streams); i++) {
+		struct handler_stream *s = &o->streams[i];
+
+		read_up_to(o, s, DRAIN_MAX);
+		if (s->len > 0)
+			emit(o, s, s->line, s->len);
+		close_stream(s);
+	}
+	report_dropped(o);
+}
+
+const char *handler_output_tail(const struct handler_output *o, size_t *len)
+{
+	*len = o->tail_len < o->tail_max ? o->tail_len : o->tail_max;
+	return o->tail + o->tail_len - *len;
+}

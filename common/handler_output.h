@@ -1,0 +1,49 @@
+#ifndef COMMON_HANDLER_OUTPUT_H
+#define COMMON_HANDLER_OUTPUT_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/log.h"
+
+/*
+ * What a handler says: stdout and stderr, always drained, into the log line by line, at most so many
+ * lines a second; and the last bytes of stderr.
+ */
+#define HANDLER_OUTPUT_BURST 1000	/* lines logged at once */
+#define HANDLER_OUTPUT_RATE 200		/* and a second after that, per worker */
+#define HANDLER_OUTPUT_RESUME 100	/* lines that must be free again before logging goes on */
+
+struct handler_stream {
+	const char *name;
+	int fd;				/* -1: closed */
+	char line[LOG_VALUE_MAX];	/* not ended yet; a longer one is logged in pieces */
+	size_t len;
+};
+
+struct handler_output {
+	struct handler_stream streams[2];	/* stdout, stderr */
+	char *tail;				/* twice tail_max, so that it moves seldom */
+	size_t tail_len, tail_max;
+	int64_t credit;				/* thousandths of a line; <= 1000 * HANDLER_OUTPUT_BURST */
+	int64_t credited_ms;
+	int64_t dropped;			/* lines not logged since the last report */
+	const char *queue, *worker, *id;	/* for the log */
+};
+
+void handler_output_init(struct handler_output *o, const char *queue, const char *worker, int64_t tail_max);
+void handler_output_free(struct handler_output *o);
+
+/* Takes the descriptors (non-blocking, close-on-exec). id must live until the end. */
+void handler_output_begin(struct handler_output *o, int out, int err, const char *id, int64_t now_ms);
+/* Reads what is there, but not for ever: a bounded part of a flood. */
+void handler_output_read(struct handler_output *o, struct handler_stream *s);
+void handler_output_credit(struct handler_output *o, int64_t now_ms);
+/* What is left in the pipes, lines without an end, what was dropped. Closes. */
+void handler_output_end(struct handler_output *o);
+
+const char *handler_output_tail(const struct handler_output *o, size_t *len);
+
+#endif

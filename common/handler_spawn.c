@@ -1,0 +1,112 @@
+/*
+ * The child between fork and exec. vfork, because fork costs by the size of the parent: so the child
+ * runs in its parent's memory and stack, calls nothing that allocates or takes a lock, and says what
+ * went wrong through the failure pipe only (under sanitizers and valgrind vfork is a fork). Limits and
+ * user are in handler_limits.c and handler_user.c; what comes of the child is handler.c's.
+ */
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "common/handler_spawn.h"
+#include "common/process.h"
+
+#define FAILURE_FD 3
+
+const char *const handler_stage_names[HANDLER_STAGES] = {
+	[HANDLER_STAGE_NONE] = "none",
+	[HANDLER_STAGE_SETSID] = "setsid",
+	[HANDLER_STAGE_DUP] = "dup",
+	[HANDLER_STAGE_OOM_SCORE_ADJ] = "oom_score_adj",
+	[HANDLER_STAGE_LIMIT_MEMORY] = "limits.memory",
+	[HANDLER_STAGE_LIMIT_OPEN_FILES] = "limits.open_files",
+	[HANDLER_STAGE_LIMIT_PROCESSES] = "limits.processes",
+	[HANDLER_STAGE_LIMIT_CPU] = "limits.cpu",
+	[HANDLER_STAGE_LIMIT_FILE_SIZE] = "limits.file_size",
+	[HANDLER_STAGE_NICE] = "nice",
+	[HANDLER_STAGE_SETGROUPS] = "setgroups",
+	[HANDLER_STAGE_SETGID] = "setgid",
+	[HANDLER_STAGE_SETUID] = "setuid",
+	[HANDLER_STAGE_CHDIR] = "chdir",
+	[HANDLER_STAGE_NO_NEW_PRIVS] = "no_new_privs",
+	[HANDLER_STAGE_PDEATHSIG] = "pdeathsig",
+	[HANDLER_STAGE_EXECVE] = "execve",
+};
+
+_Noreturn static void fail(int fd, enum handler_stage stage)
+{
+	struct handler_failure f = { .pid = getpid(), .error = errno, .stage = (int32_t)stage };
+	ssize_t n = write(fd, &f, sizeof(f));	/* shorter than PIPE_BUF: whole or not at all */
+
+	(void)n;
+	_exit(127);
+}
+
+/* 0-2 are the handler's, 3 reports failures until exec closes it, nothing else is open. */
+static int take_descriptors(const struct handler_plan *plan)
+{
+	for (int i = 0; i < 3; i++)
+		if (dup2(plan->stdio[i], i) == -1)
+			return -1;
+	if (plan->failure_fd != FAILURE_FD && dup3(plan->failure_fd, FAILURE_FD, O_CLOEXEC) == -1)
+		return -1;
+	process_close_from(FAILURE_FD + 1);
+	return 0;
+}
+
+/* Killed with its parent. Set after the user switch, which clears it. */
+static int follow_parent(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
+		return -1;
+	if (getppid() != parent)
+		_exit(127);		/* it died before: nobody is left to be told */
+	return 0;
+}
+
+_Noreturn static void child(const struct handler_plan *plan)
+{
+	const struct conf_run_as *user = &plan->conf->run_as;
+	enum handler_stage stage = HANDLER_STAGE_NONE;
+
+	if (setsid() == -1)
+		fail(plan->failure_fd, HANDLER_STAGE_SETSID);
+	if (take_descriptors(plan) == -1)
+		fail(plan->failure_fd, HANDLER_STAGE_DUP);
+	if (handler_limit(plan->conf, &stage) == -1)
+		fail(FAILURE_FD, stage);
+	if (user->switch_user && handler_become(user, &stage) == -1)
+		fail(FAILURE_FD, stage);
+	umask(user->umask);
+	if (chdir(user->directory == NULL ? "/" : user->directory) == -1)
+		fail(FAILURE_FD, HANDLER_STAGE_CHDIR);
+	if (user->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		fail(FAILURE_FD, HANDLER_STAGE_NO_NEW_PRIVS);
+	if (follow_parent(plan->parent) == -1)
+		fail(FAILURE_FD, HANDLER_STAGE_PDEATHSIG);
+	process_reset_signals();
+	execve(plan->argv[0], plan->argv, plan->envp);
+	fail(FAILURE_FD, HANDLER_STAGE_EXECVE);
+}
+
+/* No signal handler of the parent may run in the child, on the parent's memory. */
+pid_t handler_spawn(const struct handler_plan *plan)
+{
+	sigset_t all, old;
+	int error;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = vfork();
+	if (pid == 0)
+		child(plan);
+	error = errno;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	errno = error;
+	return pid;
+}
