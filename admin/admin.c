@@ -56,11 +56,11 @@ static const char *conf_path(const struct options *o)
 	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file the defaults hold */
 }
 
-static int load_conf(struct admin *a)
+int admin_load(struct admin *a, unsigned flags)
 {
 	struct conf_report report;
 
-	a->conf = conf_load(conf_path(&a->options), CONF_LENIENT_HANDLERS, &report);
+	a->conf = conf_load(conf_path(&a->options), flags, &report);
 	if (a->conf == NULL) {
 		conf_report_print(&report, stderr);
 		a->status = EX_CONFIG;
@@ -115,8 +115,10 @@ static int status_of(enum redis_weather weather)
 	return EX_UNAVAILABLE;
 }
 
-static int connect_redis(struct admin *a)
+int admin_connect(struct admin *a)
 {
+	if (find_target(a) == -1)
+		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
 	a->redis.greet = queue_scripts_load;
 	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
@@ -146,7 +148,7 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
 {
-	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
 }
@@ -262,9 +264,9 @@ static int find_queue(struct admin *a, const char *name)
 
 int admin_prepare(struct admin *a, enum admin_need need)
 {
-	if (need >= NEED_CONF && load_conf(a) == -1)
+	if (need >= NEED_CONF && admin_load(a, CONF_LENIENT_HANDLERS) == -1)
 		return -1;
-	if (need >= NEED_REDIS && (find_target(a) == -1 || connect_redis(a) == -1))
+	if (need >= NEED_REDIS && admin_connect(a) == -1)
 		return -1;
 	if (need >= NEED_QUEUE && find_queue(a, a->operands[0]) == -1)
 		return -1;

@@ -13,7 +13,7 @@
  * One run of quredis: what was asked, where Redis is, which queue is meant. Commands return 0, or
  * -1 after admin_fail(); the exit status is status.
  */
-#define ADMIN_TIMEOUT_MS 30000		/* for one answer of Redis */
+#define ADMIN_TIMEOUT_MS 60000		/* for one answer of Redis, with the way there and back */
 
 struct admin {
 	struct options options;
@@ -25,6 +25,7 @@ struct admin {
 	struct conf *conf;
 	struct redis_target target;
 	struct redis redis;
+	int64_t extra_ms;		/* to wait longer: what is under way is large */
 
 	struct queue_keys keys;		/* of the queue named first, if the command names one */
 	const struct conf_queue *queue;	/* NULL: known from the registry only */
@@ -36,6 +37,9 @@ struct admin {
 /* What a command needs before it starts; each includes those before it. */
 enum admin_need { NEED_NOTHING, NEED_CONF, NEED_REDIS, NEED_QUEUE };
 int admin_prepare(struct admin *a, enum admin_need need);
+/* The steps of it, for who needs them in another way. */
+int admin_load(struct admin *a, unsigned flags);	/* flags of conf_load() */
+int admin_connect(struct admin *a);
 void admin_close(struct admin *a);
 
 /* One line on standard error, and the exit status. Returns -1. */

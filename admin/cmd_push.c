@@ -19,6 +19,7 @@
 #include "common/buffer.h"
 
 #define BATCH_BYTES (256 * 1024)
+#define SLOWEST_BYTES_PER_MS 1024		/* a line slower than that is given up */
 #define UNDER_WAY 16				/* batches sent and not yet answered */
 #define MESSAGE_MAX (512 * 1024 * 1024)		/* what Redis takes for one value */
 
@@ -61,6 +62,7 @@ static int flush_batch(struct push *p)
 		queue_push_delayed(&p->a->redis, &p->a->keys, p->a->options.delay_ms, p->sent, messages, p->n);
 	else
 		queue_push(&p->a->redis, &p->a->keys, messages, p->n);
+	p->a->extra_ms = (int64_t)(p->bytes.len / SLOWEST_BYTES_PER_MS);
 	p->sizes[p->nunder_way++] = p->n;
 	p->sent += (int64_t)p->n;
 	p->n = 0;

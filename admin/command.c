@@ -42,6 +42,9 @@ static const struct command commands[] = {
 	{ "retry", "QUEUE TYPE", "put the messages of a list back into ingress", cmd_retry, NEED_QUEUE, 2, 2, 0,
 	  "TYPE is transit, escape or delayed. What live workers hold stays, unless --force. "
 	  "It can be interrupted, and run again to go on." },
+	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
+	  "Without MESSAGE and --from the message is standard input. Same user, environment and limits as in a worker; "
+	  "nothing is settled." },
 	{ "stats", "[QUEUE]", "what the supervisor's workers did since it started", cmd_stats, NEED_CONF, 0, 1, 0, NULL },
 	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },

@@ -1,14 +1,19 @@
-/* INT and TERM while long work is under way. The handler sets a flag, nothing more. */
-#include <signal.h>
+/* INT and TERM while long work is under way. The handler notes that they came, nothing more. */
 #include <stdio.h>
 
 #include "admin/interrupt.h"
 
-static volatile sig_atomic_t asked;	/* the signal that came; 0: none */
+#include "common/nitems.h"
+
+static volatile sig_atomic_t asked;	/* the signal that came last; 0: none */
+static volatile sig_atomic_t count;
 
 static void on_signal(int sig)
 {
+	if (sig == SIGCHLD)
+		return;
 	asked = sig;
+	count++;
 }
 
 void interrupt_begin(void)
@@ -26,12 +31,38 @@ bool interrupt_asked(void)
 	return asked != 0;
 }
 
+void interrupt_begin_counting(sigset_t *open)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGCHLD };
+	struct sigaction action = { .sa_handler = on_signal };
+	sigset_t closed;
+
+	sigemptyset(&action.sa_mask);
+	sigemptyset(&closed);
+	for (size_t i = 0; i < nitems(signals); i++) {
+		sigaddset(&closed, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &closed, open);
+}
+
+int interrupt_count(void)
+{
+	return count;
+}
+
 void interrupt_end(void)
 {
+	sigset_t ours;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	if (asked == 0)
 		return;
 	fflush(NULL);
+	sigprocmask(SIG_UNBLOCK, &ours, NULL);
 	raise(asked);
 }

@@ -1,6 +1,7 @@
 #ifndef ADMIN_INTERRUPT_H
 #define ADMIN_INTERRUPT_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 /*
@@ -10,6 +11,12 @@
  */
 void interrupt_begin(void);
 bool interrupt_asked(void);
+
+/* The same for who waits in ppoll(2) for children too: INT, TERM and CHLD are blocked and wake it, the second
+ * INT or TERM is counted like the first. Fills in what to poll with. */
+void interrupt_begin_counting(sigset_t *open);
+int interrupt_count(void);
+
 void interrupt_end(void);
 
 #endif

@@ -27,7 +27,7 @@ void lists_ask(struct admin *a, const struct queue_keys *k)
 /* Any answer but "another type is there". */
 static int take_tolerant(struct admin *a, struct redis_reply *reply, bool *wrong)
 {
-	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	*wrong = redis_error_is(reply, "WRONGTYPE");
 	return *wrong || reply->type != REDIS_ERROR ? 0 : admin_refused(a, reply, NULL);

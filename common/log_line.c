@@ -15,6 +15,7 @@
 #include "common/log_line.h"
 
 #define TAIL 32			/* kept free for ` truncated=true`, `}` and the newline */
+#define ODD_MAX 256
 
 static void put(struct log_line *l, const char *data, size_t len)
 {
@@ -85,23 +86,35 @@ static size_t plain_run(const unsigned char *p, size_t len, bool quoted)
 	return i;
 }
 
+/*
+ * Bytes from p on that cannot. One plain ASCII byte behind them goes with them, so that \0 before a
+ * digit is written as \000.
+ */
+static size_t odd_run(const unsigned char *p, size_t len)
+{
+	size_t i = 1;
+
+	while (i < len && i < ODD_MAX - 1 && plain_run(p + i, len - i, true) == 0)
+		i++;
+	return i < len && p[i] < 0x80 ? i + 1 : i;
+}
+
 static void put_logfmt(struct log_line *l, const unsigned char *p, size_t len)
 {
-	char escaped[8];
-	size_t i = 0;
+	char escaped[4 * ODD_MAX + 1];
+	size_t i = 0, n;
 
 	while (i < len) {
-		size_t n = plain_run(p + i, len - i, true);
-
+		n = plain_run(p + i, len - i, true);
 		put(l, (const char *)p + i, n);
 		i += n;
 		if (i == len)
 			break;
+		n = odd_run(p + i, len - i);
 		escaped[0] = '\0';
-		vis(escaped, p[i], VIS_CSTYLE | VIS_OCTAL | VIS_TAB | VIS_NL | VIS_DQ | VIS_NOLOCALE,
-		    i + 1 < len ? p[i + 1] : 0);
+		strvisx(escaped, (const char *)p + i, n, VIS_CSTYLE | VIS_OCTAL | VIS_TAB | VIS_NL | VIS_DQ | VIS_NOLOCALE);
 		put_string(l, escaped);
-		i++;
+		i += n;
 	}
 }
 

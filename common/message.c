@@ -19,6 +19,7 @@
 #define VERSION "quredis/1"
 #define KEY_MAX 32
 #define PAIRS_MAX 64
+#define COUNT_MAX 1000000
 #define VALUE_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+-"
 
 struct pair {
@@ -140,9 +141,9 @@ static int parse_wrapper(struct wrapper *w, const struct line *line)
 	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0)
 		return -1;
 	if (parse_nonce(line, &w->nonce) == -1 ||
-	    number_of(line, "attempts", 1000000, &attempts) == -1 ||
-	    number_of(line, "crashes", 1000000, &crashes) == -1 ||
-	    number_of(line, "redelivered", 1000000, &redelivered) == -1 ||
+	    number_of(line, "attempts", COUNT_MAX, &attempts) == -1 ||
+	    number_of(line, "crashes", COUNT_MAX, &crashes) == -1 ||
+	    number_of(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
 	    number_of(line, "solo", 1, &solo) == -1 ||
 	    number_of(line, "own", INT64_MAX, &w->own_ms) == -1 ||
 	    number_of(line, "mark", INT64_MAX, &w->mark_ms) == -1 ||
@@ -232,15 +233,21 @@ static void append_number(struct buffer *out, const char *key, int64_t value)
 		buffer_format(out, " %s=%" PRId64, key, value);
 }
 
+/* What the parser would not take is never written: the line would become part of the payload. */
+static void append_count(struct buffer *out, const char *key, int count)
+{
+	append_number(out, key, count > COUNT_MAX ? COUNT_MAX : count);
+}
+
 void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w)
 {
 	uint64_t nonce;
 
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
-	append_number(out, "attempts", w->attempts);
-	append_number(out, "crashes", w->crashes);
-	append_number(out, "redelivered", w->redelivered);
+	append_count(out, "attempts", w->attempts);
+	append_count(out, "crashes", w->crashes);
+	append_count(out, "redelivered", w->redelivered);
 	append_number(out, "solo", w->solo);
 	append_number(out, "own", w->own_ms);
 	append_number(out, "mark", w->mark_ms);

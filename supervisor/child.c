@@ -116,7 +116,7 @@ static _Noreturn void run_keeper(struct master *m, int slot, int read_end)
 	close_fd(&m->lock.fd);
 	close_fd(&m->life_fd[0]);
 	close_fd(&m->keeper_fd[1]);
-	keeper_run(m->conf, &m->board->slots[slot], read_end);
+	keeper_run(m->conf, m->board, slot, read_end);
 }
 
 static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int socket)
@@ -177,6 +177,12 @@ static int refused(struct master *m, const struct proc *p, int64_t now_ms)
 	return -1;
 }
 
+/* It has its order before it lives: what is quiet fetches nothing from the first turn. */
+static enum order first_order(const struct master *m, const struct proc *p)
+{
+	return p->kind == PROC_WORKER && (m->quiet || m->crews[p->crew].quiet) ? ORDER_QUIET : ORDER_RUN;
+}
+
 static int spawn(struct master *m, const struct proc *as, int child_end, int64_t now_ms)
 {
 	int slot = free_slot(m, as->kind);
@@ -192,7 +198,7 @@ static int spawn(struct master *m, const struct proc *as, int child_end, int64_t
 	slot_clear(&m->board->slots[slot]);
 	slot_set_state(&m->board->slots[slot], SLOT_STARTING);
 	atomic_store(&m->board->slots[slot].heartbeat_ms, now_ms);
-	atomic_store(&m->board->orders[slot], ORDER_RUN);
+	atomic_store(&m->board->orders[slot], first_order(m, p));
 	pid = fork();
 	if (pid == 0)
 		run(m, slot, master_pid, child_end);
@@ -218,8 +224,6 @@ int child_spawn_worker(struct master *m, int crew, int index, int64_t now_ms)
 	if (slot == -1)
 		return -1;
 	c->staff++;
-	if (m->quiet || c->quiet)
-		child_order(m, slot, ORDER_QUIET, now_ms);
 	log_info("worker_started", log_str("queue", c->name), log_str("worker", child_name(m, &m->procs[slot], name)),
 	    log_int("child", m->procs[slot].pid), log_int("slot", slot));
 	return slot;

@@ -37,7 +37,7 @@ void control_init(struct control *c)
 
 static int fail(char *error, size_t size, const char *path)
 {
-	snprintf(error, size, "%s: %s", path, strerror(errno));
+	snprintf(error, size, "control socket %s: %s", path, strerror(errno));
 	return -1;
 }
 

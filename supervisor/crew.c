@@ -46,7 +46,7 @@ void crew_reset_gate(struct master *m, struct crew *c)
 	atomic_store(&q->trouble, TROUBLE_NONE);
 }
 
-static bool is_told(const struct deaths *d, int crew)
+static bool has_deaths(const struct deaths *d, int crew)
 {
 	for (int i = 0; i < d->n; i++)
 		if (d->items[i].told.queue_index == crew)
@@ -56,7 +56,7 @@ static bool is_told(const struct deaths *d, int crew)
 
 static bool is_spent(const struct master *m, const struct crew *c)
 {
-	return c->conf == NULL && c->staff == 0 && c->leaving == 0 && !is_told(&m->deaths, (int)(c - m->crews));
+	return c->conf == NULL && c->staff == 0 && c->leaving == 0 && !has_deaths(&m->deaths, (int)(c - m->crews));
 }
 
 /* One of that name that left, a new one, or one that left and has nothing any more. */

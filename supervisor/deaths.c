@@ -60,19 +60,12 @@ void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms)
 	strlcpy(d->told.queue, m->crews[p->crew].name, sizeof(d->told.queue));
 }
 
-static bool is_spared(pid_t pid, void *arg)
-{
-	const struct master *m = arg;
-
-	return pid == m->orphan_redis || child_slot_of(m, pid) != -1;
-}
-
 static void clean(struct master *m, int64_t now_ms)
 {
 	size_t left;
 
 	reap_adopted(m, now_ms);
-	left = process_kill_children(is_spared, m);
+	left = process_kill_children(reap_is_spared, m);
 	if (left > 0 && now_ms - m->deaths.cleaning_ms < CLEAN_MS) {
 		master_wake_at(m, now_ms + CLEAN_EVERY_MS);
 		return;

@@ -29,6 +29,7 @@
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/process.h"
+#include "common/scoreboard.h"
 #include "supervisor/policy.h"
 
 #define LOCK_MS 90000		/* an earlier Redis may still be saving */
@@ -37,7 +38,9 @@
 
 struct keeper {
 	const struct conf *conf;
+	struct scoreboard *board;
 	struct slot *slot;
+	uint32_t log_epoch;
 	int life_fd;
 	int lock_fd;
 	int signal_fd;
@@ -81,18 +84,28 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 
 /* ---- waiting ---- */
 
+static void drain_signals(struct keeper *k)
+{
+	uint32_t epoch = atomic_load(&k->board->log_epoch);
+	struct signalfd_siginfo info;
+
+	while (read(k->signal_fd, &info, sizeof(info)) > 0)
+		;
+	if (epoch != k->log_epoch)
+		log_reopen();
+	k->log_epoch = epoch;
+}
+
 /* Sleeps until something happens. True: nobody holds the other end any more. */
-static bool is_alone(const struct keeper *k, int64_t timeout_ms)
+static bool is_alone(struct keeper *k, int64_t timeout_ms)
 {
 	struct pollfd p[] = {
 		{ .fd = k->life_fd, .events = POLLIN },
 		{ .fd = k->signal_fd, .events = POLLIN },
 	};
-	struct signalfd_siginfo info;
 
 	if (poll(p, 2, timeout_ms > INT_MAX ? -1 : (int)timeout_ms) > 0 && p[1].revents != 0)
-		while (read(k->signal_fd, &info, sizeof(info)) > 0)
-			;
+		drain_signals(k);
 	return p[0].revents != 0;
 }
 
@@ -201,15 +214,13 @@ static void await_end(struct keeper *k, int sig)
 {
 	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + SAVE_MS;
 	struct pollfd p = { .fd = k->signal_fd, .events = POLLIN };
-	struct signalfd_siginfo info;
 
 	k->ending = true;
 	if (k->redis != 0)
 		kill(k->redis, sig);
 	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms()) {
 		if (poll(&p, 1, (int)(end_ms - now_ms)) > 0)
-			while (read(k->signal_fd, &info, sizeof(info)) > 0)
-				;
+			drain_signals(k);
 		reap(k, now_ms);
 	}
 }
@@ -227,19 +238,23 @@ static int open_signals(void)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-_Noreturn void keeper_run(const struct conf *conf, struct slot *slot, int life_fd)
+_Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int slot, int life_fd)
 {
-	struct keeper k = { .conf = conf, .slot = slot, .life_fd = life_fd, .signal_fd = open_signals() };
+	struct keeper k = {
+		.conf = conf, .board = board, .slot = &board->slots[slot], .log_epoch = atomic_load(&board->log_epoch),
+		.life_fd = life_fd, .signal_fd = open_signals(),
+	};
 	int64_t now_ms;
 
 	setsid();
 	if (k.signal_fd == -1)
 		give_up(strerror(errno), conf->redis.dir, EX_OSERR);
 	await_lock(&k);
-	slot_set_state(slot, SLOT_RUNNING);
+	slot_set_state(k.slot, SLOT_RUNNING);
 	do {
 		now_ms = clock_monotonic_ms();
 		reap(&k, now_ms);

@@ -212,6 +212,7 @@ static int check_keeper(const struct master *m)
 static int serve(const struct options *o)
 {
 	struct master *m = alloc_zero(1, sizeof(*m));
+	char error[PATH_MAX + 256];
 	int status;
 
 	m->lock.fd = m->life_fd[0] = m->life_fd[1] = m->keeper_fd[0] = m->keeper_fd[1] = -1;
@@ -221,8 +222,9 @@ static int serve(const struct options *o)
 		err(EX_OSERR, "signals");
 	notify_open(&m->notify);
 	if ((status = load(m, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
-	    (status = check_keeper(m)) == EX_OK && (status = open_pidfile(m, o->pid_file)) == EX_OK)
-		status = master_run(m);
+	    (status = check_keeper(m)) == EX_OK && (status = open_pidfile(m, o->pid_file)) == EX_OK &&
+	    (status = master_run(m, error, sizeof(error))) != EX_OK)
+		fail(m, status, error);
 	if (m->pidfile != NULL)
 		pidfile_remove(m->pidfile);
 	conf_free(m->conf);

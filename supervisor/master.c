@@ -73,7 +73,7 @@ static void on_usr1(struct master *m)
 		log_error("log_reopen_failed", log_str("reason", strerror(errno)));
 	atomic_fetch_add(&m->board->log_epoch, 1);
 	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind != PROC_KEEPER)
+		if (m->procs[slot].pid > 0)
 			kill(m->procs[slot].pid, SIGTERM);
 }
 
@@ -205,52 +205,49 @@ static void turn(struct master *m)
 
 /* ---- the first and the last ---- */
 
-static int give_up(const char *what, const char *reason, int status)
+static int give_up(char *error, size_t size, const char *what, int status)
 {
-	log_error("start_failed", log_str("what", what), log_str("reason", reason));
+	snprintf(error, size, "%s: %s", what, strerror(errno));
 	return status;
 }
 
-static int set_up(struct master *m)
+static int set_up(struct master *m, char *error, size_t size)
 {
-	char error[256];
-
 	arc4random_buf(&m->boot, sizeof(m->boot));
 	m->since_ms = clock_realtime_ms();
 	m->started_ms = clock_monotonic_ms();
 	m->titled = -1;
 	m->board = scoreboard_new();
 	if (m->board == NULL)
-		return give_up("scoreboard", strerror(errno), EX_OSERR);
+		return give_up(error, size, "scoreboard", EX_OSERR);
 	if (process_become_subreaper() == -1)
-		return give_up("subreaper", strerror(errno), EX_OSERR);
+		return give_up(error, size, "subreaper", EX_OSERR);
+	reap_note_inherited(m);
 	if (pipe2(m->life_fd, O_CLOEXEC) == -1 || (m->conf->redis.embedded && pipe2(m->keeper_fd, O_CLOEXEC) == -1))
-		return give_up("pipe", strerror(errno), EX_OSERR);
-	if (reload_first(m, error, sizeof(error)) == -1)
-		return give_up("configuration", error, EX_CONFIG);
-	if (control_open(&m->control, m->conf->supervisor.control_socket, error, sizeof(error)) == -1)
-		return give_up("control socket", error, EX_CANTCREAT);
-	return EX_OK;
+		return give_up(error, size, "pipe", EX_OSERR);
+	if (reload_first(m, error, size) == -1)
+		return EX_CONFIG;
+	return control_open(&m->control, m->conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
 }
 
 static void tear_down(struct master *m)
 {
 	control_close(&m->control);
 	/* As PID 1, or of what outlived its worker by a moment: nothing of ours stays. */
-	process_kill_children_wait(NULL, NULL, LAST_MS);
+	process_kill_children_wait(reap_is_spared, m, LAST_MS);
 	log_info("stopped", log_int("uptime_ms", clock_monotonic_ms() - m->started_ms));
 	notify_close(&m->notify);
-	scoreboard_free(m->board);
 }
 
-int master_run(struct master *m)
+int master_run(struct master *m, char *error, size_t size)
 {
-	int status = set_up(m);
+	int status = set_up(m, error, size);
 
 	if (status == EX_OK) {
 		while (m->stop.phase != STOP_GONE)
 			turn(m);
+		tear_down(m);
 	}
-	tear_down(m);
+	scoreboard_free(m->board);
 	return status;
 }

@@ -38,6 +38,8 @@ struct proc {			/* a child; its place in master.procs is its slot on the scorebo
 	int fd;			/* sweeper: our end of its socket; else -1 */
 };
 
+#define MASTER_INHERITED 64
+
 struct master {
 	char *conf_path;
 	struct conf *conf;
@@ -60,6 +62,8 @@ struct master {
 	int ncrews;
 	struct deaths deaths;
 	struct policy sweeper_policy, keeper_policy;
+	pid_t inherited[MASTER_INHERITED];	/* children from before the exec that started us: not ours to kill */
+	int ninherited;
 	pid_t orphan_redis;		/* of a dead keeper: it saves and ends by itself; 0: none */
 	int64_t fork_after_ms;		/* fork failed: not again before */
 	int fork_failures;
@@ -72,8 +76,9 @@ struct master {
 	int64_t wake_ms;		/* when the next turn of the loop is due */
 };
 
-/* Serves until it is told to stop. Returns the exit status. m is filled by main(): conf, conf_path, lock, pidfile. */
-int master_run(struct master *m);
+/* Serves until it is told to stop. Returns the exit status; why it did not begin is in error. m is filled by main(): conf,
+ * conf_path, lock, pidfile, notify, signal_fd. */
+int master_run(struct master *m, char *error, size_t size);
 
 /* The loop turns again at `at_ms` at the latest. */
 void master_wake_at(struct master *m, int64_t at_ms);

@@ -138,6 +138,39 @@ static void bury(struct master *m, int slot, const siginfo_t *info, int64_t now_
 	child_release(m, slot);
 }
 
+static bool note(pid_t pid, void *master)
+{
+	struct master *m = master;
+
+	if (m->ninherited < MASTER_INHERITED)
+		m->inherited[m->ninherited++] = pid;
+	return true;
+}
+
+void reap_note_inherited(struct master *m)
+{
+	process_kill_children(note, m);		/* kills nobody: each is spared */
+}
+
+static void forget(struct master *m, pid_t pid)
+{
+	for (int i = 0; i < m->ninherited; i++)
+		if (m->inherited[i] == pid)
+			m->inherited[i--] = m->inherited[--m->ninherited];
+	if (pid == m->orphan_redis)
+		m->orphan_redis = 0;
+}
+
+bool reap_is_spared(pid_t pid, void *master)
+{
+	const struct master *m = master;
+
+	for (int i = 0; i < m->ninherited; i++)
+		if (m->inherited[i] == pid)
+			return true;
+	return pid == m->orphan_redis || child_slot_of(m, pid) != -1;
+}
+
 void reap_adopted(struct master *m, int64_t now_ms)
 {
 	siginfo_t info;
@@ -149,8 +182,7 @@ void reap_adopted(struct master *m, int64_t now_ms)
 			bury(m, slot, &info, now_ms);
 			continue;
 		}
-		if (info.si_pid == m->orphan_redis)
-			m->orphan_redis = 0;
+		forget(m, info.si_pid);
 		reap(info.si_pid);
 	}
 }

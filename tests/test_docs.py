@@ -176,16 +176,16 @@ def diagnostics_are_said(pages):
 
 
 NUMBERS = [    # (page, what stands there, source, the constant)
-    ("quredis-handler.7", r"Up to (\d+) lines at once", "worker/handler_output.h", "HANDLER_OUTPUT_BURST"),
-    ("quredis-handler.7", r"and (\d+) a second after", "worker/handler_output.h", "HANDLER_OUTPUT_RATE"),
-    ("quredis-handler.7", r"longer than (\d+) KiB", "worker/handler_input.c", "ARGUMENT_MAX"),
+    ("quredis-handler.7", r"Up to (\d+) lines at once", "common/handler_output.h", "HANDLER_OUTPUT_BURST"),
+    ("quredis-handler.7", r"and (\d+) a second after", "common/handler_output.h", "HANDLER_OUTPUT_RATE"),
+    ("quredis-handler.7", r"longer than (\d+) KiB", "common/handler_input.c", "ARGUMENT_MAX"),
     ("quredis-handler.7", r"at most (\d+) bytes with its newline", "common/message.h", "MESSAGE_LINE_MAX"),
     ("quredis-handler.7", r"The id of the message, 1 to (\d+) bytes", "common/message.h", "MESSAGE_ID_MAX"),
     ("quredis.1", r"at most (\d+) letters", "common/message.h", "MESSAGE_ID_MAX"),
     ("quredis.1", r"\.Ar N ;\n(101) if not given", "admin/cmd_peek.c", "LIMIT"),
     ("quredis.1", r"\.Ar N ;\n(50) if not given", "admin/cmd_dlq.c", "LIMIT"),
     ("quredisd.8", r"Of a value at most (\d+) bytes", "common/log.h", "LOG_VALUE_MAX"),
-    ("quredisd.8", r"did not end for (\d+) seconds after", "worker/handler.c", "UNKILLABLE_MS"),
+    ("quredisd.8", r"did not end for (\d+) seconds after", "common/handler.c", "UNKILLABLE_MS"),
     ("quredisd.8", r"for (\d+) seconds beyond what its handler", "supervisor/watch.c", "ALLOWANCE_MS"),
     ("quredisd.8", r"for the sweeper, it is (\d+) seconds", "supervisor/watch.c", "ALLOWANCE_LONG_MS"),
     ("quredisd.8", r"\.Dv SIGABRT\nand (\d+) seconds later", "supervisor/watch.c", "CORE_MS"),

@@ -233,3 +233,16 @@ def test_terminal_signals_do_not_reach_redis(quredisd, tmp, ledger):
     assert int(next(x for x in ignored.splitlines() if x.startswith("SigBlk")).split()[1], 16) == 0
     assert children_of(k["pid"]) == [k["redis_pid"]]
     assert subprocess.run(["redis-cli", "-s", str(tmp / "data" / "redis.sock"), "ping"], capture_output=True).returncode == 0
+
+
+def test_the_keeper_follows_a_rotated_log(quredisd, tmp, ledger):
+    log, old = tmp / "log", tmp / "old.log"
+    d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())], log={"target": str(log)}, wait=False)
+    push(tmp, "a")
+    wait_for(ledger.runs)
+    os.rename(log, old)
+    d.signal(signal.SIGUSR1)
+    wait_for(log.exists)
+    wait_for(lambda: str(old) not in open_files(keeper(d)["pid"]).values())
+    os.kill(keeper(d)["redis_pid"], signal.SIGKILL)
+    wait_for(lambda: "event=redis_exited" in log.read_text())

@@ -208,6 +208,24 @@ def test_nothing_a_dead_worker_started_is_left(redis, quredisd, handler, ledger)
     assert children
 
 
+def test_children_from_before_are_not_ours_to_kill(quredisd, handler, tmp):
+    """An entry point that starts a tunnel and then becomes quredisd."""
+    d = quredisd(queues=[queue("mail", "/bin/true")], log={"target": str(tmp / "log")}, start=False)
+    master = subprocess.Popen(["/bin/sh", "-c", f'sleep 1000 & exec "$0" -c "$1"', str(QUREDISD), str(d.conf)],
+                              env=d.environment(), stderr=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: (tmp / "log").exists() and "event=ready" in (tmp / "log").read_text())
+        sleep = next(p for p in children_of(master.pid) if "sleep" in title_of(p))
+        os.kill(next(p for p in children_of(master.pid) if "worker" in title_of(p)), signal.SIGKILL)
+        wait_for(lambda: (tmp / "log").read_text().count("event=worker_started") == 2)
+        assert alive(sleep)
+        os.kill(sleep, signal.SIGKILL)
+        wait_for(lambda: not os.path.exists(f"/proc/{sleep}"), what="it is reaped")
+    finally:
+        master.terminate()
+        assert master.wait(30) == 0
+
+
 def test_many_at_once_are_one_event(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/true", workers=10)])
     idle(d)

@@ -6,10 +6,10 @@
 
 #include "common/buffer.h"
 #include "common/child.h"
+#include "common/handler.h"
 #include "common/message.h"
 #include "common/queue.h"
 #include "common/redis.h"
-#include "worker/handler.h"
 
 /*
  * A worker's state, shared by the files of this folder only:

@@ -5,7 +5,7 @@ local early = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1)
 for _, message in ipairs(early) do
   redis.call('LPUSH', KEYS[3], message)
   local removed = redis.pcall('ZREM', KEYS[2], message)
-  if removed ~= 1 then                      -- refused: the copy must not stay
+  if type(removed) == 'table' then          -- refused: the copy must not stay
     redis.call('LPOP', KEYS[3])
     return removed
   end

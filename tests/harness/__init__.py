@@ -11,7 +11,7 @@ test fails if a process is left over or a sanitizer spoke.
         d = quredisd(queues=[queue("mail", fail, workers=1)])      # written, started, ready
         redis.client().lpush("ingress:mail", b"any\\0bytes")
         wait_for(lambda: redis.client().llen("escape:mail") == 1)
-        assert d.wait_event("escaped", queue="mail")["class"] == "HandlerExit"
+        assert d.wait_event("message_escaped", queue="mail")["class"] == "HandlerExit"
         assert d.stop() == 0
 
 Fixtures

@@ -237,7 +237,7 @@ def environment():
 
 
 def handler_environment():
-    text = read("worker")["worker/handler_env.c"]
+    text = read("common")["common/handler_env.c"]
     return set(re.findall(r'"(QUREDIS_\w+)=%', text)) | set(re.findall(r'"(\w+)"', re.search(r"passed\[\] = \{(.*?)\}", text, re.S)[1]))
 
 

@@ -1,6 +1,7 @@
-/* links: worker/handler.c worker/handler_env.c worker/handler_family.c worker/handler_input.c worker/handler_limits.c worker/handler_output.c worker/handler_pipes.c worker/handler_spawn.c worker/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/alloc.c common/buffer.c */
+/* links: common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/alloc.c common/buffer.c */
 /* ldflags: -Wl,--wrap=kill */
 /* Handlers of every nasty kind, driven by a loop like the worker's: none hangs it, none leaves a process or a descriptor. */
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,10 +26,10 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process.h"
-#include "worker/handler.h"
-#include "worker/handler_output.h"
+#include "common/handler.h"
+#include "common/handler_output.h"
 
-#define HANG_MS 20000		/* a test that takes so long hangs */
+#define HANG_MS 60000		/* a test that takes so long hangs */
 
 static char dir[] = "/tmp/test_handler.XXXXXX";
 static char log_path[64], file_path[64];
@@ -39,9 +40,12 @@ static struct buffer text;	/* of the file read last */
 int __real_kill(pid_t pid, int sig);
 int __wrap_kill(pid_t pid, int sig);
 static bool deaf;
+static pid_t group_killed;	/* the last one that was sent SIGKILL as a group */
 
 int __wrap_kill(pid_t pid, int sig)
 {
+	if (sig == SIGKILL && pid < 0)
+		group_killed = -pid;
 	return deaf && sig == SIGKILL ? 0 : __real_kill(pid, sig);
 }
 
@@ -177,7 +181,8 @@ static int end(void **unused)
 	(void)unused;
 	handler_free(t.h);
 	deaf = false;
-	truncate(log_path, 0);
+	if (truncate(log_path, 0) == -1)
+		return -1;
 	unlink(file_path);
 	return process_kill_children_wait(NULL, NULL, 10000);
 }
@@ -235,8 +240,12 @@ static void finish(void)
 
 static void run(void)
 {
+	pid_t leader;
+
 	assert_int_equal(start(), 0);
+	leader = handler_pgid(t.h);
 	finish();
+	assert_true(leader == 0 || group_killed == leader);	/* while its number was still its own */
 }
 
 /* As a queue's `handler`: absolute, no shell but the one named. */
@@ -905,6 +914,7 @@ static void unkillable(void **unused)
 	while (!handler_finished(t.h, &t.result))
 		one_turn(wait_of(handler_deadline_ms(t.h), clock_monotonic_ms()));
 	exited_with(0);
+	assert_int_equal(count_of(file_text(log_path), "event=handler_unkillable "), 1);
 	assert_int_equal(__real_kill(leader, 0), 0);
 	__real_kill(leader, SIGKILL);
 	while (__real_kill(leader, 0) == 0)	/* reaped between runs, too */
@@ -1039,6 +1049,28 @@ static void may_not_switch(void **unused)
 	assert_int_equal(status, 0);
 }
 
+/* A worker that hides its memory from its own user can still adjust its handler. */
+static void not_dumpable(void **unused)
+{
+	pid_t pid;
+	int status;
+
+	(void)unused;
+	become_nobody();
+	t.conf.run_as.switch_user = false;
+	t.conf.limits.oom_score_adj = 555;
+	t.conf.limits.oom_score_adj_set = true;
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(65534) == -1 || setuid(65534) == -1 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+			_exit(2);
+		run_shell("until [ $(cat /proc/self/oom_score_adj) = 555 ]; do sleep 0.01; done");
+		_exit(t.result.end == HANDLER_EXITED && t.result.code == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* ---- many ---- */
 
 static long resident_kb(void)
@@ -1077,7 +1109,7 @@ int main(void)
 		TEST(dropped_are_counted), TEST(lines), TEST(tail), TEST(closes_outputs), TEST(leaves_processes),
 		TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out), TEST(no_early_timeout), TEST(dumps_core),
 		TEST(stopped), TEST(killed), TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker),
-		TEST(another_user), TEST(another_user_follows), TEST(another_user_is_killed), TEST(may_not_switch), TEST(many_runs),
+		TEST(another_user), TEST(another_user_follows), TEST(another_user_is_killed), TEST(may_not_switch), TEST(not_dumpable), TEST(many_runs),
 	};
 	struct sigaction action = { .sa_handler = on_sigchld };
 	sigset_t blocked;

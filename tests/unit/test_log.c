@@ -17,7 +17,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#define LIBBSD_NETBSD_VIS 1
 #include <bsd/stdlib.h>
+#include <bsd/vis.h>
 
 #include "common/log.h"
 
@@ -78,6 +80,35 @@ static void logfmt_quotes(void **unused)
 	    log_str("y", "Käse"), log_str("z", "x\xe2\x80\xaey"));
 	taken();
 	contains(" v=\"a b\\\"\\\\\\n\\t\\0001\\377\\033[m\\302\\233\" w=\"\" x=\"a=b\" y=Käse z=\"x\\342\\200\\256y\"\n");
+}
+
+/* What was escaped reads back as it was, whatever it was. */
+static void logfmt_any_bytes(void **unused)
+{
+	unsigned char bytes[600];
+	char back[700];
+
+	(void)unused;
+	for (int round = 0; round < 2000; round++) {
+		size_t len = arc4random_uniform(sizeof(bytes));
+		char *begin_of, *end_of;
+
+		for (size_t i = 0; i < len; i++)	/* many of those that matter */
+			bytes[i] = arc4random_uniform(3) == 0 ? (unsigned char)arc4random() :
+			    (unsigned char)("\0\0017\\\"\n\xc3\xa4 x="[arc4random_uniform(11)]);
+		log_info("e", log_bytes("v", bytes, len), log_str("after", ""));
+		taken();
+		begin_of = strstr(out, " v=") + 3;
+		end_of = strstr(begin_of, " after=\"\"\n");
+		assert_non_null(end_of);
+		if (*begin_of == '"') {
+			begin_of++;
+			end_of--;
+		}
+		*end_of = '\0';
+		assert_int_equal(strnunvisx(back, sizeof(back), begin_of, 0), len);
+		assert_memory_equal(back, bytes, len);
+	}
 }
 
 static void caps_values(void **unused)
@@ -342,6 +373,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(logfmt_line, begin),
 		cmocka_unit_test_setup(logfmt_quotes, begin),
+		cmocka_unit_test_setup(logfmt_any_bytes, begin),
 		cmocka_unit_test_setup(caps_values, begin),
 		cmocka_unit_test_setup(json_line, begin),
 		cmocka_unit_test_setup(json_any_bytes, begin),

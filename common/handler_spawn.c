@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "common/handler_spawn.h"
 #include "common/process.h"
-#include "worker/handler_spawn.h"
 
 #define FAILURE_FD 3
 

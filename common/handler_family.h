@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_FAMILY_H
-#define WORKER_HANDLER_FAMILY_H
+#ifndef COMMON_HANDLER_FAMILY_H
+#define COMMON_HANDLER_FAMILY_H
 
 #include <sys/types.h>
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_H
-#define WORKER_HANDLER_H
+#ifndef COMMON_HANDLER_H
+#define COMMON_HANDLER_H
 
 #include <sys/types.h>
 

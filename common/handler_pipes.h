@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_PIPES_H
-#define WORKER_HANDLER_PIPES_H
+#ifndef COMMON_HANDLER_PIPES_H
+#define COMMON_HANDLER_PIPES_H
 
 #include <stdbool.h>
 

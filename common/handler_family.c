@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/handler_family.h"
 #include "common/process.h"
-#include "worker/handler_family.h"
 
 void handler_family_free(struct handler_family *f)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/handler_env.h"
 #include "common/nitems.h"
-#include "worker/handler_env.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_INPUT_H
-#define WORKER_HANDLER_INPUT_H
+#ifndef COMMON_HANDLER_INPUT_H
+#define COMMON_HANDLER_INPUT_H
 
 #include <stddef.h>
 

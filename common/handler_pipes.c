@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "worker/handler_pipes.h"
+#include "common/handler_pipes.h"
 
 void handler_fd_close(int *fd)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/handler_input.h"
-#include "worker/handler_pipes.h"
+#include "common/handler_input.h"
+#include "common/handler_pipes.h"
 
 #define ARGUMENT_MAX (100 * 1024)	/* Linux takes 128 KiB in one string */
 

@@ -6,6 +6,7 @@
  */
 #include <sys/wait.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,15 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/handler.h"
+#include "common/handler_env.h"
+#include "common/handler_family.h"
+#include "common/handler_input.h"
+#include "common/handler_output.h"
+#include "common/handler_pipes.h"
+#include "common/handler_spawn.h"
 #include "common/log.h"
 #include "common/nitems.h"
-#include "worker/handler.h"
-#include "worker/handler_env.h"
-#include "worker/handler_family.h"
-#include "worker/handler_input.h"
-#include "worker/handler_output.h"
-#include "worker/handler_pipes.h"
-#include "worker/handler_spawn.h"
 
 #define UNKILLABLE_MS 10000		/* SIGKILL without effect for so long: given up */
 #define LOOK_MAX_MS 50			/* between looks at those that die; SIGCHLD comes sooner */
@@ -181,6 +182,9 @@ static int start_process(struct handler *h)
 	}
 	take_ends(h, &p, leader);
 	read_failure(h, leader);
+	if (h->failure.error == 0 && handler_limit_late(h->conf, leader) == -1 && errno != ENOENT)
+		log_warning("handler_not_limited", log_str("queue", h->conf->name), log_str("worker", h->worker),
+		    log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
 	return 0;
 }
 

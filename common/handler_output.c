@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "common/handler_output.h"
 #include "common/nitems.h"
-#include "worker/handler_output.h"
 
 #define CHUNK 32768
 #define READ_MAX (256 * 1024)		/* of one stream in one turn */

@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_OUTPUT_H
-#define WORKER_HANDLER_OUTPUT_H
+#ifndef COMMON_HANDLER_OUTPUT_H
+#define COMMON_HANDLER_OUTPUT_H
 
 #include <poll.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
-#ifndef WORKER_HANDLER_ENV_H
-#define WORKER_HANDLER_ENV_H
+#ifndef COMMON_HANDLER_ENV_H
+#define COMMON_HANDLER_ENV_H
 
 #include <stdint.h>
 
 #include "common/buffer.h"
-#include "worker/handler.h"
+#include "common/handler.h"
 
 /*
  * The environment of a handler. What is the same for every run is made once; the QUREDIS_ names

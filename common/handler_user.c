@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "worker/handler_spawn.h"
+#include "common/handler_spawn.h"
 
 #ifdef SYS_setgroups32		/* 32-bit machines have 16-bit calls under the plain names */
 #define CALL_SETGROUPS SYS_setgroups32

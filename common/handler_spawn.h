@@ -1,5 +1,5 @@
-#ifndef WORKER_HANDLER_SPAWN_H
-#define WORKER_HANDLER_SPAWN_H
+#ifndef COMMON_HANDLER_SPAWN_H
+#define COMMON_HANDLER_SPAWN_H
 
 #include <sys/types.h>
 
@@ -39,5 +39,8 @@ pid_t handler_spawn(const struct handler_plan *plan);
 /* The child's own steps; each 0, or -1 with errno. Async-signal-safe, memory untouched. */
 int handler_limit(const struct conf_queue *conf, enum handler_stage *stage);	/* handler_limits.c */
 int handler_become(const struct conf_run_as *user, enum handler_stage *stage);	/* handler_user.c */
+
+/* What the child could not do itself, by its parent once it is executed. -1: errno */
+int handler_limit_late(const struct conf_queue *conf, pid_t pid);
 
 #endif

@@ -2,14 +2,19 @@
  * What a handler may use: resource limits, nice, the OOM killer's preference. Called between fork
  * and exec, while still privileged. What is not configured is inherited; core dumps always are.
  */
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/handler_spawn.h"
 #include "common/nitems.h"
-#include "worker/handler_spawn.h"
+
+#define LATE_TRIES 40
 
 /* Decimal digits without stdio, which is not for a vfork child. Returns where they begin. */
 static char *digits(int value, char *end)
@@ -24,10 +29,10 @@ static char *digits(int value, char *end)
 	return end;
 }
 
-static int set_oom_score_adj(int value)
+static int write_oom_score_adj(const char *path, int value)
 {
 	char text[16], *end = text + sizeof(text), *p = digits(value, end);
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	ssize_t n;
 	int error;
 
@@ -38,6 +43,33 @@ static int set_oom_score_adj(int value)
 	close(fd);
 	errno = error;
 	return n == end - p ? 0 : -1;
+}
+
+/*
+ * A worker that keeps a password from its own user is not dumpable, and neither is the child while it
+ * lives in its memory: its /proc files are root's until exec, and only the parent can write them after.
+ */
+static bool only_after_exec(void)
+{
+	return geteuid() != 0 && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1;
+}
+
+/* vfork returns while exec is still at work: a moment later the files are ours. */
+int handler_limit_late(const struct conf_queue *conf, pid_t pid)
+{
+	struct timespec moment = { .tv_nsec = 250000 };
+	char path[64];
+	int result;
+
+	if (!conf->limits.oom_score_adj_set || !only_after_exec())
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+	result = write_oom_score_adj(path, conf->limits.oom_score_adj);
+	for (int i = 0; i < LATE_TRIES && result == -1 && errno == EACCES; i++) {
+		nanosleep(&moment, NULL);
+		result = write_oom_score_adj(path, conf->limits.oom_score_adj);
+	}
+	return result;
 }
 
 static int set_limit(int resource, int64_t soft, int64_t hard)
@@ -79,7 +111,7 @@ int handler_limit(const struct conf_queue *conf, enum handler_stage *stage)
 	};
 
 	*stage = HANDLER_STAGE_OOM_SCORE_ADJ;
-	if (l->oom_score_adj_set && set_oom_score_adj(l->oom_score_adj) == -1)
+	if (l->oom_score_adj_set && !only_after_exec() && write_oom_score_adj("/proc/self/oom_score_adj", l->oom_score_adj) == -1)
 		return -1;
 	for (size_t i = 0; i < nitems(plain); i++) {
 		*stage = plain[i].stage;

@@ -1,0 +1,275 @@
+/*
+ * quredis run: the queue's handler on a copy of one message, as a worker would run it: same user,
+ * environment, limits and end. Nothing in Redis changes, whatever comes out.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <bsd/stdlib.h>
+
+#include "admin/command.h"
+#include "admin/interrupt.h"
+#include "admin/pager.h"
+#include "admin/visible.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/handler.h"
+#include "common/nitems.h"
+#include "common/process.h"
+
+#define STATUS_FAILED 1			/* a failed attempt */
+#define WORKER_NAME "run"
+
+/* ---- the message ---- */
+
+static int read_input(struct admin *a, struct buffer *message)
+{
+	char chunk[64 * 1024];
+	ssize_t n;
+
+	if (isatty(STDIN_FILENO) == 1)
+		admin_note("the message is read from the terminal; Ctrl-D ends it");
+	while ((n = read(STDIN_FILENO, chunk, sizeof(chunk))) != 0) {
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1)
+			return admin_fail(a, EX_IOERR, "standard input: %s", strerror(errno));
+		buffer_append(message, chunk, (size_t)n);
+	}
+	return 0;
+}
+
+static int copy_newest(struct admin *a, const char *key, struct buffer *message)
+{
+	struct page page;
+	int rc = page_read(a, key, 0, 0, &page);
+
+	if (rc == 0 && page.n == 0)
+		rc = admin_fail(a, EX_NOINPUT, "there is no message in %s", key);
+	if (rc == 0)
+		buffer_append(message, page.entries[0].data, page.entries[0].len);
+	page_free(&page);
+	return rc;
+}
+
+static int copy_delayed(struct admin *a, struct buffer *message)
+{
+	struct redis_reply reply, entry;
+
+	redis_appendf(&a->redis, "ZRANGE %s 0 0", a->keys.delayed);
+	if (admin_reply(a, &reply, a->keys.delayed) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n == 0)
+		return admin_fail(a, EX_NOINPUT, "there is no message in %s", a->keys.delayed);
+	entry = redis_element(&reply, 0);
+	buffer_append(message, entry.str, entry.len);
+	return 0;
+}
+
+static int copy_from(struct admin *a, const char *type, struct buffer *message)
+{
+	enum admin_list list;
+
+	if (admin_list_parse(a, type, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1 ||
+	    admin_connect(a) == -1)
+		return -1;
+	queue_keys_from_conf(&a->keys, a->queue);
+	if (list == LIST_DELAYED)
+		return copy_delayed(a, message);
+	return copy_newest(a, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, message);
+}
+
+static int get_message(struct admin *a, struct buffer *message)
+{
+	if (a->options.from != NULL && a->noperands > 1)
+		return admin_fail(a, EX_USAGE, "a MESSAGE and --from exclude each other");
+	buffer_append(message, "", 0);
+	if (a->options.from != NULL)
+		return copy_from(a, a->options.from, message);
+	if (a->noperands == 1)
+		return read_input(a, message);
+	buffer_append(message, a->operands[1], strlen(a->operands[1]));
+	return 0;
+}
+
+/* ---- the run ---- */
+
+/* The queue's own limits cap the header's, as in a worker. */
+static struct handler_job job_of(const struct conf_queue *q, const struct message *m, const char *incarnation)
+{
+	struct handler_job job = { .message = m, .incarnation = incarnation, .attempt = m->wrapper.attempts + 1,
+		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0, .timeout_ms = q->timeout_ms };
+
+	if (m->max_attempts > 0 && m->max_attempts < job.max_attempts)
+		job.max_attempts = m->max_attempts;
+	if (m->timeout_ms >= 0 && (job.timeout_ms < 0 || m->timeout_ms < job.timeout_ms))
+		job.timeout_ms = m->timeout_ms;
+	return job;
+}
+
+/* One INT or TERM asks the handler to end, two kill it. */
+static void obey(struct handler *h, int64_t now_ms)
+{
+	if (interrupt_count() == 1)
+		handler_stop(h, now_ms);
+	else if (interrupt_count() > 1)
+		handler_kill(h);
+}
+
+static void turn(struct handler *h, const sigset_t *open)
+{
+	struct pollfd fds[HANDLER_POLLFDS];
+	size_t n = handler_pollfds(h, fds);
+	int64_t now = clock_monotonic_ms(), left = handler_deadline_ms(h);
+
+	left = left == INT64_MAX ? 1000 : left - now;
+	if (left < 0)
+		left = 0;
+	if (left > 1000)
+		left = 1000;
+	if (ppoll(fds, n, &(struct timespec){ .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 }, open) > 0)
+		handler_io(h, fds, n);
+	now = clock_monotonic_ms();
+	obey(h, now);
+	handler_tick(h, now);
+}
+
+static int run_handler(struct admin *a, struct handler *h, const struct handler_job *job, struct handler_result *result)
+{
+	sigset_t open;
+
+	interrupt_begin_counting(&open);
+	if (process_become_subreaper() == -1 || handler_start(h, job, clock_monotonic_ms()) == -1)
+		return admin_fail(a, EX_OSERR, "no process could be made: %s", strerror(errno));
+	while (!handler_finished(h, result))
+		turn(h, &open);
+	return 0;
+}
+
+/* ---- what came out ---- */
+
+static const char *outcome_of(const struct conf_queue *q, const struct handler_result *r, int *status)
+{
+	enum conf_outcome outcome = CONF_OUTCOME_FAIL;
+
+	*status = STATUS_FAILED;
+	if (r->end == HANDLER_UNRUNNABLE) {
+		*status = r->error == EPERM || r->error == EACCES ? EX_NOPERM : EX_CONFIG;
+		return "not run";
+	}
+	if (r->end == HANDLER_UNREPRESENTABLE)
+		*status = EX_DATAERR;
+	if (r->end == HANDLER_EXITED && r->code >= 0)
+		outcome = q->exit_codes[r->code & 0xff];
+	switch (outcome) {
+	case CONF_OUTCOME_DONE:
+		*status = EX_OK;
+		return "done";
+	case CONF_OUTCOME_RETRY:
+		*status = EX_TEMPFAIL;
+		return "retry";
+	case CONF_OUTCOME_ESCAPE:
+		*status = EX_DATAERR;
+		return "escape";
+	case CONF_OUTCOME_FAIL:
+		break;
+	}
+	return r->end == HANDLER_UNREPRESENTABLE ? "escape" : "failed attempt";
+}
+
+static char *reason_of(const struct handler_result *r)
+{
+	switch (r->end) {
+	case HANDLER_EXITED:
+		return alloc_format("exit status %d", r->code);
+	case HANDLER_SIGNALED:
+		return alloc_format("killed by %s", process_signal_name(r->signal));
+	case HANDLER_TIMED_OUT:
+		return alloc_string("ran longer than its timeout");
+	case HANDLER_STOPPED:
+		return alloc_string("interrupted");
+	case HANDLER_UNRUNNABLE:
+		return alloc_format("%s: %s", r->stage, strerror(r->error));
+	case HANDLER_UNREPRESENTABLE:
+		break;
+	}
+	return alloc_string("the message cannot be an argument (NUL, or more than 100 KiB)");
+}
+
+static void say(struct admin *a, const struct message *m, const struct handler_job *job, const struct handler_result *r)
+{
+	static const struct column columns[] = {
+		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
+		{ "reason", "reason", false }, { "exit_code", "exit_code", false }, { "signal", "signal", false },
+		{ "duration_ms", "duration", false }, { "stderr", NULL, false },
+	};
+	const char *outcome = outcome_of(a->queue, r, &a->status);
+	char *reason = reason_of(r);
+
+	output_object(&a->output, columns, nitems(columns),
+	    (struct cell[]){ cell_str(a->queue->name), cell_str(m->id), cell_int(job->attempt), cell_str(outcome),
+		cell_str(reason), r->code >= 0 ? cell_int(r->code) : cell_none(),
+		cell_str(r->signal != 0 ? process_signal_name(r->signal) : NULL), cell_elapsed(r->duration_ms),
+		cell_bytes(r->stderr_tail, r->stderr_len) });
+	free(reason);
+}
+
+static int run_message(struct admin *a, const struct buffer *raw)
+{
+	char incarnation[INCARNATION_SIZE];
+	struct incarnation self = { .node = WORKER_NAME };	/* no node of a supervisor: nobody takes it for one of its own */
+	struct handler_result result;
+	struct message m;
+	struct handler *h;
+	int rc;
+
+	arc4random_buf(&self.boot, sizeof(self.boot));
+	incarnation_format(&self, incarnation);
+	message_parse(&m, raw->data == NULL ? "" : raw->data, raw->len);
+	const struct handler_job job = job_of(a->queue, &m, incarnation);
+	if (log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO) == -1)
+		return admin_fail(a, EX_OSERR, "standard error: %s", strerror(errno));
+	log_process(WORKER_NAME);
+	h = handler_new(a->queue, WORKER_NAME);
+	rc = run_handler(a, h, &job, &result);
+	if (rc == 0)
+		say(a, &m, &job, &result);
+	handler_free(h);
+	interrupt_end();
+	return rc == 0 && a->status != 0 ? -1 : rc;
+}
+
+int cmd_run(struct admin *a)
+{
+	struct buffer raw = {0};
+	int rc = -1;
+
+	/* Users and executables matter here. */
+	if (admin_load(a, 0) == -1)
+		return -1;
+	a->queue = conf_queue_find(a->conf, a->operands[0]);
+	if (a->queue == NULL) {
+		char *shown = visible(a->operands[0], strlen(a->operands[0]), 200);
+
+		admin_fail(a, EX_NOINPUT, "no queue %s in the configuration: no handler is known", shown);
+		free(shown);
+		return -1;
+	}
+	if (get_message(a, &raw) == 0) {
+		if (a->options.dry_run) {
+			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], raw.len);
+			rc = 0;
+		} else {
+			rc = run_message(a, &raw);
+		}
+	}
+	buffer_free(&raw);
+	return rc;
+}

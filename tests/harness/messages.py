@@ -1,0 +1,51 @@
+"""What lies in Redis: messages with quredis's wrapper taken off, and keys nobody documented."""
+import re
+
+_WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
+_INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
+_OF_A_QUEUE = [
+    "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done)", r"ingress:{q}:rate:\d+", "transit:{q}",
+    "transit:{q}:workers", "transit:{q}:rescue", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
+    "escape:{q}:log", "quredis:queue:{q}",
+]
+_OF_ALL = ["quredis:queues", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+"]
+
+
+def unwrap(raw):
+    """(what the wrapper says, the producer's message)."""
+    m = _WRAPPER.match(raw)
+    if not m:
+        return {}, raw
+    fields = dict(f.split("=", 1) for f in m[2].decode().split())
+    return {k: int(v) for k, v in fields.items()}, raw[m.end():]
+
+
+def trays(client, queue):
+    """Key -> messages, of everything in transit: trays, rescue lists, the bare list. Default names."""
+    keys = [k for k in client.keys(f"transit:{queue}*") if client.type(k) == b"list"]
+    return {k.decode(): client.lrange(k, 0, -1) for k in keys}
+
+
+def in_transit(client, queue):
+    return [m for held in trays(client, queue).values() for m in held]
+
+
+def anywhere(client, queue):
+    """All messages of a queue, raw, wherever they are but in escape."""
+    delayed = f"ingress:{queue}:delayed"
+    waiting = client.lrange(f"ingress:{queue}", 0, -1) if client.type(f"ingress:{queue}") == b"list" else []
+    return waiting + in_transit(client, queue) + (client.zrange(delayed, 0, -1) if client.type(delayed) == b"zset" else [])
+
+
+def stray_keys(client, *queues):
+    """Keys that are in no table of the documentation."""
+    known = _OF_ALL + [p.format(q=re.escape(q), inc=_INCARNATION) for q in queues for p in _OF_A_QUEUE]
+    return sorted(k for k in (k.decode(errors="replace") for k in client.keys())
+                  if not any(re.fullmatch(p, k) for p in known))
+
+
+def record(client, queue, index=0):
+    """The index-th newest record of a dead letter as a dict of bytes, its stream id as "stream_id"."""
+    entries = client.xrevrange(f"escape:{queue}:log", count=index + 1)
+    assert len(entries) > index, f"{len(entries)} records"
+    return {**{k.decode(): v for k, v in entries[index][1].items()}, "stream_id": entries[index][0].decode()}

@@ -1,0 +1,247 @@
+"""quredis status, stats, reload, restart, quiet, stop, and what else needs a supervisor."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from harness import QUREDIS, alive, queue, wait_for
+from harness.queues import Queue, strip
+
+
+def status(d):
+    return json.loads(d.quredis("status", "--json").out)
+
+
+def test_no_supervisor(quredis, redis, tmp):
+    conf = tmp / "quredis.conf"
+    conf.write_text(f'supervisor = {{ control_socket = "{tmp}/none"; }};\n')
+    for words in (["status"], ["stats"], ["reload"], ["stop"], ["restart", "mail"], ["quiet"]):
+        r = quredis(*words, conf=conf)
+        assert (r.code, r.out) == (69, "") and r.err == f"quredis: no supervisor answers at {tmp}/none\n"
+
+
+def test_status(quredisd, redis, handler):
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; exit 3"), workers=2), queue("idle", handler("cat"))])
+    Queue(redis.client(), register=False).client.lpush("ingress:mail", "a", "b", "c")
+    wait_for(lambda: redis.client().llen("escape:mail") == 3)
+    s = status(d)
+    assert "ok" not in s and s["pid"] == d.pid and s["state"] == "running"
+    by_name = {q["name"]: q for q in s["queues"]}
+    assert by_name["mail"]["workers"]["wanted"] == 2 and len(s["workers"]) == 3
+    out = d.quredis("status").out.splitlines()
+    assert out[0].startswith("quredisd ") and f"pid {d.pid}" in out[0]
+    assert out[2].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
+    rows = {line.split()[0]: line.split() for line in out[3:5]}
+    assert rows["mail"][1:4] == ["running", "2", "2"] and rows["mail"][6] == "3"
+    header = next(i for i, line in enumerate(out) if "Incarnation" in line)
+    assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
+
+
+def test_stats(quredisd, redis, handler):
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null")), queue("idle", handler("cat"))])
+    redis.client().lpush("ingress:mail", "a", "b", "c")
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 3)
+    figures = json.loads(d.quredis("stats", "--json").out)
+    assert [f["name"] for f in figures] == ["mail", "idle"] and sum(b["count"] for b in figures[0]["durations"]) == 3
+    out = d.quredis("stats", "mail").out
+    assert all(any(line.split() == [name, str(n)] for line in out.splitlines()) for name, n in figures[0]["counters"].items())
+    table = d.quredis("stats").out.splitlines()
+    assert table[0].split()[:3] == ["Queue", "fetched", "done"] and table[1].split()[:3] == ["mail", "3", "3"]
+    r = d.quredis("stats", "nope")
+    assert r.code == 66 and "nope" in r.err
+
+
+def test_reload(quredisd, redis, handler):
+    d = quredisd(queues=[queue("mail", handler("cat"))])
+    d.write_conf(queues=[queue("mail", handler("cat")), queue("new", handler("cat"))])
+    assert d.quredis("reload", "--dry-run").code == 0 and len(status(d)["queues"]) == 1
+    assert d.quredis("reload").code == 0
+    assert {q["name"] for q in status(d)["queues"]} == {"mail", "new"}
+
+
+def test_reload_shows_what_is_wrong(quredisd, redis, handler, tmp):
+    d = quredisd(queues=[queue("mail", handler("cat"))])
+    good = d.conf.read_text()
+    # the command line can still find the supervisor; the supervisor's own file has two errors
+    other = tmp / "other.conf"
+    other.write_text(good)
+    d.write_conf(queues=[queue("mail", "/no/such/handler", wrokers=3)])
+    r = subprocess.run([QUREDIS, "-c", other, "reload"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert r.returncode == 78 and r.stdout == "" and "wrokers" in r.stderr and "/no/such/handler" in r.stderr
+    assert d.running() and len(d.workers()) == 1
+
+
+def test_restart(quredisd, redis, handler):
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=2), queue("other", handler("cat"))])
+    before, other = d.wait_workers("mail", 2), d.wait_workers("other", 1)
+    assert d.quredis("restart", "mail", "--dry-run").code == 0 and d.workers("mail") == before
+    assert d.quredis("restart", "mail").code == 0
+    wait_for(lambda: not any(alive(p) for p in before.values()) and len(d.workers("mail")) == 2)
+    assert d.workers("other") == other
+    assert d.quredis("restart", "nope").code == 66
+
+
+def test_quiet(quredisd, redis, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat")), queue("other", handler("cat"))])
+    assert d.quredis("quiet", "mail").code == 0
+    wait_for(lambda: {q["name"]: q["state"] for q in status(d)["queues"]} == {"mail": "quiet", "other": "running"})
+    c.lpush("ingress:mail", "a")
+    c.lpush("ingress:other", "b")
+    wait_for(lambda: c.llen("ingress:other") == 0)
+    assert c.llen("ingress:mail") == 1
+    assert d.quredis("quiet", "mail", "--off").code == 0
+    wait_for(lambda: c.llen("ingress:mail") == 0)
+    assert d.quredis("quiet").code == 0 and status(d)["state"] == "quiet"
+    assert d.quredis("quiet", "--off").code == 0 and status(d)["state"] == "running"
+    assert d.quredis("quiet", "nope").code == 66
+
+
+@pytest.mark.parametrize("more", [[], ["--fast"]])
+def test_stop_waits(quredisd, redis, handler, ledger, more):
+    d = quredisd(queues=[queue("mail", ledger.recorder(seconds=1, note_start=True), timeout="9s")])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: ledger.runs("start"))
+    assert d.quredis("stop", "--dry-run").code == 0 and d.running()
+    r = d.quredis("stop", *more)
+    assert (r.code, r.out) == (0, "the supervisor is stopped\n")
+    assert d.wait_exit() == 0
+    assert [strip(m) for m in redis.client().lrange("ingress:mail", 0, -1)] == ([b"a"] if more else [])
+    assert len(ledger.runs()) == (0 if more else 1)
+
+
+def test_stop_without_waiting(quredisd, redis, handler, tmp):
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; while ! test -e @TMP@/go; do sleep 0.05; done"), timeout="9s")])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: d.handlers())
+    assert d.quredis("stop", "--no-wait").out == "the supervisor is stopping\n"
+    assert d.running() and status(d)["state"] == "draining"
+    (tmp / "go").touch()
+    assert d.wait_exit() == 0
+
+
+def test_peek_at_what_runs(quredisd, redis, handler, tmp):
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; while ! test -e @TMP@/go; do sleep 0.05; done"), timeout="60s")])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: d.handlers())
+    row, = json.loads(d.quredis("peek", "mail", "transit", "--json").out)
+    worker, = status(d)["workers"]
+    assert row["worker"] == worker["incarnation"] and row["pid"] == worker["pid"] and row["alive"] and row["elapsed_ms"] >= 0
+    # a live claim is left alone by whatever an operator does in good faith
+    for words in (["purge", "mail", "transit"], ["retry", "mail", "transit"]):
+        r = d.quredis(*words)
+        assert r.code == 0 and "0 messages of transit" in r.out and "1 message with live workers" in r.err
+    assert d.quredis("destroy", "mail", "--yes").code == 75
+    (tmp / "go").touch()
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 1)
+    assert d.stop() == 0
+
+
+def test_pause_is_seen(quredisd, redis, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"))])
+    assert d.quredis("pause", "mail").code == 0
+    wait_for(lambda: status(d)["queues"][0]["state"] == "paused")
+    c.lpush("ingress:mail", "a")
+    assert d.quredis("resume", "mail").code == 0
+    wait_for(lambda: c.llen("ingress:mail") == 0 and status(d)["queues"][0]["state"] == "running")
+
+
+def test_the_whole_way_of_a_dead_letter(quredisd, redis, handler, tmp):
+    """Pushed, failed, shown, mended, retried, done."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; test -e @TMP@/mended || { echo no such user >&2; exit 3; }"))])
+    message = b"quredis/1 id=order-5\n\x00\xffbinary\n"
+    assert d.quredis("push", "mail", input=message).code == 0
+    wait_for(lambda: c.llen("escape:mail") == 1)
+    row, = json.loads(d.quredis("dlq", "ls", "mail", "--json").out)
+    assert row["id"] == "order-5" and row["error_class"] == "HandlerExit" and row["exit_code"] == 3
+    shown = json.loads(d.quredis("dlq", "show", "mail", "order-5", "--json").out)
+    assert shown["stderr"] == "no such user\n" and shown["size"] == len(message)
+    assert c.lrange("escape:mail", 0, -1) == [message]
+    (tmp / "mended").touch()
+    assert d.quredis("dlq", "retry", "mail", row["record"]).code == 0
+    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 1)
+    assert not c.exists("escape:mail") and c.xlen("escape:mail:log") == 0
+
+
+def test_push_delayed_comes_in_time(quredisd, redis, handler, ledger):
+    d = quredisd(queues=[queue("mail", ledger.recorder())])
+    assert d.quredis("push", "mail", "later", "--delay", "1s").code == 0
+    assert d.quredis("push", "mail", "now").code == 0
+    wait_for(lambda: len(ledger.runs()) == 2)
+    assert [r.payload for r in ledger.runs()] == [b"now", b"later"]
+
+
+# ---- run: no supervisor needed ----
+
+def write_conf(tmp, redis, *queues):
+    from harness import render
+    conf = tmp / "quredis.conf"
+    conf.write_text(render({"redis": {"url": redis.url}, "queues": list(queues)}))
+    return conf
+
+
+@pytest.mark.parametrize("body, outcome, code", [
+    ("cat >/dev/null", "done", 0), ("exit 75", "retry", 75), ("exit 65", "escape", 65), ("exit 3", "failed attempt", 1),
+    ("kill -9 $$", "failed attempt", 1), ("exec sleep 100", "failed attempt", 1)])
+def test_run(quredis, redis, handler, tmp, body, outcome, code):
+    conf = write_conf(tmp, redis, queue("mail", handler(body), timeout="500ms", kill_grace="500ms"))
+    r = quredis("run", "mail", "message", "--json", conf=conf)
+    assert (r.code, json.loads(r.out)["outcome"]) == (code, outcome), r.err
+    assert redis.client().keys() == []
+
+
+def test_run_sees_what_a_worker_would_show(quredis, redis, handler, ledger, tmp):
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder(exit=3), env=["COLOUR=red"], max_attempts=5))
+    payload = os.urandom(3000)
+    assert quredis("run", "mail", conf=conf, input=b"quredis/1 id=order-5\n" + payload).code == 1
+    run, = ledger.runs()
+    assert run.payload == payload and run.id == "order-5" and run.queue == "mail" and run.attempt == "1"
+    assert run.env["COLOUR"] == "red" and run.env["QUREDIS_MAX_ATTEMPTS"] == "5"
+
+
+@pytest.mark.parametrize("which", ["ingress", "escape", "delayed"])
+def test_run_on_a_copy(quredis, redis, ledger, tmp, which):
+    from harness.queues import dumps
+    c = redis.client()
+    q = Queue(c)
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
+    r = quredis("run", "mail", "--from", which, conf=conf)
+    assert r.code == 66 and "there is no message" in r.err
+    wrapped = b"quredis/1 w=00000000000000aa attempts=2\nbody"
+    if which == "delayed":
+        c.zadd(q.delayed, {wrapped: 9e12})
+    else:
+        c.lpush(getattr(q, which), "older", wrapped)
+    before = dumps(c)
+    assert quredis("run", "mail", "--from", which, conf=conf).code == 0
+    run, = ledger.runs()
+    assert run.payload == b"body" and run.attempt == "3" and dumps(c) == before
+
+
+def test_run_refused(quredis, redis, handler, tmp):
+    conf = write_conf(tmp, redis, queue("mail", handler("cat")))
+    assert quredis("run", "nope", "x", conf=conf).code == 66
+    assert quredis("run", "mail", "x", "--from", "ingress", conf=conf).code == 64
+    assert quredis("run", "mail", "--from", "transit", conf=conf).code == 64
+    conf = write_conf(tmp, redis, queue("mail", "/no/such/handler"))
+    r = quredis("run", "mail", "x", conf=conf)
+    assert r.code == 78 and "/no/such/handler" in r.err
+
+
+def test_run_leaves_no_process(quredis, redis, handler, tmp):
+    conf = write_conf(tmp, redis, queue("mail", handler("setsid sleep 1000 & echo $! >@TMP@/pid; exit 0")))
+    assert quredis("run", "mail", "x", conf=conf).code == 0
+    assert not alive(int((tmp / "pid").read_text()))
+
+
+def test_run_interrupted(redis, handler, tmp):
+    import signal
+    conf = write_conf(tmp, redis, queue("mail", handler("echo $$ >@TMP@/pid; exec sleep 1000"), timeout="60s", kill_grace="60s"))
+    p = subprocess.Popen([QUREDIS, "-c", conf, "run", "mail", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(wait_for(lambda: (tmp / "pid").exists() and (tmp / "pid").read_text().strip()))
+    p.send_signal(signal.SIGINT)
+    out, _ = p.communicate(timeout=30)
+    assert p.returncode == -signal.SIGINT and b"interrupted" in out and not alive(pid)

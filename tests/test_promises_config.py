@@ -1,0 +1,113 @@
+"""Configurations that cannot work: told at once and clearly, and a running supervisor keeps what it has."""
+import os
+import subprocess
+
+import pytest
+
+from harness import queue, wait_for
+
+EX_CONFIG = 78
+NOBODY = 65534
+
+
+def refused(d, *words, args=("-t",)):
+    done = d.check(*args)
+    text = done.stdout + done.stderr
+    assert done.returncode == EX_CONFIG, (done.returncode, text)
+    for word in words:
+        assert str(word) in text, (word, text)
+    return text
+
+
+def test_an_absent_file(redis, quredisd):
+    d = quredisd(start=False)
+    d.conf.unlink()
+    refused(d, d.conf)
+    refused(d, d.conf, args=())
+
+
+def test_a_directory_instead(redis, quredisd):
+    d = quredisd(start=False)
+    d.conf.unlink()
+    d.conf.mkdir()
+    refused(d, d.conf)
+
+
+def test_a_fifo_does_not_hang(redis, quredisd):
+    d = quredisd(start=False)
+    d.conf.unlink()
+    os.mkfifo(d.conf)
+    refused(d, d.conf)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody who may not read")
+def test_an_unreadable_file(redis, quredisd, handler):
+    d = quredisd(start=False, queues=[queue("mail", handler("exit 0"))])
+    d.conf.chmod(0o600)
+    done = subprocess.run(d.command("-t"), capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[],
+                          env=d.environment(), timeout=30)
+    assert done.returncode == EX_CONFIG and str(d.conf) in done.stderr + done.stdout
+    assert "ermission" in done.stderr + done.stdout
+
+
+def test_rediss_says_what_to_do(redis, quredisd, handler):
+    d = quredisd(redis={"url": "rediss://example.org/0"}, start=False, queues=[queue("mail", handler("exit 0"))])
+    refused(d, d.conf, "rediss", "stunnel")
+    refused(d, "stunnel", args=())
+
+
+@pytest.mark.parametrize("path, words", [
+    ("/nonexistent/handler", ["/nonexistent/handler does not exist"]),
+    ("@plain", ["handler"]), ("@dir", ["handler"]), ("relative", ["relative", "absolute"]),
+])
+def test_handler_paths(redis, quredisd, tmp, path, words):
+    (tmp / "plain").write_text("#!/bin/sh\n")
+    (tmp / "dir").mkdir()
+    d = quredisd(start=False, queues=[queue("mail", path.replace("@", f"{tmp}/"))])
+    refused(d, d.conf, *words)
+
+
+def test_line_numbers_and_nearest_names(redis, quredisd, handler):
+    d = quredisd(start=False, queues=[queue("mail", handler("exit 0"), timeuot="5s", max_attempts="many")])
+    lines = d.conf.read_text().split("\n")
+    at = {word: next(i for i, line in enumerate(lines, 1) if word in line) for word in ("timeuot", "max_attempts")}
+    refused(d, f"{d.conf}:{at['timeuot']}", "timeout", f"{d.conf}:{at['max_attempts']}")
+
+
+def test_a_password_file_that_others_read(redis_server, quredisd, handler, tmp):
+    server = redis_server(config={"requirepass": "secret"})
+    path = tmp / "pass"
+    path.write_text("secret")
+    path.chmod(0o644)
+    d = quredisd(redis={"url": server.url, "password_file": path}, start=False, queues=[queue("mail", handler("exit 0"))])
+    refused(d, path)
+    path.unlink()
+    refused(d, path)
+
+
+BROKEN = ["queues = (", "nonsense = 1;\n", "supervisor : { drain_timeout = 3; };\n",
+          'queues = ( { name = "mail"; handler = ["/nonexistent"]; } );\n']
+
+
+def test_a_broken_configuration_keeps_the_old_one(redis, quredisd, handler, ledger):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler('read -r m; echo "$m" >>@LEDGER@'), workers=2)])
+    workers = d.wait_workers("mail", 2)
+    good = d.conf.read_text()
+    for n, text in enumerate(BROKEN + [None]):
+        mark = d.mark()
+        if text is None:
+            d.conf.unlink()
+        else:
+            d.conf.write_text(text)
+        d.signal(1)
+        line = d.wait_event("reload_failed", 20, since=mark)
+        assert line["level"] in ("warning", "error") and str(d.conf) in "\n".join(d.lines[mark:])
+        c.lpush("ingress:mail", f"m{n}")
+        wait_for(lambda: ledger.count(f"m{n}") == 1)
+    assert d.workers("mail") == workers
+    d.conf.write_text(good)
+    mark = d.mark()
+    d.signal(1)
+    d.wait_event("reload_done", 20, since=mark)
+    assert d.workers("mail") == workers

@@ -1,0 +1,71 @@
+"""What doing nothing costs."""
+import time
+
+import pytest
+
+from harness import SANITIZED, pss_kib, queue, wait_for
+
+LOOK_S = 12
+
+
+def calls(client):
+    return {k[len("cmdstat_"):]: v["calls"] for k, v in client.info("commandstats").items()}
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_idle(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("exit 0"), workers=4), queue("news", handler("exit 0"), workers=4)])
+    wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30, "eight to wait")
+    for name in ("mail", "news"):             # each has run something: no page is counted out for never having been used
+        c.lpush(f"ingress:{name}", *["x"] * 40)
+        wait_for(lambda: c.llen(f"ingress:{name}") == 0)
+    wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30)
+    workers = d.workers()
+    before, since = calls(c), time.monotonic()
+    cpu = {p: cpu_s(p) for p in [d.pid, d.sweeper(), *workers.values()]}
+    wait_for(lambda: time.monotonic() - since >= LOOK_S, LOOK_S + 30, interval=1)
+    after, elapsed = calls(c), time.monotonic() - since
+    rates = {k: (n - before.get(k, 0)) / elapsed for k, n in after.items()
+             if n > before.get(k, 0) and k not in ("info", "client|list", "client")}
+    total = sum(rates.values()) / len(workers)
+    used = sum(cpu_s(p) - cpu[p] for p in cpu) / elapsed * 100
+    print(f"\n{total:.2f} commands a second a worker (promised: 0.8): "
+          + ", ".join(f"{k} {v:.2f}/s" for k, v in sorted(rates.items(), key=lambda i: -i[1])) + f"; {used:.2f} % of a core")
+    assert total <= 0.8, rates
+    assert used < 10
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers have memory of their own")
+def test_memory_of_a_worker(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("exit 0"), workers=4)])
+    c.lpush("ingress:mail", *["x" * 1000] * 200)
+    wait_for(lambda: c.llen("ingress:mail") == 0)
+    workers = d.wait_workers("mail", 4)
+    pss = {name: pss_kib(pid) for name, pid in workers.items()}
+    print(f"\nPSS of workers: {pss}; sweeper {pss_kib(d.sweeper())}; master {pss_kib(d.pid)} KiB")
+    assert max(pss.values()) <= 1024, pss
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers have memory of their own")
+def test_memory_and_descriptors_stay_flat(redis, quredisd, handler):
+    """A thousand messages, one of a megabyte among them, leave no trace."""
+    from harness import open_files
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("exec cat >/dev/null"))], log={"level": "info"})
+    pid = d.wait_workers("mail", 1)["mail/0"]
+
+    def run(n):
+        c.lpush("ingress:mail", b"b" * (1 << 20), *["x" * 1000] * n)
+        wait_for(lambda: c.llen("ingress:mail") == 0 and not c.keys("transit:mail:*:[0-2]"), 60)
+    run(100)
+    before, fds = pss_kib(pid), len(open_files(pid))
+    run(1000)
+    print(f"\nworker: {before} -> {pss_kib(pid)} KiB, {fds} -> {len(open_files(pid))} descriptors")
+    assert pss_kib(pid) <= before * 1.1 + 128 and len(open_files(pid)) == fds

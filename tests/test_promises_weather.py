@@ -1,0 +1,198 @@
+"""What a server refuses: memory, types, policies, rights. A clear message each, nothing lost, heals when mended."""
+import collections
+
+import pytest
+
+from harness import queue, wait_for
+from harness.messages import anywhere, in_transit
+
+NOTE = 'read -r m; echo "$m" >>@LEDGER@; case $m in fail*) exit 1;; again*) [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75;; esac'
+QUICK = {"base": "1ms", "cap": "5ms"}
+
+
+def counts(ledger):
+    return collections.Counter(ledger.lines())
+
+
+def fill(server):
+    """At maxmemory, whatever is freed: everything that Redis refuses at maxmemory is refused."""
+    c = server.client()
+    c.set("junk", b"x" * (4 << 20))
+    c.config_set("maxmemory-policy", "noeviction")
+    c.config_set("maxmemory", "1mb")
+
+
+def mend(server):
+    server.client().config_set("maxmemory", "0")
+
+
+def test_maxmemory_while_running(redis, quredisd, handler, ledger):
+    c = redis.client()
+    names = [f"m{i}" for i in range(60)] + [f"fail{i}" for i in range(20)] + [f"again{i}" for i in range(20)]
+    d = quredisd(queues=[queue("mail", handler(NOTE), workers=3, max_attempts=1, backoff=QUICK)], supervisor={"lease": "1s"})
+    d.wait_workers("mail", 3)
+    workers = d.workers("mail")
+    d.quredis("pause", "mail")
+    c.lpush("ingress:mail", *names)
+    fill(redis)
+    assert d.quredis("resume", "mail").code == 0
+    wait_for(lambda: c.llen("escape:mail") == 20 and not anywhere(c, "mail"), 60, "everything settled at maxmemory")
+    with pytest.raises(Exception, match="OOM"):
+        c.lpush("ingress:mail", "refused")
+    trouble = d.wait_event("redis_trouble", 20)
+    assert "OOM" in trouble["error"]
+    mend(redis)
+    c.lpush("ingress:mail", "after")
+    wait_for(lambda: ledger.count("after"), 30)
+    assert counts(ledger) == collections.Counter({**{n: 2 if n.startswith("again") else 1 for n in names}, "after": 1})
+    assert d.workers("mail") == workers and len(d.events("redis_trouble")) < 30       # one line a change
+
+
+def test_start_at_maxmemory(redis, quredisd, handler, ledger):
+    c = redis.client()
+    c.lpush("ingress:mail", "a", "b")
+    c.lpush("transit:mail", "left by a plain consumer")
+    fill(redis)
+    d = quredisd(queues=[queue("mail", handler(NOTE))], wait=False)
+    wait_for(lambda: len(ledger.lines()) == 3 and not anywhere(c, "mail"), 60)
+    mend(redis)
+    c.lpush("ingress:mail", "c")
+    wait_for(lambda: ledger.count("c"))
+    assert counts(ledger) == collections.Counter(["a", "b", "c", "left by a plain consumer"]) and d.running()
+
+
+def test_full_and_restarted(redis_server, quredisd, handler, ledger):
+    """Full, and the connections are lost: registration of new incarnations is not refused."""
+    server = redis_server()
+    c = server.client()
+    d = quredisd(redis=server, queues=[queue("mail", handler(NOTE), workers=2)])
+    workers = d.wait_workers("mail", 2)
+    fill(server)
+    c.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    c.config_set("maxmemory", "0")
+    c.lpush("ingress:mail", *"abcdef")
+    c.config_set("maxmemory", "1mb")
+    wait_for(lambda: counts(ledger) == collections.Counter("abcdef") and not in_transit(c, "mail"), 40)
+    assert d.workers("mail") == workers
+
+
+# key -> value of a wrong type
+WRONG = {
+    "ingress:mail": ("set", "x"), "escape:mail": ("set", "x"), "escape:mail:log": ("set", "x"),
+    "ingress:mail:delayed": ("set", "x"), "transit:mail:workers": ("set", "x"), "transit:mail": ("set", "x"),
+    "ingress:mail:sweeper": ("lpush", "x"), "quredis:queues": ("set", "x"), "quredis:queue:mail": ("lpush", "x"),
+}
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+@pytest.mark.parametrize("key", WRONG)
+def test_wrong_types(redis, quredisd, handler, ledger, key, when):
+    c = redis.client()
+    sick = ["fine", "fail", "again"]
+    options = dict(queues=[queue("mail", handler(NOTE), workers=2, backoff=QUICK), queue("news", handler(NOTE))],
+                   supervisor={"lease": "1s"})
+    if when == "during":
+        d = quredisd(**options)
+        d.wait_workers("mail", 2)
+    c.delete(key)
+    getattr(c, WRONG[key][0])(key, WRONG[key][1])
+    if when == "before":
+        d = quredisd(wait=False, **options)
+    if key != "ingress:mail":
+        c.lpush("ingress:mail", *sick)
+    c.lpush("ingress:news", "news")
+    wait_for(lambda: ledger.count("news"), 40, "the other queue to work")
+    # said so, with what to mend: if this key matters at all to what is done
+    harmless = key in ("quredis:queue:mail", "ingress:mail:sweeper") or (when == "during" and key in (
+        "transit:mail", "quredis:queues", "transit:mail:workers"))
+    if not harmless:
+        def told():
+            return [e for e in d.events() if e.get("level") in ("warning", "error")
+                    and ("WRONGTYPE" in str(e) or "type" in e.get("error", "") + e.get("advice", ""))]
+        line = wait_for(told, 30, "a line about the wrong type")[0]
+        print(f"\n{key}: {line}")
+        assert "mail" in str(line) or key.startswith("quredis:queues")
+    c.delete(key)
+    if key == "ingress:mail":
+        c.lpush("ingress:mail", *sick)
+    wait_for(lambda: not anywhere(c, "mail") and c.lrange("escape:mail", 0, -1) == [b"fail"], 60, "it heals")
+    runs = counts(ledger)
+    assert runs["fine"] == 1 and runs["again"] == 2 and runs["fail"] == 1
+    assert d.running()
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_an_evicting_policy_is_refused_until_mended(redis_server, quredisd, handler, ledger, policy):
+    server = redis_server(config={"maxmemory-policy": policy, "maxmemory": "500mb"})
+    c = server.client()
+    c.lpush("ingress:mail", "a")
+    d = quredisd(redis=server, queues=[queue("mail", handler(NOTE))], wait=False)
+
+    def told():
+        return [e for e in d.events() if e.get("level") in ("warning", "error") and policy in str(e)]
+    line = wait_for(told, 30, "a line that names the policy")[0]
+    print(f"\n{line}")
+    assert "noeviction" in str(line)
+    assert ledger.lines() == [] and c.llen("ingress:mail") == 1
+    c.config_set("maxmemory-policy", "noeviction")
+    wait_for(lambda: ledger.count("a"), 60, "it heals")
+
+
+def test_an_evicting_policy_can_be_accepted(redis_server, quredisd, handler, ledger):
+    server = redis_server(config={"maxmemory-policy": "allkeys-lru", "maxmemory": "500mb"})
+    server.client().lpush("ingress:mail", "a")
+    quredisd(redis={"url": server.url, "allow_eviction": True}, queues=[queue("mail", handler(NOTE))])
+    wait_for(lambda: ledger.count("a"))
+
+
+def test_password_missing_and_wrong(redis_server, quredisd, handler, ledger, tmp):
+    server = redis_server(config={"requirepass": "secret word"})
+    server.client().lpush("ingress:mail", "a")
+    d = quredisd(redis=server, queues=[queue("mail", handler(NOTE))], wait=False)
+    line = d.wait_event("redis_trouble", 30)
+    assert "NOAUTH" in line["error"] and "password_file" in line.get("advice", "")
+    password = tmp / "pass"
+    password.write_text("secret word\n")
+    password.chmod(0o600)
+    d.reload(redis={"url": server.url, "password_file": password})
+    wait_for(lambda: ledger.count("a"), 60)
+    assert "secret word" not in d.text()
+
+
+def rejected(client, command):
+    return client.info("commandstats").get(f"cmdstat_{command}", {}).get("rejected_calls", 0)
+
+
+@pytest.mark.parametrize("message, right", [("fail", "lrem"), ("again", "lrem"), ("again", "zrem"), ("fail", "lpush"),
+                                            ("again", "zadd")])
+def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
+    """Taken away while running. However often a move is tried without it, it leaves no copies."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
+    workers = d.wait_workers("mail", 1)
+    c.lpush("ingress:mail", message)
+    c.execute_command("ACL", "SETUSER", "default", f"-{right}")
+    wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
+
+    def told():
+        return [e for e in d.events() if e["event"] in ("redis_trouble", "queue_trouble") and ("access list" in e.get("advice", "") or "grant" in e.get("mend", ""))]
+    assert "run this command" in wait_for(told, 20)[0]["error"]
+    assert len(anywhere(c, "mail")) == 1 and c.llen("escape:mail") == 0
+    c.execute_command("ACL", "SETUSER", "default", f"+{right}")
+    wait_for(lambda: not anywhere(c, "mail"), 60, "it heals")
+    assert c.lrange("escape:mail", 0, -1) == ([b"fail"] if message == "fail" else [])
+    assert counts(ledger) == {message: 2 if message == "again" else 1} and d.workers("mail") == workers
+
+
+def test_a_read_only_replica(redis, redis_server, quredisd, handler, ledger):
+    """Made a replica: nothing is lost; promoted again: work goes on."""
+    d = quredisd(queues=[queue("mail", handler(NOTE))])
+    workers = d.wait_workers("mail", 1)
+    c = redis.client()
+    other = redis_server(start=False, tcp=True)
+    c.execute_command("REPLICAOF", "127.0.0.1", other.port)       # nobody there: it keeps its data
+    d.wait_event("redis_trouble", 30)
+    c.execute_command("REPLICAOF", "NO", "ONE")
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: ledger.count("a"), 60)
+    assert d.workers("mail") == workers

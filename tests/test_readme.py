@@ -1,0 +1,68 @@
+"""The README's walk-through, walked: its own blocks, with paths of the test and its Redis."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness import BUILD, ROOT, wait_for
+
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(section):
+    """The indented blocks of a section."""
+    text = re.search(rf"^## {section}\n(.*?)(?=^## )", README, re.M | re.S)[1]
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.M)
+    return ["\n".join(line[4:] for line in block.splitlines()).strip() for block in found]
+
+
+@pytest.fixture
+def walk(tmp, redis, quredisd):
+    """Runs a block in a shell, at places of the test's own."""
+    daemon = quredisd(start=False)
+    (daemon.dir / "conf.d").mkdir()
+    env = {**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"}
+    (tmp / "bin").mkdir()
+
+    def run(block):
+        for old, new in (("/usr/local/bin", f"{tmp}/bin"), ("/etc/quredis/", f"{daemon.dir}/"),
+                         ("/tmp/greetings", f"{tmp}/greetings"), ("redis-cli", f"redis-cli -s {redis.socket}")):
+            block = block.replace(old, new)
+        block = re.sub(r"\b(quredisd?) ", rf"\1 -c {daemon.conf} ", block)
+        return subprocess.run(["sh", "-euc", block], env=env, timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+    run.daemon = daemon
+    return run
+
+
+def test_walk_through(walk, tmp):
+    install, handler, conf, start, send = blocks("A handler of your own, in five minutes")
+    assert install == "./bootstrap build && sudo make install"
+    for block in (handler, conf):
+        done = walk(block)
+        assert done.returncode == 0, done.stderr
+    assert start == "quredisd -t && quredisd"
+    done = walk("quredisd -t && true")
+    assert done.returncode == 0, done.stderr
+    walk.daemon.start()
+    pushes, looks = send.split("cat /tmp/greetings")
+    done = walk(pushes)
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: (tmp / "greetings").exists() and len((tmp / "greetings").read_text().splitlines()) == 2)
+    walk.daemon.wait_event("message_escaped", queue="greet")
+    done = walk("cat /tmp/greetings" + looks)
+    assert done.returncode == 0, done.stderr
+    assert {"hello, Ada", "hello, Grace"} <= set(done.stdout.splitlines())
+    assert "ingress:greet (0)" in done.stdout and "escape:greet (1)" in done.stdout
+    assert "nobody to greet" in done.stdout and "put back into ingress: 1" in done.stdout
+
+
+def test_the_two_commands_come_first():
+    first = re.search(r"(?:^    .*\n)+", README, re.M)[0]
+    assert [line.split()[:2] for line in first.splitlines()] == [["./bootstrap", "demo"], ["./bootstrap", "check"]]
+
+
+def test_folders_are_there():
+    for name in re.findall(r"\b([a-z]+)/(?=[ ,;:])", re.search(r"^## Folders\n(.*)", README, re.M | re.S)[1]):
+        assert (ROOT / name).is_dir() or (ROOT / "common" / name).is_dir(), name

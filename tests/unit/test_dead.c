@@ -1,0 +1,246 @@
+/* links: sweeper/dead.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/trouble.c sweeper/connection.c sweeper/interrupt.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
+
+/* What the sweeper decides without asking anybody: who is dead by lease, who is blamed, what a server is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sweeper/dead.h"
+#include "sweeper/rescue.h"
+#include "sweeper/server.h"
+#include "sweeper/sweeper.h"
+
+#define LEASE 30000
+
+/* rescue.c and connection.c ask these of the loop; nothing here runs it. */
+bool sweeper_goes_on(struct sweeper *s)
+{
+	(void)s;
+	return true;
+}
+
+static struct pulse at(int64_t ms)
+{
+	return (struct pulse){ .boottime_ms = ms, .server_ms = 1700000000000 + ms, .run_id = "run", .connection = 1 };
+}
+
+/* Pulses every quarter of a lease from..to, all as they should be. */
+static void calm_from(struct calm *c, int64_t from, int64_t to)
+{
+	for (int64_t ms = from; ms <= to; ms += LEASE / 4) {
+		struct pulse p = at(ms);
+
+		calm_pulse(c, &p, LEASE);
+	}
+}
+
+static void two_looks_a_lease_apart(void **state)
+{
+	struct calm c = {0};
+	int64_t since;
+
+	(void)state;
+	calm_from(&c, 1000, 100000);
+	since = dead_absent_since(0, &c, 40000);
+	assert_int_equal(since, 40000);
+	assert_false(dead_by_lease(since, &c, 40000, LEASE));
+	assert_int_equal(dead_absent_since(since, &c, 60000), 40000);
+	assert_false(dead_by_lease(since, &c, 40000 + LEASE - 1, LEASE));
+	assert_true(dead_by_lease(since, &c, 40000 + LEASE, LEASE));
+}
+
+/* One disturbance between the looks: the first look counts for nothing. */
+static void assert_disturbed_by(struct pulse p)
+{
+	struct calm c = {0};
+	int64_t since;
+
+	calm_from(&c, 1000, 46000);
+	assert_int_equal(c.last_boottime_ms, 46000);
+	since = dead_absent_since(0, &c, 46000);
+	calm_pulse(&c, &p, LEASE);
+	assert_false(dead_by_lease(since, &c, since + LEASE + 30000, LEASE));
+	assert_int_equal(dead_absent_since(since, &c, 70000), 70000);
+}
+
+static void what_breaks_the_calm(void **state)
+{
+	struct pulse p;
+
+	(void)state;
+	p = at(53500);
+	p.run_id = "another";
+	assert_disturbed_by(p);
+	p = at(53500);
+	p.connection = 2;
+	assert_disturbed_by(p);
+	p = at(53500);
+	p.run_id = "";
+	assert_disturbed_by(p);
+	p = at(46000 + LEASE / 2 + 1);			/* we stood still */
+	assert_disturbed_by(p);
+	p = at(53500);
+	p.server_ms += LEASE / 8 + 1;			/* the server's clock was set, or it stood still */
+	assert_disturbed_by(p);
+	p = at(53500);
+	p.server_ms -= LEASE / 8 + 1;
+	assert_disturbed_by(p);
+}
+
+static void a_refused_pulse_breaks_it_too(void **state)
+{
+	struct calm c = {0};
+
+	(void)state;
+	calm_from(&c, 1000, 46000);
+	calm_broken(&c);
+	assert_false(dead_by_lease(46000, &c, 90000, LEASE));
+	calm_from(&c, 50000, 90000);
+	assert_false(dead_by_lease(46000, &c, 90000, LEASE));
+}
+
+static void small_steps_of_a_clock_add_up(void **state)
+{
+	struct calm c = {0};
+	struct pulse p;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		p = at(1000 + i * 7000);
+		p.server_ms += i * 1300;
+		calm_pulse(&c, &p, LEASE);
+	}
+	assert_int_equal(c.since_boottime_ms, 1000 + 3 * 7000);	/* 3900 > lease / 8: a new beginning */
+}
+
+static void without_calm_nobody_is_dead(void **state)
+{
+	struct calm c = {0};
+
+	(void)state;
+	assert_false(dead_by_lease(0, &c, 1000000, LEASE));
+	assert_int_equal(dead_absent_since(5, &c, 1000), 1000);
+}
+
+/* ---- blame ---- */
+
+static void alone_in_its_tray_it_is_charged(void **state)
+{
+	struct wrapper w = { .redelivered = 2 };
+
+	(void)state;
+	assert_false(rescue_judge(&w, true, 1, 1));
+	assert_int_equal(w.crashes, 1);
+	assert_int_equal(w.redelivered, 3);
+	assert_false(w.solo);
+	assert_true(rescue_judge(&w, true, 1, 1));
+	assert_int_equal(w.crashes, 2);
+}
+
+static void among_others_it_is_set_apart(void **state)
+{
+	struct wrapper w = { .crashes = 1 };
+
+	(void)state;
+	assert_false(rescue_judge(&w, true, 2, 1));
+	assert_int_equal(w.crashes, 1);
+	assert_true(w.solo);
+	w = (struct wrapper){ .crashes = 1 };
+	assert_false(rescue_judge(&w, true, -1, 1));	/* nobody knows how many there were */
+	assert_int_equal(w.crashes, 1);
+	assert_true(w.solo);
+}
+
+static void late_or_without_attempts(void **state)
+{
+	struct wrapper w = { .crashes = 7 };
+
+	(void)state;
+	assert_false(rescue_judge(&w, false, 1, 1));	/* it came late and never ran: not charged, whatever came before */
+	assert_int_equal(w.crashes, 7);
+	w = (struct wrapper){0};
+	assert_true(rescue_judge(&w, true, 1, 0));
+}
+
+static void marks_become_own(void **state)
+{
+	struct wrapper w = { .mark_ms = 5 };
+
+	(void)state;
+	rescue_judge(&w, true, 1, 1);
+	assert_int_equal(w.own_ms, 5);
+	assert_int_equal(w.mark_ms, 0);
+	w = (struct wrapper){ .own_ms = 3, .mark_ms = 5 };
+	rescue_judge(&w, true, 9, 1);
+	assert_int_equal(w.own_ms, 3);
+}
+
+static void pages_shrink_and_grow(void **state)
+{
+	(void)state;
+	assert_int_equal(rescue_page(8, 80), 100);
+	assert_int_equal(rescue_page(8, 8 << 20), 1);
+	assert_int_equal(rescue_page(1, 1 << 30), 1);
+	assert_int_equal(rescue_page(0, 0), 100);
+	assert_in_range(rescue_page(10, 10 * 65536), 10, 16);
+}
+
+/* ---- the server ---- */
+
+static void info_is_read(void **state)
+{
+	const char *info = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n";
+	struct server s = {0};
+
+	(void)state;
+	server_parse(&s, info, strlen(info));
+	assert_int_equal(s.major, 7);
+	assert_string_equal(s.version, "7.0.15");
+	assert_string_equal(s.run_id, "abc");
+	assert_string_equal(s.maxmemory_policy, "allkeys-lru");
+	assert_true(server_evicts(&s));
+	server_parse(&s, "maxmemory_policy:noeviction", 27);	/* no line end */
+	assert_false(server_evicts(&s));
+	server_parse(&s, "maxmemory_policy:volatile-ttl\n", 30);
+	assert_true(server_evicts(&s));
+	s = (struct server){0};
+	server_parse(&s, "", 0);
+	server_parse(&s, "xredis_version:1\nredis_version", 30);
+	assert_int_equal(s.major, 0);
+	assert_false(server_evicts(&s));
+}
+
+static void errors_are_told_apart(void **state)
+{
+	(void)state;
+	assert_int_equal(trouble_kind("WRONGTYPE Operation against"), TROUBLE_WRONG_TYPE);
+	assert_int_equal(trouble_kind("ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation"), TROUBLE_WRONG_TYPE);
+	assert_int_equal(trouble_kind("NOPERM this user"), TROUBLE_NO_PERMISSION);
+	assert_int_equal(trouble_kind("ERR The user executing the script can't run this command or subcommand script: 1"), TROUBLE_NO_PERMISSION);
+	assert_int_equal(trouble_kind("OOM command not allowed"), TROUBLE_STORM);
+	assert_int_equal(trouble_kind("ERR unknown"), TROUBLE_OTHER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_looks_a_lease_apart),
+		cmocka_unit_test(what_breaks_the_calm),
+		cmocka_unit_test(a_refused_pulse_breaks_it_too),
+		cmocka_unit_test(small_steps_of_a_clock_add_up),
+		cmocka_unit_test(without_calm_nobody_is_dead),
+		cmocka_unit_test(alone_in_its_tray_it_is_charged),
+		cmocka_unit_test(among_others_it_is_set_apart),
+		cmocka_unit_test(late_or_without_attempts),
+		cmocka_unit_test(marks_become_own),
+		cmocka_unit_test(pages_shrink_and_grow),
+		cmocka_unit_test(info_is_read),
+		cmocka_unit_test(errors_are_told_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,775 @@
+/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c */
+
+/*
+ * Every move against a real server: what it does, and that a message that is not there, keys of other
+ * types, a full server and equal messages lose and double nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/queue.h"
+#include "common/queue_watch.h"
+#include "tests/unit/private_redis.h"
+
+#define RAW "bytes\0and\nmore \xff"
+#define RAW_LEN (sizeof(RAW) - 1)
+#define TRAY "t:n.00000000000000b0.4.1:0"
+#define LEASE "t:lease:n.00000000000000b0.4.1"
+#define RESCUE "t:n.00000000000000b0.4.1:rescue"
+
+static struct private_redis server;
+static struct queue_keys keys;
+static struct queue_owner owner, next;
+static struct message message;
+static struct buffer wrapped;
+
+static struct record record = { .queue = "mail", .queue_from = "transit", .error_class = "HandlerExit",
+	.error_message = "said no", .failed_at_ms = 1700000000123, .attempts = 3, .crashes = 1, .exit_code = 3,
+	.stderr_tail = "a\0b", .stderr_len = 3, .duration_ms = 12, .node = "n", .worker = "n.00000000000000b0.4.1",
+	.handler = "/bin/true", .payload_max = 100 };
+
+/* ---- the moves under test, each with the places it takes from and puts to ---- */
+
+static void do_retry(void)
+{
+	queue_retry(&server.r, &owner, 0, &message, &wrapped, 1000);
+}
+
+static void do_hand_back(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &message, &wrapped);
+}
+
+static void do_escape(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, &record);
+}
+
+static void do_escape_from_head(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &message, &record);
+}
+
+static void do_return(void)
+{
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped);
+}
+
+static void do_redrive(void)
+{
+	queue_redrive(&server.r, &keys, &message, &wrapped, NULL);
+}
+
+static void do_due(void)
+{
+	queue_due(&server.r, &keys, 10);
+}
+
+static const struct move {
+	const char *name, *from, *to;
+	void (*append)(void);
+	bool unwraps;		/* puts the producer's bytes, else `wrapped` */
+	bool names_it;		/* the message: 0 when it is not there */
+} moves[] = {
+	{ "retry", TRAY, "i:delayed", do_retry, false, true },
+	{ "hand back", TRAY, "i", do_hand_back, false, true },
+	{ "escape", TRAY, "e", do_escape, true, true },
+	{ "escape from rescue", RESCUE, "e", do_escape_from_head, true, true },
+	{ "return", RESCUE, "i", do_return, false, true },
+	{ "redrive", "e", "i", do_redrive, false, true },
+	{ "due", "i:delayed", "i", do_due, false, false },
+};
+#define EACH_MOVE(m) const struct move *m = moves; m < moves + sizeof(moves) / sizeof(moves[0]); m++
+
+static struct redis_reply run(const struct move *m)
+{
+	m->append();
+	return private_redis_answer_or_error(&server);
+}
+
+static bool is_set(const char *key)
+{
+	return strcmp(key, "i:delayed") == 0;
+}
+
+static void put(const char *key, const void *data, size_t len)
+{
+	if (is_set(key))
+		REDIS(&server, "ZADD %s 1 %b", key, data, len);
+	else
+		REDIS(&server, "RPUSH %s %b", key, data, len);
+}
+
+static int64_t count(const char *key)
+{
+	return is_set(key) ? REDIS_INT(&server, "ZCARD %s", key) : REDIS_INT(&server, "LLEN %s", key);
+}
+
+/* The only entry of key is these bytes. */
+static void assert_holds(const char *name, const char *key, const void *data, size_t len)
+{
+	struct redis_reply reply = is_set(key) ? REDIS(&server, "ZRANGE %s 0 -1", key) : REDIS(&server, "LRANGE %s 0 -1", key);
+
+	if (reply.n != 1)
+		fail_msg("%s: %zu entries in %s", name, reply.n, key);
+	reply = redis_element(&reply, 0);
+	assert_int_equal(reply.len, len);
+	assert_memory_equal(reply.str, data, len);
+}
+
+static int setup_all(void **state)
+{
+	(void)state;
+	private_redis_start(&server, false);
+	queue_keys_init(&keys, "mail", "i", "t", "e");
+	queue_owner_init(&owner, &keys, "n.00000000000000b0.4.1", 30000);
+	queue_owner_init(&next, &keys, "n.00000000000000b0.4.2", 30000);
+	message_parse(&message, RAW, RAW_LEN);
+	buffer_append(&wrapped, RAW " again", RAW_LEN + 6);
+	return 0;
+}
+
+static int teardown_all(void **state)
+{
+	(void)state;
+	private_redis_stop(&server);
+	queue_owner_free(&owner);
+	queue_owner_free(&next);
+	queue_keys_free(&keys);
+	buffer_free(&wrapped);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	REDIS(&server, "CONFIG SET maxmemory 0");
+	REDIS(&server, "FLUSHALL");
+	return 0;
+}
+
+/* ---- every move ---- */
+
+static void a_move_takes_and_puts(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		setup(NULL);
+		put(m->from, RAW, RAW_LEN);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(count(m->from), 0);
+		if (m->unwraps || m->append == do_due)
+			assert_holds(m->name, m->to, RAW, RAW_LEN);
+		else
+			assert_holds(m->name, m->to, wrapped.data, wrapped.len);
+	}
+}
+
+static void what_is_not_there_is_not_moved(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (!m->names_it)
+			continue;
+		setup(NULL);
+		put(m->from, "something else", 14);
+		assert_int_equal(run(m).integer, 0);
+		assert_int_equal(count(m->from), 1);
+		assert_int_equal(count(m->to), 0);
+		assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	}
+}
+
+/* What was at the destination before is not taken for what an undone move put there. */
+static void undoing_takes_only_its_own(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (!m->names_it)
+			continue;
+		setup(NULL);
+		put(m->to, wrapped.data, wrapped.len);
+		assert_int_equal(run(m).integer, 0);
+		assert_holds(m->name, m->to, wrapped.data, wrapped.len);
+	}
+}
+
+static void a_destination_of_another_type_loses_nothing(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		setup(NULL);
+		put(m->from, RAW, RAW_LEN);
+		REDIS(&server, "SET %s x", m->to);
+		assert_int_equal(run(m).type, REDIS_ERROR);
+		assert_holds(m->name, m->from, RAW, RAW_LEN);
+		REDIS(&server, "DEL %s", m->to);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(count(m->to), 1);
+	}
+}
+
+/* The copy came first, and is undone: else there would be one more each time it is tried. */
+static void a_source_of_another_type_makes_no_copies(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		setup(NULL);
+		REDIS(&server, "SET %s x", m->from);
+		assert_int_equal(run(m).type, REDIS_ERROR);
+		assert_string_equal(REDIS(&server, "GET %s", m->from).str, "x");
+		assert_int_equal(count(m->to), 0);
+	}
+}
+
+/* The same where the server does not let us remove. */
+static void without_the_right_to_remove_no_copies_are_made(void **state)
+{
+	static const char *const without[] = { "-lrem", "-zrem", "-lpop", "-rpop" };
+
+	(void)state;
+	for (EACH_MOVE(m)) {
+		for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+			bool failed;
+
+			setup(NULL);
+			put(m->from, RAW, RAW_LEN);
+			REDIS(&server, "ACL SETUSER default +@all %s", without[i]);
+			failed = run(m).type == REDIS_ERROR;
+			REDIS(&server, "ACL SETUSER default +@all");
+			if (failed)
+				assert_holds(m->name, m->from, RAW, RAW_LEN);
+			assert_int_equal(count(m->from) + count(m->to), 1);
+		}
+	}
+}
+
+static void every_move_runs_at_maxmemory(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		setup(NULL);
+		put(m->from, RAW, RAW_LEN);
+		REDIS(&server, "CONFIG SET maxmemory 1");
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(count(m->from), 0);
+		assert_int_equal(count(m->to), 1);
+	}
+}
+
+static void of_equal_messages_one_is_moved(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (is_set(m->from))
+			continue;
+		setup(NULL);
+		for (int i = 0; i < 3; i++)
+			put(m->from, RAW, RAW_LEN);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(count(m->from), 2);
+		assert_int_equal(count(m->to), 1);
+	}
+}
+
+/* ---- fetch, done ---- */
+
+static void fetch_moves_the_oldest_into_the_tray(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a b");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_string_equal(private_redis_answer(&server).str, "a");
+	assert_holds("fetch", TRAY, "a", 1);
+	queue_fetch(&server.r, &owner, 1, 1500);
+	assert_string_equal(private_redis_answer(&server).str, "b");
+	queue_fetch(&server.r, &owner, 2, 10);
+	assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+	queue_done(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	queue_done(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+}
+
+static void fetch_at_maxmemory(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a");
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_true(redis_error_is(&(struct redis_reply){ .type = REDIS_ERROR, .str = private_redis_answer_or_error(&server).str },
+	    "OOM"));
+	assert_int_equal(count("i"), 1);
+	queue_fetch_oom(&server.r, &owner, 0);
+	assert_string_equal(private_redis_answer(&server).str, "a");
+	assert_holds("fetch", TRAY, "a", 1);
+	queue_fetch_oom(&server.r, &owner, 1);
+	assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+}
+
+static void a_tray_of_another_type_stops_the_fetch_before_the_pop(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a");
+	REDIS(&server, "SET " TRAY " x");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	queue_fetch_oom(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	assert_holds("fetch", "i", "a", 1);
+}
+
+/* ---- details of single moves ---- */
+
+static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
+{
+	struct redis_reply score;
+	int64_t due, now;
+
+	(void)state;
+	put(TRAY, RAW, RAW_LEN);
+	do_retry();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	score = REDIS(&server, "ZSCORE i:delayed %b", wrapped.data, wrapped.len);
+	due = strtoll(score.str, NULL, 10);
+	score = REDIS(&server, "TIME");
+	now = queue_time_parse(&score);
+	assert_in_range(due, now - 60000, now + 1000);
+}
+
+/* A wrapper's nonce makes members distinct; should one come twice nevertheless, undoing must not take the first. */
+static void an_undone_retry_leaves_an_equal_member_alone(void **state)
+{
+	(void)state;
+	REDIS(&server, "ZADD i:delayed 5 %b", wrapped.data, wrapped.len);
+	do_retry();
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(count("i:delayed"), 1);
+}
+
+static void only_what_is_due_and_only_so_many(void **state)
+{
+	struct redis_reply time = REDIS(&server, "TIME");
+	int64_t now = queue_time_parse(&time);
+
+	(void)state;
+	for (int64_t i = 0; i < 25; i++)
+		REDIS(&server, "ZADD i:delayed %d %d", now - 100 + i, i);
+	REDIS(&server, "ZADD i:delayed %d later", now + 60000);
+	do_due();
+	assert_int_equal(private_redis_answer(&server).integer, 10);
+	assert_string_equal(REDIS(&server, "LINDEX i -1").str, "0");	/* the one due first is fetched first */
+	assert_string_equal(REDIS(&server, "LINDEX i 0").str, "9");
+	do_due();
+	do_due();
+	private_redis_answer(&server);
+	assert_int_equal(private_redis_answer(&server).integer, 5);
+	do_due();
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(count("i:delayed"), 1);
+}
+
+static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
+{
+	static const char *const want[RECORD_FIELDS][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
+		{ "error_class", "HandlerExit" }, { "error_message", "said no" }, { "failed_at", "2023-11-14T22:13:20.123Z" },
+		{ "retry_count", "2" }, { "attempts", "3" }, { "crashes", "1" }, { "exit_code", "3" }, { "signal", "" },
+		{ "stderr", NULL }, { "duration_ms", "12" }, { "node", "n" }, { "worker", "n.00000000000000b0.4.1" },
+		{ "handler", "/bin/true" }, { "first_failed_at", "2023-11-14T22:13:20.123Z" }, { "request_id", "r.1" },
+		{ "sha1", NULL }, { "size", "40" }, { "message", "quredis/1 id=order-1 request_id=r.1\nbody" } };
+	const char *raw = "quredis/1 w=00000000000000aa attempts=2\nquredis/1 id=order-1 request_id=r.1\nbody";
+	struct redis_reply entries, fields;
+	struct message m;
+
+	(void)state;
+	message_parse(&m, raw, strlen(raw));
+	assert_string_equal(m.id, "order-1");
+	put(TRAY, raw, strlen(raw));
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &record);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_holds("escape", "e", raw + m.wrapper_len, strlen(raw) - m.wrapper_len);
+	entries = REDIS(&server, "XRANGE e:log - +");
+	assert_int_equal(entries.n, 1);
+	fields = redis_element(&entries, 0);
+	fields = redis_element(&fields, 1);
+	assert_int_equal(fields.n, 2 * RECORD_FIELDS);
+	for (size_t i = 0; i < RECORD_FIELDS; i++) {
+		struct redis_reply field = redis_element(&fields, 2 * i), value = redis_element(&fields, 2 * i + 1);
+
+		assert_string_equal(field.str, want[i][0]);
+		if (want[i][1] != NULL)
+			assert_string_equal(value.str, want[i][1]);
+	}
+	fields = redis_element(&fields, 23);
+	assert_int_equal(fields.len, 3);	/* stderr: a NUL in it */
+}
+
+static void a_big_message_is_left_out_of_its_record(void **state)
+{
+	char big[200];
+	struct redis_reply entries, fields;
+	struct message m;
+
+	(void)state;
+	memset(big, 'x', sizeof(big));
+	message_parse(&m, big, sizeof(big));
+	put(TRAY, big, sizeof(big));
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &record);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_holds("escape", "e", big, sizeof(big));
+	entries = REDIS(&server, "XRANGE e:log - +");
+	fields = redis_element(&entries, 0);
+	fields = redis_element(&fields, 1);
+	assert_int_equal(redis_element(&fields, 41).len, 0);
+	assert_string_equal(redis_element(&fields, 39).str, "200");
+}
+
+static void a_record_that_cannot_be_written_does_not_hold_the_message(void **state)
+{
+	(void)state;
+	put(TRAY, RAW, RAW_LEN);
+	REDIS(&server, "SET e:log x");
+	do_escape();
+	assert_int_equal(private_redis_answer(&server).integer, 2);
+	assert_holds("escape", "e", RAW, RAW_LEN);
+	assert_int_equal(count(TRAY), 0);
+}
+
+static void return_takes_the_left_end_only(void **state)
+{
+	(void)state;
+	put(RESCUE, "other", 5);
+	put(RESCUE, RAW, RAW_LEN);
+	do_return();
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(count(RESCUE), 2);
+	REDIS(&server, "LPOP " RESCUE);
+	REDIS(&server, "LPUSH i waiting");
+	do_return();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);	/* popped next */
+}
+
+static void what_is_handed_back_is_fetched_next(void **state)
+{
+	(void)state;
+	put("i", "waiting", 7);
+	put(TRAY, RAW, RAW_LEN);
+	do_hand_back();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);
+}
+
+static void redrive_takes_the_record_along(void **state)
+{
+	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s", id.str);
+	put("e", RAW, RAW_LEN);
+	queue_redrive(&server.r, &keys, &message, &wrapped, text);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+}
+
+/* ---- fence ---- */
+
+static void fence(void)
+{
+	queue_fence(&server.r, &keys, owner.incarnation, TRAY, RESCUE);
+}
+
+static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
+{
+	(void)state;
+	REDIS(&server, "SET " LEASE " 1");
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " LEASE), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS t:workers"), 0);
+	REDIS(&server, "RPUSH " TRAY " a b c");
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, 3);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " TRAY), 0);
+	assert_int_equal(count(RESCUE), 3);
+	queue_rescue_size(&server.r, &keys, owner.incarnation);
+	assert_string_equal(private_redis_answer(&server).str, "3");
+	/* what the owner still sends finds nothing */
+	queue_done(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	message_parse(&message, "b", 1);
+	do_hand_back();
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	message_parse(&message, RAW, RAW_LEN);
+	assert_int_equal(count("i"), 0);
+}
+
+static void a_fence_leaves_what_is_being_rescued_alone(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH " RESCUE " old");
+	REDIS(&server, "RPUSH " TRAY " new");
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, -1);
+	assert_holds("fence", RESCUE, "old", 3);
+	assert_holds("fence", TRAY, "new", 3);
+}
+
+static void a_fence_among_keys_of_other_types(void **state)
+{
+	(void)state;
+	REDIS(&server, "SET " TRAY " x");
+	fence();
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " TRAY), 1);
+	REDIS(&server, "DEL " TRAY);
+	REDIS(&server, "SET t:workers x");
+	REDIS(&server, "RPUSH " TRAY " a");
+	fence();
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	assert_holds("fence", TRAY, "a", 1);
+}
+
+static void a_fence_at_maxmemory(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH " TRAY " a");
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_holds("fence", RESCUE, "a", 1);
+}
+
+/* ---- incarnations ---- */
+
+static void renew(const struct queue_owner *o, const struct queue_owner *old)
+{
+	char *json = queue_registration("lock", "n", 7, 9);
+
+	queue_renew(&server.r, o, old, json);
+	free(json);
+}
+
+static int64_t died_at(const char *incarnation)
+{
+	struct redis_reply all = REDIS(&server, "HGETALL t:workers");
+	struct queue_worker *w;
+	size_t n = queue_workers_parse(&all, &w);
+	int64_t at = -1;
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(w[i].incarnation, incarnation) == 0) {
+			at = w[i].died_at_ms;
+			assert_string_equal(w[i].lock, "lock");
+			assert_int_equal(w[i].pid, 7);
+			assert_int_equal(w[i].since_ms, 9);
+		}
+	queue_workers_free(w, n);
+	return at;
+}
+
+static void a_new_incarnation_takes_the_trays_over(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_in_range(REDIS_INT(&server, "PTTL " LEASE), 1, 30000);
+	assert_int_equal(died_at(owner.incarnation), 0);
+	REDIS(&server, "RPUSH %s a", owner.trays[0]);
+	REDIS(&server, "RPUSH %s c", owner.trays[2]);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 2);
+	assert_holds("renew", next.trays[0], "a", 1);
+	assert_holds("renew", next.trays[2], "c", 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s %s %s", owner.trays[0], owner.trays[2], owner.lease), 0);
+	assert_in_range(REDIS_INT(&server, "PTTL %s", next.lease), 1, 30000);
+	assert_true(died_at(owner.incarnation) > 1600000000000);
+	assert_int_equal(died_at(next.incarnation), 0);
+	/* told again, because its answer was lost: nothing changes */
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_holds("renew", next.trays[0], "a", 1);
+}
+
+static void renew_at_maxmemory_and_lease(void **state)
+{
+	(void)state;
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	renew(&owner, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	queue_lease_renew(&server.r, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	REDIS(&server, "DEL " LEASE);
+	queue_lease_renew(&server.r, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+}
+
+static void who_holds_something_does_not_leave(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		REDIS(&server, "RPUSH %s a", owner.trays[i]);
+		queue_deregister(&server.r, &owner);
+		assert_int_equal(private_redis_answer(&server).integer, 0);
+		assert_int_equal(died_at(owner.incarnation), 0);
+		REDIS(&server, "DEL %s", owner.trays[i]);
+	}
+	queue_deregister(&server.r, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "DBSIZE"), 0);
+}
+
+static void mark(int64_t want)
+{
+	queue_mark_dead(&server.r, &keys, owner.incarnation);
+	assert_int_equal(private_redis_answer(&server).integer, want);
+}
+
+static void forget(int64_t want)
+{
+	queue_forget(&server.r, &keys, owner.incarnation);
+	assert_int_equal(private_redis_answer(&server).integer, want);
+}
+
+static void the_dead_are_marked_once_and_forgotten_late(void **state)
+{
+	char json[128];
+
+	(void)state;
+	mark(0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS t:workers"), 0);
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	forget(0);			/* not dead */
+	mark(1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " LEASE), 0);
+	mark(0);
+	forget(0);			/* not for an hour yet */
+	snprintf(json, sizeof(json), "{\"lock\":\"lock\",\"died_at\":%lld}", (long long)(clock_realtime_ms() - 3601000));
+	REDIS(&server, "HSET t:workers %s %s", owner.incarnation, json);
+	REDIS(&server, "HSET t:workers n.00000000000000b0.4.1:rescue 3");
+	REDIS(&server, "RPUSH " RESCUE " a");
+	forget(0);			/* something is left */
+	REDIS(&server, "DEL " RESCUE);
+	REDIS(&server, "RPUSH %s a", owner.trays[2]);
+	forget(0);
+	REDIS(&server, "DEL %s", owner.trays[2]);
+	forget(1);
+	assert_int_equal(REDIS_INT(&server, "DBSIZE"), 0);
+}
+
+static void registrations_nobody_can_read(void **state)
+{
+	struct redis_reply all;
+	struct queue_worker *w;
+
+	(void)state;
+	REDIS(&server, "HSET t:workers %s garbage none:rescue 3 x y", owner.incarnation);
+	all = REDIS(&server, "HGETALL t:workers");
+	assert_int_equal(queue_workers_parse(&all, &w), 1);
+	assert_string_equal(w[0].incarnation, owner.incarnation);
+	assert_string_equal(w[0].lock, "");
+	queue_workers_free(w, 1);
+	mark(0);
+	REDIS(&server, "RPUSH " TRAY " a");
+	forget(0);
+	REDIS(&server, "DEL " TRAY);
+	forget(1);
+}
+
+/* ---- registry ---- */
+
+static void the_registry_is_as_the_gem_keeps_it(void **state)
+{
+	struct redis_reply json;
+	struct queue_keys k;
+
+	(void)state;
+	queue_register(&server.r, &keys);
+	private_redis_answer(&server);
+	private_redis_answer(&server);
+	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str,
+	    "{\"name\":\"mail\",\"ingress\":\"i\",\"transit\":\"t\",\"escape\":\"e\"}");
+	json = REDIS(&server, "ZRANGE quredis:queues 0 -1");
+	assert_string_equal(redis_element(&json, 0).str, "mail");
+	queue_registered(&server.r, "mail");
+	json = private_redis_answer(&server);
+	assert_int_equal(queue_registered_parse(&k, "mail", json.str, json.len), 0);
+	assert_string_equal(k.transit, "t");
+	queue_keys_free(&k);
+	assert_int_equal(queue_registered_parse(&k, "mail", "{}", 2), -1);
+	assert_int_equal(queue_registered_parse(&k, "mail", "[", 1), -1);
+}
+
+/* ---- incarnation names ---- */
+
+static void incarnations_parse_again(void **state)
+{
+	static const char *const wrong[] = { "", "n", "n.1.2.3", "n.00000000000000b0.1", ".00000000000000b0.1.2",
+		"n.00000000000000B0.1.2", "n.00000000000000b0.x.2", "n.00000000000000b0.1.", "n.00000000000000b0..2",
+		"n.00000000000000b0.1.2:rescue" };
+	struct incarnation i = { .node = "web.example.org", .boot = UINT64_C(0xfedcba9876543210), .slot = 17,
+		.generation = 12345678901 }, again;
+	char text[INCARNATION_SIZE];
+
+	(void)state;
+	incarnation_format(&i, text);
+	assert_string_equal(text, "web.example.org.fedcba9876543210.17.12345678901");
+	assert_int_equal(incarnation_parse(&again, text), 0);
+	assert_string_equal(again.node, i.node);
+	assert_true(again.boot == i.boot && again.slot == i.slot && again.generation == i.generation);
+	for (size_t n = 0; n < sizeof(wrong) / sizeof(wrong[0]); n++)
+		assert_int_equal(incarnation_parse(&again, wrong[n]), -1);
+}
+
+#define T(f) cmocka_unit_test_setup(f, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_move_takes_and_puts),
+		T(what_is_not_there_is_not_moved),
+		T(undoing_takes_only_its_own),
+		T(a_destination_of_another_type_loses_nothing),
+		T(a_source_of_another_type_makes_no_copies),
+		T(without_the_right_to_remove_no_copies_are_made),
+		T(every_move_runs_at_maxmemory),
+		T(of_equal_messages_one_is_moved),
+		T(fetch_moves_the_oldest_into_the_tray),
+		T(fetch_at_maxmemory),
+		T(a_tray_of_another_type_stops_the_fetch_before_the_pop),
+		T(a_retry_is_due_after_its_delay_by_the_servers_clock),
+		T(an_undone_retry_leaves_an_equal_member_alone),
+		T(only_what_is_due_and_only_so_many),
+		T(escape_keeps_the_producers_bytes_and_writes_the_record),
+		T(a_big_message_is_left_out_of_its_record),
+		T(a_record_that_cannot_be_written_does_not_hold_the_message),
+		T(return_takes_the_left_end_only),
+		T(what_is_handed_back_is_fetched_next),
+		T(redrive_takes_the_record_along),
+		T(a_fence_takes_tray_and_lease_and_remembers_how_many),
+		T(a_fence_leaves_what_is_being_rescued_alone),
+		T(a_fence_among_keys_of_other_types),
+		T(a_fence_at_maxmemory),
+		T(a_new_incarnation_takes_the_trays_over),
+		T(renew_at_maxmemory_and_lease),
+		T(who_holds_something_does_not_leave),
+		T(the_dead_are_marked_once_and_forgotten_late),
+		T(registrations_nobody_can_read),
+		T(the_registry_is_as_the_gem_keeps_it),
+		T(incarnations_parse_again),
+	};
+
+	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+}
