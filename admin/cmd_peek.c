@@ -47,7 +47,7 @@ static void show(struct peek *p, const void *data, size_t len)
 	cells[CRASHES] = cell_int(m.wrapper.crashes);
 	cells[REDELIVERED] = cell_int(m.wrapper.redelivered);
 	cells[WAITING_SINCE] = m.wrapper.own_ms > 0 ? cell_time(m.wrapper.own_ms) : cell_none();
-	cells[ID] = cell_str(m.id);
+	cells[ID] = cell_str(message_id(&m));
 	cells[MESSAGE] = cell_bytes(m.raw + m.wrapper_len, len - m.wrapper_len);
 	output_row(&p->a->output, cells);
 	p->left--;

@@ -102,7 +102,7 @@ static int get_message(struct admin *a, struct buffer *message)
 /* ---- the run ---- */
 
 /* The queue's own limits cap the header's, as in a worker. */
-static struct handler_job job_of(const struct conf_queue *q, const struct message *m, const char *incarnation)
+static struct handler_job job_of(const struct conf_queue *q, struct message *m, const char *incarnation)
 {
 	struct handler_job job = { .message = m, .incarnation = incarnation, .attempt = m->wrapper.attempts + 1,
 		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0, .timeout_ms = q->timeout_ms };
@@ -203,7 +203,7 @@ static char *reason_of(const struct handler_result *r)
 	return alloc_string("the message cannot be an argument (NUL, or more than 100 KiB)");
 }
 
-static void say(struct admin *a, const struct message *m, const struct handler_job *job, const struct handler_result *r)
+static void say(struct admin *a, struct message *m, const struct handler_job *job, const struct handler_result *r)
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
@@ -214,7 +214,7 @@ static void say(struct admin *a, const struct message *m, const struct handler_j
 	char *reason = reason_of(r);
 
 	output_object(&a->output, columns, nitems(columns),
-	    (struct cell[]){ cell_str(a->queue->name), cell_str(m->id), cell_int(job->attempt), cell_str(outcome),
+	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt), cell_str(outcome),
 		cell_str(reason), r->code >= 0 ? cell_int(r->code) : cell_none(),
 		cell_str(r->signal != 0 ? process_signal_name(r->signal) : NULL), cell_elapsed(r->duration_ms),
 		cell_bytes(r->stderr_tail, r->stderr_len) });

@@ -149,7 +149,7 @@ static void take_ends(struct handler *h, struct handler_pipes *p, pid_t leader)
 {
 	h->leader = leader;
 	handler_family_begin(&h->family, leader);
-	handler_output_begin(&h->output, p->out[0], p->err[0], h->job->message->id, h->now_ms);
+	handler_output_begin(&h->output, p->out[0], p->err[0], h->job->message, h->now_ms);
 	p->out[0] = p->err[0] = -1;
 	handler_pipes_close(p);
 }
@@ -200,7 +200,7 @@ int handler_start(struct handler *h, const struct handler_job *job, int64_t now_
 {
 	begin_run(h, job, now_ms);
 	if (!make_argument(h)) {
-		handler_output_begin(&h->output, -1, -1, job->message->id, now_ms);
+		handler_output_begin(&h->output, -1, -1, job->message, now_ms);
 		h->unrepresentable = true;
 		h->phase = FINISHED;
 		return 0;
@@ -277,7 +277,7 @@ static void finish(struct handler *h)
 
 static void log_processes(const struct handler *h, enum log_level level, const char *event, size_t n)
 {
-	log_event(level, event, log_str("queue", h->conf->name), log_str("id", h->job->message->id),
+	log_event(level, event, log_str("queue", h->conf->name), log_str("id", message_id(h->job->message)),
 	    log_str("worker", h->worker), log_int("processes", (int64_t)n));
 }
 

@@ -22,7 +22,7 @@
 #define HANDLER_POLLFDS 3	/* stdin, stdout, stderr */
 
 struct handler_job {
-	const struct message *message;		/* payload by message_payload() */
+	struct message *message;		/* payload by message_payload() */
 	const char *incarnation;
 	int attempt;				/* 1 for the first */
 	int max_attempts;

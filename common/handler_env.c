@@ -127,7 +127,7 @@ char *const *handler_env_for(struct handler_env *e, const char *queue, const str
 	buffer_clear(&e->text);
 	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
 	add(e, "QUREDIS_QUEUE=%s", queue);
-	add(e, "QUREDIS_ID=%s", job->message->id);
+	add(e, "QUREDIS_ID=%s", message_id(job->message));
 	add(e, "QUREDIS_ATTEMPT=%d", job->attempt);
 	add(e, "QUREDIS_MAX_ATTEMPTS=%d", job->max_attempts);
 	add(e, "QUREDIS_REDELIVERED=%d", job->redelivered ? 1 : 0);

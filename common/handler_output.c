@@ -39,13 +39,13 @@ void handler_output_free(struct handler_output *o)
 	free(o->tail);
 }
 
-void handler_output_begin(struct handler_output *o, int out, int err, const char *id, int64_t now_ms)
+void handler_output_begin(struct handler_output *o, int out, int err, struct message *message, int64_t now_ms)
 {
 	o->streams[0].fd = out;
 	o->streams[1].fd = err;
 	o->streams[0].len = o->streams[1].len = 0;
 	o->tail_len = 0;
-	o->id = id;
+	o->message = message;
 	handler_output_credit(o, now_ms);
 }
 
@@ -60,10 +60,16 @@ void handler_output_credit(struct handler_output *o, int64_t now_ms)
 		o->credit += passed_ms * HANDLER_OUTPUT_RATE;
 }
 
+/* Only what is logged costs an id. */
+static const char *id_of(const struct handler_output *o)
+{
+	return o->message == NULL ? NULL : message_id(o->message);
+}
+
 static void report_dropped(struct handler_output *o)
 {
 	if (o->dropped > 0)
-		log_warning("handler_output_dropped", log_str("queue", o->queue), log_str("id", o->id),
+		log_warning("handler_output_dropped", log_str("queue", o->queue), log_str("id", id_of(o)),
 		    log_str("worker", o->worker), log_int("count", o->dropped));
 	o->dropped = 0;
 }
@@ -83,7 +89,7 @@ static void emit(struct handler_output *o, const struct handler_stream *s, const
 	if (!log_enabled(LOG_LEVEL_INFO) || !may_log(o))
 		return;
 	report_dropped(o);
-	log_info("handler_output", log_str("queue", o->queue), log_str("id", o->id), log_str("worker", o->worker),
+	log_info("handler_output", log_str("queue", o->queue), log_str("id", id_of(o)), log_str("worker", o->worker),
 	    log_str("stream", s->name), log_bytes("line", line, len));
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/log.h"
+#include "common/message.h"
 
 /*
  * What a handler says: stdout and stderr, always drained, into the log line by line, at most so many
@@ -30,14 +31,15 @@ struct handler_output {
 	int64_t credit;				/* thousandths of a line; <= 1000 * HANDLER_OUTPUT_BURST */
 	int64_t credited_ms;
 	int64_t dropped;			/* lines not logged since the last report */
-	const char *queue, *worker, *id;	/* for the log */
+	const char *queue, *worker;	/* for the log */
+	struct message *message;	/* the same; NULL: none. Must live while anything is read */
 };
 
 void handler_output_init(struct handler_output *o, const char *queue, const char *worker, int64_t tail_max);
 void handler_output_free(struct handler_output *o);
 
-/* Takes the descriptors (non-blocking, close-on-exec). id must live until the end. */
-void handler_output_begin(struct handler_output *o, int out, int err, const char *id, int64_t now_ms);
+/* Takes the descriptors (non-blocking, close-on-exec); -1: none. */
+void handler_output_begin(struct handler_output *o, int out, int err, struct message *message, int64_t now_ms);
 /* Reads what is there, but not for ever: a bounded part of a flood. */
 void handler_output_read(struct handler_output *o, struct handler_stream *s);
 void handler_output_credit(struct handler_output *o, int64_t now_ms);

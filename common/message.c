@@ -18,19 +18,19 @@
 #define MAGIC "quredis/"
 #define VERSION "quredis/1"
 #define KEY_MAX 32
-#define PAIRS_MAX 64
+#define PAIRS_MAX 64		/* more in one line: not a line of ours */
 #define COUNT_MAX 1000000
 #define VALUE_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+-"
 
 struct pair {
-	char key[KEY_MAX + 1];
-	char value[MESSAGE_LINE_MAX];
+	const char *key, *value;	/* in the line's text */
 };
 
 struct line {
 	size_t len;		/* with the newline; 0: not a line of ours */
 	size_t npairs;
 	struct pair pairs[PAIRS_MAX];
+	char text[MESSAGE_LINE_MAX];	/* a copy, with a NUL behind each key and value */
 };
 
 static bool starts_with(const char *data, size_t len, const char *prefix)
@@ -40,24 +40,19 @@ static bool starts_with(const char *data, size_t len, const char *prefix)
 	return len >= n && memcmp(data, prefix, n) == 0;
 }
 
-/* "key=value" of n bytes. The first occurrence of a key is the only one allowed. */
-static int parse_pair(struct line *line, const char *s, size_t n)
+/* "key=value". The first occurrence of a key is the only one allowed. */
+static int parse_pair(struct line *line, char *s)
 {
-	const char *eq = memchr(s, '=', n);
+	char *eq = strchr(s, '=');
 	struct pair *p = &line->pairs[line->npairs];
-	size_t key_len, value_len;
 
 	if (eq == NULL || line->npairs == PAIRS_MAX)
 		return -1;
-	key_len = (size_t)(eq - s);
-	value_len = n - key_len - 1;
-	if (key_len == 0 || key_len > KEY_MAX)
-		return -1;
-	memcpy(p->key, s, key_len);
-	p->key[key_len] = '\0';
-	memcpy(p->value, eq + 1, value_len);
-	p->value[value_len] = '\0';
-	if (strspn(p->key, "abcdefghijklmnopqrstuvwxyz_") != key_len || strspn(p->value, VALUE_BYTES) != value_len)
+	*eq = '\0';
+	p->key = s;
+	p->value = eq + 1;
+	if (eq == s || eq - s > KEY_MAX || s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")] != '\0' ||
+	    p->value[strspn(p->value, VALUE_BYTES)] != '\0')
 		return -1;
 	for (size_t i = 0; i < line->npairs; i++)
 		if (strcmp(line->pairs[i].key, p->key) == 0)
@@ -66,9 +61,21 @@ static int parse_pair(struct line *line, const char *s, size_t n)
 	return 0;
 }
 
+/* text: "key=value key=value", which is cut up */
+static int parse_pairs(struct line *line, char *text)
+{
+	while (text != NULL) {
+		char *pair = strsep(&text, " ");
+
+		if (parse_pair(line, pair) == -1)
+			return -1;
+	}
+	return 0;
+}
+
 static void parse_line(struct line *line, const char *data, size_t len)
 {
-	size_t window = len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX, at = strlen(VERSION);
+	size_t window = len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX;
 	const char *newline;
 
 	line->len = line->npairs = 0;
@@ -78,18 +85,10 @@ static void parse_line(struct line *line, const char *data, size_t len)
 	if (newline == NULL)
 		return;
 	window = (size_t)(newline - data);
-	while (at < window) {
-		size_t n;
-
-		if (data[at++] != ' ')
-			return;
-		for (n = 0; at + n < window && data[at + n] != ' '; n++)
-			;
-		if (parse_pair(line, data + at, n) == -1)
-			return;
-		at += n;
-	}
-	line->len = window + 1;
+	memcpy(line->text, data, window);
+	line->text[window] = '\0';
+	if (strlen(line->text) == window && parse_pairs(line, line->text + strlen(VERSION " ")) == 0)
+		line->len = window + 1;
 }
 
 static const char *value_of(const struct line *line, const char *key)
@@ -202,17 +201,15 @@ static bool other_version(const char *data, size_t len)
 	       !(digits == 1 && data[at] == '1');
 }
 
-void message_parse(struct message *m, const char *raw, size_t len)
+/* Most messages have neither line, and cost next to nothing. */
+static void parse_lines(struct message *m)
 {
 	struct line line;
-	char sha1[41];
 
-	*m = (struct message){ .raw = raw, .raw_len = len };
-	forget_header(m);
-	parse_line(&line, raw, len);
+	parse_line(&line, m->raw, m->raw_len);
 	if (parse_wrapper(&m->wrapper, &line) == 0) {
 		m->wrapper_len = line.len;
-		parse_line(&line, raw + line.len, len - line.len);
+		parse_line(&line, m->raw + line.len, m->raw_len - line.len);
 	} else {
 		m->wrapper = (struct wrapper){0};
 	}
@@ -220,11 +217,30 @@ void message_parse(struct message *m, const char *raw, size_t len)
 		m->header_len = line.len;
 	else
 		forget_header(m);
-	m->unknown_version = other_version(raw + m->wrapper_len, len - m->wrapper_len);
+	m->unknown_version = other_version(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+void message_parse(struct message *m, const char *raw, size_t len)
+{
+	m->raw = raw;
+	m->raw_len = len;
+	m->wrapper_len = m->header_len = 0;
+	m->wrapper = (struct wrapper){0};
+	m->unknown_version = false;
+	forget_header(m);
+	if (starts_with(raw, len, MAGIC))
+		parse_lines(m);
+}
+
+const char *message_id(struct message *m)
+{
+	char sha1[41];
+
 	if (m->id[0] == '\0') {
 		message_sha1(message_payload(m), message_payload_len(m), sha1);
 		snprintf(m->id, sizeof(m->id), "sha1:%s", sha1);
 	}
+	return m->id;
 }
 
 static void append_number(struct buffer *out, const char *key, int64_t value)

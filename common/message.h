@@ -34,7 +34,7 @@ struct message {
 	size_t header_len;		/* behind the wrapper */
 	struct wrapper wrapper;
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
-	char id[MESSAGE_ID_MAX + 1];		/* of the header, else "sha1:<hex>" of the payload */
+	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
@@ -42,6 +42,9 @@ struct message {
 
 /* Never fails: what is not a line of ours is payload. Views into raw; nothing is owned. */
 void message_parse(struct message *m, const char *raw, size_t len);
+
+/* The header's, else "sha1:<hex>" of the payload: worked out at the first call. In m. */
+const char *message_id(struct message *m);
 
 static inline const char *message_payload(const struct message *m)
 {

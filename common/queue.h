@@ -89,7 +89,7 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
  * record NULL: none is written */
 struct record;
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
-    const char *source, int count, const struct message *m, const struct record *record);
+    const char *source, int count, struct message *m, const struct record *record);
 
 /* Incarnations. registration: JSON of queue_registration(). */
 /* -> INTEGER trays taken over. old NULL: the first one. Old trays become the new one's, in the same

@@ -106,7 +106,7 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
 }
 
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
-    int count, const struct message *m, const struct record *record)
+    int count, struct message *m, const struct record *record)
 {
 	const char *keys[] = { lease, source, k->escape, k->log };
 	struct script_arg args[4 + 2 * RECORD_FIELDS];

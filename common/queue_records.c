@@ -24,7 +24,7 @@ static struct script_arg number_or_none(char out[24], int64_t value)
 	return value < 0 ? string(NULL) : number(out, value);
 }
 
-size_t queue_record_args(const struct record *record, const struct message *m, struct record_text *text,
+size_t queue_record_args(const struct record *record, struct message *m, struct record_text *text,
     struct script_arg *args)
 {
 	const char *original = m->raw + m->wrapper_len;
@@ -33,7 +33,7 @@ size_t queue_record_args(const struct record *record, const struct message *m, s
 
 	message_sha1(original, size, text->sha1);
 	const struct script_arg values[RECORD_FIELDS] = {
-		string(m->id),
+		string(message_id(m)),
 		string(record->queue),
 		string(record->queue_from),
 		string(record->error_class),

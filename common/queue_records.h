@@ -15,7 +15,7 @@ struct record_text {
 };
 
 /* Field, value, field, value …: fills args[2 * RECORD_FIELDS] and returns how many. m: the message as it lies in its list. */
-size_t queue_record_args(const struct record *record, const struct message *m, struct record_text *text,
+size_t queue_record_args(const struct record *record, struct message *m, struct record_text *text,
     struct script_arg *args);
 
 #endif

@@ -100,8 +100,9 @@ static void give_back(struct redis *r, const struct rehearsal *h)
 static void escape(struct redis *r, const struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	struct message m = h->message;
 
-	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->message, &record);
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &m, &record);
 }
 
 static void done(struct redis *r, const struct rehearsal *h)

@@ -114,7 +114,7 @@ struct page {
 	} sent[PAGE_MAX];
 };
 
-static void append_escape(const struct page *p, const struct message *m, const struct wrapper *w)
+static void append_escape(const struct page *p, struct message *m, const struct wrapper *w)
 {
 	const struct conf_queue *conf = p->q->conf;
 	char why[96];
@@ -152,7 +152,7 @@ static void append_message(struct page *p, const struct redis_reply *raw)
 	wrapper = m.wrapper;
 	sent->escapes = rescue_judge(&wrapper, p->r->charge, p->tray, attempts);
 	sent->crashes = wrapper.crashes;
-	strlcpy(sent->id, m.id, sizeof(sent->id));
+	strlcpy(sent->id, message_id(&m), sizeof(sent->id));
 	if (sent->escapes) {
 		append_escape(p, &m, &wrapper);
 	} else {

@@ -75,11 +75,11 @@ bool breaker_close(struct board_queue *b)
 }
 
 /* FNV-1a of the message id: distinct enough to tell one failing message from many. */
-uint64_t breaker_message_id(const struct message *m)
+uint64_t breaker_message_id(struct message *m)
 {
 	uint64_t hash = 14695981039346656037u;
 
-	for (const char *p = m->id; *p != '\0'; p++)
+	for (const char *p = message_id(m); *p != '\0'; p++)
 		hash = (hash ^ (unsigned char)*p) * 1099511628211u;
 	return hash;
 }

@@ -121,7 +121,7 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	snprintf(o->error_message, sizeof(o->error_message), "%s", message);
 	fill_record(w, o, &m, class, NULL);
 	move_choose(w, p, MOVE_ESCAPE);
-	log_info("message_escaped", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", m.id),
+	log_info("message_escaped", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&m)),
 	    log_str("class", class), log_str("error", message));
 }
 
@@ -187,12 +187,12 @@ static enum conf_outcome outcome_of(const struct worker *w, const struct handler
 	return CONF_OUTCOME_FAIL;
 }
 
-static void log_outcome(const struct worker *w, struct place p, const char *class, const struct handler_result *result)
+static void log_outcome(struct worker *w, struct place p, const char *class, const struct handler_result *result)
 {
 	const struct item *item = &w->trays[p.tray].items[p.item];
 	const char *event = item->move == MOVE_ESCAPE ? "message_escaped" : "message_retried";
 
-	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", w->message.id),
+	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&w->message)),
 	    log_int("attempt", w->job.attempt), log_str("class", class), log_int("exit", result->code),
 	    log_int("duration_ms", result->duration_ms), log_str("error", item->outcome->error_message));
 }
@@ -260,7 +260,7 @@ static void done(struct worker *w, struct place p, const struct handler_result *
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_DONE);
 	if (log_enabled(LOG_LEVEL_DEBUG))
 		log_debug("message_done", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("id", w->message.id), log_int("attempt", w->job.attempt),
+		    log_str("id", message_id(&w->message)), log_int("attempt", w->job.attempt),
 		    log_int("duration_ms", result->duration_ms));
 }
 

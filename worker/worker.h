@@ -227,6 +227,6 @@ int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
 bool breaker_open(struct board_queue *b, int64_t now_ms);	/* true: it was closed */
 bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms);	/* true: this opened it */
 bool breaker_close(struct board_queue *b);			/* true: it was open */
-uint64_t breaker_message_id(const struct message *m);		/* the same message gives the same */
+uint64_t breaker_message_id(struct message *m);		/* the same message gives the same */
 
 #endif

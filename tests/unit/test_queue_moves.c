@@ -391,7 +391,7 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 
 	(void)state;
 	message_parse(&m, raw, strlen(raw));
-	assert_string_equal(m.id, "order-1");
+	assert_string_equal(message_id(&m), "order-1");
 	put(TRAY, raw, strlen(raw));
 	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &record);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
