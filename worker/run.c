@@ -1,6 +1,6 @@
 /*
  * The handler's start and end, for one message after the other. How a process is made, fed and killed is
- * handler.c's; what its end means for the message is settle.c's.
+ * handler.c's; what its end means for the message is verdict.c's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,11 +24,6 @@ static int64_t timeout_of(const struct worker *w, const struct message *m)
 	if (m->timeout_ms < 0)
 		return own;
 	return own < 0 || m->timeout_ms < own ? m->timeout_ms : own;
-}
-
-static int max_attempts_of(const struct worker *w, const struct message *m)
-{
-	return m->max_attempts > 0 && m->max_attempts < w->conf->max_attempts ? m->max_attempts : w->conf->max_attempts;
 }
 
 static void note_running(struct worker *w, int64_t now_ms)
@@ -64,7 +59,7 @@ static void start(struct worker *w, struct place p, int64_t now_ms)
 		.message = &w->message,
 		.incarnation = w->incarnation,
 		.attempt = w->message.wrapper.attempts + 1,
-		.max_attempts = max_attempts_of(w, &w->message),
+		.max_attempts = settle_max_attempts(w, &w->message),
 		.redelivered = w->message.wrapper.redelivered > 0,
 		.timeout_ms = timeout_of(w, &w->message),
 	};
@@ -143,7 +138,7 @@ void run_end(struct worker *w, int64_t now_ms)
 	w->running = (struct place){ -1, -1 };
 	batch_learn(w, clock_monotonic_us() - w->started_us, 1);
 	note_ended(w, now_ms);
-	settle_result(w, p, &result, now_ms);
+	verdict_of_exec(w, p, &result, now_ms);
 }
 
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms)

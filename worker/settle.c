@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <bsd/stdlib.h>
+#include <bsd/string.h>
 
 #include "worker/worker.h"
 
@@ -125,7 +126,7 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	    log_str("class", class), log_str("error", message));
 }
 
-static void retry(struct worker *w, struct place p, const struct message *m)
+static void retry(struct worker *w, struct place p, const struct message *m, int64_t delay_ms)
 {
 	const struct conf_backoff *b = &w->conf->backoff;
 	struct outcome *o = outcome(w, p);
@@ -136,103 +137,16 @@ static void retry(struct worker *w, struct place p, const struct message *m)
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
 	wrap_instead(o, m, &wrapper);
-	o->delay_ms = backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter, (unsigned)wrapper.attempts, arc4random());
+	o->delay_ms = delay_ms >= 0 ? delay_ms : backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
+	    (unsigned)wrapper.attempts, arc4random());
 	move_choose(w, p, MOVE_RETRY);
 }
 
-/* ---- what an end means ---- */
+/* ---- for those who know how it ended ---- */
 
-/* The handler's own last words, for the record's error_message. */
-static int last_line(const struct handler_result *result, const char **line)
+int settle_max_attempts(const struct worker *w, const struct message *m)
 {
-	const char *data = result->stderr_tail;
-	size_t end = result->stderr_len, start;
-
-	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
-		end--;
-	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
-		;
-	*line = data + start;
-	return (int)(end - start);
-}
-
-static const char *describe(struct outcome *t, const struct handler_result *result, enum conf_outcome outcome)
-{
-	const char *words;
-	int len = last_line(result, &words);
-	char *out = t->error_message;
-	const char *class;
-	size_t size = sizeof(t->error_message);
-	int n;
-
-	if (result->end == HANDLER_TIMED_OUT) {
-		class = "HandlerTimeout";
-		n = snprintf(out, size, "timed out after %lld ms", (long long)result->duration_ms);
-	} else if (result->signal != 0) {
-		class = "HandlerSignal";
-		n = snprintf(out, size, "killed by %s", process_signal_name(result->signal));
-	} else {
-		class = outcome == CONF_OUTCOME_ESCAPE ? "Rejected" : "HandlerExit";
-		n = snprintf(out, size, "exit status %d", result->code);
-	}
-	if (len > 0)
-		snprintf(out + n, size - (size_t)n, ": %.*s", len, words);
-	return class;
-}
-
-static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
-{
-	if (result->end == HANDLER_EXITED && result->code >= 0)
-		return w->conf->exit_codes[result->code & 0xff];
-	return CONF_OUTCOME_FAIL;
-}
-
-static void log_outcome(struct worker *w, struct place p, const char *class, const struct handler_result *result)
-{
-	const struct item *item = &w->trays[p.tray].items[p.item];
-	const char *event = item->move == MOVE_ESCAPE ? "message_escaped" : "message_retried";
-
-	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&w->message)),
-	    log_int("attempt", w->job.attempt), log_str("class", class), log_int("exit", result->code),
-	    log_int("duration_ms", result->duration_ms), log_str("error", item->outcome->error_message));
-}
-
-static void note_failure(struct worker *w, const struct outcome *o, int64_t now_ms)
-{
-	if (breaker_failed(w->board, breaker_message_id(&w->message), w->conf->breaker.failures, now_ms))
-		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("handler", w->conf->handler[0]), log_str("error", o->error_message));
-}
-
-static void failed(struct worker *w, struct place p, const struct handler_result *result, enum conf_outcome verdict,
-    int64_t now_ms)
-{
-	struct outcome *o = outcome(w, p);
-	const char *class = describe(o, result, verdict);
-
-	count(w, COUNT_FAILED);
-	if (result->end == HANDLER_TIMED_OUT)
-		count(w, COUNT_TIMED_OUT);
-	if (verdict == CONF_OUTCOME_FAIL)
-		note_failure(w, o, now_ms);
-	if (verdict == CONF_OUTCOME_RETRY || (verdict == CONF_OUTCOME_FAIL && w->job.attempt < w->job.max_attempts)) {
-		retry(w, p, &w->message);
-	} else {
-		fill_record(w, o, &w->message, class, result);
-		move_choose(w, p, MOVE_ESCAPE);
-	}
-	log_outcome(w, p, class, result);
-}
-
-static void unrunnable(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
-{
-	count(w, COUNT_UNRUNNABLE);
-	if (breaker_open(w->board, now_ms))
-		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("handler", w->conf->handler[0]), log_str("at", result->stage),
-		    log_str("error", strerror(result->error)));
-	w->probing = false;
-	settle_hand_back(w, p, false);
+	return m->max_attempts > 0 && m->max_attempts < w->conf->max_attempts ? m->max_attempts : w->conf->max_attempts;
 }
 
 /* It was executed: whatever it answered, the handler is there. */
@@ -244,58 +158,66 @@ static void executed(struct worker *w, bool success)
 		log_info("breaker_closed", log_str("queue", w->conf->name), log_str("worker", w->name));
 }
 
-static bool unrepresentable(const struct handler_result *result)
+static void note_failure(struct worker *w, struct message *m, const char *text, int64_t now_ms)
 {
-	return result->end == HANDLER_UNREPRESENTABLE || (result->end == HANDLER_UNRUNNABLE && result->error == E2BIG);
+	if (breaker_failed(w->board, breaker_message_id(m), w->conf->breaker.failures, now_ms))
+		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
+		    log_str("handler", w->conf->handler[0]), log_str("error", text));
 }
 
-/* Told to stop, it may still have come to its end. */
-static bool finished_after_stop(const struct worker *w, const struct handler_result *result)
+static void log_failure(struct worker *w, struct message *m, const struct failure *f, bool escapes)
 {
-	return result->exit_after_stop && result->code >= 0 && w->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
+	const char *event = escapes ? "message_escaped" : "message_retried";
+
+	log_info(event, log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(m)),
+	    log_int("attempt", m->wrapper.attempts + 1), log_str("class", f->class),
+	    log_int("exit", f->result == NULL ? -1 : f->result->code),
+	    log_int("duration_ms", f->result == NULL ? -1 : f->result->duration_ms), log_str("error", f->text));
 }
 
-static void done(struct worker *w, struct place p, const struct handler_result *result)
+void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
+	struct outcome *o;
+	struct message m;
+	bool escapes;
+
+	parse(w, p, &m);
+	executed(w, false);
+	count(w, COUNT_FAILED);
+	if (f->verdict == CONF_OUTCOME_FAIL)
+		note_failure(w, &m, f->text, now_ms);
+	escapes = f->verdict == CONF_OUTCOME_ESCAPE ||
+		  (f->verdict == CONF_OUTCOME_FAIL && m.wrapper.attempts + 1 >= settle_max_attempts(w, &m));
+	if (escapes) {
+		o = outcome(w, p);
+		strlcpy(o->error_message, f->text, sizeof(o->error_message));
+		fill_record(w, o, &m, f->class, f->result);
+		o->record.attempts = m.wrapper.attempts + 1;
+		move_choose(w, p, MOVE_ESCAPE);
+	} else {
+		retry(w, p, &m, f->delay_ms);
+	}
+	log_failure(w, &m, f, escapes);
+}
+
+void settle_done(struct worker *w, struct place p, int64_t duration_ms)
+{
+	struct message m;
+
+	executed(w, true);
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_DONE);
-	if (log_enabled(LOG_LEVEL_DEBUG))
-		log_debug("message_done", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("id", message_id(&w->message)), log_int("attempt", w->job.attempt),
-		    log_int("duration_ms", result->duration_ms));
+	if (!log_enabled(LOG_LEVEL_DEBUG))
+		return;
+	parse(w, p, &m);
+	log_debug("message_done", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&m)),
+	    log_int("attempt", m.wrapper.attempts + 1), log_int("duration_ms", duration_ms));
 }
 
-static void settle(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
+void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms)
 {
-	enum conf_outcome verdict = outcome_of(w, result);
-
-	if (tray_item(w, p)->lost) {	/* another owns it since: our run is the surplus one */
-		move_gone(w, p);
-		return;
-	}
-	if (unrepresentable(result)) {
-		settle_escape(w, p, "Unrepresentable",
-		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
-		return;
-	}
-	if (result->end == HANDLER_UNRUNNABLE) {
-		unrunnable(w, p, result, now_ms);
-		return;
-	}
-	if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
-		settle_hand_back(w, p, true);
-		return;
-	}
-	if (result->end == HANDLER_STOPPED)
-		verdict = CONF_OUTCOME_DONE;
-	executed(w, verdict == CONF_OUTCOME_DONE);
-	if (verdict == CONF_OUTCOME_DONE)
-		done(w, p, result);
-	else
-		failed(w, p, result, verdict, now_ms);
-}
-
-void settle_result(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
-{
-	settle(w, p, result, now_ms);
-	move_close_tray(w, p.tray);
+	count(w, COUNT_UNRUNNABLE);
+	if (breaker_open(w->board, now_ms))
+		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
+		    log_str("handler", w->conf->handler[0]), log_str("at", stage), log_str("error", error));
+	w->probing = false;
 }

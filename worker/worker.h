@@ -19,6 +19,7 @@
  *	fetch.c		when and how to ask for messages
  *	batch.c		how many: by how long the last ones took
  *	run.c		a handler's start and end
+ *	verdict.c	what the end of a handler means
  *	settle.c	what becomes of a message
  *	move.c		the moves that make it so
  *	tray.c		trays and what lies in them
@@ -206,11 +207,25 @@ bool run_is_slow(const struct worker *w);		/* the running one takes longer than 
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms);
 
 /* settle.c */
-void settle_result(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
+struct failure {			/* why a message is not done */
+	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
+	const char *class;
+	char text[320];
+	int64_t delay_ms;		/* RETRY: -1: by back-off */
+	const struct handler_result *result;	/* how the handler ended; NULL: it goes on */
+};
+void settle_done(struct worker *w, struct place p, int64_t duration_ms);
+void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
+void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms);	/* opens the breaker */
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* it never ran */
 void settle_hand_back(struct worker *w, struct place p, bool started);
 /* All but what runs, and `but` (tray -1: none), leaves: what is done is acknowledged, what waits handed back. */
 void settle_relieve(struct worker *w, struct place but);
+int settle_max_attempts(const struct worker *w, const struct message *m);
+
+/* verdict.c */
+void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
+void verdict_describe(struct failure *f, const struct handler_result *result);	/* class, text, result; by verdict */
 
 /* move.c */
 void move_choose(struct worker *w, struct place p, enum move move);

@@ -1,0 +1,94 @@
+/*
+ * What the end of a handler means for its message: an exit status, a signal, a timeout become done, a
+ * failure with its class and words, or a hand-back. What follows from that is settle.c's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/worker.h"
+
+#include "common/process.h"
+
+/* The handler's own last words, for the record's error_message. */
+static int last_line(const struct handler_result *result, const char **line)
+{
+	const char *data = result->stderr_tail;
+	size_t end = result->stderr_len, start;
+
+	while (end > 0 && (data[end - 1] == '\n' || data[end - 1] == '\r' || data[end - 1] == ' '))
+		end--;
+	for (start = end; start > 0 && data[start - 1] != '\n' && end - start < 200; start--)
+		;
+	*line = data + start;
+	return (int)(end - start);
+}
+
+void verdict_describe(struct failure *f, const struct handler_result *result)
+{
+	const char *words;
+	int len = last_line(result, &words), n;
+	size_t size = sizeof(f->text);
+
+	f->result = result;
+	if (result->end == HANDLER_TIMED_OUT) {
+		f->class = "HandlerTimeout";
+		n = snprintf(f->text, size, "timed out after %lld ms", (long long)result->duration_ms);
+	} else if (result->signal != 0) {
+		f->class = "HandlerSignal";
+		n = snprintf(f->text, size, "killed by %s", process_signal_name(result->signal));
+	} else {
+		f->class = f->verdict == CONF_OUTCOME_ESCAPE ? "Rejected" : "HandlerExit";
+		n = snprintf(f->text, size, "exit status %d", result->code);
+	}
+	if (len > 0)
+		snprintf(f->text + n, size - (size_t)n, ": %.*s", len, words);
+}
+
+static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
+{
+	if (result->end == HANDLER_EXITED && result->code >= 0)
+		return w->conf->exit_codes[result->code & 0xff];
+	return CONF_OUTCOME_FAIL;
+}
+
+static bool unrepresentable(const struct handler_result *result)
+{
+	return result->end == HANDLER_UNREPRESENTABLE || (result->end == HANDLER_UNRUNNABLE && result->error == E2BIG);
+}
+
+/* Told to stop, it may still have come to its end. */
+static bool finished_after_stop(const struct worker *w, const struct handler_result *result)
+{
+	return result->exit_after_stop && result->code >= 0 && w->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
+}
+
+static void failed(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
+{
+	struct failure f = { .verdict = outcome_of(w, result), .delay_ms = -1 };
+
+	if (result->end == HANDLER_TIMED_OUT)
+		atomic_fetch_add(&w->slot->counters[COUNT_TIMED_OUT], 1);
+	verdict_describe(&f, result);
+	settle_failed(w, p, &f, now_ms);
+}
+
+void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
+{
+	if (tray_item(w, p)->lost) {	/* another owns it since: our run is the surplus one */
+		move_gone(w, p);
+	} else if (unrepresentable(result)) {
+		settle_escape(w, p, "Unrepresentable",
+		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
+	} else if (result->end == HANDLER_UNRUNNABLE) {
+		settle_unrunnable(w, result->stage, strerror(result->error), now_ms);
+		settle_hand_back(w, p, false);
+	} else if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
+		settle_hand_back(w, p, true);
+	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
+		settle_done(w, p, result->duration_ms);
+	} else {
+		failed(w, p, result, now_ms);
+	}
+	move_close_tray(w, p.tray);
+}
