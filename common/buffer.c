@@ -30,17 +30,20 @@ void buffer_append(struct buffer *b, const void *data, size_t len)
 
 void buffer_format(struct buffer *b, const char *fmt, ...)
 {
+	size_t room = b->cap - b->len;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = vsnprintf(room == 0 ? NULL : b->data + b->len, room, fmt, ap);
 	va_end(ap);
 	assert(n >= 0);
-	reserve(b, (size_t)n + 1);
-	va_start(ap, fmt);
-	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
-	va_end(ap);
+	if ((size_t)n >= room) {	/* most fit at once */
+		reserve(b, (size_t)n + 1);
+		va_start(ap, fmt);
+		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
+		va_end(ap);
+	}
 	b->len += (size_t)n;
 }
 

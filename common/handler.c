@@ -1,13 +1,12 @@
 /*
- * One run of a handler: start, feed, time, end. The order of the end is what matters here: leader
- * reaped, group killed, adopted killed, and only then outputs drained and the run finished, so
- * that nothing of it is left when the message is settled. What an end means for the message is the
- * worker's; spawning, environment, output and processes have files of their own.
+ * One run of a handler in exec mode: start, feed, time, end. Only when nothing of its process is left
+ * are the outputs drained and is the run finished. The process is handler_process.c's; what an end means
+ * for the message is the worker's; environment, input and output have files of their own. The output
+ * pipes serve every run.
  */
-#include <sys/wait.h>
-
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,49 +15,30 @@
 #include "common/clock.h"
 #include "common/handler.h"
 #include "common/handler_env.h"
-#include "common/handler_family.h"
 #include "common/handler_input.h"
 #include "common/handler_output.h"
 #include "common/handler_pipes.h"
-#include "common/handler_spawn.h"
-#include "common/log.h"
+#include "common/handler_process.h"
 #include "common/nitems.h"
-
-#define UNKILLABLE_MS 10000		/* SIGKILL without effect for so long: given up */
-#define LOOK_MAX_MS 50			/* between looks at those that die; SIGCHLD comes sooner */
-
-enum phase {
-	IDLE,			/* never started */
-	RUNNING,
-	TERMINATING,		/* TERM sent */
-	KILLING,		/* KILL sent, the leader is not reaped yet */
-	CLEARING,		/* the leader is reaped, adopted processes may be left */
-	FINISHED
-};
 
 struct handler {
 	const struct conf_queue *conf;
 	char *worker;
 	char **argv;
 	size_t argc;
-	int failure_pipe[2];		/* for every run; -1: not open */
 	struct handler_env env;
 	struct handler_input input;
 	struct handler_output output;
-	struct handler_family family;
+	int out[2], err[2];		/* -1: not open */
+	struct handler_process process;
 
 	/* of the current run */
-	enum phase phase;
+	enum { IDLE, ACTIVE, FINISHED } state;
 	const struct handler_job *job;
-	pid_t leader;			/* also when it is reaped */
-	struct handler_failure failure;
 	bool timed_out, stopped, unrepresentable;
 	bool collected;			/* FINISHED, and the result was taken */
-	int64_t now_ms, started_ms;
-	int64_t due_ms;			/* of the next step of this phase; INT64_MAX: none */
-	int64_t give_up_ms;		/* CLEARING */
-	int64_t look_ms;		/* CLEARING: pause before the next look */
-	int64_t duration_ms;
+	int64_t now_ms;
+	int64_t timeout_at_ms;		/* INT64_MAX: never */
 };
 
 struct handler *handler_new(const struct conf_queue *conf, const char *worker_name)
@@ -71,11 +51,19 @@ struct handler *handler_new(const struct conf_queue *conf, const char *worker_na
 		h->argc++;
 	h->argv = alloc_zero(h->argc + 2, sizeof(*h->argv));
 	memcpy(h->argv, conf->handler, h->argc * sizeof(*h->argv));
-	h->failure_pipe[0] = h->failure_pipe[1] = -1;
+	h->out[0] = h->out[1] = h->err[0] = h->err[1] = -1;
+	handler_process_init(&h->process, conf, h->worker);
 	handler_input_init(&h->input);
 	handler_env_init(&h->env, conf, environ);
 	handler_output_init(&h->output, conf->name, h->worker, conf->stderr_tail);
+	h->output.lent = true;
 	return h;
+}
+
+static void close_outputs(struct handler *h)
+{
+	handler_pipe_close(h->out);
+	handler_pipe_close(h->err);
 }
 
 void handler_free(struct handler *h)
@@ -83,12 +71,11 @@ void handler_free(struct handler *h)
 	if (h == NULL)
 		return;
 	handler_kill(h);
-	handler_fd_close(&h->failure_pipe[0]);
-	handler_fd_close(&h->failure_pipe[1]);
+	handler_process_free(&h->process);
 	handler_input_free(&h->input);
 	handler_env_free(&h->env);
 	handler_output_free(&h->output);
-	handler_family_free(&h->family);
+	close_outputs(h);
 	free(h->argv);
 	free(h->worker);
 	free(h);
@@ -101,91 +88,52 @@ static int64_t realtime_deadline_ms(const struct handler_job *job)
 	return job->timeout_ms == -1 ? -1 : clock_realtime_ms() + job->timeout_ms;
 }
 
-static pid_t spawn(struct handler *h, const struct handler_pipes *p)
+/* As a new one would be, whatever the last run made of it: libuv, for one, makes its outputs non-blocking. */
+static int output_pipe(int pair[2])
+{
+	if (pair[0] == -1)
+		return handler_pipe_open(pair, 0);
+	return fcntl(pair[1], F_SETFL, 0);
+}
+
+/* A payload that an empty pipe takes whole needs no pipe that never blocks. */
+static int input_pipe(struct handler *h, int pair[2])
+{
+	if (h->conf->input == CONF_INPUT_ARGV)
+		return handler_input_null(&h->input);
+	return handler_pipe_open(pair, message_payload_len(h->job->message) > PIPE_BUF ? 1 : -1);
+}
+
+static int spawn(struct handler *h, const int in[2])
 {
 	struct handler_plan plan = {
-		.conf = h->conf,
 		.argv = h->argv,
 		.envp = handler_env_for(&h->env, h->conf->name, h->job, realtime_deadline_ms(h->job)),
-		.stdio = { p->in[0] == -1 ? h->input.null_fd : p->in[0], p->out[1], p->err[1] },
-		.failure_fd = h->failure_pipe[1],
-		.parent = getpid(),
+		.stdio = { in[0] == -1 ? h->input.null_fd : in[0], h->out[1], h->err[1] },
+		.reply_end = -1,
 	};
 
-	return handler_spawn(&plan);
-}
-
-static int64_t after(int64_t now_ms, int64_t wait_ms)
-{
-	return wait_ms < 0 || wait_ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + wait_ms;
-}
-
-/*
- * The child's last words, if it did not get as far as the executable. They are there when vfork
- * returns, or, where that is a fork, when the leader has ended.
- */
-static void read_failure(struct handler *h, pid_t leader)
-{
-	struct handler_failure f;
-
-	while (read(h->failure_pipe[0], &f, sizeof(f)) == sizeof(f))
-		if (f.pid == leader && f.stage >= 0 && f.stage < HANDLER_STAGES)
-			h->failure = f;
-}
-
-static void begin_run(struct handler *h, const struct handler_job *job, int64_t now_ms)
-{
-	h->phase = IDLE;
-	h->collected = false;
-	h->job = job;
-	h->now_ms = h->started_ms = now_ms;
-	h->duration_ms = 0;
-	h->failure = (struct handler_failure){0};
-	h->timed_out = h->stopped = h->unrepresentable = false;
-}
-
-/* Our ends are taken out of p, which then holds the handler's. */
-static void take_ends(struct handler *h, struct handler_pipes *p, pid_t leader)
-{
-	h->leader = leader;
-	handler_family_begin(&h->family, leader);
-	handler_output_begin(&h->output, p->out[0], p->err[0], h->job->message, h->now_ms);
-	p->out[0] = p->err[0] = -1;
-	handler_pipes_close(p);
-}
-
-static int open_all(struct handler *h, struct handler_pipes *p)
-{
-	bool with_stdin = h->conf->input == CONF_INPUT_STDIN;
-
-	if (h->failure_pipe[0] == -1 && handler_pipe_open(h->failure_pipe, 0) == -1)
-		return -1;
-	if (!with_stdin && handler_input_null(&h->input) == -1)
-		return -1;
-	return handler_pipes_open(p, with_stdin);
+	return handler_process_start(&h->process, &plan, h->now_ms);
 }
 
 static int start_process(struct handler *h)
 {
-	struct handler_pipes p;
-	pid_t leader;
+	int in[2] = { -1, -1 }, result = -1;
 
-	if (open_all(h, &p) == -1)
-		return -1;
-	handler_input_begin(&h->input, p.in[1], h->job->message);
-	p.in[1] = -1;
-	leader = spawn(h, &p);
-	if (leader == -1) {
-		handler_pipes_close(&p);
+	if (handler_process_prepare(&h->process) == -1 || output_pipe(h->out) == -1 || output_pipe(h->err) == -1 ||
+	    input_pipe(h, in) == -1)
+		goto out;
+	if (in[1] != -1)
+		handler_input_begin(&h->input, in[1], h->job->message);
+	in[1] = -1;
+	result = spawn(h, in);
+	if (result == -1)
 		handler_input_end(&h->input);
-		return -1;
-	}
-	take_ends(h, &p, leader);
-	read_failure(h, leader);
-	if (h->failure.error == 0 && handler_limit_late(h->conf, leader) == -1 && errno != ENOENT)
-		log_warning("handler_not_limited", log_str("queue", h->conf->name), log_str("worker", h->worker),
-		    log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
-	return 0;
+	else
+		handler_output_begin(&h->output, h->out[0], h->err[0], h->job->message, h->now_ms);
+out:
+	handler_pipe_close(in);
+	return result;
 }
 
 /* false: the message cannot be an argument. */
@@ -196,19 +144,29 @@ static bool make_argument(struct handler *h)
 	return h->conf->input != CONF_INPUT_ARGV || h->argv[h->argc] != NULL;
 }
 
+static void begin_run(struct handler *h, const struct handler_job *job, int64_t now_ms)
+{
+	h->state = IDLE;
+	h->collected = false;
+	h->job = job;
+	h->process.message = job->message;
+	h->now_ms = now_ms;
+	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
+	h->timed_out = h->stopped = h->unrepresentable = false;
+}
+
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms)
 {
 	begin_run(h, job, now_ms);
 	if (!make_argument(h)) {
 		handler_output_begin(&h->output, -1, -1, job->message, now_ms);
 		h->unrepresentable = true;
-		h->phase = FINISHED;
+		h->state = FINISHED;
 		return 0;
 	}
 	if (start_process(h) == -1)
 		return -1;
-	h->phase = RUNNING;
-	h->due_ms = after(now_ms, job->timeout_ms);
+	h->state = ACTIVE;
 	return 0;
 }
 
@@ -216,12 +174,7 @@ int handler_start(struct handler *h, const struct handler_job *job, int64_t now_
 
 pid_t handler_pgid(const struct handler *h)
 {
-	return h->family.leader;
-}
-
-static bool active(const struct handler *h)
-{
-	return h->phase != IDLE && h->phase != FINISHED;
+	return h->process.family.leader;
 }
 
 static size_t add_pollfd(struct pollfd *p, size_t n, int fd, short events)
@@ -262,146 +215,84 @@ void handler_io(struct handler *h, const struct pollfd *p, size_t n)
 
 int64_t handler_deadline_ms(const struct handler *h)
 {
-	if (h->phase == FINISHED)
+	if (h->state == FINISHED)
 		return h->collected ? INT64_MAX : h->now_ms;
-	return h->phase == IDLE ? INT64_MAX : h->due_ms;
+	if (h->state == IDLE)
+		return INT64_MAX;
+	return h->process.phase == HANDLER_RUNNING ? h->timeout_at_ms : h->process.due_ms;
 }
 
+/* Who was given up may still hold the outputs: the next run gets others. */
 static void finish(struct handler *h)
 {
-	read_failure(h, h->leader);
 	handler_input_end(&h->input);
 	handler_output_end(&h->output);
-	h->phase = FINISHED;
-}
-
-static void log_processes(const struct handler *h, enum log_level level, const char *event, size_t n)
-{
-	log_event(level, event, log_str("queue", h->conf->name), log_str("id", message_id(h->job->message)),
-	    log_str("worker", h->worker), log_int("processes", (int64_t)n));
-}
-
-static void abandon(struct handler *h)
-{
-	log_processes(h, LOG_LEVEL_ERROR, "handler_unkillable", handler_family_abandon(&h->family));
-	finish(h);
-}
-
-/* Also a stopped one is to hear of it. */
-static void terminate(struct handler *h)
-{
-	handler_family_signal(&h->family, SIGTERM);
-	handler_family_signal(&h->family, SIGCONT);
-	h->phase = TERMINATING;
-	h->due_ms = after(h->now_ms, h->conf->kill_grace_ms);
-}
-
-static void force(struct handler *h)
-{
-	handler_family_signal(&h->family, SIGKILL);
-	h->phase = KILLING;
-	h->due_ms = after(h->now_ms, UNKILLABLE_MS);
-}
-
-static void escalate(struct handler *h)
-{
-	if (h->phase == RUNNING) {
-		h->timed_out = true;
-		terminate(h);
-	} else if (h->phase == TERMINATING) {
-		force(h);
-	} else {
-		h->family.status = SIGKILL;
-		h->duration_ms = h->now_ms - h->started_ms;
-		abandon(h);
-	}
-}
-
-static void leader_ended(struct handler *h)
-{
-	h->duration_ms = h->now_ms - h->started_ms;
-	h->phase = CLEARING;
-	h->give_up_ms = after(h->now_ms, UNKILLABLE_MS);
-	h->look_ms = 1;
-}
-
-static void clear(struct handler *h)
-{
-	if (handler_family_clear(&h->family)) {
-		if (h->family.left > 0)
-			log_processes(h, LOG_LEVEL_INFO, "handler_left_processes", h->family.left);
-		finish(h);
-	} else if (h->now_ms >= h->give_up_ms) {
-		abandon(h);
-	} else {
-		h->due_ms = after(h->now_ms, h->look_ms);
-		h->look_ms = h->look_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : h->look_ms * 2;
-	}
+	if (h->process.family.nabandoned > 0)
+		close_outputs(h);
+	h->state = FINISHED;
 }
 
 void handler_tick(struct handler *h, int64_t now_ms)
 {
 	h->now_ms = now_ms;
-	if (!active(h) && h->family.nabandoned == 0)
-		return;
-	handler_family_reap(&h->family);
-	if (!active(h))
+	handler_process_tick(&h->process, now_ms);
+	if (h->state != ACTIVE)
 		return;
 	handler_output_credit(&h->output, now_ms);
-	if (h->phase != CLEARING && h->family.leader == 0)
-		leader_ended(h);
-	if (h->phase == CLEARING)
-		clear(h);
-	else if (now_ms >= h->due_ms)
-		escalate(h);
+	if (h->process.phase == HANDLER_GONE) {
+		finish(h);
+	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {
+		h->timed_out = true;
+		handler_process_terminate(&h->process, now_ms);
+	}
 }
 
 void handler_stop(struct handler *h, int64_t now_ms)
 {
 	h->now_ms = now_ms;
-	if (h->phase != RUNNING)
+	if (h->state != ACTIVE || h->process.phase != HANDLER_RUNNING)
 		return;
 	h->stopped = true;
-	terminate(h);
+	handler_process_terminate(&h->process, now_ms);
 }
 
 void handler_kill(struct handler *h)
 {
-	if (h->phase != RUNNING && h->phase != TERMINATING)
+	if (h->process.phase != HANDLER_RUNNING && h->process.phase != HANDLER_TERMINATING)
 		return;
 	h->stopped = !h->timed_out;
-	force(h);
+	handler_process_force(&h->process);
 }
 
-static enum handler_end end_of(const struct handler *h, bool exited, int code)
+static enum handler_end end_of(const struct handler *h, int code)
 {
 	if (h->unrepresentable)
 		return HANDLER_UNREPRESENTABLE;
-	if (h->failure.error != 0)
+	if (h->process.failure.error != 0)
 		return HANDLER_UNRUNNABLE;
 	if (h->timed_out)
 		return HANDLER_TIMED_OUT;
-	if (h->stopped && !(exited && h->conf->exit_codes[code] == CONF_OUTCOME_DONE))
+	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE))
 		return HANDLER_STOPPED;
-	return exited ? HANDLER_EXITED : HANDLER_SIGNALED;
+	return code != -1 ? HANDLER_EXITED : HANDLER_SIGNALED;
 }
 
 bool handler_finished(struct handler *h, struct handler_result *result)
 {
-	bool ran = !h->unrepresentable && h->failure.error == 0;
-	bool exited = ran && WIFEXITED(h->family.status);
-	int code = exited ? WEXITSTATUS(h->family.status) : -1;
+	const struct handler_process *p = &h->process;
+	bool ran = !h->unrepresentable;
+	int code = ran ? handler_process_code(p) : -1;
 
-	if (h->phase != FINISHED)
+	if (h->state != FINISHED)
 		return false;
 	*result = (struct handler_result){
-		.end = end_of(h, exited, code),
+		.end = end_of(h, code),
 		.code = code,
-		.signal = ran && !exited ? WTERMSIG(h->family.status) : 0,
-		.error = h->failure.error,
-		.stage = h->failure.error == 0 ? NULL : handler_stage_names[h->failure.stage],
-		.duration_ms = h->duration_ms,
-		.exit_after_stop = h->stopped && exited,
+		.signal = ran ? handler_process_signal(p) : 0,
+		.error = ran ? p->failure.error : 0,
+		.stage = ran && p->failure.error != 0 ? handler_stage_names[p->failure.stage] : NULL,
+		.duration_ms = ran ? p->duration_ms : 0,
+		.exit_after_stop = h->stopped && code != -1,
 	};
 	h->collected = true;
 	result->stderr_tail = handler_output_tail(&h->output, &result->stderr_len);

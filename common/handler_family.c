@@ -23,6 +23,7 @@ void handler_family_begin(struct handler_family *f, pid_t leader)
 	f->leader = leader;
 	f->status = 0;
 	f->left = 0;
+	f->childless = false;
 }
 
 /* A child that is not yet so far has no group of its own (only where vfork is a fork). */
@@ -44,7 +45,11 @@ void handler_family_reap(struct handler_family *f)
 	for (;;) {
 		siginfo_t info = { .si_pid = 0 };
 
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1 || info.si_pid == 0)
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1) {
+			f->childless = errno == ECHILD;
+			return;
+		}
+		if (info.si_pid == 0)
 			return;
 		if (info.si_pid == f->leader) {
 			kill(-f->leader, SIGKILL);
@@ -79,7 +84,7 @@ bool handler_family_clear(struct handler_family *f)
 {
 	size_t n;
 
-	if (no_children())
+	if (f->childless || no_children())
 		return true;
 	n = process_kill_children(is_abandoned, f);
 	if (n == 0 && f->nabandoned > 0)

@@ -16,6 +16,7 @@ struct handler_family {
 	int status;			/* of the leader, as waitpid(2) gives it */
 	pid_t *abandoned;
 	size_t nabandoned;
+	bool childless;			/* the last look of this run found no child at all */
 	size_t left;			/* most of them that one look found after the leader of this run */
 };
 

@@ -71,5 +71,5 @@ int handler_input_null(struct handler_input *in)
 {
 	if (in->null_fd == -1)
 		in->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return in->null_fd == -1 ? -1 : handler_fd_above(&in->null_fd);
+	return in->null_fd == -1 ? -1 : handler_fd_move(&in->null_fd, STDERR_FILENO + 1);
 }

@@ -18,7 +18,7 @@ struct handler_input {
 void handler_input_init(struct handler_input *in);
 void handler_input_free(struct handler_input *in);
 
-/* Takes fd (non-blocking, close-on-exec) and writes what fits. */
+/* Takes fd (close-on-exec; non-blocking, or an empty pipe that takes all of it) and writes what fits. */
 void handler_input_begin(struct handler_input *in, int fd, const struct message *m);
 void handler_input_feed(struct handler_input *in);	/* writes what fits; closes after the last byte */
 void handler_input_end(struct handler_input *in);	/* closes */

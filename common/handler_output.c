@@ -25,9 +25,9 @@ void handler_output_init(struct handler_output *o, const char *queue, const char
 	o->tail = alloc_zero(2, o->tail_max);
 }
 
-static void close_stream(struct handler_stream *s)
+static void close_stream(const struct handler_output *o, struct handler_stream *s)
 {
-	if (s->fd != -1)
+	if (s->fd != -1 && !o->lent)
 		close(s->fd);
 	s->fd = -1;
 }
@@ -35,7 +35,7 @@ static void close_stream(struct handler_stream *s)
 void handler_output_free(struct handler_output *o)
 {
 	for (size_t i = 0; i < nitems(o->streams); i++)
-		close_stream(&o->streams[i]);
+		close_stream(o, &o->streams[i]);
 	free(o->tail);
 }
 
@@ -110,7 +110,7 @@ static void keep_part(struct handler_output *o, struct handler_stream *s, const 
 	}
 }
 
-static void split_lines(struct handler_output *o, struct handler_stream *s, const char *data, size_t len)
+void handler_output_take(struct handler_output *o, struct handler_stream *s, const char *data, size_t len)
 {
 	const char *newline;
 
@@ -128,6 +128,7 @@ static void split_lines(struct handler_output *o, struct handler_stream *s, cons
 
 static void keep_tail(struct handler_output *o, const char *data, size_t len)
 {
+	o->stderr_total += len;
 	if (len > o->tail_max) {
 		data += len - o->tail_max;
 		len = o->tail_max;
@@ -143,16 +144,16 @@ static void keep_tail(struct handler_output *o, const char *data, size_t len)
 /* Returns false when there is no more for now. */
 static bool read_chunk(struct handler_output *o, struct handler_stream *s, size_t *total)
 {
-	char chunk[CHUNK];
+	char chunk[CHUNK] __attribute__((uninitialized));	/* not worth 32 KiB of zeros a read */
 	ssize_t n = read(s->fd, chunk, sizeof(chunk));
 
 	if (n == -1 && errno == EINTR)
 		return true;
 	if (n == 0 || (n == -1 && errno != EAGAIN))
-		close_stream(s);
+		close_stream(o, s);
 	if (n <= 0)
 		return false;
-	split_lines(o, s, chunk, (size_t)n);
+	handler_output_take(o, s, chunk, (size_t)n);
 	if (s == &o->streams[1])
 		keep_tail(o, chunk, (size_t)n);
 	*total += (size_t)n;
@@ -180,7 +181,7 @@ void handler_output_end(struct handler_output *o)
 		read_up_to(o, s, DRAIN_MAX);
 		if (s->len > 0)
 			emit(o, s, s->line, s->len);
-		close_stream(s);
+		close_stream(o, s);
 	}
 	report_dropped(o);
 }
@@ -189,4 +190,16 @@ const char *handler_output_tail(const struct handler_output *o, size_t *len)
 {
 	*len = o->tail_len < o->tail_max ? o->tail_len : o->tail_max;
 	return o->tail + o->tail_len - *len;
+}
+
+const char *handler_output_tail_since(const struct handler_output *o, uint64_t mark, size_t *len)
+{
+	const char *tail = handler_output_tail(o, len);
+	uint64_t since = o->stderr_total - mark;
+
+	if (since >= *len)
+		return tail;
+	tail += *len - since;
+	*len = (size_t)since;
+	return tail;
 }

@@ -28,9 +28,11 @@ struct handler_output {
 	struct handler_stream streams[2];	/* stdout, stderr */
 	char *tail;				/* twice tail_max, so that it moves seldom */
 	size_t tail_len, tail_max;
+	uint64_t stderr_total;			/* bytes ever */
 	int64_t credit;				/* thousandths of a line; <= 1000 * HANDLER_OUTPUT_BURST */
 	int64_t credited_ms;
 	int64_t dropped;			/* lines not logged since the last report */
+	bool lent;				/* the descriptors are not ours to close */
 	const char *queue, *worker;	/* for the log */
 	struct message *message;	/* the same; NULL: none. Must live while anything is read */
 };
@@ -43,9 +45,13 @@ void handler_output_begin(struct handler_output *o, int out, int err, struct mes
 /* Reads what is there, but not for ever: a bounded part of a flood. */
 void handler_output_read(struct handler_output *o, struct handler_stream *s);
 void handler_output_credit(struct handler_output *o, int64_t now_ms);
+/* A piece of what a stream says that came by another way than its descriptor. */
+void handler_output_take(struct handler_output *o, struct handler_stream *s, const char *data, size_t len);
 /* What is left in the pipes, lines without an end, what was dropped. Closes. */
 void handler_output_end(struct handler_output *o);
 
 const char *handler_output_tail(const struct handler_output *o, size_t *len);
+/* The same, but nothing that came before stderr_total was `mark`. */
+const char *handler_output_tail_since(const struct handler_output *o, uint64_t mark, size_t *len);
 
 #endif

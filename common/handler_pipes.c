@@ -1,6 +1,6 @@
 /*
- * The pipes of a run: made before there is a process, so that a handler without them is never
- * started. Who reads and writes them: handler_input.c and handler_output.c.
+ * Pipes to and from handlers: made before there is a process, so that a handler without them is never
+ * started. Who reads and writes them: handler_input.c, handler_output.c and worker/persistent.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,29 +15,24 @@ void handler_fd_close(int *fd)
 	*fd = -1;
 }
 
-static void close_pair(int pair[2])
-{
-	handler_fd_close(&pair[0]);
-	handler_fd_close(&pair[1]);
-}
-
-void handler_pipes_close(struct handler_pipes *p)
+void handler_pipe_close(int pair[2])
 {
 	int error = errno;
 
-	close_pair(p->in);
-	close_pair(p->out);
-	close_pair(p->err);
+	handler_fd_close(&pair[0]);
+	handler_fd_close(&pair[1]);
 	errno = error;
 }
 
-int handler_fd_above(int *fd)
+int handler_fd_move(int *fd, int least)
 {
 	int low = *fd;
 
-	if (low > STDERR_FILENO)
+	if (low >= least)
 		return 0;
-	*fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	*fd = fcntl(low, F_DUPFD_CLOEXEC, least);
+	if (*fd == -1 && errno == EINVAL)
+		errno = EMFILE;		/* what it says where the limit is below least */
 	close(low);
 	return *fd == -1 ? -1 : 0;
 }
@@ -45,18 +40,12 @@ int handler_fd_above(int *fd)
 /* The handler's end does block: it is not used to anything else. */
 int handler_pipe_open(int pair[2], int ours)
 {
+	pair[0] = pair[1] = -1;
 	if (pipe2(pair, O_CLOEXEC) == -1)
 		return -1;
-	if (handler_fd_above(&pair[0]) == -1 || handler_fd_above(&pair[1]) == -1)
-		return -1;
-	return fcntl(pair[ours], F_SETFL, O_NONBLOCK);
-}
-
-int handler_pipes_open(struct handler_pipes *p, bool with_stdin)
-{
-	*p = (struct handler_pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	if ((!with_stdin || handler_pipe_open(p->in, 1) == 0) && handler_pipe_open(p->out, 0) == 0 && handler_pipe_open(p->err, 0) == 0)
+	if (handler_fd_move(&pair[0], STDERR_FILENO + 1) == 0 && handler_fd_move(&pair[1], STDERR_FILENO + 1) == 0 &&
+	    (ours == -1 || fcntl(pair[ours], F_SETFL, O_NONBLOCK) == 0))
 		return 0;
-	handler_pipes_close(p);
+	handler_pipe_close(pair);
 	return -1;
 }

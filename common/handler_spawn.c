@@ -15,8 +15,6 @@
 #include "common/handler_spawn.h"
 #include "common/process.h"
 
-#define FAILURE_FD 3
-
 const char *const handler_stage_names[HANDLER_STAGES] = {
 	[HANDLER_STAGE_NONE] = "none",
 	[HANDLER_STAGE_SETSID] = "setsid",
@@ -46,16 +44,33 @@ _Noreturn static void fail(int fd, enum handler_stage stage)
 	_exit(127);
 }
 
-/* 0-2 are the handler's, 3 reports failures until exec closes it, nothing else is open. */
-static int take_descriptors(const struct handler_plan *plan)
+/* Where close_range(2) cannot mark, only close: what is to stay goes below HANDLER_FD_SAFE, the rest is closed. */
+static int close_others(const struct handler_plan *plan, int *failure_fd)
+{
+	int reply_fd = plan->reply_end == -1 ? -1 : plan->conf->reply_fd;
+	int low = reply_fd == STDERR_FILENO + 1 ? STDERR_FILENO + 2 : STDERR_FILENO + 1;
+
+	if (dup3(plan->failure_fd, low, O_CLOEXEC) == -1)
+		return -1;
+	*failure_fd = low;
+	if (reply_fd != -1 && dup2(plan->reply_end, reply_fd) == -1)
+		return -1;
+	for (int fd = STDERR_FILENO + 1; fd < HANDLER_FD_SAFE; fd++)
+		if (fd != low && fd != reply_fd)
+			close(fd);
+	process_close_from(HANDLER_FD_SAFE);
+	return 0;
+}
+
+/* 0-2 and reply_fd are the handler's; failure_fd is there until exec; nothing else stays open. */
+static int take_descriptors(const struct handler_plan *plan, int *failure_fd)
 {
 	for (int i = 0; i < 3; i++)
 		if (dup2(plan->stdio[i], i) == -1)
 			return -1;
-	if (plan->failure_fd != FAILURE_FD && dup3(plan->failure_fd, FAILURE_FD, O_CLOEXEC) == -1)
-		return -1;
-	process_close_from(FAILURE_FD + 1);
-	return 0;
+	if (process_close_on_exec_from(STDERR_FILENO + 1) == -1)
+		return close_others(plan, failure_fd);
+	return plan->reply_end == -1 ? 0 : dup2(plan->reply_end, plan->conf->reply_fd);
 }
 
 /* Killed with its parent. Set after the user switch, which clears it. */
@@ -72,25 +87,26 @@ _Noreturn static void child(const struct handler_plan *plan)
 {
 	const struct conf_run_as *user = &plan->conf->run_as;
 	enum handler_stage stage = HANDLER_STAGE_NONE;
+	int failure_fd = plan->failure_fd;
 
 	if (setsid() == -1)
-		fail(plan->failure_fd, HANDLER_STAGE_SETSID);
-	if (take_descriptors(plan) == -1)
-		fail(plan->failure_fd, HANDLER_STAGE_DUP);
+		fail(failure_fd, HANDLER_STAGE_SETSID);
+	if (take_descriptors(plan, &failure_fd) == -1)
+		fail(failure_fd, HANDLER_STAGE_DUP);
 	if (handler_limit(plan->conf, &stage) == -1)
-		fail(FAILURE_FD, stage);
+		fail(failure_fd, stage);
 	if (user->switch_user && handler_become(user, &stage) == -1)
-		fail(FAILURE_FD, stage);
+		fail(failure_fd, stage);
 	umask(user->umask);
 	if (chdir(user->directory == NULL ? "/" : user->directory) == -1)
-		fail(FAILURE_FD, HANDLER_STAGE_CHDIR);
+		fail(failure_fd, HANDLER_STAGE_CHDIR);
 	if (user->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		fail(FAILURE_FD, HANDLER_STAGE_NO_NEW_PRIVS);
+		fail(failure_fd, HANDLER_STAGE_NO_NEW_PRIVS);
 	if (follow_parent(plan->parent) == -1)
-		fail(FAILURE_FD, HANDLER_STAGE_PDEATHSIG);
-	process_reset_signals();
+		fail(failure_fd, HANDLER_STAGE_PDEATHSIG);
+	process_default_signals(plan->signals);
 	execve(plan->argv[0], plan->argv, plan->envp);
-	fail(FAILURE_FD, HANDLER_STAGE_EXECVE);
+	fail(failure_fd, HANDLER_STAGE_EXECVE);
 }
 
 /* No signal handler of the parent may run in the child, on the parent's memory. */

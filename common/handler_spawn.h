@@ -7,6 +7,8 @@
 
 #include "common/conf.h"
 
+#define HANDLER_FD_SAFE 10	/* the child may put something in a lower place */
+
 /* Where it went wrong between fork and exec. */
 enum handler_stage {
 	HANDLER_STAGE_NONE, HANDLER_STAGE_SETSID, HANDLER_STAGE_DUP, HANDLER_STAGE_OOM_SCORE_ADJ, HANDLER_STAGE_LIMIT_MEMORY,
@@ -29,7 +31,9 @@ struct handler_plan {
 	char *const *argv;
 	char *const *envp;
 	int stdio[3];		/* become 0-2; all >= 3 */
-	int failure_fd;		/* write end of the failure pipe, close-on-exec; >= 3 */
+	int reply_end;		/* becomes conf->reply_fd; >= HANDLER_FD_SAFE; -1: none */
+	int failure_fd;		/* write end of the failure pipe, close-on-exec; >= HANDLER_FD_SAFE */
+	uint64_t signals;	/* that are to get their default back: process_changed_signals() */
 	pid_t parent;
 };
 

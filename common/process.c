@@ -267,13 +267,34 @@ int process_kill_incarnation(const char *prefix, int64_t timeout_ms)
 
 void process_reset_signals(void)
 {
+	process_default_signals(process_changed_signals());
+}
+
+uint64_t process_changed_signals(void)
+{
+	struct sigaction action;
+	uint64_t signals = 0;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
+			signals |= UINT64_C(1) << (sig - 1);
+	return signals;
+}
+
+void process_default_signals(uint64_t signals)
+{
 	struct sigaction action = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		sigaction(sig, &action, NULL);
+	for (; signals != 0; signals &= signals - 1)
+		sigaction(__builtin_ctzll(signals) + 1, &action, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int process_close_on_exec_from(int from)
+{
+	return syscall(SYS_close_range, (unsigned)from, ~0u, CLOSE_RANGE_CLOEXEC) == -1 ? -1 : 0;
 }
 
 void process_close_from(int from)

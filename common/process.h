@@ -28,9 +28,18 @@ int process_kill_incarnation(const char *prefix, int64_t timeout_ms);
 /* Default dispositions, empty mask: between fork and exec, and at the start of a child. */
 void process_reset_signals(void);
 
+/* What it would have to change: bit n - 1 for signal n. */
+uint64_t process_changed_signals(void);
+/* The same for these signals only. A child that shares its parent's memory must run none of its handlers, so all
+ * that are not at their default count, also those that exec would reset. */
+void process_default_signals(uint64_t signals);
+
 /* close_range(2) from `from` upwards, or what libbsd's closefrom does where the kernel lacks it. Async-signal-safe
  * where the kernel has it. */
 void process_close_from(int from);
+
+/* The same at the next exec. -1: this kernel cannot */
+int process_close_on_exec_from(int from);
 
 const char *process_signal_name(int sig);	/* "SIGKILL"; "SIG35" for the nameless */
 

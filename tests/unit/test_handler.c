@@ -1,5 +1,5 @@
-/* links: common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
-/* ldflags: -Wl,--wrap=kill */
+/* links: common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from */
 /* Handlers of every nasty kind, driven by a loop like the worker's: none hangs it, none leaves a process or a descriptor. */
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -47,6 +47,17 @@ int __wrap_kill(pid_t pid, int sig)
 	if (sig == SIGKILL && pid < 0)
 		group_killed = -pid;
 	return deaf && sig == SIGKILL ? 0 : __real_kill(pid, sig);
+}
+
+/* ---- a kernel before 5.11 ---- */
+
+int __real_process_close_on_exec_from(int from);
+int __wrap_process_close_on_exec_from(int from);
+static bool old_kernel;
+
+int __wrap_process_close_on_exec_from(int from)
+{
+	return old_kernel ? -1 : __real_process_close_on_exec_from(from);
 }
 
 /* valgrind executes and limits in its own way. */
@@ -180,7 +191,7 @@ static int end(void **unused)
 {
 	(void)unused;
 	handler_free(t.h);
-	deaf = false;
+	deaf = old_kernel = false;
 	if (truncate(log_path, 0) == -1)
 		return -1;
 	unlink(file_path);
@@ -472,14 +483,14 @@ static void environment(void **unused)
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
 }
 
-static void descriptors(void **unused)
+static void has_0_to_2_only(void)
 {
-	int leaky = dup2(STDOUT_FILENO, 57);
+	int leaky = dup2(STDOUT_FILENO, 57), low = dup2(STDOUT_FILENO, 5);
 
-	(void)unused;
 	set_handler("/bin/ls", "/proc/self/fd", NULL);
 	run();
 	close(leaky);
+	close(low);
 	exited_with(0);
 	for (int fd = 0; fd <= 3; fd++) {	/* 3: the directory itself */
 		char want[32];
@@ -488,6 +499,23 @@ static void descriptors(void **unused)
 		logged(want);
 	}
 	assert_int_equal(count_of(text.data, "event=handler_output"), 4);
+}
+
+static void descriptors(void **unused)
+{
+	(void)unused;
+	has_0_to_2_only();
+}
+
+static void descriptors_on_an_old_kernel(void **unused)
+{
+	(void)unused;
+	old_kernel = true;
+	has_0_to_2_only();
+	set_handler("/nonexistent", NULL);	/* and failures are heard of */
+	run();
+	assert_int_equal(t.result.end, HANDLER_UNRUNNABLE);
+	assert_int_equal(t.result.error, ENOENT);
 }
 
 /* The worker started with descriptors 0-2 closed: the pipes must not land there. */
@@ -624,19 +652,14 @@ static void unrunnable(void **unused)
 	exited_with(0);
 }
 
-static void no_descriptors(void **unused)
+static void starts_with_less_than(rlim_t needed)
 {
 	struct rlimit old;
-	size_t before;
 	int spare;
 
-	(void)unused;
-	set_handler("/bin/true", NULL);
-	run();
-	before = open_descriptors();
 	getrlimit(RLIMIT_NOFILE, &old);
 	spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	for (rlim_t n = 0; n < 7; n++) {	/* six for the pipes, one is spare */
+	for (rlim_t n = 0; n <= needed; n++) {	/* one is spare */
 		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)spare + n, old.rlim_max });
 		assert_int_equal(start(), -1);
 		assert_int_equal(errno, EMFILE);
@@ -645,9 +668,40 @@ static void no_descriptors(void **unused)
 	}
 	setrlimit(RLIMIT_NOFILE, &old);
 	close(spare);
+}
+
+static void no_descriptors(void **unused)
+{
+	size_t before = open_descriptors();
+
+	(void)unused;
+	set_handler("/bin/true", NULL);
+	starts_with_less_than(6);	/* two each for outputs and stdin */
+	run();
+	exited_with(0);
+	handler_free(t.h);
+	t.h = NULL;
+	assert_int_equal(open_descriptors(), before);
+	run();
+	before = open_descriptors();
+	starts_with_less_than(2);	/* the outputs' are still there */
 	assert_int_equal(open_descriptors(), before);
 	run();
 	exited_with(0);
+}
+
+/* libuv makes its outputs non-blocking: the next run's are not. */
+static void outputs_are_as_new(void **unused)
+{
+	(void)unused;
+	set_handler("/usr/bin/perl", "-e", "use Fcntl; fcntl(STDOUT, F_GETFL, 0) & O_NONBLOCK and exit 9; fcntl(STDOUT, F_SETFL, O_NONBLOCK)",
+	    NULL);
+	if (access(t.argv[0], X_OK) == -1)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		run();
+		exited_with(0);
+	}
 }
 
 static void no_process(void **unused)
@@ -1104,8 +1158,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	static const struct CMUnitTest tests[] = {
 		TEST(done), TEST(exit_codes), TEST(payload_arrives), TEST(does_not_read), TEST(argument), TEST(unrepresentable),
-		TEST(environment), TEST(descriptors), TEST(without_standard_descriptors), TEST(clean_state), TEST(limits),
-		TEST(cpu_limit), TEST(unrunnable), TEST(no_descriptors), TEST(no_process), TEST(floods), TEST(floods_without_lines),
+		TEST(environment), TEST(descriptors), TEST(descriptors_on_an_old_kernel), TEST(without_standard_descriptors), TEST(clean_state), TEST(limits),
+		TEST(cpu_limit), TEST(unrunnable), TEST(no_descriptors), TEST(outputs_are_as_new), TEST(no_process), TEST(floods), TEST(floods_without_lines),
 		TEST(dropped_are_counted), TEST(lines), TEST(tail), TEST(closes_outputs), TEST(leaves_processes),
 		TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out), TEST(no_early_timeout), TEST(dumps_core),
 		TEST(stopped), TEST(killed), TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker),

@@ -1,0 +1,194 @@
+/*
+ * A handler's process: start, signals, end. The order of the end is what matters here: leader reaped,
+ * group killed, adopted killed, and only then is it gone. How the child is made is handler_spawn.c's,
+ * who belongs to it handler_family.c's.
+ */
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/handler_process.h"
+
+#include "common/handler_pipes.h"
+#include "common/log.h"
+#include "common/process.h"
+
+#define UNKILLABLE_MS 10000		/* SIGKILL without effect for so long: given up */
+#define LOOK_MAX_MS 50			/* between looks at those that die; SIGCHLD comes sooner */
+
+void handler_process_init(struct handler_process *p, const struct conf_queue *conf, const char *worker)
+{
+	*p = (struct handler_process){ .conf = conf, .worker = worker, .failure_pipe = { -1, -1 }, .due_ms = INT64_MAX };
+}
+
+void handler_process_free(struct handler_process *p)
+{
+	handler_fd_close(&p->failure_pipe[0]);
+	handler_fd_close(&p->failure_pipe[1]);
+	handler_family_free(&p->family);
+}
+
+int64_t handler_after(int64_t now_ms, int64_t wait_ms)
+{
+	return wait_ms < 0 || wait_ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + wait_ms;
+}
+
+int handler_process_prepare(struct handler_process *p)
+{
+	if (p->failure_pipe[0] != -1)
+		return 0;
+	p->signals = process_changed_signals();
+	if (handler_pipe_open(p->failure_pipe, 0) == 0 && handler_fd_move(&p->failure_pipe[1], HANDLER_FD_SAFE) == 0)
+		return 0;
+	handler_fd_close(&p->failure_pipe[0]);
+	handler_fd_close(&p->failure_pipe[1]);
+	return -1;
+}
+
+void handler_process_learn(struct handler_process *p)
+{
+	struct handler_failure f;
+
+	while (read(p->failure_pipe[0], &f, sizeof(f)) == sizeof(f))
+		if (f.pid == p->leader && f.stage >= 0 && f.stage < HANDLER_STAGES)
+			p->failure = f;
+}
+
+static void limit_late(struct handler_process *p)
+{
+	if (!p->conf->limits.oom_score_adj_set)
+		return;
+	handler_process_learn(p);
+	if (p->failure.error == 0 && handler_limit_late(p->conf, p->leader) == -1 && errno != ENOENT)
+		log_warning("handler_not_limited", log_str("queue", p->conf->name), log_str("worker", p->worker),
+		    log_str("limit", "oom_score_adj"), log_str("error", strerror(errno)));
+}
+
+int handler_process_start(struct handler_process *p, struct handler_plan *plan, int64_t now_ms)
+{
+	pid_t leader;
+
+	p->phase = HANDLER_IDLE;
+	p->failure = (struct handler_failure){0};
+	p->now_ms = p->started_ms = now_ms;
+	p->duration_ms = 0;
+	plan->conf = p->conf;
+	plan->failure_fd = p->failure_pipe[1];
+	plan->signals = p->signals;
+	plan->parent = getpid();
+	leader = handler_spawn(plan);
+	if (leader == -1)
+		return -1;
+	p->leader = leader;
+	p->phase = HANDLER_RUNNING;
+	p->due_ms = INT64_MAX;
+	handler_family_begin(&p->family, leader);
+	limit_late(p);
+	return 0;
+}
+
+bool handler_process_active(const struct handler_process *p)
+{
+	return p->phase != HANDLER_IDLE && p->phase != HANDLER_GONE;
+}
+
+/* ---- end ---- */
+
+static void gone(struct handler_process *p)
+{
+	p->phase = HANDLER_GONE;
+	p->due_ms = INT64_MAX;
+	handler_process_learn(p);
+}
+
+static void log_processes(struct handler_process *p, enum log_level level, const char *event, size_t n)
+{
+	log_event(level, event, log_str("queue", p->conf->name),
+	    log_str("id", p->message == NULL ? NULL : message_id(p->message)), log_str("worker", p->worker),
+	    log_int("processes", (int64_t)n));
+}
+
+static void abandon(struct handler_process *p)
+{
+	log_processes(p, LOG_LEVEL_ERROR, "handler_unkillable", handler_family_abandon(&p->family));
+	gone(p);
+}
+
+/* Also a stopped one is to hear of it. */
+void handler_process_terminate(struct handler_process *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	handler_family_signal(&p->family, SIGTERM);
+	handler_family_signal(&p->family, SIGCONT);
+	p->phase = HANDLER_TERMINATING;
+	p->due_ms = handler_after(now_ms, p->conf->kill_grace_ms);
+}
+
+void handler_process_force(struct handler_process *p)
+{
+	handler_family_signal(&p->family, SIGKILL);
+	p->phase = HANDLER_KILLING;
+	p->due_ms = handler_after(p->now_ms, UNKILLABLE_MS);
+}
+
+static void escalate(struct handler_process *p)
+{
+	if (p->phase == HANDLER_TERMINATING) {
+		handler_process_force(p);
+	} else if (p->phase == HANDLER_KILLING) {
+		p->family.status = SIGKILL;
+		p->duration_ms = p->now_ms - p->started_ms;
+		abandon(p);
+	}
+}
+
+static void leader_ended(struct handler_process *p)
+{
+	p->duration_ms = p->now_ms - p->started_ms;
+	p->phase = HANDLER_CLEARING;
+	p->give_up_ms = handler_after(p->now_ms, UNKILLABLE_MS);
+	p->look_ms = 1;
+}
+
+static void clear(struct handler_process *p)
+{
+	if (handler_family_clear(&p->family)) {
+		if (p->family.left > 0)
+			log_processes(p, LOG_LEVEL_INFO, "handler_left_processes", p->family.left);
+		gone(p);
+	} else if (p->now_ms >= p->give_up_ms) {
+		abandon(p);
+	} else {
+		p->due_ms = handler_after(p->now_ms, p->look_ms);
+		p->look_ms = p->look_ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : p->look_ms * 2;
+	}
+}
+
+void handler_process_tick(struct handler_process *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	if (!handler_process_active(p) && p->family.nabandoned == 0)
+		return;
+	handler_family_reap(&p->family);
+	if (!handler_process_active(p))
+		return;
+	if (p->phase != HANDLER_CLEARING && p->family.leader == 0)
+		leader_ended(p);
+	if (p->phase == HANDLER_CLEARING)
+		clear(p);
+	else if (now_ms >= p->due_ms)
+		escalate(p);
+}
+
+int handler_process_code(const struct handler_process *p)
+{
+	return p->failure.error == 0 && WIFEXITED(p->family.status) ? WEXITSTATUS(p->family.status) : -1;
+}
+
+int handler_process_signal(const struct handler_process *p)
+{
+	return p->failure.error == 0 && !WIFEXITED(p->family.status) ? WTERMSIG(p->family.status) : 0;
+}
