@@ -120,10 +120,19 @@ void handler_env_free(struct handler_env *e)
 
 #define add(e, ...) (buffer_format(&(e)->text, __VA_ARGS__), buffer_append(&(e)->text, "", 1))
 
+/* Only now the text no longer moves. */
+static char *const *with_text(struct handler_env *e)
+{
+	char **first = e->vars + HANDLER_ENV_JOB;
+
+	for (size_t i = e->text.len; i-- > 0;)
+		if (i == 0 || e->text.data[i - 1] == '\0')
+			*--first = e->text.data + i;
+	return first;
+}
+
 char *const *handler_env_for(struct handler_env *e, const char *queue, const struct handler_job *job, int64_t deadline_ms)
 {
-	char **end = e->vars + HANDLER_ENV_JOB, **first = end;
-
 	buffer_clear(&e->text);
 	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
 	add(e, "QUREDIS_QUEUE=%s", queue);
@@ -135,8 +144,15 @@ char *const *handler_env_for(struct handler_env *e, const char *queue, const str
 		add(e, "QUREDIS_DEADLINE=%" PRId64, deadline_ms);
 	if (job->message->request_id[0] != '\0')
 		add(e, "QUREDIS_REQUEST_ID=%s", job->message->request_id);
-	for (size_t i = e->text.len; i-- > 0;)		/* only now the text no longer moves */
-		if (i == 0 || e->text.data[i - 1] == '\0')
-			*--first = e->text.data + i;
-	return first;
+	return with_text(e);
+}
+
+char *const *handler_env_of_persistent(struct handler_env *e, const struct conf_queue *conf, const char *incarnation)
+{
+	buffer_clear(&e->text);
+	add(e, "QUREDIS_INCARNATION=%s", incarnation);
+	add(e, "QUREDIS_QUEUE=%s", conf->name);
+	if (conf->reply_fd > 0)
+		add(e, "QUREDIS_REPLY_FD=%d", conf->reply_fd);
+	return with_text(e);
 }

@@ -16,7 +16,7 @@ struct handler_env {
 	struct buffer text;	/* the job's, each with its NUL */
 };
 
-/* QUEUE ID ATTEMPT MAX_ATTEMPTS DEADLINE REDELIVERED REQUEST_ID INCARNATION */
+/* At most: QUEUE ID ATTEMPT MAX_ATTEMPTS DEADLINE REDELIVERED REQUEST_ID INCARNATION */
 #define HANDLER_ENV_JOB 8
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
@@ -24,5 +24,8 @@ void handler_env_free(struct handler_env *e);
 
 /* The whole environment of one run, valid until the next call. deadline_ms since 1970; -1: none. */
 char *const *handler_env_for(struct handler_env *e, const char *queue, const struct handler_job *job, int64_t deadline_ms);
+
+/* That of a handler that stays: it is told of each job as it comes. */
+char *const *handler_env_of_persistent(struct handler_env *e, const struct conf_queue *conf, const char *incarnation);
 
 #endif

@@ -20,8 +20,9 @@ void handler_output_init(struct handler_output *o, const char *queue, const char
 {
 	*o = (struct handler_output){ .queue = queue, .worker = worker, .tail_max = tail_max > 0 ? (size_t)tail_max : 0,
 		.credit = 1000 * HANDLER_OUTPUT_BURST };
-	o->streams[0] = (struct handler_stream){ .name = "stdout", .fd = -1 };
-	o->streams[1] = (struct handler_stream){ .name = "stderr", .fd = -1 };
+	o->streams[HANDLER_STREAM_STDOUT] = (struct handler_stream){ .name = "stdout", .fd = -1 };
+	o->streams[HANDLER_STREAM_STDERR] = (struct handler_stream){ .name = "stderr", .fd = -1 };
+	o->streams[HANDLER_STREAM_REPLY] = (struct handler_stream){ .name = "reply", .fd = -1 };
 	o->tail = alloc_zero(2, o->tail_max);
 }
 
@@ -41,9 +42,10 @@ void handler_output_free(struct handler_output *o)
 
 void handler_output_begin(struct handler_output *o, int out, int err, struct message *message, int64_t now_ms)
 {
-	o->streams[0].fd = out;
-	o->streams[1].fd = err;
-	o->streams[0].len = o->streams[1].len = 0;
+	o->streams[HANDLER_STREAM_STDOUT].fd = out;
+	o->streams[HANDLER_STREAM_STDERR].fd = err;
+	for (size_t i = 0; i < nitems(o->streams); i++)
+		o->streams[i].len = 0;
 	o->tail_len = 0;
 	o->message = message;
 	handler_output_credit(o, now_ms);
@@ -154,7 +156,7 @@ static bool read_chunk(struct handler_output *o, struct handler_stream *s, size_
 	if (n <= 0)
 		return false;
 	handler_output_take(o, s, chunk, (size_t)n);
-	if (s == &o->streams[1])
+	if (s == &o->streams[HANDLER_STREAM_STDERR])
 		keep_tail(o, chunk, (size_t)n);
 	*total += (size_t)n;
 	return true;

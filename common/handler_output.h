@@ -17,6 +17,9 @@
 #define HANDLER_OUTPUT_RATE 200		/* and a second after that, per worker */
 #define HANDLER_OUTPUT_RESUME 100	/* lines that must be free again before logging goes on */
 
+/* REPLY: what came on a reply_fd and was no reply; its descriptor is another's */
+enum { HANDLER_STREAM_STDOUT, HANDLER_STREAM_STDERR, HANDLER_STREAM_REPLY, HANDLER_STREAMS };
+
 struct handler_stream {
 	const char *name;
 	int fd;				/* -1: closed */
@@ -25,7 +28,7 @@ struct handler_stream {
 };
 
 struct handler_output {
-	struct handler_stream streams[2];	/* stdout, stderr */
+	struct handler_stream streams[HANDLER_STREAMS];
 	char *tail;				/* twice tail_max, so that it moves seldom */
 	size_t tail_len, tail_max;
 	uint64_t stderr_total;			/* bytes ever */
