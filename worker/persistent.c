@@ -60,7 +60,8 @@ struct persistent {
 	int64_t looked_ms, reaped_ms;
 	int64_t looked_given;			/* `given` at that look */
 	int64_t realtime_ms;			/* CLOCK_REALTIME less CLOCK_MONOTONIC */
-	uint64_t stderr_mark;			/* what stderr had said when the oldest became that */
+	uint64_t stderr_mark;			/* what stderr had said when the oldest became that, or a little before */
+	uint64_t stderr_before;			/* before the last io */
 };
 
 struct persistent *persistent_new(const struct conf_queue *conf, const char *worker_name)
@@ -141,7 +142,7 @@ static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
 	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = now_ms;
 	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
 	p->realtime_ms = clock_realtime_ms() - now_ms;
-	p->stderr_mark = p->output.stderr_total;
+	p->stderr_mark = p->stderr_before = p->output.stderr_total;
 	persistent_window_clear(&p->window);
 	persistent_input_begin(&p->input, taken(&pipes->in[1]));
 	persistent_lines_begin(&p->replies, taken(has_reply_fd(p) ? &pipes->reply[0] : &pipes->out[0]));
@@ -203,11 +204,11 @@ int persistent_room(const struct persistent *p)
 
 /* ---- jobs ---- */
 
-/* Its time counts from now. */
-static void oldest_began(struct persistent *p)
+/* Its time counts from now. Of one that was there before, stderr may have spoken in this turn already. */
+static void oldest_began(struct persistent *p, uint64_t stderr_mark)
 {
 	p->oldest_since_ms = p->now_ms;
-	p->stderr_mark = p->output.stderr_total;
+	p->stderr_mark = stderr_mark;
 	p->reprieved = false;
 	p->timeout_at_ms = p->window.n == 0 ? INT64_MAX :
 	    handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
@@ -231,7 +232,7 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 		.end = p->input.total,
 	});
 	if (p->window.n == 1)
-		oldest_began(p);
+		oldest_began(p, p->output.stderr_total);
 }
 
 void persistent_flush(struct persistent *p)
@@ -295,6 +296,7 @@ static void take_event(struct persistent *p, const struct pollfd *event)
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms)
 {
 	p->now_ms = now_ms;
+	p->stderr_before = p->output.stderr_total;
 	for (size_t i = 0; i < n; i++) {
 		if (fds[i].revents == 0 || fds[i].fd == -1)
 			continue;
@@ -359,7 +361,7 @@ static bool take_reply(struct persistent *p, struct persistent_reply *r, const c
 	persistent_window_remove(&p->window, i);
 	p->answered_any = true;
 	if (i == 0)
-		oldest_began(p);
+		oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->stderr_before);
 	return true;
 }
 
