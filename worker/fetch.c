@@ -12,7 +12,6 @@
 #include "worker/worker.h"
 
 #include "common/backoff.h"
-#include "common/clock.h"
 
 #define BLOCK_MAX_MS 2000
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
@@ -23,7 +22,7 @@
 /* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
 static bool held_up(const struct worker *w)
 {
-	if (w->move_errors > 0)
+	if (w->move_errors > 0 || w->solo_running)
 		return true;
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
@@ -67,7 +66,7 @@ static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 			queue_fetch(&w->redis, &w->owner, tray, block);
 		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
 	}
-	w->asked_us = clock_monotonic_us();
+	w->asked_us = w->now_us;
 }
 
 void fetch_tick(struct worker *w, int64_t now_ms)
@@ -110,7 +109,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 static void complete(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays[tray];
-	bool at_once = clock_monotonic_us() - w->asked_us < AT_ONCE_US;
+	bool at_once = w->now_us - w->asked_us < AT_ONCE_US;
 	int asked = t->asked;
 
 	batch_full(w, t->n == asked && (asked > 1 || at_once || w->batch > 1));

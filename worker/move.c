@@ -159,7 +159,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 		item->sent = false;
 		if (w->order == ORDER_HAND_BACK && (item->move == MOVE_RETRY || item->move == MOVE_ESCAPE)) {
 			w->move_at_ms = 0;
-			settle_hand_back(w, p, true);	/* there is no time to wait until it is mended */
+			settle_hand_back(w, p, SETTLE_REDELIVERED);	/* there is no time to wait until it is mended */
 		}
 		return;
 	}

@@ -47,15 +47,16 @@ static void wrap_instead(struct outcome *o, const struct message *m, const struc
 }
 
 /* One that was not started goes back as it was. */
-void settle_hand_back(struct worker *w, struct place p, bool started)
+void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 {
 	struct wrapper wrapper;
 	struct message m;
 
 	parse(w, p, &m);
 	wrapper = m.wrapper;
-	if (started || wrapper.mark_ms != 0) {
-		wrapper.redelivered += started;
+	if (how != SETTLE_AS_IT_WAS || wrapper.mark_ms != 0) {
+		wrapper.redelivered += how != SETTLE_AS_IT_WAS;
+		wrapper.solo = wrapper.solo || how == SETTLE_SOLO;
 		/* A mark proves its age only where it was written (docs/design.md): here it becomes this message's own. */
 		if (wrapper.own_ms == 0)
 			wrapper.own_ms = wrapper.mark_ms;
@@ -78,7 +79,7 @@ void settle_relieve(struct worker *w, struct place but)
 			if (t->items[i].state == ITEM_DONE)
 				move_choose(w, p, MOVE_DONE);
 			else if (t->items[i].state == ITEM_WAITING && !(tray == but.tray && i == but.item))
-				settle_hand_back(w, p, false);
+				settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 		}
 	}
 }
@@ -124,6 +125,12 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	move_choose(w, p, MOVE_ESCAPE);
 	log_info("message_escaped", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&m)),
 	    log_str("class", class), log_str("error", message));
+}
+
+void settle_unknown_version(struct worker *w, struct place p)
+{
+	settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know");
+	move_close_tray(w, p.tray);
 }
 
 static void retry(struct worker *w, struct place p, const struct message *m, int64_t delay_ms)

@@ -82,9 +82,9 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
 	} else if (result->end == HANDLER_UNRUNNABLE) {
 		settle_unrunnable(w, result->stage, strerror(result->error), now_ms);
-		settle_hand_back(w, p, false);
+		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	} else if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
-		settle_hand_back(w, p, true);
+		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
 		settle_done(w, p, result->duration_ms);
 	} else {

@@ -52,14 +52,14 @@ static void look_at_order(struct worker *w, int64_t now_ms)
 	if (order == ORDER_HAND_BACK && w->order != ORDER_HAND_BACK)
 		w->move_at_ms = 0;	/* the last chance is now */
 	w->order = order;
-	if (order == ORDER_HAND_BACK && w->running.tray != -1)
-		handler_stop(w->handler, now_ms);
+	if (order == ORDER_HAND_BACK)
+		w->runner->stop(w, now_ms);
 }
 
 /* Redis may be away for longer than we may stay: then what is unsettled waits in its tray for the next start. */
 static bool gives_up(struct worker *w, int64_t now_ms)
 {
-	if (w->order != ORDER_HAND_BACK || w->running.tray != -1)
+	if (w->order != ORDER_HAND_BACK || !w->runner->dismiss(w, now_ms))
 		return false;
 	if (w->give_up_at_ms == 0)
 		w->give_up_at_ms = now_ms + GIVE_UP_MS;
@@ -68,7 +68,7 @@ static bool gives_up(struct worker *w, int64_t now_ms)
 
 static void leave(struct worker *w, int64_t now_ms)
 {
-	if (w->order < ORDER_FINISH || !tray_all_empty(w) || w->leaving || w->left)
+	if (w->order < ORDER_FINISH || !tray_all_empty(w) || w->leaving || w->left || !w->runner->dismiss(w, now_ms))
 		return;
 	if (w->owner.keys == NULL) {
 		w->left = w->clean = true;	/* it never owned anything */
@@ -85,7 +85,7 @@ static enum slot_state shown_state(const struct worker *w)
 {
 	if (w->order >= ORDER_FINISH)
 		return SLOT_STOPPING;
-	if (w->running.tray != -1)
+	if (tray_count(w, ITEM_RUNNING) > 0)
 		return SLOT_RUNNING;
 	if (w->redis.state != REDIS_READY || !w->registered)
 		return SLOT_CONNECTING;
@@ -113,10 +113,10 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 }
 
 struct polled {
-	struct pollfd fds[3 + HANDLER_POLLFDS];
+	struct pollfd fds[3 + RUNNER_POLLFDS];
 	nfds_t n;
 	nfds_t redis;		/* its index */
-	nfds_t handler;		/* index of its first */
+	nfds_t runner;		/* index of its first */
 };
 
 static void collect(const struct worker *w, struct polled *p)
@@ -129,9 +129,8 @@ static void collect(const struct worker *w, struct polled *p)
 		p->n++;
 	if (redis_pollfd(&w->unblock, &p->fds[p->n]))
 		p->n++;
-	p->handler = p->n;
-	if (w->running.tray != -1)
-		p->n += handler_pollfds(w->handler, &p->fds[p->n]);
+	p->runner = p->n;
+	p->n += w->runner->pollfds(w, &p->fds[p->n]);
 }
 
 static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_ms)
@@ -148,20 +147,20 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
 	w->readable = w->redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0;
-	if (w->running.tray != -1)
-		handler_io(w->handler, &p.fds[p.handler], p.n - p.handler);
+	w->runner->io(w, &p.fds[p.runner], p.n - p.runner, now_ms);
 }
 
 static void turn(struct worker *w, int64_t now_ms)
 {
 	look_at_order(w, now_ms);
 	session_io(w, now_ms);	/* answers */
-	run_end(w, now_ms);
+	w->runner->end(w, now_ms);
 	session_tick(w, now_ms);
 	run_tick(w, now_ms);
 	move_tick(w, now_ms);
 	fetch_tick(w, now_ms);
 	fetch_unblock_io(w, now_ms);
+	w->runner->flush(w);
 	leave(w, now_ms);
 	session_flush(w, now_ms);	/* all of it leaves in one write */
 	slot_set_state(w->slot, shown_state(w));
@@ -183,27 +182,29 @@ static void worker_init(struct worker *w, const struct child *child)
 	w->conf = child->queue;
 	w->slot = &child->board->slots[child->slot];
 	w->board = &child->board->queues[child->queue_index];
-	w->running.tray = -1;
 	w->message_us = -1;
 	w->batch = 1;
 	w->log_epoch = atomic_load(&child->board->log_epoch);
 	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
 	queue_keys_from_conf(&w->keys, w->conf);
 	session_init(w);
-	w->handler = handler_new(w->conf, w->name);
+	run_init(w);
 }
 
 _Noreturn void worker_run(const struct child *child)
 {
 	struct worker *w = alloc_zero(1, sizeof(*w));
 	sigset_t while_polling;
+
 	worker_init(w, child);
 	if (child->conf->redis.password != NULL)
 		prctl(PR_SET_DUMPABLE, 0);	/* a handler of our own user could read it from our memory */
 	catch_signals(&while_polling);
 	while (!w->left) {
-		int64_t now_ms = clock_monotonic_ms();
+		int64_t now_ms;
 
+		w->now_us = clock_monotonic_us();
+		now_ms = w->now_us / 1000;
 		follow_log(w);
 		turn(w, now_ms);
 		if (w->left || gives_up(w, now_ms))
@@ -211,7 +212,7 @@ _Noreturn void worker_run(const struct child *child)
 		wait_for_events(w, &while_polling, now_ms);
 	}
 	slot_set_state(w->slot, SLOT_STOPPING);
-	handler_free(w->handler);
+	w->runner->free(w);
 	tray_free_all(w);
 	session_free(w);
 	exit(w->clean ? CHILD_EXIT_DONE : CHILD_EXIT_UNSETTLED);

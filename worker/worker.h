@@ -10,6 +10,7 @@
 #include "common/message.h"
 #include "common/queue.h"
 #include "common/redis.h"
+#include "worker/persistent.h"
 
 /*
  * A worker's state, shared by the files of this folder only:
@@ -18,7 +19,9 @@
  *	adopt.c		what a tray really holds after a doubt
  *	fetch.c		when and how to ask for messages
  *	batch.c		how many: by how long the last ones took
- *	run.c		a handler's start and end
+ *	run.c		when a message is started
+ *	run_exec.c	one process for each message
+ *	run_persistent.c	one process that stays; persistent*.c: that process
  *	verdict.c	what the end of a handler means
  *	settle.c	what becomes of a message
  *	move.c		the moves that make it so
@@ -131,19 +134,30 @@ struct worker {
 	int batch;			/* the next fetch asks for so many at most: doubles while they come full */
 
 	/* run.c */
-	struct handler *handler;
-	struct handler_job job;
-	struct message message;		/* of the running one: views into its tray */
-	struct place running;
-	int64_t started_us;
+	const struct runner *runner;
+	struct handler_job job;		/* started last */
+	struct message message;		/* of job: views into its tray */
+	int64_t progress_us;		/* when a running one started with nothing before it, or the last one ended */
+	bool solo_running;
 	int64_t start_at_ms;		/* not before: no process could be made */
 	unsigned start_errors;
+
+	/* run_exec.c */
+	struct handler *handler;
+	struct place running;
+
+	/* run_persistent.c */
+	struct persistent *persistent;
+	struct place *given;		/* by serial modulo given_size, a power of two; tray -1: none */
+	unsigned given_size;
+	uint64_t next_serial;
 
 	/* move.c */
 	int64_t move_at_ms;		/* not before: back-off after an error */
 	unsigned move_errors;
 
 	/* worker.c */
+	int64_t now_us;			/* CLOCK_MONOTONIC of this turn */
 	enum order order;
 	bool master_gone;
 	int64_t give_up_at_ms;		/* HAND_BACK and nothing runs: leaves then, settled or not; 0: not yet */
@@ -201,8 +215,29 @@ void batch_full(struct worker *w, bool full);		/* whether a fetch got all it ask
 int64_t batch_limit_us(const struct worker *w);		/* batch.time */
 
 /* run.c */
+/* How handlers are run. At most RUNNER_POLLFDS descriptors. */
+struct runner {
+	void (*init)(struct worker *w);
+	void (*free)(struct worker *w);
+	void (*start)(struct worker *w, int64_t now_ms);	/* as many waiting messages as it takes */
+	void (*end)(struct worker *w, int64_t now_ms);		/* settles what has ended */
+	void (*flush)(struct worker *w);			/* one write a turn */
+	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, after kill_grace KILL. Again: nothing */
+	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* nothing runs any more: true when no process is left */
+	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
+	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);
+	int64_t (*deadline_ms)(const struct worker *w);
+};
+#define RUNNER_POLLFDS 4
+extern const struct runner run_exec, run_persistent;
+
+void run_init(struct worker *w);
 void run_tick(struct worker *w, int64_t now_ms);
-void run_end(struct worker *w, int64_t now_ms);		/* if the handler has finished */
+struct place run_next(struct worker *w);		/* the next that may start now; tray -1: none */
+void run_describe(struct worker *w, struct place p, struct handler_job *job);	/* and w->message */
+void run_started(struct worker *w, struct place p, const struct handler_job *job);
+void run_progressed(struct worker *w, int n);		/* n have ended since the last time */
+void run_put_off(struct worker *w, int64_t now_ms);	/* no process could be made: errno */
 bool run_is_slow(const struct worker *w);		/* the running one takes longer than batch.time */
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms);
 
@@ -218,7 +253,9 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
 void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms);	/* opens the breaker */
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* it never ran */
-void settle_hand_back(struct worker *w, struct place p, bool started);
+void settle_unknown_version(struct worker *w, struct place p);
+enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO };	/* SOLO: redelivered, and to be run alone */
+void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
 /* All but what runs, and `but` (tray -1: none), leaves: what is done is acknowledged, what waits handed back. */
 void settle_relieve(struct worker *w, struct place but);
 int settle_max_attempts(const struct worker *w, const struct message *m);

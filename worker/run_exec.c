@@ -1,0 +1,105 @@
+/* One process for each message, one after the other. How a process is made, fed and killed is handler.c's. */
+#include "worker/worker.h"
+
+static void init(struct worker *w)
+{
+	w->running.tray = -1;
+	w->handler = handler_new(w->conf, w->name);
+}
+
+static void free_handler(struct worker *w)
+{
+	handler_free(w->handler);
+}
+
+static void note_running(struct worker *w, int64_t timeout_ms, int64_t now_ms)
+{
+	atomic_store(&w->slot->handler_pgid, handler_pgid(w->handler));
+	atomic_store(&w->slot->started_ms, now_ms);
+	atomic_store(&w->slot->deadline_ms, timeout_ms < 0 ? INT64_MAX : now_ms + timeout_ms + w->conf->kill_grace_ms);
+}
+
+static void note_ended(struct worker *w, int64_t now_ms)
+{
+	slot_observe(w->slot, now_ms - atomic_load(&w->slot->started_ms));
+	atomic_store(&w->slot->handler_pgid, 0);
+	atomic_store(&w->slot->started_ms, 0);
+	atomic_store(&w->slot->deadline_ms, 0);
+}
+
+static void start(struct worker *w, int64_t now_ms)
+{
+	struct place p;
+
+	if (w->running.tray != -1)
+		return;
+	p = run_next(w);
+	if (p.tray == -1)
+		return;
+	run_describe(w, p, &w->job);
+	if (w->message.unknown_version) {
+		settle_unknown_version(w, p);
+		return;
+	}
+	if (handler_start(w->handler, &w->job, now_ms) == -1) {
+		run_put_off(w, now_ms);
+		return;
+	}
+	w->start_errors = 0;
+	w->running = p;
+	run_started(w, p, &w->job);
+	note_running(w, w->job.timeout_ms, now_ms);
+}
+
+static void end(struct worker *w, int64_t now_ms)
+{
+	struct handler_result result;
+	struct place p = w->running;
+
+	if (p.tray == -1)
+		return;
+	handler_tick(w->handler, now_ms);
+	if (!handler_finished(w->handler, &result)) {
+		atomic_store(&w->slot->handler_pgid, handler_pgid(w->handler));
+		return;
+	}
+	w->running.tray = -1;
+	run_progressed(w, 1);
+	note_ended(w, now_ms);
+	verdict_of_exec(w, p, &result, now_ms);
+}
+
+static void flush(struct worker *w)
+{
+	(void)w;		/* what a handler is given is in its pipe when it starts */
+}
+
+static void stop(struct worker *w, int64_t now_ms)
+{
+	if (w->running.tray != -1)
+		handler_stop(w->handler, now_ms);
+}
+
+static bool dismiss(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	return w->running.tray == -1;
+}
+
+static size_t pollfds(const struct worker *w, struct pollfd *p)
+{
+	return w->running.tray == -1 ? 0 : handler_pollfds(w->handler, p);
+}
+
+static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	(void)now_ms;
+	handler_io(w->handler, p, n);
+}
+
+static int64_t deadline_ms(const struct worker *w)
+{
+	return w->running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->handler);
+}
+
+const struct runner run_exec = { init, free_handler, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };

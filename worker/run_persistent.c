@@ -1,0 +1,247 @@
+/*
+ * A handler that stays: fed with as many jobs as its window takes, answered in any order. Its process is
+ * persistent.c's. Who is charged when it ends with jobs unanswered is decided here: one alone is; of
+ * several nobody is, but each is run alone the next time, so that the one that did it is found.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/worker.h"
+
+#include "common/alloc.h"
+
+static void init(struct worker *w)
+{
+	unsigned window = w->conf->window < 1 ? 1 : (unsigned)w->conf->window;
+
+	w->persistent = persistent_new(w->conf, w->name);
+	w->given_size = 4;
+	while (w->given_size < 2 * window)
+		w->given_size *= 2;
+	w->given = alloc_zero(w->given_size, sizeof(*w->given));
+	for (unsigned i = 0; i < w->given_size; i++)
+		w->given[i].tray = -1;
+}
+
+static void free_persistent(struct worker *w)
+{
+	persistent_free(w->persistent);
+	free(w->given);
+}
+
+/* Where the job of this serial lies; serials under way are less than given_size apart. */
+static struct place *given(struct worker *w, uint64_t serial)
+{
+	return &w->given[serial & (w->given_size - 1)];
+}
+
+static void note_process(struct worker *w)
+{
+	int64_t at = persistent_timeout_at_ms(w->persistent), grace = w->conf->kill_grace_ms;
+	int64_t deadline = persistent_unanswered(w->persistent) == 0 ? 0 : at > INT64_MAX - grace ? INT64_MAX : at + grace;
+
+	if (atomic_load(&w->slot->deadline_ms) != deadline)
+		atomic_store(&w->slot->deadline_ms, deadline);
+	if (atomic_load(&w->slot->handler_pgid) != persistent_pgid(w->persistent))
+		atomic_store(&w->slot->handler_pgid, persistent_pgid(w->persistent));
+}
+
+/* ---- giving ---- */
+
+static bool give(struct worker *w, struct place p, int64_t now_ms)
+{
+	struct place *place = given(w, w->next_serial);
+
+	if (place->tray != -1)
+		return false;		/* an old one is still unanswered */
+	run_describe(w, p, &w->job);
+	if (w->message.unknown_version) {
+		settle_unknown_version(w, p);
+		return true;
+	}
+	persistent_give(w->persistent, w->next_serial, &w->job, now_ms);
+	*place = p;
+	w->next_serial++;
+	run_started(w, p, &w->job);
+	if (atomic_load(&w->slot->started_ms) == 0)
+		atomic_store(&w->slot->started_ms, now_ms);
+	return true;
+}
+
+static void start(struct worker *w, int64_t now_ms)
+{
+	struct place p;
+
+	if (!persistent_running(w->persistent) && persistent_start(w->persistent, w->incarnation, now_ms) == -1) {
+		run_put_off(w, now_ms);
+		return;
+	}
+	w->start_errors = 0;
+	while (persistent_room(w->persistent) > 0 && (p = run_next(w)).tray != -1)
+		if (!give(w, p, now_ms))
+			return;
+}
+
+static void flush(struct worker *w)
+{
+	if (persistent_running(w->persistent))
+		persistent_flush(w->persistent);
+}
+
+/* ---- answers ---- */
+
+static void refused(struct worker *w, struct place p, const struct persistent_reply *r, int64_t now_ms)
+{
+	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
+		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
+	struct failure f = { .delay_ms = r->delay_ms, .class = "Rejected", .result = &result,
+		.verdict = r->verdict == PERSISTENT_RETRY ? CONF_OUTCOME_RETRY : CONF_OUTCOME_FAIL };
+	int len = r->reason_len > 200 ? 200 : (int)r->reason_len;
+
+	snprintf(f.text, sizeof(f.text), "%s%s%.*s", r->verdict == PERSISTENT_RETRY ? "RETRY" : "FAIL", len > 0 ? ": " : "",
+	    len, len > 0 ? r->reason : "");
+	settle_failed(w, p, &f, now_ms);
+}
+
+static void answered(struct worker *w, const struct persistent_reply *r, int64_t now_ms)
+{
+	struct place *place = given(w, r->serial), p = *place;
+
+	place->tray = -1;
+	slot_observe(w->slot, r->duration_ms);
+	if (tray_item(w, p)->lost)
+		move_gone(w, p);
+	else if (r->verdict == PERSISTENT_OK)
+		settle_done(w, p, r->duration_ms);
+	else
+		refused(w, p, r, now_ms);
+	move_close_tray(w, p.tray);
+}
+
+/* ---- the end of the process ---- */
+
+static void failed(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
+{
+	struct handler_result result = {
+		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
+		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms,
+		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
+	};
+	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1 };
+
+	if (e->how == PERSISTENT_TIMED_OUT)
+		atomic_fetch_add(&w->slot->counters[COUNT_TIMED_OUT], 1);
+	verdict_describe(&f, &result);
+	settle_failed(w, p, &f, now_ms);
+}
+
+/* A process that could not be executed, or ended before it answered anything, may be broken itself. */
+static bool is_broken(const struct persistent_end *e)
+{
+	return e->how == PERSISTENT_UNRUNNABLE ||
+	       (!e->answered_any && !e->asked && (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED));
+}
+
+static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)
+{
+	bool solo = tray_item(w, p)->solo, read = serial < e->unread_from && e->how != PERSISTENT_UNRUNNABLE;
+
+	if (tray_item(w, p)->lost)
+		move_gone(w, p);
+	else if (!read || e->how == PERSISTENT_UNRUNNABLE)
+		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
+	else if (e->how == PERSISTENT_STOPPED)
+		settle_hand_back(w, p, SETTLE_REDELIVERED);
+	else if (e->how == PERSISTENT_TIMED_OUT)
+		serial == e->oldest ? failed(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
+	else if (e->unanswered == 1 && (solo || !is_broken(e)))
+		failed(w, p, e, now_ms);
+	else
+		settle_hand_back(w, p, SETTLE_SOLO);
+	move_close_tray(w, p.tray);
+}
+
+static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	char error[128];
+
+	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
+	    log_str("queue", w->conf->name), log_str("worker", w->name), log_int("exit", e->code), log_int("signal", e->signal),
+	    log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	if (!is_broken(e))
+		return;
+	if (e->how == PERSISTENT_UNRUNNABLE)
+		snprintf(error, sizeof(error), "%s", strerror(e->error));
+	else
+		snprintf(error, sizeof(error), "it ended before its first answer");
+	settle_unrunnable(w, e->how == PERSISTENT_UNRUNNABLE ? e->stage : "answer", error, now_ms);
+}
+
+static void ended(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	note_end(w, e, now_ms);
+	for (uint64_t serial = w->next_serial - w->given_size; serial != w->next_serial; serial++) {
+		struct place *place = given(w, serial), p = *place;
+
+		place->tray = -1;
+		if (p.tray != -1)
+			unanswered(w, serial, p, e, now_ms);
+	}
+	w->solo_running = false;
+}
+
+static void end(struct worker *w, int64_t now_ms)
+{
+	struct persistent_reply reply;
+	struct persistent_end e;
+	int n = 0;
+
+	if (!persistent_running(w->persistent))
+		return;
+	for (; persistent_reply(w->persistent, &reply); n++)
+		answered(w, &reply, now_ms);
+	if (n > 0) {
+		run_progressed(w, n);
+		atomic_store(&w->slot->started_ms, persistent_unanswered(w->persistent) > 0 ? now_ms : 0);
+	}
+	persistent_tick(w->persistent, now_ms);
+	if (persistent_ended(w->persistent, &e)) {
+		ended(w, &e, now_ms);
+		atomic_store(&w->slot->started_ms, 0);
+	}
+	note_process(w);
+}
+
+/* ---- the rest ---- */
+
+static void stop(struct worker *w, int64_t now_ms)
+{
+	if (persistent_running(w->persistent))
+		persistent_stop(w->persistent, now_ms);
+}
+
+static bool dismiss(struct worker *w, int64_t now_ms)
+{
+	if (!persistent_running(w->persistent))
+		return true;
+	persistent_drain(w->persistent, now_ms);
+	return false;
+}
+
+static size_t pollfds(const struct worker *w, struct pollfd *p)
+{
+	return persistent_running(w->persistent) ? persistent_pollfds(w->persistent, p) : 0;
+}
+
+static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	persistent_io(w->persistent, p, n, now_ms);
+}
+
+static int64_t deadline_ms(const struct worker *w)
+{
+	return persistent_running(w->persistent) ? persistent_deadline_ms(w->persistent) : INT64_MAX;
+}
+
+const struct runner run_persistent = { init, free_persistent, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };
