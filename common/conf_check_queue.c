@@ -6,6 +6,7 @@
 
 #include "common/conf_load.h"
 #include "common/duration.h"
+#include "common/nitems.h"
 #include "common/queue.h"
 
 static const char *shown_name(const struct conf_queue *q)
@@ -93,6 +94,25 @@ static void check_env(struct conf_loading *l, const struct conf_queue *q)
 	}
 }
 
+static bool given_here(const struct conf_loading *l, const struct conf_queue *q, const char *key)
+{
+	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_FILE && !conf_given(conf_queue_origin(&l->defaults, key));
+}
+
+/* What `defaults` says for all need not fit each. */
+static void check_mode(struct conf_loading *l, const struct conf_queue *q)
+{
+	static const char *const persistent_only[] = { "window", "reply_fd", "recycle.jobs", "recycle.rss", "recycle.age" };
+
+	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && given_here(l, q, "input"))
+		conf_warning(l, conf_queue_origin(q, "input"),
+		    "queue %s: input = \"argv\" has no effect with mode = \"persistent\"", shown_name(q));
+	for (size_t i = 0; q->mode == CONF_MODE_EXEC && i < nitems(persistent_only); i++)
+		if (given_here(l, q, persistent_only[i]))
+			conf_warning(l, conf_queue_origin(q, persistent_only[i]),
+			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q), persistent_only[i]);
+}
+
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
 	check_name(l, q);
@@ -100,6 +120,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_timeout(l, q);
 	check_backoff(l, q);
 	check_env(l, q);
+	check_mode(l, q);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
 		conf_check_user(l, q);
 		conf_check_handler(l, q);

@@ -185,7 +185,7 @@ NUMBERS = [    # (page, what stands there, source, the constant)
     ("quredis.1", r"\.Ar N ;\n(101) if not given", "admin/cmd_peek.c", "LIMIT"),
     ("quredis.1", r"\.Ar N ;\n(50) if not given", "admin/cmd_dlq.c", "LIMIT"),
     ("quredisd.8", r"Of a value at most (\d+) bytes", "common/log.h", "LOG_VALUE_MAX"),
-    ("quredisd.8", r"did not end for (\d+) seconds after", "common/handler.c", "UNKILLABLE_MS"),
+    ("quredisd.8", r"did not end for (\d+) seconds after", "common/handler_process.c", "UNKILLABLE_MS"),
     ("quredisd.8", r"for (\d+) seconds beyond what its handler", "supervisor/watch.c", "ALLOWANCE_MS"),
     ("quredisd.8", r"for the sweeper, it is (\d+) seconds", "supervisor/watch.c", "ALLOWANCE_LONG_MS"),
     ("quredisd.8", r"\.Dv SIGABRT\nand (\d+) seconds later", "supervisor/watch.c", "CORE_MS"),

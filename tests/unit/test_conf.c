@@ -58,7 +58,11 @@ static void a_short_file_gets_all_defaults(void **state)
 	assert_int_equal(q->limits.memory, -1);
 	assert_false(q->limits.oom_score_adj_set);
 	assert_int_equal(q->window, 1);
-	assert_int_equal(q->batch.max, 1);
+	assert_int_equal(q->mode, CONF_MODE_EXEC);
+	assert_int_equal(q->reply_fd, -1);
+	assert_int_equal(q->recycle.jobs, -1);
+	assert_int_equal(q->batch.max, 64);
+	assert_int_equal(q->batch.time_ms, 20);
 	assert_int_equal(q->ttl_ms, -1);
 	for (int code = 0; code < 256; code++)
 		assert_int_equal(q->exit_codes[code], code == 0 ? CONF_OUTCOME_DONE : code == 75 ? CONF_OUTCOME_RETRY

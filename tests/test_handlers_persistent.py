@@ -1,0 +1,144 @@
+"""The handlers of etc/handlers, which stay, spoken to over pipes: the protocol of quredis-handler(7), nothing of ours between."""
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from harness import ROOT
+
+HANDLERS = ROOT / "etc/handlers"
+INTERPRETERS = {"py": "/usr/bin/python3", "rb": "ruby", "js": "node", "pl": "perl", "php": "php", "sh": "/bin/sh", "c": "cc"}
+MIB = 1 << 20
+
+MESSAGES = [
+    b"hello", b"", b"\n", b"\0", bytes(range(256)), b"JOB 1 1 5\nhello\n", b"OK 3", b"\r\n", b"\xff\xfe", b"x" * 65535, b"x" * 65536,
+    b"", os.urandom(MIB), b"\n" * 4097, b"\0" * MIB, b"%n%s\n\n", b"the end",
+]
+
+
+@pytest.fixture(params=sorted(INTERPRETERS))
+def command(request, tmp):
+    """How to start the example in one language, but for its argument."""
+    source = HANDLERS / f"collect.{request.param}"
+    interpreter = shutil.which(INTERPRETERS[request.param])
+    if interpreter is None:
+        pytest.skip(f"{INTERPRETERS[request.param]} is not installed")
+    if request.param != "c":
+        return [interpreter, str(source)]
+    subprocess.run([interpreter, "-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-o", str(tmp / "collect"), str(source)], check=True)
+    return [str(tmp / "collect")]
+
+
+class Handler:
+    def __init__(self, command, path):
+        self.process = subprocess.Popen([*command, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+
+    def write(self, serial, message, keys=""):
+        self.process.stdin.write(b"JOB %d 1 %d%s\n%s\n" % (serial, len(message), keys.encode(), message))
+        self.process.stdin.flush()
+
+    def answer(self):
+        return self.process.stdout.readline()
+
+    def close(self):
+        self.process.stdin.close()
+        rest = self.process.stdout.read()
+        self.process.stdout.close()
+        return self.process.wait(60), rest
+
+
+@pytest.fixture
+def start(command, tmp):
+    started = []
+
+    def start(path=None):
+        started.append(Handler(command, path or tmp / "collected"))
+        return started[-1]
+    yield start
+    for h in started:
+        h.process.kill()
+        h.process.wait()
+
+
+def right(serial, message):
+    return b"OK %d\n" % serial if message else b"FAIL %d it is empty\n" % serial
+
+
+def test_one_at_a_time(start, tmp):
+    h = start()
+    for serial, message in enumerate(MESSAGES, 7):
+        h.write(serial, message)
+        assert h.answer() == right(serial, message)
+    assert h.close() == (0, b"")
+    assert (tmp / "collected").read_bytes() == b"".join(MESSAGES)
+
+
+def test_written_ahead(start, tmp):
+    """All of them as fast as the pipe takes them, with all keys there are, and the end of file behind the last."""
+    h = start()
+    keys = " id=order-7 request_id=r:1 max_attempts=5 redelivered=1 deadline=1800000000000"
+    serials = range(18446744073709551615 - len(MESSAGES), 18446744073709551615)
+
+    def write():
+        for serial, message in zip(serials, MESSAGES):
+            h.write(serial, message, keys)
+        h.process.stdin.close()
+    writer = threading.Thread(target=write)
+    writer.start()
+    got = [h.answer() for _ in MESSAGES]
+    writer.join()
+    assert got == [right(serial, message) for serial, message in zip(serials, MESSAGES)]
+    assert h.close() == (0, b"")
+    assert (tmp / "collected").read_bytes() == b"".join(MESSAGES)
+
+
+def test_many(start, tmp):
+    h = start()
+    n, window = 2000, 8
+    for serial in range(n):
+        h.write(serial, b"%d;" % serial)
+        if serial >= window - 1:
+            assert h.answer() == b"OK %d\n" % (serial - window + 1)
+    assert h.close() == (0, b"".join(b"OK %d\n" % s for s in range(n - window + 1, n)))
+    assert (tmp / "collected").read_bytes() == b"".join(b"%d;" % s for s in range(n))
+
+
+def test_a_frame_that_comes_in_pieces(start):
+    h = start()
+    for piece in (b"JO", b"B 12 1 ", b"5", b"\n", b"he", b"llo", b"\nJOB 13 1 0\n", b"\n"):
+        h.process.stdin.write(piece)
+        h.process.stdin.flush()
+    assert h.answer() == b"OK 12\n"
+    assert h.answer() == b"FAIL 13 it is empty\n"
+    assert h.close()[0] == 0
+
+
+@pytest.mark.parametrize("half", [b"JOB 5 1 100\nonly this", b"JOB 5 1 9\nonly this", b"JOB 5 1 0\n"])
+def test_half_a_frame_is_not_handled(start, tmp, half):
+    """So it ends when its worker dies while it writes."""
+    h = start()
+    h.process.stdin.write(half)
+    code, rest = h.close()
+    assert rest == b"" and code is not None
+    if "sh" not in h.process.args[0]:       # head writes as it reads
+        assert (tmp / "collected").read_bytes() == b""
+
+
+def test_what_cannot_be_written_is_not_done(start):
+    """A full disk: tried again, or the handler's end, which is a failed attempt."""
+    h = start("/dev/full")
+    h.write(3, b"hello")
+    answer = h.answer()
+    assert answer.startswith(b"RETRY 3 10s ") or (answer == b"" and h.process.wait(60) != 0)
+
+
+def test_short_enough():
+    sources = sorted(HANDLERS.glob("collect.*"))
+    assert {s.suffix[1:] for s in sources} == set(INTERPRETERS)
+    for source in sources:
+        lines = source.read_text().splitlines()
+        assert len(lines) <= 15, source
+        assert max(map(len, lines)) <= 132, source
+        assert source.suffix == ".c" or os.access(source, os.X_OK), source
