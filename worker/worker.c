@@ -147,7 +147,7 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
 	w->readable = w->redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0;
-	w->runner->io(w, &p.fds[p.runner], p.n - p.runner, now_ms);
+	w->runner->io(w, &p.fds[p.runner], p.n - p.runner, clock_monotonic_ms());
 }
 
 static void turn(struct worker *w, int64_t now_ms)
