@@ -1,4 +1,7 @@
-"""The handlers of etc/handlers, which stay, spoken to over pipes: the protocol of quredis-handler(7), nothing of ours between."""
+"""
+The handlers of etc/handlers, which stay. First spoken to over pipes: the protocol of quredis-handler(7), nothing of ours
+between; then run by quredisd.
+"""
 import os
 import shutil
 import subprocess
@@ -6,7 +9,7 @@ import threading
 
 import pytest
 
-from harness import ROOT
+from harness import ROOT, queue, wait_for
 
 HANDLERS = ROOT / "etc/handlers"
 INTERPRETERS = {"py": "/usr/bin/python3", "rb": "ruby", "js": "node", "pl": "perl", "php": "php", "sh": "/bin/sh", "c": "cc"}
@@ -132,6 +135,19 @@ def test_what_cannot_be_written_is_not_done(start):
     h.write(3, b"hello")
     answer = h.answer()
     assert answer.startswith(b"RETRY 3 10s ") or (answer == b"" and h.process.wait(60) != 0)
+
+
+def test_run_by_quredisd(command, tmp, redis, quredisd):
+    """One worker handles them in their order; the empty ones, which it refuses, escape."""
+    c = redis.client()
+    c.lpush("ingress:mail", *MESSAGES)
+    d = quredisd(queues=[queue("mail", [*command, str(tmp / "collected")], workers=1, mode="persistent", window=4)])
+    wait_for(lambda: c.llen("escape:mail") == MESSAGES.count(b"") and not c.llen("ingress:mail") and not c.keys("transit:mail:*:[0-2]"),
+             60, "everything settled")
+    assert (tmp / "collected").read_bytes() == b"".join(MESSAGES)
+    assert set(c.lrange("escape:mail", 0, -1)) == {b""}
+    assert all(b"it is empty" in r[b"error_message"] for _, r in c.xrange("escape:mail:log"))
+    assert d.stop() == 0
 
 
 def test_short_enough():
