@@ -126,8 +126,9 @@ def test_a_dead_trees_grandchild_is_killed_before_its_message_runs_again(redis, 
     wait_for(lambda: rows(ledger, "start") and rows(ledger, "grandchild"))
     grandchild = int(rows(ledger, "grandchild")[0][2])
     tree = [p for p in [d.pid, *descendants_of(d.pid)] if p != grandchild]
-    os.kill(d.pid, signal.SIGSTOP)       # so that it cannot act on the deaths of the others
-    for pid in reversed(tree):
+    for pid in tree:                     # stopped, none can act on the deaths of the others
+        os.kill(pid, signal.SIGSTOP)
+    for pid in tree:
         kill9(pid)
     d.wait_exit()
     wait_for(lambda: not any(alive(p) for p in tree))

@@ -175,7 +175,8 @@ def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
     wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
 
     def told():
-        return [e for e in d.events() if e["event"] in ("redis_trouble", "queue_trouble") and ("access list" in e.get("advice", "") or "grant" in e.get("mend", ""))]
+        return [e for e in d.events() if e["event"] in ("redis_trouble", "queue_trouble")
+                and any(word in e.get("advice", "") for word in ("access list", "grant"))]
     assert "run this command" in wait_for(told, 20)[0]["error"]
     assert len(anywhere(c, "mail")) == 1 and c.llen("escape:mail") == 0
     c.execute_command("ACL", "SETUSER", "default", f"+{right}")
