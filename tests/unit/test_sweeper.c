@@ -490,8 +490,10 @@ static void deaths_known_at_the_order_are_still_seen_to(void **state)
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	for (int i = 1; i <= 50; i++) {
-		redis_appendf(&server.r, "LPUSH %s x", alloc_format("transit:mail:n." OUR_BOOT ".%d.1:0", i));
-		private_redis_answer(&server);
+		char *tray = alloc_format("transit:mail:n." OUR_BOOT ".%d.1:0", i);
+
+		REDIS(&server, "LPUSH %s x", tray);
+		free(tray);
 		tell((uint64_t)i, i, 1, "mail");
 	}
 	order(ORDER_HAND_BACK);
@@ -740,8 +742,10 @@ static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **sta
 		char *json = alloc_format("{\"lock\":\"l\",\"node\":\"n\",\"pid\":1,\"since\":1,\"died_at\":%lld}",
 		    (long long)(now - (i == 2 ? 1800 : 3700) * 1000));
 
-		redis_appendf(&server.r, "HSET transit:mail:workers %s %s", alloc_format("far." OLD_BOOT ".1.%d", i), json);
-		private_redis_answer(&server);
+		char *incarnation = alloc_format("far." OLD_BOOT ".1.%d", i);
+
+		REDIS(&server, "HSET transit:mail:workers %s %s", incarnation, json);
+		free(incarnation);
 		free(json);
 	}
 	REDIS(&server, "LPUSH transit:mail:far." OLD_BOOT ".1.3:0 x");
@@ -902,6 +906,15 @@ static void a_hundred_thousand_in_the_bare_list(void **state)
 	finish();
 }
 
+/* AddressSanitizer does not give it back at once, so a peak says nothing. */
+#if defined(__has_feature)
+#define FREED_MEMORY_IS_KEPT __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define FREED_MEMORY_IS_KEPT 1
+#else
+#define FREED_MEMORY_IS_KEPT 0
+#endif
+
 static int64_t peak_kib(pid_t pid)
 {
 	char path[64], line[256];
@@ -932,7 +945,8 @@ static void megabytes_do_not_pile_up(void **state)
 	tell(1, 5, 1, "mail");
 	assert_int_equal(told(WAIT_MS), 1);
 	assert_int_equal(llen("ingress:mail"), 100);
-	assert_true(peak_kib(sweeper) - before < 64 * 1024);
+	if (!FREED_MEMORY_IS_KEPT)
+		assert_true(peak_kib(sweeper) - before < 64 * 1024);
 	free(big);
 	finish();
 }
