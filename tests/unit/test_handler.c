@@ -32,7 +32,7 @@
 #define HANG_MS 60000		/* a test that takes so long hangs */
 
 static char dir[] = "/tmp/test_handler.XXXXXX";
-static char log_path[64], file_path[64];
+static char log_path[64], file_path[64], core_path[64];
 static struct buffer text;	/* of the file read last */
 
 /* ---- SIGKILL that does not work ---- */
@@ -184,6 +184,7 @@ static int end(void **unused)
 	if (truncate(log_path, 0) == -1)
 		return -1;
 	unlink(file_path);
+	unlink(core_path);
 	return process_kill_children_wait(NULL, NULL, 10000);
 }
 
@@ -1137,6 +1138,7 @@ int main(void)
 		return 1;
 	snprintf(log_path, sizeof(log_path), "%s/log", dir);
 	snprintf(file_path, sizeof(file_path), "%s/file", dir);
+	snprintf(core_path, sizeof(core_path), "%s/core", dir);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	buffer_free(&text);
 	unlink(log_path);
