@@ -63,3 +63,14 @@ def test_an_evicting_server_is_refused_by_name(redis, quredisd, handler, ledger)
     wait_for(lambda: ledger.lines() == ["m"])
     assert len(d.events("redis_evicts")) == 1
     assert d.stop() == 0
+
+
+def test_a_server_without_the_old_fetch_commands(redis_server, quredisd, handler, ledger):
+    """BRPOPLPUSH and RPOPLPUSH are deprecated: that they are gone is no missing right."""
+    redis = redis_server(config={"rename-command BRPOPLPUSH": "", "rename-command RPOPLPUSH": ""})
+    d = quredisd(redis=redis, queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])
+    redis.client().lpush("ingress:mail", "m")
+    wait_for(lambda: ledger.lines() == ["m"])
+    assert not d.events("queue_trouble")
+    assert not redis.client().keys("*scratch*")
+    assert d.stop() == 0

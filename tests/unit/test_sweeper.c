@@ -714,6 +714,8 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	REDIS(&server, "LPUSH transit:mail:far." OLD_BOOT ".1.1:0 x");
 	REDIS(&server, "LPUSH transit:mail:near." OLD_BOOT ".1.1:0 y");
 	REDIS(&server, "SET transit:mail:lease:near." OLD_BOOT ".1.1 1");
+	add_worker("mail", "n." OUR_BOOT ".4.1", LOCK);		/* of our master: he will say when it dies */
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".4.1:0 z");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	WAIT_FOR(llen("ingress:mail") == 1);
@@ -729,6 +731,7 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	assert_payload(&m, "late");
 	assert_int_equal(m.wrapper.crashes, 0);
 	assert_int_equal(m.wrapper.redelivered, 1);
+	assert_int_equal(llen("transit:mail:n." OUR_BOOT ".4.1:0"), 1);
 	finish();
 }
 
