@@ -50,20 +50,21 @@ static pid_t sweeper;
 
 static int writes_to_live;	/* 0: for ever */
 static bool die_after_write;	/* else before it */
+static pid_t dies_instead;	/* 0: the sweeper itself */
 
 int __real_redisBufferWrite(redisContext *c, int *done);
 int __wrap_redisBufferWrite(redisContext *c, int *done);
 
 int __wrap_redisBufferWrite(redisContext *c, int *done)
 {
-	bool last = getpid() != 0 && writes_to_live > 0 && --writes_to_live == 0;
+	bool last = writes_to_live > 0 && --writes_to_live == 0;
 	int rc;
 
 	if (last && !die_after_write)
 		raise(SIGKILL);
 	rc = __real_redisBufferWrite(c, done);
 	if (last)
-		raise(SIGKILL);
+		kill(dies_instead == 0 ? getpid() : dies_instead, SIGKILL);
 	return rc;
 }
 
@@ -877,6 +878,44 @@ static void killed_at_every_write_and_started_again(void **state)
 	}
 }
 
+/* ---- Redis killed at every write ---- */
+
+/* Returns whether it came so far. */
+static bool server_killed_at(int write)
+{
+	siginfo_t dead = {0};
+	bool killed;
+
+	wreck();
+	dies_instead = server.pid;
+	start_dying(write, true);
+	WAIT_FOR((dead.si_pid = 0, waitid(P_PID, (id_t)server.pid, &dead, WEXITED | WNOWAIT | WNOHANG), dead.si_pid != 0) ||
+		 (gate(0) == QUEUE_OPEN && swept(0, COUNT_DUE) == 1));
+	killed = dead.si_pid != 0;
+	dies_instead = 0;
+	if (killed)
+		private_redis_restart(&server);
+	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
+	finish();
+	return killed;
+}
+
+static void redis_killed_at_every_write(void **state)
+{
+	int write = 1;
+
+	(void)state;
+	private_redis_stop(&server);
+	private_redis_start(&server, true);
+	for (; server_killed_at(write); write++)
+		assert_all_home();
+	assert_true(write > 15);
+	assert_all_home();
+	assert_nothing_left();
+	private_redis_stop(&server);
+	private_redis_start(&server, false);
+}
+
 /* ---- size ---- */
 
 static void a_hundred_thousand_in_the_bare_list(void **state)
@@ -998,6 +1037,7 @@ int main(void)
 		T(an_owner_without_lease_is_dead_after_two_looks),
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
 		T(killed_at_every_write_and_started_again),
+		T(redis_killed_at_every_write),
 		T(a_hundred_thousand_in_the_bare_list),
 		T(megabytes_do_not_pile_up),
 		T(an_idle_queue_costs_two_commands_a_second_at_most),
