@@ -2,12 +2,13 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 from redis import ConnectionError, Redis, TimeoutError as RedisTimeout
 
-from harness import alive, children_of, environment_of, queue, render, wait_for
+from harness import ROOT, alive, children_of, environment_of, queue, render, wait_for
 from harness.config import Raw
 from harness.daemon import FakeNotifySocket, parse_line, wait_gone
 from harness.processes import kill_and_wait
@@ -106,6 +107,21 @@ def test_a_forgotten_process_is_found(machine, tag):
     assert left[0] in children_of(os.getpid())
     assert kill_and_wait(left) == []
     assert wait_gone(tag, set(), 5) == []
+
+
+KILLED = """
+import os, signal, sys
+from harness import RedisServer
+print(RedisServer(sys.argv[1]).start().pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_survives_a_killed_test_process(tmp):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp / "r")], stdout=subprocess.PIPE, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
+    assert done.returncode == -signal.SIGKILL
+    wait_for(lambda: not alive(int(done.stdout)), what="the end of its redis-server")
 
 
 @pytest.mark.parametrize("name", ["QUREDIS_TEST_TAG", "QUREDIS_INCARNATION"])

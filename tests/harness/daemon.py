@@ -123,7 +123,7 @@ class Quredisd:
         self.runs += 1
         self._first_line = len(self.lines)
         with open(self.stdout, "ab") as out:
-            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=out,
+            self._process = subprocess.Popen([*processes.WITH_US, *self.command()], stdin=subprocess.DEVNULL, stdout=out,
                                              stderr=subprocess.PIPE, env=self.environment(), cwd="/")
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()

@@ -11,6 +11,9 @@ import time
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+# In front of a command: it ends with the test process, however that ends.
+WITH_US = ["setpriv", "--pdeathsig", "KILL"]
+
 
 def become_subreaper():
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
