@@ -37,7 +37,7 @@ CLI    := $(wildcard common/*.c admin/*.c)
 UNIT   := $(wildcard tests/unit/test_*.c)
 
 DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
-CLI_LIBS    = $(DAEMON_LIBS) -levent
+CLI_LIBS    = $(DAEMON_LIBS)
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
 DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
