@@ -42,6 +42,7 @@ void crew_reset_gate(struct master *m, struct crew *c)
 {
 	struct board_queue *q = on_board(m, c);
 
+	atomic_store(&q->recovered, RECOVERED_NOTHING);
 	atomic_store(&q->gate, QUEUE_RECOVERING);
 	atomic_store(&q->trouble, TROUBLE_NONE);
 }

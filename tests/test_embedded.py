@@ -145,6 +145,17 @@ def test_a_dead_keeper_is_replaced_and_its_redis_ends_first(quredisd, tmp, ledge
     assert "ready to accept" in (tmp / "data" / "redis.log").read_text()
 
 
+def test_redis_ends_with_a_keeper_that_nobody_replaces(quredisd, tmp, ledger):
+    d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())])
+    push(tmp, "a")
+    wait_for(ledger.runs)
+    old = keeper(d)
+    os.kill(d.pid, signal.SIGSTOP)                             # it cannot help
+    os.kill(old["pid"], signal.SIGKILL)
+    wait_for(lambda: not alive(old["redis_pid"]))
+    os.kill(d.pid, signal.SIGCONT)
+
+
 def test_a_worker_that_dies_does_not_take_redis_along(quredisd, tmp, handler, ledger):
     d = embedded(quredisd, tmp, [queue("mail", handler("read -r m; echo $m >>@LEDGER@; sleep 1000"), recovery_attempts=0)])
     push(tmp, "a")
