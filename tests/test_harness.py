@@ -154,3 +154,15 @@ def test_hanging_tests_end():
     with pytest.raises(TimeoutError):
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         time.sleep(60)
+
+
+def test_what_is_ignored_here_is_not_handed_on():
+    """As under nohup or behind a shell's &."""
+    code = ("import signal, subprocess, sys; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 3, 15)];"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [2]);"
+            "from harness.processes import children_heed_signals; children_heed_signals();"
+            "subprocess.run(['grep', '-E', 'Sig(Ign|Blk)', '/proc/self/status'])")
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=60, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
+    masks = {line.split(":")[0]: int(line.split(":")[1], 16) for line in done.stdout.splitlines()}
+    assert masks["SigBlk"] == 0 and masks["SigIgn"] & (1 << 0 | 1 << 1 | 1 << 2 | 1 << 14) == 0

@@ -20,6 +20,14 @@ def become_subreaper():
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
+def children_heed_signals():
+    """What we were told to ignore (nohup, a shell's &) is not handed on: a handler, unlike SIG_IGN, ends at exec."""
+    for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(sig) == signal.SIG_IGN:
+            signal.signal(sig, lambda signum, frame: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
 def _stat(pid):
     """(state, ppid, pgid, sid) or None."""
     try:
