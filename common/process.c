@@ -265,13 +265,15 @@ int process_kill_incarnation(const char *prefix, int64_t timeout_ms)
 	return total;
 }
 
+/* By the system call: glibc's sigaction refuses the two signals that its posix_spawn (make's, for one) leaves
+ * ignored. All zero is SIG_DFL, no flags, empty mask in every architecture's struct. */
 void process_reset_signals(void)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	static const unsigned long default_action[8];
 	sigset_t none;
 
 	for (int sig = 1; sig < NSIG; sig++)
-		sigaction(sig, &action, NULL);
+		syscall(SYS_rt_sigaction, sig, default_action, NULL, (size_t)(NSIG / 8));
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
