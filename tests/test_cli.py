@@ -148,8 +148,11 @@ def test_password(redis_server, quredis, tmp):
     secret.chmod(0o600)
     conf.write_text(render({"redis": {"url": server.url, "password_file": str(secret)}}))
     assert quredis("ls", conf=conf).code == 0
-    r = quredis("ls", url="unix://:wrong@/nowhere")
-    assert "wrong" not in r.out + r.err.split("\n", 1)[1]
+    # what is configured is not sent to whatever -u names
+    r = subprocess.run([QUREDIS, "-c", conf, "-u", server.url, "ls"], stderr=subprocess.PIPE)
+    assert r.returncode == 77 and b"NOAUTH" in r.stderr
+    r = quredis("ls", url="redis://:wrong@127.0.0.1:1/0")
+    assert r.code == 69 and "wrong" not in r.out + r.err and "command line" in r.err
     # a secret that this user cannot read matters only where it is needed
     conf.write_text(render({"redis": {"url": server.url, "password_file": "credential"}, "supervisor": {"control_socket": f"{tmp}/c"}}))
     r = quredis("ls", conf=conf)
