@@ -1,4 +1,5 @@
 """Several supervisors, one Redis: nobody takes a living one's messages, a dead host's come back."""
+import contextlib
 import os
 import signal
 
@@ -55,10 +56,10 @@ def test_a_dead_hosts_message_comes_back(redis, quredisd, handler, ledger, tmp, 
     wait_for(lambda: len(starts(ledger)) == 1)
     b = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s", "node": tag + "b"})
     tree = [a.pid, *descendants_of(a.pid)]
-    for pid in tree:
-        os.kill(pid, signal.SIGSTOP)
-    for pid in tree:
-        os.kill(pid, signal.SIGKILL)
+    for sig in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in tree:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sig)
     a.wait_exit()
     assert [unwrap(m)[1] for held in trays(c, "mail").values() for m in held] == [b"m1"]
     wait_for(lambda: len(starts(ledger)) == 2, 60)

@@ -35,11 +35,15 @@ def ended(ledger):
     return collections.Counter(r[1] for r in rows(ledger, "end"))
 
 
-def kill9(pid):
+def send(pid, sig):
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, sig)
     except ProcessLookupError:
         pass
+
+
+def kill9(pid):
+    send(pid, signal.SIGKILL)
 
 
 def gone_after(pids, limit_s):
@@ -127,7 +131,7 @@ def test_a_dead_trees_grandchild_is_killed_before_its_message_runs_again(redis, 
     grandchild = int(rows(ledger, "grandchild")[0][2])
     tree = [p for p in [d.pid, *descendants_of(d.pid)] if p != grandchild]
     for pid in tree:                     # stopped, none can act on the deaths of the others
-        os.kill(pid, signal.SIGSTOP)
+        send(pid, signal.SIGSTOP)
     for pid in tree:
         kill9(pid)
     d.wait_exit()
