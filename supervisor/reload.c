@@ -87,7 +87,6 @@ static bool same_server(const struct conf *a, const struct conf *b)
 
 struct changes {
 	bool globals;		/* everybody is replaced */
-	bool sweeper;		/* so is the sweeper */
 	int entered, left, changed;
 };
 
@@ -100,12 +99,16 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		d->entered++;
 		return crew_enter(m, q) == NULL ? -1 : 0;
 	}
-	if (d->globals || !conf_queue_equal(c->conf, q)) {
-		if (!same_keys(c->conf, q) || !same_server(m->conf, new))
-			crew_reset_gate(m, c);
-		crew_recycle(m, c, now_ms);
-		d->changed++;
+	if (!d->globals && conf_queue_equal(c->conf, q)) {
+		c->conf = q;
+		return 0;
 	}
+	d->changed++;
+	if (!same_keys(c->conf, q) || !same_server(m->conf, new)) {
+		crew_leave(m, c, now_ms);	/* what was recovered there says nothing of here */
+		return crew_enter(m, q) == NULL ? -1 : 0;
+	}
+	crew_recycle(m, c, now_ms);
 	c->conf = q;
 	return 0;
 }

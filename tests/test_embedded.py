@@ -104,7 +104,8 @@ def test_a_killed_master_leaves_redis_until_the_workers_are_done(quredisd, tmp, 
 def test_a_start_while_the_last_redis_still_lives_waits_for_it(quredisd, tmp, handler, ledger):
     d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())])
     push(tmp, "a")
-    wait_for(ledger.runs)
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1)
+    wait_for(lambda: [w["state"] for w in status(d)["workers"]] == ["idle"])       # it is acknowledged
     old = keeper(d)
     os.kill(old["redis_pid"], signal.SIGSTOP)                  # it takes its time to end
     d.kill9()
