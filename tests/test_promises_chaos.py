@@ -12,7 +12,7 @@ import time
 import pytest
 import redis as redis_py
 
-from harness import alive, descendants_of, queue, wait_for
+from harness import alive, queue, wait_for
 from harness.messages import anywhere, stray_keys, unwrap
 
 SECONDS = float(os.environ.get("CHAOS_S", "25"))
@@ -84,11 +84,10 @@ class Chaos:
             kill9(pid)
 
     def master(self):
-        below = descendants_of(self.daemon.pid)
-        self.daemon.kill9()
         if self.rng.random() < 0.5:
-            for pid in below:
-                kill9(pid)
+            self.daemon.kill9()
+        else:
+            self.daemon.kill_tree()
         self.daemon.start(wait=False)
 
     def stop(self, sig=signal.SIGTERM):

@@ -1,11 +1,9 @@
 """Several supervisors, one Redis: nobody takes a living one's messages, a dead host's come back."""
-import contextlib
-import os
 import signal
 
 import pytest
 
-from harness import alive, descendants_of, queue, wait_for
+from harness import alive, queue, wait_for
 from harness.messages import anywhere, trays, unwrap
 
 GATED = """
@@ -55,12 +53,7 @@ def test_a_dead_hosts_message_comes_back(redis, quredisd, handler, ledger, tmp, 
     c.lpush("ingress:mail", "m1")
     wait_for(lambda: len(starts(ledger)) == 1)
     b = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s", "node": tag + "b"})
-    tree = [a.pid, *descendants_of(a.pid)]
-    for sig in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in tree:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sig)
-    a.wait_exit()
+    a.kill_tree()
     assert [unwrap(m)[1] for held in trays(c, "mail").values() for m in held] == [b"m1"]
     wait_for(lambda: len(starts(ledger)) == 2, 60)
     assert starts(ledger)[1][:2] == ["m1", "1"]

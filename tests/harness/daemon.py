@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGTERM
+from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM
 
 from . import processes
 from .config import render
@@ -174,6 +174,18 @@ class Quredisd:
         """The master dies without a word."""
         self._process.send_signal(SIGKILL)
         return self.wait_exit()
+
+    def kill_tree(self, spare=()):
+        """The master and all below it but `spare`, at once: stopped first, so that none acts on the deaths of others."""
+        tree = [p for p in [self.pid, *processes.descendants_of(self.pid)] if p not in spare]
+        for sig in (SIGSTOP, SIGKILL):
+            for pid in tree:
+                try:
+                    os.kill(pid, sig)
+                except ProcessLookupError:
+                    pass
+        self.wait_exit()
+        wait_for(lambda: not any(processes.alive(p) for p in tree), 20, "the tree to be gone")
 
     def restart(self, sig=SIGTERM):
         assert self.stop(sig) == 0, self.text()
