@@ -37,7 +37,7 @@ CLI    := $(wildcard common/*.c admin/*.c)
 UNIT   := $(wildcard tests/unit/test_*.c)
 
 DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
-CLI_LIBS    = $(DAEMON_LIBS) -levent
+CLI_LIBS    = $(DAEMON_LIBS)
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
 DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
@@ -148,6 +148,7 @@ lint:
 
 MAN   = $(wildcard man/*.[1-9])
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
+DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard docs/*.md)
 
 # A configuration that is already there is never overwritten.
 install: all
@@ -162,14 +163,14 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
 		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
-	$(INSTALL) -m 644 README.md CHANGELOG.md LICENSE etc/quredis.conf $(DESTDIR)$(docdir)/
+	$(INSTALL) -m 644 $(DOCS) $(DESTDIR)$(docdir)/
 
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/quredisd $(DESTDIR)$(bindir)/quredis
 	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
 	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
-	for d in README.md CHANGELOG.md LICENSE quredis.conf; do rm -f $(DESTDIR)$(docdir)/$$d; done
+	for d in $(notdir $(DOCS)); do rm -f $(DESTDIR)$(docdir)/$$d; done
 	cmp -s etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf && \
 		rm -f $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || :
 	-rmdir $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis 2>/dev/null

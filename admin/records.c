@@ -1,6 +1,4 @@
 /* Pairing dead letters with their records while both are read from the oldest on. */
-#include <sys/queue.h>
-
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sysexits.h>
 
 #include <bsd/string.h>
+#include <bsd/sys/queue.h>
 
 #include "admin/records.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
-#include <wctype.h>
 
 #define LIBBSD_NETBSD_VIS 1	/* neither strnvis is used; says so to the header */
 #include <bsd/vis.h>
@@ -23,10 +22,10 @@ static size_t printable(const char *s, size_t len, size_t *columns)
 	size_t n = mbrtowc(&wide, s, len, &state);
 	int width;
 
-	if (n == 0 || n == (size_t)-1 || n == (size_t)-2 || wide == L'\\' || !iswprint((wint_t)wide))
+	if (n == 0 || n == (size_t)-1 || n == (size_t)-2 || wide == L'\\')
 		return 0;
 	width = wcwidth(wide);
-	if (width <= 0)
+	if (width <= 0)		/* -1: control characters */
 		return 0;
 	*columns = (size_t)width;
 	return n;

@@ -15,7 +15,6 @@
 #define SOCKET_PATH_MAX 107
 
 /* Half of what the scoreboard holds: a reload runs old and new ones side by side. */
-#define WORKERS_MAX (SCOREBOARD_SLOTS / 2 - 1)
 #define QUEUES_MAX (SCOREBOARD_QUEUES / 2)
 
 static void check_embedded(struct conf_loading *l)
@@ -100,8 +99,8 @@ static void check_totals(struct conf_loading *l)
 
 	for (size_t i = 0; i < conf->nqueues; i++)
 		workers += conf->queues[i]->workers;
-	if (workers > WORKERS_MAX)
-		conf_error(l, NULL, "%lld workers in all: expected at most %d", (long long)workers, WORKERS_MAX);
+	if (workers > SCOREBOARD_WORKERS)
+		conf_error(l, NULL, "%lld workers in all: expected at most %d", (long long)workers, SCOREBOARD_WORKERS);
 	if (conf->nqueues > QUEUES_MAX)
 		conf_error(l, NULL, "%zu queues: expected at most %d", conf->nqueues, QUEUES_MAX);
 	if (conf->nqueues == 0 && conf->files[0] != NULL)

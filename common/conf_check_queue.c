@@ -36,9 +36,13 @@ static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 {
 	char timeout[DURATION_SIZE], drain[DURATION_SIZE];
 	const struct conf_origin *where = conf_queue_origin(q, "timeout");
+	const struct conf_origin *drain_where = conf_origin(l->conf, "supervisor.drain_timeout");
 
-	if (where->kind == CONF_ORIGIN_BAD || q->timeout_ms <= l->conf->supervisor.drain_timeout_ms)
+	if (where->kind == CONF_ORIGIN_BAD || drain_where->kind == CONF_ORIGIN_BAD ||
+	    q->timeout_ms <= l->conf->supervisor.drain_timeout_ms)
 		return;
+	if (!conf_given(where) && !conf_given(drain_where))
+		return;		/* the defaults alone are nobody's mistake */
 	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
 	    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q),
 	    duration_format(q->timeout_ms, timeout), duration_format(l->conf->supervisor.drain_timeout_ms, drain));

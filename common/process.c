@@ -265,6 +265,13 @@ int process_kill_incarnation(const char *prefix, int64_t timeout_ms)
 	return total;
 }
 
+/*
+ * By the system call: glibc's sigaction refuses the two signals that its posix_spawn (make's, for one) leaves
+ * ignored. All zero is SIG_DFL, no flags, empty mask in every architecture's struct.
+ */
+#define KERNEL_SIGACTION_WORDS 8
+#define KERNEL_SIGSET_SIZE ((size_t)(NSIG / 8))
+
 void process_reset_signals(void)
 {
 	process_default_signals(process_changed_signals());
@@ -272,22 +279,26 @@ void process_reset_signals(void)
 
 uint64_t process_changed_signals(void)
 {
-	struct sigaction action;
+	static const unsigned long default_action[KERNEL_SIGACTION_WORDS];
 	uint64_t signals = 0;
 
-	for (int sig = 1; sig < NSIG; sig++)
-		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler != SIG_DFL)
+	for (int sig = 1; sig < NSIG; sig++) {
+		unsigned long action[KERNEL_SIGACTION_WORDS] = {0};
+
+		if (syscall(SYS_rt_sigaction, sig, NULL, action, KERNEL_SIGSET_SIZE) == 0 &&
+		    memcmp(action, default_action, sizeof(action)) != 0)
 			signals |= UINT64_C(1) << (sig - 1);
+	}
 	return signals;
 }
 
 void process_default_signals(uint64_t signals)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	static const unsigned long default_action[KERNEL_SIGACTION_WORDS];
 	sigset_t none;
 
 	for (; signals != 0; signals &= signals - 1)
-		sigaction(__builtin_ctzll(signals) + 1, &action, NULL);
+		syscall(SYS_rt_sigaction, __builtin_ctzll(signals) + 1, default_action, NULL, KERNEL_SIGSET_SIZE);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

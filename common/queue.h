@@ -34,6 +34,7 @@ struct queue_keys {		/* every string owned */
 
 void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape);
 void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q);
+void queue_keys_default(struct queue_keys *k, const char *name);	/* lists called as a queue's are by default */
 void queue_keys_free(struct queue_keys *k);
 
 /* Keys of one incarnation; each a new string. tray 0..QUEUE_TRAYS-1, or QUEUE_RESCUE. */

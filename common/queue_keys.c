@@ -34,6 +34,17 @@ void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q)
 	queue_keys_init(k, q->name, q->ingress, q->transit, q->escape);
 }
 
+void queue_keys_default(struct queue_keys *k, const char *name)
+{
+	char *ingress = alloc_format("ingress:%s", name), *transit = alloc_format("transit:%s", name),
+	     *escape = alloc_format("escape:%s", name);
+
+	queue_keys_init(k, name, ingress, transit, escape);
+	free(ingress);
+	free(transit);
+	free(escape);
+}
+
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->done, k->stats, k->paused,

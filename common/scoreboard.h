@@ -11,6 +11,7 @@
  * A slot is written by its child alone, an order by the master alone; queue words as each says.
  */
 #define SCOREBOARD_SLOTS 2048
+#define SCOREBOARD_WORKERS ((SCOREBOARD_SLOTS - 16) / 2)	/* configured: each may have a successor; the rest for sweepers and keeper */
 #define SCOREBOARD_QUEUES 1024
 #define SCOREBOARD_BUCKETS 24	/* duration histogram: bucket i counts durations < 2^i ms, the last the rest */
 

@@ -38,14 +38,6 @@ static void close_breaker(struct board_queue *q)
 	atomic_store(&q->failures, 0);
 }
 
-void crew_reset_gate(struct master *m, struct crew *c)
-{
-	struct board_queue *q = on_board(m, c);
-
-	atomic_store(&q->gate, QUEUE_RECOVERING);
-	atomic_store(&q->trouble, TROUBLE_NONE);
-}
-
 static bool has_deaths(const struct deaths *d, int crew)
 {
 	for (int i = 0; i < d->n; i++)
@@ -54,41 +46,84 @@ static bool has_deaths(const struct deaths *d, int crew)
 	return false;
 }
 
-static bool is_spent(const struct master *m, const struct crew *c)
+int crew_root(const struct master *m, int crew)
 {
-	return c->conf == NULL && c->staff == 0 && c->leaving == 0 && !has_deaths(&m->deaths, (int)(c - m->crews));
+	while (m->crews[crew].heir != -1)
+		crew = m->crews[crew].heir;
+	return crew;
 }
 
-/* One of that name that left, a new one, or one that left and has nothing any more. */
-static struct crew *find_room(struct master *m, const char *name)
+static bool is_known_to_a_sweeper(const struct master *m, const struct crew *c)
+{
+	for (int slot = 0; slot < m->top; slot++) {
+		const struct proc *p = &m->procs[slot];
+
+		if (p->pid > 0 && p->kind == PROC_SWEEPER && p->epoch <= c->left_epoch)
+			return true;
+	}
+	return false;
+}
+
+/* Nobody has anything to do with it any more, but for its totals. */
+static bool is_spent(const struct master *m, const struct crew *c)
+{
+	return c->conf == NULL && c->staff == 0 && c->leaving == 0 && !has_deaths(&m->deaths, (int)(c - m->crews)) &&
+	    !is_known_to_a_sweeper(m, c);
+}
+
+/* Its totals go to its heir, which takes its place for those whose heir it was. */
+static void dissolve(struct master *m, struct crew *c)
+{
+	struct board_queue *q = on_board(m, c);
+	struct crew *heir = c->heir == -1 ? NULL : &m->crews[c->heir];
+
+	for (int i = 0; heir != NULL && i < COUNTERS; i++)
+		heir->counters[i] += c->counters[i] + atomic_load(&q->swept[i]);
+	for (int i = 0; heir != NULL && i < SCOREBOARD_BUCKETS; i++)
+		heir->durations[i] += c->durations[i];
+	if (heir != NULL)
+		heir->restarts += c->restarts;
+	for (int i = 0; i < m->ncrews; i++)
+		if (m->crews[i].heir == c - m->crews)
+			m->crews[i].heir = c->heir;
+	memset(c, 0, sizeof(*c));
+	memset((void *)q, 0, sizeof(*q));
+}
+
+/* One that is spent; with_heir: only if nothing of it is forgotten. */
+static struct crew *find_spent(struct master *m, bool with_heir)
 {
 	for (int i = 0; i < m->ncrews; i++)
-		if (strcmp(m->crews[i].name, name) == 0)
+		if (is_spent(m, &m->crews[i]) && (m->crews[i].heir != -1 || !with_heir))
 			return &m->crews[i];
-	if (m->ncrews < SCOREBOARD_QUEUES)
-		return &m->crews[m->ncrews++];
-	for (int i = 0; i < m->ncrews; i++)
-		if (is_spent(m, &m->crews[i])) {
-			memset(&m->crews[i], 0, sizeof(m->crews[i]));
-			memset((void *)&m->board->queues[i], 0, sizeof(m->board->queues[i]));
-			return &m->crews[i];
-		}
 	return NULL;
+}
+
+static struct crew *find_room(struct master *m)
+{
+	struct crew *c = find_spent(m, true);
+
+	if (c == NULL && m->ncrews < SCOREBOARD_QUEUES)
+		return &m->crews[m->ncrews++];
+	if (c == NULL)
+		c = find_spent(m, false);
+	if (c != NULL)
+		dissolve(m, c);
+	return c;
 }
 
 struct crew *crew_enter(struct master *m, const struct conf_queue *conf)
 {
-	struct crew *c = find_room(m, conf->name);
+	struct crew *c = find_room(m);
 
 	if (c == NULL)
 		return NULL;
 	strlcpy(c->name, conf->name, sizeof(c->name));
 	c->conf = conf;
-	c->quiet = false;
-	c->policy = (struct policy){0};
-	c->owed = 0;
-	crew_reset_gate(m, c);
-	close_breaker(on_board(m, c));
+	c->heir = -1;
+	for (int i = 0; i < m->ncrews; i++)
+		if (&m->crews[i] != c && m->crews[i].heir == -1 && strcmp(m->crews[i].name, c->name) == 0)
+			m->crews[i].heir = (int)(c - m->crews);
 	return c;
 }
 
@@ -110,16 +145,24 @@ void crew_dismiss(struct master *m, int slot, int64_t now_ms)
 	c->leaving++;
 }
 
-void crew_recycle(struct master *m, struct crew *c, int64_t now_ms)
+/* Staff leaves; what the queue had leaving before, in whatever crew, hands back. */
+static void dismiss_all(struct master *m, struct crew *c, int64_t now_ms)
 {
 	for (int slot = 0; slot < m->top; slot++) {
-		if (!is_staff(m, c, slot))
+		const struct proc *p = &m->procs[slot];
+
+		if (p->pid == 0 || p->kind != PROC_WORKER || strcmp(m->crews[p->crew].name, c->name) != 0)
 			continue;
-		if (m->procs[slot].leaving)
+		if (p->leaving)
 			child_order(m, slot, ORDER_HAND_BACK, now_ms);
 		else
 			crew_dismiss(m, slot, now_ms);
 	}
+}
+
+void crew_recycle(struct master *m, struct crew *c, int64_t now_ms)
+{
+	dismiss_all(m, c, now_ms);
 	c->policy = (struct policy){0};
 	c->owed = 0;
 	close_breaker(on_board(m, c));
@@ -127,10 +170,9 @@ void crew_recycle(struct master *m, struct crew *c, int64_t now_ms)
 
 void crew_leave(struct master *m, struct crew *c, int64_t now_ms)
 {
-	for (int slot = 0; slot < m->top; slot++)
-		if (is_staff(m, c, slot) && !m->procs[slot].leaving)
-			crew_dismiss(m, slot, now_ms);
+	dismiss_all(m, c, now_ms);
 	c->conf = NULL;
+	c->left_epoch = m->epoch;
 }
 
 void crew_order_all(struct master *m, struct crew *c, int64_t now_ms)

@@ -16,10 +16,15 @@ enum crew_state {
 };
 extern const char *const crew_state_names[];	/* "running", "paused", … */
 
-/* The workers of one queue: how many there are to be, and what the dead ones left. */
+/*
+ * The workers of one queue: how many there are to be, and what the dead ones left. A queue that comes back, or gets
+ * other keys, is a new crew with a place of its own on the scoreboard: a sweeper of before may still write on the old one.
+ */
 struct crew {
 	char name[65];
 	const struct conf_queue *conf;	/* NULL: left the configuration, its last workers finish */
+	int heir;			/* the crew that goes on with the queue's totals; -1: none */
+	unsigned left_epoch;		/* sweepers up to this one know it */
 	int staff;			/* workers alive that are not leaving; <= SCOREBOARD_SLOTS */
 	int leaving;			/* those that are */
 	bool quiet;			/* told so on the control socket */
@@ -38,7 +43,7 @@ struct crew *crew_find(struct master *m, const char *name);	/* NULL: none, or le
 /* The queue enters the configuration, again or for the first time. NULL: there are too many. */
 struct crew *crew_enter(struct master *m, const struct conf_queue *conf);
 
-/* It leaves: its workers finish. */
+/* It leaves: its workers finish; those that did so already hand back. */
 void crew_leave(struct master *m, struct crew *c, int64_t now_ms);
 
 /* All its workers are replaced: new ones first, then the old ones finish. Those still finishing from
@@ -51,11 +56,11 @@ void crew_dismiss(struct master *m, int slot, int64_t now_ms);	/* one worker lea
 void crews_look(struct master *m, int64_t now_ms);
 
 void crew_see_success(struct master *m, struct crew *c);	/* before its policy is asked or told */
-void crew_reset_gate(struct master *m, struct crew *c);		/* it is to be recovered anew */
 void crew_order_all(struct master *m, struct crew *c, int64_t now_ms);	/* RUN or QUIET, as it stands */
 void crew_fold(struct crew *c, const struct slot *s);	/* a dead worker's figures */
 
 int crew_wanted(const struct crew *c);
+int crew_root(const struct master *m, int crew);		/* itself, or the heir of its heirs */
 enum crew_state crew_judge(const struct master *m, const struct crew *c, const char **reason);
 
 #endif

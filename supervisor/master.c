@@ -225,8 +225,7 @@ static int set_up(struct master *m, char *error, size_t size)
 	reap_note_inherited(m);
 	if (pipe2(m->life_fd, O_CLOEXEC) == -1 || (m->conf->redis.embedded && pipe2(m->keeper_fd, O_CLOEXEC) == -1))
 		return give_up(error, size, "pipe", EX_OSERR);
-	if (reload_first(m, error, size) == -1)
-		return EX_CONFIG;
+	reload_first(m);
 	return control_open(&m->control, m->conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
 }
 

@@ -13,7 +13,6 @@
 #include "supervisor/reload.h"
 #include "supervisor/staff.h"
 
-#define SLOTS_SPARE 16		/* for sweepers and the keeper */
 
 void reload_log_report(const struct conf_report *report)
 {
@@ -55,21 +54,6 @@ static void refuse_changes(const struct conf *a, const struct conf *b, struct co
 	}
 }
 
-/* Each worker needs a slot, and while it is replaced a second one. NULL: fits. */
-static char *too_much(const struct conf *conf)
-{
-	int64_t workers = 0;
-
-	for (size_t i = 0; i < conf->nqueues; i++)
-		workers += conf->queues[i]->workers;
-	if (conf->nqueues > SCOREBOARD_QUEUES)
-		return alloc_format("%zu queues; there may be %d", conf->nqueues, SCOREBOARD_QUEUES);
-	if (workers > (SCOREBOARD_SLOTS - SLOTS_SPARE) / 2)
-		return alloc_format("%lld workers in all; there may be %d", (long long)workers,
-		    (SCOREBOARD_SLOTS - SLOTS_SPARE) / 2);
-	return NULL;
-}
-
 static bool log_differs(const struct conf *a, const struct conf *b)
 {
 	return differ(a->log.target, b->log.target) || a->log.format != b->log.format || a->log.level != b->log.level;
@@ -78,14 +62,10 @@ static bool log_differs(const struct conf *a, const struct conf *b)
 static struct conf *load(struct master *m, struct conf_report *report)
 {
 	struct conf *conf = conf_load(m->conf_path, 0, report);
-	char *problem;
 
 	if (conf == NULL)
 		return NULL;
 	refuse_changes(m->conf, conf, report);
-	problem = too_much(conf);
-	if (problem != NULL)
-		add_problem(report, problem);
 	if (report->errors == 0 && log_differs(m->conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, strerror(errno)));
 	if (report->errors == 0)
@@ -107,7 +87,6 @@ static bool same_server(const struct conf *a, const struct conf *b)
 
 struct changes {
 	bool globals;		/* everybody is replaced */
-	bool sweeper;		/* so is the sweeper */
 	int entered, left, changed;
 };
 
@@ -120,12 +99,16 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		d->entered++;
 		return crew_enter(m, q) == NULL ? -1 : 0;
 	}
-	if (d->globals || !conf_queue_equal(c->conf, q)) {
-		if (!same_keys(c->conf, q) || !same_server(m->conf, new))
-			crew_reset_gate(m, c);
-		crew_recycle(m, c, now_ms);
-		d->changed++;
+	if (!d->globals && conf_queue_equal(c->conf, q)) {
+		c->conf = q;
+		return 0;
 	}
+	d->changed++;
+	if (!same_keys(c->conf, q) || !same_server(m->conf, new)) {
+		crew_leave(m, c, now_ms);	/* what was recovered there says nothing of here */
+		return crew_enter(m, q) == NULL ? -1 : 0;
+	}
+	crew_recycle(m, c, now_ms);
 	c->conf = q;
 	return 0;
 }
@@ -172,16 +155,8 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 	return new == NULL ? -1 : 0;
 }
 
-int reload_first(struct master *m, char *error, size_t size)
+void reload_first(struct master *m)
 {
-	char *problem = too_much(m->conf);
-
-	if (problem != NULL) {
-		snprintf(error, size, "%s", problem);
-		free(problem);
-		return -1;
-	}
 	for (size_t i = 0; i < m->conf->nqueues; i++)
 		crew_enter(m, m->conf->queues[i]);
-	return 0;
 }

@@ -12,8 +12,7 @@ struct master;
  * says why. The report is filled in both cases, logged, and freed by the caller. */
 int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
 
-/* At the start: queues of m->conf enter. -1 and why in error: they are too many. */
-int reload_first(struct master *m, char *error, size_t size);
+void reload_first(struct master *m);	/* at the start: the queues of m->conf enter */
 
 void reload_log_report(const struct conf_report *report);
 

@@ -29,11 +29,7 @@
 #include "supervisor/master.h"
 #include "supervisor/staff.h"
 #include "supervisor/status.h"
-
-struct totals {
-	uint64_t counters[COUNTERS];
-	uint64_t durations[SCOREBOARD_BUCKETS];
-};
+#include "supervisor/totals.h"
 
 static json_t *number(uint64_t n)
 {
@@ -51,33 +47,6 @@ static json_t *path(const char *s)
 	json_t *o = json_string(s);
 
 	return o != NULL ? o : json_string("(not UTF-8)");
-}
-
-static void add_slot(struct totals *t, const struct slot *s)
-{
-	for (int i = 0; i < COUNTERS; i++)
-		t->counters[i] += atomic_load(&s->counters[i]);
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		t->durations[i] += atomic_load(&s->durations[i]);
-}
-
-/* The dead, the living, and what the sweeper did for the queue. */
-static struct totals add_up(const struct master *m, int crew)
-{
-	const struct crew *c = &m->crews[crew];
-	struct totals t = {{0}, {0}};
-
-	for (int i = 0; i < COUNTERS; i++)
-		t.counters[i] = c->counters[i] + atomic_load(&m->board->queues[crew].swept[i]);
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		t.durations[i] = c->durations[i];
-	for (int slot = 0; slot < m->top; slot++) {
-		const struct proc *p = &m->procs[slot];
-
-		if (p->pid > 0 && p->kind == PROC_WORKER && p->crew == crew)
-			add_slot(&t, &m->board->slots[slot]);
-	}
-	return t;
 }
 
 static json_t *counters(const struct totals *t)
@@ -103,7 +72,7 @@ static json_t *durations(const struct totals *t)
 static json_t *queue(const struct master *m, int crew)
 {
 	const struct crew *c = &m->crews[crew];
-	struct totals t = add_up(m, crew);
+	struct totals t = totals_of(m, crew);
 	const char *reason;
 	enum crew_state state = crew_judge(m, c, &reason);
 
@@ -111,8 +80,8 @@ static json_t *queue(const struct master *m, int crew)
 	    "name", c->name,
 	    "state", crew_state_names[state],
 	    "reason", text_or_null(reason),
-	    "workers", "wanted", crew_wanted(c), "alive", c->staff, "draining", c->leaving,
-	    "restarts", number(c->restarts),
+	    "workers", "wanted", crew_wanted(c), "alive", c->staff, "draining", t.draining,
+	    "restarts", number(t.restarts),
 	    "counters", counters(&t),
 	    "durations", durations(&t));
 }
@@ -190,12 +159,17 @@ static const char *state(const struct master *m)
 	return m->quiet ? "quiet" : "running";
 }
 
+static bool is_shown(const struct crew *c)
+{
+	return c->conf != NULL || (c->leaving > 0 && c->heir == -1);
+}
+
 static json_t *queues(const struct master *m)
 {
 	json_t *a = json_array();
 
 	for (int i = 0; i < m->ncrews; i++)
-		if (m->crews[i].conf != NULL || m->crews[i].leaving > 0)
+		if (is_shown(&m->crews[i]))
 			json_array_append_new(a, queue(m, i));
 	return a;
 }
@@ -235,13 +209,13 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 static void log_queue(const struct master *m, int crew)
 {
 	const struct crew *c = &m->crews[crew];
-	struct totals t = add_up(m, crew);
+	struct totals t = totals_of(m, crew);
 	const char *reason;
 	enum crew_state state_now = crew_judge(m, c, &reason);
 
 	log_info("status_queue", log_str("queue", c->name), log_str("state", crew_state_names[state_now]),
 	    log_str("reason", reason), log_int("wanted", crew_wanted(c)), log_int("alive", c->staff),
-	    log_int("draining", c->leaving), log_int("restarts", (int64_t)c->restarts),
+	    log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),
 	    log_int("escaped", (int64_t)t.counters[COUNT_ESCAPED]));
@@ -261,10 +235,10 @@ static void log_worker(const struct master *m, int slot, int64_t now_ms)
 
 void status_log(const struct master *m, int64_t now_ms)
 {
-	log_info("status", log_str("state", state(m)), log_int("queues", m->ncrews), log_int("workers", staff_count(m)),
+	log_info("status", log_str("state", state(m)), log_int("queues", (int64_t)m->conf->nqueues), log_int("workers", staff_count(m)),
 	    log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->ncrews; i++)
-		if (m->crews[i].conf != NULL || m->crews[i].leaving > 0)
+		if (is_shown(&m->crews[i]))
 			log_queue(m, i);
 	for (int slot = 0; slot < m->top; slot++)
 		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_WORKER)

@@ -105,7 +105,6 @@ static void add_rescues(struct sweeper *s, struct swept *q, const struct death *
 /* The queue's lists as the registry knows them, else as they are called by default. */
 static int read_registry(struct sweeper *s, const char *name, struct queue_keys *keys)
 {
-	char *ingress, *transit, *escape;
 	struct redis_reply reply;
 
 	queue_registered(&s->redis, name);
@@ -113,15 +112,9 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 		return -1;
 	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
 		return 0;
-	ingress = alloc_format("ingress:%s", name);
-	transit = alloc_format("transit:%s", name);
-	escape = alloc_format("escape:%s", name);
-	queue_keys_init(keys, name, ingress, transit, escape);
+	queue_keys_default(keys, name);
 	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
 	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
-	free(ingress);
-	free(transit);
-	free(escape);
 	return 0;
 }
 

@@ -3,9 +3,23 @@
 
 #include "common/queue_watch.h"
 
+#define QUIET_LOOK_MS 4000	/* how late a pause, or what others delayed, may be seen on an idle queue */
+
 static void note(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	trouble_note(s, q, &q->due_trouble, "due", now_ms);
+}
+
+/* Where nothing is delayed or paused, and no worker has settled anything since, a look now and then will do. */
+static bool wants_look(struct swept *q, int64_t now_ms)
+{
+	uint64_t settled = q->board == NULL ? 0 : atomic_load(&q->board->workers_done);
+
+	if (q->quiet && settled == q->settled_seen && now_ms < q->look_at_ms)
+		return false;
+	q->settled_seen = settled;
+	q->look_at_ms = now_ms + QUIET_LOOK_MS;
+	return true;
 }
 
 /* Whether anything is delayed or paused at all: one command a queue is what an idle one costs. */
@@ -15,17 +29,19 @@ static void ask_quiet(struct sweeper *s, int64_t now_ms)
 	int64_t n;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		q->asked = q->conf != NULL && !trouble_waits(&q->due_trouble, now_ms);
+		q->asked = q->conf != NULL && !trouble_waits(&q->due_trouble, now_ms) && wants_look(q, now_ms);
 		if (q->asked)
 			queue_quiet(&s->redis, &q->keys);
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!q->asked || s->redis.state == REDIS_CLOSED)
 			continue;
+		q->quiet = false;
 		if (connection_integer(s, &n) == -1) {
 			note(s, q, now_ms);
 			q->asked = false;
 		} else if (n == 0) {
+			q->quiet = true;
 			q->delayed = q->paused = q->asked = false;
 			q->polled = true;
 			trouble_over(s, q, &q->due_trouble);

@@ -130,7 +130,16 @@ static int recover_keys(struct sweeper *s, struct swept *q)
 
 /* ---- rights ---- */
 
-/* At maxmemory the rehearsal cannot run, and need not: what counts then was written to run. */
+/*
+ * Not of a right: at maxmemory the rehearsal cannot run (what counts then was written to run), and where a
+ * fetch command is gone a worker takes another.
+ */
+static bool says_nothing(const struct sweeper *s)
+{
+	return s->error_kind == TROUBLE_STORM || strcasestr(s->error, "unknown command") != NULL ||
+	       strcasestr(s->error, "unknown redis command") != NULL;
+}
+
 static int take_step(struct sweeper *s, struct swept *q, size_t i)
 {
 	char reason[sizeof(s->error)], error[sizeof(s->error)];
@@ -140,7 +149,7 @@ static int take_step(struct sweeper *s, struct swept *q, size_t i)
 		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, &reply))
 			return 0;
 		trouble_say(s, TROUBLE_NO_PERMISSION, "the record cannot be written (XADD)");
-	} else if (s->redis.state == REDIS_CLOSED || s->error_kind == TROUBLE_STORM) {
+	} else if (s->redis.state == REDIS_CLOSED || says_nothing(s)) {
 		return 0;
 	}
 	strlcpy(reason, s->error, sizeof(reason));

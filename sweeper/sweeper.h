@@ -48,7 +48,6 @@ struct sweeper {
 	enum queue_trouble refusal;	/* other than NONE: every gate is shut */
 
 	struct swept_list queues;
-	int64_t polled_ms;		/* due.c */
 	struct calm calm;		/* watch.c */
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;

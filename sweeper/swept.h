@@ -32,6 +32,9 @@ struct swept {
 	bool paused;
 	bool delayed;			/* something may be due */
 	bool asked;			/* an answer is under way (due.c) */
+	bool quiet;			/* nothing was delayed or paused at the last look */
+	int64_t look_at_ms;		/* CLOCK_MONOTONIC: the next look at a quiet one */
+	uint64_t settled_seen;		/* board->workers_done at the last look */
 	struct trouble due_trouble;
 	struct absence *absences;	/* owners last seen without a lease */
 	size_t nabsences;

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/queue_watch.h"
 
+#define OWN_PATIENCE_MS 120000	/* at least: the master sees to its own, and back-off may keep them away for a while */
 #define FORGET_MS (60 * 60 * 1000)
 #define HOLDINGS_OWNERS 25
 
@@ -52,11 +53,22 @@ static int64_t absent_since(const struct swept *q, const char *incarnation)
 	return 0;
 }
 
+/* How long it may be without a lease. */
+static int64_t patience_of(const struct sweeper *s, const char *incarnation)
+{
+	int64_t lease_ms = s->conf->supervisor.lease_ms;
+	struct incarnation i;
+
+	if (incarnation_parse(&i, incarnation) == -1 || i.boot != s->child->boot)
+		return lease_ms;
+	return 4 * lease_ms > OWN_PATIENCE_MS ? 4 * lease_ms : OWN_PATIENCE_MS;
+}
+
 static void missed(struct sweeper *s, struct swept *q, const char *incarnation, int64_t asked_ms, struct absence *now, size_t *n)
 {
 	int64_t since = dead_absent_since(absent_since(q, incarnation), &s->calm, clock_boottime_ms());
 
-	if (dead_by_lease(since, &s->calm, asked_ms, s->conf->supervisor.lease_ms)) {
+	if (dead_by_lease(since, &s->calm, asked_ms, patience_of(s, incarnation))) {
 		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", incarnation));
 		rescue_add(q, incarnation, "lease", true, false);
 		return;

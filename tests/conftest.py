@@ -10,7 +10,7 @@ import pytest
 
 from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, run_quredis, write_handler
 from harness.daemon import wait_gone
-from harness.processes import become_subreaper, kill_and_wait, title_of
+from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, title_of
 
 TEST_LIMIT_S = 120
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
@@ -19,6 +19,7 @@ LEAVE_S = 12        # how long what a killed master left may take to vanish: kil
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long this test may take (120)")
     become_subreaper()
+    children_heed_signals()
     for key in [k for k in os.environ if k.startswith("QUREDIS_") and k != "QUREDIS_BUILD"]:
         del os.environ[key]
     os.environ["QUREDIS_BUILD"] = str(BUILD)

@@ -148,8 +148,11 @@ def test_password(redis_server, quredis, tmp):
     secret.chmod(0o600)
     conf.write_text(render({"redis": {"url": server.url, "password_file": str(secret)}}))
     assert quredis("ls", conf=conf).code == 0
-    r = quredis("ls", url="unix://:wrong@/nowhere")
-    assert "wrong" not in r.out + r.err.split("\n", 1)[1]
+    # what is configured is not sent to whatever -u names
+    r = subprocess.run([QUREDIS, "-c", conf, "-u", server.url, "ls"], stderr=subprocess.PIPE)
+    assert r.returncode == 77 and b"NOAUTH" in r.stderr
+    r = quredis("ls", url="redis://:wrong@127.0.0.1:1/0")
+    assert r.code == 69 and "wrong" not in r.out + r.err and "command line" in r.err
     # a secret that this user cannot read matters only where it is needed
     conf.write_text(render({"redis": {"url": server.url, "password_file": "credential"}, "supervisor": {"control_socket": f"{tmp}/c"}}))
     r = quredis("ls", conf=conf)
@@ -423,3 +426,20 @@ def test_pause_and_resume(quredis, redis):
     assert quredis("resume", "mail", "--dry-run").out == "would resume mail\n" and redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail is running\n" and not redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail was running already\n"
+
+
+def test_odd_names_in_the_registry(quredis, redis):
+    """Other programs register what they like."""
+    c = redis.client()
+    for name in ("two words", "new\nline", "ünï", "-x", "\x1b[1m"):
+        q = Queue(c, name)
+        c.lpush(q.ingress, "m")
+    c.zadd("quredis:queues", {b"\xff": 1})
+    c.set(b"quredis:queue:\xff", json.dumps({"name": "?", "ingress": "i", "transit": "t", "escape": "e"}))
+    out = quredis("ls", env={"LC_ALL": "C.UTF-8"}).out
+    assert len(out.splitlines()) == 7 and "\x1b" not in out and r"new\nline" in out and r"\377" in out and "ünï" in out
+    rows = json.loads(quredis("ls", "--json").out)
+    assert {r.get("name") for r in rows} == {"two words", "new\nline", "ünï", "-x", "\x1b[1m", None}
+    assert next(r for r in rows if "name_base64" in r)["name_base64"] == "/w=="
+    assert quredis("purge", "new\nline", "ingress").code == 0 and c.llen("ingress:new\nline") == 0
+    assert quredis("purge", "--", "-x", "ingress").code == 0 and c.llen("ingress:-x") == 0

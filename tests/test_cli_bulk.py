@@ -141,6 +141,15 @@ def test_retry_escape_drops_the_records_that_belong(quredis, redis):
     assert [i.decode() for i, _ in c.xrange(q.log)] == [orphan] and last != orphan
 
 
+def test_retry_escape_pairs_the_oldest_first(quredis, redis):
+    c = redis.client()
+    q = Queue(c)
+    ids = q.dead_letters(b"a", b"a", b"a")
+    c.lpop(q.escape)
+    assert quredis("retry", "mail", "escape").code == 0
+    assert [i.decode() for i, _ in c.xrange(q.log)] == [ids[2]]
+
+
 def test_retry_escape_of_wrapped_and_large(quredis, redis):
     c = redis.client()
     q = Queue(c)

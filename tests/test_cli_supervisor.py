@@ -106,9 +106,9 @@ def test_stop_waits(quredisd, redis, handler, ledger, more):
     assert d.quredis("stop", "--dry-run").code == 0 and d.running()
     r = d.quredis("stop", *more)
     assert (r.code, r.out) == (0, "the supervisor is stopped\n")
-    assert d.wait_exit() == 0
     assert [strip(m) for m in redis.client().lrange("ingress:mail", 0, -1)] == ([b"a"] if more else [])
     assert len(ledger.runs()) == (0 if more else 1)
+    assert d.wait_exit() == 0
 
 
 def test_stop_without_waiting(quredisd, redis, handler, tmp):
@@ -136,6 +136,21 @@ def test_peek_at_what_runs(quredisd, redis, handler, tmp):
     (tmp / "go").touch()
     wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 1)
     assert d.stop() == 0
+
+
+def test_elapsed_is_that_worker_s(quredisd, redis, handler, tmp):
+    wait = handler("cat >/dev/null; while ! test -e @TMP@/go; do sleep 0.05; done")
+    d = quredisd(queues=[queue("first", wait, timeout="60s"), queue("second", wait, timeout="60s")])
+
+    def running(name):
+        return next(w["running_ms"] for w in status(d)["workers"] if w["queue"] == name)
+    redis.client().lpush("ingress:first", "a")
+    wait_for(lambda: (running("first") or 0) > 1000)
+    redis.client().lpush("ingress:second", "b")
+    wait_for(lambda: running("second") is not None)
+    row, = json.loads(d.quredis("peek", "second", "transit", "--json").out)
+    assert row["elapsed_ms"] <= running("second")
+    (tmp / "go").touch()
 
 
 def test_pause_is_seen(quredisd, redis, handler):

@@ -175,6 +175,14 @@ def diagnostics_are_said(pages):
     return wrong
 
 
+def exit_statuses(pages):
+    found = []
+    for page, paths in (("quredis.1", ("admin/",)), ("quredisd.8", tuple(f"supervisor/{f}.c" for f in ("main", "master", "lock", "reload")))):
+        documented = re.findall(r"^\.It (\d+)$", part(pages[page], "EXIT STATUS"), re.M)
+        found += differences(f"{page}: exit status", documented, sources.exit_statuses(*paths))
+    return found
+
+
 NUMBERS = [    # (page, what stands there, source, the constant)
     ("quredis-handler.7", r"Up to (\d+) lines at once", "common/handler_output.h", "HANDLER_OUTPUT_BURST"),
     ("quredis-handler.7", r"and (\d+) a second after", "common/handler_output.h", "HANDLER_OUTPUT_RATE"),
@@ -214,7 +222,7 @@ def numbers_are_as_compiled(pages):
     return wrong
 
 
-CHECKS = [numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
+CHECKS = [exit_statuses, numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
           error_classes, counters, states, json_keys, environment, header_keys, pages_refer_to_each_other]
 
@@ -251,6 +259,8 @@ WRONG = [
     (environment, "quredis-handler.7", r"QUREDIS_DEADLINE", "QUREDIS_TIMEOUT"),
     (header_keys, "quredis-handler.7", r"\.It Li timeout", ".It Li time"),
     (diagnostics_are_said, "quredis.conf.5", r"everybody can write", "anybody can write"),
+    (exit_statuses, "quredis.1", r"\.It 66\n", ".It 67\n"),
+    (exit_statuses, "quredisd.8", r"\.It 73\n", ""),
     (numbers_are_as_compiled, "quredis-handler.7", r"and 200 a second", "and 20 a second"),
     (numbers_are_as_compiled, "quredisd.8", r"After 5 deaths", "After 6 deaths"),
     (diagnostics_are_said, "quredisd.8", r"event=redis_evicts", "event=redis_drops"),

@@ -104,7 +104,8 @@ def test_a_killed_master_leaves_redis_until_the_workers_are_done(quredisd, tmp, 
 def test_a_start_while_the_last_redis_still_lives_waits_for_it(quredisd, tmp, handler, ledger):
     d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())])
     push(tmp, "a")
-    wait_for(ledger.runs)
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1)
+    wait_for(lambda: [w["state"] for w in status(d)["workers"]] == ["idle"])       # it is acknowledged
     old = keeper(d)
     os.kill(old["redis_pid"], signal.SIGSTOP)                  # it takes its time to end
     d.kill9()
@@ -143,6 +144,17 @@ def test_a_dead_keeper_is_replaced_and_its_redis_ends_first(quredisd, tmp, ledge
     wait_for(lambda: len(ledger.runs()) == 2, 40)
     assert d.workers() == workers
     assert "ready to accept" in (tmp / "data" / "redis.log").read_text()
+
+
+def test_redis_ends_with_a_keeper_that_nobody_replaces(quredisd, tmp, ledger):
+    d = embedded(quredisd, tmp, [queue("mail", ledger.recorder())])
+    push(tmp, "a")
+    wait_for(ledger.runs)
+    old = keeper(d)
+    os.kill(d.pid, signal.SIGSTOP)                             # it cannot help
+    os.kill(old["pid"], signal.SIGKILL)
+    wait_for(lambda: not alive(old["redis_pid"]))
+    os.kill(d.pid, signal.SIGCONT)
 
 
 def test_a_worker_that_dies_does_not_take_redis_along(quredisd, tmp, handler, ledger):

@@ -2,12 +2,13 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 from redis import ConnectionError, Redis, TimeoutError as RedisTimeout
 
-from harness import alive, children_of, environment_of, queue, render, wait_for
+from harness import ROOT, alive, children_of, environment_of, queue, render, wait_for
 from harness.config import Raw
 from harness.daemon import FakeNotifySocket, parse_line, wait_gone
 from harness.processes import kill_and_wait
@@ -108,6 +109,21 @@ def test_a_forgotten_process_is_found(machine, tag):
     assert wait_gone(tag, set(), 5) == []
 
 
+KILLED = """
+import os, signal, sys
+from harness import RedisServer
+print(RedisServer(sys.argv[1]).start().pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_nothing_survives_a_killed_test_process(tmp):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp / "r")], stdout=subprocess.PIPE, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
+    assert done.returncode == -signal.SIGKILL
+    wait_for(lambda: not alive(int(done.stdout)), what="the end of its redis-server")
+
+
 @pytest.mark.parametrize("name", ["QUREDIS_TEST_TAG", "QUREDIS_INCARNATION"])
 def test_processes_are_recognised_by_environment(tmp, tag, name):
     env = {"PATH": os.environ["PATH"], name: tag + (".b.0.1" if name.endswith("ION") else "")}
@@ -138,3 +154,15 @@ def test_hanging_tests_end():
     with pytest.raises(TimeoutError):
         signal.setitimer(signal.ITIMER_REAL, 0.05)
         time.sleep(60)
+
+
+def test_what_is_ignored_here_is_not_handed_on():
+    """As under nohup or behind a shell's &."""
+    code = ("import signal, subprocess, sys; [signal.signal(s, signal.SIG_IGN) for s in (1, 2, 3, 15)];"
+            "signal.pthread_sigmask(signal.SIG_BLOCK, [2]);"
+            "from harness.processes import children_heed_signals; children_heed_signals();"
+            "subprocess.run(['grep', '-E', 'Sig(Ign|Blk)', '/proc/self/status'])")
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=60, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
+    masks = {line.split(":")[0]: int(line.split(":")[1], 16) for line in done.stdout.splitlines()}
+    assert masks["SigBlk"] == 0 and masks["SigIgn"] & (1 << 0 | 1 << 1 | 1 << 2 | 1 << 14) == 0

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -234,6 +235,17 @@ def test_many_at_once_are_one_event(quredisd):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: len(d.workers("mail")) == 10 and not set(d.workers("mail").values()) & set(old.values()), 20)
     assert status(d, "mail")["state"] == "running" and status(d, "mail")["restarts"] == 10
+
+
+def test_a_message_done_in_between_keeps_the_delay_short(redis, quredisd, ledger):
+    d = quredisd(queues=[queue("mail", ledger.recorder())])
+    for n in range(1, 5):
+        redis.client().lpush("ingress:mail", str(n))
+        wait_for(lambda: status(d, "mail")["counters"]["done"] == n)
+        kill_worker(d, "mail/0")
+    died, started = d.events("worker_died")[3], d.events("worker_started")[4]
+    gap = datetime.fromisoformat(started["time"]) - datetime.fromisoformat(died["time"])
+    assert gap < timedelta(seconds=2)                            # four in a row wait at least so long
 
 
 @pytest.mark.limit(240)

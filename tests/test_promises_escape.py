@@ -68,9 +68,9 @@ def test_header_fields_are_in_the_record(redis, quredisd, handler):
     ("exit 126", {}, b"HandlerExit", b"126", b"", b"126"),
     ("exit 127", {}, b"HandlerExit", b"127", b"", b"127"),
     ("exec sleep 600", {"timeout": "100ms"}, b"HandlerTimeout", b"", b"SIGTERM", b"timed out"),
-    ("trap '' TERM; while :; do sleep 0.05; done", {"timeout": "100ms", "kill_grace": "100ms"}, b"HandlerTimeout", b"",
+    ("trap '' TERM; while :; do sleep 0.05; done", {"timeout": "1s", "kill_grace": "100ms"}, b"HandlerTimeout", b"",
      b"SIGKILL", b"timed out"),
-    ("trap 'exit 9' TERM; while :; do sleep 0.05; done", {"timeout": "100ms"}, b"HandlerTimeout", b"9", b"", b"timed out"),
+    ("trap 'exit 9' TERM; while :; do sleep 0.05; done", {"timeout": "1s"}, b"HandlerTimeout", b"9", b"", b"timed out"),
     ("exit 0", {"input": "argv"}, b"Unrepresentable", b"", b"", b"NUL"),
 ])
 def test_classes(redis, quredisd, handler, body, keys, class_, code, signal, words):

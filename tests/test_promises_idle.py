@@ -3,7 +3,8 @@ import time
 
 import pytest
 
-from harness import SANITIZED, pss_kib, queue, wait_for
+from harness import SANITIZED, open_files, pss_kib, queue, wait_for
+from harness.messages import anywhere
 
 LOOK_S = 12
 
@@ -24,7 +25,7 @@ def test_idle(redis, quredisd, handler):
     wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30, "eight to wait")
     for name in ("mail", "news"):             # each has run something: no page is counted out for never having been used
         c.lpush(f"ingress:{name}", *["x"] * 40)
-        wait_for(lambda: c.llen(f"ingress:{name}") == 0)
+        wait_for(lambda: not anywhere(c, name))
     wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30)
     workers = d.workers()
     before, since = calls(c), time.monotonic()
@@ -56,7 +57,6 @@ def test_memory_of_a_worker(redis, quredisd, handler):
 @pytest.mark.skipif(SANITIZED, reason="sanitizers have memory of their own")
 def test_memory_and_descriptors_stay_flat(redis, quredisd, handler):
     """A thousand messages, one of a megabyte among them, leave no trace."""
-    from harness import open_files
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("exec cat >/dev/null"))], log={"level": "info"})
     pid = d.wait_workers("mail", 1)["mail/0"]

@@ -90,10 +90,7 @@ def test_restart_killed_during_recovery_again_and_again(redis, quredisd, handler
     d.start(wait=False)
     wait_for(lambda: len(rows(ledger, "start")) >= 6, 30)
     rng = random.Random(7)
-    below = descendants_of(d.pid)
-    for pid in [d.pid, *below]:
-        kill9(pid)
-    d.wait_exit()
+    d.kill_tree()
     # what a dead tree leaves: a tray each
     assert len(in_transit(c, "mail")) == 6
     for delay in [0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2] + [rng.uniform(0, 0.3) for _ in range(5)]:
@@ -125,12 +122,7 @@ def test_a_dead_trees_grandchild_is_killed_before_its_message_runs_again(redis, 
     d = quredisd(queues=[queue("mail", handler(WITH_GRANDCHILD))])
     wait_for(lambda: rows(ledger, "start") and rows(ledger, "grandchild"))
     grandchild = int(rows(ledger, "grandchild")[0][2])
-    tree = [p for p in [d.pid, *descendants_of(d.pid)] if p != grandchild]
-    os.kill(d.pid, signal.SIGSTOP)       # so that it cannot act on the deaths of the others
-    for pid in reversed(tree):
-        kill9(pid)
-    d.wait_exit()
-    wait_for(lambda: not any(alive(p) for p in tree))
+    d.kill_tree(spare=[grandchild])
     assert alive(grandchild)
     d.start(wait=False)
     wait_for(lambda: len(rows(ledger, "start")) == 2, 40)

@@ -230,3 +230,32 @@ def test_connections_killed_all_the_time(redis, quredisd, handler, ledger):
     wait_for(lambda: set(flags(ledger)) == set(names) and not anywhere(c, "mail"), 60)
     assert all(f == ["0"] for f in flags(ledger).values())
     assert d.workers("mail") == workers and stray_keys(c, "mail") == []
+
+
+@pytest.mark.parametrize("how", ["FLUSHALL", "restart"])
+def test_all_data_vanishes(redis, quredisd, handler, ledger, how):
+    """What was in work is gone with it, and said so; what comes later runs."""
+    d = quredisd(queues=[queue("mail", handler(NOTE.replace("; echo \"end", "; sleep 1; echo \"end")), workers=2)],
+                 supervisor={"lease": "1s"})
+    workers = d.wait_workers("mail", 2)
+    redis.client().lpush("ingress:mail", "a", "b")
+    wait_for(lambda: len(flags(ledger)) == 2)
+    if how == "FLUSHALL":
+        redis.client().flushall()
+    else:
+        redis.restart()
+    wait_for(lambda: ledger.count("end a") == ledger.count("end b") == 1)
+    redis.client().lpush("ingress:mail", "c")
+    wait_for(lambda: ledger.count("end c"), 30)
+    wait_for(lambda: not anywhere(redis.client(), "mail"))
+    assert len(d.events("claim_lost", queue="mail")) == 2 and d.workers("mail") == workers
+    assert flags(ledger) == {"a": ["0"], "b": ["0"], "c": ["0"]}
+
+
+def test_a_server_that_closes_idle_connections(redis, quredisd, handler, ledger):
+    redis.client().config_set("timeout", 1)
+    d = quredisd(queues=[queue("mail", handler(NOTE.replace("; echo \"end", "; sleep 3; echo \"end")), workers=2)])
+    workers = d.wait_workers("mail", 2)
+    redis.client().lpush("ingress:mail", "a", "b")
+    wait_for(lambda: ledger.count("end a") and ledger.count("end b") and not anywhere(redis.client(), "mail"), 30)
+    assert flags(ledger) == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers

@@ -4,6 +4,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import time
 
@@ -107,12 +108,17 @@ def test_a_plain_consumers_leavings_are_recovered_once(redis, quredisd, handler,
     (tmp / "out").mkdir()
     c = redis.client()
     c.lpush("transit:mail", "one", "two")
-    quredisd(queues=[queue("mail", handler(KEEP))])
+    d = quredisd(queues=[queue("mail", handler(KEEP))])
     wait_for(lambda: len(list((tmp / "out").iterdir())) == 2)
     wait_for(lambda: not anywhere(c, "mail"))
     assert sorted(p.read_bytes() for p in (tmp / "out").iterdir()) == [b"one", b"two"] and c.llen("escape:mail") == 0
     c.lpush("transit:mail", "a living consumer's")
     c.lpush("ingress:mail", "three")
     wait_for(lambda: len(list((tmp / "out").iterdir())) == 3)
+    sweeper = d.sweeper()
+    os.kill(sweeper, signal.SIGKILL)                # nor does the next sweeper take it
+    wait_for(lambda: d.sweeper() not in (None, sweeper))
+    c.zadd("ingress:mail:delayed", {b"quredis/1 w=00000000000000aa\nfour": 1})
+    wait_for(lambda: len(list((tmp / "out").iterdir())) == 4)
     assert c.lrange("transit:mail", 0, -1) == [b"a living consumer's"]
     assert stray_keys(c, "mail") == []

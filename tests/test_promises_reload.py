@@ -143,3 +143,15 @@ def test_a_running_handler_finishes_under_its_old_configuration(redis, quredisd,
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "a"))
     assert sorted(ledger.lines()) == ["end m1 old", "end m2 new", "start m1 old", "start m2 new"]
+
+
+def test_another_server(redis, redis_server, quredisd, handler, ledger):
+    other = redis_server()
+    d = quredisd(queues=[queue("mail", handler(NOTE), workers=2)])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: ledger.lines() == ["mail a"])
+    d.reload(redis={"url": other.url})
+    d.wait_event("reload_done")
+    other.client().lpush("ingress:mail", "b")
+    wait_for(lambda: ledger.lines() == ["mail a", "mail b"], 30)
+    wait_for(lambda: not redis.client().keys("transit*"), 20, "the old ones to have deregistered")

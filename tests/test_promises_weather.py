@@ -1,10 +1,11 @@
 """What a server refuses: memory, types, policies, rights. A clear message each, nothing lost, heals when mended."""
 import collections
+import signal
 
 import pytest
 
 from harness import queue, wait_for
-from harness.messages import anywhere, in_transit
+from harness.messages import anywhere, in_transit, unwrap
 
 NOTE = 'read -r m; echo "$m" >>@LEDGER@; case $m in fail*) exit 1;; again*) [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75;; esac'
 QUICK = {"base": "1ms", "cap": "5ms"}
@@ -175,7 +176,8 @@ def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
     wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
 
     def told():
-        return [e for e in d.events() if e["event"] in ("redis_trouble", "queue_trouble") and ("access list" in e.get("advice", "") or "grant" in e.get("mend", ""))]
+        return [e for e in d.events() if e["event"] in ("redis_trouble", "queue_trouble")
+                and any(word in e.get("advice", "") for word in ("access list", "grant"))]
     assert "run this command" in wait_for(told, 20)[0]["error"]
     assert len(anywhere(c, "mail")) == 1 and c.llen("escape:mail") == 0
     c.execute_command("ACL", "SETUSER", "default", f"+{right}")
@@ -196,3 +198,38 @@ def test_a_read_only_replica(redis, redis_server, quredisd, handler, ledger):
     c.lpush("ingress:mail", "a")
     wait_for(lambda: ledger.count("a"), 60)
     assert d.workers("mail") == workers
+
+
+@pytest.mark.parametrize("message, key", [("fail", "escape:mail"), ("again", "ingress:mail:delayed")])
+def test_a_stop_while_a_move_is_refused(redis, quredisd, handler, ledger, message, key):
+    """What failed cannot go where it belongs: it goes back, told that it may have run, and nobody is charged a crash."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
+    d.wait_workers("mail", 1)
+    c.set(key, "not a list")
+    c.lpush("ingress:mail", message)
+    d.wait_event("redis_trouble", 20, at="settle")
+    assert d.stop(signal.SIGQUIT) == 0
+    (raw,) = anywhere(c, "mail")
+    wrapper, left = unwrap(raw)
+    assert left == message.encode() and wrapper.get("crashes", 0) == 0 and wrapper.get("attempts", 0) <= 1
+    c.delete(key)
+    d.start()
+    wait_for(lambda: not anywhere(c, "mail"), 40)
+    assert c.lrange("escape:mail", 0, -1) == ([b"fail"] if message == "fail" else [])
+
+
+def test_a_refused_move_is_told_once(redis, quredisd, handler, ledger):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(NOTE))])
+    d.wait_workers("mail", 1)
+    c.set("escape:mail", "not a list")
+    c.lpush("ingress:mail", "fail", *[f"m{i}" for i in range(20)])
+
+    def tries():
+        return c.info("commandstats").get("cmdstat_lpush", {}).get("failed_calls", 0)
+    wait_for(lambda: tries() >= 6, 40, "six tries")
+    assert len(d.events("redis_trouble", queue="mail")) <= 3, d.events("redis_trouble")
+    c.delete("escape:mail")
+    wait_for(lambda: not anywhere(c, "mail") and c.llen("escape:mail") == 1, 40)
+    assert counts(ledger) == collections.Counter(["fail"] + [f"m{i}" for i in range(20)])

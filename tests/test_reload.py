@@ -115,6 +115,29 @@ def test_a_queue_that_leaves_finishes_what_runs(redis, quredisd, handler, ledger
     assert c.keys("transit:mail*") == []
 
 
+def test_totals_survive_other_keys(redis, quredisd, handler, ledger, tmp):
+    """Twice, while the first worker still runs: one queue, one sum, one line in the status."""
+    d = quredisd(queues=[queue("mail", handler(GATED))])
+    c = redis.client()
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: len(ledger.lines()) == 1)
+    fetched = status(d, "mail")["counters"]["fetched"]
+    reload(d, queues=[queue("mail", handler(GATED), ingress="two")])
+    assert [q["name"] for q in status(d)["queues"]] == ["mail"]
+    assert status(d, "mail")["workers"] == {"wanted": 1, "alive": 1, "draining": 1}
+    assert status(d, "mail")["counters"]["fetched"] == fetched == 1
+    (tmp / "go").touch()
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1)
+    settled(d, "mail", 1)
+    for n in range(3, 40):
+        reload(d, queues=[queue("mail", handler(GATED), ingress=f"in{n}"), queue(f"q{n}", "/bin/cat", workers=0)])
+        assert status(d, "mail")["counters"]["done"] == 1
+    c.lpush("in39", "b")
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 2)
+    settled(d, "mail", 1)
+    assert status(d, "mail")["counters"]["fetched"] == 2
+
+
 def test_other_keys_are_recovered_and_old_ones_left_clean(redis, quredisd, handler, ledger, tmp):
     """The worker of the old keys is killed while it drains: its message comes back to the old key."""
     (tmp / "go").touch()
@@ -182,8 +205,9 @@ def test_another_redis(redis, redis_server, quredisd, ledger):
     second = redis_server()
     d = quredisd(queues=[queue("mail", ledger.recorder())])
     second.client().lpush("ingress:mail", "b")
+    second.client().lpush("transit:mail", "left there by a plain consumer")
     reload(d, redis={"url": second.url})
-    assert wait_for(ledger.runs)[0].payload == b"b"
+    wait_for(lambda: {r.payload for r in ledger.runs()} == {b"b", b"left there by a plain consumer"})
     redis.client().lpush("ingress:mail", "a")
     wait_for(lambda: status(d, "mail")["workers"]["draining"] == 0)
     assert redis.client().llen("ingress:mail") == 1

@@ -79,18 +79,35 @@ def test_a_hanging_program_is_a_failure(run, handler, monkeypatch):
     assert run.run_unit(pathlib.Path(handler("exec sleep 600")), dict(os.environ)) == (0, 1, 0)
 
 
-@pytest.mark.parametrize("text, counted", [
-    ("def test_a(): pass\ndef test_b(): pass\n", (2, 0, 0)),
-    ("def test_a(): assert 0\ndef test_b(): pass\n", (1, 1, 0)),
-    ("import pytest\n@pytest.fixture\ndef f():\n yield\n assert 0\ndef test_a(f): pass\n", (0, 1, 0)),
-    ("import pytest\n@pytest.mark.skip\ndef test_a(): pass\ndef test_b(): pass\n", (1, 0, 1)),
-    ("import nothing_of_this_name\n", (0, 1, 0)),
-    ("", (0, 1, 0)),
-    ("import os\ndef test_a(): os._exit(0)\n", (0, 1, 0)),
-], ids=["good", "bad", "teardown", "skip", "import", "empty", "exit"])
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_pytest_is_counted(run, tmp, monkeypatch, text, counted, jobs):
-    (tmp / "test_x.py").write_text(text)
-    monkeypatch.setenv("QUREDIS_TEST_JOBS", jobs)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-    assert run.run_pytest(tmp, [str(tmp / "test_x.py"), "--rootdir", str(tmp)], env) == counted
+FILES = {
+    "good": ("def test_a(): pass\ndef test_b(): pass\n", (2, 0, 0)),
+    "bad": ("def test_a(): assert 0\ndef test_b(): pass\n", (1, 1, 0)),
+    "teardown": ("import pytest\n@pytest.fixture\ndef f():\n yield\n assert 0\ndef test_a(f): pass\n", (0, 1, 0)),
+    "skip": ("import pytest\n@pytest.mark.skip\ndef test_a(): pass\ndef test_b(): pass\n", (1, 0, 1)),
+    "import": ("import nothing_of_this_name\n", (0, 1, 0)),
+    "empty": ("", (0, 1, 0)),
+    "exit": ("import os\ndef test_a(): os._exit(0)\n", (0, 1, 0)),
+}
+
+
+@pytest.fixture
+def run_files(run, tmp, monkeypatch):
+    """Runs these files of FILES with so many processes."""
+    def go(jobs, names):
+        for name in names:
+            (tmp / f"test_{name}.py").write_text(FILES[name][0])
+        monkeypatch.setenv("QUREDIS_TEST_JOBS", jobs)
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+        return run.run_pytest(tmp, [str(tmp), "--rootdir", str(tmp)], env)
+    return go
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_pytest_is_counted(run_files, name):
+    assert run_files("1", [name]) == FILES[name][1]
+
+
+@pytest.mark.limit(300)
+def test_pytest_in_parallel_is_counted(run_files):
+    names = ["good", "bad", "teardown", "skip", "exit"]
+    assert run_files("2", names) == tuple(sum(FILES[n][1][i] for n in names) for i in range(3))

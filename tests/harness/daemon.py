@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGTERM
+from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM
 
 from . import processes
 from .config import render
@@ -123,7 +123,7 @@ class Quredisd:
         self.runs += 1
         self._first_line = len(self.lines)
         with open(self.stdout, "ab") as out:
-            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=out,
+            self._process = subprocess.Popen([*processes.WITH_US, *self.command()], stdin=subprocess.DEVNULL, stdout=out,
                                              stderr=subprocess.PIPE, env=self.environment(), cwd="/")
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()
@@ -174,6 +174,18 @@ class Quredisd:
         """The master dies without a word."""
         self._process.send_signal(SIGKILL)
         return self.wait_exit()
+
+    def kill_tree(self, spare=()):
+        """The master and all below it but `spare`, at once: stopped first, so that none acts on the deaths of others."""
+        tree = [p for p in [self.pid, *processes.descendants_of(self.pid)] if p not in spare]
+        for sig in (SIGSTOP, SIGKILL):
+            for pid in tree:
+                try:
+                    os.kill(pid, sig)
+                except ProcessLookupError:
+                    pass
+        self.wait_exit()
+        wait_for(lambda: not any(processes.alive(p) for p in tree), 20, "the tree to be gone")
 
     def restart(self, sig=SIGTERM):
         assert self.stop(sig) == 0, self.text()

@@ -11,10 +11,21 @@ import time
 
 _PR_SET_CHILD_SUBREAPER = 36
 
+# In front of a command: it ends with the test process, however that ends.
+WITH_US = ["setpriv", "--pdeathsig", "KILL"]
+
 
 def become_subreaper():
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def children_heed_signals():
+    """What we were told to ignore (nohup, a shell's &) is not handed on: a handler, unlike SIG_IGN, ends at exec."""
+    for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(sig) == signal.SIG_IGN:
+            signal.signal(sig, lambda signum, frame: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _stat(pid):

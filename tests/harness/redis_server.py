@@ -7,6 +7,7 @@ import subprocess
 
 import redis
 
+from .processes import WITH_US
 from .waiting import wait_for
 
 
@@ -49,7 +50,7 @@ class RedisServer:
 
     def start(self, wait=True):
         assert self._process is None, "already running"
-        argv = ["redis-server", "-"]
+        argv = [*WITH_US, "redis-server", "-"]
         text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
         self.socket.unlink(missing_ok=True)
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

@@ -252,6 +252,15 @@ def status_keys():
     return set(re.findall(r'(?<![:{])"([a-z_]+)"', packed))
 
 
+def exit_statuses(*paths):
+    """Numbers of the sysexits(3) names, and of STATUS_ constants, in these files; 71 for memory (common/alloc.c)."""
+    numbers = {"OK": 0, "USAGE": 64, "DATAERR": 65, "NOINPUT": 66, "NOUSER": 67, "NOHOST": 68, "UNAVAILABLE": 69, "SOFTWARE": 70,
+               "OSERR": 71, "OSFILE": 72, "CANTCREAT": 73, "IOERR": 74, "TEMPFAIL": 75, "PROTOCOL": 76, "NOPERM": 77, "CONFIG": 78}
+    texts = [text for path, text in read(*FOLDERS).items() if path.startswith(paths)]
+    return {str(n) for text in texts for n in
+            [*(numbers[x] for x in re.findall(r"\bEX_([A-Z]+)\b", text)), *re.findall(r"#define STATUS_\w+ (\d+)", text)]} | {"0", "71"}
+
+
 # ---- programs ----
 
 @functools.lru_cache(None)

@@ -159,6 +159,8 @@ static void the_longest_row(void **state)
 
 		snprintf(id, sizeof(id), "m%d", i);
 		assert_int_equal(breaker_failed(&b, id_of(id), BREAKER_RING, 0), i == BREAKER_RING);
+		if (i < BREAKER_RING)
+			assert_false(breaker_failed(&b, id_of("m1"), BREAKER_RING, 0));	/* the oldest is not forgotten */
 	}
 }
 

@@ -279,7 +279,7 @@ static void too_much_is_refused(void **state)
 	strcpy(p, ");");
 	conf_read_text(f, text);
 	free(text);
-	assert_refused(f, "1026 workers in all: expected at most 1023");
+	assert_refused(f, "1026 workers in all: expected at most 1016");
 	assert_said(f, "513 queues: expected at most 512");
 }
 

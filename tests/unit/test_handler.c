@@ -32,7 +32,7 @@
 #define HANG_MS 60000		/* a test that takes so long hangs */
 
 static char dir[] = "/tmp/test_handler.XXXXXX";
-static char log_path[64], file_path[64];
+static char log_path[64], file_path[64], core_path[64];
 static struct buffer text;	/* of the file read last */
 
 /* ---- SIGKILL that does not work ---- */
@@ -195,6 +195,7 @@ static int end(void **unused)
 	if (truncate(log_path, 0) == -1)
 		return -1;
 	unlink(file_path);
+	unlink(core_path);
 	return process_kill_children_wait(NULL, NULL, 10000);
 }
 
@@ -875,6 +876,17 @@ static void times_out(void **unused)
 	timed_out_with(-1, SIGKILL);
 }
 
+/* What came first counts. */
+static void stopped_after_its_timeout(void **unused)
+{
+	(void)unused;
+	t.job.timeout_ms = 100;
+	t.stop_after_ms = 200;
+	run_shell("trap 'sleep 0.3; exit 5' TERM; while :; do sleep 0.01; done");
+	timed_out_with(5, 0);
+	assert_false(t.result.exit_after_stop);
+}
+
 static void no_early_timeout(void **unused)
 {
 	(void)unused;
@@ -917,9 +929,11 @@ static void stopped(void **unused)
 	assert_int_equal(t.result.signal, SIGTERM);
 	assert_false(t.result.exit_after_stop);
 	t.conf.kill_grace_ms = 100;
+	t.stop_after_ms = 0;			/* told at every turn: the grace is not made longer by it */
 	stop_when_ready("trap '' TERM; : >\"$0\"; while :; do sleep 0.01; done");
 	assert_int_equal(t.result.end, HANDLER_STOPPED);
 	assert_int_equal(t.result.signal, SIGKILL);
+	t.stop_after_ms = -1;
 	run_shell("exit 0");
 	exited_with(0);
 	assert_false(t.result.exit_after_stop);
@@ -1161,7 +1175,7 @@ int main(void)
 		TEST(environment), TEST(descriptors), TEST(descriptors_on_an_old_kernel), TEST(without_standard_descriptors), TEST(clean_state), TEST(limits),
 		TEST(cpu_limit), TEST(unrunnable), TEST(no_descriptors), TEST(outputs_are_as_new), TEST(no_process), TEST(floods), TEST(floods_without_lines),
 		TEST(dropped_are_counted), TEST(lines), TEST(tail), TEST(closes_outputs), TEST(leaves_processes),
-		TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out), TEST(no_early_timeout), TEST(dumps_core),
+		TEST(leaves_a_breeder), TEST(reaps_while_running), TEST(times_out), TEST(stopped_after_its_timeout), TEST(no_early_timeout), TEST(dumps_core),
 		TEST(stopped), TEST(killed), TEST(unkillable), TEST(unkillable_orphan), TEST(follows_the_worker),
 		TEST(another_user), TEST(another_user_follows), TEST(another_user_is_killed), TEST(may_not_switch), TEST(not_dumpable), TEST(many_runs),
 	};
@@ -1178,6 +1192,7 @@ int main(void)
 		return 1;
 	snprintf(log_path, sizeof(log_path), "%s/log", dir);
 	snprintf(file_path, sizeof(file_path), "%s/file", dir);
+	snprintf(core_path, sizeof(core_path), "%s/core", dir);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	buffer_free(&text);
 	unlink(log_path);

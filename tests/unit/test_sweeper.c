@@ -50,20 +50,21 @@ static pid_t sweeper;
 
 static int writes_to_live;	/* 0: for ever */
 static bool die_after_write;	/* else before it */
+static pid_t dies_instead;	/* 0: the sweeper itself */
 
 int __real_redisBufferWrite(redisContext *c, int *done);
 int __wrap_redisBufferWrite(redisContext *c, int *done);
 
 int __wrap_redisBufferWrite(redisContext *c, int *done)
 {
-	bool last = getpid() != 0 && writes_to_live > 0 && --writes_to_live == 0;
+	bool last = writes_to_live > 0 && --writes_to_live == 0;
 	int rc;
 
 	if (last && !die_after_write)
 		raise(SIGKILL);
 	rc = __real_redisBufferWrite(c, done);
 	if (last)
-		raise(SIGKILL);
+		kill(dies_instead == 0 ? getpid() : dies_instead, SIGKILL);
 	return rc;
 }
 
@@ -490,8 +491,10 @@ static void deaths_known_at_the_order_are_still_seen_to(void **state)
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	for (int i = 1; i <= 50; i++) {
-		redis_appendf(&server.r, "LPUSH %s x", alloc_format("transit:mail:n." OUR_BOOT ".%d.1:0", i));
-		private_redis_answer(&server);
+		char *tray = alloc_format("transit:mail:n." OUR_BOOT ".%d.1:0", i);
+
+		REDIS(&server, "LPUSH %s x", tray);
+		free(tray);
 		tell((uint64_t)i, i, 1, "mail");
 	}
 	order(ORDER_HAND_BACK);
@@ -712,6 +715,8 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	REDIS(&server, "LPUSH transit:mail:far." OLD_BOOT ".1.1:0 x");
 	REDIS(&server, "LPUSH transit:mail:near." OLD_BOOT ".1.1:0 y");
 	REDIS(&server, "SET transit:mail:lease:near." OLD_BOOT ".1.1 1");
+	add_worker("mail", "n." OUR_BOOT ".4.1", LOCK);		/* of our master: he will say when it dies */
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".4.1:0 z");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	WAIT_FOR(llen("ingress:mail") == 1);
@@ -727,6 +732,7 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	assert_payload(&m, "late");
 	assert_int_equal(m.wrapper.crashes, 0);
 	assert_int_equal(m.wrapper.redelivered, 1);
+	assert_int_equal(llen("transit:mail:n." OUR_BOOT ".4.1:0"), 1);
 	finish();
 }
 
@@ -740,8 +746,10 @@ static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **sta
 		char *json = alloc_format("{\"lock\":\"l\",\"node\":\"n\",\"pid\":1,\"since\":1,\"died_at\":%lld}",
 		    (long long)(now - (i == 2 ? 1800 : 3700) * 1000));
 
-		redis_appendf(&server.r, "HSET transit:mail:workers %s %s", alloc_format("far." OLD_BOOT ".1.%d", i), json);
-		private_redis_answer(&server);
+		char *incarnation = alloc_format("far." OLD_BOOT ".1.%d", i);
+
+		REDIS(&server, "HSET transit:mail:workers %s %s", incarnation, json);
+		free(incarnation);
 		free(json);
 	}
 	REDIS(&server, "LPUSH transit:mail:far." OLD_BOOT ".1.3:0 x");
@@ -870,6 +878,44 @@ static void killed_at_every_write_and_started_again(void **state)
 	}
 }
 
+/* ---- Redis killed at every write ---- */
+
+/* Returns whether it came so far. */
+static bool server_killed_at(int write)
+{
+	siginfo_t dead = {0};
+	bool killed;
+
+	wreck();
+	dies_instead = server.pid;
+	start_dying(write, true);
+	WAIT_FOR((dead.si_pid = 0, waitid(P_PID, (id_t)server.pid, &dead, WEXITED | WNOWAIT | WNOHANG), dead.si_pid != 0) ||
+		 (gate(0) == QUEUE_OPEN && swept(0, COUNT_DUE) == 1));
+	killed = dead.si_pid != 0;
+	dies_instead = 0;
+	if (killed)
+		private_redis_restart(&server);
+	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
+	finish();
+	return killed;
+}
+
+static void redis_killed_at_every_write(void **state)
+{
+	int write = 1;
+
+	(void)state;
+	private_redis_stop(&server);
+	private_redis_start(&server, true);
+	for (; server_killed_at(write); write++)
+		assert_all_home();
+	assert_true(write > 15);
+	assert_all_home();
+	assert_nothing_left();
+	private_redis_stop(&server);
+	private_redis_start(&server, false);
+}
+
 /* ---- size ---- */
 
 static void a_hundred_thousand_in_the_bare_list(void **state)
@@ -902,6 +948,15 @@ static void a_hundred_thousand_in_the_bare_list(void **state)
 	finish();
 }
 
+/* AddressSanitizer does not give it back at once, so a peak says nothing. */
+#if defined(__has_feature)
+#define FREED_MEMORY_IS_KEPT __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define FREED_MEMORY_IS_KEPT 1
+#else
+#define FREED_MEMORY_IS_KEPT 0
+#endif
+
 static int64_t peak_kib(pid_t pid)
 {
 	char path[64], line[256];
@@ -932,7 +987,8 @@ static void megabytes_do_not_pile_up(void **state)
 	tell(1, 5, 1, "mail");
 	assert_int_equal(told(WAIT_MS), 1);
 	assert_int_equal(llen("ingress:mail"), 100);
-	assert_true(peak_kib(sweeper) - before < 64 * 1024);
+	if (!FREED_MEMORY_IS_KEPT)
+		assert_true(peak_kib(sweeper) - before < 64 * 1024);
 	free(big);
 	finish();
 }
@@ -981,6 +1037,7 @@ int main(void)
 		T(an_owner_without_lease_is_dead_after_two_looks),
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
 		T(killed_at_every_write_and_started_again),
+		T(redis_killed_at_every_write),
 		T(a_hundred_thousand_in_the_bare_list),
 		T(megabytes_do_not_pile_up),
 		T(an_idle_queue_costs_two_commands_a_second_at_most),
