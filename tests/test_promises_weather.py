@@ -171,6 +171,7 @@ def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
     workers = d.wait_workers("mail", 1)
+    d.wait_event("queue_recovered", queue="mail")       # which tries every right
     c.lpush("ingress:mail", message)
     c.execute_command("ACL", "SETUSER", "default", f"-{right}")
     wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
