@@ -171,6 +171,7 @@ def test_a_right_is_missing(redis, quredisd, handler, ledger, message, right):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
     workers = d.wait_workers("mail", 1)
+    d.wait_event("queue_recovered", queue="mail")       # which tries every right
     c.lpush("ingress:mail", message)
     c.execute_command("ACL", "SETUSER", "default", f"-{right}")
     wait_for(lambda: rejected(c, right) >= 4, 40, "four attempts")
@@ -205,7 +206,7 @@ def test_a_stop_while_a_move_is_refused(redis, quredisd, handler, ledger, messag
     """What failed cannot go where it belongs: it goes back, told that it may have run, and nobody is charged a crash."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
-    d.wait_workers("mail", 1)
+    d.wait_event("queue_recovered", queue="mail")
     c.set(key, "not a list")
     c.lpush("ingress:mail", message)
     d.wait_event("redis_trouble", 20, at="settle")
@@ -222,7 +223,7 @@ def test_a_stop_while_a_move_is_refused(redis, quredisd, handler, ledger, messag
 def test_a_refused_move_is_told_once(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE))])
-    d.wait_workers("mail", 1)
+    d.wait_event("queue_recovered", queue="mail")
     c.set("escape:mail", "not a list")
     c.lpush("ingress:mail", "fail", *[f"m{i}" for i in range(20)])
 

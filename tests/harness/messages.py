@@ -30,11 +30,25 @@ def in_transit(client, queue):
     return [m for held in trays(client, queue).values() for m in held]
 
 
+# At one moment: read one by one, a message that moves meanwhile would be in none of them.
+_ANYWHERE = """
+local out = {}
+local function add(key)
+  local kind, found = redis.call('TYPE', key).ok, {}
+  if kind == 'list' then found = redis.call('LRANGE', key, 0, -1) end
+  if kind == 'zset' then found = redis.call('ZRANGE', key, 0, -1) end
+  for _, message in ipairs(found) do out[#out + 1] = message end
+end
+add(KEYS[1])
+for _, key in ipairs(redis.call('KEYS', KEYS[2])) do add(key) end
+add(KEYS[3])
+return out
+"""
+
+
 def anywhere(client, queue):
-    """All messages of a queue, raw, wherever they are but in escape."""
-    delayed = f"ingress:{queue}:delayed"
-    waiting = client.lrange(f"ingress:{queue}", 0, -1) if client.type(f"ingress:{queue}") == b"list" else []
-    return waiting + in_transit(client, queue) + (client.zrange(delayed, 0, -1) if client.type(delayed) == b"zset" else [])
+    """All messages of a queue, raw, wherever they are but in escape, at one moment."""
+    return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"ingress:{queue}:delayed")
 
 
 def stray_keys(client, *queues):
