@@ -279,7 +279,9 @@ def test_no_descriptors_left_for_a_handler(redis, quredisd, handler, ledger):
     worker = d.wait_workers("mail", 1)["mail/0"]
     c.lpush("ingress:mail", "first")
     wait_for(lambda: ledger.lines() and not anywhere(c, "mail"))
-    resource.prlimit(worker, resource.RLIMIT_NOFILE, (len(open_files(worker)) + 2, 1024))
+    taken = {int(fd) for fd in os.listdir(f"/proc/{worker}/fd")}
+    second_free = [fd for fd in range(1024) if fd not in taken][1]
+    resource.prlimit(worker, resource.RLIMIT_NOFILE, (second_free, 1024))
     c.lpush("ingress:mail", "a")
     assert d.wait_event("handler_not_started")["error"]
     assert anywhere(c, "mail") == [b"a"]

@@ -36,7 +36,7 @@ static void claim_lost(struct worker *w, struct place p)
 
 	atomic_fetch_add(&w->slot->counters[COUNT_CLAIM_LOST], 1);
 	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
-	    log_str("tray", w->owner.trays[p.tray]), log_int("bytes", (int64_t)item->len));
+	    log_str("tray", w->owner.trays[p.tray]), log_int("messages", 1));
 	if (item->state == ITEM_RUNNING)
 		item->lost = true;
 	else
@@ -102,7 +102,7 @@ static void adopt_deleting(struct worker *w, int tray, const struct redis_reply 
 	if (reply->n > 0)
 		t->sent = false;
 	else
-		tray_empty(t);
+		move_deleted(w, tray);
 }
 
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)

@@ -123,15 +123,26 @@ static void count_moved(struct worker *w, enum move move)
 		atomic_fetch_add(&w->board->workers_done, 1);
 }
 
-static void refused(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+/* One that is refused stays so until it is answered: what else succeeds meanwhile is no fair weather. */
+static void mark_refused(struct worker *w, bool *mark, bool refused)
 {
+	w->refusals += refused - *mark;
+	*mark = refused;
+}
+
+static void refused(struct worker *w, bool *mark, const struct redis_reply *reply, int64_t now_ms)
+{
+	mark_refused(w, mark, true);
 	session_trouble(w, "settle", reply);
 	w->move_errors++;
 	w->move_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->move_errors, arc4random());
 }
 
-static void answered(struct worker *w)
+static void answered(struct worker *w, bool *mark)
 {
+	mark_refused(w, mark, false);
+	if (w->refusals > 0)
+		return;
 	w->move_errors = 0;
 	w->move_at_ms = 0;
 	session_fair(w);
@@ -147,7 +158,15 @@ static void claim_lost(struct worker *w, int tray, int n)
 
 void move_gone(struct worker *w, struct place p)
 {
+	mark_refused(w, &tray_item(w, p)->refused, false);
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_GONE);
+}
+
+/* It is gone, whether or not the answer to our DEL came. */
+void move_deleted(struct worker *w, int tray)
+{
+	mark_refused(w, &w->trays[tray].refused, false);
+	tray_empty(&w->trays[tray]);
 }
 
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
@@ -155,7 +174,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 	struct item *item = tray_item(w, p);
 
 	if (reply->type != REDIS_INTEGER) {
-		refused(w, reply, now_ms);
+		refused(w, &item->refused, reply, now_ms);
 		item->sent = false;
 		if (w->order == ORDER_HAND_BACK && (item->move == MOVE_RETRY || item->move == MOVE_ESCAPE)) {
 			w->move_at_ms = 0;
@@ -163,7 +182,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 		}
 		return;
 	}
-	answered(w);
+	answered(w, &item->refused);
 	if (reply->integer == 0)
 		claim_lost(w, p.tray, 1);
 	else
@@ -181,11 +200,11 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 	int n = t->count[ITEM_DONE];
 
 	if (reply->type != REDIS_INTEGER) {
-		refused(w, reply, now_ms);
+		refused(w, &t->refused, reply, now_ms);
 		t->sent = false;
 		return;
 	}
-	answered(w);
+	answered(w, &t->refused);
 	tray_empty(t);
 	if (reply->integer == 0) {
 		claim_lost(w, tray, n);

@@ -54,6 +54,7 @@ struct item {
 	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
 	enum move move;			/* MOVING */
 	bool sent;			/* MOVING: and not answered yet; after a loss of connection: in doubt */
+	bool refused;			/* MOVING: Redis would not, the last time */
 	struct outcome *outcome;	/* owned; NULL: none */
 };
 
@@ -66,7 +67,7 @@ struct tray {
 	int next;			/* none before it is WAITING */
 	int solos;			/* WAITING ones that are to be run alone */
 	int asked, answered;		/* FETCHING: how many, and answers so far */
-	bool sent;			/* DELETING: as item.sent */
+	bool sent, refused;		/* DELETING: as an item's */
 	uint64_t serial;		/* rises with each filling: the lowest is the oldest */
 	int64_t started_us;		/* of its first message; 0: none started */
 };
@@ -154,7 +155,8 @@ struct worker {
 
 	/* move.c */
 	int64_t move_at_ms;		/* not before: back-off after an error */
-	unsigned move_errors;
+	unsigned move_errors;		/* in a row; 0 only if nothing is refused */
+	int refusals;			/* moves and deletions that are refused */
 
 	/* worker.c */
 	int64_t now_us;			/* CLOCK_MONOTONIC of this turn */
@@ -268,6 +270,7 @@ void verdict_describe(struct failure *f, const struct handler_result *result);	/
 void move_choose(struct worker *w, struct place p, enum move move);
 void move_tick(struct worker *w, int64_t now_ms);
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
+void move_deleted(struct worker *w, int tray);
 void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void move_gone(struct worker *w, struct place p);	/* out of its tray */
 void move_close_tray(struct worker *w, int tray);	/* DELETING or EMPTY if nothing else is left to do in it */
