@@ -15,7 +15,7 @@
 #include "common/handler_pipes.h"
 
 #define LARGE (64 * 1024)		/* a payload of so many bytes is not copied */
-#define KEPT_MAX (256 * 1024)		/* a buffer that grew beyond is given back when it is empty */
+#define KEPT_MAX (64 * 1024)		/* a buffer that grew beyond is given back when it is empty */
 #define HEAD_MAX 512			/* two ids of MESSAGE_ID_MAX bytes, some numbers and names */
 
 void persistent_input_init(struct persistent_input *in)
