@@ -119,6 +119,8 @@ void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *in
 /* Forgets one that died more than an hour ago and has nothing left. -> INTEGER 1 forgotten */
 void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation);
 
+/* -> INTEGER 1 if paused, else 0 */
+void queue_paused(struct redis *r, const struct queue_keys *k);
 /* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
 void queue_poll(struct redis *r, const struct queue_keys *k);
 /* -> INTEGER moved from delayed to ingress, at most limit */

@@ -215,6 +215,11 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 	free(rescue);
 }
 
+void queue_paused(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s", k->paused);
+}
+
 void queue_poll(struct redis *r, const struct queue_keys *k)
 {
 	redis_appendf(r, "ZCARD %s", k->delayed);

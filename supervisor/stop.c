@@ -12,6 +12,7 @@
 #include "supervisor/staff.h"
 
 #define CONFIRM_MS 5000
+#define CONFIRM_AWAY_MS 1000
 #define KEEPER_MS 75000		/* it gives Redis a minute to save */
 
 static void enter(struct master *m, enum stop_phase phase, int64_t now_ms)
@@ -70,6 +71,16 @@ static void leave_keeper(struct master *m, int64_t now_ms)
 			m->procs[slot].due_ms = now_ms + KEEPER_MS;
 }
 
+/* A sweeper without Redis can confirm nothing. */
+static int64_t confirm_ms(const struct master *m)
+{
+	for (int slot = 0; slot < m->top; slot++)
+		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_SWEEPER &&
+		    slot_state(&m->board->slots[slot]) != SLOT_CONNECTING)
+			return CONFIRM_MS;
+	return CONFIRM_AWAY_MS;
+}
+
 static bool is_over(const struct master *m, int64_t now_ms)
 {
 	switch (m->stop.phase) {
@@ -77,7 +88,7 @@ static bool is_over(const struct master *m, int64_t now_ms)
 	case STOP_HANDING_BACK:
 		return !any(m, PROC_WORKER);
 	case STOP_CONFIRMING:
-		return (m->deaths.n == 0 && !m->deaths.cleaning) || now_ms - m->stop.since_ms >= CONFIRM_MS;
+		return (m->deaths.n == 0 && !m->deaths.cleaning) || now_ms - m->stop.since_ms >= confirm_ms(m);
 	case STOP_SWEEPER:
 		return !any(m, PROC_SWEEPER);
 	case STOP_KEEPER:
@@ -122,5 +133,5 @@ void stop_step(struct master *m, int64_t now_ms)
 	while (is_over(m, now_ms))
 		go_on(m, now_ms);
 	if (m->stop.phase == STOP_CONFIRMING)
-		master_wake_at(m, m->stop.since_ms + CONFIRM_MS);
+		master_wake_at(m, m->stop.since_ms + confirm_ms(m));
 }

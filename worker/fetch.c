@@ -17,6 +17,7 @@
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 30000
+#define PAUSED_US 500000
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
 /* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
@@ -105,6 +106,24 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	w->fetch_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->fetch_errors, arc4random());
 }
 
+/*
+ * The sweeper looks at a quiet queue only now and then, so one who waited long asks for himself: a message
+ * that was pushed after a pause does not run.
+ */
+static void ask_paused(struct worker *w, int64_t now_ms)
+{
+	queue_paused(&w->redis, &w->keys);
+	session_expect(w, ANSWER_PAUSED, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+	w->asking_paused = true;
+}
+
+void fetch_paused_answer(struct worker *w, const struct redis_reply *reply)
+{
+	w->asking_paused = false;
+	if (reply->type == REDIS_INTEGER && reply->integer == 1)
+		w->paused_until_us = w->now_us + PAUSED_US;
+}
+
 /* All that was asked for is answered. */
 static void complete(struct worker *w, int tray, int64_t now_ms)
 {
@@ -117,6 +136,8 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
 	else if (t->n > 0 && now_ms < w->oom_until_ms)
 		w->oom_until_ms = now_ms + 1000;
+	if (t->n > 0 && asked == 1 && !at_once)
+		ask_paused(w, now_ms);
 	tray_filled(w, tray);
 }
 

@@ -116,7 +116,7 @@ void run_tick(struct worker *w, int64_t now_ms)
 	/* What waits behind a slow one a sibling may take. */
 	if ((waiting > 0 && !may_start) || (waiting + tray_count(w, ITEM_DONE) > 0 && run_is_slow(w)))
 		settle_relieve(w, none);
-	else if (waiting > 0 && session_usable(w) && now_ms >= w->start_at_ms)
+	else if (waiting > 0 && !w->asking_paused && session_usable(w) && now_ms >= w->start_at_ms)
 		w->runner->start(w, now_ms);
 }
 

@@ -19,6 +19,7 @@
 
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
 #define GIVE_UP_MS 1500		/* what Redis is given at a fast stop once nothing runs */
+#define EMPTY_HANDED_MS 3000	/* the same at a drain, if no message is known to be in hand; longer than a fetch blocks */
 
 /* They only end the poll. */
 static void on_signal(int sig)
@@ -40,7 +41,7 @@ static void catch_signals(sigset_t *while_polling)
 
 bool worker_may_work(const struct worker *w)
 {
-	return w->order == ORDER_RUN && atomic_load(&w->board->gate) == QUEUE_OPEN;
+	return w->order == ORDER_RUN && atomic_load(&w->board->gate) == QUEUE_OPEN && w->now_us >= w->paused_until_us;
 }
 
 /* ---- orders ---- */
@@ -56,13 +57,27 @@ static void look_at_order(struct worker *w, int64_t now_ms)
 		w->runner->stop(w, now_ms);
 }
 
+/* Nothing is known to be ours: at most a fetch is in doubt. */
+static bool empty_handed(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_DELETING || w->trays[i].count[ITEM_GONE] != w->trays[i].n)
+			return false;
+	return true;
+}
+
 /* Redis may be away for longer than we may stay: then what is unsettled waits in its tray for the next start. */
 static bool gives_up(struct worker *w, int64_t now_ms)
 {
-	if (w->order != ORDER_HAND_BACK || !w->runner->dismiss(w, now_ms))
+	bool hand_back = w->order == ORDER_HAND_BACK;
+	int64_t at = now_ms + (hand_back ? GIVE_UP_MS : EMPTY_HANDED_MS);
+
+	if (w->order < ORDER_FINISH || !(hand_back || empty_handed(w)) || !w->runner->dismiss(w, now_ms)) {
+		w->give_up_at_ms = 0;
 		return false;
-	if (w->give_up_at_ms == 0)
-		w->give_up_at_ms = now_ms + GIVE_UP_MS;
+	}
+	if (w->give_up_at_ms == 0 || at < w->give_up_at_ms)
+		w->give_up_at_ms = at;
 	return now_ms >= w->give_up_at_ms;
 }
 
@@ -70,7 +85,7 @@ static void leave(struct worker *w, int64_t now_ms)
 {
 	if (w->order < ORDER_FINISH || !tray_all_empty(w) || w->leaving || w->left || !w->runner->dismiss(w, now_ms))
 		return;
-	if (w->owner.keys == NULL) {
+	if (w->owner.keys == NULL || (!w->confirmed && w->previous.keys == NULL)) {
 		w->left = w->clean = true;	/* it never owned anything */
 	} else if (w->redis.state == REDIS_READY && w->registered) {
 		queue_deregister(&w->redis, &w->owner);
@@ -107,7 +122,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, run_deadline_ms(w, now_ms));
 	at = least(at, move_deadline_ms(w));
 	at = least(at, fetch_deadline_ms(w, now_ms));
-	if (w->order == ORDER_HAND_BACK)
+	if (w->order >= ORDER_FINISH)
 		at = least(at, now_ms + 100);
 	return at;
 }

@@ -73,7 +73,7 @@ struct tray {
 };
 
 /* What the next answers are to. */
-enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
 #define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
 #define BATCH_MAX 1000			/* batch.max is no larger */
 
@@ -125,6 +125,8 @@ struct worker {
 	unsigned fetch_errors;		/* in a row */
 	int64_t oom_until_ms;		/* fetch by script until then */
 	int64_t asked_us;		/* when the fetch under way went out */
+	bool asking_paused;		/* nothing starts before the answer */
+	int64_t paused_until_us;	/* it was; the sweeper shuts the gate by then, or it is asked again */
 	bool probing;			/* the breaker is open, and what is in hand is its probe */
 	struct redis unblock;		/* second connection: ends a blocked fetch at a stop */
 	enum { UNBLOCK_IDLE, UNBLOCK_OPENING, UNBLOCK_SENT, UNBLOCK_DONE } unblocking;
@@ -162,7 +164,7 @@ struct worker {
 	int64_t now_us;			/* CLOCK_MONOTONIC of this turn */
 	enum order order;
 	bool master_gone;
-	int64_t give_up_at_ms;		/* HAND_BACK and nothing runs: leaves then, settled or not; 0: not yet */
+	int64_t give_up_at_ms;		/* told to go, and nothing runs: leaves then, settled or not; 0: not yet */
 	uint32_t log_epoch;		/* of the scoreboard, at the last look */
 	bool left;			/* ready to exit */
 	bool clean;			/* nothing of ours is left in Redis */
@@ -206,6 +208,7 @@ void tray_free_all(struct worker *w);
 /* fetch.c */
 void fetch_tick(struct worker *w, int64_t now_ms);
 void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+void fetch_paused_answer(struct worker *w, const struct redis_reply *reply);
 void fetch_unblock_io(struct worker *w, int64_t now_ms);
 int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms);
 

@@ -1,0 +1,18 @@
+"""A pause holds for what is pushed after it, also on a queue that has been idle for long."""
+from harness import queue, wait_for
+
+
+def test_what_is_pushed_after_a_pause_does_not_run(redis, quredisd, handler, ledger):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler('cat >>@LEDGER@; echo >>@LEDGER@'), workers=2)])
+    d.wait_event("queue_recovered", queue="mail")
+    blocked = lambda: c.info("clients")["blocked_clients"] == 2
+    wait_for(blocked)
+    for n in range(3):
+        c.set("ingress:mail:paused", "{}")
+        c.lpush("ingress:mail", f"m{n}")
+        wait_for(lambda: any(q["state"] == "paused" for q in d.status()["queues"]), 30, "the queue to be shown as paused")
+        assert c.lrange("ingress:mail", 0, -1) == [f"m{n}".encode()] and len(ledger.lines()) == n
+        c.delete("ingress:mail:paused")
+        wait_for(lambda: len(ledger.lines()) == n + 1, 30)
+        wait_for(blocked)
