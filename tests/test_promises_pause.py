@@ -1,5 +1,6 @@
 """A pause holds for what is pushed after it, also on a queue that has been idle for long."""
 from harness import queue, wait_for
+from harness.control import status
 
 
 def test_what_is_pushed_after_a_pause_does_not_run(redis, quredisd, handler, ledger):
@@ -11,7 +12,7 @@ def test_what_is_pushed_after_a_pause_does_not_run(redis, quredisd, handler, led
     for n in range(3):
         c.set("ingress:mail:paused", "{}")
         c.lpush("ingress:mail", f"m{n}")
-        wait_for(lambda: any(q["state"] == "paused" for q in d.status()["queues"]), 30, "the queue to be shown as paused")
+        wait_for(lambda: status(d, "mail")["state"] == "paused", 30, "the queue to be shown as paused")
         assert c.lrange("ingress:mail", 0, -1) == [f"m{n}".encode()] and len(ledger.lines()) == n
         c.delete("ingress:mail:paused")
         wait_for(lambda: len(ledger.lines()) == n + 1, 30)
