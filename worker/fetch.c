@@ -120,8 +120,7 @@ static void ask_paused(struct worker *w, int64_t now_ms)
 void fetch_paused_answer(struct worker *w, const struct redis_reply *reply)
 {
 	w->asking_paused = false;
-	if (reply->type == REDIS_INTEGER && reply->integer == 1)
-		w->paused_until_us = w->now_us + PAUSED_US;
+	w->paused_until_us = reply->type == REDIS_INTEGER && reply->integer == 1 ? w->now_us + PAUSED_US : 0;
 }
 
 /* All that was asked for is answered. */
@@ -136,7 +135,7 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
 	else if (t->n > 0 && now_ms < w->oom_until_ms)
 		w->oom_until_ms = now_ms + 1000;
-	if (t->n > 0 && asked == 1 && !at_once)
+	if (t->n > 0 && ((asked == 1 && !at_once) || w->paused_until_us != 0))
 		ask_paused(w, now_ms);
 	tray_filled(w, tray);
 }

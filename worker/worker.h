@@ -126,7 +126,7 @@ struct worker {
 	int64_t oom_until_ms;		/* fetch by script until then */
 	int64_t asked_us;		/* when the fetch under way went out */
 	bool asking_paused;		/* nothing starts before the answer */
-	int64_t paused_until_us;	/* it was; the sweeper shuts the gate by then, or it is asked again */
+	int64_t paused_until_us;	/* it was, and is asked again with the next message; 0: it was not */
 	bool probing;			/* the breaker is open, and what is in hand is its probe */
 	struct redis unblock;		/* second connection: ends a blocked fetch at a stop */
 	enum { UNBLOCK_IDLE, UNBLOCK_OPENING, UNBLOCK_SENT, UNBLOCK_DONE } unblocking;
