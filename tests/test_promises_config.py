@@ -85,7 +85,8 @@ def test_a_password_file_that_others_read(redis_server, quredisd, handler, tmp):
     refused(d, path)
 
 
-BROKEN = [("queues = (", "syntax"), ("nonsense = 1;\n", "nonsense"), ("supervisor : { drain_timeout = 3; };\n", "drain_timeout"),
+BROKEN = [("queues = (", "syntax"),
+          ("nonsense = 1;\n", "nonsense"), ("supervisor : { drain_timeout = 3; };\n", "drain_timeout"),
           ('queues = ( { name = "mail"; handler = ["/nonexistent"]; } );\n', "/nonexistent"), (None, "")]
 
 

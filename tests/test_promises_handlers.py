@@ -115,7 +115,8 @@ def test_children_of_a_handler_are_gone_before_the_message_is_done(redis, quredi
 def test_timeout_gives_grace(redis, quredisd, handler, tmp):
     """TERM first, and time to clean up."""
     c = redis.client()
-    quredisd(queues=[queue("mail", handler("trap 'sleep 0.3; echo cleaned >@TMP@/f; exit 1' TERM; while :; do sleep 0.02; done"),
+    quredisd(queues=[queue("mail", handler(
+        "trap 'sleep 0.3; echo cleaned >@TMP@/f; exit 1' TERM; while :; do sleep 0.02; done"),
                            timeout="1s", kill_grace="20s")])
     c.lpush("ingress:mail", "x")
     wait_for(lambda: c.llen("escape:mail") == 1)
@@ -139,9 +140,12 @@ import json, os, resource, signal, sys
 status = open("/proc/self/status").read()
 json.dump({
     "env": dict(os.environ), "argv": sys.argv[1:], "stdin": sys.stdin.buffer.read().decode(), "cwd": os.getcwd(),
-    "uid": os.getresuid(), "gid": os.getresgid(), "groups": os.getgroups(), "umask": os.umask(0), "nice": os.nice(0),
-    "sid": os.getsid(0) == os.getpid(), "pgid": os.getpgid(0) == os.getpid(), "fds": sorted(map(int, os.listdir("/proc/self/fd"))),
-    "limits": {n: resource.getrlimit(getattr(resource, n)) for n in ("RLIMIT_DATA", "RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CPU", "RLIMIT_FSIZE")},
+    "uid": os.getresuid(), "gid": os.getresgid(), "groups": os.getgroups(),
+    "umask": os.umask(0), "nice": os.nice(0),
+    "sid": os.getsid(0) == os.getpid(), "pgid": os.getpgid(0) == os.getpid(),
+    "fds": sorted(map(int, os.listdir("/proc/self/fd"))),
+    "limits": {n: resource.getrlimit(getattr(resource, n)) for n in (
+        "RLIMIT_DATA", "RLIMIT_NOFILE", "RLIMIT_NPROC", "RLIMIT_CPU", "RLIMIT_FSIZE")},
     "nnp": "NoNewPrivs:\t1" in status, "oom": open("/proc/self/oom_score_adj").read().strip(),
     "blocked": [l.split()[1] for l in status.split("\n") if l.startswith("SigBlk")][0],
     "ignored": [l.split()[1] for l in status.split("\n") if l.startswith("SigIgn")][0],

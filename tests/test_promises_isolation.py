@@ -1,4 +1,5 @@
 """A bad queue never slows the others: figures from one run with and without it."""
+import os
 import time
 
 import pytest
@@ -25,7 +26,6 @@ def healthy(handler):
 @pytest.mark.parametrize("what", ["wrong-types", "always-fails", "cannot-run", "dying-workers"])
 @pytest.mark.limit(180)
 def test_beside_a_sick_queue(redis, quredisd, handler, ledger, what):
-    import os
     c = redis.client()
     body = {"dying-workers": "kill -9 $PPID; sleep 1"}.get(what, "exit 1")
     path = handler(body, name="sick")

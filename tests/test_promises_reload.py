@@ -132,7 +132,8 @@ def test_workers_more_and_fewer(redis, quredisd, handler):
 
 def test_a_running_handler_finishes_under_its_old_configuration(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
-    gated = handler('read -r m; echo "start $m $MODE" >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo "end $m $MODE" >>@LEDGER@')
+    gated = handler('read -r m; echo "start $m $MODE" >>@LEDGER@\n'
+                    'while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo "end $m $MODE" >>@LEDGER@')
     d = quredisd(queues=[queue("a", gated, env=["MODE=old"])])
     c.lpush("ingress:a", "m1")
     wait_for(lambda: "start m1 old" in ledger.lines())

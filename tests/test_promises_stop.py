@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import descendants_of, queue, wait_for
+from harness import alive, descendants_of, queue, wait_for
 from harness.messages import anywhere, in_transit, stray_keys, unwrap
 
 GATED = """
@@ -24,7 +24,6 @@ def ends(ledger):
 
 
 def nothing_left(d, below):
-    from harness import alive
     return not any(alive(p) for p in below) and d.handlers() == []
 
 
