@@ -1,0 +1,3 @@
+#!/bin/sh
+read -r _
+exit 0

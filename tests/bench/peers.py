@@ -1,0 +1,3 @@
+"""Others."""
+def cases(bench):
+    return {}

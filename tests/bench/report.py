@@ -1,0 +1,108 @@
+"""The table, what must be reached, and the JSON."""
+from case import Ratio
+
+CEILING, CEILING_P1 = "ceiling", "ceiling_p1"
+
+
+def _best(cases, names):
+    """The case with the greatest median of these."""
+    found = [cases[n] for n in names if n in cases and cases[n].median()]
+    return max(found, key=lambda c: c.median(), default=None)
+
+
+def targets(cases):
+    """(what, at least or most, limit, Ratio or number or None, note)"""
+    rows = []
+
+    def ratio(what, a, b, limit, most=False):
+        a, b = (cases.get(x) if isinstance(x, str) else x for x in (a, b))
+        value = Ratio(a, b) if a and b else None
+        rows.append({"what": what, "limit": limit, "most": most, "value": value or None,
+                     "of": f"{a.name} / {b.name}" if a and b else "not measured"})
+
+    def number(what, value, limit, most=True):
+        rows.append({"what": what, "limit": limit, "most": most, "value": value, "of": ""})
+
+    def best(*names):
+        return _best(cases, names)
+
+    fast = best("c64_w1", "c64_w2", "c64_w4", "c64_w8")
+    ratio("persistent C, window 64, batch 128 / ceiling", fast, CEILING, 1.3)
+    ratio("persistent Python, window 64 / ceiling", best("py64_w2", "py64_w4"), CEILING, 0.55)
+    ratio("persistent Node, window 64 / ceiling", best("node64_w2", "node64_w4"), CEILING, 0.55)
+    ratio("persistent Python, window 1 / ceiling", best("py1_w2", "py1_w4"), CEILING, 0.20)
+    spawned = best("tiny_w2", "tiny_w4", "tiny_w8")
+    ratio("exec tiny / vfork loop with the same hygiene", spawned, "spawn_clean2", 0.90)
+    ratio("exec tiny / vfork loop without", spawned, "spawn_bare2", 0.80)
+    if spawned:
+        number("exec: round trips a message", spawned.facts.get("reads_of_redis"), 1)
+        number("exec: commands a message (fetch and removal are 2)", spawned.facts.get("commands"), 3.1)
+    ratio("push to handler start, idle: exec / BRPOP + spawn", "lat_exec", "lat_bare", 1.3, True)
+    ratio("persistent C / bee-queue", fast, "bee", 8)
+    ratio("persistent C / Sidekiq", fast, "sidekiq", 20)
+    ratio("persistent C / Celery", fast, "celery", 150)
+    ratio("exec /bin/true / xargs -P2", "true_w2", "xargs", 1.7)
+    ratio("exec /bin/true / shell loop", "true_w2", "shell", 10)
+    deepest = max((n for n in cases if n.startswith("depth")), default=None)
+    ratio(f"10^{deepest[5:] if deepest else 7} waiting / 10^3", deepest, "depth3", 0.90)
+    ratio("one in flight, 8 workers / ceiling without pipeline", "c1_single_w8", CEILING_P1, 0.85)
+    ratio("pickup of an idle persistent handler / Sidekiq", "lat_persistent", "lat_sidekiq", 0.6, True)
+    ratio("AOF always: batches, 2 workers / one in flight, 1 worker", "c64_always", "c1_single_always", 15)
+    ratio("10,000 orphaned messages / none", "c64_orphans", "c64_w4", 0.95)
+    many = cases.get("idle256") or cases.get("idle8")
+    if many and many.median() is not None:
+        number(f"{many.name} idle: PSS of one, KiB", many.facts["pss_kib_median"], 256)
+        number(f"{many.name} idle: commands a second each", round(many.median(), 3), 0.8)
+    for row in rows:
+        value = row["value"].median if isinstance(row["value"], Ratio) else row["value"]
+        row["median"] = value
+        row["reached"] = None if value is None else value <= row["limit"] if row["most"] else value >= row["limit"]
+    return rows
+
+
+def reference(cases, case):
+    """What a case is shown in relation to."""
+    name = {"spawn": "spawn_bare2", "latency": "lat_bare"}.get(case.group, CEILING)
+    if case.group in ("ours", "peers") and case.median() and "spawn_bare2" in cases and case.name.startswith(("exec", "xargs", "shell", "gearman")):
+        name = "spawn_bare2"
+    if case.group in ("growth", "idle"):
+        return None
+    return cases.get(name)
+
+
+def table(cases):
+    lines, group = [], None
+    for case in cases.values():
+        if case.group != group:
+            group = case.group
+            lines += ["", f"{group:74} {'median':>12} {'least':>12} {'most':>12}   ratio (least-most)"]
+        good = [v for v in case.values if v is not None]
+        if not good:
+            lines.append(f"  {case.name:72} {case.error or 'not run'}")
+            continue
+        ref = reference(cases, case)
+        ratio = f"{Ratio(case, ref)} of {'vfork' if ref.group == 'spawn' else ref.group}" if ref is not None and ref is not case else ""
+        digits = ",.0f" if case.median() >= 10 else ".2f"
+        p99 = f"  p99 {case.facts['p99']:.0f}" if "p99" in case.facts else ""
+        loses = f"  LOSES: {case.loses}" if case.loses else ""
+        lines.append(f"  {case.name:72} {case.median():12{digits}} {min(good):12{digits}} {max(good):12{digits}}   {ratio}{p99}{loses}")
+    return "\n".join(lines)
+
+
+def target_table(rows):
+    lines = ["", f"{'it must reach':72} {'limit':>8}   {'is':24}"]
+    for r in rows:
+        shown = "not measured" if r["value"] is None else str(r["value"])
+        verdict = {True: "reached", False: "NOT REACHED", None: ""}[r["reached"]]
+        lines.append(f"  {r['what']:70} {'<=' if r['most'] else '>='} {r['limit']:<6} {shown:24} {verdict}")
+    return "\n".join(lines)
+
+
+def document(machine, options, cases, rows):
+    return {
+        "machine": machine, "options": options,
+        "cases": {k: {"group": c.group, "name": c.name, "unit": c.unit, "median": c.median(), "rounds": c.values, "facts": c.facts,
+                      "error": c.error, "loses": c.loses} for k, c in cases.items()},
+        "targets": [{**{k: r[k] for k in ("what", "of", "limit", "most", "median", "reached")},
+                     "rounds": r["value"].all if isinstance(r["value"], Ratio) else None} for r in rows],
+    }
