@@ -97,7 +97,7 @@ class Idle(Case):
             bench.wait_empty(c)
             pids = list(d.wait_workers("bench", self.workers).values())
             calls, began = self.calls(c), time.monotonic()
-            time.sleep(1 if bench.quick else 8)
+            time.sleep(1 if bench.quick else 5)
             rate = (self.calls(c) - calls) / (time.monotonic() - began) / self.workers
             pss = [pss_kib(p) for p in pids]
             self.facts = {"pss_kib_median": statistics.median(pss), "pss_kib_max": max(pss), "master_kib": pss_kib(d.pid),

@@ -16,13 +16,14 @@ def microseconds(path):
 
 class Latency(Case):
     unit = "us"
+    db = 0
 
     def __init__(self, name, start, busy=False):
         super().__init__("latency", name + (", at half load" if busy else ", idle"))
         self.start, self.busy = start, busy
 
     def push(self, bench, key, rate, count, burst=1, prefix="", suffix=""):
-        subprocess.run([bench.program("loop"), bench.server().socket, "push", key, str(rate), str(count), str(burst), prefix, suffix],
+        subprocess.run([bench.program("loop"), bench.server().socket, "push", key, str(rate), str(count), str(burst), prefix, suffix, str(self.db)],
                        check=True, timeout=60)
 
     def run(self, bench):

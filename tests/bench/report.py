@@ -84,7 +84,7 @@ def table(cases):
         ratio = f"{Ratio(case, ref)} of {'vfork' if ref.group == 'spawn' else ref.group}" if ref is not None and ref is not case else ""
         digits = ",.0f" if case.median() >= 10 else ".2f"
         p99 = f"  p99 {case.facts['p99']:.0f}" if "p99" in case.facts else ""
-        loses = f"  LOSES: {case.loses}" if case.loses else ""
+        loses = f"  can lose {case.loses}" if case.loses and not case.loses.startswith("nothing") else ""
         lines.append(f"  {case.name:72} {case.median():12{digits}} {min(good):12{digits}} {max(good):12{digits}}   {ratio}{p99}{loses}")
     return "\n".join(lines)
 

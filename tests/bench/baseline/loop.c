@@ -5,7 +5,7 @@
  *	loop SOCKET two JOBS KEY TRANSIT	BRPOPLPUSH, LREM: two round trips
  *	loop SOCKET one JOBS KEY TRANSIT	LREM n with BRPOPLPUSH n+1: one
  *	loop SOCKET brpop KEY PROGRAM [ARG]	BRPOP, then spawn, feed, wait; for ever (loses what it holds)
- *	loop SOCKET push KEY RATE COUNT BURST [PREFIX SUFFIX]	BURST at a time, each the nanosecond it is pushed at
+ *	loop SOCKET push KEY RATE COUNT BURST PREFIX SUFFIX DB	BURST at a time, each with the nanosecond it is pushed at
  *
  * The first three print the number of messages and the time.
  */
@@ -186,21 +186,22 @@ _Noreturn static void brpop(redisContext *c, char **argv)
 	}
 }
 
-static int push(redisContext *c, char **argv, int argc)
+static int push(redisContext *c, char **argv)
 {
-	const char *prefix = argc > 5 ? argv[5] : "", *suffix = argc > 6 ? argv[6] : "";
 	double rate = atof(argv[2]);
 	long count = atol(argv[3]);
 	int burst = atoi(argv[4]);
-	int64_t begin = now_ns();
+	int64_t begin;
 
+	freeReplyObject(redisCommand(c, "SELECT %s", argv[7]));
+	begin = now_ns();
 	for (long sent = 0; sent < count; sent += burst) {
 		int64_t due = begin + (int64_t)((double)sent / rate * 1e9);
 		struct timespec ts = { .tv_sec = due / 1000000000, .tv_nsec = due % 1000000000 };
 
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 		for (int i = 0; i < burst; i++)
-			redisAppendCommand(c, "LPUSH %s %s%lld%s", argv[1], prefix, (long long)now_ns(), suffix);
+			redisAppendCommand(c, "LPUSH %s %s%lld%s", argv[1], argv[5], (long long)now_ns(), argv[6]);
 		for (int i = 0; i < burst; i++)
 			freeReplyObject(reply(c));
 	}
@@ -218,5 +219,6 @@ int main(int argc, char **argv)
 	must(c != NULL && c->err == 0, "connect");
 	if (strcmp(argv[2], "brpop") == 0)
 		brpop(c, argv + 2);
-	return push(c, argv + 2, argc - 2);
+	must(argc == 10, "arguments");
+	return push(c, argv + 2);
 }
