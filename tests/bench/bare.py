@@ -4,10 +4,10 @@ import subprocess
 from case import Case, Function
 
 
-def redis_benchmark(bench, server, clients, pipeline, command):
+def redis_benchmark(bench, server, clients, pipeline, size, command):
     """Requests a second."""
-    n = bench.fewest(1000 if pipeline == 1 else 64 * 300)
-    n = max(n, int((90_000 if pipeline == 1 else 900_000) * bench.seconds))
+    n = int((90_000 if pipeline == 1 else min(900_000, 300_000_000 // size)) * bench.seconds)
+    n = max(n, bench.fewest(1000 if pipeline == 1 else 64 * 300))
     argv = ["redis-benchmark", "-s", str(server.socket), "-n", str(n), "-c", str(clients), "-P", str(pipeline), "--csv", *command(n)]
     out = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True, timeout=120).stdout
     return float(out.strip().splitlines()[-1].rsplit('","', 7)[1])
@@ -34,8 +34,8 @@ class Ceiling(Case):
         def removed(n):
             bench.fill_equal(server, "ceiling", value, n + self.clients * self.pipeline)
             return ["LREM", "ceiling", "-1", value]
-        a = redis_benchmark(bench, server, self.clients, self.pipeline, moved)
-        b = redis_benchmark(bench, server, self.clients, self.pipeline, removed)
+        a = redis_benchmark(bench, server, self.clients, self.pipeline, self.size, moved)
+        b = redis_benchmark(bench, server, self.clients, self.pipeline, self.size, removed)
         left = c.llen("ceiling")
         c.unlink("ceiling")
         self.facts = {"RPOPLPUSH": round(a), "LREM": round(b), "left": left}

@@ -2,7 +2,7 @@
 import json
 import os
 import pathlib
-import signal
+import shutil
 import time
 
 from case import Case
@@ -166,7 +166,8 @@ def cases():
         found[f"c1_w{w}"] = stays(stay_c, "C", w, window=1, batch=64, rate=60_000)
     found["c1_single_w1"] = stays(stay_c, "C", 1, window=1, batch=1, rate=20_000)
     found["c1_single_w8"] = stays(stay_c, "C", 8, window=1, batch=1, rate=50_000)
-    for name, handler, language in (("py", stay_python, "Python"), ("node", stay_node, "Node")):
+    interpreted = [("py", stay_python, "Python")] + ([("node", stay_node, "Node")] if shutil.which("node") else [])
+    for name, handler, language in interpreted:
         for window in (1, 8, 64):
             found[f"{name}{window}_w2"] = stays(handler, language, 2, window=window, rate=100_000)
         found[f"{name}64_w4"] = stays(handler, language, 4, rate=200_000)

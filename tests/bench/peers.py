@@ -13,6 +13,7 @@ import subprocess
 import time
 import uuid
 
+from bare import program_says
 from case import Case
 from harness import free_port
 from latency import Latency
@@ -269,6 +270,33 @@ class Gearman(Case):
         return (int(fields[0][1]), int(fields[0][2])) if fields else (0, 0)
 
 
+class Beanstalkd(Case):
+    calibrates = True
+
+    def __init__(self):
+        super().__init__("peers", "beanstalkd, C client, batches of 32, 2 processes")
+        self.rate, self.loses = 50_000, "what beanstalkd has not synced (no log here)"
+
+    def run(self, bench):
+        port, n = free_port(), self.messages(bench)
+        with bench.process("beanstalkd", "-l", "127.0.0.1", "-p", str(port)):
+            bench.wait_for(lambda: self.listens(port), "beanstalkd")
+            program_says_nothing(bench.program("beanstalk"), port, "put", n, 100)
+            done, seconds = program_says(bench, bench.program("beanstalk"), port, "drain", 2, 32)
+        assert done == n, f"{done} of {n}"
+        return n / seconds
+
+    @staticmethod
+    def listens(port):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+            return True
+        return False
+
+
+def program_says_nothing(*argv):
+    subprocess.run([str(a) for a in argv], check=True, timeout=120)
+
+
 def sidekiq_stamps(bench, noted):
     """One idle Sidekiq, of which every job notes how long it waited."""
     @contextlib.contextmanager
@@ -298,13 +326,14 @@ def installed(bench):
         return importlib.util.find_spec(name) is not None
     return {"sidekiq": shutil.which("sidekiq"), "rq": shutil.which("rq") and python("rq"), "celery": python("celery"),
             "bullmq": node("bullmq"), "bee": node("bee-queue"), "gearman": shutil.which("gearman") and shutil.which("gearmand"),
-            "xargs": shutil.which("xargs"), "shell": shutil.which("redis-cli")}
+            "beanstalkd": shutil.which("beanstalkd"), "xargs": shutil.which("xargs"), "shell": shutil.which("redis-cli")}
 
 
 def cases(bench):
     all_of = {
         "sidekiq": Sidekiq(), "lat_sidekiq": SidekiqLatency("Sidekiq", sidekiq_stamps), "rq": Rq(False), "rq_fork": Rq(True),
         "celery": Celery(), "bullmq": BullMq(), "bee": Bee(), "gearman": Gearman(),
+        "beanstalkd": Beanstalkd(),
         "xargs": Xargs("/bin/true", lambda b: "/bin/true", 2_000), "xargs_tiny": Xargs("tiny static program", lambda b: b.program("tiny"), 4_000),
         "shell": Shell(),
     }

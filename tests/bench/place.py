@@ -88,8 +88,9 @@ class Bench:
     def fill_equal(self, server, key, value, n):
         c = server.client()
         c.unlink(key)
-        for start in range(0, n, 10_000):
-            c.eval(TOP_UP, 1, key, value, min(n, start + 10_000))
+        step = max(1, min(10_000, 8_000_000 // len(value)))
+        for start in range(0, n, step):
+            c.eval(TOP_UP, 1, key, value, min(n, start + step))
 
     def forget_queue(self, server):
         c = server.client()

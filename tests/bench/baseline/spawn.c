@@ -1,7 +1,8 @@
 /*
  * What starting a process for a message costs at least: a loop that spawns, feeds and waits, and nothing
- * else. PROGRAM is an absolute path. `bare` does only that. `clean` does what the documentation promises of every handler: output
+ * else. `bare` does only that. `clean` does what the documentation promises of every handler: output
  * pipes that are drained, a session of its own, nothing inherited, the group killed, no child left.
+ * PROGRAM is an absolute path.
  *
  *	spawn bare|clean JOBS SECONDS BYTES PROGRAM [ARGUMENT]     prints the number of runs and the time
  */
