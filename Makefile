@@ -2,6 +2,7 @@
 #
 #   make                  build/quredisd and build/quredis
 #   make check            everything that is tested        make unit    only the unit tests
+#   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
@@ -137,6 +138,19 @@ check: all unit-programs
 demo: all
 	etc/demo/run $(DEMOFLAGS)
 
+# ---- speed --------------------------------------------------------------------------------------
+
+# Ratios within one run; docs/performance.md says how to read them. Nobody else should use the machine.
+bench: all
+	QUREDIS_BUILD=$O tests/bench/bench $(if $(ONLY),--only $(ONLY)) --json $(BUILD)/bench.json --svg $(BUILD)/bench.svg $(BENCHFLAGS)
+
+# What bench-peers compares with; npm packages go to build/peers, where bench looks for them.
+PEERS = ruby-sidekiq python3-rq python3-celery gearman-tools gearman-job-server beanstalkd
+bench-peers: all
+	dpkg -s $(PEERS) >/dev/null 2>&1 || apt-get install -y --no-install-recommends $(PEERS)
+	npm install --no-audit --no-fund --prefix build/peers bullmq ioredis bee-queue
+	$(MAKE) bench BENCHFLAGS="--peers $(BENCHFLAGS)"
+
 # ---- lint ---------------------------------------------------------------------------------------
 
 # Warnings of the compiler as errors, and what cppcheck, shellcheck and mandoc say.
@@ -204,7 +218,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs demo lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
