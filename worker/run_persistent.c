@@ -136,11 +136,12 @@ static void failed(struct worker *w, struct place p, const struct persistent_end
 	settle_failed(w, p, &f, now_ms);
 }
 
-/* A process that could not be executed, or ended before it answered anything, may be broken itself. */
+/* A process that could not be executed, or went wrong before it answered anything, may be broken itself. */
 static bool is_broken(const struct persistent_end *e)
 {
-	return e->how == PERSISTENT_UNRUNNABLE ||
-	       (!e->answered_any && !e->asked && (e->how == PERSISTENT_EXITED || e->how == PERSISTENT_SIGNALED));
+	if (e->how == PERSISTENT_UNRUNNABLE)
+		return true;
+	return !e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED && e->how != PERSISTENT_TIMED_OUT;
 }
 
 static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)

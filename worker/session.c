@@ -105,6 +105,14 @@ void session_expect(struct worker *w, enum answer answer, int tray, int item, in
 	redis_expect_by(&w->redis, due_ms);
 }
 
+/* Back well before another host's sweeper, which may have been quicker, can take our lease for run out. */
+static int64_t reconnect_cap_ms(const struct worker *w)
+{
+	int64_t cap = w->child->conf->supervisor.lease_ms / 4;
+
+	return cap < RECONNECT_CAP_MS ? cap : RECONNECT_CAP_MS;
+}
+
 /* What was asked on it will never be answered; the next incarnation looks what became of it. */
 static void lose(struct worker *w, int64_t now_ms)
 {
@@ -114,7 +122,7 @@ static void lose(struct worker *w, int64_t now_ms)
 	w->lease_sent_ms = 0;
 	atomic_store(&w->slot->redis_down, 1);
 	w->failures++;
-	w->connect_at_ms = now_ms + backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, w->failures, arc4random());
+	w->connect_at_ms = now_ms + backoff_ms(RECONNECT_BASE_MS, 2, reconnect_cap_ms(w), 1, w->failures, arc4random());
 	note_weather(w, "connection", w->redis.error,
 	    w->redis.weather == REDIS_MISCONFIGURED ? trouble_of(REDIS_MISCONFIGURED, w->redis.error) : TROUBLE_NO_REDIS);
 }
