@@ -702,6 +702,28 @@ static void a_server_that_hangs_or_restarts(void **state)
 	private_redis_connect(&server);
 }
 
+/* Errors that are no queue's own: the connection is given up, and opened again until the server is mended. */
+static void what_concerns_the_server_is_no_queues_trouble(void **state)
+{
+	(void)state;
+	conf.nqueues = 2;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN && gate(1) == QUEUE_OPEN);
+	REDIS(&server, "SCRIPT FLUSH");
+	REDIS(&server, "ZADD ingress:mail:delayed 1 x");
+	WAIT_FOR(swept(0, COUNT_DUE) == 1);
+
+	REDIS(&server, "ZADD ingress:mail:delayed 1 y");
+	REDIS(&server, "CONFIG SET min-replicas-to-write 1");
+	WAIT_FOR(atomic_load(&board->slots[0].redis_down) == 1);
+	assert_int_equal(trouble(0), TROUBLE_NO_REDIS);
+	assert_int_equal(trouble(1), TROUBLE_NO_REDIS);
+	REDIS(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT_FOR(swept(0, COUNT_DUE) == 2);
+	WAIT_FOR(trouble(0) == TROUBLE_NONE && trouble(1) == TROUBLE_NONE);
+	finish();
+}
+
 /* ---- owners nobody reports ---- */
 
 static void an_owner_without_lease_is_dead_after_two_looks(void **state)
@@ -1034,6 +1056,7 @@ int main(void)
 		T(a_missing_right_shows_before_a_message_depends_on_it),
 		T(a_queue_without_rights_delays_no_other),
 		T(a_server_that_hangs_or_restarts),
+		T(what_concerns_the_server_is_no_queues_trouble),
 		T(an_owner_without_lease_is_dead_after_two_looks),
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
 		T(killed_at_every_write_and_started_again),
