@@ -7,35 +7,32 @@
 
 #include "common/clock.h"
 
-static int64_t read_ms(clockid_t id)
+static int64_t read_us(clockid_t id)
 {
 	struct timespec ts;
 
 	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
 int64_t clock_monotonic_ms(void)
 {
-	return read_ms(CLOCK_MONOTONIC);
+	return read_us(CLOCK_MONOTONIC) / 1000;
 }
 
 int64_t clock_monotonic_us(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+	return read_us(CLOCK_MONOTONIC);
 }
 
 int64_t clock_boottime_ms(void)
 {
-	return read_ms(CLOCK_BOOTTIME);
+	return read_us(CLOCK_BOOTTIME) / 1000;
 }
 
 int64_t clock_realtime_ms(void)
 {
-	return read_ms(CLOCK_REALTIME);
+	return read_us(CLOCK_REALTIME) / 1000;
 }
 
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])

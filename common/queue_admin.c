@@ -3,7 +3,6 @@
  * that takes no time, or many of at most a hundred entries; who repeats them is admin/.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,22 +13,6 @@
 
 /* The bare list's owner: a lease that never exists, for scripts whose first write must be one. */
 #define NOBODY "none"
-
-struct number {
-	char text[24];
-};
-
-static struct script_arg number_arg(struct number *n, int64_t value)
-{
-	int len = snprintf(n->text, sizeof(n->text), "%" PRId64, value);
-
-	return (struct script_arg){ n->text, (size_t)len };
-}
-
-static struct script_arg string_arg(const char *s)
-{
-	return (struct script_arg){ s, strlen(s) };
-}
 
 char *queue_registered_key(const char *name)
 {
@@ -54,10 +37,10 @@ void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t del
     const struct queue_bytes *messages, size_t n)
 {
 	struct script_arg args[QUEUE_BATCH + 2];
-	struct number delay, index;
+	struct script_number delay, index;
 
-	args[0] = number_arg(&delay, delay_ms);
-	args[1] = number_arg(&index, first);
+	args[0] = script_number(&delay, delay_ms);
+	args[1] = script_number(&index, first);
 	for (size_t i = 0; i < n; i++)
 		args[i + 2] = (struct script_arg){ messages[i].data, messages[i].len };
 	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 2, args);
@@ -69,7 +52,7 @@ static void purge(struct redis *r, const char *how_many, const char *list, const
 {
 	const char *keys[] = { list, with };
 
-	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1, (struct script_arg[]){ string_arg(how_many) });
+	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1, (struct script_arg[]){ script_string(how_many) });
 }
 
 void queue_purge_ingress(struct redis *r, const struct queue_keys *k)
@@ -92,7 +75,7 @@ void queue_purge_bare(struct redis *r, const struct queue_keys *k)
 	char *lease = queue_lease_key(k, NOBODY), *rescue = queue_bare_rescue_key(k);
 	const char *keys[] = { lease, k->transit, rescue };
 
-	queue_script(r, QUEUE_SCRIPT_purge_owner, 3, keys, 1, (struct script_arg[]){ string_arg("1") });
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 3, keys, 1, (struct script_arg[]){ script_string("1") });
 	free(lease);
 	free(rescue);
 }
@@ -104,7 +87,7 @@ void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *
 
 	queue_owner_init(&o, k, incarnation, 0);
 	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
-	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1, (struct script_arg[]){ string_arg(force ? "1" : "0") });
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1, (struct script_arg[]){ script_string(force ? "1" : "0") });
 	queue_owner_free(&o);
 	free(rescue);
 }
@@ -115,26 +98,26 @@ void queue_hurry(struct redis *r, const struct queue_keys *k, int limit)
 {
 	char *lease = queue_lease_key(k, NOBODY);
 	const char *keys[] = { lease, k->delayed, k->ingress };
-	struct number most;
+	struct script_number most;
 
-	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, 1, (struct script_arg[]){ number_arg(&most, limit) });
+	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, 1, (struct script_arg[]){ script_number(&most, limit) });
 	free(lease);
 }
 
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, const char *record_id)
 {
 	const char *keys[] = { k->escape, k->log };
-	struct script_arg args[] = { { raw->data, raw->len }, string_arg(record_id == NULL ? "" : record_id) };
+	struct script_arg args[] = { { raw->data, raw->len }, script_string(record_id == NULL ? "" : record_id) };
 
 	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, record_id == NULL ? 1 : 2, args);
 }
 
 void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count)
 {
-	struct number most;
+	struct script_number most;
 
 	queue_script(r, QUEUE_SCRIPT_log_page, 1, (const char *[]){ k->log }, 2,
-	    (struct script_arg[]){ string_arg(start), number_arg(&most, count) });
+	    (struct script_arg[]){ script_string(start), script_number(&most, count) });
 }
 
 /* ---- pause ---- */

@@ -15,22 +15,6 @@
 
 #define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long late arrivals under a dead name are looked for */
 
-struct number {
-	char text[24];
-};
-
-static struct script_arg number_arg(struct number *n, int64_t value)
-{
-	int len = snprintf(n->text, sizeof(n->text), "%" PRId64, value);
-
-	return (struct script_arg){ n->text, (size_t)len };
-}
-
-static struct script_arg string_arg(const char *s)
-{
-	return (struct script_arg){ s, strlen(s) };
-}
-
 static struct script_arg buffer_arg(const struct buffer *b)
 {
 	return (struct script_arg){ b->data == NULL ? "" : b->data, b->len };
@@ -42,7 +26,7 @@ static struct script_arg raw_arg(const struct message *m)
 }
 
 /* Fractions need Redis 6; whole seconds are all that older servers take. */
-static void format_seconds(struct number *out, int64_t ms)
+static void format_seconds(struct script_number *out, int64_t ms)
 {
 	if (ms % 1000 == 0)
 		snprintf(out->text, sizeof(out->text), "%" PRId64, ms / 1000);
@@ -53,7 +37,7 @@ static void format_seconds(struct number *out, int64_t ms)
 void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms)
 {
 	const char *ingress = o->keys->ingress, *to = o->trays[tray];
-	struct number block;
+	struct script_number block;
 
 	format_seconds(&block, block_ms);
 	if (o->blmove && block_ms <= 0)
@@ -69,9 +53,9 @@ void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
 {
 	const char *keys[] = { o->lease, o->keys->ingress, o->trays[tray] };
-	struct number lease;
+	struct script_number lease;
 
-	queue_script(r, QUEUE_SCRIPT_fetch, 3, keys, 1, (struct script_arg[]){ number_arg(&lease, o->lease_ms) });
+	queue_script(r, QUEUE_SCRIPT_fetch, 3, keys, 1, (struct script_arg[]){ script_number(&lease, o->lease_ms) });
 }
 
 void queue_done(struct redis *r, const struct queue_owner *o, int tray)
@@ -88,9 +72,9 @@ void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const s
     const struct buffer *wrapped, int64_t delay_ms)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed };
-	struct number lease, delay;
-	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), buffer_arg(wrapped),
-		number_arg(&delay, delay_ms) };
+	struct script_number lease, delay;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), raw_arg(m), buffer_arg(wrapped),
+		script_number(&delay, delay_ms) };
 
 	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, 4, args);
 }
@@ -99,8 +83,8 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
     const struct buffer *instead)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress };
-	struct number lease;
-	struct script_arg args[] = { number_arg(&lease, o->lease_ms), raw_arg(m), instead == NULL ? raw_arg(m) : buffer_arg(instead) };
+	struct script_number lease;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), raw_arg(m), instead == NULL ? raw_arg(m) : buffer_arg(instead) };
 
 	queue_script(r, QUEUE_SCRIPT_hand_back, 3, keys, 3, args);
 }
@@ -111,13 +95,13 @@ void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease
 	const char *keys[] = { lease, source, k->escape, k->log };
 	struct script_arg args[4 + 2 * RECORD_FIELDS];
 	struct record_text text;
-	struct number lease_number, count_number, strip;
+	struct script_number lease_number, count_number, strip;
 	size_t n = 0;
 
-	args[n++] = number_arg(&lease_number, lease_ms);
+	args[n++] = script_number(&lease_number, lease_ms);
 	args[n++] = raw_arg(m);
-	args[n++] = number_arg(&count_number, count);
-	args[n++] = number_arg(&strip, (int64_t)m->wrapper_len);
+	args[n++] = script_number(&count_number, count);
+	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
 	if (record != NULL)
 		n += queue_record_args(record, m, &text, args + n);
 	queue_script(r, QUEUE_SCRIPT_escape, 4, keys, n, args);
@@ -128,9 +112,9 @@ void queue_renew(struct redis *r, const struct queue_owner *o, const struct queu
 	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2],
 		old == NULL ? NULL : old->lease, old == NULL ? NULL : old->trays[0], old == NULL ? NULL : old->trays[1],
 		old == NULL ? NULL : old->trays[2] };
-	struct number lease;
-	struct script_arg args[] = { number_arg(&lease, o->lease_ms), string_arg(o->incarnation),
-		string_arg(registration), string_arg(old == NULL ? "" : old->incarnation) };
+	struct script_number lease;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation),
+		script_string(registration), script_string(old == NULL ? "" : old->incarnation) };
 
 	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 4, args);
 }
@@ -144,7 +128,7 @@ void queue_deregister(struct redis *r, const struct queue_owner *o)
 {
 	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2] };
 
-	queue_script(r, QUEUE_SCRIPT_deregister, 5, keys, 1, (struct script_arg[]){ string_arg(o->incarnation) });
+	queue_script(r, QUEUE_SCRIPT_deregister, 5, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
 }
 
 void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)
@@ -168,7 +152,7 @@ void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarn
 	char *lease = queue_lease_key(k, owner_of(incarnation)), *field = queue_rescue_field(incarnation);
 	const char *keys[] = { k->workers, lease, source, rescue };
 
-	queue_script(r, QUEUE_SCRIPT_fence, 4, keys, 1, (struct script_arg[]){ string_arg(field) });
+	queue_script(r, QUEUE_SCRIPT_fence, 4, keys, 1, (struct script_arg[]){ script_string(field) });
 	free(lease);
 	free(field);
 }
@@ -196,7 +180,7 @@ void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *in
 	char *lease = queue_lease_key(k, incarnation);
 	const char *keys[] = { k->workers, lease };
 
-	queue_script(r, QUEUE_SCRIPT_mark_dead, 2, keys, 1, (struct script_arg[]){ string_arg(incarnation) });
+	queue_script(r, QUEUE_SCRIPT_mark_dead, 2, keys, 1, (struct script_arg[]){ script_string(incarnation) });
 	free(lease);
 }
 
@@ -204,11 +188,11 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 {
 	struct queue_owner o;
 	char *field = queue_rescue_field(incarnation), *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
-	struct number keep;
+	struct script_number keep;
 
 	queue_owner_init(&o, k, incarnation, 0);
 	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
-	struct script_arg args[] = { string_arg(incarnation), string_arg(field), number_arg(&keep, KEEP_DEAD_MS) };
+	struct script_arg args[] = { script_string(incarnation), script_string(field), script_number(&keep, KEEP_DEAD_MS) };
 	queue_script(r, QUEUE_SCRIPT_forget, 6, keys, 3, args);
 	queue_owner_free(&o);
 	free(field);
@@ -230,9 +214,9 @@ void queue_due(struct redis *r, const struct queue_keys *k, int limit)
 {
 	char *lease = queue_lease_key(k, owner_of(NULL));
 	const char *keys[] = { lease, k->delayed, k->ingress };
-	struct number most;
+	struct script_number most;
 
-	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 1, (struct script_arg[]){ number_arg(&most, limit) });
+	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 1, (struct script_arg[]){ script_number(&most, limit) });
 	free(lease);
 }
 
@@ -241,7 +225,7 @@ void queue_redrive(struct redis *r, const struct queue_keys *k, const struct mes
 {
 	char *lease = queue_lease_key(k, owner_of(NULL));
 	const char *keys[] = { lease, k->escape, k->log, k->ingress };
-	struct script_arg args[] = { raw_arg(m), buffer_arg(wrapped), string_arg(record_id == NULL ? "" : record_id) };
+	struct script_arg args[] = { raw_arg(m), buffer_arg(wrapped), script_string(record_id == NULL ? "" : record_id) };
 
 	queue_script(r, QUEUE_SCRIPT_redrive, 4, keys, record_id == NULL ? 2 : 3, args);
 	free(lease);

@@ -9,7 +9,7 @@
 
 /* Room for a record's numbers and times as text, while its arguments are in use. */
 struct record_text {
-	char numbers[8][24];
+	struct script_number numbers[8];
 	char failed_at[CLOCK_RFC3339_SIZE], first_failed_at[CLOCK_RFC3339_SIZE];
 	char sha1[41];
 };

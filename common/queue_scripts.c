@@ -1,5 +1,6 @@
 /* The scripts of common/scripts, in the binary, and how they are called: by the SHA1 of their text. */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,16 @@ void queue_scripts_load(struct redis *r)
 
 		redis_appendf(r, "SCRIPT LOAD %b", t.start, (size_t)(t.end - t.start));
 	}
+}
+
+struct script_arg script_number(struct script_number *room, int64_t value)
+{
+	return (struct script_arg){ room->text, (size_t)snprintf(room->text, sizeof(room->text), "%" PRId64, value) };
+}
+
+struct script_arg script_string(const char *s)
+{
+	return (struct script_arg){ s == NULL ? "" : s, s == NULL ? 0 : strlen(s) };
 }
 
 void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,

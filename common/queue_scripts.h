@@ -2,6 +2,7 @@
 #define COMMON_QUEUE_SCRIPTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/redis.h"
 
@@ -19,6 +20,14 @@ struct script_arg {
 	const void *data;
 	size_t len;
 };
+
+/* Room for a number as text, while its argument is in use. */
+struct script_number {
+	char text[24];
+};
+
+struct script_arg script_number(struct script_number *room, int64_t value);
+struct script_arg script_string(const char *s);		/* NULL is "" */
 
 /* Appends EVALSHA. */
 void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
