@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from harness import BUILD, ROOT, wait_for
+from harness import BUILD, ROOT, queue, wait_for
+from harness.control import status
 
 README = (ROOT / "README.md").read_text()
 
@@ -56,6 +57,16 @@ def test_walk_through(walk, tmp):
     assert {"hello, Ada", "hello, Grace"} <= set(done.stdout.splitlines())
     assert "ingress:greet (0)" in done.stdout and "escape:greet (1)" in done.stdout
     assert "nobody to greet" in done.stdout and "put back into ingress: 1" in done.stdout
+
+
+def test_the_handler_that_stays(tmp, redis, quredisd):
+    script, = blocks("A handler that stays")
+    (tmp / "greet").write_text(script.replace("/tmp/greetings", f"{tmp}/greetings"))
+    (tmp / "greet").chmod(0o755)
+    daemon = quredisd(queues=[queue("greet", [str(tmp / "greet")], mode="persistent")])
+    redis.client().lpush("ingress:greet", "Ada", "Grace")
+    wait_for(lambda: status(daemon, "greet")["counters"]["done"] == 2)
+    assert (tmp / "greetings").read_text() == "hello, Ada\nhello, Grace\n"
 
 
 def test_the_two_commands_come_first():
