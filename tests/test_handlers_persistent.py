@@ -147,6 +147,7 @@ def test_run_by_quredisd(command, tmp, redis, quredisd):
     assert (tmp / "collected").read_bytes() == b"".join(MESSAGES)
     assert set(c.lrange("escape:mail", 0, -1)) == {b""}
     assert all(b"it is empty" in r[b"error_message"] for _, r in c.xrange("escape:mail:log"))
+    assert not {"exit", "signal"} & d.wait_event("message_escaped", queue="mail").keys()
     assert d.stop() == 0
 
 

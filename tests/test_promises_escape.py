@@ -74,10 +74,12 @@ def test_header_fields_are_in_the_record(redis, quredisd, handler):
     ("exit 0", {"input": "argv"}, b"Unrepresentable", b"", b"", b"NUL"),
 ])
 def test_classes(redis, quredisd, handler, body, keys, class_, code, signal, words):
-    quredisd(queues=[queue("mail", handler(body), **keys)])
+    d = quredisd(queues=[queue("mail", handler(body), **keys)])
     redis.client().lpush("ingress:mail", b"a\0b")
     r = escaped(redis)
     assert (r["error_class"], r["exit_code"], r["signal"]) == (class_, code, signal)
+    line = d.wait_event("message_escaped", queue="mail")
+    assert (line.get("exit", ""), line.get("signal", "")) == ("" if signal else code.decode(), signal.decode())
     assert words in r["error_message"]
     assert redis.client().lrange("escape:mail", 0, -1) == [b"a\0b"]
 

@@ -10,6 +10,7 @@
 #include "worker/worker.h"
 
 #include "common/alloc.h"
+#include "common/process.h"
 
 static void init(struct worker *w)
 {
@@ -166,9 +167,11 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
 	char error[128];
+	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal))
+			       : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
-	    log_str("queue", w->conf->name), log_str("worker", w->name), log_int("exit", e->code), log_int("signal", e->signal),
+	    log_str("queue", w->conf->name), log_str("worker", w->name), how,
 	    log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
 	if (!is_broken(e))
 		return;
