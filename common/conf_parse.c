@@ -286,9 +286,11 @@ void conf_parse(struct conf_loading *l, const struct conf_source *source)
 		read_file(&file, config_root_setting(&tree));
 	} else {
 		const char *text = config_error_text(&tree);
+		bool syntax = text == NULL || strcmp(text, "syntax error") == 0;
 		struct conf_origin where = { CONF_ORIGIN_FILE, config_error_line(&tree), source->name };
 
-		conf_error(l, &where, "%s here or just before", text != NULL ? text : "syntax error");
+		conf_error(l, &where, "%s here or just before%s", syntax ? "syntax error" : text,
+		    syntax ? "; write name = \"text\"; number = 5; queues = ( { ... } );" : "");
 		l->broken = true;
 	}
 	config_destroy(&tree);

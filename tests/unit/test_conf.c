@@ -200,9 +200,9 @@ static void each_file_tells_its_syntax_error(void **state)
 	conf_write(f, "conf.d/a.conf", "unknown = 1;");
 	conf_write(f, "conf.d/b.conf", "\n\nx = = 1;");
 	conf_read(f, CONF_LENIENT_HANDLERS);
-	assert_string_equal(f->report, "quredis.conf:2: syntax error here or just before\n"
+	assert_string_equal(f->report, "quredis.conf:2: syntax error here or just before; write name = \"text\"; number = 5; queues = ( { ... } );\n"
 	    "conf.d/a.conf:1: unknown key 'unknown'\n"
-	    "conf.d/b.conf:3: syntax error here or just before\n");
+	    "conf.d/b.conf:3: syntax error here or just before; write name = \"text\"; number = 5; queues = ( { ... } );\n");
 }
 
 static void the_environment_overrides(void **state)
