@@ -43,6 +43,29 @@ static int read_reason(struct admin *a, char **why)
 	return 0;
 }
 
+/* The same in words: who writes the key by hand need not write what reason() does. The caller frees it. */
+static char *in_words(const char *why)
+{
+	json_t *object = json_loads(why, 0, NULL);
+	const char *user = NULL, *host = NULL, *since = NULL;
+	char *words;
+
+	if (json_unpack(object, "{s:s, s:s, s:s}", "user", &user, "host", &host, "since", &since) == 0)
+		words = alloc_format(", by %s on %s, since %s", user, host, since);
+	else
+		words = alloc_format(": %s", why);
+	json_decref(object);
+	return words;
+}
+
+static void say_unchanged(const struct admin *a, bool paused, const char *why)
+{
+	char *words = why == NULL ? alloc_string("") : in_words(why);
+
+	printf("%s was %s already%s\n", a->keys.name, paused ? "paused" : "running", words);
+	free(words);
+}
+
 static void say(struct admin *a, bool paused, bool changed, const char *why)
 {
 	static const struct column columns[] = {
@@ -56,8 +79,7 @@ static void say(struct admin *a, bool paused, bool changed, const char *why)
 		return;
 	}
 	if (!changed)
-		printf("%s was %s already%s%s\n", a->keys.name, paused ? "paused" : "running", why != NULL ? ": " : "",
-		    why != NULL ? why : "");
+		say_unchanged(a, paused, why);
 	else if (a->options.dry_run)
 		printf("would %s %s\n", paused ? "pause" : "resume", a->keys.name);
 	else

@@ -262,6 +262,10 @@ int cmd_run(struct admin *a)
 		free(shown);
 		return -1;
 	}
+	/* It would take the message for a job, and fail whatever the message is. */
+	if (a->queue->mode == CONF_MODE_PERSISTENT)
+		return admin_fail(a, EX_USAGE, "the handler of %s is persistent and reads jobs, not a message: try it by hand,"
+		    " printf 'JOB 1 1 5\\nhello\\n' | HANDLER", a->queue->name);
 	if (get_message(a, &raw) == 0) {
 		if (a->options.dry_run) {
 			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], raw.len);

@@ -10,13 +10,13 @@
 #define STOP_MORE_MS 60000
 
 /* Notes go to standard error with --json too. */
-static void say_texts(const json_t *answer, const char *member)
+static void say_texts(const json_t *answer, const char *member, const char *prefix)
 {
 	const json_t *text;
 	size_t i;
 
 	json_array_foreach(json_object_get(answer, member), i, text)
-		admin_note("%s", json_string_value(text));
+		admin_note("%s%s", prefix, json_string_value(text));
 }
 
 static void say(struct admin *a, const char *action, const char *text)
@@ -45,8 +45,8 @@ static int order(struct admin *a, const char *command, json_t *more, const char 
 	if (answer == NULL)
 		return -1;
 	ok = json_is_true(json_object_get(answer, "ok"));
-	say_texts(answer, "problems");
-	say_texts(answer, "warnings");
+	say_texts(answer, "problems", "");
+	say_texts(answer, "warnings", "warning: ");
 	json_decref(answer);
 	if (ok)
 		say(a, command, done);

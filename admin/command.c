@@ -108,7 +108,8 @@ static int check_line(struct admin *a, const struct command *c)
 	if (strange != 0)
 		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);
 	if (a->noperands < c->min || a->noperands > c->max)
-		return admin_fail(a, EX_USAGE, "usage: quredis %s %s", c->name, c->arguments);
+		return admin_fail(a, EX_USAGE, "usage: quredis %s%s%s", c->name, *c->arguments == '\0' ? "" : " ",
+		    c->arguments);
 	return 0;
 }
 

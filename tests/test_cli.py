@@ -58,7 +58,7 @@ def test_no_command_is_a_mistake(quredis):
     (["push", "mail", "--delay", "soon"], "--delay: soon is not a duration"),
     (["-P", "70000", "ls"], "--redis-port: 70000 is not a number in its range"),
     (["purge", "mail"], "usage: quredis purge QUEUE TYPE"),
-    (["ls", "mail"], "usage: quredis ls"),
+    (["ls", "mail"], "usage: quredis ls\n"),
     (["purge", "mail", "ingres"], "no such type: ingres (did you mean ingress?)"),
     (["retry", "mail", "ingress"], "type ingress is not one of transit escape delayed"),
     (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID|--all"),
@@ -420,9 +420,11 @@ def test_pause_and_resume(quredis, redis):
     why = json.loads(redis.client().get(q.paused))
     assert why["uid"] == os.getuid() and why["since"].endswith("Z") and why["host"]
     r = quredis("pause", "mail")
-    assert r.code == 0 and r.out.startswith("mail was paused already: {")
+    assert r.code == 0 and r.out == f"mail was paused already, by {why['user']} on {why['host']}, since {why['since']}\n"
     assert json.loads(redis.client().get(q.paused)) == why
     assert json.loads(quredis("pause", "mail", "--json").out)["changed"] is False
+    redis.client().set(q.paused, "lunch")
+    assert quredis("pause", "mail").out == "mail was paused already: lunch\n"
     assert quredis("resume", "mail", "--dry-run").out == "would resume mail\n" and redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail is running\n" and not redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail was running already\n"

@@ -1,6 +1,7 @@
 """quredis status, stats, reload, restart, quiet, stop, and what else needs a supervisor."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -58,6 +59,9 @@ def test_reload(quredisd, redis, handler):
     assert d.quredis("reload", "--dry-run").code == 0 and len(status(d)["queues"]) == 1
     assert d.quredis("reload").code == 0
     assert {q["name"] for q in status(d)["queues"]} == {"mail", "new"}
+    d.write_conf(queues=[queue("mail", handler("cat"), window=3)])
+    r = d.quredis("reload")
+    assert r.code == 0 and re.search("^(quredis: )?warning: .*window has no effect", r.err, re.M)
 
 
 def test_reload_shows_what_is_wrong(quredisd, redis, handler, tmp):
@@ -206,6 +210,12 @@ def test_run(quredis, redis, handler, tmp, body, outcome, code):
     r = quredis("run", "mail", "message", "--json", conf=conf)
     assert (r.code, json.loads(r.out)["outcome"]) == (code, outcome), r.err
     assert redis.client().keys() == []
+
+
+def test_run_refuses_a_persistent_handler(quredis, redis, ledger, tmp):
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder(), mode="persistent"))
+    r = quredis("run", "mail", "message", conf=conf)
+    assert (r.code, r.out) == (64, "") and "JOB 1 1 5" in r.err and not ledger.runs()
 
 
 def test_run_sees_what_a_worker_would_show(quredis, redis, handler, ledger, tmp):
