@@ -82,8 +82,10 @@ static struct options parse(int argc, char *argv[])
 		o.test = o.test || c == 't';
 		o.print = o.print || c == 'T';
 	}
-	if (optind != argc)
+	if (optind != argc) {
+		fprintf(stderr, "quredisd: what is '%s'? A configuration is given with -c\n", argv[optind]);
 		usage(stderr, EX_USAGE);
+	}
 	return o;
 }
 

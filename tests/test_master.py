@@ -43,6 +43,7 @@ def test_options():
     for wrong in (["-x"], ["-c"], ["more"], ["--pid-file"], ["-t", "more"]):
         bad = run(*wrong)
         assert bad.returncode == 64 and "usage:" in bad.stderr and not bad.stdout, wrong
+        assert "more" not in wrong or bad.stderr.startswith("quredisd: what is 'more'?")
 
 
 def test_testing_a_configuration(quredisd, tmp):
