@@ -108,7 +108,7 @@ void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
  * that first. One O(1) step; after it nothing the owner still sends can touch them.
  */
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
-/* How many the tray held that lies in rescue. -> STRING number, or NIL */
+/* How many the owner's trays held at the first fence, in all. -> STRING number, or NIL */
 void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* -> INTEGER 1; 0: it is not the left end (any more): another moved it. From rescue's left end to ingress's pop
  * end, as `instead` */

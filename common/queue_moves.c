@@ -149,11 +149,13 @@ char *queue_rescue_field(const char *incarnation)
 
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue)
 {
-	char *lease = queue_lease_key(k, owner_of(incarnation)), *field = queue_rescue_field(incarnation);
-	const char *keys[] = { k->workers, lease, source, rescue };
+	char *field = queue_rescue_field(incarnation);
+	struct queue_owner o;
 
-	queue_script(r, QUEUE_SCRIPT_fence, 4, keys, 1, (struct script_arg[]){ script_string(field) });
-	free(lease);
+	queue_owner_init(&o, k, owner_of(incarnation), 0);
+	const char *keys[] = { k->workers, o.lease, source, rescue, o.trays[0], o.trays[1], o.trays[2] };
+	queue_script(r, QUEUE_SCRIPT_fence, incarnation == NULL ? 4 : 7, keys, 1, (struct script_arg[]){ script_string(field) });
+	queue_owner_free(&o);
 	free(field);
 }
 

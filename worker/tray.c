@@ -37,7 +37,7 @@ static bool is_solo(const char *raw, size_t len)
 	if (len < 12 || memcmp(raw, "quredis/1 w=", 12) != 0)
 		return false;
 	message_parse(&m, raw, len);
-	return m.wrapper.solo;
+	return m.wrapper.solo || m.wrapper.crashes > 0;
 }
 
 void tray_add(struct worker *w, int tray, const char *raw, size_t len)

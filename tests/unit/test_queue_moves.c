@@ -513,6 +513,24 @@ static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
 	assert_int_equal(count("i"), 0);
 }
 
+/* Two trays with one message each: neither is known to be the one. */
+static void a_fence_counts_what_lies_in_all_trays(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH " TRAY " a");
+	REDIS(&server, "RPUSH t:n.00000000000000b0.4.1:1 b");
+	REDIS(&server, "SET t:n.00000000000000b0.4.1:2 x");
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	queue_rescue_size(&server.r, &keys, owner.incarnation);
+	assert_string_equal(private_redis_answer(&server).str, "2");
+	REDIS(&server, "DEL " RESCUE);
+	queue_fence(&server.r, &keys, owner.incarnation, "t:n.00000000000000b0.4.1:1", RESCUE);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	queue_rescue_size(&server.r, &keys, owner.incarnation);
+	assert_string_equal(private_redis_answer(&server).str, "2");
+}
+
 static void a_fence_leaves_what_is_being_rescued_alone(void **state)
 {
 	(void)state;
@@ -759,6 +777,7 @@ int main(void)
 		T(what_is_handed_back_is_fetched_next),
 		T(redrive_takes_the_record_along),
 		T(a_fence_takes_tray_and_lease_and_remembers_how_many),
+		T(a_fence_counts_what_lies_in_all_trays),
 		T(a_fence_leaves_what_is_being_rescued_alone),
 		T(a_fence_among_keys_of_other_types),
 		T(a_fence_at_maxmemory),

@@ -791,10 +791,11 @@ static void wreck(void)
 	REDIS(&server, "FLUSHALL");
 	add_worker("mail", "n." OLD_BOOT ".1.1", LOCK);
 	add_worker("mail", "n." OLD_BOOT ".2.7", LOCK);
+	add_worker("mail", "n." OLD_BOOT ".3.1", LOCK);
 	REDIS(&server, "LPUSH transit:mail a b c d e f g h i j a");
 	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:0 single");
 	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:2 p q");
-	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".2.7:1 %s", "quredis/1 w=0000000000000001 crashes=1\npoison");
+	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".3.1:1 %s", "quredis/1 w=0000000000000001 crashes=1\npoison");
 	REDIS(&server, "RPUSH transit:mail:n." OLD_BOOT ".2.7:rescue half done");
 	REDIS(&server, "HSET transit:mail:workers n." OLD_BOOT ".2.7:rescue 4");
 	REDIS(&server, "ZADD ingress:mail:delayed 1 due");
