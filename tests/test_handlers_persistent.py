@@ -151,6 +151,18 @@ def test_run_by_quredisd(command, tmp, redis, quredisd):
     assert d.stop() == 0
 
 
+def test_answers_that_are_not_flushed(redis, quredisd, handler):
+    """What a first try at such a handler gets wrong is said in the record."""
+    mute = handler("import sys\nwhile head := sys.stdin.buffer.readline().split():\n"
+                   "    sys.stdin.buffer.read(int(head[3]) + 1)\n    print('OK', head[1].decode())\n", "python")
+    c = redis.client()
+    c.lpush("ingress:mail", "x")
+    quredisd(queues=[queue("mail", mute, mode="persistent", timeout="1s", kill_grace="1s")])
+    wait_for(lambda: c.xlen("escape:mail:log"), 60, "a record")
+    (_, record), = c.xrange("escape:mail:log")
+    assert record[b"error_class"] == b"HandlerTimeout" and b"is its output flushed?" in record[b"error_message"]
+
+
 def test_short_enough():
     sources = sorted(HANDLERS.glob("collect.*"))
     assert {s.suffix[1:] for s in sources} == set(INTERPRETERS)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "worker/worker.h"
 
 #include "common/alloc.h"
@@ -134,6 +136,8 @@ static void failed(struct worker *w, struct place p, const struct persistent_end
 	if (e->how == PERSISTENT_TIMED_OUT)
 		atomic_fetch_add(&w->slot->counters[COUNT_TIMED_OUT], 1);
 	verdict_describe(&f, &result);
+	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any)
+		strlcat(f.text, "; it never answered: is its output flushed?", sizeof(f.text));
 	settle_failed(w, p, &f, now_ms);
 }
 
