@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from harness import ROOT, queue, wait_for
+from harness.messages import anywhere
 
 HANDLERS = ROOT / "etc/handlers"
 INTERPRETERS = {"py": "/usr/bin/python3", "rb": "ruby", "js": "node", "pl": "perl", "php": "php", "sh": "/bin/sh", "c": "cc"}
@@ -171,3 +172,34 @@ def test_short_enough():
         assert len(lines) <= 15, source
         assert max(map(len, lines)) <= 132, source
         assert source.suffix == ".c" or os.access(source, os.X_OK), source
+
+
+SLEEPERS = """
+import sys, threading, time
+i, o, lock = sys.stdin.buffer, sys.stdout.buffer, threading.Lock()
+running = most = 0
+def job(serial):
+    global running, most
+    with lock:
+        running += 1
+        most = max(most, running)
+    time.sleep(0.3)
+    with lock:
+        running -= 1
+        open("@LEDGER@", "a").write(f"{most}\\n")
+        o.write(b"OK %s\\n" % serial)
+        o.flush()
+while head := i.readline().split():
+    i.read(int(head[3]) + 1)
+    threading.Thread(target=job, args=(head[1],)).start()
+"""
+
+
+def test_a_window_is_filled_with_slow_messages(redis, quredisd, handler, ledger):
+    """Eight at once, though each takes longer than batch.time."""
+    c = redis.client()
+    path = handler(SLEEPERS, lang="python")
+    c.lpush("ingress:mail", *range(40))
+    quredisd(queues=[queue("mail", path, mode="persistent", window=8)])
+    wait_for(lambda: len(ledger.lines()) == 40 and not anywhere(c, "mail"), 60)
+    assert max(map(int, ledger.lines())) == 8

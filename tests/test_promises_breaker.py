@@ -37,6 +37,7 @@ def test_a_deploy_that_cannot_be_executed(redis, quredisd, handler, ledger, how)
     c = redis.client()
     d = quredisd(queues=[queue("mail", path, workers=4), queue("news", handler(GOOD))])
     d.wait_workers("mail", 4)
+    d.wait_workers("news", 1)
     workers = d.workers()
     if how == "not-executable":
         put(path, good, 0o644)

@@ -76,7 +76,7 @@ static _Noreturn void unexpected(const struct worker *w, int tray)
 	/* Not ours to guess. After a death all of it is given back unblamed. */
 	log_error("tray_unexpected", log_str("queue", w->conf->name), log_str("worker", w->name),
 	    log_str("tray", w->owner.trays[tray]));
-	exit(1);
+	exit(CHILD_EXIT_UNSETTLED);
 }
 
 static void add_unknown(struct worker *w, int tray, const struct there *there)

@@ -17,6 +17,7 @@
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 30000
+#define AHEAD_MS 20		/* between looks for more while messages are in hand */
 #define PAUSED_US 500000
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
@@ -34,14 +35,24 @@ static bool held_up(const struct worker *w)
 	return false;
 }
 
-/* With a message in hand the next ones are asked for only if they will be wanted soon. */
+static bool empty_hands(const struct worker *w)
+{
+	return tray_count(w, ITEM_WAITING) + tray_count(w, ITEM_RUNNING) == 0;
+}
+
+/*
+ * With a message in hand the next ones are asked for only if they will be wanted soon, or if the handler takes
+ * them at once: a window is filled however long a message takes.
+ */
 static int wanted(const struct worker *w)
 {
-	int n = batch_size(w), waiting = tray_count(w, ITEM_WAITING), running = tray_count(w, ITEM_RUNNING);
+	int n = batch_size(w), waiting = tray_count(w, ITEM_WAITING), room = w->runner->room(w) - waiting;
 
-	if (waiting + running == 0)
+	if (empty_hands(w))
 		return n;
-	return n > 1 && waiting < n && !run_is_slow(w) ? n : 0;
+	if (n > 1 && waiting < n && !run_is_slow(w))
+		return n;
+	return room < w->batch ? room : w->batch;
 }
 
 static int64_t block_ms(const struct worker *w, int64_t now_ms)
@@ -55,7 +66,7 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 
 static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 {
-	int64_t block = n == 1 && tray_count(w, ITEM_WAITING) + tray_count(w, ITEM_RUNNING) == 0 ? block_ms(w, now_ms) : 0;
+	int64_t block = n == 1 && empty_hands(w) ? block_ms(w, now_ms) : 0;
 	struct tray *t = &w->trays[tray];
 
 	t->state = TRAY_FETCHING;
@@ -77,7 +88,7 @@ void fetch_tick(struct worker *w, int64_t now_ms)
 	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetch_at_ms || held_up(w))
 		return;
 	n = wanted(w);
-	if (n == 0 || (w->probing && !tray_all_empty(w)))
+	if (n <= 0 || (now_ms < w->ahead_at_ms && !empty_hands(w)) || (w->probing && !tray_all_empty(w)))
 		return;
 	w->probing = breaker_until_ms(w->board) != 0;
 	if (!breaker_may_fetch(w->board, now_ms) || (tray = tray_free(w)) == -1)
@@ -131,6 +142,8 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 	int asked = t->asked;
 
 	batch_full(w, t->n == asked && (asked > 1 || at_once || w->batch > 1));
+	if (t->n < asked && !empty_hands(w))
+		w->ahead_at_ms = now_ms + AHEAD_MS;
 	if (t->n == 0 && now_ms < w->oom_until_ms)
 		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
 	else if (t->n > 0 && now_ms < w->oom_until_ms)
@@ -200,8 +213,10 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->fetch_at_ms;
 
-	if (!session_usable(w) || held_up(w) || wanted(w) == 0)
+	if (!session_usable(w) || held_up(w) || wanted(w) <= 0)
 		return INT64_MAX;
+	if (!empty_hands(w) && w->ahead_at_ms > at)
+		at = w->ahead_at_ms;
 	if (breaker_until_ms(w->board) > at)
 		at = breaker_until_ms(w->board);
 	if (!worker_may_work(w) && at < now_ms + 100)	/* a gate opens without a signal */

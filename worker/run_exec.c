@@ -12,6 +12,11 @@ static void free_handler(struct worker *w)
 	handler_free(w->handler);
 }
 
+static int room(const struct worker *w)
+{
+	return w->running.tray == -1 ? 1 : 0;
+}
+
 static void note_running(struct worker *w, int64_t timeout_ms, int64_t now_ms)
 {
 	atomic_store(&w->slot->handler_pgid, handler_pgid(w->handler));
@@ -102,4 +107,4 @@ static int64_t deadline_ms(const struct worker *w)
 	return w->running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->handler);
 }
 
-const struct runner run_exec = { init, free_handler, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };
+const struct runner run_exec = { init, free_handler, room, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };

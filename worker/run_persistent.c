@@ -52,6 +52,11 @@ static void note_process(struct worker *w)
 
 /* ---- giving ---- */
 
+static int room(const struct worker *w)
+{
+	return persistent_running(w->persistent) ? persistent_room(w->persistent) : w->conf->window;
+}
+
 static bool give(struct worker *w, struct place p, int64_t now_ms)
 {
 	struct place *place = given(w, w->next_serial);
@@ -98,7 +103,7 @@ static void refused(struct worker *w, struct place p, const struct persistent_re
 {
 	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
 		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
-	struct failure f = { .delay_ms = r->delay_ms, .class = "Rejected", .result = &result,
+	struct failure f = { .delay_ms = r->delay_ms, .class = r->verdict == PERSISTENT_RETRY ? NULL : "Rejected", .result = &result,
 		.verdict = r->verdict == PERSISTENT_RETRY ? CONF_OUTCOME_RETRY : CONF_OUTCOME_FAIL };
 	int len = r->reason_len > 200 ? 200 : (int)r->reason_len;
 
@@ -252,4 +257,4 @@ static int64_t deadline_ms(const struct worker *w)
 	return persistent_running(w->persistent) ? persistent_deadline_ms(w->persistent) : INT64_MAX;
 }
 
-const struct runner run_persistent = { init, free_persistent, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };
+const struct runner run_persistent = { init, free_persistent, room, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };

@@ -123,6 +123,7 @@ struct worker {
 	uint64_t fillings;
 	int64_t fetch_at_ms;		/* not before: back-off after an error, the breaker */
 	unsigned fetch_errors;		/* in a row */
+	int64_t ahead_at_ms;		/* with messages in hand, not before: there were none to fill the window */
 	int64_t oom_until_ms;		/* fetch by script until then */
 	int64_t asked_us;		/* when the fetch under way went out */
 	bool asking_paused;		/* nothing starts before the answer */
@@ -224,6 +225,7 @@ int64_t batch_limit_us(const struct worker *w);		/* batch.time */
 struct runner {
 	void (*init)(struct worker *w);
 	void (*free)(struct worker *w);
+	int (*room)(const struct worker *w);			/* how many more it would take now */
 	void (*start)(struct worker *w, int64_t now_ms);	/* as many waiting messages as it takes */
 	void (*end)(struct worker *w, int64_t now_ms);		/* settles what has ended */
 	void (*flush)(struct worker *w);			/* one write a turn */
