@@ -73,6 +73,8 @@ void queue_owner_free(struct queue_owner *o);
 
 /* -> STRING the message, or NIL after block_ms (0: RPOPLPUSH, at once) */
 void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms);
+/* The same n times, at once: n answers. */
+void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n);
 /* The same in a script that Redis lets run at maxmemory; never blocks. */
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
 /* -> INTEGER: 1 the tray is acknowledged whole; 0 it was not there: claim lost */

@@ -50,6 +50,13 @@ void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t
 		redis_appendf(r, "BRPOPLPUSH %s %s %s", ingress, to, block.text);
 }
 
+void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n)
+{
+	const char *argv[] = { o->blmove ? "LMOVE" : "RPOPLPUSH", o->keys->ingress, o->trays[tray], "RIGHT", "LEFT" };
+
+	redis_append_times(r, n, o->blmove ? 5 : 3, argv);
+}
+
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
 {
 	const char *keys[] = { o->lease, o->keys->ingress, o->trays[tray] };

@@ -147,6 +147,20 @@ void redis_append(struct redis *r, size_t argc, const char *const *argv, const s
 		r->pending++;
 }
 
+void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv)
+{
+	char *command;
+	int len = redisFormatCommandArgv(&command, (int)argc, (const char **)(uintptr_t)argv, NULL);
+
+	assert(r->state != REDIS_CLOSED);
+	if (len == -1)
+		return;		/* no memory: as above */
+	for (int i = 0; i < times; i++)
+		if (redisAppendFormattedCommand(r->context, command, (size_t)len) == REDIS_OK)
+			r->pending++;
+	redisFreeCommand(command);
+}
+
 void redis_appendf(struct redis *r, const char *format, ...)
 {
 	const char *argv[ARGUMENTS_MAX];

@@ -77,6 +77,8 @@ void redis_expect_by(struct redis *r, int64_t at_ms);	/* answers to all that is 
 
 /* Appends one command. lens NULL: NUL-terminated arguments. Only while OPENING or READY. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
+/* The same command so many times, for one formatting; NUL-terminated arguments. */
+void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv);
 /* format: words separated by blanks; %s a string, %b pointer and size_t, %d an int64_t: each a whole argument. */
 void redis_appendf(struct redis *r, const char *format, ...);
 

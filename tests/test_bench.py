@@ -43,9 +43,11 @@ def report_is_whole(document, svg, text):
 @pytest.mark.skipif(SANITIZED, reason="what a sanitizer costs is not of interest")
 def test_quick(tmp_path):
     """One short round of every case but the peers."""
-    done = subprocess.run([BENCH / "bench", "--quick", "--json", tmp_path / "json", "--svg", tmp_path / "svg", "--build", BUILD / "bench"],
+    done = subprocess.run([BENCH / "bench", "--quick", "--json", tmp_path / "json", "--svg", tmp_path / "svg",
+                           "--markdown", tmp_path / "md", "--build", BUILD / "bench"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "| persistent C, window 64" in (tmp_path / "md").read_text()
     for check in (every_case_ran, figures_are_of_this_world, report_is_whole):
         check(json.loads((tmp_path / "json").read_text()), (tmp_path / "svg").read_text(), done.stdout)
 

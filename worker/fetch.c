@@ -71,13 +71,15 @@ static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 
 	t->state = TRAY_FETCHING;
 	t->asked = n;
-	for (int i = 0; i < n; i++) {
-		if (now_ms < w->oom_until_ms)
+	if (now_ms < w->oom_until_ms)
+		for (int i = 0; i < n; i++)
 			queue_fetch_oom(&w->redis, &w->owner, tray);
-		else
-			queue_fetch(&w->redis, &w->owner, tray, block);
+	else if (block > 0)
+		queue_fetch(&w->redis, &w->owner, tray, block);
+	else
+		queue_fetch_batch(&w->redis, &w->owner, tray, n);
+	for (int i = 0; i < n; i++)
 		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
-	}
 	w->asked_us = w->now_us;
 }
 

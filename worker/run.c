@@ -15,6 +15,7 @@
 
 #define START_BASE_MS 100
 #define START_CAP_MS 10000
+#define LOOK_AGAIN_MS 10	/* at one that waits for what is not ours to time: its handler's end, its neighbours' moves */
 
 void run_init(struct worker *w)
 {
@@ -125,9 +126,12 @@ int64_t run_deadline_ms(struct worker *w, int64_t now_ms)
 	int64_t at = w->runner->deadline_ms(w), slow;
 	int waiting = tray_count(w, ITEM_WAITING), running = tray_count(w, ITEM_RUNNING);
 
-	if (running == 0)
-		return waiting > 0 && session_usable(w) && w->start_at_ms < at ? w->start_at_ms : at;
-	if (waiting + tray_count(w, ITEM_DONE) == 0)
+	if (running == 0 && waiting > 0 && session_usable(w) && !w->asking_paused) {
+		/* Due already: this turn has tried, and an event will say when it may. But no wait without an end. */
+		slow = w->start_at_ms > now_ms ? w->start_at_ms : now_ms + LOOK_AGAIN_MS;
+		return slow < at ? slow : at;
+	}
+	if (running == 0 || waiting + tray_count(w, ITEM_DONE) == 0)
 		return at;
 	slow = now_ms + 1 + (w->progress_us + batch_limit_us(w) - w->now_us) / 1000;
 	return slow < at ? slow : at;

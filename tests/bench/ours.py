@@ -35,7 +35,7 @@ def switches(pids):
 
 class Server:
     """What a redis-server counted between two looks."""
-    OWN = ("info", "llen", "keys", "rename", "copy", "ltrim", "exists")
+    OWN = ("info", "llen", "keys", "rename", "copy", "ltrim")
 
     def __init__(self, client, pid):
         self.client, self.pid = client, pid

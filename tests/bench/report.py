@@ -1,4 +1,6 @@
-"""The table, what must be reached, and the JSON."""
+"""The table, what must be reached, the JSON, and the tables of docs/performance.md."""
+import statistics
+
 from case import Ratio
 
 CEILING, CEILING_P1 = "ceiling", "ceiling_p1"
@@ -106,3 +108,47 @@ def document(machine, options, cases, rows):
         "targets": [{**{k: r[k] for k in ("what", "of", "limit", "most", "median", "reached")},
                      "rounds": r["value"].all if isinstance(r["value"], Ratio) else None} for r in rows],
     }
+
+
+def _number(value):
+    return "-" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.2f}"
+
+
+def _spread(ratios, digits=3):
+    return f"{statistics.median(ratios):.{digits}g} ({min(ratios):.{digits}g}-{max(ratios):.{digits}g})" if ratios else "-"
+
+
+def _by_round(cases, a, b):
+    return [x / y for x, y in zip(cases[a]["rounds"], cases[b]["rounds"]) if x and y]
+
+
+def markdown(document):
+    """The tables of docs/performance.md, from the JSON."""
+    cases, out = document["cases"], []
+    out += ["| work | must be | is (least-most) | |", "|---|---|---|---|"]
+    for t in document["targets"]:
+        shown = "not measured" if t["median"] is None else _spread(t["rounds"]) if t["rounds"] else f"{t['median']:g}"
+        verdict = {True: "reached", False: "**not reached**", None: ""}[t["reached"]]
+        of = f" <br> {t['of']}" if t["of"] and t["of"] != "not measured" else ""
+        out.append(f"| {t['what']}{of} | {'≤' if t['most'] else '≥'} {t['limit']:g} | {shown} | {verdict} |")
+    group = None
+    for key, c in cases.items():
+        if c["group"] != group:
+            group = c["group"]
+            out += ["", f"### {group}", "", f"| case | {c['unit']}: median (least-most) | / ceiling | Redis commands, reads a message | "
+                    "CPU µs: worker, Redis | switches |" if group == "ours" else
+                    f"| case | {c['unit']}: median (least-most) | / {'bare' if group == 'latency' else 'ceiling'} | |"]
+            out.append("|---|---|---|---|---|---|" if group == "ours" else "|---|---|---|---|")
+        good, f = [v for v in c["rounds"] if v is not None], c["facts"]
+        figures = f"{_number(c['median'])} ({_number(min(good))}-{_number(max(good))})" if good else c["error"]
+        ratio = "" if group in ("growth", "idle") else _spread(_by_round(cases, key, "lat_bare" if group == "latency" else "ceiling"))
+        if group == "ours":
+            more = f"{f['commands']:g}, {f['reads_of_redis']:g} | {f['cpu_us']:g}, {f['redis_cpu_us']:g} | {f['switches']:g}" if f else "| |"
+        elif group == "latency":
+            more = f"p99 {f['p99']:,.0f}" if f else ""
+        elif group == "idle":
+            more = f"PSS {f['pss_kib_median']:,.0f} KiB each, master {f['master_kib']:,}, sweeper {f['sweeper_kib']:,}" if f else ""
+        else:
+            more = c["loses"] or ""
+        out.append(f"| {c['name']} | {figures} | {ratio} | {more} |")
+    return "\n".join(out) + "\n"

@@ -299,6 +299,23 @@ static void fetch_moves_the_oldest_into_the_tray(void **state)
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 }
 
+static void a_batch_is_fetched_in_order_and_answered_one_by_one(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		owner.blmove = i == 1;
+		REDIS(&server, "LPUSH i a b");
+		queue_fetch_batch(&server.r, &owner, 0, 3);
+		assert_string_equal(private_redis_answer(&server).str, "a");
+		assert_string_equal(private_redis_answer(&server).str, "b");
+		assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+		assert_int_equal(count("i"), 0);
+		queue_done(&server.r, &owner, 0);
+		assert_int_equal(private_redis_answer(&server).integer, 1);
+	}
+	owner.blmove = false;
+}
+
 static void fetch_at_maxmemory(void **state)
 {
 	(void)state;
@@ -765,6 +782,7 @@ int main(void)
 		T(every_move_runs_at_maxmemory),
 		T(of_equal_messages_one_is_moved),
 		T(fetch_moves_the_oldest_into_the_tray),
+		T(a_batch_is_fetched_in_order_and_answered_one_by_one),
 		T(fetch_at_maxmemory),
 		T(a_tray_of_another_type_stops_the_fetch_before_the_pop),
 		T(a_retry_is_due_after_its_delay_by_the_servers_clock),
