@@ -17,6 +17,7 @@
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 30000
+#define LOOK_AGAIN_MS 10
 #define AHEAD_MS 20		/* between looks for more while messages are in hand */
 #define PAUSED_US 500000
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
@@ -223,5 +224,6 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms)
 		at = breaker_until_ms(w->board);
 	if (!worker_may_work(w) && at < now_ms + 100)	/* a gate opens without a signal */
 		at = now_ms + 100;
-	return at;
+	/* Due already: this turn has tried, and no tray was free, say. An event will tell; but no wait without an end. */
+	return at > now_ms ? at : now_ms + LOOK_AGAIN_MS;
 }
