@@ -49,25 +49,41 @@ static bool in_doubt(const struct item *item)
 }
 
 /*
- * Of equal messages those come first that are certainly not moved: a move that is asked for again must
- * find its own message, not its twin's.
+ * Of equal messages those come first that are certainly not moved, and of those in doubt the ones whose
+ * move was sent last, since moves are made in the order they were sent: a move that is asked for again
+ * must find its own message, not its twin's.
  */
-static void match(struct worker *w, int tray, const struct there *there, bool doubtful)
+static void match_certain(struct worker *w, int tray, const struct there *there)
 {
 	struct tray *t = &w->trays[tray];
 
 	for (int i = 0; i < t->n; i++) {
 		struct item *item = &t->items[i];
-		struct place p = { tray, i };
 
-		if (item->state == ITEM_GONE || item->lost || in_doubt(item) != doubtful)
-			continue;
-		if (take(there, t, item))
-			item->sent = false;
-		else if (doubtful)
-			move_gone(w, p);
+		if (item->state != ITEM_GONE && !item->lost && !in_doubt(item) && !take(there, t, item))
+			claim_lost(w, (struct place){ tray, i });
+	}
+}
+
+static int last_in_doubt(const struct tray *t)
+{
+	int last = -1;
+
+	for (int i = 0; i < t->n; i++)
+		if (in_doubt(&t->items[i]) && (last == -1 || t->items[i].sent > t->items[last].sent))
+			last = i;
+	return last;
+}
+
+static void match_doubtful(struct worker *w, int tray, const struct there *there)
+{
+	struct tray *t = &w->trays[tray];
+
+	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
+		if (take(there, t, &t->items[i]))
+			t->items[i].sent = 0;		/* it is sent again */
 		else
-			claim_lost(w, p);
+			move_gone(w, (struct place){ tray, i });
 	}
 }
 
@@ -118,8 +134,8 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		adopt_deleting(w, tray, reply);
 	} else {
 		there.taken = alloc_zero(reply->n, sizeof(*there.taken));
-		match(w, tray, &there, false);
-		match(w, tray, &there, true);
+		match_certain(w, tray, &there);
+		match_doubtful(w, tray, &there);
 		add_unknown(w, tray, &there);
 		free(there.taken);
 		if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))

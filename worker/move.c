@@ -20,7 +20,7 @@ void move_choose(struct worker *w, struct place p, enum move move)
 
 	tray_set(&w->trays[p.tray], item, ITEM_MOVING);
 	item->move = move;
-	item->sent = false;
+	item->sent = 0;
 }
 
 static void send_move(struct worker *w, struct place p, int64_t now_ms)
@@ -47,7 +47,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 		break;
 	}
 	session_expect(w, ANSWER_MOVE, p.tray, p.item, now_ms + REDIS_TIMEOUT_MS);
-	item->sent = true;
+	item->sent = ++w->moves_sent;
 }
 
 /* The newest first: what goes back to the pop end last is fetched first, so that the order stays. */
@@ -175,7 +175,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 
 	if (reply->type != REDIS_INTEGER) {
 		refused(w, &item->refused, reply, now_ms);
-		item->sent = false;
+		item->sent = 0;
 		if (w->order == ORDER_HAND_BACK && (item->move == MOVE_RETRY || item->move == MOVE_ESCAPE)) {
 			w->move_at_ms = 0;
 			settle_hand_back(w, p, SETTLE_REDELIVERED);	/* there is no time to wait until it is mended */

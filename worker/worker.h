@@ -53,7 +53,7 @@ struct item {
 	bool solo;			/* to be run alone: it may be what killed its worker */
 	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
 	enum move move;			/* MOVING */
-	bool sent;			/* MOVING: and not answered yet; after a loss of connection: in doubt */
+	uint64_t sent;			/* MOVING: which of all moves sent, and not answered yet; after a loss of connection: in doubt. 0: not sent */
 	bool refused;			/* MOVING: Redis would not, the last time */
 	struct outcome *outcome;	/* owned; NULL: none */
 };
@@ -160,6 +160,7 @@ struct worker {
 	int64_t move_at_ms;		/* not before: back-off after an error */
 	unsigned move_errors;		/* in a row; 0 only if nothing is refused */
 	int refusals;			/* moves and deletions that are refused */
+	uint64_t moves_sent;
 
 	/* worker.c */
 	int64_t now_us;			/* CLOCK_MONOTONIC of this turn */

@@ -11,6 +11,7 @@ class RedisProxy:
     cut()              closes every connection now
     refuse(True)       and accepts no new ones until refuse(False)
     stall() resume()   forwards nothing, closes nothing: a network that swallows
+    stall_after(b)     the same once the next request that contains b is forwarded: Redis does it, and no answer comes
     lose_request(b)    the next request that contains b is not forwarded: its connection is cut
     lose_reply(b)      it is forwarded, and its connection cut when Redis answers, before a byte is passed on
     counts: .connections opened so far, .lost requests or replies so far
@@ -24,7 +25,7 @@ class RedisProxy:
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._refuse = self._stalled = self._closing = False
-        self._lose = []                 # [pattern, "request" | "reply"]
+        self._lose = []                 # [pattern, "request" | "reply" | "stall"]
         self._pairs = {}                # socket -> (peer, from the client?)
         self._doomed = set()            # sockets of Redis whose next answer is lost
         self._listener = socket.socket(socket.AF_UNIX)
@@ -49,6 +50,13 @@ class RedisProxy:
     def stall(self):
         with self._lock:
             self._stalled = True
+
+    def stalled(self):
+        return self._stalled
+
+    def stall_after(self, pattern):
+        with self._lock:
+            self._lose.append((pattern, "stall"))
 
     def resume(self):
         with self._lock:
@@ -124,6 +132,9 @@ class RedisProxy:
         for rule in self._lose:
             if rule[0] in data:
                 self._lose.remove(rule)
+                if rule[1] == "stall":
+                    self._stalled = True
+                    return True
                 if rule[1] == "reply":
                     self._doomed.add(peer)
                     return True
