@@ -116,6 +116,8 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
 		return;
 	session_trouble(w, "fetch", reply);
+	if (w->fetch_errors > 0 && now_ms < w->fetch_at_ms)
+		return;		/* another answer to the same asking: one trouble, one step of the back-off */
 	w->fetch_errors++;
 	w->fetch_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->fetch_errors, arc4random());
 }

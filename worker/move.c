@@ -134,6 +134,8 @@ static void refused(struct worker *w, bool *mark, const struct redis_reply *repl
 {
 	mark_refused(w, mark, true);
 	session_trouble(w, "settle", reply);
+	if (w->move_errors > 0 && now_ms < w->move_at_ms)
+		return;		/* another of those that left together: one trouble, one step of the back-off */
 	w->move_errors++;
 	w->move_at_ms = now_ms + backoff_ms(ERROR_BASE_MS, 2, ERROR_CAP_MS, 0.5, w->move_errors, arc4random());
 }
