@@ -1,10 +1,83 @@
 """Many messages at once, and a handler that stays: trouble between them costs no message, no time and no CPU."""
+import os
+import pathlib
 import time
 
 from harness import queue, wait_for
-from harness.messages import anywhere, trays
+from harness.messages import anywhere, in_transit, trays
 
 LARGE = {"max": 64, "time": "5s"}       # batches grow however slow this machine is
+
+
+def cpu_s(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_asleep(pid, until, why):
+    """Waits, and the process uses next to no CPU meanwhile."""
+    began, before = time.monotonic(), cpu_s(pid)
+    wait_for(until, 30, why)
+    took, used = time.monotonic() - began, cpu_s(pid) - before
+    assert took > 0.7, "too short to tell"
+    assert used < took / 5, f"{used:.2f} s of CPU in {took:.2f} s"
+
+
+# ---- a loop that has nothing to do sleeps ----
+
+STAYS = r"""
+import os, sys, time
+fd = os.open("@LEDGER@", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+while line := sys.stdin.buffer.readline():
+    n, size = line.split()[1], int(line.split()[3])
+    os.write(fd, sys.stdin.buffer.read(size + 1))
+    sys.stdout.write(f"OK {n.decode()}\n")
+    sys.stdout.flush()
+os.write(fd, b"leaving\n")
+time.sleep(1.5)
+os.write(fd, b"left\n")
+"""
+
+
+def test_a_handler_that_takes_its_time_to_leave(redis, quredisd, handler, ledger):
+    """Messages wait for its successor."""
+    d = quredisd(queues=[queue("mail", handler(STAYS, "python"), mode="persistent", window=4, batch=LARGE,
+                               recycle={"jobs": 20}, kill_grace="10s")])
+    worker = d.wait_workers("mail", 1)["mail/0"]
+    redis.client().lpush("ingress:mail", *[f"m{i}" for i in range(35)])
+    wait_for(lambda: ledger.count("leaving") == 1)
+    assert in_transit(redis.client(), "mail"), "it has nothing in hand"
+    wait_asleep(worker, lambda: ledger.count("left") == 1, "the first to leave")
+    wait_for(lambda: set(ledger.lines()) >= {f"m{i}" for i in range(35)})
+
+
+def test_no_answer_for_what_is_done_beside_a_slow_message(redis, redis_proxy, quredisd, handler, ledger, tmp):
+    """Each message ends when it is told to; Redis falls silent when the last of a tray does, and the next is slow."""
+    c, proxy = redis.client(), redis_proxy(redis)
+    body = 'read -r m; echo "$m" >>@LEDGER@; until [ -e @TMP@/go.$m ] || [ -e @TMP@/go ]; do sleep 0.01; done'
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(60)])
+    d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler(body), batch={"max": 64, "time": "1s"})])
+    worker = d.wait_workers("mail", 1)["mail/0"]
+
+    def is_last_of_its_tray(name):
+        held = list(trays(c, "mail").values())
+        return len(held) > 1 and any(tray[0] == name.encode() for tray in held)
+    for n in range(60):
+        running = wait_for(lambda: len(ledger.lines()) > n and ledger.lines()[n])
+        if n > 5 and is_last_of_its_tray(running):
+            break
+        (tmp / f"go.{running}").touch()
+    else:
+        raise AssertionError("no tray was ever fetched ahead")
+    proxy.stall()
+    (tmp / f"go.{running}").touch()
+    slow_at = wait_for(lambda: len(ledger.lines()) > n + 1 and time.monotonic()) + 1.5
+    wait_for(lambda: time.monotonic() > slow_at)
+    wait_asleep(worker, lambda: time.monotonic() > slow_at + 1.5, "a while")
+    (tmp / "go").touch()
+    proxy.resume()
+    wait_for(lambda: not anywhere(c, "mail"), 60, "all done")
+    assert sorted(ledger.lines()) == sorted(f"m{i}" for i in range(60))
 
 
 # ---- moves of equal messages ----

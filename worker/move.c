@@ -216,7 +216,8 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 	atomic_fetch_add(&w->board->workers_done, (uint64_t)n);
 }
 
-int64_t move_deadline_ms(const struct worker *w)
+/* Once that is past, what was held is sent, and an answer ends the wait. */
+int64_t move_deadline_ms(const struct worker *w, int64_t now_ms)
 {
-	return w->move_errors > 0 && w->registered ? w->move_at_ms : INT64_MAX;
+	return w->move_errors > 0 && w->registered && w->move_at_ms > now_ms ? w->move_at_ms : INT64_MAX;
 }

@@ -108,6 +108,15 @@ bool run_is_slow(const struct worker *w)
 	return tray_count(w, ITEM_RUNNING) > 0 && w->now_us - w->progress_us >= batch_limit_us(w);
 }
 
+/* What settle_relieve() would move: not what an answer is awaited for. */
+static bool is_relievable(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_FILLED && w->trays[i].count[ITEM_DONE] + w->trays[i].count[ITEM_WAITING] > 0)
+			return true;
+	return false;
+}
+
 void run_tick(struct worker *w, int64_t now_ms)
 {
 	const struct place none = { -1, -1 };
@@ -115,7 +124,7 @@ void run_tick(struct worker *w, int64_t now_ms)
 	int waiting = tray_count(w, ITEM_WAITING);
 
 	/* What waits behind a slow one a sibling may take. */
-	if ((waiting > 0 && !may_start) || (waiting + tray_count(w, ITEM_DONE) > 0 && run_is_slow(w)))
+	if ((waiting > 0 && !may_start) || (run_is_slow(w) && is_relievable(w)))
 		settle_relieve(w, none);
 	else if (waiting > 0 && !w->asking_paused && session_usable(w) && now_ms >= w->start_at_ms)
 		w->runner->start(w, now_ms);
@@ -131,7 +140,7 @@ int64_t run_deadline_ms(struct worker *w, int64_t now_ms)
 		slow = w->start_at_ms > now_ms ? w->start_at_ms : now_ms + LOOK_AGAIN_MS;
 		return slow < at ? slow : at;
 	}
-	if (running == 0 || waiting + tray_count(w, ITEM_DONE) == 0)
+	if (running == 0 || !is_relievable(w))
 		return at;
 	slow = now_ms + 1 + (w->progress_us + batch_limit_us(w) - w->now_us) / 1000;
 	return slow < at ? slow : at;

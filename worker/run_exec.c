@@ -32,20 +32,29 @@ static void note_ended(struct worker *w, int64_t now_ms)
 	atomic_store(&w->slot->deadline_ms, 0);
 }
 
+/* The next that is of a version we know, described. */
+static struct place next_known(struct worker *w)
+{
+	struct place p;
+
+	while ((p = run_next(w)).tray != -1) {
+		run_describe(w, p, &w->job);
+		if (!w->message.unknown_version)
+			break;
+		settle_unknown_version(w, p);
+	}
+	return p;
+}
+
 static void start(struct worker *w, int64_t now_ms)
 {
 	struct place p;
 
 	if (w->running.tray != -1)
 		return;
-	p = run_next(w);
+	p = next_known(w);
 	if (p.tray == -1)
 		return;
-	run_describe(w, p, &w->job);
-	if (w->message.unknown_version) {
-		settle_unknown_version(w, p);
-		return;
-	}
 	if (handler_start(w->handler, &w->job, now_ms) == -1) {
 		run_put_off(w, now_ms);
 		return;

@@ -120,7 +120,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 
 	at = least(at, session_deadline_ms(w));
 	at = least(at, run_deadline_ms(w, now_ms));
-	at = least(at, move_deadline_ms(w));
+	at = least(at, move_deadline_ms(w, now_ms));
 	at = least(at, fetch_deadline_ms(w, now_ms));
 	if (w->order >= ORDER_FINISH)
 		at = least(at, now_ms + 100);

@@ -280,7 +280,7 @@ void move_deleted(struct worker *w, int tray);
 void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void move_gone(struct worker *w, struct place p);	/* out of its tray */
 void move_close_tray(struct worker *w, int tray);	/* DELETING or EMPTY if nothing else is left to do in it */
-int64_t move_deadline_ms(const struct worker *w);
+int64_t move_deadline_ms(const struct worker *w, int64_t now_ms);
 
 /* breaker.c: pure but for the shared words */
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* true once a probe interval when open */
