@@ -217,7 +217,7 @@ def test_children_from_before_are_not_ours_to_kill(quredisd, handler, tmp):
                               env=d.environment(), stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: (tmp / "log").exists() and "event=ready" in (tmp / "log").read_text())
-        sleep = next(p for p in children_of(master.pid) if "sleep" in title_of(p))
+        sleep = wait_for(lambda: next((p for p in children_of(master.pid) if "sleep" in title_of(p)), None))
         os.kill(next(p for p in children_of(master.pid) if "worker" in title_of(p)), signal.SIGKILL)
         wait_for(lambda: (tmp / "log").read_text().count("event=worker_started") == 2)
         assert alive(sleep)
