@@ -20,6 +20,7 @@
 #define LOOK_AGAIN_MS 10
 #define AHEAD_MS 20		/* between looks for more while messages are in hand */
 #define PAUSED_US 500000
+#define WAITED_LONG_US 250000	/* less, and the sweeper has looked within the last second */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
 /* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
@@ -143,7 +144,7 @@ void fetch_paused_answer(struct worker *w, const struct redis_reply *reply)
 static void complete(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays[tray];
-	bool at_once = w->now_us - w->asked_us < AT_ONCE_US;
+	bool at_once = w->now_us - w->asked_us < AT_ONCE_US, waited_long = w->now_us - w->asked_us >= WAITED_LONG_US;
 	int asked = t->asked;
 
 	batch_full(w, t->n == asked && (asked > 1 || at_once || w->batch > 1));
@@ -153,7 +154,7 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 		w->fetch_at_ms = now_ms + OOM_LOOK_MS;
 	else if (t->n > 0 && now_ms < w->oom_until_ms)
 		w->oom_until_ms = now_ms + 1000;
-	if (t->n > 0 && ((asked == 1 && !at_once) || w->paused_until_us != 0))
+	if (t->n > 0 && (waited_long || w->paused_until_us != 0))
 		ask_paused(w, now_ms);
 	tray_filled(w, tray);
 }

@@ -97,6 +97,7 @@ struct place run_next(struct worker *w)
 	if (p.tray == -1 || w->solo_running)
 		return none;
 	if (tray_item(w, p)->solo && !alone(w, p)) {
+		w->batch = 1;		/* where one is, there may be more: not to fetch and hand back again and again */
 		settle_relieve(w, p);
 		return none;
 	}

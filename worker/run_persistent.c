@@ -22,6 +22,7 @@ static void init(struct worker *w)
 	w->given_size = 4;
 	while (w->given_size < 2 * window)
 		w->given_size *= 2;
+	w->next_serial = 1;	/* idle chatter of "OK 0" acknowledges nothing */
 	w->given = alloc_zero(w->given_size, sizeof(*w->given));
 	for (unsigned i = 0; i < w->given_size; i++)
 		w->given[i].tray = -1;
