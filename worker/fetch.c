@@ -144,7 +144,7 @@ void fetch_paused_answer(struct worker *w, const struct redis_reply *reply)
 static void complete(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays[tray];
-	bool at_once = w->now_us - w->asked_us < AT_ONCE_US, waited_long = w->now_us - w->asked_us >= WAITED_LONG_US;
+	bool at_once = w->now_us - w->asked_us < AT_ONCE_US, waited_long = w->now_us - w->fetched_us >= WAITED_LONG_US;
 	int asked = t->asked;
 
 	batch_full(w, t->n == asked && (asked > 1 || at_once || w->batch > 1));
@@ -156,6 +156,8 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 		w->oom_until_ms = now_ms + 1000;
 	if (t->n > 0 && (waited_long || w->paused_until_us != 0))
 		ask_paused(w, now_ms);
+	if (t->n > 0)
+		w->fetched_us = w->now_us;
 	tray_filled(w, tray);
 }
 

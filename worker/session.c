@@ -161,7 +161,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	}
 	w->lease_sent_ms = clock_boottime_ms();
 	w->renewing = true;
-	w->registered = false;
+	w->registered = w->refused = false;
 	free(registration);
 }
 
@@ -239,6 +239,7 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (reply->type != REDIS_INTEGER) {
+		w->refused = reply->type == REDIS_ERROR;
 		session_drop(w, reply, now_ms);
 		return;
 	}

@@ -85,7 +85,7 @@ static void leave(struct worker *w, int64_t now_ms)
 {
 	if (w->order < ORDER_FINISH || !tray_all_empty(w) || w->leaving || w->left || !w->runner->dismiss(w, now_ms))
 		return;
-	if (w->owner.keys == NULL || (!w->confirmed && w->previous.keys == NULL)) {
+	if (w->owner.keys == NULL || (w->refused && !w->confirmed && w->previous.keys == NULL)) {
 		w->left = w->clean = true;	/* it never owned anything */
 	} else if (w->redis.state == REDIS_READY && w->registered) {
 		queue_deregister(&w->redis, &w->owner);

@@ -108,6 +108,7 @@ struct worker {
 	struct queue_owner previous;	/* the last confirmed one until owner is; keys NULL: none */
 	bool registered;		/* owner's renewal was answered on this connection, and its trays read */
 	bool renewing;			/* it was sent */
+	bool refused;			/* Redis would not: nothing of owner is there */
 	int64_t lease_until_ms;		/* CLOCK_BOOTTIME, from the last renewal sent that was answered */
 	int64_t lease_sent_ms;		/* CLOCK_BOOTTIME of the one under way; 0: none */
 	int64_t next_lease_ms;		/* CLOCK_MONOTONIC */
@@ -126,6 +127,7 @@ struct worker {
 	int64_t ahead_at_ms;		/* with messages in hand, not before: there were none to fill the window */
 	int64_t oom_until_ms;		/* fetch by script until then */
 	int64_t asked_us;		/* when the fetch under way went out */
+	int64_t fetched_us;		/* when messages came last; 0: never */
 	bool asking_paused;		/* nothing starts before the answer */
 	int64_t paused_until_us;	/* it was, and is asked again with the next message; 0: it was not */
 	bool probing;			/* the breaker is open, and what is in hand is its probe */
