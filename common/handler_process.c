@@ -41,6 +41,7 @@ int handler_process_prepare(struct handler_process *p)
 	if (p->failure_pipe[0] != -1)
 		return 0;
 	p->signals = process_changed_signals();
+	p->self = getpid();
 	if (handler_pipe_open(p->failure_pipe, 0) == 0 && handler_fd_move(&p->failure_pipe[1], HANDLER_FD_SAFE) == 0)
 		return 0;
 	handler_fd_close(&p->failure_pipe[0]);
@@ -78,7 +79,7 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
 	plan->conf = p->conf;
 	plan->failure_fd = p->failure_pipe[1];
 	plan->signals = p->signals;
-	plan->parent = getpid();
+	plan->parent = p->self;
 	leader = handler_spawn(plan);
 	if (leader == -1)
 		return -1;
@@ -97,11 +98,13 @@ bool handler_process_active(const struct handler_process *p)
 
 /* ---- end ---- */
 
+/* Who had last words left with HANDLER_SPAWN_FAILED, if it was not killed on the way. */
 static void gone(struct handler_process *p)
 {
 	p->phase = HANDLER_GONE;
 	p->due_ms = INT64_MAX;
-	handler_process_learn(p);
+	if (!WIFEXITED(p->family.status) || WEXITSTATUS(p->family.status) == HANDLER_SPAWN_FAILED)
+		handler_process_learn(p);
 }
 
 static void log_processes(struct handler_process *p, enum log_level level, const char *event, size_t n)

@@ -34,6 +34,7 @@ struct handler_process {
 	struct message *message;	/* the same; NULL: none */
 	int failure_pipe[2];		/* for every run; -1: not open */
 	uint64_t signals;		/* that are not at their default in this process */
+	pid_t self;
 	struct handler_family family;
 	enum handler_phase phase;
 	pid_t leader;			/* also when it is reaped */

@@ -41,7 +41,7 @@ _Noreturn static void fail(int fd, enum handler_stage stage)
 	ssize_t n = write(fd, &f, sizeof(f));	/* shorter than PIPE_BUF: whole or not at all */
 
 	(void)n;
-	_exit(127);
+	_exit(HANDLER_SPAWN_FAILED);
 }
 
 /* Where close_range(2) cannot mark, only close: what is to stay goes below HANDLER_FD_SAFE, the rest is closed. */
@@ -79,7 +79,7 @@ static int follow_parent(pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		return -1;
 	if (getppid() != parent)
-		_exit(127);		/* it died before: nobody is left to be told */
+		_exit(HANDLER_SPAWN_FAILED);		/* it died before: nobody is left to be told */
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/conf.h"
 
+#define HANDLER_SPAWN_FAILED 127	/* status of a child that wrote to the failure pipe; an executable may use it, too */
 #define HANDLER_FD_SAFE 10	/* the child may put something in a lower place */
 
 /* Where it went wrong between fork and exec. */

@@ -15,13 +15,14 @@
 
 static const int orders[] = { SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD };
 static const int ignored[] = { SIGPIPE, SIGTTIN, SIGTTOU, SIGWINCH };
-static const int ignored_by_children[] = { SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT };
 
 static void set_all(const int *list, size_t n, void (*disposition)(int))
 {
+	struct sigaction action = { .sa_handler = disposition };
+
 	for (size_t i = 0; i < n; i++)
-		signal(list[i], disposition);
+		sigaction(list[i], &action, NULL);
 }
 
 int signals_open(void)
@@ -49,6 +50,7 @@ int signals_next(int fd)
 	return n == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
+/* Blocked is as good as ignored, a broken pipe included, and a handler has no disposition to get back before exec. */
 void signals_child(void)
 {
 	sigset_t set;
@@ -57,7 +59,7 @@ void signals_child(void)
 	for (size_t i = 0; i < nitems(faults); i++)
 		sigdelset(&set, faults[i]);
 	sigprocmask(SIG_SETMASK, &set, NULL);
-	set_all(ignored_by_children, nitems(ignored_by_children), SIG_IGN);
+	set_all(ignored, nitems(ignored), SIG_DFL);
 }
 
 int signals_wait_stop(int timeout_ms)

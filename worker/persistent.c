@@ -305,6 +305,16 @@ void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int
 	}
 }
 
+bool persistent_read(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	p->stderr_before = p->output.stderr_total;
+	if (!persistent_lines_read(&p->replies))
+		return false;
+	p->busy = true;
+	return true;
+}
+
 /* ---- answers ---- */
 
 /* It can be trusted with nothing any more. */

@@ -74,6 +74,7 @@ void persistent_flush(struct persistent *p);		/* one write; what does not fit go
 
 size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds);	/* at most PERSISTENT_POLLFDS */
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms);
+bool persistent_read(struct persistent *p, int64_t now_ms);	/* answers only, without a poll. False: there are none yet */
 
 /* The next answer, in the order they came; never BEAT. Until false in each turn: only then can it be found to have ended. */
 bool persistent_reply(struct persistent *p, struct persistent_reply *out);

@@ -88,6 +88,12 @@ static void flush(struct worker *w)
 	(void)w;		/* what a handler is given is in its pipe when it starts */
 }
 
+static bool go_on(struct worker *w)
+{
+	(void)w;
+	return false;
+}
+
 static void stop(struct worker *w, int64_t now_ms)
 {
 	if (w->running.tray != -1)
@@ -116,4 +122,4 @@ static int64_t deadline_ms(const struct worker *w)
 	return w->running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->handler);
 }
 
-const struct runner run_exec = { init, free_handler, room, start, end, flush, stop, dismiss, pollfds, io, deadline_ms };
+const struct runner run_exec = { init, free_handler, room, start, end, flush, go_on, stop, dismiss, pollfds, io, deadline_ms };

@@ -224,7 +224,8 @@ _Noreturn void worker_run(const struct child *child)
 		turn(w, now_ms);
 		if (w->left || gives_up(w, now_ms))
 			break;
-		wait_for_events(w, &while_polling, now_ms);
+		if (!w->runner->go_on(w))
+			wait_for_events(w, &while_polling, now_ms);
 	}
 	slot_set_state(w->slot, SLOT_STOPPING);
 	w->runner->free(w);

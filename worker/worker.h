@@ -232,6 +232,7 @@ struct runner {
 	void (*start)(struct worker *w, int64_t now_ms);	/* as many waiting messages as it takes */
 	void (*end)(struct worker *w, int64_t now_ms);		/* settles what has ended */
 	void (*flush)(struct worker *w);			/* one write a turn */
+	bool (*go_on)(struct worker *w);			/* more, without a poll between. True: there was some */
 	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, after kill_grace KILL. Again: nothing */
 	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* nothing runs any more: true when no process is left */
 	size_t (*pollfds)(const struct worker *w, struct pollfd *p);

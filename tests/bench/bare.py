@@ -85,7 +85,7 @@ def cases():
         "loop_pair": Loop("pairs of pipelines of 64", 2, 64), "loop_two": Loop("two round trips a message", 2),
         "loop_one": Loop("one round trip a message", 2), "loop_one8": Loop("one round trip a message", 8),
     }
-    for jobs in (1, 2):
+    for jobs in (1, 2, 4, 8):
         for how in ("bare", "clean"):
             found[f"spawn_{how}{jobs}"] = spawn(how, jobs, tiny, "tiny static program")
     found["spawn_true2"] = spawn("bare", 2, lambda bench: "/bin/true", "/bin/true")

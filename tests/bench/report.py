@@ -33,10 +33,10 @@ def targets(cases):
     ratio("persistent Python, window 64 / ceiling", best("py64_w2", "py64_w4"), CEILING, 0.55)
     ratio("persistent Node, window 64 / ceiling", best("node64_w2", "node64_w4"), CEILING, 0.55)
     ratio("persistent Python, window 1 / ceiling", best("py1_w2", "py1_w4"), CEILING, 0.20)
-    # As many workers as loops: on a machine with other work more processes get more of it.
-    spawned = cases.get("tiny_w2")
-    ratio("exec tiny / vfork loop with the same hygiene", spawned, "spawn_clean2", 0.90)
-    ratio("exec tiny / vfork loop without", spawned, "spawn_bare2", 0.80)
+    # Each with as many processes as suit it best.
+    spawned = best("tiny_w1", "tiny_w2", "tiny_w4", "tiny_w8")
+    ratio("exec tiny / vfork loop with the same hygiene", spawned, best(*(f"spawn_clean{n}" for n in (1, 2, 4, 8))), 0.90)
+    ratio("exec tiny / vfork loop without", spawned, best(*(f"spawn_bare{n}" for n in (1, 2, 4, 8))), 0.80)
     if spawned:
         number("exec: round trips a message", spawned.facts.get("reads_of_redis"), 1)
         number("exec: commands a message (fetch and removal are 2)", spawned.facts.get("commands"), 3.1)

@@ -3,7 +3,7 @@
 import os
 
 rest = b""
-while chunk := os.read(0, 1 << 18):
+while chunk := os.read(0, 1 << 16):
     data, at, answers = rest + chunk if rest else chunk, 0, []
     while (end := data.find(b"\n", at)) >= 0:               # JOB serial attempt bytes [key=value ...]
         head = data[at:end].split(b" ", 4)
