@@ -4,6 +4,7 @@
 #include "common/queue_watch.h"
 
 #include "common/alloc.h"
+#include "common/queue_scripts.h"
 
 #define PULSE_MS 30000
 
@@ -107,4 +108,14 @@ void queue_types(struct redis *r, const struct queue_keys *k)
 	queue_types_wanted(k, wanted);
 	for (size_t i = 0; i < QUEUE_TYPES; i++)
 		redis_appendf(r, "TYPE %s", wanted[i].key);
+}
+
+void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms)
+{
+	char *none = queue_lease_key(k, "none");
+	const char *keys[] = { none, k->sweeper };
+	struct script_number lease;
+
+	queue_script(r, QUEUE_SCRIPT_lead, 2, keys, 2, (struct script_arg[]){ script_string(sweeper), script_number(&lease, lease_ms) });
+	free(none);
 }

@@ -31,6 +31,12 @@ void queue_registered(struct redis *r, const char *name);
 void queue_pulse(struct redis *r, const char *node);
 int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by the server's clock; -1: no TIME */
 
+/*
+ * Who does the periodic work of a queue -> INTEGER 1: it is `sweeper` for lease_ms from now on; 0: another.
+ * lease_ms 0: gives it up.
+ */
+void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms);
+
 /* The types of a queue's keys: QUEUE_TYPES answers STATUS, in this order. */
 #define QUEUE_TYPES 7
 void queue_types(struct redis *r, const struct queue_keys *k);

@@ -34,6 +34,7 @@ static const struct task {
 	{ "due", 0, 0, 100, due_task, false },
 	{ "pulse", 0, 4, 1, pulse_task, false },
 	{ "look", 0, 2, 1, look_task, false },
+	{ "lead", 1000, 0, 1, lead_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -200,6 +201,8 @@ _Noreturn void sweeper_run(const struct child *child)
 			wait_for_events(s);
 	} while (!finished(s, clock_monotonic_ms()));
 	slot_set_state(s->slot, SLOT_STOPPING);
+	if (!s->master_gone)
+		lead_give_up(s);
 	sweeper_free(s);
 	exit(CHILD_EXIT_DONE);
 }

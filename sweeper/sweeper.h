@@ -25,6 +25,7 @@
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
  *	dead.c		who is dead by its lease (pure)	due.c		retries that are due, pause flags
+ *	lead.c		whose a queue's periodic work is
  */
 struct sweeper {
 	const struct child *child;
@@ -101,6 +102,12 @@ void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trou
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
 void swept_count(struct swept *q, enum counter counter, uint64_t n);
 
+/* ---- lead.c ---- */
+
+bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
+bool lead_is_ours(const struct swept *q);
+void lead_give_up(struct sweeper *s);
+
 /* ---- the tasks; true: there is more to do at once ---- */
 
 bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
@@ -110,6 +117,7 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms);
 bool due_task(struct sweeper *s, int budget, int64_t now_ms);
 bool pulse_task(struct sweeper *s, int budget, int64_t now_ms);
 bool look_task(struct sweeper *s, int budget, int64_t now_ms);
+bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/recover.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/lead.c sweeper/recover.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -901,6 +901,56 @@ static void killed_at_every_write_and_started_again(void **state)
 	}
 }
 
+/* ---- whose the periodic work is ---- */
+
+static bool has_lead(const char *who)
+{
+	struct redis_reply holder = REDIS(&server, "GET ingress:mail:sweeper");
+
+	return holder.type == REDIS_STRING && strcmp(holder.str, who) == 0;
+}
+
+static void a_queue_without_periodic_work_has_no_lead(void **state)
+{
+	(void)state;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+}
+
+static void one_of_two_hosts_has_the_periodic_work(void **state)
+{
+	(void)state;
+	queues[0].ttl_ms = 60000;
+	conf.supervisor.lease_ms = 1000;
+	start();
+	WAIT_FOR(has_lead("n." OUR_BOOT));
+	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 1500");
+	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") < 500);
+	assert_true(has_lead("other.00000000000000c0"));	/* asked for more than once meanwhile */
+	WAIT_FOR(has_lead("n." OUR_BOOT));
+	kill9();
+	REDIS(&server, "PEXPIRE ingress:mail:sweeper 600000");
+	start();				/* of the same name: it need not wait */
+	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") <= 1000);
+	finish();
+	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+	queues[0].ttl_ms = 0;
+}
+
+static void the_lead_of_another_is_not_given_up(void **state)
+{
+	(void)state;
+	queues[0].ttl_ms = 60000;
+	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 600000");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	assert_true(has_lead("other.00000000000000c0"));
+	queues[0].ttl_ms = 0;
+}
+
 /* ---- Redis killed at every write ---- */
 
 /* Returns whether it came so far. */
@@ -1060,6 +1110,9 @@ int main(void)
 		T(what_concerns_the_server_is_no_queues_trouble),
 		T(an_owner_without_lease_is_dead_after_two_looks),
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
+		T(a_queue_without_periodic_work_has_no_lead),
+		T(one_of_two_hosts_has_the_periodic_work),
+		T(the_lead_of_another_is_not_given_up),
 		T(killed_at_every_write_and_started_again),
 		T(redis_killed_at_every_write),
 		T(a_hundred_thousand_in_the_bare_list),

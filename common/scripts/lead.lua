@@ -1,0 +1,12 @@
+-- KEYS: none sweeper
+-- ARGV: name lease_ms
+-- Who does the periodic work of a queue. Returns 1: it is name's for lease_ms (0: it gave it up), 0: it is another's.
+redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
+local holder = redis.call('GET', KEYS[2])
+if holder and holder ~= ARGV[1] then return 0 end
+if ARGV[2] == '0' then
+  redis.call('DEL', KEYS[2])
+else
+  redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+end
+return 1

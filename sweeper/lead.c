@@ -1,0 +1,83 @@
+/*
+ * Of the sweepers of many hosts one does a queue's periodic work: the one that has its lease. Two at once do
+ * no harm, since every step is a script that checks what it moves; they would only do it twice. A
+ * queue without such work has no lease. What the work is, is each task's own.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/clock.h"
+#include "common/queue_watch.h"
+
+bool lead_wanted(const struct sweeper *s, const struct swept *q)
+{
+	const struct conf_queue *conf = q->conf;
+
+	if (conf == NULL || q->recovery != RECOVERED)
+		return false;
+	return conf->ttl_ms > 0 || conf->done.keep || conf->dead_letter.ttl_ms > 0 || conf->dead_letter.max_entries > 0 ||
+	       conf->dead_letter.forward_to != NULL || s->conf->purge.enabled || s->conf->health.enabled;
+}
+
+bool lead_is_ours(const struct swept *q)
+{
+	return clock_boottime_ms() < q->lead_until_ms;
+}
+
+static void ask(struct sweeper *s, struct swept *q, int64_t lease_ms)
+{
+	char name[QUEUE_NAME_MAX + 32];
+
+	snprintf(name, sizeof(name), "%s.%016" PRIx64, s->conf->supervisor.node, s->child->boot);
+	queue_lead(&s->redis, &q->keys, name, lease_ms);
+}
+
+static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_t now_ms)
+{
+	bool before = lead_is_ours(q);
+	int64_t ours;
+
+	if (connection_integer(s, &ours) == -1) {
+		if (s->redis.state != REDIS_CLOSED)
+			trouble_note(s, q, &q->lead_trouble, "lead", now_ms);
+		return;
+	}
+	trouble_over(s, q, &q->lead_trouble);
+	q->lead_until_ms = ours == 1 ? sent_ms + s->conf->supervisor.lease_ms : 0;
+	if (before != (ours == 1))
+		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));
+}
+
+bool lead_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	int64_t sent_ms = clock_boottime_ms();
+	struct swept *q;
+
+	(void)budget;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		q->asked = lead_wanted(s, q) && now_ms >= q->lead_at_ms && !trouble_waits(&q->lead_trouble, now_ms);
+		if (!q->asked)
+			continue;
+		ask(s, q, s->conf->supervisor.lease_ms);
+		q->lead_at_ms = now_ms + s->conf->supervisor.lease_ms / 4;
+	}
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->asked && s->redis.state != REDIS_CLOSED)
+			answered(s, q, sent_ms, now_ms);
+	return false;
+}
+
+/* At a stop: the next host need not wait. Nobody is, if this does not get there. */
+void lead_give_up(struct sweeper *s)
+{
+	struct redis_reply reply;
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (s->up && lead_is_ours(q))
+			ask(s, q, 0);
+	while (s->redis.state == REDIS_READY && s->redis.pending > 0)
+		connection_answer(s, &reply);
+}
