@@ -51,7 +51,7 @@ struct child_death {
 	uint64_t generation;
 	int32_t slot;
 	int32_t queue_index;
-	int32_t blameless;	/* 1: it went by itself, unsettled (CHILD_EXIT_UNSETTLED): no message is charged */
+	int32_t blameless;	/* 1: it went by itself, unsettled (CHILD_EXIT_UNSETTLED), or was fenced: no message is charged */
 	char queue[65];		/* name: the queue may have left the configuration since */
 };
 struct child_death_answer {

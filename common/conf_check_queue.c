@@ -48,6 +48,24 @@ static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 	    duration_format(q->timeout_ms, timeout), duration_format(l->conf->supervisor.drain_timeout_ms, drain));
 }
 
+/*
+ * Renewed every quarter of the lease, it must be refused or unanswered for as long again before a handler is ended,
+ * and what a handler is given to end must be over well before the lease is.
+ */
+static void check_fence(struct conf_loading *l, const struct conf_queue *q)
+{
+	char grace[DURATION_SIZE], lease[DURATION_SIZE], most[DURATION_SIZE];
+	int64_t lease_ms = l->conf->supervisor.lease_ms;
+
+	if (q->fence != CONF_FENCE_KILL || conf_queue_origin(q, "kill_grace")->kind == CONF_ORIGIN_BAD ||
+	    conf_origin(l->conf, "supervisor.lease")->kind == CONF_ORIGIN_BAD || q->kill_grace_ms <= lease_ms / 3)
+		return;
+	conf_error(l, conf_queue_origin(q, "fence"),
+	    "queue %s: with fence = \"kill\" kill_grace may be a third of supervisor.lease at most, %s of %s, and is %s: "
+	    "its handlers must be dead before the lease can have run out", shown_name(q),
+	    duration_format(lease_ms / 3, most), duration_format(lease_ms, lease), duration_format(q->kill_grace_ms, grace));
+}
+
 static void check_backoff(struct conf_loading *l, const struct conf_queue *q)
 {
 	const struct conf_origin *base = conf_queue_origin(q, "backoff.base"), *cap = conf_queue_origin(q, "backoff.cap");
@@ -122,6 +140,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_name(l, q);
 	check_present(l, q);
 	check_timeout(l, q);
+	check_fence(l, q);
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);

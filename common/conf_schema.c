@@ -112,7 +112,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("env", STRINGS, env),
 	KEY("timeout", DURATION, timeout_ms, .fallback = "5m", RANGE(1, 365 * DAY)),
 	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),
-	KEY("fence", CHOICE, fence, .fallback = "finish", .flags = CONF_LATER, .choices = fences),
+	KEY("fence", CHOICE, fence, .fallback = "finish", .choices = fences),
 
 	KEY("workers", INT, workers, .fallback = "1", RANGE(0, 1000)),
 	KEY("batch.max", INT, batch.max, .fallback = "64", RANGE(1, 1000)),

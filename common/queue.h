@@ -95,8 +95,9 @@ void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease
     const char *source, int count, struct message *m, const struct record *record);
 
 /* Incarnations. registration: JSON of queue_registration(). */
-/* -> INTEGER trays taken over. old NULL: the first one. Old trays become the new one's, in the same
- * places; the old is marked dead (died_at) and watched for late arrivals. */
+/* -> INTEGER trays taken over; -1: this incarnation was registered before and its lease has run out: it is not to be used
+ * any more. old NULL: the first one. Old trays become the new one's, in the same places; the old is marked dead (died_at)
+ * and watched for late arrivals. */
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration);
 void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1, 0: lease gone */
 /* -> INTEGER 1: gone; 0: something lies in a tray, it stays registered */

@@ -34,6 +34,7 @@ struct slot {
 	_Atomic uint64_t serial;		/* messages started */
 	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC; 0: none runs */
 	_Atomic int64_t deadline_ms;		/* of the running handler, with its kill grace; 0: none */
+	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME: what runs is dead by then, else its worker is killed; 0: it may finish */
 	_Atomic int32_t handler_pgid;		/* 0: none; the master kills it when the worker dies */
 	_Atomic int32_t redis_down;		/* 1 while it has no connection */
 	_Atomic uint64_t counters[COUNTERS];

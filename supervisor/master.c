@@ -169,6 +169,7 @@ static void look(struct master *m, int64_t now_ms)
 		crews_look(m, now_ms);
 		m->look_ms = now_ms + LOOK_EVERY_MS;
 	}
+	watch_fences(m, now_ms, clock_boottime_ms());
 	master_wake_at(m, m->look_ms);
 }
 

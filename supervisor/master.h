@@ -34,6 +34,7 @@ struct proc {			/* a child; its place in master.procs is its slot on the scorebo
 	int64_t leaving_ms;
 	int64_t kill_grace_ms;	/* worker: its queue's */
 	int64_t due_ms;		/* killed if it is still there then; 0: it has the time it needs */
+	bool fenced;		/* killed because its lease ran out under a handler */
 	int64_t stuck_heartbeat_ms;	/* the heartbeat that looked too old at the last look; 0: none did */
 	int fd;			/* sweeper: our end of its socket; else -1 */
 };

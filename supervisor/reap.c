@@ -83,7 +83,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	if (counts_as_death(m, slot, info, now_ms))
 		policy_death(&c->policy, p->spawned_ms, now_ms, chance());
 	if (!clean)
-		deaths_add(m, slot, info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED, now_ms);
+		deaths_add(m, slot, p->fenced || (info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED), now_ms);
 	if (p->leaving) {
 		c->leaving--;
 	} else {

@@ -1,6 +1,7 @@
 /*
  * The eye on children: one whose loop does not turn (two looks, so that a machine that stood still has a chance to go
- * on) gets ABRT, then KILL; one that did not go in time gets KILL. A death by our hand is a death like any other.
+ * on) gets ABRT, then KILL; one that did not go in time gets KILL, and so does one whose lease runs out under a handler
+ * that must not outlive it. A death by our hand is a death like any other; only for the last nobody is blamed.
  */
 #include <signal.h>
 
@@ -14,6 +15,7 @@
 #define ALLOWANCE_LONG_MS 120000	/* name resolution, and the sweeper's bulk work, cannot be interrupted */
 #define CORE_MS 5000			/* for a core to be written */
 #define AGAIN_MS 5000
+#define FENCES_LOOKS 16			/* a lease; half of what a worker keeps for it (worker/fence.c) */
 
 bool watch_is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
 {
@@ -79,5 +81,31 @@ void watch_children(struct master *m, int64_t now_ms)
 			watch_due(m, slot, now_ms);
 		else if (p->kind != PROC_KEEPER)
 			watch_heartbeat(m, slot, now_ms);
+	}
+}
+
+static void fence(struct master *m, int slot, int64_t now_ms)
+{
+	struct proc *p = &m->procs[slot];
+
+	report(m, p, "worker_fenced", now_ms - atomic_load(&m->board->slots[slot].heartbeat_ms));
+	p->fenced = true;
+	child_kill(m, slot);
+}
+
+void watch_fences(struct master *m, int64_t now_ms, int64_t boottime_ms)
+{
+	for (int slot = 0; slot < m->top; slot++) {
+		const struct proc *p = &m->procs[slot];
+		int64_t at_ms = atomic_load(&m->board->slots[slot].fence_ms);
+		const struct conf_queue *conf = p->pid > 0 && p->kind == PROC_WORKER ? m->crews[p->crew].conf : NULL;
+
+		if (p->pid == 0 || p->fenced || (at_ms == 0 && (conf == NULL || conf->fence != CONF_FENCE_KILL)))
+			continue;
+		if (at_ms != 0 && boottime_ms >= at_ms)
+			fence(m, slot, now_ms);
+		master_wake_at(m, now_ms + m->conf->supervisor.lease_ms / FENCES_LOOKS);
+		if (at_ms > boottime_ms)
+			master_wake_at(m, now_ms + at_ms - boottime_ms);
 	}
 }

@@ -38,7 +38,7 @@ static void claim_lost(struct worker *w, struct place p)
 	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
 	    log_str("tray", w->owner.trays[p.tray]), log_int("messages", 1));
 	if (item->state == ITEM_RUNNING)
-		item->lost = true;
+		item->lost = w->claim_gone = true;
 	else
 		move_gone(w, p);
 }

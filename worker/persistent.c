@@ -241,6 +241,29 @@ void persistent_flush(struct persistent *p)
 		persistent_input_flush(&p->input);
 }
 
+bool persistent_unwritten(const struct persistent *p)
+{
+	return p->process.phase == HANDLER_RUNNING && p->input.fd != -1 && persistent_input_pending(&p->input) > 0;
+}
+
+uint64_t persistent_recall(struct persistent *p)
+{
+	uint64_t written = p->input.total - persistent_input_pending(&p->input), serial;
+	int n = p->window.n;
+
+	while (n > 0 && persistent_window_at(&p->window, n - 1)->begin >= written)
+		n--;
+	if (n == p->window.n)
+		return UINT64_MAX;
+	serial = persistent_window_at(&p->window, n)->serial;
+	persistent_input_recall(&p->input, persistent_window_at(&p->window, n)->begin);
+	p->given -= p->window.n - n;
+	persistent_window_cut(&p->window, n);
+	if (n == 0)
+		oldest_began(p, p->output.stderr_total);
+	return serial;
+}
+
 /* Whatever is logged now is about the oldest one. */
 static void show_oldest(struct persistent *p)
 {

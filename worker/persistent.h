@@ -71,6 +71,9 @@ int persistent_unanswered(const struct persistent *p);
  */
 void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms);
 void persistent_flush(struct persistent *p);		/* one write; what does not fit goes by poll and io */
+bool persistent_unwritten(const struct persistent *p);	/* something waits to be written */
+/* Jobs of which nothing was written were never given. The first one's serial; UINT64_MAX: there is none. */
+uint64_t persistent_recall(struct persistent *p);
 
 size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds);	/* at most PERSISTENT_POLLFDS */
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms);

@@ -115,6 +115,16 @@ size_t persistent_input_pending(const struct persistent_input *in)
 	return in->out.len - in->at + (in->large == NULL ? 0 : in->large_len + 1);
 }
 
+void persistent_input_recall(struct persistent_input *in, uint64_t begin)
+{
+	uint64_t done = in->total - persistent_input_pending(in);
+
+	assert(begin >= done && begin <= in->total);
+	in->out.len = in->at + (size_t)(begin - done);
+	in->large = NULL;	/* the last frame's, and it is among them */
+	in->total = begin;
+}
+
 static void written(struct persistent_input *in, size_t n)
 {
 	size_t out = in->out.len - in->at, large;

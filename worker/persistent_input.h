@@ -30,6 +30,9 @@ void persistent_input_begin(struct persistent_input *in, int fd);	/* what was le
 void persistent_input_add(struct persistent_input *in, uint64_t serial, const struct handler_job *job, int64_t deadline_ms);
 size_t persistent_input_pending(const struct persistent_input *in);	/* bytes not written */
 
+/* Frames from byte `begin` of all on were not begun to be written: they never were there. */
+void persistent_input_recall(struct persistent_input *in, uint64_t begin);
+
 /* One write. False: the handler has closed it (then it is closed here, too). */
 bool persistent_input_flush(struct persistent_input *in);
 

@@ -66,3 +66,11 @@ void persistent_window_remove(struct persistent_window *w, int i)
 	if (--w->n == 0)
 		w->first = 0;
 }
+
+void persistent_window_cut(struct persistent_window *w, int n)
+{
+	assert(n <= w->n);
+	w->n = n;
+	if (n == 0)
+		w->first = 0;
+}

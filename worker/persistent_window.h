@@ -28,5 +28,6 @@ void persistent_window_add(struct persistent_window *w, const struct persistent_
 struct persistent_job *persistent_window_at(const struct persistent_window *w, int i);	/* 0: the oldest; i < n */
 int persistent_window_find(const struct persistent_window *w, uint64_t serial);		/* -1: not in it */
 void persistent_window_remove(struct persistent_window *w, int i);
+void persistent_window_cut(struct persistent_window *w, int n);		/* only the n oldest stay */
 
 #endif

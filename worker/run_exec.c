@@ -100,6 +100,13 @@ static void stop(struct worker *w, int64_t now_ms)
 		handler_stop(w->handler, now_ms);
 }
 
+static void kill_now(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	if (w->running.tray != -1)
+		handler_kill(w->handler);
+}
+
 static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	(void)now_ms;
@@ -122,4 +129,5 @@ static int64_t deadline_ms(const struct worker *w)
 	return w->running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->handler);
 }
 
-const struct runner run_exec = { init, free_handler, room, start, end, flush, go_on, stop, dismiss, pollfds, io, deadline_ms };
+const struct runner run_exec = { init, free_handler, room, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+	io, deadline_ms };

@@ -95,10 +95,43 @@ static void start(struct worker *w, int64_t now_ms)
 			return;
 }
 
+/*
+ * The deadline of the lease is looked at before every write: what has not begun by then waits again, or was
+ * taken by another meanwhile.
+ */
+static void recall(struct worker *w)
+{
+	uint64_t serial, end = w->next_serial;
+
+	if (!persistent_unwritten(w->persistent) || run_may_start(w))
+		return;
+	serial = persistent_recall(w->persistent);
+	if (serial == UINT64_MAX)
+		return;
+	for (w->next_serial = serial; serial < end; serial++) {
+		struct place *place = given(w, serial), p = *place;
+
+		place->tray = -1;
+		if (p.tray == -1)
+			continue;	/* answered before it was asked */
+		w->solo_running = false;
+		if (tray_item(w, p)->lost)
+			move_gone(w, p);
+		else
+			tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_WAITING);
+		move_close_tray(w, p.tray);
+	}
+	if (persistent_unanswered(w->persistent) == 0)
+		atomic_store(&w->slot->started_ms, 0);
+}
+
 static void flush(struct worker *w)
 {
-	if (persistent_running(w->persistent))
-		persistent_flush(w->persistent);
+	if (!persistent_running(w->persistent))
+		return;
+	if (w->may_start_us != w->now_us)
+		recall(w);
+	persistent_flush(w->persistent);
 }
 
 /* ---- answers ---- */
@@ -258,6 +291,13 @@ static void stop(struct worker *w, int64_t now_ms)
 		persistent_stop(w->persistent, now_ms);
 }
 
+static void kill_now(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	if (persistent_running(w->persistent))
+		persistent_kill(w->persistent);
+}
+
 static bool dismiss(struct worker *w, int64_t now_ms)
 {
 	if (!persistent_running(w->persistent))
@@ -273,6 +313,7 @@ static size_t pollfds(const struct worker *w, struct pollfd *p)
 
 static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
 {
+	recall(w);
 	persistent_io(w->persistent, p, n, now_ms);
 }
 
@@ -281,4 +322,5 @@ static int64_t deadline_ms(const struct worker *w)
 	return persistent_running(w->persistent) ? persistent_deadline_ms(w->persistent) : INT64_MAX;
 }
 
-const struct runner run_persistent = { init, free_persistent, room, start, end, flush, go_on, stop, dismiss, pollfds, io, deadline_ms };
+const struct runner run_persistent = { init, free_persistent, room, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+	io, deadline_ms };

@@ -197,9 +197,9 @@ void session_tick(struct worker *w, int64_t now_ms)
 {
 	if (w->redis.state == REDIS_CLOSED && now_ms >= w->connect_at_ms && redis_open(&w->redis, now_ms) == -1)
 		lose(w, now_ms);
+	renew_lease(w, now_ms);		/* which may find that a new name is wanted */
 	if (may_register(w))
 		send_renewal(w, now_ms);
-	renew_lease(w, now_ms);
 }
 
 bool session_usable(const struct worker *w)
@@ -222,6 +222,7 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->lease_sent_ms = 0;
 	if (reply->type == REDIS_INTEGER) {
+		w->lease_until_ms = 0;
 		session_renew_incarnation(w, "the lease had run out");
 		return;
 	}
@@ -236,6 +237,13 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 	lose(w, now_ms);
 }
 
+/* The answer was lost, and we came back so late that this name may be taken for dead: whatever we had lies under it. */
+static void name_is_used_up(struct worker *w, int64_t now_ms)
+{
+	redis_close(&w->redis, "the lease of a new incarnation ran out before its answer came");
+	lose(w, now_ms);
+}
+
 static void renew_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (reply->type != REDIS_INTEGER) {
@@ -245,6 +253,10 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->confirmed = true;
 	queue_owner_free(&w->previous);
+	if (reply->integer == -1) {
+		name_is_used_up(w, now_ms);
+		return;
+	}
 	lease_granted(w, now_ms);
 }
 

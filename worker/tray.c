@@ -25,6 +25,10 @@ void tray_set(struct tray *t, struct item *item, enum item_state state)
 {
 	if (item->state == ITEM_WAITING && item->solo)
 		t->solos--;
+	if (state == ITEM_WAITING) {		/* it was not started after all */
+		t->solos += item->solo;
+		t->next = item - t->items < t->next ? (int)(item - t->items) : t->next;
+	}
 	t->count[item->state]--;
 	t->count[state]++;
 	item->state = state;

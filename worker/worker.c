@@ -128,7 +128,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 }
 
 struct polled {
-	struct pollfd fds[3 + RUNNER_POLLFDS];
+	struct pollfd fds[4 + RUNNER_POLLFDS];
 	nfds_t n;
 	nfds_t redis;		/* its index */
 	nfds_t runner;		/* index of its first */
@@ -143,6 +143,8 @@ static void collect(const struct worker *w, struct polled *p)
 	if (redis_pollfd(&w->redis, &p->fds[p->n]))
 		p->n++;
 	if (redis_pollfd(&w->unblock, &p->fds[p->n]))
+		p->n++;
+	if (fence_pollfd(w, &p->fds[p->n]))
 		p->n++;
 	p->runner = p->n;
 	p->n += w->runner->pollfds(w, &p->fds[p->n]);
@@ -172,6 +174,7 @@ static void turn(struct worker *w, int64_t now_ms)
 	w->runner->end(w, now_ms);
 	session_tick(w, now_ms);
 	run_tick(w, now_ms);
+	fence_tick(w, now_ms);
 	move_tick(w, now_ms);
 	fetch_tick(w, now_ms);
 	fetch_unblock_io(w, now_ms);
@@ -203,6 +206,7 @@ static void worker_init(struct worker *w, const struct child *child)
 	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
 	queue_keys_from_conf(&w->keys, w->conf);
 	session_init(w);
+	fence_init(w);
 	run_init(w);
 }
 
@@ -229,6 +233,7 @@ _Noreturn void worker_run(const struct child *child)
 	}
 	slot_set_state(w->slot, SLOT_STOPPING);
 	w->runner->free(w);
+	fence_free(w);
 	tray_free_all(w);
 	session_free(w);
 	exit(w->clean ? CHILD_EXIT_DONE : CHILD_EXIT_UNSETTLED);

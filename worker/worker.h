@@ -19,6 +19,7 @@
  *	adopt.c		what a tray really holds after a doubt
  *	fetch.c		when and how to ask for messages
  *	batch.c		how many: by how long the last ones took
+ *	fence.c		what runs ends before the lease does, if it must
  *	run.c		when a message is started
  *	run_exec.c	one process for each message
  *	run_persistent.c	one process that stays; persistent*.c: that process
@@ -139,12 +140,19 @@ struct worker {
 	double message_bytes;		/* the same of sizes */
 	int batch;			/* the next fetch asks for so many at most: doubles while they come full */
 
+	/* fence.c */
+	int fence_fd;			/* its timer, on CLOCK_BOOTTIME; -1: what runs may finish */
+	int64_t fence_at_ms;		/* that is set to; 0: not */
+	bool fenced;			/* what runs was told to end because of the lease */
+	bool claim_gone;		/* another may run what runs here */
+
 	/* run.c */
 	const struct runner *runner;
 	struct handler_job job;		/* started last */
 	struct message message;		/* of job: views into its tray */
 	int64_t progress_us;		/* when a running one started with nothing before it, or the last one ended */
 	bool solo_running;
+	int64_t may_start_us;		/* now_us of the last turn in which something was started: the lease was looked at in it */
 	int64_t start_at_ms;		/* not before: no process could be made */
 	unsigned start_errors;
 
@@ -223,6 +231,14 @@ void batch_learn_size(struct worker *w, size_t len);
 void batch_full(struct worker *w, bool full);		/* whether a fetch got all it asked for */
 int64_t batch_limit_us(const struct worker *w);		/* batch.time */
 
+/* fence.c */
+void fence_init(struct worker *w);
+void fence_free(struct worker *w);
+bool fence_may_start(const struct worker *w);		/* what starts now has time before it would have to end */
+void fence_announce(struct worker *w);			/* to the master, before anything is started: when it must be dead */
+void fence_tick(struct worker *w, int64_t now_ms);
+bool fence_pollfd(const struct worker *w, struct pollfd *p);	/* false: nothing to poll for */
+
 /* run.c */
 /* How handlers are run. At most RUNNER_POLLFDS descriptors. */
 struct runner {
@@ -234,6 +250,7 @@ struct runner {
 	void (*flush)(struct worker *w);			/* one write a turn */
 	bool (*go_on)(struct worker *w);			/* more, without a poll between. True: there was some */
 	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, after kill_grace KILL. Again: nothing */
+	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL, now */
 	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* nothing runs any more: true when no process is left */
 	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
 	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);
@@ -244,6 +261,7 @@ extern const struct runner run_exec, run_persistent;
 
 void run_init(struct worker *w);
 void run_tick(struct worker *w, int64_t now_ms);
+bool run_may_start(const struct worker *w);		/* ours, and for long enough */
 struct place run_next(struct worker *w);		/* the next that may start now; tray -1: none */
 void run_describe(struct worker *w, struct place p, struct handler_job *job);	/* and w->message */
 void run_started(struct worker *w, struct place p, const struct handler_job *job);

@@ -1,33 +1,68 @@
 """Between the daemon and Redis: what a network does to connections, on demand."""
+import collections
 import pathlib
 import selectors
 import socket
 import threading
+import time
+
+from . import resp
+
+CUT = "cut"
+
+
+class Tap:
+    """Hears every command and every answer, in the proxy's thread, and may do something to its connection."""
+
+    def opened(self, pair):
+        pass
+
+    def request(self, pair, words):
+        """Before a command is passed on. CUT: it is not, and the connection is closed. A number: nothing passes for so many
+        seconds, either way, once Redis has it. None: it passes."""
+
+    def reply(self, pair, words, reply):
+        """Before the answer to it is passed on. A number: of so many bytes of it, then the connection is closed."""
+
+
+class Pair:
+    """A connection of the daemon, and ours to Redis for it."""
+
+    def __init__(self, client, redis):
+        self.client, self.redis = client, redis
+        self.name = b""                         # by CLIENT SETNAME
+        self.doomed = False                     # the next answer is lost
+        self.until = 0.0                        # stalled
+        self.slice = 0                          # answers are passed in pieces of so many bytes
+        self.requests, self.replies = bytearray(), bytearray()      # with a tap: what is not whole yet
+        self.asked = collections.deque()        # with a tap: commands without an answer
 
 
 class RedisProxy:
     """Listens on a unix socket (url) and forwards to a RedisServer.
 
-    cut()              closes every connection now
+    cut(name=b"")      closes every connection now, or those of which the name has this in it
     refuse(True)       and accepts no new ones until refuse(False)
     stall() resume()   forwards nothing, closes nothing: a network that swallows
     stall_after(b)     the same once the next request that contains b is forwarded: Redis does it, and no answer comes
     lose_request(b)    the next request that contains b is not forwarded: its connection is cut
     lose_reply(b)      it is forwarded, and its connection cut when Redis answers, before a byte is passed on
+    tap                a Tap sees commands and answers one by one
     counts: .connections opened so far, .lost requests or replies so far
     """
 
-    def __init__(self, directory, server):
+    def __init__(self, directory, server, tap=None):
         self.path = str(pathlib.Path(directory) / "p")
         self.url = f"unix://{self.path}"
         self.connections = self.lost = 0
+        self.tap = tap
         self._upstream = str(server.socket)
         self._selector = selectors.DefaultSelector()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._refuse = self._stalled = self._closing = False
         self._lose = []                 # [pattern, "request" | "reply" | "stall"]
-        self._pairs = {}                # socket -> (peer, from the client?)
-        self._doomed = set()            # sockets of Redis whose next answer is lost
+        self._pairs = {}                # socket -> Pair
+        self._sleeping = set()          # pairs whose time is not up
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self.path)
         pathlib.Path(self.path).chmod(0o777)
@@ -38,10 +73,10 @@ class RedisProxy:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def cut(self):
+    def cut(self, name=b""):
         with self._lock:
-            while self._pairs:
-                self._close(next(iter(self._pairs)))
+            for pair in {p for p in self._pairs.values() if name in p.name}:
+                self._close(pair)
 
     def refuse(self, yes=True):
         with self._lock:
@@ -83,14 +118,16 @@ class RedisProxy:
 
     def _run(self):
         while not self._closing:
-            for key, _ in self._selector.select(0.05 if self._stalled else None):
+            for key, _ in self._selector.select(0.05 if self._stalled or self._sleeping else None):
                 with self._lock:
                     if key.fileobj is self._woken:
                         self._woken.recv(64)
                     elif key.fileobj is self._listener:
                         self._accept()
-                    elif not self._stalled and key.fileobj in self._pairs:
+                    elif not self._stalled and self._pairs.get(key.fileobj, self) not in {self, *self._sleeping}:
                         self._forward(key.fileobj)
+            with self._lock:
+                self._wake_sleepers()
             if self._stalled and not self._closing:
                 threading.Event().wait(0.02)
 
@@ -106,46 +143,105 @@ class RedisProxy:
             redis.close()
             return
         self.connections += 1
-        for s, peer, from_client in ((client, redis, True), (redis, client, False)):
+        pair = Pair(client, redis)
+        for s in (client, redis):
             s.settimeout(10)
-            self._pairs[s] = (peer, from_client)
+            self._pairs[s] = pair
             self._selector.register(s, selectors.EVENT_READ)
+        if self.tap:
+            self.tap.opened(pair)
+
+    def _sleep(self, pair, seconds):
+        pair.until = time.monotonic() + seconds
+        self._sleeping.add(pair)
+        for s in (pair.client, pair.redis):
+            self._selector.unregister(s)
+
+    def _wake_sleepers(self):
+        for pair in [p for p in self._sleeping if p.until <= time.monotonic()]:
+            self._sleeping.discard(pair)
+            for s in (pair.client, pair.redis):
+                self._selector.register(s, selectors.EVENT_READ)
+            try:
+                self._tapped_requests(pair, b"")        # what came after the one that put it to sleep
+            except OSError:
+                self._close(pair)
 
     def _forward(self, s):
-        peer, from_client = self._pairs[s]
+        pair = self._pairs[s]
         try:
             data = s.recv(1 << 20)
             if not data:
-                self._close(s)
-            elif self._passes(s, peer, from_client, data):
-                peer.sendall(data)
+                self._close(pair)
+            elif s is pair.client and self._passes(pair, data):
+                self._tapped_requests(pair, data) if self.tap else pair.redis.sendall(data)
+            elif s is pair.redis and pair.doomed:
+                self._lose_now(pair)
+            elif s is pair.redis:
+                self._tapped_replies(pair, data) if self.tap else pair.client.sendall(data)
         except OSError:
-            self._close(s)
+            if s in self._pairs:
+                self._close(pair)
 
-    def _passes(self, s, peer, from_client, data):
-        if not from_client:
-            if s not in self._doomed:
-                return True
-            self.lost += 1
-            self._close(s)
-            return False
+    def _lose_now(self, pair):
+        self.lost += 1
+        self._close(pair)
+
+    def _passes(self, pair, data):
         for rule in self._lose:
-            if rule[0] in data:
-                self._lose.remove(rule)
-                if rule[1] == "stall":
-                    self._stalled = True
-                    return True
-                if rule[1] == "reply":
-                    self._doomed.add(peer)
-                    return True
-                self.lost += 1
-                self._close(s)
+            if rule[0] not in data:
+                continue
+            self._lose.remove(rule)
+            if rule[1] == "request":
+                self._lose_now(pair)
                 return False
+            if rule[1] == "stall":
+                self._stalled = True
+            pair.doomed = rule[1] == "reply"
+            return True
         return True
 
-    def _close(self, s):
-        for one in (s, self._pairs[s][0]):
-            self._selector.unregister(one)
-            self._doomed.discard(one)
-            del self._pairs[one]
-            one.close()
+    def _tapped_requests(self, pair, data):
+        pair.requests += data
+        passed, verdict = 0, None
+        while verdict is None and (end := resp.end_of(pair.requests, passed)) is not None:
+            words = resp.words(pair.requests[passed:end])
+            if words[:2] == [b"CLIENT", b"SETNAME"]:
+                pair.name = words[2]
+            verdict = self.tap.request(pair, words)
+            if verdict != CUT:
+                pair.asked.append(words)
+                passed = end
+        pair.redis.sendall(pair.requests[:passed])
+        del pair.requests[:passed]
+        if verdict == CUT:
+            self._lose_now(pair)
+        elif verdict is not None:
+            self._sleep(pair, verdict)
+
+    def _tapped_replies(self, pair, data):
+        pair.replies += data
+        passed, limit = 0, None
+        while limit is None and pair.asked and (end := resp.end_of(pair.replies, passed)) is not None:
+            limit = self.tap.reply(pair, pair.asked.popleft(), pair.replies[passed:end])
+            passed = end if limit is None else passed + limit
+        self._pass_on(pair, pair.replies[:passed])
+        del pair.replies[:passed]
+        if limit is not None:
+            self._lose_now(pair)
+
+    def _pass_on(self, pair, data):
+        step = pair.slice or len(data) or 1
+        for at in range(0, len(data), step):
+            pair.client.sendall(data[at:at + step])
+            if pair.slice:
+                time.sleep(0.0003)                  # so that it is not read together with the next piece
+
+    def _close(self, pair):
+        asleep = pair in self._sleeping
+        self._sleeping.discard(pair)
+        for s in (pair.client, pair.redis):
+            if not asleep:
+                self._selector.unregister(s)
+            del self._pairs[s]
+            s.close()

@@ -1316,6 +1316,44 @@ static void dies_while_it_is_fed(void **unused)
 	free(big);
 }
 
+/* What is not in its pipe may be taken back; the rest of a job that is in part must follow. */
+static void takes_back_what_was_not_written(void **unused)
+{
+	char *big = alloc_zero(1, 4 << 20);
+	uint64_t first;
+
+	(void)unused;
+	t.conf.window = 4;
+	t.conf.recycle.jobs = 5;
+	start_with("ok");
+	assert_int_equal(persistent_recall(t.p), UINT64_MAX);
+	first = give("a");
+	give("b");
+	assert_true(persistent_unwritten(t.p));
+	assert_int_equal(persistent_recall(t.p), first);
+	assert_false(persistent_unwritten(t.p));
+	assert_int_equal(persistent_unanswered(t.p), 0);
+	assert_int_equal(persistent_timeout_at_ms(t.p), INT64_MAX);
+	t.serial = first - 1;
+	give("c");
+	persistent_flush(t.p);
+	give_bytes(big, 4 << 20);
+	assert_int_equal(persistent_recall(t.p), first + 1);
+	t.serial = first;
+	give_bytes(big, 4 << 20);
+	persistent_flush(t.p);
+	assert_true(persistent_unwritten(t.p));
+	assert_int_equal(persistent_recall(t.p), UINT64_MAX);	/* some of it is there */
+	until_answers(2);
+	give("d");
+	until_answers(3);
+	for (int i = 0; i < 3; i++)
+		got_ok(i, first + (uint64_t)i);
+	assert_int_equal(persistent_room(t.p), 2);	/* of five only what it got counts */
+	drain();
+	free(big);
+}
+
 static void dies_before_it_reads(void **unused)
 {
 	(void)unused;
@@ -1627,7 +1665,7 @@ int main(int argc, char **argv)
 		TEST(floods_and_never_answers), TEST(recycled_by_jobs), TEST(recycled_by_rss), TEST(recycled_by_age), TEST(recycled_between_jobs),
 		TEST(lingers_after_eof), TEST(drains), TEST(stopped), TEST(finishes_when_stopped), TEST(killed), TEST(freed_while_it_runs), TEST(dies_idle),
 		TEST(dies_of_one), TEST(dies_with_many), TEST(dies_having_read_all), TEST(dies_while_it_is_fed),
-		TEST(dies_before_it_reads), TEST(unrunnable), TEST(leaves_a_process), TEST(closes_stdin_when_idle),
+		TEST(takes_back_what_was_not_written), TEST(dies_before_it_reads), TEST(unrunnable), TEST(leaves_a_process), TEST(closes_stdin_when_idle),
 		TEST(closes_stdin_and_finishes), TEST(closes_stdin_and_stays), TEST(closes_stdout_and_goes_on),
 		TEST(closes_stdout_when_idle), TEST(both_write_at_once), TEST(room_is_bounded), TEST(always_behind), TEST(many), TEST(many_starts),
 		TEST(no_descriptors),

@@ -635,6 +635,38 @@ static void a_new_incarnation_takes_the_trays_over(void **state)
 	assert_holds("renew", next.trays[0], "a", 1);
 }
 
+/* Its answer was lost. Until it is told again, a command of the connection before last may still arrive. */
+static void a_late_arrival_does_not_hide_what_was_taken_over(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	REDIS(&server, "RPUSH %s a", owner.trays[0]);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	REDIS(&server, "RPUSH %s late", owner.trays[0]);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_holds("renew", next.trays[0], "a", 1);
+	assert_holds("renew", owner.trays[0], "late", 4);	/* for the watch of the dead */
+}
+
+/* While nobody renewed it, another host may have begun to rescue what it holds. */
+static void a_lease_that_ran_out_is_never_given_again(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	REDIS(&server, "RPUSH %s a", owner.trays[1]);
+	renew(&next, &owner);
+	private_redis_answer(&server);
+	REDIS(&server, "DEL %s", next.lease);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, -1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s", next.lease), 0);
+	assert_holds("renew", next.trays[1], "a", 1);		/* for the incarnation after it */
+}
+
 static void renew_at_maxmemory_and_lease(void **state)
 {
 	(void)state;
@@ -800,6 +832,8 @@ int main(void)
 		T(a_fence_among_keys_of_other_types),
 		T(a_fence_at_maxmemory),
 		T(a_new_incarnation_takes_the_trays_over),
+		T(a_late_arrival_does_not_hide_what_was_taken_over),
+		T(a_lease_that_ran_out_is_never_given_again),
 		T(renew_at_maxmemory_and_lease),
 		T(who_holds_something_does_not_leave),
 		T(the_dead_are_marked_once_and_forgotten_late),
