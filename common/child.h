@@ -33,7 +33,7 @@ struct child {
 	int (*queue_index_of)(const char *name);	/* sweeper only: index of a queue of conf; -1 none */
 	int master_fd;				/* read end; nothing is ever written for workers */
 	uint64_t boot;				/* of the master: part of every incarnation */
-	const char *lock_identity;		/* kernel boot id + device + inode of the lock file */
+	const char *lock_identity;		/* of the lock file: supervisor/lock.h */
 	pid_t master_pid;
 };
 

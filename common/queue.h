@@ -100,7 +100,7 @@ void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease
  * and watched for late arrivals. */
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration);
 void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1, 0: lease gone */
-/* -> INTEGER 1: gone; 0: something lies in a tray, it stays registered */
+/* -> INTEGER 1: gone; 0: something lies in a tray, or is being returned: it stays registered */
 void queue_deregister(struct redis *r, const struct queue_owner *o);
 /* -> ARRAY of STRING: entries first..last of a list, as LRANGE counts them (0 is the newest) */
 void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
@@ -135,20 +135,25 @@ void queue_redrive(struct redis *r, const struct queue_keys *k, const struct mes
 
 /* ---- registry (queue_registry.c) ---- */
 
-/* {"lock":…,"node":…,"pid":…,"since":…}; new string */
-char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms);
+/* {"lock":…,"node":…,"pid":…,"since":…,"lease":…}; new string */
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms);
 struct queue_worker {		/* one field of the workers hash; strings owned */
 	char *incarnation, *lock, *node;
 	int64_t pid, since_ms, died_at_ms;	/* died_at_ms 0: alive as far as known */
+	int64_t lease_ms;		/* how long it may be silent; 0: not known */
 };
 /* Takes the answer of HGETALL. Fields that are no incarnation are left out. Returns how many. */
 void queue_workers(struct redis *r, const struct queue_keys *k);	/* appends HGETALL */
 size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);
 void queue_workers_free(struct queue_worker *w, size_t n);
+/* The same answer's other fields: who is being returned, or was when that was broken off; "": the bare list. New strings. */
+size_t queue_rescues_parse(const struct redis_reply *reply, char ***out);
+void queue_rescues_free(char **names, size_t n);
 
-/* Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does. -> two answers */
-void queue_register(struct redis *r, const struct queue_keys *k);
-/* Reads quredis:queue:<name>'s JSON. Returns -1 if it is no such JSON. k is initialised. */
+/* Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does. again: only what is missing
+ * there. -> two answers */
+void queue_register(struct redis *r, const struct queue_keys *k, bool again);
+/* Reads quredis:queue:<name>'s JSON. Returns -1 if that names no three lists. k is initialised. */
 int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len);
 
 /* ---- records (queue_records.c) ---- */

@@ -133,9 +133,11 @@ void queue_lease_renew(struct redis *r, const struct queue_owner *o)
 
 void queue_deregister(struct redis *r, const struct queue_owner *o)
 {
-	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2] };
+	char *rescue = queue_tray_key(o->keys, o->incarnation, QUEUE_RESCUE);
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2], rescue };
 
-	queue_script(r, QUEUE_SCRIPT_deregister, 5, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
+	queue_script(r, QUEUE_SCRIPT_deregister, 6, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
+	free(rescue);
 }
 
 void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)

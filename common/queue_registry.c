@@ -10,6 +10,8 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 
+#define MS_MAX 9e15	/* beyond what is a time, and within what a double counts exactly */
+
 static char *dump(json_t *object)
 {
 	char *text = json_dumps(object, JSON_COMPACT);
@@ -20,10 +22,10 @@ static char *dump(json_t *object)
 	return copy;
 }
 
-char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms)
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms)
 {
-	return dump(json_pack("{s:s, s:s, s:i, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
-	    (json_int_t)since_ms));
+	return dump(json_pack("{s:s, s:s, s:i, s:I, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
+	    (json_int_t)since_ms, "lease", (json_int_t)lease_ms));
 }
 
 void queue_workers(struct redis *r, const struct queue_keys *k)
@@ -36,6 +38,14 @@ static char *text_member(const json_t *object, const char *key)
 	const char *s = json_string_value(json_object_get(object, key));
 
 	return alloc_string(s == NULL ? "" : s);
+}
+
+/* Scripts make it a number with a fraction; anybody may have made it anything. */
+static int64_t time_member(const json_t *object, const char *key)
+{
+	double ms = json_number_value(json_object_get(object, key));
+
+	return ms < 0 ? 0 : ms > MS_MAX ? (int64_t)MS_MAX : (int64_t)ms;
 }
 
 static int parse_worker(struct queue_worker *w, const struct redis_reply *field, const struct redis_reply *value)
@@ -53,7 +63,8 @@ static int parse_worker(struct queue_worker *w, const struct redis_reply *field,
 		.node = text_member(object, "node"),
 		.pid = json_integer_value(json_object_get(object, "pid")),
 		.since_ms = json_integer_value(json_object_get(object, "since")),
-		.died_at_ms = (int64_t)json_number_value(json_object_get(object, "died_at")),
+		.died_at_ms = time_member(object, "died_at"),
+		.lease_ms = time_member(object, "lease"),
 	};
 	json_decref(object);
 	return 0;
@@ -86,14 +97,66 @@ void queue_workers_free(struct queue_worker *w, size_t n)
 	free(w);
 }
 
-void queue_register(struct redis *r, const struct queue_keys *k)
+static const char suffix_of_rescue[] = ":rescue";
+
+/* The name before the suffix; NULL: some other field. */
+static char *rescue_owner(const struct redis_reply *field)
+{
+	size_t suffix_len = sizeof(suffix_of_rescue) - 1;
+	struct incarnation i;
+	char *name;
+
+	if (field->type != REDIS_STRING || field->len <= suffix_len ||
+	    memcmp(field->str + field->len - suffix_len, suffix_of_rescue, suffix_len) != 0)
+		return NULL;
+	name = alloc_copy(field->str, field->len - suffix_len);
+	if (strcmp(name, "none") == 0)
+		name[0] = '\0';
+	else if (incarnation_parse(&i, name) == -1) {
+		free(name);
+		return NULL;
+	}
+	return name;
+}
+
+size_t queue_rescues_parse(const struct redis_reply *reply, char ***out)
+{
+	size_t n = 0;
+
+	*out = NULL;
+	if (reply->type != REDIS_ARRAY)
+		return 0;
+	*out = alloc_zero(reply->n / 2 + 1, sizeof(**out));
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply field = redis_element(reply, i);
+		char *name = rescue_owner(&field);
+
+		if (name != NULL)
+			(*out)[n++] = name;
+	}
+	return n;
+}
+
+void queue_rescues_free(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 {
 	char *json = dump(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
 	    "escape", k->escape));
 
-	redis_appendf(r, "SET %s %s", k->registered, json);
+	redis_appendf(r, again ? "SET %s %s NX" : "SET %s %s", k->registered, json);
 	redis_appendf(r, "ZADD " QUEUE_REGISTRY " NX %d %s", clock_realtime_ms() / 1000, k->name);
 	free(json);
+}
+
+static bool are_three(const char *a, const char *b, const char *c)
+{
+	return a[0] != '\0' && b[0] != '\0' && c[0] != '\0' && strcmp(a, b) != 0 && strcmp(b, c) != 0 && strcmp(a, c) != 0;
 }
 
 int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len)
@@ -102,7 +165,8 @@ int queue_registered_parse(struct queue_keys *k, const char *name, const char *j
 	const char *ingress, *transit, *escape;
 	int rc = -1;
 
-	if (json_unpack(object, "{s:s, s:s, s:s}", "ingress", &ingress, "transit", &transit, "escape", &escape) == 0) {
+	if (json_unpack(object, "{s:s, s:s, s:s}", "ingress", &ingress, "transit", &transit, "escape", &escape) == 0 &&
+	    are_three(ingress, transit, escape)) {
 		queue_keys_init(k, name, ingress, transit, escape);
 		rc = 0;
 	}

@@ -13,12 +13,12 @@ void queue_quiet(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "EXISTS %s %s", k->delayed, k->paused);
 }
 
-/* EXISTS of all of them in one command; frees the keys. */
-static void append_exists(struct redis *r, char **keys, size_t n)
+/* One command over all of them; frees the keys. */
+static void append_over(struct redis *r, const char *command, char **keys, size_t n)
 {
 	const char **argv = alloc_zero(n + 1, sizeof(*argv));
 
-	argv[0] = "EXISTS";
+	argv[0] = command;
 	for (size_t i = 0; i < n; i++)
 		argv[i + 1] = keys[i];
 	redis_append(r, n + 1, argv, NULL);
@@ -33,7 +33,7 @@ void queue_leases(struct redis *r, const struct queue_keys *k, const char *const
 
 	for (size_t i = 0; i < n; i++)
 		keys[i] = queue_lease_key(k, incarnations[i]);
-	append_exists(r, keys, n);
+	append_over(r, "EXISTS", keys, n);
 }
 
 void queue_holdings(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n)
@@ -44,7 +44,7 @@ void queue_holdings(struct redis *r, const struct queue_keys *k, const char *con
 	for (size_t i = 0; i < n; i++)
 		for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
 			keys[count++] = queue_tray_key(k, incarnations[i], tray);
-	append_exists(r, keys, count);
+	append_over(r, "EXISTS", keys, count);
 }
 
 void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *incarnation)
@@ -55,12 +55,32 @@ void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *
 	free(field);
 }
 
+void queue_is_registered(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s", k->registered);
+}
+
+void queue_registry_page(struct redis *r, int64_t first, int64_t n)
+{
+	redis_appendf(r, "ZRANGE " QUEUE_REGISTRY " %d %d", first, first + n - 1);
+}
+
 void queue_registered(struct redis *r, const char *name)
 {
 	char *key = alloc_format("quredis:queue:%s", name);
 
 	redis_appendf(r, "GET %s", key);
 	free(key);
+}
+
+void queue_registered_all(struct redis *r, char *const *names, size_t n)
+{
+	char **keys = alloc_zero(n, sizeof(*keys));
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = alloc_format("quredis:queue:%s", names[i]);
+	append_over(r, "MGET", keys, n);
+	free(keys);
 }
 
 void queue_pulse(struct redis *r, const char *node)

@@ -24,8 +24,15 @@ void queue_holdings(struct redis *r, const struct queue_keys *k, const char *con
 /* Nothing lies in rescue any more: its size need not be remembered. incarnation NULL: the bare list. -> INTEGER */
 void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *incarnation);
 
+/* -> INTEGER 1: the queue has its entry in the registry */
+void queue_is_registered(struct redis *r, const struct queue_keys *k);
+/* -> ARRAY of STRING: names in the registry, n from the first-th on */
+void queue_registry_page(struct redis *r, int64_t first, int64_t n);
+
 /* The registry's entry of a queue -> STRING for queue_registered_parse(), or NIL */
 void queue_registered(struct redis *r, const char *name);
+/* -> ARRAY of STRING or NIL: the same of n queues in one command, which not every server and user may give */
+void queue_registered_all(struct redis *r, char *const *names, size_t n);
 
 /* Two answers: INTEGER, if the server takes writes as those that renew leases; ARRAY for queue_time_parse() */
 void queue_pulse(struct redis *r, const char *node);

@@ -77,16 +77,39 @@ static int read_boot_id(char out[64])
 	return ok ? 0 : -1;
 }
 
+/* Its numbers of processes must be ours: by them leftovers are found and killed. */
+static bool proc_is_ours(void)
+{
+	char self[32];
+	ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+	if (n == -1)
+		return false;
+	self[n] = '\0';
+	return strtol(self, NULL, 10) == getpid();
+}
+
+/*
+ * Device and inode are of one kernel: no two files that exist at one time have the same. The namespace, since handlers
+ * of a supervisor in another one could not be seen, and some file systems number clones of a file alike. Each
+ * number may be given again when what had it is gone; so is then, all of it, the supervisor that was known by it.
+ */
 static int identify(struct lock *l, const char *path, char *error, size_t size)
 {
+	struct stat st, pids = {0};
 	char boot_id[64];
-	struct stat st;
 
 	if (fstat(l->fd, &st) == -1)
 		return fail(error, size, path, "stat");
 	if (read_boot_id(boot_id) == -1)
 		return fail(error, size, path, "the kernel's boot id cannot be read");
-	snprintf(l->identity, sizeof(l->identity), "%s:%jx:%ju", boot_id, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	if (!proc_is_ours()) {
+		snprintf(error, size, "/proc belongs to another PID namespace: mount it anew in this one (unshare --mount-proc)");
+		return -1;
+	}
+	stat("/proc/self/ns/pid", &pids);	/* a kernel without namespaces has one */
+	snprintf(l->identity, sizeof(l->identity), "%s:%jx:%ju:%ju", boot_id, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino,
+	    (uintmax_t)pids.st_ino);
 	return 0;
 }
 

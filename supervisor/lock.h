@@ -12,7 +12,7 @@
  */
 struct lock {
 	int fd;			/* -1: not open */
-	char identity[128];	/* kernel boot id:device:inode: whose lock it is, also after a restart */
+	char identity[128];	/* boot id:device:inode:pid namespace: whose lock it is, also after a restart */
 };
 
 /* Opens and creates path, and its directory (0755) if only that is missing. Returns -1 and why in error. */

@@ -55,7 +55,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	int64_t wait_ms;
 
 	redis_close(&s->redis, NULL);
-	calm_broken(&s->calm);
+	watch_disturbed(s);
 	s->up = false;
 	s->failures++;
 	wait_ms = backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->failures, arc4random());

@@ -41,12 +41,12 @@ void calm_pulse(struct calm *c, const struct pulse *p, int64_t lease_ms)
 	c->last_server_ms = p->server_ms;
 }
 
-int64_t dead_absent_since(int64_t before_ms, const struct calm *c, int64_t now_ms)
+/* A look from before the calm counts for nothing: this one is the first then. */
+bool dead_missed(struct absence *a, int64_t asked_ms, int64_t answered_ms, int64_t patience_ms)
 {
-	return before_ms == 0 || c->since_boottime_ms == 0 || before_ms < c->since_boottime_ms ? now_ms : before_ms;
-}
-
-bool dead_by_lease(int64_t since_ms, const struct calm *c, int64_t now_ms, int64_t lease_ms)
-{
-	return c->since_boottime_ms != 0 && since_ms >= c->since_boottime_ms && now_ms - since_ms >= lease_ms;
+	if (a->calm.since_boottime_ms == 0 || a->since_ms < a->calm.since_boottime_ms) {
+		a->since_ms = answered_ms;
+		return false;
+	}
+	return asked_ms - a->since_ms >= patience_ms;
 }

@@ -32,13 +32,18 @@ struct calm {
 void calm_pulse(struct calm *c, const struct pulse *p, int64_t lease_ms);
 void calm_broken(struct calm *c);	/* a pulse was refused, or the connection is lost */
 
+/*
+ * An owner whose lease a look has missed. What disturbs is measured by its own lease, so its calm is its own:
+ * begun with the last pulse before that look, and told of every one since.
+ */
 struct absence {
 	char incarnation[INCARNATION_SIZE];
-	int64_t since_ms;	/* CLOCK_BOOTTIME of the first look that missed its lease */
+	int64_t since_ms;	/* CLOCK_BOOTTIME of the first look that counts; 0: none yet */
+	int64_t lease_ms;	/* its host's or ours, whichever is longer */
+	struct calm calm;
 };
 
-/* An owner is missed by a look at now_ms; before: since when it was (0: it was not). Returns since when it counts. */
-int64_t dead_absent_since(int64_t before_ms, const struct calm *c, int64_t now_ms);
-bool dead_by_lease(int64_t since_ms, const struct calm *c, int64_t now_ms, int64_t lease_ms);
+/* It is missed by a look at asked_ms, which was answered at answered_ms. True: it is dead. */
+bool dead_missed(struct absence *a, int64_t asked_ms, int64_t answered_ms, int64_t patience_ms);
 
 #endif

@@ -157,6 +157,8 @@ static bool is_returned(struct sweeper *s, const struct death *d)
 	struct swept *q = swept_find(s, d->told.queue);
 	const struct rescue *r;
 
+	if (q == NULL)
+		return true;	/* not ours, and dropped when all was done */
 	TAILQ_FOREACH(r, &q->rescues, entry)
 		if (r->incarnation[0] != '\0' && covers(s, &d->told, &r->who))
 			return false;

@@ -105,27 +105,9 @@ static int check_types(struct sweeper *s, struct swept *q)
 	return 0;
 }
 
-/* Only others read the registry: a server that will not have the entry (full, no right) holds nothing up. */
-static int register_queue(struct sweeper *s, struct swept *q)
-{
-	struct redis_reply reply;
-	bool refused = false;
-
-	queue_register(&s->redis, &q->keys);
-	for (int i = 0; i < 2; i++)
-		if (connection_answer(s, &reply) == -1)
-			refused = true;
-	if (s->redis.state == REDIS_CLOSED)
-		return -1;
-	if (refused && !q->unregistered)
-		log_warning("queue_unregistered", log_str("queue", q->keys.name), log_str("error", s->error));
-	q->unregistered = refused;
-	return 0;
-}
-
 static int recover_keys(struct sweeper *s, struct swept *q)
 {
-	return check_types(s, q) == -1 || register_queue(s, q) == -1 ? -1 : 0;
+	return check_types(s, q) == -1 || registry_enter(s, q, false) == -1 ? -1 : 0;
 }
 
 /* ---- rights ---- */

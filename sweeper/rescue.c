@@ -2,6 +2,7 @@
  * A dead owner's messages go back to where they were fetched from, or escape if their worker died of
  * them too often. Every step is one that anybody may repeat or continue. Who is dead is not decided here.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #define PAGE_MAX 100
 #define PAGE_BYTES (1u << 20)	/* about so much of a rescue list is in memory at a time */
 #define LOGGED_MAX 100		/* of one owner; the rest only at level debug */
-#define RECOVERY_ATTEMPTS 1	/* of a queue that is no longer configured */
+#define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: those who serve it know when it is enough */
 #define PAYLOAD_MAX 65536
 
 int rescue_page(size_t n, size_t bytes)

@@ -18,12 +18,13 @@
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
 #define BUSY_MS 100		/* the same while something waits for its back-off */
 
-/* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease. */
+/* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease. Budget: units a
+ * queue and turn, of look in all. */
 static const struct task {
 	const char *name;
 	int64_t interval_ms;
 	int per_lease;
-	int budget;		/* units a queue and turn */
+	int budget;
 	bool (*run)(struct sweeper *s, int budget, int64_t now_ms);
 	bool finishing;		/* also after the order to finish */
 } tasks[] = {
@@ -33,8 +34,9 @@ static const struct task {
 	{ "poll", 1000, 0, 1, poll_task, false },
 	{ "due", 0, 0, 100, due_task, false },
 	{ "pulse", 0, 4, 1, pulse_task, false },
-	{ "look", 0, 2, 1, look_task, false },
+	{ "look", 0, 0, 32, look_task, false },
 	{ "lead", 1000, 0, 1, lead_task, false },
+	{ "registry", 1000, 0, 1, registry_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -169,6 +171,7 @@ static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t 
 	s->log_epoch = atomic_load(&child->board->log_epoch);
 	s->task_due_ms = alloc_zero(nitems(tasks), sizeof(*s->task_due_ms));
 	TAILQ_INIT(&s->deaths);
+	s->pulse.run_id = "";
 	if (child->conf->redis.password != NULL)
 		prctl(PR_SET_DUMPABLE, 0);
 	interrupt_catch(child->master_pid, while_polling);
@@ -185,6 +188,7 @@ static void sweeper_free(struct sweeper *s)
 	swept_free_all(s);
 	deaths_free(s);
 	recover_free(s);
+	registry_free(s);
 	connection_free(s);
 	free(s->task_due_ms);
 	free(s);

@@ -12,6 +12,7 @@
 #include "sweeper/dead.h"
 #include "sweeper/deaths.h"
 #include "sweeper/recover.h"
+#include "sweeper/registry.h"
 #include "sweeper/server.h"
 #include "sweeper/swept.h"
 
@@ -24,8 +25,8 @@
  *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
- *	dead.c		who is dead by its lease (pure)	due.c		retries that are due, pause flags
- *	lead.c		whose a queue's periodic work is
+ *	dead.c		who is dead by its lease (pure)	registry.c	our queues in it, and those of others
+ *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  */
 struct sweeper {
 	const struct child *child;
@@ -49,7 +50,10 @@ struct sweeper {
 	enum queue_trouble refusal;	/* other than NONE: every gate is shut */
 
 	struct swept_list queues;
-	struct calm calm;		/* watch.c */
+	struct registry registry;
+	struct pulse pulse;		/* watch.c: the last one, if it was taken; else its run_id is "" */
+	unsigned pulses;		/* due so far */
+	bool looking;			/* a round of looks is under way */
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;
 
@@ -102,11 +106,18 @@ void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trou
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
 void swept_count(struct swept *q, enum counter counter, uint64_t n);
 
+void swept_drop(struct sweeper *s, struct swept *q);	/* one without rescues */
+
 /* ---- lead.c ---- */
 
 bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
 bool lead_is_ours(const struct swept *q);
 void lead_give_up(struct sweeper *s);
+
+/* ---- watch.c ---- */
+
+void watch_disturbed(struct sweeper *s);	/* a pulse was refused, or the connection is lost: no look so far counts */
+bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms);	/* false: not ours, nothing is to be done, dropped */
 
 /* ---- the tasks; true: there is more to do at once ---- */
 
@@ -118,6 +129,7 @@ bool due_task(struct sweeper *s, int budget, int64_t now_ms);
 bool pulse_task(struct sweeper *s, int budget, int64_t now_ms);
 bool look_task(struct sweeper *s, int budget, int64_t now_ms);
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
+bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

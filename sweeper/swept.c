@@ -38,17 +38,19 @@ void swept_init_all(struct sweeper *s)
 	}
 }
 
+void swept_drop(struct sweeper *s, struct swept *q)
+{
+	TAILQ_REMOVE(&s->queues, q, entry);
+	rescue_free_all(q);
+	free(q->absences);
+	queue_keys_free(&q->keys);
+	free(q);
+}
+
 void swept_free_all(struct sweeper *s)
 {
-	struct swept *q;
-
-	while ((q = TAILQ_FIRST(&s->queues)) != NULL) {
-		TAILQ_REMOVE(&s->queues, q, entry);
-		rescue_free_all(q);
-		free(q->absences);
-		queue_keys_free(&q->keys);
-		free(q);
-	}
+	while (!TAILQ_EMPTY(&s->queues))
+		swept_drop(s, TAILQ_FIRST(&s->queues));
 }
 
 struct swept *swept_find(struct sweeper *s, const char *name)

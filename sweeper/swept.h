@@ -20,7 +20,7 @@ enum recovery { RECOVER_KEYS, RECOVER_RIGHTS, RECOVER_OWNERS, RECOVER_LISTS, REC
 struct swept {
 	TAILQ_ENTRY(swept) entry;
 	struct queue_keys keys;
-	const struct conf_queue *conf;	/* NULL: no longer configured; only its deaths are seen to */
+	const struct conf_queue *conf;	/* NULL: not configured here; only its dead are seen to */
 	struct board_queue *board;	/* NULL: not on the board */
 	enum recovery recovery;
 	bool was_recovered;		/* by our predecessor: the gate does not wait for us */
@@ -38,6 +38,8 @@ struct swept {
 	struct trouble due_trouble;
 	struct absence *absences;	/* owners last seen without a lease */
 	size_t nabsences;
+	bool broken_off;		/* the last look found a rescue that nobody may be going on with */
+	bool unlooked;			/* this round has not come to it yet */
 	struct trouble watch_trouble;
 	int64_t lead_until_ms;		/* CLOCK_BOOTTIME: its periodic work is ours (lead.c) */
 	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */

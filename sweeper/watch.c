@@ -1,6 +1,7 @@
 /*
  * Owners nobody reports: of supervisors that held our lock, of hosts that vanished (by lease, dead.c),
- * and of dead ones what arrives late. Those dead for an hour are forgotten.
+ * and of dead ones what arrives late. Those dead for an hour are forgotten. A round of looks is made every half
+ * lease, over the queues that are ours and some that are not (registry.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,71 +15,157 @@
 #include "common/queue_watch.h"
 
 #define OWN_PATIENCE_MS 120000	/* at least: the master sees to its own, and back-off may keep them away for a while */
+#define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
 #define FORGET_MS (60 * 60 * 1000)
 #define HOLDINGS_OWNERS 25
 
-struct names {
-	const char **name;	/* of the workers that were read */
+/* Some of the workers that were read; names are for what is asked of them together. */
+struct owners {
+	const struct queue_worker **who;
+	const char **name;
 	size_t n;
 };
 
+static struct owners owners_new(size_t most)
+{
+	return (struct owners){ alloc_zero(most + 1, sizeof(struct queue_worker *)), alloc_zero(most + 1, sizeof(char *)), 0 };
+}
+
+static void owners_add(struct owners *o, const struct queue_worker *w)
+{
+	o->who[o->n] = w;
+	o->name[o->n++] = w->incarnation;
+}
+
+static void owners_free(struct owners *o)
+{
+	free(o->who);
+	free(o->name);
+}
+
+/* Those from first on, at most so many. */
+static struct owners owners_group(const struct owners *o, size_t first, size_t most)
+{
+	size_t left = o->n - first;
+
+	return (struct owners){ o->who + first, o->name + first, left < most ? left : most };
+}
+
 /* ---- pulses ---- */
 
-bool pulse_task(struct sweeper *s, int budget, int64_t now_ms)
+void watch_disturbed(struct sweeper *s)
+{
+	struct swept *q;
+
+	s->pulse = (struct pulse){ .run_id = "" };
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->nabsences = 0;
+}
+
+static bool is_anybody_missed(const struct sweeper *s)
+{
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->nabsences > 0)
+			return true;
+	return false;
+}
+
+static void tell_absences(struct sweeper *s)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		for (size_t i = 0; i < q->nabsences; i++)
+			calm_pulse(&q->absences[i].calm, &s->pulse, q->absences[i].lease_ms);
+}
+
+/* Not before the last one is over, or those at its end would never come. */
+static void begin_round(struct sweeper *s)
+{
+	struct swept *q;
+
+	if (s->looking)
+		return;
+	s->looking = true;
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->unlooked = q->recovery == RECOVERED;
+	registry_round(s);
+}
+
+/* True: it was taken. */
+static bool pulse(struct sweeper *s)
 {
 	struct redis_reply reply;
-	struct pulse p;
 	int64_t n;
+
+	queue_pulse(&s->redis, s->conf->supervisor.node);
+	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1 || queue_time_parse(&reply) == -1) {
+		watch_disturbed(s);
+		return false;
+	}
+	s->pulse = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = queue_time_parse(&reply),
+		.run_id = s->server.run_id, .connection = s->redis.connection };
+	tell_absences(s);
+	return true;
+}
+
+/*
+ * Every second one is followed by looks: if our own write is refused nobody is judged. The others are for those a look
+ * has missed.
+ */
+bool pulse_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool looks = ++s->pulses % 2 == 0;
 
 	(void)budget;
 	(void)now_ms;
-	queue_pulse(&s->redis, s->conf->supervisor.node);
-	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1 || queue_time_parse(&reply) == -1) {
-		calm_broken(&s->calm);
-		return false;
-	}
-	p = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = queue_time_parse(&reply),
-		.run_id = s->server.run_id, .connection = s->redis.connection };
-	calm_pulse(&s->calm, &p, s->conf->supervisor.lease_ms);
+	if ((looks || is_anybody_missed(s)) && pulse(s) && looks)
+		begin_round(s);
 	return false;
 }
 
 /* ---- owners without a lease ---- */
 
-static int64_t absent_since(const struct swept *q, const char *incarnation)
+/* As it was left by the look before; else one that begins. */
+static struct absence absence_of(struct sweeper *s, const struct swept *q, const struct queue_worker *w)
 {
+	int64_t own_ms = s->conf->supervisor.lease_ms, theirs_ms = w->lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : w->lease_ms;
+	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms };
+
 	for (size_t i = 0; i < q->nabsences; i++)
-		if (strcmp(q->absences[i].incarnation, incarnation) == 0)
-			return q->absences[i].since_ms;
-	return 0;
+		if (strcmp(q->absences[i].incarnation, w->incarnation) == 0)
+			return q->absences[i];
+	strlcpy(a.incarnation, w->incarnation, sizeof(a.incarnation));
+	calm_pulse(&a.calm, &s->pulse, a.lease_ms);
+	return a;
 }
 
 /* How long it may be without a lease. */
-static int64_t patience_of(const struct sweeper *s, const char *incarnation)
+static int64_t patience_of(const struct sweeper *s, const struct absence *a)
 {
-	int64_t lease_ms = s->conf->supervisor.lease_ms;
 	struct incarnation i;
 
-	if (incarnation_parse(&i, incarnation) == -1 || i.boot != s->child->boot)
-		return lease_ms;
-	return 4 * lease_ms > OWN_PATIENCE_MS ? 4 * lease_ms : OWN_PATIENCE_MS;
+	if (incarnation_parse(&i, a->incarnation) == -1 || i.boot != s->child->boot)
+		return a->lease_ms;
+	return 4 * a->lease_ms > OWN_PATIENCE_MS ? 4 * a->lease_ms : OWN_PATIENCE_MS;
 }
 
-static void missed(struct sweeper *s, struct swept *q, const char *incarnation, int64_t asked_ms, struct absence *now, size_t *n)
+static void missed(struct sweeper *s, struct swept *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
 {
-	int64_t since = dead_absent_since(absent_since(q, incarnation), &s->calm, clock_boottime_ms());
+	struct absence a = absence_of(s, q, w);
 
-	if (dead_by_lease(since, &s->calm, asked_ms, patience_of(s, incarnation))) {
-		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", incarnation));
-		rescue_add(q, incarnation, "lease", true, false);
+	if (dead_missed(&a, asked_ms, clock_boottime_ms(), patience_of(s, &a))) {
+		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", w->incarnation));
+		rescue_add(q, w->incarnation, "lease", true, false);
 		return;
 	}
-	strlcpy(now[*n].incarnation, incarnation, sizeof(now[*n].incarnation));
-	now[(*n)++].since_ms = since;
+	now[(*n)++] = a;
 }
 
 /* Some of this group have no lease: which? */
-static int ask_each(struct sweeper *s, struct swept *q, const struct names *group, struct absence *now, size_t *n)
+static int ask_each(struct sweeper *s, struct swept *q, const struct owners *group, struct absence *now, size_t *n)
 {
 	int64_t asked_ms = clock_boottime_ms(), present;
 	int rc = 0;
@@ -89,19 +176,18 @@ static int ask_each(struct sweeper *s, struct swept *q, const struct names *grou
 		if (connection_integer(s, &present) == -1)
 			rc = -1;
 		else if (present == 0)
-			missed(s, q, group->name[i], asked_ms, now, n);
+			missed(s, q, group->who[i], asked_ms, now, n);
 	return rc;
 }
 
-static int look_at_leases(struct sweeper *s, struct swept *q, const struct names *living)
+static int look_at_leases(struct sweeper *s, struct swept *q, const struct owners *living)
 {
 	struct absence *now = alloc_zero(living->n + 1, sizeof(*now));
 	size_t n = 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < living->n && rc == 0; i += QUEUE_OWNERS_MAX) {
-		size_t left = living->n - i;
-		struct names group = { living->name + i, left < QUEUE_OWNERS_MAX ? left : QUEUE_OWNERS_MAX };
+		struct owners group = owners_group(living, i, QUEUE_OWNERS_MAX);
 		int64_t present;
 
 		queue_leases(&s->redis, &q->keys, group.name, group.n);
@@ -117,7 +203,7 @@ static int look_at_leases(struct sweeper *s, struct swept *q, const struct names
 
 /* ---- late arrivals ---- */
 
-static int look_at_each(struct sweeper *s, struct swept *q, const struct names *group)
+static int look_at_each(struct sweeper *s, struct swept *q, const struct owners *group)
 {
 	int64_t holding;
 	int rc = 0;
@@ -132,11 +218,10 @@ static int look_at_each(struct sweeper *s, struct swept *q, const struct names *
 	return rc;
 }
 
-static int look_at_dead(struct sweeper *s, struct swept *q, const struct names *dead)
+static int look_at_dead(struct sweeper *s, struct swept *q, const struct owners *dead)
 {
 	for (size_t i = 0; i < dead->n; i += HOLDINGS_OWNERS) {
-		size_t left = dead->n - i;
-		struct names group = { dead->name + i, left < HOLDINGS_OWNERS ? left : HOLDINGS_OWNERS };
+		struct owners group = owners_group(dead, i, HOLDINGS_OWNERS);
 		int64_t holding;
 
 		queue_holdings(&s->redis, &q->keys, group.name, group.n);
@@ -150,13 +235,13 @@ static int forget(struct sweeper *s, struct swept *q, const struct queue_worker 
 {
 	int64_t forgotten;
 
-	if (w->died_at_ms == 0 || s->calm.last_server_ms - w->died_at_ms < FORGET_MS)
+	if (w->died_at_ms == 0 || s->pulse.server_ms - w->died_at_ms < FORGET_MS)
 		return 0;
 	queue_forget(&s->redis, &q->keys, w->incarnation);
 	return connection_integer(s, &forgotten);
 }
 
-/* ---- one queue ---- */
+/* ---- rescues that were broken off ---- */
 
 static bool is_being_rescued(const struct swept *q, const char *incarnation)
 {
@@ -168,39 +253,69 @@ static bool is_being_rescued(const struct swept *q, const char *incarnation)
 	return false;
 }
 
+static bool is_registered(const struct queue_worker *workers, size_t n, const char *incarnation)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(workers[i].incarnation, incarnation) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A sweeper notes whose messages it returns, and takes that away at the end. What is noted still, of the bare list or of
+ * somebody not registered any more, nobody else may come upon. The sweeper may live: so only at the second look.
+ */
+static void take_over_rescues(struct swept *q, const struct redis_reply *reply, const struct queue_worker *workers, size_t n)
+{
+	char **names;
+	size_t found = queue_rescues_parse(reply, &names), broken_off = 0;
+
+	for (size_t i = 0; i < found; i++) {
+		if (is_registered(workers, n, names[i]) || is_being_rescued(q, names[i]))
+			continue;
+		broken_off++;
+		if (q->broken_off)
+			rescue_add(q, names[i][0] == '\0' ? NULL : names[i], "late", false, false)->fence = names[i][0] != '\0';
+	}
+	q->broken_off = broken_off > 0;
+	queue_rescues_free(names, found);
+}
+
+/* ---- one queue ---- */
+
 /* Into those to be looked at as dead, those that should have a lease, and those that need no look. */
-static int sort_owner(struct sweeper *s, struct swept *q, const struct queue_worker *w, struct names *living, struct names *dead)
+static int sort_owner(struct sweeper *s, struct swept *q, const struct queue_worker *w, struct owners *living, struct owners *dead)
 {
 	if (is_being_rescued(q, w->incarnation))
 		return 0;
 	if (w->died_at_ms != 0) {
-		dead->name[dead->n++] = w->incarnation;
+		owners_add(dead, w);
 	} else if (recover_is_ours(s, w)) {
 		if (recover_end_handlers(s, w->incarnation) == -1)
 			return -1;
 		rescue_add(q, w->incarnation, "lock", true, false);
 	} else {
-		living->name[living->n++] = w->incarnation;
+		owners_add(living, w);
 	}
 	return 0;
 }
 
+/* One whose handlers do not end yet holds up no other. */
 static int look_at_workers(struct sweeper *s, struct swept *q, const struct queue_worker *workers, size_t n)
 {
-	struct names living = { alloc_zero(n + 1, sizeof(char *)), 0 }, dead = { alloc_zero(n + 1, sizeof(char *)), 0 };
-	int rc = 0;
+	struct owners living = owners_new(n), dead = owners_new(n);
+	int sorted = 0, rc;
 
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = sort_owner(s, q, &workers[i], &living, &dead);
-	if (rc == 0)
-		rc = look_at_leases(s, q, &living);
+	for (size_t i = 0; i < n; i++)
+		sorted = sort_owner(s, q, &workers[i], &living, &dead) == -1 ? -1 : sorted;
+	rc = look_at_leases(s, q, &living);
 	if (rc == 0)
 		rc = look_at_dead(s, q, &dead);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = forget(s, q, &workers[i]);
-	free(living.name);
-	free(dead.name);
-	return rc;
+	owners_free(&living);
+	owners_free(&dead);
+	return sorted == -1 ? -1 : rc;
 }
 
 static int look(struct sweeper *s, struct swept *q)
@@ -214,28 +329,52 @@ static int look(struct sweeper *s, struct swept *q)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	n = queue_workers_parse(&reply, &workers);
+	take_over_rescues(q, &reply, workers, n);
 	rc = look_at_workers(s, q, workers, n);
 	queue_workers_free(workers, n);
 	return rc;
 }
 
+/* ---- the task ---- */
+
+/* What is not ours, and of which there is nothing more to see to. */
+static bool is_idle(const struct swept *q)
+{
+	return q->conf == NULL && TAILQ_EMPTY(&q->rescues) && q->nabsences == 0 && !q->broken_off;
+}
+
+bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	int rc = look(s, q);
+
+	connection_drain(s);
+	if (rc == 0)
+		trouble_over(s, q, &q->watch_trouble);
+	else if (q->conf != NULL)
+		trouble_note(s, q, &q->watch_trouble, "workers", now_ms);
+	else
+		registry_wrong(s, q->keys.name);
+	if (!is_idle(q))
+		return true;
+	swept_drop(s, q);
+	return false;
+}
+
 bool look_task(struct sweeper *s, int budget, int64_t now_ms)
 {
-	struct swept *q;
+	struct swept *q, *next;
 
-	/* Our own write comes first: if it is refused nobody is judged. */
-	pulse_task(s, budget, now_ms);
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (q->conf == NULL || q->recovery != RECOVERED || trouble_waits(&q->watch_trouble, now_ms))
+	TAILQ_FOREACH_SAFE(q, &s->queues, entry, next) {
+		if (!q->unlooked)
 			continue;
-		if (!sweeper_goes_on(s))
-			return false;
-		if (look(s, q) == -1) {
-			connection_drain(s);
-			trouble_note(s, q, &q->watch_trouble, "workers", now_ms);
-		} else {
-			trouble_over(s, q, &q->watch_trouble);
-		}
+		if (budget == 0 || !sweeper_goes_on(s))
+			return s->looking;
+		q->unlooked = false;
+		if (trouble_waits(&q->watch_trouble, now_ms))
+			continue;
+		budget--;
+		watch_queue(s, q, now_ms);
 	}
-	return false;
+	s->looking = s->looking && registry_look(s, budget, now_ms);
+	return s->looking;
 }

@@ -152,7 +152,8 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	char *registration;
 
 	take_new_name(w);
-	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms());
+	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms(),
+	    conf->supervisor.lease_ms);
 	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {

@@ -2,8 +2,9 @@
 -- ARGV: incarnation
 redis.call('DEL', KEYS[2])
 local ok, worker = pcall(cjson.decode, redis.call('HGET', KEYS[1], ARGV[1]) or '')
-if not ok or type(worker) ~= 'table' or worker.died_at then return 0 end
+if not ok or type(worker) ~= 'table' or type(worker.died_at) == 'number' then return 0 end
 local t = redis.call('TIME')
 worker.died_at = t[1] * 1000 + math.floor(t[2] / 1000)
-redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(worker))
+local written, json = pcall(cjson.encode, worker)
+redis.call('HSET', KEYS[1], ARGV[1], written and json or cjson.encode({ died_at = worker.died_at }))
 return 1

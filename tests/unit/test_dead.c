@@ -16,11 +16,16 @@
 
 #define LEASE 30000
 
-/* rescue.c and connection.c ask these of the loop; nothing here runs it. */
+/* rescue.c and connection.c ask these of the loop and of watch.c; nothing here runs them. */
 bool sweeper_goes_on(struct sweeper *s)
 {
 	(void)s;
 	return true;
+}
+
+void watch_disturbed(struct sweeper *s)
+{
+	(void)s;
 }
 
 static struct pulse at(int64_t ms)
@@ -38,33 +43,40 @@ static void calm_from(struct calm *c, int64_t from, int64_t to)
 	}
 }
 
+/* An owner that looks miss from now on; the pulse before the first of them is at ms. */
+static struct absence missed_from(int64_t ms)
+{
+	struct absence a = { .lease_ms = LEASE };
+	struct pulse p = at(ms);
+
+	calm_pulse(&a.calm, &p, LEASE);
+	return a;
+}
+
 static void two_looks_a_lease_apart(void **state)
 {
-	struct calm c = {0};
-	int64_t since;
+	struct absence a = missed_from(1000);
 
 	(void)state;
-	calm_from(&c, 1000, 100000);
-	since = dead_absent_since(0, &c, 40000);
-	assert_int_equal(since, 40000);
-	assert_false(dead_by_lease(since, &c, 40000, LEASE));
-	assert_int_equal(dead_absent_since(since, &c, 60000), 40000);
-	assert_false(dead_by_lease(since, &c, 40000 + LEASE - 1, LEASE));
-	assert_true(dead_by_lease(since, &c, 40000 + LEASE, LEASE));
+	assert_false(dead_missed(&a, 1001, 1005, LEASE));
+	assert_int_equal(a.since_ms, 1005);		/* it may have come while it was asked for */
+	calm_from(&a.calm, 1000 + LEASE / 4, 1000 + LEASE);
+	assert_false(dead_missed(&a, 20000, 20001, LEASE));
+	assert_int_equal(a.since_ms, 1005);
+	assert_false(dead_missed(&a, 1005 + LEASE - 1, 90000, LEASE));
+	assert_true(dead_missed(&a, 1005 + LEASE, 90000, LEASE));
+	assert_false(dead_missed(&a, 1005 + LEASE, 90000, 4 * LEASE));	/* one of our own */
 }
 
 /* One disturbance between the looks: the first look counts for nothing. */
 static void assert_disturbed_by(struct pulse p)
 {
-	struct calm c = {0};
-	int64_t since;
+	struct absence a = missed_from(46000);
 
-	calm_from(&c, 1000, 46000);
-	assert_int_equal(c.last_boottime_ms, 46000);
-	since = dead_absent_since(0, &c, 46000);
-	calm_pulse(&c, &p, LEASE);
-	assert_false(dead_by_lease(since, &c, since + LEASE + 30000, LEASE));
-	assert_int_equal(dead_absent_since(since, &c, 70000), 70000);
+	assert_false(dead_missed(&a, 46001, 46002, LEASE));
+	calm_pulse(&a.calm, &p, LEASE);
+	assert_false(dead_missed(&a, 46002 + LEASE + 30000, 46003 + LEASE + 30000, LEASE));
+	assert_int_equal(a.since_ms, 46003 + LEASE + 30000);
 }
 
 static void what_breaks_the_calm(void **state)
@@ -91,16 +103,48 @@ static void what_breaks_the_calm(void **state)
 	assert_disturbed_by(p);
 }
 
-static void a_refused_pulse_breaks_it_too(void **state)
+static void what_does_not(void **state)
 {
-	struct calm c = {0};
+	struct absence a = missed_from(46000);
+	struct pulse p = at(46000 + LEASE / 2);
 
 	(void)state;
-	calm_from(&c, 1000, 46000);
-	calm_broken(&c);
-	assert_false(dead_by_lease(46000, &c, 90000, LEASE));
-	calm_from(&c, 50000, 90000);
-	assert_false(dead_by_lease(46000, &c, 90000, LEASE));
+	assert_false(dead_missed(&a, 46001, 46002, LEASE));
+	p.server_ms += LEASE / 8;
+	calm_pulse(&a.calm, &p, LEASE);
+	assert_true(dead_missed(&a, 46002 + LEASE, 46003 + LEASE, LEASE));
+}
+
+static void a_refused_pulse_breaks_it_too(void **state)
+{
+	struct absence a = missed_from(46000);
+
+	(void)state;
+	assert_false(dead_missed(&a, 46001, 46002, LEASE));
+	calm_broken(&a.calm);
+	assert_false(dead_missed(&a, 90000, 90001, LEASE));
+	calm_from(&a.calm, 92500, 150000);
+	assert_false(dead_missed(&a, 150001, 150002, LEASE));
+	assert_true(dead_missed(&a, 150002 + LEASE, 150003 + LEASE, LEASE));
+}
+
+/* What is much for one of a short lease is nothing for another. */
+static void each_owner_is_disturbed_by_its_own_measure(void **state)
+{
+	struct absence brief = missed_from(1000), patient = { .lease_ms = 10 * LEASE };
+	struct pulse p = at(1000);
+
+	(void)state;
+	calm_pulse(&patient.calm, &p, patient.lease_ms);
+	assert_false(dead_missed(&brief, 1001, 1002, brief.lease_ms));
+	assert_false(dead_missed(&patient, 1001, 1002, patient.lease_ms));
+	p = at(1000 + 2 * LEASE);
+	calm_pulse(&brief.calm, &p, brief.lease_ms);
+	calm_pulse(&patient.calm, &p, patient.lease_ms);
+	assert_false(dead_missed(&brief, 1002 + 2 * LEASE, 1003 + 2 * LEASE, brief.lease_ms));
+	assert_false(dead_missed(&patient, 1002 + 2 * LEASE, 1003 + 2 * LEASE, patient.lease_ms));
+	assert_int_equal(patient.since_ms, 1002);
+	assert_true(dead_missed(&patient, 1002 + 10 * LEASE, 1003 + 10 * LEASE, patient.lease_ms));
 }
 
 static void small_steps_of_a_clock_add_up(void **state)
@@ -119,11 +163,12 @@ static void small_steps_of_a_clock_add_up(void **state)
 
 static void without_calm_nobody_is_dead(void **state)
 {
-	struct calm c = {0};
+	struct absence a = { .lease_ms = LEASE };
 
 	(void)state;
-	assert_false(dead_by_lease(0, &c, 1000000, LEASE));
-	assert_int_equal(dead_absent_since(5, &c, 1000), 1000);
+	assert_false(dead_missed(&a, 1000, 1001, LEASE));
+	assert_false(dead_missed(&a, 1000000, 1000001, LEASE));
+	assert_int_equal(a.since_ms, 1000001);
 }
 
 /* ---- blame ---- */
@@ -230,7 +275,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_looks_a_lease_apart),
 		cmocka_unit_test(what_breaks_the_calm),
+		cmocka_unit_test(what_does_not),
 		cmocka_unit_test(a_refused_pulse_breaks_it_too),
+		cmocka_unit_test(each_owner_is_disturbed_by_its_own_measure),
 		cmocka_unit_test(small_steps_of_a_clock_add_up),
 		cmocka_unit_test(without_calm_nobody_is_dead),
 		cmocka_unit_test(alone_in_its_tray_it_is_charged),

@@ -588,7 +588,7 @@ static void a_fence_at_maxmemory(void **state)
 
 static void renew(const struct queue_owner *o, const struct queue_owner *old)
 {
-	char *json = queue_registration("lock", "n", 7, 9);
+	char *json = queue_registration("lock", "n", 7, 9, 30000);
 
 	queue_renew(&server.r, o, old, json);
 	free(json);
@@ -607,6 +607,7 @@ static int64_t died_at(const char *incarnation)
 			assert_string_equal(w[i].lock, "lock");
 			assert_int_equal(w[i].pid, 7);
 			assert_int_equal(w[i].since_ms, 9);
+			assert_int_equal(w[i].lease_ms, 30000);
 		}
 	queue_workers_free(w, n);
 	return at;
@@ -692,6 +693,10 @@ static void who_holds_something_does_not_leave(void **state)
 		assert_int_equal(died_at(owner.incarnation), 0);
 		REDIS(&server, "DEL %s", owner.trays[i]);
 	}
+	REDIS(&server, "RPUSH " RESCUE " a");		/* some of it is on its way back */
+	queue_deregister(&server.r, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	REDIS(&server, "DEL " RESCUE);
 	queue_deregister(&server.r, &owner);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS_INT(&server, "DBSIZE"), 0);
@@ -755,6 +760,56 @@ static void registrations_nobody_can_read(void **state)
 	forget(1);
 }
 
+/* died_at is a number or none; whatever else it is, its owner can be marked, and then forgotten. */
+static void times_of_death_nobody_can_read(void **state)
+{
+	static const char *const wrong[] = { "{\"died_at\":\"yesterday\"}", "{\"died_at\":[1]}", "{\"died_at\":{}}", "{\"since\":1e999}", "[1,2]" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct redis_reply all;
+		struct queue_worker *w;
+
+		REDIS(&server, "HSET t:workers %s %s", owner.incarnation, wrong[i]);
+		forget(0);
+		mark(1);
+		all = REDIS(&server, "HGETALL t:workers");
+		assert_int_equal(queue_workers_parse(&all, &w), 1);
+		assert_true(w[0].died_at_ms > 1600000000000);
+		queue_workers_free(w, 1);
+		mark(0);
+	}
+	REDIS(&server, "HSET t:workers %s %s", owner.incarnation, "{\"died_at\":-5,\"lease\":1e300}");
+	for (int i = 0; i < 2; i++) {
+		struct redis_reply all = REDIS(&server, "HGETALL t:workers");
+		struct queue_worker *w;
+
+		assert_int_equal(queue_workers_parse(&all, &w), 1);
+		assert_int_equal(w[0].died_at_ms, i == 0 ? 0 : INT64_C(9000000000000000));
+		assert_int_equal(w[0].lease_ms, i == 0 ? INT64_C(9000000000000000) : 0);
+		queue_workers_free(w, 1);
+		REDIS(&server, "HSET t:workers %s %s", owner.incarnation, "{\"died_at\":1e300,\"lease\":-1}");
+	}
+}
+
+static void whose_rescue_is_noted(void **state)
+{
+	struct redis_reply all;
+	char **names;
+
+	(void)state;
+	REDIS(&server, "HSET t:workers %s {} none:rescue 3 x:rescue 1 rescue 1 :rescue 1 n.00000000000000b0.4.7:rescue 2",
+	    owner.incarnation);
+	all = REDIS(&server, "HGETALL t:workers");
+	assert_int_equal(queue_rescues_parse(&all, &names), 2);
+	assert_string_equal(names[0], "");
+	assert_string_equal(names[1], "n.00000000000000b0.4.7");
+	queue_rescues_free(names, 2);
+	all = REDIS(&server, "GET nothing");
+	assert_int_equal(queue_rescues_parse(&all, &names), 0);
+	queue_rescues_free(names, 0);
+}
+
 /* ---- registry ---- */
 
 static void the_registry_is_as_the_gem_keeps_it(void **state)
@@ -763,7 +818,7 @@ static void the_registry_is_as_the_gem_keeps_it(void **state)
 	struct queue_keys k;
 
 	(void)state;
-	queue_register(&server.r, &keys);
+	queue_register(&server.r, &keys, false);
 	private_redis_answer(&server);
 	private_redis_answer(&server);
 	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str,
@@ -776,7 +831,42 @@ static void the_registry_is_as_the_gem_keeps_it(void **state)
 	assert_string_equal(k.transit, "t");
 	queue_keys_free(&k);
 	assert_int_equal(queue_registered_parse(&k, "mail", "{}", 2), -1);
+	assert_int_equal(queue_registered_parse(&k, "mail", "{\"ingress\":\"a\",\"transit\":\"a\",\"escape\":\"c\"}", 42), -1);
+	assert_int_equal(queue_registered_parse(&k, "mail", "{\"ingress\":\"\",\"transit\":\"b\",\"escape\":\"c\"}", 41), -1);
 	assert_int_equal(queue_registered_parse(&k, "mail", "[", 1), -1);
+}
+
+static void again_the_registry_is_only_filled_up(void **state)
+{
+	struct redis_reply all;
+	char *names[] = { (char *)"none", (char *)"mail", (char *)"odd" };
+
+	(void)state;
+	REDIS(&server, "SET quredis:queue:mail theirs");
+	REDIS(&server, "ZADD quredis:queues 7 mail");
+	REDIS(&server, "LPUSH quredis:queue:odd x");
+	queue_register(&server.r, &keys, true);
+	private_redis_answer(&server);
+	private_redis_answer(&server);
+	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str, "theirs");
+	assert_string_equal(REDIS(&server, "ZSCORE quredis:queues mail").str, "7");
+	REDIS(&server, "DEL quredis:queue:mail quredis:queues");
+	queue_register(&server.r, &keys, true);
+	private_redis_answer(&server);
+	private_redis_answer(&server);
+	assert_non_null(strstr(REDIS(&server, "GET quredis:queue:mail").str, "\"transit\":\"t\""));
+
+	REDIS(&server, "ZADD quredis:queues 0 q0 1 q1 2 q2 3 q3 4 q4");
+	queue_registry_page(&server.r, 1, 3);
+	all = private_redis_answer(&server);
+	assert_int_equal(all.n, 3);
+	assert_string_equal(redis_element(&all, 0).str, "q1");
+	queue_registered_all(&server.r, names, 3);
+	all = private_redis_answer(&server);
+	assert_int_equal(all.n, 3);
+	assert_int_equal(redis_element(&all, 0).type, REDIS_NIL);
+	assert_int_equal(redis_element(&all, 1).type, REDIS_STRING);
+	assert_int_equal(redis_element(&all, 2).type, REDIS_NIL);
 }
 
 /* ---- incarnation names ---- */
@@ -838,6 +928,9 @@ int main(void)
 		T(who_holds_something_does_not_leave),
 		T(the_dead_are_marked_once_and_forgotten_late),
 		T(registrations_nobody_can_read),
+		T(times_of_death_nobody_can_read),
+		T(whose_rescue_is_noted),
+		T(again_the_registry_is_only_filled_up),
 		T(the_registry_is_as_the_gem_keeps_it),
 		T(incarnations_parse_again),
 	};

@@ -1,4 +1,4 @@
-/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/lead.c sweeper/recover.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -193,7 +193,7 @@ static uint64_t told(int timeout_ms)
 
 static void add_worker(const char *queue, const char *incarnation, const char *lock)
 {
-	char *json = queue_registration(lock, "n", 1, 1), *key = alloc_format("transit:%s:workers", queue);
+	char *json = queue_registration(lock, "n", 1, 1, 0), *key = alloc_format("transit:%s:workers", queue);
 
 	REDIS(&server, "HSET %s %s %s", key, incarnation, json);
 	free(json);
@@ -783,6 +783,227 @@ static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **sta
 	finish();
 }
 
+static void an_owner_is_given_its_own_lease(void **state)
+{
+	char *patient = queue_registration("another:lock", "n", 1, 1, 2000), *endless = queue_registration("another:lock", "n", 1, 1, INT64_MAX);
+	int64_t since;
+
+	(void)state;
+	conf.supervisor.lease_ms = 400;
+	add_worker("mail", "far." OLD_BOOT ".1.1", "another:lock");	/* says nothing of it: ours */
+	REDIS(&server, "HSET transit:mail:workers far." OLD_BOOT ".1.2 %s far." OLD_BOOT ".1.3 %s", patient, endless);
+	for (int i = 1; i <= 3; i++) {
+		char *tray = alloc_format("transit:mail:far." OLD_BOOT ".1.%d:0", i);
+
+		REDIS(&server, "LPUSH %s %d", tray, (int64_t)i);
+		free(tray);
+	}
+	since = clock_monotonic_ms();
+	start();
+	WAIT_FOR(llen("ingress:mail") == 1);
+	assert_true(clock_monotonic_ms() - since >= 400 && llen("transit:mail:far." OLD_BOOT ".1.2:0") == 1);
+	WAIT_FOR(llen("ingress:mail") == 2);
+	assert_true(clock_monotonic_ms() - since >= 2000 && llen("transit:mail:far." OLD_BOOT ".1.3:0") == 1);
+	finish();
+	free(patient);
+	free(endless);
+}
+
+/* ---- rescues that were broken off, and nobody would come upon ---- */
+
+static void a_rescue_that_was_broken_off_goes_on(void **state)
+{
+	struct message m;
+
+	(void)state;
+	conf.supervisor.lease_ms = 400;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	REDIS(&server, "RPUSH transit:mail:rescue new old");
+	REDIS(&server, "HSET transit:mail:workers none:rescue 2 far." OLD_BOOT ".1.9:rescue 1");
+	REDIS(&server, "RPUSH transit:mail:far." OLD_BOOT ".1.9:rescue theirs");
+	REDIS(&server, "RPUSH transit:mail foreign");
+	WAIT_FOR(llen("ingress:mail") == 3);
+	WAIT_FOR(REDIS_INT(&server, "EXISTS transit:mail:workers transit:mail:rescue") == 0);
+	m = entry("ingress:mail", llen("ingress:mail") - 1);
+	assert_int_equal(m.wrapper.redelivered, 1);
+	assert_int_equal(m.wrapper.crashes, 0);
+	assert_int_equal(llen("transit:mail"), 1);	/* nobody has fenced that: it is another program's */
+	REDIS(&server, "HSET transit:mail:workers none:rescue 7");
+	WAIT_FOR(REDIS_INT(&server, "EXISTS transit:mail:workers") == 0);
+	finish();
+}
+
+/* ---- the registry ---- */
+
+static void list_queue(const char *name, const char *json)
+{
+	char *key = alloc_format("quredis:queue:%s", name);
+
+	REDIS(&server, "ZADD quredis:queues 1 %s", name);
+	if (json != NULL)
+		REDIS(&server, "SET %s %s", key, json);
+	free(key);
+}
+
+/* One with lists called by default. */
+static void list_default(const char *name)
+{
+	char *json = alloc_format("{\"name\":\"%s\",\"ingress\":\"ingress:%s\",\"transit\":\"transit:%s\",\"escape\":\"escape:%s\"}",
+	    name, name, name, name);
+
+	list_queue(name, json);
+	free(json);
+}
+
+static void what_nobody_here_serves(void)
+{
+	list_queue("far", "{\"name\":\"far\",\"ingress\":\"fi\",\"transit\":\"ft\",\"escape\":\"fe\"}");
+	REDIS(&server, "HSET ft:workers far." OLD_BOOT ".1.1 {}");
+	REDIS(&server, "LPUSH ft:far." OLD_BOOT ".1.1:2 %s", "quredis/1 w=0000000000000001 crashes=5\nx");
+	REDIS(&server, "HSET ft:workers near." OLD_BOOT ".1.1 {}");
+	REDIS(&server, "LPUSH ft:near." OLD_BOOT ".1.1:0 living");
+	REDIS(&server, "SET ft:lease:near." OLD_BOOT ".1.1 1");
+	list_default("locked");
+	add_worker("locked", "n." OLD_BOOT ".1.1", LOCK);
+	REDIS(&server, "LPUSH transit:locked:n." OLD_BOOT ".1.1:0 y");
+	list_default("late");
+	REDIS(&server, "HSET transit:late:workers far." OLD_BOOT ".1.1 %s", "{\"died_at\":9e12}");
+	REDIS(&server, "LPUSH transit:late:far." OLD_BOOT ".1.1:1 z");
+	list_default("broken_off");
+	REDIS(&server, "HSET transit:broken_off:workers none:rescue 1");
+	REDIS(&server, "LPUSH transit:broken_off:rescue b");
+	/* our own lists under another name: ours to see to, by our configuration, when that can be (never: escape is broken) */
+	REDIS(&server, "SET escape:mail x");
+	list_queue("alias", "{\"ingress\":\"wrong\",\"transit\":\"transit:mail\",\"escape\":\"we\"}");
+	add_worker("mail", "far." OLD_BOOT ".1.1", "another:lock");
+	REDIS(&server, "LPUSH transit:mail:far." OLD_BOOT ".1.1:0 m");
+	/* what nobody can read */
+	list_queue("no_json", "{");
+	list_queue("no_lists", "{\"name\":\"no_lists\"}");
+	list_queue("no_entry", NULL);
+	list_queue("no name!", NULL);
+	list_queue("", NULL);
+	list_queue("of_a_type", NULL);
+	REDIS(&server, "LPUSH quredis:queue:of_a_type x");
+	list_default("of_types");
+	REDIS(&server, "SET transit:of_types:workers x");
+}
+
+/* Calls of a command since the last CONFIG RESETSTAT. */
+static int64_t calls(const char *command)
+{
+	struct redis_reply info = REDIS(&server, "INFO commandstats");
+	char *line = alloc_format("cmdstat_%s:calls=", command), *at = strstr(info.str, line);
+	int64_t n = at == NULL ? 0 : strtoll(at + strlen(line), NULL, 10);
+
+	free(line);
+	return n;
+}
+
+static void the_registry_is_enough_for_a_rescue(void **state)
+{
+	struct message m;
+
+	(void)state;
+	conf.supervisor.lease_ms = 400;
+	conf.redis.user = (char *)"clerk";
+	conf.redis.password = (char *)"pw";
+	for (int without_mget = 0; without_mget <= 1; without_mget++) {
+		REDIS(&server, "FLUSHALL");
+		REDIS(&server, "ACL SETUSER clerk on >pw ~* +@all %s", without_mget ? "-mget" : "+mget");
+		what_nobody_here_serves();
+		start();
+		WAIT_FOR(llen("fi") == 1);
+		m = entry("fi", 0);
+		assert_payload(&m, "x");
+		assert_int_equal(m.wrapper.crashes, 6);		/* what is enough is for those who serve it to say */
+		WAIT_FOR(llen("ingress:locked") == 1 && llen("ingress:late") == 1 && llen("ingress:broken_off") == 1);
+		assert_int_equal(llen("ft:near." OLD_BOOT ".1.1:0"), 1);
+		WAIT_FOR(REDIS_INT(&server, "EXISTS transit:broken_off:workers") == 0);
+		REDIS(&server, "CONFIG RESETSTAT");
+		WAIT_FOR(calls("zrange") == 2);			/* turns */
+		assert_int_equal(llen("transit:mail:far." OLD_BOOT ".1.1:0"), 1);
+		assert_int_equal(REDIS_INT(&server, "EXISTS wrong we"), 0);
+		finish();
+	}
+	REDIS(&server, "ACL DELUSER clerk");
+}
+
+static void fill_registry(int n)
+{
+	for (int i = 0; i < n; i++) {
+		char *name = alloc_format("q%04d", i);
+
+		list_default(name);
+		if (i < 3 || (i >= n / 2 && i < n / 2 + 60)) {
+			char *tray = alloc_format("transit:%s:far." OLD_BOOT ".1.1:0", name);
+
+			add_worker(name, "far." OLD_BOOT ".1.1", "another:lock");
+			REDIS(&server, "LPUSH %s x", tray);
+			free(tray);
+		}
+		free(name);
+	}
+}
+
+static int64_t returned(int n)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		char *ingress = alloc_format("ingress:q%04d", i);
+
+		redis_appendf(&server.r, "LLEN %s", ingress);
+		free(ingress);
+	}
+	for (int i = 0; i < n; i++)
+		sum += private_redis_answer(&server).integer;
+	return sum;
+}
+
+/* Nobody is missed: a few looks a round. Somebody is: the others of his host are found soon. */
+static void a_long_registry(void **state)
+{
+	int64_t since, rounds;
+
+	(void)state;
+	conf.supervisor.lease_ms = 400;
+	fill_registry(1000);
+	start();
+	WAIT_FOR(returned(1000) == 63);
+	kill9();
+	conf.supervisor.lease_ms = 800;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	WAIT_FOR((REDIS(&server, "CONFIG RESETSTAT"), usleep(900000), calls("hgetall") <= 9));	/* no alarm any more */
+	since = clock_monotonic_ms();
+	REDIS(&server, "CONFIG RESETSTAT");
+	usleep(2500000);
+	rounds = (clock_monotonic_ms() - since) / 400 + 1;
+	assert_in_range(calls("hgetall"), 1, rounds * 3);
+	assert_in_range(calls("mget") + calls("zrange"), 0, 2 * (1 + rounds / 4));
+	finish();
+}
+
+static void the_registry_is_filled_again(void **state)
+{
+	(void)state;
+	conf.supervisor.lease_ms = 400;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	REDIS(&server, "FLUSHALL");
+	WAIT_FOR(REDIS_INT(&server, "EXISTS quredis:queues quredis:queue:mail") == 2);
+	finish();
+	conf.supervisor.lease_ms = 3600000;		/* then a new connection, which may be to an empty server, is the reason */
+	atomic_store(&board->queues[0].gate, QUEUE_RECOVERING);
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	private_redis_restart(&server);
+	WAIT_FOR(REDIS_INT(&server, "EXISTS quredis:queues quredis:queue:mail") == 2);
+	finish();
+}
+
 /* ---- killed at every write ---- */
 
 /* Everything that may lie in work after a crash, in every state a rescue can be in. */
@@ -1113,6 +1334,11 @@ int main(void)
 		T(a_queue_without_periodic_work_has_no_lead),
 		T(one_of_two_hosts_has_the_periodic_work),
 		T(the_lead_of_another_is_not_given_up),
+		T(an_owner_is_given_its_own_lease),
+		T(a_rescue_that_was_broken_off_goes_on),
+		T(the_registry_is_enough_for_a_rescue),
+		T(a_long_registry),
+		T(the_registry_is_filled_again),
 		T(killed_at_every_write_and_started_again),
 		T(redis_killed_at_every_write),
 		T(a_hundred_thousand_in_the_bare_list),
