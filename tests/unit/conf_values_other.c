@@ -14,7 +14,7 @@ static const char *special(const struct conf_key *key)
 	static const char *const values[][2] = {
 		{ "redis.url", "\"redis://other:1/2\"" }, { "log.target", "\"/other\"" }, { "backoff.base", "\"2s\"" },
 		{ "env", "[\"OTHER=1\", \"PATH\"]" }, { "health.thresholds.dlq_max_warning", "1" },
-		{ "redis.embedded", "true; dir = \"/other\"" },
+		{ "redis.embedded", "true; dir = \"/other\"" }, { "kill_grace", "\"20m\"" },	/* a third of the lease: fence is "kill" */
 	};
 
 	for (size_t i = 0; i < nitems(values); i++)
