@@ -2,6 +2,7 @@
 #
 #   make                  build/quredisd and build/quredis
 #   make check            everything that is tested        make unit    only the unit tests
+#   make soak             everything dies at random, for twenty minutes (SOAK_MESSAGES=, SOAK_SECONDS= and so on)
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make install DESTDIR= prefix= sysconfdir= ...
@@ -135,6 +136,10 @@ unit: unit-programs
 check: all unit-programs
 	tests/run --build $O
 
+# tests/chaos/soak.py says what can be scaled. A ledger that was found wrong is kept, and named.
+soak: all
+	QUREDIS_TEST_JOBS=1 tests/run --build $O tests/chaos/soak.py
+
 demo: all
 	etc/demo/run $(DEMOFLAGS)
 
@@ -218,7 +223,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

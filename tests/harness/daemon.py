@@ -147,9 +147,13 @@ class Quredisd:
             if code is not None:
                 self._reader.join(5)
                 raise AssertionError(f"quredisd ended with {code}:\n" + self.text())
-            return self.events("ready", since=self._first_line)
+            return self.ready()
         wait_for(ready, timeout, "the event `ready`")
         return self
+
+    def ready(self):
+        """Whether it has said so since it was started last."""
+        return self.events("ready", since=self._first_line)
 
     def running(self):
         return self._process is not None and self._process.poll() is None

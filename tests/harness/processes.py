@@ -47,18 +47,45 @@ def alive(pid):
     return stat is not None and stat[0] not in "ZX"
 
 
+def parents():
+    """pid -> parent's pid of all that live, at one look."""
+    return {p: s[1] for p in pids() if (s := _stat(p)) and s[0] not in "ZX"}
+
+
 def children_of(pid):
     """Living direct children."""
-    return [p for p in pids() if (s := _stat(p)) and s[1] == pid and s[0] not in "ZX"]
+    return [p for p, parent in parents().items() if parent == pid]
 
 
 def descendants_of(pid):
     """Living descendants, parents first."""
-    found, level = [], [pid]
+    found, level, everybody = [], {pid}, parents()
     while level:
-        level = [c for p in level for c in children_of(p)]
+        level = {p for p, parent in everybody.items() if parent in level}
         found += level
     return found
+
+
+def open_child(pid, parent):
+    """A descriptor of this process, for signal_opened(); None if it is gone, or its number is another's by now."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    stat = _stat(pid)
+    if stat and stat[0] not in "ZX" and stat[1] == parent:
+        return fd
+    os.close(fd)
+    return None
+
+
+def signal_opened(fd, sig):
+    """False if it is gone."""
+    try:
+        signal.pidfd_send_signal(fd, sig)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def title_of(pid):

@@ -66,19 +66,20 @@ class RedisServer:
         if self._process.poll() is not None:
             raise AssertionError(f"redis-server ended: {self.log.read_text() if self.log.exists() else ''}")
         try:
-            with self._connect() as c:
+            with self.connect() as c:
                 return c.ping()
         except redis.AuthenticationError:
             return True
         except (redis.ConnectionError, redis.ResponseError):
             return False
 
-    def _connect(self, **options):
+    def connect(self, **options):
+        """A client that the caller closes."""
         return redis.Redis(unix_socket_path=str(self.socket), password=self.password, **options)
 
     def client(self, **options):
         """A client; bytes in, bytes out. Closed when the test ends."""
-        c = self._connect(**options)
+        c = self.connect(**options)
         self._clients.append(c)
         return c
 

@@ -1,0 +1,253 @@
+"""What must hold of a ledger when all is over. Whatever does not is a problem, in words.
+
+A *duplicate* is a run that no rule of the load asks for: of each attempt of a message one run is due, and a
+higher attempt is due if one before it ended with "again" or "failed". A duplicate is *explained* by a run of the
+same message whose worker or handler was hit by a fault in the ledger, one that can have such an effect,
+after the first run began and before the second did; each run hit explains one duplicate. A cut connection, a Redis that
+was killed, a full one, a killed sweeper, a reload explain nothing; a stop that waits only if something else happened meanwhile.
+"""
+import collections
+import sys
+
+from .ledger import Ledger
+from .load import FAILING, LOADS
+
+Run = collections.namedtuple("Run", "name pid at_us attempt told node worker outcome")
+
+SLACK_US = 3_000_000            # how long what was hit may still begin something: kill_grace, and a slow machine
+OF_A_HANDLER = {"kill_handler", "crash"}
+OF_A_WORKER = {"kill_worker", "stop_worker", "poison"}
+OF_A_HOST = {"kill_master", "kill_tree", "stop_tree", "stall", "drain", "fast_stop"}
+AT_LEAST_A_LEASE = {"stop_worker", "stop_tree", "stall"}        # shorter ones have no such effect
+
+
+COUNTS = ("pushed", "done", "escaped", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",
+          "flagged, and the first run all the same", "runs", "pushes refused", "pushes in doubt")
+
+
+class Verdict:
+    def __init__(self):
+        self.problems = []
+        self.counts = dict.fromkeys(COUNTS, 0)
+        self.faults = collections.Counter()
+        self.explained_by = collections.Counter()
+
+    def problem(self, what, names):
+        names = sorted(names)
+        if names:
+            self.problems.append(f"{what}: {len(names)}: {' '.join(map(str, names[:10]))}{' ...' if len(names) > 10 else ''}")
+        return len(names)
+
+
+def check(ledger, lease_s):
+    verdict, fates = Verdict(), _fates(ledger)
+    runs = _Runs(ledger)
+    faults = ledger.faults()
+    verdict.faults.update(f.kind for f in faults)
+    verdict.faults.update(runs.own_faults())
+    escaped = list(line.split(" ", 1) for line in ledger.lines("escaped"))
+    _check_messages(verdict, fates, runs, escaped)
+    _check_escaped(verdict, fates, escaped)
+    _check_duplicates(verdict, fates, runs, _Faults(faults, runs, lease_s))
+    _check_end(verdict, ledger.ended())
+    return verdict
+
+
+# ---- what was written down ----
+
+def _fates(ledger):
+    """name -> Counter of ack, refused, doubt."""
+    fates = {}
+    for line in ledger.lines("pushes"):
+        name, fate = line.split(" ")
+        if name not in fates and fate == "ack":
+            fates[name] = _ONE
+        else:
+            fates[name] = fates.get(name, _NONE) + collections.Counter([fate])
+    return fates
+
+
+_ONE, _NONE = collections.Counter(ack=1), collections.Counter()       # nearly all are the first: one object for them
+
+
+class _Runs:
+    """Of most messages only that they were done is kept; of those that ran more than once, every run."""
+
+    def __init__(self, ledger):
+        self.begun, self.done, self.outcomes, self.own = collections.Counter(), collections.Counter(), collections.Counter(), []
+        for line in ledger.lines("runs"):
+            what, name, *rest = line.split(" ")
+            if what == "b":
+                self.begun[name] += 1
+            elif what == "e":
+                self.outcomes[rest[1]] += 1
+                if rest[1] == "ok":
+                    self.done[name] += 1
+                elif rest[1] in ("crash", "poison"):
+                    self.own.append((rest[1], rest[0], int(rest[2])))
+        again = {name for name, n in self.begun.items() if n > 1}
+        self.of = collections.defaultdict(list)
+        self.told_first = 0
+        self._read_again(ledger, again)
+
+    def _read_again(self, ledger, names):
+        outcomes, begun = {}, []
+        self.worker_of = {}
+        own = {run for _, run, _ in self.own}
+        for line in ledger.lines("runs"):
+            words = line.split(" ")
+            if words[0] == "b" and words[2] in own:
+                self.worker_of[words[2]] = int(words[6])
+            if words[1] not in names:
+                self.told_first += words[0] == "b" and words[4] == "1"
+            elif words[0] == "b":
+                begun.append(words[1:])
+            elif words[0] == "e":
+                outcomes[words[2]] = words[3]
+        for name, run, attempt, told, incarnation, worker in begun:
+            pid, at = run.split(":")
+            self.of[name].append(Run(name, int(pid), int(at), int(attempt), told == "1", incarnation.split(".")[0], int(worker),
+                                     outcomes.get(run)))
+
+    def own_faults(self):
+        return [kind for kind, _, _ in self.own]
+
+
+# ---- nothing lost, nothing invented, nothing damaged ----
+
+def _check_messages(verdict, fates, runs, escaped):
+    out = collections.Counter(name for name, _ in escaped)
+    pushed = {name: f["ack"] for name, f in fates.items() if f["ack"]}
+    verdict.counts["pushed"] = sum(pushed.values())
+    verdict.counts["pushes in doubt"] = sum(f["doubt"] for f in fates.values())
+    verdict.counts["pushes refused"] = sum(f["refused"] for f in fates.values())
+    verdict.counts["runs"] = sum(runs.begun.values())
+    verdict.counts["done"] = sum(min(runs.done[name], n) for name, n in pushed.items() if name[0] not in FAILING)
+    verdict.counts["escaped"] = sum(min(out[name], n) for name, n in pushed.items() if name[0] in FAILING)
+    verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if (out if name[0] in FAILING else runs.done)[name] < n])
+    possible = {name for name, f in fates.items() if f["ack"] + f["doubt"]}
+    verdict.problem("run, and never pushed", set(runs.begun) - possible)
+    verdict.problem("in escape, and never pushed", set(out) - possible)
+    verdict.problem("damaged", ["runs"] * runs.outcomes["damaged"])
+
+
+def _check_escaped(verdict, fates, escaped):
+    out = collections.Counter(name for name, _ in escaped)
+    verdict.problem("in escape and not designed to be", [name for name in out if name[0] not in FAILING])
+    verdict.problem("more often in escape than pushed", [name for name, n in out.items() if n > fates.get(name, _NONE)["ack"] + fates.get(name, _NONE)["doubt"]])
+    verdict.problem("in escape without a record", [name for name, why in escaped if why == "-"])
+    verdict.problem("in escape with a class that is not theirs", [f"{name}:{why}" for name, why in escaped
+                                                                  if why != "-" and why not in FAILING.get(name[0], {why})])
+
+
+# ---- duplicates ----
+
+class _Faults:
+    """What can have made a message run again, found by whom it hit."""
+
+    def __init__(self, faults, runs, lease_s):
+        self._by = collections.defaultdict(list)
+        self.handlers_killed = [f for f in faults if f.kind == "kill_handler"]
+        for f in faults:
+            if f.kind in AT_LEAST_A_LEASE and f.to_us - f.from_us < lease_s * 1e6 or f.kind == "drain" and _is_undisturbed(f, faults):
+                continue
+            if f.kind in OF_A_HANDLER | OF_A_WORKER:
+                self._by[f.kind in OF_A_HANDLER, f.pid].append(f)
+            elif f.kind in OF_A_HOST:
+                self._by[f.node].append(f)
+        for kind, run, at in runs.own:
+            pid = int(run.split(":")[0]) if kind == "crash" else runs.worker_of[run]
+            self._by[kind == "crash", pid].append(collections.namedtuple("Own", "kind from_us to_us")(kind, at, at))
+
+    def that_hit(self, run, before_us):
+        """The first fault that can have cost its worker this message, so that it ran elsewhere from before_us on."""
+        found = [f for key in ((True, run.pid), (False, run.worker), run.node) for f in self._by.get(key, ())
+                 if f.from_us <= before_us and f.to_us + SLACK_US >= run.at_us]
+        return min(found, key=lambda f: f.from_us, default=None)
+
+    def that_charged(self, run, runs):
+        """A handler that was killed before it wrote down that it began: nobody saw the attempt before this one."""
+        if any(r.attempt == run.attempt - 1 for r in runs):
+            return None
+        since = max((r.at_us for r in runs if r.at_us < run.at_us), default=run.at_us)
+        return next((f for f in self.handlers_killed if f.node == run.node and since <= f.to_us and f.from_us <= run.at_us), None)
+
+
+def _is_undisturbed(drain, faults):
+    """It waits for what runs and settles it, unless something keeps it from that."""
+    return not any(f for f in faults if f is not drain and f.from_us <= drain.to_us and drain.from_us <= f.to_us)
+
+
+def duplicates(runs):
+    """Those of one message's runs that were not due, by the order they began."""
+    runs = sorted(runs, key=lambda r: r.at_us)
+    again = {r.attempt + 1 for r in runs if r.outcome in ("retry", "fail")} | {runs[0].attempt}
+    out, seen = [], set()
+    for r in sorted(runs, key=lambda r: (r.told, r.at_us)):      # the one nobody was told of is the one that was due
+        if r.attempt in seen or r.attempt not in again:
+            out.append(r)
+        seen.add(r.attempt)
+    return sorted(out, key=lambda r: r.at_us)
+
+
+def explain(runs, faults):
+    """[(duplicate, fault or None)]: every explanation with a hit run of its own."""
+    extra = duplicates(runs)
+    hits = [{i: f for i, q in enumerate(runs) if q is not r and (f := faults.that_hit(q, r.at_us))} for r in extra]
+    taken = {}                      # index of a run that was hit -> index of the duplicate it explains
+
+    def place(d, tried):
+        for i in hits[d]:
+            if i not in tried:
+                tried.add(i)
+                if i not in taken or place(taken[i], tried):
+                    taken[i] = d
+                    return True
+        return False
+    for d in range(len(extra)):
+        place(d, set())
+    by = {d: hits[d][i] for i, d in taken.items()}
+    return [(r, by.get(d) or faults.that_charged(r, runs)) for d, r in enumerate(extra)]
+
+
+def _equal_ones(fates, runs, name):
+    """Of equal messages nobody can say which is which: as many runs as pushes are due, the rest was told so."""
+    most = fates[name]["ack"] + fates[name]["doubt"]
+    untold = [r for r in runs if not r.told and r.attempt == 1]
+    return max(0, len(runs) - most), len(untold) > most
+
+
+def _check_duplicates(verdict, fates, runs, faults):
+    untold, unexplained = [], []
+    for name, of in runs.of.items():
+        if name[0] == "e":
+            extra, wrong = _equal_ones(fates, of, name)
+            verdict.counts["duplicates of equal messages"] += extra
+            untold += [name] * wrong
+            continue
+        silent = collections.Counter(r.attempt for r in of if not r.told)
+        if max(silent.values(), default=0) > 1:
+            untold.append(name)
+        for r, fault in explain(of, faults):
+            verdict.counts["duplicates, explained" if fault else "duplicates, unexplained"] += 1
+            if fault:
+                verdict.explained_by[fault.kind] += 1
+            else:
+                unexplained.append(f"{name}@{r.at_us}")
+    verdict.counts["flagged, and the first run all the same"] = runs.told_first
+    verdict.problem("run twice, and not told so", untold)
+    verdict.problem("duplicates without a fault that explains them", unexplained)
+
+
+# ---- the end ----
+
+def _check_end(verdict, end):
+    for what, found in end.items():
+        verdict.problem(what, found)
+
+
+if __name__ == "__main__":
+    of = Ledger(sys.argv[1])
+    judged = check(of, float(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    print(dict(judged.faults), dict(judged.counts), dict(judged.explained_by), *judged.problems, sep="\n")
+    sys.exit(1 if judged.problems else 0)

@@ -1,0 +1,202 @@
+"""One supervisor with all below it, and what can happen to it. Every fault goes into the ledger when it is over."""
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+from harness import processes, wait_for
+from harness.control import ask
+from harness.processes import open_child, signal_opened
+
+from .ledger import now_us
+
+# how a master may end without being told to: killed, told to before it listened, the lock was not free in time
+ENDS = {0, 75, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTSTP}
+
+
+class Host:
+    def __init__(self, daemon, ledger, lease_s, seed):
+        self.daemon, self.ledger, self.lease_s = daemon, ledger, lease_s
+        self.node = daemon.sections["supervisor"]["node"]
+        self.rng = random.Random(seed)
+        self._stopped = set()               # pids
+        self._timers = []
+        self._ready = 0                     # the last of its runs that was
+        self._life, self._over = threading.Lock(), False
+
+    # ---- it lives ----
+
+    def up(self):
+        """Runs, and has said that it is ready. Started again as an init system would."""
+        wait_for(self._is_up, 120, f"{self.node} to be ready")
+
+    def _is_up(self):
+        with self._life:
+            if self._over:
+                return True
+            if self.daemon.running():
+                if self._ready != self.daemon.runs and self.daemon.ready():
+                    self._ready = self.daemon.runs
+                return self._ready == self.daemon.runs
+            self._ended(self.daemon.wait_exit())
+            self.daemon.start(wait=False)
+            return False
+
+    def _ended(self, code):
+        assert code in ENDS, f"{self.node} ended with {code}: " + "\n".join(self.daemon.lines[-20:])
+
+    def stop(self):
+        """For good; the exit status."""
+        for timer in self._timers:
+            timer.join()
+        with self._life:
+            self._over = True
+            return self.daemon.stop()
+
+    # ---- victims: (pid, parent) ----
+
+    def _workers(self):
+        return self._children(self.daemon.workers().values()) if self.daemon.running() else []
+
+    def _sweeper(self):
+        return self._children([self.daemon.sweeper()]) if self.daemon.running() else []
+
+    def _handlers(self):
+        workers = {pid for pid, _ in self._workers()}
+        return [(pid, parent) for pid, parent in processes.parents().items() if parent in workers]
+
+    def _children(self, pids):
+        return [(pid, self.daemon.pid) for pid in pids if pid]
+
+    def _strike(self, kind, find, named):
+        """SIGKILL to one of them. named: whether it is by its pid that the ledger knows whom it hit."""
+        def struck():
+            if not self.daemon.running():
+                self.up()
+            family = find()
+            victim = self.rng.choice(family) if family else None
+            fd = victim and open_child(*victim)
+            if not fd:
+                return False
+            at, hit = now_us(), signal_opened(fd, signal.SIGKILL)
+            os.close(fd)
+            if hit:
+                self.ledger.fault(kind, at, **({"node": self.node, "pid": victim[0]} if named else {}))
+            return hit
+        wait_for(struck, 120, f"a victim for {kind} on {self.node}")
+
+    # ---- kills ----
+
+    def kill_handler(self):
+        self._strike("kill_handler", self._handlers, True)
+
+    def kill_worker(self):
+        self._strike("kill_worker", self._workers, True)
+
+    def kill_sweeper(self):
+        self._strike("kill_sweeper", self._sweeper, False)
+
+    def kill_master(self):
+        self.up()
+        at = now_us()
+        self._ended(self.daemon.kill9())
+        self.ledger.fault("kill_master", at, node=self.node)
+        self.daemon.start(wait=False)
+
+    def kill_tree(self):
+        self.up()
+        at = now_us()
+        self.daemon.kill_tree()
+        self.ledger.fault("kill_tree", at, node=self.node)
+        self.daemon.start(wait=False)
+
+    # ---- stops: they go on after a tenth of a lease to three ----
+
+    def _stop(self, kind, family, **whom):
+        """family: (pid, parent) each; in this order they stop, and go on in the other."""
+        opened = [fd for fd in (open_child(*member) for member in family) if fd]
+        pids, at = {pid for pid, _ in family}, now_us()
+        self._stopped |= pids
+        for fd in opened:
+            signal_opened(fd, signal.SIGSTOP)
+
+        def go_on():
+            for fd in reversed(opened):
+                signal_opened(fd, signal.SIGCONT)
+                os.close(fd)
+            self._stopped -= pids
+            self.ledger.fault(kind, at, **whom)
+        self._timers.append(threading.Timer(self.lease_s * self.rng.uniform(0.1, 3), go_on))
+        self._timers[-1].start()
+
+    def _victim(self, find):
+        def found():
+            self.up()
+            return [v for v in find() if v[0] not in self._stopped]
+        return self.rng.choice(wait_for(found, 120, f"somebody to stop on {self.node}"))
+
+    def stop_worker(self):
+        victim = self._victim(self._workers)
+        self._stop("stop_worker", [victim], node=self.node, pid=victim[0])
+
+    def stop_sweeper(self):
+        self._stop("stop_sweeper", [self._victim(self._sweeper)])
+
+    def stop_tree(self):
+        self.up()
+        master, parents = self.daemon.pid, processes.parents()
+        self._stop("stop_tree", [(pid, parents.get(pid)) for pid in [master, *processes.descendants_of(master)]], node=self.node)
+
+    # ---- orders ----
+
+    def reload(self):
+        self.up()
+        at, queues = now_us(), self.daemon.sections["queues"]
+        self.rng.choice(queues)["timeout"] = f"{self.rng.randrange(20, 60)}s"
+        self.daemon.reload()
+        self.ledger.fault("reload", at, node=self.node)
+
+    def restart_queue(self):
+        self.up()
+        at = now_us()
+        try:
+            ask(self.daemon, "restart", queue=self.rng.choice(self.daemon.sections["queues"])["name"])
+        except OSError:                     # it just ends
+            pass
+        self.ledger.fault("restart_queue", at, node=self.node)
+
+    def _end(self, kind, sig):
+        self.up()
+        at = now_us()
+        self._ended(self.daemon.stop(sig))
+        self.ledger.fault(kind, at, node=self.node)
+        self.daemon.start(wait=False)
+
+    def drain(self):
+        self._end("drain", signal.SIGTERM)
+
+    def fast_stop(self):
+        self._end("fast_stop", signal.SIGQUIT)
+
+    def quiet(self):
+        """Fetches nothing for a moment."""
+        self.up()
+        at = now_us()
+        self.daemon.signal(signal.SIGTSTP)
+        time.sleep(self.rng.uniform(0.05, 0.5))
+        self.daemon.signal(signal.SIGCONT)
+        self.ledger.fault("quiet", at, node=self.node)
+
+    def pause(self):
+        """The same by the command line, of one queue and on all hosts."""
+        at, name = now_us(), self.rng.choice(self.daemon.sections["queues"])["name"]
+        for command in ("pause", "resume"):
+            def obeyed():
+                try:
+                    return self.daemon.quredis(command, name).code == 0
+                except subprocess.TimeoutExpired:
+                    return False
+            wait_for(obeyed, 120, f"{command} {name}")
+        self.ledger.fault("pause", at)

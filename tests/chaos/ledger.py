@@ -1,0 +1,61 @@
+"""What is written down during a run: one directory, a file for each kind, a line for each thing.
+
+    pushes   NAME ack|refused|doubt                 what a push was answered: done, an error, nothing
+    runs     as handler.c says                      by the handlers themselves
+    faults   {"kind", "from_us", "to_us", ...}      JSON; node, pid: whom it hit; neither: nobody in particular
+    escaped  NAME CLASS|-                           what lay in escape at the end; - : it has no record
+    end      {...}                                  JSON: what else was seen at the end
+
+Times are microseconds of CLOCK_MONOTONIC, which all processes share.
+"""
+import collections
+import json
+import pathlib
+import threading
+import time
+
+Fault = collections.namedtuple("Fault", "kind from_us to_us node pid")
+
+
+def now_us():
+    return time.monotonic_ns() // 1000
+
+
+class Ledger:
+    def __init__(self, directory):
+        self.dir = pathlib.Path(directory)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.runs = self.dir / "runs"
+        self._lock = threading.Lock()
+
+    def _append(self, file, lines):
+        with self._lock, open(self.dir / file, "a") as f:
+            f.write("".join(line + "\n" for line in lines))
+
+    def lines(self, file):
+        """Whole lines; a file that was never written has none."""
+        path = self.dir / file
+        if path.exists():
+            with open(path) as f:
+                yield from (line.rstrip("\n") for line in f if line.endswith("\n"))
+
+    def pushed(self, fates):
+        """(name, fate) each"""
+        self._append("pushes", [f"{name} {fate}" for name, fate in fates])
+
+    def fault(self, kind, from_us, node=None, pid=None):
+        """It began at from_us, and is over."""
+        self._append("faults", [json.dumps(Fault(kind, from_us, now_us(), node, pid)._asdict())])
+
+    def faults(self):
+        return [Fault(**json.loads(line)) for line in self.lines("faults")]
+
+    def escaped(self, entries):
+        """(name, class or None) each"""
+        self._append("escaped", [f"{name} {why or '-'}" for name, why in entries])
+
+    def end(self, **what):
+        (self.dir / "end").write_text(json.dumps(what))
+
+    def ended(self):
+        return json.loads((self.dir / "end").read_text())
