@@ -13,6 +13,7 @@
 
 #include "common/alloc.h"
 #include "common/nitems.h"
+#include "common/queue_stats.h"
 
 static size_t alive(const struct lists *l)
 {

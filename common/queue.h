@@ -41,6 +41,7 @@ void queue_keys_free(struct queue_keys *k);
 #define QUEUE_RESCUE QUEUE_TRAYS
 char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray);
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation);
+char *queue_rate_key(const struct queue_keys *k, int64_t minute);	/* figures of one minute since 1970 */
 char *queue_bare_rescue_key(const struct queue_keys *k);	/* where the bare transit list is returned from */
 char *queue_rescue_field(const char *incarnation);	/* of the workers hash: how many a rescue list held; NULL: the bare one */
 

@@ -169,7 +169,7 @@ void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t fi
 	char *keys[QUEUE_KEYS_GROUP] = {0};
 
 	for (int i = 0; i < n; i++)
-		keys[i] = alloc_format("%s:rate:%" PRId64, k->ingress, first_minute + i);
+		keys[i] = queue_rate_key(k, first_minute + i);
 	unlink_keys(r, (const char *const *)keys, (size_t)n);
 	for (int i = 0; i < n; i++)
 		free(keys[i]);

@@ -45,7 +45,6 @@ void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1
  * there is, so that what was interrupted can be run again. Each group -> INTEGER keys removed.
  */
 #define QUEUE_KEYS_GROUP 100
-#define QUEUE_RATE_MINUTES (72 * 60)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k);
 void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* The per-minute figures of n <= QUEUE_KEYS_GROUP minutes since 1970 */

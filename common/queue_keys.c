@@ -62,6 +62,11 @@ char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tr
 	return alloc_format("%s:%s:%d", k->transit, incarnation, tray);
 }
 
+char *queue_rate_key(const struct queue_keys *k, int64_t minute)
+{
+	return alloc_format("%s:rate:%" PRId64, k->ingress, minute);
+}
+
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation)
 {
 	return alloc_format("%s:lease:%s", k->transit, incarnation);

@@ -9,7 +9,7 @@
 /* Every script of common/scripts/NAME.lua. A new one needs its line here and nothing else. */
 #define QUEUE_SCRIPTS(X)                                                                           \
 	X(renew) X(fetch) X(retry) X(escape) X(hand_back) X(deregister) X(fence) X(return) X(mark_dead) X(forget) \
-	X(due) X(redrive) X(lead) \
+	X(due) X(redrive) X(lead) X(tally) \
 	X(purge) X(purge_owner) X(discard) X(delay) X(hurry) X(log_page)	/* queue_admin.c */
 
 #define X(name) QUEUE_SCRIPT_##name,

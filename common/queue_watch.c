@@ -83,12 +83,17 @@ void queue_registered_all(struct redis *r, char *const *names, size_t n)
 	free(keys);
 }
 
+void queue_time(struct redis *r)
+{
+	redis_appendf(r, "TIME");
+}
+
 void queue_pulse(struct redis *r, const char *node)
 {
 	char *key = alloc_format("quredis:node:%s:pulse", node);	/* never there: only the right to write counts */
 
 	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
-	redis_appendf(r, "TIME");
+	queue_time(r);
 	free(key);
 }
 

@@ -36,6 +36,7 @@ void queue_registered_all(struct redis *r, char *const *names, size_t n);
 
 /* Two answers: INTEGER, if the server takes writes as those that renew leases; ARRAY for queue_time_parse() */
 void queue_pulse(struct redis *r, const char *node);
+void queue_time(struct redis *r);	/* -> ARRAY for queue_time_parse() */
 int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by the server's clock; -1: no TIME */
 
 /*

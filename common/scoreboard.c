@@ -70,6 +70,21 @@ void slot_observe(struct slot *s, int64_t duration_ms)
 	atomic_fetch_add(&s->durations[i], 1);
 }
 
+static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+{
+	uint64_t n = atomic_exchange(from, 0);
+
+	atomic_fetch_add(to, n);
+}
+
+void slot_fold(struct slot *s, struct board_queue *q)
+{
+	for (int i = 0; i < COUNTERS; i++)
+		move(&s->counters[i], &q->past[i]);
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		move(&s->durations[i], &q->past[COUNTERS + i]);
+}
+
 void slot_clear(struct slot *s)
 {
 	atomic_store(&s->heartbeat_ms, 0);
@@ -79,6 +94,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->fence_ms, 0);
 	atomic_store(&s->handler_pgid, 0);
 	atomic_store(&s->redis_down, 0);
+	atomic_store(&s->queue, 0);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)

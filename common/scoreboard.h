@@ -26,6 +26,7 @@ enum counter {
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
 	COUNTERS
 };
+#define SCOREBOARD_FIGURES (COUNTERS + SCOREBOARD_BUCKETS)	/* counters, then durations */
 extern const char *const counter_names[COUNTERS];	/* "fetched", … as in status, stats and metrics */
 
 struct slot {
@@ -37,6 +38,7 @@ struct slot {
 	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME: what runs is dead by then, else its worker is killed; 0: it may finish */
 	_Atomic int32_t handler_pgid;		/* 0: none; the master kills it when the worker dies */
 	_Atomic int32_t redis_down;		/* 1 while it has no connection */
+	_Atomic int64_t queue;			/* index of its queue + 1; 0: none. The master */
 	_Atomic uint64_t counters[COUNTERS];
 	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
 };
@@ -66,6 +68,8 @@ struct board_queue {
 	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
 	_Atomic uint32_t recovered;		/* enum queue_recovered; sweeper. What its successor need not do again */
 	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED of the sweeper */
+	_Atomic uint64_t past[SCOREBOARD_FIGURES];	/* of workers that are gone: totals never fall. The master */
+	_Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written; sweepers, compare and swap */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
 	/* breaker; any worker, compare and swap (worker/breaker.c) */
 	_Atomic uint32_t breaker_step;		/* 0: closed; else consecutive openings */
@@ -97,6 +101,8 @@ static inline uint64_t slot_generation(const struct slot *s)
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+/* Moves what the slot of one that is gone counted to its queue's past. A reader who takes the past first sees nothing twice. */
+void slot_fold(struct slot *s, struct board_queue *q);
 void slot_clear(struct slot *s);	/* all but the generation; the master, when its child is reaped */
 extern const char *const slot_state_names[];			/* "free", "starting", … */
 

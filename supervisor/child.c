@@ -198,6 +198,7 @@ static int spawn(struct master *m, const struct proc *as, int child_end, int64_t
 	slot_clear(&m->board->slots[slot]);
 	slot_set_state(&m->board->slots[slot], SLOT_STARTING);
 	atomic_store(&m->board->slots[slot].heartbeat_ms, now_ms);
+	atomic_store(&m->board->slots[slot].queue, as->kind == PROC_WORKER ? as->crew + 1 : 0);
 	atomic_store(&m->board->orders[slot], first_order(m, p));
 	pid = fork();
 	if (pid == 0)

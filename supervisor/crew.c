@@ -71,18 +71,25 @@ static bool is_spent(const struct master *m, const struct crew *c)
 	    !is_known_to_a_sweeper(m, c);
 }
 
+/* What was written down first: what was not is then new with the heir. */
+static void inherit(struct board_queue *heir, const struct board_queue *q)
+{
+	for (int i = 0; i < SCOREBOARD_FIGURES; i++) {
+		atomic_fetch_add(&heir->tallied[i], atomic_load(&q->tallied[i]));
+		atomic_fetch_add(&heir->past[i], atomic_load(&q->past[i]) + (i < COUNTERS ? atomic_load(&q->swept[i]) : 0));
+	}
+}
+
 /* Its totals go to its heir, which takes its place for those whose heir it was. */
 static void dissolve(struct master *m, struct crew *c)
 {
 	struct board_queue *q = on_board(m, c);
 	struct crew *heir = c->heir == -1 ? NULL : &m->crews[c->heir];
 
-	for (int i = 0; heir != NULL && i < COUNTERS; i++)
-		heir->counters[i] += c->counters[i] + atomic_load(&q->swept[i]);
-	for (int i = 0; heir != NULL && i < SCOREBOARD_BUCKETS; i++)
-		heir->durations[i] += c->durations[i];
-	if (heir != NULL)
+	if (heir != NULL) {
+		inherit(on_board(m, heir), q);
 		heir->restarts += c->restarts;
+	}
 	for (int i = 0; i < m->ncrews; i++)
 		if (m->crews[i].heir == c - m->crews)
 			m->crews[i].heir = c->heir;
@@ -182,14 +189,6 @@ void crew_order_all(struct master *m, struct crew *c, int64_t now_ms)
 	for (int slot = 0; slot < m->top; slot++)
 		if (is_staff(m, c, slot) && !m->procs[slot].leaving)
 			child_order(m, slot, order, now_ms);
-}
-
-void crew_fold(struct crew *c, const struct slot *s)
-{
-	for (int i = 0; i < COUNTERS; i++)
-		c->counters[i] += atomic_load(&s->counters[i]);
-	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		c->durations[i] += atomic_load(&s->durations[i]);
 }
 
 void crew_see_success(struct master *m, struct crew *c)

@@ -32,8 +32,6 @@ struct crew {
 	uint64_t done_seen;		/* workers_done at the last look */
 	uint64_t restarts;		/* workers spawned in place of dead ones */
 	int owed;			/* dead ones not replaced yet */
-	uint64_t counters[COUNTERS];	/* of workers that are gone: totals never fall */
-	uint64_t durations[SCOREBOARD_BUCKETS];
 	enum crew_state state;
 	const char *reason;		/* static; NULL: none */
 };
@@ -57,7 +55,6 @@ void crews_look(struct master *m, int64_t now_ms);
 
 void crew_see_success(struct master *m, struct crew *c);	/* before its policy is asked or told */
 void crew_order_all(struct master *m, struct crew *c, int64_t now_ms);	/* RUN or QUIET, as it stands */
-void crew_fold(struct crew *c, const struct slot *s);	/* a dead worker's figures */
 
 int crew_wanted(const struct crew *c);
 int crew_root(const struct master *m, int crew);		/* itself, or the heir of its heirs */

@@ -90,7 +90,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 		c->staff--;
 		c->owed++;
 	}
-	crew_fold(c, &m->board->slots[slot]);
+	slot_fold(&m->board->slots[slot], &m->board->queues[p->crew]);
 }
 
 static void bury_sweeper(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)

@@ -17,9 +17,9 @@ static void add_slot(struct totals *t, const struct slot *s)
 static void add_crew(struct totals *t, const struct crew *c, const struct board_queue *q)
 {
 	for (int i = 0; i < COUNTERS; i++)
-		t->counters[i] += c->counters[i] + atomic_load(&q->swept[i]);
+		t->counters[i] += atomic_load(&q->past[i]) + atomic_load(&q->swept[i]);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		t->durations[i] += c->durations[i];
+		t->durations[i] += atomic_load(&q->past[COUNTERS + i]);
 	t->restarts += c->restarts;
 	t->draining += c->leaving;
 }

@@ -37,6 +37,7 @@ static const struct task {
 	{ "look", 0, 0, 32, look_task, false },
 	{ "lead", 1000, 0, 1, lead_task, false },
 	{ "registry", 1000, 0, 1, registry_task, false },
+	{ "tally", 5000, 0, 1, tally_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -194,6 +195,15 @@ static void sweeper_free(struct sweeper *s)
 	free(s);
 }
 
+/* All workers are gone: what they did last is written down, and the periodic work left to others. */
+static void settle_up(struct sweeper *s)
+{
+	if (s->up)
+		tally_task(s, 1, clock_monotonic_ms());
+	if (s->up)
+		lead_give_up(s);
+}
+
 _Noreturn void sweeper_run(const struct child *child)
 {
 	struct sweeper *s = alloc_zero(1, sizeof(*s));
@@ -206,7 +216,7 @@ _Noreturn void sweeper_run(const struct child *child)
 	} while (!finished(s, clock_monotonic_ms()));
 	slot_set_state(s->slot, SLOT_STOPPING);
 	if (!s->master_gone)
-		lead_give_up(s);
+		settle_up(s);
 	sweeper_free(s);
 	exit(CHILD_EXIT_DONE);
 }

@@ -27,6 +27,7 @@
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
  *	dead.c		who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
+ *	tally.c		statistics
  */
 struct sweeper {
 	const struct child *child;
@@ -127,6 +128,7 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms);
 bool due_task(struct sweeper *s, int budget, int64_t now_ms);
 bool pulse_task(struct sweeper *s, int budget, int64_t now_ms);
 bool look_task(struct sweeper *s, int budget, int64_t now_ms);
+bool tally_task(struct sweeper *s, int budget, int64_t now_ms);
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);

@@ -44,6 +44,7 @@ struct swept {
 	int64_t lead_until_ms;		/* CLOCK_BOOTTIME: its periodic work is ours (lead.c) */
 	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */
 	struct trouble lead_trouble;
+	struct trouble tally_trouble;
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

@@ -30,6 +30,8 @@ def test_idle(redis, quredisd, handler):
         c.lpush(f"ingress:{name}", *["x"] * 40)
         wait_for(lambda: not anywhere(c, name))
     wait_for(lambda: len([x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")]) == 8, 30)
+    for name in ("mail", "news"):             # its statistics, some seconds later
+        wait_for(lambda: c.hget(f"ingress:{name}:stats", "done") == b"40", 30)
     workers = d.workers()
     before, since = calls(c), time.monotonic()
     cpu = {p: cpu_s(p) for p in [d.pid, d.sweeper(), *workers.values()]}

@@ -1,4 +1,4 @@
-/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/connection.c sweeper/dead.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -1190,7 +1190,10 @@ static bool server_killed_at(int write)
 	if (killed)
 		private_redis_restart(&server);
 	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
-	finish();
+	if (killed)
+		finish();
+	else
+		kill9();	/* what it writes at its end would be the write that kills the server */
 	return killed;
 }
 

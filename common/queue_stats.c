@@ -1,0 +1,85 @@
+/* Figures of a queue in Redis, over all hosts and restarts. Who counts is the scoreboard; who writes, sweeper/tally.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue_stats.h"
+
+#include "common/alloc.h"
+#include "common/queue_scripts.h"
+
+#define KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
+
+/* Of durations in buckets that double: "below_1" … "below_4194304", "longer". */
+static const char *const duration_names[SCOREBOARD_BUCKETS] = {
+	"below_1", "below_2", "below_4", "below_8", "below_16", "below_32", "below_64", "below_128", "below_256", "below_512",
+	"below_1024", "below_2048", "below_4096", "below_8192", "below_16384", "below_32768", "below_65536", "below_131072",
+	"below_262144", "below_524288", "below_1048576", "below_2097152", "below_4194304", "longer",
+};
+
+const char *queue_figure_name(int i)
+{
+	return i < COUNTERS ? counter_names[i] : duration_names[i - COUNTERS];
+}
+
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done)
+{
+	struct script_arg args[1 + 2 * QUEUE_FIGURES];
+	struct script_number kept, numbers[QUEUE_FIGURES];
+	size_t n = 0;
+
+	args[n++] = script_number(&kept, KEPT_MS);
+	for (int i = 0; i < QUEUE_FIGURES; i++) {
+		if (done->n[i] == 0)
+			continue;
+		args[n++] = script_string(queue_figure_name(i));
+		args[n++] = script_number(&numbers[i], (int64_t)done->n[i]);
+	}
+	if (n > 1) {
+		char *none = queue_lease_key(k, "none"), *rate = queue_rate_key(k, minute);
+
+		queue_script(r, QUEUE_SCRIPT_tally, 3, (const char *[]){ none, k->stats, rate }, n, args);
+		free(none);
+		free(rate);
+	}
+	return n > 1;
+}
+
+void queue_totals(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "HGETALL %s", k->stats);
+}
+
+void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute)
+{
+	char *key = queue_rate_key(k, minute);
+
+	redis_appendf(r, "HGETALL %s", key);
+	free(key);
+}
+
+static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
+{
+	for (int i = 0; i < QUEUE_FIGURES; i++)
+		if (name->type == REDIS_STRING && strcmp(name->str, queue_figure_name(i)) == 0)
+			return &f->n[i];
+	return NULL;
+}
+
+void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply)
+{
+	*out = (struct queue_figures){0};
+	if (reply->type != REDIS_ARRAY)
+		return;
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
+		uint64_t *n = figure(out, &name);
+		long long parsed;
+		char *end;
+
+		if (n == NULL || value.type != REDIS_STRING)
+			continue;
+		parsed = strtoll(value.str, &end, 10);
+		if (parsed > 0 && *end == '\0')
+			*n = (uint64_t)parsed;
+	}
+}

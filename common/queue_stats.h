@@ -1,0 +1,31 @@
+#ifndef COMMON_QUEUE_STATS_H
+#define COMMON_QUEUE_STATS_H
+
+#include <stdint.h>
+
+#include "common/queue.h"
+#include "common/scoreboard.h"
+
+/*
+ * What was done with a queue by all hosts (DESIGN.md 3): totals in <ingress>:stats, and the same of each
+ * minute of the last 72 hours in <ingress>:rate:<minute>, counted since 1970 by the server's clock. Fields:
+ * counter_names of the scoreboard, and durations, "below_<ms>" and "longer". A field that is not there is 0.
+ */
+#define QUEUE_RATE_MINUTES (72 * 60)
+#define QUEUE_FIGURES SCOREBOARD_FIGURES
+
+struct queue_figures {		/* counters, then durations, as in the scoreboard */
+	uint64_t n[QUEUE_FIGURES];
+};
+
+const char *queue_figure_name(int i);	/* static */
+
+/* -> INTEGER 1. Fields that are 0 are left out; all 0: sends nothing, and there is no answer: returns false. */
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done);
+
+/* -> ARRAY for queue_figures_parse(). Fields it does not know, and values that are no number, are left out. */
+void queue_totals(struct redis *r, const struct queue_keys *k);
+void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
+void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
+
+#endif
