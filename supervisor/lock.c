@@ -158,7 +158,8 @@ static pid_t read_holder(int fd)
 	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 	long pid = n > 0 ? strtol(text, NULL, 10) : 0;
 
-	return pid > 0 && pid <= INT_MAX && is_quredisd((pid_t)pid) ? (pid_t)pid : 0;
+	/* Our own is one of another namespace, or of before a reboot. */
+	return pid > 0 && pid <= INT_MAX && pid != getpid() && is_quredisd((pid_t)pid) ? (pid_t)pid : 0;
 }
 
 /* The file may have been removed, or replaced, between open and flock: then the lock is worth nothing. */

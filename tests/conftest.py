@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, run_quredis, write_handler
+from harness import containers as namespaces
 from harness.daemon import wait_gone
 from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, title_of
 
@@ -74,6 +75,7 @@ class Machine:
 
     def __init__(self, tmp, tag):
         self.tmp, self.tag, self.servers, self.daemons, self.proxies = tmp, tag, [], [], []
+        self.containers = None
 
     def server(self, start=True, **options):
         server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, **options)
@@ -92,13 +94,14 @@ class Machine:
 
     def close(self):
         wrong = [w for w in [d.close() for d in self.daemons] if w]
-        own = {s.pid for s in self.servers}
+        own = {s.pid for s in self.servers} | (self.containers.pids if self.containers else set())
         left = wait_gone(self.tag, own, LEAVE_S)
         if left:
             wrong.append("left over: " + ", ".join(f"{p} ({title_of(p)})" for p in left))
             kill_and_wait(left)
-        for thing in self.proxies + self.servers:
-            thing.close()
+        for thing in self.proxies + self.servers + [self.containers]:
+            if thing:
+                thing.close()
         wrong += [line for d in self.daemons for line in d.sanitizer_lines()]
         for daemon in self.daemons:
             print(f"---- log of {daemon.dir}\n{daemon.text()}")
@@ -119,6 +122,15 @@ def machine(request, tmp, tag):
 @pytest.fixture
 def redis_server(machine):
     return machine.server
+
+
+@pytest.fixture
+def containers(machine):
+    reason = namespaces.why_not()
+    if reason:
+        pytest.skip(reason)
+    machine.containers = namespaces.Containers()
+    return machine.containers
 
 
 @pytest.fixture

@@ -74,3 +74,29 @@ def test_two_hosts_share_the_work(redis, quredisd, handler, ledger, tag):
     nodes = {s[2].split(".")[0] for s in starts(ledger)}
     assert nodes == {tag, tag + "b"}
     assert a.stop() == 0 and b.stop() == 0
+
+
+def test_any_host_returns_what_a_dead_one_had(redis, quredisd, handler, ledger, tmp, tag):
+    """Also of a queue it does not serve any more. What comes late under the dead name goes back, too; nothing is lost of it by waiting."""
+    c = redis.client()
+    body = handler(GATED)
+    b = quredisd(queues=[queue("other", body), queue("mail", body, workers=0)], supervisor={"lease": "1s", "node": tag + "b"})
+    a = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s"})
+    c.lpush("ingress:mail", "m1")
+    wait_for(lambda: len(starts(ledger)) == 1)
+    b.reload(queues=[queue("other", body)])
+    b.wait_event("reload_done")
+    a.kill_tree()
+    (dead,) = {k.decode().rsplit(":", 1)[0] for k in c.keys("transit:mail:*:[0-2]")}
+    wait_for(lambda: c.llen("ingress:mail") == 1, 60)
+    c.lpush(f"{dead}:2", "late")                # as a command of it that was on its way for long
+    wait_for(lambda: c.llen("ingress:mail") == 2, 60)
+    assert [(unwrap(m)[1], unwrap(m)[0].get("crashes", 0), unwrap(m)[0]["redelivered"]) for m in c.lrange("ingress:mail", 0, -1)] == \
+        [(b"m1", 1, 1), (b"late", 0, 1)]
+    assert not trays(c, "mail") and c.llen("escape:mail") == 0
+    a.start()
+    wait_for(lambda: len(starts(ledger)) == 2)
+    (tmp / "go").touch()
+    wait_for(lambda: not anywhere(c, "mail"))
+    assert sorted(s[:2] for s in starts(ledger)) == [["late", "1"], ["m1", "0"], ["m1", "1"]]
+    assert a.stop() == 0 and b.stop() == 0

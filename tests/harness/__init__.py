@@ -18,6 +18,8 @@ Fixtures
     tmp         pathlib.Path, short enough for unix sockets, 0755, removed when the test passed
     redis       a started RedisServer on a unix socket without persistence; `redis_server(...)` makes
                 others: redis_server(aof="always"), redis_server(tcp=True), redis_server(config={...})
+    containers  containers.container() has mounts, processes and a network of its own (harness/containers.py); the test
+                is skipped where that is not permitted
     redis_proxy redis_proxy(server) -> RedisProxy: cuts, refuses, stalls, loses a request or a reply;
                 give it to quredisd(redis=proxy)
     quredisd    factory of Quredisd; quredisd(queues=[...], supervisor={...}, log={...}, redis=SERVER)
@@ -39,6 +41,7 @@ Rules
     the test's own by QUREDIS_INCARNATION=<tag>..., everything else by QUREDIS_TEST_TAG.
 """
 from .config import queue, render
+from .containers import unshared
 from .daemon import FakeNotifySocket, Quredisd
 from .handlers import Ledger, write_handler
 from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED
@@ -51,5 +54,5 @@ from .waiting import wait_for
 __all__ = [
     "BUILD", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
     "SANITIZED", "alive", "children_of", "descendants_of", "environment_of", "free_port", "open_files", "pss_kib",
-    "queue", "render", "run_quredis", "title_of", "wait_for", "write_handler",
+    "queue", "render", "run_quredis", "title_of", "unshared", "wait_for", "write_handler",
 ]

@@ -62,10 +62,11 @@ class Quredisd:
     """One supervisor: its configuration, process and log.
 
     Sections are keyword arguments with the names of the file: queues, supervisor, log, defaults,
-    dead_letter, ... A RedisServer or a dict as redis. Further text: extra.
+    dead_letter, ... A RedisServer or a dict as redis. Further text: extra. inside: what its command begins
+    with (containers.py); pid is the daemon's all the same.
     """
 
-    def __init__(self, directory, *, tag, redis, queues=(), args=(), env=None, notify=False, extra="", **sections):
+    def __init__(self, directory, *, tag, redis, queues=(), args=(), env=None, notify=False, extra="", inside=(), **sections):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.conf = self.dir / "quredis.conf"
@@ -77,7 +78,9 @@ class Quredisd:
         self.stdout = self.dir / "stdout"
         self.runs = 0
         self._process = None
+        self._pid = None
         self._reader = None
+        self._inside = list(inside)
         redis = {"url": redis.url} if hasattr(redis, "url") else redis
         supervisor = {
             "node": tag, "lock_file": self.dir / "lock", "control_socket": self.dir / "c",
@@ -107,7 +110,14 @@ class Quredisd:
     @property
     def pid(self):
         assert self._process is not None, "not running"
-        return self._process.pid
+        if self._pid is None:
+            self._pid = wait_for(self._find, 20, "quredisd to be started")
+        return self._pid
+
+    def _find(self):
+        """What it runs inside of may have forked."""
+        tree = [self._process.pid, *(processes.descendants_of(self._process.pid) if self._inside else [])]
+        return next((p for p in tree if not self._inside or processes.name_of(p) == "quredisd"), None)
 
     def command(self, *args):
         return [str(QUREDISD), "-c", str(self.conf), *self.args, *args]
@@ -123,8 +133,9 @@ class Quredisd:
         self.runs += 1
         self._first_line = len(self.lines)
         with open(self.stdout, "ab") as out:
-            self._process = subprocess.Popen([*processes.WITH_US, *self.command()], stdin=subprocess.DEVNULL, stdout=out,
-                                             stderr=subprocess.PIPE, env=self.environment(), cwd="/")
+            self._process = subprocess.Popen([*processes.WITH_US, *self._inside, *self.command()], stdin=subprocess.DEVNULL,
+                                             stdout=out, stderr=subprocess.PIPE, env=self.environment(), cwd="/")
+        self._pid = None
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()
         if wait:
@@ -176,7 +187,7 @@ class Quredisd:
 
     def kill9(self):
         """The master dies without a word."""
-        self._process.send_signal(SIGKILL)
+        self.signal(SIGKILL)
         return self.wait_exit()
 
     def kill_tree(self, spare=()):
@@ -250,6 +261,12 @@ class Quredisd:
 
     # ---- the rest ----
 
+    def _try_signal(self, sig):
+        try:
+            self.signal(sig)
+        except ProcessLookupError:
+            pass
+
     def quredis(self, *args, **options):
         """The command line with this configuration."""
         return run_quredis("-c", self.conf, *args, tag=self.tag, **options)
@@ -258,8 +275,8 @@ class Quredisd:
         """At the end of a test: fast stop of what still runs. Returns what was wrong, or None."""
         wrong = None
         if self.running():
-            self._process.send_signal(SIGCONT)
-            self._process.send_signal(SIGQUIT)
+            for sig in (SIGCONT, SIGQUIT):
+                self._try_signal(sig)
             try:
                 code = self._process.wait(30)
                 if code != 0:

@@ -106,6 +106,14 @@ def environment_of(pid):
     return dict(e.split(b"=", 1) for e in raw.split(b"\0") if b"=" in e)
 
 
+def name_of(pid):
+    """The name of its program; "" if it is gone."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 def open_files(pid):
     """Descriptor -> what it points to."""
     out = {}

@@ -23,10 +23,10 @@ class RedisServer:
 
     aof: None (nothing is kept over a restart), "always" or "everysec". tcp: also listens on
     127.0.0.1:self.port. config: further directives, e.g. {"maxmemory": "5mb", "requirepass": "x"}.
-    url is the unix one; tcp_url the other.
+    inside: what its command begins with (containers.py). url is the unix one; tcp_url the other.
     """
 
-    def __init__(self, directory, *, aof=None, tcp=False, config=None, tag=""):
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag=""):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
@@ -36,6 +36,7 @@ class RedisServer:
         self.log = self.dir / "redis.log"
         self.password = (config or {}).get("requirepass")
         self._tag = tag
+        self._inside = list(inside)
         self._process = None
         self._clients = []
         self._directives = {
@@ -50,7 +51,7 @@ class RedisServer:
 
     def start(self, wait=True):
         assert self._process is None, "already running"
-        argv = [*WITH_US, "redis-server", "-"]
+        argv = [*WITH_US, *self._inside, "redis-server", "-"]
         text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
         self.socket.unlink(missing_ok=True)
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
