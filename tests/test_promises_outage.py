@@ -9,6 +9,7 @@ import redis as redis_py
 
 from harness import queue, wait_for
 from harness.messages import anywhere, in_transit, stray_keys
+from harness.redis_proxy import CUT, Tap
 
 NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m" >>@LEDGER@'
 SLOW = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; sleep 0.02; echo "end $m" >>@LEDGER@'
@@ -259,3 +260,45 @@ def test_a_server_that_closes_idle_connections(redis, quredisd, handler, ledger)
     redis.client().lpush("ingress:mail", "a", "b")
     wait_for(lambda: ledger.count("end a") and ledger.count("end b") and not anywhere(redis.client(), "mail"), 30)
     assert flags(ledger) == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers
+
+
+# ---- commands that arrive late ----
+
+class Late(Tap):
+    """What a network delivers late: once told to keep some, a worker's next command of each kind is not passed on, and its
+    connection cut."""
+
+    def __init__(self, **kinds):
+        self.kinds, self.kept, self.keep = kinds, {}, False
+
+    def request(self, pair, words):
+        for name, is_it in self.kinds.items():
+            if self.keep and pair.name.endswith(b"mail/0") and name not in self.kept and is_it(words):
+                self.kept[name] = words
+                return CUT
+        return None
+
+
+def is_renewal(words):
+    return words[0] == b"EVALSHA" and any(w.startswith(b'{"lock"') for w in words)
+
+
+def test_a_renewal_arrives_after_the_one_that_repeats_it(redis, redis_proxy, quredisd, handler, ledger, tmp):
+    """A fetch of the connection before last comes first: what that brought is under the old name, and must not be moved in
+    among what the worker has by then."""
+    proxy, c = redis_proxy(redis), redis.client()
+    proxy.tap = tap = Late(fetch=lambda words: words[0] == b"BRPOPLPUSH", renewal=is_renewal)
+    d = quredisd(redis=proxy, supervisor={"lease": "2s"}, queues=[
+        queue("mail", handler('read -r m; echo "$m" >>@LEDGER@; until [ -e @TMP@/go ]; do sleep 0.01; done'), batch={"max": 1})])
+    d.wait_event("queue_recovered", queue="mail")
+    tap.keep = True                         # the next fetch, then the renewal that follows its loss
+    wait_for(lambda: tap.kept.keys() == {"fetch", "renewal"}, 20)
+    c.lpush("ingress:mail", "running")
+    wait_for(lambda: ledger.count("running"))
+    c.lpush("ingress:mail", "late")
+    assert c.execute_command(*tap.kept["fetch"]) == b"late"
+    c.execute_command(*tap.kept["renewal"])
+    (tmp / "go").touch()
+    c.lpush("ingress:mail", *(f"m{i}" for i in range(6)))        # each tray is used again
+    wait_for(lambda: not anywhere(c, "mail"), 60, "all done")
+    assert sorted(ledger.lines()) == sorted(["running", "late", *(f"m{i}" for i in range(6))])

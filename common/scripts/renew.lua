@@ -3,13 +3,14 @@
 -- Returns how many trays were taken over; -1: this name was registered before, and its lease has run out since. Others
 -- may have taken it for dead, so it is never revived.
 local alive = redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write decides what maxmemory allows
-if alive == 0 and redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return -1 end
+-- Told again: by now there may be messages in the trays, and what came late under the old name must not get among them.
+if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return alive - 1 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 redis.call('SET', KEYS[2], '1', 'PX', ARGV[1])
 local taken = 0
 if ARGV[4] then
-  for i = 0, 2 do                           -- asked twice, since the answer was lost: what came late is not ours any more
-    if redis.call('EXISTS', KEYS[7 + i]) == 1 and redis.call('EXISTS', KEYS[3 + i]) == 0 then
+  for i = 0, 2 do
+    if redis.call('EXISTS', KEYS[7 + i]) == 1 then
       redis.call('RENAME', KEYS[7 + i], KEYS[3 + i])
       taken = taken + 1
     end

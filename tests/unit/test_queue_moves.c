@@ -646,10 +646,13 @@ static void a_late_arrival_does_not_hide_what_was_taken_over(void **state)
 	renew(&next, &owner);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	REDIS(&server, "RPUSH %s late", owner.trays[0]);
+	REDIS(&server, "RPUSH %s late", owner.trays[1]);
 	renew(&next, &owner);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
 	assert_holds("renew", next.trays[0], "a", 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s", next.trays[1]), 0);	/* the worker may have begun to fill it */
 	assert_holds("renew", owner.trays[0], "late", 4);	/* for the watch of the dead */
+	assert_holds("renew", owner.trays[1], "late", 4);
 }
 
 /* While nobody renewed it, another host may have begun to rescue what it holds. */
