@@ -21,10 +21,15 @@
 #include "common/redis.h"
 
 #include "common/clock.h"
+#include "common/nitems.h"
 
 enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MORE };
 
 #define ARGUMENTS_MAX 128
+
+/* What no honest server comes near to. A server can make us keep some 15 bytes for each that it sends. */
+#define ELEMENTS_MAX (1 << 20)			/* of one array: their places are allocated when their number is said */
+#define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name)
 {
@@ -63,7 +68,7 @@ static int fail(struct redis *r, const char *why, enum redis_weather weather)
 
 static int fail_io(struct redis *r)
 {
-	const char *why = r->context->errstr;
+	const char *why = r->context->reader->err == REDIS_ERR_OOM ? "an answer too large" : r->context->errstr;
 
 	/* The text goes with the context, so it is copied first. */
 	char text[sizeof(r->context->errstr)];
@@ -83,6 +88,31 @@ static void set_socket_options(const struct redis *r)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout, sizeof(user_timeout));
+}
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t elements;
+#else
+typedef int elements;
+#endif
+
+/* hiredis' own, but for arrays; the same for every connection. */
+static redisReplyObjectFunctions objects;
+static void *(*create_array)(const redisReadTask *task, elements n);
+
+static void *create_array_in_bounds(const redisReadTask *task, elements n)
+{
+	return n > ELEMENTS_MAX ? NULL : create_array(task, n);
+}
+
+static void set_bounds(redisReader *reader)
+{
+	if (create_array == NULL) {
+		objects = *reader->fn;
+		create_array = objects.createArray;
+		objects.createArray = create_array_in_bounds;
+	}
+	reader->fn = &objects;
 }
 
 static void greet_with(struct redis *r, enum greeting g)
@@ -132,7 +162,9 @@ int redis_open(struct redis *r, int64_t now_ms)
 	if (r->context->err != 0)
 		return fail_io(r);
 	set_socket_options(r);
+	set_bounds(r->context->reader);
 	r->state = REDIS_OPENING;
+	r->received = 0;
 	r->client_id = 0;
 	r->deadline_ms = now_ms + REDIS_TIMEOUT_MS;
 	append_greetings(r);
@@ -230,8 +262,14 @@ static struct redis_reply view(const redisReply *reply)
 		[REDIS_REPLY_STATUS] = REDIS_STATUS, [REDIS_REPLY_ERROR] = REDIS_ERROR,
 	};
 
-	return (struct redis_reply){ .type = types[reply->type], .integer = reply->integer, .str = reply->str,
+	/* What only RESP3 has, which is never asked for, is nothing. */
+	return (struct redis_reply){ .type = (size_t)reply->type < nitems(types) ? types[reply->type] : REDIS_NIL, .integer = reply->integer, .str = reply->str,
 		.len = reply->str == NULL ? 0 : reply->len, .n = reply->elements, .opaque = reply };
+}
+
+static bool is_text(struct redis_reply v, const char *text)
+{
+	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
 }
 
 static int take_greeting(struct redis *r, const redisReply *reply)
@@ -247,10 +285,14 @@ static int take_greeting(struct redis *r, const redisReply *reply)
 	}
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
-	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 &&
-	    strcmp(redis_element(&v, 0).str, "master") != 0)
+	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
 		return fail(r, "the server is a replica, not a master", REDIS_STORM);
 	return 0;
+}
+
+static int64_t unread(const struct redis *r)
+{
+	return (int64_t)(r->context->reader->len - r->context->reader->pos);
 }
 
 static int take_greetings(struct redis *r)
@@ -270,6 +312,7 @@ static int take_greetings(struct redis *r)
 	}
 	r->state = REDIS_READY;
 	r->deadline_ms = 0;
+	r->received = unread(r);
 	r->connection++;
 	return 0;
 }
@@ -285,6 +328,12 @@ int redis_flush(struct redis *r)
 	return 0;
 }
 
+/* Taken for the answer to the next command it would say of one message what was said of another. */
+static int fail_surplus(struct redis *r)
+{
+	return fail(r, "an answer to nothing that was asked", REDIS_STORM);
+}
+
 int redis_pump(struct redis *r, int64_t now_ms)
 {
 	size_t before;
@@ -296,8 +345,13 @@ int redis_pump(struct redis *r, int64_t now_ms)
 	if (redisBufferRead(r->context) != REDIS_OK)
 		return fail_io(r);
 	progress = r->context->reader->len != before;
+	r->received += (int64_t)(r->context->reader->len - before);
+	if (r->received > ANSWER_MAX)
+		return fail(r, "an answer too large", REDIS_STORM);
 	if (r->state == REDIS_OPENING && take_greetings(r) == -1)
 		return -1;
+	if (r->state == REDIS_READY && r->pending == 0 && unread(r) > 0)
+		return fail_surplus(r);
 	/* What has just arrived was in time: our poll may have come late, not the answer. */
 	if (r->deadline_ms != 0 && now_ms > r->deadline_ms && (r->pending > 0 || r->state == REDIS_OPENING) && !progress)
 		return fail(r, "no answer in time", REDIS_STORM);
@@ -318,8 +372,12 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 	if (next == NULL)
 		return 0;
 	r->last = next;
-	if (--r->pending == 0)
+	r->received = unread(r);
+	if (--r->pending == 0) {
 		r->deadline_ms = 0;
+		if (unread(r) > 0)
+			return fail_surplus(r);
+	}
 	*reply = view(next);
 	return 1;
 }
@@ -330,6 +388,14 @@ struct redis_reply redis_element(const struct redis_reply *array, size_t i)
 
 	assert(array->type == REDIS_ARRAY && i < array->n);
 	return view(reply->element[i]);
+}
+
+bool redis_is_strings(const struct redis_reply *reply)
+{
+	for (size_t i = 0; reply->type == REDIS_ARRAY && i < reply->n; i++)
+		if (redis_element(reply, i).type != REDIS_STRING)
+			return false;
+	return reply->type == REDIS_ARRAY;
 }
 
 /* One turn of waiting. -1: closed or interrupted. */

@@ -31,6 +31,7 @@ struct redis {
 	struct redisContext *context;
 	void *last;			/* the answer redis_take() gave last; freed by the next one */
 	int pending;			/* answers the caller still has to take */
+	int64_t received;		/* bytes of the answer that is not whole yet, and of those not taken */
 	uint8_t greetings[8];		/* what the opening's own answers are to, in order */
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
 	int64_t deadline_ms;		/* monotonic; answers are due by then. 0: none */
@@ -91,6 +92,7 @@ int redis_pump(struct redis *r, int64_t now_ms);
 /* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
 int redis_take(struct redis *r, struct redis_reply *reply);
 struct redis_reply redis_element(const struct redis_reply *array, size_t i);
+bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY, of nothing but STRINGs */
 
 /*
  * The same for those who may wait (sweeper, CLI). `interrupted` (may be NULL) is asked after each
