@@ -117,3 +117,18 @@ def test_a_whole_batch_is_refused_once(redis, quredisd, handler, ledger):
     began = time.monotonic()
     wait_for(lambda: len(ledger.lines()) == 300, 60, "all done")
     assert time.monotonic() - began < 12
+
+
+def test_a_tray_with_more_than_a_worker_ever_fetched(redis, redis_proxy, quredisd, handler, ledger):
+    """Somebody else has filled it while its owner was away: the owner leaves it to the sweeper, and all of it is run."""
+    c, proxy = redis.client(), redis_proxy(redis)
+    d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler(STAYS, "python"), mode="persistent", window=4)])
+    d.wait_workers("mail", 1)
+    owner = wait_for(lambda: c.hkeys("transit:mail:workers"))[0].decode()
+    proxy.refuse()
+    proxy.cut()
+    c.lpush(f"transit:mail:{owner}:0", *[f"m{i}" for i in range(1001)])
+    proxy.refuse(False)
+    d.wait_event("tray_unexpected", queue="mail")
+    wait_for(lambda: not anywhere(c, "mail"), 100, "all done")
+    assert sorted(set(ledger.lines()) - {"leaving", "left"}) == sorted(f"m{i}" for i in range(1001))

@@ -95,19 +95,22 @@ static _Noreturn void unexpected(const struct worker *w, int tray)
 	exit(CHILD_EXIT_UNSETTLED);
 }
 
-static void add_unknown(struct worker *w, int tray, const struct there *there)
+/* False: somebody else writes there. */
+static bool add_unknown(struct worker *w, int tray, const struct there *there)
 {
-	enum tray_state state = w->trays[tray].state;
+	const struct tray *t = &w->trays[tray];
+	enum tray_state state = t->state;
 
 	for (size_t i = there->reply->n; i-- > 0;) {
 		struct redis_reply entry = redis_element(there->reply, i);
 
 		if (there->taken[i])
 			continue;
-		if (state != TRAY_FETCHING && state != TRAY_EMPTY)
-			unexpected(w, tray);
+		if ((state != TRAY_FETCHING && state != TRAY_EMPTY) || t->n == BATCH_MAX)
+			return false;
 		tray_add(w, tray, entry.str, entry.len);
 	}
+	return true;
 }
 
 /* One DEL took or will take all of it. */
@@ -125,8 +128,9 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 {
 	struct there there = { .reply = reply };
 	struct tray *t = &w->trays[tray];
+	bool ours;
 
-	if (reply->type != REDIS_ARRAY) {
+	if (!redis_is_strings(reply)) {
 		session_drop(w, reply, now_ms);
 		return;
 	}
@@ -136,8 +140,10 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		there.taken = alloc_zero(reply->n, sizeof(*there.taken));
 		match_certain(w, tray, &there);
 		match_doubtful(w, tray, &there);
-		add_unknown(w, tray, &there);
+		ours = add_unknown(w, tray, &there);
 		free(there.taken);
+		if (!ours)
+			unexpected(w, tray);
 		if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
 			tray_filled(w, tray);
 		move_close_tray(w, tray);
