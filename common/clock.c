@@ -7,6 +7,8 @@
 
 #include "common/clock.h"
 
+#define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999 */
+
 static int64_t read_us(clockid_t id)
 {
 	struct timespec ts;
@@ -33,6 +35,11 @@ int64_t clock_boottime_ms(void)
 int64_t clock_realtime_ms(void)
 {
 	return read_us(CLOCK_REALTIME) / 1000;
+}
+
+int64_t clock_ms_of(double ms)
+{
+	return ms >= (double)LAST_MS ? LAST_MS : ms > 0 ? (int64_t)ms : 0;
 }
 
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])

@@ -11,6 +11,9 @@ int64_t clock_monotonic_us(void);	/* the same: how long things take */
 int64_t clock_boottime_ms(void);	/* runs while it sleeps: lease deadlines */
 int64_t clock_realtime_ms(void);	/* ms since 1970: only shown, never compared between hosts */
 
+/* ms since 1970 as somebody else wrote them: what no date shows (before 1970, after 9999, no number) becomes the nearest that one does. */
+int64_t clock_ms_of(double ms);
+
 /* UTC with milliseconds. Returns out. */
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE]);
 

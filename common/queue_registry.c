@@ -10,8 +10,6 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 
-#define MS_MAX 9e15	/* beyond what is a time, and within what a double counts exactly */
-
 static char *dump(json_t *object)
 {
 	char *text = json_dumps(object, JSON_COMPACT);
@@ -43,9 +41,7 @@ static char *text_member(const json_t *object, const char *key)
 /* Scripts make it a number with a fraction; anybody may have made it anything. */
 static int64_t time_member(const json_t *object, const char *key)
 {
-	double ms = json_number_value(json_object_get(object, key));
-
-	return ms < 0 ? 0 : ms > MS_MAX ? (int64_t)MS_MAX : (int64_t)ms;
+	return clock_ms_of(json_number_value(json_object_get(object, key)));
 }
 
 static int parse_worker(struct queue_worker *w, const struct redis_reply *field, const struct redis_reply *value)

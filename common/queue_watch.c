@@ -4,6 +4,7 @@
 #include "common/queue_watch.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "common/queue_scripts.h"
 
 #define PULSE_MS 30000
@@ -101,13 +102,11 @@ int64_t queue_time_parse(const struct redis_reply *reply)
 {
 	struct redis_reply seconds, micros;
 
-	if (reply->type != REDIS_ARRAY || reply->n != 2)
+	if (!redis_is_strings(reply) || reply->n != 2)
 		return -1;
 	seconds = redis_element(reply, 0);
 	micros = redis_element(reply, 1);
-	if (seconds.type != REDIS_STRING || micros.type != REDIS_STRING)
-		return -1;
-	return strtoll(seconds.str, NULL, 10) * 1000 + strtoll(micros.str, NULL, 10) / 1000;
+	return clock_ms_of(strtod(seconds.str, NULL) * 1000 + strtod(micros.str, NULL) / 1000);
 }
 
 void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES])

@@ -1,4 +1,5 @@
 /* links: common/clock.c */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,6 +31,17 @@ static void rfc3339_fits(void **state)
 	assert_string_equal(clock_rfc3339(253402300799999, out), "9999-12-31T23:59:59.999Z");
 }
 
+static void times_of_others_are_bounded(void **state)
+{
+	(void)state;
+	assert_int_equal(clock_ms_of(1700000000123.9), 1700000000123);
+	assert_int_equal(clock_ms_of(0), 0);
+	assert_int_equal(clock_ms_of(-1e300), 0);
+	assert_int_equal(clock_ms_of((double)NAN), 0);
+	assert_int_equal(clock_ms_of(1e300), 253402300799999);
+	assert_int_equal(clock_ms_of((double)INFINITY), 253402300799999);
+}
+
 static void clocks_go_forward(void **state)
 {
 	int64_t m = clock_monotonic_ms(), b = clock_boottime_ms();
@@ -55,6 +67,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rfc3339_has_milliseconds_in_utc),
 		cmocka_unit_test(rfc3339_fits),
+		cmocka_unit_test(times_of_others_are_bounded),
 		cmocka_unit_test(clocks_go_forward),
 		cmocka_unit_test(realtime_is_the_time_of_day),
 	};
