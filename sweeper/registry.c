@@ -161,7 +161,8 @@ static void read_entries(struct sweeper *s)
 		names[i] = g->page[i].name;
 	queue_registered_all(&s->redis, names, g->n);
 	if (connection_answer(s, &reply) == -1) {
-		read_entries_singly(s);
+		if (s->redis.state != REDIS_CLOSED)
+			read_entries_singly(s);
 		return;
 	}
 	for (size_t i = 0; reply.type == REDIS_ARRAY && i < reply.n && i < g->n; i++) {

@@ -225,7 +225,11 @@ static int return_page(struct page *p)
 	queue_list(&s->redis, p->rescue, 0, p->r->page - 1);
 	if (read_tray_size(s, &p->tray) == -1 || connection_answer(s, &list) == -1)
 		return -1;
-	if (list.type != REDIS_ARRAY || list.n == 0)
+	if (!redis_is_strings(&list)) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	if (list.n == 0)
 		return 0;
 	for (size_t i = 0; i < list.n && i < PAGE_MAX; i++) {
 		struct redis_reply entry = redis_element(&list, i);
