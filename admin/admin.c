@@ -19,19 +19,31 @@
 #include "common/alloc.h"
 #include "common/nearest.h"
 #include "common/nitems.h"
+#include "common/queue_watch.h"
 
 #define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
+
+/* Keys, and what Redis says, are a stranger's: nothing in them commands the terminal. */
+static __attribute__((format(printf, 2, 0))) void say(const char *prefix, const char *fmt, va_list ap)
+{
+	char *text = NULL, *shown;
+
+	if (vasprintf(&text, fmt, ap) == -1)
+		return;
+	shown = visible_line(text);
+	fflush(stdout);
+	fprintf(stderr, "%s%s\n", prefix, shown);
+	free(shown);
+	free(text);
+}
 
 int admin_fail(struct admin *a, int status, const char *fmt, ...)
 {
 	va_list ap;
 
-	fflush(stdout);
-	fputs("quredis: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say("quredis: ", fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	a->status = status;
 	return -1;
 }
@@ -40,11 +52,9 @@ void admin_note(const char *fmt, ...)
 {
 	va_list ap;
 
-	fflush(stdout);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	say("", fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 }
 
 /* ---- configuration ---- */
@@ -159,8 +169,8 @@ int admin_integer(struct admin *a, int64_t *value, const char *key)
 
 	if (admin_reply(a, &reply, key) == -1)
 		return -1;
-	if (reply.type != REDIS_INTEGER)
-		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a number");
+	if (reply.type != REDIS_INTEGER || reply.integer < -1 || reply.integer > ADMIN_COUNT_MAX)
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a number that can be");
 	*value = reply.integer;
 	return 0;
 }
@@ -172,10 +182,8 @@ int admin_server_time(struct admin *a, int64_t *ms)
 	redis_appendf(&a->redis, "TIME");
 	if (admin_reply(a, &reply, NULL) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n != 2)
-		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than the time");
-	*ms = strtoll(redis_element(&reply, 0).str, NULL, 10) * 1000 + strtoll(redis_element(&reply, 1).str, NULL, 10) / 1000;
-	return 0;
+	*ms = queue_time_parse(&reply);
+	return *ms == -1 ? admin_fail(a, EX_PROTOCOL, "Redis answered something else than the time") : 0;
 }
 
 /* ---- queues ---- */
@@ -189,7 +197,7 @@ int admin_registered(struct admin *a, char ***names, size_t *n)
 	redis_appendf(&a->redis, "ZRANGE " QUEUE_REGISTRY " 0 -1");
 	if (admin_reply(a, &reply, QUEUE_REGISTRY) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY)
+	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
 	*names = alloc_zero(reply.n, sizeof(**names));
 	for (size_t i = 0; i < reply.n; i++) {

@@ -51,7 +51,8 @@ void admin_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key);
 /* Says what an error answer means. Returns -1. */
 int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key);
-/* The same for answers that are integers. */
+/* The same for answers that are integers: counts, and -1. */
+#define ADMIN_COUNT_MAX (INT64_C(1) << 48)	/* no server holds more; sums of them do not overflow */
 int admin_integer(struct admin *a, int64_t *value, const char *key);
 /* The server's clock: ms since 1970. */
 int admin_server_time(struct admin *a, int64_t *ms);

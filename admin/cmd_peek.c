@@ -9,6 +9,7 @@
 #include "admin/pager.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 #define LIMIT 101		/* as many as the gem shows */
 
@@ -136,12 +137,12 @@ static int peek_delayed(struct peek *p)
 		redis_appendf(&a->redis, "ZRANGE %s %d %d WITHSCORES", a->keys.delayed, first, first + want - 1);
 		if (admin_reply(a, &reply, a->keys.delayed) == -1)
 			return -1;
-		if (reply.type != REDIS_ARRAY)
+		if (!redis_is_strings(&reply))
 			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
 		for (size_t i = 0; i + 1 < reply.n; i += 2) {
 			struct redis_reply entry = redis_element(&reply, i), score = redis_element(&reply, i + 1);
 
-			p->of_owner[DUE] = cell_time((int64_t)strtod(score.str, NULL));
+			p->of_owner[DUE] = cell_time(clock_ms_of(strtod(score.str, NULL)));
 			show(p, entry.str, entry.len);
 			bytes += entry.len;
 		}

@@ -40,6 +40,8 @@ static int take_length(struct admin *a, int64_t *length)
 
 	if (take_tolerant(a, &reply, &wrong) == -1)
 		return -1;
+	if (!wrong && (reply.type != REDIS_INTEGER || reply.integer < 0 || reply.integer > ADMIN_COUNT_MAX))
+		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a length");
 	*length = wrong ? LISTS_WRONG_TYPE : reply.integer;
 	return 0;
 }

@@ -65,6 +65,12 @@ static json_t *object_of(const struct output *o, const struct cell *cells)
 	return object;
 }
 
+/* JSON may hold U+0080 to U+009F as they are; some terminals take orders from them. */
+static size_t escapes(const struct output *o)
+{
+	return o->width != SIZE_MAX ? JSON_ENSURE_ASCII : 0;
+}
+
 /* The bracket comes with the first row: what fails at once says nothing here. */
 static void array_begin(struct output *o)
 {
@@ -76,7 +82,7 @@ static void array_row(struct output *o, const struct cell *cells)
 	json_t *object = object_of(o, cells);
 
 	fputs(o->nrows == 0 ? "[\n" : ",\n", o->file);
-	json_dumpf(object, o->file, JSON_COMPACT);
+	json_dumpf(object, o->file, JSON_COMPACT | escapes(o));
 	json_decref(object);
 }
 
@@ -92,7 +98,7 @@ static void one_object(struct output *o, const struct cell *cells)
 {
 	json_t *object = object_of(o, cells);
 
-	json_dumpf(object, o->file, JSON_INDENT(2));
+	json_dumpf(object, o->file, JSON_INDENT(2) | escapes(o));
 	fputc('\n', o->file);
 	json_decref(object);
 }

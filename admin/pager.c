@@ -27,12 +27,11 @@ int page_read(struct admin *a, const char *key, int64_t first, int64_t last, str
 	queue_list(&a->redis, key, first, last);
 	if (admin_reply(a, &reply, key) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY)
+	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
 	page->entries = alloc_zero(reply.n, sizeof(*page->entries));
 	for (; page->n < reply.n; page->n++) {
 		struct redis_reply e = redis_element(&reply, page->n);
-
 		page->entries[page->n] = (struct queue_bytes){ alloc_copy(e.str, e.len), e.len };
 		page->bytes += e.len;
 	}

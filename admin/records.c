@@ -125,7 +125,7 @@ static int read_on(struct admin *a, struct records *r)
 	queue_log_page(&a->redis, &a->keys, r->next, PAGE);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY)
+	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);

@@ -2,6 +2,8 @@
  * Bytes of strangers made fit for a terminal, and how wide that is. Everything that came out of
  * Redis goes through here before it is shown as text; JSON has its own escaping.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -31,9 +33,9 @@ static size_t printable(const char *s, size_t len, size_t *columns)
 	return n;
 }
 
-char *visible(const void *data, size_t len, size_t max_columns)
+/* A backslash is doubled, or what it makes visible could have been there as it is shown. In our own lines it stands for itself. */
+static char *escape(const char *s, size_t len, size_t max_columns, bool backslash)
 {
-	const char *s = data;
 	struct buffer out = {0};
 	size_t columns = 0;
 
@@ -46,6 +48,8 @@ char *visible(const void *data, size_t len, size_t max_columns)
 		if (columns > max_columns)
 			break;		/* one more than fits: cut below */
 		n = printable(s + i, len - i, &width);
+		if (backslash && s[i] == '\\')
+			n = width = 1;
 		if (n > 0) {
 			buffer_append(&out, s + i, n);
 		} else {
@@ -60,6 +64,16 @@ char *visible(const void *data, size_t len, size_t max_columns)
 	if (columns > max_columns)
 		visible_cut(out.data, max_columns);
 	return out.data;
+}
+
+char *visible(const void *data, size_t len, size_t max_columns)
+{
+	return escape(data, len, max_columns, false);
+}
+
+char *visible_line(const char *line)
+{
+	return escape(line, strlen(line), SIZE_MAX, true);
 }
 
 size_t visible_columns(const char *s)

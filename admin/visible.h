@@ -10,6 +10,9 @@
  */
 char *visible(const void *data, size_t len, size_t max_columns);
 
+/* The same for a line of ours into which things were put, visible() already or not: a backslash is left alone. */
+char *visible_line(const char *line);
+
 /* Columns of a terminal that a string made by visible() takes. */
 size_t visible_columns(const char *s);
 

@@ -187,15 +187,29 @@ def test_foreign_bytes_cannot_steer_the_terminal(terminal, redis):
     c = redis.client()
     q = Queue(c)
     evil = b"\x1b]0;title\x07\x1b[2J\r\n\x9b31m\xc2\x9b31m"
-    c.lpush(q.ingress, evil)
-    q.dead_letters(evil, stderr=evil, error_message=evil, node=evil)
+    text = "\x1b[2J\x9b31m".encode()       # UTF-8, which JSON may hold
+    c.lpush(q.ingress, evil, text)
+    q.dead_letters(evil, text, stderr=evil, error_message=evil, node=evil)
     q.worker(incarnation(0), t0=[evil])
-    for words in ("peek mail ingress", "peek mail transit", "dlq ls mail", f"dlq show mail sha1:{sha1(evil)}"):
+    for words in ("peek mail ingress", "peek mail transit", "dlq ls mail", f"dlq show mail sha1:{sha1(evil)}", "peek mail ingress --json",
+                  f"dlq show mail sha1:{sha1(text)} --json"):
         t = terminal(*words.split(), env={"NO_COLOR": "1"}, columns=300)
         assert t.end() == 0, t.text
-        text = t.text.replace("\r\n", "\n")
-        assert "\ufffd" not in text
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text), repr(text)
+        shown = t.text.replace("\r\n", "\n")
+        assert "\ufffd" not in shown
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown), repr(shown)
+
+
+def test_names_of_keys_cannot_steer_the_terminal(terminal, redis):
+    c = redis.client()
+    q = Queue(c, ingress="in\x1b[2J\x9b31m\\n", escape="out\x1b[2J")
+    c.set(q.ingress, "no list")
+    c.set(q.escape, "no list")
+    for words in ("purge mail ingress", "peek mail escape", "retry mail escape"):
+        t = terminal(*words.split(), env={"NO_COLOR": "1"}, columns=300)
+        assert t.end() == 78, t.text
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", t.text.replace("\r\n", "\n")), repr(t.text)
+        assert "\\033[2J" in t.text
 
 
 # ---- progress ----

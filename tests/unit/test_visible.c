@@ -103,6 +103,23 @@ static void test_cut_never_exceeds(void **state)
 	setlocale(LC_CTYPE, "C");
 }
 
+/* What is visible already stays as it is. */
+static void test_line(void **state)
+{
+	char *text;
+
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+	text = visible_line("no queue a\\nb (\033[2J\302\233m\n gr\303\274n)");
+
+	setlocale(LC_CTYPE, "C");
+	(void)state;
+	assert_string_equal(text, "no queue a\\nb (\\033[2J\\302\\233m\\n gr\303\274n)");
+	free(text);
+	text = visible_line("");
+	assert_string_equal(text, "");
+	free(text);
+}
+
 static void test_base64(void **state)
 {
 	static const char *const pairs[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
@@ -126,6 +143,7 @@ int main(void)
 		cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_cut_never_exceeds),
+		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_base64),
 	};
 
