@@ -40,14 +40,16 @@ static void show(struct peek *p, const void *data, size_t len)
 {
 	struct cell cells[NCOLUMNS];
 	struct message m;
+	int64_t since;
 
 	message_parse(&m, data, len);
+	since = m.wrapper.own_ms > 0 ? m.wrapper.own_ms : m.wrapper.mark_ms;
 	memcpy(cells, p->of_owner, sizeof(p->of_owner));
 	cells[SIZE] = cell_int((int64_t)(len - m.wrapper_len));
 	cells[ATTEMPTS] = cell_int(m.wrapper.attempts);
 	cells[CRASHES] = cell_int(m.wrapper.crashes);
 	cells[REDELIVERED] = cell_int(m.wrapper.redelivered);
-	cells[WAITING_SINCE] = m.wrapper.own_ms > 0 ? cell_time(m.wrapper.own_ms) : cell_none();
+	cells[WAITING_SINCE] = since > 0 ? cell_time(since) : cell_none();
 	cells[ID] = cell_str(message_id(&m));
 	cells[MESSAGE] = cell_bytes(m.raw + m.wrapper_len, len - m.wrapper_len);
 	output_row(&p->a->output, cells);

@@ -17,6 +17,7 @@
 #include "admin/progress.h"
 
 #include "common/buffer.h"
+#include "common/clock.h"
 
 #define BATCH_BYTES (256 * 1024)
 #define SLOWEST_BYTES_PER_MS 1024		/* a line slower than that is given up */
@@ -32,6 +33,7 @@ struct push {
 	size_t sizes[UNDER_WAY];		/* messages of the batches under way, oldest first */
 	size_t nunder_way;
 	int64_t sent, acknowledged;
+	int64_t server_ms, asked_ms;		/* with --ttl: the server's time, and CLOCK_MONOTONIC then */
 };
 
 static int take_answer(struct push *p)
@@ -70,19 +72,35 @@ static int flush_batch(struct push *p)
 	return 0;
 }
 
-/* One message of the producer's, as it stands. */
+/* What the options say of the message goes before it. */
+static int add_header(struct push *p, struct buffer *out)
+{
+	const struct options *o = &p->a->options;
+	int64_t now_ms = p->server_ms + clock_monotonic_ms() - p->asked_ms + (o->delay_ms > 0 ? o->delay_ms : 0);
+
+	if (o->id == NULL && o->ttl_ms < 0)
+		return 0;
+	if (message_header(out, o->id, NULL, o->ttl_ms, o->ttl_ms < 0 ? -1 : now_ms, -1, -1) == -1)
+		return admin_fail(p->a, EX_USAGE, "--id: at most %d of letters, digits and . _ : + -", MESSAGE_ID_MAX);
+	return 0;
+}
+
+/* One message of the producer's. */
 static int push_one(struct push *p, const void *data, size_t len)
 {
-	struct message m = { .raw = data, .raw_len = len };	/* not parsed: all of it is the producer's */
+	struct message m = { .raw = "" };	/* not parsed: all that comes is the producer's */
+	size_t before = p->bytes.len;
 
+	if (p->a->options.delay_ms >= 0)
+		message_wrap(&p->bytes, &m, &(struct wrapper){0});
+	if (add_header(p, &p->bytes) == -1)
+		return -1;
 	if (p->a->options.dry_run) {
+		p->bytes.len = before;
 		p->acknowledged++;
 		return 0;
 	}
-	if (p->a->options.delay_ms >= 0)
-		message_wrap(&p->bytes, &m, &(struct wrapper){0});
-	else
-		buffer_append(&p->bytes, data, len);
+	buffer_append(&p->bytes, data, len);
 	p->ends[p->n++] = p->bytes.len;
 	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
 }
@@ -158,40 +176,20 @@ static int push_many(struct push *p, char separator)
 	return rc;
 }
 
-static int add_header(struct admin *a, struct buffer *message)
-{
-	if (a->options.id != NULL && message_header(message, a->options.id, NULL, -1, -1, -1, -1) == -1)
-		return admin_fail(a, EX_USAGE, "--id: at most %d of letters, digits and . _ : + -", MESSAGE_ID_MAX);
-	return 0;
-}
-
 /* Nothing is pushed if the input was interrupted: half a message is none. */
 static int push_input(struct push *p)
 {
 	struct buffer message = {0};
 	char chunk[64 * 1024];
 	ssize_t n;
-	int rc = add_header(p->a, &message);
+	int rc = 0;
 
-	if (rc == 0 && isatty(STDIN_FILENO) == 1)
+	if (isatty(STDIN_FILENO) == 1)
 		admin_note("the message is read from the terminal; Ctrl-D ends it");
 	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
 		rc = n == -1 ? -1 : keep(p, &message, chunk, (size_t)n);
 	if (rc == 0 && !interrupt_asked())
 		rc = push_one(p, message.len == 0 ? "" : message.data, message.len);
-	buffer_free(&message);
-	return rc;
-}
-
-static int push_argument(struct push *p, const char *argument)
-{
-	struct buffer message = {0};
-	int rc = add_header(p->a, &message);
-
-	if (rc == 0) {
-		buffer_append(&message, argument, strlen(argument));
-		rc = push_one(p, message.data, message.len);
-	}
 	buffer_free(&message);
 	return rc;
 }
@@ -217,12 +215,15 @@ int cmd_push(struct admin *a)
 
 	if (check(a) == -1)
 		return -1;
+	if (a->options.ttl_ms >= 0 && admin_server_time(a, &p.server_ms) == -1)
+		return -1;
+	p.asked_ms = clock_monotonic_ms();
 	interrupt_begin();
 	progress_begin(&p.progress, "push", 0);
 	if (many)
 		rc = push_many(&p, a->options.nul ? '\0' : '\n');
 	else
-		rc = a->noperands > 1 ? push_argument(&p, a->operands[1]) : push_input(&p);
+		rc = a->noperands > 1 ? push_one(&p, a->operands[1], strlen(a->operands[1])) : push_input(&p);
 	if (rc == 0)
 		rc = finish(&p);
 	progress_end(&p.progress);

@@ -153,7 +153,7 @@ static void show_counters(struct admin *a, const json_t *queue)
 static void show_totals(struct admin *a, const json_t *queues)
 {
 	static const char *const counters[] = { "fetched", "done", "failed", "retried", "escaped", "timed_out", "handed_back",
-		"redelivered", "rescued" };
+		"redelivered", "expired", "rescued" };
 	struct column columns[1 + nitems(counters)] = { { "name", "Queue", false } };
 	struct cell cells[1 + nitems(counters)];
 	const json_t *q;

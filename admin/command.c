@@ -32,7 +32,7 @@ static const struct command commands[] = {
 	{ "purge", "QUEUE TYPE", "delete the messages of a list", cmd_purge, NEED_QUEUE, 2, 2, 0,
 	  "TYPE is ingress, transit, escape (with its records) or delayed. What live workers hold stays, unless --force." },
 	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_QUEUE, 1, 2,
-	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_ID,
+	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_ID | OPTION_TTL,
 	  "Without MESSAGE standard input is one message, byte for byte; with --lines or --null it is many." },
 	{ "quiet", "[QUEUE]", "have the supervisor here fetch nothing", cmd_quiet, NEED_CONF, 0, 1, OPTION_OFF,
 	  "Of one queue, or of all. What runs is finished. pause does the same for all hosts." },

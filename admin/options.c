@@ -35,6 +35,7 @@ const struct option_spec option_specs[] = {
 	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0 },
 	{ 'd', "delay", "TIME", OPTION_DELAY, "not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
 	{ 'i', "id", "ID", OPTION_ID, "the message's id, in a header line before it", OPTION_IS_STRING, FIELD(id), 0, 0 },
+	{ 't', "ttl", "TIME", OPTION_TTL, "it becomes a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
@@ -147,7 +148,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .delay_ms = -1 };
+	*o = (struct options){ .count = -1, .delay_ms = -1, .ttl_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe(&letters, longs);
 	opterr = 0;

@@ -21,6 +21,7 @@
 #define OPTION_FAST	0x0100u
 #define OPTION_NO_WAIT	0x0200u
 #define OPTION_OFF	0x0400u
+#define OPTION_TTL	0x0800u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -29,7 +30,7 @@ struct options {			/* strings point into argv */
 
 	const char *id, *class, *from;
 	int64_t count;			/* -1: not given */
-	int64_t delay_ms;		/* -1: not given */
+	int64_t delay_ms, ttl_ms;	/* -1: not given */
 	bool lines, nul, all, fast, no_wait, off;
 
 	unsigned given;			/* OPTION_ bits of what was on the line */

@@ -130,7 +130,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("breaker.failures", INT, breaker.failures, .fallback = "0", RANGE(0, 64)),
 	KEY("recovery_attempts", INT, recovery_attempts, .fallback = "1", RANGE(0, 1000)),
 
-	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY), .flags = CONF_LATER),
+	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY)),
 	KEY("done.keep", BOOL, done.keep, .fallback = "false", .flags = CONF_LATER),
 	KEY("done.max_age", DURATION, done.max_age_ms, .fallback = "1h", RANGE(SECOND, 3650 * DAY)),
 	KEY("done.payload", BOOL, done.payload, .fallback = "false"),

@@ -9,6 +9,7 @@
 
 #include "common/alloc.h"
 #include "common/nitems.h"
+#include "common/queue_waiting.h"
 #include "common/queue_watch.h"
 
 #define LEASE_MS 60000
@@ -21,6 +22,8 @@ struct rehearsal {
 	struct buffer raw;
 	char *rescue;				/* of the second */
 };
+
+#define MARK "quredis/1 w=0000000000000001"	/* what is written before the message as its wrapper, but for the time */
 
 static void plant(struct redis *r, const struct rehearsal *h)
 {
@@ -110,6 +113,30 @@ static void done(struct redis *r, const struct rehearsal *h)
 	queue_done(r, &h->second, 0);
 }
 
+static void mark(struct redis *r, const struct rehearsal *h)
+{
+	queue_mark(r, &h->keys, MARK, NULL);
+}
+
+static void glance(struct redis *r, const struct rehearsal *h)
+{
+	queue_glance(r, h->keys.ingress, -1, -1);
+}
+
+static void unmark(struct redis *r, const struct rehearsal *h)
+{
+	redis_appendf(r, "LSET %s -1 %s", h->keys.ingress, MESSAGE);
+}
+
+static void expire(struct redis *r, const struct rehearsal *h)
+{
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	const struct queue_proof proof = { .line = MESSAGE, .len = sizeof(MESSAGE) - 1, .mark_at = -1, .at = -1 };
+	struct message m = h->message;
+
+	queue_expire(r, &h->keys, &m, &proof, &record);
+}
+
 static void workers(struct redis *r, const struct rehearsal *h)
 {
 	queue_workers(r, &h->keys);
@@ -170,7 +197,6 @@ static const struct step {
 	{ "mark dead", mark_dead },
 	{ "forget", forget },
 	{ "deregister", deregister },
-	{ "clear", clear },
 };
 
 static char *beside(const char *key, uint64_t boot)
@@ -199,28 +225,51 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	free(escaped);
 }
 
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot)
+/* Before the last one, for a queue with a ttl. */
+static const struct step ttl_steps[] = {
+	{ "push again", plant },
+	{ "mark", mark },
+	{ "look at what waits", glance },
+	{ "unmark", unmark },
+	{ "expire", expire },
+};
+
+static const struct step last = { "clear", clear };
+
+/* The i-th of those that are appended. */
+static const struct step *step_of(size_t i, bool ttl)
+{
+	size_t more = ttl ? nitems(ttl_steps) : 0;
+
+	if (i < nitems(steps))
+		return &steps[i];
+	i -= nitems(steps);
+	return i < more ? &ttl_steps[i] : i == more ? &last : NULL;
+}
+
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, bool ttl)
 {
 	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
 	struct rehearsal h;
+	size_t n = 0;
 
 	init(&h, k, boot, first, second);
-	for (size_t i = 0; i < nitems(steps); i++)
-		steps[i].append(r, &h);
+	while (step_of(n, ttl) != NULL)
+		step_of(n++, ttl)->append(r, &h);
 	free(h.rescue);
 	buffer_free(&h.raw);
 	queue_owner_free(&h.first);
 	queue_owner_free(&h.second);
 	queue_keys_free(&h.keys);
-	return nitems(steps);
+	return n;
 }
 
-const char *queue_rehearsal_step(size_t i)
+const char *queue_rehearsal_step(size_t i, bool ttl)
 {
-	return steps[i].name;
+	return step_of(i, ttl)->name;
 }
 
-bool queue_rehearsal_lacks_record(size_t i, const struct redis_reply *reply)
+bool queue_rehearsal_lacks_record(size_t i, bool ttl, const struct redis_reply *reply)
 {
-	return steps[i].append == escape && reply->type == REDIS_INTEGER && reply->integer == 2;
+	return (step_of(i, ttl)->append == escape || step_of(i, ttl)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
 }

@@ -20,6 +20,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_CLAIM_LOST] = "claim_lost",
 	[COUNT_UNRUNNABLE] = "unrunnable",
 	[COUNT_RECONNECTED] = "reconnected",
+	[COUNT_EXPIRED] = "expired",
 	[COUNT_RESCUED] = "rescued",
 	[COUNT_DUE] = "due",
 };

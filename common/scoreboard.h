@@ -23,6 +23,7 @@ enum slot_state {
 enum counter {
 	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
+	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
 	COUNTERS
 };
@@ -67,7 +68,7 @@ struct board_queue {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
 	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
 	_Atomic uint32_t recovered;		/* enum queue_recovered; sweeper. What its successor need not do again */
-	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED of the sweeper */
+	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED, COUNT_EXPIRED of the sweeper */
 	_Atomic uint64_t past[SCOREBOARD_FIGURES];	/* of workers that are gone: totals never fall. The master */
 	_Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written; sweepers, compare and swap */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
@@ -78,9 +79,17 @@ struct board_queue {
 	_Atomic uint64_t failed_ids[BREAKER_RING];
 };
 
+/* What is known of the clock of Redis (common/server_clock.h); sweeper */
+struct board_clock {
+	_Alignas(64) _Atomic int64_t since_ms;
+	_Atomic int64_t stepped_ms, low_ms, high_ms, checked_ms;
+};
+
 struct scoreboard {
 	struct slot slots[SCOREBOARD_SLOTS];
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
+	_Atomic int32_t sweeper;	/* master: slot of the one that does the periodic work; others only finish */
+	struct board_clock clock;
 	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };

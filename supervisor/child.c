@@ -200,6 +200,8 @@ static int spawn(struct master *m, const struct proc *as, int child_end, int64_t
 	atomic_store(&m->board->slots[slot].heartbeat_ms, now_ms);
 	atomic_store(&m->board->slots[slot].queue, as->kind == PROC_WORKER ? as->crew + 1 : 0);
 	atomic_store(&m->board->orders[slot], first_order(m, p));
+	if (p->kind == PROC_SWEEPER)
+		atomic_store(&m->board->sweeper, slot);
 	pid = fork();
 	if (pid == 0)
 		run(m, slot, master_pid, child_end);

@@ -69,8 +69,8 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 /* A write like those of the leases: a server that refuses it is no use to anyone. */
 static int prove_writable(struct sweeper *s)
 {
+	int64_t n, server_ms, sent_ms = clock_boottime_ms();
 	struct redis_reply reply;
-	int64_t n;
 
 	queue_pulse(&s->redis, s->conf->supervisor.node);
 	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1) {
@@ -80,6 +80,8 @@ static int prove_writable(struct sweeper *s)
 		}
 		return -1;
 	}
+	if ((server_ms = queue_time_parse(&reply)) != -1)
+		clock_learn(s, server_ms, sent_ms);
 	return 0;
 }
 

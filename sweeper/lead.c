@@ -50,12 +50,25 @@ static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_
 		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));
 }
 
+/* After a reload the successor does it, by the new configuration and under the same name. */
+static void leave_it(struct sweeper *s)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->lead_until_ms = 0;
+}
+
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms)
 {
 	int64_t sent_ms = clock_boottime_ms();
 	struct swept *q;
 
 	(void)budget;
+	if (atomic_load(&s->child->board->sweeper) != s->child->slot) {
+		leave_it(s);
+		return false;
+	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		q->asked = lead_wanted(s, q) && now_ms >= q->lead_at_ms && !trouble_waits(&q->lead_trouble, now_ms);
 		if (!q->asked)

@@ -9,6 +9,7 @@
 #include "common/child.h"
 #include "common/queue.h"
 #include "common/redis.h"
+#include "common/server_clock.h"
 #include "sweeper/dead.h"
 #include "sweeper/deaths.h"
 #include "sweeper/recover.h"
@@ -27,7 +28,8 @@
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
  *	dead.c		who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
- *	tally.c		statistics
+ *	clock.c		what time it is on the server		tally.c		statistics
+ *	ttl.c		what waits for too long		expire.c	its way out
  */
 struct sweeper {
 	const struct child *child;
@@ -44,6 +46,10 @@ struct sweeper {
 	int64_t connect_at_ms;		/* CLOCK_MONOTONIC: not before */
 	char error[256];		/* the last error answer of a queue */
 	enum queue_trouble error_kind;
+
+	/* clock.c */
+	struct server_clock clock;
+	int64_t clock_logged_ms;	/* CLOCK_MONOTONIC: that it was set */
 
 	/* server.c */
 	struct server server;
@@ -119,6 +125,12 @@ void lead_give_up(struct sweeper *s);
 void watch_disturbed(struct sweeper *s);	/* a pulse was refused, or the connection is lost: no look so far counts */
 bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms);	/* false: not ours, nothing is to be done, dropped */
 
+/* ---- clock.c ---- */
+
+void clock_init(struct sweeper *s);
+/* The server said so to what was sent at sent_ms of CLOCK_BOOTTIME and is just answered: learned from, shown on the board */
+void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms);
+
 /* ---- the tasks; true: there is more to do at once ---- */
 
 bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
@@ -131,6 +143,8 @@ bool look_task(struct sweeper *s, int budget, int64_t now_ms);
 bool tally_task(struct sweeper *s, int budget, int64_t now_ms);
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
+bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t ttl_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

@@ -12,6 +12,7 @@
 #include "sweeper/dead.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
+#include "sweeper/waiting.h"
 
 /* How far a queue's recovery is (recover.c). */
 enum recovery { RECOVER_KEYS, RECOVER_RIGHTS, RECOVER_OWNERS, RECOVER_LISTS, RECOVERED };
@@ -45,6 +46,7 @@ struct swept {
 	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */
 	struct trouble lead_trouble;
 	struct trouble tally_trouble;
+	struct waiting waiting;		/* ttl.c */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

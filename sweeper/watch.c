@@ -97,15 +97,16 @@ static void begin_round(struct sweeper *s)
 /* True: it was taken. */
 static bool pulse(struct sweeper *s)
 {
+	int64_t n, sent_ms = clock_boottime_ms(), server_ms;
 	struct redis_reply reply;
-	int64_t n;
 
 	queue_pulse(&s->redis, s->conf->supervisor.node);
-	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1 || queue_time_parse(&reply) == -1) {
+	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1 || (server_ms = queue_time_parse(&reply)) == -1) {
 		watch_disturbed(s);
 		return false;
 	}
-	s->pulse = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = queue_time_parse(&reply),
+	clock_learn(s, server_ms, sent_ms);
+	s->pulse = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = server_ms,
 		.run_id = s->server.run_id, .connection = s->redis.connection };
 	tell_absences(s);
 	return true;

@@ -113,12 +113,15 @@ static void count(struct worker *w, enum counter c, int n)
 	atomic_fetch_add(&w->slot->counters[c], (uint64_t)n);
 }
 
-static void count_moved(struct worker *w, enum move move)
+static void count_moved(struct worker *w, const struct item *item)
 {
+	enum move move = item->move;
 	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
 		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK };
 
 	count(w, counters[move], 1);
+	if (move == MOVE_ESCAPE && item->outcome->expired)
+		count(w, COUNT_EXPIRED, 1);
 	if (move != MOVE_HAND_BACK)
 		atomic_fetch_add(&w->board->workers_done, 1);
 }
@@ -188,7 +191,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 	if (reply->integer == 0)
 		claim_lost(w, p.tray, 1);
 	else
-		count_moved(w, item->move);
+		count_moved(w, item);
 	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
 		log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));

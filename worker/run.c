@@ -133,7 +133,7 @@ void run_tick(struct worker *w, int64_t now_ms)
 	/* What waits behind a slow one a sibling may take. */
 	if ((waiting > 0 && !may_start) || (run_is_slow(w) && is_relievable(w)))
 		settle_relieve(w, none);
-	else if (waiting > 0 && !w->asking_paused && run_may_start(w) && now_ms >= w->start_at_ms) {
+	else if (waiting > 0 && !w->asking_paused && !w->asking_time && run_may_start(w) && now_ms >= w->start_at_ms) {
 		w->may_start_us = w->now_us;
 		fence_announce(w);
 		w->runner->start(w, now_ms);
@@ -145,7 +145,7 @@ int64_t run_deadline_ms(struct worker *w, int64_t now_ms)
 	int64_t at = w->runner->deadline_ms(w), slow;
 	int waiting = tray_count(w, ITEM_WAITING), running = tray_count(w, ITEM_RUNNING);
 
-	if (running == 0 && waiting > 0 && run_may_start(w) && !w->asking_paused) {
+	if (running == 0 && waiting > 0 && run_may_start(w) && !w->asking_paused && !w->asking_time) {
 		/* Due already: this turn has tried, and an event will say when it may. But no wait without an end. */
 		slow = w->start_at_ms > now_ms ? w->start_at_ms : now_ms + LOOK_AGAIN_MS;
 		return slow < at ? slow : at;

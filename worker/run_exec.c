@@ -32,16 +32,19 @@ static void note_ended(struct worker *w, int64_t now_ms)
 	atomic_store(&w->slot->deadline_ms, 0);
 }
 
-/* The next that is of a version we know, described. */
-static struct place next_known(struct worker *w)
+/* The next that is of a version we know and not too late, described; tray -1: none now. */
+static struct place next_known(struct worker *w, int64_t now_ms)
 {
 	struct place p;
 
 	while ((p = run_next(w)).tray != -1) {
 		run_describe(w, p, &w->job);
-		if (!w->message.unknown_version)
+		if (w->message.unknown_version)
+			settle_unknown_version(w, p);
+		else if (!expiry_holds(w, p, now_ms))
 			break;
-		settle_unknown_version(w, p);
+		else if (w->asking_time)
+			return (struct place){ -1, -1 };
 	}
 	return p;
 }
@@ -52,7 +55,7 @@ static void start(struct worker *w, int64_t now_ms)
 
 	if (w->running.tray != -1)
 		return;
-	p = next_known(w);
+	p = next_known(w, now_ms);
 	if (p.tray == -1)
 		return;
 	if (handler_start(w->handler, &w->job, now_ms) == -1) {

@@ -72,6 +72,8 @@ static bool give(struct worker *w, struct place p, int64_t now_ms)
 		settle_unknown_version(w, p);
 		return true;
 	}
+	if (expiry_holds(w, p, now_ms))
+		return !w->asking_time;
 	persistent_give(w->persistent, w->next_serial, &w->job, now_ms);
 	*place = p;
 	w->next_serial++;

@@ -118,7 +118,7 @@ static void lose(struct worker *w, int64_t now_ms)
 {
 	redis_close(&w->redis, NULL);
 	w->expect_first = w->expect_next;
-	w->registered = w->renewing = w->leaving = w->asking_paused = false;
+	w->registered = w->renewing = w->leaving = w->asking_paused = w->asking_time = false;
 	w->lease_sent_ms = 0;
 	atomic_store(&w->slot->redis_down, 1);
 	w->failures++;
@@ -300,6 +300,9 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 		break;
 	case ANSWER_PAUSED:
 		fetch_paused_answer(w, reply);
+		break;
+	case ANSWER_TIME:
+		expiry_time_answer(w, reply);
 		break;
 	case ANSWER_MOVE:
 		move_answer(w, (struct place){ e.tray, e.item }, reply, now_ms);

@@ -133,6 +133,15 @@ void settle_unknown_version(struct worker *w, struct place p)
 	move_close_tray(w, p.tray);
 }
 
+/* It was taken from ingress too late: where it waited is where it comes from. */
+void settle_expired(struct worker *w, struct place p, const char *message)
+{
+	settle_escape(w, p, "TTLExpired", message);
+	outcome(w, p)->record.queue_from = "ingress";
+	outcome(w, p)->expired = true;
+	move_close_tray(w, p.tray);
+}
+
 static void retry(struct worker *w, struct place p, const struct message *m, int64_t delay_ms)
 {
 	const struct conf_backoff *b = &w->conf->backoff;

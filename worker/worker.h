@@ -21,6 +21,7 @@
  *	batch.c		how many: by how long the last ones took
  *	fence.c		what runs ends before the lease does, if it must
  *	run.c		when a message is started
+ *	expiry.c	that it has waited for too long
  *	run_exec.c	one process for each message
  *	run_persistent.c	one process that stays; persistent*.c: that process
  *	verdict.c	what the end of a handler means
@@ -46,6 +47,7 @@ struct outcome {
 	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */
 	char error_message[320];
 	struct buffer stderr_tail;
+	bool expired;			/* ESCAPE: it has waited for too long */
 };
 
 struct item {
@@ -74,7 +76,7 @@ struct tray {
 };
 
 /* What the next answers are to. */
-enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
 #define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
 #define BATCH_MAX 1000			/* batch.max is no larger */
 
@@ -155,6 +157,12 @@ struct worker {
 	int64_t may_start_us;		/* now_us of the last turn in which something was started: the lease was looked at in it */
 	int64_t start_at_ms;		/* not before: no process could be made */
 	unsigned start_errors;
+
+	/* expiry.c */
+	bool asking_time;		/* nothing starts before the answer */
+	int64_t time_sent_ms;		/* CLOCK_BOOTTIME */
+	uint64_t time_asked_serial, time_serial;	/* the server's clock was looked at after this filling; time_: and answered */
+	bool time_agrees;		/* it was what we thought */
 
 	/* run_exec.c */
 	struct handler *handler;
@@ -270,6 +278,11 @@ void run_put_off(struct worker *w, int64_t now_ms);	/* no process could be made:
 bool run_is_slow(const struct worker *w);		/* the running one takes longer than batch.time */
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms);
 
+/* expiry.c */
+/* The message that run_describe() described last is not started: it escapes, or (asking_time) nobody knows yet. */
+bool expiry_holds(struct worker *w, struct place p, int64_t now_ms);
+void expiry_time_answer(struct worker *w, const struct redis_reply *reply);
+
 /* settle.c */
 struct failure {			/* why a message is not done */
 	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
@@ -283,6 +296,7 @@ void settle_failed(struct worker *w, struct place p, const struct failure *f, in
 void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms);	/* opens the breaker */
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* it never ran */
 void settle_unknown_version(struct worker *w, struct place p);
+void settle_expired(struct worker *w, struct place p, const char *message);
 enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO };	/* SOLO: redelivered, and to be run alone */
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
 /* All but what runs, and `but` (tray -1: none), leaves: what is done is acknowledged, what waits handed back. */

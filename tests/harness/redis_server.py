@@ -3,10 +3,12 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 
 import redis
 
+from .paths import ROOT
 from .processes import WITH_US
 from .waiting import wait_for
 
@@ -24,9 +26,10 @@ class RedisServer:
     aof: None (nothing is kept over a restart), "always" or "everysec". tcp: also listens on
     127.0.0.1:self.port. config: further directives, e.g. {"maxmemory": "5mb", "requirepass": "x"}.
     inside: what its command begins with (containers.py). url is the unix one; tcp_url the other.
+    clock: its clock can be set with set_clock().
     """
 
-    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag=""):
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
@@ -35,8 +38,10 @@ class RedisServer:
         self.tcp_url = f"redis://127.0.0.1:{self.port}/0" if tcp else None
         self.log = self.dir / "redis.log"
         self.password = (config or {}).get("requirepass")
-        self._tag = tag
         self._inside = list(inside)
+        self._env = {"QUREDIS_TEST_TAG": tag}
+        if clock:
+            self._make_clock()
         self._process = None
         self._clients = []
         self._directives = {
@@ -44,6 +49,17 @@ class RedisServer:
             "dir": self.dir, "save": "", "daemonize": "no", "logfile": self.log,
             "appendonly": "yes" if aof else "no", "appendfsync": aof or "no", **(config or {}),
         }
+
+    def _make_clock(self):
+        shim, self._clock = self.dir / "clock.so", self.dir / "clock"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim, ROOT / "tests/harness/set_clock.c"], check=True, timeout=60)
+        self._clock.write_bytes(bytes(16))
+        self._env.update(LD_PRELOAD=str(shim), TEST_CLOCK=str(self._clock))
+
+    def set_clock(self, ahead_s):
+        """Its clock is so much ahead of ours from now on."""
+        with open(self._clock, "r+b") as f:
+            f.write(struct.pack("=q", int(ahead_s * 1000000)))
 
     @property
     def pid(self):
@@ -56,7 +72,7 @@ class RedisServer:
         self.socket.unlink(missing_ok=True)
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL, cwd="/",
-                                         env={**os.environ, "QUREDIS_TEST_TAG": self._tag})
+                                         env={**os.environ, **self._env})
         self._process.stdin.write(text.encode())
         self._process.stdin.close()
         if wait:
