@@ -40,12 +40,30 @@ static void forget(struct handler_family *f, pid_t pid)
 			f->abandoned[i--] = f->abandoned[--f->nabandoned];
 }
 
+/* The next that ended, still there. */
+static int peek(siginfo_t *info)
+{
+	int r;
+
+	do {
+		*info = (siginfo_t){ .si_pid = 0 };
+		r = waitid(P_ALL, 0, info, WEXITED | WNOHANG | WNOWAIT);
+	} while (r == -1 && errno == EINTR);
+	return r;
+}
+
+/* As waitpid(2) gives it, of what was seen before it is reaped: whatever reaping says, a failure never looks like a success. */
+static int status_of(const siginfo_t *info)
+{
+	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
+}
+
 void handler_family_reap(struct handler_family *f)
 {
-	for (;;) {
-		siginfo_t info = { .si_pid = 0 };
+	siginfo_t info;
 
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1) {
+	for (;;) {
+		if (peek(&info) == -1) {
 			f->childless = errno == ECHILD;
 			return;
 		}
@@ -53,7 +71,8 @@ void handler_family_reap(struct handler_family *f)
 			return;
 		if (info.si_pid == f->leader) {
 			kill(-f->leader, SIGKILL);
-			waitpid(f->leader, &f->status, WNOHANG);
+			f->status = status_of(&info);
+			waitpid(f->leader, NULL, WNOHANG);
 			f->leader = 0;
 		} else {
 			waitpid(info.si_pid, NULL, WNOHANG);

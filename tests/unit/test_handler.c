@@ -1,5 +1,5 @@
 /* links: common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
-/* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from */
+/* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
 /* Handlers of every nasty kind, driven by a loop like the worker's: none hangs it, none leaves a process or a descriptor. */
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -47,6 +47,33 @@ int __wrap_kill(pid_t pid, int sig)
 	if (sig == SIGKILL && pid < 0)
 		group_killed = -pid;
 	return deaf && sig == SIGKILL ? 0 : __real_kill(pid, sig);
+}
+
+/* ---- waits that are interrupted ---- */
+
+int __real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+pid_t __real_waitpid(pid_t pid, int *status, int options);
+pid_t __wrap_waitpid(pid_t pid, int *status, int options);
+static int looks_interrupted, reaps_interrupted;	/* so many are still to come */
+
+static bool interrupted(int *times)
+{
+	if (*times == 0)
+		return false;
+	--*times;
+	errno = EINTR;
+	return true;
+}
+
+int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	return interrupted(&looks_interrupted) ? -1 : __real_waitid(type, id, info, options);
+}
+
+pid_t __wrap_waitpid(pid_t pid, int *status, int options)
+{
+	return interrupted(&reaps_interrupted) ? -1 : __real_waitpid(pid, status, options);
 }
 
 /* ---- a kernel before 5.11 ---- */
@@ -329,6 +356,21 @@ static void exit_codes(void **unused)
 	assert_int_equal(t.result.end, HANDLER_SIGNALED);
 	assert_int_equal(t.result.signal, SIGKILL);
 	assert_int_equal(t.result.code, -1);
+}
+
+/* Its status is not taken for 0. */
+static void exit_codes_of_interrupted_waits(void **unused)
+{
+	(void)unused;
+	set_handler("/bin/sh", "-c", "read line; exit 75", NULL);
+	for (int n = 0; n < 3; n++) {
+		assert_int_equal(start(), 0);
+		looks_interrupted = n;
+		reaps_interrupted = 1;
+		finish();
+		assert_int_equal(looks_interrupted + reaps_interrupted, 0);
+		exited_with(75);
+	}
 }
 
 static void payload_arrives(void **unused)
@@ -1171,7 +1213,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	static const struct CMUnitTest tests[] = {
-		TEST(done), TEST(exit_codes), TEST(payload_arrives), TEST(does_not_read), TEST(argument), TEST(unrepresentable),
+		TEST(done), TEST(exit_codes), TEST(exit_codes_of_interrupted_waits), TEST(payload_arrives), TEST(does_not_read), TEST(argument), TEST(unrepresentable),
 		TEST(environment), TEST(descriptors), TEST(descriptors_on_an_old_kernel), TEST(without_standard_descriptors), TEST(clean_state), TEST(limits),
 		TEST(cpu_limit), TEST(unrunnable), TEST(no_descriptors), TEST(outputs_are_as_new), TEST(no_process), TEST(floods), TEST(floods_without_lines),
 		TEST(dropped_are_counted), TEST(lines), TEST(tail), TEST(closes_outputs), TEST(leaves_processes),
