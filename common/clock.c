@@ -2,12 +2,14 @@
  * The three clocks, in milliseconds. Whatever decides by time takes it as a parameter; only the
  * loops read these.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "common/clock.h"
 
 #define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999 */
+#define PAUSE_NS 20000000
 
 static int64_t read_us(clockid_t id)
 {
@@ -40,6 +42,14 @@ int64_t clock_realtime_ms(void)
 int64_t clock_ms_of(double ms)
 {
 	return ms >= (double)LAST_MS ? LAST_MS : ms > 0 ? (int64_t)ms : 0;
+}
+
+void clock_poll_failed(void)
+{
+	const struct timespec moment = { .tv_nsec = PAUSE_NS };
+
+	if (errno != EINTR)
+		nanosleep(&moment, NULL);
 }
 
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])

@@ -14,6 +14,9 @@ int64_t clock_realtime_ms(void);	/* ms since 1970: only shown, never compared be
 /* ms since 1970 as somebody else wrote them: what no date shows (before 1970, after 9999, no number) becomes the nearest that one does. */
 int64_t clock_ms_of(double ms);
 
+/* After a poll that failed (errno): it waited for nothing, so this does for a moment, unless a signal ended it. No loop spins. */
+void clock_poll_failed(void);
+
 /* UTC with milliseconds. Returns out. */
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE]);
 

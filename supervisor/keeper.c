@@ -104,9 +104,13 @@ static bool is_alone(struct keeper *k, int64_t timeout_ms)
 		{ .fd = k->signal_fd, .events = POLLIN },
 	};
 
-	if (poll(p, 2, timeout_ms > INT_MAX ? -1 : (int)timeout_ms) > 0 && p[1].revents != 0)
+	int n = poll(p, 2, timeout_ms > INT_MAX ? -1 : (int)timeout_ms);
+
+	if (n == -1)
+		clock_poll_failed();
+	if (n > 0 && p[1].revents != 0)
 		drain_signals(k);
-	return p[0].revents != 0;
+	return n > 0 && p[0].revents != 0;
 }
 
 static int open_lock(const char *dir)
@@ -219,7 +223,11 @@ static void await_end(struct keeper *k, int sig)
 	if (k->redis != 0)
 		kill(k->redis, sig);
 	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms()) {
-		if (poll(&p, 1, (int)(end_ms - now_ms)) > 0)
+		int n = poll(&p, 1, (int)(end_ms - now_ms));
+
+		if (n == -1)
+			clock_poll_failed();
+		if (n > 0)
 			drain_signals(k);
 		reap(k, now_ms);
 	}

@@ -136,9 +136,11 @@ static void await(struct master *m, struct polled *p)
 	p->n += control_pollfds(&m->control, p->fds + p->n, now_ms);
 	if (wait_ms > 0)
 		ts = (struct timespec){ .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000 };
-	if (ppoll(p->fds, p->n, &ts, NULL) == -1)
+	if (ppoll(p->fds, p->n, &ts, NULL) == -1) {
+		clock_poll_failed();
 		for (size_t i = 0; i < p->n; i++)
 			p->fds[i].revents = 0;
+	}
 }
 
 static void hear_sweepers(struct master *m, const struct polled *p)

@@ -157,12 +157,16 @@ static void wait_for_events(struct sweeper *s)
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
 	struct pollfd p[2] = { { .fd = s->child->master_fd, .events = POLLIN } };
 	nfds_t n = 1;
+	int ready;
 
 	if (left <= 0)
 		ts = (struct timespec){0};
 	if (s->up && redis_pollfd(&s->redis, &p[1]))
 		n++;
-	if (ppoll(p, n, &ts, s->redis.poll_mask) > 0 && n == 2 && p[1].revents != 0 &&
+	ready = ppoll(p, n, &ts, s->redis.poll_mask);
+	if (ready == -1)
+		clock_poll_failed();
+	if (ready > 0 && n == 2 && p[1].revents != 0 &&
 	    redis_pump(&s->redis, clock_monotonic_ms()) == -1)
 		connection_lost(s, clock_monotonic_ms());
 }

@@ -155,11 +155,15 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 	int64_t left = next_deadline_ms(w, now_ms) - now_ms;
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
 	struct polled p;
+	int n;
 
 	if (left <= 0)
 		ts = (struct timespec){0};
 	collect(w, &p);
-	if (ppoll(p.fds, p.n, &ts, mask) <= 0)
+	n = ppoll(p.fds, p.n, &ts, mask);
+	if (n == -1)
+		clock_poll_failed();
+	if (n <= 0)
 		return;
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
