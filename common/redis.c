@@ -174,7 +174,7 @@ int redis_open(struct redis *r, int64_t now_ms)
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens)
 {
 	assert(r->state != REDIS_CLOSED);
-	/* Fails only without memory, and then leaves nothing in the buffer: the next pump closes. */
+	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush closes. */
 	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)
 		r->pending++;
 }
@@ -185,8 +185,11 @@ void redis_append_times(struct redis *r, int times, size_t argc, const char *con
 	int len = redisFormatCommandArgv(&command, (int)argc, (const char **)(uintptr_t)argv, NULL);
 
 	assert(r->state != REDIS_CLOSED);
-	if (len == -1)
-		return;		/* no memory: as above */
+	if (len == -1) {
+		r->context->err = REDIS_ERR_OOM;	/* as above; hiredis says so only where it appends */
+		strlcpy(r->context->errstr, "Out of memory", sizeof(r->context->errstr));
+		return;
+	}
 	for (int i = 0; i < times; i++)
 		if (redisAppendFormattedCommand(r->context, command, (size_t)len) == REDIS_OK)
 			r->pending++;
@@ -323,6 +326,9 @@ int redis_flush(struct redis *r)
 
 	if (r->state == REDIS_CLOSED)
 		return -1;
+	/* Not everything that was to be sent is there: answers would be taken for those to other commands. */
+	if (r->context->err != 0)
+		return fail_io(r);
 	if (sdslen(r->context->obuf) > 0 && redisBufferWrite(r->context, &done) != REDIS_OK)
 		return fail_io(r);
 	return 0;
