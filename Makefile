@@ -227,4 +227,4 @@ FORCE:
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(UNIT:%.c=$O/%.o)))
+-include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(patsubst %.c,$O/%.o,$(wildcard tests/unit/*.c))))
