@@ -528,7 +528,7 @@ static void environment(void **unused)
 
 static void has_0_to_2_only(void)
 {
-	int leaky = dup2(STDOUT_FILENO, 57), low = dup2(STDOUT_FILENO, 5);
+	int leaky = fcntl(STDOUT_FILENO, F_DUPFD, 57), low = dup(STDOUT_FILENO);
 
 	set_handler("/bin/ls", "/proc/self/fd", NULL);
 	run();
