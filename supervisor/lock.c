@@ -4,7 +4,6 @@
  */
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +19,8 @@
 #include <bsd/string.h>
 
 #include "supervisor/lock.h"
-#include "common/nitems.h"
 
-/* statfs(2): a flock there is either local to this host or lost with the connection. */
-static const struct { uint32_t magic; const char *name; } network[] = {
-	{ 0x00006969, "nfs" }, { 0x0000517b, "smb" }, { 0xff534d42, "cifs" }, { 0xfe534d42, "smb2" },
-	{ 0x5346414f, "afs" }, { 0x6b414653, "kafs" }, { 0x73757245, "coda" }, { 0x00c36400, "ceph" },
-	{ 0x0bd00bd0, "lustre" }, { 0x7461636f, "ocfs2" }, { 0x01161970, "gfs2" }, { 0x0000564c, "ncp" },
-	{ 0x01021997, "9p" }, { 0x47504653, "gpfs" }, { 0xaad7aaea, "panfs" }, { 0x19830326, "fhgfs" },
-};
+#include "common/network_fs.h"
 
 static int fail(char *error, size_t size, const char *path, const char *what)
 {
@@ -51,18 +43,6 @@ static int open_with_directory(const char *path)
 	if (mkdir(dirname(copy), 0755) == -1 && errno != EEXIST)
 		return -1;
 	return open_file(path);
-}
-
-static const char *network_name(int fd)
-{
-	struct statfs fs;
-
-	if (fstatfs(fd, &fs) == -1)
-		return NULL;
-	for (size_t i = 0; i < nitems(network); i++)
-		if ((uint32_t)fs.f_type == network[i].magic)
-			return network[i].name;
-	return NULL;
 }
 
 static int read_boot_id(char out[64])
@@ -122,7 +102,7 @@ int lock_open(struct lock *l, const char *path, char *error, size_t size)
 	l->fd = open_with_directory(path);
 	if (l->fd == -1)
 		return fail(error, size, path, "cannot be opened");
-	fs = network_name(l->fd);
+	fs = network_fs_name(l->fd);
 	if (fs != NULL) {
 		snprintf(error, size, "%s: lies on a network file system (%s), where a lock proves nothing; "
 		    "set supervisor.lock_file to a local path", path, fs);

@@ -3,55 +3,25 @@
  * it is mended. CONFIG is not used: hosted servers hide it.
  */
 #include <stdlib.h>
-#include <string.h>
-
-#include <bsd/string.h>
 
 #include "sweeper/sweeper.h"
 
-#define OLDEST_MAJOR 5
+#include "common/redis_info.h"
+
 #define LOOK_REFUSED_MS 2500
 #define LOOK_MS 30000
 
-/* "name:value\r\n" -> value; false: no such line. */
-static bool info_value(const char *info, size_t len, const char *name, char *out, size_t out_size)
-{
-	size_t name_len = strlen(name);
-	const char *end = info + len;
-
-	for (const char *line = info; line < end;) {
-		const char *newline = memchr(line, '\n', (size_t)(end - line));
-		const char *stop = newline == NULL ? end : newline;
-
-		if ((size_t)(stop - line) > name_len && memcmp(line, name, name_len) == 0 && line[name_len] == ':') {
-			const char *value = line + name_len + 1;
-			size_t n = (size_t)(stop - value);
-
-			if (n > 0 && value[n - 1] == '\r')
-				n--;
-			if (n >= out_size)
-				return false;
-			memcpy(out, value, n);
-			out[n] = '\0';
-			return true;
-		}
-		line = stop + 1;
-	}
-	return false;
-}
-
 void server_parse(struct server *server, const char *info, size_t len)
 {
-	if (info_value(info, len, "redis_version", server->version, sizeof(server->version)))
+	if (redis_info_value(info, len, "redis_version", server->version, sizeof(server->version)))
 		server->major = (int)strtol(server->version, NULL, 10);
-	info_value(info, len, "run_id", server->run_id, sizeof(server->run_id));
-	info_value(info, len, "maxmemory_policy", server->maxmemory_policy, sizeof(server->maxmemory_policy));
+	redis_info_value(info, len, "run_id", server->run_id, sizeof(server->run_id));
+	redis_info_value(info, len, "maxmemory_policy", server->maxmemory_policy, sizeof(server->maxmemory_policy));
 }
 
 bool server_evicts(const struct server *server)
 {
-	return strncmp(server->maxmemory_policy, "allkeys-", 8) == 0 ||
-	       strncmp(server->maxmemory_policy, "volatile-", 9) == 0;
+	return redis_policy_evicts(server->maxmemory_policy);
 }
 
 static int take_info(struct sweeper *s, struct server *server)
@@ -65,7 +35,7 @@ static int take_info(struct sweeper *s, struct server *server)
 
 static enum queue_trouble judge(const struct sweeper *s, const struct server *server)
 {
-	if (server->major > 0 && server->major < OLDEST_MAJOR)
+	if (server->major > 0 && server->major < REDIS_OLDEST_MAJOR)
 		return TROUBLE_OTHER;
 	return server_evicts(server) && !s->conf->redis.allow_eviction ? TROUBLE_EVICTION : TROUBLE_NONE;
 }

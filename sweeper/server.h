@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SERVER_RUN_ID_SIZE 64
+#include "common/redis_info.h"
 
 /* What INFO says. "" and 0: it does not. */
 struct server {
 	char version[32];
 	int major;			/* of version */
-	char run_id[SERVER_RUN_ID_SIZE];
+	char run_id[REDIS_RUN_ID_SIZE];
 	char maxmemory_policy[32];
 };
 

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "common/child.h"
+#include "common/dead.h"
 #include "common/queue.h"
 #include "common/redis.h"
 #include "common/server_clock.h"
-#include "sweeper/dead.h"
 #include "sweeper/deaths.h"
 #include "sweeper/recover.h"
 #include "sweeper/registry.h"
@@ -26,7 +26,7 @@
  *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
- *	dead.c		who is dead by its lease (pure)	registry.c	our queues in it, and those of others
+ *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
  *	ttl.c		what waits for too long		expire.c	its way out

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "common/conf.h"
+#include "common/dead.h"
 #include "common/queue.h"
 #include "common/scoreboard.h"
-#include "sweeper/dead.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
 #include "sweeper/waiting.h"

@@ -1,4 +1,4 @@
-/* links: sweeper/dead.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/trouble.c sweeper/connection.c sweeper/clock.c common/server_clock.c sweeper/interrupt.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/log.c common/log_line.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/trouble.c sweeper/connection.c sweeper/clock.c common/server_clock.c sweeper/interrupt.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c */
 
 /* What the sweeper decides without asking anybody: who is dead by lease, who is blamed, what a server is. */
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sweeper/dead.h"
+#include "common/dead.h"
 #include "sweeper/rescue.h"
 #include "sweeper/server.h"
 #include "sweeper/sweeper.h"

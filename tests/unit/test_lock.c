@@ -1,4 +1,4 @@
-/* links: supervisor/lock.c */
+/* links: supervisor/lock.c common/network_fs.c */
 /* ldflags: -Wl,--wrap=fstatfs */
 #include <sys/file.h>
 #include <sys/stat.h>

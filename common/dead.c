@@ -3,7 +3,7 @@
 
 #include <bsd/string.h>
 
-#include "sweeper/dead.h"
+#include "common/dead.h"
 
 void calm_broken(struct calm *c)
 {

@@ -1,11 +1,11 @@
-#ifndef SWEEPER_DEAD_H
-#define SWEEPER_DEAD_H
+#ifndef COMMON_DEAD_H
+#define COMMON_DEAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/queue.h"
-#include "sweeper/server.h"
+#include "common/redis_info.h"
 
 /*
  * Dead by lease: an owner without one at two looks a whole lease apart, while nothing but its death can
@@ -25,7 +25,7 @@ struct calm {
 	int64_t since_boottime_ms;	/* 0: not calm */
 	int64_t since_server_ms;
 	int64_t last_boottime_ms, last_server_ms;	/* of the latest pulse */
-	char run_id[SERVER_RUN_ID_SIZE];
+	char run_id[REDIS_RUN_ID_SIZE];
 	int64_t connection;
 };
 
