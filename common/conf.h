@@ -1,6 +1,7 @@
 #ifndef COMMON_CONF_H
 #define COMMON_CONF_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <stdbool.h>
@@ -139,7 +140,11 @@ struct conf {
 
 /* All that was wrong, in the order of the files; "FILE:LINE: what was expected". */
 struct conf_report {
-	struct conf_problem { bool warning; char *text; } *problems;
+	struct conf_problem {
+		bool warning;
+		size_t place_len;	/* of "FILE:LINE" at the beginning of text; 0: nowhere in particular */
+		char *text;
+	} *problems;
 	size_t n, errors;
 };
 
@@ -165,6 +170,16 @@ void conf_report_print(const struct conf_report *report, FILE *out);
 void conf_print(const struct conf *conf, FILE *out);
 
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
+
+/*
+ * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns a set
+ * of what does not exist: then the groups are not filled in.
+ */
+#define CONF_NO_USER 1u
+#define CONF_NO_GROUP 2u
+unsigned conf_run_as_resolve(struct conf_run_as *r);
+/* Whether the user may do this with a file: S_IROTH or S_IXOTH. As the kernel decides, but for ACLs. */
+bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what);
 
 /* Whether workers, or the sweeper, need to be replaced when a becomes b. Every key counts but
  * `workers`, which only changes how many there are. */

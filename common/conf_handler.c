@@ -22,28 +22,12 @@ struct subject {
 	const char *path;
 };
 
-static bool in_groups(const struct conf_run_as *r, gid_t gid)
-{
-	if (gid == r->gid)
-		return true;
-	for (int i = 0; i < r->ngroups; i++)
-		if (r->groups[i] == gid)
-			return true;
-	return false;
-}
-
-/* As the kernel decides, but for ACLs; directories on the way are not looked at. */
+/* Directories on the way are not looked at. */
 static bool may_execute(const struct subject *s, const struct stat *st)
 {
 	const struct conf_run_as *r = &s->q->run_as;
 
-	if (!r->switch_user)
-		return faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
-	if (r->uid == 0)
-		return (st->st_mode & 0111) != 0;
-	if (st->st_uid == r->uid)
-		return (st->st_mode & S_IXUSR) != 0;
-	return (st->st_mode & (in_groups(r, st->st_gid) ? S_IXGRP : S_IXOTH)) != 0;
+	return r->switch_user ? conf_run_as_may(r, st, S_IXOTH) : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
 }
 
 static void check_file(const struct subject *s)

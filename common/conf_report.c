@@ -14,6 +14,7 @@ struct conf_issue {
 	int line;
 	size_t serial;		/* order of discovery */
 	bool warning;
+	size_t place_len;
 	char *text;
 };
 
@@ -56,6 +57,7 @@ static __attribute__((format(printf, 4, 0))) void add(struct conf_loading *l, bo
 	issue->file = file_index(l, where);
 	issue->line = where->line;
 	place = conf_place(where);
+	issue->place_len = strlen(place);
 	issue->text = alloc_format("%s: %s", place, text);
 	free(place);
 	free(text);
@@ -96,7 +98,8 @@ void conf_report_fill(struct conf_loading *l, struct conf_report *report)
 	if (l->nissues > 0)
 		qsort(l->issues, l->nissues, sizeof(*l->issues), compare);
 	for (size_t i = 0; i < l->nissues; i++) {
-		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].text };
+		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].place_len,
+			l->issues[i].text };
 		report->errors += !l->issues[i].warning;
 	}
 	free(l->issues);

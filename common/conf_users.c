@@ -24,38 +24,74 @@ static void resolve_groups(struct conf_run_as *r)
 {
 	int n = 16;
 
+	free(r->groups);
+	if (r->login == NULL) {
+		r->groups = alloc_copy(&r->gid, sizeof(r->gid));
+		r->ngroups = 1;
+		return;
+	}
 	r->groups = alloc_zero((size_t)n, sizeof(*r->groups));
 	while (getgrouplist(r->login, r->gid, r->groups, &n) == -1)
 		r->groups = alloc_resize(r->groups, (size_t)n, sizeof(*r->groups));
 	r->ngroups = n;
 }
 
-static int resolve_user(struct conf_loading *l, struct conf_queue *q)
+static bool resolve_user(struct conf_run_as *r)
 {
-	struct conf_run_as *r = &q->run_as;
 	const struct passwd *pw = getpwnam(r->user);
 
-	if (pw == NULL) {
-		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: there is no user \"%s\"", r->user);
-		return -1;
-	}
+	if (pw == NULL)
+		return false;
 	r->uid = pw->pw_uid;
 	r->gid = pw->pw_gid;
+	free(r->home);
+	free(r->login);
 	r->home = alloc_string(pw->pw_dir);
 	r->login = alloc_string(pw->pw_name);
-	return 0;
+	return true;
 }
 
-static int resolve_group(struct conf_loading *l, struct conf_queue *q)
+static bool resolve_group(struct conf_run_as *r)
 {
-	const struct group *gr = getgrnam(q->run_as.group);
+	const struct group *gr = getgrnam(r->group);
 
-	if (gr == NULL) {
-		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: there is no group \"%s\"", q->run_as.group);
-		return -1;
-	}
-	q->run_as.gid = gr->gr_gid;
-	return 0;
+	if (gr != NULL)
+		r->gid = gr->gr_gid;
+	return gr != NULL;
+}
+
+unsigned conf_run_as_resolve(struct conf_run_as *r)
+{
+	unsigned missing = 0;
+
+	r->uid = geteuid();
+	r->gid = getegid();
+	if (r->user != NULL && !resolve_user(r))
+		missing |= CONF_NO_USER;
+	if (r->group != NULL && !resolve_group(r))
+		missing |= CONF_NO_GROUP;
+	if (missing == 0 && (r->user != NULL || r->group != NULL))
+		resolve_groups(r);
+	return missing;
+}
+
+static bool in_groups(const struct conf_run_as *r, gid_t gid)
+{
+	if (gid == r->gid)
+		return true;
+	for (int i = 0; i < r->ngroups; i++)
+		if (r->groups[i] == gid)
+			return true;
+	return false;
+}
+
+bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what)
+{
+	if (r->uid == 0)
+		return what != S_IXOTH || S_ISDIR(st->st_mode) || (st->st_mode & 0111) != 0;
+	if (st->st_uid == r->uid)
+		return (st->st_mode & (what << 6)) != 0;
+	return (st->st_mode & (in_groups(r, st->st_gid) ? what << 3 : what)) != 0;
 }
 
 static void check_allowed(struct conf_loading *l, const struct conf_queue *q)
@@ -77,32 +113,26 @@ static void check_root(struct conf_loading *l, const struct conf_queue *q)
 		conf_warning(l, where, "queue %s: without run_as.user its handlers run as root", shown(q));
 }
 
+static void check_missing(struct conf_loading *l, const struct conf_queue *q, unsigned missing)
+{
+	if (missing & CONF_NO_USER)
+		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: there is no user \"%s\"", q->run_as.user);
+	if (missing & CONF_NO_GROUP)
+		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: there is no group \"%s\"", q->run_as.group);
+}
+
 void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 {
 	struct conf_run_as *r = &q->run_as;
-	int rc = 0;
+	unsigned missing = conf_run_as_resolve(r);
 
-	r->uid = geteuid();
-	r->gid = getegid();
 	if (geteuid() == 0)
 		check_root(l, q);
-	if (r->user == NULL && r->group == NULL)
+	check_missing(l, q, missing);
+	if (missing != 0 || (r->user == NULL && r->group == NULL))
 		return;
-	if (r->user != NULL)
-		rc |= resolve_user(l, q);
-	if (r->group != NULL)
-		rc |= resolve_group(l, q);
-	if (rc != 0)
-		return;
-	if (geteuid() != 0) {
+	if (geteuid() == 0)
+		r->switch_user = true;
+	else
 		check_allowed(l, q);
-		return;
-	}
-	r->switch_user = true;
-	if (r->login != NULL) {
-		resolve_groups(r);
-	} else {
-		r->groups = alloc_copy(&r->gid, sizeof(r->gid));
-		r->ngroups = 1;
-	}
 }
