@@ -15,41 +15,15 @@
 #include "admin/pager.h"
 #include "admin/progress.h"
 #include "admin/records.h"
+#include "admin/retry.h"
 
 #include "common/alloc.h"
 
 #define FIRST_PAGE 16
 
-struct retry {
-	struct admin *a;
-	struct progress progress;
-	int64_t moved;
-	int64_t gone;		/* another moved them meanwhile */
-};
-
 static const char *const list_names[] = {
 	[LIST_INGRESS] = "ingress", [LIST_TRANSIT] = "transit", [LIST_ESCAPE] = "escape", [LIST_DELAYED] = "delayed",
 };
-
-static bool shared(const struct admin *a)
-{
-	return a->queue != NULL && a->queue->shared;
-}
-
-/* Takes one answer a message of the page: 1 moved, 0 another moved it. */
-static int take_moved(struct retry *t, size_t n, const char *key)
-{
-	for (size_t i = 0; i < n; i++) {
-		int64_t moved;
-
-		if (admin_integer(t->a, &moved, key) == -1)
-			return -1;
-		t->moved += moved;
-		t->gone += moved == 0;
-	}
-	progress_show(&t->progress, t->moved);
-	return 0;
-}
 
 /* ---- escape: oldest first, from the right end ---- */
 
@@ -61,7 +35,7 @@ static void redrive(struct retry *t, const struct queue_bytes *entry, int64_t no
 	struct message m;
 
 	message_parse(&m, entry->data, entry->len);
-	if (shared(t->a))
+	if (retry_is_shared(t->a))
 		buffer_append(&wrapped, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
 	else
 		message_wrap(&wrapped, &m, &w);
@@ -81,7 +55,7 @@ static int redrive_page(struct retry *t, struct records *records, const struct p
 	if (rc == 0) {
 		for (size_t i = page->n; i-- > 0;)
 			redrive(t, &page->entries[i], now_ms, ids[i]);
-		rc = take_moved(t, page->n, t->a->keys.escape);
+		rc = retry_take_moved(t, page->n, t->a->keys.escape);
 	}
 	free(ids);
 	return rc;
@@ -113,85 +87,10 @@ static int retry_escape(struct retry *t, int64_t total)
 	return rc;
 }
 
-/* ---- transit: tray by tray, each fenced first ---- */
-
-/* It may have run: the handler is told. What was known of its age stays known. */
-static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct queue_bytes *entry)
-{
-	struct buffer instead = {0};
-	struct message m;
-	struct wrapper w;
-
-	message_parse(&m, entry->data, entry->len);
-	w = m.wrapper;
-	w.redelivered++;
-	w.own_ms = w.mark_ms > 0 && w.own_ms == 0 ? w.mark_ms : w.own_ms;
-	w.mark_ms = 0;
-	if (shared(t->a))
-		buffer_append(&instead, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	else
-		message_wrap(&instead, &m, &w);
-	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead);
-	buffer_free(&instead);
-}
-
-static int empty_rescue(struct retry *t, const char *incarnation, const char *rescue)
-{
-	struct pager pager = pager_of(FIRST_PAGE);
-	int rc = 0;
-
-	while (rc == 0 && !interrupt_asked()) {
-		struct page page;
-		size_t n;
-
-		rc = page_read(t->a, rescue, 0, pager.count - 1, &page);
-		for (size_t i = 0; i < page.n; i++)
-			put_back(t, incarnation, rescue, &page.entries[i]);
-		if (rc == 0)
-			rc = take_moved(t, page.n, rescue);
-		pager_learn(&pager, page.n, page.bytes);
-		n = page.n;
-		page_free(&page);
-		if (n == 0)
-			break;
-	}
-	return rc;
-}
-
-/* Fencing makes whatever its owner still sends find nothing. A rescue list that is in the way is emptied first. */
-static int retry_tray(struct retry *t, const char *incarnation, const char *source, const char *rescue)
-{
-	struct admin *a = t->a;
-	int64_t fenced = -1;
-
-	while (fenced == -1 && !interrupt_asked()) {
-		if (empty_rescue(t, incarnation, rescue) == -1)
-			return -1;
-		queue_fence(&a->redis, &a->keys, incarnation, source, rescue);
-		if (admin_integer(a, &fenced, source) == -1)
-			return -1;
-	}
-	return fenced > 0 ? empty_rescue(t, incarnation, rescue) : 0;
-}
-
-static int retry_owner(struct retry *t, const char *incarnation)
-{
-	char *rescue = queue_tray_key(&t->a->keys, incarnation, QUEUE_RESCUE);
-	int rc = 0;
-
-	for (int tray = 0; rc == 0 && tray < QUEUE_TRAYS && !interrupt_asked(); tray++) {
-		char *source = queue_tray_key(&t->a->keys, incarnation, tray);
-
-		rc = retry_tray(t, incarnation, source, rescue);
-		free(source);
-	}
-	free(rescue);
-	return rc;
-}
+/* ---- transit: what live workers do not hold ---- */
 
 static int retry_transit(struct retry *t, const struct lists *l)
 {
-	char *rescue;
 	int rc = 0;
 
 	/* An owner without a lease never gets it back: it would become a new incarnation. */
@@ -200,10 +99,7 @@ static int retry_transit(struct retry *t, const struct lists *l)
 			rc = retry_owner(t, l->workers[i].incarnation);
 	if (rc == -1 || interrupt_asked() || !bulk_takes_bare(t->a))
 		return rc;
-	rescue = queue_bare_rescue_key(&t->a->keys);
-	rc = retry_tray(t, NULL, t->a->keys.transit, rescue);
-	free(rescue);
-	return rc;
+	return retry_bare(t);
 }
 
 /* ---- delayed: what is due first comes first ---- */
