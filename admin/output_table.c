@@ -1,7 +1,7 @@
 /*
  * Rows as a text table: indented by two like the gem's, columns two apart. Rows are held back until
  * there is enough to know the widths, then they flow: a long listing needs no memory of its own.
- * On a terminal a row takes one line; elsewhere nothing is cut.
+ * On a terminal a row takes one line, or with wrap as many as it needs; elsewhere nothing is cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void table_begin(struct output *o)
 	o->widths = NULL;
 }
 
-/* The widest column gives way until the line fits. */
+/* The widest column gives way, by one each time, until the line fits. */
 static void fit(const struct output *o, size_t *widths)
 {
 	for (;;) {
@@ -46,8 +46,7 @@ static void fit(const struct output *o, size_t *widths)
 		}
 		if (line - GAP <= o->width || widths[widest] <= NARROWEST)
 			return;
-		line -= GAP + o->width;
-		widths[widest] -= line < widths[widest] - NARROWEST ? 1 : widths[widest] - NARROWEST;
+		widths[widest]--;
 	}
 }
 
@@ -78,7 +77,7 @@ static void write_cell(const struct output *o, size_t column, char *text, bool l
 {
 	size_t width = o->widths[column], columns;
 
-	if (o->width != SIZE_MAX)
+	if (o->width != SIZE_MAX && !o->wrap)
 		visible_cut(text, width);
 	columns = visible_columns(text);
 	if (o->columns[column].right && columns < width)
@@ -110,6 +109,59 @@ static void free_texts(const struct output *o, char **texts)
 	free(texts);
 }
 
+/* How much of text goes on this line: up to a blank if there is one, and at least a byte. */
+static size_t line_len(const char *text, size_t width)
+{
+	size_t fit = visible_fit(text, width), blank = fit;
+
+	if (text[fit] == '\0')
+		return fit;
+	while (blank > 0 && text[blank] != ' ')
+		blank--;
+	return blank > 0 ? blank : fit > 0 ? fit : 1;
+}
+
+/* The first line of what is in rest; rest is what is left. True: there is more. */
+static bool take_line(const struct output *o, char **rest, char **line)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		size_t n;
+
+		if (!shown(o, i))
+			continue;
+		n = line_len(rest[i], o->widths[i]);
+		line[i] = alloc_copy(rest[i], n);
+		rest[i] += n + strspn(rest[i] + n, " ");
+		more = more || rest[i][0] != '\0';
+	}
+	return more;
+}
+
+static void write_row(const struct output *o, char **texts)
+{
+	char **rest;
+	bool more = true;
+
+	if (!o->wrap || o->width == SIZE_MAX) {
+		write_line(o, texts);
+		fputc('\n', o->file);
+		return;
+	}
+	rest = alloc_zero(o->ncolumns, sizeof(*rest));
+	memcpy(rest, texts, o->ncolumns * sizeof(*rest));
+	while (more) {
+		char **line = alloc_zero(o->ncolumns, sizeof(*line));
+
+		more = take_line(o, rest, line);
+		write_line(o, line);
+		fputc('\n', o->file);
+		free_texts(o, line);
+	}
+	free(rest);
+}
+
 static void write_header(const struct output *o)
 {
 	char **titles = alloc_zero(o->ncolumns, sizeof(*titles));
@@ -129,8 +181,7 @@ static void write_held(struct output *o)
 		write_header(o);
 	}
 	for (size_t r = 0; r < o->nheld; r++) {
-		write_line(o, o->rows[r].texts);
-		fputc('\n', o->file);
+		write_row(o, o->rows[r].texts);
 		free_texts(o, o->rows[r].texts);
 	}
 	o->nheld = o->held_bytes = 0;
@@ -143,7 +194,7 @@ static void table_row(struct output *o, const struct cell *cells)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		if (!shown(o, i))
 			continue;
-		texts[i] = cell_text(&cells[i], o->width);
+		texts[i] = cell_text(&cells[i], o->wrap ? SIZE_MAX : o->width);
 		o->held_bytes += strlen(texts[i]);
 	}
 	o->rows[o->nheld++].texts = texts;

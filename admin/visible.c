@@ -91,23 +91,32 @@ size_t visible_columns(const char *s)
 	return columns;
 }
 
-void visible_cut(char *s, size_t max_columns)
+size_t visible_fit(const char *s, size_t max_columns)
 {
-	size_t columns = 0, dots = max_columns < 3 ? max_columns : 3;
-	char *end = s;
+	const char *end = s;
+	size_t columns = 0;
 
-	if (visible_columns(s) <= max_columns)
-		return;
 	for (size_t len = strlen(s), n; len > 0; end += n, len -= n) {
 		size_t width = 1;
 
 		n = printable(end, len, &width);
 		if (n == 0)
 			n = 1;
-		if (columns + width > max_columns - dots)
+		if (columns + width > max_columns)
 			break;
 		columns += width;
 	}
+	return (size_t)(end - s);
+}
+
+void visible_cut(char *s, size_t max_columns)
+{
+	size_t dots = max_columns < 3 ? max_columns : 3;
+	char *end;
+
+	if (visible_columns(s) <= max_columns)
+		return;
+	end = s + visible_fit(s, max_columns - dots);
 	memset(end, '.', dots);		/* what was cut off is at least as long */
 	end[dots] = '\0';
 }

@@ -16,6 +16,9 @@ char *visible_line(const char *line);
 /* Columns of a terminal that a string made by visible() takes. */
 size_t visible_columns(const char *s);
 
+/* Bytes of the longest beginning of s that takes at most max columns. */
+size_t visible_fit(const char *s, size_t max_columns);
+
 /* Shortens s in place to max columns, "..." included. */
 void visible_cut(char *s, size_t max_columns);
 

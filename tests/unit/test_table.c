@@ -99,6 +99,23 @@ static void test_narrow_terminals_keep_a_little(void **state)
 }
 
 /* More rows than are held back: later ones keep the columns of the first, as far as they fit. */
+static void test_wrapped_rows_go_on_below(void **state)
+{
+	struct output o = open_output(false, 30);
+
+	(void)state;
+	o.wrap = true;
+	output_begin(&o, columns, nitems(columns));
+	put(&o, "one two three", 7, "a word, another, andalongone");
+	put(&o, "x", 1, "y");
+	output_end(&o, true);
+	check_text(&o, "  Name         N  Shown\n"
+		       "  one two      7  a word,\n"
+		       "  three           another,\n"
+		       "                  andalongone\n"
+		       "  x            1  y\n");
+}
+
 static void test_many_rows(void **state)
 {
 	struct output o = open_output(false, SIZE_MAX);
@@ -185,6 +202,7 @@ int main(void)
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_the_widest_gives_way),
 		cmocka_unit_test(test_narrow_terminals_keep_a_little),
+		cmocka_unit_test(test_wrapped_rows_go_on_below),
 		cmocka_unit_test(test_many_rows),
 		cmocka_unit_test(test_cells),
 		cmocka_unit_test(test_json_rows),
