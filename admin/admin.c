@@ -42,7 +42,10 @@ int admin_fail(struct admin *a, int status, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say("quredis: ", fmt, ap);
+	if (a->complaint != NULL)
+		vsnprintf(a->complaint, COMPLAINT_SIZE, fmt, ap);
+	else
+		say("quredis: ", fmt, ap);
 	va_end(ap);
 	a->status = status;
 	return -1;
@@ -59,8 +62,10 @@ void admin_note(const char *fmt, ...)
 
 /* ---- configuration ---- */
 
-static const char *conf_path(const struct options *o)
+const char *admin_conf_path(const struct admin *a)
 {
+	const struct options *o = &a->options;
+
 	if (o->conf_path != NULL)
 		return o->conf_path;
 	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file the defaults hold */
@@ -70,7 +75,7 @@ int admin_load(struct admin *a, unsigned flags)
 {
 	struct conf_report report;
 
-	a->conf = conf_load(conf_path(&a->options), flags, &report);
+	a->conf = conf_load(admin_conf_path(a), flags, &report);
 	if (a->conf == NULL) {
 		conf_report_print(&report, stderr);
 		a->status = EX_CONFIG;

@@ -15,12 +15,15 @@
  */
 #define ADMIN_TIMEOUT_MS 60000		/* for one answer of Redis, with the way there and back */
 
+#define COMPLAINT_SIZE 512
+
 struct admin {
 	struct options options;
 	struct output output;
 	char **operands;		/* behind the command's own words */
 	size_t noperands;
 	int status;			/* sysexits(3) */
+	char *complaint;		/* COMPLAINT_SIZE bytes that take what admin_fail() says; NULL: standard error */
 
 	struct conf *conf;
 	struct redis_target target;
@@ -38,6 +41,7 @@ struct admin {
 enum admin_need { NEED_NOTHING, NEED_CONF, NEED_REDIS, NEED_QUEUE };
 int admin_prepare(struct admin *a, enum admin_need need);
 /* The steps of it, for who needs them in another way. */
+const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults hold */
 int admin_load(struct admin *a, unsigned flags);	/* flags of conf_load() */
 int admin_connect(struct admin *a);
 void admin_close(struct admin *a);

@@ -23,6 +23,9 @@ static const struct command commands[] = {
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
 	{ "dlq show", "QUEUE ID", "show all that is known of a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "doctor", "", "look for what is wrong, here and in Redis, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
+	  "Exit status 0: nothing, or only notes; 1: warnings; 2: errors; 69: Redis is away. -n: at most so many keys, and dead letters of "
+	  "a queue, are looked at. To see whether this user has all rights it moves a message on keys of its own, unless --dry-run." },
 	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL },
 	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
 	  "The queues of the configuration and of the registry, each list with how many messages are in it." },

@@ -34,6 +34,7 @@ int cmd_retry(struct admin *a);
 int cmd_destroy(struct admin *a);
 int cmd_pause(struct admin *a);
 int cmd_resume(struct admin *a);
+int cmd_doctor(struct admin *a);
 int cmd_dlq_ls(struct admin *a);
 int cmd_dlq_show(struct admin *a);
 int cmd_dlq_retry(struct admin *a);

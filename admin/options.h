@@ -22,6 +22,7 @@
 #define OPTION_NO_WAIT	0x0200u
 #define OPTION_OFF	0x0400u
 #define OPTION_TTL	0x0800u
+#define OPTION_FIX	0x1000u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -31,7 +32,7 @@ struct options {			/* strings point into argv */
 	const char *id, *class, *from;
 	int64_t count;			/* -1: not given */
 	int64_t delay_ms, ttl_ms;	/* -1: not given */
-	bool lines, nul, all, fast, no_wait, off;
+	bool lines, nul, all, fast, no_wait, off, fix;
 
 	unsigned given;			/* OPTION_ bits of what was on the line */
 	char **operands;		/* the words that are no options; owned, NULL at the end */

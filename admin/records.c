@@ -138,6 +138,36 @@ static int read_on(struct admin *a, struct records *r)
 	return 0;
 }
 
+int records_read_rest(struct admin *a, struct records *r, int64_t most)
+{
+	for (int64_t n = 0; !r->at_end && n < most; n += PAGE)
+		if (read_on(a, r) == -1)
+			return -1;
+	return 0;
+}
+
+struct visit {
+	void (*f)(void *arg, const char *id);
+	void *arg;
+};
+
+static void visit(const void *p, VISIT when, void *arg)
+{
+	const struct node *node = *(const struct node *const *)p;
+	const struct visit *v = arg;
+	const struct record_id *id;
+
+	/* An entry without a sha1 is no record of ours. */
+	if ((when == postorder || when == leaf) && node->sha1[0] != '\0')
+		STAILQ_FOREACH(id, &node->ids, next)
+			v->f(v->arg, id->id);
+}
+
+void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg)
+{
+	twalk_r(r->by_sha1, visit, &(struct visit){ f, arg });
+}
+
 int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE])
 {
 	char sha1[41];

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "admin/admin.h"
 
@@ -24,6 +25,11 @@ void records_free(struct records *r);
 
 /* The oldest record of these bytes, taken out: id is filled in, or "" if there is none. -1: Redis. */
 int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE]);
+
+/* Reads on, at most `most` records more. at_end tells whether those were all. */
+int records_read_rest(struct admin *a, struct records *r, int64_t most);
+/* Each that was read and not taken out, in no order; only what is a record. */
+void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg);
 
 /* The id behind this one, for reading on. -1: not an id. */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);

@@ -8,8 +8,9 @@ import uuid
 
 import pytest
 
-from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, run_quredis, write_handler
+from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, SANITIZED, run_quredis, write_handler
 from harness import containers as namespaces
+from harness.clinic import Clinic, InfoProxy, make_shim
 from harness.daemon import wait_gone
 from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, title_of
 
@@ -175,3 +176,30 @@ def quredis(request, tag):
         where = ["-c", conf] if conf else ["-u", url or request.getfixturevalue("redis").url]
         return run_quredis(*where, *args, tag=tag, **options)
     return run
+
+
+@pytest.fixture
+def clinic(machine, handler, tmp):
+    """For quredis doctor: harness/clinic.py."""
+    return Clinic(machine, handler, tmp)
+
+
+@pytest.fixture
+def edited(clinic, tmp):
+    """edited(pattern, text): the address of the clinic's Redis with this replaced in what INFO says."""
+    proxies = []
+
+    def make(pattern, text):
+        proxies.append(InfoProxy(tmp / f"x{len(proxies)}", clinic.server, pattern, text))
+        return proxies[-1].url
+    yield make
+    for p in proxies:
+        p.close()
+
+
+@pytest.fixture
+def shim(tmp):
+    """An environment in which quredis is lied to."""
+    if SANITIZED:
+        pytest.skip("a sanitizer must come first")
+    return make_shim(tmp)

@@ -1,0 +1,209 @@
+/* One queue at a time: the types of its keys, what we may do with them, and whether somebody works on what is there. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bsd/stdlib.h>
+#include <jansson.h>
+
+#include "admin/doctor.h"
+
+#include "admin/outcome.h"
+#include "common/alloc.h"
+#include "common/queue_rehearsal.h"
+#include "common/queue_survey.h"
+
+#define PAUSED_LONG_MS (60 * 60 * 1000)
+#define OVERDUE_MS 60000
+
+static char *elapsed(int64_t ms)
+{
+	return cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = ms }, SIZE_MAX);
+}
+
+/* ---- types ---- */
+
+static void tell_type(struct doctor *d, const char *key, const char *is, const char *wanted)
+{
+	doctor_advise(doctor_tell(d, SEVERITY_ERROR, key, "it is a %s, and quredis keeps a %s there: the queue does not run", is, wanted),
+	    "another program uses this key: rename or delete it, or give the queue other names");
+}
+
+static int check_fixed(struct doctor *d, const struct queue_type *wanted)
+{
+	struct redis_reply reply;
+
+	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++)
+		redis_appendf(&d->a->redis, "TYPE %s", wanted[i].key);
+	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++) {
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		if (reply.type == REDIS_STATUS && strcmp(reply.str, "none") != 0 && strcmp(reply.str, wanted[i].type) != 0)
+			tell_type(d, wanted[i].key, reply.str, wanted[i].type);
+	}
+	return 0;
+}
+
+static void check_trays(struct doctor *d, const struct patient *p)
+{
+	for (size_t i = 0; i < p->lists.nworkers; i++)
+		for (int t = 0; t <= QUEUE_TRAYS; t++) {
+			char *key;
+
+			if (p->lists.owners[i].trays[t] != LISTS_WRONG_TYPE)
+				continue;
+			key = queue_tray_key(&p->keys, p->lists.workers[i].incarnation, t);
+			tell_type(d, key, "key of another type", "list");
+			free(key);
+		}
+}
+
+int doctor_types(struct doctor *d, struct patient *p)
+{
+	struct queue_type wanted[QUEUE_SURVEY_TYPES];
+	int rc;
+
+	queue_survey_types_wanted(&p->keys, wanted);
+	rc = check_fixed(d, wanted);
+	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
+	if (rc == 0)
+		check_trays(d, p);
+	return rc;
+}
+
+/* ---- rights ---- */
+
+/* A right that is missing; what passes by itself, or what workers have another way for, is none. */
+static bool is_refusal(const struct redis_reply *reply)
+{
+	return reply->type == REDIS_ERROR && redis_weather(reply) == REDIS_MISCONFIGURED && !redis_error_is(reply, "WRONGTYPE");
+}
+
+static void tell_right(struct doctor *d, const char *step, const char *why)
+{
+	doctor_advise(doctor_tell(d, SEVERITY_ERROR, NULL, "the user %s may not do \"%s\": %s",
+	    d->a->target.user != NULL ? d->a->target.user : "default", step, why),
+	    "give it that command, and the keys of the queue: ACL SETUSER");
+}
+
+/* The first step that failed is told: the others may only follow from it. */
+int doctor_rights(struct doctor *d, struct patient *p)
+{
+	struct redis_reply reply;
+	bool told = false, ttl;
+	uint64_t scratch;
+	size_t n;
+
+	if (p->conf == NULL || d->a->options.dry_run)	/* it writes, if only beside */
+		return 0;
+	arc4random_buf(&scratch, sizeof(scratch));
+	ttl = p->conf->ttl_ms > 0;
+	n = queue_rehearse(&d->a->redis, &p->keys, scratch, ttl);
+	for (size_t i = 0; i < n; i++) {
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		if (told)
+			continue;
+		told = is_refusal(&reply) || (p->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, ttl, &reply));
+		if (told)
+			tell_right(d, queue_rehearsal_step(i, ttl), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
+	}
+	return 0;
+}
+
+/* ---- paused ---- */
+
+/* "2026-11-20T14:31:07.123Z" -> ms since 1970; -1: it is something else. */
+static int64_t time_of(const char *stamp)
+{
+	struct tm tm = {0};
+	const char *end = stamp == NULL ? NULL : strptime(stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+
+	return end == NULL || (*end != '.' && *end != 'Z') ? -1 : (int64_t)timegm(&tm) * 1000;
+}
+
+static void tell_paused(struct doctor *d, const struct patient *p, const json_t *why)
+{
+	const char *user = json_string_value(json_object_get(why, "user")), *host = json_string_value(json_object_get(why, "host"));
+	int64_t since = time_of(json_string_value(json_object_get(why, "since"))), ms = since == -1 ? -1 : d->server_ms - since;
+	char *shown = ms < 0 ? alloc_string("a time that is not known") : elapsed(ms);
+	char *n = outcome_count(p->lists.ingress < 0 ? 0 : p->lists.ingress);
+	bool known = user != NULL && host != NULL;
+
+	/* Of one that was written by hand nobody knows how old it is: it is not taken for young. */
+	doctor_advise(doctor_tell(d, ms >= 0 && ms < PAUSED_LONG_MS ? SEVERITY_NOTE : SEVERITY_WARNING, NULL,
+	    "paused for %s%s%s%s%s, with %s waiting", shown, known ? ", by " : "", known ? user : "", known ? " on " : "",
+	    known ? host : "", n), "quredis resume %s", p->keys.name);
+	free(shown);
+	free(n);
+}
+
+int doctor_paused(struct doctor *d, struct patient *p)
+{
+	struct redis_reply reply;
+	json_t *why;
+
+	if (!p->lists.paused)
+		return 0;
+	redis_appendf(&d->a->redis, "GET %s", p->keys.paused);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_NIL)
+		return 0;	/* somebody resumed it just now */
+	why = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
+	tell_paused(d, p, why);
+	json_decref(why);
+	return 0;
+}
+
+/* ---- delayed ---- */
+
+int doctor_delayed(struct doctor *d, struct patient *p)
+{
+	struct redis_reply reply;
+	double due;
+	char *shown;
+
+	if (p->lists.delayed <= 0)
+		return 0;
+	redis_appendf(&d->a->redis, "ZRANGE %s 0 0 WITHSCORES", p->keys.delayed);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 1).type != REDIS_STRING)
+		return 0;
+	due = strtod(redis_element(&reply, 1).str, NULL);
+	if (!isfinite(due) || due < 0) {
+		doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed, "the first of the delayed messages (%" PRId64 ") has no time in ms as its score", p->lists.delayed),
+		    "quredis retry %s delayed takes them all before they are due", p->keys.name);
+		return 0;
+	}
+	if ((double)d->server_ms - due < OVERDUE_MS)
+		return 0;
+	shown = elapsed(d->server_ms - (int64_t)due);
+	doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed, "what should have run %s ago still waits: no sweeper looks at it", shown),
+	    "start quredisd on a host that has the queue; or quredis retry %s delayed", p->keys.name);
+	free(shown);
+	return 0;
+}
+
+/* ---- workers ---- */
+
+int doctor_workers(struct doctor *d, struct patient *p)
+{
+	int64_t waiting = p->lists.ingress > 0 ? p->lists.ingress : 0, delayed = p->lists.delayed > 0 ? p->lists.delayed : 0;
+	bool none = p->conf != NULL && p->conf->workers == 0;
+	char *n;
+
+	if (p->alive > 0 || p->lists.paused || waiting + delayed == 0)
+		return 0;
+	n = outcome_count(waiting);
+	doctor_advise(doctor_tell(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL,
+	    "%s waiting, and %" PRId64 " delayed, and no worker is alive%s", n, delayed,
+	    none ? " (workers = 0 here)" : p->conf == NULL ? " (it is not in the configuration here)" : ""),
+	    p->conf == NULL ? "start quredisd on a host that has the queue, or quredis destroy %s" :
+	    none ? "start quredisd on a host that has workers for %s" : "start quredisd, and look at its log for %s", p->keys.name);
+	free(n);
+	return 0;
+}
