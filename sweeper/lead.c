@@ -89,7 +89,7 @@ void lead_give_up(struct sweeper *s)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (s->up && lead_is_ours(q))
+		if (s->redis.state == REDIS_READY && lead_is_ours(q))
 			ask(s, q, 0);
 	while (s->redis.state == REDIS_READY && s->redis.pending > 0)
 		connection_answer(s, &reply);
