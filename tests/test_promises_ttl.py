@@ -1,9 +1,12 @@
 """What waits for longer than it may escapes: never early, and soon after."""
+import time
+
 import pytest
 
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import anywhere, record, stray_keys, unwrap
+from harness.queues import Queue
 
 LATE_MS = 10000     # two sweeps are 2000; the machine may be loaded
 
@@ -91,4 +94,164 @@ def test_what_is_fetched_too_late_is_not_handled(redis, quredisd, handler, ledge
     assert b"limit " in r["error_message"]
     counted = status(d, "free")["counters"]
     assert counted["expired"] == counted["escaped"] == 18 and counted["done"] == 27
+    assert d.stop() == 0
+
+
+class Watch:
+    """When messages were pushed, and seen in escape, by our own clock."""
+
+    def __init__(self, c, name="mail"):
+        self.c, self.name, self.pushed, self.seen = c, name, {}, {}
+
+    def push(self, *messages):
+        for m in messages:
+            self.pushed[m] = time.monotonic()
+            self.c.lpush(f"ingress:{self.name}", m)
+
+    def look(self):
+        there = self.c.lrange(f"escape:{self.name}", 0, -1)
+        now = time.monotonic()
+        for m in there:
+            self.seen.setdefault(m, now)
+        return set(self.seen) >= set(self.pushed)
+
+    def check(self, ttl_s, timeout=40):
+        wait_for(self.look, timeout, "all of them in escape")
+        early = {m: self.seen[m] - self.pushed[m] for m in self.pushed if self.seen[m] - self.pushed[m] < ttl_s}
+        assert not early, early
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_the_clock_of_redis_is_set(redis_server, quredisd, ledger, ahead):
+    server = redis_server(clock=True)
+    c = server.client()
+    w = Watch(c)
+    d = quredisd(redis=server, queues=[queue("mail", ledger.recorder(), workers=0, ttl="3s"), queue("run", ledger.recorder(), ttl="30s")])
+    d.wait_event("lead_taken", queue="mail")
+    w.push(*[b"before %d" % i for i in range(50)])
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    # one for the workers from before, one from after the step, and nobody has noticed it yet
+    c.set("ingress:run:paused", "1")
+    d.wait_event("queue_paused", queue="run")
+    c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"old clock")
+    server.set_clock(ahead)
+    c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"new clock", wrapped(1, own=server_ms(c)) + b"own")
+    c.delete("ingress:run:paused")
+    w.push(*[b"after %d" % i for i in range(50)])
+    told = d.wait_event("server_clock_set")
+    assert abs(int(told["step_ms"]) - ahead * 1000) < 60000
+    w.check(3)
+    wait_for(lambda: len(ledger.runs()) == 3 or c.llen("escape:run"), 40)
+    assert c.llen("escape:run") == 0
+    assert d.stop() == 0
+
+
+def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
+    c = redis.client()
+    slow = handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done")
+    mail = queue("mail", handler("cat"), workers=0)
+    d = quredisd(queues=[mail, queue("slow", slow, timeout="60s")])
+    raw = [b"m%d" % i for i in range(20)]
+    c.lpush("ingress:mail", *raw)
+    c.lpush("ingress:slow", "x")
+    wait_for(lambda: c.keys("transit:slow:*:[0-2]"))
+    assert not c.exists("ingress:mail:sweeper")
+    d.reload(queues=[{**mail, "ttl": "1s"}, queue("slow", slow, timeout="61s")])
+    wait_for(lambda: c.llen("escape:mail") == 20, 40)
+    assert sorted(c.lrange("escape:mail", 0, -1)) == sorted(raw)
+    # a worker of before goes on, and so does its sweeper, which knows the limit of before
+    d.reload(queues=[{**mail, "ttl": "1h"}, queue("slow", slow, timeout="62s")])
+    wait_for(lambda: len(d.events("reload_done")) == 2)
+    wait_for(lambda: len(d.events("sweeper_started")) == 3)
+    c.lpush("ingress:mail", *raw)
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    marked = server_ms(c)
+    wait_for(lambda: server_ms(c) >= marked + 4000)
+    assert c.llen("ingress:mail") == 20 and c.llen("escape:mail") == 20
+    # off: nothing is written any more
+    d.reload(queues=[mail, queue("slow", slow, timeout="62s")])
+    wait_for(lambda: len(d.events("reload_done")) == 3)
+    wait_for(lambda: not c.exists("ingress:mail:sweeper"), 60)
+    c.lpush("ingress:mail", b"raw")
+    pushed = server_ms(c)
+    wait_for(lambda: server_ms(c) >= pushed + 3000)
+    assert c.lindex("ingress:mail", 0) == b"raw"
+    (tmp / "go").touch()
+    assert d.stop() == 0
+
+
+def test_another_host_takes_over(redis, quredisd, handler):
+    c = redis.client()
+    w = Watch(c)
+    hosts = [quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="3s")], supervisor={"node": f"host{i}", "lease": "2s"})
+             for i in range(2)]
+    wait_for(lambda: c.exists("ingress:mail:sweeper"))
+    first = int(c.get("ingress:mail:sweeper")[4:5])
+    w.push(*[b"before %d" % i for i in range(50)])
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    hosts[first].kill_tree()
+    w.push(*[b"after %d" % i for i in range(50)])
+    hosts[1 - first].wait_event("lead_taken", queue="mail")
+    w.check(3)
+    assert hosts[1 - first].stop() == 0
+
+
+def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
+    c = redis.client()
+    w = Watch(c)
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="2s"), queue("bad", handler("cat"), workers=0, ttl="2s")])
+    c.set("ingress:bad", "no list")
+    assert d.wait_event("queue_trouble", queue="bad", at="ttl")["error"].find("WRONGTYPE") >= 0
+    w.push(*[b"m%d" % i for i in range(300)])
+    redis.config_set("maxmemory", "1mb")
+    w.check(2)
+    redis.config_set("maxmemory", "0")
+    c.delete("ingress:bad")
+    d.wait_event("queue_mended", queue="bad")
+    c.set("escape:mail:keep", "x")
+    c.rename("escape:mail", "elsewhere")
+    c.rename("escape:mail:keep", "escape:mail")
+    c.lpush("ingress:mail", "m")
+    d.wait_event("queue_trouble", queue="mail", at="ttl")
+    assert [unwrap(m)[1] for m in c.lrange("ingress:mail", 0, -1)] == [b"m"]
+    c.delete("escape:mail")
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"m"], 40)
+    assert d.stop() == 0
+
+
+def test_a_message_that_only_has_a_limit_counts_from_the_marks(redis, quredisd, handler):
+    """Shorter than its queue's, in the middle of what may stay."""
+    c = redis.client()
+    w = Watch(c)
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
+    stays = [b"s%d" % i for i in range(300)]
+    c.lpush("ingress:mail", *stays[:150])
+    w.push(*[header(ttl="2s") + b"%d" % i for i in range(5)])
+    c.lpush("ingress:mail", *stays[150:])
+    w.push(header(ttl="5h", enqueued=1) + b"long over")
+    w.pushed.popitem()
+    w.check(2)
+    wait_for(lambda: c.llen("escape:mail") == 6, 20)
+    assert [unwrap(m)[1] for m in reversed(c.lrange("ingress:mail", 0, -1))] == stays
+    assert d.stop() == 0
+
+
+def test_push_with_a_limit(redis, quredisd, quredis, handler):
+    c = redis.client()
+    Queue(c)
+    before = server_ms(c)
+    assert quredis("push", "mail", "one", "--ttl", "2s", "--id", "x").code == 0
+    assert quredis("push", "mail", "--lines", "--ttl", "90s", input=b"two\nthree\n").code == 0
+    assert quredis("push", "mail", "four", "--ttl", "1s", "--delay", "1h").code == 0
+    rows = list(reversed(c.lrange("ingress:mail", 0, -1)))
+    heads = [dict(p.split("=") for p in m.split(b"\n")[0].decode().split()[1:]) for m in rows]
+    assert [m.split(b"\n", 1)[1] for m in rows] == [b"one", b"two", b"three"]
+    assert [h["ttl"] for h in heads] == ["2s", "90s", "90s"] and heads[0]["id"] == "x"
+    assert all(before <= int(h["enqueued"]) <= server_ms(c) + 1000 for h in heads)
+    later = unwrap(c.zrange("ingress:mail:delayed", 0, 0)[0])[1]
+    assert later.endswith(b"\nfour") and before + 3600000 <= int(later.split(b"enqueued=")[1].split(b"\n")[0]) <= server_ms(c) + 3601000
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
+    wait_for(lambda: c.llen("escape:mail") == 1, 40)
+    assert c.lindex("escape:mail", 0).endswith(b"\none") and record(c, "mail")["id"] == b"x"
+    assert quredis("push", "mail", "x", "--ttl", "soon").code == 64
     assert d.stop() == 0
