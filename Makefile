@@ -2,6 +2,7 @@
 #
 #   make                  build/quredisd and build/quredis
 #   make check            everything that is tested        make unit    only the unit tests
+#   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
 #   make soak             everything dies at random, for twenty minutes (SOAK_MESSAGES=, SOAK_SECONDS= and so on)
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
@@ -137,6 +138,9 @@ check: all unit-programs
 	tests/run --build $O
 
 # tests/chaos/soak.py says what can be scaled. A ledger that was found wrong is kept, and named.
+ttl-soak: all
+	TTL_MESSAGES=$${TTL_MESSAGES:-100000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_ttl_traffic.py
+
 soak: all
 	QUREDIS_TEST_JOBS=1 tests/run --build $O tests/chaos/soak.py
 
@@ -223,7 +227,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -1,4 +1,5 @@
 """What waits for longer than it may escapes: never early, and soon after."""
+import signal
 import time
 
 import pytest
@@ -126,22 +127,22 @@ def test_the_clock_of_redis_is_set(redis_server, quredisd, ledger, ahead):
     server = redis_server(clock=True)
     c = server.client()
     w = Watch(c)
-    d = quredisd(redis=server, queues=[queue("mail", ledger.recorder(), workers=0, ttl="3s"), queue("run", ledger.recorder(), ttl="30s")])
-    d.wait_event("lead_taken", queue="mail")
+    d = quredisd(redis=server, queues=[queue("mail", ledger.recorder(), workers=0, ttl="6s"), queue("run", ledger.recorder(), ttl="30s")])
+    d.wait_event("lead_taken", queue="run")
+    c.lpush("ingress:run", "first")
+    wait_for(lambda: len(ledger.runs()) == 1)
     w.push(*[b"before %d" % i for i in range(50)])
     wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
-    # one for the workers from before, one from after the step, and nobody has noticed it yet
-    c.set("ingress:run:paused", "1")
-    d.wait_event("queue_paused", queue="run")
-    c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"old clock")
+    old = server_ms(c)
     server.set_clock(ahead)
+    # nobody has noticed it yet when these are fetched
     c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"new clock", wrapped(1, own=server_ms(c)) + b"own")
-    c.delete("ingress:run:paused")
     w.push(*[b"after %d" % i for i in range(50)])
     told = d.wait_event("server_clock_set")
     assert abs(int(told["step_ms"]) - ahead * 1000) < 60000
-    w.check(3)
-    wait_for(lambda: len(ledger.runs()) == 3 or c.llen("escape:run"), 40)
+    c.lpush("ingress:run", header(ttl="20s", enqueued=old) + b"old clock")
+    w.check(6)
+    wait_for(lambda: len(ledger.runs()) == 4 or c.llen("escape:run"), 40)
     assert c.llen("escape:run") == 0
     assert d.stop() == 0
 
@@ -160,7 +161,7 @@ def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
     wait_for(lambda: c.llen("escape:mail") == 20, 40)
     assert sorted(c.lrange("escape:mail", 0, -1)) == sorted(raw)
     # a worker of before goes on, and so does its sweeper, which knows the limit of before
-    d.reload(queues=[{**mail, "ttl": "1h"}, queue("slow", slow, timeout="62s")])
+    d.reload(queues=[{**mail, "ttl": "1h"}, queue("slow", slow, timeout="61s")])
     wait_for(lambda: len(d.events("reload_done")) == 2)
     wait_for(lambda: len(d.events("sweeper_started")) == 3)
     c.lpush("ingress:mail", *raw)
@@ -168,8 +169,9 @@ def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
     marked = server_ms(c)
     wait_for(lambda: server_ms(c) >= marked + 4000)
     assert c.llen("ingress:mail") == 20 and c.llen("escape:mail") == 20
+    assert c.keys("transit:slow:*:[0-2]") and not d.events("sweeper_exited")
     # off: nothing is written any more
-    d.reload(queues=[mail, queue("slow", slow, timeout="62s")])
+    d.reload(queues=[mail, queue("slow", slow, timeout="61s")])
     wait_for(lambda: len(d.events("reload_done")) == 3)
     wait_for(lambda: not c.exists("ingress:mail:sweeper"), 60)
     c.lpush("ingress:mail", b"raw")
@@ -200,6 +202,7 @@ def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
     c = redis.client()
     w = Watch(c)
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="2s"), queue("bad", handler("cat"), workers=0, ttl="2s")])
+    d.wait_event("lead_taken", queue="bad")
     c.set("ingress:bad", "no list")
     assert d.wait_event("queue_trouble", queue="bad", at="ttl")["error"].find("WRONGTYPE") >= 0
     w.push(*[b"m%d" % i for i in range(300)])
@@ -255,3 +258,50 @@ def test_push_with_a_limit(redis, quredisd, quredis, handler):
     assert c.lindex("escape:mail", 0).endswith(b"\none") and record(c, "mail")["id"] == b"x"
     assert quredis("push", "mail", "x", "--ttl", "soon").code == 64
     assert d.stop() == 0
+
+
+@pytest.mark.parametrize("ahead", [600, -600, 0])
+def test_a_replica_takes_over(redis_server, redis_proxy, quredisd, handler, ahead):
+    """With a clock of its own."""
+    master = redis_server(tcp=True, clock=True)
+    replica = redis_server(clock=True, config={"replicaof": f"127.0.0.1 {master.port}", "repl-diskless-sync-delay": "0"})
+    proxy = redis_proxy(master)
+    w = Watch(master.client())
+    d = quredisd(redis=proxy, queues=[queue("mail", handler("cat"), workers=0, ttl="5s")])
+    d.wait_event("lead_taken", queue="mail")
+    w.push(*[b"before %d" % i for i in range(50)])
+    c = replica.client()
+    wait_for(lambda: b" mark=" in (c.lindex("ingress:mail", 0) or b""), 40)
+    replica.set_clock(ahead)
+    c.execute_command("REPLICAOF", "NO", "ONE")
+    proxy.forward_to(replica)
+    w.c = c
+    w.push(*[b"after %d" % i for i in range(50)])
+    w.check(5, 60)
+    assert len(d.events("server_clock_set")) == (ahead != 0)
+    assert c.llen("escape:mail") == 100
+    assert d.stop() == 0
+
+
+def test_a_missing_right_is_told_at_the_start(redis, quredisd, handler):
+    c = redis.client()
+    c.execute_command("ACL", "SETUSER", "default", "-lset")
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="5s"), queue("free", handler("cat"), workers=0)], wait=False)
+    told = d.wait_event("queue_trouble", queue="mail")
+    assert told["error"].startswith("mark:") and not d.events("queue_trouble", queue="free")
+    c.execute_command("ACL", "SETUSER", "default", "+lset")
+    d.wait_event("queue_recovered", 40, queue="mail")
+    assert not redis.client().keys("*scratch*")
+    assert d.stop() == 0
+
+
+def test_a_mark_does_not_come_back(redis, quredisd, handler, quredis):
+    """What goes back to the pop end says when it was there itself, and nothing of those to its right."""
+    c = redis.client()
+    marked = server_ms(c) - 1000
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; sleep 60"))])
+    c.lpush("ingress:mail", wrapped(1, mark=marked) + b"x")
+    wait_for(d.handlers)
+    assert d.stop(signal.SIGQUIT) == 0
+    says, body = unwrap(c.lindex("ingress:mail", 0))
+    assert body == b"x" and says == {"own": marked, "redelivered": 1}

@@ -36,6 +36,8 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 
 	if (w->conf->ttl_ms <= 0 && w->message.ttl_ms < 0)
 		return false;
+	if (w->message.wrapper_len + w->message.header_len == 0)
+		return false;		/* it says nothing of itself */
 	if (!is_late(w, &excess))
 		return false;
 	if (w->trays[p.tray].serial > w->time_serial) {

@@ -47,6 +47,7 @@ class RedisProxy:
     stall_after(b)     the same once the next request that contains b is forwarded: Redis does it, and no answer comes
     lose_request(b)    the next request that contains b is not forwarded: its connection is cut
     lose_reply(b)      it is forwarded, and its connection cut when Redis answers, before a byte is passed on
+    forward_to(server) cuts all, and forwards to another server from now on
     tap                a Tap sees commands and answers one by one
     counts: .connections opened so far, .lost requests or replies so far
     """
@@ -77,6 +78,11 @@ class RedisProxy:
         with self._lock:
             for pair in {p for p in self._pairs.values() if name in p.name}:
                 self._close(pair)
+
+    def forward_to(self, server):
+        with self._lock:
+            self._upstream = str(server.socket)
+            self.cut()
 
     def refuse(self, yes=True):
         with self._lock:
