@@ -24,6 +24,11 @@ class Story(Ledger):
         if outcome:
             self._append("runs", [f"e {name} {pid}:{at} {outcome} {at + 1000}"])
 
+    def sign(self, name, at, pid):
+        """It lives at this time: the run of this process that began first."""
+        run = next(line.split(" ")[2] for line in self.lines("runs") if line.startswith(f"b {name} {pid}:"))
+        self._append("runs", [f"t {name} {run} {int(at * S)}"])
+
     def hit(self, kind, at, to=None, node="a", pid=None):
         self._append("faults", [json.dumps(Fault(kind, int(at * S), int((to or at) * S), node, pid)._asdict())])
 
@@ -193,6 +198,20 @@ def test_a_crash_of_the_handler_itself(story):
     story.run("c2", 2.1, "crash", attempt=2, pid=101)
     story.escaped([("c2", "HandlerExit")])
     assert problems(story) == []
+
+
+@pytest.mark.parametrize("letter, last, wrong", [("k", 1.9, False), ("k", 2.5, True), ("s", 2.5, False)])
+def test_where_the_fence_kills_no_two_run_at_a_time(story, letter, last, wrong):
+    name = f"{letter}1"
+    story.push(name)
+    story.run(name, 1, None)
+    story.hit("stop_worker", 1.1, 2.6, pid=10)
+    story.run(name, 2, told=1, node="b", worker=20, pid=200)
+    story.sign(name, last, 100)
+    assert problems(story) == (["run twice at a time"] if wrong else [])
+    if wrong:
+        story.hit("stop_tree", 1.2, 2.4)
+        assert problems(story) == []
 
 
 def test_what_is_left_at_the_end(story):

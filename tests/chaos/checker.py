@@ -16,7 +16,7 @@ Run = collections.namedtuple("Run", "name pid at_us attempt told node worker out
 
 SLACK_US = 3_000_000            # how long what was hit may still begin something: kill_grace, and a slow machine
 OF_A_HANDLER = {"kill_handler", "crash"}
-OF_A_WORKER = {"kill_worker", "stop_worker", "poison"}
+OF_A_WORKER = {"kill_worker", "stop_worker", "poison", "fenced"}
 OF_A_HOST = {"kill_master", "kill_tree", "stop_tree", "stall", "drain", "fast_stop"}
 AT_LEAST_A_LEASE = {"stop_worker", "stop_tree", "stall"}        # shorter ones have no such effect
 
@@ -49,6 +49,7 @@ def check(ledger, lease_s):
     _check_messages(verdict, fates, runs, escaped)
     _check_escaped(verdict, fates, escaped)
     _check_duplicates(verdict, fates, runs, _Faults(faults, runs, lease_s))
+    _check_alone(verdict, runs, faults)
     _check_end(verdict, ledger.ended())
     return verdict
 
@@ -92,6 +93,7 @@ class _Runs:
 
     def _read_again(self, ledger, names):
         outcomes, begun = {}, []
+        self.last_sign_us = {}                          # run of a k -> when
         self.worker_of = {}
         own = {run for _, run, _ in self.own}
         for line in ledger.lines("runs"):
@@ -104,6 +106,8 @@ class _Runs:
                 begun.append(words[1:])
             elif words[0] == "e":
                 outcomes[words[2]] = words[3]
+            if words[1] in names and words[1][0] == "k" and words[0] in "te":
+                self.last_sign_us[words[2]] = int(words[-1])
         for name, run, attempt, told, incarnation, worker in begun:
             pid, at = run.split(":")
             self.of[name].append(Run(name, int(pid), int(at), int(attempt), told == "1", incarnation.split(".")[0], int(worker),
@@ -237,6 +241,19 @@ def _check_duplicates(verdict, fates, runs, faults):
     verdict.counts["flagged, and the first run all the same"] = runs.told_first
     verdict.problem("run twice, and not told so", untold)
     verdict.problem("duplicates without a fault that explains them", unexplained)
+
+
+def _check_alone(verdict, runs, faults):
+    """With fence = "kill" the run before is over. Only if all of a host stood still can it go on for a moment."""
+    frozen = [f for f in faults if f.kind == "stop_tree"]
+    both = []
+    for name, of in runs.of.items():
+        of = sorted(of, key=lambda r: r.at_us) if name[0] == "k" else []
+        for before, after in zip(of, of[1:]):
+            until = runs.last_sign_us.get(f"{before.pid}:{before.at_us}", before.at_us)
+            if until > after.at_us and not any(f.node == before.node and f.from_us <= until and f.to_us + SLACK_US >= until for f in frozen):
+                both.append(name)
+    verdict.problem("run twice at a time", both)
 
 
 # ---- the end ----

@@ -98,9 +98,10 @@ static void begin(struct job *j)
 /* 50 to 300 ms, by its number */
 static void take_a_while(const struct job *j)
 {
-	for (int i = 1 + atoi(j->name + 1) % 6; i > 0; i--) {
-		note("t %s %s %lld\n", j->name, j->run, now_us());
-		usleep(50000);
+	for (int i = 5 * (1 + atoi(j->name + 1) % 6); i > 0; i--) {
+		if (j->name[0] == 'k')
+			note("t %s %s %lld\n", j->name, j->run, now_us());
+		usleep(10000);
 	}
 }
 
@@ -118,6 +119,7 @@ static enum outcome handle(struct job *j)
 	}
 	switch (j->name[0]) {
 	case 's':
+	case 'k':
 		take_a_while(j);
 		break;
 	case 'r':

@@ -43,9 +43,9 @@ class Ledger:
         """(name, fate) each"""
         self._append("pushes", [f"{name} {fate}" for name, fate in fates])
 
-    def fault(self, kind, from_us, node=None, pid=None):
-        """It began at from_us, and is over."""
-        self._append("faults", [json.dumps(Fault(kind, from_us, now_us(), node, pid)._asdict())])
+    def fault(self, kind, from_us, node=None, pid=None, to_us=None):
+        """It began at from_us, and is over, now or since to_us."""
+        self._append("faults", [json.dumps(Fault(kind, from_us, to_us or now_us(), node, pid)._asdict())])
 
     def faults(self):
         return [Fault(**json.loads(line)) for line in self.lines("faults")]

@@ -6,6 +6,7 @@ A message is a letter and a number. The letter says what its handler does:
     s  takes 50 to 300 ms      e  as d, one of a few bodies that are pushed again and again
     f  fails, twice            x  fails for good at the first attempt
     c  its handler crashes, twice               p  kills its worker, until it escapes
+    k  as s, in a queue with fence = "kill": never twice at a time
     b  as d, followed by random bytes, up to 1 MiB, and their checksum
 
 f, x, c and p are to escape, and nothing else is.
@@ -29,7 +30,8 @@ MIB = 1 << 20
 Load = collections.namedtuple("Load", "share kinds most together")
 LOADS = {
     "mass": Load(0.958, {"d": 9500, "r": 200, "e": 150, "s": 150, "f": 20, "x": 20, "c": 0.5}, 4000, 100),
-    "each": Load(0.04, {"d": 55, "s": 25, "r": 10, "f": 5, "x": 5}, 200, 10),
+    "each": Load(0.035, {"d": 55, "s": 25, "r": 10, "f": 5, "x": 5}, 200, 10),
+    "sole": Load(0.005, {"k": 1}, 40, 5),
     "big": Load(0.002, {"b": 1}, 20, 1),
     "poison": Load(0.00002, {"p": 1}, 2, 1),
 }
@@ -40,6 +42,7 @@ def queues(handler, runs):
     patient = {"max_attempts": 1000, "recovery_attempts": 1000, "timeout": "30s", "backoff": {"base": "50ms", "cap": "200ms"}}
     return [queue("mass", handler, runs, "stay", mode="persistent", window=16, workers=3, **patient),
             queue("each", handler, runs, workers=2, **patient),
+            queue("sole", handler, runs, fence="kill", kill_grace="200ms", **patient),
             queue("big", handler, runs, "stay", mode="persistent", window=2, workers=1, **patient),
             queue("poison", handler, runs, workers=1, **{**patient, "recovery_attempts": 1})]
 

@@ -1,5 +1,6 @@
 """How much of what, and one whole run: push and disturb, wait until all is quiet, look, stop, check."""
 import collections
+import datetime
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ from harness.messages import anywhere, stray_keys
 from . import load
 from .checker import check
 from .host import Host
-from .ledger import Ledger
+from .ledger import Ledger, now_us
 from .server import Server
 from .table import render
 from .wire import Wire
@@ -175,6 +176,7 @@ class Regime:
 
     def _look(self, c, codes):
         self._read_escaped(c)
+        self._read_fenced()
         until = time.monotonic() + 2 * self.scale.lease_s           # what died at the very end may have one yet
         while (leases := c.keys("transit:*:lease:*")) and time.monotonic() < until:
             time.sleep(0.05)
@@ -190,6 +192,14 @@ class Regime:
                                      if e.get("signal") not in ("SIGKILL", "SIGABRT") and e.get("exit") != "75"],
             "trays that held what they should not": [e["tray"] for d in logs for e in d.events("tray_unexpected")],
         })
+
+    def _read_fenced(self):
+        """What a supervisor itself ended in time, where its lease could not be renewed."""
+        ahead = int(time.time() * 1e6) - now_us()
+        for host in self.hosts:
+            for e in host.daemon.events("handler_fenced") + host.daemon.events("worker_fenced"):
+                at = int(datetime.datetime.fromisoformat(e["time"].replace("Z", "+00:00")).timestamp() * 1e6) - ahead
+                self.ledger.fault("fenced", at, node=host.node, pid=int(e.get("child") or e["pid"]), to_us=at + 1000)
 
     def _read_escaped(self, c):
         for q in load.LOADS:
