@@ -153,15 +153,26 @@ static int recover_rights(struct sweeper *s, struct swept *q)
 
 /* ---- owners ---- */
 
-static int add_owner(struct sweeper *s, struct swept *q, const struct queue_worker *w)
+/* Those who were marked before, and emptied, only if something came late: there may be thousands of them. */
+static int add_owners(struct sweeper *s, struct swept *q, const struct queue_worker *workers, size_t n)
 {
-	if (!recover_is_ours(s, w))
-		return 0;
-	if (recover_end_handlers(s, w->incarnation) == -1)
-		return -1;
-	/* One that was marked before ran nothing since: what lies there came late. */
-	rescue_add(q, w->incarnation, "lock", w->died_at_ms == 0, true);
-	return 0;
+	const char **dead = alloc_zero(n + 1, sizeof(*dead));
+	size_t ndead = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		if (!recover_is_ours(s, &workers[i]))
+			continue;
+		rc = recover_end_handlers(s, workers[i].incarnation);
+		if (workers[i].died_at_ms != 0)
+			dead[ndead++] = workers[i].incarnation;
+		else if (rc == 0)
+			rescue_add(q, workers[i].incarnation, "lock", true, true);
+	}
+	if (rc == 0)
+		rc = late_look(s, q, dead, ndead, true);
+	free(dead);
+	return rc;
 }
 
 static void add_bare(struct swept *q)
@@ -179,14 +190,13 @@ static int recover_owners(struct sweeper *s, struct swept *q)
 	struct queue_worker *workers;
 	struct redis_reply reply;
 	size_t n;
-	int rc = 0;
+	int rc;
 
 	queue_workers(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	n = queue_workers_parse(&reply, &workers);
-	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = add_owner(s, q, &workers[i]);
+	rc = add_owners(s, q, workers, n);
 	queue_workers_free(workers, n);
 	if (rc == 0)
 		add_bare(q);

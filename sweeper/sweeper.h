@@ -26,6 +26,7 @@
  *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
+ *	late.c		what comes into the trays of the dead
  *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
@@ -124,6 +125,11 @@ void lead_give_up(struct sweeper *s);
 
 void watch_disturbed(struct sweeper *s);	/* a pulse was refused, or the connection is lost: no look so far counts */
 bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms);	/* false: not ours, nothing is to be done, dropped */
+
+/* ---- late.c ---- */
+
+/* Of these, who are dead: what lies in their trays is to be returned. gate: before the queue is opened. */
+int late_look(struct sweeper *s, struct swept *q, const char *const *names, size_t n, bool gate);
 
 /* ---- clock.c ---- */
 

@@ -1,6 +1,6 @@
 /*
  * Owners nobody reports: of supervisors that held our lock, of hosts that vanished (by lease, dead.c),
- * and of dead ones what arrives late. Those dead for an hour are forgotten. A round of looks is made every half
+ * and of dead ones what arrives late (late.c). Those dead for an hour are forgotten. A round of looks is made every half
  * lease, over the queues that are ours and some that are not (registry.c).
  */
 #include <stdlib.h>
@@ -17,7 +17,6 @@
 #define OWN_PATIENCE_MS 120000	/* at least: the master sees to its own, and back-off may keep them away for a while */
 #define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
 #define FORGET_MS (60 * 60 * 1000)
-#define HOLDINGS_OWNERS 25
 
 /* Some of the workers that were read; names are for what is asked of them together. */
 struct owners {
@@ -202,35 +201,7 @@ static int look_at_leases(struct sweeper *s, struct swept *q, const struct owner
 	return rc;
 }
 
-/* ---- late arrivals ---- */
-
-static int look_at_each(struct sweeper *s, struct swept *q, const struct owners *group)
-{
-	int64_t holding;
-	int rc = 0;
-
-	for (size_t i = 0; i < group->n; i++)
-		queue_holdings(&s->redis, &q->keys, &group->name[i], 1);
-	for (size_t i = 0; i < group->n; i++)
-		if (connection_integer(s, &holding) == -1)
-			rc = -1;
-		else if (holding > 0)
-			rescue_add(q, group->name[i], "late", false, false);
-	return rc;
-}
-
-static int look_at_dead(struct sweeper *s, struct swept *q, const struct owners *dead)
-{
-	for (size_t i = 0; i < dead->n; i += HOLDINGS_OWNERS) {
-		struct owners group = owners_group(dead, i, HOLDINGS_OWNERS);
-		int64_t holding;
-
-		queue_holdings(&s->redis, &q->keys, group.name, group.n);
-		if (connection_integer(s, &holding) == -1 || (holding > 0 && look_at_each(s, q, &group) == -1))
-			return -1;
-	}
-	return 0;
-}
+/* ---- one queue's dead ---- */
 
 static int forget(struct sweeper *s, struct swept *q, const struct queue_worker *w)
 {
@@ -311,7 +282,7 @@ static int look_at_workers(struct sweeper *s, struct swept *q, const struct queu
 		sorted = sort_owner(s, q, &workers[i], &living, &dead) == -1 ? -1 : sorted;
 	rc = look_at_leases(s, q, &living);
 	if (rc == 0)
-		rc = look_at_dead(s, q, &dead);
+		rc = late_look(s, q, dead.name, dead.n, false);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = forget(s, q, &workers[i]);
 	owners_free(&living);

@@ -1,5 +1,6 @@
 """What a start finds: dead owners, their handlers, the bare list, and being killed in the middle of it."""
 import collections
+import json
 import os
 import random
 import signal
@@ -116,4 +117,25 @@ def test_a_broken_queue_does_not_hold_up_the_start_of_others(redis, quredisd, ha
     wait_for(lambda: ledger.lines() == ["left", "waits"])
     assert d.wait_event("queue_mended", queue="broken")
     assert len(d.events("queue_trouble", queue="broken")) == 1, "one line a change"
+    assert d.stop() == 0
+
+
+def test_thousands_of_dead_names_do_not_hold_up_the_start(redis, quredisd, handler, ledger):
+    """Each new connection leaves one for an hour. What came late into a tray of one of them is returned first all the same."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("read -r m; echo $m $QUREDIS_REDELIVERED >>@LEDGER@"))])
+    d.wait_workers("mail", 1)
+    registered = json.loads(next(iter(c.hgetall("transit:mail:workers").values())))
+    assert d.stop() == 0
+    registered["died_at"] = int(time.time() * 1000)
+    names = [f"{d.tag}.{1000 + i // 500:016x}.1.{i}" for i in range(5000)]
+    c.hset("transit:mail:workers", mapping={name: json.dumps(registered) for name in names})
+    c.lpush(f"transit:mail:{names[2345]}:1", "late")
+    c.lpush("ingress:mail", "m")
+    mark = d.mark()
+    d.start()
+    wait_for(lambda: len(ledger.lines()) == 2)
+    assert ledger.lines() == ["late 1", "m 0"]
+    rescues = [e for e in d.events("rescue_done", since=mark) if "incarnation" in e]
+    assert [(e["incarnation"], e["reason"], e["returned"]) for e in rescues] == [(names[2345], "late", "1")]
     assert d.stop() == 0
