@@ -30,7 +30,7 @@ class Host:
 
     def up(self):
         """Runs, and has said that it is ready. Started again as an init system would."""
-        wait_for(self._is_up, 120, f"{self.node} to be ready")
+        wait_for(self._is_up, 300, f"{self.node} to be ready")
 
     def _is_up(self):
         with self._life:
@@ -85,7 +85,7 @@ class Host:
             if hit:
                 self.ledger.fault(kind, at, **({"node": self.node, "pid": victim[0]} if named else {}))
             return hit
-        wait_for(struck, 120, f"a victim for {kind} on {self.node}")
+        wait_for(struck, 300, f"a victim for {kind} on {self.node}")
 
     # ---- kills ----
 

@@ -66,10 +66,12 @@ class Actor(threading.Thread):
 
     def run(self):
         try:
-            for event in self.deck:
-                self.pace(self.done / len(self.deck))
-                getattr(self.subject, event)()
-                self.done += 1
+            while self.done < len(self.deck) and not self._leave.is_set():
+                if self.pace(self.done / len(self.deck)):
+                    getattr(self.subject, self.deck[self.done])()
+                    self.done += 1
+                else:
+                    time.sleep(0.02)
             # What this thread started dies with it (PDEATHSIG), so it stays. Nobody else would start it again, either.
             while not self._leave.wait(0.1):
                 self.subject.up()
@@ -121,9 +123,8 @@ class Regime:
         return min(p.acknowledged / p.target for p in self.producers)
 
     def _pace(self, share):
-        """Returns when this share of the time is over, and nearly as much pushed."""
-        while time.monotonic() - self.began < share * self.scale.seconds or self._pushed() < share - 0.05:
-            time.sleep(0.02)
+        """Whether this share of the time is over, and nearly as much pushed."""
+        return time.monotonic() - self.began >= share * self.scale.seconds and self._pushed() >= share - 0.05
 
     def _allowed(self):
         """The share that may have been pushed by now."""
@@ -148,6 +149,8 @@ class Regime:
         finally:
             for actor in self.actors:
                 actor.leave()
+            for actor in self.actors:
+                actor.join(400)
         verdict = check(self.ledger, self.scale.lease_s)
         verdict.table = render(verdict, self.scale, seconds)
         return verdict
