@@ -4,6 +4,7 @@
 #   make check            everything that is tested        make unit    only the unit tests
 #   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
 #   make soak             everything dies at random, for twenty minutes (SOAK_MESSAGES=, SOAK_SECONDS= and so on)
+#   make crashpoints      each process killed at each of its system calls (ONLY=worker)
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make install DESTDIR= prefix= sysconfdir= ...
@@ -131,10 +132,28 @@ $(foreach t,$(UNIT:tests/unit/%.c=%),$(eval $(call unit_program,$t)))
 
 unit-programs: $(UNIT_PROGS)
 
+# They run beside quredisd, or in it, and are not what is tested: no sanitizer.
+CRASHPOINTS := $O/crashpoints/tracer $O/crashpoints/nomem.so
+CRASHPOINTS_COMPILE = $(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O1 -g -I$O/crashpoints
+crashpoint-programs: $(CRASHPOINTS)
+
+$O/crashpoints/calls.h: Makefile
+	@mkdir -p $(@D)
+	@echo '#include <sys/syscall.h>' | $(CC) -E -dM -x c - | \
+		sed -n 's/^#define SYS_\([a-z0-9_]*\) .*/{ "\1", SYS_\1 },/p' >$@
+
+$O/crashpoints/tracer: tests/crashpoints/tracer.c $O/crashpoints/calls.h
+	$(call say,cc,$@)
+	$Q$(CRASHPOINTS_COMPILE) -o $@ $<
+
+$O/crashpoints/nomem.so: tests/crashpoints/nomem.c $O/crashpoints/calls.h
+	$(call say,cc,$@)
+	$Q$(CRASHPOINTS_COMPILE) -fPIC -shared -o $@ $<
+
 unit: unit-programs
 	tests/run --build $O --unit
 
-check: all unit-programs
+check: all unit-programs crashpoint-programs
 	tests/run --build $O
 
 # tests/chaos/soak.py says what can be scaled. A ledger that was found wrong is kept, and named.
@@ -143,6 +162,10 @@ ttl-soak: all
 
 soak: all
 	QUREDIS_TEST_JOBS=1 tests/run --build $O tests/chaos/soak.py
+
+# Every system call of every process is a crash point: docs/crashpoints.md. A sample of it is in check.
+crashpoints: all crashpoint-programs
+	QUREDIS_BUILD=$O tests/crashpoints/crashpoints $(if $(ONLY),--only '$(ONLY)') $(CRASHPOINTSFLAGS)
 
 demo: all
 	etc/demo/run $(DEMOFLAGS)
@@ -227,7 +250,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs crashpoints crashpoint-programs soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

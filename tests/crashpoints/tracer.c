@@ -1,0 +1,548 @@
+/*
+ * Runs a command and does something to chosen processes of its tree at their nth system call: kill them
+ * before or after it, kill their parent, or have the call fail. A process is named by its descent, which does
+ * not depend on time: 0 is the command, 0.2 its second child, 0.2.1 that one's first. Its calls are counted from
+ * its birth (the command's: from its exec) to the exec of another program, or to its end. Nobody else is held
+ * up: those that are no target's forebears are not traced. What happens then is the caller's to see.
+ *
+ *	tracer [-t ROLE:N]... [-a ACTION] [-f FILTER] [-l LIMIT:FILTER] [-g GATE] [-d MS] [-v] -o REPORT -- COMMAND...
+ *
+ * ACTION is count (the default), kill, kill-after, kill-parent, or the number of an errno. FILTER: only these calls
+ * count, "ppoll,read@pipe,openat@create". -l: of an unbroken row of these only the first LIMIT count. -g: none
+ * counts before that file is there. An errno is given to one call, or to all that count for MS.
+ * REPORT gets lines: "fired ROLE N CALL KIND", "calls ROLE N INJECTED" at the end, with -v also each call.
+ */
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include <elf.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TARGETS_MAX 32
+#define PROCESSES_MAX 256
+#define ROLE_SIZE 32
+#define FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE)
+#define WATCH (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+
+enum action { COUNT, KILL, KILL_AFTER, KILL_PARENT, FAIL };
+
+struct target {
+	char role[ROLE_SIZE];
+	long when;		/* 0: never */
+	long calls;		/* that the filter let through */
+	long injected;
+	int64_t until_ms;	/* FAIL for a while; 0: not begun */
+	bool spent;		/* nothing more is done to it */
+};
+
+struct process {
+	pid_t pid, parent;	/* pid 0: a free place */
+	char role[ROLE_SIZE];	/* "": its birth was not told yet */
+	int children;
+	struct target *target;	/* NULL: none */
+	bool stopped;		/* waits for its birth to be told */
+	bool counting;
+	bool matched;		/* of the call it is in: it was counted as the target's calls-th */
+	long row;		/* calls of the limited ones in a row */
+	bool failing;		/* its result is still to be set */
+	long nr;
+};
+
+static const struct {
+	const char *name;
+	long nr;
+} names[] = {
+#include "calls.h"
+};
+
+static struct target targets[TARGETS_MAX];
+static int ntargets;
+static struct process processes[PROCESSES_MAX];
+static enum action action;
+static int error;
+static long for_ms, row_limit;
+static const char *filter, *limited, *gate;
+static FILE *report;
+static bool verbose;
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static const char *name_of(long nr)
+{
+	static char number[24];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].nr == nr)
+			return names[i].name;
+	snprintf(number, sizeof(number), "%ld", nr);
+	return number;
+}
+
+/* ---- what a call is made on ---- */
+
+static bool descriptor(pid_t pid, int fd, char to[64])
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	n = readlink(path, to, 63);
+	to[n == -1 ? 0 : n] = '\0';
+	return n != -1;
+}
+
+static const char *kind_of_descriptor(pid_t pid, int fd)
+{
+	char to[64], log[64];
+
+	if (!descriptor(pid, fd, to))
+		return "closed";
+	if (descriptor(pid, STDERR_FILENO, log) && strcmp(to, log) == 0)
+		return "log";
+	return strncmp(to, "socket:", 7) == 0 ? "socket"
+	     : strncmp(to, "pipe:", 5) == 0   ? "pipe"
+	     : strncmp(to, "anon_", 5) == 0   ? "anon"
+	     : strncmp(to, "/proc/", 6) == 0  ? "proc"
+	     : strncmp(to, "/dev/", 5) == 0   ? "device"
+					      : "file";
+}
+
+static const char *kind_of_path(pid_t pid, __uint64_t address, __uint64_t flags)
+{
+	char start[8] = "";
+	struct iovec here = { start, sizeof(start) - 2 }, there = { (void *)(uintptr_t)address, sizeof(start) - 2 };
+
+	if (process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 && strcmp(start, "/proc/") == 0)
+		return "proc";
+	return (flags & O_CREAT) != 0 ? "create" : "open";
+}
+
+static const char *kind_of(pid_t pid, long nr, const __uint64_t *args)
+{
+	static const char *const on_descriptor[] = { "read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg",
+		"sendmsg", "fstat", "newfstatat", "close", "ftruncate", "getdents64", "flock" };
+	const char *name = name_of(nr);
+
+	if (strcmp(name, "openat") == 0)
+		return kind_of_path(pid, args[1], args[2]);
+	if (strcmp(name, "mmap") == 0)
+		return (args[3] & MAP_SHARED) != 0 ? "shared" : "private";
+	if (strcmp(name, "fcntl") == 0)
+		return args[1] == F_DUPFD || args[1] == F_DUPFD_CLOEXEC ? "dup" : "flags";
+	for (size_t i = 0; i < sizeof(on_descriptor) / sizeof(on_descriptor[0]); i++)
+		if (strcmp(name, on_descriptor[i]) == 0)
+			return kind_of_descriptor(pid, (int)args[0]);
+	return "-";
+}
+
+/* "name" or "name@kind" is one of the words. */
+static bool names_call(const char *words, const char *name, const char *kind)
+{
+	char both[96];
+	size_t len;
+
+	snprintf(both, sizeof(both), "%s@%s", name, kind);
+	for (const char *p = words; *p != '\0'; p += len + (p[len] == ',')) {
+		len = strcspn(p, ",");
+		if ((len == strlen(name) && strncmp(p, name, len) == 0) || (len == strlen(both) && strncmp(p, both, len) == 0))
+			return true;
+	}
+	return false;
+}
+
+static bool counts(struct process *p, const char *name, const char *kind)
+{
+	if (gate != NULL && access(gate, F_OK) == -1)
+		return false;
+	gate = NULL;
+	p->row = limited != NULL && names_call(limited, name, kind) ? p->row + 1 : 0;
+	return p->row <= row_limit && (filter == NULL || names_call(filter, name, kind));
+}
+
+/* ---- registers ---- */
+
+#if defined(__x86_64__)
+static void skip_call(pid_t pid)
+{
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, orig_rax), -1L);
+}
+
+static void set_result(pid_t pid, long result)
+{
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), result);
+}
+#elif defined(__aarch64__)
+static void skip_call(pid_t pid)
+{
+	int none = -1;
+	struct iovec iov = { &none, sizeof(none) };
+
+	ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &iov);
+}
+
+static void set_result(pid_t pid, long result)
+{
+	struct user_regs_struct regs;
+	struct iovec iov = { &regs, sizeof(regs) };
+
+	ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov);
+	regs.regs[0] = (unsigned long long)result;
+	ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov);
+}
+#else
+#error "which register holds the number of a system call here?"
+#endif
+
+/* ---- processes ---- */
+
+static struct process *find(pid_t pid)
+{
+	for (int i = 0; i < PROCESSES_MAX; i++)
+		if (processes[i].pid == pid)
+			return &processes[i];
+	return NULL;
+}
+
+static struct process *add(pid_t pid)
+{
+	struct process *p = find(0);
+
+	if (p == NULL)
+		errx(1, "too many processes");
+	*p = (struct process){ .pid = pid };
+	return p;
+}
+
+static struct target *target_of(const char *role)
+{
+	for (int i = 0; i < ntargets; i++)
+		if (strcmp(targets[i].role, role) == 0)
+			return &targets[i];
+	return NULL;
+}
+
+static bool is_forebear(const char *role)
+{
+	size_t len = strlen(role);
+
+	for (int i = 0; i < ntargets; i++)
+		if (strncmp(targets[i].role, role, len) == 0 && targets[i].role[len] == '.')
+			return true;
+	return false;
+}
+
+static void resume(const struct process *p, int sig)
+{
+	ptrace(p->counting && !p->target->spent ? PTRACE_SYSCALL : PTRACE_CONT, p->pid, 0, sig);
+}
+
+static void let_go(struct process *p)
+{
+	ptrace(PTRACE_DETACH, p->pid, 0, 0);
+	p->pid = 0;
+}
+
+/* Its descent is known: a target is watched, its forebears' children are, all others go free. */
+static void begin(struct process *p)
+{
+	p->target = target_of(p->role);
+	if (p->target == NULL && !is_forebear(p->role)) {
+		let_go(p);
+		return;
+	}
+	p->counting = p->target != NULL;
+	ptrace(PTRACE_SETOPTIONS, p->pid, 0, WATCH | (is_forebear(p->role) ? FOLLOW : 0));
+	resume(p, 0);
+}
+
+static void born(struct process *parent)
+{
+	unsigned long pid = 0;
+	struct process *p;
+	bool known;
+
+	ptrace(PTRACE_GETEVENTMSG, parent->pid, 0, &pid);
+	p = find((pid_t)pid);
+	known = p != NULL;		/* its first stop came before this news */
+	if (!known)
+		p = add((pid_t)pid);
+	p->parent = parent->pid;
+	if (snprintf(p->role, sizeof(p->role), "%s.%d", parent->role, ++parent->children) >= (int)sizeof(p->role))
+		errx(1, "a descent too long");
+	if (known && p->stopped)
+		begin(p);
+}
+
+/* ---- what is done ---- */
+
+static void fire(struct process *p, const char *name, const char *kind)
+{
+	if (p->target->injected++ == 0)
+		fprintf(report, "fired %s %ld %s %s\n", p->role, p->target->calls, name, kind);
+	fflush(report);
+}
+
+/* Not before it is really gone may the child go on. */
+static void kill_parent(struct process *p)
+{
+	struct process *parent = find(p->parent);
+	int status;
+
+	kill(p->parent, SIGKILL);
+	while (waitpid(p->parent, &status, __WALL) == p->parent && !WIFSIGNALED(status) && !WIFEXITED(status))
+		;
+	if (parent != NULL)
+		parent->pid = 0;
+}
+
+static bool is_due(const struct target *t)
+{
+	if (t->when == 0 || t->calls < t->when)
+		return false;
+	if (for_ms > 0)
+		return t->until_ms == 0 || now_ms() < t->until_ms;
+	return t->calls == t->when;
+}
+
+static void entering(struct process *p, const struct __ptrace_syscall_info *info)
+{
+	const char *name = name_of((long)info->entry.nr), *kind = kind_of(p->pid, (long)info->entry.nr, info->entry.args);
+	struct target *t = p->target;
+
+	p->nr = (long)info->entry.nr;
+	p->matched = counts(p, name, kind);
+	if (p->matched) {
+		t->calls++;
+		if (verbose)
+			fprintf(report, "call %s %ld %s %s\n", p->role, t->calls, name, kind);
+	}
+	t->spent = action == FAIL && t->injected > 0 && !is_due(t);
+	if (!p->matched || !is_due(t) || action == COUNT || action == KILL_AFTER) {
+		resume(p, 0);
+		return;
+	}
+	fire(p, name, kind);
+	if (action == KILL) {
+		kill(p->pid, SIGKILL);
+	} else if (action == KILL_PARENT) {
+		kill_parent(p);
+		let_go(p);
+	} else {
+		t->until_ms = t->until_ms == 0 ? now_ms() + for_ms : t->until_ms;
+		p->failing = true;
+		skip_call(p->pid);
+		resume(p, 0);
+	}
+}
+
+static void leaving(struct process *p)
+{
+	if (p->failing)
+		set_result(p->pid, -error);
+	p->failing = false;
+	if (action == KILL_AFTER && p->matched && p->target->calls == p->target->when) {
+		fire(p, name_of(p->nr), "-");
+		kill(p->pid, SIGKILL);
+		return;
+	}
+	resume(p, 0);
+}
+
+static void at_call(struct process *p)
+{
+	struct __ptrace_syscall_info info;
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, p->pid, sizeof(info), &info) == -1)
+		return;		/* killed meanwhile */
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+		entering(p, &info);
+	else if (info.op == PTRACE_SYSCALL_INFO_EXIT)
+		leaving(p);
+	else
+		resume(p, 0);
+}
+
+static void ended(const struct process *p)
+{
+	if (p->target != NULL)
+		fprintf(report, "calls %s %ld %ld\n", p->role, p->target->calls, p->target->injected);
+	fflush(report);
+}
+
+static void executed(struct process *p)
+{
+	if (strcmp(p->role, "0") == 0 && !p->counting) {
+		begin(p);
+		return;
+	}
+	ended(p);		/* it is another program now */
+	let_go(p);
+}
+
+static void stopped(struct process *p, int status)
+{
+	int sig = WSTOPSIG(status), event = status >> 16;
+
+	if (p->role[0] == '\0')
+		p->stopped = true;
+	else if (event == PTRACE_EVENT_EXEC)
+		executed(p);
+	else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
+		born(p);
+		resume(p, 0);
+	} else if (event == PTRACE_EVENT_STOP && sig != SIGTRAP)
+		ptrace(PTRACE_LISTEN, p->pid, 0, 0);
+	else if (event == PTRACE_EVENT_STOP && p->target == NULL && strcmp(p->role, "0") != 0)
+		begin(p);
+	else if (event != 0)
+		resume(p, 0);
+	else if (sig == (SIGTRAP | 0x80))
+		at_call(p);
+	else
+		resume(p, sig);
+}
+
+static void watch(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, __WALL)) != -1 || errno == EINTR) {
+		struct process *p = find(pid);
+
+		if (p == NULL)
+			p = WIFSTOPPED(status) ? add(pid) : NULL;
+		if (p != NULL && WIFSTOPPED(status)) {
+			stopped(p, status);
+		} else if (p != NULL) {
+			ended(p);
+			p->pid = 0;
+		}
+	}
+}
+
+/* ---- the beginning ---- */
+
+/* Beside the command, which stays its parent's child: exit status, pid and pipes are its own. */
+static void trace(pid_t pid, int told)
+{
+	struct process *p = add(pid);
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	setsid();
+	prctl(PR_SET_PDEATHSIG, 0);
+	strcpy(p->role, "0");
+	if (ptrace(PTRACE_SEIZE, pid, 0, WATCH) == -1) {
+		fprintf(report, "error %s\n", strerror(errno));
+		fflush(report);
+		_exit(1);
+	}
+	if (write(told, "", 1) != 1)
+		_exit(1);
+	close(told);
+	watch();
+	fflush(report);
+	_exit(0);
+}
+
+static void start_tracer(void)
+{
+	pid_t self = getpid(), between;
+	int told[2];
+	char c;
+
+	if (pipe2(told, O_CLOEXEC) == -1 || (between = fork()) == -1)
+		err(1, "tracer");
+	if (between == 0) {
+		close(told[0]);
+		if (fork() == 0)
+			trace(self, told[1]);
+		_exit(0);
+	}
+	close(told[1]);
+	waitpid(between, NULL, 0);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	if (read(told[0], &c, 1) != 1)
+		errx(1, "cannot be traced");
+	close(told[0]);
+}
+
+static void add_target(const char *text)
+{
+	const char *colon = strchr(text, ':');
+	struct target *t = &targets[ntargets++];
+
+	if (ntargets > TARGETS_MAX || colon == NULL || colon - text >= ROLE_SIZE)
+		errx(64, "what target is %s?", text);
+	memcpy(t->role, text, (size_t)(colon - text));
+	t->when = strtol(colon + 1, NULL, 10);
+}
+
+static void set_action(const char *text)
+{
+	static const char *const words[] = { [COUNT] = "count", [KILL] = "kill", [KILL_AFTER] = "kill-after",
+		[KILL_PARENT] = "kill-parent" };
+
+	error = atoi(text);
+	action = error > 0 ? FAIL : COUNT;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(text, words[i]) == 0)
+			action = (enum action)i;
+}
+
+int main(int argc, char *argv[])
+{
+	char *limited_at = NULL;
+	int c;
+
+	while ((c = getopt(argc, argv, "+t:a:f:l:g:d:o:v")) != -1) {
+		if (c == 't')
+			add_target(optarg);
+		else if (c == 'a')
+			set_action(optarg);
+		else if (c == 'f')
+			filter = optarg;
+		else if (c == 'l')
+			row_limit = strtol(optarg, &limited_at, 10);
+		else if (c == 'g')
+			gate = optarg;
+		else if (c == 'd')
+			for_ms = strtol(optarg, NULL, 10);
+		else if (c == 'o')
+			report = fopen(optarg, "ae");
+		else if (c == 'v')
+			verbose = true;
+		else
+			return 64;
+	}
+	if (report == NULL || optind == argc)
+		errx(64, "usage: tracer [-t ROLE:N]... [-a ACTION] [-f FILTER] [-l LIMIT:FILTER] [-g GATE] [-d MS] [-v] -o REPORT -- COMMAND...");
+	limited = limited_at == NULL ? NULL : limited_at + 1;
+	start_tracer();
+	execvp(argv[optind], argv + optind);
+	err(127, "%s", argv[optind]);
+}

@@ -1,0 +1,175 @@
+"""Every system call is a crash point: a sample of `make crashpoints` over all processes, and whether its alarms ring.
+
+The sample is another one each day; QUREDIS_CRASHPOINTS_SEED repeats one.
+"""
+import datetime
+import errno
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from crashpoints import cycle, sweep, worker
+from crashpoints.faults import KILLS
+from crashpoints.lane import PROGRAMS, Lane
+from harness import SANITIZED, wait_for
+
+SEED = os.environ.get("QUREDIS_CRASHPOINTS_SEED", str(datetime.date.today().toordinal()))
+
+
+def trace(directory, *options, command=("/bin/true",)):
+    """(the tracer's report as rows, the command's output and status)."""
+    report = directory / "report"
+    report.unlink(missing_ok=True)
+    done = subprocess.run([PROGRAMS / "tracer", "-o", report, *options, "--", *command], stdout=subprocess.PIPE, timeout=30)
+    # it lives a little longer than the command
+    wait_for(lambda: "calls" in (text := report.read_text()) or "error" in text, 20, "the tracer's last line")
+    return [line.split() for line in report.read_text().splitlines()], done.stdout.decode(), done.returncode
+
+
+def may_trace():
+    with tempfile.TemporaryDirectory() as d:
+        return (PROGRAMS / "tracer").exists() and trace(pathlib.Path(d), "-t", "0:0")[0][-1][0] == "calls"
+
+
+pytestmark = [pytest.mark.skipif(SANITIZED, reason="the leak sanitizer cannot be traced, and nomem replaces its malloc"),
+              pytest.mark.skipif(not SANITIZED and not may_trace(), reason="ptrace is not allowed here")]
+
+
+@pytest.fixture(scope="module")
+def lane():
+    directory = tempfile.mkdtemp(prefix="qc.")
+    os.chmod(directory, 0o755)
+    lane = Lane(directory)
+    yield lane
+    lane.close()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def faults_of(key):
+    """All that are injected into this cycle."""
+    return [f for k, f in sweep.sweeps() if k == key]
+
+
+def show(result):
+    return f"seed {SEED}, {result.fault} at {result.whens}: {result}\n{result.log}"
+
+
+@pytest.mark.parametrize("key", sweep.CYCLES)
+def test_a_sample_of_all_points(lane, key):
+    chance = random.Random(f"{SEED} {key}")
+    other = chance.choice([f for f in faults_of(key) if f != KILLS[0]])
+    for fault in (KILLS[0], other):
+        for result in sweep.sample(lane, key, fault, 1, SEED):
+            assert not result.bad, show(result)
+            assert result.calls or fault != KILLS[0] or result.fired, show(result)
+
+
+# ---- whether the alarms ring ----
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(cycle, "HANG_S", 2)
+
+
+class Losing(worker.One):
+    """Somebody takes a message out of Redis."""
+    queues = 1
+
+    def prepare(self):
+        super().prepare()
+        self.client.lrem("ingress:q0", 1, "again b")
+
+
+def test_a_lost_message_is_seen(lane, impatient):
+    result = Losing(lane, KILLS[0], [0]).run()
+    assert result.lost == ["q0: b'again b'"] and result.hang and result.bad
+
+
+class Twice(worker.One):
+    """A message runs again as if nobody knew."""
+    queues = 1
+
+    def drive(self):
+        self.until(self.ledger.complete, "all of it")
+        self.client.lpush("ingress:q0", "ok a")
+        self.until(lambda: len(self.ledger.starts()["q0", "a"]) == 2, "the second run")
+
+
+def test_a_second_run_that_nobody_was_told_of_is_seen(lane):
+    result = Twice(lane, KILLS[0], [0]).run()
+    assert result.unflagged == ["q0: a"] and not result.lost and not result.hang
+
+
+class Escaping(worker.One):
+    """A dead letter that should not be one, and one that is not there."""
+    queues = 1
+
+    def prepare(self):
+        super().prepare()
+        self.ledger.messages[0].kind = "reject"
+
+    def _end(self):
+        self.until(lambda: self.ledger.has("done", "f"), "the last one")
+        self.stop()
+
+
+def test_a_wrong_escape_is_seen(lane):
+    result = Escaping(lane, KILLS[0], [0]).run()
+    assert any("escape lacks" in w for w in result.wrong) and not result.hang
+
+
+class Leaving(worker.One):
+    """A process of it stays."""
+    queues = 1
+
+    def drive(self):
+        self.other = subprocess.Popen(["sleep", "100"], env={"QUREDIS_TEST_TAG": self.tag})
+
+    def close(self):
+        super().close()
+        self.other.wait()
+
+
+def test_a_process_that_stays_is_seen(lane, monkeypatch):
+    monkeypatch.setattr(cycle, "LEAVE_S", 1)
+    result = Leaving(lane, KILLS[0], [0]).run()
+    assert any("left over" in w and "sleep" in w for w in result.wrong)
+
+
+# ---- the tracer and the preloaded allocator ----
+
+def test_the_tracer_kills_before_and_after_the_call(tmp):
+    shell = ("/bin/sh", "-c", "echo a; echo b; echo c")
+    for action, printed in (("kill", "a\n"), ("kill-after", "a\nb\n")):
+        rows, out, status = trace(tmp, "-t", "0:2", "-a", action, "-f", "write", command=shell)
+        assert rows[0][:4] == ["fired", "0", "2", "write"] and out == printed and status == -9
+
+
+def test_the_tracer_finds_a_process_by_its_descent(tmp):
+    shell = ("/bin/sh", "-c", "(echo a); (echo b; (echo c; echo d); echo e); echo f")
+    rows, out, status = trace(tmp, "-t", "0.2.1:2", "-a", "kill", "-f", "write", command=shell)
+    assert rows[0][:4] == ["fired", "0.2.1", "2", "write"] and out == "a\nb\nc\ne\nf\n" and status == 0
+    rows, out, status = trace(tmp, "-t", "0.2.1:2", "-a", "kill-parent", "-f", "write", command=shell)
+    assert rows[0][:4] == ["fired", "0.2.1", "2", "write"] and "e" not in out and "f" in out
+
+
+def test_the_tracer_lets_calls_fail(tmp):
+    shell = ("/bin/sh", "-c", f"echo a >{tmp}/x; echo b >{tmp}/y; cat </dev/null")
+    rows, _, _ = trace(tmp, "-t", "0:1", "-a", str(errno.EMFILE), "-f", "openat@create", command=shell)
+    assert rows[0][:5] == ["fired", "0", "1", "openat", "create"] and not (tmp / "x").exists() and (tmp / "y").exists()
+    (tmp / "y").unlink()
+    rows, _, _ = trace(tmp, "-t", "0:1", "-a", str(errno.EMFILE), "-f", "openat@create", "-d", "10000", command=shell)
+    assert rows[-1] == ["calls", "0", "2", "2"] and not (tmp / "y").exists()
+
+
+def test_allocations_fail(tmp):
+    report = tmp / "report"
+    env = {"LD_PRELOAD": str(PROGRAMS / "nomem.so"), "NOMEM_TARGETS": "0:3", "NOMEM_MS": "10000", "NOMEM_REPORT": str(report)}
+    done = subprocess.run(["/usr/bin/sort", "/dev/null"], env=env, stderr=subprocess.PIPE, timeout=20)
+    assert done.returncode != 0 and b"exhausted" in done.stderr
+    assert report.read_text().startswith("fired 0 3 malloc -\n")
