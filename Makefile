@@ -5,6 +5,7 @@
 #   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
 #   make soak             everything dies at random, for twenty minutes (SOAK_MESSAGES=, SOAK_SECONDS= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
+#   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make install DESTDIR= prefix= sysconfdir= ...
@@ -167,6 +168,10 @@ soak: all
 crashpoints: all crashpoint-programs
 	QUREDIS_BUILD=$O tests/crashpoints/crashpoints $(if $(ONLY),--only '$(ONLY)') $(CRASHPOINTSFLAGS)
 
+# tests/faults/faults says what a point is, and how to go through some of them again.
+faults: all
+	QUREDIS_BUILD=$O tests/faults/faults $(FAULTSFLAGS)
+
 demo: all
 	etc/demo/run $(DEMOFLAGS)
 
@@ -250,7 +255,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs crashpoints crashpoint-programs soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -83,9 +83,9 @@ class Machine:
         self.servers.append(server)
         return server.start() if start else server
 
-    def proxy(self, server):
+    def proxy(self, server, tap=None):
         (self.tmp / f"p{len(self.proxies)}").mkdir()
-        self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server))
+        self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server, tap))
         return self.proxies[-1]
 
     def daemon(self, start=True, wait=True, **options):

@@ -168,7 +168,8 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 
 void session_renew_incarnation(struct worker *w, const char *why)
 {
-	if (w->redis.state != REDIS_READY || w->renewing)
+	/* Who leaves needs no other name: one that nobody took back would be missed for a while. */
+	if (w->redis.state != REDIS_READY || w->renewing || w->leaving || w->left)
 		return;
 	log_warning("incarnation_renewed", log_str("queue", w->conf->name), log_str("worker", w->name),
 	    log_str("incarnation", w->incarnation), log_str("reason", why));

@@ -21,7 +21,8 @@ Fixtures
     containers  containers.container() has mounts, processes and a network of its own (harness/containers.py); the test
                 is skipped where that is not permitted
     redis_proxy redis_proxy(server) -> RedisProxy: cuts, refuses, stalls, loses a request or a reply;
-                give it to quredisd(redis=proxy)
+                give it to quredisd(redis=proxy). redis_proxy(server, tap): a Tap (harness/redis_proxy.py) hears
+                each command and answer, and may act on it
     quredisd    factory of Quredisd; quredisd(queues=[...], supervisor={...}, log={...}, redis=SERVER)
                 start=False only writes the configuration, wait=False does not wait for `ready`
     handler     handler(body, "sh"|"python", name=None) -> path of an executable. @TMP@ and @LEDGER@
@@ -47,12 +48,12 @@ from .handlers import Ledger, write_handler
 from .paths import BUILD, QUREDIS, QUREDISD, ROOT, SANITIZED
 from .processes import alive, children_of, descendants_of, environment_of, open_files, pss_kib, title_of
 from .program import Result, run_quredis
-from .redis_proxy import RedisProxy
+from .redis_proxy import CUT, RedisProxy, Tap, Watch
 from .redis_server import RedisServer, free_port
 from .waiting import wait_for
 
 __all__ = [
-    "BUILD", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
-    "SANITIZED", "alive", "children_of", "descendants_of", "environment_of", "free_port", "open_files", "pss_kib",
+    "BUILD", "CUT", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
+    "SANITIZED", "Tap", "Watch", "alive", "children_of", "descendants_of", "environment_of", "free_port", "open_files", "pss_kib",
     "queue", "render", "run_quredis", "title_of", "unshared", "wait_for", "write_handler",
 ]

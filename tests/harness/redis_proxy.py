@@ -25,6 +25,29 @@ class Tap:
         """Before the answer to it is passed on. A number: of so many bytes of it, then the connection is closed."""
 
 
+class Watch(Tap):
+    """Keeps what was said by the connections whose name has `name` in it, and calls back."""
+
+    def __init__(self, name):
+        self.name, self.said, self.before, self.after = name.encode(), [], {}, {}
+
+    def request(self, pair, words):
+        """before[b"CLIENT UNBLOCK"]() is called once, before that is passed on."""
+        if self.name in pair.name:
+            self.said.append(b" ".join(words[:2] if words[0] in (b"CLIENT", b"SCRIPT") else words[:1]))
+            return self.before.pop(self.said[-1], lambda: None)()
+        return None
+
+    def reply(self, pair, words, reply):
+        """after[...](answer) when it is answered."""
+        if self.name in pair.name:
+            key = b" ".join(words[:2] if words[0] in (b"CLIENT", b"SCRIPT") else words[:1])
+            self.after.pop(key, lambda _: None)(bytes(reply))
+
+    def count(self, *names):
+        return sum(self.said.count(n) for n in names)
+
+
 class Pair:
     """A connection of the daemon, and ours to Redis for it."""
 

@@ -34,7 +34,8 @@ def words(command):
 
 def sort_of(reply):
     """"0" and "1" for these integers, else "int", "nil", "text", "array", "empty", "ok", "error"."""
-    kind, line = reply[:1], bytes(reply[1:reply.index(b"\r\n")])
+    reply = bytes(reply)
+    kind, line = reply[:1], reply[1:reply.index(b"\r\n")]
     if kind == b":":
         return line.decode() if line in (b"0", b"1") else "int"
     if kind in (b"$", b"*") and line == b"-1":

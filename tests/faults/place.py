@@ -1,0 +1,66 @@
+"""Where a shard of the points is gone through: its directory, its proxy and its daemon. The server is shared."""
+import itertools
+import pathlib
+import shutil
+import tempfile
+
+from harness import Quredisd, RedisProxy, write_handler
+from ledger import Queue
+from points import Talk, Talks
+
+
+ALWAYS = ("worker_stuck", "worker_overdue", "tray_unexpected", "claim_lost", "Sanitizer", "runtime error:")
+
+
+class Lane:
+    """What lanes have in common: a queue, a talk, and the part of the daemon's log that is about their cycle."""
+
+    def __init__(self, mode, place, name, talk, bad, **options):
+        self.mode, self.place, self.bad, self.heard, self.hangs = mode, place, bad, 0, False
+        self.queue = Queue(place.client, name, place.dir / name, **options)
+        self.talk = place.talk(talk)
+        self.cycles = itertools.count()
+
+    def log(self):
+        """Since the last cycle; of other queues nothing."""
+        return [line for line in self.place.daemon.lines[self.heard:] if "process=" not in line or f" queue={self.queue.name} " in line
+                or " queue=" not in line]
+
+    def complaints(self):
+        """What no lost connection explains. A worker that may not wait for Redis any longer leaves unsettled, with status 75."""
+        return [line for line in self.log() if any(word in line for word in (*self.bad, *ALWAYS)) and "exit=75" not in line]
+
+    def clear(self):
+        self.heard = len(self.place.daemon.lines)
+        for path in self.queue.dir.glob("go.*"):
+            path.unlink()
+        self.queue.clear()
+
+
+class Place:
+    def __init__(self, server, tag, bodies, db=0):
+        self.server, self.tag, self.db = server, tag, db
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
+        self.dir.chmod(0o755)
+        self.client = server.client(db=db)
+        self.talks = Talks()
+        self.proxy = RedisProxy(self.dir, server, self.talks)
+        self.handlers = {name: write_handler(self.dir / "h", body) for name, body in bodies.items()}
+        self.daemon = None
+
+    def talk(self, name):
+        return self.talks.talks.setdefault(name, Talk())
+
+    def handler(self, name):
+        return self.handlers[name]
+
+    def start(self, sections, **options):
+        self.daemon = Quredisd(self.dir / "d", tag=self.tag, redis={"url": f"{self.proxy.url}?db={self.db}"}, queues=sections,
+                               log={"level": "info"}, supervisor={"lease": "1s", "kill_grace": "500ms"}, **options).start()
+
+    def close(self):
+        wrong = self.daemon and self.daemon.close()
+        self.proxy.close()
+        if not wrong:
+            shutil.rmtree(self.dir, ignore_errors=True)
+        return wrong

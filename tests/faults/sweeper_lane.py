@@ -1,0 +1,77 @@
+"""A sweeper's whole cycle, each time with a supervisor of its own: connects, looks at the server, tries its rights, returns what
+dead owners left in every way there is, hears of a death, moves what is due, sees a pause."""
+import json
+import os
+import secrets
+import signal
+
+from ledger import until
+from place import Lane
+from worker_lane import STAYS
+
+MODES = {"sweeper": (STAYS, {"mode": "persistent"})}
+NOBODY = 0              # pid of those who never were
+
+
+class SweeperLane(Lane):
+    def __init__(self, number, place):
+        name = f"s{number:03}"
+        super().__init__("sweeper", place, name, f"{place.tag}:sweeper", ("sweeper_died",), late_s=0)
+        self.section = {"name": name, "handler": [place.handler("sweeper"), str(self.queue.dir)], "workers": 2,
+                        "batch": {"max": 64, "time": "5s"}, "recovery_attempts": 1, **MODES["sweeper"][1]}
+        place.start([self.section])
+        self.lock = self._worker()["lock"]
+        place.daemon.stop(signal.SIGQUIT)
+
+    def _worker(self):
+        """The registration of one of our workers."""
+        workers = f"transit:{self.queue.name}:workers"
+        while True:
+            for found in map(json.loads, self.place.client.hvals(workers)):
+                if found["pid"] != NOBODY:
+                    return found
+
+    # ---- what was there before ----
+
+    def _owner(self, died_at=None, **trays):
+        """Of a supervisor that is gone; its lists hold these, the first ones fetched last."""
+        c, q = self.place.client, self.queue.name
+        name = f"{self.place.tag}.{secrets.token_hex(8)}.1.1"
+        c.hset(f"transit:{q}:workers", name, json.dumps({"lock": self.lock, "node": self.place.tag, "pid": NOBODY, "since": 1,
+                                                         **({"died_at": died_at} if died_at else {})}))
+        for tray, messages in trays.items():
+            c.rpush(f"transit:{q}:{name}:{tray.lstrip('t')}", *messages)
+            self.queue.pushed += [m.split("\n")[-1] for m in messages]
+
+    def _leave(self, n):
+        c, q = self.place.client, self.queue
+        self._owner(t0=[f"d1.{n}", f"d2.{n}"], t2=[f"d3.{n}"])             # nobody is charged
+        self._owner(t1=[f"d4.{n}"])                                         # charged, and tried again
+        self._owner(t0=[f"quredis/1 w={n:016x} crashes=1\nw1.{n}"])         # escapes
+        self._owner(rescue=[f"d5.{n}", f"d6.{n}"])                          # its rescue was not finished
+        self._owner(died_at=1, t1=[f"d7.{n}"])                              # came late
+        c.rpush(f"transit:{q.name}", f"d8.{n}", f"d9.{n}")
+        c.rpush(f"transit:{q.name}:rescue", f"d10.{n}")
+        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, f"d12.{n}": 2})
+        q.pushed += [f"d{i}.{n}" for i in range(8, 13)]
+
+    # ---- the cycle ----
+
+    def cycle(self):
+        q, n, d = self.queue, next(self.cycles), self.place.daemon
+        gates = [f"g{i}.{n}" for i in range(2)]
+        q.clear()
+        self._leave(n)
+        d.start(wait=False)
+        yield from until(lambda: q.ended(*(m for m in q.pushed if m[0] != "w")))
+        # a worker dies with a message in work and one behind it
+        q.push(gates[0], gates[1], f"d20.{n}", f"d21.{n}")
+        yield from until(lambda: q.started(*gates))
+        os.kill(self._worker()["pid"], signal.SIGKILL)
+        yield from until(lambda: len(q.starts[gates[0]]) + len(q.starts[gates[1]]) > 2 or q.read())
+        for gate in gates:
+            (q.dir / f"go.{gate}").touch()
+        yield from until(lambda: q.is_settled(2))
+        d.signal(signal.SIGQUIT)
+        yield from until(lambda: not d.running())
+        d.wait_exit()
