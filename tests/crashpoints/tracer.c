@@ -304,6 +304,13 @@ static void fire(struct process *p, const char *name, const char *kind)
 	fflush(report);
 }
 
+static void ended(const struct process *p)
+{
+	if (p->target != NULL)
+		fprintf(report, "calls %s %ld %ld\n", p->role, p->target->calls, p->target->injected);
+	fflush(report);
+}
+
 /* Not before it is really gone may the child go on. */
 static void kill_parent(struct process *p)
 {
@@ -348,6 +355,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 		kill(p->pid, SIGKILL);
 	} else if (action == KILL_PARENT) {
 		kill_parent(p);
+		ended(p);
 		let_go(p);
 	} else {
 		t->until_ms = t->until_ms == 0 ? now_ms() + for_ms : t->until_ms;
@@ -382,13 +390,6 @@ static void at_call(struct process *p)
 		leaving(p);
 	else
 		resume(p, 0);
-}
-
-static void ended(const struct process *p)
-{
-	if (p->target != NULL)
-		fprintf(report, "calls %s %ld %ld\n", p->role, p->target->calls, p->target->injected);
-	fflush(report);
 }
 
 static void executed(struct process *p)
