@@ -38,7 +38,7 @@ class Load(threading.Thread):
 @pytest.mark.limit(240)
 def test_100_reloads_under_load(redis, quredisd, handler, ledger):
     c = redis.client()
-    note = handler(NOTE.replace("$m\" >>", "$m${QUREDIS_REDELIVERED:+ again}\" >>"))
+    note = handler('[ $QUREDIS_REDELIVERED = 0 ] || again=" again"; ' + NOTE.replace('$m" >>', '$m$again" >>'))
     queues = [queue("same", note, workers=2), queue("changing", note, workers=1, timeout="10s")]
     d = quredisd(queues=queues)
     unchanged = d.wait_workers("same", 2)
