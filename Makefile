@@ -8,6 +8,7 @@
 #   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
+#   make fuzz             libFuzzer with both, FUZZ_S=180 seconds a target (ONLY=conf); docs/fuzzing.md
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
 # CC CFLAGS CPPFLAGS LDFLAGS LDLIBS belong to the user; what the sources need is kept apart from them.
@@ -31,7 +32,7 @@ sysconfdir ?= /etc
 
 BUILD ?= build
 MODE  := $(if $(filter clang%,$(notdir $(CC))),clang,)
-MODE  := $(MODE)$(if $(SAN),$(if $(MODE),-)san,)
+MODE  := $(MODE)$(if $(SAN),$(if $(MODE),-)san,)$(if $(FUZZ),-fuzz,)$(if $(filter coverage,$(FUZZ)),-coverage)
 MODE  := $(if $(MODE),$(MODE),release)
 O     := $(BUILD)/$(MODE)
 
@@ -40,6 +41,7 @@ O     := $(BUILD)/$(MODE)
 DAEMON := $(wildcard common/*.c supervisor/*.c worker/*.c sweeper/*.c)
 CLI    := $(wildcard common/*.c admin/*.c)
 UNIT   := $(wildcard tests/unit/test_*.c)
+FUZZED := $(wildcard tests/fuzz/fuzz_*.c)
 
 DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
 CLI_LIBS    = $(DAEMON_LIBS)
@@ -48,6 +50,7 @@ UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
 CLI_OBJS    := $(CLI:%.c=$O/%.o)
 UNIT_PROGS  := $(UNIT:tests/unit/%.c=$O/unit/%)
+FUZZ_PROGS  := $(FUZZED:tests/fuzz/%.c=$O/fuzz/%)
 
 all: $O/quredisd $O/quredis
 ifeq ($O,build/release)
@@ -66,7 +69,11 @@ HARDENING = -fstack-protector-strong -fstack-clash-protection -fcf-protection=fu
 	-ftrivial-auto-var-init=zero -fno-delete-null-pointer-checks -fno-strict-overflow \
 	-fno-strict-aliasing -fstrict-flex-arrays=3
 HARDENING_LINK = -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,-z,nodlopen -Wl,-z,separate-code
-ifdef SAN
+ifdef FUZZ
+# float-cast-overflow: numbers of strangers become integers. FUZZ=coverage: what the corpora reach is told by llvm-cov.
+SANITIZE = -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow \
+	-fno-omit-frame-pointer $(if $(filter coverage,$(FUZZ)),-fprofile-instr-generate -fcoverage-mapping)
+else ifdef SAN
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else
 FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
@@ -122,12 +129,12 @@ $O/quredis: $(CLI_OBJS)
 # A unit test names in a comment the sources it links, and gets no others:
 #	/* links: common/buffer.c common/alloc.c */
 # and, where it needs any, linker flags:	/* ldflags: -Wl,--wrap=malloc */
-comment = $(shell sed -n 's,^/\* *$1: *\(.*[^ ]\) *\*/,\1,p' tests/unit/$2.c)
+comment = $(shell sed -n 's,^/\* *$1: *\(.*[^ ]\) *\*/,\1,p' $2.c)
 define unit_program
-$O/unit/$1: $O/tests/unit/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1))
+$O/unit/$1: $O/tests/unit/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,tests/unit/$1))
 	@mkdir -p $O/unit
 	$$(call say,link,$$@)
-	$$Q$$(LINK) $(call comment,ldflags,$1) -o $$@ $$(filter %.o,$$^) $(UNIT_LIBS) $(LDLIBS)
+	$$Q$$(LINK) $(call comment,ldflags,tests/unit/$1) -o $$@ $$(filter %.o,$$^) $(UNIT_LIBS) $(LDLIBS)
 endef
 $(foreach t,$(UNIT:tests/unit/%.c=%),$(eval $(call unit_program,$t)))
 
@@ -153,6 +160,30 @@ $O/crashpoints/nomem.so: tests/crashpoints/nomem.c $O/crashpoints/calls.h
 
 unit: unit-programs
 	tests/run --build $O --unit
+
+# ---- fuzzing ------------------------------------------------------------------------------------
+
+# As unit programs are, but "worker/" means every source of that folder, less those that a line "except:" names.
+# They need clang and its run-time libraries, so they are made by a make of their own.
+sources = $(filter-out $(call comment,except,$1),$(foreach w,$(call comment,links,$1),$(if $(filter %/,$w),$(wildcard $w*.c),$w)))
+define fuzz_program
+$O/fuzz/$1: $O/tests/fuzz/$1.o $(patsubst %.c,$O/%.o,$(call sources,tests/fuzz/$1))
+	@mkdir -p $O/fuzz
+	$$(call say,link,$$@)
+	$$Q$$(LINK) -fsanitize=fuzzer $(call comment,ldflags,tests/fuzz/$1) -o $$@ $$(filter %.o,$$^) $(CLI_LIBS) $(LDLIBS)
+endef
+ifdef FUZZ
+$(foreach t,$(FUZZED:tests/fuzz/%.c=%),$(eval $(call fuzz_program,$t)))
+fuzz-programs: $(FUZZ_PROGS)
+else
+fuzz-programs:
+	$(MAKE) CC=clang FUZZ=1 fuzz-programs
+endif
+
+# Also: ONLY="conf worker", FUZZFLAGS=--keep (what is new goes to tests/fuzz/corpus), --coverage
+FUZZ_S ?= 180
+fuzz: fuzz-programs
+	tests/fuzz/run --seconds $(FUZZ_S) $(FUZZFLAGS) $(ONLY)
 
 check: all unit-programs crashpoint-programs
 	tests/run --build $O
@@ -255,8 +286,8 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults fuzz fuzz-programs soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(patsubst %.c,$O/%.o,$(wildcard tests/unit/*.c))))
+-include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(patsubst %.c,$O/%.o,$(wildcard tests/unit/*.c tests/fuzz/*.c))))

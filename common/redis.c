@@ -173,7 +173,8 @@ int redis_open(struct redis *r, int64_t now_ms)
 
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens)
 {
-	assert(r->state != REDIS_CLOSED);
+	if (r->state == REDIS_CLOSED)
+		return;
 	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush closes. */
 	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)
 		r->pending++;
@@ -182,9 +183,11 @@ void redis_append(struct redis *r, size_t argc, const char *const *argv, const s
 void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv)
 {
 	char *command;
-	int len = redisFormatCommandArgv(&command, (int)argc, (const char **)(uintptr_t)argv, NULL);
+	int len;
 
-	assert(r->state != REDIS_CLOSED);
+	if (r->state == REDIS_CLOSED)
+		return;
+	len = redisFormatCommandArgv(&command, (int)argc, (const char **)(uintptr_t)argv, NULL);
 	if (len == -1) {
 		r->context->err = REDIS_ERR_OOM;	/* as above; hiredis says so only where it appends */
 		strlcpy(r->context->errstr, "Out of memory", sizeof(r->context->errstr));

@@ -76,7 +76,7 @@ int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, 
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 void redis_expect_by(struct redis *r, int64_t at_ms);	/* answers to all that is appended are due by then */
 
-/* Appends one command. lens NULL: NUL-terminated arguments. Only while OPENING or READY. */
+/* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: it is lost, as what was sent before is; the next wait says so. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
 /* The same command so many times, for one formatting; NUL-terminated arguments. */
 void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv);

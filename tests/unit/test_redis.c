@@ -188,6 +188,22 @@ static void one_answer_too_many(void **state)
 	assert_closed(s, "nothing that was asked");
 }
 
+/* Who asks several things at a time need not look between them. */
+static void asking_a_closed_connection(void **state)
+{
+	struct server *s = *state;
+	struct redis_reply reply;
+
+	greet(s);
+	redis_close(&s->r, "gone");
+	redis_appendf(&s->r, "GET %s", "k");
+	redis_append_times(&s->r, 2, 1, (const char *[]){ "PING" });
+	redis_expect_by(&s->r, 5);
+	assert_int_equal(s->r.pending, 0);
+	assert_int_equal(redis_wait(&s->r, &reply, 1000, NULL), -1);
+	assert_string_equal(s->r.error, "gone");
+}
+
 static bool are_strings(struct server *s, const char *answer)
 {
 	struct redis_reply reply;
@@ -225,6 +241,7 @@ int main(void)
 		TEST(an_answer_to_nothing),
 		TEST(an_answer_behind_the_greetings),
 		TEST(one_answer_too_many),
+		TEST(asking_a_closed_connection),
 		TEST(strings),
 	};
 

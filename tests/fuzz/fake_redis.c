@@ -1,0 +1,661 @@
+/*
+ * A server that may be honest. It stands where hiredis would read and write a socket, so that a whole session
+ * costs no system call; hiredis' own parser, and all that is built on it, are the real ones.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include <bsd/string.h>
+#include <hiredis/hiredis.h>
+#include <hiredis/sds.h>
+
+#include "tests/fuzz/fake_redis.h"
+
+#include "common/message.h"
+#include "common/nitems.h"
+#include "common/queue_scripts.h"
+#include "tests/fuzz/fake_time.h"
+
+#define CONNECTIONS 4
+#define FD_BASE 100000			/* no descriptor of this process has such a number */
+#define READ_MAX 16384			/* what hiredis reads at a time */
+#define FLOOD_MAX (1 << 20)
+
+static struct connection {
+	redisContext *context;		/* NULL: free */
+	struct buffer asked;		/* commands that are not answered */
+	size_t asked_at;
+	struct buffer out;		/* answers that are not read */
+	size_t out_at;
+	struct buffer last;		/* the last answer, to be given again */
+	size_t slice;			/* bytes a read gives */
+	size_t flood;			/* bytes of nothing that follow */
+	unsigned scripts;		/* loaded so far */
+	bool cut;
+} connections[CONNECTIONS];
+
+static struct input *input;
+static const struct fake_redis_target *target;
+static unsigned messages;
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path);
+redisContext *__wrap_redisConnectNonBlock(const char *ip, int port);
+void __real_redisFree(redisContext *c);
+void __wrap_redisFree(redisContext *c);
+int __wrap_redisBufferRead(redisContext *c);
+int __wrap_redisBufferWrite(redisContext *c, int *done);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
+
+void fake_redis_begin(struct input *in, const struct fake_redis_target *t)
+{
+	input = in;
+	target = t;
+	messages = 0;
+}
+
+void fake_redis_end(void)
+{
+	for (size_t i = 0; i < nitems(connections); i++)
+		FUZZ_ASSERT(connections[i].context == NULL);
+}
+
+bool fake_redis_is(const struct fake_command *c, const char *name)
+{
+	return c->argc > 0 && strcmp(c->argv[0], name) == 0;
+}
+
+void fake_redis_check(const struct redis *r)
+{
+	const redisContext *c = r->context;
+
+	if (r->state != REDIS_READY)
+		return;
+	FUZZ_ASSERT(r->pending >= 0);
+	if (r->pending == 0)
+		FUZZ_ASSERT(c->reader->pos == c->reader->len);
+}
+
+/* ---- RESP ---- */
+
+void fake_integer(struct buffer *out, int64_t n)
+{
+	buffer_format(out, ":%" PRId64 "\r\n", n);
+}
+
+void fake_string(struct buffer *out, const void *data, size_t len)
+{
+	buffer_format(out, "$%zu\r\n", len);
+	buffer_append(out, data, len);
+	buffer_append(out, "\r\n", 2);
+}
+
+void fake_text(struct buffer *out, const char *text)
+{
+	fake_string(out, text, strlen(text));
+}
+
+void fake_nil(struct buffer *out)
+{
+	buffer_append(out, "$-1\r\n", 5);
+}
+
+void fake_array(struct buffer *out, size_t n)
+{
+	buffer_format(out, "*%zu\r\n", n);
+}
+
+static void long_message(struct buffer *out)
+{
+	struct buffer text = {0};
+
+	for (int i = 0; i < 9000; i++)
+		buffer_format(&text, "%08d", i);
+	fake_string(out, text.data, text.len);
+	buffer_free(&text);
+}
+
+void fake_message(struct buffer *out)
+{
+	static const char *const lines[] = {
+		"quredis/1 w=00000000000000ab\n", "quredis/1 w=00000000000000ab attempts=1 solo=1 first_failed=1700000000000\n",
+		"quredis/1 w=00000000000000ab crashes=1 redelivered=2\nquredis/1 id=a ttl=1s timeout=10ms\n",
+		"quredis/1 w=00000000000000ab attempts=1000000 crashes=1000000 redelivered=1000000 own=9223372036854775807 mark=1\n",
+		"quredis/1 id=job-1 request_id=r max_attempts=2\n", "quredis/2 id=x\n", "quredis/1 w=zz\n", "quredis/1 id=\n",
+	};
+	unsigned kind = input_below(input, 16);
+	char text[512];
+	size_t len;
+	const char *bytes;
+
+	if (kind < 5) {
+		snprintf(text, sizeof(text), "m%u", messages++);
+		fake_text(out, text);
+	} else if (kind < 5 + nitems(lines)) {
+		snprintf(text, sizeof(text), "%sm%u", lines[kind - 5], messages++);
+		fake_text(out, text);
+	} else if (kind == 13) {
+		fake_string(out, "a\0b\n\xff", 5);
+	} else if (kind == 14 && messages++ < 8) {
+		long_message(out);
+	} else {
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+	}
+}
+
+/* ---- honest answers ---- */
+
+static void status(struct buffer *out, const char *text)
+{
+	buffer_format(out, "+%s\r\n", text);
+}
+
+static void some_messages(struct buffer *out, unsigned n)
+{
+	fake_array(out, n);
+	while (n-- > 0)
+		fake_message(out);
+}
+
+static void info(struct buffer *out, unsigned variant)
+{
+	static const char *const texts[] = {
+		"# Server\r\nredis_version:7.0.15\r\nrun_id:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nmaxmemory_policy:noeviction\r\n",
+		"redis_version:4.0.1\r\nmaxmemory_policy:noeviction\r\n", "redis_version:7.2.4\r\nrun_id:b\r\nmaxmemory_policy:allkeys-lru\r\n",
+		"", "run_id:", "redis_version:99999999999999999999999999999999999999999\r\nrun_id:b\nmaxmemory_policy:volatile-ttl",
+	};
+	size_t len;
+	const char *bytes;
+
+	if (variant < nitems(texts)) {
+		fake_text(out, texts[variant]);
+		return;
+	}
+	bytes = input_bytes(input, &len);
+	fake_string(out, bytes, len);
+}
+
+static void server_time(struct buffer *out, unsigned variant)
+{
+	int64_t ms = INT64_C(1700000000000) + fake_time_passed_ms();
+	char text[32];
+
+	if (variant == 1)
+		ms += 3600000;
+	else if (variant == 2)
+		ms = input_number(input);
+	fake_array(out, 2);
+	snprintf(text, sizeof(text), "%" PRId64, variant == 2 ? ms : ms / 1000);
+	fake_text(out, text);
+	snprintf(text, sizeof(text), "%" PRId64, variant == 2 ? ms : ms % 1000 * 1000);
+	fake_text(out, text);
+}
+
+static void role(struct buffer *out, unsigned variant)
+{
+	fake_array(out, 3);
+	fake_text(out, variant == 1 ? "slave" : "master");
+	fake_integer(out, 0);
+	fake_array(out, 0);
+}
+
+/* One of the types and values that Redis knows. */
+static void any_type(struct buffer *out, unsigned variant)
+{
+	static const char *const types[] = { "none", "list", "hash", "zset", "stream", "string", "set", "a type of which nobody ever heard" };
+
+	status(out, types[variant % nitems(types)]);
+}
+
+static void scripted(struct buffer *out, const struct fake_command *c, unsigned variant)
+{
+	if (c->script != NULL && strcmp(c->script, "fetch") == 0 && variant % 2 == 0)
+		fake_message(out);
+	else if (c->script != NULL && strcmp(c->script, "fetch") == 0)
+		fake_nil(out);
+	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
+		fake_array(out, 0);
+	else if (c->script != NULL && (strcmp(c->script, "fence") == 0 || strcmp(c->script, "renew") == 0))
+		fake_integer(out, variant % 4);
+	else
+		fake_integer(out, variant == 1 ? 0 : variant == 2 ? 2 : 1);
+}
+
+static bool is_any(const struct fake_command *c, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		if (fake_redis_is(c, *names))
+			return true;
+	return false;
+}
+
+static void honest(struct buffer *out, const struct fake_command *c, unsigned variant)
+{
+	static const char *const fetches[] = { "BRPOPLPUSH", "RPOPLPUSH", "BLMOVE", "LMOVE", NULL };
+	static const char *const lists[] = { "LRANGE", "ZRANGE", "SMEMBERS", NULL };
+	static const char *const empty[] = { "HGETALL", "XRANGE", "XREVRANGE", NULL };
+	static const char *const said_ok[] = { "SET", "AUTH", "SELECT", NULL };
+
+	if (target->answer != NULL && target->answer(c, out, variant))
+		return;
+	if (is_any(c, fetches)) {
+		if (variant % 2 == 0)
+			fake_message(out);
+		else
+			fake_nil(out);
+	} else if (fake_redis_is(c, "CLIENT") && c->argc > 1 && strcmp(c->argv[1], "ID") == 0) {
+		fake_integer(out, 7);
+	} else if (fake_redis_is(c, "CLIENT") && c->argc > 1 && strcmp(c->argv[1], "SETNAME") == 0) {
+		status(out, "OK");
+	} else if (fake_redis_is(c, "ROLE")) {
+		role(out, variant);
+	} else if (fake_redis_is(c, "SCRIPT")) {
+		fake_text(out, "0000000000000000000000000000000000000000");
+	} else if (fake_redis_is(c, "EVALSHA")) {
+		scripted(out, c, variant);
+	} else if (is_any(c, lists)) {
+		some_messages(out, variant % 8);
+	} else if (is_any(c, empty)) {
+		fake_array(out, 0);
+	} else if (fake_redis_is(c, "INFO")) {
+		info(out, variant);
+	} else if (fake_redis_is(c, "TIME")) {
+		server_time(out, variant);
+	} else if (fake_redis_is(c, "TYPE")) {
+		any_type(out, variant);
+	} else if (fake_redis_is(c, "GET") || fake_redis_is(c, "HGET")) {
+		fake_nil(out);
+	} else if (is_any(c, said_ok)) {
+		status(out, "OK");
+	} else {
+		fake_integer(out, variant == 0 ? 1 : variant - 1);
+	}
+}
+
+/* ---- the others ---- */
+
+/* What of the input can stand in a line. */
+static void any_line(struct buffer *out)
+{
+	size_t len;
+	const char *bytes = input_bytes(input, &len);
+
+	for (size_t i = 0; i < len; i++)
+		if (bytes[i] != '\r' && bytes[i] != '\n')
+			buffer_append(out, bytes + i, 1);
+}
+
+static void any_value(struct buffer *out, int depth)
+{
+	unsigned kind = input_below(input, 8);
+	size_t len;
+	const char *bytes;
+
+	switch (kind) {
+	case 0:
+	case 1:
+		fake_integer(out, input_number(input));
+		break;
+	case 2:
+		fake_nil(out);
+		break;
+	case 3:
+		buffer_append(out, "+", 1);
+		any_line(out);
+		buffer_append(out, "\r\n", 2);
+		break;
+	case 4:
+	case 5:
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+		break;
+	default:
+		len = depth >= 9 ? 0 : input_below(input, 6);
+		fake_array(out, len);
+		while (len-- > 0)
+			any_value(out, depth + 1);
+		break;
+	}
+}
+
+static void an_error(struct buffer *out)
+{
+	static const char *const errors[] = {
+		"ERR unknown command 'BRPOPLPUSH'", "OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write",
+		"UNBLOCKED force unblock", "LOADING Redis is loading", "MISCONF Redis is", "BUSY Redis is busy", "NOREPLICAS Not enough",
+		"MASTERDOWN Link", "CLUSTERDOWN", "TRYAGAIN", "NOSCRIPT No matching script", "NOAUTH Authentication required.",
+		"WRONGPASS", "NOPERM this user", "WRONGTYPE Operation against", "The user executing the script can't run this command",
+		"ERR Error running script (call to f_x): @user_script:1: WRONGTYPE Operation", "ACL failure in script: x", "", "ERR",
+	};
+	unsigned which = input_below(input, nitems(errors) + 1);
+
+	buffer_append(out, "-", 1);
+	if (which < nitems(errors))
+		buffer_append(out, errors[which], strlen(errors[which]));
+	else
+		any_line(out);
+	buffer_append(out, "\r\n", 2);
+}
+
+static void too_much(struct connection *c)
+{
+	static const char *const heads[] = {
+		"*2147483647\r\n", "*1000000\r\n", "*1048577\r\n", "*9223372036854775807\r\n", "*-2\r\n", "$9223372036854775807\r\n",
+		"$536870912\r\n", "$-2\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+		"*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n", "$18446744073709551616\r\n", ":9223372036854775808\r\n",
+		"%1\r\n+a\r\n+b\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(3492890328409238509324850943850943825024385\r\n", "~1\r\n:1\r\n",
+		">2\r\n+message\r\n+x\r\n", "=5\r\ntxt:x\r\n", "$0\r\nX\n", "\r\n", "\n\n", ":\r\n", "$\r\n\r\n", "*\r\n",
+	};
+	const char *head = heads[input_below(input, nitems(heads))];
+
+	buffer_append(&c->out, head, strlen(head));
+	if (input_byte(input) & 1)
+		c->flood = FLOOD_MAX;
+}
+
+static void control(struct connection *c, unsigned which, bool *stop, bool *swallow)
+{
+	size_t len;
+	const char *bytes;
+
+	switch (which) {
+	case 0:
+	case 1:
+		fake_time_pass_ms(input_time_ms(input));
+		*stop = true;		/* nothing more for now */
+		break;
+	case 2:
+		c->cut = *stop = true;
+		break;
+	case 3:
+		buffer_append(&c->out, c->last.data, c->last.len);	/* once too often */
+		break;
+	case 4:
+		*swallow = true;
+		break;
+	case 5:
+		c->slice = 1 + input_below(input, 8);
+		break;
+	case 6:
+		c->slice = READ_MAX;
+		break;
+	case 7:
+		too_much(c);
+		*swallow = true;
+		break;
+	case 8:
+		fake_time_sleep_ms(input_time_ms(input));
+		break;
+	default:
+		bytes = input_bytes(input, &len);
+		buffer_append(&c->out, bytes, len);
+		*swallow = true;
+		break;
+	}
+}
+
+static void answer(struct connection *c, const struct fake_command *command, bool *stop)
+{
+	uint8_t manner = input_byte(input);
+	size_t before = c->out.len;
+	bool swallow = false;
+
+	if (manner >= 0xf0)
+		control(c, manner & 0xf, stop, &swallow);
+	else if (manner >= 0xe0)
+		an_error(&c->out);
+	else if (manner >= 0xd0)
+		any_value(&c->out, 0);
+	else if (manner >= 0xc0)
+		fake_integer(&c->out, input_number(input));
+	if (*stop)
+		return;
+	if (c->out.len == before && !swallow)
+		honest(&c->out, command, manner & 0x1f);
+	buffer_clear(&c->last);
+	buffer_append(&c->last, c->out.data + before, c->out.len - before);
+}
+
+/* ---- what was asked ---- */
+
+/* Scripts are loaded in the order of QUEUE_SCRIPTS at each opening, and called by their sums. */
+static char sums[QUEUE_SCRIPT_COUNT][41];
+
+static void learn_script(struct connection *c, const struct fake_command *command)
+{
+	unsigned i = c->scripts++ % QUEUE_SCRIPT_COUNT;
+
+	if (sums[i][0] == '\0')
+		message_sha1(command->argv[2], command->len[2], sums[i]);
+}
+
+static const char *script_of(const char *sha1)
+{
+#define X(name) #name,
+	static const char *const names[] = { QUEUE_SCRIPTS(X) };
+#undef X
+	for (size_t i = 0; i < nitems(names); i++)
+		if (strcmp(sums[i], sha1) == 0)
+			return names[i];
+	return NULL;
+}
+
+/* Of a line "*12\r\n" or "$5\r\n", which is all there or not at all. */
+static size_t count_of(struct connection *c, char kind)
+{
+	const char *line = c->asked.data + c->asked_at;
+	const char *end = memchr(line, '\n', c->asked.len - c->asked_at);
+
+	FUZZ_ASSERT(end != NULL && line[0] == kind && end[-1] == '\r');
+	c->asked_at += (size_t)(end - line) + 1;
+	return strtoull(line + 1, NULL, 10);
+}
+
+/* The client's own words are whole and exact, whatever it was told. */
+static void take_command(struct connection *c, struct fake_command *command)
+{
+	*command = (struct fake_command){ .argc = count_of(c, '*') };
+	FUZZ_ASSERT(command->argc > 0);
+	for (size_t i = 0; i < command->argc; i++) {
+		size_t len = count_of(c, '$');
+
+		FUZZ_ASSERT(c->asked.len - c->asked_at >= len + 2 && memcmp(c->asked.data + c->asked_at + len, "\r\n", 2) == 0);
+		if (i < FAKE_ARGUMENTS_MAX) {
+			command->argv[i] = c->asked.data + c->asked_at;
+			command->len[i] = len;
+			c->asked.data[c->asked_at + len] = '\0';
+		}
+		c->asked_at += len + 2;
+	}
+	if (command->argc > FAKE_ARGUMENTS_MAX)
+		command->argc = FAKE_ARGUMENTS_MAX;
+	if (fake_redis_is(command, "SCRIPT"))
+		learn_script(c, command);
+	if (fake_redis_is(command, "EVALSHA"))
+		command->script = script_of(command->argv[1]);
+}
+
+static void answer_all(struct connection *c)
+{
+	struct fake_command command;
+	bool stop = false;
+
+	while (!stop && !c->cut && c->flood == 0 && c->asked_at < c->asked.len) {
+		size_t at = c->asked_at;
+
+		if (input->left == 0) {
+			c->cut = true;
+			return;
+		}
+		take_command(c, &command);
+		answer(c, &command, &stop);
+		if (!stop || c->cut)
+			continue;
+		/* This one is still to be answered; its ends of line are as they were, since none is looked at twice. */
+		c->asked_at = at;
+		for (size_t i = 0; i < command.argc; i++)
+			c->asked.data[command.argv[i] - c->asked.data + (ptrdiff_t)command.len[i]] = '\r';
+	}
+}
+
+/* ---- where hiredis would use a socket ---- */
+
+static struct connection *connection_of(const redisContext *c)
+{
+	for (size_t i = 0; i < nitems(connections); i++)
+		if (connections[i].context == c)
+			return &connections[i];
+	abort();
+}
+
+static redisContext *connect_to(void)
+{
+	uint8_t b = input_byte(input);
+	redisContext *c;
+
+	if (b == 0xff)
+		return NULL;
+	c = redisConnectFd(-1);
+	FUZZ_ASSERT(c != NULL);
+	for (size_t i = 0; i < nitems(connections); i++)
+		if (connections[i].context == NULL) {
+			connections[i] = (struct connection){ .context = c, .slice = READ_MAX };
+			c->fd = FD_BASE + (int)i;
+			break;
+		}
+	FUZZ_ASSERT(c->fd != -1);
+	c->flags &= ~REDIS_BLOCK;
+	if (b >= 0xfc || input->left == 0) {
+		c->err = REDIS_ERR_IO;
+		strlcpy(c->errstr, "Connection refused", sizeof(c->errstr));
+	}
+	return c;
+}
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path)
+{
+	(void)path;
+	return connect_to();
+}
+
+redisContext *__wrap_redisConnectNonBlock(const char *ip, int port)
+{
+	(void)ip;
+	(void)port;
+	return connect_to();
+}
+
+void __wrap_redisFree(redisContext *c)
+{
+	struct connection *connection = connection_of(c);
+
+	buffer_free(&connection->asked);
+	buffer_free(&connection->out);
+	buffer_free(&connection->last);
+	connection->context = NULL;
+	c->fd = -1;
+	__real_redisFree(c);
+}
+
+static int broken(redisContext *c, const char *why)
+{
+	c->err = REDIS_ERR_EOF;
+	strlcpy(c->errstr, why, sizeof(c->errstr));
+	return REDIS_ERR;
+}
+
+int __wrap_redisBufferWrite(redisContext *c, int *done)
+{
+	struct connection *connection = connection_of(c);
+
+	if (c->err != 0)
+		return REDIS_ERR;
+	if (connection->cut && connection->out_at == connection->out.len)
+		return broken(c, "Broken pipe");
+	if (connection->asked_at == connection->asked.len) {
+		buffer_clear(&connection->asked);
+		connection->asked_at = 0;
+	}
+	buffer_append(&connection->asked, c->obuf, sdslen(c->obuf));
+	sdsfree(c->obuf);
+	c->obuf = sdsempty();
+	if (done != NULL)
+		*done = 1;
+	return REDIS_OK;
+}
+
+static size_t give(struct connection *c)
+{
+	static const char nothing[READ_MAX];
+	size_t n = c->out.len - c->out_at;
+
+	if (n == 0 && c->flood > 0) {
+		n = c->flood < READ_MAX ? c->flood : READ_MAX;
+		c->flood -= n;
+		redisReaderFeed(c->context->reader, nothing, n);
+		return n;
+	}
+	if (n > c->slice)
+		n = c->slice;
+	if (n > 0)
+		redisReaderFeed(c->context->reader, c->out.data + c->out_at, n);
+	c->out_at += n;
+	if (c->out_at == c->out.len) {
+		buffer_clear(&c->out);
+		c->out_at = 0;
+	}
+	return n;
+}
+
+int __wrap_redisBufferRead(redisContext *c)
+{
+	struct connection *connection = connection_of(c);
+
+	if (c->err != 0)
+		return REDIS_ERR;
+	if (connection->out_at == connection->out.len && connection->flood == 0)
+		answer_all(connection);
+	if (give(connection) == 0 && connection->cut)
+		return broken(c, "Server closed the connection");
+	return REDIS_OK;
+}
+
+/* ---- waiting ---- */
+
+static bool has_news(const struct connection *c)
+{
+	return c->context != NULL && (c->cut || c->flood > 0 || c->out_at < c->out.len || c->asked_at < c->asked.len);
+}
+
+static int64_t ms_of(const struct timespec *t)
+{
+	return t == NULL ? 1000 : (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000;
+}
+
+/* Time passes only where nothing is to be heard. */
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	int ready = 0;
+
+	(void)mask;
+	FUZZ_ASSERT(timeout == NULL || (timeout->tv_sec >= 0 && timeout->tv_nsec >= 0 && timeout->tv_nsec < 1000000000));
+	if (target->poll != NULL)
+		target->poll();
+	for (nfds_t i = 0; i < n; i++) {
+		struct pollfd *p = &fds[i];
+
+		p->revents = 0;
+		if (p->fd >= FD_BASE && has_news(&connections[p->fd - FD_BASE]))
+			p->revents = POLLIN;
+		else if (p->fd < FD_BASE)
+			poll(p, 1, 0);
+		ready += p->revents != 0;
+	}
+	if (ready == 0)
+		fake_time_pass_ms(ms_of(timeout));
+	return ready;
+}

@@ -1,0 +1,50 @@
+#ifndef TESTS_FUZZ_FAKE_REDIS_H
+#define TESTS_FUZZ_FAKE_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/buffer.h"
+#include "common/redis.h"
+#include "tests/fuzz/input.h"
+
+/*
+ * The server at the other end of hiredis, without a socket: what it answers, whether, when and in what pieces
+ * is in the input. It understands what it is asked, so that an input of zeros is an honest server; each byte
+ * may make the next answer a lie, bytes that are no answer, too much, or nothing.
+ *
+ * Needs --wrap of redisConnectUnixNonBlock, redisConnectNonBlock, redisFree, redisBufferRead,
+ * redisBufferWrite, ppoll, and those of fake_time.h.
+ */
+#define FAKE_ARGUMENTS_MAX 128
+
+struct fake_command {
+	size_t argc;
+	const char *argv[FAKE_ARGUMENTS_MAX];	/* NUL behind each */
+	size_t len[FAKE_ARGUMENTS_MAX];
+	const char *script;			/* of EVALSHA: "renew", …; else NULL */
+};
+
+struct fake_redis_target {
+	/* What this target knows of the command; may be NULL. True: it has written the honest answer. */
+	bool (*answer)(const struct fake_command *c, struct buffer *out, unsigned variant);
+	/* Called at each ppoll(), before it waits; may be NULL. */
+	void (*poll)(void);
+};
+
+void fake_redis_begin(struct input *in, const struct fake_redis_target *target);
+void fake_redis_end(void);			/* every connection is closed, or it aborts */
+bool fake_redis_is(const struct fake_command *c, const char *name);
+
+/* Of a client between two turns: it took nothing that it did not ask for, and keeps no more than it must. */
+void fake_redis_check(const struct redis *r);
+
+/* For answers. */
+void fake_integer(struct buffer *out, int64_t n);
+void fake_string(struct buffer *out, const void *data, size_t len);
+void fake_text(struct buffer *out, const char *text);
+void fake_nil(struct buffer *out);
+void fake_array(struct buffer *out, size_t n);		/* its elements follow */
+void fake_message(struct buffer *out);			/* a message of some kind, as a string */
+
+#endif

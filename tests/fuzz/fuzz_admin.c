@@ -1,0 +1,290 @@
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_registry.c tests/fuzz/conf_text.c admin/ common/ */
+/* except: admin/main.c */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=isatty -Wl,--wrap=conf_load -Wl,--wrap=conf_free */
+/* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redisBufferWrite */
+/*
+ * Commands of quredis whose server is the input. Whatever that answers, a command ends with a status of
+ * sysexits(3), says nothing that commands a terminal, and with --json says JSON.
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <locale.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "tests/fuzz/input.h"
+
+#include "admin/command.h"
+#include "admin/records.h"
+#include "common/alloc.h"
+#include "common/nitems.h"
+#include "tests/fuzz/conf_text.h"
+#include "tests/fuzz/fake_redis.h"
+#include "tests/fuzz/fake_registry.h"
+#include "tests/fuzz/fake_time.h"
+
+#define WORDS_MAX 8
+#define STATUS_WORST 3		/* below those of sysexits(3): admin/confirm.c, admin/doctor.h */
+#define SAID_MAX (16 << 20)
+
+/* "left" is known from the registry only. */
+static const char *const lines[][WORDS_MAX] = {
+	{ "ls" }, { "push", "mail", "hello" }, { "push", "left", "-d", "5s", "-i", "a", "x" }, { "push", "mail" },
+	{ "peek", "mail", "ingress" }, { "peek", "left", "transit" }, { "peek", "mail", "escape", "-n", "300" }, { "peek", "left", "delayed" },
+	{ "purge", "mail", "ingress" }, { "purge", "left", "transit" }, { "purge", "mail", "transit", "--force" }, { "purge", "mail", "escape", "--dry-run" },
+	{ "purge", "mail", "delayed" }, { "retry", "mail", "escape" }, { "retry", "left", "transit" }, { "retry", "mail", "transit", "--force" },
+	{ "retry", "mail", "delayed" }, { "destroy", "mail", "--yes" }, { "destroy", "left", "--yes", "--force" }, { "pause", "mail" },
+	{ "pause", "mail", "--dry-run" }, { "resume", "left" }, { "resume", "mail", "--dry-run" }, { "dlq", "ls", "mail" },
+	{ "dlq", "ls", "left", "-C", "HandlerExit", "-n", "3" }, { "dlq", "show", "mail", "1700000000000-0" }, { "dlq", "show", "mail", "job-1" },
+	{ "dlq", "retry", "mail", "1700000000000-0" }, { "dlq", "retry", "left", "--all" }, { "dlq", "rm", "mail", "job-1" },
+	{ "dlq", "rm", "mail", "1700000000000-0", "--dry-run" }, { "dlq", "rm", "left", "--all" }, { "push", "mial", "x" },
+	{ "doctor" }, { "doctor", "--fix" }, { "doctor", "--fix", "--dry-run" },
+};
+
+enum { FLAG_JSON = 0x40, FLAG_TERMINAL = 0x80 };
+
+static const char conf_file[] =
+    "redis = { url = \"unix:///fake\"; };\n"
+    "supervisor = { node = \"n\"; control_socket = \"/nonexistent/socket\"; };\n"
+    "queues = ( { name = \"mail\"; handler = [\"/bin/true\"]; }, { name = \"other\"; handler = [\"/bin/true\"]; } );";
+
+static struct conf *conf;
+static struct input *input;
+static bool terminal;
+
+int __wrap_isatty(int fd);
+struct conf *__wrap_conf_load(const char *path, unsigned flags, struct conf_report *report);
+struct conf *__real_conf_load(const char *path, unsigned flags, struct conf_report *report);
+void __wrap_conf_free(struct conf *c);
+
+int __wrap_isatty(int fd)
+{
+	(void)fd;
+	return terminal;
+}
+
+/* Read once, for all runs. */
+struct conf *__wrap_conf_load(const char *path, unsigned flags, struct conf_report *report)
+{
+	if (conf == NULL)
+		return __real_conf_load(path, flags, report);
+	*report = (struct conf_report){0};
+	return conf;
+}
+
+void __wrap_conf_free(struct conf *c)
+{
+	(void)c;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	int null = open("/dev/null", O_RDONLY);
+
+	(void)argc;
+	(void)argv;
+	FUZZ_ASSERT(null != -1 && dup2(null, STDIN_FILENO) == STDIN_FILENO);
+	setlocale(LC_CTYPE, "C.UTF-8");
+	conf = conf_text_load(conf_file);
+	return 0;
+}
+
+/* ---- the server ---- */
+
+static void record(struct buffer *out)
+{
+	static const char *const ids[] = { "1700000000000-0", "0-0", "18446744073709551615-18446744073709551615", "1-99999999999999999999", "x", "-", "" };
+	size_t len, n = input_below(input, 6);
+	const char *bytes;
+
+	fake_array(out, 2);
+	fake_text(out, ids[input_below(input, nitems(ids))]);
+	fake_array(out, 2 * n + 4);
+	fake_text(out, "id");
+	fake_text(out, "job-1");
+	fake_text(out, "sha1");
+	fake_text(out, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+	while (n-- > 0) {
+		fake_text(out, record_fields[input_below(input, RECORD_FIELDS)]);
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+	}
+}
+
+static void records(struct buffer *out, unsigned variant)
+{
+	unsigned n = variant % 8;
+
+	fake_array(out, n);
+	while (n-- > 0)
+		record(out);
+}
+
+static void log_page(struct buffer *out, unsigned variant)
+{
+	unsigned n = variant % 8;
+	char id[RECORD_ID_SIZE];
+
+	fake_array(out, 2 * n);
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(id, sizeof(id), "1700000000000-%u", i);
+		fake_text(out, id);
+		fake_text(out, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+	}
+}
+
+static void delayed(struct buffer *out, unsigned variant)
+{
+	static const char *const scores[] = { "1700000000000", "1.7e12", "inf", "-inf", "nan", "1e300", "-1e300", "", "9223372036854775807", "x" };
+	unsigned n = variant % 8;
+
+	fake_array(out, 2 * n);
+	while (n-- > 0) {
+		fake_message(out);
+		fake_text(out, scores[input_below(input, nitems(scores))]);
+	}
+}
+
+static bool answer(const struct fake_command *c, struct buffer *out, unsigned variant)
+{
+	if (fake_redis_is(c, "XRANGE") || fake_redis_is(c, "XREVRANGE"))
+		records(out, variant);
+	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
+		log_page(out, variant);
+	else if (fake_redis_is(c, "ZRANGE") && c->argc == 5)
+		delayed(out, variant);
+	else
+		return fake_registry_answer(input, c, out, variant);
+	return true;
+}
+
+/* ---- what it says ---- */
+
+struct said {
+	FILE *file;
+	char *text;
+	size_t len;
+};
+
+static void open_said(struct said *s)
+{
+	s->file = open_memstream(&s->text, &s->len);
+	FUZZ_ASSERT(s->file != NULL);
+}
+
+/* Ours, and only to a terminal: bold headings, a progress line that is drawn over. */
+static size_t our_sequence(const char *at)
+{
+	static const char *const ours[] = { "\033[1m", "\033[0m", "\033[K", "\r" };
+
+	for (size_t i = 0; terminal && i < nitems(ours); i++)
+		if (strncmp(at, ours[i], strlen(ours[i])) == 0)
+			return strlen(ours[i]);
+	return 0;
+}
+
+static void check_harmless(const struct said *s, bool json)
+{
+	bool for_programs = json && !terminal;
+
+	FUZZ_ASSERT(s->len < SAID_MAX && strlen(s->text) == s->len);
+	for (const char *p = s->text; *p != '\0';) {
+		size_t skip = our_sequence(p);
+
+		FUZZ_ASSERT(skip > 0 || *p == '\n' || ((unsigned char)*p >= ' ' && (*p != 0x7f || json)));
+		FUZZ_ASSERT(for_programs || (unsigned char)p[0] != 0xc2 || (unsigned char)p[1] >= 0xa0);	/* U+0080 to U+009F */
+		p += skip > 0 ? skip : 1;
+	}
+}
+
+/* One value, or a value a line. */
+static void check_json(const struct said *s)
+{
+	const char *at = s->text, *end = s->text + s->len;
+	json_error_t error;
+
+	while (at < end && strspn(at, " \n") < (size_t)(end - at)) {
+		json_t *json = json_loadb(at, (size_t)(end - at), JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
+
+		FUZZ_ASSERT(json != NULL && error.position > 0);
+		at += error.position;
+		json_decref(json);
+	}
+}
+
+/* ---- one run ---- */
+
+static void run(struct admin *a, int argc, char **argv)
+{
+	const struct command *c;
+
+	FUZZ_ASSERT(options_parse(&a->options, argc, argv) == 0);
+	a->operands = a->options.operands;
+	a->noperands = a->options.noperands;
+	output_init(&a->output, stdout, a->options.json);
+	c = command_find(a);
+	FUZZ_ASSERT(c != NULL);
+	if (command_run(a, c) == -1)
+		FUZZ_ASSERT(a->status != 0);
+	FUZZ_ASSERT((a->status >= 0 && a->status <= STATUS_WORST) || (a->status >= EX__BASE && a->status <= EX__MAX));
+	admin_close(a);
+}
+
+static int words_of(size_t line, uint8_t flags, char *argv[WORDS_MAX + 3])
+{
+	int argc = 0;
+
+	argv[argc++] = alloc_string("quredis");
+	for (size_t i = 0; i < WORDS_MAX && lines[line][i] != NULL; i++)
+		argv[argc++] = alloc_string(lines[line][i]);
+	if ((flags & FLAG_JSON) != 0)
+		argv[argc++] = alloc_string("--json");
+	argv[argc] = NULL;
+	return argc;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct fake_redis_target target = { .answer = answer };
+	static char typed[] = "y\nleft\n";
+	FILE *own_stdout = stdout, *own_stderr = stderr, *own_stdin = stdin;
+	struct input in = { data, size };
+	uint8_t flags = input_byte(&in);
+	size_t line = (flags & 0x3f) % nitems(lines);
+	char *argv[WORDS_MAX + 3], *given[WORDS_MAX + 3];
+	int argc = words_of(line, flags, argv);
+	struct admin a = {0};
+	struct said out, err;
+
+	memcpy(given, argv, sizeof(given));
+	input = &in;
+	terminal = (flags & FLAG_TERMINAL) != 0;
+	fake_time_begin();
+	fake_redis_begin(&in, &target);
+	optind = 0;		/* getopt begins anew */
+	open_said(&out);
+	open_said(&err);
+	stdout = out.file;
+	stderr = err.file;
+	stdin = fmemopen(typed, strlen(typed), "r");
+	run(&a, argc, argv);
+	fclose(stdin);
+	stdout = own_stdout;
+	stderr = own_stderr;
+	stdin = own_stdin;
+	fclose(out.file);
+	fclose(err.file);
+	check_harmless(&out, (flags & FLAG_JSON) != 0);
+	check_harmless(&err, false);
+	if ((flags & FLAG_JSON) != 0 && a.status == 0)	/* else it is cut short, so that nobody takes it for whole */
+		check_json(&out);
+	free(out.text);
+	free(err.text);
+	for (int i = 0; i < argc; i++)
+		free(given[i]);
+	fake_redis_end();
+	return 0;
+}

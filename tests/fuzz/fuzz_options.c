@@ -1,0 +1,192 @@
+/* links: tests/fuzz/input.c admin/options.c admin/visible.c common/alloc.c common/backoff.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c worker/persistent_reply.c */
+/*
+ * What people write: options, numbers, durations, sizes, addresses. What is accepted is in its range and is
+ * written again as it was read; what is shown has no secret and nothing that commands a terminal.
+ */
+#include <getopt.h>
+#include <locale.h>
+#include <string.h>
+
+#include "tests/fuzz/input.h"
+
+#include "admin/options.h"
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/backoff.h"
+#include "common/duration.h"
+#include "common/nitems.h"
+#include "common/redis.h"
+#include "common/size.h"
+#include "worker/persistent_reply.h"
+
+#define WORDS_MAX 32
+#define DELAY_MASK ((INT64_C(1) << 50) - 1)	/* more than any duration of the configuration */
+#define ATTEMPT_MASK 0xfffff
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	setlocale(LC_CTYPE, "C.UTF-8");
+	stderr = fopen("/dev/null", "we");	/* what is wrong with a line is said there */
+	FUZZ_ASSERT(stderr != NULL);
+	return 0;
+}
+
+/* ---- the command line ---- */
+
+static void check_field(const struct options *o, const struct option_spec *s)
+{
+	int64_t n;
+
+	memcpy(&n, (const char *)o + s->offset, sizeof(n));
+	if (s->bit != 0 && (o->given & s->bit) == 0)
+		FUZZ_ASSERT(n == -1);
+	else if (s->kind == OPTION_IS_DURATION)
+		FUZZ_ASSERT(n >= 0);
+	else
+		FUZZ_ASSERT((s->bit == 0 && n == 0) || (n >= s->min && n <= s->max));
+}
+
+static bool is_one_of(const char *word, char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (word >= words[i] && word <= words[i] + strlen(words[i]))
+			return true;
+	return false;
+}
+
+static void command_line(struct input *in)
+{
+	char *words[WORDS_MAX + 2] = { alloc_string("quredis") }, *given[WORDS_MAX + 2];
+	struct options o;
+	int argc = 1;
+
+	while (in->left > 0 && argc <= WORDS_MAX)
+		words[argc++] = input_text(in);
+	memcpy(given, words, sizeof(words));
+	optind = 0;		/* getopt begins anew */
+	if (options_parse(&o, argc, words) == 0) {
+		for (size_t i = 0; i < option_specs_count; i++)
+			if (option_specs[i].kind == OPTION_IS_NUMBER || option_specs[i].kind == OPTION_IS_DURATION)
+				check_field(&o, &option_specs[i]);
+		FUZZ_ASSERT(o.noperands < (size_t)argc && o.operands[o.noperands] == NULL);
+		for (size_t i = 0; i < o.noperands; i++)
+			FUZZ_ASSERT(is_one_of(o.operands[i], given, (size_t)argc));
+		FUZZ_ASSERT(o.id == NULL || is_one_of(o.id, given, (size_t)argc));
+	}
+	options_free(&o);
+	for (int i = 0; i < argc; i++)
+		free(given[i]);
+}
+
+/* ---- numbers ---- */
+
+static void duration(const char *text)
+{
+	char shown[DURATION_SIZE];
+	int64_t ms, again;
+
+	if (duration_parse(text, &ms) == -1)
+		return;
+	FUZZ_ASSERT(ms >= 0 && text[0] >= '0' && text[0] <= '9');
+	FUZZ_ASSERT(strlen(duration_format(ms, shown)) < DURATION_SIZE && duration_parse(shown, &again) == 0 && again == ms);
+}
+
+static void size(const char *text)
+{
+	char shown[SIZE_SIZE];
+	int64_t bytes, again;
+
+	if (size_parse(text, &bytes) == -1)
+		return;
+	FUZZ_ASSERT(bytes >= 0 && text[0] >= '0' && text[0] <= '9');
+	FUZZ_ASSERT(strlen(size_format(bytes, shown)) < SIZE_SIZE && size_parse(shown, &again) == 0 && again == bytes);
+}
+
+static void numbers(struct input *in)
+{
+	int64_t base = input_number(in) & DELAY_MASK, cap = input_number(in) & DELAY_MASK, delay;
+	unsigned attempt = (unsigned)input_number(in) & ATTEMPT_MASK;
+	char *text = input_text(in);
+
+	duration(text);
+	size(text);
+	free(text);
+	delay = backoff_ms(base, 1 + input_byte(in) / 16.0, cap, input_byte(in) / 255.0, attempt, (uint32_t)input_number(in));
+	FUZZ_ASSERT(delay >= 0 && delay <= cap);
+}
+
+/* ---- addresses ---- */
+
+static void same_string(const char *a, const char *b)
+{
+	FUZZ_ASSERT(a == NULL || b == NULL ? a == b : strcmp(a, b) == 0);
+}
+
+static void address(struct input *in)
+{
+	char *url = input_text(in), *user = input_text(in), *password = input_text(in), error[64], why[256];
+	struct redis_target t, again;
+
+	if (redis_target_parse(&t, url, user[0] == '\0' ? NULL : user, password[0] == '\0' ? NULL : password, error,
+	    sizeof(error)) == 0) {
+		FUZZ_ASSERT((t.unix_path == NULL) != (t.host == NULL) && t.db >= 0);
+		FUZZ_ASSERT(t.unix_path == NULL ? t.port > 0 && t.port < 65536 : t.unix_path[0] == '/');
+		FUZZ_ASSERT(strchr(t.shown, '@') == NULL || t.unix_path != NULL);
+		if (redis_target_parse(&again, t.shown, t.user, t.password, why, sizeof(why)) == 0) {
+			same_string(t.unix_path, again.unix_path);
+			same_string(t.host, again.host);
+			FUZZ_ASSERT(t.port == again.port && t.db == again.db);
+			redis_target_free(&again);
+		}
+		redis_target_free(&t);
+	}
+	FUZZ_ASSERT(t.password == NULL && t.host == NULL);
+	free(url);
+	free(user);
+	free(password);
+}
+
+/* ---- what is shown ---- */
+
+static void shown(struct input *in)
+{
+	size_t columns = input_byte(in);
+	char *text = visible((const char *)in->at, in->left, columns);
+
+	FUZZ_ASSERT(visible_columns(text) <= columns);
+	for (const char *p = text; *p != '\0'; p++)
+		FUZZ_ASSERT((unsigned char)*p >= ' ' && *p != 0x7f);
+	free(text);
+}
+
+/* ---- answers of handlers that stay ---- */
+
+static void reply(struct input *in)
+{
+	const char *line = (const char *)in->at, *digits = memchr(line, ' ', in->left);
+	struct persistent_reply r;
+
+	if (!persistent_reply_parse(&r, line, in->left))
+		return;
+	FUZZ_ASSERT(digits != NULL && digits[1] >= '0' && digits[1] <= '9');
+	FUZZ_ASSERT(r.verdict <= PERSISTENT_BEAT && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
+	FUZZ_ASSERT(r.delay_ms == -1 || r.verdict == PERSISTENT_RETRY);
+	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= line + in->left);
+	FUZZ_ASSERT(r.reason_len == 0 || r.verdict == PERSISTENT_RETRY || r.verdict == PERSISTENT_FAIL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static void (*const kinds[])(struct input *in) = { command_line, numbers, address, shown, reply };
+	uint8_t *copy = malloc(len);
+	struct input in = { copy, len };
+
+	if (len > 0)
+		memcpy(copy, data, len);
+	kinds[input_below(&in, nitems(kinds))](&in);
+	free(copy);
+	return 0;
+}
