@@ -101,6 +101,45 @@ def test_equal_messages_fail_while_answers_are_lost(redis, redis_proxy, quredisd
     assert (ledger.count("1"), ledger.count("2")) == (40, 40)
 
 
+# ---- who was it? ----
+
+READS_NO_FURTHER = r"""
+import os, time
+fd = os.open("@LEDGER@", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+def line():
+    out = b""
+    while not out.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            os._exit(0)
+        out += byte
+    return out
+while head := line():
+    name = line().strip()
+    os.write(fd, name + (b" 1\n" if b" redelivered=1" in head else b" 0\n"))
+    if name == b"die":
+        while not os.path.exists("@TMP@/go"):
+            time.sleep(0.01)
+        os._exit(1)
+    os.write(1, b"OK " + head.split()[1] + b"\n")
+"""
+
+
+def test_what_a_dead_handler_did_not_read_is_not_suspected(redis, quredisd, handler, ledger, tmp):
+    """It lay in its pipe: it goes back as it was, and only the one that was read pays."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(READS_NO_FURTHER, "python"), mode="persistent", window=16, batch=LARGE)])
+    d.wait_workers("mail", 1)
+    c.lpush("ingress:mail", "first", *[f"a{i}" for i in range(30)])
+    wait_for(lambda: len(ledger.lines()) == 31 and not anywhere(c, "mail"))
+    c.lpush("ingress:mail", "die", *[f"b{i}" for i in range(10)])
+    wait_for(lambda: ledger.count("die 0") and len(in_transit(c, "mail")) == 11)
+    (tmp / "go").touch()
+    wait_for(lambda: not anywhere(c, "mail"), 40, "all done")
+    assert sorted(ledger.lines()[32:]) == sorted(f"b{i} 0" for i in range(10))
+    assert c.lrange("escape:mail", 0, -1) == [b"die"]
+
+
 # ---- one trouble is one trouble ----
 
 def test_a_whole_batch_is_refused_once(redis, quredisd, handler, ledger):

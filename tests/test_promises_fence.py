@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import alive, queue, run_quredis, wait_for
+from harness import Watch, alive, queue, run_quredis, wait_for
 from harness.messages import anywhere, trays
 
 LEASE = {"lease": "3s", "kill_grace": "700ms"}      # KILL 375 ms before its end
@@ -249,6 +249,54 @@ def test_finish_lets_it_end(redis, redis_proxy, quredisd, handler, ledger, tmp, 
     proxy.resume()
     wait_for(lambda: not anywhere(c, "mail"), 30)
     assert len(rows(ledger, "start")) == len(names) and not d.events("claim_lost")
+
+
+# ---- the lease ----
+
+BUSY = r"""
+import os, sys
+while line := sys.stdin.buffer.readline():
+    sys.stdin.buffer.read(int(line.split()[3]) + 1)
+    os.write(1, b"OK %s\n" % line.split()[1])
+"""
+
+
+@pytest.mark.parametrize("what", ["one-that-takes-long", "batches", "batches-persistent"])
+def test_the_lease_is_renewed_whatever_runs(redis, quredisd, handler, ledger, what):
+    """For three leases it is always there, and never near its end."""
+    c, keys = redis.client(), {"batch": BATCH}
+    body = "sleep 4" if what == "one-that-takes-long" else "exit 0"
+    path = handler(body)
+    if what == "batches-persistent":
+        path, keys = handler(BUSY, "python"), {"mode": "persistent", "window": 16, **keys}
+    d = quredisd(queues=[queue("mail", path, **keys)], supervisor={"lease": "1s"}, log={"level": "info"})
+    d.wait_workers("mail", 1)
+    wait_for(lambda: c.keys("transit:mail:lease:*"))
+    (key,) = c.keys("transit:mail:lease:*")
+    left, end = [], time.monotonic() + 3
+    while time.monotonic() < end:
+        if c.llen("ingress:mail") < 5000:
+            c.lpush("ingress:mail", *[f"m{i}" for i in range(1 if what.startswith("one") else 1000)])
+        left.append(c.pttl(key))
+    print(f"\nat least {min(left)} ms of the lease were left, at {len(left)} looks")
+    assert min(left) > 250      # it is renewed at 750
+    c.delete("ingress:mail")
+    assert not d.events("incarnation_renewed") and not d.events("claim_lost")
+
+
+def test_nothing_is_fetched_without_a_lease(redis, redis_proxy, quredisd, handler, ledger):
+    """A server that takes no writes any more is asked for a new name, not for messages."""
+    c, watch = redis.client(), Watch("mail/0")
+    d = quredisd(redis=redis_proxy(redis, watch), queues=[queue("mail", handler("exit 0"))], supervisor={"lease": "1s"})
+    d.wait_event("queue_recovered")
+    wait_for(lambda: watch.count(b"BRPOPLPUSH") > 2)
+    c.config_set("min-replicas-to-write", 1)
+    wait_for(lambda: not c.keys("transit:mail:lease:*"), 20, "the lease to run out")
+    watch.said.clear()
+    wait_for(lambda: watch.count(b"EVALSHA") >= 3, 40, "three times asked for a name")
+    assert watch.count(b"BRPOPLPUSH", b"RPOPLPUSH") == 0
+    c.config_set("min-replicas-to-write", 0)
+    wait_for(lambda: watch.count(b"BRPOPLPUSH") > 2, 40)
 
 
 # ---- nothing starts without a lease ----

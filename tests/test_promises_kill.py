@@ -171,6 +171,27 @@ def test_recovery_attempts_0_escapes_at_once(redis, quredisd, handler, ledger):
     assert record(c, "mail")["crashes"] == b"1" and len(rows(ledger, "start")) == 1
 
 
+POISON = """
+read -r m
+echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT $$" >>@LEDGER@
+[ "$m" != poison ] || kill -9 $PPID
+echo "end $m" >>@LEDGER@
+"""
+
+
+def test_poison_among_others_costs_three_workers(redis, quredisd, handler, ledger):
+    """At the first death nobody knows who did it: all are run alone after that. Its neighbours are not charged."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(POISON), batch={"max": 64, "time": "60s"})])
+    d.wait_workers("mail", 1)
+    names = [f"m{i}" for i in range(40)]
+    c.lpush("ingress:mail", *names[:20], "poison", *names[20:])
+    wait_for(lambda: c.llen("escape:mail") and not anywhere(c, "mail"), 60, "all done")
+    assert len([r for r in rows(ledger, "start") if r[1] == "poison"]) == len(d.events("worker_died")) == 3
+    assert c.lrange("escape:mail", 0, -1) == [b"poison"] and record(c, "mail")["crashes"] == b"2"
+    assert set(ended(ledger)) == set(names) and max(ended(ledger).values()) <= 2
+
+
 def test_an_idle_workers_death_costs_nobody(redis, quredisd, handler, ledger, tmp):
     (tmp / "go").touch()
     c = redis.client()

@@ -199,6 +199,38 @@ def test_a_worker_stopped_longer_than_its_lease(redis, quredisd, handler, ledger
     assert d.workers("mail") == {"mail/0": worker}
 
 
+def test_a_lease_that_somebody_ended_is_not_revived(redis, quredisd, handler, ledger, tmp):
+    """As a sweeper does that takes us for dead, perhaps wrongly: a new name, not the old one's life again. What runs goes on."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler('read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; '
+                                               'until [ -e @TMP@/go ]; do sleep 0.02; done'))], supervisor={"lease": "2s"})
+    worker = d.wait_workers("mail", 1)
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: flags(ledger))
+    (lease,) = c.keys("transit:mail:lease:*")
+    c.delete(lease)
+    d.wait_event("incarnation_renewed", queue="mail")
+    wait_for(lambda: c.keys("transit:mail:lease:*") not in ([], [lease]), 20, "another lease")
+    (tmp / "go").touch()
+    wait_for(lambda: not anywhere(c, "mail"))
+    assert flags(ledger) == {"a": ["0"]} and not c.exists(lease) and d.workers("mail") == worker
+
+
+def test_equal_messages_and_lost_answers(redis, redis_proxy, quredisd, handler, ledger):
+    """An acknowledgement and the fetch of the next, equal one leave together, both are done and neither is answered: which of
+    the two is it that lies there now? The next one, and it never ran."""
+    proxy, c = redis_proxy(redis), redis.client()
+    quredisd(redis=proxy, queues=[queue("mail", handler("cat >/dev/null; echo $QUREDIS_REDELIVERED >>@LEDGER@; sleep 0.02"),
+                                        batch={"max": 1})], supervisor={"lease": "2s"})
+    for n in range(6):
+        c.lpush("ingress:mail", *["x"] * 10)
+        wait_for(lambda: len(ledger.lines()) > 10 * n)
+        lost = proxy.lost
+        proxy.lose_reply(b"DEL")
+        wait_for(lambda: proxy.lost > lost and not anywhere(c, "mail"), 40, "all done")
+        assert ledger.lines() == ["0"] * (10 * n + 10)
+
+
 def test_starts_before_redis(redis_server, quredisd, handler, ledger):
     server = redis_server(start=False)
     d = quredisd(redis=server, queues=[queue("mail", handler(NOTE))], wait=False)

@@ -63,6 +63,17 @@ def test_handed_back_ones_run_first(redis, quredisd, handler, ledger, tmp):
     assert [unwrap(m)[1] for m in c.lrange("ingress:mail", 0, -1)] == [b"third", b"second", b"first"]
 
 
+def test_a_batch_that_is_handed_back_keeps_its_order(redis, quredisd, handler, ledger):
+    c = redis.client()
+    body = 'read -r m; echo "$m" >>@LEDGER@; [ "$m" != m20 ] || while :; do sleep 1; done'
+    d = quredisd(queues=[queue("mail", handler(body), batch={"max": 64, "time": "60s"})], supervisor={"kill_grace": "500ms"})
+    d.wait_workers("mail", 1)
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(60)])
+    wait_for(lambda: ledger.count("m20") and len(in_transit(c, "mail")) > 10)
+    assert d.stop(signal.SIGQUIT) == 0
+    assert [unwrap(m)[1].decode() for m in c.lrange("ingress:mail", 0, -1)] == [f"m{i}" for i in range(59, 19, -1)]
+
+
 def test_term_waits_for_handlers(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED), workers=2)], supervisor={"drain_timeout": "60s"})
