@@ -105,7 +105,7 @@ def test_whenever_a_message_comes(redis, ledger, begin, watch):
             wait_for(lambda: not blocked(c), interval=0.001)
         ask(d, "resume", queue="mail")
         wait_for(lambda: len(ledger.lines()) == i + 1 and not in_transit(c, "mail"), 20, f"m{i}", interval=0.001)
-    assert ledger.lines() == [f"m{i} 0" for i in range(100)] and watch.count(UNBLOCK) > 20
+    assert ledger.lines() == [f"m{i} 0" for i in range(100)] and watch.count(UNBLOCK) > 0
 
 
 @pytest.mark.parametrize("how", ["closed", "nobody-listens"])

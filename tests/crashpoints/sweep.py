@@ -145,7 +145,7 @@ def sample(lane, key, fault, n, seed):
     counted = run_in(lane, key, fault, [0] * width(key))
     yield counted
     chance = random.Random(f"{seed} {key} {fault.name}")
-    last = max(counted.calls.values(), default=0)
+    last = max([1, *counted.calls.values()])      # there may be no such call in this cycle
     for _ in range(n):
         yield run_in(lane, key, fault, [chance.randint(1, last) for _ in range(width(key))])
 
