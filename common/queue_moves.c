@@ -119,11 +119,13 @@ void queue_renew(struct redis *r, const struct queue_owner *o, const struct queu
 	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2],
 		old == NULL ? NULL : old->lease, old == NULL ? NULL : old->trays[0], old == NULL ? NULL : old->trays[1],
 		old == NULL ? NULL : old->trays[2] };
+	char *field = queue_rescue_field(old == NULL ? NULL : old->incarnation);
 	struct script_number lease;
 	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation),
-		script_string(registration), script_string(old == NULL ? "" : old->incarnation) };
+		script_string(registration), script_string(old == NULL ? "" : old->incarnation), script_string(field) };
 
-	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 4, args);
+	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 5, args);
+	free(field);
 }
 
 void queue_lease_renew(struct redis *r, const struct queue_owner *o)

@@ -215,12 +215,12 @@ def test_leftovers(clinic):
 
 
 def test_leftovers_that_are_just_on_their_way(clinic):
-    q = clinic.registered()
-    q.worker(GONE, alive=False, rescue=["d"])
+    clinic.registered()
+    clinic.client.rpush("transit:mail:rescue", "d")
     clinic.client.config_resetstat()
     process = subprocess.Popen(clinic.command("--json"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     wait_for(lambda: "cmdstat_type" in clinic.client.info("commandstats"))      # the lists have been read
-    clinic.client.delete(f"transit:mail:{GONE}:rescue")
+    clinic.client.delete("transit:mail:rescue")
     rows = json.loads(process.communicate(timeout=30)[0])
     assert [r["severity"] for r in rows if r["check"] == "leftovers"] == ["ok"]
 

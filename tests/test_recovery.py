@@ -8,8 +8,9 @@ import time
 
 import pytest
 
-from harness import alive, queue, wait_for
+from harness import ROOT, alive, queue, wait_for
 from harness.messages import anywhere, in_transit, unwrap
+from harness.redis_proxy import Tap
 
 # "start NAME REDELIVERED", and a grandchild in a session of its own that only SIGKILL ends
 LINGERS = """
@@ -139,3 +140,40 @@ def test_thousands_of_dead_names_do_not_hold_up_the_start(redis, quredisd, handl
     rescues = [e for e in d.events("rescue_done", since=mark) if "incarnation" in e]
     assert [(e["incarnation"], e["reason"], e["returned"]) for e in rescues] == [(names[2345], "late", "1")]
     assert d.stop() == 0
+
+
+class AtTheFirstFence(Tap):
+    """Does something when Redis has taken the first tray of the dead, and the sweeper does not know it yet."""
+
+    def __init__(self, do):
+        self.do = do
+
+    def reply(self, pair, words, reply):
+        if self.do and b"EVALSHA" in words and any(w.endswith(b":rescue") for w in words) and reply == b":1\r\n":
+            do, self.do = self.do, None
+            do()
+
+
+def test_a_late_renewal_takes_nothing_from_a_rescue(redis, redis_proxy, quredisd, handler, ledger):
+    """A worker that lost its connection asked for a new name, was killed, and that arrives when its messages are being returned:
+    neither was alone, so neither is charged."""
+    c, proxy = redis.client(), redis_proxy(redis)
+    d = quredisd(redis=proxy, supervisor={"lease": "2s"}, queues=[queue("mail", handler('echo "start" >>@LEDGER@; sleep 600'), workers=1)])
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: ledger.count("start"))
+    kill_all_at_once(d)
+    (name, registration), = c.hgetall("transit:mail:workers").items()
+    old, new = name.decode(), f"{name.decode()}1"
+    c.lpush(f"transit:mail:{old}:2", "b")
+    c.set("ingress:mail:paused", "test")
+
+    def keys(who):
+        return [f"transit:mail:lease:{who}", *(f"transit:mail:{who}:{i}" for i in range(3))]
+    script = (ROOT / "common/scripts/renew.lua").read_text()
+    proxy.tap = AtTheFirstFence(lambda: c.eval(script, 9, "transit:mail:workers", *keys(new), *keys(old), 2000, new, registration, old,
+                                               f"{old}:rescue"))
+    d.start()
+    wait_for(lambda: c.llen("ingress:mail") == 2, 30)
+    assert proxy.tap.do is None and c.hexists("transit:mail:workers", new)
+    found = {body: wrapper for wrapper, body in map(unwrap, c.lrange("ingress:mail", 0, -1))}
+    assert {body: (w.get("solo"), w.get("crashes")) for body, w in found.items()} == {b"a": (1, None), b"b": (1, None)}

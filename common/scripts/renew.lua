@@ -1,5 +1,5 @@
 -- KEYS: workers lease tray0 tray1 tray2 [old_lease old_tray0 old_tray1 old_tray2]
--- ARGV: lease_ms incarnation registration [old_incarnation]
+-- ARGV: lease_ms incarnation registration [old_incarnation old_field]
 -- Returns how many trays were taken over; -1: this name was registered before, and its lease has run out since. Others
 -- may have taken it for dead, so it is never revived.
 local alive = redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write decides what maxmemory allows
@@ -9,8 +9,10 @@ redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 redis.call('SET', KEYS[2], '1', 'PX', ARGV[1])
 local taken = 0
 if ARGV[4] then
+  -- Of one that is being rescued nothing is taken: what is left would then seem to have been alone, and be charged.
+  local rescued = redis.call('HEXISTS', KEYS[1], ARGV[5]) == 1
   for i = 0, 2 do
-    if redis.call('EXISTS', KEYS[7 + i]) == 1 then
+    if not rescued and redis.call('EXISTS', KEYS[7 + i]) == 1 then
       redis.call('RENAME', KEYS[7 + i], KEYS[3 + i])
       taken = taken + 1
     end

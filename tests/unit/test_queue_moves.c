@@ -671,6 +671,24 @@ static void a_lease_that_ran_out_is_never_given_again(void **state)
 	assert_holds("renew", next.trays[1], "a", 1);		/* for the incarnation after it */
 }
 
+/* They were two when their owner died, and are that still. */
+static void nothing_is_taken_from_a_rescue(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	REDIS(&server, "RPUSH %s a", owner.trays[0]);
+	REDIS(&server, "RPUSH %s b", owner.trays[1]);
+	fence();
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	renew(&next, &owner);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_holds("renew", owner.trays[1], "b", 1);
+	assert_true(died_at(owner.incarnation) > 1600000000000);
+	queue_rescue_size(&server.r, &keys, owner.incarnation);
+	assert_string_equal(private_redis_answer(&server).str, "2");
+}
+
 static void renew_at_maxmemory_and_lease(void **state)
 {
 	(void)state;
@@ -927,6 +945,7 @@ int main(void)
 		T(a_new_incarnation_takes_the_trays_over),
 		T(a_late_arrival_does_not_hide_what_was_taken_over),
 		T(a_lease_that_ran_out_is_never_given_again),
+		T(nothing_is_taken_from_a_rescue),
 		T(renew_at_maxmemory_and_lease),
 		T(who_holds_something_does_not_leave),
 		T(the_dead_are_marked_once_and_forgotten_late),
