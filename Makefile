@@ -6,6 +6,7 @@
 #   make soak             everything dies at random, for twenty minutes (SOAK_MESSAGES=, SOAK_SECONDS= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
 #   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
+#   make model            the protocol as a model, searched by Spin
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
@@ -204,6 +205,9 @@ crashpoints: all crashpoint-programs
 faults: all
 	QUREDIS_BUILD=$O tests/faults/faults $(FAULTSFLAGS)
 
+model:
+	tests/model/run --build $(BUILD)/model
+
 # Each file of tests/mutants is a mistake that the tests must see. MUTANTS="one another": only these
 mutants: all unit-programs
 	tests/mutants/run --build $O $(MUTANTS)
@@ -291,7 +295,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults fuzz fuzz-programs mutants soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -1,0 +1,184 @@
+/*
+ * quredis as a model: who may lose, double or mistake a message. docs/model.md says what it shows.
+ */
+
+#define WORKERS 2
+#define INCARNATIONS 4	/* two names of now, and two of before, at a time: of those that are gone without a trace the names are used again */
+#define LATE 2		/* connections that were given up, at a time, of which something is under way still */
+
+/* ---- bounds: read at the start, so that one program is enough ---- */
+
+typedef bounds {
+	unsigned mutant : 5;
+	unsigned least : 2;	/* a fetch asks for so many at least */
+	unsigned batch : 2;	/* and at most */
+	unsigned messages : 2;
+	unsigned window : 2;	/* of handlers */
+	unsigned fails : 1;	/* handlers may fail */
+	unsigned kills : 1;	/* fence = "kill" */
+	unsigned workers : 2;	/* 1: the other one does nothing */
+	unsigned victims : 2;	/* how many workers may be struck */
+	unsigned late : 2;	/* so many connections that were given up may still bring something, at a time */
+	unsigned eager : 1;	/* reduced: docs/model.md */
+	unsigned ends : 1	/* what is left of the faults may also not happen */
+};
+bounds bound;
+
+#define BATCH bound.batch
+#define LEAST bound.least
+#define WINDOW bound.window
+#define EAGER bound.eager
+#define FAILS bound.fails
+#define KILLS bound.kills
+#define MUTANT(which) (bound.mutant == which)
+
+#define SHARED_LIST 1
+#define REMOVE_FIRST 2
+#define UNDO_ALWAYS 3
+#define ONE_TRAY 4
+#define RESCUE_IN_PLACE 5
+#define NO_ADOPTION 6
+#define LEASE_RECREATED 7
+#define BLAME_TAIL 8
+#define FIRST_SENT_IS_THERE 9
+#define FORGETS_PREVIOUS 10
+#define BLAME_BY_TRAY 11
+#define DOUBTFUL_FIRST 12
+#define RENAMES_AGAIN 13
+#define ONLY_WHERE_EMPTY 14
+#define TAKES_FROM_RESCUE 15
+
+/* How often each may happen still. */
+byte crashes, cuts, lost_acks, lost_fetches, lapses, stops, relieves, deaths, refusals, pushes;
+bit struck;
+
+#define FAULTS (crashes + cuts + lost_acks + lost_fetches + lapses + stops + relieves + deaths + refusals)
+/* Workers are alike: the first that is struck is number 0. */
+#define STRIKES(w) (w < bound.victims && (w == 0 || struck))
+#define SAFE(w) (FAULTS == 0 || w >= bound.victims)
+
+c_code {
+	/* QUREDIS_MODEL="crashes=2 cuts=1 ..." */
+	static unsigned char of_environment(const char *name, int otherwise)
+	{
+		const char *all = getenv("QUREDIS_MODEL"), *p = all;
+		size_t len = strlen(name);
+
+		for (; p != NULL && (p = strstr(p, name)) != NULL; p++)
+			if ((p == all || p[-1] == ' ') && p[len] == '=')
+				return (unsigned char)atoi(p + len + 1);
+		return (unsigned char)otherwise;
+	}
+};
+
+#include "redis.pml"
+
+#define ROOM (!inc[INCARNATIONS - 1].used)
+#define LATE_ROOM (bound.late > 0 && late[bound.late - 1].name == NOBODY)
+
+/*
+ * Reduction. What a worker does that nothing can strike any more, and that concerns nobody else (the end of its handler, what
+ * it acknowledges, retries, lets escape), comes before anything else does.
+ */
+#define HASTENS(w) (wk[w].busy && SAFE(w) && !COMES_LATE(w))
+#define CALM (!EAGER || !(HASTENS(0) || HASTENS(1)))
+#define MY_TURN(w) (!EAGER || CALM || (HASTENS(w) && (w == 0 || !HASTENS(0))))
+
+#include "worker.pml"
+#include "sweeper.pml"
+
+#define ENDED(m) (AT(m, DONE) || AT(m, ESCAPE))
+#define ALL_ENDED (ENDED(0) && ENDED(1) && ENDED(2))
+#define SETTLED(w) (SETTLES_DOWN(w) && USABLE(w) && !wk[w].holds && len(wire[w]) == 0)
+
+inline end_all()
+{
+	for (m : 0 .. MESSAGES - 1) {
+		if
+		:: AT(m, INGRESS) || AT(m, DELAYED) -> get_done(m)
+		:: else
+		fi
+	}
+	must(ALL_ENDED, left_over)
+}
+
+/* Networks, producers, and the end. */
+proctype World()
+{
+	byte c, command, bytes, got;
+
+end:	do
+	/* what was sent on a connection that was given up */
+	:: atomic { CALM && (len(wire[WORKERS]) > 0 || len(wire[WORKERS + LATE - 1]) > 0) ->
+		if
+		:: len(wire[WORKERS]) > 0
+		:: len(wire[WORKERS + LATE - 1]) > 0 -> c = LATE - 1
+		fi;
+		wire[WORKERS + c]?command, bytes;
+		CHOOSE_WHAT_IS_FETCHED(command, got)
+		fi;
+		d_step {
+			perform(late[c].name, command, bytes, late[c].instead, got);
+			late_is_over();
+			tidy();
+			c = 0; command = 0; bytes = 0; got = 0
+		} }
+
+	:: d_step { CALM && pushes > 0 -> pushes--; e = (AT(0, NOWHERE) -> 0 : (AT(1, NOWHERE) -> 1 : 2)); msg[e].place = INGRESS }
+
+	/* faults may also not happen */
+	:: d_step { CALM && bound.ends && FAULTS > 0 ->
+		crashes = 0; cuts = 0; lost_acks = 0; lost_fetches = 0; lapses = 0; stops = 0; relieves = 0; deaths = 0; refusals = 0 }
+
+	/* the reduction: nobody has anything in hand, and nothing can disturb anybody */
+	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && pushes == 0 && FAULTS == 0 && !ALL_ENDED -> end_all() }
+
+	/* nothing can happen any more */
+	:: timeout -> break
+	od;
+	must(ALL_ENDED, left_over)
+}
+
+init {
+	d_step {
+		c_code {
+			now.bound.mutant = of_environment("mutant", 0);
+			now.bound.least = of_environment("least", 1);
+			now.bound.batch = of_environment("batch", 2);
+			now.bound.window = of_environment("window", 1);
+			now.bound.fails = of_environment("fails", 0);
+			now.bound.kills = of_environment("kills", 0);
+			now.bound.late = of_environment("late", LATE);
+			now.bound.workers = of_environment("workers", WORKERS);
+			now.bound.messages = of_environment("messages", MESSAGES);
+			now.bound.victims = of_environment("victims", 2);
+			now.bound.eager = of_environment("eager", 0);
+			now.bound.ends = of_environment("ends", 0);
+			now.pushes = of_environment("pushes", 0);
+			now.crashes = of_environment("crashes", 0);
+			now.cuts = of_environment("cuts", 0);
+			now.lost_acks = of_environment("lost_acks", 0);
+			now.lost_fetches = of_environment("lost_fetches", 0);
+			now.lapses = of_environment("lapses", 0);
+			now.stops = of_environment("stops", 0);
+			now.relieves = of_environment("relieves", 0);
+			now.deaths = of_environment("deaths", 0);
+			now.refusals = of_environment("refusals", 0);
+		};
+		for (x : 0 .. MESSAGES - 1) {
+			msg[x].place = (x >= bound.messages -> DONE : (x < bound.messages - pushes -> INGRESS : NOWHERE))
+		}
+		for (x : 0 .. LATE - 1) {
+			late[x].name = NOBODY; late[x].instead = NOBODY
+		}
+		for (x : 0 .. WORKERS - 1) {
+			inc[x].used = 1; inc[x].lease = 1; inc[x].registered = 1;
+			wk[x].up = 1; wk[x].named = 1; wk[x].previous = NOBODY;
+			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1
+		}
+		x = 0
+	};
+	atomic {
+		run Worker(0); run Worker(1); run Sweeper(); run World()
+	}
+}

@@ -1,0 +1,773 @@
+/*
+ * A worker: trays in rotation, one handler or a window of them, what is sent and what the answers mean; a new
+ * name after every doubt, and adoption.
+ *	worker/tray.c run.c run_exec.c run_persistent.c settle.c move.c fetch.c	messages
+ *	worker/session.c adopt.c worker.c						names
+ */
+
+#define EMPTY 0		/* enum tray_state */
+#define FETCHING 1
+#define FILLED 2
+#define DELETING 3
+
+#define GONE 0		/* enum item_state; or nothing was ever there */
+#define WAITING 1
+#define RUNNING 2
+#define SUCCEEDED 3	/* ITEM_DONE */
+#define MOVING 4
+
+typedef item {
+	unsigned state : 3;
+	unsigned id : 2;	/* which message it is taken for: it, or its twin */
+	unsigned says : 4;	/* its wrapper, as it was fetched */
+	unsigned lost : 1;
+	unsigned move : 4;	/* MOVING: C_LREM .. C_BACK_SOLO */
+	unsigned sent : 2;	/* MOVING: in which order within its tray; 0: not sent */
+	unsigned nonce : 3	/* MOVING, C_RETRY */
+};
+typedef tray {
+	unsigned state : 2;
+	unsigned asked : 2;	/* FETCHING: answers to come */
+	unsigned sent : 1;	/* DELETING */
+	unsigned serial : 2	/* 1: the oldest */
+};
+typedef worker {
+	unsigned up : 1;	/* connected */
+	unsigned named : 1;	/* it has a name: incarnation w, w being its own number */
+	unsigned confirmed : 1;
+	unsigned previous : 3;	/* the last confirmed name, until that is; NOBODY: none */
+	unsigned registered : 1;	/* its renewal was answered on this connection, and its trays read */
+	unsigned renewing : 2;	/* 1: sent, 2: answered, and the trays are to be read */
+	unsigned fresh : 1;	/* by its own clock the lease cannot have run out */
+	unsigned asking : 1;	/* a PEXPIRE was sent in time, and is not answered */
+	unsigned leaving : 1;	/* ORDER_FINISH, ORDER_HAND_BACK */
+	unsigned left : 1;	/* deregister.lua was sent */
+	unsigned refused : 1;	/* a move was: nothing is fetched meanwhile */
+	unsigned robbed : 2;	/* for the properties: a tray of it was fenced; 2: of the name it is about to adopt */
+	unsigned busy : 1;	/* it has a step that concerns nobody else */
+	unsigned holds : 1	/* its trays are not all empty */
+};
+worker wk[WORKERS];
+
+#define I(k, j) ((k) * 2 + (j))
+#define IN_TRAY(k, s) (it[I(k, 0)].state == (s) || it[I(k, 1)].state == (s))
+#define ITEMS(s) ((it[0].state == (s)) + (it[1].state == (s)) + (it[2].state == (s)) + \
+	(it[3].state == (s)) + (it[4].state == (s)) + (it[5].state == (s)))
+#define TRAYS(s) ((tr[0].state == (s)) + (tr[1].state == (s)) + (tr[2].state == (s)))
+#define LOWEST(s) (tr[0].state == (s) -> 0 : (tr[1].state == (s) -> 1 : 2))
+#define USABLE(w) (wk[w].registered && wk[w].fresh)
+
+/* ---- trays and items ---- */
+
+inline clear(which)
+{
+	it[which].state = GONE; it[which].id = 0; it[which].says = 0; it[which].lost = 0;
+	it[which].move = 0; it[which].sent = 0; it[which].nonce = 0
+}
+
+inline add(k, which)
+{
+	a = (it[I(k, 0)].state == GONE -> I(k, 0) : I(k, 1));
+	assert(it[a].state == GONE);
+	it[a].state = WAITING;
+	it[a].id = which;
+	it[a].says = msg[which].says
+}
+
+inline fill(k)
+{
+	tr[k].state = FILLED;
+	tr[k].asked = 0;
+	tr[k].serial = 1 + (tr[0].serial > 0) + (tr[1].serial > 0) + (tr[2].serial > 0)
+}
+
+inline empty_tray(k)
+{
+	clear(I(k, 0));
+	clear(I(k, 1));
+	for (z : 0 .. 2) {
+		if
+		:: tr[k].serial > 0 && tr[z].serial > tr[k].serial -> tr[z].serial--
+		:: else
+		fi
+	}
+	tr[k].state = EMPTY; tr[k].sent = 0; tr[k].asked = 0; tr[k].serial = 0
+}
+
+/* move_close_tray() */
+inline close(k)
+{
+	if
+	:: tr[k].state != FILLED || IN_TRAY(k, WAITING) || IN_TRAY(k, RUNNING) || IN_TRAY(k, MOVING)
+	:: else ->
+		if
+		:: IN_TRAY(k, SUCCEEDED) -> tr[k].state = DELETING; tr[k].sent = 0
+		:: else -> empty_tray(k)
+		fi
+	fi
+}
+
+/* It turns out to be the twin: so is the other item then, and whose handler did what. */
+inline take_for(k, which, other)
+{
+	if
+	:: it[which].id != (other) ->
+		y = it[which].id;
+		for (b : I(k, 0) .. I(k, 1)) {
+			if
+			:: b != which && it[b].state != GONE && it[b].id == (other) -> it[b].id = y
+			:: else
+			fi
+		}
+		it[which].id = other;
+		z = msg[y].started; msg[y].started = msg[other].started; msg[other].started = z;
+		z = msg[y].running; msg[y].running = msg[other].running; msg[other].running = z
+	:: else
+	fi
+}
+
+/* Before anything is noted of its message: is it that one or its twin that lies in the tray? x: which, NOBODY: neither. */
+inline look_up(w, k, which)
+{
+	lrem(TRAY(w, k), it[which].id, it[which].says == 0);
+	if
+	:: x == NOBODY && wk[w].previous != NOBODY -> lrem(TRAY(wk[w].previous, k), it[which].id, it[which].says == 0)
+	:: else
+	fi;
+	if
+	:: x != NOBODY -> take_for(k, which, x)
+	:: else
+	fi
+}
+
+/* ---- moves ---- */
+
+inline send(w, op, k, j, bytes)
+{
+	wire[w]!COMMAND(op, k, j), bytes
+}
+
+inline send_move(w, k, j)
+{
+	a = I(k, j);
+	b = I(k, 1 - (j));
+	if
+	:: it[a].state == MOVING && it[a].sent == 0 ->
+		it[a].sent = (it[b].state == MOVING && it[b].sent > 0 -> it[b].sent + 1 : 1);
+		send(w, it[a].move, k, j, BYTES(it[a].id, it[a].says == 0, it[a].nonce));
+		if
+		:: it[a].move == C_ESCAPE && MUTANT(REMOVE_FIRST) -> send(w, C_PUSH_ESCAPE, k, j, 0)
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* move_tick(): in each tray the newest first. */
+inline send_moves(w)
+{
+	if
+	:: wk[w].registered && !wk[w].refused ->
+		for (k1 : 0 .. 2) {
+			send_move(w, k1, 1);
+			send_move(w, k1, 0)
+		}
+		for (k1 : 0 .. 2) {
+			if
+			:: tr[k1].state == DELETING && !tr[k1].sent -> tr[k1].sent = 1; send(w, C_DEL, k1, 0, 0)
+			:: else
+			fi
+		}
+	:: else
+	fi
+}
+
+inline choose(w, which, how)
+{
+	it[which].state = MOVING;
+	it[which].move = how;
+	it[which].sent = 0;
+	it[which].nonce = ((how) == C_RETRY -> 1 + it[which].id + 3 * (w) : 0)
+}
+
+/* settle_relieve() */
+inline relieve(w, but)
+{
+	for (k1 : 0 .. 2) {
+		for (a : I(k1, 0) .. I(k1, 1)) {
+			if
+			:: tr[k1].state == FILLED && it[a].state == SUCCEEDED -> choose(w, a, C_LREM)
+			:: tr[k1].state == FILLED && it[a].state == WAITING && a != (but) -> choose(w, a, C_BACK)
+			:: else
+			fi
+		}
+	}
+}
+
+/* ---- handlers ---- */
+
+#define SOLO_IS(s) ((it[0].state == (s) && IS_SOLO(it[0].says)) || (it[1].state == (s) && IS_SOLO(it[1].says)) || \
+	(it[2].state == (s) && IS_SOLO(it[2].says)) || (it[3].state == (s) && IS_SOLO(it[3].says)) || \
+	(it[4].state == (s) && IS_SOLO(it[4].says)) || (it[5].state == (s) && IS_SOLO(it[5].says)))
+
+inline start(w, k, which)
+{
+	look_up(w, k, which);
+	it[which].state = RUNNING;
+	printf("-- worker %d: starts %d of tray %d\n", w, it[which].id, k);
+	x = it[which].id;
+	if
+	:: !(it[which].says & REDELIVERED) ->
+		must(!msg[x].started, runs_again_untold);
+		msg[x].started = !(msg[x].says & REDELIVERED)
+	:: else
+	fi;
+	must(!(KILLS && msg[x].running), runs_twice_at_once);
+	msg[x].running = KILLS
+}
+
+/* run_next(): the first that waits in the oldest tray; of a solo one all others are taken away first. */
+inline run_next(w)
+{
+	e = NOBODY;
+	n = NOBODY;
+	for (k1 : 0 .. 2) {
+		if
+		:: tr[k1].state == FILLED && IN_TRAY(k1, WAITING) && tr[k1].serial < n ->
+			n = tr[k1].serial;
+			e = (it[I(k1, 0)].state == WAITING -> I(k1, 0) : I(k1, 1))
+		:: else
+		fi
+	}
+	if
+	:: e == NOBODY || SOLO_IS(RUNNING)
+	:: e != NOBODY && !SOLO_IS(RUNNING) && IS_SOLO(it[e].says) && (TRAYS(EMPTY) < 2 || ITEMS(GONE) < 5) -> relieve(w, e)
+	:: else -> start(w, e / 2, e)
+	fi
+}
+
+/* What a turn of its loop does by itself after whatever has happened. */
+inline turn(w)
+{
+	if
+	:: wk[w].leaving -> relieve(w, NOBODY)
+	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) < WINDOW -> run_next(w)
+	:: else
+	fi;
+	if
+	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) > 0 && ITEMS(RUNNING) < WINDOW -> run_next(w)
+	:: else
+	fi;
+	send_moves(w);
+	note_busy(w)
+}
+
+#define MOVES_TO_INGRESS(a) (it[a].state == MOVING && it[a].move >= C_BACK)
+#define ANYTHING_TO_INGRESS (MOVES_TO_INGRESS(0) || MOVES_TO_INGRESS(1) || MOVES_TO_INGRESS(2) || MOVES_TO_INGRESS(3) || \
+	MOVES_TO_INGRESS(4) || MOVES_TO_INGRESS(5))
+
+inline note_busy(w)
+{
+	wk[w].busy = EAGER && USABLE(w) && !wk[w].leaving && TRAYS(FETCHING) == 0 && !ANYTHING_TO_INGRESS &&
+		(ITEMS(RUNNING) + ITEMS(MOVING) + TRAYS(DELETING) > 0);
+	wk[w].holds = (TRAYS(EMPTY) < 3)
+}
+
+#define C_NONE 0	/* how a handler ends: it succeeded. Otherwise the move that follows */
+
+inline end_handler(w, k, which, how)
+{
+	printf("-- worker %d: handler of %d in tray %d ended: %d (0 done, 5 retry, 6 escape)\n", w, it[which].id, k, how);
+	msg[it[which].id].running = 0;
+	if
+	:: it[which].lost -> clear(which)
+	:: !it[which].lost && (how) == C_NONE ->
+		it[which].state = SUCCEEDED;
+		look_up(w, k, which);
+		if
+		:: x != NOBODY -> msg[x].succeeded = 1
+		:: else
+		fi
+	:: else -> choose(w, which, how)
+	fi;
+	close(k)
+}
+
+inline end_all_handlers(w, how)
+{
+	for (e : 0 .. 5) {
+		if
+		:: it[e].state == RUNNING -> end_handler(w, e / 2, e, how)
+		:: else
+		fi
+	}
+}
+
+/* Its time is over by its own clock; with fence = "kill" nothing of it runs by then: fence.c */
+inline lapse(w, by_then)
+{
+	wk[w].fresh = 0;
+	wk[w].asking = by_then;
+	wk[w].busy = 0;
+	printf("-- worker %d: its time is over, PEXPIRE under way: %d\n", w, by_then);
+	if
+	:: KILLS -> end_all_handlers(w, C_BACK_REDELIVERED)
+	:: else
+	fi;
+	send_moves(w)
+}
+
+/* ---- names ---- */
+
+#define KEEPS_NAME(w) (wk[w].named && !wk[w].confirmed && !MUTANT(FORGETS_PREVIOUS))
+#define CAN_NAME(w) (!wk[w].named || KEEPS_NAME(w) || ROOM)
+
+/* Its name becomes one that it had. y: where that is. */
+inline put_name_away(w)
+{
+	y = WORKERS;
+	do
+	:: inc[y].used -> y++
+	:: else -> break
+	od;
+	e = y;
+	move_name(w, e);
+	wk[w].named = 0;
+	y = e
+}
+
+inline take_new_name(w)
+{
+	if
+	:: KEEPS_NAME(w)
+	:: else ->
+		if
+		:: wk[w].named -> put_name_away(w); wk[w].previous = y
+		:: else
+		fi;
+		inc[w].used = 1;
+		wk[w].named = 1;
+		wk[w].confirmed = 0
+	fi
+}
+
+inline send_renewal(w)
+{
+	take_new_name(w);
+	printf("-- worker %d: asks for a name, in place of %d\n", w, wk[w].previous);
+	wk[w].up = 1;
+	wk[w].renewing = 1;
+	wk[w].registered = 0;
+	send(w, C_RENEW, 0, 0, 0)
+}
+
+/* Its connection ends. What was sent on it is under way still: the first `kept` commands of it. */
+inline let_go(w, kept)
+{
+	printf("-- worker %d: is cut off with %d under way, of which %d arrive\n", w, len(wire[w]), kept);
+	give_up_wire(w, kept);
+	wk[w].up = 0; wk[w].registered = 0; wk[w].renewing = 0; wk[w].asking = 0; wk[w].left = 0; wk[w].busy = 0
+}
+
+inline renewed(w)
+{
+	wk[w].confirmed = 1;
+	wk[w].previous = NOBODY;
+	if
+	:: res -> wk[w].fresh = 1; wk[w].renewing = 2
+	:: else -> let_go(w, 0)		/* another name, on another connection */
+	fi;
+	tidy()
+}
+
+inline renew_name(w)
+{
+	printf("-- worker %d: wants another name\n", w);
+	if
+	:: !wk[w].renewing -> wk[w].registered = 0
+	:: else
+	fi
+}
+
+inline claim_lost(w)
+{
+	must(wk[w].robbed, claim_lost_unfenced);
+	renew_name(w)
+}
+
+/* The answer to a PEXPIRE that was sent in time. */
+inline lease_answer(w)
+{
+	wk[w].asking = 0;
+	if
+	:: MUTANT(LEASE_RECREATED) -> inc[w].lease = 1; wk[w].fresh = 1
+	:: !MUTANT(LEASE_RECREATED) && inc[w].lease -> wk[w].fresh = 1
+	:: else -> renew_name(w)
+	fi
+}
+
+/* ---- adoption ---- */
+
+inline take(w, k, which)
+{
+	x = NOBODY;
+	y = it[which].id;
+	if
+	:: AT(y, TRAY(w, k)) && !taken[y] -> x = y
+	:: else ->
+		if
+		:: it[which].says == 0 && y < 2 && AT(1 - y, TRAY(w, k)) && msg[1 - y].says == 0 && !taken[1 - y] -> x = 1 - y
+		:: else
+		fi
+	fi;
+	if
+	:: x != NOBODY -> taken[x] = 1; take_for(k, which, x)
+	:: else
+	fi
+}
+
+#define IN_DOUBT(which) (it[which].state == MOVING && it[which].sent > 0)
+
+inline match_certain(w, k)
+{
+	for (a : I(k, 0) .. I(k, 1)) {
+		if
+		:: it[a].state != GONE && !it[a].lost && !IN_DOUBT(a) ->
+			take(w, k, a);
+			if
+			:: x == NOBODY ->
+				must(wk[w].robbed || MUTANT(ONE_TRAY), claim_lost_unfenced);
+				if
+				:: it[a].state == RUNNING -> it[a].lost = 1
+				:: else -> clear(a)
+				fi
+			:: else
+			fi
+		:: else
+		fi
+	}
+}
+
+inline match_in_doubt(w, k, which)
+{
+	if
+	:: IN_DOUBT(which) ->
+		take(w, k, which);
+		if
+		:: x != NOBODY -> it[which].sent = 0
+		:: else -> clear(which)
+		fi
+	:: else
+	fi
+}
+
+/* What was sent last is looked for first. */
+inline match_doubtful(w, k)
+{
+	a = I(k, 0);
+	if
+	:: (it[a].sent < it[a + 1].sent) != MUTANT(FIRST_SENT_IS_THERE) -> match_in_doubt(w, k, a + 1); match_in_doubt(w, k, a)
+	:: else -> match_in_doubt(w, k, a); match_in_doubt(w, k, a + 1)
+	fi
+}
+
+inline add_unknown(w, k)
+{
+	for (m : 0 .. MESSAGES - 1) {
+		if
+		:: AT(m, TRAY(w, k)) && !taken[m] ->
+			must(tr[k].state == FETCHING || tr[k].state == EMPTY, somebody_else_wrote);
+			add(k, m)
+		:: else
+		fi
+	}
+}
+
+inline adopt_filled(w, k)
+{
+	taken[0] = 0; taken[1] = 0; taken[2] = 0;
+	if
+	:: MUTANT(DOUBTFUL_FIRST) -> match_doubtful(w, k); match_certain(w, k)
+	:: else -> match_certain(w, k); match_doubtful(w, k)
+	fi;
+	n = SOME_AT(TRAY(w, k));
+	add_unknown(w, k);
+	if
+	:: tr[k].state == FETCHING || (tr[k].state == EMPTY && n) -> fill(k)
+	:: else
+	fi;
+	close(k)
+}
+
+inline adopt_tray(w, k)
+{
+	if
+	:: MUTANT(NO_ADOPTION) ->
+		if
+		:: tr[k].state == FETCHING -> fill(k); close(k)
+		:: tr[k].state == DELETING -> empty_tray(k)
+		:: else
+		fi
+	:: else ->
+		if
+		:: tr[k].state == DELETING && SOME_AT(TRAY(w, k)) -> tr[k].sent = 0
+		:: tr[k].state == DELETING && !SOME_AT(TRAY(w, k)) -> empty_tray(k)
+		:: else -> adopt_filled(w, k)
+		fi
+	fi
+}
+
+inline adopt(w)
+{
+	printf("-- worker %d: adopts\n", w);
+	for (k1 : 0 .. 2) {
+		adopt_tray(w, k1)
+	}
+	wk[w].renewing = 0;
+	wk[w].registered = 1;
+	wk[w].robbed = (wk[w].robbed == 2)
+}
+
+/* ---- the end of a worker; another one is started ---- */
+
+#define HELD(w, which) ((wk[w].named && LIES(which, w)) || (wk[w].previous != NOBODY && LIES(which, wk[w].previous)))
+
+/* Who cannot have done it: what lay there while the handler of another, that lay there too, was running. */
+inline note_innocent(w)
+{
+	for (m : 0 .. MESSAGES - 1) {
+		n = 0;
+		for (b : 0 .. 5) {
+			n = n + (it[b].state == RUNNING && !it[b].lost && it[b].id != m && HELD(w, it[b].id))
+		}
+		if
+		:: n > 0 && HELD(w, m) -> msg[m].innocent = 1
+		:: else
+		fi
+	}
+}
+
+inline end_worker(w, why, so_many)
+{
+	printf("-- worker %d: ends (1 killed, 2 by itself): %d\n", w, why);
+	if
+	:: (why) == REPORTED -> note_innocent(w)
+	:: else
+	fi;
+	let_go(w, so_many);
+	if
+	:: wk[w].previous != NOBODY -> inc[wk[w].previous].dead = why
+	:: else
+	fi;
+	wk[w].previous = NOBODY;
+	if
+	:: wk[w].named -> put_name_away(w); inc[y].dead = why
+	:: else
+	fi;
+	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].holds = 0;
+	for (k1 : 0 .. 2) {
+		for (a : I(k1, 0) .. I(k1, 1)) {
+			if
+			:: it[a].state == RUNNING -> msg[it[a].id].running = 0
+			:: else
+			fi
+		}
+		empty_tray(k1)
+	}
+	tidy()
+}
+
+/* ---- answers ---- */
+
+inline answer(w, command, got)
+{
+	if
+	:: OP(command) == C_FETCH ->
+		if
+		:: got != NOBODY -> add(TRAY_OF(command), got)
+		:: else
+		fi;
+		tr[TRAY_OF(command)].asked--;
+		if
+		:: tr[TRAY_OF(command)].asked == 0 -> fill(TRAY_OF(command)); close(TRAY_OF(command))
+		:: else
+		fi
+	:: OP(command) == C_RENEW -> renewed(w)
+	:: OP(command) == C_LEAVE ->
+		if
+		:: res -> forget(w); wk[w].named = 0
+		:: else
+		fi;
+		end_worker(w, BLAMELESS, 0)
+	:: OP(command) == C_DEL ->
+		if
+		:: tr[TRAY_OF(command)].state == FETCHING -> clear(I(TRAY_OF(command), 0)); clear(I(TRAY_OF(command), 1))	/* ONE_TRAY */
+		:: else -> empty_tray(TRAY_OF(command))
+		fi;
+		if
+		:: res == 0 -> claim_lost(w)
+		:: else
+		fi
+	:: OP(command) >= C_LREM && OP(command) != C_PUSH_ESCAPE ->
+		clear(I(TRAY_OF(command), ITEM_OF(command)));
+		close(TRAY_OF(command));
+		if
+		:: res == 0 -> claim_lost(w)
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* Held: sent again after a while. */
+inline refuse(w, command)
+{
+	wk[w].refused = 1;
+	if
+	:: OP(command) == C_DEL -> tr[TRAY_OF(command)].sent = 0
+	:: else -> it[I(TRAY_OF(command), ITEM_OF(command))].sent = 0
+	fi
+}
+
+/* ---- the process ---- */
+
+#define MAY_FETCH(w) (w < bound.workers && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && TRAYS(EMPTY) > 0 && \
+	!SOLO_IS(WAITING) && !SOLO_IS(RUNNING) && ITEMS(WAITING) < BATCH && SOME_AT(INGRESS))
+#define RELIEVABLE(k) (tr[k].state == FILLED && (IN_TRAY(k, WAITING) || IN_TRAY(k, SUCCEEDED)))
+
+#define IS_ACK(command) (OP(command) == C_DEL || (OP(command) >= C_LREM && OP(command) != C_PUSH_ESCAPE))
+#define ANSWERED 0
+#define REFUSED 1
+#define LOST 2		/* done, and its connection cut before the answer has come */
+
+/* How much of what is under way still gets there. */
+#define CHOOSE_KEPT(w, kept) \
+	if \
+	:: kept = 0 \
+	:: len(wire[w]) > 0 && LATE_ROOM -> kept = 1 \
+	:: len(wire[w]) > 1 && LATE_ROOM -> kept = 2 \
+	:: len(wire[w]) > 2 && LATE_ROOM -> kept = 3 \
+	:: len(wire[w]) > 3 && LATE_ROOM -> kept = 4 \
+	:: len(wire[w]) > 4 && LATE_ROOM -> kept = 5 \
+	fi
+
+/* Fetched, run and acknowledged, by somebody whom nothing can disturb. */
+inline get_done(which)
+{
+	must(!msg[which].started, runs_again_untold);
+	must(!(KILLS && msg[which].running), runs_twice_at_once);
+	end_message(which, DONE)
+}
+
+/* The reduction, docs/model.md: nothing can strike it any more, and nothing of it is under way. */
+#define SETTLES_DOWN(w) (EAGER && SAFE(w) && !COMES_LATE(w))
+
+proctype Worker(byte w)
+{
+	tray tr[3];
+	item it[6];
+	byte ran, way, command, bytes, got;
+
+end:	do
+	/* session.c */
+	:: d_step { CALM && !wk[w].up && CAN_NAME(w) && !(SETTLES_DOWN(w) && !wk[w].named) -> send_renewal(w) }
+	:: d_step { CALM && !wk[w].up && !wk[w].named && SETTLES_DOWN(w) ->
+		inc[w].used = 1; wk[w].named = 1; wk[w].up = 1;
+		renew(w, NOBODY);
+		renewed(w);
+		adopt(w) }
+	:: d_step { CALM && wk[w].up && !wk[w].registered && !wk[w].renewing && !wk[w].asking && len(wire[w]) == 0 && CAN_NAME(w) ->
+		send_renewal(w) }
+	:: d_step { CALM && wk[w].renewing == 2 -> adopt(w); turn(w) }
+	:: d_step { CALM && wk[w].registered && !wk[w].fresh && !wk[w].asking && !wk[w].left -> renew_name(w) }
+	:: d_step { CALM && wk[w].asking -> lease_answer(w); turn(w) }
+
+	/* fetch.c; the tray: any, since the names of those that are empty do not differ */
+	:: atomic { CALM && MAY_FETCH(w) && !SETTLES_DOWN(w) ->
+		if
+		:: BATCH > LEAST -> way = LEAST
+		:: way = BATCH
+		fi;
+		d_step {
+			e = (MUTANT(ONE_TRAY) && TRAYS(DELETING) > 0 -> LOWEST(DELETING) : LOWEST(EMPTY));
+			printf("-- worker %d: asks for %d into tray %d\n", w, way, e);
+			tr[e].state = FETCHING;
+			tr[e].asked = way;
+			for (a : 1 .. way) {
+				send(w, C_FETCH, e, 0, 0)
+			}
+			note_busy(w);
+			way = 0
+		} }
+	:: atomic { CALM && MAY_FETCH(w) && SETTLES_DOWN(w) && TRAYS(EMPTY) == 3 && len(wire[w]) == 0 ->
+		if
+		:: MAY_GET(0) -> got = 0
+		:: MAY_GET(1) -> got = 1
+		:: MAY_GET(2) -> got = 2
+		fi;
+		d_step { get_done(got); got = 0 } }
+
+	/* a handler ends */
+	:: atomic { MY_TURN(w) && ITEMS(RUNNING) > 0 ->
+		if
+		:: it[0].state == RUNNING
+		:: it[1].state == RUNNING -> ran = 1
+		:: it[2].state == RUNNING -> ran = 2
+		:: it[3].state == RUNNING -> ran = 3
+		:: it[4].state == RUNNING -> ran = 4
+		:: it[5].state == RUNNING -> ran = 5
+		fi;
+		if
+		:: way = C_NONE
+		:: FAILS && !SETTLES_DOWN(w) && !(it[ran].says & ATTEMPT) -> way = C_RETRY
+		:: FAILS && !SETTLES_DOWN(w) -> way = C_ESCAPE
+		:: wk[w].leaving -> way = C_BACK_REDELIVERED
+		fi;
+		d_step { e = ran; end_handler(w, e / 2, e, way); turn(w); ran = 0; way = 0 } }
+
+	/* Redis does the next command, and answers */
+	:: atomic { MY_TURN(w) && wk[w].up && len(wire[w]) > 0 -> wire[w]?command, bytes;
+		CHOOSE_WHAT_IS_FETCHED(command, got)
+		fi;
+		if
+		:: way = ANSWERED
+		:: STRIKES(w) && refusals > 0 && IS_ACK(command) -> way = REFUSED
+		:: STRIKES(w) && lost_acks > 0 && IS_ACK(command) -> way = LOST
+		:: STRIKES(w) && lost_fetches > 0 && OP(command) == C_FETCH -> way = LOST
+		fi;
+		d_step {
+			if
+			:: way == REFUSED -> refusals--; struck = 1; refuse(w, command)
+			:: way == LOST ->
+				perform(w, command, bytes, wk[w].previous, got);
+				lost_fetches = lost_fetches - (OP(command) == C_FETCH);
+				lost_acks = lost_acks - (OP(command) != C_FETCH);
+				struck = 1;
+				let_go(w, 0)
+			:: else ->
+				perform(w, command, bytes, wk[w].previous, got);
+				answer(w, command, got)
+			fi;
+			turn(w);
+			command = 0; bytes = 0; got = 0; way = 0
+		} }
+	:: d_step { CALM && wk[w].refused && wk[w].registered -> wk[w].refused = 0; turn(w) }
+
+	/* worker.c: an order to go */
+	:: d_step { CALM && wk[w].leaving && wk[w].registered && !wk[w].left && !wk[w].asking && len(wire[w]) == 0 && TRAYS(EMPTY) == 3 ->
+		wk[w].left = 1; send(w, C_LEAVE, 0, 0, 0) }
+	:: d_step { CALM && wk[w].leaving && !wk[w].up && ROOM -> end_worker(w, BLAMELESS, 0) }
+
+	/* what may go wrong, and what is asked of it at odd times */
+	:: d_step { CALM && STRIKES(w) && stops > 0 && !wk[w].leaving -> stops--; struck = 1; wk[w].leaving = 1; turn(w) }
+	:: d_step { CALM && STRIKES(w) && relieves > 0 && (RELIEVABLE(0) || RELIEVABLE(1) || RELIEVABLE(2)) && ITEMS(RUNNING) + ITEMS(WAITING) > 0 ->
+		relieves--; struck = 1; relieve(w, NOBODY); turn(w) }
+	:: d_step { CALM && STRIKES(w) && deaths > 0 && ITEMS(RUNNING) > 1 -> deaths--; struck = 1; end_all_handlers(w, C_BACK_SOLO); turn(w) }
+	:: atomic { CALM && STRIKES(w) && crashes > 0 && wk[w].named && ROOM -> CHOOSE_KEPT(w, way);
+		d_step { crashes--; struck = 1; end_worker(w, REPORTED, way); way = 0 } }
+	:: atomic { CALM && STRIKES(w) && cuts > 0 && wk[w].up -> CHOOSE_KEPT(w, way);
+		d_step { cuts--; struck = 1; let_go(w, way); way = 0 } }
+	:: d_step { CALM && STRIKES(w) && lapses > 0 && wk[w].fresh -> lapses--; struck = 1; lapse(w, 0) }
+	:: d_step { CALM && STRIKES(w) && lapses > 0 && USABLE(w) -> lapses--; struck = 1; lapse(w, 1) }
+	od
+}
