@@ -10,10 +10,15 @@
 
 #include "common/alloc.h"
 
+void alloc_failed(void)
+{
+	errx(EX_OSERR, "out of memory");
+}
+
 static void *checked(void *p)
 {
 	if (p == NULL)
-		errx(EX_OSERR, "out of memory");
+		alloc_failed();
 	return p;
 }
 
@@ -51,5 +56,7 @@ char *alloc_format(const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vasprintf(&s, fmt, ap);
 	va_end(ap);
-	return n == -1 ? checked(NULL) : s;
+	if (n == -1)
+		alloc_failed();
+	return s;
 }

@@ -275,6 +275,17 @@ static void read_file(const struct target *file, const config_setting_t *root)
 	}
 }
 
+/* libconfig does not look whether it got memory for a name or a text: such a setting would read as another one. */
+static void check_memory(const config_setting_t *s)
+{
+	bool named = config_setting_parent(s) != NULL && config_setting_is_group(config_setting_parent(s));
+
+	if ((named && config_setting_name(s) == NULL) || (config_setting_type(s) == CONFIG_TYPE_STRING && s->value.sval == NULL))
+		alloc_failed();
+	for (int i = 0; config_setting_is_aggregate(s) && i < config_setting_length(s); i++)
+		check_memory(config_setting_get_elem(s, (unsigned)i));
+}
+
 void conf_parse(struct conf_loading *l, const struct conf_source *source)
 {
 	struct target file = { .l = l, .source = source, .schema = &conf_schema_global, .base = l->conf,
@@ -283,6 +294,7 @@ void conf_parse(struct conf_loading *l, const struct conf_source *source)
 
 	config_init(&tree);
 	if (config_read_string(&tree, source->text) == CONFIG_TRUE) {
+		check_memory(config_root_setting(&tree));
 		read_file(&file, config_root_setting(&tree));
 	} else {
 		const char *text = config_error_text(&tree);
