@@ -174,7 +174,7 @@ def test_recovery_attempts_0_escapes_at_once(redis, quredisd, handler, ledger):
 POISON = """
 read -r m
 echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT $$" >>@LEDGER@
-[ "$m" != poison ] || kill -9 $PPID
+[ "$m" != poison ] || { kill -9 $PPID; exec sleep 600; }
 echo "end $m" >>@LEDGER@
 """
 
