@@ -129,18 +129,18 @@ def test_a_container_is_killed_with_all_that_is_in_it(pair, ledger, tmp):
     c.lpush("ingress:mail", *(f"b{i}" for i in range(3)))
     wait_for(lambda: len(starts(ledger)) == 6)
     soonest = not_before(c)
-    a.signal(signal.SIGKILL)            # PID 1 of its namespace: the kernel ends the rest
+    # PID 1 of its namespace: the kernel ends the rest. A worker may hear of it before its own end comes, and hand back what it has
+    a.signal(signal.SIGKILL)
     a.wait_exit()
     wait_for(lambda: len(a.handlers()) == 3, what="its handlers to be gone")      # those of b have the same name
     for i in range(3):
         (tmp / f"go.b{i}.0").touch()
     wait_for(lambda: len(starts(ledger)) == 9, 60)
-    assert time.monotonic() > soonest
+    assert time.monotonic() > soonest or len(rescued(b)) < 3
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail"))
     count = collections.Counter(tuple(s) for s in starts(ledger))
     assert count == {**{(f"a{i}", f): 1 for i in range(3) for f in "01"}, **{(f"b{i}", "0"): 1 for i in range(3)}}
-    # its workers hear of the end before theirs comes: one may have handed back its own
     assert {e["reason"] for e in rescued(b)} <= {"lease"}
     assert c.llen("escape:mail") == 0 and not b.events("claim_lost")
     assert b.stop() == 0
