@@ -275,7 +275,7 @@ static bool go_on(struct worker *w)
 	int64_t until_us = w->now_us + GO_ON_US;
 	bool any = false;
 
-	while (tray_count(w, ITEM_WAITING) > 0 && w->now_us < until_us && persistent_read(w->persistent, w->now_us / 1000)) {
+	while (persistent_unanswered(w->persistent) > 0 && w->now_us < until_us && persistent_read(w->persistent, w->now_us / 1000)) {
 		w->now_us = clock_monotonic_us();
 		end(w, w->now_us / 1000);
 		run_tick(w, w->now_us / 1000);
