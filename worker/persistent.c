@@ -50,7 +50,7 @@ struct persistent {
 	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
 	bool dropping;				/* the rest of an answer too long */
 	bool answered_any;
-	bool busy;				/* it was heard of since the last tick */
+	bool quiet;				/* a poll found nothing: a signal may have ended it */
 	uint64_t timed_out_serial;
 	int64_t given;				/* jobs */
 	int64_t now_ms;
@@ -136,7 +136,7 @@ static int taken(int *fd)
 static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
 {
 	p->state = ACTIVE;
-	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->busy = false;
+	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->quiet = false;
 	p->given = p->looked_given = 0;
 	p->shown_serial = UINT64_MAX;
 	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = now_ms;
@@ -324,18 +324,19 @@ void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int
 		if (fds[i].revents == 0 || fds[i].fd == -1)
 			continue;
 		take_event(p, &fds[i]);
-		p->busy = true;
 	}
+}
+
+void persistent_quiet(struct persistent *p)
+{
+	p->quiet = true;
 }
 
 bool persistent_read(struct persistent *p, int64_t now_ms)
 {
 	p->now_ms = now_ms;
 	p->stderr_before = p->output.stderr_total;
-	if (!persistent_lines_read(&p->replies))
-		return false;
-	p->busy = true;
-	return true;
+	return persistent_lines_read(&p->replies);
 }
 
 /* ---- answers ---- */
@@ -553,13 +554,13 @@ static void serve(struct persistent *p)
 		time_out(p);
 }
 
-/* While it is heard of it lives, and SIGCHLD stays pending until a poll finds nothing else. */
+/* SIGCHLD stays pending until a poll finds nothing else: to ask after each event would be a call a message for nothing. */
 static bool reaping_is_due(struct persistent *p)
 {
-	bool due = !p->busy || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
+	bool due = p->quiet || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
 	    p->now_ms - p->reaped_ms >= REAP_MS;
 
-	p->busy = false;
+	p->quiet = false;
 	if (due)
 		p->reaped_ms = p->now_ms;
 	return due;

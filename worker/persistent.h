@@ -16,7 +16,7 @@
  * A handler that stays and is fed jobs (DESIGN.md 4; quredis-handler(7), PERSISTENT HANDLERS). Never blocks.
  * A turn of its owner's loop:
  *
- *	ppoll(persistent_pollfds()) -> persistent_io() -> persistent_reply() until false -> persistent_tick()
+ *	ppoll(persistent_pollfds()) -> persistent_io() or _quiet() -> persistent_reply() until false -> persistent_tick()
  *	-> persistent_ended()? -> persistent_give() while persistent_room() > 0 -> persistent_flush()
  *
  * The caller is a child subreaper without other children, ignores SIGPIPE, and opens signals, SIGCHLD among
@@ -77,6 +77,7 @@ uint64_t persistent_recall(struct persistent *p);
 
 size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds);	/* at most PERSISTENT_POLLFDS */
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms);
+void persistent_quiet(struct persistent *p);	/* instead: the poll found nothing */
 bool persistent_read(struct persistent *p, int64_t now_ms);	/* answers only, without a poll. False: there are none yet */
 
 /* The next answer, in the order they came; never BEAT. Until false in each turn: only then can it be found to have ended. */

@@ -124,7 +124,8 @@ static size_t pollfds(const struct worker *w, struct pollfd *p)
 static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
 {
 	(void)now_ms;
-	handler_io(w->handler, p, n);
+	if (p != NULL)
+		handler_io(w->handler, p, n);
 }
 
 static int64_t deadline_ms(const struct worker *w)

@@ -267,8 +267,8 @@ static void end(struct worker *w, int64_t now_ms)
 
 /*
  * One that answers while we write to it (the kernel switches to it at once) is given the next without a
- * turn of the loop and a poll between: for one job at a time they cost as much as the rest of ours. What is held
- * up meanwhile waits no longer than GO_ON_US.
+ * turn of the loop, and its answer taken without a poll: for one job at a time they cost as much as the rest
+ * of ours. What is held up meanwhile waits no longer than GO_ON_US.
  */
 static bool go_on(struct worker *w)
 {
@@ -315,6 +315,10 @@ static size_t pollfds(const struct worker *w, struct pollfd *p)
 
 static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
 {
+	if (p == NULL) {
+		persistent_quiet(w->persistent);
+		return;
+	}
 	recall(w);
 	persistent_io(w->persistent, p, n, now_ms);
 }

@@ -163,8 +163,10 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 	n = ppoll(p.fds, p.n, &ts, mask);
 	if (n == -1)
 		clock_poll_failed();
-	if (n <= 0)
+	if (n <= 0) {
+		w->runner->io(w, NULL, 0, now_ms);
 		return;
+	}
 	if (!w->master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		w->master_gone = true;		/* it never writes: this is the end of it */
 	w->readable = w->redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0;

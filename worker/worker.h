@@ -261,7 +261,7 @@ struct runner {
 	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL, now */
 	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* nothing runs any more: true when no process is left */
 	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
-	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);
+	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);	/* p NULL: the poll found nothing */
 	int64_t (*deadline_ms)(const struct worker *w);
 };
 #define RUNNER_POLLFDS 4

@@ -238,7 +238,8 @@ static void turn(struct run *run)
 		return;
 	n = persistent_pollfds(run->p, fds);
 	FUZZ_ASSERT(n <= nitems(fds));
-	poll(fds, n, 0);
+	if (poll(fds, n, 0) <= 0)
+		persistent_quiet(run->p);
 	persistent_io(run->p, fds, n, clock_monotonic_ms());
 	take_replies(run);
 	persistent_tick(run->p, clock_monotonic_ms());

@@ -361,6 +361,8 @@ static void turn(void)
 	t.now_ms = clock_monotonic_ms();
 	if (ready > 0)
 		persistent_io(t.p, p, n, t.now_ms);
+	else
+		persistent_quiet(t.p);
 	take_all();
 	persistent_tick(t.p, t.now_ms);
 	take_all();
@@ -565,6 +567,7 @@ static void last_words_are_in_the_pipe(void **unused)
 	give("say OK @\nexit 0");
 	persistent_flush(t.p);
 	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+	persistent_quiet(t.p);
 	persistent_tick(t.p, t.now_ms);
 	take_all();
 	assert_int_equal(t.ngot, 1);
