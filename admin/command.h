@@ -41,6 +41,7 @@ int cmd_dlq_retry(struct admin *a);
 int cmd_dlq_rm(struct admin *a);
 int cmd_run(struct admin *a);
 int cmd_stats(struct admin *a);
+int cmd_health(struct admin *a);
 int cmd_status(struct admin *a);
 int cmd_reload(struct admin *a);
 int cmd_stop(struct admin *a);

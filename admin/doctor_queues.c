@@ -12,6 +12,7 @@
 
 #include "admin/outcome.h"
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "common/queue_rehearsal.h"
 #include "common/queue_survey.h"
 
@@ -115,19 +116,11 @@ int doctor_rights(struct doctor *d, struct patient *p)
 
 /* ---- paused ---- */
 
-/* "2026-11-20T14:31:07.123Z" -> ms since 1970; -1: it is something else. */
-static int64_t time_of(const char *stamp)
-{
-	struct tm tm = {0};
-	const char *end = stamp == NULL ? NULL : strptime(stamp, "%Y-%m-%dT%H:%M:%S", &tm);
-
-	return end == NULL || (*end != '.' && *end != 'Z') ? -1 : (int64_t)timegm(&tm) * 1000;
-}
-
 static void tell_paused(struct doctor *d, const struct patient *p, const json_t *why)
 {
 	const char *user = json_string_value(json_object_get(why, "user")), *host = json_string_value(json_object_get(why, "host"));
-	int64_t since = time_of(json_string_value(json_object_get(why, "since"))), ms = since == -1 ? -1 : d->server_ms - since;
+	const char *stamp = json_string_value(json_object_get(why, "since"));
+	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp), ms = since == -1 ? -1 : d->server_ms - since;
 	char *shown = ms < 0 ? alloc_string("a time that is not known") : elapsed(ms);
 	char *n = outcome_count(p->lists.ingress < 0 ? 0 : p->lists.ingress);
 	bool known = user != NULL && host != NULL;

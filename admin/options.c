@@ -44,6 +44,7 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the order is taken", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
 	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
 	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "mend what can be mended without harm", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
+	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
 };
 const size_t option_specs_count = nitems(option_specs);
 

@@ -63,3 +63,11 @@ const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])
 	snprintf(out + n, CLOCK_RFC3339_SIZE - n, ".%03dZ", (int)(realtime_ms % 1000));
 	return out;
 }
+
+int64_t clock_rfc3339_parse(const char *stamp)
+{
+	struct tm tm = {0};
+	const char *end = strptime(stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+
+	return end == NULL || (*end != '.' && *end != 'Z') ? -1 : (int64_t)timegm(&tm) * 1000;
+}

@@ -19,5 +19,7 @@ void clock_poll_failed(void);
 
 /* UTC with milliseconds. Returns out. */
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE]);
+/* Such a time in whole seconds, as ms since 1970; -1: it is something else */
+int64_t clock_rfc3339_parse(const char *stamp);
 
 #endif

@@ -71,7 +71,7 @@ static const struct conf_key global_keys[] = {
 	    .fallback = "24h", RANGE(SECOND, 3650 * DAY)),
 	KEY("purge.check", STRINGS, purge.check),
 
-	KEY("health.enabled", BOOL, health.enabled, .fallback = "false", .flags = CONF_LATER),
+	KEY("health.enabled", BOOL, health.enabled, .fallback = "false"),
 	KEY("health.interval", DURATION, health.interval_ms, .fallback = "5m", RANGE(SECOND, DAY)),
 	KEY("health.thresholds.ingress_max", COUNT, health.ingress_max, .fallback = "500", RANGE(0, COUNT_MAX)),
 	KEY("health.thresholds.transit_max", COUNT, health.transit_max, .fallback = "100", RANGE(0, COUNT_MAX)),

@@ -39,6 +39,7 @@ static const struct task {
 	{ "registry", 1000, 0, 1, registry_task, false },
 	{ "tally", 5000, 0, 1, tally_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
+	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 

@@ -12,6 +12,7 @@
 #include "common/redis.h"
 #include "common/server_clock.h"
 #include "sweeper/deaths.h"
+#include "sweeper/health.h"
 #include "sweeper/recover.h"
 #include "sweeper/registry.h"
 #include "sweeper/server.h"
@@ -31,6 +32,8 @@
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
  *	ttl.c		what waits for too long		expire.c	its way out
+ *	metrics.c	when queues are measured	gauge.c		one queue is
+ *	health.c	whether it is well
  */
 struct sweeper {
 	const struct child *child;
@@ -64,6 +67,7 @@ struct sweeper {
 	bool looking;			/* a round of looks is under way */
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;
+	struct health_sum health;
 
 	/* sweeper.c */
 	int64_t *task_due_ms;		/* CLOCK_MONOTONIC, one a task */
@@ -121,6 +125,10 @@ bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has peri
 bool lead_is_ours(const struct swept *q);
 void lead_give_up(struct sweeper *s);
 
+/* ---- metrics.c ---- */
+
+bool metrics_wanted(const struct conf *conf);	/* queues are measured */
+
 /* ---- watch.c ---- */
 
 void watch_disturbed(struct sweeper *s);	/* a pulse was refused, or the connection is lost: no look so far counts */
@@ -151,6 +159,7 @@ bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
+bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

@@ -10,6 +10,8 @@
 #include "common/dead.h"
 #include "common/queue.h"
 #include "common/scoreboard.h"
+#include "sweeper/gauge.h"
+#include "sweeper/health.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
 #include "sweeper/waiting.h"
@@ -47,6 +49,11 @@ struct swept {
 	struct trouble lead_trouble;
 	struct trouble tally_trouble;
 	struct waiting waiting;		/* ttl.c */
+	struct gauge gauge;		/* gauge.c: the last look */
+	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
+	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
+	struct trouble gauge_trouble;
+	struct health health;		/* health.c */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

@@ -1,0 +1,218 @@
+/*
+ * A look at one queue: sizes, owners, ages, what its hosts did in the last minute. Two writes, or three if much waits;
+ * nothing is changed. When that is done, and what follows, is metrics.c's and health.c's.
+ */
+#include <stdlib.h>
+
+#include "sweeper/gauge.h"
+
+#include "common/clock.h"
+#include "common/queue_gauge.h"
+#include "common/queue_waiting.h"
+#include "sweeper/sweeper.h"
+
+#define MINUTE_MS 60000
+
+struct taking {
+	struct sweeper *s;
+	struct swept *q;
+	struct gauge *g;
+	struct age_clock clock;
+	struct queue_worker *workers;
+	size_t nworkers;
+	int64_t now_ms;			/* CLOCK_MONOTONIC */
+	int64_t active_ms, nactive;	/* of owners whose time is known */
+	bool wrong;			/* something could not be read */
+};
+
+/* False: an error, noted. */
+static bool take(struct taking *t, struct redis_reply *reply)
+{
+	if (t->s->redis.state != REDIS_CLOSED && connection_answer(t->s, reply) == 0)
+		return true;
+	t->wrong = true;
+	return false;
+}
+
+static int64_t take_size(struct taking *t)
+{
+	struct redis_reply reply;
+
+	return take(t, &reply) && reply.type == REDIS_INTEGER && reply.integer >= 0 ? reply.integer : -1;
+}
+
+static void add(int64_t *sum, int64_t n)
+{
+	*sum = *sum < 0 || n < 0 ? -1 : *sum + n;
+}
+
+/* ---- escape ---- */
+
+/* The id of a record is the time of its failure. */
+static void take_records(struct taking *t)
+{
+	struct gauge_list *l = &t->g->escape;
+	int64_t sum = 0, n = 0;
+	struct redis_reply reply;
+
+	if (!take(t, &reply) || reply.type != REDIS_ARRAY)
+		return;
+	for (size_t i = 0; i + 1 < reply.n; i += 2) {
+		struct redis_reply id = redis_element(&reply, i);
+		int64_t age = t->g->at_ms - clock_ms_of(strtod(id.type == REDIS_STRING ? id.str : "", NULL));
+
+		age = age < 0 ? 0 : age;
+		l->oldest_ms = age > l->oldest_ms ? age : l->oldest_ms;
+		sum += age;
+		n++;
+	}
+	if (n > 0 && n < QUEUE_GAUGE_RECORDS)
+		l->average_ms = sum / n;	/* else these are only the oldest */
+}
+
+/* ---- paused ---- */
+
+/* How long by who wrote it, and at least since we saw it first. */
+static void take_pause(struct taking *t)
+{
+	struct swept *q = t->q;
+	struct redis_reply reply;
+	int64_t since, seen;
+
+	t->g->paused_ms = -1;
+	if (!take(t, &reply))
+		return;
+	if (reply.type != REDIS_STRING) {
+		t->g->paused_ms = q->pause_seen_ms = 0;
+		return;
+	}
+	if (q->pause_seen_ms == 0)
+		q->pause_seen_ms = t->now_ms;
+	seen = t->now_ms - q->pause_seen_ms;
+	since = queue_paused_since(reply.str, reply.len);
+	t->g->paused_ms = since != -1 && t->g->at_ms - since > seen ? t->g->at_ms - since : seen;
+	if (t->g->paused_ms == 0)
+		t->g->paused_ms = 1;
+}
+
+/* ---- owners ---- */
+
+/* How long the handler of one of our own workers runs; -1: none, or not ours. */
+static int64_t running_ms(const struct taking *t, const char *incarnation)
+{
+	const struct child *child = t->s->child;
+	struct incarnation i;
+	int64_t started;
+
+	if (incarnation_parse(&i, incarnation) == -1 || i.boot != child->boot || i.slot < 0 || i.slot >= SCOREBOARD_SLOTS ||
+	    slot_generation(&child->board->slots[i.slot]) != i.generation)
+		return -1;
+	started = atomic_load(&child->board->slots[i.slot].started_ms);
+	return started == 0 || started > t->now_ms ? -1 : t->now_ms - started;
+}
+
+/* n messages are in work since this long. */
+static void is_in_work(struct taking *t, int64_t n, int64_t ms)
+{
+	struct gauge_list *l = &t->g->transit;
+
+	if (ms < 0)
+		return;
+	l->oldest_ms = ms > l->oldest_ms ? ms : l->oldest_ms;
+	t->active_ms += ms;
+	t->nactive++;
+	if (ms >= t->s->conf->health.stuck_age_ms)
+		l->stuck = l->stuck < 0 ? n : l->stuck + n;
+}
+
+static void take_owner(struct taking *t, const struct queue_worker *w)
+{
+	struct gauge *g = t->g;
+	int64_t alive = take_size(t), n = 0;
+
+	for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
+		add(&n, take_size(t));
+	add(&g->transit.size, n);
+	if (n < 0 || alive < 0)
+		return;
+	if (alive == 1) {
+		g->workers++;
+		g->active += n > 0;
+		if (n > 0)
+			is_in_work(t, 1, running_ms(t, w->incarnation));
+		return;
+	}
+	g->orphan_owners += w->died_at_ms == 0;
+	add(&g->orphans, n);
+	if (n > 0 && w->died_at_ms > 0 && w->died_at_ms <= g->at_ms)
+		is_in_work(t, n, g->at_ms - w->died_at_ms);
+}
+
+static void take_owners(struct taking *t)
+{
+	struct gauge *g = t->g;
+
+	for (size_t i = 0; i < t->nworkers; i++)
+		queue_gauge_owner(&t->s->redis, &t->q->keys, t->workers[i].incarnation);
+	for (size_t i = 0; i < t->nworkers; i++)
+		take_owner(t, &t->workers[i]);
+	if (t->nactive > 0)
+		g->transit.average_ms = t->active_ms / t->nactive;
+	if (g->transit.stuck < 0 && (t->nactive > 0 || g->transit.size == 0))
+		g->transit.stuck = 0;
+}
+
+/* ---- the whole ---- */
+
+static void take_rate(struct taking *t)
+{
+	struct redis_reply reply;
+
+	t->g->rated = take(t, &reply);
+	if (t->g->rated)
+		queue_figures_parse(&t->g->rate, &reply);
+}
+
+static void take_sizes(struct taking *t)
+{
+	struct gauge *g = t->g;
+	struct redis_reply reply;
+	int64_t bare = 0;
+
+	g->ingress.size = take_size(t);
+	g->escape.size = take_size(t);
+	add(&bare, take_size(t));
+	add(&bare, take_size(t));
+	g->transit.size = g->orphans = bare;
+	g->delayed = take_size(t);
+	take_pause(t);
+	if (take(t, &reply))
+		t->nworkers = queue_workers_parse(&reply, &t->workers);
+	else
+		g->transit.size = -1;
+	take_records(t);
+}
+
+int gauge_take(struct sweeper *s, struct swept *q, struct gauge *g)
+{
+	struct taking t = { .s = s, .q = q, .g = g, .now_ms = clock_monotonic_ms() };
+	const struct gauge_list unknown = { -1, -1, -1, -1 };
+	struct redis_reply first;
+
+	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown };
+	if (!server_clock_age(&s->clock, clock_boottime_ms(), &t.clock))
+		return 0;
+	g->at_ms = t.clock.now_ms;
+	g->taken_ms = t.now_ms;
+	queue_gauge(&s->redis, &q->keys);
+	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
+	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);
+	take_sizes(&t);
+	take_rate(&t);
+	if (take(&t, &first) && gauge_waiting(s, q, g, &t.clock, &first) == -1)
+		t.wrong = true;
+	if (s->redis.state != REDIS_CLOSED)
+		take_owners(&t);
+	queue_workers_free(t.workers, t.nworkers);
+	return t.wrong ? -1 : 0;
+}

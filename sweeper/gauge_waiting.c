@@ -1,0 +1,117 @@
+/*
+ * How long the messages in ingress have waited. A short list is read whole; of a long one ten pages, evenly apart: then
+ * the average is of those, and what is stuck is at least what is counted. Only how entries begin is read, and only
+ * what is proven counts.
+ */
+#include "sweeper/gauge.h"
+
+#include "common/age.h"
+#include "common/queue_waiting.h"
+#include "sweeper/sweeper.h"
+
+#define PAGES 10
+
+/* From the newest to the oldest; offsets count from the pop end, 0 is the oldest. */
+struct ages {
+	struct age_clock clock;
+	int64_t stuck_ms;		/* so old is stuck */
+	int64_t mark_ms;		/* the nearest mark to the left; 0: none yet */
+	int64_t known, sum_ms, oldest_ms;
+	int64_t stuck;			/* counted */
+	int64_t behind;			/* those to the right of a mark that is old enough */
+};
+
+/* By marks, its own time or, if nobody ever put it back, what its producer wrote. 0: not known */
+static int64_t since(const struct message *m, const struct ages *a)
+{
+	int64_t noted = age_since(&m->wrapper, a->mark_ms, &a->clock);
+
+	if (m->wrapper.own_ms == 0 && m->enqueued_ms > 0 && m->enqueued_ms <= a->clock.now_ms &&
+	    (noted == 0 || m->enqueued_ms < noted))
+		return m->enqueued_ms;
+	return noted;
+}
+
+static void take_entry(struct ages *a, const struct redis_reply *begins, int64_t offset)
+{
+	struct message m;
+	int64_t at, age;
+
+	message_parse(&m, begins->str, begins->len);
+	at = since(&m, a);
+	if (m.wrapper.mark_ms != 0) {
+		const struct wrapper marked = { .mark_ms = m.wrapper.mark_ms };
+
+		a->mark_ms = age_since(&marked, 0, &a->clock);
+		if (a->behind == 0 && a->clock.now_ms - a->mark_ms >= a->stuck_ms)
+			a->behind = offset + 1;
+	}
+	if (at == 0)
+		return;
+	age = a->clock.now_ms > at ? a->clock.now_ms - at : 0;
+	a->known++;
+	a->sum_ms += age;
+	a->stuck += age >= a->stuck_ms;
+	if (age > a->oldest_ms)
+		a->oldest_ms = age;
+}
+
+static int take_page(struct sweeper *s, struct ages *a, const struct redis_reply *page, int64_t offset)
+{
+	struct queue_glanced glanced;
+
+	if (queue_glanced(page, &glanced) == -1) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	for (size_t i = 0; i < glanced.n; i++) {
+		struct redis_reply begins = redis_element(page, i);
+
+		take_entry(a, &begins, offset + (int64_t)(glanced.n - 1 - i));
+	}
+	return 0;
+}
+
+static void ask(struct sweeper *s, const struct swept *q, int64_t offset, int64_t n)
+{
+	queue_glance(&s->redis, q->keys.ingress, -offset - n, -1 - offset);
+}
+
+/* Pages from the push end to the pop end, whole if they cover it. */
+static int take_pages(struct sweeper *s, struct swept *q, struct ages *a, int64_t size, int64_t page)
+{
+	int64_t n = (size + page - 1) / page, count = n < PAGES ? n : PAGES, offsets[PAGES];
+	struct redis_reply reply;
+	int rc = 0;
+
+	for (int64_t i = 0; i < count; i++)
+		offsets[i] = n <= PAGES ? i * page : i * (size - page) / (PAGES - 1);
+	for (int64_t i = count; i-- > 0;)
+		ask(s, q, offsets[i], offsets[i] + page > size ? size - offsets[i] : page);
+	for (int64_t i = count; i-- > 0 && s->redis.state != REDIS_CLOSED;)
+		if (connection_answer(s, &reply) == -1 || take_page(s, a, &reply, offsets[i]) == -1)
+			rc = -1;
+	return rc;
+}
+
+int gauge_waiting(struct sweeper *s, struct swept *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first)
+{
+	struct ages a = { .clock = *clock, .stuck_ms = s->conf->health.stuck_age_ms };
+	struct queue_glanced glanced;
+	int rc;
+
+	if (g->ingress.size == 0)
+		g->ingress.stuck = 0;
+	if (g->ingress.size <= 0 || queue_glanced(first, &glanced) == -1)
+		return 0;
+	if (g->ingress.size <= GAUGE_FIRST)
+		rc = take_page(s, &a, first, 0);
+	else
+		rc = take_pages(s, q, &a, g->ingress.size, rescue_page(glanced.n, glanced.bytes));
+	if (a.known > 0) {
+		g->ingress.oldest_ms = a.oldest_ms;
+		g->ingress.average_ms = a.sum_ms / a.known;
+		g->ingress.stuck = a.stuck > a.behind ? a.stuck : a.behind;
+	}
+	return rc;
+}

@@ -1,0 +1,172 @@
+/*
+ * Health of the queues that are ours to look after: figures become levels (health_rule.c), levels a report in Redis and,
+ * when they change, a line of the log. What the report says is health_document.c's.
+ */
+#include "sweeper/health.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "common/alloc.h"
+#include "common/buffer.h"
+#include "common/clock.h"
+#include "common/queue_health.h"
+#include "sweeper/sweeper.h"
+
+/* ---- one queue ---- */
+
+/* The sum of what is known; -1: nothing is. */
+static int64_t known(int64_t a, int64_t b)
+{
+	return a < 0 ? b : b < 0 ? a : a + b;
+}
+
+static void values_of(const struct swept *q, int64_t value[HEALTH_CODES])
+{
+	const struct gauge *g = &q->gauge;
+
+	value[HEALTH_INGRESS] = g->ingress.size;
+	value[HEALTH_TRANSIT] = g->transit.size;
+	value[HEALTH_DEAD_LETTERS] = g->escape.size;
+	value[HEALTH_STUCK] = known(g->ingress.stuck, g->transit.stuck);
+	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
+	value[HEALTH_PAUSED] = g->paused_ms;
+	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->breaker_step) > 0;
+	value[HEALTH_TROUBLE] = q->board != NULL && atomic_load(&q->board->trouble) != TROUBLE_NONE;
+}
+
+static void log_change(const struct sweeper *s, const struct swept *q, enum health_status before)
+{
+	static const enum log_level levels[] = { LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
+	struct buffer why = {0};
+	char text[HEALTH_TEXT_SIZE];
+
+	for (int i = 0; i < HEALTH_CODES; i++)
+		if (q->health.checks[i].level != HEALTH_HEALTHY)
+			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_text(s, q, (enum health_code)i, text));
+	log_event(levels[q->health.status], "health_changed", log_str("queue", q->keys.name),
+	    log_str("status", queue_health_names[q->health.status]), log_str("before", queue_health_names[before]),
+	    log_str("reason", why.data));
+	buffer_free(&why);
+}
+
+static void judge(struct sweeper *s, struct swept *q)
+{
+	struct health *h = &q->health;
+	enum health_status before = h->status;
+
+	values_of(q, h->value);
+	for (int i = 0; i < HEALTH_CODES; i++) {
+		struct health_limit limit = health_limit(s, (enum health_code)i);
+
+		health_look(&h->checks[i], (enum health_code)i, h->value[i], &limit);
+	}
+	h->status = health_worst(h->checks);
+	if (h->status != before || h->since_ms == 0)
+		h->since_ms = q->gauge.at_ms;
+	if (h->status != before)
+		log_change(s, q, before);
+}
+
+static int report(struct sweeper *s, const struct swept *q)
+{
+	char *document = health_document(s, q);
+	struct redis_reply reply;
+	int rc = 0;
+
+	queue_health_write(&s->redis, q->keys.name, document, s->conf->health.interval_ms);
+	for (int i = 0; i < 2; i++)
+		if (connection_answer(s, &reply) == -1)
+			rc = -1;
+	free(document);
+	return rc;
+}
+
+void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	struct health *h = &q->health;
+
+	if (!s->conf->health.enabled || now_ms < h->due_ms)
+		return;
+	h->due_ms = now_ms + s->conf->health.interval_ms;
+	judge(s, q);
+	if (report(s, q) == 0)
+		trouble_over(s, q, &h->trouble);
+	else
+		trouble_note(s, q, &h->trouble, "health", now_ms);
+}
+
+/* ---- all of them ---- */
+
+static void add_stuck(struct health_sum *sum, const json_t *document, const char *list)
+{
+	json_int_t n = json_integer_value(json_object_get(json_object_get(document, list), "stuck_count"));
+
+	if (n > 0 && n < INT64_MAX / 2048)
+		sum->stuck += n;
+}
+
+static void add(struct health_sum *sum, const struct queue_health *h)
+{
+	sum->queues[h->level]++;
+	add_stuck(sum, h->document, "ingress");
+	add_stuck(sum, h->document, "transit");
+}
+
+/* Names of fields that are stale, or no report, are removed: new strings. */
+static size_t add_all(struct health_sum *sum, const struct redis_reply *reply, int64_t server_ms, char **stale)
+{
+	size_t nstale = 0;
+
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply name = redis_element(reply, i), text = redis_element(reply, i + 1);
+		struct queue_health h;
+		bool good = queue_health_parse(&h, text.str, text.len) == 0;
+
+		if (good && !queue_health_is_stale(&h, server_ms))
+			add(sum, &h);
+		else if (strlen(name.str) == name.len)
+			stale[nstale++] = alloc_string(name.str);
+		if (good)
+			queue_health_free(&h);
+	}
+	return nstale;
+}
+
+static void drop(struct sweeper *s, char **names, size_t n)
+{
+	struct redis_reply reply;
+
+	for (size_t i = 0; i < n; i++)
+		queue_health_drop(&s->redis, names[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (s->redis.state != REDIS_CLOSED)
+			connection_answer(s, &reply);
+		free(names[i]);
+	}
+}
+
+void health_add_up(struct sweeper *s, int64_t now_ms)
+{
+	struct health_sum *sum = &s->health;
+	struct age_clock clock;
+	struct redis_reply reply;
+	char **stale;
+
+	if (!s->conf->health.enabled || now_ms < sum->due_ms || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return;
+	*sum = (struct health_sum){ .due_ms = now_ms + s->conf->health.interval_ms };
+	queue_health_read(&s->redis);
+	if (connection_answer(s, &reply) == -1 || (reply.n > 0 && !redis_is_strings(&reply)))
+		return;			/* writing it said what is wrong */
+	stale = alloc_zero(reply.n / 2 + 1, sizeof(*stale));
+	drop(s, stale, add_all(sum, &reply, clock.now_ms, stale));
+	free(stale);
+	sum->known = true;
+	log_info("health", log_int("healthy", sum->queues[HEALTH_HEALTHY]), log_int("degraded", sum->queues[HEALTH_DEGRADED]),
+	    log_int("unhealthy", sum->queues[HEALTH_UNHEALTHY]), log_int("stuck", sum->stuck));
+}

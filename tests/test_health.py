@@ -1,0 +1,294 @@
+"""health: figures as an independent look finds them, a status that does not flap, and whom it is told."""
+import json
+
+import pytest
+
+from harness import queue, wait_for
+from harness.queues import Queue, wrapper
+
+RATES = ("done", "failed", "retried", "escaped", "expired", "rescued")
+
+
+def server_ms(c):
+    seconds, micros = c.time()
+    return seconds * 1000 + micros // 1000
+
+
+def report(c, name="mail"):
+    text = c.hget("quredis:health", name)
+    return json.loads(text) if text else None
+
+
+def next_report(c, name="mail", after=None, n=1):
+    """The n-th report of a look that began after now, by the clock of Redis."""
+    for _ in range(n):
+        after = server_ms(c) if after is None else after
+        found = wait_for(lambda: (r := report(c, name)) and r["at_ms"] > after and r, 30, f"a report of {name}")
+        after = found["at_ms"]
+    return found
+
+
+def health(interval="1s", **thresholds):
+    return {"enabled": True, "interval": interval, "thresholds": thresholds}
+
+
+# ---- figures ----
+
+def header(message):
+    """The pairs of the producer's header behind a wrapper."""
+    if message.startswith(b"quredis/1 w="):
+        message = message.split(b"\n", 1)[1]
+    if not message.startswith(b"quredis/1 "):
+        return {}
+    return dict(p.split("=", 1) for p in message.split(b"\n", 1)[0].decode().split(" ")[1:])
+
+
+def ages(messages, now):
+    """Of each message, newest first: seconds, or None. What the nearest mark to its left proves, its own, or its producer's time."""
+    found, mark = [], None
+    for m in messages:
+        w, h = wrapper(m), header(m)
+        mark = int(w["mark"]) if "mark" in w else mark
+        times = [t for t in (mark, int(h["enqueued"]) if "enqueued" in h else None) if t is not None and t <= now]
+        found.append((now - min(times)) / 1000 if times else None)
+    return found
+
+
+def of_list(messages, now, stuck_s):
+    known = [a for a in ages(messages, now) if a is not None]
+    return {"size": len(messages), **({"oldest_age": max(known), "avg_age": sum(known) / len(known)} if known else {}),
+            "stuck_count": sum(a >= stuck_s for a in known)}
+
+
+def expected(c, name, doc, stuck_s):
+    """The report as somebody who knows Redis, and only what docs/design.md says, would write it."""
+    now = doc["at_ms"]
+    failed = [now - int(i.split(b"-")[0]) for i, _ in c.xrange(f"escape:{name}:log")]
+    alive, active, lost, held, orphans = 0, 0, 0, 0, 0
+    for inc in c.hkeys(f"transit:{name}:workers"):
+        inc = inc.decode()
+        n = sum(c.llen(f"transit:{name}:{inc}:{t}") for t in ("0", "1", "2", "rescue"))
+        held += n
+        if c.exists(f"transit:{name}:lease:{inc}"):
+            alive, active = alive + 1, active + (n > 0)
+        else:
+            lost, orphans = lost + 1, orphans + n
+    bare = c.llen(f"transit:{name}") + c.llen(f"transit:{name}:rescue")
+    rates = c.hgetall(f"ingress:{name}:rate:{now // 60000 - 1}")
+    return {
+        "ingress": of_list(c.lrange(f"ingress:{name}", 0, -1), now, stuck_s),
+        "transit": {"size": held + bare},
+        "escape": {"size": c.llen(f"escape:{name}"), **({"oldest_age": max(failed) / 1000, "avg_age": sum(failed) / len(failed) / 1000}
+                                                        if failed else {})},
+        "delayed": {"size": c.zcard(f"ingress:{name}:delayed")},
+        "workers": {"alive": alive, "active": active, "waiting": alive - active},
+        "rates": {k: int(rates.get(k.encode(), 0)) for k in RATES},
+        "orphans": {"registrations": lost, "messages": orphans + bare},
+        "paused": bool(c.exists(f"ingress:{name}:paused")),
+    }
+
+
+def assert_same(doc, wanted):
+    for key, value in wanted.items():
+        if not isinstance(value, dict):
+            assert doc[key] == value, key
+            continue
+        got = {k: v for k, v in doc[key].items() if key != "transit" or k in value}
+        assert got.keys() == value.keys(), (key, got, value)
+        for k, v in value.items():
+            assert got[k] == pytest.approx(v, abs=0.0015), (key, k, got, value)
+
+
+def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="7d"), queue("empty", handler("cat"), workers=0)],
+                 health=health(stuck_age="1h"))
+    d.wait_event("lead_taken", queue="mail")
+    now, q = server_ms(c), Queue(c, "mail")
+    for i in range(15):                                 # oldest first, with a mark now and then
+        c.lpush(q.ingress, *[f"raw {i} {n}" for n in range(i)], f"quredis/1 enqueued={now - 1000 * 900 * i}\nknown {i}")
+        if i % 5 == 4:
+            wait_for(lambda: b" mark=" in c.lindex(q.ingress, 0), 20)
+    q.dead_letters(*[b"dead %d" % i for i in range(9)])
+    c.zadd(q.delayed, {"a": now + 10 ** 7, "b": now + 10 ** 7})
+    q.worker("other.00000000000000aa.1.1", t0=["x", "y"], t1=["z"])
+    q.worker("other.00000000000000aa.2.1")
+    q.worker("other.00000000000000aa.3.1", alive=False, t0=["lost"])
+    c.rpush("transit:mail", "somebody else's")
+    for minute in range(now // 60000 - 2, now // 60000 + 3):
+        c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 7 + minute % 5, "escaped": 2, "fetched": 9, "below_64": 3})
+    wait_for(lambda: b" mark=" in c.lindex(q.ingress, 0), 20)
+    doc = next_report(c, n=2)
+    wanted = expected(c, "mail", doc, 3600)
+    assert wanted["ingress"]["size"] == 120 and wanted["ingress"]["stuck_count"] > 5 and wanted["ingress"]["avg_age"] > 60
+    assert wanted["workers"] == {"alive": 2, "active": 1, "waiting": 1} and wanted["orphans"] == {"registrations": 1, "messages": 2}
+    assert_same(doc, wanted)
+    assert doc["status"] == "degraded" and {r["code"] for r in doc["reasons"]} == {"stuck", "orphans"}
+    c.set("ingress:mail:paused", json.dumps({"since": "2026-01-01T00:00:00.000Z"}))
+    doc = next_report(c)
+    assert_same(doc, expected(c, "mail", doc, 3600))
+    assert "paused" in {r["code"] for r in doc["reasons"]}
+    empty = report(c, "empty")
+    assert_same(empty, expected(c, "empty", empty, 3600))
+    assert empty["status"] == "healthy" and empty["reasons"] == [] and empty["node"] == d.sections["supervisor"]["node"]
+    assert 0 < c.pttl("quredis:health") <= 3000
+    assert d.stop() == 0
+
+
+def test_a_long_list_is_sampled(redis, quredisd, handler):
+    """Ages are never too high, and those at the pop end are seen."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="7d")], health=health(stuck_age="1h", ingress_max=10000))
+    d.wait_event("lead_taken", queue="mail")
+    old = server_ms(c) - 7200000
+    c.lpush("ingress:mail", *[f"quredis/1 enqueued={old + i}\nold {i}" for i in range(30)])
+    for i in range(0, 60000, 10000):
+        c.lpush("ingress:mail", *[f"raw {i + n}" for n in range(10000)])
+    c.lpush("ingress:mail", *[b"\0" * 100000] * 3)
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    doc = next_report(c, n=2)
+    i = doc["ingress"]
+    assert i["size"] == 60033 and i["stuck_count"] >= 30
+    assert i["oldest_age"] == pytest.approx((doc["at_ms"] - old) / 1000, abs=0.0015)
+    assert 0 <= i["avg_age"] < 7200 and doc["status"] == "degraded"
+    assert {r["code"] for r in doc["reasons"]} == {"ingress", "stuck"}
+    assert d.stop() == 0
+
+
+def test_what_is_in_work_for_long_is_stuck(redis, quredisd, handler, tmp):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done"), workers=2, timeout="60s")],
+                 health=health(stuck_age="2s", stuck_max_warning=0, stuck_max_critical=5))
+    first = next_report(c)
+    assert first["transit"]["stuck_count"] == 0 and first["status"] == "healthy"
+    c.lpush("ingress:mail", "a", "b")
+    pushed = server_ms(c)
+    doc = wait_for(lambda: (r := report(c)) and r["transit"].get("stuck_count") == 2 and r, 30)
+    assert 2 <= doc["transit"]["oldest_age"] <= (doc["at_ms"] - pushed) / 1000 + 1 and doc["transit"]["size"] == 2
+    assert doc["workers"] == {"alive": 2, "active": 2, "waiting": 0}
+    assert doc["status"] == "degraded" and [r["code"] for r in doc["reasons"]] == ["stuck"]
+    (tmp / "go").touch()
+    wait_for(lambda: report(c)["status"] == "healthy", 30)
+    assert d.stop() == 0
+
+
+# ---- status ----
+
+def test_status_walks_without_flapping(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)],
+                 health=health(dlq_max_warning=10, dlq_max_critical=20))
+
+    def dead(n):
+        with c.pipeline() as p:
+            p.delete("escape:mail")
+            if n:
+                p.lpush("escape:mail", *range(n))
+            p.execute()
+        return next_report(c)["status"]
+
+    def asked(*words):
+        r = quredis("health", *words)
+        return r.code, r.out
+
+    next_report(c)
+    assert asked() [0] == 0
+    assert dead(10) == "healthy"
+    assert dead(11) == "degraded"
+    assert asked("--nagios") == (1, "QUREDIS WARNING - mail: 11 dead letters, the limit is 10 | 'mail ingress'=0 'mail transit'=0 "
+                                 "'mail escape'=11 'news ingress'=0 'news transit'=0 'news escape'=0\n")
+    assert asked("news")[0] == 0
+    assert [dead(n) for n in (10, 11, 10, 12, 9, 10)] == ["degraded"] * 6          # 9 is nine tenths: once is not enough
+    assert dead(21) == "unhealthy"
+    code, out = asked("--json")
+    document = json.loads(out)
+    assert code == 2 and document["status"] == "unhealthy" and [q["queue"] for q in document["queues"]] == ["mail", "news"]
+    (reason,) = document["queues"][0]["reasons"]
+    assert reason == {"code": "dead_letters", "status": "unhealthy", "value": 21, "limit": 20, "text": "21 dead letters, the limit is 20"}
+    assert [dead(n) for n in (20, 21, 19, 21, 20)] == ["unhealthy"] * 5
+    assert asked("--nagios")[1].startswith("QUREDIS CRITICAL - mail: 20 dead letters")
+    dead(0)
+    next_report(c)
+    assert report(c)["status"] == "healthy" and report(c)["reasons"] == []
+    table = asked()[1]
+    assert asked()[0] == 0 and [line.split()[:2] for line in table.splitlines()] == [["Queue", "Status"], ["mail", "healthy"], ["news", "healthy"]]
+    walked = [(e["before"], e["status"]) for e in d.events("health_changed")]
+    assert walked == [("healthy", "degraded"), ("degraded", "unhealthy"), ("unhealthy", "healthy")]
+    assert [e["level"] for e in d.events("health_changed")] == ["warning", "error", "info"]
+    summary = wait_for(lambda: d.events("health") and d.events("health")[-1])
+    assert int(summary["healthy"]) + int(summary["degraded"]) + int(summary["unhealthy"]) == 2
+    assert d.stop() == 0
+
+
+def test_wrong_types(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)], health=health())
+    next_report(c)
+    for key in ("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log"):
+        getattr(c, "lpush" if key.endswith("paused") else "set")(key, "x")
+    c.set("transit:mail", "x")
+    wait_for(lambda: (r := report(c)) and r["status"] == "unhealthy" and r["workers"], 30)
+    doc = next_report(c)
+    assert [r["code"] for r in doc["reasons"]] == ["trouble"] and "size" not in doc["escape"] and doc["delayed"] == {}
+    assert doc["ingress"]["size"] == 0 and "size" not in doc["transit"]
+    assert next_report(c, "news")["status"] == "healthy"
+    assert quredis("health").code == 2 and quredis("health", "news").code == 0
+    c.delete("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log", "transit:mail")
+    wait_for(lambda: report(c)["status"] == "healthy", 60)
+    c.delete("quredis:health")
+    c.set("quredis:health", "x")
+    assert "WRONGTYPE" in d.wait_event("queue_trouble", queue="news", at="health")["error"]
+    assert quredis("health").code == 78
+    c.delete("quredis:health")
+    d.wait_event("queue_mended", queue="news")
+    wait_for(lambda: report(c, "news"), 30)
+    assert d.stop() == 0
+
+
+# ---- who reports, and whom ----
+
+def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"))])
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)
+    assert not c.exists("quredis:health", "ingress:mail:sweeper")
+    r = quredis("health")
+    assert r.code == 3 and "health.enabled" in r.err and r.out == ""
+    assert json.loads(quredis("health", "--json").out) == {"status": "unknown", "queues": []}
+    assert d.stop() == 0
+    redis.stop()
+    r = quredis("health", "--nagios")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - Redis: ")
+    assert quredis("health").code == 69
+
+
+def test_another_host_goes_on(redis, quredisd, handler, quredis):
+    c = redis.client()
+    hosts = {f"host{i}": quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(),
+                                  supervisor={"node": f"host{i}", "lease": "2s"}) for i in range(2)}
+    first = next_report(c)["node"]
+    assert next_report(c)["node"] == first
+    hosts[first].kill_tree()
+    wait_for(lambda: (r := report(c)) and r["node"] != first, 30)
+    (other,) = hosts.keys() - {first}
+    c.hset("quredis:health", mapping={"gone": json.dumps({**report(c), "queue": "gone", "at_ms": server_ms(c) - 3001, "status": "unhealthy"}),
+                                      "odd": "no report", "list": "[1]", "\xff": "{}"})
+    assert quredis("health").code == 0
+    wait_for(lambda: c.hkeys("quredis:health") == [b"mail"], 30)
+    assert hosts[other].stop() == 0
+    reported = server_ms(c)
+    wait_for(lambda: server_ms(c) > reported + 3200)
+    assert quredis("health").code == 3 and not c.exists("quredis:health")
+
+
+def test_a_hundred_queues_while_redis_comes_and_goes(redis, quredisd, handler):
+    c = redis.client()
+    names = [f"q-{i}.x_y" for i in range(100)]
+    d = quredisd(queues=[queue(n, handler("cat"), workers=0) for n in names], health=health())
+    wait_for(lambda: c.hlen("quredis:health") == 100, 60)
+    redis.restart()
+    wait_for(lambda: len(redis.client().hkeys("quredis:health")) == 100, 60)
+    assert {k.decode() for k in redis.client().hkeys("quredis:health")} == set(names)
+    assert not d.events("health_changed")
+    assert d.stop() == 0
