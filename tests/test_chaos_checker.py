@@ -216,3 +216,10 @@ def test_where_the_fence_kills_no_two_run_at_a_time(story, letter, last, wrong):
 
 def test_what_is_left_at_the_end(story):
     assert problems(story, **{"leases": ["transit:q:lease:a"], "left in Redis": []}) == ["leases"]
+
+
+def test_an_end_that_nobody_saw(story):
+    story.push("d1", "f2")
+    story.run("d1", 1)
+    verdict = check(story, 1.0)
+    assert verdict.problems == ["nobody looked at what is left"] and verdict.counts["lost"] == "unknown"

@@ -12,6 +12,7 @@ checker holds the ledger against what Redis then holds.
     ledger.py    what is written down: files of lines in one directory
     checker.py   what must hold of it
     table.py     one run as a table
+    soak         the long form: make soak
 
 A run is checked again, without running it, by `PYTHONPATH=tests /usr/bin/python3 -m chaos.checker DIRECTORY`.
 """

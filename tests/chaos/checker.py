@@ -46,11 +46,12 @@ def check(ledger, lease_s):
     verdict.faults.update(f.kind for f in faults)
     verdict.faults.update(runs.own_faults())
     escaped = list(line.split(" ", 1) for line in ledger.lines("escaped"))
-    _check_messages(verdict, fates, runs, escaped)
+    end = ledger.ended()
+    _check_messages(verdict, fates, runs, escaped, end is not None)
     _check_escaped(verdict, fates, escaped)
     _check_duplicates(verdict, fates, runs, _Faults(faults, runs, lease_s))
     _check_alone(verdict, runs, faults)
-    _check_end(verdict, ledger.ended())
+    _check_end(verdict, end)
     return verdict
 
 
@@ -119,7 +120,7 @@ class _Runs:
 
 # ---- nothing lost, nothing invented, nothing damaged ----
 
-def _check_messages(verdict, fates, runs, escaped):
+def _check_messages(verdict, fates, runs, escaped, looked):
     out = collections.Counter(name for name, _ in escaped)
     pushed = {name: f["ack"] for name, f in fates.items() if f["ack"]}
     verdict.counts["pushed"] = sum(pushed.values())
@@ -127,8 +128,10 @@ def _check_messages(verdict, fates, runs, escaped):
     verdict.counts["pushes refused"] = sum(f["refused"] for f in fates.values())
     verdict.counts["runs"] = sum(runs.begun.values())
     verdict.counts["done"] = sum(min(runs.done[name], n) for name, n in pushed.items() if name[0] not in FAILING)
-    verdict.counts["escaped"] = sum(min(out[name], n) for name, n in pushed.items() if name[0] in FAILING)
-    verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if (out if name[0] in FAILING else runs.done)[name] < n])
+    verdict.counts["escaped"], verdict.counts["lost"] = "unknown", "unknown"
+    if looked:
+        verdict.counts["escaped"] = sum(min(out[name], n) for name, n in pushed.items() if name[0] in FAILING)
+        verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if (out if name[0] in FAILING else runs.done)[name] < n])
     possible = {name for name, f in fates.items() if f["ack"] + f["doubt"]}
     verdict.problem("run, and never pushed", set(runs.begun) - possible)
     verdict.problem("in escape, and never pushed", set(out) - possible)
@@ -259,6 +262,9 @@ def _check_alone(verdict, runs, faults):
 # ---- the end ----
 
 def _check_end(verdict, end):
+    if end is None:
+        verdict.problems.append("nobody looked at what is left")
+        end = {}
     for what, found in end.items():
         verdict.problem(what, found)
 

@@ -1,4 +1,7 @@
-"""One supervisor with all below it, and what can happen to it. Every fault goes into the ledger when it is over."""
+"""One supervisor with all below it, and what can happen to it. Every fault goes into the ledger when it is over.
+
+What can happen returns False if there was nobody it could happen to.
+"""
 import os
 import random
 import signal
@@ -12,6 +15,7 @@ from harness.processes import open_child, signal_opened
 
 from .ledger import now_us
 
+MOMENT_S = 2            # how long somebody is looked for, of a host that is ready
 # how a master may end without being told to: killed, told to before it listened, the lock was not free in time
 ENDS = {0, 75, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTSTP}
 
@@ -40,8 +44,9 @@ class Host:
                 if self._ready != self.daemon.runs and self.daemon.ready():
                     self._ready = self.daemon.runs
                 return self._ready == self.daemon.runs
-            self._ended(self.daemon.wait_exit())
+            code = self.daemon.wait_exit()
             self.daemon.start(wait=False)
+            self._ended(code)
             return False
 
     def _ended(self, code):
@@ -70,6 +75,16 @@ class Host:
     def _children(self, pids):
         return [(pid, self.daemon.pid) for pid in pids if pid]
 
+    def _soon(self, done):
+        """done() until it is true; False: nothing came of it though the host was ready."""
+        if done():
+            return True
+        self.up()
+        until = time.monotonic() + MOMENT_S
+        while not (is_done := done()) and time.monotonic() < until:
+            time.sleep(0.02)
+        return bool(is_done)
+
     def _strike(self, kind, find, named):
         """SIGKILL to one of them. named: whether it is by its pid that the ledger knows whom it hit."""
         def struck():
@@ -85,18 +100,18 @@ class Host:
             if hit:
                 self.ledger.fault(kind, at, **({"node": self.node, "pid": victim[0]} if named else {}))
             return hit
-        wait_for(struck, 300, f"a victim for {kind} on {self.node}")
+        return self._soon(struck)
 
     # ---- kills ----
 
     def kill_handler(self):
-        self._strike("kill_handler", self._handlers, True)
+        return self._strike("kill_handler", self._handlers, True)
 
     def kill_worker(self):
-        self._strike("kill_worker", self._workers, True)
+        return self._strike("kill_worker", self._workers, True)
 
     def kill_sweeper(self):
-        self._strike("kill_sweeper", self._sweeper, False)
+        return self._strike("kill_sweeper", self._sweeper, False)
 
     def kill_master(self):
         self.up()
@@ -115,7 +130,7 @@ class Host:
     # ---- stops: they go on after a tenth of a lease to three ----
 
     def _stop(self, kind, family, **whom):
-        """family: (pid, parent) each; in this order they stop, and go on in the other."""
+        """family: (pid, parent) each; in this order they stop, and go on in the other. Whether there was anybody."""
         opened = [fd for fd in (open_child(*member) for member in family) if fd]
         pids, at = {pid for pid, _ in family}, now_us()
         self._stopped |= pids
@@ -128,26 +143,30 @@ class Host:
                 os.close(fd)
             self._stopped -= pids
             self.ledger.fault(kind, at, **whom)
-        self._timers.append(threading.Timer(self.lease_s * self.rng.uniform(0.1, 3), go_on))
-        self._timers[-1].start()
+        if opened:
+            self._timers.append(threading.Timer(self.lease_s * self.rng.uniform(0.1, 3), go_on))
+            self._timers[-1].start()
+        return bool(opened)
 
-    def _victim(self, find):
-        def found():
-            self.up()
-            return [v for v in find() if v[0] not in self._stopped]
-        return self.rng.choice(wait_for(found, 120, f"somebody to stop on {self.node}"))
+    def _stop_one(self, kind, find, named):
+        def stopped():
+            if not self.daemon.running():
+                self.up()
+            family = [v for v in find() if v[0] not in self._stopped]
+            victim = self.rng.choice(family) if family else None
+            return victim and self._stop(kind, [victim], **({"node": self.node, "pid": victim[0]} if named else {}))
+        return self._soon(stopped)
 
     def stop_worker(self):
-        victim = self._victim(self._workers)
-        self._stop("stop_worker", [victim], node=self.node, pid=victim[0])
+        return self._stop_one("stop_worker", self._workers, True)
 
     def stop_sweeper(self):
-        self._stop("stop_sweeper", [self._victim(self._sweeper)])
+        return self._stop_one("stop_sweeper", self._sweeper, False)
 
     def stop_tree(self):
         self.up()
         master, parents = self.daemon.pid, processes.parents()
-        self._stop("stop_tree", [(pid, parents.get(pid)) for pid in [master, *processes.descendants_of(master)]], node=self.node)
+        return self._stop("stop_tree", [(pid, parents.get(pid)) for pid in [master, *processes.descendants_of(master)]], node=self.node)
 
     # ---- orders ----
 
@@ -163,7 +182,7 @@ class Host:
         at = now_us()
         try:
             ask(self.daemon, "restart", queue=self.rng.choice(self.daemon.sections["queues"])["name"])
-        except OSError:                     # it just ends
+        except (OSError, AssertionError, ValueError):       # it just ends
             pass
         self.ledger.fault("restart_queue", at, node=self.node)
 

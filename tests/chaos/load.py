@@ -13,6 +13,7 @@ f, x, c and p are to escape, and nothing else is.
 """
 import collections
 import hashlib
+import math
 import random
 import socket
 import threading
@@ -89,7 +90,8 @@ def messages(name, kinds, rng):
 
 
 class Producer(threading.Thread):
-    """Pushes target messages into one queue, so fast as it may; ledger and counts say what became of each push."""
+    """Pushes target messages into one queue, so fast as it may, and more if that is allowed; ledger and counts say what became
+    of each push."""
 
     def __init__(self, server, name, supply, target, allowed, ledger):
         super().__init__(daemon=True)
@@ -97,10 +99,19 @@ class Producer(threading.Thread):
         self.acknowledged = 0
         self._load, self._path, self._supply, self._allowed, self._ledger = LOADS[name], str(server.socket), supply, allowed, ledger
         self._socket, self._stream = None, None
+        self._enough = threading.Event()
+
+    def share(self):
+        return self.acknowledged / self.target
+
+    def end(self):
+        self._enough.set()
+        if self.is_alive():
+            self.join(60)
 
     def run(self):
-        while self.acknowledged < self.target:
-            room = min(self._load.together, int(self.target * self._allowed()) + 1 - self.acknowledged, self.target - self.acknowledged)
+        while not self._enough.is_set():
+            room = min(self._load.together, math.ceil(self.target * self._allowed()) - self.acknowledged)
             try:
                 if room <= 0 or self._command(b"LLEN") >= self._load.most or not self._push([next(self._supply) for _ in range(room)]):
                     time.sleep(0.01)

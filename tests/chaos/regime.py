@@ -9,6 +9,8 @@ import subprocess
 import threading
 import time
 
+import redis
+
 from harness import wait_for
 from harness.messages import anywhere, stray_keys
 
@@ -30,6 +32,9 @@ STORMS = {"storm": 70, "fast_stop": 30}
 ORDERS = {"reload": 30, "restart_queue": 30, "drain": 10, "quiet": 15, "pause": 15}
 GROUPS = {"kills": KILLS, "stops": STOPS, "cuts": CUTS, "storms": STORMS, "orders": ORDERS}
 ON_THE_SERVER = {"kill_redis", "storm", *CUTS}
+
+PATIENCE_S = 600        # without any fault, or any push: then the run ends
+SETTLED_S = 600
 
 # seconds: it takes at least so long; faults and messages are spread over all of it
 Scale = collections.namedtuple("Scale", "messages kills stops cuts storms orders seconds lease_s seed")
@@ -57,33 +62,62 @@ def _decks(scale):
 
 
 class Actor(threading.Thread):
-    """Lets the events of its deck happen to its subject, spread over the run's time and messages."""
+    """Lets the events of its deck happen to its subject, spread over the run's time and messages.
 
-    def __init__(self, subject, deck, pace):
+    What finds nobody to happen to comes later. more: is called then, for who is idle has no handlers.
+    """
+
+    def __init__(self, subject, deck, pace, more):
         super().__init__(daemon=True)
-        self.subject, self.deck, self.pace, self.done, self.failure = subject, deck, pace, 0, None
-        self._leave = threading.Event()
+        self.subject, self.left, self.pace, self.more = subject, list(deck), pace, more
+        self.total, self.doing, self.failure = len(deck), "", None
+        self._enough, self._leave = threading.Event(), threading.Event()
 
     def run(self):
+        self._try(self._go_through)
+        # What this thread started dies with it (PDEATHSIG), so it stays. Nobody else would start it again, either.
+        while not self._leave.wait(0.1):
+            self._try(self.subject.up)
+
+    def _try(self, what):
+        """The first failure is told by the one who waits for us."""
         try:
-            while self.done < len(self.deck) and not self._leave.is_set():
-                if self.pace(self.done / len(self.deck)):
-                    getattr(self.subject, self.deck[self.done])()
-                    self.done += 1
-                else:
-                    time.sleep(0.02)
-            # What this thread started dies with it (PDEATHSIG), so it stays. Nobody else would start it again, either.
-            while not self._leave.wait(0.1):
-                self.subject.up()
-        except BaseException as e:          # told by the one who waits for us
-            self.failure = e
-            self._leave.wait()
+            what()
+        except Exception as e:
+            self.failure = self.failure or e
+
+    def _go_through(self):
+        found_at = time.monotonic()
+        while self.left and not self._enough.is_set():
+            if not self.pace(self.progress()):
+                time.sleep(0.02)
+            elif self._next():
+                found_at = time.monotonic()
+            else:
+                assert time.monotonic() - found_at < PATIENCE_S, f"nobody whom {sorted(set(self.left))} could happen to"
+
+    def _next(self):
+        """The first event that finds somebody. False: of no kind that is left is there one."""
+        for kind in dict.fromkeys(self.left):
+            self.doing = kind
+            if getattr(self.subject, kind)() is not False:
+                self.left.remove(kind)
+                return True
+            self.more()
+        return False
+
+    def end(self):
+        """No more of it, but it lives."""
+        self._enough.set()
 
     def leave(self):
+        self._enough.set()
         self._leave.set()
+        if self.is_alive():
+            self.join(400)
 
     def progress(self):
-        return self.done / len(self.deck) if self.deck else 1
+        return 1 - len(self.left) / self.total if self.total else 1
 
 
 class Regime:
@@ -98,10 +132,9 @@ class Regime:
         machine.proxies.append(self.wire)
         self.hosts = [self._host(letter, where) for letter, where in (("a", self.redis), ("b", self.wire))]
         self.server = Server(self.redis, self.wire, self.hosts[1].node, self.ledger, scale.lease_s, f"{scale.seed} server")
-        self.say, self._said = say, 0
+        self.say, self._said, self._wrong, self._level = say, 0, [], 0
         self.began = time.monotonic()
-        decks = _decks(scale)
-        self.actors = [Actor(s, deck, self._pace) for s, deck in zip((*self.hosts, self.server), decks)]
+        self.actors = [Actor(s, deck, self._pace, self._more) for s, deck in zip((*self.hosts, self.server), _decks(scale))]
         self.producers = [load.Producer(self.redis, name, supply, max(1, round(scale.messages * load.LOADS[name].share)),
                                         self._allowed, self.ledger)
                           for name, supply in load.supplies(scale.seed, without)]
@@ -120,40 +153,61 @@ class Regime:
     # ---- faults and messages keep pace ----
 
     def _pushed(self):
-        return min(p.acknowledged / p.target for p in self.producers)
+        return min(p.share() for p in self.producers)
 
     def _pace(self, share):
         """Whether this share of the time is over, and nearly as much pushed."""
         return time.monotonic() - self.began >= share * self.scale.seconds and self._pushed() >= share - 0.05
 
     def _allowed(self):
-        """The share that may have been pushed by now."""
+        """The share that may have been pushed by now; more than all only by _more()."""
         over = (time.monotonic() - self.began) / max(self.scale.seconds, 0.001)
-        return min([over, *(a.progress() for a in self.actors)]) + 0.03
+        return max(min([over + 0.03, 1, *(a.progress() + 0.03 for a in self.actors)]), self._level)
+
+    def _more(self):
+        """A hundredth more than was pushed by now, since an actor found nobody at work."""
+        self._level = sum(p.acknowledged for p in self.producers) / sum(p.target for p in self.producers) + 0.01
 
     # ---- the run ----
 
     def run(self):
+        """Always a verdict, with a table; whatever keeps the run from its end is a problem, too."""
+        for step in (self._disturb, self._quieten, self._look):
+            self._step(step)
+        seconds = time.monotonic() - self.began
+        for actor in self.actors:
+            actor.leave()
+        verdict = check(self.ledger, self.scale.lease_s)
+        self._check_extent(verdict)
+        verdict.problems += self._wrong
+        verdict.table = render(verdict, self.scale, seconds)
+        return verdict
+
+    def _step(self, step):
+        try:
+            step()
+        except Exception as e:
+            self._wrong.append(f"{step.__name__[1:]}: {type(e).__name__}: {e}")
+
+    def _disturb(self):
+        """Until all is pushed, and all has happened."""
         for host in self.hosts:
             host.up()
         self.began = time.monotonic()
         for t in (*self.producers, *self.actors):
             t.start()
-        try:
-            wait_for(self._over, 10 * self.scale.seconds + 600, "the last push and the last fault", interval=0.05)
-            c = self.redis.client()
-            wait_for(lambda: self._settled(c), 600, "everything to be settled")
-            codes = [host.stop() for host in self.hosts]
-            seconds = time.monotonic() - self.began
-            self._look(c, codes)
-        finally:
-            for actor in self.actors:
-                actor.leave()
-            for actor in self.actors:
-                actor.join(400)
-        verdict = check(self.ledger, self.scale.lease_s)
-        verdict.table = render(verdict, self.scale, seconds)
-        return verdict
+        before, since = None, time.monotonic()
+        while not self._is_over():
+            now = [p.acknowledged for p in self.producers], [len(a.left) for a in self.actors]
+            if now != before:
+                before, since = now, time.monotonic()
+            assert time.monotonic() - since < PATIENCE_S, "nothing happens any more"
+            self._report()
+            time.sleep(0.05)
+
+    def _is_over(self):
+        self._failure()
+        return all(p.share() >= 1 for p in self.producers) and all(a.progress() == 1 for a in self.actors)
 
     def _failure(self):
         for actor in self.actors:
@@ -163,21 +217,35 @@ class Regime:
     def _report(self):
         minutes = int(time.monotonic() - self.began) // 60
         if self.say and minutes > self._said:
-            self.say(f"{minutes} min: {sum(p.acknowledged for p in self.producers)} pushed, {sum(a.done for a in self.actors)} faults and orders")
+            now = ", ".join(f"{who} {a.total - len(a.left)} of {a.total} ({a.doing})" for who, a in zip(("a", "b", "redis"), self.actors))
+            self.say(f"{minutes} min: {sum(p.acknowledged for p in self.producers)} pushed; {now}")
             self._said = minutes
 
-    def _over(self):
-        self._failure()
-        self._report()
-        return all(p.acknowledged >= p.target for p in self.producers) and all(a.progress() == 1 for a in self.actors)
+    def _quieten(self):
+        """Nothing comes and nothing happens any more; what is there ends."""
+        for t in (*self.producers, *self.actors):
+            t.end()
+        c = self.redis.client()
+        wait_for(lambda: self._settled(c), SETTLED_S, "everything to be settled")
 
     def _settled(self, c):
-        self._failure()
-        return not any(c.llen(f"ingress:{q}") for q in load.LOADS) and not any(anywhere(c, q) for q in load.LOADS)
+        try:
+            return not any(c.llen(f"ingress:{q}") for q in load.LOADS) and not any(anywhere(c, q) for q in load.LOADS)
+        except redis.RedisError:            # its last fault may not be over yet
+            return False
+
+    def _check_extent(self, verdict):
+        """What was to happen did."""
+        verdict.groups = {group: sum(verdict.faults[kind] for kind in kinds) for group, kinds in GROUPS.items()}
+        extent = [(group, n, getattr(self.scale, group)) for group, n in verdict.groups.items()]
+        extent += [(f"pushed to {p.name_of_queue}", p.acknowledged, p.target) for p in self.producers]
+        verdict.problems += [f"{what}: {n} of {wanted}" for what, n, wanted in extent if n < wanted]
 
     # ---- what there is at the end ----
 
-    def _look(self, c, codes):
+    def _look(self):
+        codes = [host.stop() for host in self.hosts]
+        c = self.redis.client()
         self._read_escaped(c)
         self._read_fenced()
         until = time.monotonic() + 2 * self.scale.lease_s           # what died at the very end may have one yet

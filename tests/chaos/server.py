@@ -4,6 +4,8 @@ import time
 
 import redis
 
+from harness import wait_for
+
 from .ledger import now_us
 
 LOSE = [b"DEL", b"LREM", b"RPOPLPUSH", b"EVALSHA", b"PEXPIRE"]
@@ -33,7 +35,8 @@ class Server:
         at = now_us()
         self.server.kill9()
         time.sleep(self.rng.choice([0, 0, 0.1, 0.3]))
-        self.server.start()
+        self.server.start(wait=False)
+        wait_for(self.server.answers, 300, "redis-server to answer")        # with all it has to read
         self.ledger.fault("kill_redis", at)
 
     def cut_all(self):
