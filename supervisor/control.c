@@ -24,6 +24,7 @@
 #define PATIENCE_MS 10000	/* with half a line, or an answer that is not read */
 #define BUSY_MS 1000		/* one that did something this short ago keeps its place */
 #define BACKLOG 128
+#define REFUSED_MS 500		/* between looks at who knocks while nobody can be let in */
 #define GROUPS_MAX 256
 
 static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
@@ -149,8 +150,12 @@ static void take_in(struct control *c, int64_t now_ms)
 	struct control_client *client;
 	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd == -1)
+	if (fd == -1) {
+		/* Who knocks stays there, and would end every poll. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			c->accept_at_ms = now_ms + REFUSED_MS;
 		return;
+	}
 	if (!is_allowed(fd)) {
 		log_warning("control_refused", log_str("reason", "neither owner nor its group"));
 		close(fd);
@@ -241,7 +246,7 @@ size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms)
 {
 	size_t n = 0;
 
-	if (c->fd != -1 && find_place(c, now_ms) != NULL)
+	if (c->fd != -1 && now_ms >= c->accept_at_ms && find_place(c, now_ms) != NULL)
 		p[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		if (c->clients[i].fd != -1)

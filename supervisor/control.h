@@ -37,6 +37,7 @@ struct control_client {
 struct control {
 	int fd;			/* -1: not listening */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	int64_t accept_at_ms;	/* not before: there was no descriptor or memory for another one */
 	struct control_client clients[CONTROL_CLIENTS];
 };
 

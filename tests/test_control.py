@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import signal
 import socket
 import stat
@@ -13,6 +14,7 @@ import pytest
 
 from harness import open_files, queue, wait_for
 from harness.control import Control, ask, status
+from test_promises_idle import cpu_s
 
 
 def test_status_has_its_shape(redis, quredisd, ledger):
@@ -51,6 +53,22 @@ def test_figures_of_the_dead_are_kept(redis, quredisd, ledger):
     c.lpush("ingress:mail", "b")
     wait_for(lambda: status(d, "mail")["counters"]["done"] == 2)
     assert sum(b["count"] for b in status(d, "mail")["durations"]) == 2
+
+
+def test_without_descriptors_it_waits_for_one(redis, quredisd):
+    """Who knocks and cannot be let in does not keep it busy, and is served once it can."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    soft, hard = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (max(open_files(d.pid)) + 1, hard))
+    before = cpu_s(d.pid)
+    with Control(d) as c:
+        c.send(b'{"command":"status"}\n')
+        since = time.monotonic()
+        wait_for(lambda: time.monotonic() - since >= 1)         # what is measured, no synchronisation
+        used = cpu_s(d.pid) - before
+        assert used < 0.3
+        resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        assert json.loads(c.line())["ok"]
 
 
 @pytest.mark.parametrize("line", [
