@@ -202,8 +202,14 @@ static void log_end(const struct keeper *k, int status)
 static void reap(struct keeper *k, int64_t now_ms)
 {
 	int status;
+	pid_t pid;
 
-	if (k->redis == 0 || waitpid(k->redis, &status, WNOHANG) != k->redis)
+	if (k->redis == 0)
+		return;
+	do
+		pid = waitpid(k->redis, &status, WNOHANG);
+	while (pid == -1 && errno == EINTR);
+	if (pid != k->redis)
 		return;
 	log_end(k, status);
 	if (now_ms - k->started_ms >= POLICY_ALIVE_MS)
