@@ -144,7 +144,7 @@ unit-programs: $(UNIT_PROGS)
 
 # They run beside quredisd, or in it, and are not what is tested: no sanitizer.
 CRASHPOINTS := $O/crashpoints/tracer $O/crashpoints/nomem.so
-CRASHPOINTS_COMPILE = $(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O1 -g -I$O/crashpoints
+CRASHPOINTS_COMPILE = $(CC) -std=gnu17 -D_GNU_SOURCE $(WARNINGS) -O1 -g -I. -I$O/crashpoints
 crashpoint-programs: $(CRASHPOINTS)
 
 $O/crashpoints/calls.h: Makefile
@@ -152,9 +152,9 @@ $O/crashpoints/calls.h: Makefile
 	@echo '#include <sys/syscall.h>' | $(CC) -E -dM -x c - | \
 		sed -n 's/^#define SYS_\([a-z0-9_]*\) .*/{ "\1", SYS_\1 },/p' >$@
 
-$O/crashpoints/tracer: tests/crashpoints/tracer.c $O/crashpoints/calls.h
+$O/crashpoints/tracer: tests/crashpoints/tracer.c tests/crashpoints/call.c tests/crashpoints/call.h $O/crashpoints/calls.h
 	$(call say,cc,$@)
-	$Q$(CRASHPOINTS_COMPILE) -o $@ $<
+	$Q$(CRASHPOINTS_COMPILE) -o $@ $(filter %.c,$^)
 
 $O/crashpoints/nomem.so: tests/crashpoints/nomem.c $O/crashpoints/calls.h
 	$(call say,cc,$@)

@@ -2,6 +2,7 @@
 
 The sample is another one each day; QUREDIS_CRASHPOINTS_SEED repeats one.
 """
+import collections
 import datetime
 import errno
 import os
@@ -16,7 +17,7 @@ import pytest
 from crashpoints import cycle, sweep, worker
 from crashpoints.faults import KILLS
 from crashpoints.lane import PROGRAMS, Lane
-from harness import SANITIZED, wait_for
+from harness import QUREDISD, SANITIZED, queue, render, wait_for
 
 SEED = os.environ.get("QUREDIS_CRASHPOINTS_SEED", str(datetime.date.today().toordinal()))
 
@@ -173,3 +174,30 @@ def test_allocations_fail(tmp):
     done = subprocess.run(["/usr/bin/sort", "/dev/null"], env=env, stderr=subprocess.PIPE, timeout=20)
     assert done.returncode != 0 and b"exhausted" in done.stderr
     assert report.read_text().startswith("fired 0 3 malloc -\n")
+
+
+def test_a_configuration_without_memory_is_the_same_or_none(tmp):
+    """Whichever allocation fails while it is read: nothing is left out of it in silence."""
+    text = render({"redis": {"url": "unix:///x"}, "supervisor": {"node": "n", "lock_file": tmp / "lock", "control_socket": tmp / "c"},
+                   "queues": [queue("mail", "/bin/cat", "-u", env=["A=b"], run_as={"umask": "027"}, backoff={"base": "2s"})]})
+    (tmp / "conf").write_text(text)
+    (tmp / "conf").chmod(0o644)
+    report = tmp / "report"
+
+    def read(n):
+        report.write_text("")
+        env = {"LD_PRELOAD": str(PROGRAMS / "nomem.so"), "NOMEM_TARGETS": f"0:{n}", "NOMEM_MS": "0", "NOMEM_REPORT": str(report)}
+        done = subprocess.run([QUREDISD, "-c", tmp / "conf", "-T"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+        return done.returncode, done.stdout, report.read_text()
+    code, whole, _ = read(0)
+    assert code == 0 and b"/bin/cat" in whole
+    ends = collections.Counter()
+    for n in range(1, 10000):
+        code, out, told = read(n)
+        if "fired" not in told:
+            break
+        assert code != 0 or out == whole, n
+        assert code in (0, 71, 2) or "crash 0 " in told and " libconfig" in told, (n, code, told)
+        ends[code] += 1
+    print(f"\n{n - 1} allocations: {dict(ends)}")
+    assert n > 50 and ends[71] > 20

@@ -52,6 +52,7 @@ class Result:
     flagged: list = dataclasses.field(default_factory=list)
     unflagged: list = dataclasses.field(default_factory=list)
     wrong: list = dataclasses.field(default_factory=list)
+    crashes: list = dataclasses.field(default_factory=list)     # of a library that was refused memory: its name
     seconds: float = 0.0
     log: str = ""
 
@@ -144,13 +145,13 @@ class Cycle:
         self.d.signal(sig)
 
     def ask(self, command, ok=True, **arguments):
-        """On the control socket, again and again until it is answered so: a user would."""
+        """On the control socket, again and again until it is answered so: a user would. What a mistake is, only the first one tells."""
         def answered():
             try:
-                return ask(self.d, command, **arguments)["ok"] == ok
+                return ask(self.d, command, **arguments).get("ok") == ok
             except (OSError, AssertionError, ValueError):
                 return False
-        self.until(answered, f"the right answer to {command}")
+        self.until(lambda: answered() or (not ok and self.d.runs > 1), f"the right answer to {command}")
 
     def stop(self, sig=signal.SIGTERM):
         """True: it was an orderly one. Afterwards the next wait starts it again."""
@@ -191,9 +192,12 @@ class Cycle:
             self._end()
         except Hang as e:
             self.result.hang = str(e)
-        self.result.seconds = time.monotonic() - since
-        self.judge()
-        self.close()
+        finally:
+            self.result.seconds = time.monotonic() - since
+            try:
+                self.judge()
+            finally:
+                self.close()
         if self.result.bad:
             files = [p for p in sorted(self.dir.glob("log*")) + [self.dir / "report", self.ledger.path] if p.exists()]
             self.result.log = "\n".join([self.d.text()] + [f"---- {p.name}\n{p.read_text()}" for p in files])
@@ -244,13 +248,19 @@ class Cycle:
             r.wrong = self.ledger.wrong(self.role == "handler" and bool(r.fired)) + self._wrong_ends()
 
     def _wrong_ends(self):
-        """A process that a failing call or allocation ended must have ended itself; nobody else's fault ends the master."""
+        """
+        A process that a failing call or allocation ended must have ended itself, or a library did that was refused memory;
+        and nobody else's fault ends the master.
+        """
+        allowed = {-signal.SIGKILL} if self.fault.kills else {-signal.SIGSEGV, -signal.SIGABRT} if self.result.crashes else set()
         own = self.role == "master" and bool(self.result.fired)
-        found = [f"quredisd ended with {code}" for code in self.ends
-                 if code != 0 and not (own and (code > 0 or (self.fault.what.startswith("kill") and code == -signal.SIGKILL)))]
-        if not self.fault.kills:
-            found += [f"{e['event']}: {e.get('signal')}" for e in self.d.events() if e.get("event") in ("worker_died", "sweeper_died")
-                      and "signal" in e and not self.told]
+        found = [f"quredisd ended with {code}" for code in self.ends if code != 0 and not (own and (code > 0 or code in allowed))]
+        found += [f"a crash in {name}" for name in self.result.crashes if not name.startswith("lib")]
+        for e in self.d.events():
+            sig = e.get("signal")
+            if e.get("event") in ("worker_died", "sweeper_died") and sig not in (None, "SIGKILL") and not \
+                    (sig in ("SIGSEGV", "SIGABRT") and self.result.crashes):
+                found.append(f"{e['event']}: {sig}")
         return found
 
     def _read_report(self):
@@ -262,6 +272,8 @@ class Cycle:
             elif what == "calls":
                 self.result.calls[numbers[role]] = int(rest[0])
                 self.result.injected = max(self.result.injected, int(rest[1]))
+            elif what == "crash":
+                self.result.crashes.append(rest[1])
             elif what == "error":
                 raise RuntimeError(f"the tracer: {line}")
 

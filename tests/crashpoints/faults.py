@@ -58,7 +58,7 @@ class Fault:
 
     @property
     def kills(self):
-        return self.what.startswith("kill") or self.what == "nomem"
+        return self.what.startswith("kill")
 
     def command(self, programs, targets, directory, gated):
         """What stands before the command: `targets` is [(role, n)]. gated: nothing counts before directory/count is there."""

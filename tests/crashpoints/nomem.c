@@ -4,8 +4,9 @@
  *
  *	NOMEM_TARGETS=0.2:n,0.3:m	NOMEM_MS=200 (0: one)	NOMEM_REPORT=file	NOMEM_GATE=file
  *
- * Of allocations with the same callers only the first SAME count, and none before the gate is there. The report gets "fired ROLE N malloc -" when it happens, and "calls ROLE N TIMES"
- * if the process exits by itself.
+ * Of allocations with the same callers only the first SAME count, and none before the gate is there. The report gets
+ * "fired ROLE N malloc -" when it happens, and "calls ROLE N TIMES" if the process exits by itself. A crash that
+ * follows is told by "crash ROLE N LIBRARY -": whose code it was in.
  */
 #include <sys/types.h>
 
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,6 +87,30 @@ static void find_target(void)
 	}
 }
 
+/* The innermost caller that is no part of the C library. */
+static void crashed(int sig)
+{
+	char rest[96];
+	void *callers[CALLERS];
+	int n = backtrace(callers, CALLERS);
+	Dl_info info;
+
+	looking = true;
+	snprintf(rest, sizeof(rest), "nowhere -");
+	for (int i = 1; i < n; i++) {
+		const char *slash;
+
+		if (dladdr(callers[i], &info) == 0 || info.dli_fname == NULL)
+			continue;
+		slash = strrchr(info.dli_fname, '/');
+		snprintf(rest, sizeof(rest), "%s -", slash == NULL ? info.dli_fname : slash + 1);
+		if (strncmp(rest, "libc.so", 7) != 0 && strncmp(rest, "nomem.so", 8) != 0)
+			break;
+	}
+	say("crash", rest);
+	signal(sig, SIG_DFL);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	char number[24];
@@ -98,6 +124,8 @@ __attribute__((constructor)) static void begin(void)
 	take("NOMEM_MS", number, sizeof(number));
 	for_ms = strtol(number, NULL, 10);
 	find_target();
+	signal(SIGSEGV, crashed);
+	signal(SIGABRT, crashed);
 }
 
 __attribute__((destructor)) static void end(void)

@@ -102,7 +102,7 @@ class Row:
     wrong: int = 0
     seconds: float = 0.0
     longest: float = 0.0
-    calls: collections.Counter = dataclasses.field(default_factory=collections.Counter)
+    crashes: collections.Counter = dataclasses.field(default_factory=collections.Counter)
 
     def add(self, r: Result):
         self.points += len(r.fired)
@@ -114,7 +114,7 @@ class Row:
         self.wrong += len(r.wrong)
         self.seconds += r.seconds
         self.longest = max(self.longest, r.seconds)
-        self.calls.update(text.split()[1] for text in r.fired.values())
+        self.crashes.update(r.crashes)
 
 
 def sweep(lanes, key, fault, on_result):

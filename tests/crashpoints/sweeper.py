@@ -25,8 +25,8 @@ class Recovery(Cycle):
 
 
 class Deaths(Cycle):
-    """Workers that die in work, one of them of a message that is tried no more, and a retry that gets due."""
-    name = "deaths, rescue, retries"
+    """Workers that die in work, one of them of a message that is tried no more."""
+    name = "deaths, rescue"
     gated = True
     role = "sweeper"
     queues = 3
@@ -45,22 +45,24 @@ class Deaths(Cycle):
         self.count()
         for i in range(2):
             self.ledger.push(f"q{i}", "murder b", "ok c", "ok d")
-        self.ledger.push("q2", "poison b", "fail c", "ok d")
+        self.ledger.push("q2", "poison b", "ok c", "ok d")
 
 
-class Pause(Cycle):
-    """A queue that is paused, and goes on."""
-    name = "pause"
+class Poll(Cycle):
+    """What it looks for once a second: a retry that gets due, a paused queue that goes on."""
+    name = "retry, pause"
     gated = True
     role = "sweeper"
     queues = 2
 
     def prepare(self):
         self.client.set("ingress:q0:paused", "an operator")
-        self.push("ok a", "again b")
+        self.ledger.push("q0", "ok a")
+        self.ledger.push("q1", "again b")
 
     def drive(self):
-        self.until(lambda: self.ledger.has("done", "b", "q1"), "the queue beside it")
+        self.until_logged("queue_recovered", queue="q0")
+        self.until(lambda: self.ledger.has("start", "b", "q1"), "the message of the other queue")
         self.count()
         self.client.delete("ingress:q0:paused")
 
@@ -141,4 +143,4 @@ class Predecessor(Successor):
         return ["0.1"]
 
 
-CYCLES = [Recovery, Deaths, Pause, Stop, Reconnect, Successor, Predecessor]
+CYCLES = [Recovery, Deaths, Poll, Stop, Reconnect, Successor, Predecessor]

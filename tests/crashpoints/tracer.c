@@ -12,27 +12,23 @@
  * counts before that file is there. An errno is given to one call, or to all that count for MS.
  * REPORT gets lines: "fired ROLE N CALL KIND", "calls ROLE N INJECTED" at the end, with -v also each call.
  */
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 
-#include <elf.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/crashpoints/call.h"
 
 #define TARGETS_MAX 32
 #define PROCESSES_MAX 256
@@ -64,13 +60,6 @@ struct process {
 	long nr;
 };
 
-static const struct {
-	const char *name;
-	long nr;
-} names[] = {
-#include "calls.h"
-};
-
 static struct target targets[TARGETS_MAX];
 static int ntargets;
 static struct process processes[PROCESSES_MAX];
@@ -89,131 +78,16 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static const char *name_of(long nr)
-{
-	static char number[24];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].nr == nr)
-			return names[i].name;
-	snprintf(number, sizeof(number), "%ld", nr);
-	return number;
-}
-
-/* ---- what a call is made on ---- */
-
-static bool descriptor(pid_t pid, int fd, char to[64])
-{
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	n = readlink(path, to, 63);
-	to[n == -1 ? 0 : n] = '\0';
-	return n != -1;
-}
-
-static const char *kind_of_descriptor(pid_t pid, int fd)
-{
-	char to[64], log[64];
-
-	if (!descriptor(pid, fd, to))
-		return "closed";
-	if (descriptor(pid, STDERR_FILENO, log) && strcmp(to, log) == 0)
-		return "log";
-	return strncmp(to, "socket:", 7) == 0 ? "socket"
-	     : strncmp(to, "pipe:", 5) == 0   ? "pipe"
-	     : strncmp(to, "anon_", 5) == 0   ? "anon"
-	     : strncmp(to, "/proc/", 6) == 0  ? "proc"
-	     : strncmp(to, "/dev/", 5) == 0   ? "device"
-					      : "file";
-}
-
-static const char *kind_of_path(pid_t pid, __uint64_t address, __uint64_t flags)
-{
-	char start[8] = "";
-	struct iovec here = { start, sizeof(start) - 2 }, there = { (void *)(uintptr_t)address, sizeof(start) - 2 };
-
-	if (process_vm_readv(pid, &here, 1, &there, 1, 0) > 0 && strcmp(start, "/proc/") == 0)
-		return "proc";
-	return (flags & O_CREAT) != 0 ? "create" : "open";
-}
-
-static const char *kind_of(pid_t pid, long nr, const __uint64_t *args)
-{
-	static const char *const on_descriptor[] = { "read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg",
-		"sendmsg", "fstat", "newfstatat", "close", "ftruncate", "getdents64", "flock" };
-	const char *name = name_of(nr);
-
-	if (strcmp(name, "openat") == 0)
-		return kind_of_path(pid, args[1], args[2]);
-	if (strcmp(name, "mmap") == 0)
-		return (args[3] & MAP_SHARED) != 0 ? "shared" : "private";
-	if (strcmp(name, "fcntl") == 0)
-		return args[1] == F_DUPFD || args[1] == F_DUPFD_CLOEXEC ? "dup" : "flags";
-	for (size_t i = 0; i < sizeof(on_descriptor) / sizeof(on_descriptor[0]); i++)
-		if (strcmp(name, on_descriptor[i]) == 0)
-			return kind_of_descriptor(pid, (int)args[0]);
-	return "-";
-}
-
-/* "name" or "name@kind" is one of the words. */
-static bool names_call(const char *words, const char *name, const char *kind)
-{
-	char both[96];
-	size_t len;
-
-	snprintf(both, sizeof(both), "%s@%s", name, kind);
-	for (const char *p = words; *p != '\0'; p += len + (p[len] == ',')) {
-		len = strcspn(p, ",");
-		if ((len == strlen(name) && strncmp(p, name, len) == 0) || (len == strlen(both) && strncmp(p, both, len) == 0))
-			return true;
-	}
-	return false;
-}
+/* ---- what counts ---- */
 
 static bool counts(struct process *p, const char *name, const char *kind)
 {
 	if (gate != NULL && access(gate, F_OK) == -1)
 		return false;
 	gate = NULL;
-	p->row = limited != NULL && names_call(limited, name, kind) ? p->row + 1 : 0;
-	return p->row <= row_limit && (filter == NULL || names_call(filter, name, kind));
+	p->row = limited != NULL && call_is_named(limited, name, kind) ? p->row + 1 : 0;
+	return p->row <= row_limit && (filter == NULL || call_is_named(filter, name, kind));
 }
-
-/* ---- registers ---- */
-
-#if defined(__x86_64__)
-static void skip_call(pid_t pid)
-{
-	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, orig_rax), -1L);
-}
-
-static void set_result(pid_t pid, long result)
-{
-	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), result);
-}
-#elif defined(__aarch64__)
-static void skip_call(pid_t pid)
-{
-	int none = -1;
-	struct iovec iov = { &none, sizeof(none) };
-
-	ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &iov);
-}
-
-static void set_result(pid_t pid, long result)
-{
-	struct user_regs_struct regs;
-	struct iovec iov = { &regs, sizeof(regs) };
-
-	ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov);
-	regs.regs[0] = (unsigned long long)result;
-	ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov);
-}
-#else
-#error "which register holds the number of a system call here?"
-#endif
 
 /* ---- processes ---- */
 
@@ -335,7 +209,7 @@ static bool is_due(const struct target *t)
 
 static void entering(struct process *p, const struct __ptrace_syscall_info *info)
 {
-	const char *name = name_of((long)info->entry.nr), *kind = kind_of(p->pid, (long)info->entry.nr, info->entry.args);
+	const char *name = call_name((long)info->entry.nr), *kind = call_kind(p->pid, (long)info->entry.nr, info->entry.args);
 	struct target *t = p->target;
 
 	p->nr = (long)info->entry.nr;
@@ -360,7 +234,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 	} else {
 		t->until_ms = t->until_ms == 0 ? now_ms() + for_ms : t->until_ms;
 		p->failing = true;
-		skip_call(p->pid);
+		call_skip(p->pid);
 		resume(p, 0);
 	}
 }
@@ -368,10 +242,10 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 static void leaving(struct process *p)
 {
 	if (p->failing)
-		set_result(p->pid, -error);
+		call_set_result(p->pid, -error);
 	p->failing = false;
 	if (action == KILL_AFTER && p->matched && p->target->calls == p->target->when) {
-		fire(p, name_of(p->nr), "-");
+		fire(p, call_name(p->nr), "-");
 		kill(p->pid, SIGKILL);
 		return;
 	}
