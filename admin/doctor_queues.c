@@ -93,23 +93,23 @@ static void tell_right(struct doctor *d, const char *step, const char *why)
 int doctor_rights(struct doctor *d, struct patient *p)
 {
 	struct redis_reply reply;
-	bool told = false, ttl;
+	bool told = false, ages;
 	uint64_t scratch;
 	size_t n;
 
 	if (p->conf == NULL || d->a->options.dry_run)	/* it writes, if only beside */
 		return 0;
 	arc4random_buf(&scratch, sizeof(scratch));
-	ttl = p->conf->ttl_ms > 0;
-	n = queue_rehearse(&d->a->redis, &p->keys, scratch, ttl);
+	ages = conf_queue_ages(d->a->conf, p->conf);
+	n = queue_rehearse(&d->a->redis, &p->keys, scratch, ages);
 	for (size_t i = 0; i < n; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
 		if (told)
 			continue;
-		told = is_refusal(&reply) || (p->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, ttl, &reply));
+		told = is_refusal(&reply) || (p->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, ages, &reply));
 		if (told)
-			tell_right(d, queue_rehearsal_step(i, ttl), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
+			tell_right(d, queue_rehearsal_step(i, ages), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
 	}
 	return 0;
 }

@@ -171,6 +171,12 @@ void conf_print(const struct conf *conf, FILE *out);
 
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
+/* Somebody wants to know how long messages have waited in this queue: the newest is marked (docs/design.md, "Time to live"). */
+static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
+{
+	return q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled;
+}
+
 /*
  * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns a set
  * of what does not exist: then the groups are not filled in.

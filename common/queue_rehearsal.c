@@ -225,8 +225,8 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	free(escaped);
 }
 
-/* Before the last one, for a queue with a ttl. */
-static const struct step ttl_steps[] = {
+/* Before the last one, for a queue of which it is known how long its messages wait. */
+static const struct step age_steps[] = {
 	{ "push again", plant },
 	{ "mark", mark },
 	{ "look at what waits", glance },
@@ -237,25 +237,25 @@ static const struct step ttl_steps[] = {
 static const struct step last = { "clear", clear };
 
 /* The i-th of those that are appended. */
-static const struct step *step_of(size_t i, bool ttl)
+static const struct step *step_of(size_t i, bool ages)
 {
-	size_t more = ttl ? nitems(ttl_steps) : 0;
+	size_t more = ages ? nitems(age_steps) : 0;
 
 	if (i < nitems(steps))
 		return &steps[i];
 	i -= nitems(steps);
-	return i < more ? &ttl_steps[i] : i == more ? &last : NULL;
+	return i < more ? &age_steps[i] : i == more ? &last : NULL;
 }
 
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, bool ttl)
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, bool ages)
 {
 	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
 	struct rehearsal h;
 	size_t n = 0;
 
 	init(&h, k, boot, first, second);
-	while (step_of(n, ttl) != NULL)
-		step_of(n++, ttl)->append(r, &h);
+	while (step_of(n, ages) != NULL)
+		step_of(n++, ages)->append(r, &h);
 	free(h.rescue);
 	buffer_free(&h.raw);
 	queue_owner_free(&h.first);
@@ -264,12 +264,12 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot
 	return n;
 }
 
-const char *queue_rehearsal_step(size_t i, bool ttl)
+const char *queue_rehearsal_step(size_t i, bool ages)
 {
-	return step_of(i, ttl)->name;
+	return step_of(i, ages)->name;
 }
 
-bool queue_rehearsal_lacks_record(size_t i, bool ttl, const struct redis_reply *reply)
+bool queue_rehearsal_lacks_record(size_t i, bool ages, const struct redis_reply *reply)
 {
-	return (step_of(i, ttl)->append == escape || step_of(i, ttl)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
+	return (step_of(i, ages)->append == escape || step_of(i, ages)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
 }

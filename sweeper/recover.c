@@ -128,14 +128,14 @@ static int take_step(struct sweeper *s, struct swept *q, size_t i)
 	struct redis_reply reply;
 
 	if (connection_answer(s, &reply) == 0) {
-		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, q->conf->ttl_ms > 0, &reply))
+		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, conf_queue_ages(s->conf, q->conf), &reply))
 			return 0;
 		trouble_say(s, TROUBLE_NO_PERMISSION, "the record cannot be written (XADD)");
 	} else if (s->redis.state == REDIS_CLOSED || says_nothing(s)) {
 		return 0;
 	}
 	strlcpy(reason, s->error, sizeof(reason));
-	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, q->conf->ttl_ms > 0), reason);
+	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, conf_queue_ages(s->conf, q->conf)), reason);
 	trouble_say(s, s->error_kind, error);
 	return -1;
 }
@@ -143,7 +143,7 @@ static int take_step(struct sweeper *s, struct swept *q, size_t i)
 /* The first step that failed is told: the others may only follow from it. */
 static int recover_rights(struct sweeper *s, struct swept *q)
 {
-	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot, q->conf->ttl_ms > 0);
+	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot, conf_queue_ages(s->conf, q->conf));
 
 	for (size_t i = 0; i < n; i++)
 		if (take_step(s, q, i) == -1 || s->redis.state == REDIS_CLOSED)

@@ -38,6 +38,7 @@ static const struct task {
 	{ "lead", 1000, 0, 1, lead_task, false },
 	{ "registry", 1000, 0, 1, registry_task, false },
 	{ "tally", 5000, 0, 1, tally_task, false },
+	{ "marks", 0, 0, 1, marks_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
@@ -147,6 +148,8 @@ static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 	for (size_t i = 0; i < nitems(tasks); i++)
 		if (interval_of(s, &tasks[i]) > 0 && s->task_due_ms[i] < at)
 			at = s->task_due_ms[i];
+	if (marks_wake_ms(s) < at)
+		at = marks_wake_ms(s);
 	if (ttl_wake_ms(s) < at)
 		at = ttl_wake_ms(s);
 	return at;

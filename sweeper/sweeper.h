@@ -31,6 +31,7 @@
  *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
+ *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well
@@ -157,8 +158,10 @@ bool look_task(struct sweeper *s, int budget, int64_t now_ms);
 bool tally_task(struct sweeper *s, int budget, int64_t now_ms);
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
+bool marks_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t ttl_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
+int64_t ttl_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 

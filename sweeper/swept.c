@@ -97,7 +97,7 @@ void swept_gate(struct sweeper *s, struct swept *q)
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
 	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->waiting.trouble, &q->gauge_trouble, &q->health.trouble };
+		&q->marks.trouble, &q->waiting.trouble, &q->gauge_trouble, &q->health.trouble };
 	const struct rescue *r;
 
 	if (s->refusal != TROUBLE_NONE)

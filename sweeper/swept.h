@@ -48,6 +48,7 @@ struct swept {
 	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */
 	struct trouble lead_trouble;
 	struct trouble tally_trouble;
+	struct marks marks;		/* marks.c */
 	struct waiting waiting;		/* ttl.c */
 	struct gauge gauge;		/* gauge.c: the last look */
 	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */

@@ -1,7 +1,6 @@
 /*
- * What waits for longer than its queue's ttl, or its own, escapes. Once a second the newest waiting message
- * is marked with the server's time, which proves the age of all that was pushed before it; then the list is
- * looked at from its pop end. The rule of ages is common/age.c's; docs/design.md says why it holds.
+ * What waits for longer than its queue's ttl, or its own, escapes: the list is looked at from its pop end, for the
+ * marks of marks.c. The rule of ages is common/age.c's; docs/design.md says why it holds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,42 +13,8 @@
 #include "common/queue_waiting.h"
 #include "sweeper/sweeper.h"
 
-#define EVERY_MS 1000
 #define PAGE_FIRST 16
 #define DEEPEST 100000		/* further from the pop end nobody is looked for who knows his own time */
-
-/* ---- marks ---- */
-
-/* It begins like a wrapper. If it is one, it is replaced, or it has its mark; if not, it is the producer's. */
-static int mark_seen(struct sweeper *s, struct swept *q, const struct redis_reply *begins)
-{
-	struct queue_seen seen = { .len = begins->len };
-	char line[QUEUE_MARK_LINE_SIZE];
-	struct message m;
-	int64_t marked;
-
-	message_parse(&m, begins->str, begins->len);
-	if (m.wrapper.mark_ms != 0)
-		return 0;
-	if (m.wrapper_len > 0)
-		seen.len = seen.drop = m.wrapper_len;
-	seen.data = begins->str;
-	queue_mark_line(line, &m.wrapper);
-	queue_mark(&s->redis, &q->keys, line, &seen);
-	return connection_integer(s, &marked);
-}
-
-static int mark_newest(struct sweeper *s, struct swept *q)
-{
-	char line[QUEUE_MARK_LINE_SIZE];
-	struct redis_reply reply;
-
-	queue_mark_line(line, &(struct wrapper){0});
-	queue_mark(&s->redis, &q->keys, line, NULL);
-	if (connection_answer(s, &reply) == -1)
-		return -1;
-	return reply.type == REDIS_STRING ? mark_seen(s, q, &reply) : 0;
-}
 
 /* ---- looking ---- */
 
@@ -198,22 +163,17 @@ static int turn(struct look *l, int budget)
 static void sweep(struct sweeper *s, struct swept *q, struct look *l, int budget, int64_t now_ms)
 {
 	struct waiting *w = &q->waiting;
-	int rc = 0;
+	int rc;
 
 	*l = (struct look){ .s = s, .q = q };
 	w->expired = 0;
 	w->oldest_ms = 0;
-	if (now_ms >= w->mark_at_ms) {
-		w->mark_at_ms = now_ms + EVERY_MS;
-		rc = mark_newest(s, q);
-	}
-	if (rc == 0)
-		rc = turn(l, budget);
+	rc = turn(l, budget);
 	if (rc == -1)
 		trouble_note(s, q, &w->trouble, "ttl", now_ms);
 	else
 		trouble_over(s, q, &w->trouble);
-	w->at_ms = rc == 1 ? now_ms : trouble_waits(&w->trouble, w->mark_at_ms) ? w->trouble.retry_at_ms : w->mark_at_ms;
+	w->at_ms = rc == 1 ? now_ms : trouble_waits(&w->trouble, q->marks.at_ms) ? w->trouble.retry_at_ms : q->marks.at_ms;
 	if (w->expired > 0)
 		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)w->expired),
 		    log_int("oldest_ms", w->oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
@@ -221,7 +181,7 @@ static void sweep(struct sweeper *s, struct swept *q, struct look *l, int budget
 
 static bool is_ours(const struct swept *q)
 {
-	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q);
+	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q) && q->marks.trouble.kind == TROUBLE_NONE;
 }
 
 int64_t ttl_wake_ms(const struct sweeper *s)

@@ -204,7 +204,7 @@ def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="2s"), queue("bad", handler("cat"), workers=0, ttl="2s")])
     d.wait_event("lead_taken", queue="bad")
     c.set("ingress:bad", "no list")
-    assert d.wait_event("queue_trouble", queue="bad", at="ttl")["error"].find("WRONGTYPE") >= 0
+    assert d.wait_event("queue_trouble", queue="bad", at="marks")["error"].find("WRONGTYPE") >= 0
     w.push(*[b"m%d" % i for i in range(300)])
     redis.config_set("maxmemory", "1mb")
     w.check(2)

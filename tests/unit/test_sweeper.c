@@ -1,4 +1,4 @@
-/* links: sweeper/metrics.c sweeper/gauge.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/metrics.c sweeper/gauge.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -275,6 +275,7 @@ static int setup(void **state)
 	board = scoreboard_new();
 	conf.nqueues = 1;
 	conf.redis.allow_eviction = false;
+	conf.health.enabled = conf.purge.enabled = false;
 	conf.redis.user = conf.redis.password = NULL;
 	conf.supervisor.lease_ms = 30000;
 	child = (struct child){ .conf = &conf, .board = board, .slot = 0, .queue_index_of = index_of, .boot = BOOT,
@@ -1176,6 +1177,33 @@ static void the_lead_of_another_is_not_given_up(void **state)
 	queues[0].ttl_ms = 0;
 }
 
+/* ---- marks without a ttl ---- */
+
+static bool newest_is_marked(void)
+{
+	struct redis_reply newest = REDIS(&server, "LINDEX ingress:mail 0");
+
+	return newest.type == REDIS_STRING && strncmp(newest.str, "quredis/1 w=", 12) == 0 && strstr(newest.str, " mark=") != NULL;
+}
+
+static void who_wants_ages_has_marks(void **state)
+{
+	bool *const wants[] = { &conf.health.enabled, &conf.purge.enabled };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		*wants[i] = true;
+		REDIS(&server, "LPUSH ingress:mail %s a b", "quredis/1 ttl=0s enqueued=1\nm");
+		start();
+		WAIT_FOR(newest_is_marked());
+		finish();
+		assert_int_equal(REDIS_INT(&server, "LLEN ingress:mail"), 3);
+		assert_int_equal(REDIS_INT(&server, "EXISTS escape:mail"), 0);
+		REDIS(&server, "DEL ingress:mail");
+		*wants[i] = false;
+	}
+}
+
 /* ---- Redis killed at every write ---- */
 
 static bool server_is_dead(void)
@@ -1346,6 +1374,7 @@ int main(void)
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
 		T(a_queue_without_periodic_work_has_no_lead),
 		T(one_of_two_hosts_has_the_periodic_work),
+		T(who_wants_ages_has_marks),
 		T(the_lead_of_another_is_not_given_up),
 		T(an_owner_is_given_its_own_lease),
 		T(a_rescue_that_was_broken_off_goes_on),
