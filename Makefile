@@ -160,6 +160,15 @@ $O/crashpoints/nomem.so: tests/crashpoints/nomem.c $O/crashpoints/calls.h
 	$(call say,cc,$@)
 	$Q$(CRASHPOINTS_COMPILE) -fPIC -shared -o $@ $<
 
+# What checks figures and alert rules for Prometheus comes out of Debian's package, without the server and its service.
+# Without a network the tests that need it are left out, and say so.
+PROMTOOL := $(BUILD)/tools/promtool
+promtool:
+	@command -v promtool >/dev/null || test -x $(PROMTOOL) || { mkdir -p $(PROMTOOL).d && cd $(PROMTOOL).d && \
+		apt-get -q download prometheus >/dev/null 2>&1 && dpkg-deb --fsys-tarfile prometheus_*.deb | \
+		tar -xf - --strip-components=3 ./usr/bin/promtool && mv promtool .. && cd .. && rm -r promtool.d; } || \
+		echo "promtool could not be fetched: what it checks is left out"
+
 unit: unit-programs
 	tests/run --build $O --unit
 
@@ -240,7 +249,7 @@ lint:
 MAN   = $(wildcard man/*.[1-9])
 EXAMPLES := $(wildcard etc/handlers/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
-DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard docs/*.md)
+DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml) $(wildcard docs/*.md)
 
 # A configuration that is already there is never overwritten.
 install: all
@@ -295,7 +304,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
+.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -130,7 +130,7 @@ struct conf {
 		int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
 		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
 	} health;
-	struct { char *statsd, *textfile; } metrics;
+	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
 	struct { char *listen, *token_file; bool read_only; } web;
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;

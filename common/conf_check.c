@@ -7,6 +7,7 @@
 
 #include "common/conf.h"
 
+#include "common/address.h"
 #include "common/conf_load.h"
 #include "common/queue.h"
 #include "common/redis.h"
@@ -75,6 +76,16 @@ static void check_log(struct conf_loading *l)
 		    "log.target: expected \"stderr\", \"syslog\" or an absolute path, not \"%s\"", target);
 }
 
+static void check_metrics(struct conf_loading *l)
+{
+	const char *statsd = l->conf->metrics.statsd;
+	struct address address;
+
+	if (statsd != NULL && address_parse(&address, statsd) == -1)
+		conf_error(l, conf_origin(l->conf, "metrics.statsd"),
+		    "metrics.statsd: expected \"host:port\" or \"[address]:port\", not \"%s\"", statsd);
+}
+
 static void check_twice(struct conf_loading *l, size_t i)
 {
 	const struct conf_queue *q = l->conf->queues[i];
@@ -114,6 +125,7 @@ void conf_check(struct conf_loading *l)
 	check_url(l);
 	check_supervisor(l);
 	check_log(l);
+	check_metrics(l);
 	for (size_t i = 0; i < l->conf->nqueues; i++) {
 		check_twice(l, i);
 		conf_check_queue(l, l->conf->queues[i]);

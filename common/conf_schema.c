@@ -86,8 +86,9 @@ static const struct conf_key global_keys[] = {
 	KEY("health.thresholds.stuck_max_critical", COUNT, health.stuck_max_critical,
 	    .fallback = "50", RANGE(0, COUNT_MAX)),
 
-	KEY("metrics.statsd", STRING, metrics.statsd, .flags = CONF_LATER),
-	KEY("metrics.textfile", PATH, metrics.textfile, .flags = CONF_LATER),
+	KEY("metrics.statsd", STRING, metrics.statsd),
+	KEY("metrics.textfile", PATH, metrics.textfile),
+	KEY("metrics.interval", DURATION, metrics.interval_ms, .fallback = "15s", RANGE(SECOND, HOUR)),
 
 	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379", .flags = CONF_LATER),
 	KEY("web.token_file", STRING, web.token_file, .flags = CONF_LATER),

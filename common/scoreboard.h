@@ -71,6 +71,8 @@ struct board_queue {
 	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED, COUNT_EXPIRED of the sweeper */
 	_Atomic uint64_t past[SCOREBOARD_FIGURES];	/* of workers that are gone: totals never fall. The master */
 	_Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written; sweepers, compare and swap */
+	_Atomic uint64_t told[COUNTERS];	/* sent to statsd; sweepers, compare and swap */
+	_Atomic uint64_t restarts;		/* workers started in place of dead ones; the master */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
 	/* breaker; any worker, compare and swap (worker/breaker.c) */
 	_Atomic uint32_t breaker_step;		/* 0: closed; else consecutive openings */

@@ -113,6 +113,7 @@ static void hire(struct master *m, int crew, int64_t now_ms)
 		if (c->owed > 0) {
 			c->owed--;
 			c->restarts++;
+			atomic_fetch_add(&m->board->queues[crew].restarts, 1);
 		}
 	}
 	if (c->staff < wanted)

@@ -134,6 +134,7 @@ static bool turn(struct sweeper *s)
 	show_state(s);
 	if (s->master_gone)
 		return false;
+	metrics_tell(s, now_ms);
 	if (s->up)
 		return run_tasks(s);
 	return s->finish_by_ms == 0 && now_ms >= s->connect_at_ms && connection_open(s, now_ms) == 0;
@@ -193,6 +194,7 @@ static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t 
 	}
 	s->redis.poll_mask = while_polling;
 	clock_init(s);
+	metrics_init(s);
 	swept_init_all(s);
 }
 
@@ -202,6 +204,7 @@ static void sweeper_free(struct sweeper *s)
 	deaths_free(s);
 	recover_free(s);
 	registry_free(s);
+	metrics_free(s);
 	connection_free(s);
 	free(s->task_due_ms);
 	free(s);

@@ -13,6 +13,7 @@
 #include "common/server_clock.h"
 #include "sweeper/deaths.h"
 #include "sweeper/health.h"
+#include "sweeper/metrics.h"
 #include "sweeper/recover.h"
 #include "sweeper/registry.h"
 #include "sweeper/server.h"
@@ -34,7 +35,7 @@
  *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
  *	metrics.c	when queues are measured	gauge.c		one queue is
- *	health.c	whether it is well
+ *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
  */
 struct sweeper {
 	const struct child *child;
@@ -69,6 +70,7 @@ struct sweeper {
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;
 	struct health_sum health;
+	struct metrics metrics;
 
 	/* sweeper.c */
 	int64_t *task_due_ms;		/* CLOCK_MONOTONIC, one a task */
@@ -125,10 +127,6 @@ void swept_count(struct swept *q, enum counter counter, uint64_t n);
 bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
 bool lead_is_ours(const struct swept *q);
 void lead_give_up(struct sweeper *s);
-
-/* ---- metrics.c ---- */
-
-bool metrics_wanted(const struct conf *conf);	/* queues are measured */
 
 /* ---- watch.c ---- */
 

@@ -10,6 +10,7 @@
 #include "common/alloc.h"
 #include "common/queue_stats.h"
 #include "common/queue_watch.h"
+#include "sweeper/tally.h"
 
 #define MINUTE_MS 60000
 
@@ -30,7 +31,7 @@ static void add_past(struct queue_figures *sum, const struct board_queue *q)
 }
 
 /* Of all queues of the board. The past first: the dead's figures leave their slot before they get there, so none is seen twice. */
-static struct queue_figures *add_up(const struct sweeper *s)
+struct queue_figures *tally_add_up(const struct sweeper *s)
 {
 	struct queue_figures *sums = alloc_zero(SCOREBOARD_QUEUES, sizeof(*sums));
 	const struct scoreboard *board = s->child->board;
@@ -48,13 +49,12 @@ static struct queue_figures *add_up(const struct sweeper *s)
 	return sums;
 }
 
-/* What came since anybody looked is ours to write. A total may seem to fall while the master buries a worker. */
-static uint64_t claim(_Atomic uint64_t *tallied, uint64_t total)
+uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)
 {
-	uint64_t before = atomic_load(tallied);
+	uint64_t before = atomic_load(told);
 
 	while (total > before)
-		if (atomic_compare_exchange_weak(tallied, &before, total))
+		if (atomic_compare_exchange_weak(told, &before, total))
 			return total - before;
 	return 0;
 }
@@ -76,7 +76,7 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum)
 	if (!is_news(q, sum))
 		return false;
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
-		sum->n[i] = claim(&q->tallied[i], sum->n[i]);
+		sum->n[i] = tally_claim(&q->tallied[i], sum->n[i]);
 		any = any || sum->n[i] > 0;
 	}
 	return any;
@@ -119,7 +119,7 @@ static int tally(struct sweeper *s, struct swept *q, const struct queue_figures 
 
 bool tally_task(struct sweeper *s, int budget, int64_t now_ms)
 {
-	struct queue_figures *sums = add_up(s);
+	struct queue_figures *sums = tally_add_up(s);
 	int64_t minute = -1;
 	struct swept *q;
 

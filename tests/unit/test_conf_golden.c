@@ -1,4 +1,4 @@
-/* links: common/conf.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

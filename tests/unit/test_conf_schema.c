@@ -1,4 +1,4 @@
-/* links: common/conf.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void the_vocabulary_is_known(void **state)
 		"health.enabled", "health.interval", "health.thresholds.ingress_max", "health.thresholds.transit_max",
 		"health.thresholds.dlq_max_warning", "health.thresholds.dlq_max_critical", "health.thresholds.stuck_age",
 		"health.thresholds.stuck_max_warning", "health.thresholds.stuck_max_critical", "metrics.statsd",
-		"metrics.textfile", "web.listen", "web.token_file", "web.read_only" };
+		"metrics.textfile", "metrics.interval", "web.listen", "web.token_file", "web.read_only" };
 	static const char *const queue[] = { "name", "ingress", "transit", "escape", "shared", "handler", "mode", "input",
 		"window", "reply_fd", "env", "timeout", "kill_grace", "fence", "workers", "batch.max", "batch.time",
 		"recycle.jobs", "recycle.rss", "recycle.age", "max_attempts", "backoff.base", "backoff.factor", "backoff.cap",

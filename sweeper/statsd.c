@@ -1,0 +1,231 @@
+/*
+ * Figures as datagrams for statsd: what the last look found of queues we lead, and what our own workers counted since the
+ * last time. Sent without waiting, and not again: a lost datagram is a lost figure. Names of queues have their dots replaced,
+ * which would be levels of a name there. A host's name is looked up by a child, since that may take long.
+ */
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/address.h"
+#include "sweeper/sweeper.h"
+#include "sweeper/tally.h"
+
+#define LOOKUP_TIMEOUT_MS 20000
+#define LOOKUP_AGAIN_MS 60000		/* it failed */
+#define LOOKUP_EVERY_MS 300000		/* a name may move */
+#define GOOD_ROUNDS 3			/* before a refusal is over: the kernel tells of one only at the next datagram */
+#define LINE_MAX 256
+
+/* ---- state ---- */
+
+static void note(struct sweeper *s, const char *error)
+{
+	struct statsd *d = &s->metrics.statsd;
+
+	if (strcmp(d->error, error) == 0)
+		return;
+	strlcpy(d->error, error, sizeof(d->error));
+	if (error[0] == '\0')
+		log_info("statsd_up", log_str("target", s->conf->metrics.statsd));
+	else
+		log_warning("statsd_down", log_str("target", s->conf->metrics.statsd), log_str("error", error));
+}
+
+/* ---- the address ---- */
+
+static int resolve(const char *target, int flags, struct addrinfo **found)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = flags | AI_NUMERICSERV };
+	struct address a;
+
+	return address_parse(&a, target) == -1 ? EAI_NONAME : getaddrinfo(a.host, a.port, &hints, found);
+}
+
+static void connect_to(struct statsd *d, const struct sockaddr *address, socklen_t len)
+{
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd != -1 && connect(fd, address, len) == -1) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd == -1)
+		return;
+	if (d->fd != -1)
+		close(d->fd);
+	d->fd = fd;
+}
+
+static int look_up(void *arg, int out)
+{
+	struct addrinfo *found;
+	int error = resolve(arg, 0, &found);
+
+	if (error != 0) {
+		dprintf(out, "%s", gai_strerror(error));
+		return 1;
+	}
+	return write(out, found->ai_addr, found->ai_addrlen) == (ssize_t)found->ai_addrlen ? 0 : 1;
+}
+
+/* A number needs nobody to be asked. */
+static void find(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &s->metrics.statsd;
+	struct addrinfo *found;
+
+	if (errand_under_way(&d->asked) || now_ms < d->ask_ms)
+		return;
+	d->ask_ms = now_ms + LOOKUP_EVERY_MS;
+	if (resolve(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
+		if (d->fd == -1)
+			connect_to(d, found->ai_addr, found->ai_addrlen);
+		if (d->fd == -1)
+			note(s, strerror(errno));
+		freeaddrinfo(found);
+	} else if (errand_start(&d->asked, look_up, s->conf->metrics.statsd, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
+		note(s, strerror(errno));
+	}
+	if (d->fd == -1)
+		d->ask_ms = now_ms + LOOKUP_AGAIN_MS;
+}
+
+void statsd_look(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &s->metrics.statsd;
+	struct sockaddr_storage address;
+	int status;
+
+	if (!errand_look(&d->asked, &status, now_ms))
+		return;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && d->asked.said.len <= sizeof(address)) {
+		memcpy(&address, d->asked.said.data, d->asked.said.len);
+		connect_to(d, (const struct sockaddr *)&address, (socklen_t)d->asked.said.len);
+		d->ask_ms = now_ms + LOOKUP_EVERY_MS;
+	} else if (d->fd == -1) {
+		buffer_append(&d->asked.said, "", 1);
+		note(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
+	}
+}
+
+/* ---- datagrams ---- */
+
+static void flush(struct statsd *d)
+{
+	if (d->packet.len > 0 && send(d->fd, d->packet.data, d->packet.len - 1, MSG_NOSIGNAL) == -1 && errno != EAGAIN)
+		d->refused = true;
+	buffer_clear(&d->packet);
+}
+
+static __attribute__((format(printf, 2, 3))) void line(struct statsd *d, const char *fmt, ...)
+{
+	char text[LINE_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0 || n >= LINE_MAX - 1)
+		return;			/* no name of a queue is so long */
+	text[n++] = '\n';
+	if (d->packet.len + (size_t)n - 1 > STATSD_PACKET_MAX)
+		flush(d);
+	buffer_append(&d->packet, text, (size_t)n);
+}
+
+static const char *level_name(const char *queue, char out[QUEUE_NAME_MAX + 1])
+{
+	strlcpy(out, queue, QUEUE_NAME_MAX + 1);
+	for (char *c = out; *c != '\0'; c++)
+		*c = *c == '.' ? '_' : *c;
+	return out;
+}
+
+static void send_gauges(struct statsd *d, const struct swept *q)
+{
+	const struct gauge *g = &q->gauge;
+	char name[QUEUE_NAME_MAX + 1];
+
+	level_name(q->keys.name, name);
+	if (g->escape.size >= 0)
+		line(d, "quredis.dlq.%s.size:%" PRId64 "|g", name, g->escape.size);
+	if (g->ingress.size >= 0)
+		line(d, "quredis.health.queue.%s.size:%" PRId64 "|g", name, g->ingress.size);
+	if (g->transit.size >= 0)
+		line(d, "quredis.health.queue.%s.in_work:%" PRId64 "|g", name, g->transit.size);
+	if (g->ingress.size == 0 || g->ingress.oldest_ms >= 0)
+		line(d, "quredis.health.queue.%s.oldest_age:%" PRId64 "|g", name,
+		    g->ingress.size == 0 || g->ingress.oldest_ms < 0 ? 0 : g->ingress.oldest_ms / 1000);
+}
+
+static void send_counters(struct statsd *d, const struct swept *q, const struct queue_figures *counted)
+{
+	char name[QUEUE_NAME_MAX + 1];
+
+	level_name(q->keys.name, name);
+	for (int i = 0; i < COUNTERS; i++) {
+		uint64_t n = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->told[i], counted->n[i]);
+
+		if (n > 0)
+			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], n);
+	}
+}
+
+static void send_health(struct sweeper *s)
+{
+	const struct health_sum *sum = &s->health;
+	int worst = HEALTH_UNHEALTHY;
+
+	if (!sum->known)
+		return;
+	while (worst > HEALTH_HEALTHY && sum->queues[worst] == 0)
+		worst--;
+	line(&s->metrics.statsd, "quredis.health.status:%d|g", worst);
+	line(&s->metrics.statsd, "quredis.health.stuck.count:%" PRId64 "|g", sum->stuck);
+}
+
+/* The error of the last datagram's fate comes with the next one: a round more is waited for. */
+static void judge_round(struct sweeper *s)
+{
+	struct statsd *d = &s->metrics.statsd;
+
+	d->good = d->refused ? 0 : d->good + 1;
+	if (d->refused)
+		note(s, "datagrams are refused");
+	else if (d->good >= GOOD_ROUNDS)
+		note(s, "");
+	d->refused = false;
+}
+
+void statsd_send(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &s->metrics.statsd;
+	struct queue_figures *counted;
+	const struct swept *q;
+
+	find(s, now_ms);
+	if (d->fd == -1)
+		return;
+	counted = tally_add_up(s);
+	send_health(s);
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (q->conf != NULL && metrics_is_fresh(s, q, now_ms))
+			send_gauges(d, q);
+		if (q->board != NULL)
+			send_counters(d, q, &counted[q->board - s->child->board->queues]);
+	}
+	flush(d);
+	judge_round(s);
+	free(counted);
+}
