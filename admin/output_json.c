@@ -9,7 +9,7 @@
 
 #include "admin/output.h"
 
-#include "admin/base64.h"
+#include "common/base64.h"
 #include "common/alloc.h"
 #include "common/clock.h"
 

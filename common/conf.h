@@ -64,6 +64,7 @@ struct conf_dead_letter {
 	int64_t max_entries;
 	int64_t payload_max;	/* bytes of a message kept in its record */
 	char *archive;
+	int64_t archive_size;	/* bytes after which a file of it is full */
 	bool discard;
 	char *forward_to;
 };

@@ -144,6 +144,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);
+	conf_check_letters(l, q);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
 		conf_check_user(l, q);
 		conf_check_handler(l, q);

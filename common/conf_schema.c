@@ -50,11 +50,12 @@ static const struct conf_key global_keys[] = {
 	KEY("log.level", CHOICE, log.level, .fallback = "info", .choices = log_levels),
 
 	KEY("dead_letter.enabled", BOOL, dead_letter.enabled, .fallback = "true"),
-	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY), .flags = CONF_LATER),
-	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX), .flags = CONF_LATER),
+	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY)),
+	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX)),
 	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, .fallback = "64K", RANGE(0, 512 * MIB)),
-	KEY("dead_letter.archive", PATH, dead_letter.archive, .flags = CONF_LATER),
-	KEY("dead_letter.discard", BOOL, dead_letter.discard, .fallback = "false", .flags = CONF_LATER),
+	KEY("dead_letter.archive", PATH, dead_letter.archive),
+	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, .fallback = "64M", RANGE(KIB, TIB)),
+	KEY("dead_letter.discard", BOOL, dead_letter.discard, .fallback = "false"),
 	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .flags = CONF_LATER),
 
 	/* of no effect until enabled */
@@ -137,14 +138,16 @@ static const struct conf_key queue_keys[] = {
 	KEY("done.payload", BOOL, done.payload, .fallback = "false"),
 
 	KEY("dead_letter.enabled", BOOL, dead_letter.enabled, .inherits = "dead_letter.enabled"),
-	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY), .flags = CONF_LATER,
+	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY),
 	    .inherits = "dead_letter.ttl"),
-	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX), .flags = CONF_LATER,
+	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX),
 	    .inherits = "dead_letter.max_entries"),
 	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, RANGE(0, 512 * MIB),
 	    .inherits = "dead_letter.payload_max"),
-	KEY("dead_letter.archive", PATH, dead_letter.archive, .flags = CONF_LATER, .inherits = "dead_letter.archive"),
-	KEY("dead_letter.discard", BOOL, dead_letter.discard, .flags = CONF_LATER, .inherits = "dead_letter.discard"),
+	KEY("dead_letter.archive", PATH, dead_letter.archive, .inherits = "dead_letter.archive"),
+	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, RANGE(KIB, TIB),
+	    .inherits = "dead_letter.archive_size"),
+	KEY("dead_letter.discard", BOOL, dead_letter.discard, .inherits = "dead_letter.discard"),
 	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .flags = CONF_LATER,
 	    .inherits = "dead_letter.forward_to"),
 

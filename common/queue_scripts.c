@@ -20,7 +20,7 @@
 QUEUE_SCRIPTS(X)
 #undef X
 
-#define SCRIPT_ARGUMENTS_MAX 96
+#define SCRIPT_ARGUMENTS_MAX 160
 
 struct text {
 	const char *start, *end;

@@ -391,6 +391,20 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 	return 1;
 }
 
+void *redis_keep(struct redis *r)
+{
+	void *kept = r->last;
+
+	r->last = NULL;
+	return kept;
+}
+
+void redis_let_go(void *kept)
+{
+	if (kept != NULL)
+		freeReplyObject(kept);
+}
+
 struct redis_reply redis_element(const struct redis_reply *array, size_t i)
 {
 	const redisReply *reply = array->opaque;

@@ -91,6 +91,9 @@ int redis_flush(struct redis *r);
 int redis_pump(struct redis *r, int64_t now_ms);
 /* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
 int redis_take(struct redis *r, struct redis_reply *reply);
+/* The answer given last outlives the next ones, until redis_let_go(). */
+void *redis_keep(struct redis *r);
+void redis_let_go(void *kept);
 struct redis_reply redis_element(const struct redis_reply *array, size_t i);
 bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY, of nothing but STRINGs */
 

@@ -23,6 +23,9 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_EXPIRED] = "expired",
 	[COUNT_RESCUED] = "rescued",
 	[COUNT_DUE] = "due",
+	[COUNT_ARCHIVED] = "archived",
+	[COUNT_DISCARDED] = "discarded",
+	[COUNT_ORPHANED] = "orphaned",
 };
 
 const char *const slot_state_names[] = {

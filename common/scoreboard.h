@@ -25,6 +25,7 @@ enum counter {
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
 	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
+	COUNT_ARCHIVED, COUNT_DISCARDED, COUNT_ORPHANED,	/* the same: dead letters that left, records without one */
 	COUNTERS
 };
 #define SCOREBOARD_FIGURES (COUNTERS + SCOREBOARD_BUCKETS)	/* counters, then durations */
@@ -73,6 +74,7 @@ struct board_queue {
 	_Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written; sweepers, compare and swap */
 	_Atomic uint64_t told[COUNTERS];	/* sent to statsd; sweepers, compare and swap */
 	_Atomic uint64_t restarts;		/* workers started in place of dead ones; the master */
+	_Atomic int64_t archiver;		/* sweeper whose the archive is: generation << 16 | slot + 1; 0: nobody's. Compare and swap */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
 	/* breaker; any worker, compare and swap (worker/breaker.c) */
 	_Atomic uint32_t breaker_step;		/* 0: closed; else consecutive openings */

@@ -16,6 +16,7 @@
 
 #define FINISH_MS 5000		/* what known deaths are given after the order to finish */
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
+#define ERRANDS_POLLED 64	/* more are looked at in their turn */
 #define BUSY_MS 100		/* the same while something waits for its back-off */
 
 /* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease. Budget: units a
@@ -41,6 +42,7 @@ static const struct task {
 	{ "marks", 0, 0, 1, marks_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
+	{ "letters", 0, 0, 4, letters_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -153,25 +155,41 @@ static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 		at = marks_wake_ms(s);
 	if (ttl_wake_ms(s) < at)
 		at = ttl_wake_ms(s);
+	if (letters_wake_ms(s) < at)
+		at = letters_wake_ms(s);
 	return at;
+}
+
+/* After the master's, with room for Redis: what errands say. Returns how many there are. */
+static nfds_t poll_errands(const struct sweeper *s, struct pollfd *p)
+{
+	const struct swept *q;
+	nfds_t n = 0;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (n < ERRANDS_POLLED && errand_pollfd(&q->bounds.errand, &p[n]))
+			n++;
+	return n;
 }
 
 static void wait_for_events(struct sweeper *s)
 {
 	int64_t now_ms = clock_monotonic_ms(), left = wake_at(s, now_ms) - now_ms;
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
-	struct pollfd p[2] = { { .fd = s->child->master_fd, .events = POLLIN } };
-	nfds_t n = 1;
+	struct pollfd p[2 + ERRANDS_POLLED] = { { .fd = s->child->master_fd, .events = POLLIN } };
+	nfds_t redis = 1, n;
 	int ready;
 
 	if (left <= 0)
 		ts = (struct timespec){0};
-	if (s->up && redis_pollfd(&s->redis, &p[1]))
-		n++;
+	if (!s->up || !redis_pollfd(&s->redis, &p[redis]))
+		redis = 0;
+	n = 1 + (redis != 0);
+	n += poll_errands(s, &p[n]);
 	ready = ppoll(p, n, &ts, s->redis.poll_mask);
 	if (ready == -1)
 		clock_poll_failed();
-	if (ready > 0 && n == 2 && p[1].revents != 0 &&
+	if (ready > 0 && redis != 0 && p[redis].revents != 0 &&
 	    redis_pump(&s->redis, clock_monotonic_ms()) == -1)
 		connection_lost(s, clock_monotonic_ms());
 }
@@ -181,6 +199,7 @@ static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t 
 	s->child = child;
 	s->conf = child->conf;
 	s->slot = &child->board->slots[child->slot];
+	slot_next_generation(s->slot);	/* what is marked as another's of this slot is nobody's */
 	s->log_epoch = atomic_load(&child->board->log_epoch);
 	s->task_due_ms = alloc_zero(nitems(tasks), sizeof(*s->task_due_ms));
 	TAILQ_INIT(&s->deaths);

@@ -36,6 +36,8 @@
  *	ttl.c		what waits for too long		expire.c	its way out
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
+ *	letters.c	dead letters that leave		letters_pair.c	which ones (pure)
+ *	letters_archive.c	the archive, in errands	archive.c	its files
  */
 struct sweeper {
 	const struct child *child;
@@ -161,6 +163,8 @@ int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has somet
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
+bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

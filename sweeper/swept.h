@@ -12,6 +12,7 @@
 #include "common/scoreboard.h"
 #include "sweeper/gauge.h"
 #include "sweeper/health.h"
+#include "sweeper/letters.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
 #include "sweeper/waiting.h"
@@ -55,6 +56,7 @@ struct swept {
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
 	struct trouble gauge_trouble;
 	struct health health;		/* health.c */
+	struct bounds bounds;		/* letters.c */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

@@ -1,4 +1,4 @@
-/* links: admin/output.c admin/output_table.c admin/output_json.c admin/visible.c admin/base64.c common/buffer.c common/alloc.c common/clock.c */
+/* links: admin/output.c admin/output_table.c admin/output_json.c admin/visible.c common/base64.c common/buffer.c common/alloc.c common/clock.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

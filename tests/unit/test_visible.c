@@ -1,4 +1,4 @@
-/* links: admin/visible.c admin/base64.c common/buffer.c common/alloc.c */
+/* links: admin/visible.c common/base64.c common/buffer.c common/alloc.c */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "admin/base64.h"
+#include "common/base64.h"
 #include "admin/visible.h"
 
 static void check(const char *data, size_t len, size_t max, const char *wanted)

@@ -1,5 +1,5 @@
-#ifndef ADMIN_BASE64_H
-#define ADMIN_BASE64_H
+#ifndef COMMON_BASE64_H
+#define COMMON_BASE64_H
 
 #include <stddef.h>
 

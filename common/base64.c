@@ -1,7 +1,7 @@
 /* RFC 4648 base64, one way: for messages that are no text in JSON. */
 #include <stdint.h>
 
-#include "admin/base64.h"
+#include "common/base64.h"
 
 #include "common/alloc.h"
 

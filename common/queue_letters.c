@@ -1,0 +1,154 @@
+/*
+ * Dead letters and records from their old end: looks, removal of pairs, records for those that have none. Which of
+ * them leave, and when, is sweeper/'s.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue_letters.h"
+
+#include "common/queue_records.h"
+#include "common/queue_scripts.h"
+
+/* The lease of nobody: never there. */
+static char *nobody(const struct queue_keys *k)
+{
+	return queue_lease_key(k, "none");
+}
+
+int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial)
+{
+	size_t digits = strspn(id, "0123456789"), more;
+
+	if (digits == 0 || digits > 20 || id[digits] != '-')
+		return -1;
+	more = strspn(id + digits + 1, "0123456789");
+	if (more == 0 || more > 20 || id[digits + 1 + more] != '\0')
+		return -1;
+	*ms = strtoull(id, NULL, 10);
+	*serial = strtoull(id + digits + 1, NULL, 10);
+	return 0;
+}
+
+int queue_record_id_compare(const char *a, const char *b)
+{
+	uint64_t ms[2] = {0}, serial[2] = {0};
+
+	queue_record_id_parse(a, &ms[0], &serial[0]);
+	queue_record_id_parse(b, &ms[1], &serial[1]);
+	if (ms[0] != ms[1])
+		return ms[0] < ms[1] ? -1 : 1;
+	return serial[0] == serial[1] ? 0 : serial[0] < serial[1] ? -1 : 1;
+}
+
+/* ---- looks ---- */
+
+void queue_letters_glance(struct redis *r, const struct queue_keys *k)
+{
+	const char *keys[] = { k->escape, k->log };
+
+	queue_script(r, QUEUE_SCRIPT_letters_glance, 2, keys, 0, NULL);
+}
+
+static bool is_number(const struct redis_reply *reply)
+{
+	return reply->type == REDIS_INTEGER;
+}
+
+int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out)
+{
+	struct redis_reply part[4];
+	uint64_t ms, serial;
+
+	if (reply->type != REDIS_ARRAY || reply->n != 4)
+		return -1;
+	for (size_t i = 0; i < 4; i++)
+		part[i] = redis_element(reply, i);
+	if (!is_number(&part[0]) || !is_number(&part[1]) || part[2].type != REDIS_STRING || !is_number(&part[3]))
+		return -1;
+	*out = (struct queue_letters_glance){ part[0].integer, part[1].integer, 0, part[3].integer };
+	if (queue_record_id_parse(part[2].str, &ms, &serial) == 0)
+		out->oldest_ms = ms > INT64_MAX ? INT64_MAX : (int64_t)ms;
+	return 0;
+}
+
+void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes)
+{
+	const char *keys[] = { k->escape, k->log };
+	struct script_number limits[2];
+
+	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 2,
+	    (struct script_arg[]){ script_number(&limits[0], most), script_number(&limits[1], bytes) });
+}
+
+static bool is_record(const struct redis_reply *reply)
+{
+	struct redis_reply id, fields;
+
+	if (reply->type != REDIS_ARRAY || reply->n != 2)
+		return false;
+	id = redis_element(reply, 0);
+	fields = redis_element(reply, 1);
+	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) && fields.n % 2 == 0;
+}
+
+int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out)
+{
+	struct redis_reply part[5];
+
+	if (reply->type != REDIS_ARRAY || reply->n != 5)
+		return -1;
+	for (size_t i = 0; i < 5; i++)
+		part[i] = redis_element(reply, i);
+	if (!is_number(&part[0]) || !is_number(&part[1]) || !is_number(&part[2]) || !redis_is_strings(&part[3]) ||
+	    part[4].type != REDIS_ARRAY)
+		return -1;
+	for (size_t i = 0; i < part[4].n; i++) {
+		struct redis_reply record = redis_element(&part[4], i);
+
+		if (!is_record(&record))
+			return -1;
+	}
+	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4] };
+	return 0;
+}
+
+/* ---- removal ---- */
+
+void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n)
+{
+	char *none = nobody(k);
+	const char *keys[] = { none, k->escape, k->log };
+	struct script_arg args[1 + 2 * QUEUE_LETTERS_GROUP];
+	struct script_number from;
+
+	args[0] = script_number(&from, -depth);
+	for (size_t i = 0; i < n; i++) {
+		args[1 + 2 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
+		args[2 + 2 * i] = script_string(letters[i].record_id);
+	}
+	queue_script(r, QUEUE_SCRIPT_letters_remove, 3, keys, 1 + 2 * n, args);
+	free(none);
+}
+
+void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record)
+{
+	char *none = nobody(k);
+	const char *keys[] = { none, k->escape, k->log };
+	struct script_arg args[2 + 2 * RECORD_FIELDS];
+	struct script_number from;
+	struct record_text text;
+
+	args[0] = script_number(&from, -depth);
+	args[1] = (struct script_arg){ m->raw, m->raw_len };
+	queue_script(r, QUEUE_SCRIPT_letters_adopt, 3, keys, 2 + queue_record_args(record, m, &text, args + 2), args);
+	free(none);
+}
+
+void queue_records_remove(struct redis *r, const struct queue_keys *k, const char *const *ids, size_t n)
+{
+	const char *argv[2 + QUEUE_RECORDS_GROUP] = { "XDEL", k->log };
+
+	memcpy(argv + 2, ids, n * sizeof(*ids));
+	redis_append(r, n + 2, argv, NULL);
+}

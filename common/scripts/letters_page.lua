@@ -1,0 +1,22 @@
+-- KEYS: escape log
+-- ARGV: most bytes
+-- The oldest dead letters and the oldest records, oldest first, of each as many as fit but one at least.
+local entries, records, t = {}, {}, redis.call('TIME')
+local room, from = tonumber(ARGV[2]), '-'
+for i = 1, tonumber(ARGV[1]) do
+  local entry = room > 0 and redis.call('LINDEX', KEYS[1], -i)
+  if not entry then break end
+  entries[i] = entry
+  room = room - #entry
+end
+room = tonumber(ARGV[2])
+for i = 1, tonumber(ARGV[1]) do
+  local record = room > 0 and redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', 1)[1]
+  if not record then break end
+  records[i] = record
+  for _, field in ipairs(record[2]) do room = room - #field end
+  local ms, serial = string.match(record[1], '^(%d+)%-(%d+)$')
+  if #ms > 15 then break end                -- nobody's clock: numbers of Lua are exact up to here
+  from = #serial < 16 and string.format('%s-%.0f', ms, serial + 1) or string.format('%.0f-0', ms + 1)
+end
+return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), t[1] * 1000 + math.floor(t[2] / 1000), entries, records }

@@ -1,0 +1,20 @@
+-- KEYS: none escape log
+-- ARGV: from message id [message id ...]
+-- Dead letters leave with their records, each only if both are still there. Only the entries from `from` (-3: the last
+-- three) to the end where the oldest are can be meant: a list is never searched through. Returns how many left.
+redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
+local function at_end(message)
+  for at = -1, tonumber(ARGV[1]), -1 do
+    local entry = redis.call('LINDEX', KEYS[2], at)
+    if entry == message or not entry then return entry end
+  end
+end
+local gone = 0
+for i = 2, #ARGV, 2 do
+  if #redis.call('XRANGE', KEYS[3], ARGV[i + 1], ARGV[i + 1]) == 1 and at_end(ARGV[i]) then
+    redis.call('LREM', KEYS[2], -1, ARGV[i])
+    redis.call('XDEL', KEYS[3], ARGV[i + 1])
+    gone = gone + 1
+  end
+end
+return gone

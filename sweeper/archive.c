@@ -1,0 +1,234 @@
+/*
+ * Files of dead letters: appending, rotation, what the last batch names. It knows nothing of Redis: what may be
+ * removed there because it is here is sweeper/letters.c's.
+ */
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "sweeper/archive.h"
+
+#include "common/alloc.h"
+
+#define NAMES_MAX 1000		/* files that were full in one millisecond */
+
+struct file {
+	const struct archive *a;
+	int directory, fd;
+	char *name;
+	off_t size;
+	int out;
+};
+
+static int fail(const struct file *f, const char *what, int error)
+{
+	dprintf(f->out, "%s/%s: %s: %s", f->a->directory, f->name, what, strerror(error));
+	return -1;
+}
+
+/* ---- the file ---- */
+
+/* Another's rotation may have come between the opening and the lock. */
+static bool is_still_there(const struct file *f, const struct stat *st)
+{
+	struct stat there;
+
+	return fstatat(f->directory, f->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+}
+
+static int open_locked(struct file *f)
+{
+	struct stat st;
+
+	for (;;) {
+		f->fd = openat(f->directory, f->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		if (f->fd == -1)
+			return fail(f, "open", errno);
+		if (fstat(f->fd, &st) == -1)
+			return fail(f, "fstat", errno);
+		if (!S_ISREG(st.st_mode))
+			return fail(f, "not a file", EINVAL);
+		if (flock(f->fd, LOCK_EX) == -1)
+			return fail(f, "flock", errno);
+		if (is_still_there(f, &st))
+			return fstat(f->fd, &st) == -1 ? fail(f, "fstat", errno) : (f->size = st.st_size, 0);
+		close(f->fd);
+	}
+}
+
+/* The file ends with its last newline. */
+static int cut(struct file *f)
+{
+	char block[4096];
+	off_t end = f->size;
+
+	while (end > 0) {
+		size_t want = end < (off_t)sizeof(block) ? (size_t)end : sizeof(block);
+		const char *newline;
+
+		if (pread(f->fd, block, want, end - (off_t)want) != (ssize_t)want)
+			return fail(f, "read", EIO);
+		newline = memrchr(block, '\n', want);
+		if (newline != NULL) {
+			end -= (off_t)want - (newline + 1 - block);
+			break;
+		}
+		end -= (off_t)want;
+	}
+	if (end == f->size)
+		return 0;
+	f->size = end;
+	return ftruncate(f->fd, end) == -1 ? fail(f, "truncate", errno) : 0;
+}
+
+static int file_open(struct file *f, const struct archive *a, int out)
+{
+	*f = (struct file){ .a = a, .fd = -1, .out = out, .name = alloc_format("%s@%s.ndjson", a->queue, a->node) };
+	f->directory = open(a->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (f->directory == -1)
+		return fail(f, "directory", errno);
+	return open_locked(f) == -1 ? -1 : cut(f);
+}
+
+static int file_close(struct file *f, int rc)
+{
+	if (f->fd != -1)
+		close(f->fd);
+	if (f->directory != -1)
+		close(f->directory);
+	free(f->name);
+	return rc == -1 ? 1 : 0;
+}
+
+/* ---- appending ---- */
+
+static int rotate(struct file *f, const char *stamp)
+{
+	char *old = NULL;
+	int rc;
+
+	for (int i = 0; i < NAMES_MAX; i++) {
+		free(old);
+		old = i == 0 ? alloc_format("%s@%s@%s.ndjson", f->a->queue, f->a->node, stamp)
+			     : alloc_format("%s@%s@%s.%d.ndjson", f->a->queue, f->a->node, stamp, i);
+		if (faccessat(f->directory, old, F_OK, AT_SYMLINK_NOFOLLOW) == -1)
+			break;
+	}
+	rc = renameat(f->directory, f->name, f->directory, old);
+	free(old);
+	if (rc == -1)
+		return fail(f, "rename", errno);
+	close(f->fd);
+	return open_locked(f);
+}
+
+static int write_all(const struct file *f, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(f->fd, data, len);
+
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1)
+			return -1;
+		data += n;
+		len -= (size_t)n;
+	}
+	return fdatasync(f->fd);
+}
+
+/* What did not get there whole goes again, so that it is not taken for what is in the archive. */
+static int append(const struct file *f, const void *lines, size_t len)
+{
+	int error;
+
+	if (write_all(f, lines, len) == 0 && (f->size > 0 || fsync(f->directory) == 0))
+		return 0;
+	error = errno;
+	if (ftruncate(f->fd, f->size) == -1)
+		return fail(f, "truncate", errno);
+	return fail(f, "write", error);
+}
+
+int archive_append(const struct archive *a, const void *lines, size_t len, const char *stamp, int out)
+{
+	struct file f;
+	int rc = file_open(&f, a, out);
+
+	if (rc == 0 && f.size >= a->file_max)
+		rc = rotate(&f, stamp);
+	if (rc == 0)
+		rc = append(&f, lines, len);
+	return file_close(&f, rc);
+}
+
+/* ---- the last batch ---- */
+
+/* False: another batch. A line that cannot be read, as a loss of power can leave it, names nothing. */
+static bool name_line(const char *line, size_t len, char **batch, int out)
+{
+	json_t *object = json_loadb(line, len, 0, NULL);
+	const char *id = json_string_value(json_object_get(object, "record"));
+	const char *of = json_string_value(json_object_get(object, "batch"));
+	bool same = true;
+
+	if (id != NULL && of != NULL) {
+		if (*batch == NULL)
+			*batch = alloc_string(of);
+		same = strcmp(*batch, of) == 0;
+		if (same)
+			dprintf(out, "%s\n", id);
+	}
+	json_decref(object);
+	return same;
+}
+
+static void name_lines(const char *text, size_t len, int out)
+{
+	char *batch = NULL;
+	bool same = true;
+
+	while (same && len > 0) {
+		const char *before = memrchr(text, '\n', len - 1), *line = before == NULL ? text : before + 1;
+
+		same = name_line(line, (size_t)(text + len - line), &batch, out);
+		len = (size_t)(line - text);
+	}
+	free(batch);
+}
+
+static int name_last(const struct file *f)
+{
+	void *text;
+
+	if (f->size == 0)
+		return 0;
+	if (fdatasync(f->fd) == -1)
+		return fail(f, "fsync", errno);
+	text = mmap(NULL, (size_t)f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
+	if (text == MAP_FAILED)
+		return fail(f, "mmap", errno);
+	name_lines(text, (size_t)f->size, f->out);
+	munmap(text, (size_t)f->size);
+	return 0;
+}
+
+int archive_last_batch(const struct archive *a, int out)
+{
+	struct file f;
+	int rc = file_open(&f, a, out);
+
+	if (rc == 0)
+		rc = name_last(&f);
+	return file_close(&f, rc);
+}

@@ -1,0 +1,390 @@
+/*
+ * Bounds of dead letters: what is older than dead_letter.ttl, or beyond dead_letter.max_entries, leaves with its record,
+ * oldest first, after it was written to the archive if there is one. Without that, or `discard`, bounds only alarm. What
+ * was written is removed only when it is seen again, here or after a death: so nothing is there twice, or nowhere.
+ * Which ones leave is letters_pair.c's, files are archive.c's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "sweeper/letters.h"
+
+#include "common/alloc.h"
+#include "common/backoff.h"
+#include "common/clock.h"
+#include "common/queue_records.h"
+#include "sweeper/sweeper.h"
+
+#define EVERY_MS 1000		/* looks at what max_entries allows */
+#define EVERY_MOST_MS 10000	/* at what only ttl does, though nothing is due */
+#define ODD_EVERY_MS 60000	/* for dead letters without a record that are not the oldest, or the other way round */
+#define OVER_EVERY_MS (60 * 60 * 1000)
+#define PAGE_BYTES (1024 * 1024)
+
+/* A turn of one queue. */
+struct turn {
+	struct sweeper *s;
+	struct swept *q;
+	const struct conf_dead_letter *conf;
+	struct queue_letters_glance glance;
+	int64_t oldest_ms;		/* as in struct letters_bounds */
+	int64_t now_ms;
+};
+
+/* ---- removal ---- */
+
+struct gone {
+	int64_t messages, orphans;
+	const char *first, *last, *reason;
+};
+
+static void account(const struct turn *t, const struct gone *g)
+{
+	bool archived = t->conf->archive != NULL;
+
+	swept_count(t->q, archived ? COUNT_ARCHIVED : COUNT_DISCARDED, (uint64_t)g->messages);
+	swept_count(t->q, COUNT_ORPHANED, (uint64_t)g->orphans);
+	if (g->messages + g->orphans > 0)
+		log_info("dead_letters_removed", log_str("queue", t->q->keys.name), log_int("messages", g->messages),
+		    log_int("orphans", g->orphans), log_str("first", g->first), log_str("last", g->last), log_str("reason", g->reason),
+		    log_str("archive", t->conf->archive));
+}
+
+static int take_counts(struct sweeper *s, size_t answers, int64_t *sum)
+{
+	int rc = 0;
+
+	for (; answers > 0 && s->redis.state != REDIS_CLOSED; answers--) {
+		int64_t n;
+
+		if (connection_integer(s, &n) == -1)
+			rc = -1;
+		else
+			*sum += n;
+	}
+	return s->redis.state == REDIS_CLOSED ? -1 : rc;
+}
+
+/* Those of this fate that have a message, a group at a time. */
+static int remove_pairs(const struct turn *t, const struct letters *l, enum letter_fate fate, int64_t *gone)
+{
+	struct queue_letter group[QUEUE_LETTERS_GROUP];
+	size_t n = 0, answers = 0;
+	int64_t depth = 1;
+
+	for (size_t i = 0; i < l->nrecords; i++) {
+		const struct letter *r = &l->records[i];
+
+		if (r->fate == fate && r->entry != -1) {
+			group[n++] = (struct queue_letter){ l->entries[r->entry].message, r->id };
+			depth = r->entry + 1 > depth ? r->entry + 1 : depth;
+		}
+		if (n == QUEUE_LETTERS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
+			queue_letters_remove(&t->s->redis, &t->q->keys, depth, group, n);
+			answers++;
+			n = 0;
+		}
+	}
+	return take_counts(t->s, answers, gone);
+}
+
+static int remove_orphans(const struct turn *t, const struct letters *l, enum letter_fate fate, int64_t *gone)
+{
+	const char *ids[QUEUE_RECORDS_GROUP];
+	size_t n = 0, answers = 0;
+
+	for (size_t i = 0; i < l->nrecords; i++) {
+		if (l->records[i].fate == fate && l->records[i].orphan)
+			ids[n++] = l->records[i].id;
+		if (n == QUEUE_RECORDS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
+			queue_records_remove(&t->s->redis, &t->q->keys, ids, n);
+			answers++;
+			n = 0;
+		}
+	}
+	return take_counts(t->s, answers, gone);
+}
+
+static int remove_those(const struct turn *t, const struct letters *l, enum letter_fate fate, struct gone *g)
+{
+	int rc;
+
+	*g = (struct gone){ .reason = fate == LETTER_NAMED ? "archived" : NULL };
+	for (size_t i = 0; i < l->nrecords; i++) {
+		if (l->records[i].fate != fate)
+			continue;
+		g->first = g->first == NULL ? l->records[i].id : g->first;
+		g->last = l->records[i].id;
+		g->reason = g->reason == NULL ? l->records[i].reason : g->reason;
+	}
+	rc = remove_orphans(t, l, fate, &g->orphans);
+	if (t->s->redis.state != REDIS_CLOSED && remove_pairs(t, l, fate, &g->messages) == -1)
+		rc = -1;
+	account(t, g);
+	return rc;
+}
+
+/* ---- records for those that have none ---- */
+
+static void append_adoption(const struct turn *t, const struct letter_entry *e, int64_t depth, int64_t server_ms)
+{
+	const struct record record = {
+		.queue = t->q->keys.name,
+		.error_class = "Unrecorded",
+		.error_message = "found in the escape list without a record: another program put it there, or records were off",
+		.failed_at_ms = server_ms,
+		.exit_code = -1,
+		.duration_ms = -1,
+		.node = t->s->conf->supervisor.node,
+		.payload_max = (size_t)t->conf->payload_max,
+	};
+	struct message m;
+
+	message_parse(&m, e->message.data, e->message.len);
+	m.wrapper_len = 0;		/* whatever it looks like: it is the whole of it that has a record */
+	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, &record);
+}
+
+static int adopt(const struct turn *t, const struct letters *l, int64_t server_ms)
+{
+	size_t answers = 0;
+	int64_t n = 0;
+	int rc;
+
+	for (size_t i = 0; i < l->nentries; i++)
+		if (l->entries[i].unrecorded) {
+			append_adoption(t, &l->entries[i], (int64_t)i + 1, server_ms);
+			answers++;
+		}
+	rc = take_counts(t->s, answers, &n);
+	if (n > 0)
+		log_info("dead_letters_unrecorded", log_str("queue", t->q->keys.name), log_int("messages", n));
+	return rc;
+}
+
+/* ---- a page ---- */
+
+/* In a batch no more than the archive takes; what has no archive goes as it is. */
+static size_t count_leaving(struct letters *l, bool archive)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nrecords; i++) {
+		if (l->records[i].fate != LETTER_LEAVES)
+			continue;
+		if (archive && n == LETTERS_BATCH)
+			l->records[i].fate = LETTER_STAYS;
+		else
+			n++;
+	}
+	return n;
+}
+
+/* 1: there is more to do at once; 0: nothing, or an errand is under way; -1: error */
+static int act(struct turn *t, struct letters *l, size_t named, int64_t server_ms)
+{
+	bool archive = t->conf->archive != NULL;
+	struct bounds *b = &t->q->bounds;
+	size_t leaving;
+	struct gone gone;
+
+	if (named > 0 && remove_those(t, l, LETTER_NAMED, &gone) == -1)
+		return -1;
+	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->nnamed)
+		return 1;		/* the rest is seen on another page, or not at all */
+	letters_forget_batch(b);
+	leaving = count_leaving(l, archive);
+	if (leaving > 0 && archive)
+		letters_archive(t->s, t->q, l, server_ms, t->now_ms);
+	if (leaving > 0 && !archive && remove_those(t, l, LETTER_LEAVES, &gone) == -1)
+		return -1;
+	if (adopt(t, l, server_ms) == -1)
+		return -1;
+	return leaving > 0 && !archive;
+}
+
+static int look_at_page(struct turn *t)
+{
+	struct bounds *b = &t->q->bounds;
+	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
+		.named = (const char (*)[QUEUE_RECORD_ID_SIZE])b->named, .nnamed = b->nnamed };
+	struct queue_letters_page page;
+	struct redis_reply reply;
+	struct letters *l;
+	void *kept;
+	int rc;
+
+	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, PAGE_BYTES);
+	if (connection_answer(t->s, &reply) == -1)
+		return -1;
+	if (queue_letters_paged(&reply, &page) == -1) {
+		trouble_say(t->s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	kept = redis_keep(&t->s->redis);
+	l = letters_new(&page);
+	rc = act(t, l, letters_judge(l, &bounds), page.server_ms);
+	letters_free(l);
+	redis_let_go(kept);
+	return rc;
+}
+
+/* ---- a turn ---- */
+
+/* Only an age that is proven counts: what failed before the clock was seen to be set may be as young as that. */
+static void learn_age(struct turn *t, int64_t sent_ms)
+{
+	struct age_clock clock;
+
+	t->oldest_ms = -1;
+	clock_learn(t->s, t->glance.server_ms, sent_ms);
+	if (t->conf->ttl_ms > 0 && server_clock_age(&t->s->clock, clock_boottime_ms(), &clock) &&
+	    (clock.stepped_ms == 0 || clock.now_ms - clock.stepped_ms > t->conf->ttl_ms))
+		t->oldest_ms = clock.now_ms - t->conf->ttl_ms;
+}
+
+static bool is_over(const struct turn *t)
+{
+	return (t->conf->max_entries > 0 && t->glance.entries > t->conf->max_entries) ||
+	       (t->glance.records > 0 && t->glance.oldest_ms <= t->oldest_ms);
+}
+
+/* Not each turn: when it begins, each hour while it lasts, and when it is over. */
+static void alarm_about(struct turn *t, bool over)
+{
+	struct bounds *b = &t->q->bounds;
+
+	if (over && (!b->over || t->now_ms - b->over_logged_ms >= OVER_EVERY_MS)) {
+		log_warning("dead_letters_over", log_str("queue", t->q->keys.name), log_int("messages", t->glance.entries),
+		    log_int("max_entries", t->conf->max_entries), log_int("oldest_ms", t->glance.server_ms - t->glance.oldest_ms),
+		    log_int("limit_ms", t->conf->ttl_ms),
+		    log_str("advice", "without dead_letter.archive, or dead_letter.discard = true, none of them is removed"));
+		b->over_logged_ms = t->now_ms;
+	}
+	if (!over && b->over)
+		log_info("dead_letters_within", log_str("queue", t->q->keys.name), log_int("messages", t->glance.entries));
+	b->over = over;
+}
+
+/* Dead letters without a record do not age: where there is a ttl, one is looked for now and then. */
+static bool is_odd(const struct turn *t)
+{
+	struct bounds *b = &t->q->bounds;
+
+	if (t->conf->ttl_ms <= 0 || t->glance.entries == t->glance.records || t->now_ms < b->odd_at_ms)
+		return false;
+	b->odd_at_ms = t->now_ms + ODD_EVERY_MS;
+	return true;
+}
+
+static int glance_at(struct turn *t)
+{
+	int64_t sent_ms = clock_boottime_ms();
+	struct redis_reply reply;
+
+	queue_letters_glance(&t->s->redis, &t->q->keys);
+	if (connection_answer(t->s, &reply) == -1)
+		return -1;
+	if (queue_letters_glanced(&reply, &t->glance) == -1) {
+		trouble_say(t->s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	learn_age(t, sent_ms);
+	return 0;
+}
+
+static int look(struct turn *t)
+{
+	bool removes = t->conf->archive != NULL || t->conf->discard;
+	struct bounds *b = &t->q->bounds;
+
+	if (t->conf->archive != NULL && !letters_hold(t->s, t->q))
+		return 0;
+	if (t->conf->archive != NULL && !b->settled) {
+		letters_settle(t->s, t->q, t->now_ms);
+		return 0;
+	}
+	if (glance_at(t) == -1)
+		return -1;
+	if (!removes)
+		alarm_about(t, is_over(t));
+	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t))))
+		return look_at_page(t);
+	return 0;
+}
+
+static int64_t next_look_ms(const struct turn *t)
+{
+	int64_t left = t->conf->ttl_ms - (t->glance.server_ms - t->glance.oldest_ms);
+
+	if (t->conf->max_entries > 0 || left < EVERY_MS)
+		return t->now_ms + EVERY_MS;
+	return t->now_ms + (left < EVERY_MOST_MS ? left : EVERY_MOST_MS);
+}
+
+static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	struct turn t = { .s = s, .q = q, .conf = &q->conf->dead_letter, .now_ms = now_ms };
+	struct bounds *b = &q->bounds;
+	int rc = 1;
+
+	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
+		rc = look(&t);
+	if (rc == -1)
+		trouble_note(s, q, &b->trouble, "dead_letters", now_ms);
+	else
+		trouble_over(s, q, &b->trouble);
+	b->at_ms = rc == 1 ? now_ms : next_look_ms(&t);
+	if (rc == -1 && b->trouble.retry_at_ms > b->at_ms)
+		b->at_ms = b->trouble.retry_at_ms;
+	if (trouble_waits(&b->archive_trouble, b->at_ms))
+		b->at_ms = b->archive_trouble.retry_at_ms;
+}
+
+/* ---- the task ---- */
+
+static bool is_wanted(const struct swept *q)
+{
+	const struct conf_dead_letter *conf = q->conf == NULL ? NULL : &q->conf->dead_letter;
+
+	return conf != NULL && conf->enabled && q->board != NULL && (conf->ttl_ms > 0 || conf->max_entries > 0 || conf->archive != NULL);
+}
+
+int64_t letters_wake_ms(const struct sweeper *s)
+{
+	int64_t at = INT64_MAX;
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (is_wanted(q) && lead_is_ours(q) && !errand_under_way(&q->bounds.errand) && q->bounds.at_ms < at)
+			at = q->bounds.at_ms;
+	return at;
+}
+
+bool letters_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool more = false;
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (!is_wanted(q))
+			continue;
+		letters_look_at_errand(s, q, now_ms);
+		if (errand_under_way(&q->bounds.errand))
+			continue;
+		if (!lead_is_ours(q)) {
+			letters_let_go(q);
+			continue;
+		}
+		if (now_ms < q->bounds.at_ms || !sweeper_goes_on(s))
+			continue;
+		sweep(s, q, budget, now_ms);
+		connection_drain(s);
+		more = more || q->bounds.at_ms <= now_ms;
+	}
+	return more;
+}

@@ -1,0 +1,191 @@
+/*
+ * The archive's side of letters.c: who may write it, errands that do, and what they left there. An errand never
+ * knows whether its lines are removed from Redis, and Redis never whether they were written: the last batch of the
+ * file is what is asked, after a start and after each failure.
+ */
+#include <sys/wait.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/letters.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "sweeper/archive.h"
+#include "sweeper/sweeper.h"
+
+#define ERRAND_MS 60000
+
+/* ---- the archive of a queue is held by one of our master's sweepers ---- */
+
+static int64_t our_mark(const struct sweeper *s)
+{
+	return (int64_t)(slot_generation(s->slot) << 16) + s->child->slot + 1;
+}
+
+static bool is_alive(const struct sweeper *s, int64_t mark)
+{
+	const struct slot *holder = &s->child->board->slots[(mark & 0xffff) - 1];
+
+	return slot_state(holder) != SLOT_FREE && slot_generation(holder) == (uint64_t)mark >> 16;
+}
+
+bool letters_hold(struct sweeper *s, struct swept *q)
+{
+	int64_t mark = atomic_load(&q->board->archiver);
+
+	if (q->bounds.holds)
+		return true;
+	if (mark != 0 && is_alive(s, mark))
+		return false;
+	q->bounds.holds = atomic_compare_exchange_strong(&q->board->archiver, &mark, our_mark(s));
+	return q->bounds.holds;
+}
+
+void letters_forget_batch(struct bounds *b)
+{
+	free(b->named);
+	b->named = NULL;
+	b->nnamed = 0;
+}
+
+void letters_let_go(struct swept *q)
+{
+	if (q->bounds.holds)
+		atomic_store(&q->board->archiver, 0);
+	q->bounds.holds = q->bounds.settled = false;
+	letters_forget_batch(&q->bounds);
+}
+
+void bounds_free(struct swept *q)
+{
+	errand_free(&q->bounds.errand);
+	letters_let_go(q);
+}
+
+/* ---- errands ---- */
+
+struct job {
+	struct archive archive;
+	const struct letters *letters;	/* those that LEAVE are written */
+	int64_t server_ms;
+	const char *batch;
+};
+
+static void describe(struct buffer *lines, const struct job *job, const struct letter *r, const char *at)
+{
+	const struct letters *l = job->letters;
+
+	record_line(lines, &(struct record_line){ .record_id = r->id, .fields = r->fields, .nfields = r->nfields,
+	    .message = r->entry == -1 ? NULL : &l->entries[r->entry].message, .archived_at = at, .reason = r->reason,
+	    .batch = job->batch, .orphan = r->orphan });
+}
+
+static int write_batch(void *arg, int out)
+{
+	const struct job *job = arg;
+	char at[CLOCK_RFC3339_SIZE], stamp[CLOCK_RFC3339_SIZE], *to = stamp;
+	struct buffer lines = {0};
+
+	clock_rfc3339(job->server_ms, at);
+	for (const char *p = at; *p != '\0'; p++)
+		if (*p != '-' && *p != ':')
+			*to++ = *p;
+	*to = '\0';
+	for (size_t i = 0; i < job->letters->nrecords; i++)
+		if (job->letters->records[i].fate == LETTER_LEAVES)
+			describe(&lines, job, &job->letters->records[i], at);
+	return archive_append(&job->archive, lines.data, lines.len, stamp, out);
+}
+
+static int settle(void *arg, int out)
+{
+	return archive_last_batch(&((const struct job *)arg)->archive, out);
+}
+
+static int archive_trouble(struct sweeper *s, struct swept *q, const char *why, int64_t now_ms)
+{
+	trouble_say(s, TROUBLE_OTHER, why);
+	return trouble_note(s, q, &q->bounds.archive_trouble, "archive", now_ms);
+}
+
+static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
+{
+	const struct conf_dead_letter *conf = &q->conf->dead_letter;
+
+	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
+	q->bounds.settling = work == settle;
+	if (errand_start(&q->bounds.errand, work, job, ERRAND_MS, now_ms) == 0)
+		return 0;
+	return archive_trouble(s, q, "no process could be made for it", now_ms);
+}
+
+void letters_settle(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	begin_errand(s, q, settle, &(struct job){0}, now_ms);
+}
+
+void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l, int64_t server_ms, int64_t now_ms)
+{
+	struct job job = { .letters = l, .server_ms = server_ms };
+	struct bounds *b = &q->bounds;
+
+	letters_forget_batch(b);
+	b->named = alloc_zero(LETTERS_BATCH, sizeof(*b->named));
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].fate == LETTER_LEAVES)
+			memcpy(b->named[b->nnamed++], l->records[i].id, sizeof(*b->named));
+	job.batch = b->named[0];
+	if (begin_errand(s, q, write_batch, &job, now_ms) == -1)
+		letters_forget_batch(b);
+}
+
+/* What the last batch names, one id a line. */
+static void read_names(struct bounds *b)
+{
+	char *line, *rest = b->errand.said.data;
+
+	letters_forget_batch(b);
+	buffer_append(&b->errand.said, "", 1);
+	for (rest = b->errand.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
+		b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
+		strlcpy(b->named[b->nnamed++], line, sizeof(*b->named));
+	}
+}
+
+/* An errand that failed may have left something all the same: the file is asked again. */
+static void ended_badly(struct sweeper *s, struct swept *q, int status, int64_t now_ms)
+{
+	struct bounds *b = &q->bounds;
+
+	buffer_append(&b->errand.said, "", 1);
+	b->settled = false;
+	letters_forget_batch(b);
+	if (WIFEXITED(status) && b->errand.said.data[0] != '\0')
+		archive_trouble(s, q, b->errand.said.data, now_ms);
+	else
+		archive_trouble(s, q, "it did not answer in time, or was killed", now_ms);
+	b->at_ms = b->archive_trouble.retry_at_ms;
+}
+
+void letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	struct bounds *b = &q->bounds;
+	int status;
+
+	if (!errand_look(&b->errand, &status, now_ms))
+		return;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		ended_badly(s, q, status, now_ms);
+		return;
+	}
+	trouble_over(s, q, &b->archive_trouble);
+	b->at_ms = now_ms;
+	if (!b->settling)
+		return;
+	b->settled = true;
+	read_names(b);
+}

@@ -1,0 +1,179 @@
+/*
+ * Which record belongs to which dead letter, and which of them leave. Pure: a page comes in, a judgement comes out.
+ *
+ * By value, the oldest to the oldest. List and log are in one order: a dead letter and its record come in one
+ * script, leave in one, and what was without a record becomes the newest with it. So what lies between two pairs
+ * and has no counterpart there has none at all. Where a page shows no pair, the figures tell which side has too many.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/letters.h"
+
+#include "common/alloc.h"
+#include "common/message.h"
+
+/* ---- a page ---- */
+
+static struct queue_bytes bytes_of(const struct redis_reply *r)
+{
+	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
+}
+
+static void read_record(struct letter *l, const struct redis_reply *record)
+{
+	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
+	const struct queue_bytes *sha1;
+	uint64_t ms = 0, serial;
+
+	strlcpy(l->id, id.str, sizeof(l->id));
+	queue_record_id_parse(l->id, &ms, &serial);
+	l->ms = ms > INT64_MAX ? INT64_MAX : (int64_t)ms;
+	l->nfields = fields.n / 2;
+	l->fields = alloc_zero(l->nfields, sizeof(*l->fields));
+	for (size_t i = 0; i < l->nfields; i++) {
+		struct redis_reply name = redis_element(&fields, 2 * i), value = redis_element(&fields, 2 * i + 1);
+
+		l->fields[i] = (struct record_field){ bytes_of(&name), bytes_of(&value) };
+	}
+	sha1 = record_field_of(l->fields, l->nfields, "sha1");
+	if (sha1 != NULL && sha1->len == sizeof(l->sha1) - 1)
+		memcpy(l->sha1, sha1->data, sha1->len);
+	l->entry = -1;
+}
+
+struct letters *letters_new(const struct queue_letters_page *page)
+{
+	struct letters *l = alloc_zero(1, sizeof(*l));
+
+	l->entries_total = page->entries;
+	l->records_total = page->records;
+	for (; l->nentries < page->entry_list.n && l->nentries < LETTERS_PAGE; l->nentries++) {
+		struct redis_reply entry = redis_element(&page->entry_list, l->nentries);
+		struct letter_entry *e = &l->entries[l->nentries];
+
+		e->message = bytes_of(&entry);
+		message_sha1(e->message.data, e->message.len, e->sha1);
+		e->record = -1;
+	}
+	for (; l->nrecords < page->record_list.n && l->nrecords < LETTERS_PAGE; l->nrecords++) {
+		struct redis_reply record = redis_element(&page->record_list, l->nrecords);
+
+		read_record(&l->records[l->nrecords], &record);
+	}
+	return l;
+}
+
+void letters_free(struct letters *l)
+{
+	for (size_t i = 0; i < l->nrecords; i++)
+		free(l->records[i].fields);
+	free(l);
+}
+
+/* ---- pairs ---- */
+
+/* Of equal ones the oldest go together. */
+static void find_entry(struct letters *l, size_t record)
+{
+	struct letter *r = &l->records[record];
+
+	for (size_t i = 0; i < l->nentries && r->sha1[0] != '\0'; i++) {
+		struct letter_entry *e = &l->entries[i];
+
+		if (e->record != -1 || strcmp(e->sha1, r->sha1) != 0)
+			continue;
+		r->entry = (int)i;
+		e->record = (int)record;
+		return;
+	}
+}
+
+static size_t least(int64_t a, size_t b)
+{
+	return a < 0 ? 0 : (size_t)a < b ? (size_t)a : b;
+}
+
+/* No pair at all: as many as are too many for sure. At least one, or nothing would ever move. */
+static void decide_by_figures(struct letters *l)
+{
+	int64_t more = l->entries_total - l->records_total;
+	size_t entries = least(more > 0 ? more : 1, l->nentries), records = least(-more, l->nrecords);
+
+	for (size_t i = 0; more >= 0 && i < entries; i++)
+		l->entries[i].unrecorded = true;
+	for (size_t i = 0; more < 0 && i < records; i++)
+		l->records[i].orphan = true;
+}
+
+static void decide(struct letters *l)
+{
+	bool whole_list = (int64_t)l->nentries >= l->entries_total, whole_log = (int64_t)l->nrecords >= l->records_total;
+	size_t last_entry = 0, last_record = 0;		/* behind the last pair */
+
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].entry != -1)
+			last_record = i + 1;
+	for (size_t i = 0; i < l->nentries; i++)
+		if (l->entries[i].record != -1)
+			last_entry = i + 1;
+	for (size_t i = 0; i < l->nrecords; i++)
+		l->records[i].orphan = l->records[i].entry == -1 && (whole_list || i < last_record);
+	for (size_t i = 0; i < l->nentries; i++)
+		l->entries[i].unrecorded = l->entries[i].record == -1 && (whole_log || i < last_entry);
+	if (last_record == 0 && !whole_list && !whole_log)
+		decide_by_figures(l);
+}
+
+/* ---- who leaves ---- */
+
+static bool is_named(const struct letters_bounds *b, const char *id)
+{
+	for (size_t i = 0; i < b->nnamed; i++)
+		if (strcmp(b->named[i], id) == 0)
+			return true;
+	return false;
+}
+
+static size_t judge_named(struct letters *l, const struct letters_bounds *b, int64_t *excess)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
+		struct letter *r = &l->records[i];
+
+		if (!is_named(b, r->id) || (r->entry == -1 && !r->orphan))
+			continue;
+		r->fate = LETTER_NAMED;
+		*excess -= r->entry != -1;
+		n++;
+	}
+	return n;
+}
+
+/* From the oldest on, up to the first that stays or of which too little is known. */
+size_t letters_judge(struct letters *l, const struct letters_bounds *b)
+{
+	int64_t excess = b->max_entries < 0 ? 0 : l->entries_total - b->max_entries;
+	size_t named;
+
+	for (size_t i = 0; i < l->nrecords; i++)
+		find_entry(l, i);
+	decide(l);
+	named = judge_named(l, b, &excess);
+	for (size_t i = 0; i < l->nrecords; i++) {
+		struct letter *r = &l->records[i];
+		bool old = r->ms <= b->oldest_ms, ready = r->entry != -1 || r->orphan;
+
+		if (r->fate == LETTER_NAMED)
+			continue;
+		if ((!old && excess <= 0) || !ready || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
+			break;
+		r->fate = LETTER_LEAVES;
+		r->reason = old ? "ttl" : "max_entries";
+		excess -= r->entry != -1;
+	}
+	return named;
+}

@@ -1,0 +1,384 @@
+"""Dead letters leave by rule: oldest first, with their records, archived before, and none is ever nowhere or twice."""
+import base64
+import collections
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+from harness.messages import stray_keys
+from harness.queues import Queue, sha1
+
+FAILS = """import sys
+while head := sys.stdin.buffer.readline():
+    _, serial, _, size = head.split()[:4]
+    sys.stdin.buffer.read(int(size) + 1)
+    print("FAIL", int(serial), flush=True)
+"""
+FAILURES, CAP = int(os.environ.get("LETTERS_FAILURES", 10000)), int(os.environ.get("LETTERS_CAP", 1000))
+KILLS = int(os.environ.get("LETTERS_KILLS", 8))
+SLOW_US = int(os.environ.get("LETTERS_SLOW_US", 50000))      # 5000 where nobody else uses the machine, and then none
+SLOW_CALLS = 0 if "LETTERS_SLOW_US" in os.environ else 20
+SLOW_S = max(100, FAILURES // 400)
+
+
+@pytest.fixture
+def archive(tmp):
+    path = tmp / "archive"
+    path.mkdir()
+    return path
+
+
+def lines(archive, name="mail"):
+    """All of an archive, oldest first."""
+    files = sorted(archive.glob(f"{name}@*@*.ndjson")) + [p for p in archive.glob(f"{name}@*.ndjson") if p.name.count("@") == 1]
+    return [json.loads(line) for path in files for line in path.read_bytes().splitlines(keepends=True)]
+
+
+def archived_bytes(archive):
+    return sum(p.stat().st_size for p in archive.iterdir())
+
+
+def message_of(line):
+    return base64.b64decode(line["message_base64"]) if "message_base64" in line else line["message"].encode()
+
+
+def counters(d, name="mail"):
+    return status(d, name)["counters"]
+
+
+def paired(c, name="mail"):
+    """Dead letters and records are the same messages, in the same order."""
+    entries = [sha1(m).encode() for m in reversed(c.lrange(f"escape:{name}", 0, -1))]
+    return entries == [fields[b"sha1"] for _, fields in c.xrange(f"escape:{name}:log")]
+
+
+def idle(handler, **keys):
+    """A queue nobody works on."""
+    return queue("mail", handler("cat"), workers=0, **keys)
+
+
+def no_slow_calls(c):
+    c.config_set("slowlog-log-slower-than", SLOW_US)
+    c.slowlog_reset()
+    return lambda: [(e["duration"], e["command"][:80]) for e in c.slowlog_get(50)]
+
+
+# ---- the cap ----
+
+def test_a_cap_with_archive(redis, quredisd, handler, archive):
+    """All that failed is in the list or in the archive, once."""
+    c = redis.client()
+    slow = no_slow_calls(c)
+    d = quredisd(queues=[queue("mail", handler(FAILS, "python"), mode="persistent", window=64, workers=2,
+                               dead_letter={"max_entries": CAP, "archive": archive, "archive_size": "1M"})], log={"level": "info"})
+    pushed = [b"m%d" % i for i in range(FAILURES)]
+    for i in range(0, FAILURES, 1000):
+        c.lpush("ingress:mail", *pushed[i:i + 1000])
+    wait_for(lambda: counters(d)["escaped"] == FAILURES and c.llen("escape:mail") <= CAP, SLOW_S, "all but the cap to leave")
+    wait_for(lambda: counters(d)["archived"] == FAILURES - CAP, 30)
+    assert len(slow()) <= SLOW_CALLS, slow()
+    archived = lines(archive)
+    assert c.llen("escape:mail") == c.xlen("escape:mail:log") == CAP
+    assert len(archived) == FAILURES - CAP
+    assert collections.Counter(map(message_of, archived)) + collections.Counter(c.lrange("escape:mail", 0, -1)) == collections.Counter(pushed)
+    assert [a["record"] for a in archived] == sorted((a["record"] for a in archived), key=lambda r: [int(n) for n in r.split("-")])
+    assert all(a["sha1"] == sha1(message_of(a)) and a["reason"] == "max_entries" and a["error_class"] == "Rejected" for a in archived)
+    assert paired(c) and counters(d)["discarded"] == counters(d)["orphaned"] == 0
+    assert len(list(archive.glob("mail@*@*.ndjson"))) >= FAILURES // 4000, "not rotated"
+    assert sum(int(e["messages"]) for e in d.events("dead_letters_removed")) == FAILURES - CAP
+    assert not stray_keys(c, "mail")
+    assert d.stop() == 0
+
+
+@pytest.mark.limit(SLOW_S + 120)
+def test_the_sweeper_is_killed_again_and_again(redis, quredisd, handler, archive):
+    c, rng = redis.client(), random.Random(7)
+    q = Queue(c, register=False)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": CAP, "archive": archive, "archive_size": "1M"})],
+                 log={"level": "info"}, supervisor={"lease": "3s"})
+    messages = [b"m%d" % (i // 2) for i in range(FAILURES)]        # each twice
+    def fill(some):
+        pipe = c.pipeline(transaction=False)
+        for m in some:
+            pipe.eval("redis.call('LPUSH', KEYS[1], ARGV[1]) redis.call('XADD', KEYS[2], '*', unpack(ARGV, 2))", 2, q.escape, q.log, m,
+                      *(x for pair in {"id": "x", "sha1": sha1(m), "size": str(len(m)), "message": m}.items() for x in pair))
+        pipe.execute()
+    part = -(-FAILURES // KILLS)
+    for kill in range(KILLS):
+        fill(messages[kill * part:(kill + 1) * part])
+        before = archived_bytes(archive)
+        wait_for(lambda: archived_bytes(archive) > before or c.llen(q.escape) <= CAP, 60)
+        time.sleep(rng.random() * 0.05)                            # anywhere in it
+        if kill % 2:                                               # all at once: another start, another lead
+            d.kill_tree()
+            d.start()
+        elif pid := d.sweeper():
+            os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: c.llen(q.escape) == CAP, SLOW_S, "all but the cap to leave")
+    wait_for(lambda: c.xlen(q.log) == CAP)
+    archived = lines(archive)
+    assert len(archived) == len({a["record"] for a in archived}) == FAILURES - CAP
+    assert collections.Counter(map(message_of, archived)) + collections.Counter(c.lrange(q.escape, 0, -1)) == collections.Counter(messages)
+    assert not {a["record"] for a in archived} & {i.decode() for i, _ in c.xrange(q.log)}
+    assert paired(c)
+    assert d.stop() == 0
+
+
+# ---- without an archive ----
+
+def test_bounds_alone_only_alarm(redis, quredisd, handler):
+    c = redis.client()
+    q = Queue(c, register=False)
+    q.dead_letters(*[b"%d" % i for i in range(20)])
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "ttl": "1s"})])
+    told = d.wait_event("dead_letters_over", queue="mail")
+    assert (told["messages"], told["max_entries"], told["limit_ms"]) == ("20", "10", "1000") and int(told["oldest_ms"]) > 0
+    wait_for(lambda: c.info("commandstats")["cmdstat_evalsha"]["calls"] > 15)
+    assert c.llen(q.escape) == c.xlen(q.log) == 20 and len(d.events("dead_letters_over")) == 1
+    c.delete(q.escape, q.log)
+    d.wait_event("dead_letters_within", queue="mail", messages=0)
+    assert d.stop() == 0
+
+
+def test_discard_and_a_cap_that_a_reload_lowers(redis, quredisd, handler):
+    c = redis.client()
+    q = Queue(c, register=False)
+    messages = [b"%d" % i for i in range(500)]
+    q.dead_letters(*messages)
+    d = quredisd(queues=[idle(handler)], dead_letter={"max_entries": 400, "discard": True})
+    wait_for(lambda: c.llen(q.escape) == 400)
+    d.reload(dead_letter={"max_entries": 50, "discard": True})
+    wait_for(lambda: c.llen(q.escape) == 50)
+    assert c.lrange(q.escape, 0, -1) == list(reversed(messages[450:])) and paired(c)
+    wait_for(lambda: counters(d)["discarded"] == 450)
+    assert counters(d)["archived"] == counters(d)["orphaned"] == 0
+    wait_for(lambda: c.hget("ingress:mail:stats", "discarded") == b"450")
+    assert d.stop() == 0
+
+
+# ---- ttl ----
+
+def test_each_leaves_when_it_is_old_enough(redis, quredisd, handler, archive):
+    c = redis.client()
+    q = Queue(c, register=False)
+    d = quredisd(queues=[idle(handler, dead_letter={"ttl": "3s", "archive": archive})])
+    d.wait_event("lead_taken")
+    gone, ids = {}, []
+    def look():
+        left = {i for i, _ in c.xrange(q.log)}
+        s, us = c.time()
+        for i in ids:
+            if i.encode() not in left:
+                gone.setdefault(i, s * 1000 + us // 1000)
+        return len(gone) == len(ids)
+    for i in range(30):
+        ids += q.dead_letters(b"same" if i % 3 else b"%d" % i, error_class="HandlerExit")
+        look()
+        time.sleep(0.05)
+    wait_for(look, 60)
+    assert min(gone[i] - int(i.split("-")[0]) for i in ids) >= 3000
+    assert [a["record"] for a in lines(archive)] == ids and all(a["reason"] == "ttl" for a in lines(archive))
+    assert c.llen(q.escape) == 0
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_the_clock_of_redis_is_set(redis_server, quredisd, handler, ahead):
+    server = redis_server(clock=True)
+    c = server.client()
+    q = Queue(c, register=False)
+    d = quredisd(redis=server, queues=[idle(handler, dead_letter={"ttl": "5s", "discard": True})])
+    d.wait_event("lead_taken")
+    q.dead_letters(b"before")
+    wait_for(lambda: c.info("commandstats")["cmdstat_evalsha"]["calls"] > 8)
+    server.set_clock(ahead)
+    stepped = time.monotonic()
+    d.wait_event("server_clock_set")
+    if ahead < 0:                       # ids never go back: those of an hour ago have not come yet
+        assert c.llen(q.escape) == 1
+    else:
+        wait_for(lambda: c.llen(q.escape) == 0, 60)
+        assert time.monotonic() - stepped >= 5
+    assert d.stop() == 0
+
+
+# ---- what does not belong together ----
+
+def test_without_a_record_and_without_a_message(redis, quredisd, handler, archive):
+    c = redis.client()
+    q = Queue(c, register=False)
+    q.dead_letters(b"known", b"taken", b"known too")
+    orphan = q.record(b"never there")
+    c.lrem(q.escape, 1, b"taken")
+    c.rpush(q.escape, b"foreign \xff", b"quredis/1 w=0000000000000001 attempts=3\nlooks wrapped")
+    d = quredisd(queues=[idle(handler, dead_letter={"ttl": "4s", "archive": archive})])
+    d.wait_event("dead_letters_unrecorded", messages=2)
+    found = {f[b"message"]: (i, f) for i, f in c.xrange(q.log)}
+    for m in (b"foreign \xff", b"quredis/1 w=0000000000000001 attempts=3\nlooks wrapped"):
+        f = found[m][1]
+        assert f[b"error_class"] == b"Unrecorded" and f[b"sha1"].decode() == sha1(m) and f[b"failed_at"].endswith(b"Z")
+        assert int(found[m][0].split(b"-")[0]) > int(orphan.split("-")[0])
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 0, 60)
+    archived = {message_of(a) if a["message"] is not None or "message_base64" in a else a["record"]: a for a in map(with_message, lines(archive))}
+    assert len(lines(archive)) == 6 and sum(a.get("orphan", False) for a in lines(archive)) == 2
+    assert not archived[b"known"].get("orphan") and archived[b"taken"]["orphan"] and archived[b"never there"]["orphan"]
+    wait_for(lambda: counters(d)["orphaned"] == 2 and counters(d)["archived"] == 4)
+    assert d.stop() == 0
+
+
+def with_message(line):
+    return {"message": None, **line}
+
+
+def test_the_cap_where_nothing_has_a_record(redis, quredisd, handler, archive):
+    """They are given records first, in their order; then the oldest leave."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    messages = [b"%d" % (i % 400) for i in range(700)]
+    q.dead_letters(*messages, record=False)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})])
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 100, 60)
+    assert [message_of(a) for a in lines(archive)] == messages[:600]
+    assert c.lrange(q.escape, 0, -1) == list(reversed(messages[600:])) and paired(c)
+    assert d.stop() == 0
+
+
+def test_more_orphans_than_a_page_shows(redis, quredisd, handler, archive):
+    """Somebody deleted the list. No dead letter of after that is taken for one without a record."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    q.dead_letters(*[b"old %d" % i for i in range(1000)])
+    c.delete(q.escape)
+    new = [b"new %d" % i for i in range(600)]
+    q.dead_letters(*new)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 500, "archive": archive})])
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 500, 60)
+    assert c.lrange(q.escape, 0, -1) == list(reversed(new[100:])) and paired(c)
+    assert not d.events("dead_letters_unrecorded")
+    assert [message_of(a) for a in lines(archive) if not a.get("orphan")] == new[:100]
+    assert sum(a.get("orphan", False) for a in lines(archive)) == 1000
+    assert d.stop() == 0
+
+
+def test_what_an_operator_takes_meanwhile(redis, quredisd, quredis, handler, archive):
+    """Redriven, deleted by hand, records deleted: what is left is in the list or in the archive."""
+    c, rng = redis.client(), random.Random(3)
+    q = Queue(c)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})])
+    d.wait_event("lead_taken")
+    pushed, taken = collections.Counter(), collections.Counter()
+    for turn in range(40):
+        some = [b"m%d" % rng.randrange(200) for _ in range(50)]
+        pushed.update(some)
+        q.dead_letters(*some)
+        if turn % 2:
+            if m := c.rpop(q.escape):
+                taken[m] += 1
+        else:
+            entries = c.xrange(q.log, count=20)
+            c.xdel(q.log, entries[rng.randrange(len(entries))][0])
+    wait_for(lambda: c.llen(q.escape) == 100, 60)
+    wait_for(lambda: counters(d)["archived"] == pushed.total() - taken.total() - 100)
+    kept = collections.Counter(message_of(a) for a in lines(archive) if not a.get("orphan"))
+    orphans = collections.Counter(message_of(a) for a in lines(archive) if a.get("orphan"))
+    there = collections.Counter(c.lrange(q.escape, 0, -1))
+    assert not (pushed - kept - there - taken), "lost"
+    assert not (kept + there - pushed) - taken, "twice"
+    assert not orphans - taken - pushed
+    assert d.stop() == 0
+
+
+# ---- the archive ----
+
+def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
+    c = redis.client()
+    q = Queue(c, register=False)
+    q.dead_letters(*[b"%d" % i for i in range(30)])
+    archive.rmdir()
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
+    told = d.wait_event("queue_trouble", at="archive")
+    assert str(archive) in told["error"] and "No such file" in told["error"]
+    assert c.llen(q.escape) == 30 and status(d, "mail")["state"] == "running"
+    archive.mkdir()
+    wait_for(lambda: c.llen(q.escape) == 10, 60)
+    d.wait_event("queue_mended")
+    assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(20)]
+    assert len(d.events("queue_trouble")) == 1
+    assert d.stop() == 0
+
+
+def test_a_torn_line_and_a_batch_that_was_written_but_not_removed(redis, quredisd, handler, archive):
+    """As a death between the two leaves it, also if the bounds would let them stay now."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    ids = q.dead_letters(*[b"same"] * 10)
+    file = archive / "mail@node-a.ndjson"
+    line = json.dumps({"record": ids[0], "message": "same", "batch": ids[0]}) + "\n"
+    other = json.dumps({"record": ids[5], "message": "same", "batch": "1-1"}) + "\n"
+    torn = json.dumps({"record": ids[2], "message": "same", "batch": ids[0]})
+    file.write_text(other + line + line.replace(f'"record": "{ids[0]}"', f'"record": "{ids[1]}"') + torn[:40])
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})], supervisor={"node": "node-a"})
+    wait_for(lambda: c.llen(q.escape) == 8)
+    assert [i.decode() for i, _ in c.xrange(q.log)] == ids[2:]      # of another batch: not touched
+    assert [a["record"] for a in lines(archive)] == [ids[5], ids[0], ids[1]]
+    assert d.stop() == 0
+
+
+def test_binary_and_large_messages(redis, quredisd, handler, archive):
+    c = redis.client()
+    q = Queue(c, register=False)
+    messages = [os.urandom(10 << 20), b"\0\xff\n", b"", b'"}\n{"record":"1-1"}', "ü€\u0001".encode(), os.urandom(70000), b"last"]
+    q.dead_letters(*messages, payload_max=65536)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 1, "archive": archive})])
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 1, 60)
+    archived = lines(archive)
+    assert [message_of(a) for a in archived] == messages[:-1]
+    assert ["message_base64" in a for a in archived] == [True, True, False, False, False, True]
+    assert [(a["sha1"], a["size"]) for a in archived] == [(sha1(m), len(m)) for m in messages[:-1]]
+    assert list(archive.iterdir())[0].stat().st_mode & 0o777 == 0o600
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("key", ["escape:mail", "escape:mail:log"])
+def test_a_key_of_the_wrong_type(redis, quredisd, handler, archive, key):
+    c = redis.client()
+    q = Queue(c, register=False)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive}), queue("other", handler("cat"))])
+    d.wait_event("lead_taken")
+    q.dead_letters(*[b"%d" % i for i in range(9)])
+    c.rename(key, "aside")
+    c.set(key, "x")
+    told = d.wait_event("queue_trouble", at="dead_letters")
+    assert "WRONGTYPE" in told["error"]
+    c.rename("aside", key)
+    q.dead_letters(b"ten", b"eleven")
+    wait_for(lambda: c.llen(q.escape) == 10, 60)
+    assert d.stop() == 0
+
+
+def test_two_hosts_at_once(redis, quredisd, handler, archive):
+    """One of them leads. When it dies the other goes on, in a file of its own."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    make = lambda node: quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})],
+                                 supervisor={"node": node, "lease": "2s"})
+    a, b = make("a"), make("b")
+    wait_for(lambda: a.events("lead_taken") or b.events("lead_taken"))
+    leads, waits = (a, b) if a.events("lead_taken") else (b, a)
+    messages = [b"%d" % (i % 300) for i in range(600)]
+    q.dead_letters(*messages[:400])
+    wait_for(lambda: c.llen(q.escape) == 100, 60)
+    assert not waits.events("dead_letters_removed")
+    leads.kill_tree()
+    q.dead_letters(*messages[400:])
+    wait_for(lambda: c.llen(q.escape) == 100, 60)
+    archived = [x for p in archive.iterdir() for x in map(json.loads, p.read_text().splitlines())]
+    assert len({x["record"] for x in archived}) == len(archived) == 500 and len(list(archive.iterdir())) == 2
+    assert sorted(map(message_of, archived)) == sorted(messages[:500])
+    assert waits.stop() == 0
