@@ -251,15 +251,15 @@ static int no_such_queue(struct admin *a, const char *name)
 	return -1;
 }
 
-static int find_queue(struct admin *a, const char *name)
+int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 {
+	const struct conf_queue *known = conf_queue_find(a->conf, name);
 	struct redis_reply reply;
 	char *key;
 	int rc;
 
-	a->queue = conf_queue_find(a->conf, name);
-	if (a->queue != NULL) {
-		queue_keys_from_conf(&a->keys, a->queue);
+	if (known != NULL) {
+		queue_keys_from_conf(keys, known);
 		return 0;
 	}
 	key = queue_registered_key(name);
@@ -270,7 +270,7 @@ static int find_queue(struct admin *a, const char *name)
 		return -1;
 	if (reply.type != REDIS_STRING)
 		return no_such_queue(a, name);
-	if (queue_registered_parse(&a->keys, name, reply.str, reply.len) == -1)
+	if (queue_registered_parse(keys, name, reply.str, reply.len) == -1)
 		return admin_fail(a, EX_CONFIG, "the registry's entry of this queue cannot be read (no JSON with ingress, transit and escape)");
 	return 0;
 }
@@ -281,7 +281,10 @@ int admin_prepare(struct admin *a, enum admin_need need)
 		return -1;
 	if (need >= NEED_REDIS && admin_connect(a) == -1)
 		return -1;
-	if (need >= NEED_QUEUE && find_queue(a, a->operands[0]) == -1)
+	if (need < NEED_QUEUE)
+		return 0;
+	a->queue = conf_queue_find(a->conf, a->operands[0]);
+	if (admin_find_queue(a, a->operands[0], &a->keys) == -1)
 		return -1;
 	return 0;
 }

@@ -50,7 +50,8 @@ static const struct command commands[] = {
 	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
 	  "Without MESSAGE and --from the message is standard input. Same user, environment and limits as in a worker; "
 	  "nothing is settled." },
-	{ "stats", "[QUEUE]", "what the supervisor's workers did since it started", cmd_stats, NEED_CONF, 0, 1, 0, NULL },
+	{ "stats", "[QUEUE ...]", "what was done with queues, by all hosts", cmd_stats, NEED_REDIS, 0, SIZE_MAX, OPTION_SINCE,
+	  "In all, or with --since in the last while, at most three days. Figures are some seconds late." },
 	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },

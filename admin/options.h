@@ -24,6 +24,7 @@
 #define OPTION_TTL	0x0800u
 #define OPTION_FIX	0x1000u
 #define OPTION_NAGIOS	0x10000u
+#define OPTION_SINCE	0x20000u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -32,7 +33,7 @@ struct options {			/* strings point into argv */
 
 	const char *id, *class, *from;
 	int64_t count;			/* -1: not given */
-	int64_t delay_ms, ttl_ms;	/* -1: not given */
+	int64_t delay_ms, ttl_ms, since_ms;	/* -1: not given */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios;
 
 	unsigned given;			/* OPTION_ bits of what was on the line */

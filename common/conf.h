@@ -175,7 +175,7 @@ struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/
 /* Somebody wants to know how long messages have waited in this queue: the newest is marked (docs/design.md, "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
 {
-	return q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled;
+	return q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL || conf->metrics.textfile != NULL;
 }
 
 /*

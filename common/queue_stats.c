@@ -83,3 +83,17 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 			*n = (uint64_t)parsed;
 	}
 }
+
+int64_t queue_percentile(const struct queue_figures *f, int percent)
+{
+	uint64_t total = 0, below = 0;
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		total += f->n[COUNTERS + i];
+	for (int i = 0; i < SCOREBOARD_BUCKETS - 1; i++) {
+		below += f->n[COUNTERS + i];
+		if (total > 0 && (double)below * 100 >= (double)total * percent)
+			return INT64_C(1) << i;
+	}
+	return total == 0 ? -1 : 0;
+}

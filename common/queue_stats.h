@@ -28,4 +28,7 @@ void queue_totals(struct redis *r, const struct queue_keys *k);
 void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
 
+/* So many percent of the handlers ran for less ms: the bound of a bucket; 0: longer than the last; -1: none ran */
+int64_t queue_percentile(const struct queue_figures *f, int percent);
+
 #endif

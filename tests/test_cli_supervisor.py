@@ -1,4 +1,4 @@
-"""quredis status, stats, reload, restart, quiet, stop, and what else needs a supervisor."""
+"""quredis status, reload, restart, quiet, stop, and what else needs a supervisor."""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ def status(d):
 def test_no_supervisor(quredis, redis, tmp):
     conf = tmp / "quredis.conf"
     conf.write_text(f'supervisor = {{ control_socket = "{tmp}/none"; }};\n')
-    for words in (["status"], ["stats"], ["reload"], ["stop"], ["restart", "mail"], ["quiet"]):
+    for words in (["status"], ["reload"], ["stop"], ["restart", "mail"], ["quiet"]):
         r = quredis(*words, conf=conf)
         assert (r.code, r.out) == (69, "") and r.err == f"quredis: no supervisor answers at {tmp}/none\n"
 
@@ -37,20 +37,6 @@ def test_status(quredisd, redis, handler):
     assert rows["mail"][1:4] == ["running", "2", "2"] and rows["mail"][6] == "3"
     header = next(i for i, line in enumerate(out) if "Incarnation" in line)
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
-
-
-def test_stats(quredisd, redis, handler):
-    d = quredisd(queues=[queue("mail", handler("cat >/dev/null")), queue("idle", handler("cat"))])
-    redis.client().lpush("ingress:mail", "a", "b", "c")
-    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 3)
-    figures = json.loads(d.quredis("stats", "--json").out)
-    assert [f["name"] for f in figures] == ["mail", "idle"] and sum(b["count"] for b in figures[0]["durations"]) == 3
-    out = d.quredis("stats", "mail").out
-    assert all(any(line.split() == [name, str(n)] for line in out.splitlines()) for name, n in figures[0]["counters"].items())
-    table = d.quredis("stats").out.splitlines()
-    assert table[0].split()[:3] == ["Queue", "fetched", "done"] and table[1].split()[:3] == ["mail", "3", "3"]
-    r = d.quredis("stats", "nope")
-    assert r.code == 66 and "nope" in r.err
 
 
 def test_reload(quredisd, redis, handler):
@@ -138,7 +124,7 @@ def test_peek_at_what_runs(quredisd, redis, handler, tmp):
         assert r.code == 0 and "0 messages of transit" in r.out and "1 message with live workers" in r.err
     assert d.quredis("destroy", "mail", "--yes").code == 75
     (tmp / "go").touch()
-    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 1)
+    wait_for(lambda: status(d)["queues"][0]["counters"]["done"] == 1)
     assert d.stop() == 0
 
 
@@ -181,7 +167,7 @@ def test_the_whole_way_of_a_dead_letter(quredisd, redis, handler, tmp):
     assert c.lrange("escape:mail", 0, -1) == [message]
     (tmp / "mended").touch()
     assert d.quredis("dlq", "retry", "mail", row["record"]).code == 0
-    wait_for(lambda: json.loads(d.quredis("stats", "mail", "--json").out)["counters"]["done"] == 1)
+    wait_for(lambda: status(d)["queues"][0]["counters"]["done"] == 1)
     assert not c.exists("escape:mail") and c.xlen("escape:mail:log") == 0
 
 

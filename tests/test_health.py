@@ -101,7 +101,7 @@ def assert_same(doc, wanted):
 
 def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="7d"), queue("empty", handler("cat"), workers=0)],
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("empty", handler("cat"), workers=0)],
                  health=health(stuck_age="1h"))
     d.wait_event("lead_taken", queue="mail")
     now, q = server_ms(c), Queue(c, "mail")
@@ -138,7 +138,7 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
 def test_a_long_list_is_sampled(redis, quredisd, handler):
     """Ages are never too high, and those at the pop end are seen."""
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="7d")], health=health(stuck_age="1h", ingress_max=10000))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(stuck_age="1h", ingress_max=10000))
     d.wait_event("lead_taken", queue="mail")
     old = server_ms(c) - 7200000
     c.lpush("ingress:mail", *[f"quredis/1 enqueued={old + i}\nold {i}" for i in range(30)])

@@ -54,7 +54,7 @@ class Statsd:
 def test_statsd(redis, quredisd, handler):
     c = redis.client()
     with Statsd() as s:
-        d = quredisd(queues=[queue("mail.in", handler(FAILS), max_attempts=2, backoff={"base": "10ms"}), queue("old", handler("cat"), workers=0, ttl="1h")],
+        d = quredisd(queues=[queue("mail.in", handler(FAILS), max_attempts=2, backoff={"base": "10ms"}), queue("old", handler("cat"), workers=0)],
                      health={"enabled": True, "interval": "1s", "thresholds": {"dlq_max_warning": 2, "stuck_age": "1s", "stuck_max_warning": 2}},
                      metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "1s"})
         c.lpush("ingress:mail.in", *[f"m{i}" for i in range(20)], *[f"bad{i}" for i in range(3)])
@@ -160,7 +160,7 @@ def metrics(page, interval="1s"):
 def busy(redis, quredisd, handler, page):
     """A daemon that has done some of everything, and whose file says so."""
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2), queue("old.x-y_z", handler("cat"), workers=0, ttl="1h")],
+    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2), queue("old.x-y_z", handler("cat"), workers=0)],
                  health={"enabled": True, "interval": "1s"}, metrics=metrics(page))
     c.lpush("ingress:mail", *[f"m{i}" for i in range(20)], *[f"bad{i}" for i in range(3)])
     c.lpush("ingress:old.x-y_z", f"quredis/1 enqueued={int(c.time()[0]) * 1000 - 60000}\nx", "y")

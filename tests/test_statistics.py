@@ -1,10 +1,12 @@
 """What was done with a queue by all hosts: totals and each minute's, in Redis, without a command a message."""
+import json
 import os
 import signal
 
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import anywhere
+from harness.queues import Queue
 
 FAILS = 'read -r m; case $m in bad*) exit 3;; esac'
 MINUTES = 72 * 60
@@ -97,3 +99,59 @@ def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
     c.delete("ingress:mail:stats")
     wait_for(lambda: totals(c).get("done") == 1, 60, "nothing that was refused is forgotten")
     assert d.stop() == 0
+
+
+def test_stats(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2), queue("idle", handler("cat"))])
+    c.lpush("ingress:mail", "a", "b", "c", "bad")
+    wait_for(lambda: totals(c).get("done") == 3 and totals(c).get("escaped") == 1, 30)
+    every = json.loads(d.quredis("stats", "--json").out)
+    assert [s["name"] for s in every] == ["mail", "idle"]
+    mail = every[0]
+    assert {k: v for k, v in mail["counters"].items() if v} == {k: v for k, v in totals(c).items() if not k.startswith("below") and k != "longer"}
+    assert sum(b["count"] for b in mail["durations"]) == 4 and every[1]["below_ms"] == {"p50": None, "p90": None, "p99": None}
+    assert json.loads(d.quredis("stats", "mail", "--json").out) == mail and "minutes" not in mail
+    last = json.loads(d.quredis("stats", "mail", "--since", "10m", "--json").out)
+    assert last["counters"] == mail["counters"] and sum(m["counters"].get("done", 0) for m in last["minutes"]) == 3
+    table = d.quredis("stats").out.splitlines()
+    assert table[0].split()[:6] == ["Queue", "fetched", "done", "failed", "retried", "escaped"]
+    assert table[1].split()[:6] == ["mail", "4", "3", "1", "0", "1"] and table[2].split() == ["idle"] + 9 * ["0"] + 3 * ["-"]
+    assert any(line.split() == ["done", "3"] for line in d.quredis("stats", "mail").out.splitlines())
+    assert d.stop() == 0
+    assert json.loads(quredis("stats", "mail", "--json").out)["counters"]["done"] == 3      # nobody runs any more
+
+
+def test_stats_of_three_days(redis, quredis):
+    """Minutes are added up as far as they were asked for; percentiles are those of the histogram."""
+    c, now = redis.client(), int(redis.client().time()[0]) // 60
+    for name in ("mail", "news"):
+        Queue(c, name)
+    c.hset("ingress:mail:stats", mapping={"done": 10 ** 12, "below_8": 50, "below_64": 40, "below_1024": 9, "longer": 1, "odd": 3, "failed": "x"})
+    for ago in (0, 1, 30, 59, 61, 1000, MINUTES - 2, MINUTES + 2):
+        c.hset(f"ingress:mail:rate:{now - ago}", mapping={"done": ago + 1, "below_2": 1})
+
+    def stats(*words):
+        return json.loads(quredis("stats", *words, "--json").out)
+
+    whole = stats("mail")
+    assert whole["counters"]["done"] == 10 ** 12 and whole["counters"]["failed"] == 0
+    assert whole["below_ms"] == {"p50": 8, "p90": 64, "p99": 1024}
+    hour = stats("mail", "--since", "60m")
+    assert hour["counters"]["done"] in (1 + 2 + 31 + 60, 1 + 2 + 31 + 60 + 62)                # a minute may have begun since
+    assert [m["counters"]["done"] for m in hour["minutes"]][-3:] == [31, 2, 1] and hour["since_ms"] == 3600000
+    assert hour["below_ms"]["p99"] == 2
+    everything = 1 + 2 + 31 + 60 + 62 + 1001 + MINUTES - 1
+    assert stats("mail", "--since", "72h")["counters"]["done"] == stats("mail", "--since", "3650d")["counters"]["done"] == everything
+    assert [s["name"] for s in stats("news", "mail", "--since", "1m")] == ["news", "mail"]
+    row = quredis("stats").out.splitlines()[1].split()
+    assert row[0] == "mail" and row[-3:] == ["<8ms", "<64ms", "<1.0s"]
+    assert quredis("stats", "mial").code == 66 and quredis("stats", "mail", "--since", "x").code == 64
+    c.set("ingress:news:stats", "x")
+    r = quredis("stats")
+    assert r.code == 78 and "ingress:news:stats" in r.err
+    c.set("quredis:queue:odd", "{")
+    c.zadd("quredis:queues", {"odd": 1})
+    c.delete("ingress:news:stats")
+    r = quredis("stats")
+    assert r.code == 78 and {line.split()[0] for line in r.out.splitlines()} == {"Queue", "mail", "news"}

@@ -1,0 +1,289 @@
+/*
+ * quredis stats: what was done with queues by all hosts, in all or in the last while, out of Redis (common/queue_stats.h). Who
+ * counts is the workers' scoreboard, and who writes the sweepers; so figures are some seconds late.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/command.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/nitems.h"
+#include "common/queue_stats.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define PAGE 500		/* minutes asked for at once */
+
+static const int percents[] = { 50, 90, 99 };
+
+struct stats {
+	struct queue_keys keys;
+	struct queue_figures sum;
+	json_t *minutes;		/* those in which anything was done; NULL: totals */
+};
+
+/* ---- reading ---- */
+
+static void add(struct queue_figures *sum, const struct queue_figures *f)
+{
+	for (int i = 0; i < QUEUE_FIGURES; i++)
+		sum->n[i] += f->n[i];
+}
+
+static json_t *counters_of(const struct queue_figures *f, bool all)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < COUNTERS; i++)
+		if (all || f->n[i] > 0)
+			json_object_set_new(o, counter_names[i], json_integer((json_int_t)f->n[i]));
+	return o;
+}
+
+static void keep_minute(struct stats *s, int64_t minute, const struct queue_figures *f)
+{
+	json_t *counters = counters_of(f, false);
+	char at[CLOCK_RFC3339_SIZE];
+
+	if (json_object_size(counters) > 0)
+		json_array_append_new(s->minutes, json_pack("{s:s, s:O}", "minute", clock_rfc3339(minute * MINUTE_MS, at),
+		    "counters", counters));
+	json_decref(counters);
+}
+
+static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t n)
+{
+	struct queue_figures f;
+	struct redis_reply reply;
+
+	for (int64_t i = 0; i < n; i++)
+		queue_rate(&a->redis, &s->keys, first + i);
+	for (int64_t i = 0; i < n; i++) {
+		if (admin_reply(a, &reply, s->keys.stats) == -1)
+			return -1;
+		queue_figures_parse(&f, &reply);
+		add(&s->sum, &f);
+		keep_minute(s, first + i, &f);
+	}
+	return 0;
+}
+
+/* The last whole or begun minutes that reach back so far. */
+static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
+{
+	int64_t last = server_ms / MINUTE_MS, first = (server_ms - a->options.since_ms) / MINUTE_MS;
+
+	if (last - first >= QUEUE_RATE_MINUTES)
+		first = last - QUEUE_RATE_MINUTES + 1;
+	s->minutes = json_array();
+	for (; first <= last; first += PAGE)
+		if (take_minutes(a, s, first, last - first + 1 < PAGE ? last - first + 1 : PAGE) == -1)
+			return -1;
+	return 0;
+}
+
+static int take_totals(struct admin *a, struct stats *s)
+{
+	struct redis_reply reply;
+
+	queue_totals(&a->redis, &s->keys);
+	if (admin_reply(a, &reply, s->keys.stats) == -1)
+		return -1;
+	queue_figures_parse(&s->sum, &reply);
+	return 0;
+}
+
+/* ---- showing ---- */
+
+static json_t *durations_of(const struct queue_figures *f)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		json_array_append_new(all, json_pack("{s:o, s:I}",
+		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_integer((json_int_t)1 << i) : json_null(),
+		    "count", (json_int_t)f->n[COUNTERS + i]));
+	return all;
+}
+
+static json_t *percentiles_of(const struct queue_figures *f)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < nitems(percents); i++) {
+		int64_t ms = queue_percentile(f, percents[i]);
+		char name[16];
+
+		snprintf(name, sizeof(name), "p%d", percents[i]);
+		json_object_set_new(o, name, ms > 0 ? json_integer(ms) : json_null());
+	}
+	return o;
+}
+
+static json_t *document(const struct admin *a, const struct stats *s)
+{
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o}", "name", s->keys.name, "counters", counters_of(&s->sum, true),
+	    "durations", durations_of(&s->sum), "below_ms", percentiles_of(&s->sum));
+
+	if (s->minutes != NULL) {
+		json_object_set_new(o, "since_ms", json_integer(a->options.since_ms));
+		json_object_set(o, "minutes", s->minutes);
+	}
+	return o;
+}
+
+static void dump(struct admin *a, json_t *json)
+{
+	json_dumpf(json, a->output.file, JSON_INDENT(2));
+	fputc('\n', a->output.file);
+	json_decref(json);
+}
+
+/* "<8ms": the histogram knows no better; a new string. */
+static char *percentile_text(const struct queue_figures *f, int percent)
+{
+	int64_t ms = queue_percentile(f, percent);
+	char *bound, *text;
+
+	if (ms == -1)
+		return alloc_string("-");
+	if (ms == 0)
+		return alloc_string("long");
+	bound = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = ms }, SIZE_MAX);
+	text = alloc_format("<%s", bound);
+	free(bound);
+	return text;
+}
+
+static void show_table(struct admin *a, const struct stats *all, size_t n)
+{
+	static const enum counter shown[] = { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
+		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
+	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
+	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", false } };
+	struct cell cells[nitems(columns)];
+	char *texts[nitems(percents)];
+
+	for (size_t i = 0; i < nitems(shown); i++)
+		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], true };
+	for (size_t i = 0; i < nitems(percents); i++)
+		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], true };
+	output_begin(&a->output, columns, nitems(columns));
+	for (size_t q = 0; q < n; q++) {
+		cells[0] = cell_str(all[q].keys.name);
+		for (size_t i = 0; i < nitems(shown); i++)
+			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
+		for (size_t i = 0; i < nitems(percents); i++)
+			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(&all[q].sum, percents[i]));
+		output_row(&a->output, cells);
+		for (size_t i = 0; i < nitems(percents); i++)
+			free(texts[i]);
+	}
+	output_end(&a->output, true);
+}
+
+static void show_one(struct admin *a, const struct stats *s)
+{
+	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
+	struct column columns[1 + COUNTERS + nitems(percents)] = { { NULL, "queue", false } };
+	struct cell cells[nitems(columns)] = { cell_str(s->keys.name) };
+	char *texts[nitems(percents)];
+
+	for (int i = 0; i < COUNTERS; i++) {
+		columns[1 + i] = (struct column){ NULL, counter_names[i], true };
+		cells[1 + i] = cell_int((int64_t)s->sum.n[i]);
+	}
+	for (size_t i = 0; i < nitems(percents); i++) {
+		columns[1 + COUNTERS + i] = (struct column){ NULL, titles[i], true };
+		cells[1 + COUNTERS + i] = cell_str(texts[i] = percentile_text(&s->sum, percents[i]));
+	}
+	output_object(&a->output, columns, nitems(columns), cells);
+	for (size_t i = 0; i < nitems(percents); i++)
+		free(texts[i]);
+}
+
+static void show(struct admin *a, const struct stats *all, size_t n)
+{
+	json_t *array;
+
+	if (!a->options.json) {
+		if (a->noperands == 1)
+			show_one(a, &all[0]);
+		else
+			show_table(a, all, n);
+		return;
+	}
+	if (a->noperands == 1) {
+		dump(a, document(a, &all[0]));
+		return;
+	}
+	array = json_array();
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, document(a, &all[i]));
+	dump(a, array);
+}
+
+/* ---- which queues ---- */
+
+static int find_named(struct admin *a, struct stats *all, size_t *n)
+{
+	for (size_t i = 0; i < a->noperands; i++) {
+		if (admin_find_queue(a, a->operands[i], &all[*n].keys) == -1)
+			return -1;
+		++*n;
+	}
+	return 0;
+}
+
+/* Those of the configuration, then those of the registry; one that cannot be read is said, and left out. */
+static void find_all(struct admin *a, char **names, size_t nnames, struct stats *all, size_t *n)
+{
+	for (size_t i = 0; i < a->conf->nqueues; i++)
+		queue_keys_from_conf(&all[(*n)++].keys, a->conf->queues[i]);
+	for (size_t i = 0; i < nnames; i++)
+		if (conf_queue_find(a->conf, names[i]) == NULL && admin_find_queue(a, names[i], &all[*n].keys) == 0)
+			++*n;
+}
+
+static int read_all(struct admin *a, struct stats *all, size_t n)
+{
+	int64_t server_ms = 0;
+
+	if (a->options.since_ms >= 0 && admin_server_time(a, &server_ms) == -1)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if ((a->options.since_ms >= 0 ? take_since(a, &all[i], server_ms) : take_totals(a, &all[i])) == -1)
+			return -1;
+	return 0;
+}
+
+int cmd_stats(struct admin *a)
+{
+	struct stats *all;
+	char **names = NULL;
+	size_t nnames = 0, n = 0;
+	int rc = 0;
+
+	if (a->noperands == 0 && admin_registered(a, &names, &nnames) == -1)
+		return -1;
+	all = alloc_zero(a->conf->nqueues + nnames + a->noperands + 1, sizeof(*all));
+	if (a->noperands > 0)
+		rc = find_named(a, all, &n);
+	else
+		find_all(a, names, nnames, all, &n);
+	if (rc == 0 && (rc = read_all(a, all, n)) == 0)
+		show(a, all, n);
+	for (size_t i = 0; i < n; i++) {
+		queue_keys_free(&all[i].keys);
+		json_decref(all[i].minutes);
+	}
+	free(all);
+	admin_names_free(names, nnames);
+	return rc;
+}
