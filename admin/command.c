@@ -16,6 +16,8 @@
 static const struct command commands[] = {
 	{ "destroy", "QUEUE", "remove a queue: all its keys and its registration", cmd_destroy, NEED_QUEUE, 1, 1, 0,
 	  "Refused while workers are registered and alive. On a terminal the name must be typed; elsewhere --yes is needed." },
+	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS,
+	  "One object a line, as the archive has them: dead_letter.archive. Without -n all of them." },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS, NULL },
 	{ "dlq retry", "QUEUE ID|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, 2, OPTION_ALL,
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
@@ -23,6 +25,9 @@ static const struct command commands[] = {
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
 	{ "dlq show", "QUEUE ID", "show all that is known of a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "dlq stats", "QUEUE", "count dead letters by class, by cause and by hour", cmd_dlq_stats, NEED_QUEUE, 1, 1, OPTION_COUNT,
+	  "A cause is the class, how the handler ended, and the first line of the error without its numbers and ids. Of each kind the 20 "
+	  "most frequent are shown, of hours the latest." },
 	{ "doctor", "", "look for what is wrong, here and in Redis, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
 	  "Exit status 0: nothing, or only notes; 1: warnings; 2: errors; 69: Redis is away. -n: at most so many keys, and dead letters of "
 	  "a queue, are looked at. To see whether this user has all rights it moves a message on keys of its own, unless --dry-run." },

@@ -39,6 +39,8 @@ int cmd_dlq_ls(struct admin *a);
 int cmd_dlq_show(struct admin *a);
 int cmd_dlq_retry(struct admin *a);
 int cmd_dlq_rm(struct admin *a);
+int cmd_dlq_export(struct admin *a);
+int cmd_dlq_stats(struct admin *a);
 int cmd_run(struct admin *a);
 int cmd_stats(struct admin *a);
 int cmd_health(struct admin *a);

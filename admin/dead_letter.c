@@ -13,20 +13,12 @@
 #include "admin/pager.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
-#include "common/nitems.h"
 
 #define PAGE 32			/* a record may be some 80 KiB */
 
-static const char *const number_fields[] = { "retry_count", "attempts", "crashes", "exit_code", "duration_ms", "size" };
-
 static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
 {
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < d->nfields; i++)
-		if (d->fields[i].name.len == len && memcmp(d->fields[i].name.data, name, len) == 0)
-			return &d->fields[i].value;
-	return NULL;
+	return record_field_of(d->fields, d->nfields, name);
 }
 
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value)
@@ -34,14 +26,6 @@ bool dead_letter_is(const struct dead_letter *d, const char *field, const char *
 	const struct queue_bytes *b = field_of(d, field);
 
 	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
-}
-
-static bool is_number(const char *field)
-{
-	for (size_t i = 0; i < nitems(number_fields); i++)
-		if (strcmp(field, number_fields[i]) == 0)
-			return true;
-	return false;
 }
 
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
@@ -52,7 +36,7 @@ struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
 
 	if (b == NULL || (b->len == 0 && strcmp(field, "message") != 0 && strcmp(field, "stderr") != 0))
 		return cell_none();
-	if (is_number(field)) {
+	if (record_field_is_number(field)) {
 		n = strtonum(b->data, 0, INT64_MAX, &why);	/* every reply ends with a NUL */
 		if (why == NULL)
 			return cell_int(n);
@@ -125,37 +109,66 @@ static void id_before(const char *id, char before[RECORD_ID_SIZE])
 		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
 }
 
-static int ask_page(struct admin *a, const char *from, struct redis_reply *reply)
+/* A page from `from` on, in one direction or the other. */
+static int ask_page(struct admin *a, const char *from, bool oldest, struct redis_reply *reply)
 {
-	redis_appendf(&a->redis, "XREVRANGE %s %s - COUNT %d", a->keys.log, from, (int64_t)PAGE);
+	redis_appendf(&a->redis, oldest ? "XRANGE %s %s + COUNT %d" : "XREVRANGE %s %s - COUNT %d", a->keys.log, from, (int64_t)PAGE);
 	if (admin_reply(a, reply, a->keys.log) == -1)
 		return -1;
 	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
 }
 
-int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+struct walk {
+	int (*f)(void *arg, const struct dead_letter *d);
+	void *arg;
+	bool oldest;
+	char from[RECORD_ID_SIZE];
+};
+
+static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *page)
 {
-	char from[RECORD_ID_SIZE] = "+";
+	int stop = 0;
+
+	for (size_t i = 0; i < page->n && stop == 0; i++) {
+		struct redis_reply entry = redis_element(page, i);
+		struct dead_letter d;
+
+		if (parse(&d, &entry) == -1)
+			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+		if (w->oldest)
+			record_id_next(d.record_id, w->from);
+		else
+			id_before(d.record_id, w->from);
+		stop = w->f(w->arg, &d);
+		free(d.fields);
+	}
+	return stop;
+}
+
+static int walk(struct admin *a, struct walk *w)
+{
 	struct redis_reply reply;
+	void *kept;
+	int rc;
 
 	do {
-		if (ask_page(a, from, &reply) == -1)
+		if (ask_page(a, w->from, w->oldest, &reply) == -1)
 			return -1;
-		for (size_t i = 0; i < reply.n; i++) {
-			struct redis_reply entry = redis_element(&reply, i);
-			struct dead_letter d;
-			int stop;
+		kept = redis_keep(&a->redis);
+		rc = walk_page(a, w, &reply);
+		redis_let_go(kept);
+	} while (rc == 0 && reply.n == PAGE);
+	return rc;
+}
 
-			if (parse(&d, &entry) == -1)
-				return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-			id_before(d.record_id, from);
-			stop = f(arg, &d);
-			free(d.fields);
-			if (stop != 0)
-				return 1;
-		}
-	} while (reply.n == PAGE);
-	return 0;
+int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .from = "+" });
+}
+
+int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .oldest = true, .from = "-" });
 }
 
 /* ---- finding one ---- */

@@ -5,11 +5,12 @@
 
 #include "admin/admin.h"
 #include "admin/records.h"
+#include "common/record_line.h"
 
 /* One entry of escape's log: fields as they stand there, whatever they are called. */
 struct dead_letter {
 	char record_id[RECORD_ID_SIZE];
-	struct dead_letter_field { struct queue_bytes name, value; } *fields;
+	struct record_field *fields;
 	size_t nfields;
 	bool owned;		/* fields and bytes are copies: dead_letter_free() */
 };
@@ -17,6 +18,8 @@ struct dead_letter {
 /* All records, newest first. The function's d is valid during the call only; it returns 0 to go on, 1 to stop.
  * Returns 0 at the end, 1 if stopped, -1: Redis. */
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+/* The same, oldest first; the function may ask Redis. It returns -1 after an error of its own, which is returned. */
+int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 
 /* By record id, or the newest with this message id (said if there are more). -1: none, EX_NOINPUT, or Redis. */
 int dead_letter_find(struct admin *a, const char *id, struct dead_letter *d);

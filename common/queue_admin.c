@@ -112,12 +112,21 @@ void queue_discard(struct redis *r, const struct queue_keys *k, const struct que
 	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, record_id == NULL ? 1 : 2, args);
 }
 
-void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count)
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n)
 {
+	struct script_arg args[2 + QUEUE_LOG_FIELDS];
 	struct script_number most;
 
-	queue_script(r, QUEUE_SCRIPT_log_page, 1, (const char *[]){ k->log }, 2,
-	    (struct script_arg[]){ script_string(start), script_number(&most, count) });
+	args[0] = script_string(start);
+	args[1] = script_number(&most, count);
+	for (size_t i = 0; i < n; i++)
+		args[2 + i] = script_string(fields[i]);
+	queue_script(r, QUEUE_SCRIPT_log_page, 1, (const char *[]){ k->log }, 2 + n, args);
+}
+
+void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count)
+{
+	queue_log_fields(r, k, start, count, (const char *[]){ "sha1" }, 1);
 }
 
 /* ---- pause ---- */

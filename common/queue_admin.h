@@ -35,6 +35,9 @@ void queue_hurry(struct redis *r, const struct queue_keys *k, int limit);
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, const char *record_id);
 /* -> ARRAY id, sha1, id, sha1 ... of the records from id start on ("-": the oldest) */
 void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count);
+/* The same with the values of these n <= QUEUE_LOG_FIELDS fields in place of sha1; "": it has none */
+#define QUEUE_LOG_FIELDS 8
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n);
 
 /* -> STATUS; NIL: it was paused already. why: JSON */
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why);
