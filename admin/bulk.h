@@ -13,6 +13,7 @@
  */
 int bulk_purge(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry(struct admin *a, enum admin_list list, const char *action);
+int bulk_retry_paced(struct admin *a);		/* escape, by --canary, --rate and --max-failures */
 
 /*
  * Whether the bare transit list may be touched: it is a foreign consumer's. Where the queue is

@@ -105,7 +105,11 @@ int cmd_dlq_retry(struct admin *a)
 {
 	if (check(a, "dlq retry QUEUE ID|--all") == -1)
 		return -1;
-	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : one(a, true);
+	if ((a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) == 0)
+		return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : one(a, true);
+	if (!a->options.all)
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
+	return bulk_retry_paced(a);
 }
 
 int cmd_dlq_rm(struct admin *a)

@@ -43,7 +43,7 @@ static void redrive(struct retry *t, const struct queue_bytes *entry, int64_t no
 	buffer_free(&wrapped);
 }
 
-static int redrive_page(struct retry *t, struct records *records, const struct page *page)
+int retry_redrive(struct retry *t, struct records *records, const struct page *page)
 {
 	char (*ids)[RECORD_ID_SIZE] = alloc_zero(page->n, sizeof(*ids));
 	int64_t now_ms;
@@ -76,7 +76,7 @@ static int retry_escape(struct retry *t, int64_t total)
 
 		rc = page_read(t->a, t->a->keys.escape, -want, -1, &page);
 		if (rc == 0)
-			rc = redrive_page(t, &records, &page);
+			rc = retry_redrive(t, &records, &page);
 		pager_learn(&pager, page.n, page.bytes);
 		n = page.n;
 		page_free(&page);

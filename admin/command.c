@@ -19,8 +19,10 @@ static const struct command commands[] = {
 	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS,
 	  "One object a line, as the archive has them: dead_letter.archive. Without -n all of them." },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS, NULL },
-	{ "dlq retry", "QUEUE ID|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, 2, OPTION_ALL,
-	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
+	{ "dlq retry", "QUEUE ID|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, 2,
+	  OPTION_ALL | OPTION_CANARY | OPTION_RATE | OPTION_FAILURES,
+	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant. With --canary, --rate or --max-failures it "
+	  "stops when one of them, or more than N, has failed again; exit status 65. Without --rate then 50/s." },
 	{ "dlq rm", "QUEUE ID|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, 2, OPTION_ALL,
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant." },
 	{ "dlq show", "QUEUE ID", "show all that is known of a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,

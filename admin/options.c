@@ -39,6 +39,9 @@ const struct option_spec option_specs[] = {
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
+	{ NO_LETTER(20), "canary", NULL, OPTION_CANARY, "one first; the others when that is done", OPTION_IS_FLAG, FIELD(canary), 0, 0 },
+	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "so many a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
+	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more of them have failed again", OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX },
 	{ 'f', "from", "TYPE", OPTION_FROM, "a copy of the newest message of ingress, escape or delayed", OPTION_IS_STRING, FIELD(from), 0, 0 },
 	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0 },
 	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the order is taken", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
@@ -151,7 +154,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	*o = (struct options){ .count = -1, .max_failures = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe(&letters, longs);
 	opterr = 0;

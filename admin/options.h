@@ -23,6 +23,9 @@
 #define OPTION_OFF	0x0400u
 #define OPTION_TTL	0x0800u
 #define OPTION_FIX	0x1000u
+#define OPTION_CANARY	0x100000u
+#define OPTION_RATE	0x200000u
+#define OPTION_FAILURES	0x400000u
 #define OPTION_NAGIOS	0x10000u
 #define OPTION_SINCE	0x20000u
 
@@ -31,10 +34,10 @@ struct options {			/* strings point into argv */
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
 
-	const char *id, *class, *from;
-	int64_t count;			/* -1: not given */
+	const char *id, *class, *from, *rate;
+	int64_t count, max_failures;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, since_ms;	/* -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary;
 
 	unsigned given;			/* OPTION_ bits of what was on the line */
 	char **operands;		/* the words that are no options; owned, NULL at the end */

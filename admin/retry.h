@@ -21,6 +21,11 @@ struct retry {
 int retry_owner(struct retry *t, const char *incarnation);
 int retry_bare(struct retry *t);
 
+/* A page of escape's oldest, with their records; records: read along. */
+struct records;
+struct page;
+int retry_redrive(struct retry *t, struct records *records, const struct page *page);
+
 /* Takes one answer a message: 1 moved, 0 another moved it. */
 int retry_take_moved(struct retry *t, size_t n, const char *key);
 /* Nothing wrapped may enter ingress: other programs fetch from it. */

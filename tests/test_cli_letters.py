@@ -2,9 +2,11 @@
 import base64
 import json
 import os
+import time
 
 import pytest
 
+from harness import queue, wait_for
 from harness.queues import FIELDS, Queue, dumps, sha1
 
 
@@ -81,3 +83,78 @@ def test_stats_of_many_pages(quredis, redis, n):
     Queue(c).dead_letters(*[b"%d" % i for i in range(n)])
     got = json.loads(quredis("dlq", "stats", "mail", "--json").out)
     assert [g["count"] for g in got if g["by"] == "class"] == [n]
+
+
+# ---- a careful retry ----
+
+SWITCH = "if [ -e @TMP@/broken ]; then exit 3; fi; m=$(cat); case $m in bad*) exit 4;; esac; echo \"$m\" >>@LEDGER@"
+
+
+@pytest.fixture
+def service(quredisd, redis, handler, ledger, tmp):
+    def make(**keys):
+        c = redis.client()
+        q = Queue(c, register=False)
+        return c, q, quredisd(queues=[queue("mail", handler(SWITCH), workers=2, **keys)]), tmp / "broken"
+    return make
+
+
+def test_one_first_then_the_others_at_a_pace(service, ledger):
+    c, q, d, _ = service()
+    q.dead_letters(*[b"m%d" % i for i in range(30)])
+    before = time.monotonic()
+    r = d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "20/s")
+    took = time.monotonic() - before
+    assert (r.code, r.out) == (0, "put back into ingress: 30 messages of escape\n"), r.err
+    assert "the first message is done" in r.err and took >= 28 / 20
+    wait_for(lambda: len(ledger.lines()) == 30)
+    assert ledger.lines()[0] == "m0" and c.llen(q.escape) == c.xlen(q.log) == 0
+    assert d.stop() == 0
+
+
+def test_the_first_fails_again_and_the_others_stay(service, ledger):
+    c, q, d, broken = service(max_attempts=2, backoff={"base": "1s", "jitter": 0.0})
+    broken.touch()
+    ids = q.dead_letters(*[b"m%d" % i for i in range(30)])
+    r = d.quredis("dlq", "retry", "mail", "--all", "--canary")
+    assert (r.code, r.out) == (65, "put back into ingress: 1 message of escape\n")
+    newest = c.xrevrange(q.log, count=1)[0][0].decode()
+    assert f"1 of 1 messages put back became dead letters again (the last: record {newest}): stopped" in r.err
+    assert c.lindex(q.escape, 0) == b"m0" and c.llen(q.escape) == 30 and [i.decode() for i, _ in c.xrange(q.log)][:-1] == ids[1:]
+    broken.unlink()
+    assert d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "1000/s").code == 0
+    wait_for(lambda: len(ledger.lines()) == 30)
+    assert d.stop() == 0
+
+
+def test_failures_stop_it(service, ledger):
+    c, q, d, _ = service()
+    messages = [b"bad%d" % i if i in (5, 6, 60) else b"m%d" % i for i in range(80)]
+    q.dead_letters(*messages)
+    r = d.quredis("dlq", "retry", "mail", "--all", "--rate", "25/s", "--json")
+    told = json.loads(r.out)
+    assert r.code == 65 and 6 <= told["count"] < 60 and told["action"] == "dlq retry" and "stopped" in r.err
+    left = told["count"]
+    wait_for(lambda: len(ledger.lines()) == left - 2 and c.llen(q.escape) == 80 - left + 2)
+    r = d.quredis("dlq", "retry", "mail", "--all", "--rate", "100/s", "--max-failures", "9")
+    assert r.code == 0 and r.out == f"put back into ingress: {80 - left + 2} messages of escape\n"
+    wait_for(lambda: c.llen(q.escape) == 3 and len(ledger.lines()) == 77)
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("args, why", [
+    (["m", "--canary"], "go with --all"), (["--all", "--rate", "50"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
+    (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"),
+])
+def test_a_pace_that_is_none(quredis, redis, args, why):
+    Queue(redis.client()).dead_letters(b"m")
+    r = quredis("dlq", "retry", "mail", *args)
+    assert r.code == 64 and why in r.err and redis.client().llen("escape:mail") == 1
+
+
+def test_a_dry_run_puts_nothing_back(quredis, redis):
+    c = redis.client()
+    Queue(c).dead_letters(b"a", b"b")
+    before = dumps(c)
+    r = quredis("dlq", "retry", "mail", "--all", "--canary", "--dry-run")
+    assert (r.code, r.out) == (0, "would put back into ingress: 2 messages of escape\n") and dumps(c) == before
