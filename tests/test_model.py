@@ -15,7 +15,10 @@ def test_small_bounds_and_every_mutant(tmp):
                           stderr=subprocess.STDOUT, text=True)
     print(done.stdout)
     assert done.returncode == 0, done.stdout
-    rows = [line for line in done.stdout.splitlines() if line.startswith("mutant")]
-    assert rows and all(line.endswith(" found") and not line.endswith("NOT FOUND") for line in rows)
-    first = done.stdout.splitlines()[1].split()
-    assert int(first[-4].replace(",", "")) > 100_000, "hardly anything was searched"
+    rows = done.stdout.splitlines()
+    states, cycles = (int(row.split()[-4].replace(",", "")) for row in rows if row.startswith("messages="))
+    assert states > 100_000 and cycles > 10_000, "hardly anything was searched"
+    mutants = [row for row in rows if row.startswith("mutant: ")]
+    assert len(mutants) == 9 and not any(row.endswith("NOT FOUND") for row in mutants)
+    # this one no search of states finds
+    assert any("must run alone" in row and row.endswith("non-progress cycle") for row in mutants)

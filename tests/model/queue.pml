@@ -47,6 +47,9 @@ bounds bound;
 #define RENAMES_AGAIN 13
 #define ONLY_WHERE_EMPTY 14
 #define TAKES_FROM_RESCUE 15
+#define RELIEVES_ALL 16
+#define HOLDS_FOR_EVER 17
+#define KEEPS_RESCUE 18
 
 /* How often each may happen still. */
 byte crashes, cuts, lost_acks, lost_fetches, lapses, stops, relieves, deaths, refusals, pushes;

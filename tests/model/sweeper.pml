@@ -51,7 +51,7 @@ inline fence(i, k)
 	rename(TRAY(i, k), RESCUE(i));
 	for (m : 0 .. MESSAGES - 1) {
 		if
-		:: AT(m, RESCUE(i)) -> give_back(i, m)
+		:: AT(m, RESCUE(i)) && !MUTANT(KEEPS_RESCUE) -> give_back(i, m)
 		:: else
 		fi
 	}

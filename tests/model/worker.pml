@@ -241,7 +241,8 @@ inline run_next(w)
 	}
 	if
 	:: e == NOBODY || SOLO_IS(RUNNING)
-	:: e != NOBODY && !SOLO_IS(RUNNING) && IS_SOLO(it[e].says) && (TRAYS(EMPTY) < 2 || ITEMS(GONE) < 5) -> relieve(w, e)
+	:: e != NOBODY && !SOLO_IS(RUNNING) && IS_SOLO(it[e].says) && (TRAYS(EMPTY) < 2 || ITEMS(GONE) < 5) ->
+		relieve(w, (MUTANT(RELIEVES_ALL) -> NOBODY : e))
 	:: else -> start(w, e / 2, e)
 	fi
 }
@@ -268,7 +269,7 @@ inline turn(w)
 
 inline note_busy(w)
 {
-	wk[w].busy = EAGER && USABLE(w) && !wk[w].leaving && TRAYS(FETCHING) == 0 && !ANYTHING_TO_INGRESS &&
+	wk[w].busy = EAGER && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && !ANYTHING_TO_INGRESS &&
 		(ITEMS(RUNNING) + ITEMS(MOVING) + TRAYS(DELETING) > 0);
 	wk[w].holds = (TRAYS(EMPTY) < 3)
 }
@@ -751,7 +752,7 @@ end:	do
 			turn(w);
 			command = 0; bytes = 0; got = 0; way = 0
 		} }
-	:: d_step { CALM && wk[w].refused && wk[w].registered -> wk[w].refused = 0; turn(w) }
+	:: d_step { CALM && wk[w].refused && wk[w].registered && !MUTANT(HOLDS_FOR_EVER) -> wk[w].refused = 0; turn(w) }
 
 	/* worker.c: an order to go */
 	:: d_step { CALM && wk[w].leaving && wk[w].registered && !wk[w].left && !wk[w].asking && len(wire[w]) == 0 && TRAYS(EMPTY) == 3 ->
