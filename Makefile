@@ -4,6 +4,7 @@
 #   make check            everything that is tested        make unit    only the unit tests
 #   make ttl-soak         that nothing expires early, with 100,000 messages (TTL_MESSAGES=)
 #   make letters-soak     bounds of dead letters, 100,000 of them, on a machine that nobody else uses (LETTERS_FAILURES= and so on)
+#   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
 #   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
@@ -208,6 +209,10 @@ letters-soak: all
 	LETTERS_FAILURES=$${LETTERS_FAILURES:-100000} LETTERS_CAP=$${LETTERS_CAP:-10000} LETTERS_SLOW_US=$${LETTERS_SLOW_US:-5000} \
 		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_promises_letters.py -k 'cap_with_archive or killed_again'
 
+# A million of them; no call may take 5 ms. Nobody else should use the machine.
+purge-soak: all
+	PURGE_MESSAGES=$${PURGE_MESSAGES:-1000000} PURGE_SLOW_US=$${PURGE_SLOW_US:-5000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_purge.py
+
 soak: all
 	QUREDIS_BUILD=$O tests/chaos/soak
 
@@ -309,7 +314,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
+.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak purge-soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
 .DELETE_ON_ERROR:
 .SECONDARY:
 

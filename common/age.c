@@ -7,6 +7,7 @@
 #include "common/age.h"
 
 #include "common/duration.h"
+#include "common/nitems.h"
 
 /*
  * A time that quredis noted by the server's clock. One from before since_ms was noted before that moment, and so
@@ -31,6 +32,20 @@ int64_t age_since(const struct wrapper *w, int64_t left_mark_ms, const struct ag
 	earliest(&since, w->mark_ms, c);	/* it was there when it was marked */
 	earliest(&since, left_mark_ms, c);
 	return since;
+}
+
+int64_t age_born(const struct message *m, int64_t left_mark_ms, const struct age_clock *c)
+{
+	const int64_t told[] = { m->enqueued_ms, m->wrapper.first_failed_ms };	/* by clocks of others */
+	int64_t born = age_since(&m->wrapper, left_mark_ms, c);
+
+	for (size_t i = 0; i < nitems(told); i++) {
+		int64_t at = told[i] > c->stepped_ms ? told[i] : c->stepped_ms;
+
+		if (told[i] > 0 && told[i] <= c->now_ms && (born == 0 || at < born))
+			born = at;
+	}
+	return born;
 }
 
 static bool exceeds(int64_t since_ms, int64_t limit_ms, const struct age_clock *c, struct age_excess *out)

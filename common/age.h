@@ -23,6 +23,9 @@ struct age_clock {
  */
 int64_t age_since(const struct wrapper *w, int64_t left_mark_ms, const struct age_clock *c);
 
+/* Since when it exists at the latest, over all its attempts: also by what its producer wrote and when it failed first. 0: not known */
+int64_t age_born(const struct message *m, int64_t left_mark_ms, const struct age_clock *c);
+
 struct age_excess {
 	int64_t age_ms, limit_ms;
 };

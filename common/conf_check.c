@@ -125,6 +125,7 @@ void conf_check(struct conf_loading *l)
 	check_url(l);
 	check_supervisor(l);
 	check_log(l);
+	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
 	check_metrics(l);
 	for (size_t i = 0; i < l->conf->nqueues; i++) {
 		check_twice(l, i);

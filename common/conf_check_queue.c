@@ -135,6 +135,12 @@ static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q), persistent_only[i]);
 }
 
+void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge)
+{
+	if (conf_given(where) && where->kind != CONF_ORIGIN_BAD && purge->check != NULL && purge->check[0][0] != '/')
+		conf_error(l, where, "purge.check: expected an absolute path first, not \"%s\"", purge->check[0]);
+}
+
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
 	check_name(l, q);
@@ -145,6 +151,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_env(l, q);
 	check_mode(l, q);
 	conf_check_letters(l, q);
+	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0) {
 		conf_check_user(l, q);
 		conf_check_handler(l, q);

@@ -66,6 +66,7 @@ void conf_merge_defaults(struct conf_loading *l);
 /* conf_check.c and the files named there: everything that needs more than one value, or the machine. */
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);	/* conf_check_queue.c */
+void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);	/* the same */
 void conf_check_letters(struct conf_loading *l, const struct conf_queue *q);	/* conf_check_letters.c */
 void conf_check_keys(struct conf_loading *l);				/* conf_collide.c */
 void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* conf_users.c */

@@ -44,12 +44,27 @@ void queue_mark(struct redis *r, const struct queue_keys *k, const char *line, c
 	free(none);
 }
 
-void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last)
+static void glance(struct redis *r, const char *command, const char *key, int64_t first, int64_t last)
 {
 	struct script_number from, to;
 
-	queue_script(r, QUEUE_SCRIPT_glance, 1, &list, 2,
-	    (struct script_arg[]){ script_number(&from, first), script_number(&to, last) });
+	queue_script(r, QUEUE_SCRIPT_glance, 1, &key, 3,
+	    (struct script_arg[]){ script_number(&from, first), script_number(&to, last), script_string(command) });
+}
+
+void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last)
+{
+	glance(r, "LRANGE", list, first, last);
+}
+
+void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last)
+{
+	glance(r, "ZRANGE", k->delayed, first, last);
+}
+
+void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last)
+{
+	redis_appendf(r, "ZRANGE %s %d %d", k->delayed, first, last);
 }
 
 int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out)
@@ -80,5 +95,22 @@ void queue_expire(struct redis *r, const struct queue_keys *k, struct message *m
 	if (record != NULL)
 		n += queue_record_args(record, m, &text, args + n);
 	queue_script(r, QUEUE_SCRIPT_expire, 4, keys, n, args);
+	free(none);
+}
+
+void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record)
+{
+	char *none = nobody(k);
+	const char *keys[] = { none, k->delayed, k->escape, k->log };
+	struct script_arg args[2 + 2 * RECORD_FIELDS];
+	struct script_number strip;
+	struct record_text text;
+	size_t n = 0;
+
+	args[n++] = (struct script_arg){ m->raw, m->raw_len };
+	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
+	if (record != NULL)
+		n += queue_record_args(record, m, &text, args + n);
+	queue_script(r, QUEUE_SCRIPT_expire_delayed, 4, keys, n, args);
 	free(none);
 }

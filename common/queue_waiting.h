@@ -28,6 +28,8 @@ void queue_mark(struct redis *r, const struct queue_keys *k, const char *line, c
 /* -> ARRAY for queue_glanced(): n entries first..last of a list, newest first, each as far as it may be a line of
  * ours: "" if it is none; payloads are cut. */
 void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last);
+void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* by due time, 0 is the first */
+void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* -> ARRAY of STRING, the same whole */
 struct queue_glanced {
 	size_t n;		/* redis_element(reply, 0..n-1) */
 	size_t bytes;		/* of the whole entries */
@@ -44,5 +46,7 @@ struct queue_proof {
 /* -> INTEGER 1; 2 done, but the record could not be written; 0 it has moved. record NULL: none is written */
 void queue_expire(struct redis *r, const struct queue_keys *k, struct message *m, const struct queue_proof *proof,
     const struct record *record);
+/* The same out of delayed, by value. */
+void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record);
 
 #endif

@@ -24,6 +24,8 @@ enum counter {
 	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
 	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
+	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
+	COUNT_WOULD_PURGE,	/* named by a dry run: never written to Redis */
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
 	COUNT_ARCHIVED, COUNT_DISCARDED, COUNT_ORPHANED,	/* the same: dead letters that left, records without one */
 	COUNTERS

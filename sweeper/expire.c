@@ -26,17 +26,12 @@ struct exits {
 	size_t n;
 };
 
-static void append_exit(struct exits *e, struct message *m, const struct age_excess *excess, const struct queue_proof *proof)
+struct record expire_record(const struct sweeper *s, const struct swept *q, const struct message *m, const char *class)
 {
-	const struct swept *q = e->l->q;
-	struct sweeper *s = e->l->s;
-	struct leaving *leaving = &e->sent[e->n++];
-	char why[AGE_TEXT_SIZE];
-	const struct record record = {
+	return (struct record){
 		.queue = q->keys.name,
 		.queue_from = "ingress",
-		.error_class = "TTLExpired",
-		.error_message = age_describe(excess, why),
+		.error_class = class,
 		.failed_at_ms = clock_realtime_ms(),
 		.first_failed_ms = m->wrapper.first_failed_ms,
 		.attempts = m->wrapper.attempts,
@@ -44,22 +39,35 @@ static void append_exit(struct exits *e, struct message *m, const struct age_exc
 		.exit_code = -1,
 		.duration_ms = -1,
 		.node = s->conf->supervisor.node,
-		.handler = q->conf->handler[0],
+		.handler = q->conf->handler == NULL ? NULL : q->conf->handler[0],
 		.payload_max = (size_t)q->conf->dead_letter.payload_max,
 	};
-	const struct record *wanted = q->conf->dead_letter.enabled ? &record : NULL;
-	char *nobody;
+}
 
+void expire_by_value(struct sweeper *s, const struct swept *q, struct message *m, const struct record *record)
+{
+	char *nobody = queue_lease_key(&q->keys, "none");
+
+	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, m, record);
+	free(nobody);
+}
+
+static void append_exit(struct exits *e, struct message *m, const struct age_excess *excess, const struct queue_proof *proof)
+{
+	const struct swept *q = e->l->q;
+	struct sweeper *s = e->l->s;
+	struct leaving *leaving = &e->sent[e->n++];
+	struct record record = expire_record(s, q, m, "TTLExpired");
+	const struct record *wanted = q->conf->dead_letter.enabled ? &record : NULL;
+	char why[AGE_TEXT_SIZE];
+
+	record.error_message = age_describe(excess, why);
 	strlcpy(leaving->id, message_id(m), sizeof(leaving->id));
 	leaving->age_ms = excess->age_ms;
-	if (proof != NULL) {
+	if (proof != NULL)
 		queue_expire(&s->redis, &q->keys, m, proof, wanted);
-		return;
-	}
-	/* It says so itself, and so does each that is equal to it. */
-	nobody = queue_lease_key(&q->keys, "none");
-	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, m, wanted);
-	free(nobody);
+	else
+		expire_by_value(s, q, m, wanted);
 }
 
 static void account(struct exits *e, const struct leaving *gone, int64_t answer)

@@ -7,6 +7,7 @@
 #include "sweeper/sweeper.h"
 
 #include "common/queue_waiting.h"
+#include "sweeper/ttl.h"
 
 #define EVERY_MS 1000
 
@@ -39,6 +40,17 @@ static int mark_newest(struct sweeper *s, struct swept *q)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	return reply.type == REDIS_STRING ? mark_seen(s, q, &reply) : 0;
+}
+
+struct mark mark_of(const struct message *m, int64_t at, const struct age_clock *c)
+{
+	const struct wrapper marked = { .mark_ms = m->wrapper.mark_ms };
+	struct mark mark = { .at = at, .len = m->wrapper_len, .since_ms = age_since(&marked, 0, c) };
+
+	if (mark.len > sizeof(mark.line))
+		mark.len = 0;		/* nobody of ours writes so much: it proves nothing */
+	memcpy(mark.line, m->raw, mark.len);
+	return mark;
 }
 
 static bool is_ours(const struct sweeper *s, const struct swept *q)

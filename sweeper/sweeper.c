@@ -41,6 +41,7 @@ static const struct task {
 	{ "tally", 5000, 0, 1, tally_task, false },
 	{ "marks", 0, 0, 1, marks_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
+	{ "purge", 0, 0, 10, purge_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "letters", 0, 0, 4, letters_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
@@ -153,6 +154,8 @@ static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 			at = s->task_due_ms[i];
 	if (marks_wake_ms(s) < at)
 		at = marks_wake_ms(s);
+	if (purge_wake_ms(s) < at)
+		at = purge_wake_ms(s);
 	if (ttl_wake_ms(s) < at)
 		at = ttl_wake_ms(s);
 	if (letters_wake_ms(s) < at)
@@ -220,6 +223,7 @@ static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t 
 static void sweeper_free(struct sweeper *s)
 {
 	swept_free_all(s);
+	purge_check_stop(s);
 	deaths_free(s);
 	recover_free(s);
 	registry_free(s);

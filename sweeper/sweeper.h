@@ -34,6 +34,7 @@
  *	clock.c		what time it is on the server		tally.c		statistics
  *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
+ *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
  *	letters.c	dead letters that leave		letters_pair.c	which ones (pure)
@@ -71,6 +72,7 @@ struct sweeper {
 	bool looking;			/* a round of looks is under way */
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;
+	struct purge_check purge_check;	/* purge_check.c */
 	struct health_sum health;
 	struct metrics metrics;
 
@@ -162,6 +164,8 @@ bool marks_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);
+bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t purge_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */

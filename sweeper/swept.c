@@ -44,6 +44,7 @@ void swept_drop(struct sweeper *s, struct swept *q)
 	rescue_free_all(q);
 	bounds_free(q);
 	free(q->absences);
+	buffer_free(&q->purge.asked);
 	queue_keys_free(&q->keys);
 	free(q);
 }
@@ -98,7 +99,7 @@ void swept_gate(struct sweeper *s, struct swept *q)
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
 	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->marks.trouble, &q->waiting.trouble, &q->gauge_trouble, &q->health.trouble, &q->bounds.trouble };
+		&q->marks.trouble, &q->waiting.trouble, &q->purge.trouble, &q->gauge_trouble, &q->health.trouble, &q->bounds.trouble };
 	const struct rescue *r;
 
 	if (s->refusal != TROUBLE_NONE)

@@ -13,6 +13,7 @@
 #include "sweeper/gauge.h"
 #include "sweeper/health.h"
 #include "sweeper/letters.h"
+#include "sweeper/purge.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
 #include "sweeper/waiting.h"
@@ -51,6 +52,7 @@ struct swept {
 	struct trouble tally_trouble;
 	struct marks marks;		/* marks.c */
 	struct waiting waiting;		/* ttl.c */
+	struct purge purge;		/* purge.c */
 	struct gauge gauge;		/* gauge.c: the last look */
 	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */

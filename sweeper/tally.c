@@ -59,11 +59,11 @@ uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)
 	return 0;
 }
 
-/* Something was done with a message: that a worker connected is no news by itself. */
+/* Something was done with a message: that a worker connected is no news by itself, and a dry run writes nothing. */
 static bool is_news(const struct board_queue *q, const struct queue_figures *sum)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
-		if (i != COUNT_RECONNECTED && sum->n[i] > atomic_load(&q->tallied[i]))
+		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE && sum->n[i] > atomic_load(&q->tallied[i]))
 			return true;
 	return false;
 }
@@ -75,6 +75,7 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum)
 
 	if (!is_news(q, sum))
 		return false;
+	sum->n[COUNT_WOULD_PURGE] = 0;
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
 		sum->n[i] = tally_claim(&q->tallied[i], sum->n[i]);
 		any = any || sum->n[i] > 0;

@@ -18,21 +18,10 @@
 
 /* ---- looking ---- */
 
-static struct mark mark_of(const struct look *l, const struct message *m, int64_t at)
-{
-	const struct wrapper marked = { .mark_ms = m->wrapper.mark_ms };
-	struct mark mark = { .at = at, .len = m->wrapper_len, .since_ms = age_since(&marked, 0, &l->clock) };
-
-	if (mark.len > sizeof(mark.line))
-		mark.len = 0;		/* nobody of ours writes so much: it proves nothing */
-	memcpy(mark.line, m->raw, mark.len);
-	return mark;
-}
-
 static void found_mark(struct look *l, const struct message *m, int64_t at)
 {
 	struct waiting *w = &l->q->waiting;
-	struct mark mark = mark_of(l, m, at);
+	struct mark mark = mark_of(m, at, &l->clock);
 	int64_t age = l->clock.now_ms - mark.since_ms;
 
 	if (mark.len == 0)

@@ -22,6 +22,8 @@ struct mark {
 	int64_t at, since_ms;
 };
 
+struct mark mark_of(const struct message *m, int64_t at, const struct age_clock *c);	/* of a marked message (marks.c) */
+
 /* One that may be over by itself. */
 struct found {
 	int64_t at;
@@ -43,5 +45,10 @@ struct look {
 int expire_behind(struct look *l);
 /* Those found by themselves. -1: error */
 int expire_found(struct look *l);
+
+/* What is known of one that leaves ingress unhandled, but for why. Strings are the queue's and the configuration's. */
+struct record expire_record(const struct sweeper *s, const struct swept *q, const struct message *m, const char *class);
+/* Out of ingress, one like this: it says so itself, and so does each that is equal to it. Answers as queue_escape(). */
+void expire_by_value(struct sweeper *s, const struct swept *q, struct message *m, const struct record *record);
 
 #endif

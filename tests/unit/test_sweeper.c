@@ -1,4 +1,4 @@
-/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c sweeper/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c */
+/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c sweeper/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -237,7 +237,8 @@ static void make_queue(int i, const char *name)
 {
 	queues[i] = (struct conf_queue){ .name = alloc_string(name), .ingress = alloc_format("ingress:%s", name),
 		.transit = alloc_format("transit:%s", name), .escape = alloc_format("escape:%s", name), .handler = handler,
-		.recovery_attempts = 1, .dead_letter = { .enabled = true, .payload_max = 65536 } };
+		.recovery_attempts = 1, .dead_letter = { .enabled = true, .payload_max = 65536 },
+		.purge = { .max_ingress_age_ms = INT64_MAX, .max_message_age_ms = INT64_MAX } };
 	queue_list_of[i] = &queues[i];
 }
 
@@ -276,6 +277,7 @@ static int setup(void **state)
 	conf.nqueues = 1;
 	conf.redis.allow_eviction = false;
 	conf.health.enabled = conf.purge.enabled = false;
+	conf.purge.interval_ms = 60000;
 	conf.redis.user = conf.redis.password = NULL;
 	conf.supervisor.lease_ms = 30000;
 	child = (struct child){ .conf = &conf, .board = board, .slot = 0, .queue_index_of = index_of, .boot = BOOT,

@@ -1,0 +1,15 @@
+-- KEYS: none delayed escape log
+-- ARGV: message strip [field value ...]
+-- message escapes if it is still delayed. Returns as escape.lua.
+redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
+redis.call('LPUSH', KEYS[3], string.sub(ARGV[1], ARGV[2] + 1))
+local removed = redis.pcall('ZREM', KEYS[2], ARGV[1])
+if removed ~= 1 then                        -- not there, or refused: the copy must not stay
+  redis.call('LPOP', KEYS[3])
+  return removed
+end
+if ARGV[3] then
+  local id = redis.pcall('XADD', KEYS[4], '*', unpack(ARGV, 3))
+  if type(id) == 'table' then return 2 end
+end
+return 1

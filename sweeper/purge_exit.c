@@ -1,0 +1,221 @@
+/*
+ * The way out for what is purged: a script a message, which takes it only if it still lies where it was judged. In a dry
+ * run it is named, and nothing is written. Who is too old is purge_look.c's; each is read whole, and judged again, here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/purge.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/duration.h"
+#include "common/queue_waiting.h"
+#include "sweeper/sweeper.h"
+
+#define LOGGED_MAX 100		/* a turn, of those moved; the rest only at level debug */
+
+struct leaving {
+	char id[MESSAGE_ID_MAX + 1];
+	struct verdict verdict;
+};
+
+struct exits {
+	struct purging *t;
+	struct leaving sent[LOOK_PAGE_MAX];
+	int n;
+};
+
+static const char *place(const struct purging *t)
+{
+	return t->q->purge.phase == PURGE_DELAYED ? "delayed" : "ingress";
+}
+
+static bool is_condemned(const struct purging *t)
+{
+	return t->q->purge.phase == PURGE_CONDEMN;
+}
+
+static bool judge(const struct purging *t, const struct message *m, struct verdict *out)
+{
+	return purge_judge(&t->q->conf->purge, t->q->purge.phase != PURGE_DELAYED, m, is_condemned(t) ? t->q->purge.old.since_ms : 0,
+	    &t->clock, out);
+}
+
+static void describe(const struct purging *t, const struct verdict *v, char out[2 * AGE_TEXT_SIZE])
+{
+	char age[DURATION_SIZE], limit[DURATION_SIZE];
+
+	snprintf(out, (size_t)2 * AGE_TEXT_SIZE, "%s: %s in queue %s, limit %s (%s)", v->class, duration_format(v->excess.age_ms, age),
+	    t->q->keys.name, duration_format(v->excess.limit_ms, limit), v->rule);
+}
+
+/* at: the message before the cursor, counted from the pop end. moved: how many go before it, out of the way. */
+static void send_exit(struct purging *t, struct message *m, const struct verdict *v, int moved)
+{
+	const struct purge *p = &t->q->purge;
+	struct queue_proof proof = { p->old.line, p->old.len, p->old.at + moved, -1 - p->stay };
+	char why[2 * AGE_TEXT_SIZE];
+	struct record record = expire_record(t->s, t->q, m, v->class);
+	const struct record *wanted = t->q->conf->dead_letter.enabled ? &record : NULL;
+
+	describe(t, v, why);
+	record.error_message = why;
+	record.queue_from = place(t);
+	if (p->phase == PURGE_DELAYED)
+		queue_expire_delayed(&t->s->redis, &t->q->keys, m, wanted);
+	else if (is_condemned(t))
+		queue_expire(&t->s->redis, &t->q->keys, m, &proof, wanted);
+	else
+		expire_by_value(t->s, t->q, m, wanted);
+}
+
+static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
+{
+	bool loud = dry_run || t->q->purge.logged++ < LOGGED_MAX;
+
+	log_event(loud ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, dry_run ? "message_would_escape" : "message_escaped",
+	    log_str("queue", t->q->keys.name), log_str("id", l->id), log_str("class", l->verdict.class), log_str("from", place(t)),
+	    log_int("age_ms", l->verdict.excess.age_ms), log_int("limit_ms", l->verdict.excess.limit_ms),
+	    log_str("rule", l->verdict.rule));
+}
+
+static void account(struct purging *t, const struct leaving *l)
+{
+	struct purge *p = &t->q->purge;
+	bool dry_run = t->s->conf->purge.dry_run;
+
+	swept_count(t->q, dry_run ? COUNT_WOULD_PURGE : COUNT_PURGED, 1);
+	if (!dry_run)
+		swept_count(t->q, COUNT_ESCAPED, 1);
+	p->purged++;
+	if (l->verdict.excess.age_ms > p->oldest_ms)
+		p->oldest_ms = l->verdict.excess.age_ms;
+	log_exit(t, l, dry_run);
+}
+
+static void take_answer(struct purging *t, const struct leaving *l, int64_t answer, int *gone)
+{
+	if (answer == 0)
+		return;			/* another was there before us */
+	++*gone;
+	account(t, l);
+	if (answer == 2)
+		log_warning("record_failed", log_str("queue", t->q->keys.name), log_str("id", l->id),
+		    log_str("error", "the stream of records could not be written: check the type of its key"));
+}
+
+/* All answers are taken: what comes after an error may still have worked. As purge_entries(). */
+static int take_answers(struct exits *e)
+{
+	struct purging *t = e->t;
+	int gone = 0, rc = 0;
+
+	for (int i = 0; i < e->n && t->s->redis.state != REDIS_CLOSED; i++) {
+		int64_t answer;
+
+		if (connection_integer(t->s, &answer) == -1)
+			rc = -1;
+		else
+			take_answer(t, &e->sent[i], answer, &gone);
+	}
+	t->q->purge.old.at += gone;
+	if (gone > 0)
+		t->q->purge.misses = 0;
+	return rc == -1 || t->s->redis.state == REDIS_CLOSED ? -1 : gone == e->n;
+}
+
+static void stays(struct purge *p, bool kept)
+{
+	p->stay++;
+	p->kept += kept;
+}
+
+/* One that is too old: named, or on its way out. */
+static void let_go(struct exits *e, struct message *m, const struct verdict *v)
+{
+	struct leaving *l = &e->sent[e->n];
+	struct purging *t = e->t;
+
+	strlcpy(l->id, message_id(m), sizeof(l->id));
+	l->verdict = *v;
+	if (t->s->conf->purge.dry_run) {
+		account(t, l);
+		stays(&t->q->purge, false);
+		return;
+	}
+	send_exit(t, m, v, e->n);
+	e->n++;
+}
+
+static void decide(struct exits *e, const struct redis_reply *page)
+{
+	struct purge *p = &e->t->q->purge;
+	bool ask = e->t->q->conf->purge.check != NULL;
+
+	for (size_t i = 0; i < page->n && e->n < LOOK_PAGE_MAX && !p->asking; i++) {
+		struct redis_reply raw = redis_element(page, p->phase == PURGE_DELAYED ? i : page->n - 1 - i);
+		struct verdict verdict;
+		struct message m;
+
+		message_parse(&m, raw.str, raw.len);
+		if (!judge(e->t, &m, &verdict)) {
+			if (e->n > 0)
+				break;		/* the cursor is before those that are on their way */
+			stays(p, true);
+		} else if (ask) {
+			buffer_append(&p->asked, raw.str, raw.len);
+			p->asked_verdict = verdict;
+			p->asking = true;
+		} else {
+			let_go(e, &m, &verdict);
+		}
+	}
+}
+
+int purge_entries(struct purging *t, int n)
+{
+	struct purge *p = &t->q->purge;
+	struct exits *e = alloc_zero(1, sizeof(*e));
+	struct redis_reply page;
+	int rc = -1;
+
+	e->t = t;
+	if (t->q->conf->purge.check != NULL)
+		n = 1;
+	if (p->phase == PURGE_DELAYED)
+		queue_delayed_page(&t->s->redis, &t->q->keys, p->stay, p->stay + n - 1);
+	else
+		queue_list(&t->s->redis, t->q->keys.ingress, -p->stay - n, -1 - p->stay);
+	if (connection_answer(t->s, &page) == 0 && page.type == REDIS_ARRAY) {
+		decide(e, &page);
+		rc = page.n == 0 ? 0 : take_answers(e);
+	}
+	free(e);
+	return rc;
+}
+
+int purge_asked(struct purging *t, bool agreed)
+{
+	struct purge *p = &t->q->purge;
+	struct exits *e = alloc_zero(1, sizeof(*e));
+	struct verdict verdict;
+	struct message m;
+	int rc = 1;
+
+	e->t = t;
+	p->asking = false;
+	message_parse(&m, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
+	if (agreed && judge(t, &m, &verdict)) {
+		let_go(e, &m, &verdict);
+		rc = take_answers(e);
+	} else {
+		p->spared++;
+		stays(p, true);
+	}
+	buffer_free(&p->asked);
+	free(e);
+	return rc;
+}
