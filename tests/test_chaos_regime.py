@@ -8,7 +8,7 @@ from chaos.host import Host
 from chaos.regime import Actor, Regime, Scale
 from harness import wait_for
 
-FEW = Scale(messages=60, kills=10, stops=3, cuts=0, storms=0, orders=0, seconds=1, lease_s=1.0, seed=1)
+FEW = Scale(messages=10, kills=12, stops=2, cuts=0, storms=0, orders=0, seconds=1, lease_s=1.0, seed=1)
 
 
 class Subject:
@@ -63,12 +63,23 @@ def test_its_failure_is_told(act):
     assert str(actor.failure) == "it broke"
 
 
-def test_more_faults_than_work(machine):
-    """Each finds somebody in the end, since more is pushed than was meant to be."""
+def test_more_is_pushed_than_was_meant_to_be_if_somebody_is_not_found(machine):
+    """Otherwise who has nothing to do waits for who has nobody to hit."""
+    run = Regime(machine, FEW)
+    for host in run.hosts:
+        host.up()
+    for p in run.producers:
+        p.acknowledged = p.target
+    assert all(run._allowed() * p.target <= p.target for p in run.producers)
+    run._more()
+    assert all(run._allowed() * p.target > p.target for p in run.producers)
+
+
+def test_more_faults_than_messages(machine):
     verdict = Regime(machine, FEW).run()
     print(f"\n{verdict.table}")
     assert verdict.problems == []
-    assert verdict.groups["kills"] == 10 and verdict.groups["stops"] == 3 and verdict.counts["pushed"] >= 60
+    assert verdict.groups["kills"] == 12 and verdict.groups["stops"] == 2 and verdict.counts["pushed"] >= 10
 
 
 def test_a_run_that_cannot_end_has_a_verdict_and_a_table(machine, monkeypatch):
