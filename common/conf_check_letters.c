@@ -14,7 +14,7 @@ static const struct conf_origin *place_of(const struct conf_queue *q, const char
 static void check_records(struct conf_loading *l, const struct conf_queue *q)
 {
 	const struct conf_dead_letter *d = &q->dead_letter;
-	const char *key = d->ttl_ms > 0 ? "ttl" : d->max_entries > 0 ? "max_entries" : NULL;
+	const char *key = d->ttl_ms > 0 ? "ttl" : d->max_entries > 0 ? "max_entries" : d->forward_to != NULL ? "forward_to" : NULL;
 
 	if (!d->enabled && key != NULL)
 		conf_warning(l, place_of(q, "dead_letter.enabled"),
@@ -30,10 +30,40 @@ static void check_archive(struct conf_loading *l, const struct conf_queue *q)
 		    "queue %s: dead_letter.archive has no effect without dead_letter.ttl or dead_letter.max_entries", q->name);
 }
 
+/* A dead letter of the last would come back to the first, for ever. */
+static void check_cycle(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_queue *next = q;
+
+	for (size_t steps = 0; steps <= l->conf->nqueues && next->dead_letter.forward_to != NULL; steps++) {
+		next = conf_queue_find(l->conf, next->dead_letter.forward_to);
+		if (next == NULL)
+			return;
+		if (next != q)
+			continue;
+		conf_error(l, place_of(q, "dead_letter.forward_to"),
+		    "queue %s: dead_letter.forward_to = \"%s\" leads back to it", q->name, q->dead_letter.forward_to);
+		return;
+	}
+}
+
+static void check_forward(struct conf_loading *l, const struct conf_queue *q)
+{
+	const char *to = q->dead_letter.forward_to;
+
+	if (to == NULL)
+		return;
+	if (conf_queue_find(l->conf, to) != NULL)
+		check_cycle(l, q);
+	else if (!l->broken)
+		conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: there is no queue %s", q->name, to);
+}
+
 void conf_check_letters(struct conf_loading *l, const struct conf_queue *q)
 {
 	if (q->name == NULL)
 		return;
 	check_records(l, q);
 	check_archive(l, q);
+	check_forward(l, q);
 }

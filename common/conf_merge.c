@@ -88,6 +88,18 @@ static void merge_queue(struct conf_loading *l, struct conf_queue *q)
 	q->purge.interval_ms = l->conf->purge.interval_ms;
 }
 
+/* What is said for all queues does not hold for the one that it names. */
+static void forward_to_others(struct conf_queue *q, bool own)
+{
+	struct conf_origin *o = conf_queue_origin(q, "dead_letter.forward_to");
+
+	if (own || q->dead_letter.forward_to == NULL || q->name == NULL || strcmp(q->dead_letter.forward_to, q->name) != 0)
+		return;
+	free(q->dead_letter.forward_to);
+	q->dead_letter.forward_to = NULL;
+	o->kind = CONF_ORIGIN_NONE;
+}
+
 static void name_key(struct conf_queue *q, char **field, const char *path)
 {
 	struct conf_origin *o = conf_queue_origin(q, path);
@@ -138,8 +150,10 @@ void conf_merge_defaults(struct conf_loading *l)
 	derive_embedded_url(conf);
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
+		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));
 
 		merge_queue(l, q);
+		forward_to_others(q, own);
 		name_key(q, &q->ingress, "ingress");
 		name_key(q, &q->transit, "transit");
 		name_key(q, &q->escape, "escape");

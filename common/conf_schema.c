@@ -56,7 +56,7 @@ static const struct conf_key global_keys[] = {
 	KEY("dead_letter.archive", PATH, dead_letter.archive),
 	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, .fallback = "64M", RANGE(KIB, TIB)),
 	KEY("dead_letter.discard", BOOL, dead_letter.discard, .fallback = "false"),
-	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .flags = CONF_LATER),
+	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to),
 
 	/* of no effect until enabled */
 	KEY("purge.enabled", BOOL, purge.enabled, .fallback = "false"),
@@ -148,8 +148,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, RANGE(KIB, TIB),
 	    .inherits = "dead_letter.archive_size"),
 	KEY("dead_letter.discard", BOOL, dead_letter.discard, .inherits = "dead_letter.discard"),
-	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .flags = CONF_LATER,
-	    .inherits = "dead_letter.forward_to"),
+	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .inherits = "dead_letter.forward_to"),
 
 	KEY("purge.max_ingress_age", DURATION, purge.max_ingress_age_ms, RANGE(SECOND, 3650 * DAY),
 	    .inherits = "purge.max_ingress_age"),

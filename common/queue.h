@@ -26,7 +26,7 @@ struct queue_keys {		/* every string owned */
 	char *name, *ingress, *transit, *escape;
 	char *delayed, *done, *stats, *paused, *sweeper;	/* ingress + suffix */
 	char *workers;						/* transit + suffix */
-	char *log;						/* escape + suffix */
+	char *log, *forwarded;					/* escape + suffix */
 	char *registered;					/* quredis:queue:<name> */
 };
 

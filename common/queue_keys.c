@@ -25,6 +25,7 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 		.sweeper = alloc_format("%s:sweeper", ingress),
 		.workers = alloc_format("%s:workers", transit),
 		.log = alloc_format("%s:log", escape),
+		.forwarded = alloc_format("%s:forwarded", escape),
 		.registered = alloc_format("quredis:queue:%s", name),
 	};
 }
@@ -48,7 +49,7 @@ void queue_keys_default(struct queue_keys *k, const char *name)
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->done, k->stats, k->paused,
-		k->sweeper, k->workers, k->log, k->registered };
+		k->sweeper, k->workers, k->log, k->forwarded, k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]);

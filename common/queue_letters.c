@@ -92,6 +92,19 @@ static bool is_record(const struct redis_reply *reply)
 	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) && fields.n % 2 == 0;
 }
 
+int queue_forward_paged(const struct redis_reply *reply)
+{
+	if (reply->type != REDIS_ARRAY)
+		return -1;
+	for (size_t i = 0; i < reply->n; i++) {
+		struct redis_reply record = redis_element(reply, i);
+
+		if (!is_record(&record))
+			return -1;
+	}
+	return 0;
+}
+
 int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out)
 {
 	struct redis_reply part[5];
@@ -103,14 +116,31 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 	if (!is_number(&part[0]) || !is_number(&part[1]) || !is_number(&part[2]) || !redis_is_strings(&part[3]) ||
 	    part[4].type != REDIS_ARRAY)
 		return -1;
-	for (size_t i = 0; i < part[4].n; i++) {
-		struct redis_reply record = redis_element(&part[4], i);
-
-		if (!is_record(&record))
-			return -1;
-	}
+	if (queue_forward_paged(&part[4]) == -1)
+		return -1;
 	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4] };
 	return 0;
+}
+
+/* ---- forwarding ---- */
+
+void queue_forward_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes)
+{
+	const char *keys[] = { k->log, k->forwarded };
+	struct script_number limits[2];
+
+	queue_script(r, QUEUE_SCRIPT_forward_page, 2, keys, 2,
+	    (struct script_arg[]){ script_number(&limits[0], most), script_number(&limits[1], bytes) });
+}
+
+void queue_forwarded(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "GET %s", k->forwarded);
+}
+
+void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *record_id)
+{
+	redis_appendf(r, "SET %s %s", k->forwarded, record_id);
 }
 
 /* ---- removal ---- */

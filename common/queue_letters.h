@@ -46,6 +46,12 @@ void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t d
 /* -> INTEGER 1; 0: not there any more. m: the whole of an entry */
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record);
 
+/* -> ARRAY for queue_forward_paged(): at most `most` records behind the last that was forwarded, of about so many bytes, but one at least */
+void queue_forward_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes);
+int queue_forward_paged(const struct redis_reply *reply);	/* 0: an ARRAY of records, [id, [field, value ...]]; -1: it is none */
+void queue_forwarded(struct redis *r, const struct queue_keys *k);	/* -> STRING id of that, or NIL */
+void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *record_id);	/* -> STATUS */
+
 #define QUEUE_RECORDS_GROUP 100
 /* Records without an entry. -> INTEGER how many were there */
 void queue_records_remove(struct redis *r, const struct queue_keys *k, const char *const *ids, size_t n);

@@ -28,6 +28,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_ARCHIVED] = "archived",
 	[COUNT_DISCARDED] = "discarded",
 	[COUNT_ORPHANED] = "orphaned",
+	[COUNT_FORWARDED] = "forwarded",
 };
 
 const char *const slot_state_names[] = {

@@ -27,7 +27,7 @@ enum counter {
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
 	COUNT_WOULD_PURGE,	/* named by a dry run: never written to Redis */
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
-	COUNT_ARCHIVED, COUNT_DISCARDED, COUNT_ORPHANED,	/* the same: dead letters that left, records without one */
+	COUNT_ARCHIVED, COUNT_DISCARDED, COUNT_ORPHANED, COUNT_FORWARDED,	/* the same: dead letters that left, records without one */
 	COUNTERS
 };
 #define SCOREBOARD_FIGURES (COUNTERS + SCOREBOARD_BUCKETS)	/* counters, then durations */

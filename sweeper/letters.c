@@ -207,8 +207,21 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 	return leaving > 0 && !archive;
 }
 
+/* Which record was forwarded last: none behind it leaves. */
+static int learn_forwarded(const struct turn *t, char forwarded[QUEUE_RECORD_ID_SIZE])
+{
+	struct redis_reply reply;
+
+	queue_forwarded(&t->s->redis, &t->q->keys);
+	if (connection_answer(t->s, &reply) == -1)
+		return -1;
+	strlcpy(forwarded, reply.type == REDIS_STRING ? reply.str : "0-0", QUEUE_RECORD_ID_SIZE);
+	return 0;
+}
+
 static int look_at_page(struct turn *t)
 {
+	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
 	struct bounds *b = &t->q->bounds;
 	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
 		.named = (const char (*)[QUEUE_RECORD_ID_SIZE])b->named, .nnamed = b->nnamed };
@@ -218,6 +231,11 @@ static int look_at_page(struct turn *t)
 	void *kept;
 	int rc;
 
+	if (t->conf->forward_to != NULL) {
+		bounds.forwarded = forwarded;
+		if (learn_forwarded(t, forwarded) == -1)
+			return -1;
+	}
 	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, PAGE_BYTES);
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;

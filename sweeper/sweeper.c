@@ -43,6 +43,7 @@ static const struct task {
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "purge", 0, 0, 10, purge_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
+	{ "forward", 0, 0, 4, forward_task, false },
 	{ "letters", 0, 0, 4, letters_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
@@ -160,6 +161,8 @@ static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 		at = ttl_wake_ms(s);
 	if (letters_wake_ms(s) < at)
 		at = letters_wake_ms(s);
+	if (forward_wake_ms(s) < at)
+		at = forward_wake_ms(s);
 	return at;
 }
 

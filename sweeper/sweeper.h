@@ -38,6 +38,7 @@
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
  *	letters.c	dead letters that leave		letters_pair.c	which ones (pure)
+ *	forward.c	copies of records for another queue
  *	letters_archive.c	the archive, in errands	archive.c	its files
  */
 struct sweeper {
@@ -169,6 +170,8 @@ int64_t purge_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */
+bool forward_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t forward_wake_ms(const struct sweeper *s);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
 
 #endif

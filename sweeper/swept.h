@@ -59,6 +59,8 @@ struct swept {
 	struct trouble gauge_trouble;
 	struct health health;		/* health.c */
 	struct bounds bounds;		/* letters.c */
+	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
+	struct trouble forward_trouble;
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

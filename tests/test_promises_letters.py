@@ -382,3 +382,71 @@ def test_two_hosts_at_once(redis, quredisd, handler, archive):
     assert len({x["record"] for x in archived}) == len(archived) == 500 and len(list(archive.iterdir())) == 2
     assert sorted(map(message_of, archived)) == sorted(messages[:500])
     assert waits.stop() == 0
+
+
+# ---- forwarding ----
+
+def forwarded(c, name="failures"):
+    return [json.loads(m) for m in reversed(c.lrange(f"ingress:{name}", 0, -1))]
+
+
+def to_failures(handler, **keys):
+    return [idle(handler, dead_letter={"forward_to": "failures", **keys}), queue("failures", handler("cat"), workers=0)]
+
+
+def test_a_copy_of_each_record(redis, quredisd, handler, ledger):
+    """By the whole way: a handler fails, the handler of dead letters reads why."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("echo no such user >&2; exit 3"), dead_letter={"payload_max": "1K"}),
+                         queue("failures", ledger.recorder())], dead_letter={"forward_to": "failures"})
+    messages = [b"plain", b"\xff\0", b"x" * 2000]
+    for m in messages:
+        c.lpush("ingress:mail", m)
+    wait_for(lambda: len(ledger.runs()) == 3)
+    got = {r["sha1"]: r for r in (json.loads(run.payload) for run in ledger.runs())}
+    plain, binary, large = (got[sha1(m)] for m in messages)
+    assert plain["message"] == "plain" and plain["queue"] == "mail" and plain["exit_code"] == 3 and plain["stderr"] == "no such user\n"
+    assert base64.b64decode(binary["message_base64"]) == b"\xff\0" and large["message"] is None and large["size"] == 2000
+    assert sorted(r["record"].encode() for r in got.values()) == [i for i, _ in c.xrange("escape:mail:log")]
+    assert c.get("escape:mail:forwarded") == c.xrevrange("escape:mail:log", count=1)[0][0]
+    wait_for(lambda: counters(d)["forwarded"] == 3)
+    assert c.llen("escape:mail") == 3 and not c.exists("escape:failures:forwarded") and not stray_keys(c, "mail", "failures")
+    assert d.stop() == 0
+
+
+def test_nothing_is_passed_over_when_the_sweeper_is_killed(redis, quredisd, handler):
+    c, rng = redis.client(), random.Random(5)
+    q = Queue(c, register=False)
+    ids = q.dead_letters(*[b"%d" % i for i in range(1500)])
+    d = quredisd(queues=to_failures(handler))
+    for _ in range(4):
+        before = c.llen("ingress:failures")
+        wait_for(lambda: c.llen("ingress:failures") > before or c.llen("ingress:failures") >= 1500, 60)
+        time.sleep(rng.random() * 0.02)
+        if pid := d.sweeper():
+            os.kill(pid, signal.SIGKILL)
+        ids += q.dead_letters(*[b"more %d" % rng.random() for _ in range(100)])
+    wait_for(lambda: c.get("escape:mail:forwarded") == ids[-1].encode(), 90)
+    got = [f["record"] for f in forwarded(c)]
+    assert list(dict.fromkeys(got)) == ids and len(got) <= len(ids) + 4 * 50
+    assert d.stop() == 0
+
+
+def test_bounds_wait_until_it_is_forwarded(redis, quredisd, handler):
+    c = redis.client()
+    q = Queue(c, register=False)
+    ids = q.dead_letters(*[b"%d" % i for i in range(300)])
+    c.set("ingress:failures", "not a list")
+    d = quredisd(queues=to_failures(handler, max_entries=10, discard=True), start=True)
+    assert "WRONGTYPE" in d.wait_event("queue_trouble", queue="mail", at="forward")["error"]
+    wait_for(lambda: c.info("commandstats")["cmdstat_get"]["calls"] > 10)
+    assert c.llen(q.escape) == 300
+    c.delete("ingress:failures")
+    wait_for(lambda: c.llen(q.escape) == 10, 60)
+    assert [f["record"] for f in forwarded(c)] == ids
+    c.delete(q.escape, q.log)           # the ids of a log made anew may be lower
+    q.dead_letters(b"again")
+    c.set("escape:mail:forwarded", "9000000000000-0")
+    wait_for(lambda: len(forwarded(c)) == 301, 30)
+    assert forwarded(c)[-1]["message"] == "again"
+    assert d.stop() == 0

@@ -6,7 +6,7 @@ _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
     "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done)", r"ingress:{q}:rate:\d+", "transit:{q}",
     "transit:{q}:workers", "transit:{q}:rescue", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
-    "escape:{q}:log", "quredis:queue:{q}",
+    "escape:{q}:log", "escape:{q}:forwarded", "quredis:queue:{q}",
 ]
 _OF_ALL = ["quredis:queues", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+"]
 

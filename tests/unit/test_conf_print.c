@@ -83,7 +83,7 @@ static void defaults(void **state)
 
 static bool usable(const struct conf_key *key)
 {
-	return (key->flags & CONF_LATER) == 0 && strcmp(key->path, "redis.embedded") != 0 &&
+	return (key->flags & CONF_LATER) == 0 && strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
 	    strcmp(key->path, "redis.dir") != 0;
 }
 
@@ -111,6 +111,18 @@ static void write_keys(struct buffer *b, const struct conf_schema *schema, const
 		free(value);
 	}
 	buffer_format(b, group[0] != '\0' ? "};\n" : "");
+}
+
+static void the_queue_of_dead_letters_does_not_forward_to_itself(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read_text(f, "dead_letter = { forward_to = \"x\"; };\n"
+	    "queues = ( { name = \"x\"; handler = [\"/bin/true\"]; }, { name = \"a\"; handler = [\"/bin/true\"]; } );");
+	assert_loaded(f);
+	assert_null(f->conf->queues[0]->dead_letter.forward_to);
+	assert_string_equal(f->conf->queues[1]->dead_letter.forward_to, "x");
+	assert_round_trip(f);
 }
 
 static void everything_set(void **state)
@@ -295,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
 		TEST(defaults),
+		TEST(the_queue_of_dead_letters_does_not_forward_to_itself),
 		TEST(everything_set),
 		TEST(any_byte),
 		TEST(numbers),

@@ -1,0 +1,137 @@
+/*
+ * Copies of records to another queue, whose handler is the handler of dead letters. First they are pushed, then it
+ * is noted how far: what is killed in between is pushed again, and nothing is passed over. The two are of two queues, so
+ * no script could do both.
+ */
+#include <stdlib.h>
+
+#include <bsd/string.h>
+
+#include "common/alloc.h"
+#include "common/queue_letters.h"
+#include "common/record_line.h"
+#include "sweeper/sweeper.h"
+
+#define PAGE 50
+#define PAGE_BYTES (512 * 1024)
+#define EVERY_MS 1000
+
+struct copies {
+	struct buffer lines[PAGE];
+	struct queue_bytes messages[PAGE];
+	size_t n;
+	char last[QUEUE_RECORD_ID_SIZE];
+};
+
+static void copy(struct copies *c, const struct redis_reply *record)
+{
+	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
+	struct record_field *pairs = alloc_zero(fields.n / 2 + 1, sizeof(*pairs));
+	struct buffer *line = &c->lines[c->n];
+
+	for (size_t i = 0; i + 1 < fields.n; i += 2) {
+		struct redis_reply name = redis_element(&fields, i), value = redis_element(&fields, i + 1);
+
+		pairs[i / 2] = (struct record_field){ { name.str, name.len }, { value.str, value.len } };
+	}
+	record_line(line, &(struct record_line){ .record_id = id.str, .fields = pairs, .nfields = fields.n / 2 });
+	c->messages[c->n++] = (struct queue_bytes){ line->data, line->len - 1 };	/* a message is no line */
+	strlcpy(c->last, id.str, sizeof(c->last));
+	free(pairs);
+}
+
+static int read_page(struct sweeper *s, struct swept *q, struct copies *c)
+{
+	struct redis_reply page;
+
+	queue_forward_page(&s->redis, &q->keys, PAGE, PAGE_BYTES);
+	if (connection_answer(s, &page) == -1)
+		return -1;
+	if (queue_forward_paged(&page) == -1) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	for (size_t i = 0; i < page.n && i < PAGE; i++) {
+		struct redis_reply record = redis_element(&page, i);
+
+		copy(c, &record);
+	}
+	return 0;
+}
+
+static int push(struct sweeper *s, struct swept *q, const struct swept *to, const struct copies *c)
+{
+	struct redis_reply reply;
+	int64_t waiting;
+
+	queue_push(&s->redis, &to->keys, c->messages, c->n);
+	if (connection_integer(s, &waiting) == -1)
+		return -1;
+	queue_forward_done(&s->redis, &q->keys, c->last);
+	return connection_answer(s, &reply);
+}
+
+/* 1: there may be more; 0: none; -1: error */
+static int forward(struct sweeper *s, struct swept *q, const struct swept *to)
+{
+	struct copies *c = alloc_zero(1, sizeof(*c));
+	int rc = read_page(s, q, c);
+
+	if (rc == 0 && c->n > 0 && (rc = push(s, q, to, c)) == 0) {
+		swept_count(q, COUNT_FORWARDED, c->n);
+		log_info("dead_letters_forwarded", log_str("queue", q->keys.name), log_str("to", to->keys.name), log_int("messages", (int64_t)c->n),
+		    log_str("last", c->last));
+		rc = 1;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		buffer_free(&c->lines[i]);
+	free(c);
+	return rc;
+}
+
+static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	const struct swept *to = swept_find(s, q->conf->dead_letter.forward_to);
+	int rc = 1;
+
+	while (rc == 1 && to != NULL && budget-- > 0 && sweeper_goes_on(s))
+		rc = forward(s, q, to);
+	if (rc == -1)
+		trouble_note(s, q, &q->forward_trouble, "forward", now_ms);
+	else
+		trouble_over(s, q, &q->forward_trouble);
+	q->forward_at_ms = rc == 1 && to != NULL ? now_ms : now_ms + EVERY_MS;
+	if (trouble_waits(&q->forward_trouble, q->forward_at_ms))
+		q->forward_at_ms = q->forward_trouble.retry_at_ms;
+}
+
+static bool is_wanted(const struct swept *q)
+{
+	return q->conf != NULL && q->conf->dead_letter.enabled && q->conf->dead_letter.forward_to != NULL && lead_is_ours(q);
+}
+
+int64_t forward_wake_ms(const struct sweeper *s)
+{
+	int64_t at = INT64_MAX;
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (is_wanted(q) && q->forward_at_ms < at)
+			at = q->forward_at_ms;
+	return at;
+}
+
+bool forward_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool more = false;
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (!is_wanted(q) || now_ms < q->forward_at_ms || !sweeper_goes_on(s))
+			continue;
+		sweep(s, q, budget, now_ms);
+		connection_drain(s);
+		more = more || q->forward_at_ms <= now_ms;
+	}
+	return more;
+}
