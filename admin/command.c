@@ -38,6 +38,7 @@ static const struct command commands[] = {
 	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL },
 	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
 	  "The queues of the configuration and of the registry, each list with how many messages are in it." },
+	{ "nodes", "", "the supervisors of all hosts, as they last reported", cmd_nodes, NEED_REDIS, 0, 0, 0, NULL },
 	{ "pause", "QUEUE", "stop fetching from a queue, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0, NULL },
 	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT,
 	  "TYPE is ingress, transit, escape or delayed. Without -n the newest 101." },

@@ -43,6 +43,7 @@ int cmd_dlq_export(struct admin *a);
 int cmd_dlq_stats(struct admin *a);
 int cmd_run(struct admin *a);
 int cmd_stats(struct admin *a);
+int cmd_nodes(struct admin *a);
 int cmd_health(struct admin *a);
 int cmd_status(struct admin *a);
 int cmd_reload(struct admin *a);

@@ -96,6 +96,7 @@ struct scoreboard {
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
 	_Atomic int32_t sweeper;	/* master: slot of the one that does the periodic work; others only finish */
 	struct board_clock clock;
+	_Atomic int64_t started_ms;	/* CLOCK_REALTIME of the master's start; master */
 	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };

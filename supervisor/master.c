@@ -223,6 +223,7 @@ static int set_up(struct master *m, char *error, size_t size)
 	m->board = scoreboard_new();
 	if (m->board == NULL)
 		return give_up(error, size, "scoreboard", EX_OSERR);
+	atomic_store(&m->board->started_ms, m->since_ms);
 	if (process_become_subreaper() == -1)
 		return give_up(error, size, "subreaper", EX_OSERR);
 	reap_note_inherited(m);

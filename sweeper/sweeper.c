@@ -12,6 +12,7 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/nitems.h"
+#include "common/queue_nodes.h"
 #include "sweeper/interrupt.h"
 
 #define FINISH_MS 5000		/* what known deaths are given after the order to finish */
@@ -45,6 +46,7 @@ static const struct task {
 	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "forward", 0, 0, 4, forward_task, false },
 	{ "letters", 0, 0, 4, letters_task, false },
+	{ "node", QUEUE_NODE_EVERY_MS, 0, 1, node_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -243,6 +245,8 @@ static void settle_up(struct sweeper *s)
 		tally_task(s, 1, clock_monotonic_ms());
 	if (s->up)
 		lead_give_up(s);
+	if (s->up)
+		node_drop(s);
 }
 
 _Noreturn void sweeper_run(const struct child *child)

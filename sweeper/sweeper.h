@@ -14,6 +14,7 @@
 #include "sweeper/deaths.h"
 #include "sweeper/health.h"
 #include "sweeper/metrics.h"
+#include "sweeper/node.h"
 #include "sweeper/recover.h"
 #include "sweeper/registry.h"
 #include "sweeper/server.h"
@@ -37,6 +38,7 @@
  *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
+ *	node.c		what this node says of itself
  *	letters.c	dead letters that leave		letters_pair.c	which ones (pure)
  *	forward.c	copies of records for another queue
  *	letters_archive.c	the archive, in errands	archive.c	its files
@@ -76,6 +78,7 @@ struct sweeper {
 	struct purge_check purge_check;	/* purge_check.c */
 	struct health_sum health;
 	struct metrics metrics;
+	bool unreported;		/* node.c: its report was refused; that was logged */
 
 	/* sweeper.c */
 	int64_t *task_due_ms;		/* CLOCK_MONOTONIC, one a task */

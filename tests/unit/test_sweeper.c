@@ -1,4 +1,4 @@
-/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c sweeper/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c */
+/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c sweeper/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/rescue.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c sweeper/node.c common/queue_nodes.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -307,11 +307,12 @@ static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	assert_int_equal(trouble(0), TROUBLE_NONE);
+	WAIT_FOR(REDIS(&server, "KEYS quredis:node:*").n == 1);
+	finish();
 	keys = REDIS(&server, "KEYS *");
 	assert_int_equal(keys.n, 2);
 	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str,
 	    "{\"name\":\"mail\",\"ingress\":\"ingress:mail\",\"transit\":\"transit:mail\",\"escape\":\"escape:mail\"}");
-	finish();
 }
 
 static void the_bare_list_goes_back_in_its_order_and_uncharged(void **state)

@@ -1,0 +1,58 @@
+/* Where nodes' reports lie. What is in them is their writer's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue_nodes.h"
+
+#include "common/alloc.h"
+
+static char *key_of(const char *node)
+{
+	return alloc_format("quredis:node:%s", node);
+}
+
+void queue_node_write(struct redis *r, const char *node, const char *document)
+{
+	char *key = key_of(node);
+
+	redis_appendf(r, "SET %s %s PX %d", key, document, (int64_t)QUEUE_NODE_KEPT_MS);
+	free(key);
+}
+
+void queue_node_drop(struct redis *r, const char *node)
+{
+	char *key = key_of(node);
+
+	redis_appendf(r, "DEL %s", key);
+	free(key);
+}
+
+void queue_node_read(struct redis *r, const char *node)
+{
+	char *key = key_of(node);
+
+	redis_appendf(r, "GET %s", key);
+	free(key);
+}
+
+void queue_leader(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "GET %s", k->sweeper);
+}
+
+/* "<node>.<boot>"; a node may have dots itself. */
+char *queue_leader_node(const struct redis_reply *reply)
+{
+	char *name, *dot;
+
+	if (reply->type != REDIS_STRING || strlen(reply->str) != reply->len)
+		return NULL;
+	name = alloc_copy(reply->str, reply->len);
+	dot = strrchr(name, '.');
+	if (dot == NULL || dot == name) {
+		free(name);
+		return NULL;
+	}
+	*dot = '\0';
+	return name;
+}

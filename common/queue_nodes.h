@@ -1,0 +1,23 @@
+#ifndef COMMON_QUEUE_NODES_H
+#define COMMON_QUEUE_NODES_H
+
+#include <stdint.h>
+
+#include "common/queue.h"
+
+/*
+ * What a node says of itself (DESIGN.md 3): quredis:node:<node>, JSON that its sweeper writes (sweeper/node.c) and that goes
+ * away by itself. Nobody keeps a list of nodes: who works on a queue, or leads it, names his.
+ */
+#define QUEUE_NODE_EVERY_MS 10000
+#define QUEUE_NODE_KEPT_MS (3 * QUEUE_NODE_EVERY_MS)
+
+void queue_node_write(struct redis *r, const char *node, const char *document);	/* -> STATUS */
+void queue_node_drop(struct redis *r, const char *node);			/* -> INTEGER */
+void queue_node_read(struct redis *r, const char *node);			/* -> STRING or NIL */
+
+/* Who leads a queue -> STRING for queue_leader_node(), or NIL */
+void queue_leader(struct redis *r, const struct queue_keys *k);
+char *queue_leader_node(const struct redis_reply *reply);	/* a new string; NULL: nobody */
+
+#endif

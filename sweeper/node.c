@@ -1,0 +1,149 @@
+/*
+ * What this node says of itself to consoles on other hosts, every ten seconds, from the scoreboard. Names and shape are
+ * stable:
+ *
+ *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
+ *	  "queues": [ { "name", "state": "open"|"paused"|"recovering"|"refused", "wanted",
+ *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool } ],
+ *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
+ *
+ * Only others read it: a server that will not have it holds nothing up.
+ */
+#include "sweeper/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "common/clock.h"
+#include "common/queue_nodes.h"
+#include "sweeper/sweeper.h"
+
+#define RUNNING_MS 1000
+
+static const char *const gate_names[] = {
+	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "open", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "refused",
+};
+
+/* Of each queue of the board, how many slots are in which state. */
+struct census {
+	int workers[SCOREBOARD_QUEUES][SLOT_STOPPING + 1];
+};
+
+static json_t *running(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
+{
+	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
+	char name[INCARNATION_SIZE];
+
+	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
+	incarnation_format(&i, name);
+	return json_pack("{s:s, s:s, s:I}", "queue", queue, "incarnation", name, "running_ms", (json_int_t)ms);
+}
+
+static const char *queue_name(const struct sweeper *s, int64_t index)
+{
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->board == &s->child->board->queues[index])
+			return q->keys.name;
+	return NULL;
+}
+
+static json_t *count(const struct sweeper *s, struct census *c, int64_t now_ms)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		const struct slot *slot = &s->child->board->slots[i];
+		int64_t queue = atomic_load(&slot->queue) - 1, started = atomic_load(&slot->started_ms);
+		const char *name;
+
+		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
+			continue;
+		c->workers[queue][slot_state(slot)]++;
+		name = started == 0 || now_ms - started < RUNNING_MS ? NULL : queue_name(s, queue);
+		if (name != NULL)
+			json_array_append_new(all, running(s, slot, name, now_ms - started));
+	}
+	return all;
+}
+
+static json_t *workers(const int counted[SLOT_STOPPING + 1])
+{
+	json_t *o = json_object();
+
+	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
+		if (counted[state] > 0)
+			json_object_set_new(o, slot_state_names[state], json_integer(counted[state]));
+	return o;
+}
+
+static json_t *queues(const struct sweeper *s, const struct census *c)
+{
+	json_t *all = json_array();
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		uint32_t gate = q->board == NULL ? QUEUE_RECOVERING : atomic_load(&q->board->gate);
+
+		if (q->conf == NULL || q->board == NULL || gate > QUEUE_REFUSED)
+			continue;
+		json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:o, s:I, s:b}", "name", q->keys.name, "state", gate_names[gate],
+		    "wanted", q->conf->workers, "workers", workers(c->workers[q->board - s->child->board->queues]),
+		    "restarts", (json_int_t)atomic_load(&q->board->restarts), "breaker", atomic_load(&q->board->breaker_step) > 0));
+	}
+	return all;
+}
+
+static char *document(const struct sweeper *s, int64_t server_ms, int64_t now_ms)
+{
+	struct census c = {0};
+	char started[CLOCK_RFC3339_SIZE], at[CLOCK_RFC3339_SIZE], boot[17], *text;
+	json_t *long_ones = count(s, &c, now_ms), *o;
+
+	snprintf(boot, sizeof(boot), "%016" PRIx64, s->child->boot);
+	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
+	    "pid", (int)s->child->master_pid, "boot", boot,
+	    "started", clock_rfc3339(atomic_load(&s->child->board->started_ms), started),
+	    "at", clock_rfc3339(server_ms, at), "at_ms", (json_int_t)server_ms, "queues", queues(s, &c), "running", long_ones);
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}
+
+bool node_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct age_clock clock;
+	struct redis_reply reply;
+	char *text;
+
+	(void)budget;
+	if (atomic_load(&s->child->board->sweeper) != s->child->slot || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return false;
+	text = document(s, clock.now_ms, now_ms);
+	if (text == NULL)
+		return false;
+	queue_node_write(&s->redis, s->conf->supervisor.node, text);
+	free(text);
+	if (connection_answer(s, &reply) == 0) {
+		s->unreported = false;
+	} else if (s->redis.state != REDIS_CLOSED && !s->unreported) {
+		log_warning("node_unreported", log_str("error", s->error));
+		s->unreported = true;
+	}
+	return false;
+}
+
+void node_drop(struct sweeper *s)
+{
+	struct redis_reply reply;
+
+	if (atomic_load(&s->child->board->sweeper) != s->child->slot || s->redis.state != REDIS_READY)
+		return;
+	queue_node_drop(&s->redis, s->conf->supervisor.node);
+	connection_answer(s, &reply);
+}

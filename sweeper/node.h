@@ -1,0 +1,12 @@
+#ifndef SWEEPER_NODE_H
+#define SWEEPER_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sweeper;
+
+bool node_task(struct sweeper *s, int budget, int64_t now_ms);
+void node_drop(struct sweeper *s);	/* at a stop: it is gone */
+
+#endif

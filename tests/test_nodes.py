@@ -1,0 +1,61 @@
+"""What a node says of itself to all others."""
+import json
+import os
+import signal
+
+from harness import queue, wait_for
+
+
+def report(c, node):
+    text = c.get(f"quredis:node:{node}")
+    return json.loads(text) if text else None
+
+
+def test_every_node_reports_itself(redis, quredisd, handler, quredis, tmp):
+    c = redis.client()
+    slow = handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done")
+    hosts = [quredisd(queues=[queue("mail", slow, workers=2, timeout="60s"), queue("idle", handler("cat"), workers=0)],
+                      supervisor={"node": f"host.{i}"}) for i in range(2)]
+    for i, d in enumerate(hosts):
+        r = wait_for(lambda: report(c, f"host.{i}"), 30)
+        assert (r["node"], r["pid"]) == (f"host.{i}", d.pid) and len(r["boot"]) == 16 and r["started"] <= r["at"]
+        assert 0 < c.pttl(f"quredis:node:host.{i}") <= 30000
+        assert [(q["name"], q["wanted"]) for q in r["queues"]] == [("mail", 2), ("idle", 0)]
+    c.lpush("ingress:mail", *"abc")
+    running = wait_for(lambda: sum(len(report(c, f"host.{i}")["running"]) for i in range(2)) == 3 and
+                       [r for i in range(2) for r in report(c, f"host.{i}")["running"]], 40, "three that run for a second")
+    assert {r["queue"] for r in running} == {"mail"} and all(r["running_ms"] >= 1000 for r in running)
+    assert {r["incarnation"] for r in running} <= {k.decode() for k in c.hkeys("transit:mail:workers")}
+    os.kill(hosts[0].wait_workers("mail", 2)["mail/0"], signal.SIGKILL)
+    wait_for(lambda: report(c, "host.0")["queues"][0]["restarts"] == 1 and report(c, "host.0")["queues"][0]["state"] == "open", 40)
+    c.set("quredis:queue:odd", "{")
+    c.zadd("quredis:queues", {"odd": 1})
+    rows = {line.split()[0]: line.split() for line in quredis("nodes").out.splitlines()}
+    assert rows["host.0"][2] == str(hosts[0].pid) and rows["host.1"][5:7] == ["2", "2"] and rows["host.0"][-1] == "1"
+    nodes = {n["node"]: n for n in json.loads(quredis("nodes", "--json").out)}
+    assert {"host.0", "host.1"} <= set(nodes) and nodes["host.1"]["pid"] == hosts[1].pid
+    assert all(n["pid"] is None for name, n in nodes.items() if not name.startswith("host."))       # the one of the defaults
+    (tmp / "go").touch()
+    assert hosts[1].stop() == 0
+    assert report(c, "host.1") is None
+    hosts[0].kill_tree()
+    assert report(c, "host.0")
+    r = quredis("nodes")
+    assert any(line.split()[0] == "host.0" for line in r.out.splitlines())
+
+
+def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"))], supervisor={"node": "here"})
+    wait_for(lambda: report(c, "here") and c.hlen("transit:mail:workers") == 1, 30)
+    c.set("quredis:node:here", "[1]")
+    r = quredis("nodes")
+    assert r.code == 0 and next(line for line in r.out.splitlines() if line.split()[0] == "here").split()[1:3] == ["no", "report"]
+    c.delete("quredis:node:here")
+    c.lpush("ingress:mail", "x")
+    redis.config_set("maxmemory", "1")
+    assert "OOM" in d.wait_event("node_unreported")["error"]
+    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)
+    redis.config_set("maxmemory", "0")
+    wait_for(lambda: report(c, "here"), 30)
+    assert d.stop() == 0
