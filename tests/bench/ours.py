@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import time
 
 from case import Case
@@ -60,24 +61,43 @@ class Ours(Case):
     """A daemon with one queue that is idle, and then has n messages."""
     calibrates = True
 
-    def __init__(self, name, handler, *, mode="exec", workers=2, window=1, batch=64, size=100, aof=None, tcp=False, orphans=0, rate=5000):
+    def __init__(self, name, handler, *, mode="exec", workers=2, window=1, batch=64, size=100, aof=None, tcp=False, orphans=0, rate=5000,
+                 watched=False, history=False):
         super().__init__("ours", name)
         self.handler, self.mode, self.workers, self.window, self.batch = handler, mode, workers, window, batch
         self.size, self.aof, self.tcp, self.orphans, self.rate = size, aof, tcp, orphans, rate
+        self.watched, self.history = watched, history
 
     def conf(self, bench):
         persistent = {"mode": "persistent", "window": self.window} if self.mode == "persistent" else {}
-        return queue("bench", self.handler(bench), workers=self.workers, batch={"max": self.batch}, **persistent)
+        more = {"ttl": "1h"} if self.watched else {}
+        if self.history:
+            more["done"] = {"keep": True}
+        return queue("bench", self.handler(bench), workers=self.workers, batch={"max": self.batch}, **persistent, **more)
+
+    def sections(self, bench, statsd):
+        """All that the sweeper may be told to do, as often as it may."""
+        if not self.watched:
+            return {}
+        return {"health": {"enabled": True, "interval": "1s"},
+                "purge": {"enabled": True, "interval": "1s", "max_ingress_age": "1h", "max_message_age": "1h"},
+                "dead_letter": {"ttl": "1h", "max_entries": 1000, "discard": True},
+                "metrics": {"statsd": "127.0.0.1:%d" % statsd.getsockname()[1], "textfile": str(bench.dir / "quredis.prom"), "interval": "1s"}}
 
     def run(self, bench):
         server = bench.server(self.aof)
-        with bench.daemon(server, [self.conf(bench)], tcp=self.tcp) as d:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as statsd:
+            statsd.bind(("127.0.0.1", 0))
+            value = self.measure(bench, server, self.sections(bench, statsd))
+        bench.forget_queue(server)
+        return value
+
+    def measure(self, bench, server, sections):
+        with bench.daemon(server, [self.conf(bench)], tcp=self.tcp, **sections) as d:
             self.warm(bench, server, d)
             if self.orphans:
                 orphan(server, self.orphans)
-            value = self.drain(bench, server, d)
-        bench.forget_queue(server)
-        return value
+            return self.drain(bench, server, d)
 
     def warm(self, bench, server, d):
         """Until every worker has had messages, and its handler, if it stays, is there."""
@@ -181,6 +201,10 @@ def cases():
     found["c64_always"] = stays(stay_c, "C", 2, rate=80_000, aof="always", shown="AOF always")
     found["c1_single_always"] = stays(stay_c, "C", 1, window=1, batch=1, rate=4_000, aof="always", shown="AOF always")
     found["c64_orphans"] = stays(stay_c, "C", 4, rate=300_000, orphans=10_000, shown="10,000 orphaned messages")
+    found["c64_watched"] = stays(stay_c, "C", 4, rate=400_000, watched=True, shown="all is watched")
+    found["c1_single_watched"] = stays(stay_c, "C", 8, window=1, batch=1, rate=50_000, watched=True, shown="all is watched")
+    found["c64_history"] = stays(stay_c, "C", 4, rate=200_000, history=True, shown="history is kept")
+    found["tiny_watched"] = Ours("exec tiny static, 8 workers, all is watched", tiny, workers=8, rate=10_000, watched=True)
     for w in (1, 2, 4, 8):
         found[f"tiny_w{w}"] = Ours(f"exec tiny static, {w} worker{'s' if w > 1 else ''}", tiny, workers=w, rate=10_000)
     found["tiny_16k"] = Ours("exec tiny static, 2 workers, 16 KiB", tiny, size=16384, rate=10_000)
