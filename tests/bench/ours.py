@@ -88,11 +88,11 @@ class Ours(Case):
         server = bench.server(self.aof)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as statsd:
             statsd.bind(("127.0.0.1", 0))
-            value = self.measure(bench, server, self.sections(bench, statsd))
+            value = self.observe(bench, server, self.sections(bench, statsd))
         bench.forget_queue(server)
         return value
 
-    def measure(self, bench, server, sections):
+    def observe(self, bench, server, sections):
         with bench.daemon(server, [self.conf(bench)], tcp=self.tcp, **sections) as d:
             self.warm(bench, server, d)
             if self.orphans:
