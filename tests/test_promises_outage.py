@@ -285,6 +285,24 @@ def test_all_data_vanishes(redis, quredisd, handler, ledger, how):
     assert flags(ledger) == {"a": ["0"], "b": ["0"], "c": ["0"]}
 
 
+def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd, handler, ledger, tmp):
+    """Somebody else may have it by now."""
+    gated = NOTE.replace('; echo "end', '; until [ ${m#w} = $m ] || [ -e @TMP@/go ]; do sleep 0.01; done; echo "end')
+    d = quredisd(queues=[queue("mail", handler(gated), workers=1, batch={"max": 4, "time": "1s"})], start=False)
+    c = redis.client()
+    c.lpush("ingress:mail", "a", "b", "c", "w1", "w2", "w3")       # fetched one, two and then four at a time
+    d.start()
+    wait_for(lambda: "w1" in flags(ledger))
+    assert sorted(in_transit(c, "mail")) == [b"w1", b"w2", b"w3"]
+    with c.pipeline() as both:
+        both.flushall().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").execute()
+    wait_for(lambda: len(d.events("claim_lost", queue="mail")) == 3, 10, "all three to be missed")
+    (tmp / "go").touch()
+    c.lpush("ingress:mail", "z")
+    wait_for(lambda: ledger.count("end z") and not anywhere(c, "mail"))
+    assert flags(ledger) == {m: ["0"] for m in ("a", "b", "c", "w1", "z")}
+
+
 def test_a_server_that_closes_idle_connections(redis, quredisd, handler, ledger):
     redis.client().config_set("timeout", 1)
     d = quredisd(queues=[queue("mail", handler(NOTE.replace("; echo \"end", "; sleep 3; echo \"end")), workers=2)])
