@@ -310,6 +310,13 @@ def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
     d.wait_event("queue_mended")
     assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(20)]
     assert len(d.events("queue_trouble")) == 1
+    archive.rename(archive.with_name("aside"))      # also in the middle of it
+    q.dead_letters(*[b"more %d" % i for i in range(30)])
+    wait_for(lambda: len(d.events("queue_trouble", at="archive")) == 2, 30)
+    assert c.llen(q.escape) == c.xlen(q.log) == 40
+    archive.with_name("aside").rename(archive)
+    wait_for(lambda: c.llen(q.escape) == 10, 60)
+    assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(30)] + [b"more %d" % i for i in range(20)]
     assert d.stop() == 0
 
 

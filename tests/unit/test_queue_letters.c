@@ -1,0 +1,236 @@
+/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_letters.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_target.c */
+
+/* The old end of escape on a private Redis: what leaves, and what must not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/alloc.h"
+#include "common/queue_letters.h"
+#include "tests/unit/private_redis.h"
+
+static struct private_redis server;
+static struct queue_keys keys;
+
+static int setup(void **state)
+{
+	(void)state;
+	REDIS(&server, "FLUSHALL");
+	return 0;
+}
+
+static int setup_all(void **state)
+{
+	(void)state;
+	private_redis_start(&server, false);
+	queue_keys_init(&keys, "q", "i", "t", "e");
+	return 0;
+}
+
+static int teardown_all(void **state)
+{
+	(void)state;
+	queue_keys_free(&keys);
+	private_redis_stop(&server);
+	return 0;
+}
+
+/* A dead letter with its record. */
+static void fail_with(const char *message, const char *id)
+{
+	REDIS(&server, "LPUSH e %s", message);
+	REDIS(&server, "XADD e:log %s sha1 x message %s", id, message);
+}
+
+static int64_t answer(void)
+{
+	struct redis_reply reply = private_redis_answer(&server);
+
+	assert_int_equal(reply.type, REDIS_INTEGER);
+	return reply.integer;
+}
+
+static int64_t leave(const char *message, const char *id, int64_t depth)
+{
+	const struct queue_letter letter = { { message, strlen(message) }, id };
+
+	queue_letters_remove(&server.r, &keys, depth, &letter, 1);
+	return answer();
+}
+
+static void assert_left(int64_t entries, int64_t records)
+{
+	assert_int_equal(REDIS_INT(&server, "LLEN e"), entries);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), records);
+}
+
+static void a_dead_letter_leaves_with_its_record_once(void **state)
+{
+	(void)state;
+	fail_with("same", "1-1");
+	fail_with("same", "2-1");
+	assert_int_equal(leave("same", "1-1", 5), 1);
+	assert_left(1, 1);
+	assert_int_equal(leave("same", "1-1", 5), 0);	/* its neighbour stays */
+	assert_left(1, 1);
+	assert_int_equal(leave("other", "2-1", 5), 0);
+	assert_left(1, 1);
+}
+
+static void nobody_is_looked_for_far_from_the_end(void **state)
+{
+	(void)state;
+	fail_with("a", "1-1");
+	fail_with("b", "2-1");
+	fail_with("c", "3-1");
+	assert_int_equal(leave("c", "3-1", 2), 0);
+	assert_int_equal(leave("c", "3-1", 3), 1);
+	assert_left(2, 2);
+}
+
+static void many_at_once(void **state)
+{
+	const struct queue_letter letters[] = { { { "a", 1 }, "1-1" }, { { "gone", 4 }, "9-9" }, { { "a", 1 }, "3-1" }, { { "", 0 }, "4-1" } };
+
+	(void)state;
+	fail_with("a", "1-1");
+	fail_with("b", "2-1");
+	fail_with("a", "3-1");
+	fail_with("", "4-1");
+	queue_letters_remove(&server.r, &keys, 4, letters, 4);
+	assert_int_equal(answer(), 3);
+	assert_left(1, 1);
+	assert_string_equal(REDIS(&server, "LINDEX e 0").str, "b");
+}
+
+static void what_is_refused_stays(void **state)
+{
+	const struct queue_letter letter = { { "a", 1 }, "1-1" };
+
+	(void)state;
+	fail_with("a", "1-1");
+	REDIS(&server, "RENAME e:log aside");
+	REDIS(&server, "SET e:log x");
+	queue_letters_remove(&server.r, &keys, 5, &letter, 1);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	assert_int_equal(REDIS_INT(&server, "LLEN e"), 1);
+}
+
+static int64_t adopt(const char *message, int64_t depth)
+{
+	const struct record record = { .queue = "q", .error_class = "Unrecorded", .exit_code = -1, .duration_ms = -1, .payload_max = 100 };
+	struct message m;
+
+	message_parse(&m, message, strlen(message));
+	m.wrapper_len = 0;
+	queue_letters_adopt(&server.r, &keys, depth, &m, &record);
+	return answer();
+}
+
+static void one_without_a_record_becomes_the_newest_with_it(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH e %s", "foreign");
+	fail_with("a", "1-1");
+	assert_int_equal(adopt("foreign", 1), 1);
+	assert_left(2, 2);
+	assert_string_equal(REDIS(&server, "LINDEX e 0").str, "foreign");
+	assert_int_equal(adopt("foreign", 1), 0);	/* it is not among the oldest any more */
+	assert_left(2, 2);
+}
+
+static void a_page_is_as_large_as_it_may_be(void **state)
+{
+	struct queue_letters_page page;
+	struct redis_reply reply;
+
+	(void)state;
+	for (int i = 1; i <= 20; i++) {
+		char *id = alloc_format("%d-1", i);
+
+		fail_with("0123456789", id);
+		free(id);
+	}
+	queue_letters_page(&server.r, &keys, 8, 1 << 20);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(page.entry_list.n, 8);
+	assert_int_equal(page.record_list.n, 8);
+	assert_true(page.entries == 20 && page.records == 20 && page.server_ms > 0);
+	queue_letters_page(&server.r, &keys, 8, 25);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(page.entry_list.n, 3);
+	assert_int_equal(page.record_list.n, 2);	/* with their fields' names */
+	queue_letters_page(&server.r, &keys, 8, 1);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_true(page.entry_list.n == 1 && page.record_list.n == 1);
+}
+
+/* Ids beyond what a number of Lua holds exactly. */
+static void strange_ids_end_a_page(void **state)
+{
+	struct queue_letters_page page;
+	struct redis_reply reply;
+
+	(void)state;
+	fail_with("a", "1-18446744073709551615");
+	fail_with("b", "2-1");
+	fail_with("c", "18446744073709551615-1");
+	queue_letters_page(&server.r, &keys, 8, 1 << 20);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(page.record_list.n, 3);
+}
+
+static size_t to_forward(void)
+{
+	struct redis_reply reply;
+
+	queue_forward_page(&server.r, &keys, 10, 1 << 20);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_forward_paged(&reply), 0);
+	return reply.n;
+}
+
+static void forwarding_goes_on_where_it_was(void **state)
+{
+	(void)state;
+	assert_int_equal(to_forward(), 0);
+	fail_with("a", "1-1");
+	fail_with("b", "2-1");
+	assert_int_equal(to_forward(), 2);
+	queue_forward_done(&server.r, &keys, "1-1");
+	private_redis_answer(&server);
+	assert_int_equal(to_forward(), 1);
+	REDIS(&server, "SET e:forwarded %s", "2-1");
+	assert_int_equal(to_forward(), 0);
+	REDIS(&server, "XDEL e:log %s", "2-1");		/* the newest was taken: that is no new log */
+	assert_int_equal(to_forward(), 0);
+	REDIS(&server, "SET e:forwarded rubbish");
+	assert_int_equal(to_forward(), 1);
+	REDIS(&server, "SET e:forwarded %s", "2-2");	/* of a log before this one */
+	assert_int_equal(to_forward(), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_dead_letter_leaves_with_its_record_once, setup),
+		cmocka_unit_test_setup(nobody_is_looked_for_far_from_the_end, setup),
+		cmocka_unit_test_setup(many_at_once, setup),
+		cmocka_unit_test_setup(what_is_refused_stays, setup),
+		cmocka_unit_test_setup(one_without_a_record_becomes_the_newest_with_it, setup),
+		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
+		cmocka_unit_test_setup(strange_ids_end_a_page, setup),
+		cmocka_unit_test_setup(forwarding_goes_on_where_it_was, setup),
+	};
+
+	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+}
