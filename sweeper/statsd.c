@@ -17,6 +17,7 @@
 #include <bsd/string.h>
 
 #include "common/address.h"
+#include "common/nitems.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/tally.h"
 
@@ -169,7 +170,7 @@ static void send_gauges(struct statsd *d, const struct swept *q)
 		    g->ingress.size == 0 || g->ingress.oldest_ms < 0 ? 0 : g->ingress.oldest_ms / 1000);
 }
 
-static void send_counters(struct statsd *d, const struct swept *q, const struct queue_figures *counted)
+static void send_counters(struct statsd *d, const struct swept *q, const struct queue_figures *counted, struct queue_figures *sent)
 {
 	char name[QUEUE_NAME_MAX + 1];
 
@@ -177,9 +178,23 @@ static void send_counters(struct statsd *d, const struct swept *q, const struct 
 	for (int i = 0; i < COUNTERS; i++) {
 		uint64_t n = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->told[i], counted->n[i]);
 
+		sent->n[i] += n;
 		if (n > 0)
 			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], n);
 	}
+}
+
+/* What purge took, over all queues. */
+static void send_purge(struct statsd *d, const struct queue_figures *sent)
+{
+	static const struct {
+		enum counter counter;
+		const char *kind;
+	} kinds[] = { { COUNT_PURGED, "messages" }, { COUNT_WOULD_PURGE, "dry_run" }, { COUNT_ORPHANED, "orphaned" } };
+
+	for (size_t i = 0; i < nitems(kinds); i++)
+		if (sent->n[kinds[i].counter] > 0)
+			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", kinds[i].kind, sent->n[kinds[i].counter]);
 }
 
 static void send_health(struct sweeper *s)
@@ -211,7 +226,7 @@ static void judge_round(struct sweeper *s)
 void statsd_send(struct sweeper *s, int64_t now_ms)
 {
 	struct statsd *d = &s->metrics.statsd;
-	struct queue_figures *counted;
+	struct queue_figures *counted, sent = {0};
 	const struct swept *q;
 
 	find(s, now_ms);
@@ -223,8 +238,9 @@ void statsd_send(struct sweeper *s, int64_t now_ms)
 		if (q->conf != NULL && metrics_is_fresh(s, q, now_ms))
 			send_gauges(d, q);
 		if (q->board != NULL)
-			send_counters(d, q, &counted[q->board - s->child->board->queues]);
+			send_counters(d, q, &counted[q->board - s->child->board->queues], &sent);
 	}
+	send_purge(d, &sent);
 	flush(d);
 	judge_round(s);
 	free(counted);

@@ -74,6 +74,21 @@ def test_statsd(redis, quredisd, handler):
         assert s.take().counters["quredis.queue.mail_in.done"] == 22 and max(s.sizes) <= 1432
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_statsd_tells_what_purge_took(redis, quredisd, handler, dry_run):
+    c = redis.client()
+    with Statsd() as s:
+        d = quredisd(queues=[queue(n, handler("cat"), workers=0) for n in ("mail", "news")],
+                     purge={"enabled": True, "interval": "1s", "dry_run": dry_run, "max_ingress_age": "1s"},
+                     metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "1s"})
+        c.lpush("ingress:mail", "a", "b")
+        c.lpush("ingress:news", "c")
+        wait_for(lambda: s.take().counters[f"quredis.purge.{'dry_run' if dry_run else 'messages'}.count"] >= 3, 40)
+        assert s.counters[f"quredis.queue.mail.{'would_purge' if dry_run else 'purged'}"] >= 2
+        assert not s.counters[f"quredis.purge.{'messages' if dry_run else 'dry_run'}.count"]
+        assert d.stop() == 0
+
+
 def test_statsd_packs_datagrams(redis, quredisd, handler):
     c = redis.client()
     names = [f"queue-number-{i}" for i in range(200)]

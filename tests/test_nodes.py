@@ -21,12 +21,12 @@ def test_every_node_reports_itself(redis, quredisd, handler, quredis, tmp):
         assert (r["node"], r["pid"]) == (f"host.{i}", d.pid) and len(r["boot"]) == 16 and r["started"] <= r["at"]
         assert 0 < c.pttl(f"quredis:node:host.{i}") <= 30000
         assert [(q["name"], q["wanted"]) for q in r["queues"]] == [("mail", 2), ("idle", 0)]
+    os.kill(hosts[0].wait_workers("mail", 2)["mail/0"], signal.SIGKILL)
     c.lpush("ingress:mail", *"abc")
     running = wait_for(lambda: sum(len(report(c, f"host.{i}")["running"]) for i in range(2)) == 3 and
                        [r for i in range(2) for r in report(c, f"host.{i}")["running"]], 40, "three that run for a second")
     assert {r["queue"] for r in running} == {"mail"} and all(r["running_ms"] >= 1000 for r in running)
     assert {r["incarnation"] for r in running} <= {k.decode() for k in c.hkeys("transit:mail:workers")}
-    os.kill(hosts[0].wait_workers("mail", 2)["mail/0"], signal.SIGKILL)
     wait_for(lambda: report(c, "host.0")["queues"][0]["restarts"] == 1 and report(c, "host.0")["queues"][0]["state"] == "open", 40)
     c.set("quredis:queue:odd", "{")
     c.zadd("quredis:queues", {"odd": 1})
