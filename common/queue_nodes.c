@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "common/queue_nodes.h"
 
 #include "common/alloc.h"
@@ -38,6 +40,23 @@ void queue_node_read(struct redis *r, const char *node)
 void queue_leader(struct redis *r, const struct queue_keys *k)
 {
 	redis_appendf(r, "GET %s", k->sweeper);
+}
+
+int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms)
+{
+	json_int_t at = json_integer_value(json_object_get(report, "at_ms"));
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "running"), i, r) {
+		const char *name = json_string_value(json_object_get(r, "incarnation"));
+		json_int_t ms = json_integer_value(json_object_get(r, "running_ms"));
+
+		if (name == NULL || strcmp(name, incarnation) != 0 || ms < 0 || ms > QUEUE_NODE_RUNNING_MAX_MS)
+			continue;
+		return server_ms > at && server_ms - at <= QUEUE_NODE_KEPT_MS ? ms + (server_ms - at) : ms;
+	}
+	return -1;
 }
 
 /* "<node>.<boot>"; a node may have dots itself. */

@@ -10,11 +10,16 @@
  * away by itself. Nobody keeps a list of nodes: who works on a queue, or leads it, names his.
  */
 #define QUEUE_NODE_EVERY_MS 10000
+#define QUEUE_NODE_RUNNING_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)	/* what is longer is not true */
 #define QUEUE_NODE_KEPT_MS (3 * QUEUE_NODE_EVERY_MS)
 
 void queue_node_write(struct redis *r, const char *node, const char *document);	/* -> STATUS */
 void queue_node_drop(struct redis *r, const char *node);			/* -> INTEGER */
 void queue_node_read(struct redis *r, const char *node);			/* -> STRING or NIL */
+
+/* How long this handler of a report runs, server_ms by the clock of Redis; -1: the report does not say. report may be NULL. */
+struct json_t;
+int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms);
 
 /* Who leads a queue -> STRING for queue_leader_node(), or NIL */
 void queue_leader(struct redis *r, const struct queue_keys *k);

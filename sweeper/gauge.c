@@ -3,11 +3,16 @@
  * nothing is changed. When that is done, and what follows, is metrics.c's and health.c's.
  */
 #include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
 
 #include "sweeper/gauge.h"
 
+#include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue_gauge.h"
+#include "common/queue_nodes.h"
 #include "common/queue_waiting.h"
 #include "sweeper/sweeper.h"
 
@@ -20,6 +25,7 @@ struct taking {
 	struct age_clock clock;
 	struct queue_worker *workers;
 	size_t nworkers;
+	bool *elsewhere;		/* of workers: it has something in hand, on another host */
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 	int64_t active_ms, nactive;	/* of owners whose time is known */
 	bool wrong;			/* something could not be read */
@@ -125,8 +131,17 @@ static void is_in_work(struct taking *t, int64_t n, int64_t ms)
 		l->stuck = l->stuck < 0 ? n : l->stuck + n;
 }
 
-static void take_owner(struct taking *t, const struct queue_worker *w)
+/* A worker of another master, whose node may tell of it. */
+static bool is_elsewhere(const struct taking *t, const struct queue_worker *w)
 {
+	struct incarnation i;
+
+	return w->node[0] != '\0' && incarnation_parse(&i, w->incarnation) == 0 && i.boot != t->s->child->boot;
+}
+
+static void take_owner(struct taking *t, size_t index)
+{
+	const struct queue_worker *w = &t->workers[index];
 	struct gauge *g = t->g;
 	int64_t alive = take_size(t), n = 0;
 
@@ -138,6 +153,7 @@ static void take_owner(struct taking *t, const struct queue_worker *w)
 	if (alive == 1) {
 		g->workers++;
 		g->active += n > 0;
+		t->elsewhere[index] = n > 0 && is_elsewhere(t, w);
 		if (n > 0)
 			is_in_work(t, 1, running_ms(t, w->incarnation));
 		return;
@@ -148,14 +164,44 @@ static void take_owner(struct taking *t, const struct queue_worker *w)
 		is_in_work(t, n, g->at_ms - w->died_at_ms);
 }
 
+/* What a node said of those of its workers that run for long: a moment ago, so they run a little longer by now. */
+static void take_node(struct taking *t, size_t first)
+{
+	const char *node = t->workers[first].node;
+	struct redis_reply reply;
+	json_t *report;
+
+	queue_node_read(&t->s->redis, node);
+	if (connection_answer(t->s, &reply) == -1 || reply.type != REDIS_STRING)
+		return;			/* nobody needs to have one */
+	report = json_loadb(reply.str, reply.len, 0, NULL);
+	for (size_t i = first; i < t->nworkers; i++)
+		if (t->elsewhere[i] && strcmp(t->workers[i].node, node) == 0)
+			is_in_work(t, 1, queue_node_running(report, t->workers[i].incarnation, t->g->at_ms));
+	json_decref(report);
+}
+
+static bool is_first_of_its_node(const struct taking *t, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (t->elsewhere[i] && strcmp(t->workers[i].node, t->workers[index].node) == 0)
+			return false;
+	return true;
+}
+
 static void take_owners(struct taking *t)
 {
 	struct gauge *g = t->g;
 
+	t->elsewhere = alloc_zero(t->nworkers + 1, sizeof(*t->elsewhere));
 	for (size_t i = 0; i < t->nworkers; i++)
 		queue_gauge_owner(&t->s->redis, &t->q->keys, t->workers[i].incarnation);
 	for (size_t i = 0; i < t->nworkers; i++)
-		take_owner(t, &t->workers[i]);
+		take_owner(t, i);
+	for (size_t i = 0; i < t->nworkers && t->s->redis.state != REDIS_CLOSED; i++)
+		if (t->elsewhere[i] && is_first_of_its_node(t, i))
+			take_node(t, i);
+	free(t->elsewhere);
 	if (t->nactive > 0)
 		g->transit.average_ms = t->active_ms / t->nactive;
 	if (g->transit.stuck < 0 && (t->nactive > 0 || g->transit.size == 0))

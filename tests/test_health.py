@@ -172,6 +172,25 @@ def test_what_is_in_work_for_long_is_stuck(redis, quredisd, handler, tmp):
     assert d.stop() == 0
 
 
+def test_what_another_host_has_in_work_is_known_from_its_report(redis, quredisd, handler, tmp):
+    c = redis.client()
+    slow = handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done")
+    here = quredisd(queues=[queue("mail", slow, workers=0)], supervisor={"node": "here"}, health=health(stuck_age="3s", stuck_max_warning=1))
+    here.wait_event("lead_taken", queue="mail")
+    there = quredisd(queues=[queue("mail", slow, workers=2, timeout="60s")], supervisor={"node": "there"})
+    c.lpush("ingress:mail", "a", "b")
+    pushed = server_ms(c)
+    doc = wait_for(lambda: (r := report(c)) and r["transit"].get("stuck_count") == 2 and r, 40)
+    assert doc["node"] == "here" and 3 <= doc["transit"]["oldest_age"] <= (doc["at_ms"] - pushed) / 1000 + 1
+    assert doc["status"] == "degraded" and doc["workers"] == {"alive": 2, "active": 2, "waiting": 0}
+    c.set("quredis:node:there", json.dumps({"at_ms": 1, "running": [{"incarnation": 1}, 7, {"running_ms": -1}]}))
+    doc = next_report(c)
+    assert "oldest_age" not in doc["transit"] or doc["transit"]["oldest_age"] > 0
+    (tmp / "go").touch()
+    wait_for(lambda: report(c)["status"] == "healthy", 40)
+    assert there.stop() == 0 and here.stop() == 0
+
+
 # ---- status ----
 
 def test_status_walks_without_flapping(redis, quredisd, handler, quredis):
