@@ -33,6 +33,8 @@ static const struct command commands[] = {
 	{ "doctor", "", "look for what is wrong, here and in Redis, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
 	  "Exit status 0: nothing, or only notes; 1: warnings; 2: errors; 69: Redis is away. -n: at most so many keys, and dead letters of "
 	  "a queue, are looked at. To see whether this user has all rights it moves a message on keys of its own, unless --dry-run." },
+	{ "done ls", "QUEUE", "list what was done lately, newest first", cmd_done_ls, NEED_QUEUE, 1, 1, OPTION_COUNT,
+	  "Of a queue that keeps a history: done.keep." },
 	{ "health", "[QUEUE]", "whether queues are well, as their supervisors last found", cmd_health, NEED_NOTHING, 0, 1, OPTION_NAGIOS,
 	  "Of one queue, or of all. Exit status 0: healthy; 1: degraded; 2: unhealthy; 3: nobody reports (health.enabled)." },
 	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL },

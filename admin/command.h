@@ -35,6 +35,7 @@ int cmd_destroy(struct admin *a);
 int cmd_pause(struct admin *a);
 int cmd_resume(struct admin *a);
 int cmd_doctor(struct admin *a);
+int cmd_done_ls(struct admin *a);
 int cmd_dlq_ls(struct admin *a);
 int cmd_dlq_show(struct admin *a);
 int cmd_dlq_retry(struct admin *a);

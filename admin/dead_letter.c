@@ -110,10 +110,10 @@ static void id_before(const char *id, char before[RECORD_ID_SIZE])
 }
 
 /* A page from `from` on, in one direction or the other. */
-static int ask_page(struct admin *a, const char *from, bool oldest, struct redis_reply *reply)
+static int ask_page(struct admin *a, const char *stream, const char *from, bool oldest, struct redis_reply *reply)
 {
-	redis_appendf(&a->redis, oldest ? "XRANGE %s %s + COUNT %d" : "XREVRANGE %s %s - COUNT %d", a->keys.log, from, (int64_t)PAGE);
-	if (admin_reply(a, reply, a->keys.log) == -1)
+	redis_appendf(&a->redis, oldest ? "XRANGE %s %s + COUNT %d" : "XREVRANGE %s %s - COUNT %d", stream, from, (int64_t)PAGE);
+	if (admin_reply(a, reply, stream) == -1)
 		return -1;
 	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
 }
@@ -121,6 +121,7 @@ static int ask_page(struct admin *a, const char *from, bool oldest, struct redis
 struct walk {
 	int (*f)(void *arg, const struct dead_letter *d);
 	void *arg;
+	const char *stream;
 	bool oldest;
 	char from[RECORD_ID_SIZE];
 };
@@ -152,7 +153,7 @@ static int walk(struct admin *a, struct walk *w)
 	int rc;
 
 	do {
-		if (ask_page(a, w->from, w->oldest, &reply) == -1)
+		if (ask_page(a, w->stream, w->from, w->oldest, &reply) == -1)
 			return -1;
 		kept = redis_keep(&a->redis);
 		rc = walk_page(a, w, &reply);
@@ -163,12 +164,17 @@ static int walk(struct admin *a, struct walk *w)
 
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .from = "+" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .from = "+" });
+}
+
+int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .from = "+" });
 }
 
 int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .oldest = true, .from = "-" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .oldest = true, .from = "-" });
 }
 
 /* ---- finding one ---- */

@@ -18,7 +18,9 @@ struct dead_letter {
 /* All records, newest first. The function's d is valid during the call only; it returns 0 to go on, 1 to stop.
  * Returns 0 at the end, 1 if stopped, -1: Redis. */
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* The same, oldest first; the function may ask Redis. It returns -1 after an error of its own, which is returned. */
+/* The same of the history of what is done. */
+int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+/* As dead_letter_each(), oldest first; the function may ask Redis. It returns -1 after an error of its own, which is returned. */
 int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 
 /* By record id, or the newest with this message id (said if there are more). -1: none, EX_NOINPUT, or Redis. */

@@ -97,7 +97,7 @@ struct conf_queue {
 	struct { int failures; } breaker;
 	int recovery_attempts;
 	int64_t ttl_ms;
-	struct { bool keep; int64_t max_age_ms; bool payload; } done;
+	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
 	struct conf_dead_letter dead_letter;
 	struct conf_purge purge;
 	struct conf_run_as run_as;

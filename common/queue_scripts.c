@@ -1,11 +1,12 @@
 /* The scripts of common/scripts, in the binary, and how they are called: by the SHA1 of their text. */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/queue_scripts.h"
 
+#include "common/alloc.h"
 #include "common/message.h"
 #include "common/queue.h"
 
@@ -20,7 +21,7 @@
 QUEUE_SCRIPTS(X)
 #undef X
 
-#define SCRIPT_ARGUMENTS_MAX 160
+#define SCRIPT_ARGUMENTS_FEW 96
 
 struct text {
 	const char *start, *end;
@@ -67,11 +68,14 @@ struct script_arg script_string(const char *s)
 void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
     const struct script_arg *args)
 {
-	const char *argv[SCRIPT_ARGUMENTS_MAX];
-	size_t lens[SCRIPT_ARGUMENTS_MAX], argc = 0;
+	const char *few[SCRIPT_ARGUMENTS_FEW], **argv = few;
+	size_t few_lens[SCRIPT_ARGUMENTS_FEW], *lens = few_lens, argc = 0;
 	char count[24];
 
-	assert(3 + nkeys + nargs <= SCRIPT_ARGUMENTS_MAX);
+	if (3 + nkeys + nargs > SCRIPT_ARGUMENTS_FEW) {
+		argv = alloc_zero(3 + nkeys + nargs, sizeof(*argv));
+		lens = alloc_zero(3 + nkeys + nargs, sizeof(*lens));
+	}
 	snprintf(count, sizeof(count), "%zu", nkeys);
 	argv[argc++] = "EVALSHA";
 	argv[argc++] = sha1_of(script);
@@ -85,4 +89,8 @@ void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const
 		lens[argc] = args[i].len;
 	}
 	redis_append(r, argc, argv, lens);
+	if (argv != few) {
+		free(argv);
+		free(lens);
+	}
 }

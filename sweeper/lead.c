@@ -17,7 +17,7 @@ bool lead_wanted(const struct sweeper *s, const struct swept *q)
 
 	if (conf == NULL || q->recovery != RECOVERED)
 		return false;
-	return conf->ttl_ms > 0 || conf->done.keep || conf->dead_letter.ttl_ms > 0 || conf->dead_letter.max_entries > 0 ||
+	return conf->ttl_ms > 0 || conf->done.keep > 0 || conf->dead_letter.ttl_ms > 0 || conf->dead_letter.max_entries > 0 ||
 	       conf->dead_letter.archive != NULL || conf->dead_letter.forward_to != NULL || s->conf->purge.enabled ||
 	       metrics_wanted(s->conf);
 }

@@ -36,6 +36,7 @@
  *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
  *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c
+ *	history.c	what was done leaves
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
  *	node.c		what this node says of itself
@@ -168,6 +169,7 @@ bool marks_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);
+bool history_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t purge_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);

@@ -99,8 +99,8 @@ void swept_gate(struct sweeper *s, struct swept *q)
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
 	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->marks.trouble, &q->waiting.trouble, &q->purge.trouble, &q->gauge_trouble, &q->health.trouble, &q->bounds.trouble,
-		&q->forward_trouble };
+		&q->marks.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble, &q->gauge_trouble, &q->health.trouble,
+		&q->bounds.trouble, &q->forward_trouble };
 	const struct rescue *r;
 
 	if (s->refusal != TROUBLE_NONE)

@@ -53,6 +53,8 @@ struct swept {
 	struct marks marks;		/* marks.c */
 	struct waiting waiting;		/* ttl.c */
 	struct purge purge;		/* purge.c */
+	int64_t history_at_ms;		/* CLOCK_MONOTONIC: trimmed again (history.c) */
+	struct trouble history_trouble;
 	struct gauge gauge;		/* gauge.c: the last look */
 	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */

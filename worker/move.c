@@ -32,7 +32,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 
 	switch (item->move) {
 	case MOVE_DONE:
-		queue_done_one(&w->redis, &w->owner, p.tray, &raw);
+		history_done_one(w, p, &raw);
 		break;
 	case MOVE_RETRY:
 		queue_retry(&w->redis, &w->owner, p.tray, &raw, &o->instead, o->delay_ms);
@@ -102,7 +102,7 @@ void move_tick(struct worker *w, int64_t now_ms)
 
 		if (t->state != TRAY_DELETING || t->sent)
 			continue;
-		queue_done(&w->redis, &w->owner, i);
+		history_done(w, i);
 		session_expect(w, ANSWER_DELETE, i, 0, now_ms + REDIS_TIMEOUT_MS);
 		t->sent = true;
 	}
@@ -192,6 +192,8 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 		claim_lost(w, p.tray, 1);
 	else
 		count_moved(w, item);
+	if (item->move == MOVE_DONE)
+		history_answer(w, reply);
 	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
 		log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
@@ -215,6 +217,7 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 		claim_lost(w, tray, n);
 		return;
 	}
+	history_answer(w, reply);
 	count(w, COUNT_DONE, n);
 	atomic_fetch_add(&w->board->workers_done, (uint64_t)n);
 }

@@ -225,6 +225,10 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 
 	executed(w, true);
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_DONE);
+	if (w->conf->done.keep > 0) {
+		tray_item(w, p)->done_ms = clock_realtime_ms();
+		tray_item(w, p)->duration_ms = duration_ms;
+	}
 	if (!log_enabled(LOG_LEVEL_DEBUG))
 		return;
 	parse(w, p, &m);

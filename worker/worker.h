@@ -55,6 +55,7 @@ struct item {
 	enum item_state state;
 	bool solo;			/* to be run alone: it may be what killed its worker */
 	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
+	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
 	uint64_t sent;			/* MOVING: which of all moves sent, and not answered yet; after a loss of connection: in doubt. 0: not sent */
 	bool refused;			/* MOVING: Redis would not, the last time */
@@ -179,6 +180,8 @@ struct worker {
 	unsigned move_errors;		/* in a row; 0 only if nothing is refused */
 	int refusals;			/* moves and deletions that are refused */
 	uint64_t moves_sent;
+
+	bool history_failed;		/* history.c: it was logged */
 
 	/* worker.c */
 	int64_t now_us;			/* CLOCK_MONOTONIC of this turn */
@@ -316,6 +319,11 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 void move_gone(struct worker *w, struct place p);	/* out of its tray */
 void move_close_tray(struct worker *w, int tray);	/* DELETING or EMPTY if nothing else is left to do in it */
 int64_t move_deadline_ms(const struct worker *w, int64_t now_ms);
+
+/* history.c */
+void history_done(struct worker *w, int tray);		/* sends the acknowledgement of a tray; queue_done() and what is kept of it */
+void history_done_one(struct worker *w, struct place p, const struct message *raw);
+void history_answer(struct worker *w, const struct redis_reply *reply);	/* to one of these, an integer */
 
 /* breaker.c: pure but for the shared words */
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* true once a probe interval when open */

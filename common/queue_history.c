@@ -1,0 +1,87 @@
+/* The history of what is done: how it is written and trimmed. Who wants it, and when, is worker/'s and sweeper/'s. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue_history.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/queue_scripts.h"
+
+#define FIELDS 7		/* of an entry, as common/scripts/done.lua takes them */
+#define FIRST 5			/* before them */
+
+struct entry {
+	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[41];
+	struct script_number duration, attempts, size;
+	const char *message;
+	size_t kept;
+};
+
+struct queue_history {
+	size_t n;
+	struct entry entries[];
+};
+
+struct queue_history *queue_history_new(size_t most)
+{
+	return alloc_zero(1, sizeof(struct queue_history) + most * sizeof(struct entry));
+}
+
+void queue_history_free(struct queue_history *h)
+{
+	free(h);
+}
+
+void queue_history_add(struct queue_history *h, struct message *m, int64_t finished_ms, int64_t duration_ms, size_t payload_max)
+{
+	struct entry *e = &h->entries[h->n++];
+	size_t size = m->raw_len - m->wrapper_len;
+
+	e->message = m->raw + m->wrapper_len;
+	e->kept = size <= payload_max ? size : 0;
+	memcpy(e->id, message_id(m), sizeof(e->id));
+	clock_rfc3339(finished_ms, e->finished_at);
+	message_sha1(e->message, size, e->sha1);
+	script_number(&e->duration, duration_ms);
+	script_number(&e->attempts, m->wrapper.attempts + 1);
+	script_number(&e->size, (int64_t)size);
+}
+
+static void fill(struct script_arg *args, const struct entry *e)
+{
+	args[0] = script_string(e->id);
+	args[1] = script_string(e->finished_at);
+	args[2] = script_string(e->duration.text);
+	args[3] = script_string(e->attempts.text);
+	args[4] = script_string(e->sha1);
+	args[5] = script_string(e->size.text);
+	args[6] = (struct script_arg){ e->message, e->kept };
+}
+
+void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct message *one,
+    const struct queue_history *h, int64_t keep, const char *node)
+{
+	const char *keys[] = { o->trays[tray], o->keys->done };
+	struct script_arg *args = alloc_zero(FIRST + FIELDS * h->n, sizeof(*args));
+	struct script_number most;
+
+	args[0] = script_string(one == NULL ? "0" : "1");
+	args[1] = one == NULL ? script_string(NULL) : (struct script_arg){ one->raw, one->raw_len };
+	args[2] = script_number(&most, keep);
+	args[3] = script_string(o->incarnation);
+	args[4] = script_string(node);
+	for (size_t i = 0; i < h->n; i++)
+		fill(args + FIRST + FIELDS * i, &h->entries[i]);
+	queue_script(r, QUEUE_SCRIPT_done, 2, keys, FIRST + FIELDS * h->n, args);
+	free(args);
+}
+
+void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t before_ms, int limit)
+{
+	const char *keys[] = { k->done };
+	struct script_number before, most;
+
+	queue_script(r, QUEUE_SCRIPT_done_trim, 1, keys, 2,
+	    (struct script_arg[]){ script_number(&before, before_ms), script_number(&most, limit) });
+}
