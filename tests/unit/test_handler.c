@@ -616,6 +616,8 @@ static void clean_state(void **unused)
 
 static void limits(void **unused)
 {
+	char line[32];
+
 	(void)unused;
 	not_under_valgrind();
 	t.conf.limits.memory = 512 << 20;
@@ -635,7 +637,8 @@ static void limits(void **unused)
 	has_line("Max cpu time", "              2                    22                   seconds   ");
 	has_line("Max processes", "             100                  100                  processes ");
 	has_line("555", "");
-	logged("line=3\n");
+	snprintf(line, sizeof(line), "line=%d\n", getpriority(PRIO_PROCESS, 0) + 3);
+	logged(line);
 	t.conf.limits.oom_score_adj = 1001;
 	run();
 	assert_int_equal(t.result.end, HANDLER_UNRUNNABLE);
