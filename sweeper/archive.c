@@ -187,7 +187,7 @@ static bool name_line(const char *line, size_t len, char **batch, int out)
 			*batch = alloc_string(of);
 		same = strcmp(*batch, of) == 0;
 		if (same)
-			dprintf(out, "%s\n", id);
+			dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "");
 	}
 	json_decref(object);
 	return same;

@@ -21,7 +21,7 @@ struct archive {
 int archive_append(const struct archive *a, const void *lines, size_t len, const char *stamp, int out);
 
 /*
- * Cuts a torn last line off, and writes to `out` the record ids that the last batch names, a line each; all of them
+ * Cuts a torn last line off, and writes to `out` the record ids that the last batch names, a line each ("ID orphan": without a message); all of them
  * are on the disk. Returns 0, or 1 as above.
  */
 int archive_last_batch(const struct archive *a, int out);

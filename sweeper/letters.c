@@ -224,7 +224,7 @@ static int look_at_page(struct turn *t)
 	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
 	struct bounds *b = &t->q->bounds;
 	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
-		.named = (const char (*)[QUEUE_RECORD_ID_SIZE])b->named, .nnamed = b->nnamed };
+		.named = b->named, .nnamed = b->nnamed };
 	struct queue_letters_page page;
 	struct redis_reply reply;
 	struct letters *l;

@@ -14,10 +14,16 @@
  * Dead letters that leave (docs/design.md). Each page shows the old ends of the list and of its log; they are in one
  * order, so that what belongs together is near. Records are what is identified: a message goes with its record, or stays.
  */
-#define LETTERS_PAGE 160	/* entries, and records, of a look: some 2 ms of the server */
-#define LETTERS_BATCH 80	/* at most so many go into the archive at once */
+#define LETTERS_PAGE 100	/* entries, and records, of a look: some 1.2 ms of the server */
+#define LETTERS_BATCH 50	/* at most so many go into the archive at once */
 
 enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: the archive has it already */
+
+/* What the archive has. */
+struct letter_name {
+	char id[QUEUE_RECORD_ID_SIZE];
+	bool orphan;		/* as a record without a message: none must go with it */
+};
 
 struct letter {			/* a record; views into the answer */
 	char id[QUEUE_RECORD_ID_SIZE];
@@ -27,6 +33,7 @@ struct letter {			/* a record; views into the answer */
 	char sha1[41];		/* of its message; "": it does not say */
 	int entry;		/* its message is entries[entry]; -1: not on this page */
 	bool orphan;		/* there is none to it any more */
+	bool archived_orphan;	/* the archive says so */
 	enum letter_fate fate;
 	const char *reason;	/* of LEAVES: "ttl" or "max_entries" */
 };
@@ -54,7 +61,7 @@ struct letters_bounds {
 	int64_t oldest_ms;		/* what failed then or before leaves; -1: no such bound */
 	int64_t max_entries;		/* -1: none */
 	const char *forwarded;		/* records behind this one stay; NULL: none has to */
-	const char (*named)[QUEUE_RECORD_ID_SIZE];
+	const struct letter_name *named;
 	size_t nnamed;
 };
 /* Says of each record what becomes of it. Returns how many are NAMED. */
@@ -68,7 +75,7 @@ struct bounds {
 	bool settling;			/* that is what it does: finding what the last batch names */
 	bool settled;			/* since we hold the archive */
 	bool holds;			/* the archive of this queue and node is ours */
-	char (*named)[QUEUE_RECORD_ID_SIZE];	/* in the archive; being written there while an errand does so */
+	struct letter_name *named;	/* in the archive; being written there while an errand does so */
 	size_t nnamed;
 	bool over;			/* more than bounds allow, and nothing that lets them be removed */
 	int64_t over_logged_ms;		/* CLOCK_MONOTONIC */

@@ -52,6 +52,13 @@ void letters_forget_batch(struct bounds *b)
 	b->nnamed = 0;
 }
 
+static void name(struct bounds *b, const char *id, bool orphan)
+{
+	b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
+	strlcpy(b->named[b->nnamed].id, id, sizeof(b->named->id));
+	b->named[b->nnamed++].orphan = orphan;
+}
+
 void letters_let_go(struct swept *q)
 {
 	if (q->bounds.holds)
@@ -134,16 +141,15 @@ void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l
 	struct bounds *b = &q->bounds;
 
 	letters_forget_batch(b);
-	b->named = alloc_zero(LETTERS_BATCH, sizeof(*b->named));
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == LETTER_LEAVES)
-			memcpy(b->named[b->nnamed++], l->records[i].id, sizeof(*b->named));
-	job.batch = b->named[0];
+			name(b, l->records[i].id, l->records[i].orphan);
+	job.batch = b->named[0].id;
 	if (begin_errand(s, q, write_batch, &job, now_ms) == -1)
 		letters_forget_batch(b);
 }
 
-/* What the last batch names, one id a line. */
+/* What the last batch names, one id a line; "ID orphan". */
 static void read_names(struct bounds *b)
 {
 	char *line, *rest = b->errand.said.data;
@@ -151,8 +157,11 @@ static void read_names(struct bounds *b)
 	letters_forget_batch(b);
 	buffer_append(&b->errand.said, "", 1);
 	for (rest = b->errand.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
-		b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
-		strlcpy(b->named[b->nnamed++], line, sizeof(*b->named));
+		char *orphan = strchr(line, ' ');
+
+		if (orphan != NULL)
+			*orphan = '\0';
+		name(b, line, orphan != NULL);
 	}
 }
 

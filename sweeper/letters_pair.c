@@ -120,7 +120,7 @@ static void decide(struct letters *l)
 		if (l->entries[i].record != -1)
 			last_entry = i + 1;
 	for (size_t i = 0; i < l->nrecords; i++)
-		l->records[i].orphan = l->records[i].entry == -1 && (whole_list || i < last_record);
+		l->records[i].orphan = l->records[i].archived_orphan || (l->records[i].entry == -1 && (whole_list || i < last_record));
 	for (size_t i = 0; i < l->nentries; i++)
 		l->entries[i].unrecorded = l->entries[i].record == -1 && (whole_log || i < last_entry);
 	if (last_record == 0 && !whole_list && !whole_log)
@@ -129,12 +129,24 @@ static void decide(struct letters *l)
 
 /* ---- who leaves ---- */
 
-static bool is_named(const struct letters_bounds *b, const char *id)
+static const struct letter_name *name_of(const struct letters_bounds *b, const char *id)
 {
 	for (size_t i = 0; i < b->nnamed; i++)
-		if (strcmp(b->named[i], id) == 0)
-			return true;
-	return false;
+		if (strcmp(b->named[i].id, id) == 0)
+			return &b->named[i];
+	return NULL;
+}
+
+/* What the archive has without a message takes none with it, whoever is equal to it now. */
+static void pair(struct letters *l, const struct letters_bounds *b)
+{
+	for (size_t i = 0; i < l->nrecords; i++) {
+		const struct letter_name *name = name_of(b, l->records[i].id);
+
+		l->records[i].archived_orphan = name != NULL && name->orphan;
+		if (!l->records[i].archived_orphan)
+			find_entry(l, i);
+	}
 }
 
 static size_t judge_named(struct letters *l, const struct letters_bounds *b, int64_t *excess)
@@ -144,7 +156,7 @@ static size_t judge_named(struct letters *l, const struct letters_bounds *b, int
 	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
 		struct letter *r = &l->records[i];
 
-		if (!is_named(b, r->id) || (r->entry == -1 && !r->orphan))
+		if (name_of(b, r->id) == NULL || (r->entry == -1 && !r->orphan))
 			continue;
 		r->fate = LETTER_NAMED;
 		*excess -= r->entry != -1;
@@ -159,8 +171,7 @@ size_t letters_judge(struct letters *l, const struct letters_bounds *b)
 	int64_t excess = b->max_entries < 0 ? 0 : l->entries_total - b->max_entries;
 	size_t named;
 
-	for (size_t i = 0; i < l->nrecords; i++)
-		find_entry(l, i);
+	pair(l, b);
 	decide(l);
 	named = judge_named(l, b, &excess);
 	for (size_t i = 0; i < l->nrecords; i++) {

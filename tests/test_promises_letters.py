@@ -272,7 +272,7 @@ def test_what_an_operator_takes_meanwhile(redis, quredisd, quredis, handler, arc
     q = Queue(c)
     d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})])
     d.wait_event("lead_taken")
-    pushed, taken = collections.Counter(), collections.Counter()
+    pushed, taken, unrecorded = collections.Counter(), collections.Counter(), collections.Counter()
     for turn in range(40):
         some = [b"m%d" % rng.randrange(200) for _ in range(50)]
         pushed.update(some)
@@ -282,14 +282,15 @@ def test_what_an_operator_takes_meanwhile(redis, quredisd, quredis, handler, arc
                 taken[m] += 1
         else:
             entries = c.xrange(q.log, count=20)
-            c.xdel(q.log, entries[rng.randrange(len(entries))][0])
+            one = entries[rng.randrange(len(entries))]
+            unrecorded[one[1][b"message"]] += c.xdel(q.log, one[0])
     wait_for(lambda: c.llen(q.escape) == 100, 60)
     wait_for(lambda: counters(d)["archived"] == pushed.total() - taken.total() - 100)
     kept = collections.Counter(message_of(a) for a in lines(archive) if not a.get("orphan"))
     orphans = collections.Counter(message_of(a) for a in lines(archive) if a.get("orphan"))
     there = collections.Counter(c.lrange(q.escape, 0, -1))
     assert not (pushed - kept - there - taken), "lost"
-    assert not (kept + there - pushed) - taken, "twice"
+    assert not (kept + there - pushed) - taken - unrecorded, "twice"       # its record may go while it is written
     assert not orphans - taken - pushed
     assert d.stop() == 0
 

@@ -170,6 +170,14 @@ static void a_full_disk_leaves_the_file_as_it_was(void **state)
 	assert_null(strstr(said, "1-0\n"));
 }
 
+static void what_had_no_message_is_named_so(void **state)
+{
+	(void)state;
+	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"batch\":\"1-0\",\"orphan\":true}\n"), 0);
+	assert_int_equal(last_batch(), 0);
+	assert_string_equal(said, "2-0 orphan\n1-0\n");
+}
+
 static void a_torn_line_is_cut_off(void **state)
 {
 	(void)state;
@@ -223,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_come_behind_each_other_and_the_last_batch_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_had_no_message_is_named_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_line_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_names_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_file_is_put_aside, setup, teardown),

@@ -150,7 +150,8 @@ static void without_a_pair_no_more_than_must_be_too_many(void **state)
 
 static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 {
-	static const char named[][QUEUE_RECORD_ID_SIZE] = { "1-0", "2-0", "9-0" };
+	static const struct letter_name named[] = { { "1-0", false }, { "2-0", false }, { "9-0", false } };
+	static const struct letter_name orphans[] = { { "1-0", true } };
 	struct letters_bounds b = { .oldest_ms = -1, .max_entries = 8, .named = named, .nnamed = 3 };
 
 	(void)state;
@@ -162,6 +163,10 @@ static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 	b.max_entries = -1;
 	make("x", 10, "abcd", 10);		/* too little is seen */
 	assert_judged(&b, ".... u");
+	b = (struct letters_bounds){ .oldest_ms = -1, .max_entries = 3, .named = orphans, .nnamed = 1 };
+	make("aab", 3, "aaab", 4);	/* an equal message goes with its own record only */
+	assert_judged(&b, "n... ...");
+	assert_true(page.records[1].entry == 0 && page.records[2].entry == 1);
 }
 
 static void what_is_not_forwarded_yet_stays(void **state)
