@@ -43,6 +43,7 @@ static const struct task {
 	{ "marks", 0, 0, 1, marks_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "purge", 0, 0, 10, purge_task, false },
+	{ "transit", 1000, 0, 1, transit_task, false },
 	{ "history", 0, 0, 10, history_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "forward", 0, 0, 4, forward_task, false },
@@ -230,6 +231,7 @@ static void sweeper_free(struct sweeper *s)
 {
 	swept_free_all(s);
 	purge_check_stop(s);
+	free(s->transit_told);
 	deaths_free(s);
 	recover_free(s);
 	registry_free(s);

@@ -35,7 +35,7 @@
  *	clock.c		what time it is on the server		tally.c		statistics
  *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
- *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c
+ *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c, purge_transit.c
  *	history.c	what was done leaves
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
@@ -76,6 +76,7 @@ struct sweeper {
 	bool looking;			/* a round of looks is under way */
 	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
 	struct deaths deaths;
+	int64_t *transit_told;		/* purge_transit.c: by slot, started_ms of what was told of; NULL: nothing */
 	struct purge_check purge_check;	/* purge_check.c */
 	struct health_sum health;
 	struct metrics metrics;
@@ -170,6 +171,7 @@ int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has somet
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);
 bool history_task(struct sweeper *s, int budget, int64_t now_ms);
+bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t purge_wake_ms(const struct sweeper *s);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);

@@ -231,6 +231,29 @@ def test_broken_keys_hold_up_only_their_queue(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+def test_what_is_in_work_for_long_is_told_of(redis, quredisd, handler, tmp):
+    """Once, and it is left alone."""
+    c = redis.client()
+    run = handler("read m; while [ ! -e @TMP@/$m ]; do sleep 0.05; done")
+    d = quredisd(queues=[queue("mail", run), queue("other", run, purge={"max_transit_age": "1h"})],
+                 purge=purge(max_transit_age="2s", dry_run=True))
+    c.lpush("ingress:mail", "b\n", "a\n")
+    c.lpush("ingress:other", "b\n")
+    told = d.wait_event("transit_old", queue="mail")
+    assert int(told["age_ms"]) >= 2000 and int(told["handler"]) in d.handlers()
+    rounds = len(d.events("purge_dry_run", queue="mail"))
+    wait_for(lambda: len(d.events("purge_dry_run", queue="mail")) > rounds + 2)
+    assert len(d.events("transit_old")) == 1 and len(anywhere(c, "mail")) == 2
+    (tmp / "b").touch()
+    wait_for(lambda: len(anywhere(c, "mail")) == 1)
+    wait_for(lambda: len(d.events("transit_old", queue="mail")) == 2)
+    (tmp / "a").touch()
+    (tmp / "b").touch()
+    wait_for(lambda: not anywhere(c, "mail") and not anywhere(c, "other"))
+    assert not c.exists("escape:mail") and not d.events("transit_old", queue="other")
+    assert d.stop() == 0
+
+
 def rss_kb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return int(next(line for line in f if line.startswith("VmRSS")).split()[1])
