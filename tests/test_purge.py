@@ -43,6 +43,11 @@ def named(d, name="mail"):
     return sorted(e["id"] for e in d.events("message_would_escape", queue=name))
 
 
+def written(c):
+    """All but what every supervisor reports of itself now and then."""
+    return {k: v for k, v in dumps(c).items() if not k.startswith(b"quredis:node:")}
+
+
 def fill(c):
     """(what is too old for an hour, what stays) in ingress and delayed."""
     now = server_ms(c)
@@ -64,13 +69,13 @@ def test_a_dry_run_names_what_the_live_run_moves_and_writes_nothing(redis, qured
     d = quredisd(queues=[mail], purge=purge(dry_run=True, max_ingress_age="7d", max_message_age="1h", interval="1h"))
     d.wait_event("purge_dry_run", queue="mail")
     wait_for(lambda: marked(c))
-    before = dumps(c)
+    before = written(c)
     d.reload(purge=purge(dry_run=True, max_ingress_age="7d", max_message_age="1h"))
     wait_for(lambda: len(d.events("purge_dry_run", queue="mail", messages=str(len(old)))) >= 3)
     wait_for(lambda: status(d, "mail")["counters"]["would_purge"] >= 3 * len(old))
     start = server_ms(c)
     wait_for(lambda: server_ms(c) > start + 6000)       # figures are written every five seconds
-    assert dumps(c) == before
+    assert written(c) == before
     assert status(d, "mail")["counters"]["purged"] == status(d, "mail")["counters"]["escaped"] == 0
     names = named(d)
     assert len(set(names)) == len(old)
