@@ -20,7 +20,7 @@
 #define ERRANDS_POLLED 64	/* more are looked at in their turn */
 #define BUSY_MS 100		/* the same while something waits for its back-off */
 
-/* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease. Budget: units a
+/* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease, of both what is sooner. Budget: units a
  * queue and turn, of look in all. */
 static const struct task {
 	const char *name;
@@ -37,7 +37,7 @@ static const struct task {
 	{ "due", 0, 0, 100, due_task, false },
 	{ "pulse", 0, 4, 1, pulse_task, false },
 	{ "look", 0, 0, 32, look_task, false },
-	{ "lead", 1000, 0, 1, lead_task, false },
+	{ "lead", 1000, 8, 1, lead_task, false },
 	{ "registry", 1000, 0, 1, registry_task, false },
 	{ "tally", 5000, 0, 1, tally_task, false },
 	{ "marks", 0, 0, 1, marks_task, false },
@@ -62,7 +62,9 @@ bool sweeper_goes_on(struct sweeper *s)
 
 static int64_t interval_of(const struct sweeper *s, const struct task *t)
 {
-	return t->per_lease > 0 ? s->conf->supervisor.lease_ms / t->per_lease : t->interval_ms;
+	int64_t part = t->per_lease > 0 ? s->conf->supervisor.lease_ms / t->per_lease : INT64_MAX;
+
+	return t->per_lease == 0 || (t->interval_ms > 0 && t->interval_ms < part) ? t->interval_ms : part;
 }
 
 static bool run_task(struct sweeper *s, size_t i, int64_t now_ms)

@@ -52,6 +52,15 @@ def test_messages_of_a_host_that_vanished(redis, quredisd, handler, ledger):
     assert d.stop() == 0
 
 
+def test_a_short_lead_is_kept(redis, quredisd, handler):
+    """It is renewed before it runs out; a machine that stands still may lose it now and then."""
+    since = time.monotonic()
+    d = quredisd(queues=[queue("mail", handler("cat"), ttl="1h")], supervisor={"lease": "1s"})
+    wait_for(lambda: time.monotonic() - since > 8)
+    assert 1 <= len(d.events("lead_taken")) <= 3
+    assert d.stop() == 0
+
+
 def test_an_evicting_server_is_refused_by_name(redis, quredisd, handler, ledger):
     c = redis.client()
     redis.config_set("maxmemory-policy", "allkeys-lru")
