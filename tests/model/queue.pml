@@ -14,13 +14,12 @@ typedef bounds {
 	unsigned batch : 2;	/* and at most */
 	unsigned messages : 2;
 	unsigned window : 2;	/* of handlers */
-	unsigned fails : 1;	/* handlers may fail */
 	unsigned kills : 1;	/* fence = "kill" */
 	unsigned workers : 2;	/* 1: the other one does nothing */
 	unsigned victims : 2;	/* how many workers may be struck */
 	unsigned late : 2;	/* so many connections that were given up may still bring something, at a time */
 	unsigned eager : 1;	/* reduced: docs/model.md */
-	unsigned ends : 1	/* what is left of the faults may also not happen */
+	unsigned ends : 1	/* of the faults any may also not happen */
 };
 bounds bound;
 
@@ -28,7 +27,6 @@ bounds bound;
 #define LEAST bound.least
 #define WINDOW bound.window
 #define EAGER bound.eager
-#define FAILS bound.fails
 #define KILLS bound.kills
 #define MUTANT(which) (bound.mutant == which)
 
@@ -50,15 +48,28 @@ bounds bound;
 #define RELIEVES_ALL 16
 #define HOLDS_FOR_EVER 17
 #define KEEPS_RESCUE 18
+#define LETS_RUN 19
 
 /* How often each may happen still. */
-byte crashes, cuts, lost_acks, lost_fetches, lapses, stops, relieves, deaths, refusals, pushes;
-bit struck;
+typedef faults {
+	unsigned crashes : 2;
+	unsigned cuts : 2;
+	unsigned lost_acks : 2;
+	unsigned lost_fetches : 2;
+	unsigned lapses : 2;
+	unsigned stops : 2;
+	unsigned relieves : 2;
+	unsigned deaths : 2;
+	unsigned refusals : 2;
+	unsigned fails : 2	/* of handlers */
+};
+/* Whose they are is settled at the start, in each way there is: so one whose faults are over is known to be safe. */
+faults fault[WORKERS];
+byte pushes;
 
-#define FAULTS (crashes + cuts + lost_acks + lost_fetches + lapses + stops + relieves + deaths + refusals)
-/* Workers are alike: the first that is struck is number 0. */
-#define STRIKES(w) (w < bound.victims && (w == 0 || struck))
-#define SAFE(w) (FAULTS == 0 || w >= bound.victims)
+#define FAULTS(w) (fault[w].crashes + fault[w].cuts + fault[w].lost_acks + fault[w].lost_fetches + fault[w].lapses + fault[w].stops + \
+	fault[w].relieves + fault[w].deaths + fault[w].refusals + fault[w].fails)
+#define SAFE(w) (FAULTS(w) == 0)
 
 c_code {
 	/* QUREDIS_MODEL="crashes=2 cuts=1 ..." */
@@ -129,17 +140,55 @@ end:	do
 
 	:: d_step { CALM && pushes > 0 -> pushes--; e = (AT(0, NOWHERE) -> 0 : (AT(1, NOWHERE) -> 1 : 2)); msg[e].place = INGRESS }
 
-	/* faults may also not happen */
-	:: d_step { CALM && bound.ends && FAULTS > 0 ->
-		crashes = 0; cuts = 0; lost_acks = 0; lost_fetches = 0; lapses = 0; stops = 0; relieves = 0; deaths = 0; refusals = 0 }
-
 	/* the reduction: nobody has anything in hand, and nothing can disturb anybody */
-	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && pushes == 0 && FAULTS == 0 && !ALL_ENDED -> end_all() }
+	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && pushes == 0 && SAFE(0) && SAFE(1) && !ALL_ENDED -> end_all() }
 
 	/* nothing can happen any more */
 	:: timeout -> break
 	od;
 	must(ALL_ENDED, left_over)
+}
+
+/* Some of the faults are the other worker's, or nobody's. */
+#define DEAL(kind) \
+	do \
+	:: fault[0].kind > 0 && bound.victims > 1 -> fault[0].kind--; fault[1].kind++ \
+	:: fault[0].kind > 0 && bound.ends -> fault[0].kind-- \
+	:: break \
+	od
+
+#define MOSTLY(w) (fault[w].crashes * 64 + fault[w].lapses * 16 + fault[w].lost_acks * 4 + fault[w].lost_fetches)
+
+inline deal_all()
+{
+	DEAL(crashes);
+	DEAL(cuts);
+	DEAL(lost_acks);
+	DEAL(lost_fetches);
+	DEAL(lapses);
+	DEAL(stops);
+	DEAL(relieves);
+	DEAL(deaths);
+	DEAL(refusals);
+	DEAL(fails);
+	skip;	/* a step may not begin where a loop ends. Workers are alike */
+	d_step {
+		if
+		:: MOSTLY(0) < MOSTLY(1) ->
+			x = fault[0].crashes; fault[0].crashes = fault[1].crashes; fault[1].crashes = x;
+			x = fault[0].cuts; fault[0].cuts = fault[1].cuts; fault[1].cuts = x;
+			x = fault[0].lost_acks; fault[0].lost_acks = fault[1].lost_acks; fault[1].lost_acks = x;
+			x = fault[0].lost_fetches; fault[0].lost_fetches = fault[1].lost_fetches; fault[1].lost_fetches = x;
+			x = fault[0].lapses; fault[0].lapses = fault[1].lapses; fault[1].lapses = x;
+			x = fault[0].stops; fault[0].stops = fault[1].stops; fault[1].stops = x;
+			x = fault[0].relieves; fault[0].relieves = fault[1].relieves; fault[1].relieves = x;
+			x = fault[0].deaths; fault[0].deaths = fault[1].deaths; fault[1].deaths = x;
+			x = fault[0].fails; fault[0].fails = fault[1].fails; fault[1].fails = x;
+			x = fault[0].refusals; fault[0].refusals = fault[1].refusals; fault[1].refusals = x
+		:: else
+		fi;
+		x = 0
+	}
 }
 
 init {
@@ -149,7 +198,6 @@ init {
 			now.bound.least = of_environment("least", 1);
 			now.bound.batch = of_environment("batch", 2);
 			now.bound.window = of_environment("window", 1);
-			now.bound.fails = of_environment("fails", 0);
 			now.bound.kills = of_environment("kills", 0);
 			now.bound.late = of_environment("late", LATE);
 			now.bound.workers = of_environment("workers", WORKERS);
@@ -158,15 +206,16 @@ init {
 			now.bound.eager = of_environment("eager", 0);
 			now.bound.ends = of_environment("ends", 0);
 			now.pushes = of_environment("pushes", 0);
-			now.crashes = of_environment("crashes", 0);
-			now.cuts = of_environment("cuts", 0);
-			now.lost_acks = of_environment("lost_acks", 0);
-			now.lost_fetches = of_environment("lost_fetches", 0);
-			now.lapses = of_environment("lapses", 0);
-			now.stops = of_environment("stops", 0);
-			now.relieves = of_environment("relieves", 0);
-			now.deaths = of_environment("deaths", 0);
-			now.refusals = of_environment("refusals", 0);
+			now.fault[0].crashes = of_environment("crashes", 0);
+			now.fault[0].cuts = of_environment("cuts", 0);
+			now.fault[0].lost_acks = of_environment("lost_acks", 0);
+			now.fault[0].lost_fetches = of_environment("lost_fetches", 0);
+			now.fault[0].lapses = of_environment("lapses", 0);
+			now.fault[0].stops = of_environment("stops", 0);
+			now.fault[0].relieves = of_environment("relieves", 0);
+			now.fault[0].deaths = of_environment("deaths", 0);
+			now.fault[0].refusals = of_environment("refusals", 0);
+			now.fault[0].fails = of_environment("fails", 0);
 		};
 		for (x : 0 .. MESSAGES - 1) {
 			msg[x].place = (x >= bound.messages -> DONE : (x < bound.messages - pushes -> INGRESS : NOWHERE))
@@ -182,6 +231,7 @@ init {
 		x = 0
 	};
 	atomic {
+		deal_all();
 		run Worker(0); run Worker(1); run Sweeper(); run World()
 	}
 }

@@ -113,15 +113,19 @@ inline take_for(k, which, other)
 	if
 	:: it[which].id != (other) ->
 		y = it[which].id;
+		runs = (it[which].state == RUNNING);
 		for (b : I(k, 0) .. I(k, 1)) {
 			if
-			:: b != which && it[b].state != GONE && it[b].id == (other) -> it[b].id = y
+			:: b != which && it[b].state != GONE && it[b].id == (other) -> it[b].id = y; runs = runs || it[b].state == RUNNING
 			:: else
 			fi
 		}
 		it[which].id = other;
 		z = msg[y].started; msg[y].started = msg[other].started; msg[other].started = z;
-		z = msg[y].running; msg[y].running = msg[other].running; msg[other].running = z
+		if	/* or it is somebody else who runs it */
+		:: runs -> z = msg[y].running; msg[y].running = msg[other].running; msg[other].running = z
+		:: else
+		fi
 	:: else
 	fi
 }
@@ -312,7 +316,7 @@ inline lapse(w, by_then)
 	wk[w].busy = 0;
 	printf("-- worker %d: its time is over, PEXPIRE under way: %d\n", w, by_then);
 	if
-	:: KILLS -> end_all_handlers(w, C_BACK_REDELIVERED)
+	:: KILLS && !MUTANT(LETS_RUN) -> end_all_handlers(w, C_BACK_REDELIVERED)
 	:: else
 	fi;
 	send_moves(w)
@@ -720,11 +724,11 @@ end:	do
 		fi;
 		if
 		:: way = C_NONE
-		:: FAILS && !SETTLES_DOWN(w) && !(it[ran].says & ATTEMPT) -> way = C_RETRY
-		:: FAILS && !SETTLES_DOWN(w) -> way = C_ESCAPE
+		:: fault[w].fails > 0 && !(it[ran].says & ATTEMPT) -> way = C_RETRY
+		:: fault[w].fails > 0 && (it[ran].says & ATTEMPT) -> way = C_ESCAPE
 		:: wk[w].leaving -> way = C_BACK_REDELIVERED
 		fi;
-		d_step { e = ran; end_handler(w, e / 2, e, way); turn(w); ran = 0; way = 0 } }
+		d_step { e = ran; fault[w].fails = fault[w].fails - (way == C_RETRY || way == C_ESCAPE); end_handler(w, e / 2, e, way); turn(w); ran = 0; way = 0 } }
 
 	/* Redis does the next command, and answers */
 	:: atomic { MY_TURN(w) && wk[w].up && len(wire[w]) > 0 -> wire[w]?command, bytes;
@@ -732,18 +736,17 @@ end:	do
 		fi;
 		if
 		:: way = ANSWERED
-		:: STRIKES(w) && refusals > 0 && IS_ACK(command) -> way = REFUSED
-		:: STRIKES(w) && lost_acks > 0 && IS_ACK(command) -> way = LOST
-		:: STRIKES(w) && lost_fetches > 0 && OP(command) == C_FETCH -> way = LOST
+		:: fault[w].refusals > 0 && IS_ACK(command) -> way = REFUSED
+		:: fault[w].lost_acks > 0 && IS_ACK(command) -> way = LOST
+		:: fault[w].lost_fetches > 0 && OP(command) == C_FETCH -> way = LOST
 		fi;
 		d_step {
 			if
-			:: way == REFUSED -> refusals--; struck = 1; refuse(w, command)
+			:: way == REFUSED -> fault[w].refusals--; refuse(w, command)
 			:: way == LOST ->
 				perform(w, command, bytes, wk[w].previous, got);
-				lost_fetches = lost_fetches - (OP(command) == C_FETCH);
-				lost_acks = lost_acks - (OP(command) != C_FETCH);
-				struck = 1;
+				fault[w].lost_fetches = fault[w].lost_fetches - (OP(command) == C_FETCH);
+				fault[w].lost_acks = fault[w].lost_acks - (OP(command) != C_FETCH);
 				let_go(w, 0)
 			:: else ->
 				perform(w, command, bytes, wk[w].previous, got);
@@ -760,15 +763,15 @@ end:	do
 	:: d_step { CALM && wk[w].leaving && !wk[w].up && ROOM -> end_worker(w, BLAMELESS, 0) }
 
 	/* what may go wrong, and what is asked of it at odd times */
-	:: d_step { CALM && STRIKES(w) && stops > 0 && !wk[w].leaving -> stops--; struck = 1; wk[w].leaving = 1; turn(w) }
-	:: d_step { CALM && STRIKES(w) && relieves > 0 && (RELIEVABLE(0) || RELIEVABLE(1) || RELIEVABLE(2)) && ITEMS(RUNNING) + ITEMS(WAITING) > 0 ->
-		relieves--; struck = 1; relieve(w, NOBODY); turn(w) }
-	:: d_step { CALM && STRIKES(w) && deaths > 0 && ITEMS(RUNNING) > 1 -> deaths--; struck = 1; end_all_handlers(w, C_BACK_SOLO); turn(w) }
-	:: atomic { CALM && STRIKES(w) && crashes > 0 && wk[w].named && ROOM -> CHOOSE_KEPT(w, way);
-		d_step { crashes--; struck = 1; end_worker(w, REPORTED, way); way = 0 } }
-	:: atomic { CALM && STRIKES(w) && cuts > 0 && wk[w].up -> CHOOSE_KEPT(w, way);
-		d_step { cuts--; struck = 1; let_go(w, way); way = 0 } }
-	:: d_step { CALM && STRIKES(w) && lapses > 0 && wk[w].fresh -> lapses--; struck = 1; lapse(w, 0) }
-	:: d_step { CALM && STRIKES(w) && lapses > 0 && USABLE(w) -> lapses--; struck = 1; lapse(w, 1) }
+	:: d_step { CALM && fault[w].stops > 0 && !wk[w].leaving -> fault[w].stops--; wk[w].leaving = 1; turn(w) }
+	:: d_step { CALM && fault[w].relieves > 0 && (RELIEVABLE(0) || RELIEVABLE(1) || RELIEVABLE(2)) && ITEMS(RUNNING) + ITEMS(WAITING) > 0 ->
+		fault[w].relieves--; relieve(w, NOBODY); turn(w) }
+	:: d_step { CALM && fault[w].deaths > 0 && ITEMS(RUNNING) > 1 -> fault[w].deaths--; end_all_handlers(w, C_BACK_SOLO); turn(w) }
+	:: atomic { CALM && fault[w].crashes > 0 && wk[w].named && ROOM -> CHOOSE_KEPT(w, way);
+		d_step { fault[w].crashes--; end_worker(w, REPORTED, way); way = 0 } }
+	:: atomic { CALM && fault[w].cuts > 0 && wk[w].up -> CHOOSE_KEPT(w, way);
+		d_step { fault[w].cuts--; let_go(w, way); way = 0 } }
+	:: d_step { CALM && fault[w].lapses > 0 && wk[w].fresh -> fault[w].lapses--; lapse(w, 0) }
+	:: d_step { CALM && fault[w].lapses > 0 && USABLE(w) -> fault[w].lapses--; lapse(w, 1) }
 	od
 }
