@@ -90,7 +90,8 @@ static int64_t number(const json_t *document, const char *group, const char *key
 {
 	const json_t *n = json_object_get(json_object_get(document, group), key);
 
-	return json_is_integer(n) ? json_integer_value(n) : -1;
+	/* what no list can hold is not true */
+	return json_is_integer(n) && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
 }
 
 static struct cell count_cell(const json_t *document, const char *group, const char *key)

@@ -105,6 +105,14 @@ static int find(struct admin *a, struct nodes *nodes)
 
 /* ---- what they say ---- */
 
+/* Anybody may have written it: a number of which sums do not overflow. */
+static int64_t number_of(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 && n < INT32_MAX ? n : 0;
+}
+
 static int64_t sum_of(const json_t *object)
 {
 	int64_t sum = 0;
@@ -130,10 +138,10 @@ static struct counted count(const json_t *report)
 		const json_t *workers = json_object_get(q, "workers");
 
 		c.queues++;
-		c.wanted += json_integer_value(json_object_get(q, "wanted"));
+		c.wanted += number_of(q, "wanted");
 		c.alive += sum_of(workers);
-		c.running += json_integer_value(json_object_get(workers, "running"));
-		c.restarts += json_integer_value(json_object_get(q, "restarts"));
+		c.running += number_of(workers, "running");
+		c.restarts += number_of(q, "restarts");
 	}
 	return c;
 }
@@ -158,7 +166,7 @@ static void show(struct admin *a, const char *node, const json_t *report, int64_
 	}
 	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
 	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
-	    json_is_integer(at) ? cell_elapsed(server_ms - json_integer_value(at)) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
+	    json_is_integer(at) ? cell_elapsed(server_ms - clock_ms_of(json_number_value(at))) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
 	    cell_int(c.alive), cell_int(c.running), cell_int(c.restarts) });
 }
 

@@ -7,6 +7,7 @@
 #include "common/queue_nodes.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
 
 static char *key_of(const char *node)
 {
@@ -44,7 +45,7 @@ void queue_leader(struct redis *r, const struct queue_keys *k)
 
 int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms)
 {
-	json_int_t at = json_integer_value(json_object_get(report, "at_ms"));
+	int64_t at = clock_ms_of(json_number_value(json_object_get(report, "at_ms")));
 	const json_t *r;
 	size_t i;
 

@@ -55,6 +55,9 @@ def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
     redis.config_set("maxmemory", "0")
     wait_for(lambda: report(c, "here") and c.hlen("transit:mail:workers") == 1, 30)
     Queue(c, "mail")                                    # at maxmemory the registry took no entry
+    most = {"queues": [{"wanted": 2 ** 63 - 1, "restarts": 2 ** 63 - 1, "workers": {"running": 2 ** 63 - 1, "idle": 2 ** 63 - 1}}] * 2, "at_ms": -2 ** 63}
+    c.set("quredis:node:here", json.dumps(most))
+    assert quredis("nodes").code == 0
     c.set("quredis:node:here", "[1]")
     r = quredis("nodes")
     assert r.code == 0 and next(line for line in r.out.splitlines() if line.split()[0] == "here").split()[1:3] == ["no", "report"]
