@@ -177,7 +177,7 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 /* False: another batch. A line that cannot be read, as a loss of power can leave it, names nothing. */
 static bool name_line(const char *line, size_t len, char **batch, int out)
 {
-	json_t *object = json_loadb(line, len, 0, NULL);
+	json_t *object = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	const char *id = json_string_value(json_object_get(object, "record"));
 	const char *of = json_string_value(json_object_get(object, "batch"));
 	bool same = true;

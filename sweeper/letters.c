@@ -332,6 +332,8 @@ static int look(struct turn *t)
 		alarm_about(t, is_over(t));
 	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t))))
 		return look_at_page(t);
+	if (t->conf->archive != NULL)
+		letters_writable(t->s, t->q);
 	return 0;
 }
 

@@ -79,6 +79,7 @@ struct bounds {
 	size_t nnamed;
 	bool over;			/* more than bounds allow, and nothing that lets them be removed */
 	int64_t over_logged_ms;		/* CLOCK_MONOTONIC */
+	bool unwritten;			/* archive_trouble is that a batch could not be written: that the file can be read ends it not */
 	struct trouble trouble, archive_trouble;
 };
 
@@ -91,6 +92,7 @@ void letters_let_go(struct swept *q);
 void letters_settle(struct sweeper *s, struct swept *q, int64_t now_ms);
 /* Writes those that LEAVE, at most LETTERS_BATCH */
 void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l, int64_t server_ms, int64_t now_ms);
+void letters_writable(struct sweeper *s, struct swept *q);	/* or nothing is to be written: its trouble is over */
 void letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms);
 void letters_forget_batch(struct bounds *b);
 void bounds_free(struct swept *q);

@@ -119,6 +119,12 @@ static int archive_trouble(struct sweeper *s, struct swept *q, const char *why, 
 	return trouble_note(s, q, &q->bounds.archive_trouble, "archive", now_ms);
 }
 
+void letters_writable(struct sweeper *s, struct swept *q)
+{
+	q->bounds.unwritten = false;
+	trouble_over(s, q, &q->bounds.archive_trouble);
+}
+
 static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
 {
 	const struct conf_dead_letter *conf = &q->conf->dead_letter;
@@ -172,6 +178,7 @@ static void ended_badly(struct sweeper *s, struct swept *q, int status, int64_t 
 
 	buffer_append(&b->errand.said, "", 1);
 	b->settled = false;
+	b->unwritten = b->unwritten || !b->settling;
 	letters_forget_batch(b);
 	if (WIFEXITED(status) && b->errand.said.data[0] != '\0')
 		archive_trouble(s, q, b->errand.said.data, now_ms);
@@ -191,7 +198,8 @@ void letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms)
 		ended_badly(s, q, status, now_ms);
 		return;
 	}
-	trouble_over(s, q, &b->archive_trouble);
+	if (!b->settling || !b->unwritten)
+		letters_writable(s, q);
 	b->at_ms = now_ms;
 	if (!b->settling)
 		return;

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import random
+import resource
 import signal
 import time
 
@@ -318,6 +319,32 @@ def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
     archive.with_name("aside").rename(archive)
     wait_for(lambda: c.llen(q.escape) == 10, 60)
     assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(30)] + [b"more %d" % i for i in range(20)]
+    assert d.stop() == 0
+
+
+def test_an_archive_that_can_be_read_but_takes_nothing(redis, quredisd, handler, archive):
+    """As on a full disk: told once, tried less and less often, and over when it is."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
+    d.wait_event("lead_taken")
+    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    q.dead_letters(*[b"%d" % i for i in range(30)])
+    d.wait_event("queue_trouble", at="archive")
+    start = time.monotonic()
+    wait_for(lambda: time.monotonic() > start + 5)
+    assert len(d.events("queue_trouble")) == 1 and not d.events("queue_mended")
+    assert c.llen(q.escape) == c.xlen(q.log) == 30
+    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    wait_for(lambda: c.llen(q.escape) == 10, 60)
+    d.wait_event("queue_mended")
+    assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(20)]
+    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    q.dead_letters(b"more")
+    wait_for(lambda: len(d.events("queue_trouble", at="archive")) == 2)
+    c.lpop(q.escape)                                # nothing is to be written any more
+    c.xtrim(q.log, 10)
+    wait_for(lambda: len(d.events("queue_mended")) == 2, 60)
     assert d.stop() == 0
 
 

@@ -190,6 +190,14 @@ static void a_torn_line_is_cut_off(void **state)
 	assert_holds("mail@n.ndjson", LINE("4-0", "4-0"));
 }
 
+static void what_holds_a_nul_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"message\":\"a\\u0000b\",\"batch\":\"2-0\"}\n"), 0);
+	assert_int_equal(last_batch(), 0);
+	assert_string_equal(said, "2-0\n");
+}
+
 static void what_cannot_be_read_names_nothing(void **state)
 {
 	(void)state;
@@ -233,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_had_no_message_is_named_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_line_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_holds_a_nul_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_names_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_file_is_put_aside, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_others_put_there_is_not_written_to, setup, teardown),
