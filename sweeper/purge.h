@@ -68,6 +68,7 @@ struct purging {
 
 /* purge_look.c: 1: the round goes on; 0: it is over; -1: error */
 int purge_step(struct purging *t);
+void purge_missed(struct purge *p);	/* what was condemned is gone, or its mark: they are sought anew */
 
 /*
  * purge_exit.c: decides the next n entries behind the cursor and moves it over those that stay. 1: go on; 0: some had

@@ -211,6 +211,8 @@ int purge_asked(struct purging *t, bool agreed)
 	if (agreed && judge(t, &m, &verdict)) {
 		let_go(e, &m, &verdict);
 		rc = take_answers(e);
+		if (rc == 0 && is_condemned(t))
+			purge_missed(p);
 	} else {
 		p->spared++;
 		stays(p, true);

@@ -108,6 +108,14 @@ static int seek(struct purging *t)
 	return 1;
 }
 
+void purge_missed(struct purge *p)
+{
+	int misses = p->misses + 1;
+
+	go_to(p, misses > MISSES_MAX ? PURGE_LOOK : PURGE_SEEK);
+	p->misses = misses;
+}
+
 static int condemn(struct purging *t)
 {
 	struct purge *p = &t->q->purge;
@@ -119,12 +127,8 @@ static int condemn(struct purging *t)
 		return 1;
 	}
 	rc = purge_entries(t, left < p->page ? (int)left : p->page);
-	if (rc == 0) {
-		int misses = p->misses + 1;
-
-		go_to(p, misses > MISSES_MAX ? PURGE_LOOK : PURGE_SEEK);
-		p->misses = misses;
-	}
+	if (rc == 0)
+		purge_missed(p);
 	return rc == -1 ? -1 : 1;
 }
 

@@ -164,6 +164,25 @@ case $body in *keep*) exit 1;; *die*) kill -9 $$;; *much*) head -c 5000000 /dev/
     assert d.stop() == 0
 
 
+def test_a_mark_that_goes_while_check_is_asked(redis, quredisd, handler, tmp):
+    """Then it says nothing of who came after it: none of them is asked about."""
+    c = redis.client()
+    check = handler("""cat >>@TMP@/asked; echo >>@TMP@/asked; while [ ! -e @TMP@/go ]; do sleep 0.05; done""", name="check")
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)],
+                 purge=purge(check=[str(check)], max_ingress_age="3s", interval="1s"))
+    c.lpush("ingress:mail", b"old 1", b"old 2", b"old 3")
+    wait_for(lambda: (tmp / "asked").exists() and (tmp / "asked").read_text() == "old 1\n", 40)
+    c.delete("ingress:mail")
+    c.lpush("ingress:mail", *[b"young %d" % i for i in range(3)])
+    rounds = len(d.events("purge_done"))
+    (tmp / "go").touch()
+    wait_for(lambda: len(d.events("purge_done")) > rounds)
+    assert (tmp / "asked").read_text() == "old 1\n"
+    wait_for(lambda: c.llen("escape:mail") == 3, 40)    # when it is their time
+    assert (tmp / "asked").read_text() == "old 1\n" + "".join("young %d\n" % i for i in range(3))
+    assert d.stop() == 0
+
+
 def test_a_check_that_hangs_or_is_not_there(redis, quredisd, handler):
     c = redis.client()
     old = header(enqueued=server_ms(c) - 2 * HOUR)
