@@ -72,7 +72,7 @@ class Ours(Case):
         persistent = {"mode": "persistent", "window": self.window} if self.mode == "persistent" else {}
         more = {"ttl": "1h"} if self.watched else {}
         if self.history:
-            more["done"] = {"keep": True}
+            more["done"] = {"keep": 1000}
         return queue("bench", self.handler(bench), workers=self.workers, batch={"max": self.batch}, **persistent, **more)
 
     def sections(self, bench, statsd):
