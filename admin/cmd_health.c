@@ -20,12 +20,13 @@
 #include "common/queue_health.h"
 
 #define STATUS_UNKNOWN 3		/* exit status and level: nobody reports */
+#define UNREPORTED "nobody reports this queue: does a supervisor that has it run?"
 
 struct reports {
 	struct queue_health *all;
 	size_t n;
-	int level;			/* the worst; STATUS_UNKNOWN: there is none */
-	const char *why;		/* STATUS_UNKNOWN: what to look at */
+	int level;			/* the worst; STATUS_UNKNOWN: there is none, or one is missing and none is worse */
+	const char *why;		/* there is none: what to look at */
 };
 
 static int by_queue(const void *a, const void *b)
@@ -45,10 +46,45 @@ static bool is_meant(const struct admin *a, const char *queue)
 	return a->noperands == 0 || strcmp(a->operands[0], queue) == 0;
 }
 
+/* What is known to be bad is worse than what is not known. */
+static int badness(int level)
+{
+	static const int of[] = { 0, 1, 3, 2 };
+
+	return of[level];
+}
+
 static void keep(struct reports *r, struct queue_health *h)
 {
-	r->level = r->n == 0 || h->level > r->level ? h->level : r->level;
+	r->level = r->n == 0 || badness(h->level) > badness(r->level) ? h->level : r->level;
 	r->all[r->n++] = *h;
+}
+
+static bool is_reported(const struct reports *r, const char *queue)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->all[i].queue, queue) == 0)
+			return true;
+	return false;
+}
+
+/* Where health is on, a queue of the configuration that nobody looks at is not well because others are. */
+static void keep_unreported(const struct admin *a, struct reports *r)
+{
+	size_t nreported = r->n;
+
+	for (size_t i = 0; a->conf->health.enabled && nreported > 0 && i < a->conf->nqueues; i++) {
+		const char *name = a->conf->queues[i]->name;
+		struct queue_health h = { .level = STATUS_UNKNOWN };
+
+		if (!is_meant(a, name) || is_reported(r, name))
+			continue;
+		h.document = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "queue", name, "status", "unknown", "reasons",
+		    "code", "unreported", "status", "unknown", "text", UNREPORTED);
+		h.queue = json_string_value(json_object_get(h.document, "queue"));
+		h.status = json_string_value(json_object_get(h.document, "status"));
+		keep(r, &h);
+	}
 }
 
 static int take(struct admin *a, struct reports *r, int64_t server_ms)
@@ -61,7 +97,7 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 		return -1;
 	if (reply.n > 0 && !redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a hash");
-	r->all = alloc_zero(reply.n / 2 + 1, sizeof(*r->all));
+	r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + 1, sizeof(*r->all));
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply text = redis_element(&reply, i + 1);
 		struct queue_health h;
@@ -75,6 +111,7 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 		stale += is_meant(a, h.queue);
 		queue_health_free(&h);
 	}
+	keep_unreported(a, r);
 	qsort(r->all, r->n, sizeof(*r->all), by_queue);
 	if (r->n == 0) {
 		r->level = STATUS_UNKNOWN;
@@ -224,7 +261,7 @@ static void show_nagios(const struct reports *r)
 	static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
 
 	printf("QUREDIS %s", words[r->level]);
-	if (r->level == STATUS_UNKNOWN)
+	if (r->why != NULL)
 		printf(" - %s", r->why);
 	else
 		print_reasons(r);
@@ -238,7 +275,10 @@ static int look(struct admin *a, struct reports *r)
 {
 	int64_t server_ms;
 
-	return admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 ? -1 : take(a, r, server_ms);
+	if (admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 || take(a, r, server_ms) == -1)
+		return -1;
+	/* Of a queue that does not exist nobody reports, either. */
+	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;
 }
 
 /* A monitor hears in its own words that nothing is known. */
@@ -267,7 +307,7 @@ int cmd_health(struct admin *a)
 			show_nagios(&r);
 		else if (a->options.json)
 			show_json(a, &r);
-		else if (r.level == STATUS_UNKNOWN)
+		else if (r.why != NULL)
 			admin_note("quredis: %s", r.why);
 		else
 			show(a, &r);

@@ -282,6 +282,46 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     assert quredis("health").code == 69
 
 
+def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, quredis):
+    c = redis.client()
+    cat = handler("cat")
+    both = quredisd(queues=[queue("mail", cat), queue("fax", cat)], health=health(dlq_max_warning=0, dlq_max_critical=0))
+    other = quredisd(queues=[queue("mail", cat)], health=health(), supervisor={"node": "other", "lease": "2s"})
+    next_report(c, "fax")
+    wait_for(lambda: quredis("health", conf=both.conf).code == 0, 30)
+    both.kill_tree()
+    # other hosts report their queues, and fax does not vanish from what is judged
+    def unknown():
+        r = quredis("health", "--json", conf=both.conf)
+        found = json.loads(r.out)
+        return r.code == 3 and len(found["queues"]) == 2 and report(c)["node"] == "other" and found
+    found = wait_for(unknown, 30)
+    assert found["status"] == "unknown"
+    fax, mail = found["queues"]
+    assert (fax["queue"], fax["status"], [x["code"] for x in fax["reasons"]]) == ("fax", "unknown", ["unreported"])
+    assert (mail["queue"], mail["status"]) == ("mail", "healthy")
+    r = quredis("health", "--nagios", conf=both.conf)
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - fax: nobody reports"), r.out
+    assert "fax" in quredis("health", conf=both.conf).out
+    # what is known to be bad is worse
+    report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c) + 600000}
+    c.hset("quredis:health", "tube", json.dumps({**report_of_mail, "queue": "tube"}))
+    assert quredis("health", conf=both.conf).code == 2
+    # a host that does not have fax expects nothing of it
+    c.hdel("quredis:health", "tube")
+    assert quredis("health", conf=other.conf).code == 0
+    assert other.stop() == 0
+
+
+def test_a_queue_that_does_not_exist(redis, quredisd, handler, quredis):
+    quredisd(queues=[queue("mail", handler("cat"))], health=health())
+    next_report(redis.client())
+    r = quredis("health", "mial")
+    assert r.code == 66 and "did you mean mail?" in r.err
+    r = quredis("health", "mial", "--nagios")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - no queue mial")
+
+
 def test_another_host_goes_on(redis, quredisd, handler, quredis):
     c = redis.client()
     hosts = {f"host{i}": quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(),
