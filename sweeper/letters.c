@@ -149,7 +149,8 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, &record);
 }
 
-static int adopt(const struct turn *t, const struct letters *l, int64_t server_ms)
+/* How many; -1: error */
+static int64_t adopt(const struct turn *t, const struct letters *l, int64_t server_ms)
 {
 	size_t answers = 0;
 	int64_t n = 0;
@@ -163,7 +164,7 @@ static int adopt(const struct turn *t, const struct letters *l, int64_t server_m
 	rc = take_counts(t->s, answers, &n);
 	if (n > 0)
 		log_info("dead_letters_unrecorded", log_str("queue", t->q->keys.name), log_int("messages", n));
-	return rc;
+	return rc == -1 ? -1 : n;
 }
 
 /* ---- a page ---- */
@@ -189,6 +190,7 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 {
 	bool archive = t->conf->archive != NULL;
 	struct bounds *b = &t->q->bounds;
+	int64_t adopted;
 	size_t leaving;
 	struct gone gone;
 
@@ -202,9 +204,12 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 		letters_archive(t->s, t->q, l, server_ms, t->now_ms);
 	if (leaving > 0 && !archive && remove_those(t, l, LETTER_LEAVES, &gone) == -1)
 		return -1;
-	if (adopt(t, l, server_ms) == -1)
+	adopted = adopt(t, l, server_ms);
+	if (adopted == -1)
 		return -1;
-	return leaving > 0 && !archive;
+	if (adopted > 0)
+		b->odd_at_ms = 0;	/* more like them may be behind */
+	return leaving > 0 ? !archive : adopted > 0;
 }
 
 /* Which record was forwarded last: none behind it leaves. */

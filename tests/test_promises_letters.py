@@ -250,6 +250,17 @@ def test_the_cap_where_nothing_has_a_record(redis, quredisd, handler, archive):
     assert d.stop() == 0
 
 
+def test_many_without_a_record_take_no_time_each(redis, quredisd, handler):
+    """A page of them follows the other, as with those that leave."""
+    c = redis.client()
+    c.lpush("escape:mail", *[b"%d" % i for i in range(20000)])
+    idle_queue = idle(handler, dead_letter={"max_entries": 10, "discard": True})
+    d = quredisd(queues=[idle_queue, queue("other", handler("cat"))], log={"level": "info"})
+    wait_for(lambda: c.llen("escape:mail") == c.xlen("escape:mail:log") == 10, 100)     # a page a second: 200 s
+    assert c.lrange("escape:mail", 0, -1) == [b"%d" % i for i in reversed(range(19990, 20000))] and paired(c)
+    assert d.stop() == 0
+
+
 def test_more_orphans_than_a_page_shows(redis, quredisd, handler, archive):
     """Somebody deleted the list. No dead letter of after that is taken for one without a record."""
     c = redis.client()
