@@ -5,6 +5,7 @@
 #include "common/nitems.h"
 
 #define LIMIT 50
+#define DURATION 3			/* its column */
 
 static const struct column columns[] = {
 	{ "entry", "Entry", false },
@@ -34,6 +35,8 @@ static int show_row(void *arg, const struct dead_letter *d)
 	cells[0] = cell_str(d->record_id);
 	for (size_t i = 1; i < nitems(cells); i++)
 		cells[i] = dead_letter_cell(d, columns[i].key);
+	if (cells[DURATION].type == CELL_INT)
+		cells[DURATION] = cell_elapsed(cells[DURATION].value);
 	output_row(&l->a->output, cells);
 	return 0;
 }

@@ -1,6 +1,7 @@
 """done: a history of what is done, written with the acknowledgement, kept short, and never the reason for anything else."""
 import hashlib
 import json
+import re
 
 import pytest
 
@@ -44,6 +45,8 @@ def test_each_is_there_once(redis, quredisd, quredis, handler, mode):
     assert [r["entry"] for r in rows] == [i.decode() for i, _ in reversed(history(c))]
     assert {r["id"] for r in rows} == {f[b"id"].decode() for f in found} and all(r["finished_at"].endswith("Z") for r in rows)
     assert len(json.loads(quredis("--json", "done", "ls", "mail", "-n", "2").out)) == 2
+    assert all(isinstance(r["duration_ms"], int) for r in rows)
+    assert re.search(r" [0-9.]+m?s +1 ", quredis("done", "ls", "mail", "-n", "1").out.splitlines()[1])      # its unit
     c.lpush("ingress:plain", "m")
     wait_for(lambda: status(d, "plain")["counters"]["done"] == 1)
     assert not c.exists("ingress:plain:done") and not stray_keys(c, "mail", "plain")
