@@ -198,6 +198,10 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 		return -1;
 	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->nnamed)
 		return 1;		/* the rest is seen on another page, or not at all */
+	if (named == 0 && letters_hides_named(l, b->named, b->nnamed)) {
+		adopted = adopt(t, l, server_ms);
+		return adopted == -1 ? -1 : adopted > 0;
+	}
 	letters_forget_batch(b);
 	leaving = count_leaving(l, archive);
 	if (leaving > 0 && archive)

@@ -67,6 +67,9 @@ struct letters_bounds {
 /* Says of each record what becomes of it. Returns how many are NAMED. */
 size_t letters_judge(struct letters *l, const struct letters_bounds *b);
 
+/* Where none is NAMED: some are there all the same, their messages behind what others put before them. */
+bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed);
+
 /* Where the sweeper is with the dead letters of a queue; zeroed: nowhere. */
 struct bounds {
 	int64_t at_ms;			/* CLOCK_MONOTONIC: the next look */

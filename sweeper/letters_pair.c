@@ -137,6 +137,16 @@ static const struct letter_name *name_of(const struct letters_bounds *b, const c
 	return NULL;
 }
 
+bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed)
+{
+	const struct letters_bounds b = { .named = named, .nnamed = nnamed };
+
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (name_of(&b, l->records[i].id) != NULL)
+			return true;
+	return false;
+}
+
 /* What the archive has without a message takes none with it, whoever is equal to it now. */
 static void pair(struct letters *l, const struct letters_bounds *b)
 {

@@ -376,6 +376,23 @@ def test_a_torn_line_and_a_batch_that_was_written_but_not_removed(redis, quredis
     assert d.stop() == 0
 
 
+def test_what_comes_before_a_batch_that_was_written(redis, quredisd, handler, archive):
+    """Pushed by hand to the old end, more than a page shows: the batch is not written again."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    messages = [b"m%d" % i for i in range(10)]
+    ids = q.dead_letters(*messages)
+    by_hand = [b"by hand %d" % i for i in range(150)]
+    c.rpush(q.escape, *by_hand)
+    (archive / "mail@node-a.ndjson").write_text("".join(
+        json.dumps({"record": i, "message": m.decode(), "sha1": sha1(m), "batch": ids[0]}) + "\n" for i, m in zip(ids[:3], messages)))
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 100, "archive": archive})], supervisor={"node": "node-a"})
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 100, 60)
+    archived = [message_of(a) for a in lines(archive)]
+    assert collections.Counter(archived + c.lrange(q.escape, 0, -1)) == collections.Counter(messages + by_hand)
+    assert paired(c) and d.stop() == 0
+
+
 def test_binary_and_large_messages(redis, quredisd, handler, archive):
     c = redis.client()
     q = Queue(c, register=False)
