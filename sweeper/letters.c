@@ -217,12 +217,12 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 }
 
 /* Which record was forwarded last: none behind it leaves. */
-static int learn_forwarded(const struct turn *t, char forwarded[QUEUE_RECORD_ID_SIZE])
+int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[QUEUE_RECORD_ID_SIZE])
 {
 	struct redis_reply reply;
 
-	queue_forwarded(&t->s->redis, &t->q->keys);
-	if (connection_answer(t->s, &reply) == -1)
+	queue_forwarded(&s->redis, &q->keys);
+	if (connection_answer(s, &reply) == -1)
 		return -1;
 	strlcpy(forwarded, reply.type == REDIS_STRING ? reply.str : "0-0", QUEUE_RECORD_ID_SIZE);
 	return 0;
@@ -242,7 +242,7 @@ static int look_at_page(struct turn *t)
 
 	if (t->conf->forward_to != NULL) {
 		bounds.forwarded = forwarded;
-		if (learn_forwarded(t, forwarded) == -1)
+		if (letters_forwarded(t->s, t->q, forwarded) == -1)
 			return -1;
 	}
 	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, PAGE_BYTES);

@@ -66,6 +66,8 @@ struct letters_bounds {
 };
 /* Says of each record what becomes of it. Returns how many are NAMED. */
 size_t letters_judge(struct letters *l, const struct letters_bounds *b);
+/* The same for records alone, by age: those whose message is proven to be gone leave, wherever they lie. Returns how many. */
+size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b);
 
 /* Where none is NAMED: some are there all the same, their messages behind what others put before them. */
 bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed);
@@ -88,6 +90,8 @@ struct bounds {
 
 struct sweeper;
 struct swept;
+
+int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[QUEUE_RECORD_ID_SIZE]);	/* letters.c. -1: error */
 
 /* letters_archive.c. Errands say what they did to bounds; errors are told as troubles. */
 bool letters_hold(struct sweeper *s, struct swept *q);		/* the archive is ours; false: another sweeper of this master is at it */

@@ -175,6 +175,38 @@ static size_t judge_named(struct letters *l, const struct letters_bounds *b, int
 	return n;
 }
 
+/*
+ * Only what its place and the figures both say: no look finds out later that it was wrong. Entries without a record,
+ * that nobody adopts here, could else hide the entries that belong to records. A record that does not say of what it is
+ * may be any entry's.
+ */
+size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b)
+{
+	bool whole_list = (int64_t)l->nentries >= l->entries_total, paired = false;
+	size_t n = 0, orphans = 0;
+
+	pair(l, b);
+	decide(l);
+	for (size_t i = 0; i < l->nrecords; i++) {
+		paired = paired || l->records[i].entry != -1;
+		orphans += l->records[i].orphan;
+	}
+	if (!whole_list && (!paired || (int64_t)orphans > l->records_total - l->entries_total))
+		return 0;
+	for (size_t i = 0; i < l->nrecords; i++) {
+		struct letter *r = &l->records[i];
+
+		if (r->ms > b->oldest_ms || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
+			break;
+		if (!r->orphan || (r->sha1[0] == '\0' && l->entries_total > 0))
+			continue;
+		r->fate = LETTER_LEAVES;
+		r->reason = "max_orphaned_age";
+		n++;
+	}
+	return n;
+}
+
 /* From the oldest on, up to the first that stays or of which too little is known. */
 size_t letters_judge(struct letters *l, const struct letters_bounds *b)
 {

@@ -174,6 +174,7 @@ bool history_task(struct sweeper *s, int budget, int64_t now_ms);
 bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t purge_wake_ms(const struct sweeper *s);
+bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */

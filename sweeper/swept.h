@@ -61,6 +61,8 @@ struct swept {
 	struct trouble gauge_trouble;
 	struct health health;		/* health.c */
 	struct bounds bounds;		/* letters.c */
+	int64_t orphans_at_ms;		/* CLOCK_MONOTONIC: the next look (orphans.c) */
+	struct trouble orphans_trouble;
 	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
 	struct trouble forward_trouble;
 	enum queue_trouble published;	/* what we wrote into board->trouble last */

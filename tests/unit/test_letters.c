@@ -182,6 +182,44 @@ static void what_is_not_forwarded_yet_stays(void **state)
 	assert_judged(&b, ".... ....");
 }
 
+/* o: a record that leaves, . stays */
+static void assert_orphans(const char *fates, int64_t oldest_ms, const char *forwarded)
+{
+	struct letters_bounds b = { .oldest_ms = oldest_ms, .max_entries = -1, .forwarded = forwarded };
+	char got[LETTERS_PAGE + 1], *p = got;
+	size_t n = letters_judge_orphans(&page, &b);
+
+	for (size_t i = 0; i < page.nrecords; i++) {
+		assert_true(page.records[i].fate == LETTER_STAYS || page.records[i].entry == -1);
+		n -= page.records[i].fate == LETTER_LEAVES;
+		*p++ = page.records[i].fate == LETTER_LEAVES ? 'o' : '.';
+	}
+	*p = '\0';
+	assert_int_equal(n, 0);
+	assert_string_equal(got, fates);
+}
+
+static void records_alone_leave_by_age_and_only_where_it_is_proven(void **state)
+{
+	(void)state;
+	make("abc", 3, "axbyc", 5);
+	assert_orphans(".o.o.", 100, NULL);	/* also behind one that stays */
+	make("abc", 3, "axbyc", 5);
+	assert_orphans(".o...", 3, NULL);
+	make("abc", 3, "axbyc", 5);
+	assert_orphans(".o...", 100, "3-0");
+	make("abc", 1000, "xabcy", 1001);
+	assert_orphans("o....", 100, NULL);
+	make("abc", 1000, "wxyz", 1002);
+	assert_orphans("....", 100, NULL);	/* no pair: figures alone are no proof */
+	make("ppp", 201, "xyp", 51);
+	assert_orphans("...", 100, NULL);	/* p is another one's: theirs lie deeper */
+	make("ab", 2, "a?b", 3);
+	assert_orphans("...", 100, NULL);
+	make("", 0, "a?", 2);
+	assert_orphans("oo", 100, NULL);
+}
+
 static void ids_are_compared_as_numbers(void **state)
 {
 	uint64_t ms, serial;
@@ -208,6 +246,7 @@ int main(void)
 		cmocka_unit_test(without_a_pair_no_more_than_must_be_too_many),
 		cmocka_unit_test(what_the_archive_names_leaves_whatever_the_bounds_say),
 		cmocka_unit_test(what_is_not_forwarded_yet_stays),
+		cmocka_unit_test(records_alone_leave_by_age_and_only_where_it_is_proven),
 		cmocka_unit_test(ids_are_compared_as_numbers),
 	};
 
