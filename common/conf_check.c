@@ -1,6 +1,7 @@
 /*
  * Checks that need more than one value. Those of one queue are in conf_check_queue.c; key names in
- * conf_collide.c; users in conf_users.c, executables in conf_handler.c, secrets in conf_secrets.c.
+ * conf_collide.c; users in conf_users.c, executables in conf_handler.c, what is only needed later in conf_places.c,
+ * secrets in conf_secrets.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,8 @@ void conf_check(struct conf_loading *l)
 		conf_check_queue(l, l->conf->queues[i]);
 	}
 	check_totals(l);
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+		conf_check_places(l);
 	conf_check_keys(l);
 	conf_secrets(l);
 }

@@ -71,6 +71,7 @@ void conf_check_letters(struct conf_loading *l, const struct conf_queue *q);	/* 
 void conf_check_keys(struct conf_loading *l);				/* conf_collide.c */
 void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* conf_users.c */
 void conf_check_handler(struct conf_loading *l, struct conf_queue *q);	/* conf_handler.c */
+void conf_check_places(struct conf_loading *l);				/* conf_places.c */
 void conf_secrets(struct conf_loading *l);				/* conf_secrets.c */
 
 /* conf.c */

@@ -1,4 +1,4 @@
-/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
 #include <sys/stat.h>
 
 #include <dirent.h>
@@ -278,6 +278,29 @@ static void handlers(void **state)
 	assert_refused(f, "run_as.directory: /bin/true is not a directory");
 }
 
+/* They may come until they are needed. */
+static void what_is_needed_later(void **state)
+{
+	struct conf_fixture *f = *state;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "dead_letter = { ttl = \"1d\"; archive = \"/nowhere\"; };\n"
+	    "purge = { check = [\"%s\"]; };\nmetrics = { textfile = \"/nowhere/a.prom\"; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"];\n"
+	    " dead_letter = { archive = \"/bin/true\"; }; purge = { check = [\"/nowhere/check\"]; }; } );", f->dir);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: dead_letter.archive: /nowhere: No such file or directory");
+	assert_said(f, "quredis.conf:2: purge.check: ");
+	assert_said(f, " cannot be executed");
+	assert_said(f, "warning: quredis.conf:3: metrics.textfile: /nowhere: No such file or directory");
+	assert_said(f, "warning: quredis.conf:5: dead_letter.archive: /bin/true is not a directory");
+	assert_said(f, "warning: quredis.conf:5: purge.check: /nowhere/check: No such file or directory");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+}
+
 static void directories_of_handlers(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -407,6 +430,7 @@ int main(void)
 		TEST(a_password_in_the_address),
 		TEST(addresses_without_a_password),
 		TEST(handlers),
+		TEST(what_is_needed_later),
 		TEST(directories_of_handlers),
 		TEST(users_that_are_not_there),
 		TEST(root_may_run_as_anyone),
