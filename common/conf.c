@@ -82,7 +82,7 @@ void conf_free(struct conf *conf)
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name)
 {
 	for (size_t i = 0; i < conf->nqueues; i++)
-		if (strcmp(conf->queues[i]->name, name) == 0)
+		if (conf->queues[i]->name != NULL && strcmp(conf->queues[i]->name, name) == 0)
 			return conf->queues[i];
 	return NULL;
 }
