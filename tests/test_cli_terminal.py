@@ -240,7 +240,7 @@ def test_progress_and_interruption(terminal, redis):
 def test_a_second_interrupt_ends_at_once(redis, terminal):
     """Also when Redis does not answer."""
     q = Queue(redis.client())
-    many(redis.client(), q, 50000)
+    many(redis.client(), q, 300000)     # a fast machine is done with 50,000 before it shows anything
     t = terminal("retry", "mail", "escape", "--yes")
     t.expect("retry mail escape")
     redis.signal(signal.SIGSTOP)
