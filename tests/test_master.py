@@ -72,8 +72,8 @@ def test_printing_a_configuration_parses_again(quredisd, tmp):
 
 def test_titles(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/true", workers=2), queue("x", "/bin/true")])
-    assert sorted(d.children().values()) == [
-        "quredisd: sweeper", "quredisd: worker mail/0", "quredisd: worker mail/1", "quredisd: worker x/0"]
+    wait_for(lambda: sorted(d.children().values()) == [
+        "quredisd: sweeper", "quredisd: worker mail/0", "quredisd: worker mail/1", "quredisd: worker x/0"])
     wait_for(lambda: title_of(d.pid) == "quredisd: master (3 workers)")
     assert pathlib.Path(f"/proc/{d.pid}/comm").read_text() == "quredisd\n"
 
