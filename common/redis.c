@@ -1,18 +1,16 @@
 /*
- * One non-blocking connection on hiredis 0.14: append, write, poll, read. Opening is a pipeline of
- * its own whose answers never reach the caller. What the commands mean is the queue's business.
+ * One non-blocking connection on hiredis 0.14: write, poll, read. Opening is a pipeline of its own whose
+ * answers never reach the caller. What the commands mean is the queue's business; how they are put into bytes is
+ * redis_command.c's, what an answer says redis_reply.c's, and waiting for it redis_wait.c's.
  */
 #include <sys/socket.h>
 
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <bsd/string.h>
@@ -20,12 +18,9 @@
 
 #include "common/redis.h"
 
-#include "common/clock.h"
-#include "common/nitems.h"
+#include "common/redis_reply.h"
 
 enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MORE };
-
-#define ARGUMENTS_MAX 128
 
 /* What no honest server comes near to. A server can make us keep some 15 bytes for each that it sends. */
 #define ELEMENTS_MAX (1 << 20)			/* of one array: their places are allocated when their number is said */
@@ -56,7 +51,7 @@ void redis_close(struct redis *r, const char *why)
 	r->deadline_ms = 0;
 }
 
-static int fail(struct redis *r, const char *why, enum redis_weather weather)
+int redis_fail(struct redis *r, const char *why, enum redis_weather weather)
 {
 	char text[sizeof(r->error)];
 
@@ -73,7 +68,7 @@ static int fail_io(struct redis *r)
 	/* The text goes with the context, so it is copied first. */
 	char text[sizeof(r->context->errstr)];
 	strlcpy(text, why[0] != '\0' ? why : "connection lost", sizeof(text));
-	return fail(r, text, REDIS_STORM);
+	return redis_fail(r, text, REDIS_STORM);
 }
 
 static void set_socket_options(const struct redis *r)
@@ -158,7 +153,7 @@ int redis_open(struct redis *r, int64_t now_ms)
 	r->context = t->unix_path != NULL ? redisConnectUnixNonBlock(t->unix_path)
 					  : redisConnectNonBlock(t->host, t->port);
 	if (r->context == NULL)
-		return fail(r, "out of memory", REDIS_STORM);
+		return redis_fail(r, "out of memory", REDIS_STORM);
 	if (r->context->err != 0)
 		return fail_io(r);
 	set_socket_options(r);
@@ -169,69 +164,6 @@ int redis_open(struct redis *r, int64_t now_ms)
 	r->deadline_ms = now_ms + REDIS_TIMEOUT_MS;
 	append_greetings(r);
 	return 0;
-}
-
-void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens)
-{
-	if (r->state == REDIS_CLOSED)
-		return;
-	/* Fails only without memory, and then leaves nothing in the buffer and its error in the context: the next flush closes. */
-	if (redisAppendCommandArgv(r->context, (int)argc, (const char **)(uintptr_t)argv, lens) == REDIS_OK)
-		r->pending++;
-}
-
-void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv)
-{
-	char *command;
-	int len;
-
-	if (r->state == REDIS_CLOSED)
-		return;
-	len = redisFormatCommandArgv(&command, (int)argc, (const char **)(uintptr_t)argv, NULL);
-	if (len == -1) {
-		r->context->err = REDIS_ERR_OOM;	/* as above; hiredis says so only where it appends */
-		strlcpy(r->context->errstr, "Out of memory", sizeof(r->context->errstr));
-		return;
-	}
-	for (int i = 0; i < times; i++)
-		if (redisAppendFormattedCommand(r->context, command, (size_t)len) == REDIS_OK)
-			r->pending++;
-	redisFreeCommand(command);
-}
-
-void redis_appendf(struct redis *r, const char *format, ...)
-{
-	const char *argv[ARGUMENTS_MAX];
-	size_t lens[ARGUMENTS_MAX], argc = 0;
-	char numbers[16][24];
-	size_t nnumbers = 0;
-	va_list ap;
-
-	va_start(ap, format);
-	for (const char *p = format; *p != '\0'; p += strspn(p, " ")) {
-		size_t word = strcspn(p, " ");
-
-		assert(argc < ARGUMENTS_MAX && nnumbers < 16);
-		if (strncmp(p, "%s", word) == 0) {
-			argv[argc] = va_arg(ap, const char *);
-			lens[argc] = strlen(argv[argc]);
-		} else if (strncmp(p, "%b", word) == 0) {
-			argv[argc] = va_arg(ap, const char *);
-			lens[argc] = va_arg(ap, size_t);
-		} else if (strncmp(p, "%d", word) == 0) {
-			int n = snprintf(numbers[nnumbers], sizeof(numbers[0]), "%lld", (long long)va_arg(ap, int64_t));
-
-			argv[argc] = numbers[nnumbers++];
-			lens[argc] = (size_t)n;
-		} else {
-			argv[argc] = p;
-			lens[argc] = word;
-		}
-		argc++;
-		p += word;
-	}
-	va_end(ap);
-	redis_append(r, argc, argv, lens);
 }
 
 void redis_expect_by(struct redis *r, int64_t at_ms)
@@ -260,19 +192,6 @@ static bool tolerated(enum greeting g, const redisReply *reply)
 	return false;
 }
 
-static struct redis_reply view(const redisReply *reply)
-{
-	static const enum redis_type types[] = {
-		[REDIS_REPLY_STRING] = REDIS_STRING, [REDIS_REPLY_ARRAY] = REDIS_ARRAY,
-		[REDIS_REPLY_INTEGER] = REDIS_INTEGER, [REDIS_REPLY_NIL] = REDIS_NIL,
-		[REDIS_REPLY_STATUS] = REDIS_STATUS, [REDIS_REPLY_ERROR] = REDIS_ERROR,
-	};
-
-	/* What only RESP3 has, which is never asked for, is nothing. */
-	return (struct redis_reply){ .type = (size_t)reply->type < nitems(types) ? types[reply->type] : REDIS_NIL, .integer = reply->integer, .str = reply->str,
-		.len = reply->str == NULL ? 0 : reply->len, .n = reply->elements, .opaque = reply };
-}
-
 static bool is_text(struct redis_reply v, const char *text)
 {
 	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
@@ -280,19 +199,19 @@ static bool is_text(struct redis_reply v, const char *text)
 
 static int take_greeting(struct redis *r, const redisReply *reply)
 {
-	struct redis_reply v = view(reply);
+	struct redis_reply v = redis_reply_view(reply);
 	int i = r->greetings_taken++;
 	enum greeting g = i < (int)sizeof(r->greetings) && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
 
 	if (v.type == REDIS_ERROR) {
 		enum redis_weather w = redis_weather(&v);
 
-		return tolerated(g, reply) ? 0 : fail(r, v.str, w == REDIS_FAIR ? REDIS_MISCONFIGURED : w);
+		return tolerated(g, reply) ? 0 : redis_fail(r, v.str, w == REDIS_FAIR ? REDIS_MISCONFIGURED : w);
 	}
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
 	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
-		return fail(r, "the server is a replica, not a master", REDIS_STORM);
+		return redis_fail(r, "the server is a replica, not a master", REDIS_STORM);
 	return 0;
 }
 
@@ -340,7 +259,7 @@ int redis_flush(struct redis *r)
 /* Taken for the answer to the next command it would say of one message what was said of another. */
 static int fail_surplus(struct redis *r)
 {
-	return fail(r, "an answer to nothing that was asked", REDIS_STORM);
+	return redis_fail(r, "an answer to nothing that was asked", REDIS_STORM);
 }
 
 int redis_pump(struct redis *r, int64_t now_ms)
@@ -356,14 +275,14 @@ int redis_pump(struct redis *r, int64_t now_ms)
 	progress = r->context->reader->len != before;
 	r->received += (int64_t)(r->context->reader->len - before);
 	if (r->received > ANSWER_MAX)
-		return fail(r, "an answer too large", REDIS_STORM);
+		return redis_fail(r, "an answer too large", REDIS_STORM);
 	if (r->state == REDIS_OPENING && take_greetings(r) == -1)
 		return -1;
 	if (r->state == REDIS_READY && r->pending == 0 && unread(r) > 0)
 		return fail_surplus(r);
 	/* What has just arrived was in time: our poll may have come late, not the answer. */
 	if (r->deadline_ms != 0 && now_ms > r->deadline_ms && (r->pending > 0 || r->state == REDIS_OPENING) && !progress)
-		return fail(r, "no answer in time", REDIS_STORM);
+		return redis_fail(r, "no answer in time", REDIS_STORM);
 	return 0;
 }
 
@@ -387,7 +306,7 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 		if (unread(r) > 0)
 			return fail_surplus(r);
 	}
-	*reply = view(next);
+	*reply = redis_reply_view(next);
 	return 1;
 }
 
@@ -403,102 +322,4 @@ void redis_let_go(void *kept)
 {
 	if (kept != NULL)
 		freeReplyObject(kept);
-}
-
-struct redis_reply redis_element(const struct redis_reply *array, size_t i)
-{
-	const redisReply *reply = array->opaque;
-
-	assert(array->type == REDIS_ARRAY && i < array->n);
-	return view(reply->element[i]);
-}
-
-bool redis_is_strings(const struct redis_reply *reply)
-{
-	for (size_t i = 0; reply->type == REDIS_ARRAY && i < reply->n; i++)
-		if (redis_element(reply, i).type != REDIS_STRING)
-			return false;
-	return reply->type == REDIS_ARRAY;
-}
-
-/* One turn of waiting. -1: closed or interrupted. */
-static int wait_turn(struct redis *r, int64_t until_ms, bool (*interrupted)(void))
-{
-	int64_t now = clock_monotonic_ms();
-	int64_t left = until_ms - now;
-	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
-	struct pollfd p;
-
-	if (left <= 0)
-		return fail(r, "no answer in time", REDIS_STORM);
-	if (!redis_pollfd(r, &p))
-		return -1;
-	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
-		return fail(r, strerror(errno), REDIS_STORM);
-	if (interrupted != NULL && interrupted())
-		return fail(r, "interrupted", REDIS_FAIR);
-	return redis_pump(r, clock_monotonic_ms());
-}
-
-int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
-{
-	int64_t until = clock_monotonic_ms() + timeout_ms;
-
-	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
-		return -1;
-	while (r->state == REDIS_OPENING)
-		if (wait_turn(r, until, interrupted) == -1)
-			return -1;
-	return 0;
-}
-
-int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
-{
-	int64_t until = clock_monotonic_ms() + timeout_ms;
-	int rc;
-
-	if (redis_pump(r, clock_monotonic_ms()) == -1)
-		return -1;
-	while ((rc = redis_take(r, reply)) == 0)
-		if (wait_turn(r, until, interrupted) == -1)
-			return -1;
-	return rc == 1 ? 0 : -1;
-}
-
-bool redis_error_is(const struct redis_reply *reply, const char *code)
-{
-	size_t n = strlen(code);
-
-	return reply->type == REDIS_ERROR && strncmp(reply->str, code, n) == 0 &&
-	       (reply->str[n] == ' ' || reply->str[n] == '\0');
-}
-
-enum redis_weather redis_weather(const struct redis_reply *reply)
-{
-	static const struct {
-		const char *code;
-		enum redis_weather weather;
-	} known[] = {
-		{ "OOM", REDIS_STORM }, { "READONLY", REDIS_STORM }, { "UNBLOCKED", REDIS_STORM },
-		{ "LOADING", REDIS_STORM }, { "MISCONF", REDIS_STORM }, { "BUSY", REDIS_STORM },
-		{ "NOREPLICAS", REDIS_STORM }, { "MASTERDOWN", REDIS_STORM }, { "CLUSTERDOWN", REDIS_STORM },
-		{ "TRYAGAIN", REDIS_STORM }, { "NOSCRIPT", REDIS_RECONNECT },
-		{ "NOAUTH", REDIS_MISCONFIGURED }, { "WRONGPASS", REDIS_MISCONFIGURED },
-		{ "NOPERM", REDIS_MISCONFIGURED }, { "WRONGTYPE", REDIS_MISCONFIGURED },
-		/* NOPERM inside a script, as Redis 7.0 and 7.2 say it */
-		{ "The user executing the script can't", REDIS_MISCONFIGURED }, { "ACL failure in script", REDIS_MISCONFIGURED },
-	};
-
-	if (reply->type != REDIS_ERROR)
-		return REDIS_FAIR;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (redis_error_is(reply, known[i].code))
-			return known[i].weather;
-	/* Inside a script the code of the inner error may not come first, or there is none. */
-	if (strstr(reply->str, "executing the script can't run") != NULL || strstr(reply->str, "ACL failure in script") != NULL)
-		return REDIS_MISCONFIGURED;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strstr(reply->str, known[i].code) != NULL)
-			return known[i].weather;
-	return REDIS_STORM;
 }

@@ -74,6 +74,8 @@ struct redis_reply {		/* a view, valid until the next redis_take() or redis_clos
 void redis_init(struct redis *r, const struct redis_target *target, const char *name);
 int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, error set */
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
+/* The same, with the server's name before why and what the weather is. Returns -1. */
+int redis_fail(struct redis *r, const char *why, enum redis_weather weather);
 void redis_expect_by(struct redis *r, int64_t at_ms);	/* answers to all that is appended are due by then */
 
 /* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: it is lost, as what was sent before is; the next wait says so. */

@@ -1,4 +1,4 @@
-/* links: common/redis.c common/redis_target.c common/alloc.c common/clock.c */
+/* links: common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c common/alloc.c common/clock.c */
 /* One connection whose server is this test, and says what no server should. */
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,0 +1,55 @@
+/*
+ * For those who may wait for Redis: the sweeper and the command line.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/redis.h"
+
+#include "common/clock.h"
+
+/* One turn of waiting. -1: closed or interrupted. */
+static int wait_turn(struct redis *r, int64_t until_ms, bool (*interrupted)(void))
+{
+	int64_t now = clock_monotonic_ms();
+	int64_t left = until_ms - now;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct pollfd p;
+
+	if (left <= 0)
+		return redis_fail(r, "no answer in time", REDIS_STORM);
+	if (!redis_pollfd(r, &p))
+		return -1;
+	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
+		return redis_fail(r, strerror(errno), REDIS_STORM);
+	if (interrupted != NULL && interrupted())
+		return redis_fail(r, "interrupted", REDIS_FAIR);
+	return redis_pump(r, clock_monotonic_ms());
+}
+
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+
+	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while (r->state == REDIS_OPENING)
+		if (wait_turn(r, until, interrupted) == -1)
+			return -1;
+	return 0;
+}
+
+int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+	int rc;
+
+	if (redis_pump(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while ((rc = redis_take(r, reply)) == 0)
+		if (wait_turn(r, until, interrupted) == -1)
+			return -1;
+	return rc == 1 ? 0 : -1;
+}
