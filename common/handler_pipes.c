@@ -1,6 +1,6 @@
 /*
  * Pipes to and from handlers: made before there is a process, so that a handler without them is never
- * started. Who reads and writes them: handler_input.c, handler_output.c and worker/persistent.c.
+ * started. Who reads and writes them: handler_input.c, handler_output.c and common/persistent.c.
  */
 #include <errno.h>
 #include <fcntl.h>

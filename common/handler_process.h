@@ -17,7 +17,7 @@
  *	IDLE -start-> RUNNING -terminate-> TERMINATING -kill_grace-> KILLING
  *	                 └──── leader ended ───┴───────────────────────┴─> CLEARING -nothing left-> GONE
  *
- * What it is given and says, and when its time is up, is its owner's (handler.c, worker/persistent.c).
+ * What it is given and says, and when its time is up, is its owner's (handler.c, common/persistent.c).
  */
 enum handler_phase {
 	HANDLER_IDLE,		/* never started */

@@ -10,7 +10,7 @@
 #include "common/message.h"
 #include "common/queue.h"
 #include "common/redis.h"
-#include "worker/persistent.h"
+#include "common/persistent.h"
 
 /*
  * A worker's state, shared by the files of this folder only:

@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c admin/options.c admin/visible.c common/alloc.c common/backoff.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c worker/persistent_reply.c */
+/* links: tests/fuzz/input.c admin/options.c admin/visible.c common/alloc.c common/backoff.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c common/persistent_reply.c */
 /*
  * What people write: options, numbers, durations, sizes, addresses. What is accepted is in its range and is
  * written again as it was read; what is shown has no secret and nothing that commands a terminal.
@@ -17,7 +17,7 @@
 #include "common/nitems.h"
 #include "common/redis.h"
 #include "common/size.h"
-#include "worker/persistent_reply.h"
+#include "common/persistent_reply.h"
 
 #define WORDS_MAX 32
 #define DELAY_MASK ((INT64_C(1) << 50) - 1)	/* more than any duration of the configuration */

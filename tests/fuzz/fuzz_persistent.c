@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_process.c tests/fuzz/conf_text.c worker/persistent.c worker/persistent_answers.c worker/persistent_life.c worker/persistent_input.c worker/persistent_lines.c worker/persistent_reply.c worker/persistent_window.c common/ */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_process.c tests/fuzz/conf_text.c common/ */
 /* except: common/handler_process.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 /*
@@ -19,8 +19,8 @@
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_process.h"
 #include "tests/fuzz/fake_time.h"
-#include "worker/persistent.h"
-#include "worker/persistent_lines.h"
+#include "common/persistent.h"
+#include "common/persistent_lines.h"
 
 #define JOBS_MAX 300		/* in one input */
 #define STEPS_MAX 4000

@@ -1,4 +1,4 @@
-/* links: worker/persistent.c worker/persistent_answers.c worker/persistent_life.c worker/persistent_input.c worker/persistent_lines.c worker/persistent_reply.c worker/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
+/* links: common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
 /*
  * Handlers that stay, good and bad, driven by a loop like the worker's. The handler is this program: a payload
  * is what it is to do, one command a line, or bytes to take the sum of.
@@ -28,9 +28,9 @@
 #include "common/log.h"
 #include "common/nitems.h"
 #include "common/process.h"
-#include "worker/persistent.h"
-#include "worker/persistent_input.h"
-#include "worker/persistent_lines.h"
+#include "common/persistent.h"
+#include "common/persistent_input.h"
+#include "common/persistent_lines.h"
 
 #define HANG_MS 60000		/* a test that takes so long hangs */
 

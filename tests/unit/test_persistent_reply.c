@@ -1,4 +1,4 @@
-/* links: worker/persistent_reply.c common/duration.c */
+/* links: common/persistent_reply.c common/duration.c */
 
 /* What is an answer, and what only looks like one. */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "common/nitems.h"
-#include "worker/persistent_reply.h"
+#include "common/persistent_reply.h"
 
 #define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_H
-#define WORKER_PERSISTENT_H
+#ifndef COMMON_PERSISTENT_H
+#define COMMON_PERSISTENT_H
 
 #include <sys/types.h>
 
@@ -10,7 +10,7 @@
 
 #include "common/conf.h"
 #include "common/handler.h"
-#include "worker/persistent_reply.h"
+#include "common/persistent_reply.h"
 
 /*
  * A handler that stays and is fed jobs (DESIGN.md 4; quredis-handler(7), PERSISTENT HANDLERS). Never blocks.

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/persistent_input.h"
+#include "common/persistent_input.h"
 
 #include "common/handler_pipes.h"
 

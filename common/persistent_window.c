@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/persistent_window.h"
+#include "common/persistent_window.h"
 
 #include "common/alloc.h"
 

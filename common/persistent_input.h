@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_INPUT_H
-#define WORKER_PERSISTENT_INPUT_H
+#ifndef COMMON_PERSISTENT_INPUT_H
+#define COMMON_PERSISTENT_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

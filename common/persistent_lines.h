@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_LINES_H
-#define WORKER_PERSISTENT_LINES_H
+#ifndef COMMON_PERSISTENT_LINES_H
+#define COMMON_PERSISTENT_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
  */
 #include <poll.h>
 
-#include "worker/persistent_state.h"
+#include "common/persistent_state.h"
 
 #include "common/log.h"
 #include "common/nitems.h"

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "worker/persistent_reply.h"
+#include "common/persistent_reply.h"
 
 #include "common/duration.h"
 

@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_WINDOW_H
-#define WORKER_PERSISTENT_WINDOW_H
+#ifndef COMMON_PERSISTENT_WINDOW_H
+#define COMMON_PERSISTENT_WINDOW_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "worker/persistent_state.h"
+#include "common/persistent_state.h"
 
 #include "common/alloc.h"
 #include "common/clock.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "worker/persistent_state.h"
+#include "common/persistent_state.h"
 
 #include "common/clock.h"
 #include "common/log.h"

@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_REPLY_H
-#define WORKER_PERSISTENT_REPLY_H
+#ifndef COMMON_PERSISTENT_REPLY_H
+#define COMMON_PERSISTENT_REPLY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-#ifndef WORKER_PERSISTENT_STATE_H
-#define WORKER_PERSISTENT_STATE_H
+#ifndef COMMON_PERSISTENT_STATE_H
+#define COMMON_PERSISTENT_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,12 +8,12 @@
 #include "common/handler_output.h"
 #include "common/handler_process.h"
 #include "common/message.h"
-#include "worker/persistent.h"
-#include "worker/persistent_input.h"
-#include "worker/persistent_lines.h"
-#include "worker/persistent_window.h"
+#include "common/persistent.h"
+#include "common/persistent_input.h"
+#include "common/persistent_lines.h"
+#include "common/persistent_window.h"
 
-/* What the three files of it share; others see worker/persistent.h only. */
+/* What the three files of it share; others see common/persistent.h only. */
 struct persistent {
 	const struct conf_queue *conf;
 	char *worker;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "worker/persistent_lines.h"
+#include "common/persistent_lines.h"
 
 #include "common/alloc.h"
 #include "common/handler_pipes.h"
