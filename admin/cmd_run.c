@@ -1,10 +1,8 @@
 /*
- * quredis run: the queue's handler on a copy of one message, as a worker would run it: same user,
- * environment, limits and end. Nothing in Redis changes, whatever comes out.
+ * quredis run: the queue's handler on a copy of one message, as a worker would run it (trial.c). Nothing in Redis changes,
+ * whatever comes out.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +12,14 @@
 #include <bsd/stdlib.h>
 
 #include "admin/command.h"
-#include "admin/interrupt.h"
 #include "admin/pager.h"
+#include "admin/trial.h"
 #include "admin/visible.h"
 
 #include "common/alloc.h"
-#include "common/clock.h"
 #include "common/handler.h"
 #include "common/nitems.h"
 #include "common/process.h"
-
-#define STATUS_FAILED 1			/* a failed attempt */
-#define WORKER_NAME "run"
 
 /* ---- the message ---- */
 
@@ -114,120 +108,29 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 	return job;
 }
 
-/* One INT or TERM asks the handler to end, two kill it. */
-static void obey(struct handler *h, int64_t now_ms)
-{
-	if (interrupt_count() == 1)
-		handler_stop(h, now_ms);
-	else if (interrupt_count() > 1)
-		handler_kill(h);
-}
-
-static void turn(struct handler *h, const sigset_t *open)
-{
-	struct pollfd fds[HANDLER_POLLFDS];
-	size_t n = handler_pollfds(h, fds);
-	int64_t now = clock_monotonic_ms(), left = handler_deadline_ms(h);
-
-	left = left == INT64_MAX ? 1000 : left - now;
-	if (left < 0)
-		left = 0;
-	if (left > 1000)
-		left = 1000;
-	if (ppoll(fds, n, &(struct timespec){ .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 }, open) > 0)
-		handler_io(h, fds, n);
-	now = clock_monotonic_ms();
-	obey(h, now);
-	handler_tick(h, now);
-}
-
-static int run_handler(struct admin *a, struct handler *h, const struct handler_job *job, struct handler_result *result)
-{
-	sigset_t open;
-
-	interrupt_begin_counting(&open);
-	if (process_become_subreaper() == -1 || handler_start(h, job, clock_monotonic_ms()) == -1)
-		return admin_fail(a, EX_OSERR, "no process could be made: %s", strerror(errno));
-	while (!handler_finished(h, result))
-		turn(h, &open);
-	return 0;
-}
-
 /* ---- what came out ---- */
 
-static const char *outcome_of(const struct conf_queue *q, const struct handler_result *r, int *status)
-{
-	enum conf_outcome outcome = CONF_OUTCOME_FAIL;
-
-	*status = STATUS_FAILED;
-	if (r->end == HANDLER_UNRUNNABLE) {
-		*status = r->error == EPERM || r->error == EACCES ? EX_NOPERM : EX_CONFIG;
-		return "not run";
-	}
-	if (r->end == HANDLER_UNREPRESENTABLE)
-		*status = EX_DATAERR;
-	if (r->end == HANDLER_EXITED && r->code >= 0)
-		outcome = q->exit_codes[r->code & 0xff];
-	switch (outcome) {
-	case CONF_OUTCOME_DONE:
-		*status = EX_OK;
-		return "done";
-	case CONF_OUTCOME_RETRY:
-		*status = EX_TEMPFAIL;
-		return "retry";
-	case CONF_OUTCOME_ESCAPE:
-		*status = EX_DATAERR;
-		return "escape";
-	case CONF_OUTCOME_FAIL:
-		break;
-	}
-	return r->end == HANDLER_UNREPRESENTABLE ? "escape" : "failed attempt";
-}
-
-static char *reason_of(const struct handler_result *r)
-{
-	switch (r->end) {
-	case HANDLER_EXITED:
-		return alloc_format("exit status %d", r->code);
-	case HANDLER_SIGNALED:
-		return alloc_format("killed by %s", process_signal_name(r->signal));
-	case HANDLER_TIMED_OUT:
-		return alloc_string("ran longer than its timeout");
-	case HANDLER_STOPPED:
-		return alloc_string("interrupted");
-	case HANDLER_UNRUNNABLE:
-		return alloc_format("%s: %s", r->stage, strerror(r->error));
-	case HANDLER_UNREPRESENTABLE:
-		break;
-	}
-	return alloc_string("the message cannot be an argument (NUL, or more than 100 KiB)");
-}
-
-static void say(struct admin *a, struct message *m, const struct handler_job *job, const struct handler_result *r)
+static void say(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
 		{ "reason", "reason", false }, { "exit_code", "exit_code", false }, { "signal", "signal", false },
 		{ "duration_ms", "duration", false }, { "stderr", NULL, false },
 	};
-	const char *outcome = outcome_of(a->queue, r, &a->status);
-	char *reason = reason_of(r);
 
 	output_object(&a->output, columns, nitems(columns),
-	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt), cell_str(outcome),
-		cell_str(reason), r->code >= 0 ? cell_int(r->code) : cell_none(),
-		cell_str(r->signal != 0 ? process_signal_name(r->signal) : NULL), cell_elapsed(r->duration_ms),
-		cell_bytes(r->stderr_tail, r->stderr_len) });
-	free(reason);
+	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt), cell_str(t->outcome),
+		cell_bytes(t->reason, strlen(t->reason)), t->code >= 0 ? cell_int(t->code) : cell_none(),
+		cell_str(t->signal != 0 ? process_signal_name(t->signal) : NULL), cell_elapsed(t->duration_ms),
+		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
 }
 
 static int run_message(struct admin *a, const struct buffer *raw)
 {
 	char incarnation[INCARNATION_SIZE];
-	struct incarnation self = { .node = WORKER_NAME };	/* no node of a supervisor: nobody takes it for one of its own */
-	struct handler_result result;
+	struct incarnation self = { .node = TRIAL_WORKER };	/* no node of a supervisor: nobody takes it for one of its own */
+	struct trial t = { .code = -1 };
 	struct message m;
-	struct handler *h;
 	int rc;
 
 	arc4random_buf(&self.boot, sizeof(self.boot));
@@ -236,13 +139,11 @@ static int run_message(struct admin *a, const struct buffer *raw)
 	const struct handler_job job = job_of(a->queue, &m, incarnation);
 	if (log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO) == -1)
 		return admin_fail(a, EX_OSERR, "standard error: %s", strerror(errno));
-	log_process(WORKER_NAME);
-	h = handler_new(a->queue, WORKER_NAME);
-	rc = run_handler(a, h, &job, &result);
+	log_process(TRIAL_WORKER);
+	rc = trial_run(a, &job, &t);
 	if (rc == 0)
-		say(a, &m, &job, &result);
-	handler_free(h);
-	interrupt_end();
+		say(a, &m, &job, &t);
+	trial_free(&t);
 	return rc == 0 && a->status != 0 ? -1 : rc;
 }
 
@@ -262,10 +163,6 @@ int cmd_run(struct admin *a)
 		free(shown);
 		return -1;
 	}
-	/* It would take the message for a job, and fail whatever the message is. */
-	if (a->queue->mode == CONF_MODE_PERSISTENT)
-		return admin_fail(a, EX_USAGE, "the handler of %s is persistent and reads jobs, not a message: try it by hand,"
-		    " printf 'JOB 1 1 5\\nhello\\n' | HANDLER", a->queue->name);
 	if (get_message(a, &raw) == 0) {
 		if (a->options.dry_run) {
 			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], raw.len);

@@ -198,10 +198,40 @@ def test_run(quredis, redis, handler, tmp, body, outcome, code):
     assert redis.client().keys() == []
 
 
-def test_run_refuses_a_persistent_handler(quredis, redis, ledger, tmp):
-    conf = write_conf(tmp, redis, queue("mail", ledger.recorder(), mode="persistent"))
-    r = quredis("run", "mail", "message", conf=conf)
-    assert (r.code, r.out) == (64, "") and "JOB 1 1 5" in r.err and not ledger.runs()
+ANSWERS = {
+    "ok": ("print('OK', serial, flush=True)", "done", 0, "OK"),
+    "retry": ("print('RETRY', serial, '5s', 'busy', flush=True)", "retry", 75, "RETRY: busy"),
+    "fail": (r"sys.stdout.buffer.write(b'FAIL %d \\xff\\n' % serial); sys.stdout.flush()", "failed attempt", 1, None),
+    "exit": ("sys.exit(3)", "breaker", 1, "it ended before it answered: exit status 3"),
+    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered what it was not asked, or closed its end without an answer"),
+    "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),
+}
+STAYS = """exec /usr/bin/python3 -c "
+import sys, time
+for head in sys.stdin.buffer:
+    word, serial, attempt, size = head.split()[:4]
+    serial, body = int(serial), sys.stdin.buffer.read(int(size) + 1)[:-1]
+    sys.stderr.write('body %r attempt %s\\n' % (body, attempt.decode()))
+    @ANSWER@
+" """
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_run_a_persistent_handler(quredis, redis, handler, tmp, answer):
+    body, outcome, code, reason = ANSWERS[answer]
+    conf = write_conf(tmp, redis, queue("mail", handler(STAYS.replace("@ANSWER@", body)), mode="persistent", timeout="3s", kill_grace="500ms"))
+    r = quredis("run", "mail", "message", "--json", conf=conf)
+    seen = json.loads(r.out)
+    assert (r.code, seen["outcome"], seen.get("reason")) == (code, outcome, reason), r.err
+    assert "reason_base64" in seen or reason
+    assert "body b'message' attempt 1" in r.err and redis.client().keys() == []
+
+
+def test_run_a_persistent_handler_that_stays_when_told_to_go(quredis, redis, handler, tmp):
+    body = "print('OK', serial, flush=True); open('@TMP@/pid', 'w').write(str(__import__('os').getpid())); time.sleep(1000)"
+    conf = write_conf(tmp, redis, queue("mail", handler(STAYS.replace("@ANSWER@", body)), mode="persistent", kill_grace="500ms"))
+    assert quredis("run", "mail", "message", conf=conf).code == 0
+    assert not alive(int((tmp / "pid").read_text()))
 
 
 def test_run_sees_what_a_worker_would_show(quredis, redis, handler, ledger, tmp):
