@@ -9,7 +9,7 @@
 /* Every script of common/scripts/NAME.lua. A new one needs its line here and nothing else. */
 #define QUEUE_SCRIPTS(X)                                                                           \
 	X(renew) X(fetch) X(retry) X(escape) X(hand_back) X(deregister) X(fence) X(return) X(mark_dead) X(forget) \
-	X(due) X(redrive) X(lead) X(tally) \
+	X(due) X(redrive) X(lead) X(tally) X(unregister) \
 	X(mark) X(glance) X(expire) X(expire_delayed)	/* queue_waiting.c */ \
 	X(done) X(done_trim)	/* queue_history.c */ \
 	X(letters_glance) X(letters_page) X(letters_remove) X(letters_adopt) X(forward_page)	/* queue_letters.c */ \

@@ -63,7 +63,48 @@ void queue_is_registered(struct redis *r, const struct queue_keys *k)
 
 void queue_registry_page(struct redis *r, int64_t first, int64_t n)
 {
-	redis_appendf(r, "ZRANGE " QUEUE_REGISTRY " %d %d", first, first + n - 1);
+	redis_appendf(r, "ZRANGE " QUEUE_REGISTRY " %d %d WITHSCORES", first, first + n - 1);
+}
+
+void queue_registry_is_there(struct redis *r)
+{
+	redis_appendf(r, "EXISTS " QUEUE_REGISTRY);
+}
+
+void queue_registry_show(struct redis *r, const char *const *names, size_t n)
+{
+	const char *argv[2 + 2 * QUEUE_REGISTRY_GROUP] = { "ZADD", QUEUE_REGISTRY };
+	struct script_number now;
+
+	script_number(&now, clock_realtime_ms() / 1000);
+	for (size_t i = 0; i < n; i++) {
+		argv[2 + 2 * i] = now.text;
+		argv[3 + 2 * i] = names[i];
+	}
+	redis_append(r, 2 + 2 * n, argv, NULL);
+}
+
+void queue_is_used(struct redis *r, const struct queue_keys *k)
+{
+	char *rescue = queue_bare_rescue_key(k);
+
+	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->done, k->paused, k->sweeper, k->transit,
+	    rescue, k->workers, k->escape, k->log, k->forwarded);
+	free(rescue);
+}
+
+void queue_unregister(struct redis *r, const char *name, const char *score, const char *entry)
+{
+	char *key = alloc_format("quredis:queue:%s", name);
+
+	queue_script(r, QUEUE_SCRIPT_unregister, 2, (const char *[]){ QUEUE_REGISTRY, key }, 3,
+	    (struct script_arg[]){ script_string(name), script_string(score), script_string(entry) });
+	free(key);
+}
+
+void queue_forget_totals(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "UNLINK %s", k->stats);
 }
 
 void queue_registered(struct redis *r, const char *name)

@@ -26,8 +26,17 @@ void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *
 
 /* -> INTEGER 1: the queue has its entry in the registry */
 void queue_is_registered(struct redis *r, const struct queue_keys *k);
-/* -> ARRAY of STRING: names in the registry, n from the first-th on */
+void queue_registry_is_there(struct redis *r);	/* -> INTEGER 0: no queue has one, as on a server that has forgotten */
+/* -> ARRAY of STRING: names in the registry and their scores in turn, n names from the first-th on */
 void queue_registry_page(struct redis *r, int64_t first, int64_t n);
+/* They are served still, though nothing else shows it: their scores are the time. -> INTEGER */
+#define QUEUE_REGISTRY_GROUP 100
+void queue_registry_show(struct redis *r, const char *const *names, size_t n);
+/* -> INTEGER: how many things there are of a queue, of whatever kind: messages, records, workers, a leader, a pause */
+void queue_is_used(struct redis *r, const struct queue_keys *k);
+/* Out of the registry, if both are there as they were read. entry NULL: there was none. -> INTEGER 1, 0: it changed */
+void queue_unregister(struct redis *r, const char *name, const char *score, const char *entry);
+void queue_forget_totals(struct redis *r, const struct queue_keys *k);	/* its statistics. -> INTEGER */
 
 /* The registry's entry of a queue -> STRING for queue_registered_parse(), or NIL */
 void queue_registered(struct redis *r, const char *name);

@@ -91,11 +91,18 @@ struct board_clock {
 	_Atomic int64_t stepped_ms, low_ms, high_ms, checked_ms;
 };
 
+/* Of the registry, over all queues that are not ours: entries that left it, or would in a dry run; sweeper */
+struct board_registry {
+	_Alignas(64) _Atomic uint64_t left, would_leave;
+	_Atomic uint64_t left_told, would_leave_told;	/* sent to statsd; sweepers, compare and swap */
+};
+
 struct scoreboard {
 	struct slot slots[SCOREBOARD_SLOTS];
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
 	_Atomic int32_t sweeper;	/* master: slot of the one that does the periodic work; others only finish */
 	struct board_clock clock;
+	struct board_registry registry;
 	_Atomic int64_t started_ms;	/* CLOCK_REALTIME of the master's start; master */
 	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];

@@ -1,14 +1,15 @@
 /*
- * The registry (quredis:queues). Our own queues are kept in it, also when Redis has forgotten everything. Those that
- * others put there are looked at in turn, a few at a time, so that what a dead host left comes back although nobody
- * here serves that queue. What a look is, and whether somebody is dead, is watch.c's.
+ * The registry (quredis:queues). Our own queues are kept in it, also when Redis has forgotten everything, and those that
+ * nothing else shows to be served are shown there. Those that others put there are looked at in turn, a few at a time, so
+ * that what a dead host left comes back although nobody here serves that queue. What a look is, and whether somebody is
+ * dead, is watch.c's; entries that nobody needs leave by vacancies.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sweeper/sweeper.h"
 
-#include "common/alloc.h"
+#include "common/nitems.h"
 #include "common/queue_watch.h"
 
 #define ENTER_MS 60000		/* how often our queues are seen to; more often if the lease is short */
@@ -22,11 +23,14 @@
 /* Only others read the registry: a server that will not have the entry (full, no right) holds nothing up. */
 int registry_enter(struct sweeper *s, struct swept *q, bool again)
 {
+	const char *name[] = { q->keys.name };
+	bool refused = false, starts = !again && !q->was_recovered;
 	struct redis_reply reply;
-	bool refused = false;
 
 	queue_register(&s->redis, &q->keys, again);
-	for (int i = 0; i < 2; i++)
+	if (starts)		/* of who saw it unused for long nobody takes it for the same */
+		queue_registry_show(&s->redis, name, 1);
+	for (int i = 0; i < 2 + starts; i++)
 		if (connection_answer(s, &reply) == -1)
 			refused = true;
 	if (s->redis.state == REDIS_CLOSED)
@@ -54,6 +58,60 @@ static int64_t turn_least_ms(const struct sweeper *s)
 	return 2 * s->conf->supervisor.lease_ms;
 }
 
+/* A worker, or whoever does its periodic work, shows that somebody serves it: so nothing is written for it. */
+static bool shows_itself(const struct sweeper *s, const struct swept *q)
+{
+	const struct scoreboard *board = s->child->board;
+
+	for (int i = 0; i < SCOREBOARD_SLOTS && q->board != NULL; i++) {
+		enum slot_state state = slot_state(&board->slots[i]);
+
+		if (atomic_load(&board->slots[i].queue) == q->board - board->queues + 1 && state >= SLOT_IDLE && state <= SLOT_SETTLING)
+			return true;
+	}
+	return lead_wanted(s, q);
+}
+
+/* Others may forget a queue that nobody serves (vacancies.c). -1: lost */
+static int show(struct sweeper *s, bool *forgotten)
+{
+	const char *names[QUEUE_REGISTRY_GROUP];
+	const struct swept *q;
+	int64_t answer;
+	size_t n = 0;
+
+	queue_registry_is_there(&s->redis);
+	*forgotten = connection_integer(s, &answer) == 0 && answer == 0;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (q->conf != NULL && !shows_itself(s, q))
+			names[n++] = q->keys.name;
+		if (n == nitems(names) || (n > 0 && TAILQ_NEXT(q, entry) == NULL)) {
+			queue_registry_show(&s->redis, names, n);
+			if (connection_integer(s, &answer) == -1 && s->redis.state == REDIS_CLOSED)
+				return -1;
+			n = 0;
+		}
+	}
+	return s->redis.state == REDIS_CLOSED ? -1 : 0;
+}
+
+static int show_now_and_then(struct sweeper *s, int64_t now_ms)
+{
+	struct registry *g = &s->registry;
+	bool forgotten = false;
+
+	if (g->shown_ms == 0)		/* who starts was shown by recovery */
+		g->shown_ms = now_ms;
+	if (now_ms - g->shown_ms < REGISTRY_SHOWN_MS)
+		return 0;
+	if (show(s, &forgotten) == -1)
+		return -1;
+	g->shown_ms = now_ms;
+	if (forgotten)
+		g->entered_ms = 0;
+	return 0;
+}
+
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms)
 {
 	int64_t every_ms = turn_least_ms(s) < ENTER_MS ? turn_least_ms(s) : ENTER_MS;
@@ -61,7 +119,8 @@ bool registry_task(struct sweeper *s, int budget, int64_t now_ms)
 	struct swept *q;
 
 	(void)budget;
-	if (g->entered_ms != 0 && g->connection == s->redis.connection && now_ms - g->entered_ms < every_ms)
+	if (show_now_and_then(s, now_ms) == -1 ||
+	    (g->entered_ms != 0 && g->connection == s->redis.connection && now_ms - g->entered_ms < every_ms))
 		return false;
 	TAILQ_FOREACH(q, &s->queues, entry)
 		if (q->conf != NULL && q->recovery == RECOVERED && see_to(s, q) == -1)
@@ -84,92 +143,9 @@ void registry_wrong(struct sweeper *s, const char *queue)
 	g->wrong = g->said = true;
 }
 
-static void drop_page(struct registry *g)
-{
-	for (size_t i = 0; i < g->n; i++) {
-		free(g->page[i].name);
-		free(g->page[i].json);
-	}
-	g->n = g->next = 0;
-}
-
 void registry_free(struct sweeper *s)
 {
-	drop_page(&s->registry);
-}
-
-/* A name that no configuration allows has never had workers. */
-static bool is_name(const struct redis_reply *name)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
-	return name->type == REDIS_STRING && name->len > 0 && name->len <= QUEUE_NAME_MAX &&
-	       strspn(name->str, allowed) == name->len;
-}
-
-static int read_names(struct sweeper *s, int64_t *total)
-{
-	struct registry *g = &s->registry;
-	struct redis_reply reply;
-
-	*total = 0;
-	queue_registry_page(&s->redis, g->rank, REGISTRY_PAGE);
-	if (connection_answer(s, &reply) == -1) {
-		registry_wrong(s, NULL);
-		return -1;
-	}
-	for (size_t i = 0; i < reply.n && i < REGISTRY_PAGE; i++) {
-		struct redis_reply name = redis_element(&reply, i);
-
-		++*total;
-		if (is_name(&name))
-			g->page[g->n++] = (struct registered){ .name = alloc_string(name.str) };
-	}
-	return 0;
-}
-
-static void take_entry(struct registered *e, const struct redis_reply *reply)
-{
-	if (reply->type == REDIS_STRING)
-		e->json = alloc_copy(reply->str, reply->len);
-}
-
-/* Where one command must not name keys of several slots, or this user may not give it. */
-static void read_entries_singly(struct sweeper *s)
-{
-	struct registry *g = &s->registry;
-
-	for (size_t i = 0; i < g->n; i++)
-		queue_registered(&s->redis, g->page[i].name);
-	for (size_t i = 0; i < g->n && s->redis.state != REDIS_CLOSED; i++) {
-		struct redis_reply reply;
-
-		if (connection_answer(s, &reply) == 0)
-			take_entry(&g->page[i], &reply);
-		else
-			registry_wrong(s, g->page[i].name);
-	}
-}
-
-static void read_entries(struct sweeper *s)
-{
-	struct registry *g = &s->registry;
-	struct redis_reply reply;
-	char *names[REGISTRY_PAGE];
-
-	for (size_t i = 0; i < g->n; i++)
-		names[i] = g->page[i].name;
-	queue_registered_all(&s->redis, names, g->n);
-	if (connection_answer(s, &reply) == -1) {
-		if (s->redis.state != REDIS_CLOSED)
-			read_entries_singly(s);
-		return;
-	}
-	for (size_t i = 0; reply.type == REDIS_ARRAY && i < reply.n && i < g->n; i++) {
-		struct redis_reply entry = redis_element(&reply, i);
-
-		take_entry(&g->page[i], &entry);
-	}
+	registry_page_drop(&s->registry.page);
 }
 
 /* A turn is over, and another one not due yet. */
@@ -177,29 +153,22 @@ static bool rests(const struct sweeper *s, int64_t now_ms)
 {
 	const struct registry *g = &s->registry;
 
-	return g->rank == 0 && g->turn_ms != 0 && now_ms - g->turn_ms < turn_least_ms(s);
+	return g->page.rank == 0 && g->turn_ms != 0 && now_ms - g->turn_ms < turn_least_ms(s);
 }
 
-/* The ranks of a set that changes meanwhile shift: what is left out now comes at the next turn. */
 static int next_page(struct sweeper *s, int64_t now_ms)
 {
 	struct registry *g = &s->registry;
-	int64_t total;
 
-	drop_page(g);
-	if (g->rank == 0) {
+	if (g->page.rank == 0) {
 		if (!g->wrong)
 			g->said = false;
 		g->wrong = false;
 		g->alarmed -= g->alarmed > 0 ? 1 : 0;
 		g->turn_ms = now_ms;
 	}
-	if (read_names(s, &total) == -1)
-		return -1;
-	g->rank = total < REGISTRY_PAGE ? 0 : g->rank + total;
-	if (g->n > 0)
-		read_entries(s);
-	return s->redis.state == REDIS_CLOSED ? -1 : 0;
+	g->next = 0;
+	return registry_page_next(s, &g->page);
 }
 
 /* ---- queues that are not ours ---- */
@@ -214,8 +183,7 @@ void registry_round(struct sweeper *s)
 	s->registry.looks = (s->registry.alarmed > 0 ? LOOKS_ALARMED : LOOKS) + workers / LOOKS_PER_WORKERS;
 }
 
-/* Its workers are those of the transit list, whatever the queue is called here or there. */
-static bool is_seen_to(const struct sweeper *s, const struct queue_keys *keys)
+bool registry_is_seen_to(const struct sweeper *s, const struct queue_keys *keys)
 {
 	const struct swept *q;
 
@@ -235,7 +203,7 @@ static bool look_at(struct sweeper *s, const struct registered *e, int64_t now_m
 		registry_wrong(s, e->name);
 		return false;
 	}
-	if (is_seen_to(s, &keys)) {
+	if (registry_is_seen_to(s, &keys)) {
 		queue_keys_free(&keys);
 		return false;
 	}
@@ -249,11 +217,11 @@ bool registry_look(struct sweeper *s, int budget, int64_t now_ms)
 	struct registry *g = &s->registry;
 
 	while (g->looks > 0 && sweeper_goes_on(s)) {
-		if (g->next == g->n && (rests(s, now_ms) || next_page(s, now_ms) == -1 || g->n == 0))
+		if (g->next == g->page.n && (rests(s, now_ms) || next_page(s, now_ms) == -1 || g->page.n == 0))
 			break;
 		if (budget-- == 0)
 			return true;
-		g->looks -= look_at(s, &g->page[g->next++], now_ms) ? 1 : 0;
+		g->looks -= look_at(s, &g->page.entries[g->next++], now_ms) ? 1 : 0;
 	}
 	g->looks = 0;
 	return false;

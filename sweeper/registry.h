@@ -5,22 +5,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sweeper/registry_page.h"
+
+struct queue_keys;
 struct sweeper;
 struct swept;
 
-#define REGISTRY_PAGE 100
+#define REGISTRY_SHOWN_MS 10000		/* so often a queue that nothing else shows to be served is shown in the registry */
 
-/* Where we are in the registry. One page of it is in memory, however long it is. */
+/* Where we are in the registry. */
 struct registry {
 	int64_t entered_ms;		/* CLOCK_MONOTONIC when our queues were seen to last; 0: never */
+	int64_t shown_ms;		/* the same: when those were shown that nothing else shows */
 	int64_t connection;		/* redis.connection then: another one may lead to a server that has forgotten */
-	int64_t rank;			/* of the next page; 0: a new turn begins with it */
 	int64_t turn_ms;		/* CLOCK_MONOTONIC when this turn began */
-	struct registered {
-		char *name;
-		char *json;		/* its entry; NULL: there is none */
-	} page[REGISTRY_PAGE];
-	size_t n, next;			/* next <= n */
+	struct registry_page page;
+	size_t next;			/* entry of it; <= page.n */
 	int looks;			/* how many more queues this round may ask for */
 	int alarmed;			/* turns, with this one, in which rounds look at more */
 	bool wrong, said;		/* something of this turn could not be read; that was logged */
@@ -34,6 +34,9 @@ void registry_round(struct sweeper *s);
 
 /* Looks at queues that are not ours, as far as this round and this step allow. True: there are more. */
 bool registry_look(struct sweeper *s, int budget, int64_t now_ms);
+
+/* Its transit list is that of a queue we see to, whatever it is called here or there. */
+bool registry_is_seen_to(const struct sweeper *s, const struct queue_keys *keys);
 
 /* Something about a queue that is not ours could not be read (s->error): one line, until all is well for a whole turn. */
 void registry_wrong(struct sweeper *s, const char *queue);

@@ -44,6 +44,7 @@ static const struct task {
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "purge", 0, 0, 10, purge_task, false },
 	{ "transit", 1000, 0, 1, transit_task, false },
+	{ "vacancies", 1000, 0, 1, vacancies_task, false },
 	{ "orphans", 1000, 0, 4, orphans_task, false },
 	{ "history", 0, 0, 10, history_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
@@ -238,6 +239,8 @@ static void sweeper_free(struct sweeper *s)
 	deaths_free(s);
 	recover_free(s);
 	registry_free(s);
+	vacancies_free(&s->vacancies);
+	registry_page_drop(&s->vacancies.page);
 	metrics_free(s);
 	connection_free(s);
 	free(s->task_due_ms);

@@ -19,6 +19,7 @@
 #include "sweeper/registry.h"
 #include "sweeper/server.h"
 #include "sweeper/swept.h"
+#include "sweeper/vacancies.h"
 
 /*
  * The sweeper's state, shared by the files of this folder only. Each task is a file: it looks at every
@@ -31,6 +32,7 @@
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
  *	late.c		what comes into the trays of the dead
  *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
+ *	registry_page.c	pages of it			vacancies.c	what leaves it
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
  *	marks.c		since when messages wait
@@ -71,6 +73,7 @@ struct sweeper {
 
 	struct swept_list queues;
 	struct registry registry;
+	struct vacancies vacancies;
 	struct pulse pulse;		/* watch.c: the last one, if it was taken; else its run_id is "" */
 	unsigned pulses;		/* due so far */
 	bool looking;			/* a round of looks is under way */
@@ -174,6 +177,7 @@ bool history_task(struct sweeper *s, int budget, int64_t now_ms);
 bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t purge_wake_ms(const struct sweeper *s);
+bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms);
 bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);

@@ -38,7 +38,7 @@ def test_manual(page):
 CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-I.", "-D_GNU_SOURCE",
             '-DQUREDIS_VERSION="0"', '-DQUREDIS_SYSCONFDIR="/etc"', "--enable=warning,performance,portability",
             "--suppress=missingIncludeSystem", "--suppress=uninitvar", "--suppress=ctuuninitvar",
-            "--include=/usr/include/bsd/sys/queue.h", "--include=/usr/include/jansson.h"]
+            "--include=/usr/include/bsd/sys/queue.h", "--include=/usr/include/bsd/sys/tree.h", "--include=/usr/include/jansson.h"]
 
 
 @needs("cppcheck")

@@ -880,14 +880,45 @@ static void again_the_registry_is_only_filled_up(void **state)
 	REDIS(&server, "ZADD quredis:queues 0 q0 1 q1 2 q2 3 q3 4 q4");
 	queue_registry_page(&server.r, 1, 3);
 	all = private_redis_answer(&server);
-	assert_int_equal(all.n, 3);
+	assert_int_equal(all.n, 6);
 	assert_string_equal(redis_element(&all, 0).str, "q1");
+	assert_string_equal(redis_element(&all, 1).str, "1");
 	queue_registered_all(&server.r, names, 3);
 	all = private_redis_answer(&server);
 	assert_int_equal(all.n, 3);
 	assert_int_equal(redis_element(&all, 0).type, REDIS_NIL);
 	assert_int_equal(redis_element(&all, 1).type, REDIS_STRING);
 	assert_int_equal(redis_element(&all, 2).type, REDIS_NIL);
+}
+
+static int64_t unregister(const char *score, const char *entry)
+{
+	queue_unregister(&server.r, "mail", score, entry);
+	return private_redis_answer(&server).integer;
+}
+
+static void out_of_the_registry_goes_only_what_was_seen(void **state)
+{
+	const char *shown[] = { "mail", "news" };
+
+	(void)state;
+	REDIS(&server, "SET quredis:queue:mail theirs");
+	REDIS(&server, "ZADD quredis:queues 7 mail 7 other");
+	assert_int_equal(unregister("8", "theirs"), 0);
+	assert_int_equal(unregister("7", "ours"), 0);
+	assert_int_equal(unregister("7", NULL), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:queue:mail"), 1);
+	assert_int_equal(unregister("7", "theirs"), 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS quredis:queue:mail"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD quredis:queues"), 1);
+	assert_int_equal(unregister("7", NULL), 0);
+	REDIS(&server, "ZADD quredis:queues 1.5 mail");
+	assert_int_equal(unregister("1.5", NULL), 1);
+
+	REDIS(&server, "ZADD quredis:queues 7 mail");
+	queue_registry_show(&server.r, shown, 2);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_true(strtod(REDIS(&server, "ZSCORE quredis:queues mail").str, NULL) > 1e9);
 }
 
 /* ---- incarnation names ---- */
@@ -953,6 +984,7 @@ int main(void)
 		T(times_of_death_nobody_can_read),
 		T(whose_rescue_is_noted),
 		T(again_the_registry_is_only_filled_up),
+		T(out_of_the_registry_goes_only_what_was_seen),
 		T(the_registry_is_as_the_gem_keeps_it),
 		T(incarnations_parse_again),
 	};
