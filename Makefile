@@ -48,7 +48,7 @@ UNIT   := $(wildcard tests/unit/test_*.c)
 FUZZED := $(wildcard tests/fuzz/fuzz_*.c)
 
 DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
-CLI_LIBS    = $(DAEMON_LIBS)
+CLI_LIBS    = $(DAEMON_LIBS) -levent_core -levent_extra
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
 DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
@@ -121,6 +121,7 @@ $O/%.o: %.c $O/command
 
 # embedded with .incbin, which -MMD does not see
 $O/common/queue_scripts.o: $(wildcard common/scripts/*.lua)
+$O/admin/web_assets.o: $(wildcard admin/web/*)
 
 $O/quredisd: $(DAEMON_OBJS)
 	$(call say,link,$@)

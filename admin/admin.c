@@ -99,7 +99,7 @@ static int find_target(struct admin *a)
 	if (redis_target_parse(t, other ? o->url : a->conf->redis.url, other ? NULL : a->conf->redis.user,
 		other ? NULL : a->conf->redis.password, why, sizeof(why)) == -1)
 		return admin_fail(a, other ? EX_USAGE : EX_CONFIG, "%s", why);
-	if (other && t->password != NULL)
+	if (other && t->password != NULL && !a->served)
 		admin_note("quredis: a password on the command line is seen by everyone on this machine; "
 			   "QUREDIS_REDIS_URL or redis.password_file keep it");
 	if (o->host == NULL && o->port == 0)

@@ -25,6 +25,8 @@ struct admin {
 	int status;			/* sysexits(3) */
 	char *complaint;		/* COMPLAINT_SIZE bytes that take what admin_fail() says; NULL: standard error */
 
+	bool served;			/* for the web console: what is said once was said at its start */
+
 	struct conf *conf;
 	struct redis_target target;
 	struct redis redis;

@@ -84,7 +84,8 @@ int cmd_dlq_ls(struct admin *a)
 	int rc;
 
 	output_begin(&a->output, ls_columns, nitems(ls_columns));
-	rc = dead_letter_each(a, show_row, &l) == -1 ? -1 : 0;
+	rc = a->options.before != NULL ? dead_letter_each_before(a, a->options.before, show_row, &l) : dead_letter_each(a, show_row, &l);
+	rc = rc == -1 ? -1 : 0;
 	output_end(&a->output, rc == 0);
 	return rc == 0 && !a->options.json ? say_totals(&l) : rc;
 }

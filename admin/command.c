@@ -18,7 +18,7 @@ static const struct command commands[] = {
 	  "Refused while workers are registered and alive. On a terminal the name must be typed; elsewhere --yes is needed." },
 	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS,
 	  "One object a line, as the archive has them: dead_letter.archive. Without -n all of them." },
-	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS, NULL },
+	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS | OPTION_BEFORE, NULL },
 	{ "dlq retry", "QUEUE ID|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, 2,
 	  OPTION_ALL | OPTION_CANARY | OPTION_RATE | OPTION_FAILURES,
 	  "ID is a record's, as dlq ls shows it, or a message's: of several the newest is meant. With --canary, --rate or --max-failures it "
@@ -65,6 +65,8 @@ static const struct command commands[] = {
 	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },
+	{ "web", "", "serve the web console and its API", cmd_web, NEED_CONF, 0, 0, OPTION_BIND | OPTION_WEB_PORT,
+	  "Until it is interrupted. Who changes something needs the token, which is shown at the start or in web.token_file." },
 };
 #define NCOMMANDS nitems(commands)
 

@@ -51,6 +51,7 @@ int cmd_reload(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_restart(struct admin *a);
 int cmd_quiet(struct admin *a);
+int cmd_web(struct admin *a);
 int cmd_version(struct admin *a);
 int cmd_help(struct admin *a);
 

@@ -167,6 +167,16 @@ int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_lett
 	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .from = "+" });
 }
 
+int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	struct walk w = { .f = f, .arg = arg, .stream = a->keys.log };
+
+	if (!record_id_valid(record_id))
+		return admin_fail(a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
+	id_before(record_id, w.from);
+	return walk(a, &w);
+}
+
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
 	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .from = "+" });

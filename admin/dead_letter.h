@@ -18,6 +18,8 @@ struct dead_letter {
 /* All records, newest first. The function's d is valid during the call only; it returns 0 to go on, 1 to stop.
  * Returns 0 at the end, 1 if stopped, -1: Redis. */
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+/* The same of those that are older than the one with this id, whether that is still there or not. */
+int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 /* The same of the history of what is done. */
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 /* As dead_letter_each(), oldest first; the function may ask Redis. It returns -1 after an error of its own, which is returned. */

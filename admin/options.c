@@ -48,6 +48,9 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
 	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "mend what can be mended without harm", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
 	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
+	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address, not on that of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
+	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any that is free)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
+	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one, to go on from", OPTION_IS_STRING, FIELD(before), 0, 0 },
 	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
 };
 const size_t option_specs_count = nitems(option_specs);
@@ -154,7 +157,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .max_failures = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe(&letters, longs);
 	opterr = 0;

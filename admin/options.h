@@ -28,14 +28,17 @@
 #define OPTION_FAILURES	0x400000u
 #define OPTION_NAGIOS	0x10000u
 #define OPTION_SINCE	0x20000u
+#define OPTION_BIND	0x10000000u
+#define OPTION_WEB_PORT	0x20000000u
+#define OPTION_BEFORE	0x40000000u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
 
-	const char *id, *class, *from, *rate;
-	int64_t count, max_failures;	/* -1: not given */
+	const char *id, *class, *from, *rate, *bind, *before;
+	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, since_ms;	/* -1: not given */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary;
 

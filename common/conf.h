@@ -132,7 +132,7 @@ struct conf {
 		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
-	struct { char *listen, *token_file; bool read_only; } web;
+	struct { char *listen, *token_file; bool read_only; char **hosts; } web;	/* hosts: NULL: none */
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;
 	struct conf_origin *origins;	/* of what is above the queues */
@@ -161,6 +161,10 @@ struct conf_report {
  */
 #define CONF_LENIENT_HANDLERS 1u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
+
+/* One line out of a file of mode 0600, or a credential of $CREDENTIALS_DIRECTORY: a new string, to be wiped. NULL: *why is a
+ * new string. For secrets that one program needs, and not each one that reads the configuration. */
+char *conf_secret_read(const char *file, char **why);
 
 void conf_free(struct conf *conf);
 void conf_report_free(struct conf_report *report);

@@ -77,6 +77,16 @@ static void check_log(struct conf_loading *l)
 		    "log.target: expected \"stderr\", \"syslog\" or an absolute path, not \"%s\"", target);
 }
 
+static void check_web(struct conf_loading *l)
+{
+	const char *listen = l->conf->web.listen;
+	struct address address;
+
+	if (listen != NULL && address_parse(&address, listen) == -1)
+		conf_error(l, conf_origin(l->conf, "web.listen"),
+		    "web.listen: expected \"address:port\" or \"[address]:port\", not \"%s\"", listen);
+}
+
 static void check_metrics(struct conf_loading *l)
 {
 	const char *statsd = l->conf->metrics.statsd;
@@ -128,6 +138,7 @@ void conf_check(struct conf_loading *l)
 	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
 	check_metrics(l);
+	check_web(l);
 	for (size_t i = 0; i < l->conf->nqueues; i++) {
 		check_twice(l, i);
 		conf_check_queue(l, l->conf->queues[i]);

@@ -91,9 +91,10 @@ static const struct conf_key global_keys[] = {
 	KEY("metrics.textfile", PATH, metrics.textfile),
 	KEY("metrics.interval", DURATION, metrics.interval_ms, .fallback = "15s", RANGE(SECOND, HOUR)),
 
-	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379", .flags = CONF_LATER),
-	KEY("web.token_file", STRING, web.token_file, .flags = CONF_LATER),
-	KEY("web.read_only", BOOL, web.read_only, .fallback = "false", .flags = CONF_LATER),
+	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379"),
+	KEY("web.token_file", STRING, web.token_file),
+	KEY("web.read_only", BOOL, web.read_only, .fallback = "false"),
+	KEY("web.hosts", STRINGS, web.hosts),
 };
 
 #undef OWNER

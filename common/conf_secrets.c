@@ -57,19 +57,20 @@ static void unreadable(struct conf_loading *l, const struct conf_origin *where, 
 	free(why);
 }
 
-static char *secret_path(struct conf_loading *l, const char *file, const struct conf_origin *where, bool *credential)
+/* Where the secret lies; NULL: *why it cannot, and *wrong whether what is written there can never be. */
+static char *secret_path(const char *file, bool *credential, char **why, bool *wrong)
 {
 	const char *dir = getenv("CREDENTIALS_DIRECTORY");
 
 	*credential = file[0] != '/';
+	*wrong = false;
 	if (!*credential)
 		return alloc_string(file);
 	if (dir != NULL && strchr(file, '/') == NULL)
 		return alloc_format("%s/%s", dir, file);
-	if (dir == NULL)
-		unreadable(l, where, alloc_format("\"%s\" is looked for in $CREDENTIALS_DIRECTORY, which is not set", file));
-	else
-		conf_error(l, where, "redis.password_file: expected an absolute path or the name of a credential, not \"%s\"", file);
+	*wrong = dir != NULL;
+	*why = dir == NULL ? alloc_format("\"%s\" is looked for in $CREDENTIALS_DIRECTORY, which is not set", file)
+	    : alloc_format("expected an absolute path or the name of a credential, not \"%s\"", file);
 	return NULL;
 }
 
@@ -87,17 +88,22 @@ static const char *password_flaw(char *text, size_t *len)
 	return NULL;
 }
 
-/* Credentials are put there by systemd with an ACL, which shows as a group's right to read. Root's command line may read the
- * file of the user that the daemon runs as. */
+/* Credentials are put there by systemd with an ACL, which shows as a group's right to read. */
+static mode_t forbidden_mode(bool credential)
+{
+	return credential ? 037 : 077;
+}
+
+/* Root's command line may read the file of the user that the daemon runs as. */
 static void read_password(struct conf_loading *l, const char *path, bool credential, const struct conf_origin *where)
 {
-	mode_t mode, forbidden = credential ? 037 : 077;
+	mode_t mode;
 	size_t len = 0;
 	char *why = NULL, *text;
 	const char *flaw;
 	bool missing;
 
-	text = conf_file_read(path, forbidden, (l->flags & CONF_LENIENT_HANDLERS) != 0, &len, &mode, &why, &missing);
+	text = conf_file_read(path, forbidden_mode(credential), (l->flags & CONF_LENIENT_HANDLERS) != 0, &len, &mode, &why, &missing);
 	if (text == NULL) {
 		unreadable(l, where, alloc_format("%s %s", path, why));
 		free(why);
@@ -118,16 +124,44 @@ void conf_secrets(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
 	const struct conf_origin *where = conf_origin(conf, "redis.password_file");
-	bool credential;
-	char *path;
+	bool credential, wrong;
+	char *path, *why;
 
 	if (conf->redis.url != NULL)
 		split_url(l);
 	if (conf->redis.password_file == NULL)
 		return;
-	path = secret_path(l, conf->redis.password_file, where, &credential);
-	if (path == NULL)
-		return;
-	read_password(l, path, credential, where);
+	path = secret_path(conf->redis.password_file, &credential, &why, &wrong);
+	if (path != NULL) {
+		read_password(l, path, credential, where);
+	} else if (wrong) {
+		conf_error(l, where, "redis.password_file: %s", why);
+		free(why);
+	} else {
+		unreadable(l, where, why);
+	}
 	free(path);
+}
+
+char *conf_secret_read(const char *file, char **why)
+{
+	bool credential, missing;
+	char *path = secret_path(file, &credential, why, &missing), *text, *flaw = NULL;
+	const char *wrong;
+	size_t len = 0;
+	mode_t mode;
+
+	if (path == NULL)
+		return NULL;
+	text = conf_file_read(path, forbidden_mode(credential), true, &len, &mode, &flaw, &missing);
+	wrong = text == NULL ? flaw : password_flaw(text, &len);
+	*why = wrong == NULL ? NULL : alloc_format("%s %s", path, wrong);
+	if (wrong != NULL && text != NULL) {
+		explicit_bzero(text, len);
+		free(text);
+		text = NULL;
+	}
+	free(flaw);
+	free(path);
+	return text;
 }

@@ -8,7 +8,7 @@ from elftools.elf.dynamic import DynamicSection
 from harness import QUREDIS, QUREDISD, SANITIZED
 
 DAEMON = {"libhiredis", "libconfig", "libbsd", "libmd", "libjansson", "libc"}
-CLI = DAEMON | {"libevent"}
+CLI = DAEMON | {"libevent_core", "libevent_extra"}
 SANITIZERS = {"libasan", "libubsan", "libm", "libgcc_s", "libdl", "libpthread", "librt", "libresolv"} if SANITIZED else set()
 
 DF_BIND_NOW, DF_1_NOW, DF_1_PIE = 0x8, 0x1, 0x08000000
@@ -16,7 +16,7 @@ PF_X, PF_W = 1, 2
 
 
 def needed(path):
-    """Names without versions: libhiredis.so.0.14 is libhiredis, libevent-2.1.so.7 libevent."""
+    """Names without versions: libhiredis.so.0.14 is libhiredis, libevent_core-2.1.so.7 libevent_core."""
     with open(path, "rb") as f:
         dynamic = ELFFile(f).get_section_by_name(".dynamic")
         names = [t.needed for t in dynamic.iter_tags("DT_NEEDED")]

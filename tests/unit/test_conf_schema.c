@@ -118,7 +118,7 @@ static void the_vocabulary_is_known(void **state)
 		"health.enabled", "health.interval", "health.thresholds.ingress_max", "health.thresholds.transit_max",
 		"health.thresholds.dlq_max_warning", "health.thresholds.dlq_max_critical", "health.thresholds.stuck_age",
 		"health.thresholds.stuck_max_warning", "health.thresholds.stuck_max_critical", "metrics.statsd",
-		"metrics.textfile", "metrics.interval", "web.listen", "web.token_file", "web.read_only" };
+		"metrics.textfile", "metrics.interval", "web.listen", "web.token_file", "web.read_only", "web.hosts" };
 	static const char *const queue[] = { "name", "ingress", "transit", "escape", "shared", "handler", "mode", "input",
 		"window", "reply_fd", "env", "timeout", "kill_grace", "fence", "workers", "batch.max", "batch.time",
 		"recycle.jobs", "recycle.rss", "recycle.age", "max_attempts", "backoff.base", "backoff.factor", "backoff.cap",

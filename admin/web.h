@@ -1,0 +1,45 @@
+#ifndef ADMIN_WEB_H
+#define ADMIN_WEB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "admin/admin.h"
+#include "admin/web_job.h"
+#include "admin/web_stream.h"
+
+/*
+ * The web console: one thread around libevent's evhttp. It never talks to Redis: every question that needs it is a
+ * short-lived child's (web_job.h), so a stalled Redis, or a crash, is that request's trouble and nobody else's.
+ */
+struct web_settings {
+	char *host, *port;		/* as they were given; port "0": any that is free */
+	char *token;			/* never NULL */
+	bool token_made;		/* by us, at start: nobody has it yet */
+	bool read_only;
+	bool loopback;			/* only this machine reaches us: who looks needs no token */
+	char *const *names;		/* web.hosts: what a Host header may say besides; NULL: none */
+};
+
+struct web {
+	struct admin *a;		/* what the command line said; children begin with a copy of its options */
+	struct web_settings settings;
+	struct event_base *base;
+	struct evhttp *http;
+	struct evconnlistener *listener;
+	struct event *again;		/* takes connections again, after there were too many */
+	struct web_jobs jobs;
+	struct web_stream stream;
+	bool stopping;
+};
+
+/* Serves until TERM or INT. -1: said why not. */
+int web_serve(struct web *w);
+
+/* web_listen.c: a socket on settings.host and .port, whose real number replaces port. -1: said why not. */
+int web_listen(struct web *w);
+
+/* web_token.c: web.token_file, or random bytes. -1: said why not. */
+int web_token(struct admin *a, struct web_settings *s);
+
+#endif

@@ -1,0 +1,111 @@
+/* Answers: what every one of them says about itself, errors as JSON, and the line in the log. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <jansson.h>
+
+#include "admin/web_call.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/clock.h"
+
+static const struct { const char *name, *value; } always[] = {
+	{ "Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+	  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'" },
+	{ "X-Content-Type-Options", "nosniff" },
+	{ "Referrer-Policy", "no-referrer" },
+	{ "Cross-Origin-Opener-Policy", "same-origin" },
+	{ "Cross-Origin-Resource-Policy", "same-origin" },
+};
+
+void web_answer_header(struct web_call *call, const char *name, const char *value)
+{
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(call->req);
+
+	evhttp_remove_header(headers, name);
+	evhttp_add_header(headers, name, value);
+}
+
+void web_answer_headers(struct web_call *call)
+{
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(call->req);
+
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		evhttp_add_header(headers, always[i].name, always[i].value);
+	/* what was seen once is not what is */
+	if (evhttp_find_header(headers, "Cache-Control") == NULL)
+		evhttp_add_header(headers, "Cache-Control", "no-store");
+}
+
+/* Who changed what, and what came of it. */
+static void log_call(const struct web_call *call, int code)
+{
+	char stamp[CLOCK_RFC3339_SIZE], *peer = "?";
+	ev_uint16_t port = 0;
+	struct evhttp_connection *connection = evhttp_request_get_connection(call->req);
+
+	if (call->what == NULL)
+		return;
+	if (connection != NULL)
+		evhttp_connection_get_peer(connection, &peer, &port);
+	admin_note("%s %s port %d: %s: %d", clock_rfc3339(clock_realtime_ms(), stamp), peer, port, call->what, code);
+}
+
+void web_call_end(struct web_call *call)
+{
+	web_query_free(&call->query);
+	free(call->what);
+	free(call);
+}
+
+void web_answer(struct web_call *call, int code, const char *type, const void *data, size_t len)
+{
+	struct evbuffer *body = evbuffer_new();
+	char number[24];
+
+	log_call(call, code);
+	web_answer_headers(call);
+	if (type != NULL)
+		web_answer_header(call, "Content-Type", type);
+	if (evhttp_request_get_command(call->req) == EVHTTP_REQ_HEAD) {
+		snprintf(number, sizeof(number), "%zu", len);
+		web_answer_header(call, "Content-Length", number);
+		len = 0;
+	}
+	if (body == NULL || (len > 0 && evbuffer_add(body, data, len) == -1))
+		alloc_failed();
+	evhttp_send_reply(call->req, code, NULL, body);
+	evbuffer_free(body);
+	web_call_end(call);
+}
+
+void web_answer_error(struct web_call *call, int code, const char *fmt, ...)
+{
+	char *text = NULL, *document;
+	json_t *error;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) == -1)
+		alloc_failed();
+	va_end(ap);
+	error = json_pack("{s:s}", "error", text);
+	if (error == NULL) {		/* in another character set than ours */
+		char *shown = visible(text, strlen(text), SIZE_MAX);
+
+		for (char *c = shown; *c != '\0'; c++)
+			*c = (signed char)*c < 0 ? '?' : *c;
+		error = json_pack("{s:s}", "error", shown);
+		free(shown);
+	}
+	document = json_dumps(error, JSON_COMPACT);
+	json_decref(error);
+	free(text);
+	web_answer(call, code, "application/json", document, strlen(document));
+	free(document);
+}

@@ -1,0 +1,73 @@
+/* One request from its arrival to who serves it: form, address, method, permission, parameters, in this order. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/http.h>
+
+#include "admin/web_call.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+
+static const char *method_name(enum evhttp_cmd_type method)
+{
+	return method == EVHTTP_REQ_POST ? "POST" : method == EVHTTP_REQ_HEAD ? "HEAD" : "GET";
+}
+
+void web_call_not_found(struct web_call *call)
+{
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req)), *near = web_route_nearest(path);
+	char *shown = visible(path, strlen(path), 200);
+
+	if (near != NULL)
+		web_answer_error(call, 404, "there is no %s (did you mean %s?)", shown, near);
+	else
+		web_answer_error(call, 404, "there is no %s", shown);
+	free(shown);
+}
+
+static void wrong_method(struct web_call *call, bool takes_post)
+{
+	web_answer_header(call, "Allow", takes_post ? "POST" : "GET, HEAD");
+	web_answer_error(call, 405, "this address takes %s only", takes_post ? "POST" : "GET");
+}
+
+/* NULL: it was answered. */
+static const struct web_route *find_route(struct web_call *call, const char *path, enum evhttp_cmd_type method)
+{
+	const struct web_route *get = web_route_find(path, false), *post = web_route_find(path, true);
+
+	if (get != NULL && (method == EVHTTP_REQ_GET || method == EVHTTP_REQ_HEAD))
+		return get;
+	if (post != NULL && method == EVHTTP_REQ_POST)
+		return post;
+	if (get == NULL && post == NULL)
+		web_call_not_found(call);
+	else
+		wrong_method(call, post != NULL);
+	return NULL;
+}
+
+void web_call_begin(struct evhttp_request *req, void *arg)
+{
+	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+	enum evhttp_cmd_type method = evhttp_request_get_command(req);
+	struct web_call *call = alloc_zero(1, sizeof(*call));
+	const char *path = evhttp_uri_get_path(uri);
+	char *why;
+
+	*call = (struct web_call){ .w = arg, .req = req };
+	if (method == EVHTTP_REQ_POST)
+		call->what = alloc_format("%s %s", method_name(method), evhttp_request_get_uri(req));
+	if (web_gate_request(call) == -1)
+		return;
+	call->route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);
+	if (call->route == NULL || web_gate_route(call) == -1)
+		return;
+	if (web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
+		web_answer_error(call, 400, "%s", why);
+		free(why);
+		return;
+	}
+	call->route->serve(call);
+}

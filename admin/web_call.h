@@ -1,0 +1,65 @@
+#ifndef ADMIN_WEB_CALL_H
+#define ADMIN_WEB_CALL_H
+
+#include "admin/web.h"
+#include "admin/web_query.h"
+
+struct evhttp_request;
+
+/* One request on its way: who asks, what, and the answer. */
+struct web_route;
+struct web_call {
+	struct web *w;
+	struct evhttp_request *req;
+	const struct web_route *route;
+	struct web_query query;
+	char *what;			/* method, path and parameters, for the log; NULL: is not logged */
+};
+
+struct web_route {
+	bool post;			/* changes something; else GET, and HEAD */
+	const char *path;
+	void (*serve)(struct web_call *call);	/* owns call: web_call_end(), now or later */
+	const char *command;		/* of web_command(): the words of the command line */
+	unsigned takes, needs;		/* WEB_ bits */
+	bool open;			/* needs no token, also where all others do */
+};
+
+/* Every request: looks whether it may be, and serves it. arg is the struct web. */
+void web_call_begin(struct evhttp_request *req, void *arg);
+
+void web_call_not_found(struct web_call *call);
+
+/* web_routes.c */
+const struct web_route *web_route_find(const char *path, bool post);	/* NULL: none */
+const char *web_route_nearest(const char *path);	/* NULL: none is near */
+
+/* web_gate.c: whether this request may be asked at all. -1: it was answered. */
+int web_gate_request(struct web_call *call);		/* form, and by which name we were called */
+int web_gate_route(struct web_call *call);		/* token, where it comes from, read_only */
+
+/* web_answer.c. An answer is given once, and ends the call. */
+void web_answer(struct web_call *call, int code, const char *type, const void *data, size_t len);
+void web_answer_error(struct web_call *call, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void web_answer_header(struct web_call *call, const char *name, const char *value);
+/* The headers that every answer has; for who answers in another way. */
+void web_answer_headers(struct web_call *call);
+void web_call_end(struct web_call *call);
+
+/* web_command.c: by the command of the route, in a child; its document is the answer. */
+void web_command(struct web_call *call);
+/* One command with --json on file, in a child, beginning with the options of the server. Returns its exit status. */
+int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file);
+/* {"error": ...} for a child that gave no document. */
+void web_command_trouble(const struct web_job *job, struct buffer *document);
+/* web_overview.c: the answers of ls, stats, health and nodes, in a child. NULL: *status is why there are none. */
+struct json_t *web_overview(const struct admin *server, int *status);
+
+/* web_assets.c, web_probe.c, web_stream.c, web_metrics.c */
+void web_asset(struct web_call *call);
+void web_live(struct web_call *call);
+void web_ready(struct web_call *call);
+void web_metrics(struct web_call *call);
+void web_events(struct web_call *call);
+
+#endif

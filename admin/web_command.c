@@ -1,0 +1,222 @@
+/*
+ * What the command line answers with --json, over HTTP: the same function in a child, so the documents are the same. Exit
+ * statuses become statuses of HTTP, what was said on standard error the error.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/command.h"
+#include "admin/web_call.h"
+
+#include "common/alloc.h"
+#include "common/nitems.h"
+
+#define PREFIX "quredis: "
+
+/* ---- in the child ---- */
+
+int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file)
+{
+	const char *space = strchr(command, ' ');
+	struct admin a = { .options = *options, .served = true };
+	const struct command *c;
+	int rc;
+
+	a.options.conf_path = server->options.conf_path;
+	a.options.host = server->options.host;
+	a.options.port = server->options.port;
+	a.options.url = server->options.url;
+	a.options.json = a.options.yes = true;
+	/* Operands are never looked at as options: no line is parsed here. */
+	a.options.operands = a.operands = alloc_zero(noperands + 3, sizeof(*a.operands));
+	a.operands[a.noperands++] = space == NULL ? alloc_string(command) : alloc_copy(command, (size_t)(space - command));
+	if (space != NULL)
+		a.operands[a.noperands++] = alloc_string(space + 1);
+	for (size_t i = 0; i < noperands; i++)
+		a.operands[a.noperands++] = operands[i];
+	output_init(&a.output, file, true);
+	c = command_find(&a);
+	rc = c == NULL ? -1 : command_run(&a, c);
+	if (rc == -1 && a.status == 0)
+		a.status = EX_SOFTWARE;
+	admin_close(&a);
+	return a.status;
+}
+
+static struct options options_of(const struct web_call *call)
+{
+	const struct web_query *q = &call->query;
+	struct options o = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+
+	o.all = q->all;
+	o.class = q->class;
+	o.before = q->before;
+	o.given |= (q->all ? OPTION_ALL : 0) | (q->class != NULL ? OPTION_CLASS : 0) | (q->before != NULL ? OPTION_BEFORE : 0);
+	if ((call->route->takes & WEB_LIMIT) != 0) {
+		o.count = q->limit;
+		o.given |= OPTION_COUNT;
+	}
+	o.dry_run = q->dry_run || !call->route->post;	/* who only looks leaves no trace */
+	return o;
+}
+
+static int work(void *arg)
+{
+	const struct web_call *call = arg;
+	const struct web_query *q = &call->query;
+	struct options options = options_of(call);
+	char **operands = alloc_zero(q->nids + 2, sizeof(*operands));
+	size_t n = 0;
+
+	if (q->queue != NULL)
+		operands[n++] = q->queue;
+	if (q->list != NULL)
+		operands[n++] = q->list;
+	for (size_t i = 0; i < q->nids; i++)
+		operands[n++] = q->ids[i];
+	return web_command_run(call->w->a, &options, call->route->command, operands, n, stdout);
+}
+
+/* ---- in the server ---- */
+
+static int code_of(int status)
+{
+	static const struct { int status, code; } codes[] = {
+		{ EX_OK, 200 }, { EX_USAGE, 400 }, { EX_DATAERR, 409 }, { EX_NOINPUT, 404 }, { EX_UNAVAILABLE, 503 }, { EX_TEMPFAIL, 503 },
+		{ EX_PROTOCOL, 502 }, { EX_NOPERM, 403 },
+	};
+
+	for (size_t i = 0; i < nitems(codes); i++)
+		if (codes[i].status == status)
+			return codes[i].code;
+	return 500;
+}
+
+/* Whole: rows that broke off have no closing bracket. */
+static bool is_document(const struct buffer *b)
+{
+	return b->len >= 3 && ((b->data[0] == '[' && b->data[b->len - 2] == ']') || (b->data[0] == '{' && b->data[b->len - 2] == '}')) &&
+	    b->data[b->len - 1] == '\n';
+}
+
+/* What was said, without our name before each line. A new string. */
+static char *said_by(const struct web_job *job)
+{
+	struct buffer text = {0};
+	char *all = alloc_copy(job->said.data == NULL ? "" : job->said.data, job->said.len), *rest = all, *line;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		if (strncmp(line, PREFIX, strlen(PREFIX)) == 0)
+			line += strlen(PREFIX);
+		if (*line != '\0')
+			buffer_format(&text, "%s%s", text.len > 0 ? "\n" : "", line);
+	}
+	free(all);
+	buffer_append(&text, "", 1);
+	return text.data;
+}
+
+/* Why there is no document: a status of HTTP, and words. The caller frees them. */
+static int failure_of(const struct web_job *job, char **why)
+{
+	int status = web_job_status(job);
+
+	*why = NULL;
+	if (job->late)
+		*why = alloc_format("there was no answer within %d s: is Redis slow, or stopped?", job->time_ms / 1000);
+	else if (job->too_large)
+		*why = alloc_format("the answer is larger than %d MiB: ask for fewer (limit=)", WEB_ANSWER_MAX / 1024 / 1024);
+	else if (!job->unstarted && status == -1)
+		*why = alloc_format("the process that was to answer died of signal %d", WTERMSIG(job->status));
+	if (*why != NULL)
+		return job->late ? 504 : job->too_large ? 400 : 502;
+	*why = said_by(job);
+	if (**why == '\0') {
+		free(*why);
+		*why = alloc_format("there was no answer (exit status %d)", status);
+	}
+	return job->unstarted ? 503 : status == EX_OK ? 500 : code_of(status);
+}
+
+void web_command_trouble(const struct web_job *job, struct buffer *document)
+{
+	char *why, *text;
+	json_t *error;
+
+	failure_of(job, &why);
+	error = json_pack("{s:s}", "error", why);
+	text = error == NULL ? NULL : json_dumps(error, JSON_COMPACT);
+	buffer_format(document, "%s", text == NULL ? "{\"error\":\"there was no answer\"}" : text);
+	free(text);
+	free(why);
+	json_decref(error);
+}
+
+static void answer_failure(const struct web_job *job, struct web_call *call)
+{
+	char *why;
+	int code = failure_of(job, &why);
+
+	if (code == 503)
+		web_answer_header(call, "Retry-After", "1");
+	web_answer_error(call, code, "%s", why);
+	free(why);
+}
+
+/* An action that did less than it was asked for tells both: what was done, and what was in the way. */
+static void answer_half(const struct web_job *job, struct web_call *call)
+{
+	int status = web_job_status(job);
+	json_t *document = json_loadb(job->answer.data, job->answer.len, 0, NULL), *error;
+	char *said = said_by(job), *text;
+
+	error = json_string(said);
+	if (error != NULL && said[0] != '\0' && json_is_object(document))
+		json_object_set(document, "error", error);
+	text = document == NULL ? NULL : json_dumps(document, JSON_COMPACT);
+	if (text == NULL)
+		answer_failure(job, call);
+	else
+		web_answer(call, status == -1 ? 200 : code_of(status), "application/json", text, strlen(text));
+	free(text);
+	free(said);
+	json_decref(error);
+	json_decref(document);
+}
+
+/* Of who looks the exit status may be the verdict (health, doctor): the document says it too. */
+static void done(const struct web_job *job, void *arg)
+{
+	struct web_call *call = arg;
+
+	if (job->unstarted || job->too_large || !is_document(&job->answer))
+		answer_failure(job, call);
+	else if (call->route->post && web_job_status(job) != EX_OK)
+		answer_half(job, call);
+	else
+		web_answer(call, 200, "application/json", job->answer.data, job->answer.len);
+}
+
+void web_command(struct web_call *call)
+{
+	const struct web_query *q = &call->query;
+
+	if ((call->route->takes & WEB_ALL) != 0 && q->all == (q->nids > 0)) {
+		web_answer_error(call, 400, "either id, once or more, or all=true");
+		return;
+	}
+	if ((q->given & WEB_CLASS) != 0 && q->nids > 0) {
+		web_answer_error(call, 400, "class goes with all=true");
+		return;
+	}
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .arg = call }) == 0)
+		return;
+	web_answer_header(call, "Retry-After", "1");
+	web_answer_error(call, 503, "too many requests wait already");
+}

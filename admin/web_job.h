@@ -1,0 +1,67 @@
+#ifndef ADMIN_WEB_JOB_H
+#define ADMIN_WEB_JOB_H
+
+#include <sys/types.h>
+
+#include <stdbool.h>
+
+#include <bsd/sys/queue.h>
+
+#include "common/buffer.h"
+
+struct event;
+struct event_base;
+
+/*
+ * A child that answers one question: forked, never executed anew. What work() writes on standard output is the answer,
+ * what it writes on standard error why there is none; what it returns is its exit status (sysexits). It is given
+ * WEB_JOB_MS, then TERM, then KILL. At most WEB_JOBS run at a time, others wait their turn.
+ */
+#define WEB_JOBS 8
+#define WEB_JOBS_WAITING 64
+#define WEB_JOB_MS 10000
+#define WEB_JOB_GRACE_MS 1000
+#define WEB_ANSWER_MAX (16 * 1024 * 1024)
+
+struct web_job {
+	TAILQ_ENTRY(web_job) entry;
+	struct web_jobs *jobs;
+	pid_t pid;			/* 0: not yet started, or reaped */
+	int out, err;			/* -1: closed */
+	struct event *out_event, *err_event, *clock;
+	struct buffer answer, said;
+	int status;			/* of waitpid */
+	bool unstarted;			/* it could not be forked */
+	bool late, too_large;		/* why it was ended */
+	bool extra;			/* the server's own: is not counted among WEB_JOBS */
+	int time_ms;
+	int (*work)(void *arg);		/* in the child */
+	void (*done)(const struct web_job *job, void *arg);	/* in the server; arg is its again */
+	void *arg;
+};
+
+struct web_jobs {
+	struct event_base *base;
+	struct event *child;		/* SIGCHLD */
+	TAILQ_HEAD(, web_job) running, waiting;
+	int nrunning, nwaiting;		/* nrunning: without the extra ones */
+};
+
+int web_jobs_init(struct web_jobs *jobs, struct event_base *base);	/* -1: libevent would not */
+/* Ends all, without calling done. */
+void web_jobs_free(struct web_jobs *jobs);
+
+struct web_question {
+	int (*work)(void *arg);
+	void (*done)(const struct web_job *job, void *arg);
+	void *arg;
+	int time_ms;			/* 0: WEB_JOB_MS */
+	bool extra;
+};
+/* done is called once, later. -1: too many wait already, and nothing will be called. */
+int web_job_start(struct web_jobs *jobs, const struct web_question *q);
+
+/* The exit status; -1: it ended otherwise. */
+int web_job_status(const struct web_job *job);
+
+#endif

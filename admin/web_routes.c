@@ -1,0 +1,59 @@
+/* The table of addresses: what there is, which command answers it, which parameters it takes. docs/api.md says the same. */
+#include <string.h>
+
+#include "admin/web_call.h"
+
+#include "common/nearest.h"
+#include "common/nitems.h"
+
+#define API "/api/v1/"
+#define GET(path, command, takes, needs) { false, API path, web_command, command, takes, needs, false }
+#define POST(path, command, takes, needs) { true, API path, web_command, command, takes, needs, false }
+
+static const struct web_route routes[] = {
+	GET("queues", "ls", 0, 0),
+	GET("queue/health", "health", WEB_QUEUE, 0),
+	GET("queue/stats", "stats", WEB_QUEUE, 0),
+	GET("queue/messages", "peek", WEB_QUEUE | WEB_LIST | WEB_LIMIT, WEB_QUEUE | WEB_LIST),
+	GET("queue/dlq", "dlq ls", WEB_QUEUE | WEB_LIMIT | WEB_CLASS | WEB_BEFORE, WEB_QUEUE),
+	GET("queue/dlq/stats", "dlq stats", WEB_QUEUE, WEB_QUEUE),
+	GET("queue/dlq/record", "dlq show", WEB_QUEUE | WEB_ID, WEB_QUEUE | WEB_ID),
+	GET("queue/done", "done ls", WEB_QUEUE | WEB_LIMIT, WEB_QUEUE),
+	GET("supervisor", "status", 0, 0),
+	GET("nodes", "nodes", 0, 0),
+	GET("doctor", "doctor", 0, 0),
+
+	POST("queue/purge", "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
+	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
+	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
+	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
+	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
+	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
+
+	{ .path = API "events", .serve = web_events },
+	{ .path = "/livez", .serve = web_live, .open = true },
+	{ .path = "/readyz", .serve = web_ready, .open = true },
+};
+
+/* Every other address may be a page. */
+static const struct web_route asset_route = { .path = "/", .serve = web_asset, .open = true };
+
+const struct web_route *web_route_find(const char *path, bool post)
+{
+	for (size_t i = 0; i < nitems(routes); i++)
+		if (routes[i].post == post && strcmp(routes[i].path, path) == 0)
+			return &routes[i];
+	for (size_t i = 0; i < nitems(routes); i++)
+		if (strcmp(routes[i].path, path) == 0)
+			return NULL;
+	return post || strncmp(path, API, strlen(API)) == 0 ? NULL : &asset_route;
+}
+
+const char *web_route_nearest(const char *path)
+{
+	const char *paths[nitems(routes)];
+
+	for (size_t i = 0; i < nitems(routes); i++)
+		paths[i] = routes[i].path;
+	return nearest(path, paths, nitems(paths));
+}

@@ -1,0 +1,169 @@
+/*
+ * The server: evhttp on one socket, with a bound on everything a client may make it hold. Who may ask is web_gate.c's, what
+ * is answered web_routes.c's.
+ */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+
+#include "admin/web_call.h"
+
+#define HEADERS_MAX (16 * 1024)
+#define BODY_MAX 4096			/* is read so that it can be refused in words */
+#define READ_MAX (64 * 1024)		/* of what a client sends without being asked */
+#define IDLE_S 20			/* longer than a child may take */
+#define DESCRIPTORS_MAX 256		/* beyond, connections wait in the kernel */
+#define AGAIN_MS 200
+
+static void set_after(struct event *event, int ms)
+{
+	event_add(event, &(struct timeval){ .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 });
+}
+
+/* ---- connections ---- */
+
+/* Descriptors are given lowest first, so the next one says how many there are. */
+static bool is_full(const struct web *w)
+{
+	int fd = fcntl(evconnlistener_get_fd(w->listener), F_DUPFD_CLOEXEC, 0);
+
+	if (fd != -1)
+		close(fd);
+	return fd == -1 || fd >= DESCRIPTORS_MAX;
+}
+
+static void rest(struct web *w)
+{
+	evconnlistener_disable(w->listener);
+	set_after(w->again, AGAIN_MS);
+}
+
+static void on_again(int fd, short what, void *arg)
+{
+	struct web *w = arg;
+
+	(void)fd, (void)what;
+	if (is_full(w))
+		set_after(w->again, AGAIN_MS);
+	else
+		evconnlistener_enable(w->listener);
+}
+
+/* evhttp asks for a bufferevent at each new connection. */
+static struct bufferevent *on_connection(struct event_base *base, void *arg)
+{
+	struct bufferevent *b = bufferevent_socket_new(base, -1, 0);
+
+	if (b != NULL)
+		bufferevent_setwatermark(b, EV_READ, 0, READ_MAX);
+	if (is_full(arg))
+		rest(arg);
+	return b;
+}
+
+/* Out of descriptors: without a rest the loop would ask again and again. */
+static void on_accept_error(struct evconnlistener *listener, void *arg)
+{
+	(void)listener;
+	admin_note("quredis: no connection can be taken: %s", strerror(errno));
+	rest(arg);
+}
+
+/* ---- start and end ---- */
+
+static void on_signal(int sig, short what, void *arg)
+{
+	struct web *w = arg;
+
+	(void)sig, (void)what;
+	event_base_loopbreak(w->base);
+}
+
+static int start_http(struct web *w, int fd)
+{
+	struct evhttp_bound_socket *bound;
+
+	w->http = evhttp_new(w->base);
+	if (w->http == NULL)
+		return -1;
+	evhttp_set_allowed_methods(w->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+	    EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH | EVHTTP_REQ_TRACE);
+	evhttp_set_max_headers_size(w->http, HEADERS_MAX);
+	evhttp_set_max_body_size(w->http, BODY_MAX);
+	evhttp_set_timeout(w->http, IDLE_S);
+	evhttp_set_gencb(w->http, web_call_begin, w);
+	evhttp_set_bevcb(w->http, on_connection, w);
+	bound = evhttp_accept_socket_with_handle(w->http, fd);
+	if (bound == NULL)
+		return -1;
+	w->listener = evhttp_bound_socket_get_listener(bound);
+	evconnlistener_set_error_cb(w->listener, on_accept_error);
+	w->again = evtimer_new(w->base, on_again, w);
+	return w->again == NULL ? -1 : 0;
+}
+
+/* Where to go, with the token behind a #, which browsers keep to themselves. */
+static void say_where(const struct web_settings *s)
+{
+	bool six = strchr(s->host, ':') != NULL;
+
+	admin_note("quredis: http://%s%s%s:%s/%s%s", six ? "[" : "", s->host, six ? "]" : "", s->port, s->token_made ? "#token=" : "",
+	    s->token_made ? s->token : "");
+	if (!s->loopback)
+		admin_note("quredis: what goes over the network here can be read there: a reverse proxy with TLS belongs in front (docs/operating.md)");
+}
+
+static void forget(struct event *event)
+{
+	if (event != NULL)
+		event_free(event);
+}
+
+/* Takes fd. */
+static int run(struct web *w, int fd)
+{
+	struct event *term = NULL, *interrupted = NULL;
+	int rc = -1;
+
+	w->base = event_base_new();
+	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0) {
+		term = evsignal_new(w->base, SIGTERM, on_signal, w);
+		interrupted = evsignal_new(w->base, SIGINT, on_signal, w);
+		event_add(term, NULL);
+		event_add(interrupted, NULL);
+		say_where(&w->settings);
+		rc = event_base_dispatch(w->base) == -1 ? -1 : 0;
+	} else if (w->http == NULL) {
+		close(fd);
+	}
+	w->stopping = true;
+	web_jobs_free(&w->jobs);
+	web_stream_free(w);
+	if (w->http != NULL)
+		evhttp_free(w->http);
+	forget(term);
+	forget(interrupted);
+	forget(w->again);
+	if (w->base != NULL)
+		event_base_free(w->base);
+	return rc == 0 ? 0 : admin_fail(w->a, EX_OSERR, "libevent: %s", strerror(errno));
+}
+
+int web_serve(struct web *w)
+{
+	int fd = web_listen(w);
+
+	return fd == -1 ? -1 : run(w, fd);
+}

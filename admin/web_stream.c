@@ -1,0 +1,221 @@
+/*
+ * Server-sent events: one look at Redis a second for all who look on, sent when it is another one. Who does not read what
+ * he is sent is dropped.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <jansson.h>
+
+#include "admin/web_call.h"
+
+#include "common/alloc.h"
+#include "common/clock.h"
+
+#define LOOK_S 1
+#define HEARTBEAT_MS 15000
+#define UNREAD_MAX (4 * 1024 * 1024)	/* of one viewer, beyond the event that is being sent */
+#define STALL_S 30			/* that long without reading anything */
+
+struct web_viewer {
+	TAILQ_ENTRY(web_viewer) entry;
+	struct web *w;
+	struct evhttp_request *req;
+	struct evhttp_connection *connection;
+};
+
+/* ---- one viewer ---- */
+
+/* Its connection is gone. The request is ours to free, unless the whole server goes. */
+static void on_close(struct evhttp_connection *connection, void *arg)
+{
+	struct web_viewer *v = arg;
+	struct web_stream *s = &v->w->stream;
+
+	(void)connection;
+	TAILQ_REMOVE(&s->viewers, v, entry);
+	s->nviewers--;
+	if (s->nviewers == 0)
+		event_del(s->clock);
+	if (!v->w->stopping && evhttp_request_get_connection(v->req) == NULL)
+		evhttp_request_free(v->req);
+	free(v);
+}
+
+static bool is_stalled(const struct web_viewer *v)
+{
+	struct bufferevent *b = evhttp_connection_get_bufferevent(v->connection);
+
+	return evbuffer_get_length(bufferevent_get_output(b)) > UNREAD_MAX;
+}
+
+/* What it never read goes with the connection. */
+static void drop(struct web_viewer *v)
+{
+	evhttp_connection_free(v->connection);		/* calls on_close() */
+}
+
+static void send_to(struct web_viewer *v, const struct buffer *text)
+{
+	struct evbuffer *chunk;
+
+	if (is_stalled(v)) {
+		drop(v);
+		return;
+	}
+	chunk = evbuffer_new();
+	if (chunk == NULL || evbuffer_add(chunk, text->data, text->len) == -1)
+		alloc_failed();
+	evhttp_send_reply_chunk(v->req, chunk);
+	evbuffer_free(chunk);
+}
+
+static void send_to_all(struct web_stream *s, const struct buffer *text)
+{
+	struct web_viewer *v, *next;
+
+	TAILQ_FOREACH_SAFE(v, &s->viewers, entry, next)
+		send_to(v, text);
+	s->sent_ms = clock_monotonic_ms();
+}
+
+/* ---- what they see ---- */
+
+static void event_of(struct buffer *event, const struct buffer *document)
+{
+	bool trouble = strncmp(document->data, "{\"error\"", 8) == 0;
+
+	buffer_format(event, "event: %s\ndata: ", trouble ? "trouble" : "overview");
+	buffer_append(event, document->data, document->len);
+	buffer_format(event, "\n\n");
+}
+
+/* The time comes first in it, and changes always. */
+static bool is_news(const struct buffer *a, const struct buffer *b)
+{
+	const char *rest_a = a->len == 0 ? NULL : memchr(a->data, ',', a->len), *rest_b = memchr(b->data, ',', b->len);
+	size_t len_a, len_b;
+
+	if (rest_a == NULL || rest_b == NULL)
+		return a->len != b->len || memcmp(a->data, b->data, a->len) != 0;
+	len_a = a->len - (size_t)(rest_a - a->data);
+	len_b = b->len - (size_t)(rest_b - b->data);
+	return len_a != len_b || memcmp(rest_a, rest_b, len_a) != 0;
+}
+
+static void tell(struct web_stream *s, struct buffer *document)
+{
+	struct buffer event = {0};
+
+	if (is_news(&s->last, document)) {
+		event_of(&event, document);
+		send_to_all(s, &event);
+	} else if (clock_monotonic_ms() - s->sent_ms >= HEARTBEAT_MS) {
+		buffer_format(&event, ": still here\n\n");
+		send_to_all(s, &event);
+	}
+	buffer_free(&event);
+	buffer_free(&s->last);
+	s->last = *document;
+	*document = (struct buffer){0};
+}
+
+static void done(const struct web_job *job, void *arg)
+{
+	struct web *w = arg;
+	struct buffer document = {0};
+	size_t len = job->answer.len;
+
+	w->stream.asking = false;
+	while (len > 0 && job->answer.data[len - 1] == '\n')
+		len--;
+	if (web_job_status(job) == 0 && len > 0)
+		buffer_append(&document, job->answer.data, len);
+	else
+		web_command_trouble(job, &document);
+	tell(&w->stream, &document);
+}
+
+static int look(void *arg)
+{
+	return web_overview_print(arg);
+}
+
+static void ask(struct web *w)
+{
+	if (w->stream.asking)
+		return;
+	w->stream.asking = true;
+	web_job_start(&w->jobs, &(struct web_question){ .work = look, .done = done, .arg = w, .extra = true });
+}
+
+static void on_clock(int fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	ask(arg);
+}
+
+/* ---- viewers come ---- */
+
+static void begin(struct web_call *call)
+{
+	struct timeval stall = { .tv_sec = STALL_S };
+	struct web_stream *s = &call->w->stream;
+	struct web_viewer *v = alloc_zero(1, sizeof(*v));
+	struct buffer first = {0};
+
+	*v = (struct web_viewer){ .w = call->w, .req = call->req, .connection = evhttp_request_get_connection(call->req) };
+	web_answer_headers(call);
+	web_answer_header(call, "Content-Type", "text/event-stream");
+	web_answer_header(call, "X-Accel-Buffering", "no");	/* nginx passes it on at once */
+	evhttp_send_reply_start(v->req, 200, NULL);
+	/* who looks on says nothing: only writing has a time limit */
+	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(v->connection), NULL, &stall);
+	evhttp_connection_set_closecb(v->connection, on_close, v);
+	TAILQ_INSERT_TAIL(&s->viewers, v, entry);
+	if (s->nviewers++ == 0) {
+		buffer_clear(&s->last);		/* nobody kept it up to date */
+		event_add(s->clock, &(struct timeval){ .tv_sec = LOOK_S });
+		ask(call->w);
+	}
+	buffer_format(&first, "retry: 2000\n\n");
+	if (s->last.len > 0)
+		event_of(&first, &s->last);
+	send_to(v, &first);
+	buffer_free(&first);
+	web_call_end(call);
+}
+
+void web_events(struct web_call *call)
+{
+	if (evhttp_request_get_connection(call->req) == NULL || evhttp_request_get_command(call->req) != EVHTTP_REQ_GET)
+		web_answer_error(call, 405, "this address takes GET only");
+	else if (call->w->stream.nviewers >= WEB_VIEWERS_MAX)
+		web_answer_error(call, 503, "%d look on already", WEB_VIEWERS_MAX);
+	else
+		begin(call);
+}
+
+/* ---- start and end ---- */
+
+int web_stream_init(struct web *w)
+{
+	TAILQ_INIT(&w->stream.viewers);
+	w->stream.clock = event_new(w->base, -1, EV_PERSIST, on_clock, w);
+	return w->stream.clock == NULL ? -1 : 0;
+}
+
+void web_stream_free(struct web *w)
+{
+	struct web_viewer *v, *next;
+
+	TAILQ_FOREACH_SAFE(v, &w->stream.viewers, entry, next)
+		drop(v);
+	if (w->stream.clock != NULL)
+		event_free(w->stream.clock);
+	buffer_free(&w->stream.last);
+}
