@@ -82,8 +82,8 @@ int server_look(struct sweeper *s, int64_t now_ms)
 	s->server = server;
 	s->server_looked_ms = now_ms;
 	TAILQ_FOREACH(q, &s->queues, entry) {
+		swept_publish(s, q);	/* first why, then that */
 		swept_gate(s, q);
-		swept_publish(s, q);
 	}
 	return 0;
 }
