@@ -293,7 +293,7 @@ def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd,
     c.lpush("ingress:mail", "a", "b", "c", "w1", "w2", "w3")       # fetched one, two and then four at a time
     d.start()
     wait_for(lambda: "w1" in flags(ledger))
-    assert sorted(in_transit(c, "mail")) == [b"w1", b"w2", b"w3"]
+    wait_for(lambda: sorted(in_transit(c, "mail")) == [b"w1", b"w2", b"w3"])
     with c.pipeline() as both:
         both.flushall().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").execute()
     wait_for(lambda: len(d.events("claim_lost", queue="mail")) == 3, 10, "all three to be missed")
