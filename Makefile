@@ -12,6 +12,7 @@
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
+#   make valgrind         unit programs, quredisd and quredis under valgrind (install it first)
 #   make fuzz             libFuzzer with both, FUZZ_S=180 seconds a target (ONLY=conf); docs/fuzzing.md
 #   make install DESTDIR= prefix= sysconfdir= ...
 #
@@ -202,6 +203,9 @@ fuzz: fuzz-programs
 check: all unit-programs crashpoint-programs
 	tests/run --build $O
 
+valgrind: all unit-programs
+	tests/valgrind/run --build $O
+
 ttl-soak: all
 	TTL_MESSAGES=$${TTL_MESSAGES:-100000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_ttl_traffic.py
 
@@ -315,7 +319,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak purge-soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
+.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak valgrind purge-soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
 .DELETE_ON_ERROR:
 .SECONDARY:
 
