@@ -262,13 +262,14 @@ lint:
 # ---- install ------------------------------------------------------------------------------------
 
 MAN   = $(wildcard man/*.[1-9])
-EXAMPLES := $(wildcard etc/handlers/*)
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
-DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml) $(wildcard docs/*.md)
+# As they lie here, so that their links hold.
+DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
+DOCDIRS = docs etc etc/prometheus etc/handlers
 
 # A configuration that is already there is never overwritten.
 install: all
-	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DESTDIR)$(docdir) \
+	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DOCDIRS:%=$(DESTDIR)$(docdir)/%) \
 		$(DESTDIR)$(sysconfdir)/quredis/conf.d
 	$(INSTALL) -m 755 $O/quredisd $(DESTDIR)$(sbindir)/quredisd
 	$(INSTALL) -m 755 $O/quredis $(DESTDIR)$(bindir)/quredis
@@ -279,20 +280,18 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
 		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
-	$(INSTALL) -m 644 $(DOCS) $(DESTDIR)$(docdir)/
-	$(INSTALL) -d $(DESTDIR)$(docdir)/handlers
-	$(INSTALL) -m 755 $(filter-out %.c,$(EXAMPLES)) $(DESTDIR)$(docdir)/handlers/
-	$(INSTALL) -m 644 $(filter %.c,$(EXAMPLES)) $(DESTDIR)$(docdir)/handlers/
+	for d in $(DOCS); do test -x $$d && mode=755 || mode=644; \
+		$(INSTALL) -m $$mode $$d $(DESTDIR)$(docdir)/$$d || exit 1; done
 
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/quredisd $(DESTDIR)$(bindir)/quredis
 	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
 	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
-	for d in $(notdir $(DOCS)) $(EXAMPLES:etc/%=%); do rm -f $(DESTDIR)$(docdir)/$$d; done
+	rm -f $(DOCS:%=$(DESTDIR)$(docdir)/%)
 	cmp -s etc/quredis.conf $(DESTDIR)$(sysconfdir)/quredis/quredis.conf && \
 		rm -f $(DESTDIR)$(sysconfdir)/quredis/quredis.conf || :
-	-rmdir $(DESTDIR)$(docdir)/handlers $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis 2>/dev/null
+	-rmdir $(DESTDIR)$(docdir)/etc/* $(DESTDIR)$(docdir)/* $(DESTDIR)$(docdir) $(DESTDIR)$(sysconfdir)/quredis/conf.d $(DESTDIR)$(sysconfdir)/quredis 2>/dev/null
 
 clean:
 	rm -rf $(BUILD)

@@ -40,7 +40,14 @@ def test_install_and_uninstall(tmp):
         done = subprocess.run([root / program, "--version"], capture_output=True, text=True, timeout=20)
         assert done.returncode == 0 and re.search(r"\b\d+\.\d+\.\d+\b", done.stdout)
     make("uninstall", f"DESTDIR={root}", "prefix=/usr")
-    assert files(root) == []
+    assert files(root) == [] and not (root / "usr/share/doc/quredis").exists()
+
+
+def test_links_of_installed_pages(tmp):
+    make("install", f"DESTDIR={tmp}/root", "prefix=/usr")
+    pages = sorted((tmp / "root/usr/share/doc/quredis").rglob("*.md"))
+    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    assert len(links) > 10 and [str(page) + ": " + target for page, target in links if not (page.parent / target).exists()] == []
 
 
 def test_a_configuration_is_never_overwritten_or_removed(tmp):
