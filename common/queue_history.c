@@ -85,3 +85,12 @@ void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t bef
 	queue_script(r, QUEUE_SCRIPT_done_trim, 1, keys, 2,
 	    (struct script_arg[]){ script_number(&before, before_ms), script_number(&most, limit) });
 }
+
+void queue_history_look(struct redis *r, const struct queue_keys *k, const char *from, int64_t before_ms, int limit)
+{
+	const char *keys[] = { k->done };
+	struct script_number before, most;
+
+	queue_script(r, QUEUE_SCRIPT_done_look, 1, keys, 3,
+	    (struct script_arg[]){ script_string(from), script_number(&before, before_ms), script_number(&most, limit) });
+}

@@ -24,4 +24,7 @@ void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, 
 /* -> INTEGER how many of the oldest, at most limit, were removed that were done before this ms of the server */
 void queue_history_trim(struct redis *r, const struct queue_keys *k, int64_t before_ms, int limit);
 
+/* -> ARRAY of STRING: of those of them that lie from `from` on, ids of entry and message in turn */
+void queue_history_look(struct redis *r, const struct queue_keys *k, const char *from, int64_t before_ms, int limit);
+
 #endif

@@ -2,6 +2,8 @@
  * Dead letters and records from their old end: looks, removal of pairs, records for those that have none. Which of
  * them leave, and when, is sweeper/'s.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +43,16 @@ int queue_record_id_compare(const char *a, const char *b)
 	return serial[0] == serial[1] ? 0 : serial[0] < serial[1] ? -1 : 1;
 }
 
+void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
+{
+	uint64_t ms = 0, serial = 0;
+
+	queue_record_id_parse(id, &ms, &serial);
+	if (++serial == 0)
+		ms++;
+	snprintf(out, QUEUE_RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial);
+}
+
 /* ---- looks ---- */
 
 void queue_letters_glance(struct redis *r, const struct queue_keys *k)
@@ -74,11 +86,22 @@ int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_
 
 void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes)
 {
+	queue_letters_page_of(r, k, most, bytes, "-", NULL, 0);
+}
+
+void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *from,
+    const char *const *ids, size_t n)
+{
 	const char *keys[] = { k->escape, k->log };
+	struct script_arg args[3 + QUEUE_LETTERS_PAGE_MAX];
 	struct script_number limits[2];
 
-	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 2,
-	    (struct script_arg[]){ script_number(&limits[0], most), script_number(&limits[1], bytes) });
+	args[0] = script_number(&limits[0], most);
+	args[1] = script_number(&limits[1], bytes);
+	args[2] = script_string(from);
+	for (size_t i = 0; i < n; i++)
+		args[3 + i] = script_string(ids[i]);
+	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 3 + n, args);
 }
 
 static bool is_record(const struct redis_reply *reply)

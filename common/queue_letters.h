@@ -11,12 +11,14 @@
  * The old end of escape and of its log: what bounds remove (docs/design.md, "Dead letters that leave"). As in
  * common/queue.h, every function that takes a struct redis appends one script and returns at once.
  */
+#define QUEUE_LETTERS_PAGE_MAX 100
 #define QUEUE_RECORD_ID_SIZE 48	/* "1700000000000-0" */
 
 /* The parts of a record's id. -1: it is none */
 int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
 /* As strcmp(3), of two that are ids. */
 int queue_record_id_compare(const char *a, const char *b);
+void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);	/* the least that is greater; of none: 0-1 */
 
 /* -> ARRAY for queue_letters_glanced() */
 void queue_letters_glance(struct redis *r, const struct queue_keys *k);
@@ -29,6 +31,9 @@ int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_
 
 /* -> ARRAY for queue_letters_paged(): at most `most` entries and as many records, of each about so many bytes, but one at least */
 void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes);
+/* The same as if of the records were only there the n <= most of these ids, which are in their order, and those from `from` on */
+void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *from,
+    const char *const *ids, size_t n);
 struct queue_letters_page {
 	int64_t entries, records, server_ms;	/* as above */
 	struct redis_reply entry_list, record_list;	/* ARRAYs, oldest first; a record is [id, [field, value ...]] */

@@ -11,7 +11,7 @@
 	X(renew) X(fetch) X(retry) X(escape) X(hand_back) X(deregister) X(fence) X(return) X(mark_dead) X(forget) \
 	X(due) X(redrive) X(lead) X(tally) X(unregister) \
 	X(mark) X(glance) X(expire) X(expire_delayed)	/* queue_waiting.c */ \
-	X(done) X(done_trim)	/* queue_history.c */ \
+	X(done) X(done_trim) X(done_look)	/* queue_history.c */ \
 	X(letters_glance) X(letters_page) X(letters_remove) X(letters_adopt) X(forward_page)	/* queue_letters.c */ \
 	X(purge) X(purge_owner) X(discard) X(delay) X(hurry) X(log_page)	/* queue_admin.c */
 

@@ -8,12 +8,21 @@
 #define EVERY_MOST_MS 10000
 #define PAGE 100
 
+/* By what the queue itself keeps. */
+static int64_t own_age(const struct swept *q)
+{
+	return q->conf->done.keep > 0 ? q->conf->done.max_age_ms : INT64_MAX;
+}
+
+/* Purge takes what that leaves. */
+static bool is_purged(const struct sweeper *s, const struct swept *q, bool dry_run)
+{
+	return s->conf->purge.enabled && s->conf->purge.dry_run == dry_run && q->conf->purge.max_done_age_ms < own_age(q);
+}
+
 static int64_t max_age(const struct sweeper *s, const struct swept *q)
 {
-	int64_t most = q->conf->done.keep > 0 ? q->conf->done.max_age_ms : INT64_MAX;
-	bool purged = s->conf->purge.enabled && !s->conf->purge.dry_run;
-
-	return purged && q->conf->purge.max_done_age_ms < most ? q->conf->purge.max_done_age_ms : most;
+	return is_purged(s, q, false) ? q->conf->purge.max_done_age_ms : own_age(q);
 }
 
 /* What was added before the clock was seen to be set counts from then. */
@@ -35,8 +44,23 @@ static int trim(struct sweeper *s, struct swept *q, int64_t before_ms, int budge
 		queue_history_trim(&s->redis, &q->keys, before_ms, PAGE);
 		if (connection_integer(s, &n) == -1)
 			return -1;
+		if (is_purged(s, q, false))
+			q->history.gone += n;
 	}
 	return n == PAGE;
+}
+
+/* It goes on all the time: one line an interval. */
+static void tell(const struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	struct history_purge *h = &q->history;
+
+	if (h->gone == 0 || (h->told_ms != 0 && now_ms - h->told_ms < s->conf->purge.interval_ms))
+		return;
+	log_info("history_purged", log_str("queue", q->keys.name), log_int("entries", h->gone),
+	    log_int("limit_ms", q->conf->purge.max_done_age_ms));
+	h->gone = 0;
+	h->told_ms = now_ms;
 }
 
 static void sweep(struct sweeper *s, struct swept *q, int64_t age_ms, int budget, int64_t now_ms)
@@ -47,11 +71,64 @@ static void sweep(struct sweeper *s, struct swept *q, int64_t age_ms, int budget
 	q->history_at_ms = now_ms + (rc == 1 ? 0 : every);
 	if (rc == 0) {
 		trouble_over(s, q, &q->history_trouble);
+		tell(s, q, now_ms);
 	} else if (rc == -1) {
 		trouble_note(s, q, &q->history_trouble, "history", now_ms);
 		q->history_at_ms = q->history_trouble.retry_at_ms;
 	}
 }
+
+/* ---- a dry run ---- */
+
+/* 1: there is more; 0: that was all; -1: error */
+static int name_page(struct sweeper *s, struct swept *q, int64_t before_ms)
+{
+	struct history_purge *h = &q->history;
+	struct redis_reply reply;
+
+	queue_history_look(&s->redis, &q->keys, h->from[0] == '\0' ? "-" : h->from, before_ms, PAGE);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (!redis_is_strings(&reply)) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	for (size_t i = 0; i + 1 < reply.n; i += 2) {
+		struct redis_reply entry = redis_element(&reply, i), message = redis_element(&reply, i + 1);
+
+		log_info("history_would_go", log_str("queue", q->keys.name), log_str("entry", entry.str), log_str("id", message.str),
+		    log_int("limit_ms", q->conf->purge.max_done_age_ms));
+		queue_record_id_next(entry.str, h->from);
+	}
+	swept_count(q, COUNT_WOULD_PURGE, reply.n / 2);
+	return reply.n / 2 == PAGE;
+}
+
+/* Once an interval from the oldest on. */
+static void name_those(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	struct history_purge *h = &q->history;
+	int64_t before_ms;
+	int rc = 1;
+
+	if (h->from[0] == '\0')
+		h->begun_ms = now_ms;
+	if (!is_known(s, q->conf->purge.max_done_age_ms, &before_ms)) {
+		h->name_at_ms = now_ms + EVERY_MS;
+		return;
+	}
+	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
+		rc = name_page(s, q, before_ms);
+	if (rc == -1) {
+		trouble_note(s, q, &q->history_trouble, "history", now_ms);
+		h->name_at_ms = q->history_trouble.retry_at_ms;
+	} else if (rc == 0) {
+		h->from[0] = '\0';
+		h->name_at_ms = h->begun_ms + s->conf->purge.interval_ms;
+	}
+}
+
+/* ---- the task ---- */
 
 bool history_task(struct sweeper *s, int budget, int64_t now_ms)
 {
@@ -61,6 +138,11 @@ bool history_task(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		int64_t age_ms = q->conf == NULL ? INT64_MAX : max_age(s, q);
 
+		if (q->conf != NULL && is_purged(s, q, true) && lead_is_ours(q) && now_ms >= q->history.name_at_ms && sweeper_goes_on(s)) {
+			name_those(s, q, budget, now_ms);
+			connection_drain(s);
+			more = more || q->history.name_at_ms <= now_ms;
+		}
 		if (age_ms == INT64_MAX || !lead_is_ours(q) || now_ms < q->history_at_ms || !sweeper_goes_on(s))
 			continue;
 		sweep(s, q, age_ms, budget, now_ms);

@@ -1,14 +1,21 @@
 /*
  * Purge of records without a dead letter: those that are older than purge.max_orphaned_age and whose message is proven
  * to be gone (letters_pair.c) leave, also where dead letters have no bounds. Not where there is an archive: what leaves
- * there is written to it first, by letters.c. A dry run names them.
+ * there is written to it first, by letters.c. A dry run goes the same way and names them.
  */
-#include "sweeper/sweeper.h"
+#include "sweeper/orphans.h"
 
+#include <stdlib.h>
+
+#include <bsd/string.h>
+
+#include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue_letters.h"
+#include "sweeper/sweeper.h"
 
 #define PAGE_BYTES (1024 * 1024)
+#define PAGES_EVERY_MS 100
 
 /* What failed before the clock was seen to be set may be as young as that. */
 static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *oldest_ms)
@@ -21,14 +28,50 @@ static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *oldest_ms
 	return clock.stepped_ms == 0 || *oldest_ms > clock.stepped_ms;
 }
 
+/* ---- a dry run ---- */
+
+static void ask_for_the_rest(struct sweeper *s, struct swept *q)
+{
+	struct orphans_named *named = q->orphans_named;
+	const char *ids[LETTERS_PAGE];
+
+	if (named == NULL) {
+		named = q->orphans_named = alloc_zero(1, sizeof(*named));
+		strlcpy(named->from, "-", sizeof(named->from));
+	}
+	for (size_t i = 0; i < named->nstay; i++)
+		ids[i] = named->stay[i];
+	queue_letters_page_of(&s->redis, &q->keys, LETTERS_PAGE, PAGE_BYTES, named->from, ids, named->nstay);
+}
+
 static void name_those(struct swept *q, const struct letters *l, size_t n, int64_t server_ms)
 {
-	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].fate == LETTER_LEAVES)
-			log_info("orphan_would_go", log_str("queue", q->keys.name), log_str("record", l->records[i].id),
-			    log_int("age_ms", server_ms - l->records[i].ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
+	struct orphans_named *named = q->orphans_named;
+
+	named->nstay = 0;
+	for (size_t i = 0; i < l->nrecords; i++) {
+		const struct letter *r = &l->records[i];
+
+		if (r->fate == LETTER_LEAVES)
+			log_info("orphan_would_go", log_str("queue", q->keys.name), log_str("record", r->id),
+			    log_int("age_ms", server_ms - r->ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
+		else
+			strlcpy(named->stay[named->nstay++], r->id, sizeof(named->stay[0]));
+		queue_record_id_next(r->id, named->from);
+	}
+	named->n += (int64_t)n;
 	swept_count(q, COUNT_WOULD_PURGE, n);
 }
+
+static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	free(q->orphans_named);
+	q->orphans_named = NULL;
+	q->orphans_at_ms = now_ms + 2 * s->conf->purge.interval_ms;	/* sooner if purge.c asks */
+	q->orphans_over = true;
+}
+
+/* ---- a live run ---- */
 
 /* A message that fails again comes with a record of its own: what was alone on the page stays so. */
 static int remove_those(struct sweeper *s, struct swept *q, const struct letters *l)
@@ -56,10 +99,14 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 	struct redis_reply reply;
 	struct letters *l;
 	void *kept;
+	bool dry_run = s->conf->purge.dry_run;
 	int rc = 0;
 	size_t n;
 
-	queue_letters_page(&s->redis, &q->keys, LETTERS_PAGE, PAGE_BYTES);
+	if (dry_run)
+		ask_for_the_rest(s, q);
+	else
+		queue_letters_page(&s->redis, &q->keys, LETTERS_PAGE, PAGE_BYTES);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1) {
@@ -67,38 +114,63 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 		return -1;
 	}
 	kept = redis_keep(&s->redis);
+	if (dry_run)
+		page.records -= q->orphans_named->n;
 	l = letters_new(&page);
 	n = letters_judge_orphans(l, b);
-	if (n > 0 && s->conf->purge.dry_run)
+	if (n > 0 && dry_run)
 		name_those(q, l, n, page.server_ms);
-	else if (n > 0)
-		rc = remove_those(s, q, l);
+	if (n > 0)
+		rc = dry_run ? 1 : remove_those(s, q, l);
 	letters_free(l);
 	redis_let_go(kept);
 	return rc;
+}
+
+/* ---- the task ---- */
+
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
+{
+	return q->conf != NULL && s->conf->purge.enabled && q->conf->dead_letter.archive == NULL;
+}
+
+bool orphans_come_first(const struct sweeper *s, const struct swept *q)
+{
+	return is_wanted(s, q) && !q->orphans_over && q->orphans_trouble.kind == TROUBLE_NONE;
+}
+
+void orphans_begin(struct swept *q, int64_t now_ms)
+{
+	q->orphans_over = false;
+	q->orphans_at_ms = now_ms;
 }
 
 static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct letters_bounds b = { .max_entries = -1 };
 	char forwarded[QUEUE_RECORD_ID_SIZE];
-	int rc;
+	int rc = 1;
 
-	if (!is_known(s, q->conf->purge.max_orphaned_age_ms, &b.oldest_ms))
-		return;
-	if (q->conf->dead_letter.forward_to != NULL)
-		b.forwarded = forwarded;
-	rc = b.forwarded != NULL && letters_forwarded(s, q, forwarded) == -1 ? -1 : 1;
-	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
-		rc = look(s, q, &b);
-	if (rc == 0)
-		q->orphans_at_ms = now_ms + s->conf->purge.interval_ms;
-	if (rc != -1) {
-		trouble_over(s, q, &q->orphans_trouble);
+	if (!is_known(s, q->conf->purge.max_orphaned_age_ms, &b.oldest_ms)) {
+		end_round(s, q, now_ms);
 		return;
 	}
-	trouble_note(s, q, &q->orphans_trouble, "orphans", now_ms);
-	q->orphans_at_ms = q->orphans_trouble.retry_at_ms;
+	if (q->conf->dead_letter.forward_to != NULL)
+		b.forwarded = forwarded;
+	if (b.forwarded != NULL && letters_forwarded(s, q, forwarded) == -1)
+		rc = -1;
+	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
+		rc = look(s, q, &b);
+	if (rc == -1) {
+		trouble_note(s, q, &q->orphans_trouble, "orphans", now_ms);
+		q->orphans_at_ms = q->orphans_trouble.retry_at_ms;
+		return;
+	}
+	trouble_over(s, q, &q->orphans_trouble);
+	if (rc == 0)
+		end_round(s, q, now_ms);
+	else
+		q->orphans_at_ms = now_ms + PAGES_EVERY_MS;
 }
 
 bool orphans_task(struct sweeper *s, int budget, int64_t now_ms)
@@ -106,8 +178,7 @@ bool orphans_task(struct sweeper *s, int budget, int64_t now_ms)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (q->conf == NULL || !s->conf->purge.enabled || q->conf->dead_letter.archive != NULL || !lead_is_ours(q) ||
-		    now_ms < q->orphans_at_ms || !sweeper_goes_on(s))
+		if (!is_wanted(s, q) || !lead_is_ours(q) || now_ms < q->orphans_at_ms || !sweeper_goes_on(s))
 			continue;
 		sweep(s, q, budget, now_ms);
 		connection_drain(s);

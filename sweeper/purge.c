@@ -6,9 +6,11 @@
 #include "sweeper/purge.h"
 
 #include "common/clock.h"
+#include "sweeper/orphans.h"
 #include "sweeper/sweeper.h"
 
 #define CHECK_LOOK_MS 20
+#define ORPHANS_LOOK_MS 50
 
 static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
@@ -24,6 +26,7 @@ static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 static void begin_round(struct purge *p, int64_t now_ms)
 {
 	p->phase = PURGE_SEEK;
+	p->asked_orphans = false;
 	p->begun_ms = now_ms;
 	p->stay = p->kept = p->ahead = p->oldest_ms = 0;
 	p->page = p->misses = 0;
@@ -36,7 +39,7 @@ static void give_up(struct sweeper *s, struct swept *q)
 {
 	if (s->purge_check.q == q)
 		purge_check_stop(s);
-	q->purge.asking = false;
+	q->purge.asking = q->purge.asked_orphans = false;
 	q->purge.phase = PURGE_IDLE;
 	q->purge.at_ms = 0;
 }
@@ -80,11 +83,31 @@ static int turn(struct purging *t, int budget, int64_t now_ms)
 	return rc;
 }
 
+static bool may_begin(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	struct purge *p = &q->purge;
+	struct age_clock clock;
+
+	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock)) {
+		p->at_ms = now_ms + 1000;
+		return false;
+	}
+	if (!p->asked_orphans)
+		orphans_begin(q, now_ms);
+	p->asked_orphans = true;
+	if (!orphans_come_first(s, q))
+		return true;
+	p->at_ms = now_ms + ORPHANS_LOOK_MS;
+	return false;
+}
+
 static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct purging t = { .s = s, .q = q };
 	struct purge *p = &q->purge;
 
+	if (p->phase == PURGE_IDLE && !may_begin(s, q, now_ms))
+		return;
 	if (p->phase == PURGE_IDLE)
 		begin_round(p, now_ms);
 	if (turn(&t, budget, now_ms) == -1) {

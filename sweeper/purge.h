@@ -32,6 +32,7 @@ enum purge_phase { PURGE_IDLE, PURGE_SEEK, PURGE_CONDEMN, PURGE_LOOK, PURGE_DELA
 struct purge {
 	enum purge_phase phase;
 	int64_t at_ms;		/* CLOCK_MONOTONIC: the next step */
+	bool asked_orphans;	/* to go first: orphans.h */
 	int64_t begun_ms;	/* the same: this round */
 	int64_t stay;		/* the cursor: entries before it are decided, and lie where they were */
 	int64_t kept;		/* of those, what a live run leaves, too; <= stay */

@@ -45,7 +45,7 @@ static const struct task {
 	{ "purge", 0, 0, 10, purge_task, false },
 	{ "transit", 1000, 0, 1, transit_task, false },
 	{ "vacancies", 1000, 0, 1, vacancies_task, false },
-	{ "orphans", 1000, 0, 4, orphans_task, false },
+	{ "orphans", 0, 0, 4, orphans_task, false },
 	{ "history", 0, 0, 10, history_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
 	{ "forward", 0, 0, 4, forward_task, false },

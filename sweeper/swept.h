@@ -12,7 +12,9 @@
 #include "common/scoreboard.h"
 #include "sweeper/gauge.h"
 #include "sweeper/health.h"
+#include "sweeper/history.h"
 #include "sweeper/letters.h"
+#include "sweeper/orphans.h"
 #include "sweeper/purge.h"
 #include "sweeper/rescue.h"
 #include "sweeper/trouble.h"
@@ -54,6 +56,7 @@ struct swept {
 	struct waiting waiting;		/* ttl.c */
 	struct purge purge;		/* purge.c */
 	int64_t history_at_ms;		/* CLOCK_MONOTONIC: trimmed again (history.c) */
+	struct history_purge history;
 	struct trouble history_trouble;
 	struct gauge gauge;		/* gauge.c: the last look */
 	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
@@ -62,6 +65,8 @@ struct swept {
 	struct health health;		/* health.c */
 	struct bounds bounds;		/* letters.c */
 	int64_t orphans_at_ms;		/* CLOCK_MONOTONIC: the next look (orphans.c) */
+	bool orphans_over;		/* their round is, since it was asked for */
+	struct orphans_named *orphans_named;	/* in a round of a dry run; else NULL */
 	struct trouble orphans_trouble;
 	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
 	struct trouble forward_trouble;

@@ -1,8 +1,9 @@
 -- KEYS: escape log
--- ARGV: most bytes
--- The oldest dead letters and the oldest records, oldest first, of each as many as fit but one at least.
-local entries, records, t = {}, {}, redis.call('TIME')
-local room, from = tonumber(ARGV[2]), '-'
+-- ARGV: most bytes from [id ...]
+-- The oldest dead letters and the oldest records, oldest first, of each as many as fit but one at least. Records: those of
+-- these ids, then those from `from` on.
+local entries, records, from, t = {}, {}, ARGV[3], redis.call('TIME')
+local room = tonumber(ARGV[2])
 for i = 1, tonumber(ARGV[1]) do
   local entry = room > 0 and redis.call('LINDEX', KEYS[1], -i)
   if not entry then break end
@@ -10,11 +11,18 @@ for i = 1, tonumber(ARGV[1]) do
   room = room - #entry
 end
 room = tonumber(ARGV[2])
-for i = 1, tonumber(ARGV[1]) do
+local function take(record)
+  records[#records + 1] = record
+  for _, field in ipairs(record[2]) do room = room - #field end
+end
+for i = 4, #ARGV do
+  local record = room > 0 and redis.call('XRANGE', KEYS[2], ARGV[i], ARGV[i])[1]
+  if record then take(record) end
+end
+for i = #records + 1, tonumber(ARGV[1]) do
   local record = room > 0 and redis.call('XRANGE', KEYS[2], from, '+', 'COUNT', 1)[1]
   if not record then break end
-  records[i] = record
-  for _, field in ipairs(record[2]) do room = room - #field end
+  take(record)
   local ms, serial = string.match(record[1], '^(%d+)%-(%d+)$')
   if #ms > 15 then break end                -- nobody's clock: numbers of Lua are exact up to here
   from = #serial < 16 and string.format('%s-%.0f', ms, serial + 1) or string.format('%.0f-0', ms + 1)

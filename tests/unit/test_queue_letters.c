@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "common/alloc.h"
+#include "common/nitems.h"
 #include "common/queue_letters.h"
 #include "tests/unit/private_redis.h"
 
@@ -173,6 +174,41 @@ static void a_page_is_as_large_as_it_may_be(void **state)
 	assert_true(page.entry_list.n == 1 && page.record_list.n == 1);
 }
 
+static void assert_record(const struct queue_letters_page *page, size_t i, const char *id)
+{
+	struct redis_reply record = redis_element(&page->record_list, i);
+
+	assert_string_equal(redis_element(&record, 0).str, id);
+}
+
+static void a_page_as_if_some_were_gone(void **state)
+{
+	const char *stay[] = { "2-1", "5-1", "7-9" };
+	char next[QUEUE_RECORD_ID_SIZE];
+	struct queue_letters_page page;
+	struct redis_reply reply;
+
+	(void)state;
+	for (int i = 1; i <= 20; i++) {
+		char *id = alloc_format("%d-1", i);
+
+		fail_with("0123456789", id);
+		free(id);
+	}
+	queue_letters_page_of(&server.r, &keys, 4, 1 << 20, "9-0", stay, nitems(stay));
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(page.record_list.n, 4);
+	assert_record(&page, 0, "2-1");
+	assert_record(&page, 1, "5-1");		/* 7-9 went meanwhile */
+	assert_record(&page, 2, "9-1");
+	assert_record(&page, 3, "10-1");
+	queue_record_id_next("10-1", next);
+	assert_string_equal(next, "10-2");
+	queue_record_id_next("10-18446744073709551615", next);
+	assert_string_equal(next, "11-0");
+}
+
 /* Ids beyond what a number of Lua holds exactly. */
 static void strange_ids_end_a_page(void **state)
 {
@@ -228,6 +264,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_refused_stays, setup),
 		cmocka_unit_test_setup(one_without_a_record_becomes_the_newest_with_it, setup),
 		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
+		cmocka_unit_test_setup(a_page_as_if_some_were_gone, setup),
 		cmocka_unit_test_setup(strange_ids_end_a_page, setup),
 		cmocka_unit_test_setup(forwarding_goes_on_where_it_was, setup),
 	};

@@ -1,0 +1,9 @@
+-- KEYS: done
+-- ARGV: from before limit
+-- The oldest of the history, at most limit, from `from` on that are from before this ms: ids of entry and message in turn.
+local old = {}
+for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])) do
+  old[#old + 1] = entry[1]
+  old[#old + 1] = entry[2][1] == 'id' and entry[2][2] or ''
+end
+return old
