@@ -9,8 +9,8 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/exposition.h"
 #include "common/nitems.h"
-#include "sweeper/exposition.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/tally.h"
 

@@ -1,4 +1,4 @@
-/* links: sweeper/exposition.c common/buffer.c common/alloc.c */
+/* links: common/exposition.c common/buffer.c common/alloc.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sweeper/exposition.h"
+#include "common/exposition.h"
 
 #define assert_written(b, expected) \
 	do { \

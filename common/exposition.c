@@ -1,8 +1,8 @@
-/* How a sample is written for Prometheus. What there is to say is prometheus.c's. */
+/* How a sample is written for Prometheus. What there is to say is others'. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "sweeper/exposition.h"
+#include "common/exposition.h"
 
 static void append(struct buffer *b, const char *s)
 {

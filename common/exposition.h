@@ -1,5 +1,5 @@
-#ifndef SWEEPER_EXPOSITION_H
-#define SWEEPER_EXPOSITION_H
+#ifndef COMMON_EXPOSITION_H
+#define COMMON_EXPOSITION_H
 
 #include <stdint.h>
 
