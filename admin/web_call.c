@@ -54,6 +54,7 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	enum evhttp_cmd_type method = evhttp_request_get_command(req);
 	struct web_call *call = alloc_zero(1, sizeof(*call));
 	const char *path = evhttp_uri_get_path(uri);
+	const struct web_route *route;
 	char *why;
 
 	*call = (struct web_call){ .w = arg, .req = req };
@@ -61,8 +62,11 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 		call->what = alloc_format("%s %s", method_name(method), evhttp_request_get_uri(req));
 	if (web_gate_request(call) == -1)
 		return;
-	call->route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);
-	if (call->route == NULL || web_gate_route(call) == -1)
+	route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);
+	if (route == NULL)
+		return;			/* answered, and call is gone */
+	call->route = route;
+	if (web_gate_route(call) == -1)
 		return;
 	if (web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
 		web_answer_error(call, 400, "%s", why);

@@ -109,7 +109,11 @@ int web_gate_request(struct web_call *call)
 		web_answer_error(call, 400, "the header %s is there more than once", twice);
 		return -1;
 	}
-	if (name == NULL || host_of(name, host, sizeof(host)) == -1 || evhttp_uri_get_host(evhttp_request_get_evhttp_uri(call->req)) != NULL) {
+	if (evhttp_uri_get_scheme(evhttp_request_get_evhttp_uri(call->req)) != NULL || evhttp_uri_get_host(evhttp_request_get_evhttp_uri(call->req)) != NULL) {
+		web_answer_error(call, 400, "this is no proxy: the address begins with a single slash");
+		return -1;
+	}
+	if (name == NULL || host_of(name, host, sizeof(host)) == -1) {
 		web_answer_error(call, 400, "the request does not say in a header Host which server it means");
 		return -1;
 	}

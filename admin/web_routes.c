@@ -31,6 +31,7 @@ static const struct web_route routes[] = {
 	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 
 	{ .path = API "events", .serve = web_events },
+	{ .path = "/metrics", .serve = web_metrics },
 	{ .path = "/livez", .serve = web_live, .open = true },
 	{ .path = "/readyz", .serve = web_ready, .open = true },
 };

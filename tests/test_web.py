@@ -1,14 +1,19 @@
 """quredis web: what it answers, whom it refuses, and that nobody can hold it up."""
 import json
+import os
 import re
+import shutil
 import signal
+import subprocess
 import time
 
 import pytest
 
-from harness import ROOT, queue, wait_for
+from harness import BUILD, ROOT, open_files, queue, render, wait_for
 from harness.console import Console, Stream
-from harness.queues import Queue, dumps
+from harness.queues import Queue, dumps, incarnation
+
+PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 
 
 @pytest.fixture
@@ -82,6 +87,35 @@ def test_events(web, redis):
     redis.start()
     stream.until(lambda e, d: e == "overview")
     stream.close(), late.close()
+
+
+def test_metrics(web, redis, quredisd, tag):
+    """Of one queue and one host: what the pages of metrics.textfile are called, and the figures of ls and stats."""
+    quredisd(queues=[queue("mail", "/bin/false")], health={"enabled": True, "interval": "1s"})
+    redis.client().lpush("ingress:mail", "a", "b")
+    wait_for(lambda: redis.client().llen("escape:mail") == 2)
+    figures = wait_for(lambda: (f := samples(web)).get(('quredis_messages_total', 'queue="mail",event="escaped"')) == "2" and f or None)
+    figures = wait_for(lambda: (f := samples(web)).get(("quredis_queue_workers", 'queue="mail",state="waiting"')) == "1" and f or None)
+    assert figures["quredis_queue_messages", 'queue="mail",list="escape"'] == "2" and figures["quredis_redis_up", None] == "1"
+    assert figures["quredis_handler_duration_seconds_bucket", 'queue="mail",le="+Inf"'] == "2"
+    assert ("quredis_health_status", 'queue="mail"') in figures and figures["quredis_node_up", f'node="{tag}"'] == "1"
+    if os.path.exists(PROMTOOL):
+        done = subprocess.run([PROMTOOL, "check", "metrics"], input=web.ask("/metrics").body, capture_output=True, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    Queue(redis.client()).worker(incarnation(0))
+    redis.client().set("quredis:node:web1", json.dumps({"node": "a\n\"b\\", "at_ms": -1, "queues": [{"name": "x", "workers": {"idle": True}}] * 2}))
+    assert samples(web)["quredis_node_up", r'node="a\n\"b\\"'] == "1"
+    redis.stop()
+    assert samples(web) == {("quredis_build_info", 'version="0.1.0"'): "1", ("quredis_redis_up", None): "0"}
+    redis.start()
+
+
+def samples(web):
+    answer = web.ask("/metrics")
+    assert answer.code == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = re.findall(r"^(\w+)(?:\{(.*)\})? (\S+)$", answer.body.decode(), re.M)
+    assert len(found) == len({f[:2] for f in found})
+    return {(name, labels or None): value for name, labels, value in found}
 
 
 def test_probes(web, redis):
@@ -180,6 +214,91 @@ def test_who_changes_something_needs_the_token_and_a_page_of_ours(web, console, 
     assert dumps(redis.client()) == before
     assert web.post(path, Sec_Fetch_Site="same-origin", Origin=f"http://{here}").code == 200
     assert dumps(redis.client()) != before
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "POST"])
+def test_methods(web, method):
+    for path, allow in (("/api/v1/queues", "GET, HEAD"), ("/", "GET, HEAD"), ("/api/v1/queue/pause?queue=mail", "POST")):
+        if method not in allow:
+            answer = web.ask(path, method)
+            assert (answer.code, answer.headers["allow"]) == (405, allow)
+    assert web.ask("/api/v1/nothing", method).code == 404
+    assert web.raw(f"{method} * HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()).startswith(b"HTTP/1.1 40")
+    assert web.ask("/livez").code == 200
+
+
+def test_head(web):
+    whole, head = web.ask("/api/v1/queues"), web.ask("/api/v1/queues", "HEAD")
+    assert (head.code, head.body) == (200, b"") and int(head.headers["content-length"]) == len(whole.body)
+
+
+HOST = b"Host: localhost\r\n"
+ODD = [
+    (b"", b""), (bytes(100), b""), (b"GET", b""), (b"GET \r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+    (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"), (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", b"501"), (b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"\r\n", b"501"),
+    (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"a: b\r\n" * 5000 + b"\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 70000 + b"\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"no colon\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n", b"400"), (b"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: localhost.evil.example:1\r\n\r\n", b"421"),
+    (b"GET / HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: 2130706433\r\n\r\n", b"421"),
+    (b"GET / HTTP/1.1\r\nHost: user@localhost\r\n\r\n", b"421"), (b"GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", b"200"),
+    (b"GET http://localhost/ HTTP/1.1\r\n" + HOST + b"\r\n", b"400"), (b"GET //evil.example/ HTTP/1.1\r\n" + HOST + b"\r\n", b"400"),
+    (b"GET / HTTP/1.0\r\n" + HOST + b"\r\n", b"200"), (b"GET /%00 HTTP/1.1\r\n" + HOST + b"\r\n", b"404"), (b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n", b"404"),
+    (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n", b"400"), (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 99999999999999999999\r\n\r\n", b"413"),
+    (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", b"400"),
+    (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 100000\r\nExpect: 100-continue\r\n\r\n", b"413"),
+    (b"GET / HTTP/1.1\r\n" + HOST + b"Content-Length: 3\r\n\r\nabc", b"413"), (b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 9999\r\n\r\n" + b"a" * 9999, b"413"),
+    (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", b"413"),
+    (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\na", b"413"),
+    ((b"GET /readyz HTTP/1.1\r\n" + HOST + b"\r\n") * 30, b"200"), ((b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\n\r\na") * 5, b"413"),
+]
+
+
+def test_what_is_no_request_harms_nobody(web):
+    for data, code in ODD:
+        answer = web.raw(data)
+        # what is too long is not read to its end, and the kernel may drop the answer with it
+        assert answer[9:12] == code or (answer == b"" and len(data) > 8192), (data[:200], answer)
+        assert web.ask("/livez").code == 200
+    assert len(open_files(web.pid)) < 20
+
+
+# ---- where it listens, and the token ----
+
+def test_where_it_listens(console, redis, quredis, tmp):
+    one = console(web={"listen": "127.0.0.1:1"})
+    assert one.host == "127.0.0.1" and one.port > 1          # -p goes before the file
+    r = quredis("web", "-p", one.port, conf=one.conf)
+    assert r.code == 69 and "Address already in use" in r.err and "-p" in r.err and r.err.count("\n") == 1
+    r = quredis("web", "-p", 0, "-b", "203.0.113.7", conf=one.conf)
+    assert r.code == 69 and "203.0.113.7" in r.err
+    assert quredis("web", "-b", "no such name", conf=one.conf).code == 78
+    assert quredis("web", "-p", "65536", conf=one.conf).code == 64
+    six = console(options=("-b", "::1"))
+    assert f"http://[::1]:{six.port}/#token=" in six.text() and six.ask("/livez").code == 200
+
+
+def test_token_file(console, quredis, tmp):
+    path, conf = tmp / "token", tmp / "web.conf"
+    conf.write_text(render({"web": {"token_file": str(path)}}))
+    for text, mode, said in ((None, 0, "token"), ("a" * 40, 0o644, "chmod go-rwx"), ("a" * 15, 0o600, "16"), ("", 0o600, "empty"), ("a b" * 20, 0o600, "letters"),
+                             ("a" * 20 + "\n" + "b" * 20, 0o600, "more than one line")):
+        if text is not None:
+            path.write_text(text)
+            path.chmod(mode)
+        r = quredis("web", "-p", 0, conf=conf)
+        assert r.code in (77, 78) and "web.token_file" in r.err and said in r.err, r
+    path.write_text("sEcret_.~+/=0123\n")
+    path.chmod(0o600)
+    web = console(web={"token_file": str(path)})
+    assert web.token is None and "sEcret" not in web.text()
+    assert web.ask("/api/v1/queue/pause?queue=mail", "POST", "sEcret_.~+/=0123").code == 404
+    assert web.ask("/api/v1/queue/pause?queue=mail", "POST", "secret_.~+/=0123").code == 401
+
+
+def test_tokens_differ(console):
+    one, other = console(), console()
+    assert one.token != other.token and len(one.token) == 64
 
 
 def test_end(console):

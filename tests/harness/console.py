@@ -63,9 +63,12 @@ class Console:
     def raw(self, data, timeout=60):
         """All that comes back on a connection over which data is sent."""
         with socket.create_connection((self.host, self.port), timeout=timeout) as s:
-            s.sendall(data)
-            s.shutdown(socket.SHUT_WR)
             answer = b""
+            try:
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass            # it has said all it will say
             try:
                 while chunk := s.recv(65536):
                     answer += chunk
