@@ -29,6 +29,7 @@ bindir     ?= $(prefix)/bin
 sbindir    ?= $(prefix)/sbin
 mandir     ?= $(prefix)/share/man
 docdir     ?= $(prefix)/share/doc/quredis
+completions ?= $(prefix)/share
 libdir     ?= $(prefix)/lib
 unitdir    ?= $(libdir)/systemd/system
 sysconfdir ?= /etc
@@ -266,6 +267,9 @@ UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
 DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
 DOCDIRS = docs etc etc/prometheus etc/handlers
+BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
+FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
+ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
 
 # A configuration that is already there is never overwritten.
 install: all
@@ -280,12 +284,17 @@ install: all
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	for u in $(UNITS); do sed 's,/usr/local/sbin/,$(sbindir)/,g; s,/usr/local/bin/,$(bindir)/,g; s,/etc/quredis/,$(sysconfdir)/quredis/,g' \
 		$$u >$O/unit.tmp && $(INSTALL) -m 644 $O/unit.tmp $(DESTDIR)$(unitdir)/$${u##*/} || exit 1; done; rm -f $O/unit.tmp
+	$(INSTALL) -d $(dir $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION))
+	$O/quredis completion bash >$(DESTDIR)$(BASH_COMPLETION)
+	$O/quredis completion fish >$(DESTDIR)$(FISH_COMPLETION)
+	$O/quredis completion zsh >$(DESTDIR)$(ZSH_COMPLETION)
 	for d in $(DOCS); do test -x $$d && mode=755 || mode=644; \
 		$(INSTALL) -m $$mode $$d $(DESTDIR)$(docdir)/$$d || exit 1; done
 
 # What an administrator wrote stays: the configuration directory is removed only if it is empty.
 uninstall:
 	rm -f $(DESTDIR)$(sbindir)/quredisd $(DESTDIR)$(bindir)/quredis
+	rm -f $(DESTDIR)$(BASH_COMPLETION) $(DESTDIR)$(FISH_COMPLETION) $(DESTDIR)$(ZSH_COMPLETION)
 	for m in $(notdir $(MAN)); do rm -f $(DESTDIR)$(mandir)/man$${m##*.}/$$m; done
 	for u in $(notdir $(UNITS)); do rm -f $(DESTDIR)$(unitdir)/$$u; done
 	rm -f $(DOCS:%=$(DESTDIR)$(docdir)/%)

@@ -14,6 +14,8 @@
 #include "common/nitems.h"
 
 static const struct command commands[] = {
+	{ "completion", "SHELL", "print what makes bash, fish or zsh complete commands, queues and ids", cmd_completion, NEED_NOTHING, 1, SIZE_MAX, 0,
+	  "In bash: eval \"$(quredis completion bash)\"" },
 	{ "destroy", "QUEUE", "remove a queue: all its keys and its registration", cmd_destroy, NEED_QUEUE, 1, 1, 0,
 	  "Refused while workers are registered and alive. On a terminal the name must be typed; elsewhere --yes is needed." },
 	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS,
@@ -117,6 +119,11 @@ const struct command *command_find(struct admin *a)
 	}
 	no_such_command(a);
 	return NULL;
+}
+
+const struct command *command_at(size_t i)
+{
+	return i < NCOMMANDS ? &commands[i] : NULL;
 }
 
 static int check_line(struct admin *a, const struct command *c)

@@ -19,6 +19,9 @@ struct command {
 /* The command the operands name; takes its words away from them. NULL: said why, status is set. */
 const struct command *command_find(struct admin *a);
 
+/* The i-th, by name; NULL: there are no more. */
+const struct command *command_at(size_t i);
+
 /* Runs it: help, what it needs, the command. -1: failed, status is set. */
 int command_run(struct admin *a, const struct command *c);
 
@@ -36,6 +39,7 @@ int cmd_pause(struct admin *a);
 int cmd_resume(struct admin *a);
 int cmd_doctor(struct admin *a);
 int cmd_done_ls(struct admin *a);
+int cmd_completion(struct admin *a);
 int cmd_dlq_ls(struct admin *a);
 int cmd_dlq_show(struct admin *a);
 int cmd_dlq_retry(struct admin *a);

@@ -161,6 +161,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe(&letters, longs);
 	opterr = 0;
+	optind = 0;		/* another line than before: completion */
 	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1)
 		rc = parse_one(o, letter, argv);
 	while (rc == 0 && optind < argc)	/* behind "--" */

@@ -33,6 +33,8 @@ def test_install_and_uninstall(tmp):
     assert {"usr/sbin/quredisd", "usr/bin/quredis", "etc/quredis/quredis.conf"} <= set(installed)
     for page in MAN_PAGES:
         assert f"usr/share/man/man{page.suffix[1:]}/{page.name}" in installed
+    for script in ("bash-completion/completions/quredis", "fish/vendor_completions.d/quredis.fish", "zsh/site-functions/_quredis"):
+        assert f"usr/share/{script}" in installed
     for unit in UNITS:
         assert f"usr/lib/systemd/system/{unit.name}" in installed
     assert (root / "etc/quredis/conf.d").is_dir()

@@ -1,0 +1,224 @@
+/*
+ * Completion for shells: the tables of commands and options say what may come, the configuration and Redis which queues and
+ * dead letters there are. Nothing is said of what is wrong, and nobody is kept waiting.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "admin/complete.h"
+
+#include "admin/command.h"
+#include "admin/dead_letter.h"
+#include "admin/visible.h"
+#include "common/alloc.h"
+#include "common/nitems.h"
+
+#define PATIENCE_S 1		/* for Redis: SIGALRM ends us, and what was found by then is there */
+#define IDS_MAX 20
+#define QUEUE_NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+struct completion {
+	struct admin a;		/* what the words before say: where Redis is, and so on */
+	char complaint[COMPLAINT_SIZE];
+	const char *begun;	/* the word to be completed, as far as it is there */
+	size_t nids;
+};
+
+static void offer(const struct completion *c, const char *word, const char *what)
+{
+	if (strncmp(word, c->begun, strlen(c->begun)) == 0)
+		printf("%s%s%s\n", word, what == NULL ? "" : "\t", what == NULL ? "" : what);
+}
+
+static void offer_all(const struct completion *c, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		offer(c, words[i], NULL);
+}
+
+/* ---- what is in Redis ---- */
+
+static void connect_soon(struct completion *c)
+{
+	fflush(stdout);
+	alarm(PATIENCE_S);
+	admin_connect(&c->a);
+}
+
+static void offer_queues(struct completion *c)
+{
+	char **names;
+	size_t n;
+
+	if (admin_load(&c->a, CONF_LENIENT_HANDLERS) == -1)
+		return;
+	for (size_t i = 0; i < c->a.conf->nqueues; i++)
+		offer(c, c->a.conf->queues[i]->name, NULL);
+	connect_soon(c);
+	if (c->a.redis.state != REDIS_READY || admin_registered(&c->a, &names, &n) == -1)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (conf_queue_find(c->a.conf, names[i]) == NULL && names[i][strspn(names[i], QUEUE_NAME_BYTES)] == '\0')
+			offer(c, names[i], NULL);
+	admin_names_free(names, n);
+}
+
+static int offer_id(void *arg, const struct dead_letter *d)
+{
+	struct completion *c = arg;
+	const struct queue_bytes *class = record_field_of(d->fields, d->nfields, "error_class");
+	char *shown = class == NULL ? NULL : visible(class->data, class->len, 40);
+
+	offer(c, d->record_id, shown);
+	free(shown);
+	return ++c->nids >= IDS_MAX;
+}
+
+static void offer_ids(struct completion *c)
+{
+	fflush(stdout);
+	alarm(PATIENCE_S);
+	if (admin_prepare(&c->a, NEED_QUEUE) == 0)
+		dead_letter_each(&c->a, offer_id, c);
+}
+
+/* ---- operands ---- */
+
+/* "dlq" is offered once, and its second words behind it. */
+static void offer_commands(const struct completion *c, const char *first)
+{
+	const struct command *command;
+	char last[32] = "";
+
+	for (size_t i = 0; (command = command_at(i)) != NULL; i++) {
+		const char *space = strchr(command->name, ' ');
+		size_t len = space == NULL ? strlen(command->name) : (size_t)(space - command->name);
+		char word[32];
+
+		snprintf(word, sizeof(word), "%.*s", (int)len, command->name);
+		if (first != NULL && space != NULL && strcmp(word, first) == 0)
+			offer(c, space + 1, command->summary);
+		else if (first == NULL && strcmp(word, last) != 0)
+			offer(c, word, space == NULL ? command->summary : NULL);
+		memcpy(last, word, sizeof(last));
+	}
+}
+
+/* The n-th word of "QUEUE [MESSAGE]", without what is around it; the last again where "..." follows. */
+static void operand_name(const char *arguments, size_t n, char *out, size_t size)
+{
+	size_t len = 0;
+
+	for (const char *p = arguments; *p != '\0'; p += len) {
+		p += strspn(p, " []");
+		len = strcspn(p, " []|");
+		if (len == 0 || strncmp(p, "...", len) == 0)
+			return;
+		snprintf(out, size, "%.*s", (int)len, p);
+		len = strcspn(p, " ]");
+		if (n-- == 0)
+			return;
+	}
+	if (strstr(arguments, "...") == NULL)
+		*out = '\0';
+}
+
+static void offer_operand(struct completion *c, const struct command *command)
+{
+	static const char *const lists[] = { "ingress", "transit", "escape", "delayed" }, *const shells[] = { "bash", "fish", "zsh" };
+	char name[32] = "";
+
+	operand_name(command->arguments, c->a.noperands, name, sizeof(name));
+	if (strcmp(name, "QUEUE") == 0)
+		offer_queues(c);
+	else if (strcmp(name, "ID") == 0)
+		offer_ids(c);
+	else if (strcmp(name, "TYPE") == 0)
+		offer_all(c, lists, nitems(lists));
+	else if (strcmp(name, "SHELL") == 0)
+		offer_all(c, shells, nitems(shells));
+	else if (strcmp(name, "COMMAND") == 0)
+		offer_commands(c, NULL);
+}
+
+/* ---- options ---- */
+
+static void offer_options(const struct completion *c, unsigned bits)
+{
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const struct option_spec *s = &option_specs[i];
+		char word[40];
+
+		snprintf(word, sizeof(word), "--%s", s->name);
+		if (s->bit == 0 || (s->bit & bits) != 0)
+			offer(c, word, s->summary);
+	}
+}
+
+/* The option that word is, if its value is the next word. */
+static const struct option_spec *awaits_value(const char *word)
+{
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const struct option_spec *s = &option_specs[i];
+
+		if (s->argument != NULL && ((strncmp(word, "--", 2) == 0 && strcmp(word + 2, s->name) == 0) ||
+		    (word[0] == '-' && word[1] == s->letter && word[2] == '\0')))
+			return s;
+	}
+	return NULL;
+}
+
+static void offer_value(const struct completion *c, const struct option_spec *s)
+{
+	static const char *const classes[] = { "DeadlineExceeded", "HandlerExit", "HandlerSignal", "HandlerTimeout", "Purged", "Rejected",
+		"TTLExpired", "UnknownVersion", "Unrecorded", "Unrepresentable", "WorkerLost" };
+	static const char *const sources[] = { "ingress", "escape", "delayed" };
+
+	if (strcmp(s->argument, "FILE") == 0)
+		puts(":files");
+	else if (s->bit == OPTION_CLASS)
+		offer_all(c, classes, nitems(classes));
+	else if (s->bit == OPTION_FROM)
+		offer_all(c, sources, nitems(sources));
+}
+
+/* ---- the words ---- */
+
+static void complete(struct completion *c)
+{
+	struct admin *a = &c->a;
+	bool pair = a->noperands == 1 && strcmp(a->operands[0], "dlq") == 0;
+	const struct command *command = a->noperands == 0 || pair ? NULL : command_find(a);
+
+	if (c->begun[0] == '-')
+		offer_options(c, command == NULL ? 0 : command->options);
+	else if (command != NULL)
+		offer_operand(c, command);
+	else if (a->noperands <= 1)
+		offer_commands(c, a->noperands == 0 ? NULL : a->operands[0]);
+}
+
+void complete_words(char *const *words, size_t n)
+{
+	struct completion c = { .a = { .complaint = c.complaint, .served = true }, .begun = n == 0 ? "" : words[n - 1] };
+	char **argv = alloc_zero(n + 2, sizeof(*argv));
+	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);
+
+	argv[0] = (char *)(uintptr_t)"quredis";
+	for (size_t i = 0; i + 1 < n; i++)
+		argv[i + 1] = words[i];
+	if (freopen("/dev/null", "w", stderr) == NULL)
+		goto out;
+	if (open != NULL) {
+		offer_value(&c, open);
+	} else if (options_parse(&c.a.options, n == 0 ? 1 : (int)n, argv) == 0) {
+		c.a.operands = c.a.options.operands;
+		c.a.noperands = c.a.options.noperands;
+		complete(&c);
+	}
+	admin_close(&c.a);
+out:
+	free(argv);
+}
