@@ -3,10 +3,15 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
+#include <jansson.h>
+
 #include "admin/command.h"
+
+#include "common/alloc.h"
 
 static int run(struct admin *a)
 {
@@ -37,6 +42,7 @@ int main(int argc, char **argv)
 {
 	struct admin a = {0};
 
+	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
 	setlocale(LC_CTYPE, "");		/* only which characters can be shown */
 	signal(SIGPIPE, SIG_IGN);		/* Redis may go away while we write */
 	if (options_parse(&a.options, argc, argv) == -1) {

@@ -27,6 +27,11 @@ void *alloc_zero(size_t count, size_t size)
 	return checked(calloc(count == 0 ? 1 : count, size));
 }
 
+void *alloc_bytes(size_t size)
+{
+	return checked(malloc(size == 0 ? 1 : size));
+}
+
 void *alloc_resize(void *old, size_t count, size_t size)
 {
 	return checked(reallocarray(old, count == 0 ? 1 : count, size));

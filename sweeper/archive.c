@@ -38,19 +38,22 @@ static int fail(const struct file *f, const char *what, int error)
 
 /* ---- the file ---- */
 
-/* Another's rotation may have come between the opening and the lock. */
-static bool is_still_there(const struct file *f, const struct stat *st)
+/* Another's rotation may have come between the opening and the lock. 1: it is; 0: it is not; -1: nobody knows */
+static int is_still_there(const struct file *f, const struct stat *st)
 {
 	struct stat there;
 
-	return fstatat(f->directory, f->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+	if (fstatat(f->directory, f->name, &there, AT_SYMLINK_NOFOLLOW) == -1)
+		return errno == ENOENT ? 0 : fail(f, "stat", errno);
+	return there.st_dev == st->st_dev && there.st_ino == st->st_ino;
 }
 
 static int open_locked(struct file *f)
 {
 	struct stat st;
+	int there = 0;
 
-	for (;;) {
+	while (there == 0) {
 		f->fd = openat(f->directory, f->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 		if (f->fd == -1)
 			return fail(f, "open", errno);
@@ -60,10 +63,14 @@ static int open_locked(struct file *f)
 			return fail(f, "not a file", EINVAL);
 		if (flock(f->fd, LOCK_EX) == -1)
 			return fail(f, "flock", errno);
-		if (is_still_there(f, &st))
-			return fstat(f->fd, &st) == -1 ? fail(f, "fstat", errno) : (f->size = st.st_size, 0);
-		close(f->fd);
+		there = is_still_there(f, &st);
+		if (there == 0)
+			close(f->fd);
 	}
+	if (there == 1 && fstat(f->fd, &st) == -1)
+		return fail(f, "fstat", errno);
+	f->size = st.st_size;
+	return there == 1 ? 0 : -1;
 }
 
 /* The file ends with its last newline. */
@@ -112,19 +119,30 @@ static int file_close(struct file *f, int rc)
 
 /* ---- appending ---- */
 
+/* A new string: a name that no file has. NULL: errno says why not */
+static char *free_name(const struct file *f, const char *stamp)
+{
+	for (int i = 0; i < NAMES_MAX; i++) {
+		char *name = i == 0 ? alloc_format("%s@%s@%s.ndjson", f->a->queue, f->a->node, stamp)
+				    : alloc_format("%s@%s@%s.%d.ndjson", f->a->queue, f->a->node, stamp, i);
+
+		if (faccessat(f->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == -1) {
+			if (errno == ENOENT)
+				return name;
+			free(name);
+			return NULL;
+		}
+		free(name);
+	}
+	errno = EEXIST;
+	return NULL;
+}
+
 static int rotate(struct file *f, const char *stamp)
 {
-	char *old = NULL;
-	int rc;
+	char *old = free_name(f, stamp);
+	int rc = old == NULL ? -1 : renameat(f->directory, f->name, f->directory, old);
 
-	for (int i = 0; i < NAMES_MAX; i++) {
-		free(old);
-		old = i == 0 ? alloc_format("%s@%s@%s.ndjson", f->a->queue, f->a->node, stamp)
-			     : alloc_format("%s@%s@%s.%d.ndjson", f->a->queue, f->a->node, stamp, i);
-		if (faccessat(f->directory, old, F_OK, AT_SYMLINK_NOFOLLOW) == -1)
-			break;
-	}
-	rc = renameat(f->directory, f->name, f->directory, old);
 	free(old);
 	if (rc == -1)
 		return fail(f, "rename", errno);
@@ -174,53 +192,58 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 
 /* ---- the last batch ---- */
 
-/* False: another batch. A line that cannot be read, as a loss of power can leave it, names nothing. */
-static bool name_line(const char *line, size_t len, char **batch, int out)
+/* 1: named; 0: it is of another batch; -1: error. A line that cannot be read, as a loss of power can leave it, names nothing. */
+static int name_line(const char *line, size_t len, char **batch, int out)
 {
 	json_t *object = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	const char *id = json_string_value(json_object_get(object, "record"));
 	const char *of = json_string_value(json_object_get(object, "batch"));
-	bool same = true;
+	int rc = 1;
 
 	if (id != NULL && of != NULL) {
 		if (*batch == NULL)
 			*batch = alloc_string(of);
-		same = strcmp(*batch, of) == 0;
-		if (same)
-			dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "");
+		if (strcmp(*batch, of) != 0)
+			rc = 0;
+		else if (dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
+			rc = -1;
 	}
 	json_decref(object);
-	return same;
+	return rc;
 }
 
-static void name_lines(const char *text, size_t len, int out)
+/* All of them, or an error: one that is not named would be written again. */
+static int name_lines(const char *text, size_t len, int out)
 {
 	char *batch = NULL;
-	bool same = true;
+	int rc = 1;
 
-	while (same && len > 0) {
+	while (rc == 1 && len > 0) {
 		const char *before = memrchr(text, '\n', len - 1), *line = before == NULL ? text : before + 1;
 
-		same = name_line(line, (size_t)(text + len - line), &batch, out);
+		rc = name_line(line, (size_t)(text + len - line), &batch, out);
 		len = (size_t)(line - text);
 	}
 	free(batch);
+	return rc == -1 ? -1 : 0;
 }
 
 static int name_last(const struct file *f)
 {
 	void *text;
+	int rc;
 
 	if (f->size == 0)
 		return 0;
-	if (fdatasync(f->fd) == -1)
+	/* The directory, too: who wrote it may have died before it named the file. */
+	if (fdatasync(f->fd) == -1 || fsync(f->directory) == -1)
 		return fail(f, "fsync", errno);
 	text = mmap(NULL, (size_t)f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (text == MAP_FAILED)
 		return fail(f, "mmap", errno);
-	name_lines(text, (size_t)f->size, f->out);
+	rc = name_lines(text, (size_t)f->size, f->out);
 	munmap(text, (size_t)f->size);
-	return 0;
+	return rc;
 }
 
 int archive_last_batch(const struct archive *a, int out)

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include <jansson.h>
+
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
@@ -263,6 +265,7 @@ _Noreturn void sweeper_run(const struct child *child)
 	struct sweeper *s = alloc_zero(1, sizeof(*s));
 	sigset_t while_polling;
 
+	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
 	sweeper_init(s, child, &while_polling);
 	do {
 		if (!turn(s) && !finished(s, clock_monotonic_ms()))

@@ -67,26 +67,42 @@ static void string_and_format(void **state)
 	free(p);
 }
 
-static size_t impossible_count = SIZE_MAX / 4;
+static size_t impossible_count = SIZE_MAX / 4, impossible_size = SIZE_MAX / 2;
 
-/* A product that overflows is no small allocation: the process ends as it does without memory. */
-static void ends_without_memory(void **state)
+static void *product(void)
+{
+	return alloc_resize(NULL, impossible_count, 16);
+}
+
+static void *bytes(void)
+{
+	return alloc_bytes(impossible_size);
+}
+
+static void assert_ends(void *(*allocate)(void))
 {
 	int status;
 	pid_t pid;
 
-	(void)state;
 	fflush(NULL);
 	pid = fork();
 	assert_true(pid != -1);
 	if (pid == 0) {
 		fclose(stderr);
-		free(alloc_resize(NULL, impossible_count, 16));
+		free(allocate());
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), EX_OSERR);
+}
+
+/* A product that overflows is no small allocation: the process ends as it does without memory. */
+static void ends_without_memory(void **state)
+{
+	(void)state;
+	assert_ends(product);
+	assert_ends(bytes);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* links: sweeper/archive.c common/alloc.c */
-/* ldflags: -Wl,--wrap=write -Wl,--wrap=fdatasync */
+/* ldflags: -Wl,--wrap=write -Wl,--wrap=fdatasync -Wl,--wrap=fsync -Wl,--wrap=faccessat -Wl,--wrap=fstatat */
 
 /* Files of an archive: what a full disk, a death or a stranger leaves there, and what the last batch names. */
 #include <sys/stat.h>
@@ -25,12 +25,19 @@
 static char directory[] = "/tmp/qr.archive.XXXXXX";
 static struct archive archive = { .directory = directory, .queue = "mail", .node = "n", .file_max = 1 << 20 };
 static ssize_t disk;		/* bytes that are left; -1: enough */
-static bool sync_fails;
+static bool sync_fails, directory_sync_fails;
+static int look_errno;		/* of looks at names; 0: none */
 
 ssize_t __real_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_faccessat(int at, const char *path, int mode, int flags);
+int __wrap_faccessat(int at, const char *path, int mode, int flags);
+int __real_fstatat(int at, const char *path, struct stat *st, int flags);
+int __wrap_fstatat(int at, const char *path, struct stat *st, int flags);
 
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
@@ -51,6 +58,30 @@ int __wrap_fdatasync(int fd)
 	if (!sync_fails)
 		return __real_fdatasync(fd);
 	errno = EIO;
+	return -1;
+}
+
+int __wrap_fsync(int fd)
+{
+	if (!directory_sync_fails)
+		return __real_fsync(fd);
+	errno = EIO;
+	return -1;
+}
+
+int __wrap_faccessat(int at, const char *path, int mode, int flags)
+{
+	if (look_errno == 0)
+		return __real_faccessat(at, path, mode, flags);
+	errno = look_errno;
+	return -1;
+}
+
+int __wrap_fstatat(int at, const char *path, struct stat *st, int flags)
+{
+	if (look_errno == 0 || path[0] == '\0')
+		return __real_fstatat(at, path, st, flags);
+	errno = look_errno;
 	return -1;
 }
 
@@ -118,7 +149,8 @@ static int setup(void **state)
 {
 	(void)state;
 	disk = -1;
-	sync_fails = false;
+	sync_fails = directory_sync_fails = false;
+	look_errno = 0;
 	archive.file_max = 1 << 20;
 	strcpy(directory, "/tmp/qr.archive.XXXXXX");
 	return mkdtemp(directory) == NULL ? -1 : 0;
@@ -170,6 +202,29 @@ static void a_full_disk_leaves_the_file_as_it_was(void **state)
 	assert_null(strstr(said, "1-0\n"));
 }
 
+/* Its writer may have died before it saw to that. */
+static void nothing_is_named_while_the_file_may_have_no_name(void **state)
+{
+	(void)state;
+	assert_int_equal(append(LINE("1-0", "1-0")), 0);
+	directory_sync_fails = true;
+	assert_int_equal(last_batch(), 1);
+	assert_string_equal(said, strstr(said, directory));
+	assert_non_null(strstr(said, "fsync: Input/output error"));
+}
+
+static void who_cannot_be_told_all_names_is_told_so(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(append(LINE("1-0", "1-0")), 0);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(archive_last_batch(&archive, fds[0]), 1);	/* which cannot be written to */
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void what_had_no_message_is_named_so(void **state)
 {
 	(void)state;
@@ -218,6 +273,21 @@ static void a_full_file_is_put_aside(void **state)
 	assert_holds("mail@n.ndjson", LINE("3-0", "3-0"));
 }
 
+/* A disk that cannot tell whether a name is free does not say that it is. */
+static void no_other_file_is_written_over(void **state)
+{
+	(void)state;
+	archive.file_max = 10;
+	assert_int_equal(append(LINE("1-0", "1-0")), 0);
+	assert_int_equal(append(LINE("2-0", "2-0")), 0);
+	look_errno = EIO;
+	assert_int_equal(append(LINE("3-0", "3-0")), 1);
+	assert_non_null(strstr(said, "Input/output error"));
+	look_errno = 0;
+	assert_holds("mail@n@20261120T143107.123Z.ndjson", LINE("1-0", "1-0"));
+	assert_holds("mail@n.ndjson", LINE("2-0", "2-0"));
+}
+
 static void what_others_put_there_is_not_written_to(void **state)
 {
 	char *path = path_of("mail@n.ndjson"), *aside = path_of("aside");
@@ -239,11 +309,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_come_behind_each_other_and_the_last_batch_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_leaves_the_file_as_it_was, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_named_while_the_file_may_have_no_name, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_cannot_be_told_all_names_is_told_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_had_no_message_is_named_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_line_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_holds_a_nul_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_names_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_file_is_put_aside, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_other_file_is_written_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_others_put_there_is_not_written_to, setup, teardown),
 	};
 
