@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, SANITIZED, run_quredis, write_handler
+from crashpoints.lane import Lane
 from harness import containers as namespaces
 from harness.clinic import Clinic, InfoProxy, make_shim
 from harness.daemon import wait_gone
@@ -176,6 +177,17 @@ def quredis(request, tag):
         where = ["-c", conf] if conf else ["-u", url or request.getfixturevalue("redis").url]
         return run_quredis(*where, *args, tag=tag, **options)
     return run
+
+
+@pytest.fixture(scope="module")
+def lane():
+    """For crash points: a redis-server and a directory that tests of a file share."""
+    directory = tempfile.mkdtemp(prefix="qc.")
+    os.chmod(directory, 0o755)
+    lane = Lane(directory)
+    yield lane
+    lane.close()
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture

@@ -6,49 +6,21 @@ import collections
 import datetime
 import errno
 import os
-import pathlib
 import random
-import shutil
 import subprocess
-import tempfile
 
 import pytest
 
 from crashpoints import cycle, sweep, worker
 from crashpoints.faults import KILLS
-from crashpoints.lane import PROGRAMS, Lane
-from harness import QUREDISD, SANITIZED, queue, render, wait_for
+from crashpoints.lane import PROGRAMS
+from crashpoints.traced import NEEDS_PTRACE, trace
+from harness import QUREDISD, queue, render
 
 SEED = os.environ.get("QUREDIS_CRASHPOINTS_SEED", str(datetime.date.today().toordinal()))
 
 
-def trace(directory, *options, command=("/bin/true",)):
-    """(the tracer's report as rows, the command's output and status)."""
-    report = directory / "report"
-    report.unlink(missing_ok=True)
-    done = subprocess.run([PROGRAMS / "tracer", "-o", report, *options, "--", *command], stdout=subprocess.PIPE, timeout=30)
-    # it lives a little longer than the command
-    wait_for(lambda: "calls" in (text := report.read_text()) or "error" in text, 20, "the tracer's last line")
-    return [line.split() for line in report.read_text().splitlines()], done.stdout.decode(), done.returncode
-
-
-def may_trace():
-    with tempfile.TemporaryDirectory() as d:
-        return (PROGRAMS / "tracer").exists() and trace(pathlib.Path(d), "-t", "0:0")[0][-1][0] == "calls"
-
-
-pytestmark = [pytest.mark.skipif(SANITIZED, reason="the leak sanitizer cannot be traced, and nomem replaces its malloc"),
-              pytest.mark.skipif(not SANITIZED and not may_trace(), reason="ptrace is not allowed here")]
-
-
-@pytest.fixture(scope="module")
-def lane():
-    directory = tempfile.mkdtemp(prefix="qc.")
-    os.chmod(directory, 0o755)
-    lane = Lane(directory)
-    yield lane
-    lane.close()
-    shutil.rmtree(directory, ignore_errors=True)
+pytestmark = NEEDS_PTRACE
 
 
 def faults_of(key):

@@ -116,6 +116,11 @@ void call_set_result(pid_t pid, long result)
 {
 	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rax), result);
 }
+
+void call_set_length(pid_t pid, uint64_t length)
+{
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user_regs_struct, rdx), length);
+}
 #elif defined(__aarch64__)
 void call_skip(pid_t pid)
 {
@@ -125,14 +130,24 @@ void call_skip(pid_t pid)
 	ptrace(PTRACE_SETREGSET, pid, NT_ARM_SYSTEM_CALL, &iov);
 }
 
-void call_set_result(pid_t pid, long result)
+static void set_register(pid_t pid, int n, unsigned long long value)
 {
 	struct user_regs_struct regs;
 	struct iovec iov = { &regs, sizeof(regs) };
 
 	ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov);
-	regs.regs[0] = (unsigned long long)result;
+	regs.regs[n] = value;
 	ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov);
+}
+
+void call_set_result(pid_t pid, long result)
+{
+	set_register(pid, 0, (unsigned long long)result);
+}
+
+void call_set_length(pid_t pid, uint64_t length)
+{
+	set_register(pid, 2, length);
 }
 #else
 #error "which register holds the number of a system call here?"

@@ -15,6 +15,7 @@ const char *call_kind(pid_t pid, long nr, const uint64_t *args);
 bool call_is_named(const char *words, const char *name, const char *kind);
 
 void call_skip(pid_t pid);			/* at its entry: it is not made */
+void call_set_length(pid_t pid, uint64_t length);	/* at its entry: its third argument */
 void call_set_result(pid_t pid, long result);	/* at its exit */
 
 #endif

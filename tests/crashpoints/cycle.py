@@ -65,12 +65,14 @@ class Cycle:
     """A scenario. Subclasses say what it is; an object of it is one run."""
 
     name = ""
-    role = "worker"         # whose calls: worker, handler (between vfork and exec), sweeper, master, keeper
+    role = "worker"         # whose calls: worker, handler (between vfork and exec), sweeper, errand (a child of it), master, keeper
+    errand = 1              # the how manieth, from its start
     queues = 8              # equal ones, of one worker each: as many targets, if the role is worker or handler
     handler = EXEC
     keys = {}               # further keys of each queue
     told = frozenset()      # messages that run again, flagged, in any run: the cycle's own doing
     embedded = False
+    sections = {}           # further ones of the configuration
     gated = False           # calls count from count() on: those before are the start of another cycle
 
     def __init__(self, lane, fault, whens):
@@ -78,12 +80,13 @@ class Cycle:
         self.dir = lane.fresh()
         self.client = lane.client
         self.ledger = Ledger(self.client, self.dir)
+        self.sums = []          # what else must be settled in the end, and right: settled(), lost(), wrong(whether there was a fault)
         self.tag = "t" + uuid.uuid4().hex[:12]
         self.result = Result(self.name, fault.name, whens)
         self.ends = []          # exit statuses of the daemon, as they came
         self.handler_path = self.write_handler()
         self.d = Subject(self.dir / "d", tag=self.tag, redis=lane.redis, log={"level": "info"}, queues=self.configuration(),
-                         supervisor={"lock_file": lane.lock_file, "kill_grace": "300ms", "drain_timeout": "5s"})
+                         **self.sections, supervisor={"lock_file": lane.lock_file, "kill_grace": "300ms", "drain_timeout": "5s"})
         self.d.prefix = fault.command(PROGRAMS, list(zip(self.targets(), whens)), self.dir, self.gated)
 
     def write_handler(self):
@@ -109,6 +112,7 @@ class Cycle:
         first = 1 if cls.embedded else 0
         workers = [f"0.{first + 2 + i}" for i in range(cls.queues)]
         return {"master": ["0"], "keeper": ["0.1"], "sweeper": [f"0.{first + 1}"], "worker": workers,
+                "errand": [f"0.{first + 1}.{cls.errand}"],
                 "handler": [w + ".1" for w in workers]}[cls.role]
 
     def tend(self):
@@ -207,10 +211,13 @@ class Cycle:
         """All is done; an orderly stop. If the fault comes only then: once more."""
         self.go()
         while True:
-            self.until(self.ledger.complete, "every message where it belongs")
+            self.until(self.complete, "every message where it belongs")
             if self.stop():
                 break
         self._until_alone()
+
+    def complete(self):
+        return self.ledger.complete() and all([s.settled() for s in self.sums])
 
     def _until_alone(self):
         """What is left then is judged by close()."""
@@ -240,12 +247,13 @@ class Cycle:
     def judge(self):
         r = self.result
         self._read_report()
-        r.lost = self.ledger.lost()
+        r.lost = self.ledger.lost() + [text for s in self.sums for text in s.lost()]
         r.flagged, r.unflagged = self.ledger.duplicates()
         if not r.fired:
             r.unflagged += [m for m in r.flagged if m.split()[1] not in self.told]
         if not r.hang:
             r.wrong = self.ledger.wrong(self.role == "handler" and bool(r.fired)) + self._wrong_ends()
+            r.wrong += [text for s in self.sums for text in s.wrong(bool(r.fired))]
 
     def _wrong_ends(self):
         """

@@ -18,13 +18,19 @@ CAN_HAVE = {
     "ECONNRESET": f"{_READS},{_SENDS}",
     "EPIPE": f"{_SENDS},write@log",
     "EMFILE": f"openat,{_NEW},fcntl@dup",
-    "ENOSPC": "write@file,write@log,openat@create,mkdir,rename,link,symlink,bind,ftruncate,fsync",
+    "ENOSPC": "write@file,write@log,openat@create,mkdir,rename,renameat,link,symlink,bind,ftruncate,fsync,fdatasync",
     "ENOMEM": f"openat,{_NEW},{_FORKS},execve,ppoll,poll,mmap@shared,connect,bind,listen,setsockopt,recvfrom,sendto,"
               "recvmsg,sendmsg,readlink,newfstatat,statx,lstat,stat,mkdir,unlink,chdir,access,getdents64,close_range,rt_sigaction@none",
+    "EIO": "read@file,pread64,write@file,openat@open,openat@create,newfstatat@file,faccessat,faccessat2,ftruncate,renameat,rename,fsync,fdatasync",
+    "EDQUOT": "write@file,openat@create,ftruncate,renameat,rename,fsync,fdatasync",
 }
+DISK = ("EIO", "EDQUOT")    # only where files are all that matters
 
 # Killed after the call: what another could see of it before the caller has noted it. Before the next call is a point of its own.
 SEEN_BY_OTHERS = f"{_FORKS},{_SENDS},waitid,wait4,connect,accept4,socketpair,pipe2,kill,execve"
+
+# What is done to these calls only. short: half of it is written; torn: then the disk is full.
+ACTIONS = {"kill-after": SEEN_BY_OTHERS, "short": "write@file", "torn": "write@file"}
 
 # Looking through all processes of a machine: a row of these is one loop, whose first rounds count.
 LOOP = "openat@proc,read@proc,close,pidfd_open,getdents64@proc"
@@ -48,13 +54,14 @@ SKIPPED = {
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """kill, kill-after, kill-parent, an errno's name, or nomem. lasting: not once, but for a while."""
+    """kill, kill-after, kill-parent, an errno's name, short, torn, or nomem. lasting: not once, but for a while."""
     what: str
     lasting: bool = False
+    calls: str = ""         # only these count, where it says nothing of its own of that
 
     @property
     def name(self):
-        return self.what + ("+" if self.lasting else "")
+        return self.what + ("+" if self.lasting else "") + ("@" + self.calls if self.calls else "")
 
     @property
     def kills(self):
@@ -73,7 +80,9 @@ class Fault:
             out += ["-a", str(getattr(errno, self.what)), "-f", CAN_HAVE[self.what]]
             out += ["-d", str(WHILE_MS)] if self.lasting else []
         else:
-            out += ["-a", self.what, *(["-f", SEEN_BY_OTHERS] if self.what == "kill-after" else [])]
+            calls = self.calls or ACTIONS.get(self.what)
+            out += ["-a", self.what, *(["-f", calls] if calls else [])]
+            out += ["-d", str(WHILE_MS)] if self.lasting else []
         return [*out, "--"]
 
     @staticmethod
@@ -82,5 +91,6 @@ class Fault:
 
 
 KILLS = [Fault("kill"), Fault("kill-after")]
-ERRNOS = [Fault(e, lasting) for e in CAN_HAVE for lasting in (False, True)]
+ERRNOS = [Fault(e, lasting) for e in CAN_HAVE if e not in DISK for lasting in (False, True)]
+DISKS = [Fault(e, lasting) for e in (*DISK, "short") for lasting in (False, True)] + [Fault("torn", True)]
 NOMEM = [Fault("nomem"), Fault("nomem", True)]

@@ -82,6 +82,8 @@ class Ledger:
         self.path = directory / "ledger"
         self.path.touch()
         self.messages = []
+        self.others = {}        # queue without messages of ours -> further keys it may have: "forwarded", "done"
+        self.health = False     # is written
         self.unsure = set()     # (queue, "ok a") of pushes that were not acknowledged: there or not
 
     def queues(self):
@@ -169,7 +171,15 @@ class Ledger:
         for queue in self.queues():
             found += self._wrong_escape(queue)
             found += self._left(queue)
-        return found + [f"key {k} is none of ours" for k in stray_keys(self.client, *self.queues())]
+        return found + [f"key {k} is none of ours" for k in stray_keys(self.client, *self.queues(), *self.others)] + self._not_asked_for()
+
+    def _not_asked_for(self):
+        """What was never switched on leaves no key; and what somebody holds for a while, has an end."""
+        wanted = {f"escape:{q}:{key}" if key == "forwarded" else f"ingress:{q}:{key}" for q, keys in self.others.items() for key in keys}
+        there = {k.decode() for k in self.client.keys()}
+        extra = {k for k in there - wanted if k.endswith((":forwarded", ":done")) or k == "quredis:health" and not self.health}
+        held = {k for k in there if k.startswith("quredis:node:") or k.endswith(":sweeper") or ":rate:" in k}
+        return [f"key {k}, which nobody asked for" for k in extra] + [f"key {k} has no end" for k in held if self.client.ttl(k) == -1]
 
     def _wrong_escape(self, queue):
         designed, there = self._designed(queue), self.escaped(queue)

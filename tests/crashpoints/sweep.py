@@ -11,19 +11,19 @@ import tempfile
 
 from harness.processes import become_subreaper, children_heed_signals
 
-from . import master, sweeper, worker
+from . import errand, master, rules, sweeper, worker
 from .cycle import Result
-from .faults import ERRNOS, KILLS, NOMEM, SPIN, Fault
+from .faults import DISKS, ERRNOS, KILLS, NOMEM, SPIN, Fault
 from .lane import Lane
 
 LASTING_STEP = 5    # what lasts is begun at every fifth point: it covers the next ones, too
 QUIET_RUNS = 2      # so many runs in a row without a fault end a sweep: a wait may have saved one of them a call
 
-CYCLES = {f"{c.role}: {c.name}": c for c in [*worker.CYCLES, *sweeper.CYCLES, *master.CYCLES]}
+CYCLES = {f"{c.role}: {c.name}": c for c in [*worker.CYCLES, *sweeper.CYCLES, *rules.CYCLES, *errand.CYCLES, *master.CYCLES]}
 # where errnos and failing allocations are injected: one whole cycle, or two, of each role
 ERRNO_CYCLES = [worker.Batch, worker.HandBack, worker.Persistent, worker.Newborn, sweeper.Recovery, sweeper.Deaths,
-                master.Life, master.Reload, master.Keeper]
-NOMEM_CYCLES = [worker.Batch, worker.Persistent, sweeper.Recovery, sweeper.Deaths, master.Life, master.Reload]
+                rules.Archive, *errand.FILES, master.Life, master.Reload, master.Keeper]
+NOMEM_CYCLES = [worker.Batch, worker.Persistent, sweeper.Recovery, sweeper.Deaths, rules.Archive, *errand.FILES, master.Life, master.Reload]
 
 
 def key_of(cycle):
@@ -32,9 +32,11 @@ def key_of(cycle):
 
 def sweeps(only=None, faults=None):
     """All (cycle's key, fault) that there are."""
-    found = [(key, f) for key, c in CYCLES.items() for f in KILLS]
-    found += [(key, Fault("kill-parent")) for key, c in CYCLES.items() if c.role == "handler"]
+    # what an errand did others see only in its files, which its next call finds as they are
+    found = [(key, f) for key, c in CYCLES.items() for f in KILLS if f.what == "kill" or c.role != "errand"]
+    found += [(key, Fault("kill-parent")) for key, c in CYCLES.items() if c.role in ("handler", "errand")]
     found += [(key_of(c), f) for c in ERRNO_CYCLES for f in ERRNOS]
+    found += [(key_of(c), f) for c in errand.FILES for f in DISKS]
     found += [(key_of(c), f) for c in NOMEM_CYCLES for f in NOMEM]
     return [(key, f) for key, f in found if (not only or any(o in key for o in only)) and (not faults or f.name in faults)]
 
@@ -60,7 +62,7 @@ def _open_lane(directory):
 
 def run_in(lane, key, fault, whens):
     result = CYCLES[key](lane, fault, whens).run()
-    if fault.lasting and fault.what in ("EMFILE", "ENOMEM", "ENOSPC") and result.injected > SPIN:
+    if fault.lasting and fault.what in ("EMFILE", "ENOMEM", "ENOSPC", "EIO", "EDQUOT") and result.injected > SPIN:
         result.wrong.append(f"a failing call was tried {result.injected} times: a spin")
     return result
 

@@ -7,9 +7,10 @@
  *
  *	tracer [-t ROLE:N]... [-a ACTION] [-f FILTER] [-l LIMIT:FILTER] [-g GATE] [-d MS] [-v] -o REPORT -- COMMAND...
  *
- * ACTION is count (the default), kill, kill-after, kill-parent, or the number of an errno. FILTER: only these calls
- * count, "ppoll,read@pipe,openat@create". -l: of an unbroken row of these only the first LIMIT count. -g: none
- * counts before that file is there. An errno is given to one call, or to all that count for MS.
+ * ACTION is count (the default), kill, kill-after, kill-parent, short, torn, or the number of an errno. FILTER: only these
+ * calls count, "ppoll,read@pipe,openat@create". -l: of an unbroken row of these only the first LIMIT count. -g: none
+ * counts before that file is there. An errno is given to one call, or to all that count for MS. short: half of what is to
+ * be written is. torn: the same, and what counts after it for MS finds the disk full.
  * REPORT gets lines: "fired ROLE N CALL KIND", "calls ROLE N INJECTED" at the end, with -v also each call.
  */
 #include <sys/prctl.h>
@@ -36,7 +37,7 @@
 #define FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE)
 #define WATCH (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
 
-enum action { COUNT, KILL, KILL_AFTER, KILL_PARENT, FAIL };
+enum action { COUNT, KILL, KILL_AFTER, KILL_PARENT, SHORT, TORN, FAIL };
 
 struct target {
 	char role[ROLE_SIZE];
@@ -207,6 +208,21 @@ static bool is_due(const struct target *t)
 	return t->calls == t->when;
 }
 
+/* It is made with less, or not at all. */
+static void disturb(struct process *p, uint64_t length)
+{
+	struct target *t = p->target;
+
+	t->until_ms = t->until_ms == 0 ? now_ms() + for_ms : t->until_ms;
+	if (action == SHORT || (action == TORN && t->injected == 1)) {
+		call_set_length(p->pid, length > 1 ? length / 2 : length);
+	} else {
+		p->failing = true;
+		call_skip(p->pid);
+	}
+	resume(p, 0);
+}
+
 static void entering(struct process *p, const struct __ptrace_syscall_info *info)
 {
 	const char *name = call_name((long)info->entry.nr), *kind = call_kind(p->pid, (long)info->entry.nr, info->entry.args);
@@ -219,7 +235,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 		if (verbose)
 			fprintf(report, "call %s %ld %s %s\n", p->role, t->calls, name, kind);
 	}
-	t->spent = action == FAIL && t->injected > 0 && !is_due(t);
+	t->spent = action >= SHORT && t->injected > 0 && !is_due(t);
 	if (!p->matched || !is_due(t) || action == COUNT || action == KILL_AFTER) {
 		resume(p, 0);
 		return;
@@ -232,10 +248,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 		ended(p);
 		let_go(p);
 	} else {
-		t->until_ms = t->until_ms == 0 ? now_ms() + for_ms : t->until_ms;
-		p->failing = true;
-		call_skip(p->pid);
-		resume(p, 0);
+		disturb(p, info->entry.args[2]);
 	}
 }
 
@@ -380,10 +393,12 @@ static void add_target(const char *text)
 static void set_action(const char *text)
 {
 	static const char *const words[] = { [COUNT] = "count", [KILL] = "kill", [KILL_AFTER] = "kill-after",
-		[KILL_PARENT] = "kill-parent" };
+		[KILL_PARENT] = "kill-parent", [SHORT] = "short", [TORN] = "torn" };
 
 	error = atoi(text);
 	action = error > 0 ? FAIL : COUNT;
+	if (error == 0)
+		error = ENOSPC;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strcmp(text, words[i]) == 0)
 			action = (enum action)i;

@@ -3,8 +3,7 @@ import collections
 import hashlib
 import time
 
-from harness import ROOT
-from harness.redis_proxy import CUT, Tap
+from harness.redis_proxy import CUT, SCRIPTS, Tap
 from harness.resp import sort_of
 
 OFTEN = 3               # of what is said again and again, the first so many times
@@ -19,18 +18,16 @@ SHOWN = 120             # commands and answers that are shown of a point that we
 Point = collections.namedtuple("Point", "label sort nth what byte")
 KINDS = ("before", "answer", "stall", "silence", "pieces")
 
-_SCRIPTS = {hashlib.sha1(p.read_bytes()).hexdigest().encode(): p.stem for p in (ROOT / "common/scripts").glob("*.lua")}
-
 
 def label_of(role, words):
     """"EVALSHA retry", "CLIENT ID", "unblock CLIENT ID": one sort of command."""
     name = words[0].decode().upper()
     if name == "EVALSHA":
-        name += " " + _SCRIPTS.get(words[1], "?")
+        name += " " + SCRIPTS.get(words[1], "?")
         if words[2] == b"9":
             name += " again"                    # renew, in place of another incarnation
     elif name == "SCRIPT":
-        name += " " + _SCRIPTS.get(hashlib.sha1(words[2]).hexdigest().encode(), "?")
+        name += " " + SCRIPTS.get(hashlib.sha1(words[2]).hexdigest().encode(), "?")
     elif name in ("CLIENT", "INFO"):
         name += " " + words[1].decode().upper()
     return role + name

@@ -1,5 +1,6 @@
 """Between the daemon and Redis: what a network does to connections, on demand."""
 import collections
+import hashlib
 import pathlib
 import selectors
 import socket
@@ -7,8 +8,10 @@ import threading
 import time
 
 from . import resp
+from .paths import ROOT
 
 CUT = "cut"
+SCRIPTS = {hashlib.sha1(p.read_bytes()).hexdigest().encode(): p.stem for p in (ROOT / "common/scripts").glob("*.lua")}     # by their hash
 
 
 class Tap:
@@ -46,6 +49,20 @@ class Watch(Tap):
 
     def count(self, *names):
         return sum(self.said.count(n) for n in names)
+
+
+class Once(Tap):
+    """act() before the first command of this name, or script, that names this key; what it returns is the verdict on it."""
+
+    def __init__(self, what, key, act):
+        self.what, self.key, self.act = what, key, act
+
+    def request(self, pair, words):
+        name = SCRIPTS.get(words[1]) if words[0] == b"EVALSHA" else words[0].decode()
+        if self.act is None or name != self.what or self.key.encode() not in words:
+            return None
+        act, self.act = self.act, None
+        return act()
 
 
 class Pair:

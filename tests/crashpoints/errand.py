@@ -1,0 +1,90 @@
+"""Cycles of which an errand's calls are counted: what the sweeper has done by a child, since it may block (sweeper/errand.c)."""
+from harness import write_handler
+
+from .letters import line
+from .rules import Archive, Figures, Ruled
+from .waiting import Waiting, header
+
+
+class Errand(Ruled):
+    """Every call counts."""
+    role = "errand"
+    gated = False
+
+    def drive(self):
+        """Everything comes by itself."""
+
+
+class ArchiveErrand(Errand, Archive):
+    """What goes wrong with the disk is told, and that it is over."""
+
+    def _alarms(self):
+        return [e["event"] for e in self.d.events() if e.get("event") in ("queue_trouble", "queue_mended") and e["queue"] == "mail"]
+
+    def complete(self):
+        return super().complete() and self._alarms()[-1:] != ["queue_trouble"]
+
+    def judge(self):
+        super().judge()
+        if self.result.fired and self.fault.what in ("kill", "ENOSPC", "EIO", "EDQUOT", "torn") and "queue_trouble" not in self._alarms():
+            self.result.wrong.append("no alarm")
+
+
+class FirstBatch(ArchiveErrand):
+    """Into a new file."""
+    name = "archive, a batch"
+    errand = 2
+
+
+class SecondBatch(ArchiveErrand):
+    """The file is full, and put aside."""
+    name = "archive, a full file"
+    errand = 3
+
+
+class LastBatch(ArchiveErrand):
+    """A batch that was written and not removed, and a torn line behind it."""
+    name = "archive, the last batch"
+
+    def fill(self):
+        letters = self.letters()
+        messages = [b"m%d" % (i // 2) for i in range(6)]
+        letters.fill(*messages)
+        ids = [i.decode() for i, _ in letters.records()]
+        lines = [line(i, m, ids[0]) for i, m in zip(ids[:3], messages)]
+        (self.archive / f"mail@{self.tag}.ndjson").write_text("".join(lines) + lines[0][:40])
+
+
+class TextFileErrand(Errand, Figures):
+    """The file for Prometheus."""
+    name = "text file"
+
+
+class NameErrand(Errand, Figures):
+    """The name of statsd's host. If that cannot be told, it is asked again in half a minute."""
+    name = "name of a host"
+    errand = 2
+
+    def __init__(self, lane, fault, whens):
+        super().__init__(lane, fault, whens)
+        self.datagrams.awaited = False
+
+
+class Check(Errand):
+    """A command that may object to a purge: the first question, up to its exec."""
+    name = "purge, a question"
+    others = {"old": []}
+
+    @property
+    def sections(self):
+        check = write_handler(self.dir, "case $(cat) in *keep*) exit 1;; esac", name="check")
+        return {"purge": {"enabled": True, "interval": "1s", "check": [str(check)]}}
+
+    def fill(self):
+        old, c = Waiting(self.client, "old"), self.client
+        old.push({header(c, b"o%d" % i): "DeadlineExceeded" for i in range(2)}, [header(c, b"keep"), b"young"])
+        self.sums.append(old)
+
+
+FILES = [FirstBatch, SecondBatch, LastBatch, TextFileErrand]
+CYCLES = [*FILES, NameErrand, Check]
