@@ -234,7 +234,7 @@ model:
 	tests/model/run --build $(BUILD)/model
 
 # Each file of tests/mutants is a mistake that the tests must see. MUTANTS="one another": only these
-mutants: all unit-programs
+mutants: all unit-programs crashpoint-programs
 	tests/mutants/run --build $O $(MUTANTS)
 
 demo: all
