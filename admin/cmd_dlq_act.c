@@ -1,4 +1,7 @@
-/* quredis dlq retry, dlq rm: one dead letter, or all. All is what retry and purge do with escape. */
+/*
+ * quredis dlq retry, dlq rm: dead letters by id, of a class, or all. All is what retry and purge do with escape; the others go
+ * one after the other.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -7,15 +10,19 @@
 #include "admin/command.h"
 #include "admin/confirm.h"
 #include "admin/dead_letter.h"
+#include "admin/interrupt.h"
 #include "admin/outcome.h"
+#include "admin/progress.h"
 
 #include "common/alloc.h"
 
-/* One thing is named: an ID, or --all. */
+/* Which are meant: IDs, or --all. */
 static int check(struct admin *a, const char *usage)
 {
 	if (a->options.all == (a->noperands > 1))
 		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
+	if (a->options.class != NULL && !a->options.all)
+		return admin_fail(a, EX_USAGE, "--class goes with --all");
 	return 0;
 }
 
@@ -58,63 +65,175 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 	return 0;
 }
 
-static int ask(struct admin *a, const struct dead_letter *d)
+/* What is asked of each. */
+struct action {
+	struct admin *a;
+	bool retry;
+	struct outcome outcome;
+	struct progress progress;
+	int status;			/* why some were left; EX_OK: none was */
+};
+
+static struct action action_of(struct admin *a, bool retry)
 {
-	char *question = alloc_format("Delete dead letter %s of %s?", d->record_id, a->keys.name);
+	return (struct action){ .a = a, .retry = retry, .outcome = { .action = retry ? "dlq retry" : "dlq rm",
+		.did = retry ? "put back into ingress:" : "deleted", .would = retry ? "would put back into ingress:" : "would delete", .list = "escape" } };
+}
+
+static int act(struct action *t, const struct dead_letter *d)
+{
+	struct admin *a = t->a;
+	struct queue_bytes raw;
+	int rc = 0;
+
+	if (dead_letter_message(a, d, &raw) == -1)
+		return -1;
+	if (t->retry && raw.data == NULL)
+		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
+	else if (!a->options.dry_run)
+		rc = t->retry ? retry_message(a, d, &raw) : remove_message(a, d, &raw);
+	free((void *)(uintptr_t)raw.data);
+	t->outcome.count += rc == 0;
+	return rc;
+}
+
+/* One that is not there any more, because somebody else was faster, does not keep the others. */
+static int leave(struct action *t, int rc)
+{
+	if (rc == -1 && t->a->status != EX_NOINPUT)
+		return -1;
+	if (rc == -1)
+		t->status = EX_NOINPUT;
+	return 0;
+}
+
+static int finish(struct action *t, int rc)
+{
+	if (rc == 0)
+		t->a->status = t->status;
+	/* of a single one that is not there nothing is told but that */
+	if (t->outcome.count > 0 || (rc == 0 && t->status == EX_OK))
+		outcome_say(t->a, &t->outcome);
+	return rc == 0 && t->status == EX_OK ? 0 : -1;
+}
+
+/* ---- by id ---- */
+
+static int ask_for_ids(struct admin *a, const struct dead_letter *first)
+{
+	char *question = a->noperands == 2 ? alloc_format("Delete dead letter %s of %s?", first->record_id, a->keys.name)
+	    : alloc_format("Delete %zu dead letters of %s?", a->noperands - 1, a->keys.name);
 	int rc = confirm(a, question);
 
 	free(question);
 	return rc;
 }
 
-static int act(struct admin *a, const struct dead_letter *d, bool retry)
+static int act_by_id(struct action *t, size_t i)
 {
-	struct queue_bytes raw;
-	int rc;
-
-	if (dead_letter_message(a, d, &raw) == -1)
-		return -1;
-	if (retry && raw.data == NULL)
-		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
-	if (a->options.dry_run)
-		rc = 0;
-	else if (retry)
-		rc = retry_message(a, d, &raw);
-	else
-		rc = ask(a, d) == -1 ? -1 : remove_message(a, d, &raw);
-	free((void *)(uintptr_t)raw.data);
-	return rc;
-}
-
-static int one(struct admin *a, bool retry)
-{
-	struct outcome o = { .action = retry ? "dlq retry" : "dlq rm", .did = retry ? "put back into ingress:" : "deleted",
-		.would = retry ? "would put back into ingress:" : "would delete", .list = "escape", .count = 1 };
+	struct admin *a = t->a;
 	struct dead_letter d;
-	int rc = dead_letter_find(a, a->operands[1], &d);
+	int rc = dead_letter_find(a, a->operands[i], &d);
 
+	if (rc == 0 && i == 1 && !t->retry && !a->options.dry_run && ask_for_ids(a, &d) == -1)
+		rc = -1;
 	if (rc == 0)
-		rc = act(a, &d, retry);
-	if (rc == 0)
-		outcome_say(a, &o);
+		rc = act(t, &d);
 	dead_letter_free(&d);
 	return rc;
 }
 
+static int by_id(struct admin *a, bool retry)
+{
+	struct action t = action_of(a, retry);
+	int rc = 0;
+
+	interrupt_begin();
+	for (size_t i = 1; i < a->noperands && rc == 0 && !t.outcome.interrupted; i++) {
+		t.outcome.interrupted = interrupt_asked();
+		rc = t.outcome.interrupted ? 0 : leave(&t, act_by_id(&t, i));
+	}
+	rc = finish(&t, rc);
+	interrupt_end();
+	return rc;
+}
+
+/* ---- of a class ---- */
+
+static int count_one(void *arg, const struct dead_letter *d)
+{
+	struct action *t = arg;
+
+	t->progress.total += dead_letter_is(d, "error_class", t->a->options.class);
+	return 0;
+}
+
+static int act_on_one(void *arg, const struct dead_letter *d)
+{
+	struct action *t = arg;
+
+	if (!dead_letter_is(d, "error_class", t->a->options.class))
+		return 0;
+	t->outcome.interrupted = interrupt_asked();
+	if (t->outcome.interrupted)
+		return 1;
+	progress_show(&t->progress, t->outcome.count);
+	return leave(t, act(t, d));
+}
+
+static int ask_for_class(const struct action *t, int64_t n)
+{
+	char *count = outcome_count(n), *question = alloc_format("%s %s of %s escape, class %s?", t->retry ? "Put back" : "Delete", count,
+	    t->a->keys.name, t->a->options.class);
+	int rc = n == 0 ? 0 : confirm(t->a, question);
+
+	free(question);
+	free(count);
+	return rc;
+}
+
+static int by_class(struct admin *a, bool retry)
+{
+	struct action t = action_of(a, retry);
+	int64_t n;
+	int rc;
+
+	if (dead_letter_each(a, count_one, &t) == -1)
+		return -1;
+	n = t.progress.total;
+	if (!a->options.dry_run && ask_for_class(&t, n) == -1)
+		return -1;
+	interrupt_begin();
+	progress_begin(&t.progress, t.outcome.action, n);
+	rc = dead_letter_each_oldest(a, act_on_one, &t) == -1 ? -1 : 0;
+	progress_end(&t.progress);
+	rc = finish(&t, rc);
+	interrupt_end();
+	return rc;
+}
+
+/* ---- the commands ---- */
+
 int cmd_dlq_retry(struct admin *a)
 {
-	if (check(a, "dlq retry QUEUE ID|--all") == -1)
+	bool paced = (a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) != 0;
+
+	if (check(a, "dlq retry QUEUE ID...|--all") == -1)
 		return -1;
-	if ((a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) == 0)
-		return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : one(a, true);
-	if (!a->options.all)
-		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
-	return bulk_retry_paced(a);
+	if (paced && (!a->options.all || a->options.class != NULL))
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all, and not with --class");
+	if (paced)
+		return bulk_retry_paced(a);
+	if (a->options.class != NULL)
+		return by_class(a, true);
+	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
 int cmd_dlq_rm(struct admin *a)
 {
-	if (check(a, "dlq rm QUEUE ID|--all") == -1)
+	if (check(a, "dlq rm QUEUE ID...|--all") == -1)
 		return -1;
-	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : one(a, false);
+	if (a->options.class != NULL)
+		return by_class(a, false);
+	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
 }

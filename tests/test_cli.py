@@ -61,7 +61,7 @@ def test_no_command_is_a_mistake(quredis):
     (["ls", "mail"], "usage: quredis ls\n"),
     (["purge", "mail", "ingres"], "no such type: ingres (did you mean ingress?)"),
     (["retry", "mail", "ingress"], "type ingress is not one of transit escape delayed"),
-    (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID|--all"),
+    (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID...|--all"),
     (["push", "mail", "--lines", "--null"], "--lines and --null exclude each other"),
     (["push", "mail", "--lines", "x"], "no MESSAGE"),
     (["push", "mail", "x", "--id", "a b"], "--id: at most 128"),

@@ -408,6 +408,41 @@ def test_dlq_retry_one(quredis, redis):
     assert quredis("dlq", "retry", "mail", "--all").out == "put back into ingress: 2 messages of escape\n"
 
 
+@pytest.mark.parametrize("command", ["retry", "rm"])
+def test_dlq_several(quredis, redis, command):
+    c = redis.client()
+    q = Queue(c)
+    ids = q.dead_letters(b"a", b"b", b"c", b"d", b"e")
+    before = dumps(c)
+    r = quredis("--json", "dlq", command, "mail", ids[0], ids[2], "--dry-run")
+    assert r.code == 0 and json.loads(r.out)["count"] == 2 and dumps(c) == before
+    assert json.loads(quredis("--json", "dlq", command, "mail", ids[0], ids[2]).out)["count"] == 2
+    r = quredis("--json", "dlq", command, "mail", ids[0], ids[3], "1-1")
+    assert r.code == 66 and json.loads(r.out)["count"] == 1 and ids[0] in r.err and "1-1" in r.err
+    assert c.lrange(q.escape, 0, -1) == [b"e", b"b"]
+    assert [strip(m) for m in q.fetched()] == ([b"a", b"c", b"d"] if command == "retry" else [])
+    r = quredis("dlq", command, "mail", "1-1", "2-2")
+    assert (r.code, r.out) == (66, "")
+
+
+@pytest.mark.parametrize("command", ["retry", "rm"])
+def test_dlq_of_a_class(quredis, redis, command):
+    c = redis.client()
+    q = Queue(c)
+    for i in range(40):
+        q.dead_letters(b"h%d" % i)
+        q.dead_letters(b"t%d" % i, error_class="TTLExpired")
+    before = dumps(c)
+    assert json.loads(quredis("--json", "dlq", command, "mail", "--all", "-C", "TTLExpired", "--dry-run").out)["count"] == 40
+    assert json.loads(quredis("--json", "dlq", command, "mail", "--all", "-C", "Rejected").out)["count"] == 0
+    assert dumps(c) == before
+    assert json.loads(quredis("--json", "dlq", command, "mail", "--all", "-C", "TTLExpired").out)["count"] == 40
+    assert c.lrange(q.escape, 0, -1) == [b"h%d" % i for i in reversed(range(40))] and c.xlen(q.log) == 40
+    assert [strip(m) for m in q.fetched()] == ([b"t%d" % i for i in range(40)] if command == "retry" else [])
+    for wrong in (["1-1", "-C", "TTLExpired"], ["--all", "-C", "TTLExpired", "--canary"]):
+        assert quredis("dlq", "retry", "mail", *wrong).code == 64
+
+
 def test_dlq_rm(quredis, redis):
     c = redis.client()
     q = Queue(c)

@@ -167,11 +167,24 @@ def test_dead_letters_one_or_all(web, redis):
     assert web.post(f"/api/v1/queue/dlq/rm?queue=mail&id={ids[0]}").code == 200
     assert redis.client().lrange(q.escape, 0, -1) == [b"c"]
     assert web.post(f"/api/v1/queue/dlq/rm?queue=mail&id={ids[0]}").code == 404
-    for wrong in ("", f"&all=true&id={ids[2]}", "&all=false"):
+    for wrong in ("", f"&all=true&id={ids[2]}", "&all=false", f"&id={ids[2]}&class=HandlerExit"):
         assert web.post(f"/api/v1/queue/dlq/rm?queue=mail{wrong}").code == 400
     assert redis.client().llen(q.escape) == 1
     assert json.loads(web.post("/api/v1/queue/dlq/rm?queue=mail&all=true").body)["count"] == 1
     assert redis.client().exists(q.escape, q.log) == 0
+
+
+def test_dead_letters_that_are_marked_or_of_a_class(web, redis):
+    q = Queue(redis.client())
+    ids = q.dead_letters(b"a", b"b", b"c") + q.dead_letters(b"d", b"e", error_class="TTLExpired")
+    before = dumps(redis.client())
+    assert json.loads(web.post(f"/api/v1/queue/dlq/rm?queue=mail&dry_run=true&id={ids[0]}&id={ids[2]}").body)["count"] == 2
+    assert dumps(redis.client()) == before
+    assert json.loads(web.post(f"/api/v1/queue/dlq/retry?queue=mail&id={ids[0]}&id={ids[2]}").body)["count"] == 2
+    half = web.post(f"/api/v1/queue/dlq/rm?queue=mail&id={ids[0]}&id={ids[1]}")
+    assert half.code == 404 and json.loads(half.body)["count"] == 1 and ids[0] in json.loads(half.body)["error"]
+    assert json.loads(web.post("/api/v1/queue/dlq/rm?queue=mail&all=true&class=TTLExpired").body)["count"] == 2
+    assert redis.client().llen(q.escape) == redis.client().xlen(q.log) == 0
 
 
 # ---- what it refuses ----
