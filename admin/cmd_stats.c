@@ -36,12 +36,18 @@ static void add(struct queue_figures *sum, const struct queue_figures *f)
 		sum->n[i] += f->n[i];
 }
 
+/* In Redis: dry runs write nothing there. */
+static bool is_counted(int counter)
+{
+	return counter != COUNT_WOULD_PURGE;
+}
+
 static json_t *counters_of(const struct queue_figures *f, bool all)
 {
 	json_t *o = json_object();
 
 	for (int i = 0; i < COUNTERS; i++)
-		if (all || f->n[i] > 0)
+		if (is_counted(i) && (all || f->n[i] > 0))
 			json_object_set_new(o, counter_names[i], json_integer((json_int_t)f->n[i]));
 	return o;
 }
@@ -101,23 +107,23 @@ static int take_totals(struct admin *a, struct stats *s)
 
 /* ---- showing ---- */
 
-static json_t *durations_of(const struct queue_figures *f)
+static json_t *histogram_of(const uint64_t buckets[SCOREBOARD_BUCKETS])
 {
 	json_t *all = json_array();
 
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		json_array_append_new(all, json_pack("{s:o, s:I}",
 		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_integer((json_int_t)1 << i) : json_null(),
-		    "count", (json_int_t)f->n[COUNTERS + i]));
+		    "count", (json_int_t)buckets[i]));
 	return all;
 }
 
-static json_t *percentiles_of(const struct queue_figures *f)
+static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentile)(const struct queue_figures *f, int percent))
 {
 	json_t *o = json_object();
 
 	for (size_t i = 0; i < nitems(percents); i++) {
-		int64_t ms = queue_percentile(f, percents[i]);
+		int64_t ms = percentile(f, percents[i]);
 		char name[16];
 
 		snprintf(name, sizeof(name), "p%d", percents[i]);
@@ -128,8 +134,11 @@ static json_t *percentiles_of(const struct queue_figures *f)
 
 static json_t *document(const struct admin *a, const struct stats *s)
 {
-	json_t *o = json_pack("{s:s, s:o, s:o, s:o}", "name", s->keys.name, "counters", counters_of(&s->sum, true),
-	    "durations", durations_of(&s->sum), "below_ms", percentiles_of(&s->sum));
+	const struct queue_figures *f = &s->sum;
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys.name, "counters", counters_of(f, true),
+	    "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
+	    "duration_ms", (json_int_t)f->n[FIGURE_DURATION_MS], "lag", "durations", histogram_of(&f->n[FIGURE_LAGS]),
+	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
 
 	if (s->minutes != NULL) {
 		json_object_set_new(o, "since_ms", json_integer(a->options.since_ms));
@@ -146,9 +155,8 @@ static void dump(struct admin *a, json_t *json)
 }
 
 /* "<8ms": the histogram knows no better; a new string. */
-static char *percentile_text(const struct queue_figures *f, int percent)
+static char *percentile_text(int64_t ms)
 {
-	int64_t ms = queue_percentile(f, percent);
 	char *bound, *text;
 
 	if (ms == -1)
@@ -180,7 +188,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 		for (size_t i = 0; i < nitems(shown); i++)
 			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
 		for (size_t i = 0; i < nitems(percents); i++)
-			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(&all[q].sum, percents[i]));
+			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
 		output_row(&a->output, cells);
 		for (size_t i = 0; i < nitems(percents); i++)
 			free(texts[i]);
@@ -191,21 +199,26 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 static void show_one(struct admin *a, const struct stats *s)
 {
 	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
-	struct column columns[1 + COUNTERS + nitems(percents)] = { { NULL, "queue", false } };
+	struct column columns[1 + COUNTERS + nitems(percents) + 1] = { { NULL, "queue", false } };
 	struct cell cells[nitems(columns)] = { cell_str(s->keys.name) };
-	char *texts[nitems(percents)];
+	char *texts[nitems(percents) + 1];
+	size_t n = 1, ntexts = 0;
 
 	for (int i = 0; i < COUNTERS; i++) {
-		columns[1 + i] = (struct column){ NULL, counter_names[i], true };
-		cells[1 + i] = cell_int((int64_t)s->sum.n[i]);
+		if (!is_counted(i))
+			continue;
+		columns[n] = (struct column){ NULL, counter_names[i], true };
+		cells[n++] = cell_int((int64_t)s->sum.n[i]);
 	}
 	for (size_t i = 0; i < nitems(percents); i++) {
-		columns[1 + COUNTERS + i] = (struct column){ NULL, titles[i], true };
-		cells[1 + COUNTERS + i] = cell_str(texts[i] = percentile_text(&s->sum, percents[i]));
+		columns[n] = (struct column){ NULL, titles[i], true };
+		cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_percentile(&s->sum, percents[i])));
 	}
-	output_object(&a->output, columns, nitems(columns), cells);
-	for (size_t i = 0; i < nitems(percents); i++)
-		free(texts[i]);
+	columns[n] = (struct column){ NULL, "99 % of lags are below", true };
+	cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_lag_percentile(&s->sum, 99)));
+	output_object(&a->output, columns, n, cells);
+	while (ntexts > 0)
+		free(texts[--ntexts]);
 }
 
 static void show(struct admin *a, const struct stats *all, size_t n)

@@ -127,7 +127,7 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 void queue_paused(struct redis *r, const struct queue_keys *k);
 /* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
 void queue_poll(struct redis *r, const struct queue_keys *k);
-/* -> INTEGER moved from delayed to ingress, at most limit */
+/* -> ARRAY: of each that was moved from delayed to ingress, at most limit, how many ms that was late */
 void queue_due(struct redis *r, const struct queue_keys *k, int limit);
 
 /* Admin. -> INTEGER 1, 0: not there any more. wrapped has a new own time; record_id NULL: none */

@@ -9,16 +9,20 @@
 
 #define KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
 
-/* Of durations in buckets that double: "below_1" … "below_4194304", "longer". */
-static const char *const duration_names[SCOREBOARD_BUCKETS] = {
-	"below_1", "below_2", "below_4", "below_8", "below_16", "below_32", "below_64", "below_128", "below_256", "below_512",
-	"below_1024", "below_2048", "below_4096", "below_8192", "below_16384", "below_32768", "below_65536", "below_131072",
-	"below_262144", "below_524288", "below_1048576", "below_2097152", "below_4194304", "longer",
+/* Buckets that double. */
+#define BUCKETS(of)                                                                                                       \
+	of "below_1", of "below_2", of "below_4", of "below_8", of "below_16", of "below_32", of "below_64", of "below_128",      \
+	of "below_256", of "below_512", of "below_1024", of "below_2048", of "below_4096", of "below_8192", of "below_16384",     \
+	of "below_32768", of "below_65536", of "below_131072", of "below_262144", of "below_524288", of "below_1048576",        \
+	of "below_2097152", of "below_4194304", of "longer"
+
+static const char *const names_after_counters[SCOREBOARD_FIGURES - COUNTERS] = {
+	BUCKETS(""), "duration_ms", BUCKETS("lag_"), "lag_ms",
 };
 
 const char *queue_figure_name(int i)
 {
-	return i < COUNTERS ? counter_names[i] : duration_names[i - COUNTERS];
+	return i < COUNTERS ? counter_names[i] : names_after_counters[i - COUNTERS];
 }
 
 bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done)
@@ -84,16 +88,26 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 	}
 }
 
-int64_t queue_percentile(const struct queue_figures *f, int percent)
+static int64_t percentile(const uint64_t buckets[SCOREBOARD_BUCKETS], int percent)
 {
 	uint64_t total = 0, below = 0;
 
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		total += f->n[COUNTERS + i];
+		total += buckets[i];
 	for (int i = 0; i < SCOREBOARD_BUCKETS - 1; i++) {
-		below += f->n[COUNTERS + i];
+		below += buckets[i];
 		if (total > 0 && (double)below * 100 >= (double)total * percent)
 			return INT64_C(1) << i;
 	}
 	return total == 0 ? -1 : 0;
+}
+
+int64_t queue_percentile(const struct queue_figures *f, int percent)
+{
+	return percentile(&f->n[FIGURE_DURATIONS], percent);
+}
+
+int64_t queue_lag_percentile(const struct queue_figures *f, int percent)
+{
+	return percentile(&f->n[FIGURE_LAGS], percent);
 }

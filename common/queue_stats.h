@@ -9,12 +9,13 @@
 /*
  * What was done with a queue by all hosts (DESIGN.md 3): totals in <ingress>:stats, and the same of each
  * minute of the last 72 hours in <ingress>:rate:<minute>, counted since 1970 by the server's clock. Fields:
- * counter_names of the scoreboard, and durations, "below_<ms>" and "longer". A field that is not there is 0.
+ * counter_names of the scoreboard; durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late
+ * the sweeper moved what was due or expired, "lag_below_<ms>", "lag_longer" and "lag_ms". A field that is not there is 0.
  */
 #define QUEUE_RATE_MINUTES (72 * 60)
 #define QUEUE_FIGURES SCOREBOARD_FIGURES
 
-struct queue_figures {		/* counters, then durations, as in the scoreboard */
+struct queue_figures {		/* as in the scoreboard: enum counter, enum figure */
 	uint64_t n[QUEUE_FIGURES];
 };
 
@@ -30,5 +31,6 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 
 /* So many percent of the handlers ran for less ms: the bound of a bucket; 0: longer than the last; -1: none ran */
 int64_t queue_percentile(const struct queue_figures *f, int percent);
+int64_t queue_lag_percentile(const struct queue_figures *f, int percent);	/* the same of the sweeper's lag */
 
 #endif

@@ -22,6 +22,9 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_RECONNECTED] = "reconnected",
 	[COUNT_EXPIRED] = "expired",
 	[COUNT_PURGED] = "purged",
+	[COUNT_PURGED_DELAYED] = "purged_delayed",
+	[COUNT_PURGED_DONE] = "purged_done",
+	[COUNT_TRANSIT_OLD] = "transit_old",
 	[COUNT_WOULD_PURGE] = "would_purge",
 	[COUNT_RESCUED] = "rescued",
 	[COUNT_DUE] = "due",
@@ -68,13 +71,30 @@ uint64_t slot_next_generation(struct slot *s)
 	return generation;
 }
 
-void slot_observe(struct slot *s, int64_t duration_ms)
+static int bucket_of(int64_t ms)
 {
 	int i = 0;
 
-	while (i < SCOREBOARD_BUCKETS - 1 && duration_ms >= INT64_C(1) << i)
+	while (i < SCOREBOARD_BUCKETS - 1 && ms >= INT64_C(1) << i)
 		i++;
-	atomic_fetch_add(&s->durations[i], 1);
+	return i;
+}
+
+void slot_observe(struct slot *s, int64_t duration_ms)
+{
+	atomic_fetch_add(&s->durations[bucket_of(duration_ms)], 1);
+	if (duration_ms > 0)
+		atomic_fetch_add(&s->duration_ms, (uint64_t)duration_ms);
+}
+
+void board_observe_lag(struct board_queue *q, int64_t lag_ms)
+{
+	uint64_t lag = lag_ms > 0 ? (uint64_t)lag_ms : 0, most = atomic_load(&q->lag_most_ms);
+
+	atomic_fetch_add(&q->lags[bucket_of(lag_ms)], 1);
+	atomic_fetch_add(&q->lag_ms, lag);
+	while (lag > most && !atomic_compare_exchange_weak(&q->lag_most_ms, &most, lag))
+		;
 }
 
 static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
@@ -89,7 +109,8 @@ void slot_fold(struct slot *s, struct board_queue *q)
 	for (int i = 0; i < COUNTERS; i++)
 		move(&s->counters[i], &q->past[i]);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		move(&s->durations[i], &q->past[COUNTERS + i]);
+		move(&s->durations[i], &q->past[FIGURE_DURATIONS + i]);
+	move(&s->duration_ms, &q->past[FIGURE_DURATION_MS]);
 }
 
 void slot_clear(struct slot *s)
@@ -106,5 +127,6 @@ void slot_clear(struct slot *s)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		atomic_store(&s->durations[i], 0);
+	atomic_store(&s->duration_ms, 0);
 	slot_set_state(s, SLOT_FREE);
 }

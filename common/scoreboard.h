@@ -25,12 +25,21 @@ enum counter {
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
 	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
+	COUNT_PURGED_DELAYED,	/* of those purged: while they were delayed */
+	COUNT_PURGED_DONE,	/* purge: entries of the history */
+	COUNT_TRANSIT_OLD,	/* purge: in work for too long, told of and left alone */
 	COUNT_WOULD_PURGE,	/* named by a dry run: never written to Redis */
 	COUNT_RESCUED, COUNT_DUE,	/* sweeper, kept per queue */
 	COUNT_ARCHIVED, COUNT_DISCARDED, COUNT_ORPHANED, COUNT_FORWARDED,	/* the same: dead letters that left, records without one */
 	COUNTERS
 };
-#define SCOREBOARD_FIGURES (COUNTERS + SCOREBOARD_BUCKETS)	/* counters, then durations */
+enum figure {			/* counters, then these */
+	FIGURE_DURATIONS = COUNTERS,				/* of handlers: a histogram */
+	FIGURE_DURATION_MS = FIGURE_DURATIONS + SCOREBOARD_BUCKETS,	/* and their sum */
+	FIGURE_LAGS,						/* how late the sweeper moved what was due or expired: the same */
+	FIGURE_LAG_MS = FIGURE_LAGS + SCOREBOARD_BUCKETS,
+	SCOREBOARD_FIGURES
+};
 extern const char *const counter_names[COUNTERS];	/* "fetched", … as in status, stats and metrics */
 
 struct slot {
@@ -45,6 +54,7 @@ struct slot {
 	_Atomic int64_t queue;			/* index of its queue + 1; 0: none. The master */
 	_Atomic uint64_t counters[COUNTERS];
 	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
+	_Atomic uint64_t duration_ms;		/* their sum */
 };
 
 /* What the master wants of a child. Only ever raised, but for QUIET <-> RUN. */
@@ -74,7 +84,9 @@ struct board_queue {
 	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED, COUNT_EXPIRED of the sweeper */
 	_Atomic uint64_t past[SCOREBOARD_FIGURES];	/* of workers that are gone: totals never fall. The master */
 	_Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written; sweepers, compare and swap */
-	_Atomic uint64_t told[COUNTERS];	/* sent to statsd; sweepers, compare and swap */
+	_Atomic uint64_t lags[SCOREBOARD_BUCKETS], lag_ms;	/* FIGURE_LAGS and their sum; sweepers, atomic add */
+	_Atomic uint64_t lag_most_ms;		/* since statsd was told */
+	_Atomic uint64_t told[SCOREBOARD_FIGURES];	/* sent to statsd; sweepers, compare and swap */
 	_Atomic uint64_t restarts;		/* workers started in place of dead ones; the master */
 	_Atomic int64_t archiver;		/* sweeper whose the archive is: generation << 16 | slot + 1; 0: nobody's. Compare and swap */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
@@ -124,6 +136,7 @@ static inline uint64_t slot_generation(const struct slot *s)
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+void board_observe_lag(struct board_queue *q, int64_t lag_ms);	/* the same */
 /* Moves what the slot of one that is gone counted to its queue's past. A reader who takes the past first sees nothing twice. */
 void slot_fold(struct slot *s, struct board_queue *q);
 void slot_clear(struct slot *s);	/* all but the generation; the master, when its child is reaped */

@@ -76,8 +76,12 @@ static void inherit(struct board_queue *heir, const struct board_queue *q)
 {
 	for (int i = 0; i < SCOREBOARD_FIGURES; i++) {
 		atomic_fetch_add(&heir->tallied[i], atomic_load(&q->tallied[i]));
+		atomic_fetch_add(&heir->told[i], atomic_load(&q->told[i]));
 		atomic_fetch_add(&heir->past[i], atomic_load(&q->past[i]) + (i < COUNTERS ? atomic_load(&q->swept[i]) : 0));
 	}
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		atomic_fetch_add(&heir->past[FIGURE_LAGS + i], atomic_load(&q->lags[i]));
+	atomic_fetch_add(&heir->past[FIGURE_LAG_MS], atomic_load(&q->lag_ms));
 }
 
 /* Its totals go to its heir, which takes its place for those whose heir it was. */

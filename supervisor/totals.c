@@ -19,7 +19,7 @@ static void add_crew(struct totals *t, const struct crew *c, const struct board_
 	for (int i = 0; i < COUNTERS; i++)
 		t->counters[i] += atomic_load(&q->past[i]) + atomic_load(&q->swept[i]);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		t->durations[i] += atomic_load(&q->past[COUNTERS + i]);
+		t->durations[i] += atomic_load(&q->past[FIGURE_DURATIONS + i]);
 	t->restarts += c->restarts;
 	t->draining += c->leaving;
 }

@@ -84,6 +84,26 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
+/* How many were moved; -1: error */
+static int64_t take_moved(struct sweeper *s, struct swept *q)
+{
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY) {
+		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		return -1;
+	}
+	for (size_t i = 0; i < reply.n; i++) {
+		struct redis_reply late = redis_element(&reply, i);
+
+		swept_lag(q, late.type == REDIS_INTEGER ? late.integer : 0);
+	}
+	swept_count(q, COUNT_DUE, reply.n);
+	return (int64_t)reply.n;
+}
+
 /* One round over all queues in one write: none waits for another's thousands. */
 bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 {
@@ -99,12 +119,12 @@ bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!q->asked || s->redis.state == REDIS_CLOSED)
 			continue;
-		if (connection_integer(s, &n) == -1) {
+		n = take_moved(s, q);
+		if (n == -1) {
 			note(s, q, now_ms);
 			continue;
 		}
 		trouble_over(s, q, &q->due_trouble);
-		swept_count(q, COUNT_DUE, (uint64_t)n);
 		q->delayed = n == budget;	/* else not before the next poll */
 		more = more || q->delayed;
 	}

@@ -17,7 +17,7 @@
 /* What is sent and not answered yet. */
 struct leaving {
 	char id[MESSAGE_ID_MAX + 1];
-	int64_t age_ms;
+	int64_t age_ms, late_ms;
 };
 
 struct exits {
@@ -64,6 +64,7 @@ static void append_exit(struct exits *e, struct message *m, const struct age_exc
 	record.error_message = age_describe(excess, why);
 	strlcpy(leaving->id, message_id(m), sizeof(leaving->id));
 	leaving->age_ms = excess->age_ms;
+	leaving->late_ms = excess->age_ms - excess->limit_ms;
 	if (proof != NULL)
 		queue_expire(&s->redis, &q->keys, m, proof, wanted);
 	else
@@ -79,6 +80,7 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 		return;			/* another was there before us */
 	swept_count(e->l->q, COUNT_ESCAPED, 1);
 	swept_count(e->l->q, COUNT_EXPIRED, 1);
+	swept_lag(e->l->q, gone->late_ms);
 	if (gone->age_ms > w->oldest_ms)
 		w->oldest_ms = gone->age_ms;
 	log_event(++w->expired <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped", log_str("queue", name),

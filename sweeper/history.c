@@ -44,8 +44,10 @@ static int trim(struct sweeper *s, struct swept *q, int64_t before_ms, int budge
 		queue_history_trim(&s->redis, &q->keys, before_ms, PAGE);
 		if (connection_integer(s, &n) == -1)
 			return -1;
-		if (is_purged(s, q, false))
-			q->history.gone += n;
+		if (!is_purged(s, q, false))
+			continue;
+		q->history.gone += n;
+		swept_count(q, COUNT_PURGED_DONE, (uint64_t)n);
 	}
 	return n == PAGE;
 }

@@ -106,21 +106,54 @@ static void outcomes(struct page *p, const struct swept *q)
 			count(p, q, "event", counter_names[i], (int64_t)figures_of(p, q)->n[i]);
 }
 
-static void durations(struct page *p, const struct swept *q)
+static void histogram(struct page *p, const struct swept *q, const char *name, const uint64_t buckets[SCOREBOARD_BUCKETS], uint64_t ms)
 {
-	const struct queue_figures *f = figures_of(p, q);
+	char le[32], part[64];
 	int64_t sum = 0;
-	char le[32];
 
-	p->name = "quredis_handler_duration_seconds_bucket";
+	p->name = part;
+	snprintf(part, sizeof(part), "%s_bucket", name);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++) {
-		sum += (int64_t)f->n[COUNTERS + i];
+		sum += (int64_t)buckets[i];
 		if (i < SCOREBOARD_BUCKETS - 1)
 			snprintf(le, sizeof(le), "%g", (double)(INT64_C(1) << i) / 1000);
 		count(p, q, "le", i < SCOREBOARD_BUCKETS - 1 ? le : "+Inf", sum);
 	}
-	p->name = "quredis_handler_duration_seconds_count";
+	snprintf(part, sizeof(part), "%s_sum", name);
+	seconds(p, q, NULL, NULL, (int64_t)ms);
+	snprintf(part, sizeof(part), "%s_count", name);
 	count(p, q, NULL, NULL, sum);
+	p->name = name;
+}
+
+static void durations(struct page *p, const struct swept *q)
+{
+	const struct queue_figures *f = figures_of(p, q);
+
+	histogram(p, q, p->name, &f->n[FIGURE_DURATIONS], f->n[FIGURE_DURATION_MS]);
+}
+
+static void lags(struct page *p, const struct swept *q)
+{
+	const struct queue_figures *f = figures_of(p, q);
+
+	histogram(p, q, p->name, &f->n[FIGURE_LAGS], f->n[FIGURE_LAG_MS]);
+}
+
+static void purged(struct page *p, const struct swept *q)
+{
+	const uint64_t *n = figures_of(p, q)->n;
+
+	count(p, q, "kind", "ingress", (int64_t)tally_purged_waiting(figures_of(p, q)));
+	count(p, q, "kind", "delayed", (int64_t)n[COUNT_PURGED_DELAYED]);
+	count(p, q, "kind", "transit", (int64_t)n[COUNT_TRANSIT_OLD]);
+	count(p, q, "kind", "done", (int64_t)n[COUNT_PURGED_DONE]);
+	count(p, q, "kind", "orphaned", (int64_t)n[COUNT_ORPHANED]);
+}
+
+static void would_purge(struct page *p, const struct swept *q)
+{
+	count(p, q, NULL, NULL, (int64_t)figures_of(p, q)->n[COUNT_WOULD_PURGE]);
 }
 
 static void restarts(struct page *p, const struct swept *q)
@@ -163,6 +196,9 @@ static const struct family {
 	{ "quredis_health_status", "gauge", "0 healthy, 1 degraded, 2 unhealthy.", true, health },
 	{ "quredis_messages_total", "counter", "What became of messages, since this supervisor started.", false, outcomes },
 	{ "quredis_handler_duration_seconds", "histogram", "How long handlers ran, since this supervisor started.", false, durations },
+	{ "quredis_sweep_lag_seconds", "histogram", "How late what was due or expired was moved, since this supervisor started.", false, lags },
+	{ "quredis_purged_total", "counter", "What purge took, or told of (transit), since this supervisor started.", false, purged },
+	{ "quredis_purge_dry_run_total", "counter", "What dry runs of purge named, since this supervisor started.", false, would_purge },
 	{ "quredis_workers", "gauge", "Workers of this supervisor by their state.", false, workers },
 	{ "quredis_worker_restarts_total", "counter", "Workers started in place of dead ones, since this supervisor started.", false, restarts },
 	{ "quredis_breaker_open", "gauge", "1 while the breaker of a queue is open.", false, breaker },
@@ -182,6 +218,10 @@ static void write_family(struct page *p, const struct family *f)
 
 static void write_process(struct page *p)
 {
+	const struct board_registry *r = &p->s->child->board->registry;
+
+	exposition_metric(p->out, "quredis_registrations_removed_total", "counter", "Queues that left the registry, since this supervisor started.");
+	exposition_count(p->out, "quredis_registrations_removed_total", NULL, (int64_t)atomic_load(&r->left));
 	exposition_metric(p->out, "quredis_build_info", "gauge", "The version that runs.");
 	exposition_count(p->out, "quredis_build_info", (const char *const[]){ "version", QUREDIS_VERSION, NULL }, 1);
 	exposition_metric(p->out, "quredis_redis_up", "gauge", "1 while the sweeper has its connection to Redis.");

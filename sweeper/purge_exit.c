@@ -90,6 +90,8 @@ static void account(struct purging *t, const struct leaving *l)
 	swept_count(t->q, dry_run ? COUNT_WOULD_PURGE : COUNT_PURGED, 1);
 	if (!dry_run)
 		swept_count(t->q, COUNT_ESCAPED, 1);
+	if (!dry_run && p->phase == PURGE_DELAYED)
+		swept_count(t->q, COUNT_PURGED_DELAYED, 1);
 	p->purged++;
 	if (l->verdict.excess.age_ms > p->oldest_ms)
 		p->oldest_ms = l->verdict.excess.age_ms;

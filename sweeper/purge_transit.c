@@ -21,12 +21,13 @@ static struct swept *queue_of(struct sweeper *s, const struct slot *slot)
 static void look_at(struct sweeper *s, const struct slot *slot, int64_t *told, int64_t now_ms)
 {
 	int64_t started_ms = atomic_load(&slot->started_ms);
-	const struct swept *q;
+	struct swept *q;
 
 	if (started_ms == 0 || *told == started_ms || (q = queue_of(s, slot)) == NULL ||
 	    now_ms - started_ms < q->conf->purge.max_transit_age_ms)
 		return;
 	*told = started_ms;
+	swept_count(q, COUNT_TRANSIT_OLD, 1);
 	log_warning("transit_old", log_str("queue", q->keys.name), log_int("handler", atomic_load(&slot->handler_pgid)),
 	    log_int("age_ms", now_ms - started_ms), log_int("limit_ms", q->conf->purge.max_transit_age_ms));
 }

@@ -170,31 +170,55 @@ static void send_gauges(struct statsd *d, const struct swept *q)
 		    g->ingress.size == 0 || g->ingress.oldest_ms < 0 ? 0 : g->ingress.oldest_ms / 1000);
 }
 
+static void send_lag(struct statsd *d, const struct swept *q, const char *name, const struct queue_figures *new)
+{
+	uint64_t moved = 0;
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		moved += new->n[FIGURE_LAGS + i];
+	if (moved == 0)
+		return;
+	line(d, "quredis.sweep.%s.lag.count:%" PRIu64 "|c", name, moved);
+	line(d, "quredis.sweep.%s.lag.ms:%" PRIu64 "|c", name, new->n[FIGURE_LAG_MS]);
+	line(d, "quredis.sweep.%s.lag.max:%" PRIu64 "|g", name, atomic_exchange(&q->board->lag_most_ms, 0));
+}
+
+/* sent: of all queues */
 static void send_counters(struct statsd *d, const struct swept *q, const struct queue_figures *counted, struct queue_figures *sent)
 {
+	struct queue_figures new;
 	char name[QUEUE_NAME_MAX + 1];
 
 	level_name(q->keys.name, name);
-	for (int i = 0; i < COUNTERS; i++) {
-		uint64_t n = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->told[i], counted->n[i]);
-
-		sent->n[i] += n;
-		if (n > 0)
-			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], n);
+	for (int i = 0; i < QUEUE_FIGURES; i++) {
+		new.n[i] = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->told[i], counted->n[i]);
+		sent->n[i] += new.n[i];
+		if (i < COUNTERS && new.n[i] > 0)
+			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], new.n[i]);
 	}
+	send_lag(d, q, name, &new);
 }
 
-/* What purge took, over all queues. */
-static void send_purge(struct statsd *d, const struct queue_figures *sent)
+/* What purge took, over all queues, by where it was; what only dry runs named is apart. */
+static void send_purge(struct statsd *d, struct board_registry *r, const struct queue_figures *sent)
 {
-	static const struct {
-		enum counter counter;
-		const char *kind;
-	} kinds[] = { { COUNT_PURGED, "messages" }, { COUNT_WOULD_PURGE, "dry_run" }, { COUNT_ORPHANED, "orphaned" } };
+	uint64_t registrations = tally_claim(&r->left_told, atomic_load(&r->left));
+	uint64_t would = tally_claim(&r->would_leave_told, atomic_load(&r->would_leave));
+	const struct {
+		const char *name;
+		uint64_t n;
+	} kinds[] = {
+		{ "ingress", tally_purged_waiting(sent) },
+		{ "delayed", sent->n[COUNT_PURGED_DELAYED] },
+		{ "transit", sent->n[COUNT_TRANSIT_OLD] },
+		{ "done", sent->n[COUNT_PURGED_DONE] },
+		{ "orphaned", sent->n[COUNT_ORPHANED] + registrations },
+		{ "dry_run", sent->n[COUNT_WOULD_PURGE] + would },
+	};
 
 	for (size_t i = 0; i < nitems(kinds); i++)
-		if (sent->n[kinds[i].counter] > 0)
-			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", kinds[i].kind, sent->n[kinds[i].counter]);
+		if (kinds[i].n > 0)
+			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", kinds[i].name, kinds[i].n);
 }
 
 static void send_health(struct sweeper *s)
@@ -240,7 +264,7 @@ void statsd_send(struct sweeper *s, int64_t now_ms)
 		if (q->board != NULL)
 			send_counters(d, q, &counted[q->board - s->child->board->queues], &sent);
 	}
-	send_purge(d, &sent);
+	send_purge(d, &s->child->board->registry, &sent);
 	flush(d);
 	judge_round(s);
 	free(counted);

@@ -134,6 +134,7 @@ void swept_gate(struct sweeper *s, struct swept *q);	/* brings the gate to what 
 void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trouble shown */
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
 void swept_count(struct swept *q, enum counter counter, uint64_t n);
+void swept_lag(struct swept *q, int64_t lag_ms);	/* so long after it was due or expired a message was moved */
 
 /* ---- lead.c ---- */
 

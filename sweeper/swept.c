@@ -147,3 +147,9 @@ void swept_count(struct swept *q, enum counter counter, uint64_t n)
 	if (q->board != NULL && n > 0)
 		atomic_fetch_add(&q->board->swept[counter], n);
 }
+
+void swept_lag(struct swept *q, int64_t lag_ms)
+{
+	if (q->board != NULL)
+		board_observe_lag(q->board, lag_ms);
+}

@@ -19,7 +19,8 @@ static void add_slot(struct queue_figures *sum, const struct slot *s)
 	for (int i = 0; i < COUNTERS; i++)
 		sum->n[i] += atomic_load(&s->counters[i]);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
-		sum->n[COUNTERS + i] += atomic_load(&s->durations[i]);
+		sum->n[FIGURE_DURATIONS + i] += atomic_load(&s->durations[i]);
+	sum->n[FIGURE_DURATION_MS] += atomic_load(&s->duration_ms);
 }
 
 static void add_past(struct queue_figures *sum, const struct board_queue *q)
@@ -28,6 +29,9 @@ static void add_past(struct queue_figures *sum, const struct board_queue *q)
 		sum->n[i] += atomic_load(&q->past[i]);
 	for (int i = 0; i < COUNTERS; i++)
 		sum->n[i] += atomic_load(&q->swept[i]);
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		sum->n[FIGURE_LAGS + i] += atomic_load(&q->lags[i]);
+	sum->n[FIGURE_LAG_MS] += atomic_load(&q->lag_ms);
 }
 
 /* Of all queues of the board. The past first: the dead's figures leave their slot before they get there, so none is seen twice. */
@@ -47,6 +51,12 @@ struct queue_figures *tally_add_up(const struct sweeper *s)
 			add_slot(&sums[queue - 1], &board->slots[i]);
 	}
 	return sums;
+}
+
+/* Two sweepers may count: the part may be seen before the whole. */
+uint64_t tally_purged_waiting(const struct queue_figures *f)
+{
+	return f->n[COUNT_PURGED] > f->n[COUNT_PURGED_DELAYED] ? f->n[COUNT_PURGED] - f->n[COUNT_PURGED_DELAYED] : 0;
 }
 
 uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)

@@ -14,4 +14,7 @@ struct queue_figures *tally_add_up(const struct sweeper *s);
  * master buries a worker. */
 uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total);
 
+/* Of those purged, who waited. */
+uint64_t tally_purged_waiting(const struct queue_figures *f);
+
 #endif

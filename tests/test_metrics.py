@@ -11,6 +11,7 @@ import pytest
 
 from harness import ROOT, queue, wait_for
 from harness.paths import BUILD
+from harness.queues import Queue
 
 FAILS = 'read -r m; case $m in bad*) exit 3;; esac'
 PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
@@ -75,17 +76,53 @@ def test_statsd(redis, quredisd, handler):
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_statsd_tells_what_purge_took(redis, quredisd, handler, dry_run):
+def test_what_purge_took_is_told_by_kind(redis, quredisd, handler, page, dry_run):
+    """Each by itself, and what a dry run names apart from all of them."""
     c = redis.client()
+    now = c.time()[0] * 1000
+    q = Queue(c, register=False)
+    old = f"quredis/1 enqueued={now - 7200000}\n"
+    c.lpush("ingress:mail", old + "a", old + "b")
+    c.lpush("ingress:news", old + "c")
+    c.zadd(q.delayed, {old + "d": now + 3600000})
+    for i in range(1, 5):
+        c.xadd("ingress:mail:done", {"id": i}, id=f"{i}-1")
+    for _ in range(5):
+        q.record(b"never there")
+    start = c.time()[0]
+    wait_for(lambda: c.time()[0] > start + 2)
+    c.lpush("ingress:works", "x")
+    wanted = {"ingress": 3, "delayed": 1, "done": 4, "orphaned": 5}
     with Statsd() as s:
-        d = quredisd(queues=[queue(n, handler("cat"), workers=0) for n in ("mail", "news")],
-                     purge={"enabled": True, "interval": "1s", "dry_run": dry_run, "max_ingress_age": "1s"},
-                     metrics={"statsd": f"127.0.0.1:{s.port}", "interval": "1s"})
-        c.lpush("ingress:mail", "a", "b")
-        c.lpush("ingress:news", "c")
-        wait_for(lambda: s.take().counters[f"quredis.purge.{'dry_run' if dry_run else 'messages'}.count"] >= 3, 40)
-        assert s.counters[f"quredis.queue.mail.{'would_purge' if dry_run else 'purged'}"] >= 2
-        assert not s.counters[f"quredis.purge.{'messages' if dry_run else 'dry_run'}.count"]
+        d = quredisd(queues=[queue(n, handler("cat"), workers=0) for n in ("mail", "news")] + [queue("works", handler("sleep 60"), workers=1)],
+                     purge={"enabled": True, "interval": "1h", "dry_run": dry_run, "max_message_age": "1h", "max_done_age": "10s",
+                            "max_orphaned_age": "1s", "max_transit_age": "1s"},
+                     metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1s"})
+
+        def told():
+            s.take()
+            return {k.split(".")[2]: n for k, n in s.counters.items() if k.startswith("quredis.purge.")}
+
+        wait_for(lambda: told() == {"transit": 1, **({"dry_run": sum(wanted.values())} if dry_run else wanted)}, 40)
+        kinds = {"transit": 0, **({} if dry_run else wanted), "ingress": 0 if dry_run else 2}
+        wait_for(lambda: all(page("quredis_purged_total", queue="mail", kind=kind) == n for kind, n in kinds.items()) and
+                 page("quredis_purged_total", queue="works", kind="transit") == 1 and
+                 page("quredis_purge_dry_run_total", queue="mail") == (12 if dry_run else 0), 20)
+        assert page("quredis_registrations_removed_total") == 0
+        assert d.stop() == 0
+
+
+def test_how_late_and_how_long(redis, quredisd, handler, page):
+    c = redis.client()
+    now = c.time()[0] * 1000
+    c.zadd("ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
+    with Statsd() as s:
+        d = quredisd(queues=[queue("mail", handler("sleep 0.1"))], metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1s"})
+        wait_for(lambda: s.take().counters["quredis.sweep.mail.lag.count"] == 2, 40)
+        assert 81000 <= s.counters["quredis.sweep.mail.lag.ms"] < 300000 and 41000 <= s.gauges["quredis.sweep.mail.lag.max"] < 150000
+        wait_for(lambda: page("quredis_sweep_lag_seconds_count", queue="mail") == 2 and page("quredis_handler_duration_seconds_count", queue="mail") == 2, 20)
+        assert 81 <= page("quredis_sweep_lag_seconds_sum", queue="mail") < 300 and page("quredis_sweep_lag_seconds_bucket", queue="mail", le="0.001") == 0
+        assert 0.2 <= page("quredis_handler_duration_seconds_sum", queue="mail") < 60
         assert d.stop() == 0
 
 
@@ -143,7 +180,7 @@ def parse(text):
             metric = line.split()[2]
             continue
         name, labels, value = SAMPLE.fullmatch(line).groups()
-        assert name == metric or re.fullmatch(metric + "_(bucket|count)", name)
+        assert name == metric or re.fullmatch(metric + "_(bucket|sum|count)", name)
         key = (name, *sorted(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels or "")))
         assert key not in found
         found[key] = float(value)
@@ -307,7 +344,7 @@ def test_alert_rules_are_about_figures_that_are_there(redis, quredisd, handler, 
     rules = (ROOT / "etc/prometheus/quredis.rules.yml").read_text()
     _, d = busy(redis, quredisd, handler, page)
     heads = set(re.findall(r"^# TYPE (\w+)", page.path.read_text(), re.M))
-    named = {re.sub(r"_(bucket|count)$", "", n) for n in re.findall(r"\bquredis_\w+", re.sub(r"#.*|summary:.*|description:.*|name:.*", "", rules))}
+    named = {re.sub(r"_(bucket|sum|count)$", "", n) for n in re.findall(r"\bquredis_\w+", re.sub(r"#.*|summary:.*|description:.*|name:.*", "", rules))}
     assert named and named <= heads
     assert d.stop() == 0
 

@@ -1,6 +1,7 @@
 """What was done with a queue by all hosts: totals and each minute's, in Redis, without a command a message."""
 import json
 import os
+import re
 import signal
 
 from harness import queue, wait_for
@@ -109,7 +110,10 @@ def test_stats(redis, quredisd, handler, quredis):
     every = json.loads(d.quredis("stats", "--json").out)
     assert [s["name"] for s in every] == ["mail", "idle"]
     mail = every[0]
-    assert {k: v for k, v in mail["counters"].items() if v} == {k: v for k, v in totals(c).items() if not k.startswith("below") and k != "longer"}
+    written = totals(c)
+    assert {k: v for k, v in mail["counters"].items() if v} == {k: v for k, v in written.items() if "below" not in k and k not in ("longer", "duration_ms")}
+    assert "would_purge" not in mail["counters"] and "would_purge" not in d.quredis("stats", "mail").out
+    assert mail["duration_ms"] == written["duration_ms"] > 0 and mail["lag"]["below_ms"]["p99"] is None
     assert sum(b["count"] for b in mail["durations"]) == 4 and every[1]["below_ms"] == {"p50": None, "p90": None, "p99": None}
     assert json.loads(d.quredis("stats", "mail", "--json").out) == mail and "minutes" not in mail
     last = json.loads(d.quredis("stats", "mail", "--since", "10m", "--json").out)
@@ -120,6 +124,21 @@ def test_stats(redis, quredisd, handler, quredis):
     assert any(line.split() == ["done", "3"] for line in d.quredis("stats", "mail").out.splitlines())
     assert d.stop() == 0
     assert json.loads(quredis("stats", "mail", "--json").out)["counters"]["done"] == 3      # nobody runs any more
+
+
+def test_how_late_what_was_due_and_expired_is(redis, quredisd, handler):
+    """A host is away: what became due meanwhile is late by that, and what is on time is not."""
+    c = redis.client()
+    now = c.time()[0] * 1000
+    c.zadd("ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
+    c.lpush("ingress:mail", f"quredis/1 ttl=10s enqueued={now - 100000}\nx")
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
+    wait_for(lambda: totals(c).get("due") == 2 and totals(c).get("expired") == 1, 40)
+    lag = json.loads(d.quredis("stats", "mail", "--json").out)["lag"]
+    assert sum(b["count"] for b in lag["durations"]) == 3 and 171000 <= lag["duration_ms"] < 400000
+    assert lag["below_ms"]["p50"] == 65536 and lag["below_ms"]["p99"] in (131072, 262144)
+    assert re.search(r"^ *99 % of lags are below +<[0-9ms]+$", d.quredis("stats", "mail").out, re.M)
+    assert d.stop() == 0
 
 
 def test_stats_of_three_days(redis, quredis):

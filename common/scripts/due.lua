@@ -1,10 +1,12 @@
 -- KEYS: lease delayed ingress
 -- ARGV: limit
+-- Returns for each that was moved how many ms it was late.
 local t = redis.call('TIME')
 local now = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
-local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[1])
+local due, late = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[1]), {}
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
-for _, message in ipairs(due) do
+for i, message in ipairs(due) do
+  late[i] = math.min(now - redis.call('ZSCORE', KEYS[2], message), 1e15)
   redis.call('LPUSH', KEYS[3], message)
   local removed = redis.pcall('ZREM', KEYS[2], message)
   if removed ~= 1 then                      -- refused: the copy must not stay
@@ -12,4 +14,4 @@ for _, message in ipairs(due) do
     return removed
   end
 end
-return #due
+return late

@@ -53,7 +53,7 @@ static void clear_leaves_nothing_but_the_generation(void **state)
 	assert_int_equal(slot_state(s), SLOT_FREE);
 	memset(&zero, 0, sizeof(zero));
 	assert_memory_equal((char *)s + sizeof(s->state), (char *)&zero + sizeof(s->state),
-	    offsetof(struct slot, durations) + sizeof(s->durations) - sizeof(s->state));
+	    offsetof(struct slot, duration_ms) + sizeof(s->duration_ms) - sizeof(s->state));
 }
 
 static void a_duration_falls_below_its_power_of_two(void **state)
@@ -71,6 +71,20 @@ static void a_duration_falls_below_its_power_of_two(void **state)
 	}
 }
 
+static void how_late_is_a_histogram_a_sum_and_the_most(void **state)
+{
+	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
+
+	board_observe_lag(q, 3);
+	board_observe_lag(q, 1000);
+	board_observe_lag(q, -1);
+	assert_int_equal(atomic_load(&q->lags[2]), 1);
+	assert_int_equal(atomic_load(&q->lags[10]), 1);
+	assert_int_equal(atomic_load(&q->lags[0]), 1);
+	assert_int_equal(atomic_load(&q->lag_ms), 1003);
+	assert_int_equal(atomic_load(&q->lag_most_ms), 1000);
+}
+
 static void slots_do_not_share_cache_lines(void **state)
 {
 	(void)state;
@@ -85,6 +99,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_state_keeps_the_generation_and_the_reverse, setup, teardown),
 		cmocka_unit_test_setup_teardown(clear_leaves_nothing_but_the_generation, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_duration_falls_below_its_power_of_two, setup, teardown),
+		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
 		cmocka_unit_test(slots_do_not_share_cache_lines),
 	};
 
