@@ -166,6 +166,10 @@ static void durations(struct page *p, const json_t *row)
 	p->name = "quredis_handler_duration_seconds_count";
 	count(p, json_object_get(row, "name"), NULL, NULL, sum);
 	json_decref(sum);
+	sum = json_real(json_number_value(json_object_get(row, "duration_ms")) / 1000);
+	p->name = "quredis_handler_duration_seconds_sum";
+	seconds(p, json_object_get(row, "name"), NULL, NULL, sum);
+	json_decref(sum);
 }
 
 /* ---- of hosts: nodes ---- */

@@ -1,14 +1,13 @@
 /*
  * How a handler that stays comes to its end: time, wear, what it is told, and what is found then.
  */
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "common/persistent_state.h"
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/process.h"
 
 #define LOOK_MS 1000			/* between looks at memory and the clocks */
 #define REAP_MS 100			/* a busy handler is asked after its death no more often */
@@ -19,24 +18,6 @@
 static void terminate(struct persistent *p)
 {
 	handler_process_terminate(&p->process, p->now_ms);
-}
-
-/* Resident memory of the leader; -1: not to be seen. */
-static int64_t resident_bytes(pid_t pid)
-{
-	char path[64], text[128];
-	long long pages = -1;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return -1;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return sscanf(text, "%*d %lld", &pages) == 1 ? pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
 /* Why it is to be replaced; NULL: it is not. */
@@ -53,7 +34,7 @@ static const char *worn_out(struct persistent *p)
 	if (p->conf->recycle.rss < 0 || p->given == p->looked_given)
 		return NULL;
 	p->looked_given = p->given;
-	return resident_bytes(p->process.leader) >= p->conf->recycle.rss ? "rss" : NULL;
+	return process_resident_bytes(p->process.leader) >= p->conf->recycle.rss ? "rss" : NULL;
 }
 
 static void recycle(struct persistent *p)

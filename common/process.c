@@ -334,3 +334,20 @@ const char *process_signal_name(int sig)
 
 	return sig > 0 && sig < NSIG && names[sig] != NULL ? names[sig] : "SIG?";
 }
+
+int64_t process_resident_bytes(pid_t pid)
+{
+	char path[64], text[128];
+	long long pages = -1;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return -1;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%*d %lld", &pages) == 1 ? pages * sysconf(_SC_PAGESIZE) : -1;
+}

@@ -41,6 +41,8 @@ void process_close_from(int from);
 /* The same at the next exec. -1: this kernel cannot */
 int process_close_on_exec_from(int from);
 
+int64_t process_resident_bytes(pid_t pid);	/* of memory; -1: not to be seen */
+
 const char *process_signal_name(int sig);	/* "SIGKILL"; "SIG35" for the nameless */
 
 #endif

@@ -121,6 +121,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->deadline_ms, 0);
 	atomic_store(&s->fence_ms, 0);
 	atomic_store(&s->handler_pgid, 0);
+	atomic_store(&s->pid, 0);
 	atomic_store(&s->redis_down, 0);
 	atomic_store(&s->queue, 0);
 	for (int i = 0; i < COUNTERS; i++)

@@ -137,6 +137,7 @@ static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int sock
 		process_become_subreaper();
 	}
 	close_masters(m);
+	atomic_store(&m->board->slots[slot].pid, getpid());
 	snprintf(title, sizeof(title), "%s%s", p->kind == PROC_WORKER ? "worker " : "", child_name(m, p, name));
 	title_set("%s", title);
 	log_process(title);

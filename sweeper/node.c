@@ -3,8 +3,9 @@
  * stable:
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
- *	  "queues": [ { "name", "state": "open"|"paused"|"recovering"|"refused", "wanted",
- *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool } ],
+ *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
+ *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
+ *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
  *
  * Only others read it: a server that will not have it holds nothing up.
@@ -19,18 +20,23 @@
 #include <jansson.h>
 
 #include "common/clock.h"
+#include "common/process.h"
 #include "common/queue_nodes.h"
 #include "sweeper/sweeper.h"
 
 #define RUNNING_MS 1000
 
-static const char *const gate_names[] = {
-	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "open", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "refused",
+/* The words of status, as far as the sweeper knows them. */
+static const char *const state_names[] = {
+	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "running", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "no redis",
 };
 
-/* Of each queue of the board, how many slots are in which state. */
+/* Of each queue of the board, how many slots are in which state, and how much memory they and their handlers have. */
 struct census {
-	int workers[SCOREBOARD_QUEUES][SLOT_STOPPING + 1];
+	struct counted {
+		int workers[SLOT_STOPPING + 1];
+		int64_t worker_bytes, handler_bytes;
+	} queues[SCOREBOARD_QUEUES];
 };
 
 static json_t *running(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
@@ -53,6 +59,13 @@ static const char *queue_name(const struct sweeper *s, int64_t index)
 	return NULL;
 }
 
+static int64_t resident(int32_t pid)
+{
+	int64_t bytes = pid > 0 ? process_resident_bytes(pid) : 0;
+
+	return bytes > 0 ? bytes : 0;
+}
+
 static json_t *count(const struct sweeper *s, struct census *c, int64_t now_ms)
 {
 	json_t *all = json_array();
@@ -64,7 +77,9 @@ static json_t *count(const struct sweeper *s, struct census *c, int64_t now_ms)
 
 		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
 			continue;
-		c->workers[queue][slot_state(slot)]++;
+		c->queues[queue].workers[slot_state(slot)]++;
+		c->queues[queue].worker_bytes += resident(atomic_load(&slot->pid));
+		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
 		name = started == 0 || now_ms - started < RUNNING_MS ? NULL : queue_name(s, queue);
 		if (name != NULL)
 			json_array_append_new(all, running(s, slot, name, now_ms - started));
@@ -82,6 +97,16 @@ static json_t *workers(const int counted[SLOT_STOPPING + 1])
 	return o;
 }
 
+static json_t *queue(const struct swept *q, uint32_t gate, const struct counted *c)
+{
+	bool breaker = atomic_load(&q->board->breaker_step) > 0;
+
+	return json_pack("{s:s, s:s, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
+	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate], "wanted", q->conf->workers, "workers", workers(c->workers),
+	    "restarts", (json_int_t)atomic_load(&q->board->restarts), "breaker", breaker,
+	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
+}
+
 static json_t *queues(const struct sweeper *s, const struct census *c)
 {
 	json_t *all = json_array();
@@ -92,9 +117,7 @@ static json_t *queues(const struct sweeper *s, const struct census *c)
 
 		if (q->conf == NULL || q->board == NULL || gate > QUEUE_REFUSED)
 			continue;
-		json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:o, s:I, s:b}", "name", q->keys.name, "state", gate_names[gate],
-		    "wanted", q->conf->workers, "workers", workers(c->workers[q->board - s->child->board->queues]),
-		    "restarts", (json_int_t)atomic_load(&q->board->restarts), "breaker", atomic_load(&q->board->breaker_step) > 0));
+		json_array_append_new(all, queue(q, gate, &c->queues[q->board - s->child->board->queues]));
 	}
 	return all;
 }

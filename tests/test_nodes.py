@@ -26,9 +26,12 @@ def test_every_node_reports_itself(redis, quredisd, handler, quredis, tmp):
     c.lpush("ingress:mail", *"abc")
     running = wait_for(lambda: sum(len(report(c, f"host.{i}")["running"]) for i in range(2)) == 3 and
                        [r for i in range(2) for r in report(c, f"host.{i}")["running"]], 40, "three that run for a second")
+    memory = [report(c, f"host.{i}")["queues"][0]["memory"] for i in range(2)]
+    assert all(m["workers"] > 2 * 200_000 for m in memory) and sum(m["handlers"] for m in memory) > 3 * 100_000
+    assert report(c, "host.0")["queues"][1]["memory"] == {"workers": 0, "handlers": 0}
     assert {r["queue"] for r in running} == {"mail"} and all(r["running_ms"] >= 1000 for r in running)
     assert {r["incarnation"] for r in running} <= {k.decode() for k in c.hkeys("transit:mail:workers")}
-    wait_for(lambda: report(c, "host.0")["queues"][0]["restarts"] == 1 and report(c, "host.0")["queues"][0]["state"] == "open", 40)
+    wait_for(lambda: report(c, "host.0")["queues"][0]["restarts"] == 1 and report(c, "host.0")["queues"][0]["state"] == "running", 40)
     c.set("quredis:queue:odd", "{")
     c.zadd("quredis:queues", {"odd": 1})
     rows = {line.split()[0]: line.split() for line in quredis("nodes").out.splitlines()}
@@ -43,6 +46,19 @@ def test_every_node_reports_itself(redis, quredisd, handler, quredis, tmp):
     assert report(c, "host.0")
     r = quredis("nodes")
     assert any(line.split()[0] == "host.0" for line in r.out.splitlines())
+
+
+def test_states_are_those_of_status(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat")), queue("sick", handler("exit 1"), breaker={"failures": 2}), queue("odd", handler("cat"))])
+    c.set("ingress:odd", "x")
+    c.set("ingress:mail:paused", "me")
+    c.lpush("ingress:sick", *[f"m{i}" for i in range(50)])
+    wait_for(lambda: (r := report(c, d.sections["supervisor"]["node"])) and
+             {q["name"]: q["state"] for q in r["queues"]} == {"mail": "paused", "sick": "breaker", "odd": "running"}, 40)
+    redis.config_set("maxmemory-policy", "allkeys-lru")
+    wait_for(lambda: {q["state"] for q in report(c, d.sections["supervisor"]["node"])["queues"]} == {"no redis"}, 40)
+    assert d.stop() == 0
 
 
 def test_a_report_that_is_none_or_refused(redis, quredisd, handler, quredis):
