@@ -57,7 +57,9 @@ static struct options options_of(const struct web_call *call)
 	o.all = q->all;
 	o.class = q->class;
 	o.before = q->before;
-	o.given |= (q->all ? OPTION_ALL : 0) | (q->class != NULL ? OPTION_CLASS : 0) | (q->before != NULL ? OPTION_BEFORE : 0);
+	o.since_ms = q->since_ms;
+	o.given |= (q->all ? OPTION_ALL : 0) | (q->class != NULL ? OPTION_CLASS : 0) | (q->before != NULL ? OPTION_BEFORE : 0) |
+	    (q->since_ms >= 0 ? OPTION_SINCE : 0);
 	if ((call->route->takes & WEB_LIMIT) != 0) {
 		o.count = q->limit;
 		o.given |= OPTION_COUNT;

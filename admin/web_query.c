@@ -9,6 +9,7 @@
 
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/duration.h"
 #include "common/nearest.h"
 #include "common/nitems.h"
 
@@ -51,6 +52,14 @@ static int take_limit(struct web_query *q, char *value)
 	return why == NULL && digits ? 0 : -1;
 }
 
+static int take_since(struct web_query *q, char *value)
+{
+	int rc = duration_parse(value, &q->since_ms);
+
+	free(value);
+	return rc;
+}
+
 static const struct parameter {
 	const char *name;
 	unsigned bit;
@@ -65,6 +74,7 @@ static const struct parameter {
 	{ "before", WEB_BEFORE, take_before, NULL },
 	{ "all", WEB_ALL, take_all, "true or false" },
 	{ "dry_run", WEB_DRY_RUN, take_dry_run, "true or false" },
+	{ "since", WEB_SINCE, take_since, "a duration like 30m or 24h" },
 };
 
 /* ---- text ---- */
@@ -182,7 +192,7 @@ static int parse_one(struct web_query *q, const char *text, size_t len, unsigned
 
 int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsigned needs, char **why)
 {
-	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT };
+	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT, .since_ms = -1 };
 	*why = NULL;
 	while (text != NULL && *text != '\0') {
 		size_t len = strcspn(text, "&");

@@ -14,6 +14,7 @@
 #define WEB_BEFORE	0x20u
 #define WEB_ALL		0x40u
 #define WEB_DRY_RUN	0x80u
+#define WEB_SINCE	0x100u
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000
@@ -24,6 +25,7 @@ struct web_query {
 	char **ids;
 	size_t nids;
 	int64_t limit;			/* WEB_LIMIT_DEFAULT if not given */
+	int64_t since_ms;		/* -1: not given */
 	bool all, dry_run;
 };
 

@@ -39,6 +39,7 @@ def web(console, redis):
 
 @pytest.mark.parametrize("path, words", [
     ("queues", "ls"), ("queue/health", "health"), ("queue/stats", "stats"), ("queue/stats?queue=mail", "stats mail"),
+    ("queue/stats?queue=mail&since=1h", "stats mail --since 1h"), 
     ("queue/messages?queue=mail&list=ingress", "peek mail ingress -n 50"), ("queue/messages?queue=mail&list=escape&limit=1", "peek mail escape -n 1"),
     ("queue/dlq?queue=mail", "dlq ls mail"), ("queue/dlq?queue=mail&limit=1&class=HandlerExit", "dlq ls mail -n 1 -C HandlerExit"),
     ("queue/dlq/stats?queue=mail", "dlq stats mail"), ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),
@@ -194,7 +195,7 @@ def test_dead_letters_that_are_marked_or_of_a_class(web, redis):
     ("queue/dlq?queue=", 400, "empty"), ("queue/dlq?queue", 400, "queue"), ("queue/dlq?queue=%", 400, "%"), ("queue/dlq?queue=a%0", 400, "%"),
     ("queue/dlq?queue=%zz", 400, "%"), ("queue/dlq?queue=mail%00", 400, "%00"), ("queue/dlq?queue=mail&limit=0", 400, "1 to 1000"),
     ("queue/dlq?queue=mail&limit=1001", 400, "1 to 1000"), ("queue/dlq?queue=mail&limit=%2B1", 400, "1 to 1000"), ("queue/dlq?queue=mail&limit=9e9", 400, "1 to"),
-    ("queue/dlq?queue=mail&&", 400, "equals"), ("queue/dlq?queue=mial", 404, "did you mean mail?"), ("queue/dlq?queue=a%0Ab", 404, r"no queue a\nb"),
+    ("queue/stats?since=x", 400, "30m"), ("queue/dlq?queue=mail&&", 400, "equals"), ("queue/dlq?queue=mial", 404, "did you mean mail?"), ("queue/dlq?queue=a%0Ab", 404, r"no queue a\nb"),
     ("queue/dlq?queue=--json", 404, "no queue --json"), ("queue/dlq?queue=-c/etc/passwd", 404, "no queue -c/etc/passwd"),
     ("queue/messages?queue=mail&list=ingres", 400, "did you mean ingress?"), ("queue/messages?queue=mail&list=--help", 400, "--help"),
     ("queues?queue=mail", 400, "no parameter queue here"), ("quees", 404, "did you mean /api/v1/queues?"), ("../../etc/passwd", 404, "no"),
