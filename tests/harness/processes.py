@@ -137,11 +137,14 @@ def pss_kib(pid):
     raise AssertionError(f"no Pss of {pid}")
 
 
+lasting = set()     # pids of what outlives a test, such as a browser
+
+
 def reap_adopted(own):
     """Waits for zombies that became our children; never for those in own (pids of Popen objects)."""
     for pid in pids():
         stat = _stat(pid)
-        if stat and stat[0] == "Z" and stat[1] == os.getpid() and pid not in own:
+        if stat and stat[0] == "Z" and stat[1] == os.getpid() and pid not in own and pid not in lasting:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
@@ -152,7 +155,7 @@ def belonging_to(tag, own=()):
     """Living processes of a test: by tag, by incarnation, or adopted by this process."""
     found = []
     for pid in pids():
-        if pid == os.getpid() or pid in own or not alive(pid):
+        if pid == os.getpid() or pid in own or pid in lasting or not alive(pid):
             continue
         env = environment_of(pid)
         if (env.get(b"QUREDIS_TEST_TAG") == tag.encode()

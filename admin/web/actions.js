@@ -1,0 +1,145 @@
+// What changes something: asked for, sent, told of.
+import { ApiError, post, token } from "./api.js";
+import { askToken, confirm, toast } from "./dialogs.js";
+import { count, plural } from "./format.js";
+
+const IDS_AT_ONCE = 50;
+const NEEDS_TOKEN = "Changes need the token of this console.";
+
+/** POST, with a token if one is to be had. null: nobody gave one. */
+async function send(path, params) {
+	let why = NEEDS_TOKEN;
+	for (;;) {
+		if (!token() && !await askToken(why))
+			return null;
+		try {
+			return await post(path, params);
+		} catch (e) {
+			if (!(e instanceof ApiError) || e.status !== 401)
+				throw e;
+			if (!await askToken(`The console did not accept the token: ${e.message}`))
+				return null;
+		}
+	}
+}
+
+/** Runs an action and tells how it went; what it resolved with, or null. */
+async function told(action, tell) {
+	try {
+		const result = await action();
+		if (result !== null)
+			toast("ok", tell(result));
+		return result;
+	} catch (e) {
+		toast("bad", `It failed: ${e.message}`);
+		return null;
+	}
+}
+
+const moved = (queue) => (r) => `${plural(r.count, "message")} of ${queue} put back into ingress${left(r)}`;
+const deleted = (queue, what) => (r) => `${plural(r.count, what)} of ${queue} deleted${left(r)}`;
+const left = (r) => (r.interrupted ? "; it was interrupted, do it again to go on" : r.held > 0 ? `; ${count(r.held)} left with live workers` : "");
+
+export function pause(queue) {
+	return told(() => send("queue/pause", { queue }), () => `${queue} is paused on every host. What runs is finished.`);
+}
+
+export function resume(queue) {
+	return told(() => send("queue/resume", { queue }), () => `${queue} is resumed`);
+}
+
+// ---- whole lists ----
+
+const LISTS = { ingress: "waiting messages", transit: "messages in flight", escape: "dead letters", delayed: "delayed messages" };
+
+export async function retryList(queue, list, n) {
+	const sure = await confirm({
+		title: `Put back all ${LISTS[list]} of ${queue}?`, text: `${plural(n, "message")} will go back into ingress, in order.`,
+		detail: list === "transit" ? "Only what no live worker holds, marked as redelivered."
+			: list === "delayed" ? "They run before they are due." : "They come back as if they were new: no attempt is charged.",
+		yes: `Retry ${count(n)}` });
+	return sure ? told(() => send("queue/retry", { queue, list }), moved(queue)) : null;
+}
+
+/** Asks the server how many it would be. */
+export async function purgeList(queue, list) {
+	const would = await dryRun("queue/purge", { queue, list, dry_run: true });
+	if (would === null)
+		return null;
+	const n = plural(would.count, "message");
+	const sure = await confirm({
+		title: `Delete all ${LISTS[list]} of ${queue}?`, text: `${n} will be deleted.`,
+		detail: list === "transit" ? "What live workers hold stays." : list === "escape" ? "Their records are deleted with them." : null,
+		yes: `Delete ${count(would.count)}`, again: `${n} of ${queue} will be gone. Nothing brings them back.` });
+	return sure ? told(() => send("queue/purge", { queue, list }), deleted(queue, "message")) : null;
+}
+
+async function dryRun(path, params) {
+	try {
+		return await send(path, params);
+	} catch (e) {
+		toast("bad", `It failed: ${e.message}`);
+		return null;
+	}
+}
+
+// ---- dead letters ----
+
+/** Some of several ids may be gone meanwhile: then the answer is an error that says how many it was. */
+async function sendSome(path, params) {
+	try {
+		return await send(path, params);
+	} catch (e) {
+		if (e.status === 404 && typeof e.document?.count === "number")
+			return e.document;
+		throw e;
+	}
+}
+
+/** Many ids go in several requests; what the server says is summed up. */
+async function sendIds(path, queue, ids) {
+	const sum = { count: 0, missing: 0 };
+	for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+		const some = ids.slice(at, at + IDS_AT_ONCE);
+		const result = await sendSome(path, { queue, id: some });
+		if (result === null)
+			return at > 0 ? sum : null;
+		sum.count += result.count;
+		sum.missing += some.length - result.count;
+	}
+	return sum;
+}
+
+const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} were no longer there` : "");
+
+export async function retryLetters(queue, ids, what = "") {
+	const n = plural(ids.length, "dead letter");
+	const sure = await confirm({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will go back into ingress, as if new: no attempt is charged.`,
+		yes: `Retry ${count(ids.length)}` });
+	return sure ? told(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
+}
+
+export async function deleteLetters(queue, ids, what = "") {
+	const n = plural(ids.length, "dead letter");
+	const sure = await confirm({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted, with the records.`,
+		yes: `Delete ${count(ids.length)}`, again: `${n} of ${queue} will be gone. Nothing brings them back.` });
+	return sure ? told(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
+}
+
+/** All of a queue, or all of a class. n: as many as there were a moment ago. */
+export async function retryAllLetters(queue, kind, n) {
+	const which = kind ? ` of class ${kind}` : "";
+	const sure = await confirm({ title: `Retry all dead letters of ${queue}${which}?`,
+		text: `All ${count(n)} will go back into ingress, oldest first, as if new: no attempt is charged.`,
+		detail: "To try one first and the others at a pace: quredis dlq retry --all --canary --rate 50/s", yes: `Retry all ${count(n)}` });
+	return sure ? told(() => send("queue/dlq/retry", { queue, all: true, class: kind }), moved(queue)) : null;
+}
+
+export async function deleteAllLetters(queue, kind, n) {
+	const which = kind ? ` of class ${kind}` : "";
+	const sure = await confirm({ title: `Delete all dead letters of ${queue}${which}?`, text: `All ${count(n)} will be deleted, with their records.`,
+		detail: "quredis dlq export writes them to a file first.", yes: `Delete all ${count(n)}`,
+		again: `All ${plural(n, "dead letter")} of ${queue}${which} will be gone. Nothing brings them back.` });
+	return sure ? told(() => send("queue/dlq/rm", { queue, all: true, class: kind }), deleted(queue, "dead letter")) : null;
+}
+

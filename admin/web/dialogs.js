@@ -1,0 +1,66 @@
+// What is asked, and what is said in passing.
+import { setToken, token } from "./api.js";
+import { h } from "./dom.js";
+
+const TOAST_MS = 8000;
+
+/** Opens a <dialog> and resolves with the value of the button that closed it; "" for Escape. */
+function ask(title, body, buttons, on_open) {
+	return new Promise((resolve) => {
+		const form = h("form", { method: "dialog" }, h("h2", { id: "ask" }, title), body, h("div", { class: "buttons" }, buttons));
+		const dialog = h("dialog", { "aria-labelledby": "ask" }, form);
+		dialog.addEventListener("close", () => {
+			resolve(dialog.returnValue);
+			dialog.remove();
+		});
+		document.body.append(dialog);
+		dialog.showModal();
+		on_open?.(dialog);
+	});
+}
+
+function button(value, text, css, props) {
+	return h("button", { value, class: css, ...props }, text);
+}
+
+/**
+ * Whether it is to be done. again: for what cannot be undone, a second question with a button at another place,
+ * so that two clicks in a row do not do it.
+ */
+export async function confirm({ title, text, detail, yes, again }) {
+	const body = [h("p", null, text), detail && h("p", { class: "muted" }, detail)];
+	const first = await ask(title, body, [
+		button("", "Cancel", null, { autofocus: true }), button("yes", again ? `${yes}…` : yes, again ? "danger" : "primary")]);
+	if (first !== "yes" || !again)
+		return first === "yes";
+	const second = await ask("Are you sure?", [h("p", { class: "grave" }, again)], [
+		button("yes", `${yes} for good`, "danger"), button("", "Keep", "primary", { autofocus: true })]);
+	return second === "yes";
+}
+
+/** Asks for the token; true if there is one now. */
+export async function askToken(why) {
+	const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, id: "token-text" });
+	const body = [h("p", null, why), h("label", { for: "token-text" }, "Token"), input,
+		h("p", { class: "muted" }, "quredis web showed it when it was started, or it stands in web.token_file. It is kept until this tab is closed.")];
+	const said = await ask("Token", body, [button("", "Cancel", null, { formnovalidate: true }), button("yes", "Use it", "primary")]);
+	if (said !== "yes" || input.value === "")
+		return false;
+	setToken(input.value.trim());
+	return true;
+}
+
+export async function forgetToken() {
+	if (token() && await confirm({ title: "Forget the token?", text: "Changes will ask for it again.", yes: "Forget it" }))
+		setToken(null);
+}
+
+/** level: ok, bad. */
+export function toast(level, text) {
+	const close = h("button", { type: "button", class: "close", "aria-label": "Dismiss" }, "×");
+	const node = h("div", { class: `toast toast-${level}` }, h("span", null, text), close);
+	close.addEventListener("click", () => node.remove());
+	document.getElementById("toasts").append(node);
+	setTimeout(() => node.remove(), level === "bad" ? 2 * TOAST_MS : TOAST_MS);
+	return node;
+}

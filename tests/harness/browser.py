@@ -1,0 +1,121 @@
+"""A browser for the pages of the console: one Chromium for all tests of a process, and what it said in each."""
+import json
+import os
+import pathlib
+import shutil
+import sys
+
+from .processes import lasting
+from .waiting import wait_for
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+except ImportError:
+    webdriver = None
+
+FAMILY = pathlib.Path(__file__).with_name("family.py")
+
+# Seen before any script of the page: what the policy forbade, and what nobody caught.
+_WATCH = """
+window.seen = [];
+addEventListener("securitypolicyviolation", (e) => seen.push("policy: " + e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber));
+addEventListener("error", (e) => seen.push("error: " + e.message));
+addEventListener("unhandledrejection", (e) => seen.push("rejected: " + e.reason));
+"""
+
+
+def why_not():
+    """Why there is no browser here; "": there is one."""
+    missing = [p for p in ("chromium", "chromedriver") if shutil.which(p) is None] + ([] if webdriver else ["python3-selenium"])
+    return f"no {', '.join(missing)}" if missing else ""
+
+
+class Browser:
+    def __init__(self, directory):
+        driver = directory / "driver"
+        driver.write_text(f'#!/bin/sh\nexec {sys.executable} {FAMILY} {shutil.which("chromedriver")} "$@"\n')
+        driver.chmod(0o755)
+        options = Options()
+        options.binary_location = shutil.which("chromium")
+        for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1280,900",
+                         f"--user-data-dir={directory}/profile", *(["--no-sandbox"] if os.getuid() == 0 else [])):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        service = Service(str(driver))
+        self.driver = webdriver.Chrome(service=service, options=options)
+        lasting.add(service.process.pid)
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _WATCH})
+
+    def close(self):
+        self.driver.quit()
+
+
+class Page:
+    """What somebody sees of a console."""
+
+    def __init__(self, browser, console):
+        self.driver, self.console = browser.driver, console
+        self.base = f"http://{console.host}:{console.port}/"
+        self.forgiven = []          # parts of console messages that the test brings about
+        self.driver.get("about:blank")
+        self.driver.get_log("browser"), self.driver.get_log("performance")
+        self.size(1280, 900)
+
+    def size(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def open(self, route="/", token=True):
+        """With the address that the console says at its start, or without its token."""
+        self.driver.get(f"{self.base}#token={self.console.token}" if token else self.base)
+        self.go(route)
+        return self
+
+    def go(self, route):
+        self.script("location.hash = arguments[0]", f"#{route}")
+
+    def script(self, source, *arguments):
+        return self.driver.execute_script(source, *arguments)
+
+    def text(self, selector="main"):
+        return self.script("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join('\\n')", selector)
+
+    def rows(self, table="table"):
+        """Each row of a table as the texts of its cells."""
+        return self.script("return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map(r => [...r.children].map(c => c.innerText))", table)
+
+    def sees(self, text, selector="main", timeout=20):
+        try:
+            wait_for(lambda: text in self.text(selector), timeout)
+        except AssertionError:
+            raise AssertionError(f"{text!r} is not in {selector}:\n{self.text(selector)}") from None
+
+    def count(self, selector):
+        return self.script("return document.querySelectorAll(arguments[0]).length", selector)
+
+    def click(self, name, inside="body", nth=0):
+        """As a mouse does, on what bears that name: its text or its label."""
+        find = """
+            const named = (e) => (e.getAttribute("aria-label") ?? e.innerText).trim() === arguments[1];
+            return [...document.querySelectorAll(arguments[0])].flatMap(e => [...e.querySelectorAll("button, a, input, label")])
+                .filter(e => named(e) && !e.disabled && e.checkVisibility())[arguments[2]]"""
+        wait_for(lambda: self.script(find, inside, name, nth), what=f"something called {name} in {inside}")
+        self.script(find, inside, name, nth).click()
+
+    def type(self, text, selector):
+        self.script("document.querySelector(arguments[0]).focus()", selector)
+        self.driver.switch_to.active_element.send_keys(text)
+
+    def close(self):
+        """What went wrong in it: nothing else may have been said, forbidden or asked for elsewhere."""
+        wrong = self.script("return window.seen ?? []")
+        wrong += [m["message"] for m in self.driver.get_log("browser")
+                  if m["level"] in ("SEVERE", "WARNING") and not any(f in m["message"] for f in self.forgiven)]
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            url = message["params"].get("request", {}).get("url", "") if message["method"] == "Network.requestWillBeSent" else ""
+            if url and not url.startswith((self.base, "data:", "about:")):
+                wrong.append(f"asked for {url}")
+        self.driver.get("about:blank")
+        return wrong

@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+"""family.py COMMAND...: runs it, and ends everything it leaves behind when it ends, when told to, or when its parent dies.
+
+A browser is a crowd whose members outlive those that started them; here nobody else gets to see them.
+"""
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def children():
+    return [int(p) for t in pathlib.Path("/proc/self/task").iterdir() for p in (t / "children").read_text().split()]
+
+
+def end_all():
+    while left := children():
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        os.wait()
+
+
+def told(signum, frame):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_all()
+    os._exit(0)
+
+
+def main():
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, told)
+    prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    command = os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
+    while True:
+        pid, _ = os.wait()
+        if pid == command:
+            end_all()
+            return
+
+
+if __name__ == "__main__":
+    main()
