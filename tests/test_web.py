@@ -1,15 +1,19 @@
 """quredis web: what it answers, whom it refuses, and that nobody can hold it up."""
 import json
 import os
+import pathlib
 import re
+import resource
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
 import pytest
 
-from harness import BUILD, ROOT, open_files, queue, render, wait_for
+from harness import BUILD, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, wait_for
 from harness.console import Console, Stream
 from harness.queues import Queue, dumps, incarnation
 
@@ -20,8 +24,8 @@ PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 def console(tmp, redis, tag):
     made = []
 
-    def make(server=redis, options=(), **conf):
-        made.append(Console(tmp / f"w{len(made)}", server, tag, options, **conf))
+    def make(server=redis, **options):
+        made.append(Console(tmp / f"w{len(made)}", server, tag, **options))
         return made[-1]
     yield make
     for c in made:
@@ -313,6 +317,144 @@ def test_token_file(console, quredis, tmp):
 def test_tokens_differ(console):
     one, other = console(), console()
     assert one.token != other.token and len(one.token) == 64
+
+
+CLIENT = """
+import http.client, json, sys
+host, port, requests = json.loads(sys.argv[1])
+answers = []
+for method, path, headers in requests:
+    c = http.client.HTTPConnection(host, port, timeout=60)
+    c.request(method, path, headers=headers)
+    r = c.getresponse()
+    answers.append((r.status, "" if "events" in path and r.status == 200 else r.read().decode()))
+print(json.dumps(answers))
+"""
+
+
+def test_on_other_addresses_who_looks_needs_the_token_too(containers, console, redis):
+    Queue(redis.client())
+    host = containers.container()
+    web = console(options=("-b", "10.77.1.2"), inside=host.net.enter, web={"hosts": ["console.example.org"]})
+    assert "TLS" in web.text()
+    token = {"Authorization": f"Bearer {web.token}"}
+    looks = ["/api/v1/queues", "/api/v1/events", "/metrics", "/api/v1/doctor", "/api/v1/nothing"]
+    asked = [("GET", path, {}) for path in looks] + [("GET", path, {"Authorization": "Bearer x"}) for path in looks] + [("GET", path, token) for path in looks[:3]]
+    asked += [("GET", path, {}) for path in ("/", "/livez", "/readyz")]
+    asked += [("GET", "/", {"Host": name}) for name in ("console.example.org", "CONSOLE.example.org:443", "10.77.1.2:1", "evil.example", "example.org")]
+    asked += [("POST", "/api/v1/queue/pause?queue=mail", {**token, "Host": "console.example.org", "Origin": "https://console.example.org"}),
+              ("POST", "/api/v1/queue/pause?queue=mail", {**token, "Host": "console.example.org", "Origin": "https://10.77.1.2"})]
+    done = subprocess.run([*host.net.enter, "python3", "-c", CLIENT, json.dumps([web.host, web.port, asked])], capture_output=True, timeout=100, check=True)
+    codes = [code for code, _ in json.loads(done.stdout)]
+    assert codes[:10] == [401, 401, 401, 401, 404] * 2
+    assert codes[10:16] == [200] * 6 and codes[16:21] == [200, 200, 200, 421, 421] and codes[21:] == [200, 403]
+
+
+# ---- who holds up whom ----
+
+def test_a_redis_that_stands_still_holds_up_nobody(web, redis):
+    whole = web.ask("/api/v1/queues").body
+    redis.signal(signal.SIGSTOP)
+    asking = []
+    try:
+        for _ in range(8 + 64):
+            s = socket.create_connection((web.host, web.port), timeout=60)
+            s.sendall(b"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            asking.append(s)
+        refused = wait_for(lambda: (a := web.ask("/api/v1/queues", timeout=30)).code == 503 and a or None, what="the queue to be full")
+        assert "wait" in json.loads(refused.body)["error"] and refused.headers["retry-after"] == "1"
+        assert web.ask("/livez").code == 200 and web.ask("/").code == 200
+        assert len(children_of(web.pid)) == 8
+        # the death of one is that request's trouble
+        os.kill(children_of(web.pid)[0], signal.SIGKILL)
+        wait_for(lambda: sum(is_readable(s) for s in asking) == 1)
+        killed = next(s for s in asking if is_readable(s))
+        assert read_all(killed).startswith(b"HTTP/1.1 502 ")
+        asking.remove(killed)
+    finally:
+        redis.signal(signal.SIGCONT)
+    for s in asking:
+        answer = read_all(s)
+        assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(whole)
+    wait_for(lambda: not children_of(web.pid) and len(open_files(web.pid)) < 20)
+
+
+def is_readable(s):
+    return bool(select.select([s], [], [], 0)[0])
+
+
+def read_all(s):
+    with s:
+        return b"".join(iter(lambda: s.recv(65536), b""))
+
+
+def test_an_answer_that_does_not_come_is_no_answer(console, redis, redis_proxy):
+    Queue(redis.client())
+    proxy = redis_proxy(redis)
+    web = console(server=proxy)
+    proxy.stall_after(b"quredis:queues")
+    answer = web.ask("/api/v1/queues")
+    assert answer.code == 504 and "10 s" in json.loads(answer.body)["error"]
+    assert web.ask("/readyz").code == 503
+    proxy.resume()
+    assert web.ask("/api/v1/queues").code == web.ask("/readyz").code == 200
+
+
+@pytest.mark.parametrize("limit", [1024, 64], ids=["", "few_files"])
+def test_many_connections(web, limit):
+    resource.prlimit(web.pid, resource.RLIMIT_NOFILE, (limit, limit))
+    idle = [socket.create_connection((web.host, web.port)) for _ in range(100 if limit == 64 else 330)]
+    wait_for(lambda: len(open_files(web.pid)) >= min(limit, 256))
+    assert len(open_files(web.pid)) <= 260
+    ticks = cpu_ticks(web.pid)
+    time.sleep(0.5)
+    assert cpu_ticks(web.pid) - ticks < 20           # of some 50: it does not turn
+    for s in idle:
+        s.close()
+    assert web.ask("/livez").code == 200
+    wait_for(lambda: len(open_files(web.pid)) < 20)
+
+
+def cpu_ticks(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+@pytest.mark.skipif(SANITIZED, reason="memory is measured")
+def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
+    c = redis.client()
+    for i in range(500):
+        Queue(c, f"queue-with-a-long-name-{i:0200}"[-60:])
+    s = socket.create_connection((web.host, web.port))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    wait_for(lambda: is_readable(s))
+    connected = len(open_files(web.pid))
+
+    def dropped():
+        c.incr("n"), c.lpush("ingress:mail", "x")
+        return len(open_files(web.pid)) < connected and not children_of(web.pid)
+    wait_for(dropped, 60)
+    assert pss_kib(web.pid) < 60 * 1024
+    s.close()
+
+
+def test_who_looks_on_cannot_fill_our_memory(web):
+    s = socket.create_connection((web.host, web.port))
+    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    wait_for(lambda: is_readable(s))
+    s.setblocking(False)
+    sent, begun = 0, pss_kib(web.pid)
+    while sent < 64 << 20:
+        try:
+            sent += s.send(bytes(1 << 20))
+        except BlockingIOError:
+            break
+        except ConnectionError:
+            break
+    assert sent < 64 << 20 and pss_kib(web.pid) - begun < 8 * 1024
+    s.close()
+    assert web.ask("/livez").code == 200
 
 
 def test_end(console):

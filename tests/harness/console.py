@@ -17,16 +17,17 @@ Answer = collections.namedtuple("Answer", "code headers body")
 
 
 class Console:
-    """A console on a free port of loopback, over the Redis of the test. conf: more sections of the configuration."""
+    """A console on a free port of loopback, over the Redis of the test. conf: more sections of the configuration.
+    inside: what its command begins with (containers.py)."""
 
-    def __init__(self, directory, redis, tag="", options=(), **conf):
+    def __init__(self, directory, redis, tag="", options=(), inside=(), **conf):
         self.dir = directory
         self.dir.mkdir(parents=True, exist_ok=True)
         self.conf, self.log = self.dir / "quredis.conf", self.dir / "console.log"
         self.conf.write_text(render({"redis": {"url": redis.url}, "supervisor": {"control_socket": str(self.dir / "c"), "lock_file": str(self.dir / "l")},
                                      **conf}))
         with open(self.log, "wb") as log:
-            self._process = subprocess.Popen([*WITH_US, str(QUREDIS), "-c", str(self.conf), "web", "-p", "0", *options], stdin=subprocess.DEVNULL,
+            self._process = subprocess.Popen([*WITH_US, *inside, str(QUREDIS), "-c", str(self.conf), "web", "-p", "0", *options], stdin=subprocess.DEVNULL,
                                              stdout=log, stderr=log, env={**os.environ, "QUREDIS_TEST_TAG": tag})
         where = wait_for(lambda: self._process.poll() is not None or re.search(r"http://([^/]*):(\d+)/(?:#token=(\S+))?\n", self.text()), what="the console")
         assert where is not True, self.text()
