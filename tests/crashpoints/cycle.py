@@ -182,6 +182,16 @@ class Cycle:
     def until_started(self, name):
         self.until(lambda: self.ledger.has("start", name), f"the start of {name}")
 
+    def cut(self, name):
+        """Connections with such a name."""
+        for c in self.client.client_list():
+            if f"{self.tag}:{name}" in c["name"]:
+                self.client.client_kill_filter(_id=c["id"])
+
+    def reload(self, *queues):
+        self.d.write_conf(queues=list(queues))
+        self.send(signal.SIGHUP)
+
     def until_logged(self, event, **fields):
         self.until(lambda: self.d.events(event, **fields) or self.d.runs > 1, f"the event {event}")
 
@@ -291,3 +301,17 @@ class Cycle:
             self.result.wrong.append(f"left over: {pid} {processes.title_of(pid)}")
             os.kill(pid, signal.SIGKILL)
         processes.reap_adopted({self.lane.redis.pid})
+
+
+class Midway(Cycle):
+    """Calls count from when this message runs in each queue: what comes then."""
+    gated = True
+    midway = "b"
+
+    def drive(self):
+        self.until_started(self.midway)
+        self.count()
+        self.then()
+
+    def then(self):
+        """What an operator does, or what happens."""

@@ -6,7 +6,7 @@ import redis
 from harness import RedisServer
 from harness.config import Raw
 
-from .cycle import Cycle
+from .cycle import Cycle, Midway
 
 
 class Life(Cycle):
@@ -44,10 +44,9 @@ class Life(Cycle):
         self.ended("the drain does not end")
 
 
-class Reload(Cycle):
+class Reload(Midway):
     """A configuration with a mistake, then another one: a queue leaves, one changes, one comes; a restart of one."""
     name = "reload"
-    gated = True
     role = "master"
     queues = 3
     told = frozenset({"b"})
@@ -67,9 +66,11 @@ class Reload(Cycle):
         super().tend()
 
     def drive(self):
-        first, second, third = self.good = Cycle.configuration(self)
-        self.until_started("b")
-        self.count()
+        self.good = Cycle.configuration(self)
+        super().drive()
+
+    def then(self):
+        first, second, third = self.good
         self.d.write_conf(queues=[{**first, "timeout": Raw("nonsense")}, second])
         self.ask("reload", ok=False)
         self.d.write_conf(queues=[{**first, "timeout": "4m"}, third])
@@ -82,10 +83,9 @@ class Reload(Cycle):
         self.go()
 
 
-class FastStop(Cycle):
+class FastStop(Midway):
     """While handlers run."""
     name = "fast stop"
-    gated = True
     role = "master"
     queues = 2
     told = frozenset({"b"})
@@ -93,9 +93,7 @@ class FastStop(Cycle):
     def prepare(self):
         self.push("ok a", "stubborn b", "ok c")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
+    def then(self):
         self.send(signal.SIGINT)
         self.until_logged("stopping")
         self.stop(signal.SIGINT)

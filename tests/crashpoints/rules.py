@@ -1,6 +1,4 @@
 """Cycles of what the sweeper does by rule: dead letters, what waits too long, history, figures. Its calls are counted."""
-import signal
-
 from .cycle import Cycle
 from .letters import Copies, Letters
 from .reports import Datagrams, Documents, TextFile
@@ -77,8 +75,7 @@ class ArchiveReload(Archive):
         self.fill()
         self.until(lambda: self.sums[0].files(), "the first batch")
         first, *others = self.d.sections["queues"]
-        self.d.write_conf(queues=[{**first, "timeout": "4m"}, *others])
-        self.send(signal.SIGHUP)
+        self.reload({**first, "timeout": "4m"}, *others)
         self.until(lambda: len(self.d.events("lead_taken", queue="mail")) > 1 or self.d.runs > 1, "the lead of the new one")
 
 

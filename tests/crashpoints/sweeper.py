@@ -2,7 +2,7 @@
 import os
 import signal
 
-from .cycle import Cycle
+from .cycle import Cycle, Midway
 from .lane import LEFT_QUEUES
 
 
@@ -67,10 +67,9 @@ class Poll(Cycle):
         self.client.delete("ingress:q0:paused")
 
 
-class Stop(Cycle):
+class Stop(Midway):
     """Workers that die in the moment of a stop."""
     name = "deaths at a stop"
-    gated = True
     role = "sweeper"
     queues = 2
     told = frozenset({"b"})
@@ -78,18 +77,15 @@ class Stop(Cycle):
     def prepare(self):
         self.push("ok a", "wait b", "ok c")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
+    def then(self):
         for pid in self.d.workers().values():
             os.kill(pid, signal.SIGKILL)
         self.stop(signal.SIGQUIT)
 
 
-class Reconnect(Cycle):
+class Reconnect(Midway):
     """Its connection is cut in the midst of it."""
     name = "reconnect"
-    gated = True
     role = "sweeper"
     queues = 2
     told = frozenset({"b"})
@@ -97,17 +93,14 @@ class Reconnect(Cycle):
     def prepare(self):
         self.push("ok a", "murder b", "ok c")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
-        for c in self.client.client_list():
-            if c["name"].endswith(f"{self.tag}:sweeper"):
-                self.client.client_kill_filter(_id=c["id"])
+    def then(self):
+        self.cut("sweeper")
 
 
-class Successor(Cycle):
+class Successor(Midway):
     """The one that a reload brings, for a queue that comes with it, beside the one of before that stays for the old workers."""
     name = "reload: the new one"
+    gated = False
     role = "sweeper"
     queues = 3
 
@@ -122,12 +115,9 @@ class Successor(Cycle):
         for i in range(2):
             self.ledger.push(f"q{i}", "ok a", "wait b", "ok c")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
+    def then(self):
         first, second, third = Cycle.configuration(self)
-        self.d.write_conf(queues=[{**first, "timeout": "4m"}, second, third])
-        self.send(signal.SIGHUP)
+        self.reload({**first, "timeout": "4m"}, second, third)
         self.ledger.push("q2", "ok b")
         self.until(lambda: self.ledger.has("done", "b", "q2"), "the queue that came")
         self.go()

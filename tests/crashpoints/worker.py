@@ -2,7 +2,7 @@
 import pathlib
 import signal
 
-from .cycle import Cycle
+from .cycle import Cycle, Midway
 from .ledger import PERSISTENT
 
 
@@ -33,70 +33,57 @@ class Late(Cycle):
         self.push("late a", "ok b")
 
 
-class Drain(Cycle):
+class Drain(Midway):
     """A stop while a handler runs, which it waits for."""
     name = "exec, drain"
-    gated = True
 
     def prepare(self):
         self.push("ok a", "wait b", "ok c")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
+    def then(self):
         self.send(signal.SIGTERM)
         self.go()
         self.ended("the drain does not end")
 
 
-class HandBack(Cycle):
+class HandBack(Midway):
     """A fast stop: one handler ends, one has to be killed, what waits behind it goes back."""
     name = "exec, hand back"
-    gated = True
+    midway = "c"
     keys = {"batch": {"max": 8, "time": "1s"}}
     told = frozenset({"c"})
 
     def prepare(self):
         self.push("ok a", "ok b", "stubborn c", "ok d", "ok e", "ok f")
 
-    def drive(self):
-        self.until_started("c")
-        self.count()
+    def then(self):
         self.stop(signal.SIGQUIT)
 
 
-class Reload(Cycle):
+class Reload(Midway):
     """The old worker finishes what it runs."""
     name = "exec, reload"
-    gated = True
 
     def prepare(self):
         self.push("ok a", "wait b", "ok c", "ok d")
 
-    def drive(self):
-        self.until_started("b")
-        self.count()
-        self.d.write_conf(queues=[{**q, "timeout": "4m"} for q in self.d.sections["queues"]])
-        self.send(signal.SIGHUP)
+    def then(self):
+        self.reload(*({**q, "timeout": "4m"} for q in self.d.sections["queues"]))
         self.until_logged("reload_done")
         self.go()
 
 
-class Reconnect(Cycle):
+class Reconnect(Midway):
     """The connection is cut while a handler runs that succeeds: its acknowledgement is held, and sent on the next one."""
     name = "exec, reconnect"
-    gated = True
+    midway = "d"
     keys = {"batch": {"max": 4, "time": "1s"}}
 
     def prepare(self):
         self.push("ok a", "ok b", "ok c", "wait d", "ok e")
 
-    def drive(self):
-        self.until_started("d")
-        self.count()
-        for c in self.client.client_list():
-            if f"{self.tag}:q" in c["name"]:
-                self.client.client_kill_filter(_id=c["id"])
+    def then(self):
+        self.cut("q")
         self.go()
 
 
@@ -135,31 +122,22 @@ class PersistentWindow(Cycle):
         self.push(*[f"ok m{i}" for i in range(14)], "slow n", "ok o")
 
 
-class PersistentDrain(Cycle):
+class PersistentDrain(Drain):
     """A stop that waits for the answers, and for the end of the process."""
     name = "persistent, drain"
-    gated = True
     handler = PERSISTENT
     keys = {"mode": "persistent", "window": 4}
 
     def prepare(self):
         self.push("ok a", "wait b", "ok c", "ok d")
 
-    drive = Drain.drive
 
-
-class PersistentHandBack(Cycle):
+class PersistentHandBack(HandBack):
     """A fast stop with several unanswered."""
     name = "persistent, hand back"
-    gated = True
     handler = PERSISTENT
     keys = {"mode": "persistent", "window": 2, "batch": {"max": 8, "time": "1s"}}
     told = frozenset({"c", "d"})
-
-    def prepare(self):
-        self.push("ok a", "ok b", "stubborn c", "ok d", "ok e", "ok f")
-
-    drive = HandBack.drive
 
 
 class Newborn(Cycle):
