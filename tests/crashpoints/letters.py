@@ -5,6 +5,8 @@ import difflib
 import hashlib
 import json
 
+from harness.messages import unwrap
+
 
 FIELDS = {"record", "id", "error_class", "sha1", "size", "archived_at", "reason", "batch"}      # and the message, in one form or the other
 
@@ -152,7 +154,7 @@ class Copies:
         self.forwarded = f"escape:{name}:forwarded"
 
     def _got(self):
-        return [json.loads(m)["record"] for m in reversed(self.client.lrange(f"ingress:{self.target}", 0, -1))]
+        return [json.loads(unwrap(m)[1])["record"] for m in reversed(self.client.lrange(f"ingress:{self.target}", 0, -1))]
 
     def settled(self):
         return (self.client.get(self.forwarded) or b"").decode() == self.ids[-1]

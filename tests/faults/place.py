@@ -15,9 +15,9 @@ ALWAYS = ("worker_stuck", "worker_overdue", "tray_unexpected", "claim_lost", "Sa
 class Lane:
     """What lanes have in common: a queue, a talk, and the part of the daemon's log that is about their cycle."""
 
-    def __init__(self, mode, place, name, talk, bad, **options):
+    def __init__(self, mode, place, queue, talk, bad):
         self.mode, self.place, self.bad, self.heard, self.hangs = mode, place, bad, 0, False
-        self.queue = Queue(place.client, name, place.dir / name, **options)
+        self.queue = queue
         self.talk = place.talk(talk)
         self.cycles = itertools.count()
 
@@ -47,6 +47,9 @@ class Place:
         self.proxy = RedisProxy(self.dir, server, self.talks)
         self.handlers = {name: write_handler(self.dir / "h", body) for name, body in bodies.items()}
         self.daemon = None
+
+    def queue(self, name, **options):
+        return Queue(self.client, name, self.dir / name, **options)
 
     def talk(self, name):
         return self.talks.talks.setdefault(name, Talk())

@@ -16,7 +16,7 @@ NOBODY = 0              # pid of those who never were
 class SweeperLane(Lane):
     def __init__(self, number, place):
         name = f"s{number:03}"
-        super().__init__("sweeper", place, name, f"{place.tag}:sweeper", ("sweeper_died",), late_s=0)
+        super().__init__("sweeper", place, place.queue(name, late_s=0), f"{place.tag}:sweeper", ("sweeper_died",))
         self.section = {"name": name, "handler": [place.handler("sweeper"), str(self.queue.dir)], "workers": 2,
                         "batch": {"max": 64, "time": "5s"}, "recovery_attempts": 1, **MODES["sweeper"][1]}
         place.start([self.section])

@@ -37,7 +37,7 @@ MODES = {"exec": (EXEC, {}), "persistent": (STAYS, {"mode": "persistent", "windo
 class WorkerLane(Lane):
     def __init__(self, number, mode, place):
         name = f"{mode[0]}{number:03}"           # none is the beginning of another
-        super().__init__(mode, place, name, f"{place.tag}:{name}/0", ("worker_died",))
+        super().__init__(mode, place, place.queue(name), f"{place.tag}:{name}/0", ("worker_died",))
         self.section = {"name": self.queue.name, "handler": [place.handler(mode), str(self.queue.dir)], "workers": 1,
                         "batch": {"max": 64, "time": "5s"}, "backoff": {"base": "1ms", "cap": "1ms"}, **MODES[mode][1]}
 

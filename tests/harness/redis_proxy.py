@@ -139,6 +139,10 @@ class RedisProxy:
         with self._lock:
             self._lose.append((pattern, "stall"))
 
+    def asleep(self):
+        """A connection is held up by the tap."""
+        return bool(self._sleeping)
+
     def resume(self):
         with self._lock:
             self._stalled = False
