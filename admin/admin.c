@@ -71,17 +71,30 @@ const char *admin_conf_path(const struct admin *a)
 	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file the defaults hold */
 }
 
+static int loaded(struct admin *a, struct conf_report *report)
+{
+	if (a->conf == NULL) {
+		conf_report_print(report, stderr);
+		a->status = EX_CONFIG;
+	}
+	conf_report_free(report);
+	return a->conf == NULL ? -1 : 0;
+}
+
 int admin_load(struct admin *a, unsigned flags)
 {
 	struct conf_report report;
 
 	a->conf = conf_load(admin_conf_path(a), flags, &report);
-	if (a->conf == NULL) {
-		conf_report_print(&report, stderr);
-		a->status = EX_CONFIG;
-	}
-	conf_report_free(&report);
-	return a->conf == NULL ? -1 : 0;
+	return loaded(a, &report);
+}
+
+int admin_load_to_run(struct admin *a, const char *queue)
+{
+	struct conf_report report;
+
+	a->conf = conf_load_to_run(admin_conf_path(a), queue, &report);
+	return loaded(a, &report);
 }
 
 /* ---- connection ---- */

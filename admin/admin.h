@@ -45,6 +45,7 @@ int admin_prepare(struct admin *a, enum admin_need need);
 /* The steps of it, for who needs them in another way. */
 const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaults hold */
 int admin_load(struct admin *a, unsigned flags);	/* flags of conf_load() */
+int admin_load_to_run(struct admin *a, const char *queue);	/* with what only its handler needs */
 int admin_connect(struct admin *a);
 /* A queue of the configuration or the registry. -1: there is none, or it cannot be read: said so. */
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);

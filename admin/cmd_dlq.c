@@ -8,9 +8,11 @@
 #include "admin/dead_letter.h"
 
 #include "common/alloc.h"
+#include "common/nearest.h"
 #include "common/nitems.h"
 
 #define LIMIT 50
+#define CLASSES 32		/* more than these nobody confuses */
 
 /* ---- ls ---- */
 
@@ -40,15 +42,41 @@ struct listing {
 	struct admin *a;
 	const char *class;	/* NULL: all */
 	int64_t left, shown;
+	char *others[CLASSES];	/* which there are besides, while none of it is found */
+	size_t nothers;
 };
+
+static void note_class(struct listing *l, const struct dead_letter *d)
+{
+	const struct queue_bytes *class = record_field_of(d->fields, d->nfields, "error_class");
+
+	for (size_t i = 0; i < l->nothers; i++)
+		if (dead_letter_is(d, "error_class", l->others[i]))
+			return;
+	if (class != NULL && l->nothers < CLASSES)
+		l->others[l->nothers++] = alloc_copy(class->data, class->len);
+}
+
+/* Nothing was found, which a misspelt word may be the reason of. */
+static void say_class(const struct listing *l)
+{
+	const char *near = l->class == NULL || l->shown > 0 ? NULL : nearest(l->class, (const char *const *)l->others, l->nothers);
+
+	if (near != NULL)
+		admin_note("no dead letter of %s has the class %s; the nearest is %s", l->a->keys.name, l->class, near);
+	else if (l->class != NULL && l->shown == 0 && l->nothers > 0)
+		admin_note("no dead letter of %s has the class %s", l->a->keys.name, l->class);
+}
 
 static int show_row(void *arg, const struct dead_letter *d)
 {
 	struct listing *l = arg;
 	struct cell cells[nitems(ls_columns)];
 
-	if (l->class != NULL && !dead_letter_is(d, "error_class", l->class))
+	if (l->class != NULL && !dead_letter_is(d, "error_class", l->class)) {
+		note_class(l, d);
 		return 0;
+	}
 	if (l->left == 0)
 		return 1;
 	cells[0] = cell_str(d->record_id);
@@ -87,6 +115,10 @@ int cmd_dlq_ls(struct admin *a)
 	rc = a->options.before != NULL ? dead_letter_each_before(a, a->options.before, show_row, &l) : dead_letter_each(a, show_row, &l);
 	rc = rc == -1 ? -1 : 0;
 	output_end(&a->output, rc == 0);
+	if (rc == 0)
+		say_class(&l);
+	while (l.nothers > 0)
+		free(l.others[--l.nothers]);
 	return rc == 0 && !a->options.json ? say_totals(&l) : rc;
 }
 

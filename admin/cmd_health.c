@@ -68,38 +68,66 @@ static bool is_reported(const struct reports *r, const char *queue)
 	return false;
 }
 
-/* Where health is on, a queue of the configuration that nobody looks at is not well because others are. */
-static void keep_unreported(const struct admin *a, struct reports *r)
+static void keep_unknown(struct reports *r, const char *name)
 {
-	size_t nreported = r->n;
+	struct queue_health h = { .level = STATUS_UNKNOWN };
 
-	for (size_t i = 0; a->conf->health.enabled && nreported > 0 && i < a->conf->nqueues; i++) {
-		const char *name = a->conf->queues[i]->name;
-		struct queue_health h = { .level = STATUS_UNKNOWN };
-
-		if (!is_meant(a, name) || is_reported(r, name))
-			continue;
-		h.document = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "queue", name, "status", "unknown", "reasons",
-		    "code", "unreported", "status", "unknown", "text", UNREPORTED);
-		h.queue = json_string_value(json_object_get(h.document, "queue"));
-		h.status = json_string_value(json_object_get(h.document, "status"));
-		keep(r, &h);
-	}
+	h.document = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "queue", name, "status", "unknown", "reasons",
+	    "code", "unreported", "status", "unknown", "text", UNREPORTED);
+	h.queue = json_string_value(json_object_get(h.document, "queue"));
+	h.status = json_string_value(json_object_get(h.document, "status"));
+	keep(r, &h);
 }
 
-static int take(struct admin *a, struct reports *r, int64_t server_ms)
+/* A queue of other hosts: one that only other programs use was never looked at by anybody. */
+static int has_workers(struct admin *a, const char *name, int64_t *there)
 {
-	struct redis_reply reply;
+	struct queue_keys keys;
+	int rc;
+
+	*there = 0;
+	if (admin_find_queue(a, name, &keys) == -1) {
+		rc = a->status == EX_UNAVAILABLE ? -1 : 0;
+		a->status = 0;
+		return rc;
+	}
+	redis_appendf(&a->redis, "EXISTS %s", keys.workers);
+	rc = admin_integer(a, there, keys.workers);
+	queue_keys_free(&keys);
+	return rc;
+}
+
+/*
+ * Where health is on, a queue that nobody looks at is not well because others are: one of the configuration, or of the
+ * registry if workers of quredis are registered for it.
+ */
+static int keep_unreported(struct admin *a, struct reports *r, char *const *names, size_t n)
+{
+	if (!a->conf->health.enabled || r->n == 0)
+		return 0;
+	for (size_t i = 0; i < a->conf->nqueues; i++)
+		if (is_meant(a, a->conf->queues[i]->name) && !is_reported(r, a->conf->queues[i]->name))
+			keep_unknown(r, a->conf->queues[i]->name);
+	for (size_t i = 0; i < n; i++) {
+		int64_t there;
+
+		if (!is_meant(a, names[i]) || is_reported(r, names[i]))
+			continue;
+		if (has_workers(a, names[i], &there) == -1)
+			return -1;
+		if (there > 0)
+			keep_unknown(r, names[i]);
+	}
+	return 0;
+}
+
+/* All of the hash. Returns how many of it are too old. */
+static size_t take_all(const struct admin *a, struct reports *r, const struct redis_reply *reply, int64_t server_ms)
+{
 	size_t stale = 0;
 
-	queue_health_read(&a->redis);
-	if (admin_reply(a, &reply, "the report of health") == -1)
-		return -1;
-	if (reply.n > 0 && !redis_is_strings(&reply))
-		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a hash");
-	r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + 1, sizeof(*r->all));
-	for (size_t i = 0; i + 1 < reply.n; i += 2) {
-		struct redis_reply text = redis_element(&reply, i + 1);
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply text = redis_element(reply, i + 1);
 		struct queue_health h;
 
 		if (queue_health_parse(&h, text.str, text.len) == -1)
@@ -111,7 +139,30 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 		stale += is_meant(a, h.queue);
 		queue_health_free(&h);
 	}
-	keep_unreported(a, r);
+	return stale;
+}
+
+static int take(struct admin *a, struct reports *r, int64_t server_ms)
+{
+	struct redis_reply reply;
+	size_t stale = 0, nnames;
+	char **names;
+	int rc;
+
+	if (admin_registered(a, &names, &nnames) == -1)
+		return -1;
+	queue_health_read(&a->redis);
+	rc = admin_reply(a, &reply, "the report of health");
+	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
+		rc = admin_fail(a, EX_PROTOCOL, "Redis answered something else than a hash");
+	if (rc == 0) {
+		r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + nnames + 1, sizeof(*r->all));
+		stale = take_all(a, r, &reply, server_ms);
+		rc = keep_unreported(a, r, names, nnames);
+	}
+	admin_names_free(names, nnames);
+	if (rc == -1)
+		return -1;
 	qsort(r->all, r->n, sizeof(*r->all), by_queue);
 	if (r->n == 0) {
 		r->level = STATUS_UNKNOWN;

@@ -152,8 +152,8 @@ int cmd_run(struct admin *a)
 	struct buffer raw = {0};
 	int rc = -1;
 
-	/* Users and executables matter here. */
-	if (admin_load(a, 0) == -1)
+	/* Its user and executable matter here. */
+	if (admin_load_to_run(a, a->operands[0]) == -1)
 		return -1;
 	a->queue = conf_queue_find(a->conf, a->operands[0]);
 	if (a->queue == NULL) {

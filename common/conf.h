@@ -161,6 +161,8 @@ struct conf_report {
  */
 #define CONF_LENIENT_HANDLERS 1u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
+/* For who executes the handler of this queue alone: users and handlers of others are not looked at, as if lenient. */
+struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
 
 /* One line out of a file of mode 0600, or a credential of $CREDENTIALS_DIRECTORY: a new string, to be wiped. NULL: *why is a
  * new string. For secrets that one program needs, and not each one that reads the configuration. */

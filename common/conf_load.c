@@ -44,9 +44,9 @@ static void load(struct conf_loading *l, const char *path)
 	conf_check(l);
 }
 
-struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report)
+static struct conf *load_for(const char *path, unsigned flags, const char *only, struct conf_report *report)
 {
-	struct conf_loading l = { .conf = conf_new(), .flags = flags };
+	struct conf_loading l = { .conf = conf_new(), .flags = flags, .only = only };
 	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
 
 	if (c != (locale_t)0)	/* libconfig and strtod read a decimal point only here */
@@ -64,4 +64,14 @@ struct conf *conf_load(const char *path, unsigned flags, struct conf_report *rep
 		return l.conf;
 	conf_free(l.conf);
 	return NULL;
+}
+
+struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report)
+{
+	return load_for(path, flags, NULL, report);
+}
+
+struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report)
+{
+	return load_for(path, 0, queue, report);
 }

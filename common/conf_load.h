@@ -13,6 +13,7 @@ struct conf_loading {
 	struct conf *conf;		/* being filled; owns the file names that origins point to */
 	struct conf_queue defaults;	/* the group `defaults` */
 	unsigned flags;			/* of conf_load() */
+	const char *only;		/* of conf_load_to_run(); NULL: all queues */
 	bool broken;			/* a file could not be read or parsed: what is missing proves nothing */
 	mode_t *modes;			/* of conf->files */
 	size_t nfiles;

@@ -8,7 +8,9 @@
 
 #include "supervisor/request.h"
 
+#include "common/alloc.h"
 #include "common/log.h"
+#include "common/nearest.h"
 #include "common/nitems.h"
 #include "supervisor/master.h"
 #include "supervisor/reload.h"
@@ -87,6 +89,27 @@ static int which(struct master *m, const json_t *request, struct crew **c)
 	return *c == NULL ? -1 : 0;
 }
 
+static json_t *no_such_queue(const struct master *m, const json_t *request)
+{
+	const char *name = json_string_value(json_object_get(request, "queue")), *near, **names;
+	char *text;
+	json_t *o;
+	size_t n = 0;
+
+	if (name == NULL)
+		return refusal("a queue is named by a string");
+	names = alloc_zero((size_t)m->ncrews + 1, sizeof(*names));
+	for (int i = 0; i < m->ncrews; i++)
+		if (m->crews[i].conf != NULL)
+			names[n++] = m->crews[i].name;
+	near = nearest(name, names, n);
+	text = near == NULL ? alloc_string("no such queue") : alloc_format("no such queue, the nearest is %s", near);
+	o = refusal(text);
+	free(text);
+	free(names);
+	return o;
+}
+
 static json_t *answer_restart(struct master *m, const json_t *request, int64_t now_ms)
 {
 	struct crew *c;
@@ -94,7 +117,7 @@ static json_t *answer_restart(struct master *m, const json_t *request, int64_t n
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
 	if (which(m, request, &c) == -1 || c == NULL)
-		return refusal("no such queue");
+		return no_such_queue(m, request);
 	log_info("queue_restart", log_str("queue", c->name));
 	crew_recycle(m, c, now_ms);
 	return consent();
@@ -107,7 +130,7 @@ static json_t *set_quiet(struct master *m, const json_t *request, bool quiet, in
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
 	if (which(m, request, &c) == -1)
-		return refusal("no such queue");
+		return no_such_queue(m, request);
 	if (c == NULL) {
 		master_set_quiet(m, quiet, now_ms);
 		return consent();

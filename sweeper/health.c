@@ -17,6 +17,8 @@
 #include "common/queue_health.h"
 #include "sweeper/sweeper.h"
 
+#define AGAIN_MS 1000		/* a queue whose state changes all the time is looked at no more often */
+
 /* ---- one queue ---- */
 
 /* The sum of what is known; -1: nothing is. */
@@ -86,12 +88,26 @@ static int report(struct sweeper *s, const struct swept *q)
 	return rc;
 }
 
+/* What changes from one moment to the next, and is known here without asking anybody. */
+static uint32_t state_of(const struct swept *q)
+{
+	if (q->board == NULL)
+		return 0;
+	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 | atomic_load(&q->board->trouble) << 8;
+}
+
+bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms)
+{
+	return s->conf->health.enabled && q->gauge.at_ms > 0 && now_ms - q->gauge.taken_ms >= AGAIN_MS && state_of(q) != q->health.seen;
+}
+
 void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	struct health *h = &q->health;
 
-	if (!s->conf->health.enabled || now_ms < h->due_ms)
+	if (!s->conf->health.enabled || (now_ms < h->due_ms && state_of(q) == h->seen))
 		return;
+	h->seen = state_of(q);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge(s, q);
 	if (report(s, q) == 0)

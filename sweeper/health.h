@@ -17,6 +17,7 @@ struct health {
 	enum health_status status;
 	int64_t since_ms;		/* the server's: it is so since then; 0: never looked */
 	int64_t due_ms;			/* CLOCK_MONOTONIC: the next look */
+	uint32_t seen;			/* health_is_outdated(): state at the last look */
 	struct trouble trouble;		/* of writing the report */
 };
 
@@ -29,6 +30,8 @@ struct health_sum {
 };
 
 /* By q->gauge, which is fresh: judged, logged if it changed, written to Redis. */
+/* Its breaker opened or closed, its gate or trouble changed since the last look: the next one is now. */
+bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms);
 void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms);
 
 /* Once an interval: all reports are added up and logged, stale ones removed. */

@@ -75,7 +75,7 @@ bool metrics_task(struct sweeper *s, int budget, int64_t now_ms)
 	if (!metrics_wanted(s->conf))
 		return false;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!lead_is_ours(q) || now_ms < q->gauge_at_ms || !sweeper_goes_on(s))
+		if (!lead_is_ours(q) || (now_ms < q->gauge_at_ms && !health_is_outdated(s, q, now_ms)) || !sweeper_goes_on(s))
 			continue;
 		if (budget-- == 0)
 			return true;

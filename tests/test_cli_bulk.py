@@ -360,6 +360,10 @@ def test_dlq_ls(quredis, redis):
     assert [x["record"] for x in rows] == [third, second, first] and rows[1]["exit_code"] == 3 and rows[0]["exit_code"] is None
     assert rows[1]["id"] == f"sha1:{sha1(b'bb')}" and "message" not in rows[0]
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--class", "HandlerExit").out)] == [second, first]
+    r = quredis("dlq", "ls", "mail", "-C", "HandlerExi")
+    assert r.code == 0 and "no dead letter of mail has the class HandlerExi; the nearest is HandlerExit" in r.err
+    r = quredis("dlq", "ls", "mail", "--json", "-C", "Nothing")
+    assert json.loads(r.out) == [] and r.err.strip() == "no dead letter of mail has the class Nothing"
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--limit", "1").out)] == [third]
 
 

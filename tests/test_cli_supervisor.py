@@ -70,6 +70,9 @@ def test_restart(quredisd, redis, handler):
     wait_for(lambda: not any(alive(p) for p in before.values()) and len(d.workers("mail")) == 2)
     assert d.workers("other") == other
     assert d.quredis("restart", "nope").code == 66
+    for command in ("restart", "quiet"):
+        r = d.quredis(command, "mial")
+        assert r.code == 66 and "no such queue, the nearest is mail" in r.err
 
 
 def test_quiet(quredisd, redis, handler):
@@ -186,6 +189,17 @@ def write_conf(tmp, redis, *queues):
     conf = tmp / "quredis.conf"
     conf.write_text(render({"redis": {"url": redis.url}, "queues": list(queues)}))
     return conf
+
+
+def test_run_is_not_refused_because_of_another_queue(quredis, redis, handler, tmp):
+    good, bad = handler("cat >/dev/null", name="good"), handler("cat", name="bad")
+    conf = write_conf(tmp, redis, queue("mail", good), queue("fax", bad), queue("tube", good, run_as={"user": "nobody-of-that-name"}))
+    os.unlink(bad)
+    assert quredis("run", "mail", "message", conf=conf).code == 0
+    r = quredis("run", "fax", "message", conf=conf)
+    assert r.code == 78 and "does not exist" in r.err and "nobody-of" not in r.err
+    r = quredis("run", "tube", "message", conf=conf)
+    assert r.code == 78 and "nobody-of-that-name" in r.err
 
 
 @pytest.mark.parametrize("body, outcome, code", [

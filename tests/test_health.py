@@ -282,6 +282,25 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     assert quredis("health").code == 69
 
 
+def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
+    """Not at the next interval: neither that it opened, nor a pause."""
+    c = redis.client()
+    run = handler("cat >/dev/null; [ -e @TMP@/good ]")
+    d = quredisd(queues=[queue("mail", run, breaker={"failures": 2}), queue("fax", run)],
+                 health={**health(), "interval": "1h", "thresholds": {"dlq_max_warning": 1000, "dlq_max_critical": 2000}})
+    wait_for(lambda: report(c) and report(c)["status"] == "healthy" and report(c, "fax"), 30)
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(20)])
+    wait_for(lambda: [x["code"] for x in report(c)["reasons"]] == ["breaker"], 20)
+    assert report(c)["status"] == "degraded" and d.wait_event("health_changed", queue="mail", status="degraded")
+    before = report(c)["at_ms"]
+    (tmp / "good").touch()
+    wait_for(lambda: report(c)["at_ms"] > before and not c.llen("ingress:mail"), 60)
+    before = report(c, "fax")["at_ms"]
+    c.set("ingress:fax:paused", "me")
+    wait_for(lambda: report(c, "fax")["at_ms"] > before, 20)
+    assert d.stop() == 0
+
+
 def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, quredis):
     c = redis.client()
     cat = handler("cat")
@@ -307,8 +326,11 @@ def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, qure
     report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c) + 600000}
     c.hset("quredis:health", "tube", json.dumps({**report_of_mail, "queue": "tube"}))
     assert quredis("health", conf=both.conf).code == 2
-    # a host that does not have fax expects nothing of it
+    # a host that does not have fax knows of it by its workers, who did not leave in an orderly way
     c.hdel("quredis:health", "tube")
+    r = quredis("health", "--nagios", conf=other.conf)
+    assert r.code == 3 and "fax: nobody reports" in r.out
+    c.delete("transit:fax:workers")
     assert quredis("health", conf=other.conf).code == 0
     assert other.stop() == 0
 
