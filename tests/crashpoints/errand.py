@@ -1,9 +1,6 @@
 """Cycles of which an errand's calls are counted: what the sweeper has done by a child, since it may block (sweeper/errand.c)."""
-from harness import write_handler
-
 from .letters import line
-from .rules import Archive, Figures, Ruled
-from .waiting import Waiting, header
+from .rules import Archive, Figures, Questions, Ruled
 
 
 class Errand(Ruled):
@@ -70,21 +67,10 @@ class NameErrand(Errand, Figures):
         self.datagrams.awaited = False
 
 
-class Check(Errand):
-    """A command that may object to a purge: the first question, up to its exec."""
+class Question(Errand, Questions):
+    """The first one, up to its exec."""
     name = "purge, a question"
-    others = {"old": []}
-
-    @property
-    def sections(self):
-        check = write_handler(self.dir, "case $(cat) in *keep*) exit 1;; esac", name="check")
-        return {"purge": {"enabled": True, "interval": "1s", "check": [str(check)]}}
-
-    def fill(self):
-        old, c = Waiting(self.client, "old"), self.client
-        old.push({header(c, b"o%d" % i): "DeadlineExceeded" for i in range(2)}, [header(c, b"keep"), b"young"])
-        self.sums.append(old)
 
 
 FILES = [FirstBatch, SecondBatch, LastBatch, TextFileErrand]
-CYCLES = [*FILES, NameErrand, Check]
+CYCLES = [*FILES, NameErrand, Question]

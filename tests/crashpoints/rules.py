@@ -1,4 +1,6 @@
 """Cycles of what the sweeper does by rule: dead letters, what waits too long, history, figures. Its calls are counted."""
+from harness import processes, write_handler
+
 from .cycle import Cycle
 from .letters import Copies, Letters
 from .reports import Datagrams, Documents, TextFile
@@ -36,6 +38,10 @@ class Ruled(Cycle):
 
     def fill(self):
         """The other queues."""
+
+    def complete(self):
+        """And every errand's end was taken."""
+        return super().complete() and not processes.zombies_of(self.d.sweeper())
 
 
 class Archive(Ruled):
@@ -127,6 +133,22 @@ class Ages(Ruled):
         self.sums += [brief, old, History(c, "worked", 3), Orphans(c, "worked", [young])]
 
 
+class Questions(Ruled):
+    """A command that may object to a purge."""
+    name = "purge, questions"
+    others = {"old": []}
+
+    @property
+    def sections(self):
+        check = write_handler(self.dir, "case $(cat) in *keep*) exit 1;; esac", name="check")
+        return {"purge": {"enabled": True, "interval": "1s", "check": [str(check)]}}
+
+    def fill(self):
+        old, c = Waiting(self.client, "old"), self.client
+        old.push({header(c, b"o%d" % i): "DeadlineExceeded" for i in range(2)}, [header(c, b"keep"), b"young"])
+        self.sums.append(old)
+
+
 class Figures(Ruled):
     """Health, the node's report, the text file, datagrams."""
     name = "health, node, figures"
@@ -143,4 +165,4 @@ class Figures(Ruled):
         self.sums += [self.datagrams, self.text, Documents(self.client, self.tag, ["q0", "idle"])]
 
 
-CYCLES = [Archive, ArchiveReload, ArchivePredecessor, Bounds, Ages, Figures]
+CYCLES = [Archive, ArchiveReload, ArchivePredecessor, Bounds, Ages, Questions, Figures]

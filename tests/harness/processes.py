@@ -57,6 +57,11 @@ def children_of(pid):
     return [p for p, parent in parents().items() if parent == pid]
 
 
+def zombies_of(pid):
+    """Direct children whose end it has not taken."""
+    return [p for p in pids() if (s := _stat(p)) and s[0] == "Z" and s[1] == pid]
+
+
 def descendants_of(pid):
     """Living descendants, parents first."""
     found, level, everybody = [], {pid}, parents()
