@@ -48,6 +48,7 @@ void web_call_end(struct web_call *call);
 
 /* web_command.c: by the command of the route, in a child; its document is the answer. */
 void web_command(struct web_call *call);
+void web_purge(struct web_call *call);
 /* One command with --json on file, in a child, beginning with the options of the server. Returns its exit status. */
 int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file);
 /* {"error": ...} for a child that gave no document. */

@@ -222,3 +222,15 @@ void web_command(struct web_call *call)
 	web_answer_header(call, "Retry-After", "1");
 	web_answer_error(call, 503, "too many requests wait already");
 }
+
+/* Without a queue the rules of purge{} are meant: they are a supervisor's. */
+void web_purge(struct web_call *call)
+{
+	if (call->query.queue == NULL)
+		web_answer_error(call, 400, "the parameter queue is needed: what the rules of purge{} would take, a supervisor with purge.dry_run says in its "
+		    "log, and counts as would_purge");
+	else if (call->query.list == NULL)
+		web_answer_error(call, 400, "the parameter list is needed");
+	else
+		web_command(call);
+}

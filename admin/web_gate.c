@@ -170,7 +170,8 @@ int web_gate_route(struct web_call *call)
 	const struct web_settings *s = &call->w->settings;
 	const struct web_route *r = call->route;
 
-	if (r->post && !is_from_here(call)) {
+	/* others could not read the answer, but make us work for it */
+	if (!r->open && !is_from_here(call)) {
 		web_answer_error(call, 403, "a page of another site asked for this");
 		return -1;
 	}

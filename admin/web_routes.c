@@ -23,7 +23,7 @@ static const struct web_route routes[] = {
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),
 
-	POST("queue/purge", "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
+	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, false },
 	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
