@@ -23,6 +23,20 @@ async function send(path, params) {
 	}
 }
 
+/** What takes the server too long it leaves unfinished: it is asked again, as long as that gets further. */
+async function sendWhole(path, params) {
+	let done = 0;
+	for (;;) {
+		const result = await send(path, params);
+		if (result === null)
+			return done > 0 ? { count: done, interrupted: true } : null;
+		done += result.count;
+		if (!result.interrupted || result.count === 0)
+			return { ...result, count: done };
+		toast("ok", `${count(done)} so far, and it goes on`);
+	}
+}
+
 /** Runs an action and tells how it went; what it resolved with, or null. */
 async function told(action, tell) {
 	try {
@@ -58,7 +72,7 @@ export async function retryList(queue, list, n) {
 		detail: list === "transit" ? "Only what no live worker holds, marked as redelivered."
 			: list === "delayed" ? "They run before they are due." : "They come back as if they were new: no attempt is charged.",
 		yes: `Retry ${count(n)}` });
-	return sure ? told(() => send("queue/retry", { queue, list }), moved(queue)) : null;
+	return sure ? told(() => sendWhole("queue/retry", { queue, list }), moved(queue)) : null;
 }
 
 /** Asks the server how many it would be. */
@@ -71,7 +85,7 @@ export async function purgeList(queue, list) {
 		title: `Delete all ${LISTS[list]} of ${queue}?`, text: `${n} will be deleted.`,
 		detail: list === "transit" ? "What live workers hold stays." : list === "escape" ? "Their records are deleted with them." : null,
 		yes: `Delete ${count(would.count)}`, again: `${n} of ${queue} will be gone. Nothing brings them back.` });
-	return sure ? told(() => send("queue/purge", { queue, list }), deleted(queue, "message")) : null;
+	return sure ? told(() => sendWhole("queue/purge", { queue, list }), deleted(queue, "message")) : null;
 }
 
 async function dryRun(path, params) {
@@ -132,7 +146,7 @@ export async function retryAllLetters(queue, kind, n) {
 	const sure = await confirm({ title: `Retry all dead letters of ${queue}${which}?`,
 		text: `All ${count(n)} will go back into ingress, oldest first, as if new: no attempt is charged.`,
 		detail: "To try one first and the others at a pace: quredis dlq retry --all --canary --rate 50/s", yes: `Retry all ${count(n)}` });
-	return sure ? told(() => send("queue/dlq/retry", { queue, all: true, class: kind }), moved(queue)) : null;
+	return sure ? told(() => sendWhole("queue/dlq/retry", { queue, all: true, class: kind }), moved(queue)) : null;
 }
 
 export async function deleteAllLetters(queue, kind, n) {
@@ -140,6 +154,6 @@ export async function deleteAllLetters(queue, kind, n) {
 	const sure = await confirm({ title: `Delete all dead letters of ${queue}${which}?`, text: `All ${count(n)} will be deleted, with their records.`,
 		detail: "quredis dlq export writes them to a file first.", yes: `Delete all ${count(n)}`,
 		again: `All ${plural(n, "dead letter")} of ${queue}${which} will be gone. Nothing brings them back.` });
-	return sure ? told(() => send("queue/dlq/rm", { queue, all: true, class: kind }), deleted(queue, "dead letter")) : null;
+	return sure ? told(() => sendWhole("queue/dlq/rm", { queue, all: true, class: kind }), deleted(queue, "dead letter")) : null;
 }
 

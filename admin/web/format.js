@@ -51,7 +51,7 @@ export function bytes(n) {
 		return "–";
 	if (n < 1024)
 		return `${n} B`;
-	return n < 1048576 ? `${(n / 1024).toFixed(n < 10240 ? 1 : 0)} KiB` : `${(n / 1048576).toFixed(1)} MiB`;
+	return n < 1048576 ? `${(n / 1024).toFixed(n < 10240 ? 1 : 0)} KiB` : `${(n / 1048576).toFixed(n < 10485760 ? 1 : 0)} MiB`;
 }
 
 /** Coarse: who wants it to the second looks at the full time. */

@@ -1,13 +1,13 @@
-// The messages of one list of a queue, as `quredis peek` gives them; and one of them, opened.
+// The messages of one list of a queue, as `quredis peek` gives them, or `quredis done ls`; and one of them, opened.
 import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
-import { bytes, count, setElapsed, setTime, now } from "./format.js";
+import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
 import { preview, viewer } from "./message.js";
 import { command } from "./parts.js";
 import { Table, textCell } from "./table.js";
 import { field } from "./visible.js";
 
-export const LISTS = [["ingress", "Waiting"], ["transit", "In flight"], ["delayed", "Delayed"], ["escape", "Dead letters"]];
+export const LISTS = [["ingress", "Waiting"], ["transit", "In flight"], ["delayed", "Delayed"], ["escape", "Dead letters"], ["done", "Done"]];
 
 const PAGE = 50;
 const MOST = 1000;
@@ -18,6 +18,7 @@ const EMPTY = {
 	transit: () => h("p", null, "No worker has a message in hand."),
 	delayed: () => h("p", null, "Nothing waits for another attempt, or for its time."),
 	escape: () => h("p", null, "No message of this queue failed for good."),
+	done: () => [h("p", null, "No history is kept of what is done. In the configuration of the queue:"), command("done = { keep = 1000; };")],
 };
 
 function timeCell(of) {
@@ -43,10 +44,13 @@ function columns(list, open) {
 			{ id: "owner", title: "Worker", css: "second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: being brought back")) }],
 		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) }],
 		escape: [],
+		done: [{ id: "finished", title: "Finished", css: "time", cell: timeCell((m) => m.finished_at) },
+			{ id: "took", title: "Took", css: "number", cell: textCell((m) => duration(m.duration_ms)) },
+			{ id: "node", title: "Host", css: "second", cell: textCell((m) => m.node ?? "–") }],
 	}[list];
 	return [
 		{ id: "message", title: "Message", header: true, css: "message", cell: (td, m) => draw(td, preview(m.value), () =>
-			h("button", { type: "button", class: "linkish", onclick: () => open(m) }, preview(m.value))) },
+			h("button", { type: "button", class: "linkish", onclick: () => open(m) }, list === "done" && m.value?.text === "" ? "(not kept)" : preview(m.value))) },
 		...own,
 		...(list === "escape" ? [] : [{ id: "attempts", title: "Attempts", css: "number", hint: "Those that failed", cell: textCell((m) => count(m.attempts)) }]),
 		{ id: "size", title: "Size", css: "number second", cell: textCell((m) => bytes(m.size)) },
@@ -58,7 +62,7 @@ function columns(list, open) {
 function withKeys(rows) {
 	const seen = new Map();
 	return rows.toReversed().map((m) => {
-		const name = [m.worker, m.due, m.id].join(" ");
+		const name = m.entry ?? [m.worker, m.due, m.id].join(" ");
 		seen.set(name, (seen.get(name) ?? 0) + 1);
 		return { ...m, value: field(m, "message"), key: `${name} ${seen.get(name)}`,
 			started_at: m.elapsed_ms === null || m.elapsed_ms === undefined ? null : now() - m.elapsed_ms };
@@ -66,13 +70,13 @@ function withKeys(rows) {
 }
 
 export function openMessage(queue, message) {
-	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "worker", "pid"]
+	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "finished_at", "duration_ms", "worker", "pid"]
 		.filter((k) => message[k] !== null && message[k] !== undefined);
 	const dialog = h("dialog", { class: "wide", "aria-label": `A message of ${queue}` },
 		h("form", { method: "dialog" },
 			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
 			message.value && viewer("Message", message.value),
-			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replace("_", " ")), h("dd", null, String(message[k]))]))));
+			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(message[k]))]))));
 	dialog.addEventListener("close", () => dialog.remove());
 	document.body.append(dialog);
 	dialog.showModal();
@@ -104,13 +108,18 @@ export class MessageList {
 	async reload() {
 		this.asked_at = performance.now();
 		try {
-			const rows = await get("queue/messages", { queue: this.queue, list: this.list, limit: this.limit }, this.abort.signal);
+			const rows = await this.#ask();
 			this.on_error("");
 			this.#show(rows);
 		} catch (e) {
 			if (!this.abort.signal.aborted)
 				this.on_error(`The list could not be read: ${e.message}`);
 		}
+	}
+
+	#ask() {
+		const { queue, list, limit } = this;
+		return list === "done" ? get("queue/done", { queue, limit }, this.abort.signal) : get("queue/messages", { queue, list, limit }, this.abort.signal);
 	}
 
 	#show(rows) {
@@ -127,8 +136,9 @@ export class MessageList {
 				return h("p", { class: "muted loading" }, "Reading …");
 			if (n === 0)
 				return h("div", { class: "empty" }, EMPTY[this.list](this.queue));
-			const more = this.size > n && this.limit < MOST;
-			return [h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)}${this.size > n ? ` of ${count(this.size)}` : ""}`),
+			const history = this.list === "done";
+			const more = (history ? n === this.limit : this.size > n) && this.limit < MOST;
+			return [h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)}${this.size > n && !history ? ` of ${count(this.size)}` : ""}`),
 				more && h("button", { type: "button", onclick: () => this.#more() }, "Show more")];
 		});
 	}

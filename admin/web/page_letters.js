@@ -18,6 +18,11 @@ function errorOf(record) {
 	return value === null || value.text === "" ? "(it said nothing)" : visibleLine(value.text);
 }
 
+/** A cause begins with its class; "?" is none. */
+function classOf(cause) {
+	return cause.split(/[ :]/)[0].replace("?", "");
+}
+
 export class LettersPage {
 	constructor(route) {
 		this.queue = route.path[1] ?? null;
@@ -190,7 +195,7 @@ export class LettersPage {
 
 	/** One line a cause, the most frequent first; one of them may be chosen. */
 	#showCauses() {
-		const causes = (this.stats ?? []).filter((s) => s.by === "cause");
+		const causes = (this.stats ?? []).filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text }));
 		const most = Math.max(1, ...causes.map((c) => c.count));
 		draw(this.causes, [causes, this.letters.filter.cause, this.every], () => {
 			if (causes.length === 0)
@@ -204,7 +209,7 @@ export class LettersPage {
 
 	#cause(cause, most) {
 		const on = cause.key === this.letters.filter.cause;
-		const to = href(["letters", this.queue], on ? {} : { class: cause.key.split(" ")[0].replace(/:$/, ""), cause: cause.key });
+		const to = href(["letters", this.queue], on ? {} : { class: classOf(cause.key), cause: cause.key });
 		const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
 		bar.style.width = `${Math.max(1, (100 * cause.count) / most)}%`;
 		return h("li", null, h("a", { href: to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },

@@ -1,16 +1,18 @@
 // The supervisors of all hosts, and the workers of the one on this machine.
 import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
-import { count, now, plural, setElapsed, setTime } from "./format.js";
+import { bytes, count, now, plural, setElapsed, setTime } from "./format.js";
 import { badge } from "./icons.js";
 import { command, empty, notice, Poll, queueLink, setNotice } from "./parts.js";
-import { store } from "./store.js";
+import { LEVEL, store, WHY } from "./store.js";
 import { Table, textCell } from "./table.js";
 
 const EVERY_MS = 2000;
 const SILENT_MS = 30000;
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const aliveOf = (queue) => sum(Object.values(queue.workers ?? {}));
+const memoryOf = (queue) => (queue.memory ? queue.memory.workers + queue.memory.handlers : null);
+const MEMORY = "Resident memory of the workers and their handlers";
 const SIGNS = { running: "run", idle: "idle", settling: "run", waiting: "off", starting: "unknown", connecting: "warn", stopping: "off" };
 
 function timeCell(of) {
@@ -36,6 +38,8 @@ const NODES = [
 	{ id: "running", title: "Running", css: "number", cell: textCell((n) => count(sum((n.queues ?? []).map((q) => q.workers?.running ?? 0)))) },
 	{ id: "queues", title: "Queues", css: "number second", cell: textCell((n) => count((n.queues ?? []).length)) },
 	{ id: "restarts", title: "Restarts", css: "number second", hint: "Of workers that died", cell: textCell((n) => count(sum((n.queues ?? []).map((q) => q.restarts ?? 0)))) },
+	{ id: "memory", title: "Memory", css: "number third", hint: MEMORY,
+		cell: textCell((n) => ((n.queues ?? []).length > 0 ? bytes(sum(n.queues.map((q) => memoryOf(q) ?? 0))) : "–")) },
 	{ id: "started", title: "Started", css: "time second", cell: timeCell((n) => n.started) },
 	{ id: "seen", title: "Report", css: "time", cell: timeCell((n) => n.at) },
 	{ id: "pid", title: "Pid", css: "number third", cell: textCell((n) => n.pid ?? "–") },
@@ -58,11 +62,10 @@ const WORKERS = [
 const SERVED = [
 	{ id: "queue", title: "Queue", header: true, value: (s) => s.name, cell: (td, s) => queueLink(td, s.name) },
 	{ id: "node", title: "Node", value: (s) => s.node, cell: textCell((s) => s.node) },
-	{ id: "state", title: "State", value: (s) => (s.breaker ? "breaker" : s.state), cell: (td, s) => draw(td, [s.state, s.breaker], () =>
-		(s.breaker ? badge("bad", "breaker", "Its handler cannot be executed, or failed too often in a row")
-			: s.state === "open" ? badge("ok", "fetching") : badge(s.state === "quiet" ? "off" : "warn", s.state))) },
+	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, s.state, () => badge(LEVEL[s.state] ?? "unknown", s.state, WHY[s.state])) },
 	{ id: "workers", title: "Workers", css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
 	{ id: "doing", title: "Doing", css: "second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
+	{ id: "memory", title: "Memory", css: "number third", hint: MEMORY, value: memoryOf, first: "down", cell: textCell((s) => bytes(memoryOf(s))) },
 	{ id: "restarts", title: "Restarts", css: "number second", value: (s) => s.restarts, first: "down", cell: textCell((s) => count(s.restarts)) },
 ];
 

@@ -85,18 +85,20 @@ export class QueuePage {
 		setAttribute(this.switch, "class", queue.paused ? "primary" : null);
 		this.#showTabs(queue);
 		this.#showActions(queue);
-		this.messages?.changed(queue[`${this.list}_size`]);
+		this.messages?.changed(queue[`${this.list}_size`] ?? queue.stats?.counters.done);
 	}
 
 	#showTabs(queue) {
 		const sizes = LISTS.map(([id]) => queue[`${id}_size`]);
 		draw(this.tabs, [this.list, sizes], () => LISTS.map(([id, title], i) =>
-			h("a", { href: href(["queue", this.name, id]), "aria-current": id === this.list ? "page" : null }, title, h("span", { class: "number" }, count(sizes[i])))));
+			h("a", { href: href(["queue", this.name, id]), "aria-current": id === this.list ? "page" : null }, title, h("span", { class: "number" }, sizes[i] === undefined ? "" : count(sizes[i])))));
 	}
 
 	#showActions(queue) {
+		if (this.list === "done")
+			return draw(this.actions, "done", () => h("span", { class: "muted" }, "What was done lately, as far as done.keep has it kept"));
 		const n = queue[`${this.list}_size`];
-		draw(this.actions, [this.list, n > 0, queue[this.list], this.list !== "ingress" && n], () => [
+		return draw(this.actions, [this.list, n > 0, queue[this.list], this.list !== "ingress" && n], () => [
 			h("code", { class: "muted key" }, queue[this.list] ?? `${queue.ingress}:delayed`),
 			this.list === "escape" && n > 0 && h("a", { class: "button", href: href(["letters", this.name]) }, "Causes and records"),
 			this.list !== "ingress" && h("button", { type: "button", disabled: n === 0, onclick: () => this.#act(retryList, n) }, "Retry all"),
