@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include <bsd/string.h>
+
 #include "admin/bulk.h"
 #include "admin/command.h"
 #include "admin/confirm.h"
@@ -72,6 +74,7 @@ struct action {
 	struct outcome outcome;
 	struct progress progress;
 	int status;			/* why some were left; EX_OK: none was */
+	char newest[RECORD_ID_SIZE];	/* of all records when they were counted: what is put back may fail again meanwhile */
 };
 
 static struct action action_of(struct admin *a, bool retry)
@@ -119,42 +122,88 @@ static int finish(struct action *t, int rc)
 
 /* ---- by id ---- */
 
-static int ask_for_ids(struct admin *a, const struct dead_letter *first)
-{
-	char *question = a->noperands == 2 ? alloc_format("Delete dead letter %s of %s?", first->record_id, a->keys.name)
-	    : alloc_format("Delete %zu dead letters of %s?", a->noperands - 1, a->keys.name);
-	int rc = confirm(a, question);
+/* Which letters are meant, each once: a record id, a message id and either again may be the same one. */
+struct meant {
+	char (*ids)[RECORD_ID_SIZE];
+	size_t n;
+};
 
+static void mean(struct meant *m, const char *record_id)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->ids[i], record_id) == 0)
+			return;
+	strlcpy(m->ids[m->n++], record_id, RECORD_ID_SIZE);
+}
+
+static int find_meant(struct action *t, struct meant *m)
+{
+	struct admin *a = t->a;
+	int rc = 0;
+
+	for (size_t i = 1; i < a->noperands && rc == 0; i++) {
+		struct dead_letter d;
+
+		rc = dead_letter_find(a, a->operands[i], &d);
+		if (rc == 0)
+			mean(m, d.record_id);
+		dead_letter_free(&d);
+		rc = leave(t, rc);
+	}
+	return rc;
+}
+
+static int ask_for_ids(const struct action *t, const struct meant *m)
+{
+	struct admin *a = t->a;
+	char *question;
+	int rc;
+
+	if (m->n == 0 || t->retry || a->options.dry_run)
+		return 0;
+	question = m->n == 1 ? alloc_format("Delete dead letter %s of %s?", m->ids[0], a->keys.name)
+	    : alloc_format("Delete %zu dead letters of %s?", m->n, a->keys.name);
+	rc = confirm(a, question);
 	free(question);
 	return rc;
 }
 
-static int act_by_id(struct action *t, size_t i)
+static int act_on_id(struct action *t, const char *record_id)
 {
-	struct admin *a = t->a;
 	struct dead_letter d;
-	int rc = dead_letter_find(a, a->operands[i], &d);
+	int rc = dead_letter_find(t->a, record_id, &d);
 
-	if (rc == 0 && i == 1 && !t->retry && !a->options.dry_run && ask_for_ids(a, &d) == -1)
-		rc = -1;
 	if (rc == 0)
 		rc = act(t, &d);
 	dead_letter_free(&d);
+	return leave(t, rc);
+}
+
+static int act_on_meant(struct action *t, const struct meant *m)
+{
+	int rc = 0;
+
+	interrupt_begin();
+	for (size_t i = 0; i < m->n && rc == 0 && !t->outcome.interrupted; i++) {
+		t->outcome.interrupted = interrupt_asked();
+		rc = t->outcome.interrupted ? 0 : act_on_id(t, m->ids[i]);
+	}
+	rc = finish(t, rc);
+	interrupt_end();
 	return rc;
 }
 
 static int by_id(struct admin *a, bool retry)
 {
 	struct action t = action_of(a, retry);
-	int rc = 0;
+	struct meant m = { .ids = alloc_zero(a->noperands, sizeof(*m.ids)) };
+	int rc = find_meant(&t, &m);
 
-	interrupt_begin();
-	for (size_t i = 1; i < a->noperands && rc == 0 && !t.outcome.interrupted; i++) {
-		t.outcome.interrupted = interrupt_asked();
-		rc = t.outcome.interrupted ? 0 : leave(&t, act_by_id(&t, i));
-	}
-	rc = finish(&t, rc);
-	interrupt_end();
+	if (rc == 0)
+		rc = ask_for_ids(&t, &m);
+	if (rc == 0)
+		rc = act_on_meant(&t, &m);
+	free(m.ids);
 	return rc;
 }
 
@@ -164,6 +213,8 @@ static int count_one(void *arg, const struct dead_letter *d)
 {
 	struct action *t = arg;
 
+	if (t->newest[0] == '\0')
+		strlcpy(t->newest, d->record_id, sizeof(t->newest));
 	t->progress.total += dead_letter_is(d, "error_class", t->a->options.class);
 	return 0;
 }
@@ -205,7 +256,7 @@ static int by_class(struct admin *a, bool retry)
 		return -1;
 	interrupt_begin();
 	progress_begin(&t.progress, t.outcome.action, n);
-	rc = dead_letter_each_oldest(a, act_on_one, &t) == -1 ? -1 : 0;
+	rc = n == 0 || dead_letter_each_oldest(a, t.newest, act_on_one, &t) != -1 ? 0 : -1;
 	progress_end(&t.progress);
 	rc = finish(&t, rc);
 	interrupt_end();

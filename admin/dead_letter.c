@@ -109,22 +109,26 @@ static void id_before(const char *id, char before[RECORD_ID_SIZE])
 		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
 }
 
-/* A page from `from` on, in one direction or the other. */
-static int ask_page(struct admin *a, const char *stream, const char *from, bool oldest, struct redis_reply *reply)
-{
-	redis_appendf(&a->redis, oldest ? "XRANGE %s %s + COUNT %d" : "XREVRANGE %s %s - COUNT %d", stream, from, (int64_t)PAGE);
-	if (admin_reply(a, reply, stream) == -1)
-		return -1;
-	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-}
-
 struct walk {
 	int (*f)(void *arg, const struct dead_letter *d);
 	void *arg;
 	const char *stream;
 	bool oldest;
+	const char *until;	/* with oldest: the last one */
 	char from[RECORD_ID_SIZE];
 };
+
+/* A page from `from` on, in one direction or the other. */
+static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
+{
+	if (w->oldest)
+		redis_appendf(&a->redis, "XRANGE %s %s %s COUNT %d", w->stream, w->from, w->until, (int64_t)PAGE);
+	else
+		redis_appendf(&a->redis, "XREVRANGE %s %s - COUNT %d", w->stream, w->from, (int64_t)PAGE);
+	if (admin_reply(a, reply, w->stream) == -1)
+		return -1;
+	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
+}
 
 static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *page)
 {
@@ -153,7 +157,7 @@ static int walk(struct admin *a, struct walk *w)
 	int rc;
 
 	do {
-		if (ask_page(a, w->stream, w->from, w->oldest, &reply) == -1)
+		if (ask_page(a, w, &reply) == -1)
 			return -1;
 		kept = redis_keep(&a->redis);
 		rc = walk_page(a, w, &reply);
@@ -182,9 +186,9 @@ int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead
 	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .from = "+" });
 }
 
-int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+int dead_letter_each_oldest(struct admin *a, const char *until, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .oldest = true, .from = "-" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .oldest = true, .until = until == NULL ? "+" : until, .from = "-" });
 }
 
 /* ---- finding one ---- */

@@ -22,8 +22,9 @@ int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_lett
 int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 /* The same of the history of what is done. */
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* As dead_letter_each(), oldest first; the function may ask Redis. It returns -1 after an error of its own, which is returned. */
-int dead_letter_each_oldest(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+/* As dead_letter_each(), oldest first, to that one (NULL: to the end, wherever that is by then); the function may ask Redis.
+ * It returns -1 after an error of its own, which is returned. */
+int dead_letter_each_oldest(struct admin *a, const char *until, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 
 /* By record id, or the newest with this message id (said if there are more). -1: none, EX_NOINPUT, or Redis. */
 int dead_letter_find(struct admin *a, const char *id, struct dead_letter *d);

@@ -2,6 +2,7 @@
 import json
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -445,6 +446,37 @@ def test_dlq_of_a_class(quredis, redis, command):
     assert [strip(m) for m in q.fetched()] == ([b"t%d" % i for i in range(40)] if command == "retry" else [])
     for wrong in (["1-1", "-C", "TTLExpired"], ["--all", "-C", "TTLExpired", "--canary"]):
         assert quredis("dlq", "retry", "mail", *wrong).code == 64
+
+
+@pytest.mark.parametrize("command", ["retry", "rm"])
+def test_dlq_names_of_one_letter_are_one_letter(quredis, redis, command):
+    c = redis.client()
+    q = Queue(c)
+    ids = q.dead_letters(b"a", b"a", b"b")
+    words = ["--json", "dlq", command, "mail", ids[1], ids[1], f"sha1:{sha1(b'a')}", f"sha1:{sha1(b'a')}"]
+    for dry_run in (["--dry-run"], []):
+        r = quredis(*words, *dry_run)
+        assert r.code == 0 and json.loads(r.out)["count"] == 1, r
+    assert c.lrange(q.escape, 0, -1) == [b"b", b"a"] and [i.decode() for i, _ in c.xrange(q.log)] == [ids[0], ids[2]]
+
+
+def test_dlq_retry_of_a_class_leaves_what_fails_again(quredis, redis):
+    c, n = redis.client(), 100
+    q = Queue(c)
+    q.dead_letters(*(b"%d" % i for i in range(n)))
+
+    def fail():
+        client = redis.client()
+        other = Queue(client, register=False)
+        while (message := client.brpop("ingress:mail", 30)[1]) != b"end":
+            other.dead_letters(strip(message))
+    failing = threading.Thread(target=fail)
+    failing.start()
+    r = quredis("--json", "dlq", "retry", "mail", "--all", "-C", "HandlerExit")
+    c.lpush(q.ingress, "end")
+    failing.join(30)
+    assert r.code == 0 and json.loads(r.out)["count"] == n, r
+    assert not failing.is_alive() and c.llen(q.escape) == c.xlen(q.log) == n
 
 
 def test_dlq_rm(quredis, redis):

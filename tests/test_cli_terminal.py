@@ -95,6 +95,17 @@ def test_asks_and_takes_no(terminal, redis, words, question):
     assert t.end() == 0 and not c.exists("escape:mail")
 
 
+def test_asks_also_if_the_first_is_not_there(terminal, redis):
+    c = redis.client()
+    ids = Queue(c).dead_letters(b"a", b"b")
+    before = dumps(c)
+    for there, question in (ids[:1], f"Delete dead letter {ids[0]} of mail?"), (ids, "Delete 2 dead letters of mail?"):
+        t = terminal("dlq", "rm", "mail", "1-1", *there)
+        t.expect(re.escape(question))
+        t.type("n\n")
+        assert t.end() == 1 and "no record 1-1" in t.text and dumps(c) == before
+
+
 def test_yes_asks_nothing(terminal, redis):
     c = redis.client()
     Queue(c).dead_letters(b"a")
