@@ -43,7 +43,7 @@ void web_answer_headers(struct web_call *call)
 }
 
 /* Who changed what, and what came of it. */
-static void log_call(const struct web_call *call, int code)
+static void log_call(const struct web_call *call, const char *outcome)
 {
 	char stamp[CLOCK_RFC3339_SIZE], *peer = "?";
 	ev_uint16_t port = 0;
@@ -53,7 +53,7 @@ static void log_call(const struct web_call *call, int code)
 		return;
 	if (connection != NULL)
 		evhttp_connection_get_peer(connection, &peer, &port);
-	admin_note("%s %s port %d: %s: %d", clock_rfc3339(clock_realtime_ms(), stamp), peer, port, call->what, code);
+	admin_note("%s %s port %d: %s: %s", clock_rfc3339(clock_realtime_ms(), stamp), peer, port, call->what, outcome);
 }
 
 void web_call_end(struct web_call *call)
@@ -63,12 +63,24 @@ void web_call_end(struct web_call *call)
 	free(call);
 }
 
+/* A request whose client is gone is ours; the others go with their connections. */
+void web_call_drop(void *arg)
+{
+	struct web_call *call = arg;
+
+	log_call(call, "ended with the console");
+	if (evhttp_request_get_connection(call->req) == NULL)
+		evhttp_request_free(call->req);
+	web_call_end(call);
+}
+
 void web_answer(struct web_call *call, int code, const char *type, const void *data, size_t len)
 {
 	struct evbuffer *body = evbuffer_new();
 	char number[24];
 
-	log_call(call, code);
+	snprintf(number, sizeof(number), "%d", code);
+	log_call(call, number);
 	web_answer_headers(call);
 	if (type != NULL)
 		web_answer_header(call, "Content-Type", type);

@@ -45,6 +45,8 @@ void web_answer_header(struct web_call *call, const char *name, const char *valu
 /* The headers that every answer has; for who answers in another way. */
 void web_answer_headers(struct web_call *call);
 void web_call_end(struct web_call *call);
+/* Of a call (void for web_question) that nobody answers any more, since the server ends. */
+void web_call_drop(void *call);
 
 /* web_command.c: by the command of the route, in a child; its document is the answer. */
 void web_command(struct web_call *call);

@@ -217,7 +217,7 @@ void web_command(struct web_call *call)
 		web_answer_error(call, 400, "class goes with all=true");
 		return;
 	}
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .arg = call }) == 0)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .drop = web_call_drop, .arg = call }) == 0)
 		return;
 	web_answer_header(call, "Retry-After", "1");
 	web_answer_error(call, 503, "too many requests wait already");

@@ -264,8 +264,8 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 	if (!q->extra && jobs->nwaiting >= WEB_JOBS_WAITING)
 		return -1;
 	job = alloc_zero(1, sizeof(*job));
-	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work, .done = q->done, .arg = q->arg,
-		.time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS };
+	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work, .done = q->done,
+		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS };
 	if (q->extra) {
 		run(job);
 		return 0;
@@ -292,13 +292,20 @@ int web_jobs_init(struct web_jobs *jobs, struct event_base *base)
 	return jobs->child == NULL ? -1 : event_add(jobs->child, NULL);
 }
 
+static void drop(struct web_job *job)
+{
+	if (job->drop != NULL)
+		job->drop(job->arg);
+	job_free(job);
+}
+
 void web_jobs_free(struct web_jobs *jobs)
 {
 	struct web_job *job;
 
 	while ((job = TAILQ_FIRST(&jobs->waiting)) != NULL) {
 		TAILQ_REMOVE(&jobs->waiting, job, entry);
-		job_free(job);
+		drop(job);
 	}
 	while ((job = TAILQ_FIRST(&jobs->running)) != NULL) {
 		TAILQ_REMOVE(&jobs->running, job, entry);
@@ -306,7 +313,7 @@ void web_jobs_free(struct web_jobs *jobs)
 			kill(job->pid, SIGKILL);
 			waitpid(job->pid, NULL, 0);
 		}
-		job_free(job);
+		drop(job);
 	}
 	if (jobs->child != NULL)
 		event_free(jobs->child);

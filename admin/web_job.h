@@ -37,6 +37,7 @@ struct web_job {
 	int time_ms;
 	int (*work)(void *arg);		/* in the child */
 	void (*done)(const struct web_job *job, void *arg);	/* in the server; arg is its again */
+	void (*drop)(void *arg);
 	void *arg;
 };
 
@@ -48,17 +49,18 @@ struct web_jobs {
 };
 
 int web_jobs_init(struct web_jobs *jobs, struct event_base *base);	/* -1: libevent would not */
-/* Ends all, without calling done. */
+/* Ends all: drop is called, and not done. */
 void web_jobs_free(struct web_jobs *jobs);
 
 struct web_question {
 	int (*work)(void *arg);
 	void (*done)(const struct web_job *job, void *arg);
+	void (*drop)(void *arg);	/* instead of done, if the server ends before it; NULL: nothing is to be freed */
 	void *arg;
 	int time_ms;			/* 0: WEB_JOB_MS */
 	bool extra;
 };
-/* done is called once, later. -1: too many wait already, and nothing will be called. */
+/* done is called once, later, or drop. -1: too many wait already, and nothing will be called. */
 int web_job_start(struct web_jobs *jobs, const struct web_question *q);
 
 /* The exit status; -1: it ended otherwise. */

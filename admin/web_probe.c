@@ -36,6 +36,6 @@ static void done(const struct web_job *job, void *arg)
 
 void web_ready(struct web_call *call)
 {
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = ask, .done = done, .arg = call, .time_ms = READY_MS }) == -1)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = ask, .done = done, .drop = web_call_drop, .arg = call, .time_ms = READY_MS }) == -1)
 		web_answer_error(call, 503, "too many requests wait already");
 }

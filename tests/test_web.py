@@ -491,3 +491,25 @@ def test_end(console):
         begun = time.monotonic()
         assert web.stop(sig) == 0 and time.monotonic() - begun < 20
         stream.close()
+
+
+def test_the_end_leaves_nothing_behind_and_says_what_it_broke_off(web, redis):
+    """That nothing is leaked says a build with sanitizers."""
+    redis.signal(signal.SIGSTOP)
+    try:
+        asking = []
+        for line in ["GET /api/v1/queue/dlq/record?queue=mail&id=1"] * 10 + ["GET /readyz", "GET /metrics", "POST /api/v1/queue/pause?queue=mail"]:
+            s = socket.create_connection((web.host, web.port), timeout=60)
+            s.sendall(f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {web.token}\r\n\r\n".encode())
+            asking.append(s)
+        wait_for(lambda: len(children_of(web.pid)) == 8 and len(open_files(web.pid)) > len(asking))
+        files = len(open_files(web.pid))
+        asking.pop(0).close()
+        wait_for(lambda: len(open_files(web.pid)) < files)
+        assert web.ask("/livez").code == 200         # the last of them was read
+        assert web.stop() == 0
+    finally:
+        redis.signal(signal.SIGCONT)
+    assert re.search(r"POST /api/v1/queue/pause\?queue=mail: ended with the console\n", web.text())
+    for s in asking:
+        s.close()
