@@ -66,6 +66,8 @@ static const struct command commands[] = {
 	  "In all, or with --since in the last while, at most three days. Figures are some seconds late." },
 	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
+	{ "top", "", "watch queues and workers, drawn anew every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE,
+	  "q ends it. Where standard output is no terminal, or with --json, one page." },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },
 	{ "web", "", "serve the web console and its API", cmd_web, NEED_CONF, 0, 0, OPTION_BIND | OPTION_WEB_PORT,
 	  "Until it is interrupted. Who changes something needs the token, which is shown at the start or in web.token_file." },

@@ -56,6 +56,7 @@ int cmd_stop(struct admin *a);
 int cmd_restart(struct admin *a);
 int cmd_quiet(struct admin *a);
 int cmd_web(struct admin *a);
+int cmd_top(struct admin *a);
 int cmd_version(struct admin *a);
 int cmd_help(struct admin *a);
 

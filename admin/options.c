@@ -51,6 +51,7 @@ const struct option_spec option_specs[] = {
 	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address, not on that of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
 	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any that is free)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
 	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one, to go on from", OPTION_IS_STRING, FIELD(before), 0, 0 },
+	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "one page, and the end", OPTION_IS_FLAG, FIELD(once), 0, 0 },
 	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
 };
 const size_t option_specs_count = nitems(option_specs);

@@ -23,6 +23,7 @@
 #define OPTION_OFF	0x0400u
 #define OPTION_TTL	0x0800u
 #define OPTION_FIX	0x1000u
+#define OPTION_ONCE	0x2000u
 #define OPTION_CANARY	0x100000u
 #define OPTION_RATE	0x200000u
 #define OPTION_FAILURES	0x400000u
@@ -40,7 +41,7 @@ struct options {			/* strings point into argv */
 	const char *id, *class, *from, *rate, *bind, *before;
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, since_ms;	/* -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary, once;
 
 	unsigned given;			/* OPTION_ bits of what was on the line */
 	char **operands;		/* the words that are no options; owned, NULL at the end */

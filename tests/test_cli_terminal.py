@@ -1,5 +1,6 @@
 """quredis on a terminal: questions, widths, colours, progress."""
 import fcntl
+import json
 import os
 import pty
 import re
@@ -9,23 +10,26 @@ import struct
 import subprocess
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
-from harness import QUREDIS, wait_for
+from harness import QUREDIS, queue, wait_for
+from harness.processes import children_of, name_of
 from harness.queues import Queue, dumps, incarnation, sha1, strip
 
 
 class Terminal:
     """quredis on a pseudo-terminal of its own; stdin, stdout and stderr are that terminal."""
 
-    def __init__(self, url, *args, columns=80, env=None, stdout=None, stdin=None):
+    def __init__(self, url, *args, columns=80, env=None, stdout=None, stdin=None, under=()):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-        self.process = subprocess.Popen([QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
+        self.process = subprocess.Popen([*under, QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
                                         start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
                                         preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
+        self.name = os.ttyname(slave)
         os.close(slave)
         self.text = ""
 
@@ -269,3 +273,141 @@ def test_no_progress_in_a_pipe(quredis, redis):
     many(redis.client(), q, 30000)
     r = quredis("retry", "mail", "escape", timeout=100)
     assert r.err == "" and r.out.count("\n") == 1
+
+
+# ---- top ----
+
+COOKED = termios.ICANON | termios.ECHO
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
+
+
+class Top:
+    """quredis top on a terminal whose modes can be looked at."""
+
+    def __init__(self, terminal, conf, under=()):
+        self.t = terminal("-c", str(conf), "top", columns=120, env={"TERM": "xterm"}, under=under)
+        self.keep = os.open(self.t.name, os.O_RDWR | os.O_NOCTTY)
+
+    def modes(self):
+        return termios.tcgetattr(self.keep)[3] & (termios.ICANON | termios.ECHO)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.keep, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def end(self):
+        os.close(self.keep)
+        return self.t.end()
+
+
+def stopped(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def last_page(text):
+    return text[text.rindex("\x1b[H"):]
+
+
+@pytest.fixture
+def busy(redis, quredisd, handler, tmp):
+    slow = handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done")
+    d = quredisd(queues=[queue("mail", slow, workers=2, timeout="60s"), queue("fax", handler("cat"), workers=1)],
+                 health={"enabled": True, "interval": "1s"}, supervisor={"node": "here"})
+    c = redis.client()
+    c.lpush("ingress:mail", *"abc")
+    wait_for(lambda: len(json.loads(c.get("quredis:node:here") or '{"running": []}')["running"]) == 2 and c.hget("quredis:health", "mail"), 40)
+    return c, d
+
+
+@pytest.fixture
+def calm(quredisd, handler):
+    return quredisd(queues=[queue("mail", handler("cat"), workers=0)])
+
+
+def test_top_page(busy, quredis):
+    """In a pipe one page, of what ls, health, stats and nodes say."""
+    c, d = busy
+    r = d.quredis("top")
+    assert r.code == 0 and "\x1b" not in r.out
+    lines = r.out.splitlines()
+    assert re.match(r"  [0-9T:-]+ UTC   1 node   2 queues   health: healthy$", lines[0])
+    rows = {x.split()[0]: x.split() for x in lines[2:] if x}
+    titles = lines[2].split()
+    assert titles[:6] == ["Queue", "State", "Health", "Ingress", "Oldest", "Transit"]
+    mail = dict(zip(titles, rows["mail"]))
+    assert (mail["State"], mail["Health"], mail["Ingress"], mail["Transit"], mail["Running"], mail["Workers"]) == ("running", "healthy", "1", "2", "2", "2")
+    assert rows["fax"][-2:] == ["0", "1"]
+    runs = [x.split() for x in lines if " here." in x]
+    assert len(runs) == 2 and all(x[1:3] == ["mail", "here"] for x in runs)
+    once = json.loads(d.quredis("top", "--once", "--json").out)
+    assert {q["name"] for q in once["queues"]} == {"mail", "fax"} and once["nodes"] and once["stats"] and once["health"]
+    gone = quredis("top", url="redis://127.0.0.1:1")
+    assert gone.code == 69 and "Redis" in gone.err and gone.out == ""
+
+
+def test_top_is_live_and_q_gives_the_terminal_back(busy, terminal, tmp):
+    c, d = busy
+    top = Top(terminal, d.conf)
+    top.t.expect(r"mail +running +healthy +1 ")
+    assert ENTER in top.t.text and LEAVE not in top.t.text and top.modes() == 0
+    c.lpush("ingress:fax:delayed:x", "y")
+    c.lpush("ingress:mail", *"defg")
+    top.t.expect(r"mail +running +healthy +5 ")
+    (tmp / "go").touch()
+    top.t.expect(r"mail +running +healthy +0 ")
+    top.t.expect(r"mail .* 0\.[1-9]")                       # what it did in the last seconds
+    top.resize(5, 40)
+    wait_for(lambda: top.t.read() and last_page(top.t.text).count("\r\n") <= 4, 20)
+    top.t.type("q")
+    top.t.expect(re.escape(LEAVE))
+    assert top.modes() == COOKED
+    assert top.end() == 0
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGSEGV", "SIGABRT"])
+def test_top_gives_the_terminal_back_when_it_is_killed(calm, terminal, name):
+    top = Top(terminal, calm.conf)
+    top.t.expect(r"mail +(-|running)")
+    assert top.modes() == 0
+    os.kill(top.t.process.pid, getattr(signal, name))
+    top.t.expect(re.escape(LEAVE))
+    wait_for(lambda: top.modes() == COOKED)
+    assert top.end() == -getattr(signal, name)
+
+
+def test_top_can_be_stopped_and_goes_on(calm, terminal, tmp):
+    """By Ctrl-Z under a shell with job control, which brings it back."""
+    script = f'"$@"; while [ ! -e {tmp}/back ]; do sleep 0.05; done; fg >/dev/null'
+    top = Top(terminal, calm.conf, under=["bash", "-mc", script, "bash"])
+    top.t.expect(r"mail +(-|running)")
+    assert top.modes() == 0
+    pid = next(p for p in children_of(top.t.process.pid) if name_of(p) == "quredis")
+    top.t.type("\x1a")
+    top.t.expect(re.escape(LEAVE))
+    wait_for(lambda: stopped(pid))
+    assert top.modes() == COOKED
+    seen = len(top.t.text)
+    (tmp / "back").touch()
+    wait_for(lambda: top.t.read() and ENTER in top.t.text[seen:] and "mail" in top.t.text[seen:], 20)
+    assert top.modes() == 0
+    top.t.type("q")
+    assert top.end() == 0 and top.t.text.rindex(LEAVE) > top.t.text.rindex(ENTER)
+
+
+def test_top_while_redis_is_away(calm, redis, terminal):
+    """The last page stays, with what is wrong; keys are heard while Redis stands still."""
+    top = Top(terminal, calm.conf)
+    top.t.expect(r"mail +(-|running)")
+    redis.signal(signal.SIGSTOP)
+    top.t.expect(r"waiting for Redis \(what is shown is \d+ s old\)")
+    redis.signal(signal.SIGCONT)
+    redis.stop()
+    top.t.expect(r"Redis: .*\(what is shown is \d+ s old\)", 60)
+    redis.start()
+    seen = len(top.t.text)
+    wait_for(lambda: top.t.read() and re.search(r"mail +running|mail +no redis|mail +-", top.t.text[seen:]) and "s old" not in last_page(top.t.text), 60)
+    redis.signal(signal.SIGSTOP)
+    top.t.type("q")
+    try:
+        assert top.end() == 0
+    finally:
+        redis.signal(signal.SIGCONT)
