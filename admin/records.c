@@ -1,7 +1,5 @@
 /* Pairing dead letters with their records while both are read from the oldest on. */
-#include <inttypes.h>
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -33,26 +31,16 @@ static int by_sha1(const void *a, const void *b)
 
 bool record_id_valid(const char *id)
 {
-	size_t ms = strspn(id, "0123456789"), rest;
+	uint64_t ms, serial;
 
-	if (ms == 0 || ms > 20 || id[ms] != '-')
-		return false;
-	rest = strspn(id + ms + 1, "0123456789");
-	return rest > 0 && rest <= 20 && id[ms + 1 + rest] == '\0';
+	return queue_record_id_parse(id, &ms, &serial) == 0;
 }
 
 int record_id_next(const char *id, char next[RECORD_ID_SIZE])
 {
-	uint64_t ms, serial;
-
 	if (!record_id_valid(id))
 		return -1;
-	ms = strtoull(id, NULL, 10);
-	serial = strtoull(strchr(id, '-') + 1, NULL, 10);
-	if (serial == UINT64_MAX)
-		snprintf(next, RECORD_ID_SIZE, "%" PRIu64 "-0", ms + 1);
-	else
-		snprintf(next, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial + 1);
+	queue_record_id_next(id, next);
 	return 0;
 }
 
@@ -118,11 +106,11 @@ static bool take(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
 	return true;
 }
 
-static int read_on(struct admin *a, struct records *r)
+int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg)
 {
 	struct redis_reply reply;
 
-	queue_log_page(&a->redis, &a->keys, r->next, PAGE);
+	queue_log_page(&a->redis, &a->keys, next, PAGE);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (!redis_is_strings(&reply))
@@ -130,12 +118,24 @@ static int read_on(struct admin *a, struct records *r)
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
 
-		if (record_id_next(id.str, r->next) == -1)
+		if (record_id_next(id.str, next) == -1)
 			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-		add(r, id.str, sha1.str);
+		f(arg, id.str, sha1.str);
 	}
-	r->at_end = reply.n < (size_t)PAGE * 2;
-	return 0;
+	return reply.n < (size_t)PAGE * 2 ? 0 : 1;
+}
+
+static void keep(void *arg, const char *id, const char *sha1)
+{
+	add(arg, id, sha1);
+}
+
+static int read_on(struct admin *a, struct records *r)
+{
+	int more = records_page(a, r->next, keep, r);
+
+	r->at_end = more == 0;
+	return more == -1 ? -1 : 0;
 }
 
 int records_read_rest(struct admin *a, struct records *r, int64_t most)

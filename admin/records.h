@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 #include "admin/admin.h"
+#include "common/queue_letters.h"
 
 /*
  * Which record belongs to which dead letter: by value (sha1), the oldest to the oldest. The log is
  * read along with the list, so that in the usual order only a page of it is in memory.
  */
-#define RECORD_ID_SIZE 48	/* "1700000000000-0" */
+#define RECORD_ID_SIZE QUEUE_RECORD_ID_SIZE
 
 struct records {
 	void *by_sha1;		/* tsearch(3) tree of those read and not yet asked for */
@@ -30,6 +31,12 @@ int records_match(struct admin *a, struct records *r, const void *data, size_t l
 int records_read_rest(struct admin *a, struct records *r, int64_t most);
 /* Each that was read and not taken out, in no order; only what is a record. */
 void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg);
+
+/*
+ * The next page of the log from `next` on ("-": the oldest), which then is behind it: f is told each record. 1: there may be
+ * more; 0: that was all; -1: Redis
+ */
+int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg);
 
 /* The id behind this one, for reading on. -1: not an id. */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);

@@ -13,8 +13,6 @@
 #include "admin/pager.h"
 #include "common/alloc.h"
 
-#define PAGE 100
-
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(a, b);
@@ -50,28 +48,24 @@ void returns_add(struct returns *r, const void *data, size_t len)
 		free(sum);
 }
 
+static void note_failed(void *arg, const char *id, const char *sha1)
+{
+	struct returns *r = arg;
+
+	if (tfind(sha1, &r->sha1s, by_text) == NULL)
+		return;
+	r->failed++;
+	strlcpy(r->last, id, sizeof(r->last));
+}
+
 int returns_look(struct admin *a, struct returns *r)
 {
-	struct redis_reply reply;
+	int more;
 
 	do {
-		queue_log_page(&a->redis, &a->keys, r->next, PAGE);
-		if (admin_reply(a, &reply, a->keys.log) == -1)
-			return -1;
-		if (!redis_is_strings(&reply))
-			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-		for (size_t i = 0; i + 1 < reply.n; i += 2) {
-			struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
-
-			if (record_id_next(id.str, r->next) == -1)
-				return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-			if (tfind(sha1.str, &r->sha1s, by_text) == NULL)
-				continue;
-			r->failed++;
-			strlcpy(r->last, id.str, sizeof(r->last));
-		}
-	} while (reply.n == PAGE * 2);
-	return 0;
+		more = records_page(a, r->next, note_failed, r);
+	} while (more == 1);
+	return more;
 }
 
 void returns_free(struct returns *r)
