@@ -58,12 +58,18 @@ static char *in_words(const char *why)
 	return words;
 }
 
-static void say_unchanged(const struct admin *a, bool paused, const char *why)
+static void say_in_words(const struct admin *a, bool paused, bool changed, const char *why)
 {
-	char *words = why == NULL ? alloc_string("") : in_words(why);
+	const char *name = a->keys.name;
+	char *who = why == NULL ? alloc_string("") : in_words(why);
 
-	printf("%s was %s already%s\n", a->keys.name, paused ? "paused" : "running", words);
-	free(words);
+	if (!changed)
+		printf("%s was %s already%s\n", name, paused ? "paused" : "running", who);
+	else if (a->options.dry_run)
+		printf("would %s %s%s%s\n", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
+	else
+		printf("%s is %s%s%s\n", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused", who);
+	free(who);
 }
 
 static void say(struct admin *a, bool paused, bool changed, const char *why)
@@ -78,12 +84,7 @@ static void say(struct admin *a, bool paused, bool changed, const char *why)
 		    cell_bool(changed), cell_str(why), cell_bool(a->options.dry_run) });
 		return;
 	}
-	if (!changed)
-		say_unchanged(a, paused, why);
-	else if (a->options.dry_run)
-		printf("would %s %s\n", paused ? "pause" : "resume", a->keys.name);
-	else
-		printf("%s is %s\n", a->keys.name, paused ? "paused" : "running");
+	say_in_words(a, paused, changed, why);
 }
 
 int cmd_pause(struct admin *a)
@@ -113,16 +114,17 @@ int cmd_resume(struct admin *a)
 	int64_t gone;
 	char *before;
 
-	if (a->options.dry_run) {
-		if (read_reason(a, &before) == -1)
-			return -1;
-		say(a, false, before != NULL, NULL);
-		free(before);
-		return 0;
-	}
-	queue_resume(&a->redis, &a->keys);
-	if (admin_integer(a, &gone, a->keys.paused) == -1)
+	if (read_reason(a, &before) == -1)
 		return -1;
-	say(a, false, gone == 1, NULL);
+	gone = before != NULL;
+	if (!a->options.dry_run) {
+		queue_resume(&a->redis, &a->keys);
+		if (admin_integer(a, &gone, a->keys.paused) == -1) {
+			free(before);
+			return -1;
+		}
+	}
+	say(a, false, gone == 1, gone == 1 ? before : NULL);
+	free(before);
 	return 0;
 }

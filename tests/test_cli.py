@@ -425,9 +425,24 @@ def test_pause_and_resume(quredis, redis):
     assert json.loads(quredis("pause", "mail", "--json").out)["changed"] is False
     redis.client().set(q.paused, "lunch")
     assert quredis("pause", "mail").out == "mail was paused already: lunch\n"
-    assert quredis("resume", "mail", "--dry-run").out == "would resume mail\n" and redis.client().exists(q.paused)
-    assert quredis("resume", "mail").out == "mail is running\n" and not redis.client().exists(q.paused)
+    assert quredis("resume", "mail", "--dry-run").out == "would resume mail, paused: lunch\n" and redis.client().exists(q.paused)
+    assert quredis("resume", "mail").out == "mail is running; it was paused: lunch\n" and not redis.client().exists(q.paused)
     assert quredis("resume", "mail").out == "mail was running already\n"
+    assert json.loads(quredis("resume", "mail", "--json").out) == {"queue": "mail", "paused": False, "changed": False, "by": None, "dry_run": False}
+
+
+def test_resume_says_who_paused(quredis, redis):
+    q = Queue(redis.client())
+    for json_too in (False, True):
+        assert quredis("pause", "mail").code == 0
+        text = redis.client().get(q.paused).decode()
+        why = json.loads(text)
+        if json_too:
+            told = json.loads(quredis("resume", "mail", "--json").out)
+            assert told == {"queue": "mail", "paused": False, "changed": True, "by": text, "dry_run": False}
+        else:
+            assert quredis("resume", "mail").out == f"mail is running; it was paused, by {why['user']} on {why['host']}, since {why['since']}\n"
+        assert not redis.client().exists(q.paused)
 
 
 def test_odd_names_in_the_registry(quredis, redis):
