@@ -41,6 +41,9 @@ static const struct {
 	{ "worker_queue_ttl", "ttl (of a queue; a duration such as \"5m\")" },
 	{ "max_retries", "max_attempts (of a queue; the first attempt counts)" },
 	{ "max_vm_retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "concurrency", "workers (of a queue)" },
+	{ "command", "handler (of a queue)" },
 	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
 	{ "password", "redis.password_file" },
@@ -145,13 +148,28 @@ static char *near_elsewhere(const struct conf_schema *schema, const char *name)
 	return text;
 }
 
+/* A name that is right as it stands, but for a queue, or not for one. */
+static char *on_the_other_side(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	bool of_queue = schema == &conf_schema_queue;
+	const struct conf_schema *other = of_queue ? &conf_schema_global : &conf_schema_queue;
+	char *path = alloc_format("%s%s", prefix, name), *text = NULL;
+
+	if (conf_key_find(other, path) != NULL || conf_key_is_group(other, path))
+		text = alloc_string(of_queue ? "it belongs outside of queues and defaults" : "it belongs to a queue");
+	free(path);
+	return text;
+}
+
 /* The right name in the wrong place, a slip of the pen, or both. */
 static char *advice(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	struct names names = members(schema, prefix);
-	char *text = elsewhere(schema, name);
+	char *text = on_the_other_side(schema, prefix, name);
 	const char *near = nearest(name, (const char *const *)names.list, names.n);
 
+	if (text == NULL)
+		text = elsewhere(schema, name);
 	if (text == NULL)
 		text = near != NULL ? alloc_format("did you mean '%s%s'?", prefix, near) : near_elsewhere(schema, name);
 	free_names(&names);
