@@ -85,8 +85,8 @@ static int64_t put_back(struct paced *p, int64_t n)
 
 static int failed_again(struct paced *p)
 {
-	return admin_fail(p->t.a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s): stopped",
-	    p->returns.failed, p->t.moved, p->returns.last);
+	return admin_fail(p->t.a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s",
+	    p->returns.failed, p->t.moved, p->returns.last, p->t.moved + p->t.gone < p->total ? ": stopped" : "");
 }
 
 /* ---- the canary ---- */
@@ -169,9 +169,12 @@ static int run(struct paced *p)
 		rc = send_canary(p);
 	if (rc == 0 && !interrupt_asked())
 		rc = send_others(p);
-	if (rc == 0 && returns_look(p->t.a, &p->returns) == 0 && p->returns.failed > 0)
-		admin_note("%" PRId64 " of them became dead letters again until now", p->returns.failed);
-	return rc;
+	if (rc != 0 || returns_look(p->t.a, &p->returns) == -1 || p->returns.failed == 0)
+		return rc;
+	if (p->returns.failed > p->most_failures)
+		return failed_again(p);
+	admin_note("%" PRId64 " of them became dead letters again until now", p->returns.failed);
+	return 0;
 }
 
 static int ask(struct admin *a, int64_t n)

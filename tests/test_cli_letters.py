@@ -142,6 +142,23 @@ def test_failures_stop_it(service, ledger):
     assert d.stop() == 0
 
 
+def test_the_last_ones_fail_again(service):
+    """Nothing is left to stop: the exit status tells it all the same, if it was seen before the end."""
+    c, q, d, _ = service()
+    q.dead_letters(b"m", b"bad")
+
+    def again():
+        r = d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s")
+        wait_for(lambda: c.llen(q.escape) == 1)
+        return r
+    r = wait_for(lambda: (r := again()).code == 65 and r, 60)
+    assert "messages put back became dead letters again" in r.err and "stopped" not in r.err
+    assert "put back into ingress" in r.out
+    r = wait_for(lambda: "again until now" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
+    assert r.code == 0
+    assert d.stop() == 0
+
+
 @pytest.mark.parametrize("args, why", [
     (["m", "--canary"], "go with --all"), (["--all", "--rate", "50"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
     (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"),
