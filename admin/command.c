@@ -158,7 +158,7 @@ void command_list(FILE *out)
 		char left[64];
 
 		snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].arguments);
-		fprintf(out, "  quredis %-24s  # %s\n", left, commands[i].summary);
+		fprintf(out, "  quredis %-28s  # %s\n", left, commands[i].summary);
 	}
 	fputs("\nOptions, before or after the command:\n", out);
 	options_print(0, out);

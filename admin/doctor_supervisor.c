@@ -103,8 +103,8 @@ static const struct {
 	{ "recovering", SEVERITY_NOTE, "wait; if it lasts, the supervisor's log says what is in the way" },
 	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says how they die" },
 	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says how they die; then quredis restart" },
-	{ "breaker", SEVERITY_ERROR, "quredis run QUEUE tries the handler on a message; it is tried again by itself" },
-	{ "no redis", SEVERITY_ERROR, "the other findings, and the supervisor's log, event redis_trouble" },
+	{ "breaker", SEVERITY_ERROR, "quredis run QUEUE --from ingress tries the handler on a message; it is tried again by itself" },
+	{ "no redis", SEVERITY_ERROR, "the other findings, and the supervisor's log, events redis_trouble and queue_trouble" },
 };
 
 static void check_queue(struct doctor *d, const json_t *q)
