@@ -313,7 +313,7 @@ def test_a_console_that_changes_nothing(page, redis):
 
 # ---- when something is away ----
 
-def test_redis_away_and_back(page, redis_server):
+def test_redis_or_the_console_away_and_back(page, redis_server, tmp, tag):
     server = redis_server(aof="always")
     mail = Queue(server.client())
     server.client().lpush(mail.ingress, "a")
@@ -330,6 +330,10 @@ def test_redis_away_and_back(page, redis_server):
     p.sees("live", "#link")
     p.console.stop()
     p.sees("The console does not answer since", "#away")
+    p.sees(" the console does not answer", "#away")       # said by an attempt to connect again
+    server.client().lpush(mail.ingress, "c")
+    p.console = Console(tmp / "again", server, tag, options=("-p", str(p.console.port)))
+    wait_for(lambda: p.text("#away") == "" and cell(p, "mail", "Waiting") == "3", 40)
 
 
 # ---- for everybody, on everything ----
