@@ -200,6 +200,26 @@ def test_retry_and_delete_marked_or_all(page, redis):
     p.sees("No dead letters in mail")
 
 
+def test_marked_ones_that_somebody_else_took(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    ids = mail.dead_letters(b"a", b"b", b"c")
+    p = page().open("/letters/mail")
+    p.forgiven += [FAILED_TO_LOAD]
+    p.click("mark all that are shown")
+    p.click("Retry 3", ".marks")
+    r.lrem(mail.escape, 1, b"b"), r.xdel(mail.log, ids[1])
+    p.click("Retry 3", "dialog")
+    p.sees("2 messages of mail put back into ingress; 1 was no longer there", ".toasts")
+    assert payloads(r, mail.ingress) == [b"a", b"c"]
+    p.sees("No dead letters in mail")
+    p.go(f"/letters/mail/{mail.dead_letters(b'd')[0]}")
+    p.sees("HandlerExit")
+    r.delete(mail.escape, mail.log)
+    p.click("Retry", "main")
+    p.click("Retry 1", "dialog")
+    p.sees("0 messages of mail put back into ingress; 1 was no longer there", ".toasts")
+
+
 def test_by_cause(page, redis):
     mail, r = Queue(redis.client()), redis.client()
     mail.dead_letters(*(b"t%d" % i for i in range(70)), error_message="exit status 3: cannot reach 10.0.0.17: timeout after 30 s")

@@ -99,14 +99,14 @@ async function dryRun(path, params) {
 
 // ---- dead letters ----
 
-/** Some of several ids may be gone meanwhile: then the answer is an error that says how many it was. */
+/** Some, or all, may be gone meanwhile: then the answer is an error that says how many it was, if any. */
 async function sendSome(path, params) {
 	try {
 		return await send(path, params);
 	} catch (e) {
-		if (e.status === 404 && typeof e.document?.count === "number")
-			return e.document;
-		throw e;
+		if (e.status !== 404)
+			throw e;
+		return { count: e.document?.count ?? 0 };
 	}
 }
 
@@ -119,12 +119,14 @@ async function sendIds(path, queue, ids) {
 		if (result === null)
 			return at > 0 ? sum : null;
 		sum.count += result.count;
+		if (result.interrupted)
+			return { ...sum, interrupted: true };
 		sum.missing += some.length - result.count;
 	}
 	return sum;
 }
 
-const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} were no longer there` : "");
+const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} ${r.missing === 1 ? "was" : "were"} no longer there` : "");
 
 export async function retryLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
