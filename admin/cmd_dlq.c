@@ -111,6 +111,7 @@ int cmd_dlq_ls(struct admin *a)
 	struct listing l = { .a = a, .class = a->options.class, .left = a->options.count >= 0 ? a->options.count : LIMIT };
 	int rc;
 
+	a->output.keep_first = true;
 	output_begin(&a->output, ls_columns, nitems(ls_columns));
 	rc = a->options.before != NULL ? dead_letter_each_before(a, a->options.before, show_row, &l) : dead_letter_each(a, show_row, &l);
 	rc = rc == -1 ? -1 : 0;

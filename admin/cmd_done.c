@@ -46,6 +46,7 @@ int cmd_done_ls(struct admin *a)
 	struct listing l = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
 	int rc;
 
+	a->output.keep_first = true;
 	output_begin(&a->output, columns, nitems(columns));
 	rc = dead_letter_each_done(a, show_row, &l) == -1 ? -1 : 0;
 	output_end(&a->output, rc == 0);

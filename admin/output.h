@@ -49,6 +49,7 @@ struct output {
 	FILE *file;
 	size_t width;			/* of the terminal; SIZE_MAX: none */
 	bool colour;
+	bool keep_first;		/* the first column is an id, which is no use cut */
 	bool wrap;			/* what is too long for its column goes on below, and is not cut */
 	const struct column *columns;	/* of the rows or the object under way */
 	size_t ncolumns;

@@ -34,14 +34,16 @@ static void table_begin(struct output *o)
 /* The widest column gives way, by one each time, until the line fits. */
 static void fit(const struct output *o, size_t *widths)
 {
+	size_t first = o->keep_first && o->ncolumns > 1 ? 1 : 0;
+
 	for (;;) {
-		size_t line = INDENT, widest = 0;
+		size_t line = INDENT, widest = first;
 
 		for (size_t i = 0; i < o->ncolumns; i++) {
 			if (!shown(o, i))
 				continue;
 			line += widths[i] + GAP;
-			if (widths[i] > widths[widest])
+			if (i > first && widths[i] > widths[widest])
 				widest = i;
 		}
 		if (line - GAP <= o->width || widths[widest] <= NARROWEST)

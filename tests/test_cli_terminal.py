@@ -179,6 +179,18 @@ def test_columns_are_cut_to_the_terminal(terminal, redis, columns):
         assert "..." in t.text or columns == 200 and words == ["ls"]
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_ids_of_records_are_never_cut(terminal, redis, columns):
+    """They are there to be copied into dlq show."""
+    q = Queue(redis.client())
+    ids = q.dead_letters(b"m1", b"m2", error_message="a long story " * 20)
+    entry = redis.client().xadd("ingress:mail:done", {"id": "x" * 60, "message": "m" * 200}).decode()
+    t = terminal("dlq", "ls", "mail", columns=columns)
+    assert t.end() == 0 and all(re.search(rf"^  {i} ", t.text, re.M) for i in ids) and "..." in t.text
+    t = terminal("done", "ls", "mail", columns=columns)
+    assert t.end() == 0 and re.search(rf"^  {entry} ", t.text, re.M) and "..." in t.text
+
+
 def test_nothing_is_cut_in_a_pipe(quredis, redis):
     c = redis.client()
     q = Queue(c)
