@@ -420,7 +420,6 @@ def cpu_ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
-@pytest.mark.skipif(SANITIZED, reason="memory is measured")
 def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
     c = redis.client()
     for i in range(500):
@@ -435,7 +434,7 @@ def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
         c.incr("n"), c.lpush("ingress:mail", "x")
         return len(open_files(web.pid)) < connected and not children_of(web.pid)
     wait_for(dropped, 60)
-    assert pss_kib(web.pid) < 60 * 1024
+    assert SANITIZED or pss_kib(web.pid) < 60 * 1024
     s.close()
 
 
