@@ -14,6 +14,9 @@ export class Sparkline {
 	}
 
 	set(values) {
+		if (this.values?.every((v, i) => v === values[i]))
+			return;
+		this.values = values;
 		const [width, height] = this.size;
 		const top = Math.max(...values, 1);
 		this.element.classList.toggle("blank", values.every((v) => v === 0));
