@@ -192,7 +192,10 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 
 /* ---- the last batch ---- */
 
-/* 1: named; 0: it is of another batch; -1: error. A line that cannot be read, as a loss of power can leave it, names nothing. */
+/*
+ * 1: named (to nobody, if out is -1); 0: it is of another batch; -1: error. A line that cannot be read, as a loss of
+ * power can leave it, names nothing.
+ */
 static int name_line(const char *line, size_t len, char **batch, int out)
 {
 	json_t *object = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
@@ -205,43 +208,67 @@ static int name_line(const char *line, size_t len, char **batch, int out)
 			*batch = alloc_string(of);
 		if (strcmp(*batch, of) != 0)
 			rc = 0;
-		else if (dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
+		else if (out != -1 && dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
 			rc = -1;
 	}
 	json_decref(object);
 	return rc;
 }
 
-/* All of them, or an error: one that is not named would be written again. */
-static int name_lines(const char *text, size_t len, int out)
+/* All of them, or an error: one that is not named would be archived again. Returns where the batch begins; -1: error */
+static off_t name_lines(const char *text, size_t len, int out)
 {
 	char *batch = NULL;
+	size_t begin = len;
 	int rc = 1;
 
-	while (rc == 1 && len > 0) {
+	while (len > 0) {
 		const char *before = memrchr(text, '\n', len - 1), *line = before == NULL ? text : before + 1;
 
 		rc = name_line(line, (size_t)(text + len - line), &batch, out);
-		len = (size_t)(line - text);
+		if (rc != 1)
+			break;
+		begin = len = (size_t)(line - text);
 	}
 	free(batch);
-	return rc == -1 ? -1 : 0;
+	return rc == -1 ? -1 : (off_t)begin;
+}
+
+/*
+ * What a disk could not write the kernel may have dropped since, and call synced: it is written again. The directory,
+ * too, is synced: who wrote the file may have died before that.
+ */
+static int write_again(const struct file *f, const char *text, off_t from)
+{
+	if (fcntl(f->fd, F_SETFL, O_NONBLOCK) == -1)	/* without O_APPEND, which knows no offset */
+		return -1;
+	while (from < f->size) {
+		ssize_t n = pwrite(f->fd, text + from, (size_t)(f->size - from), from);
+
+		if (n == -1 && errno != EINTR)
+			return -1;
+		from += n > 0 ? n : 0;
+	}
+	return fdatasync(f->fd) == -1 || fsync(f->directory) == -1 ? -1 : 0;
 }
 
 static int name_last(const struct file *f)
 {
+	off_t begin;
 	void *text;
 	int rc;
 
 	if (f->size == 0)
 		return 0;
-	/* The directory, too: who wrote it may have died before it named the file. */
-	if (fdatasync(f->fd) == -1 || fsync(f->directory) == -1)
-		return fail(f, "fsync", errno);
 	text = mmap(NULL, (size_t)f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (text == MAP_FAILED)
 		return fail(f, "mmap", errno);
-	rc = name_lines(text, (size_t)f->size, f->out);
+	begin = name_lines(text, (size_t)f->size, -1);
+	rc = begin == -1 ? -1 : write_again(f, text, begin);
+	if (rc == -1)
+		fail(f, "write", errno);
+	else
+		rc = name_lines(text, (size_t)f->size, f->out) == -1 ? -1 : 0;
 	munmap(text, (size_t)f->size);
 	return rc;
 }

@@ -18,11 +18,11 @@ CAN_HAVE = {
     "ECONNRESET": f"{_READS},{_SENDS}",
     "EPIPE": f"{_SENDS},write@log",
     "EMFILE": f"openat,{_NEW},fcntl@dup",
-    "ENOSPC": "write@file,write@log,openat@create,mkdir,rename,renameat,link,symlink,bind,ftruncate,fsync,fdatasync",
+    "ENOSPC": "write@file,pwrite64,write@log,openat@create,mkdir,rename,renameat,link,symlink,bind,ftruncate,fsync,fdatasync",
     "ENOMEM": f"openat,{_NEW},{_FORKS},execve,ppoll,poll,mmap@shared,connect,bind,listen,setsockopt,recvfrom,sendto,"
               "recvmsg,sendmsg,readlink,newfstatat,statx,lstat,stat,mkdir,unlink,chdir,access,getdents64,close_range,rt_sigaction@none",
-    "EIO": "read@file,pread64,write@file,openat@open,openat@create,newfstatat@file,faccessat,faccessat2,ftruncate,renameat,rename,fsync,fdatasync",
-    "EDQUOT": "write@file,openat@create,ftruncate,renameat,rename,fsync,fdatasync",
+    "EIO": "read@file,pread64,write@file,pwrite64,openat@open,openat@create,newfstatat@file,faccessat,faccessat2,ftruncate,renameat,rename,fsync,fdatasync",
+    "EDQUOT": "write@file,pwrite64,openat@create,ftruncate,renameat,rename,fsync,fdatasync",
 }
 DISK = ("EIO", "EDQUOT")    # only where files are all that matters
 
@@ -30,7 +30,7 @@ DISK = ("EIO", "EDQUOT")    # only where files are all that matters
 SEEN_BY_OTHERS = f"{_FORKS},{_SENDS},waitid,wait4,connect,accept4,socketpair,pipe2,kill,execve"
 
 # What is done to these calls only. short: half of it is written; torn: then the disk is full.
-ACTIONS = {"kill-after": SEEN_BY_OTHERS, "short": "write@file", "torn": "write@file"}
+ACTIONS = {"kill-after": SEEN_BY_OTHERS, "short": "write@file,pwrite64", "torn": "write@file,pwrite64"}
 
 # Looking through all processes of a machine: a row of these is one loop, whose first rounds count.
 LOOP = "openat@proc,read@proc,close,pidfd_open,getdents64@proc"
