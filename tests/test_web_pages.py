@@ -113,6 +113,16 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
     p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".viewer")
     p.click("Hex", ".viewer")
     p.sees("00 01 ff fe 3c 62 3e 0a", ".viewer")
+    odd, = mail.dead_letters(b"odd", error_class=b"\xffA", failed_at="yesterday", first_failed_at=b"\xff")
+    p.go(f"/letters/mail/{odd}")
+    p.sees(r"\xffA", "h1")
+    p.sees("yesterday")
+    p.go("/letters/mail")
+    p.sees(r"\xffA exit status 3", ".table-letters")
+    assert "undefined" not in p.text()
+    p.go("/queue/%")
+    p.sees("There is no queue %")
+    p.forgiven += [FAILED_TO_LOAD]
     assert p.count("main img, main script, main b:not(.legend b)") == 0
     assert p.driver.title.endswith("· quredis")
 

@@ -4,6 +4,7 @@ import { get } from "./api.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
 import { Letters } from "./letters.js";
+import { preview } from "./message.js";
 import { empty, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
@@ -59,7 +60,7 @@ export class LettersPage {
 				setTime(td.firstChild, r.failed_at);
 			} },
 			{ id: "error", title: "Error", header: true, css: "error", cell: (td, r) => draw(td, [r.record, r.error_class, errorOf(r)], () =>
-				h("a", { href: href(["letters", this.queue, r.record]) }, h("span", { class: "class" }, r.error_class), " ", h("span", { class: "said" }, errorOf(r)))) },
+				h("a", { href: href(["letters", this.queue, r.record]) }, h("span", { class: "class" }, preview(field(r, "error_class"))), " ", h("span", { class: "said" }, errorOf(r)))) },
 			{ id: "attempts", title: "Attempts", css: "number second", cell: textCell((r) => count(r.attempts)) },
 			{ id: "size", title: "Size", css: "number third", cell: textCell((r) => bytes(r.size)) },
 			{ id: "id", title: "Message", css: "id third", cell: (td, r) => { setText(td, r.id); setAttribute(td, "title", r.id); } },
@@ -175,7 +176,7 @@ export class LettersPage {
 	}
 
 	#classes() {
-		return (this.stats ?? []).filter((s) => s.by === "class");
+		return (this.stats ?? []).filter((s) => s.by === "class" && s.key !== undefined);	// no address holds other bytes than text
 	}
 
 	#total() {

@@ -31,7 +31,7 @@ function shown(key, record) {
 	const value = field(record, key);
 	if (value === null || value.text === "")
 		return h("span", { class: "muted" }, "–");
-	if (TIMES.has(key))
+	if (TIMES.has(key) && !Number.isNaN(Date.parse(value.text)))
 		return [absolute(Date.parse(value.text)), " (", time(value.text), ")"];
 	if (key === "duration_ms")
 		return duration(record[key]);
@@ -67,7 +67,7 @@ export class RecordPage {
 		const keys = [...FIRST, ...Object.keys(record).map((k) => k.replace(/_base64$/, ""))]
 			.filter((k, i, all) => all.indexOf(k) === i && !APART.has(k) && (k in record || `${k}_base64` in record));
 		this.body.replaceChildren(
-			h("div", { class: "title" }, h("h1", null, record.error_class), h("div", { class: "grow" }),
+			h("div", { class: "title" }, h("h1", null, preview(field(record, "error_class"))), h("div", { class: "grow" }),
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters) }, "Retry"),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters) }, "Delete")),
 			h("p", { class: "said-large" }, preview(error)),
