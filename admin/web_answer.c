@@ -45,15 +45,10 @@ void web_answer_headers(struct web_call *call)
 /* Who changed what, and what came of it. */
 static void log_call(const struct web_call *call, const char *outcome)
 {
-	char stamp[CLOCK_RFC3339_SIZE], *peer = "?";
-	ev_uint16_t port = 0;
-	struct evhttp_connection *connection = evhttp_request_get_connection(call->req);
+	char stamp[CLOCK_RFC3339_SIZE];
 
-	if (call->what == NULL)
-		return;
-	if (connection != NULL)
-		evhttp_connection_get_peer(connection, &peer, &port);
-	admin_note("%s %s port %d: %s: %s", clock_rfc3339(clock_realtime_ms(), stamp), peer, port, call->what, outcome);
+	if (call->what != NULL)
+		admin_note("%s %s: %s", clock_rfc3339(clock_realtime_ms(), stamp), call->what, outcome);
 }
 
 void web_call_end(struct web_call *call)

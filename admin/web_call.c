@@ -48,6 +48,16 @@ static const struct web_route *find_route(struct web_call *call, const char *pat
 	return NULL;
 }
 
+/* Said at once: who asked may be gone when it is done. */
+static char *what_of(struct evhttp_request *req, enum evhttp_cmd_type method)
+{
+	char *peer = "?";
+	ev_uint16_t port = 0;
+
+	evhttp_connection_get_peer(evhttp_request_get_connection(req), &peer, &port);
+	return alloc_format("%s port %d: %s %s", peer, port, method_name(method), evhttp_request_get_uri(req));
+}
+
 void web_call_begin(struct evhttp_request *req, void *arg)
 {
 	const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
@@ -59,7 +69,7 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 
 	*call = (struct web_call){ .w = arg, .req = req };
 	if (method == EVHTTP_REQ_POST)
-		call->what = alloc_format("%s %s", method_name(method), evhttp_request_get_uri(req));
+		call->what = what_of(req, method);
 	if (web_gate_request(call) == -1)
 		return;
 	route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);

@@ -13,7 +13,7 @@ struct web_call {
 	struct evhttp_request *req;
 	const struct web_route *route;
 	struct web_query query;
-	char *what;			/* method, path and parameters, for the log; NULL: is not logged */
+	char *what;			/* who asked, method, path and parameters, for the log; NULL: is not logged */
 };
 
 struct web_route {
