@@ -18,6 +18,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <bsd/string.h>
@@ -174,13 +175,30 @@ static json_t *queues(const struct master *m)
 	return a;
 }
 
+/* As the queues are, and then by number: slots are taken again as they become free. */
+static int by_place(const void *a, const void *b)
+{
+	const struct proc *p = *(const struct proc *const *)a, *q = *(const struct proc *const *)b;
+
+	if (p->crew != q->crew)
+		return p->crew - q->crew;
+	if (p->index != q->index)
+		return p->index - q->index;
+	return p < q ? -1 : p > q;
+}
+
 static json_t *workers(const struct master *m, int64_t now_ms)
 {
+	const struct proc *procs[SCOREBOARD_SLOTS];
+	size_t n = 0;
 	json_t *a = json_array();
 
 	for (int slot = 0; slot < m->top; slot++)
 		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_WORKER)
-			json_array_append_new(a, worker(m, slot, now_ms));
+			procs[n++] = &m->procs[slot];
+	qsort(procs, n, sizeof(procs[0]), by_place);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(a, worker(m, (int)(procs[i] - m->procs), now_ms));
 	return a;
 }
 

@@ -39,6 +39,18 @@ def test_status(quredisd, redis, handler):
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
 
 
+def test_workers_stand_in_the_order_of_their_queues(quredisd, redis, handler):
+    """Also when the first queue has got new workers, in slots behind those of the others."""
+    names = ["one/0", "one/1", "two/0", "two/1"]
+    d = quredisd(queues=[queue("one", handler("cat"), workers=2), queue("two", handler("cat"), workers=2)])
+    wait_for(lambda: [w["name"] for w in status(d)["workers"]] == names)
+    before = d.workers("one")
+    assert d.quredis("restart", "one").code == 0
+    wait_for(lambda: len(d.workers("one")) == 2 and not set(d.workers("one").values()) & set(before.values()))
+    workers = status(d)["workers"]
+    assert [w["name"] for w in workers] == names and workers[0]["slot"] > workers[2]["slot"]
+
+
 def test_reload(quredisd, redis, handler):
     d = quredisd(queues=[queue("mail", handler("cat"))])
     d.write_conf(queues=[queue("mail", handler("cat")), queue("new", handler("cat"))])
