@@ -35,7 +35,7 @@ def why_not():
 class Browser:
     def __init__(self, directory):
         driver = directory / "driver"
-        driver.write_text(f'#!/bin/sh\nexec {sys.executable} {FAMILY} {shutil.which("chromedriver")} "$@"\n')
+        driver.write_text(f'#!/bin/sh\nexport TMPDIR={directory}\nexec {sys.executable} {FAMILY} {shutil.which("chromedriver")} "$@"\n')
         driver.chmod(0o755)
         options = Options()
         options.binary_location = shutil.which("chromium")
