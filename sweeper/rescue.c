@@ -2,8 +2,6 @@
  * A dead owner's messages go back to where they were fetched from, or escape if their worker died of
  * them too often. Every step is one that anybody may repeat or continue. Who is dead is not decided here.
  */
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,21 +10,17 @@
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
-#include "common/clock.h"
 #include "common/queue_watch.h"
+#include "sweeper/rescue_page.h"
 
 #define PAGE_FIRST 8
-#define PAGE_MAX 100
 #define PAGE_BYTES (1u << 20)	/* about so much of a rescue list is in memory at a time */
-#define LOGGED_MAX 100		/* of one owner; the rest only at level debug */
-#define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: those who serve it know when it is enough */
-#define PAYLOAD_MAX 65536
 
 int rescue_page(size_t n, size_t bytes)
 {
 	size_t fit = PAGE_BYTES / (bytes / (n == 0 ? 1 : n) + 1);
 
-	return fit < 1 ? 1 : fit > PAGE_MAX ? PAGE_MAX : (int)fit;
+	return fit < 1 ? 1 : fit > RESCUE_PAGE_MAX ? RESCUE_PAGE_MAX : (int)fit;
 }
 
 bool rescue_judge(struct wrapper *w, bool charge, int64_t tray, int recovery_attempts)
@@ -97,154 +91,10 @@ void rescue_free_all(struct swept *q)
 		drop(q, TAILQ_FIRST(&q->rescues));
 }
 
-/* ---- a page of the rescue list ---- */
-
-/* What is under way while a page is returned. */
-struct page {
-	struct sweeper *s;
-	struct swept *q;
-	struct rescue *r;
-	const char *owner;	/* NULL: the bare list */
-	char *rescue, *lease;	/* keys */
-	int64_t tray;		/* how many lay in the tray; -1: not known */
-	size_t n;
-	struct sent {
-		char id[MESSAGE_ID_MAX + 1];
-		int crashes;
-		bool escapes;
-	} sent[PAGE_MAX];
-};
-
-static void append_escape(const struct page *p, struct message *m, const struct wrapper *w)
-{
-	const struct conf_queue *conf = p->q->conf;
-	char why[96];
-	const struct record record = {
-		.queue = p->q->keys.name,
-		.queue_from = "transit",
-		.error_class = "WorkerLost",
-		.error_message = why,
-		.failed_at_ms = clock_realtime_ms(),
-		.first_failed_ms = w->first_failed_ms,
-		.attempts = w->attempts,
-		.crashes = w->crashes,
-		.exit_code = -1,
-		.duration_ms = -1,
-		.node = p->owner == NULL ? p->s->conf->supervisor.node : p->r->who.node,
-		.worker = p->owner,
-		.handler = conf == NULL ? NULL : conf->handler[0],
-		.payload_max = conf == NULL ? PAYLOAD_MAX : (size_t)conf->dead_letter.payload_max,
-	};
-
-	snprintf(why, sizeof(why), "its worker died %d times while the message was in work", w->crashes);
-	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m,
-	    conf == NULL || conf->dead_letter.enabled ? &record : NULL);
-}
-
-static void append_message(struct page *p, const struct redis_reply *raw)
-{
-	int attempts = p->q->conf == NULL ? RECOVERY_ATTEMPTS : p->q->conf->recovery_attempts;
-	struct sent *sent = &p->sent[p->n++];
-	struct buffer instead = {0};
-	struct wrapper wrapper;
-	struct message m;
-
-	message_parse(&m, raw->str, raw->len);
-	wrapper = m.wrapper;
-	sent->escapes = rescue_judge(&wrapper, p->r->charge, p->tray, attempts);
-	sent->crashes = wrapper.crashes;
-	strlcpy(sent->id, message_id(&m), sizeof(sent->id));
-	if (sent->escapes) {
-		append_escape(p, &m, &wrapper);
-	} else {
-		message_wrap(&instead, &m, &wrapper);
-		queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, &m, &instead);
-	}
-	buffer_free(&instead);
-}
-
-static void log_message(const struct page *p, const struct sent *sent, bool record_failed)
-{
-	uint64_t before = p->r->returned + p->r->escaped;
-	enum log_level level = before <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
-
-	if (sent->escapes)
-		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", sent->id),
-		    log_str("class", "WorkerLost"), log_str("incarnation", p->owner), log_int("crashes", sent->crashes));
-	else
-		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", sent->id),
-		    log_str("incarnation", p->owner), log_int("crashes", sent->crashes));
-	if (record_failed)
-		log_warning("record_failed", log_str("queue", p->q->keys.name), log_str("id", sent->id),
-		    log_str("error", "the stream of records could not be written: check the type of its key"));
-}
-
-static void account(struct page *p, const struct sent *sent, int64_t answer)
-{
-	if (answer == 0)
-		return;		/* another sweeper was there before us */
-	*(sent->escapes ? &p->r->escaped : &p->r->returned) += 1;
-	swept_count(p->q, sent->escapes ? COUNT_ESCAPED : COUNT_RESCUED, 1);
-	log_message(p, sent, answer == 2);
-}
-
-/* All answers are taken: what comes after an error may still have worked. */
-static int take_answers(struct page *p)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < p->n && p->s->redis.state != REDIS_CLOSED; i++) {
-		int64_t answer;
-
-		if (connection_integer(p->s, &answer) == -1)
-			rc = -1;
-		else
-			account(p, &p->sent[i], answer);
-	}
-	return rc;
-}
-
-static int read_tray_size(struct sweeper *s, int64_t *out)
-{
-	struct redis_reply reply;
-
-	if (connection_answer(s, &reply) == -1)
-		return -1;
-	*out = reply.type == REDIS_STRING ? strtoll(reply.str, NULL, 10) : -1;
-	return 0;
-}
-
-/* 1: there was something, and it is returned; 0: the list is empty; -1: error. */
-static int return_page(struct page *p)
-{
-	struct sweeper *s = p->s;
-	struct redis_reply list;
-	size_t bytes = 0;
-
-	queue_rescue_size(&s->redis, &p->q->keys, p->owner);
-	queue_list(&s->redis, p->rescue, 0, p->r->page - 1);
-	if (read_tray_size(s, &p->tray) == -1 || connection_answer(s, &list) == -1)
-		return -1;
-	if (!redis_is_strings(&list)) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
-		return -1;
-	}
-	if (list.n == 0)
-		return 0;
-	for (size_t i = 0; i < list.n && i < PAGE_MAX; i++) {
-		struct redis_reply entry = redis_element(&list, i);
-
-		bytes += entry.len;
-		append_message(p, &entry);
-	}
-	p->r->page = rescue_page(list.n, bytes);
-	return take_answers(p) == -1 ? -1 : 1;
-}
-
 /* ---- the trays ---- */
 
 /* 1: something was fenced, or lay in rescue; 0: all are empty; -1: error. */
-static int fence(struct page *p)
+static int fence(struct rescue_page *p)
 {
 	struct sweeper *s = p->s;
 	int found = 0, n = p->owner == NULL ? 1 : QUEUE_TRAYS;
@@ -267,7 +117,7 @@ static int fence(struct page *p)
 	return found;
 }
 
-static void bare_is_fenced(struct page *p)
+static void bare_is_fenced(struct rescue_page *p)
 {
 	p->r->fence = false;
 	if (p->q->board != NULL && atomic_load(&p->q->board->recovered) == RECOVERED_NOTHING)
@@ -275,7 +125,7 @@ static void bare_is_fenced(struct page *p)
 }
 
 /* An owner nobody can read, or who is not in the hash, cannot be marked: it is forgotten instead. */
-static int mark_dead(struct page *p)
+static int mark_dead(struct rescue_page *p)
 {
 	struct redis *redis = &p->s->redis;
 	int64_t answer;
@@ -292,7 +142,7 @@ static int mark_dead(struct page *p)
 }
 
 /* That nothing lay in the bare list is no news. */
-static void log_done(const struct page *p)
+static void log_done(const struct rescue_page *p)
 {
 	bool news = p->owner != NULL || p->r->returned + p->r->escaped > 0;
 
@@ -301,9 +151,9 @@ static void log_done(const struct page *p)
 }
 
 /* One bounded step. 1: all of this owner is returned; 0: there is more; -1: error. */
-static int step(struct page *p)
+static int step(struct rescue_page *p)
 {
-	int rc = return_page(p);
+	int rc = rescue_page_return(p);
 
 	if (rc == 0 && p->r->fence) {
 		rc = fence(p);
@@ -320,7 +170,7 @@ static int step(struct page *p)
 
 static int step_of(struct sweeper *s, struct swept *q, struct rescue *r)
 {
-	struct page *p = alloc_zero(1, sizeof(*p));
+	struct rescue_page *p = alloc_zero(1, sizeof(*p));
 	int rc;
 
 	p->s = s;

@@ -29,6 +29,7 @@
  *	server.c	what kind of server it is; refusal
  *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
+ *	rescue_page.c	so many of them at a time
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
  *	late.c		what comes into the trays of the dead
  *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
