@@ -21,7 +21,7 @@ int bulk_retry_paced(struct admin *a);		/* escape, by --canary, --rate and --max
  */
 static inline bool bulk_takes_bare(const struct admin *a)
 {
-	return a->options.force || a->queue == NULL || !a->queue->shared;
+	return a->options.force || !a->keys.shared;
 }
 
 /* Messages of transit that are not with live owners; all with --force. */

@@ -15,6 +15,7 @@
 #include "admin/interrupt.h"
 #include "admin/outcome.h"
 #include "admin/progress.h"
+#include "admin/retry.h"
 
 #include "common/alloc.h"
 
@@ -30,20 +31,11 @@ static int check(struct admin *a, const char *usage)
 
 static int retry_message(struct admin *a, const struct dead_letter *d, const struct queue_bytes *raw)
 {
-	struct wrapper w = {0};
-	struct buffer wrapped = {0};
-	struct message m;
-	int64_t moved;
+	int64_t moved, now_ms;
 
-	if (admin_server_time(a, &w.own_ms) == -1)
+	if (admin_server_time(a, &now_ms) == -1)
 		return -1;
-	message_parse(&m, raw->data, raw->len);
-	if (a->queue != NULL && a->queue->shared)
-		buffer_append(&wrapped, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	else
-		message_wrap(&wrapped, &m, &w);
-	queue_redrive(&a->redis, &a->keys, &m, &wrapped, d->record_id);
-	buffer_free(&wrapped);
+	retry_append_redrive(a, raw, now_ms, d->record_id);
 	if (admin_integer(a, &moved, a->keys.escape) == -1)
 		return -1;
 	if (moved == 0)

@@ -202,7 +202,7 @@ static int check(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--lines and --null exclude each other");
 	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
 		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
-	if (o->delay_ms >= 0 && a->queue != NULL && a->queue->shared)
+	if (o->delay_ms >= 0 && a->keys.shared)
 		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
 	return 0;
 }

@@ -18,6 +18,7 @@
 #include "admin/retry.h"
 
 #include "common/alloc.h"
+#include "common/queue_notes.h"
 
 #define FIRST_PAGE 16
 
@@ -27,19 +28,21 @@ static const char *const list_names[] = {
 
 /* ---- escape: oldest first, from the right end ---- */
 
-/* What comes back is a new message to the queue: nothing charged, waiting since now. */
-static void redrive(struct retry *t, const struct queue_bytes *entry, int64_t now_ms, const char *record_id)
+/* In a shared queue nothing need be remembered of most: only of one that would be too old at once by its own header. */
+void retry_append_redrive(struct admin *a, const struct queue_bytes *entry, int64_t now_ms, const char *record_id)
 {
 	struct wrapper w = { .own_ms = now_ms };
 	struct buffer wrapped = {0};
+	struct queue_note note;
 	struct message m;
 
 	message_parse(&m, entry->data, entry->len);
-	if (retry_is_shared(t->a))
+	queue_note_of(&note, &m, m.ttl_ms < 0 ? NULL : &w);
+	if (a->keys.shared)
 		buffer_append(&wrapped, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
 	else
 		message_wrap(&wrapped, &m, &w);
-	queue_redrive(&t->a->redis, &t->a->keys, &m, &wrapped, record_id[0] != '\0' ? record_id : NULL);
+	queue_redrive(&a->redis, &a->keys, &m, &wrapped, a->keys.shared ? &note : NULL, record_id[0] != '\0' ? record_id : NULL);
 	buffer_free(&wrapped);
 }
 
@@ -54,7 +57,7 @@ int retry_redrive(struct retry *t, struct records *records, const struct page *p
 		rc = records_match(t->a, records, page->entries[i].data, page->entries[i].len, ids[i]);
 	if (rc == 0) {
 		for (size_t i = page->n; i-- > 0;)
-			redrive(t, &page->entries[i], now_ms, ids[i]);
+			retry_append_redrive(t->a, &page->entries[i], now_ms, ids[i]);
 		rc = retry_take_moved(t, page->n, t->a->keys.escape);
 	}
 	free(ids);
@@ -176,6 +179,7 @@ int bulk_retry(struct admin *a, enum admin_list list, const char *action)
 	int rc = lists_read(a, &a->keys, LIST_BIT(list) | LIST_BIT(LIST_INGRESS), &l);
 
 	if (rc == 0) {
+		a->keys.shared = a->keys.shared || (a->queue == NULL && queue_workers_share(l.workers, l.nworkers));
 		o.count = total_of(a, &l, list);
 		o.held = list == LIST_TRANSIT ? l.transit - o.count : 0;
 	}

@@ -58,6 +58,7 @@ static const struct check {
 	{ "records", NEEDS_CONNECTION, NULL, doctor_records, "every dead letter has its record" },
 	{ "paused", NEEDS_CONNECTION, NULL, doctor_paused, "no queue is paused" },
 	{ "delayed", NEEDS_CONNECTION, NULL, doctor_delayed, "no retry is overdue" },
+	{ "shared", NEEDS_CONNECTION, NULL, doctor_shared, "nothing of quredis's is before a message that other programs get" },
 	{ "workers", NEEDS_CONNECTION, NULL, doctor_workers, "somebody works on all that waits" },
 };
 

@@ -167,6 +167,7 @@ int doctor_leftovers(struct doctor *d, struct patient *p);
 int doctor_records(struct doctor *d, struct patient *p);
 int doctor_paused(struct doctor *d, struct patient *p);
 int doctor_delayed(struct doctor *d, struct patient *p);
+int doctor_shared(struct doctor *d, struct patient *p);
 int doctor_workers(struct doctor *d, struct patient *p);
 
 /* doctor_conf.c: whether two paths lead to the same configuration */

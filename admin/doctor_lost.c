@@ -190,7 +190,7 @@ static int check_bare(struct doctor *d, const struct patient *p)
 	char *rescue = queue_bare_rescue_key(&p->keys), *n = outcome_count(p->lists.bare);
 	int rc = check_rescue(d, p, rescue, p->lists.bare_rescue);
 
-	if (p->lists.bare > 0 && (p->conf == NULL || !p->conf->shared))
+	if (p->lists.bare > 0 && !p->keys.shared)
 		doctor_advise(doctor_tell(d, SEVERITY_NOTE, p->keys.transit, "%s in work at another consumer (such as the gem), or left by one", n),
 		    "the next start of a supervisor returns them; if that consumer is gone: quredis retry %s transit", p->keys.name);
 	free(rescue);

@@ -15,9 +15,11 @@
 #include "common/clock.h"
 #include "common/queue_rehearsal.h"
 #include "common/queue_survey.h"
+#include "common/queue_waiting.h"
 
 #define PAUSED_LONG_MS (60 * 60 * 1000)
 #define OVERDUE_MS 60000
+#define WRAPPED_LOOK 100
 
 static char *elapsed(int64_t ms)
 {
@@ -93,23 +95,24 @@ static void tell_right(struct doctor *d, const char *step, const char *why)
 int doctor_rights(struct doctor *d, struct patient *p)
 {
 	struct redis_reply reply;
-	bool told = false, ages;
+	enum queue_rehearsal what;
+	bool told = false;
 	uint64_t scratch;
 	size_t n;
 
 	if (p->conf == NULL || d->a->options.dry_run)	/* it writes, if only beside */
 		return 0;
 	arc4random_buf(&scratch, sizeof(scratch));
-	ages = conf_queue_ages(d->a->conf, p->conf);
-	n = queue_rehearse(&d->a->redis, &p->keys, scratch, ages);
+	what = queue_rehearsal_of(&p->keys, conf_queue_ages(d->a->conf, p->conf));
+	n = queue_rehearse(&d->a->redis, &p->keys, scratch, what);
 	for (size_t i = 0; i < n; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
 		if (told)
 			continue;
-		told = is_refusal(&reply) || (p->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, ages, &reply));
+		told = is_refusal(&reply) || (p->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, what, &reply));
 		if (told)
-			tell_right(d, queue_rehearsal_step(i, ages), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
+			tell_right(d, queue_rehearsal_step(i, what), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
 	}
 	return 0;
 }
@@ -153,6 +156,16 @@ int doctor_paused(struct doctor *d, struct patient *p)
 
 /* ---- delayed ---- */
 
+static void tell_delayed_of_shared(struct doctor *d, const struct patient *p)
+{
+	char *n = outcome_count(p->lists.delayed);
+
+	doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed,
+	    "%s delayed in a queue that is shared with other programs: from before it was, or from a host that is not told so", n),
+	    "they go to ingress as they were pushed when they are due; shared = true has to be in every host's configuration");
+	free(n);
+}
+
 int doctor_delayed(struct doctor *d, struct patient *p)
 {
 	struct redis_reply reply;
@@ -161,6 +174,8 @@ int doctor_delayed(struct doctor *d, struct patient *p)
 
 	if (p->lists.delayed <= 0)
 		return 0;
+	if (p->keys.shared)
+		tell_delayed_of_shared(d, p);
 	redis_appendf(&d->a->redis, "ZRANGE %s 0 0 WITHSCORES", p->keys.delayed);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
@@ -178,6 +193,47 @@ int doctor_delayed(struct doctor *d, struct patient *p)
 	doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed, "what should have run %s ago still waits: no sweeper looks at it", shown),
 	    "start quredisd on a host that has the queue; or quredis retry %s delayed", p->keys.name);
 	free(shown);
+	return 0;
+}
+
+/* ---- shared ---- */
+
+/* At both ends: what comes next, and what came last. */
+static int count_wrapped(struct doctor *d, const struct patient *p, int64_t first, int64_t last, int64_t *n)
+{
+	struct queue_glanced glanced;
+	struct redis_reply reply;
+
+	queue_glance(&d->a->redis, p->keys.ingress, first, last);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	for (size_t i = 0; queue_glanced(&reply, &glanced) == 0 && i < glanced.n; i++) {
+		struct redis_reply begins = redis_element(&reply, i);
+		struct message m;
+
+		message_parse(&m, begins.str, begins.len);
+		*n += m.wrapper_len > 0;
+	}
+	return 0;
+}
+
+int doctor_shared(struct doctor *d, struct patient *p)
+{
+	int64_t n = 0, waiting = p->lists.ingress, oldest = waiting < WRAPPED_LOOK ? waiting : WRAPPED_LOOK;
+	int64_t newest = waiting - oldest < WRAPPED_LOOK ? waiting - oldest : WRAPPED_LOOK;
+	char *count;
+
+	if (!p->keys.shared || waiting <= 0)
+		return 0;
+	if (count_wrapped(d, p, -oldest, -1, &n) == -1 || (newest > 0 && count_wrapped(d, p, 0, newest - 1, &n) == -1))
+		return -1;
+	if (n == 0)
+		return 0;
+	count = outcome_count(n);
+	doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.ingress,
+	    "%s of those next and last in line with a line of quredis's before them, in a queue that is shared with other programs", count),
+	    "from before it was shared, or from a host that is not told so: shared = true has to be in every host's configuration");
+	free(count);
 	return 0;
 }
 

@@ -28,7 +28,8 @@ int retry_redrive(struct retry *t, struct records *records, const struct page *p
 
 /* Takes one answer a message: 1 moved, 0 another moved it. */
 int retry_take_moved(struct retry *t, size_t n, const char *key);
-/* Nothing wrapped may enter ingress: other programs fetch from it. */
-bool retry_is_shared(const struct admin *a);
+/* Appends the move of one dead letter back into ingress: a new message to the queue, that waits since now. */
+struct queue_bytes;
+void retry_append_redrive(struct admin *a, const struct queue_bytes *entry, int64_t now_ms, const char *record_id);
 
 #endif

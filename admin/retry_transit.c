@@ -8,13 +8,9 @@
 
 #include "admin/interrupt.h"
 #include "admin/pager.h"
+#include "common/queue_notes.h"
 
 #define FIRST_PAGE 16
-
-bool retry_is_shared(const struct admin *a)
-{
-	return a->queue != NULL && a->queue->shared;
-}
 
 int retry_take_moved(struct retry *t, size_t n, const char *key)
 {
@@ -30,24 +26,48 @@ int retry_take_moved(struct retry *t, size_t n, const char *key)
 	return 0;
 }
 
-/* It may have run: the handler is told. What was known of its age stays known. */
-static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct queue_bytes *entry)
+/* It may have run: the handler is told. What was known of its age stays known. beside: what lies beside it; NULL: nothing. */
+static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct queue_bytes *entry,
+    const struct wrapper *beside)
 {
 	struct buffer instead = {0};
+	struct queue_note note;
 	struct message m;
 	struct wrapper w;
 
 	message_parse(&m, entry->data, entry->len);
-	w = m.wrapper;
+	w = beside == NULL ? m.wrapper : *beside;
 	w.redelivered++;
 	w.own_ms = w.mark_ms > 0 && w.own_ms == 0 ? w.mark_ms : w.own_ms;
 	w.mark_ms = 0;
-	if (retry_is_shared(t->a))
+	queue_note_of(&note, &m, &w);
+	if (t->a->keys.shared)
 		buffer_append(&instead, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
 	else
 		message_wrap(&instead, &m, &w);
-	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead);
+	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead, t->a->keys.shared ? &note : NULL);
 	buffer_free(&instead);
+}
+
+static int put_back_page(struct retry *t, const char *incarnation, const char *rescue, const struct page *page)
+{
+	struct redis_reply notes = { .type = REDIS_NIL };
+	void *kept = NULL;
+
+	if (t->a->keys.shared && page->n > 0) {
+		queue_notes(&t->a->redis, &t->a->keys, page->entries, page->n);
+		if (admin_reply(t->a, &notes, t->a->keys.notes) == -1)
+			return -1;
+		kept = redis_keep(&t->a->redis);
+	}
+	for (size_t i = 0; i < page->n; i++) {
+		struct wrapper beside;
+		bool noted = queue_note_read(&notes, i, &beside);
+
+		put_back(t, incarnation, rescue, &page->entries[i], noted ? &beside : NULL);
+	}
+	redis_let_go(kept);
+	return retry_take_moved(t, page->n, rescue);
 }
 
 static int empty_rescue(struct retry *t, const char *incarnation, const char *rescue)
@@ -60,10 +80,8 @@ static int empty_rescue(struct retry *t, const char *incarnation, const char *re
 		size_t n;
 
 		rc = page_read(t->a, rescue, 0, pager.count - 1, &page);
-		for (size_t i = 0; i < page.n; i++)
-			put_back(t, incarnation, rescue, &page.entries[i]);
 		if (rc == 0)
-			rc = retry_take_moved(t, page.n, rescue);
+			rc = put_back_page(t, incarnation, rescue, &page);
 		pager_learn(&pager, page.n, page.bytes);
 		n = page.n;
 		page_free(&page);

@@ -78,7 +78,7 @@ struct conf_purge {
 
 struct conf_queue {
 	char *name, *ingress, *transit, *escape;	/* ingress, transit, escape: whole key names */
-	bool shared;
+	bool shared;			/* other programs fetch from it, too */
 	char **handler;			/* argv, NULL at the end; handler[0] absolute */
 	enum conf_mode mode;
 	enum conf_input input;
@@ -178,10 +178,11 @@ void conf_print(const struct conf *conf, FILE *out);
 
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
-/* Somebody wants to know how long messages have waited in this queue: the newest is marked (docs/design.md, "Time to live"). */
+/* Somebody wants to know how long messages have waited in this queue, and it is not shared: the newest is marked (docs/design.md, "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
 {
-	return q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL || conf->metrics.textfile != NULL;
+	return !q->shared && (q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL ||
+	    conf->metrics.textfile != NULL);
 }
 
 /*

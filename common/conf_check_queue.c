@@ -151,6 +151,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_env(l, q);
 	check_mode(l, q);
 	conf_check_letters(l, q);
+	conf_check_shared(l, q);
 	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0))) {
 		conf_check_user(l, q);

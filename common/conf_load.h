@@ -69,6 +69,7 @@ void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);	/* conf_check_queue.c */
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);	/* the same */
 void conf_check_letters(struct conf_loading *l, const struct conf_queue *q);	/* conf_check_letters.c */
+void conf_check_shared(struct conf_loading *l, const struct conf_queue *q);	/* conf_check_shared.c */
 void conf_check_keys(struct conf_loading *l);				/* conf_collide.c */
 void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* conf_users.c */
 void conf_check_handler(struct conf_loading *l, struct conf_queue *q);	/* conf_handler.c */

@@ -156,8 +156,6 @@ static void read_key(const struct target *t, const struct conf_key *key, const c
 	*origin = where;
 	if (store(t, key, s, &where) == -1)
 		origin->kind = CONF_ORIGIN_BAD;
-	else if ((key->flags & CONF_LATER) != 0 && !conf_value_is_default(key, t->base))
-		conf_error(t->l, &where, "%s is not supported yet", key->path);
 	if (config_setting_type(s) == CONFIG_TYPE_STRING)	/* may be an address with a password in it */
 		explicit_bzero(s->value.sval, strlen(s->value.sval));
 }

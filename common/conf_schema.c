@@ -1,7 +1,6 @@
 /*
- * The table of all configuration keys. A new key is a line here and a field in conf.h; a key whose
- * feature gets built loses its CONF_LATER. What the types mean is in conf_types.c; checks that
- * look at more than one value are in conf_check.c.
+ * The table of all configuration keys. A new key is a line here and a field in conf.h. What the types mean is in
+ * conf_types.c; checks that look at more than one value are in conf_check.c.
  */
 #include <assert.h>
 #include <string.h>
@@ -105,7 +104,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("ingress", STRING, ingress, .flags = CONF_QUEUE_ONLY),
 	KEY("transit", STRING, transit, .flags = CONF_QUEUE_ONLY),
 	KEY("escape", STRING, escape, .flags = CONF_QUEUE_ONLY),
-	KEY("shared", BOOL, shared, .fallback = "false", .flags = CONF_LATER),
+	KEY("shared", BOOL, shared, .fallback = "false"),
 
 	KEY("handler", STRINGS, handler),
 	KEY("mode", CHOICE, mode, .fallback = "exec", .choices = modes),
@@ -222,8 +221,7 @@ static void list(const struct conf_schema *schema, FILE *out)
 		const struct conf_key *key = &schema->keys[i];
 		const char *fallback = conf_key_fallback(key);
 
-		fprintf(out, "%s%s\t%s\t%s\n", schema->prefix, key->path, fallback == NULL ? "-" : fallback,
-		    (key->flags & CONF_LATER) != 0 ? "later" : "now");
+		fprintf(out, "%s%s\t%s\n", schema->prefix, key->path, fallback == NULL ? "-" : fallback);
 	}
 }
 

@@ -28,8 +28,7 @@ enum conf_type {
 	CONF_TYPES
 };
 
-#define CONF_LATER 1u		/* known, but not built yet: any value but the default is refused */
-#define CONF_QUEUE_ONLY 2u	/* cannot stand in `defaults` */
+#define CONF_QUEUE_ONLY 1u	/* cannot stand in `defaults` */
 
 struct conf_key {
 	const char *path;		/* "backoff.base", below its schema's prefix */
@@ -82,7 +81,7 @@ static inline const void *conf_field_const(const void *base, const struct conf_k
 	return (const char *)base + key->offset;
 }
 
-/* One line a key: name, TAB, default ("-": none), TAB, "later" or "now". For tests of the manual. */
+/* One line a key: name, TAB, default ("-": none). For tests of the manual. */
 void conf_schema_list(FILE *out);
 
 #endif

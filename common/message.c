@@ -133,14 +133,11 @@ static int parse_nonce(const struct line *line, uint64_t *nonce)
 	return 0;
 }
 
-static int parse_wrapper(struct wrapper *w, const struct line *line)
+static int parse_memory(struct wrapper *w, const struct line *line)
 {
 	int64_t attempts = 0, crashes = 0, redelivered = 0, solo = 0;
 
-	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0)
-		return -1;
-	if (parse_nonce(line, &w->nonce) == -1 ||
-	    number_of(line, "attempts", COUNT_MAX, &attempts) == -1 ||
+	if (number_of(line, "attempts", COUNT_MAX, &attempts) == -1 ||
 	    number_of(line, "crashes", COUNT_MAX, &crashes) == -1 ||
 	    number_of(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
 	    number_of(line, "solo", 1, &solo) == -1 ||
@@ -153,6 +150,28 @@ static int parse_wrapper(struct wrapper *w, const struct line *line)
 	w->redelivered = (int)redelivered;
 	w->solo = solo != 0;
 	return 0;
+}
+
+static int parse_wrapper(struct wrapper *w, const struct line *line)
+{
+	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0)
+		return -1;
+	return parse_nonce(line, &w->nonce) == -1 ? -1 : parse_memory(w, line);
+}
+
+int message_recall(struct wrapper *w, const char *text, size_t len)
+{
+	struct line line = { .npairs = 0 };
+
+	*w = (struct wrapper){0};
+	if (len == 0 || len >= sizeof(line.text))
+		return -1;
+	memcpy(line.text, text, len);
+	line.text[len] = '\0';
+	if (strlen(line.text) == len && parse_pairs(&line, line.text) == 0 && parse_memory(w, &line) == 0)
+		return 0;
+	*w = (struct wrapper){0};
+	return -1;
 }
 
 static int copy_id(const struct line *line, const char *key, char out[MESSAGE_ID_MAX + 1])
@@ -255,12 +274,8 @@ static void append_count(struct buffer *out, const char *key, int count)
 	append_number(out, key, count > COUNT_MAX ? COUNT_MAX : count);
 }
 
-void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w)
+static void append_memory(struct buffer *out, const struct wrapper *w)
 {
-	uint64_t nonce;
-
-	arc4random_buf(&nonce, sizeof(nonce));
-	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
 	append_count(out, "attempts", w->attempts);
 	append_count(out, "crashes", w->crashes);
 	append_count(out, "redelivered", w->redelivered);
@@ -268,8 +283,28 @@ void message_wrap(struct buffer *out, const struct message *m, const struct wrap
 	append_number(out, "own", w->own_ms);
 	append_number(out, "mark", w->mark_ms);
 	append_number(out, "first_failed", w->first_failed_ms);
+}
+
+void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w)
+{
+	uint64_t nonce;
+
+	arc4random_buf(&nonce, sizeof(nonce));
+	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
+	append_memory(out, w);
 	buffer_append(out, "\n", 1);
 	buffer_append(out, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE])
+{
+	struct buffer text = {0};
+
+	append_memory(&text, w);
+	buffer_append(&text, "", 1);
+	strlcpy(out, text.data[0] == ' ' ? text.data + 1 : text.data, MESSAGE_MEMORY_SIZE);
+	buffer_free(&text);
+	return out;
 }
 
 static int append_value(struct buffer *out, const char *key, const char *value)

@@ -56,8 +56,23 @@ static inline size_t message_payload_len(const struct message *m)
 	return m->raw_len - m->wrapper_len - m->header_len;
 }
 
+/* It may be what its worker died of: it is run alone. */
+static inline bool message_is_suspect(const struct wrapper *w)
+{
+	return w->solo || w->crashes > 0;
+}
+
 /* Appends to out: m's message behind wrapper w, with a fresh nonce. m's old wrapper is dropped. */
 void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w);
+
+/*
+ * What w says but for its nonce, as a wrapper has it: "crashes=1 redelivered=2"; "": nothing. MESSAGE_MEMORY_SIZE bytes
+ * hold any.
+ */
+#define MESSAGE_MEMORY_SIZE 192
+const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE]);
+/* Reads it back. -1: it is not of that form, and w says nothing. */
+int message_recall(struct wrapper *w, const char *text, size_t len);
 
 /* Appends a header line. NULL and -1 leave a key out. Returns -1 if a value has a byte that cannot
  * stand there. */

@@ -24,10 +24,11 @@ struct conf_queue;
 
 struct queue_keys {		/* every string owned */
 	char *name, *ingress, *transit, *escape;
-	char *delayed, *done, *stats, *paused, *sweeper;	/* ingress + suffix */
+	char *delayed, *done, *stats, *paused, *sweeper, *notes;	/* ingress + suffix */
 	char *workers;						/* transit + suffix */
 	char *log, *forwarded;					/* escape + suffix */
 	char *registered;					/* quredis:queue:<name> */
+	bool shared;		/* other programs fetch from it: nothing of ours is put before a message, but into notes */
 };
 
 #define QUEUE_REGISTRY "quredis:queues"
@@ -85,15 +86,17 @@ void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, cons
 /* -> INTEGER 1, 0 claim lost. raw: as it lies in the tray. wrapped: what is to come back after delay_ms */
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
     const struct buffer *wrapped, int64_t delay_ms);
-/* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead`; NULL: as it is */
+/* -> INTEGER 1, 0 claim lost. Back to ingress's pop end, as `instead`; NULL: as it is. note: what is remembered beside it
+ * from then on (common/queue_notes.h); NULL: what is there stays */
+struct queue_note;
 void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
-    const struct buffer *instead);
+    const struct buffer *instead, const struct queue_note *note);
 /* -> INTEGER 1; 2 done, but the record could not be written; 0 not there. source: a tray, a rescue list or ingress.
  * lease: key to begin with (PEXPIRE). count: LREM's, -1 from the tail (a tray), 1 from the head (rescue).
- * record NULL: none is written */
+ * note: is forgotten; NULL: none. record NULL: none is written */
 struct record;
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
-    const char *source, int count, struct message *m, const struct record *record);
+    const char *source, int count, struct message *m, const struct queue_note *note, const struct record *record);
 
 /* Incarnations. registration: JSON of queue_registration(). */
 /* -> INTEGER trays taken over; -1: this incarnation was registered before and its lease has run out: it is not to be used
@@ -115,9 +118,9 @@ void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarn
 /* How many the owner's trays held at the first fence, in all. -> STRING number, or NIL */
 void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* -> INTEGER 1; 0: it is not the left end (any more): another moved it. From rescue's left end to ingress's pop
- * end, as `instead` */
+ * end, as `instead`. note: as for queue_hand_back() */
 void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
-    const struct message *m, const struct buffer *instead);
+    const struct message *m, const struct buffer *instead, const struct queue_note *note);
 /* Sets died_at in the workers hash, drops the lease. -> INTEGER 1; 0: unknown or marked before */
 void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation);	/* -> INTEGER */
 /* Forgets one that died more than an hour ago and has nothing left. -> INTEGER 1 forgotten */
@@ -127,31 +130,35 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 void queue_paused(struct redis *r, const struct queue_keys *k);
 /* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
 void queue_poll(struct redis *r, const struct queue_keys *k);
-/* -> ARRAY: of each that was moved from delayed to ingress, at most limit, how many ms that was late */
+/* -> ARRAY: of each that was moved from delayed to ingress, at most limit, how many ms that was late. They go without their
+ * wrappers where the queue is shared */
 void queue_due(struct redis *r, const struct queue_keys *k, int limit);
 
-/* Admin. -> INTEGER 1, 0: not there any more. wrapped has a new own time; record_id NULL: none */
+/* Admin. -> INTEGER 1, 0: not there any more. wrapped has a new own time; record_id NULL: none. note: as for
+ * queue_hand_back(); one that says nothing is forgotten */
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,
-    const char *record_id);
+    const struct queue_note *note, const char *record_id);
 
 /* ---- registry (queue_registry.c) ---- */
 
-/* {"lock":…,"node":…,"pid":…,"since":…,"lease":…}; new string */
-char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms);
+/* {"lock":…,"node":…,"pid":…,"since":…,"lease":…}, and "shared" if the queue is; new string */
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms, bool shared);
 struct queue_worker {		/* one field of the workers hash; strings owned */
 	char *incarnation, *lock, *node;
 	int64_t pid, since_ms, died_at_ms;	/* died_at_ms 0: alive as far as known */
 	int64_t lease_ms;		/* how long it may be silent; 0: not known */
+	bool shared;			/* it says that others fetch from its queue */
 };
 /* Takes the answer of HGETALL. Fields that are no incarnation are left out. Returns how many. */
 void queue_workers(struct redis *r, const struct queue_keys *k);	/* appends HGETALL */
 size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);
 void queue_workers_free(struct queue_worker *w, size_t n);
+bool queue_workers_share(const struct queue_worker *w, size_t n);	/* any of them says so */
 /* The same answer's other fields: who is being returned, or was when that was broken off; "": the bare list. New strings. */
 size_t queue_rescues_parse(const struct redis_reply *reply, char ***out);
 void queue_rescues_free(char **names, size_t n);
 
-/* Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does. again: only what is missing
+/* Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does, and "shared" if it is. again: only what is missing
  * there. -> two answers */
 void queue_register(struct redis *r, const struct queue_keys *k, bool again);
 /* Reads quredis:queue:<name>'s JSON. Returns -1 if that names no three lists. k is initialised. */

@@ -99,8 +99,9 @@ void queue_hurry(struct redis *r, const struct queue_keys *k, int limit)
 	char *lease = queue_lease_key(k, NOBODY);
 	const char *keys[] = { lease, k->delayed, k->ingress };
 	struct script_number most;
+	struct script_arg args[] = { script_number(&most, limit), script_string("plain") };
 
-	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, 1, (struct script_arg[]){ script_number(&most, limit) });
+	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, k->shared ? 2 : 1, args);
 	free(lease);
 }
 
@@ -155,7 +156,7 @@ void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
 	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->escape, k->log, k->forwarded, k->done, k->stats, k->paused,
-		k->sweeper };
+		k->sweeper, k->notes };
 
 	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
 	free(rescue);

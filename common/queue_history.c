@@ -6,10 +6,11 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/queue_notes.h"
 #include "common/queue_scripts.h"
 
 #define FIELDS 7		/* of an entry, as common/scripts/done.lua takes them */
-#define FIRST 5			/* before them */
+#define FIRST 6			/* before them, but for the notes */
 
 struct entry {
 	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[41];
@@ -19,6 +20,8 @@ struct entry {
 };
 
 struct queue_history {
+	char (*notes)[QUEUE_NOTE_FIELD];
+	size_t nnotes;
 	size_t n;
 	struct entry entries[];
 };
@@ -30,7 +33,17 @@ struct queue_history *queue_history_new(size_t most)
 
 void queue_history_free(struct queue_history *h)
 {
+	free(h->notes);
 	free(h);
+}
+
+void queue_history_forget(struct queue_history *h, const struct message *m)
+{
+	struct queue_note note;
+
+	queue_note_of(&note, m, NULL);
+	h->notes = alloc_resize(h->notes, h->nnotes + 1, sizeof(*h->notes));
+	memcpy(h->notes[h->nnotes++], note.field, QUEUE_NOTE_FIELD);
 }
 
 void queue_history_add(struct queue_history *h, struct message *m, int64_t finished_ms, int64_t duration_ms, size_t payload_max)
@@ -62,18 +75,22 @@ static void fill(struct script_arg *args, const struct entry *e)
 void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct message *one,
     const struct queue_history *h, int64_t keep, const char *node)
 {
-	const char *keys[] = { o->trays[tray], o->keys->done };
-	struct script_arg *args = alloc_zero(FIRST + FIELDS * h->n, sizeof(*args));
-	struct script_number most;
+	const char *keys[] = { o->trays[tray], o->keys->done, o->keys->notes };
+	size_t first = FIRST + h->nnotes;
+	struct script_arg *args = alloc_zero(first + FIELDS * h->n, sizeof(*args));
+	struct script_number most, notes;
 
 	args[0] = script_string(one == NULL ? "0" : "1");
 	args[1] = one == NULL ? script_string(NULL) : (struct script_arg){ one->raw, one->raw_len };
 	args[2] = script_number(&most, keep);
 	args[3] = script_string(o->incarnation);
 	args[4] = script_string(node);
+	args[5] = script_number(&notes, (int64_t)h->nnotes);
+	for (size_t i = 0; i < h->nnotes; i++)
+		args[FIRST + i] = script_string(h->notes[i]);
 	for (size_t i = 0; i < h->n; i++)
-		fill(args + FIRST + FIELDS * i, &h->entries[i]);
-	queue_script(r, QUEUE_SCRIPT_done, 2, keys, FIRST + FIELDS * h->n, args);
+		fill(args + first + FIELDS * i, &h->entries[i]);
+	queue_script(r, QUEUE_SCRIPT_done, h->nnotes > 0 ? 3 : 2, keys, first + FIELDS * h->n, args);
 	free(args);
 }
 

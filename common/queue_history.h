@@ -17,7 +17,10 @@ void queue_history_free(struct queue_history *h);
 /* One more that is done; m's bytes stay the caller's, until it is sent. Up to payload_max bytes of a message are kept. */
 void queue_history_add(struct queue_history *h, struct message *m, int64_t finished_ms, int64_t duration_ms, size_t payload_max);
 
-/* As queue_done(), or of `one` alone as queue_done_one(). -> INTEGER as theirs; 2: done, but history could not be written */
+/* What is remembered of this one (common/queue_notes.h) is forgotten with it. */
+void queue_history_forget(struct queue_history *h, const struct message *m);
+
+/* As queue_done(), or of `one` alone as queue_done_one(); h may hold nothing but what is forgotten. -> INTEGER as theirs; 2: done, but history could not be written */
 void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct message *one,
     const struct queue_history *h, int64_t keep, const char *node);
 

@@ -23,6 +23,7 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 		.stats = alloc_format("%s:stats", ingress),
 		.paused = alloc_format("%s:paused", ingress),
 		.sweeper = alloc_format("%s:sweeper", ingress),
+		.notes = alloc_format("%s:notes", ingress),
 		.workers = alloc_format("%s:workers", transit),
 		.log = alloc_format("%s:log", escape),
 		.forwarded = alloc_format("%s:forwarded", escape),
@@ -33,6 +34,7 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q)
 {
 	queue_keys_init(k, q->name, q->ingress, q->transit, q->escape);
+	k->shared = q->shared;
 }
 
 void queue_keys_default(struct queue_keys *k, const char *name)
@@ -49,7 +51,7 @@ void queue_keys_default(struct queue_keys *k, const char *name)
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->done, k->stats, k->paused,
-		k->sweeper, k->workers, k->log, k->forwarded, k->registered };
+		k->sweeper, k->notes, k->workers, k->log, k->forwarded, k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]);

@@ -10,6 +10,7 @@
 #include "common/queue.h"
 
 #include "common/alloc.h"
+#include "common/queue_notes.h"
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
@@ -23,6 +24,18 @@ static struct script_arg buffer_arg(const struct buffer *b)
 static struct script_arg raw_arg(const struct message *m)
 {
 	return (struct script_arg){ m->raw, m->raw_len };
+}
+
+/* What scripts take of a note: field, text, how long all of them are kept. */
+#define NOTE_ARGS 3
+static size_t note_args(const struct queue_note *note, struct script_number *keep, struct script_arg *args)
+{
+	if (note == NULL)
+		return 0;
+	args[0] = script_string(note->field);
+	args[1] = script_string(note->text);
+	args[2] = script_number(keep, QUEUE_NOTES_KEEP_MS);
+	return NOTE_ARGS;
 }
 
 /* Fractions need Redis 6; whole seconds are all that older servers take. */
@@ -87,20 +100,22 @@ void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const s
 }
 
 void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
-    const struct buffer *instead)
+    const struct buffer *instead, const struct queue_note *note)
 {
-	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress };
-	struct script_number lease;
-	struct script_arg args[] = { script_number(&lease, o->lease_ms), raw_arg(m), instead == NULL ? raw_arg(m) : buffer_arg(instead) };
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
+	struct script_number lease, keep;
+	struct script_arg args[3 + NOTE_ARGS] = { script_number(&lease, o->lease_ms), raw_arg(m),
+		instead == NULL ? raw_arg(m) : buffer_arg(instead) };
+	size_t n = 3 + note_args(note, &keep, args + 3);
 
-	queue_script(r, QUEUE_SCRIPT_hand_back, 3, keys, 3, args);
+	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
 }
 
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
-    int count, struct message *m, const struct record *record)
+    int count, struct message *m, const struct queue_note *note, const struct record *record)
 {
-	const char *keys[] = { lease, source, k->escape, k->log };
-	struct script_arg args[4 + 2 * RECORD_FIELDS];
+	const char *keys[] = { lease, source, k->escape, k->log, k->notes };
+	struct script_arg args[5 + 2 * RECORD_FIELDS];
 	struct record_text text;
 	struct script_number lease_number, count_number, strip;
 	size_t n = 0;
@@ -109,9 +124,10 @@ void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease
 	args[n++] = raw_arg(m);
 	args[n++] = script_number(&count_number, count);
 	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
+	args[n++] = script_string(note == NULL ? NULL : note->field);
 	if (record != NULL)
 		n += queue_record_args(record, m, &text, args + n);
-	queue_script(r, QUEUE_SCRIPT_escape, 4, keys, n, args);
+	queue_script(r, QUEUE_SCRIPT_escape, note == NULL ? 4 : 5, keys, n, args);
 }
 
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration)
@@ -179,12 +195,15 @@ void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *
 }
 
 void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
-    const struct message *m, const struct buffer *instead)
+    const struct message *m, const struct buffer *instead, const struct queue_note *note)
 {
 	char *lease = queue_lease_key(k, owner_of(incarnation));
-	const char *keys[] = { lease, rescue, k->ingress };
+	const char *keys[] = { lease, rescue, k->ingress, k->notes };
+	struct script_arg args[2 + NOTE_ARGS] = { raw_arg(m), buffer_arg(instead) };
+	struct script_number keep;
+	size_t n = 2 + note_args(note, &keep, args + 2);
 
-	queue_script(r, QUEUE_SCRIPT_return, 3, keys, 2, (struct script_arg[]){ raw_arg(m), buffer_arg(instead) });
+	queue_script(r, QUEUE_SCRIPT_return, note == NULL ? 3 : 4, keys, n, args);
 	free(lease);
 }
 
@@ -228,18 +247,21 @@ void queue_due(struct redis *r, const struct queue_keys *k, int limit)
 	char *lease = queue_lease_key(k, owner_of(NULL));
 	const char *keys[] = { lease, k->delayed, k->ingress };
 	struct script_number most;
+	struct script_arg args[] = { script_number(&most, limit), script_string("plain") };
 
-	queue_script(r, QUEUE_SCRIPT_due, 3, keys, 1, (struct script_arg[]){ script_number(&most, limit) });
+	queue_script(r, QUEUE_SCRIPT_due, 3, keys, k->shared ? 2 : 1, args);
 	free(lease);
 }
 
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,
-    const char *record_id)
+    const struct queue_note *note, const char *record_id)
 {
 	char *lease = queue_lease_key(k, owner_of(NULL));
-	const char *keys[] = { lease, k->escape, k->log, k->ingress };
-	struct script_arg args[] = { raw_arg(m), buffer_arg(wrapped), script_string(record_id == NULL ? "" : record_id) };
+	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->notes };
+	struct script_arg args[3 + NOTE_ARGS] = { raw_arg(m), buffer_arg(wrapped), script_string(record_id) };
+	struct script_number keep;
+	size_t n = 3 + note_args(note, &keep, args + 3);
 
-	queue_script(r, QUEUE_SCRIPT_redrive, 4, keys, record_id == NULL ? 2 : 3, args);
+	queue_script(r, QUEUE_SCRIPT_redrive, note == NULL ? 4 : 5, keys, n, args);
 	free(lease);
 }

@@ -20,10 +20,18 @@ static char *dump(json_t *object)
 	return copy;
 }
 
-char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms)
+/* For who does not have it in his configuration. */
+static char *dump_of_queue(json_t *object, bool shared)
 {
-	return dump(json_pack("{s:s, s:s, s:i, s:I, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
-	    (json_int_t)since_ms, "lease", (json_int_t)lease_ms));
+	if (shared)
+		json_object_set_new(object, "shared", json_true());
+	return dump(object);
+}
+
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms, bool shared)
+{
+	return dump_of_queue(json_pack("{s:s, s:s, s:i, s:I, s:I}", "lock", lock_identity, "node", node, "pid", pid, "since",
+	    (json_int_t)since_ms, "lease", (json_int_t)lease_ms), shared);
 }
 
 void queue_workers(struct redis *r, const struct queue_keys *k)
@@ -61,6 +69,7 @@ static int parse_worker(struct queue_worker *w, const struct redis_reply *field,
 		.since_ms = json_integer_value(json_object_get(object, "since")),
 		.died_at_ms = time_member(object, "died_at"),
 		.lease_ms = time_member(object, "lease"),
+		.shared = json_is_true(json_object_get(object, "shared")),
 	};
 	json_decref(object);
 	return 0;
@@ -91,6 +100,14 @@ void queue_workers_free(struct queue_worker *w, size_t n)
 		free(w[i].node);
 	}
 	free(w);
+}
+
+bool queue_workers_share(const struct queue_worker *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (w[i].shared)
+			return true;
+	return false;
 }
 
 static const char suffix_of_rescue[] = ":rescue";
@@ -142,8 +159,8 @@ void queue_rescues_free(char **names, size_t n)
 
 void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 {
-	char *json = dump(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
-	    "escape", k->escape));
+	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
+	    "escape", k->escape), k->shared);
 
 	redis_appendf(r, again ? "SET %s %s NX" : "SET %s %s", k->registered, json);
 	redis_appendf(r, "ZADD " QUEUE_REGISTRY " NX %d %s", clock_realtime_ms() / 1000, k->name);
@@ -164,6 +181,7 @@ int queue_registered_parse(struct queue_keys *k, const char *name, const char *j
 	if (json_unpack(object, "{s:s, s:s, s:s}", "ingress", &ingress, "transit", &transit, "escape", &escape) == 0 &&
 	    are_three(ingress, transit, escape)) {
 		queue_keys_init(k, name, ingress, transit, escape);
+		k->shared = json_is_true(json_object_get(object, "shared"));
 		rc = 0;
 	}
 	json_decref(object);

@@ -9,6 +9,8 @@
 
 #include "common/alloc.h"
 #include "common/nitems.h"
+#include "common/queue_admin.h"
+#include "common/queue_notes.h"
 #include "common/queue_waiting.h"
 #include "common/queue_watch.h"
 
@@ -21,7 +23,14 @@ struct rehearsal {
 	struct message message;
 	struct buffer raw;
 	char *rescue;				/* of the second */
+	struct queue_note note;
 };
+
+/* What goes along where the queue is shared. */
+static const struct queue_note *note_of(const struct rehearsal *h)
+{
+	return h->keys.shared ? &h->note : NULL;
+}
 
 #define MARK "quredis/1 w=0000000000000001"	/* what is written before the message as its wrapper, but for the time */
 
@@ -62,7 +71,7 @@ static void fetch_oom(struct redis *r, const struct rehearsal *h)
 
 static void hand_back(struct redis *r, const struct rehearsal *h)
 {
-	queue_hand_back(r, &h->second, 0, &h->message, &h->raw);
+	queue_hand_back(r, &h->second, 0, &h->message, &h->raw, note_of(h));
 }
 
 static void retry(struct redis *r, const struct rehearsal *h)
@@ -97,7 +106,7 @@ static void list(struct redis *r, const struct rehearsal *h)
 
 static void give_back(struct redis *r, const struct rehearsal *h)
 {
-	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->message, &h->raw);
+	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->message, &h->raw, note_of(h));
 }
 
 static void escape(struct redis *r, const struct rehearsal *h)
@@ -105,7 +114,7 @@ static void escape(struct redis *r, const struct rehearsal *h)
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
 
-	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &m, &record);
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &m, note_of(h), &record);
 }
 
 static void done(struct redis *r, const struct rehearsal *h)
@@ -162,12 +171,17 @@ static void deregister(struct redis *r, const struct rehearsal *h)
 	queue_deregister(r, &h->second);
 }
 
+static void read_notes(struct redis *r, const struct rehearsal *h)
+{
+	queue_notes(r, &h->keys, &(struct queue_bytes){ h->message.raw, h->message.raw_len }, 1);
+}
+
 static void clear(struct redis *r, const struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
 
-	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->workers, k->log,
-	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused);
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->workers, k->log,
+	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes);
 }
 
 static const struct step {
@@ -212,6 +226,7 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 
 	*h = (struct rehearsal){0};
 	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
+	h->keys.shared = k->shared;
 	incarnation_format(&i, first);
 	i.generation++;
 	incarnation_format(&i, second);
@@ -220,12 +235,13 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	h->rescue = queue_tray_key(&h->keys, second, QUEUE_RESCUE);
 	buffer_append(&h->raw, MESSAGE, sizeof(MESSAGE) - 1);
 	message_parse(&h->message, h->raw.data, h->raw.len);
+	queue_note_of(&h->note, &h->message, &(struct wrapper){ .redelivered = 1 });
 	free(ingress);
 	free(transit);
 	free(escaped);
 }
 
-/* Before the last one, for a queue of which it is known how long its messages wait. */
+/* Before the last one. */
 static const struct step age_steps[] = {
 	{ "push again", plant },
 	{ "mark", mark },
@@ -234,28 +250,38 @@ static const struct step age_steps[] = {
 	{ "expire", expire },
 };
 
+static const struct step note_steps[] = {
+	{ "read notes", read_notes },
+};
+
+static const struct {
+	const struct step *steps;
+	size_t n;
+} more[] = {
+	[REHEARSE_AGES] = { age_steps, nitems(age_steps) },
+	[REHEARSE_NOTES] = { note_steps, nitems(note_steps) },
+};
+
 static const struct step last = { "clear", clear };
 
 /* The i-th of those that are appended. */
-static const struct step *step_of(size_t i, bool ages)
+static const struct step *step_of(size_t i, enum queue_rehearsal what)
 {
-	size_t more = ages ? nitems(age_steps) : 0;
-
 	if (i < nitems(steps))
 		return &steps[i];
 	i -= nitems(steps);
-	return i < more ? &age_steps[i] : i == more ? &last : NULL;
+	return i < more[what].n ? &more[what].steps[i] : i == more[what].n ? &last : NULL;
 }
 
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, bool ages)
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, enum queue_rehearsal what)
 {
 	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
 	struct rehearsal h;
 	size_t n = 0;
 
 	init(&h, k, boot, first, second);
-	while (step_of(n, ages) != NULL)
-		step_of(n++, ages)->append(r, &h);
+	while (step_of(n, what) != NULL)
+		step_of(n++, what)->append(r, &h);
 	free(h.rescue);
 	buffer_free(&h.raw);
 	queue_owner_free(&h.first);
@@ -264,12 +290,12 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot
 	return n;
 }
 
-const char *queue_rehearsal_step(size_t i, bool ages)
+const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what)
 {
-	return step_of(i, ages)->name;
+	return step_of(i, what)->name;
 }
 
-bool queue_rehearsal_lacks_record(size_t i, bool ages, const struct redis_reply *reply)
+bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply)
 {
-	return (step_of(i, ages)->append == escape || step_of(i, ages)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
+	return (step_of(i, what)->append == escape || step_of(i, what)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
 }

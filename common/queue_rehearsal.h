@@ -11,14 +11,24 @@
  * Each move of a message, once, on scratch keys beside the queue's own ("…:scratch:<boot>"), so that a
  * missing right shows before a message depends on it. Appends all of it and returns how many answers
  * there will be. Nothing is left behind: the last command deletes the scratch keys.
- * ages: also what a queue needs of which it is known how long its messages wait.
  */
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, bool ages);
+enum queue_rehearsal {
+	REHEARSE_MOVES,		/* no more than any queue needs */
+	REHEARSE_AGES,		/* and one of which it is known how long its messages wait */
+	REHEARSE_NOTES,		/* and one that is shared */
+};
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, enum queue_rehearsal what);
+
+/* What a queue needs. ages: it is known how long its messages wait. */
+static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k, bool ages)
+{
+	return k->shared ? REHEARSE_NOTES : ages ? REHEARSE_AGES : REHEARSE_MOVES;
+}
 
 /* What the i-th answer is to: "retry". */
-const char *queue_rehearsal_step(size_t i, bool ages);
+const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what);
 
 /* An answer that is no error, but says that the record of a dead letter could not be written. */
-bool queue_rehearsal_lacks_record(size_t i, bool ages, const struct redis_reply *reply);
+bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply);
 
 #endif

@@ -160,10 +160,16 @@ void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_
 		{ k->delayed, "zset" },
 		{ k->workers, "hash" },
 		{ k->registered, "string" },
+		{ k->notes, "hash" },		/* of a shared one */
 	};
 
 	for (size_t i = 0; i < QUEUE_TYPES; i++)
 		out[i] = wanted[i];
+}
+
+size_t queue_types_asked(const struct queue_keys *k)
+{
+	return k->shared ? QUEUE_TYPES : QUEUE_TYPES - 1;
 }
 
 void queue_types(struct redis *r, const struct queue_keys *k)
@@ -171,7 +177,7 @@ void queue_types(struct redis *r, const struct queue_keys *k)
 	struct queue_type wanted[QUEUE_TYPES];
 
 	queue_types_wanted(k, wanted);
-	for (size_t i = 0; i < QUEUE_TYPES; i++)
+	for (size_t i = 0; i < queue_types_asked(k); i++)
 		redis_appendf(r, "TYPE %s", wanted[i].key);
 }
 

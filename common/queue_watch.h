@@ -54,9 +54,10 @@ int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by t
  */
 void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms);
 
-/* The types of a queue's keys: QUEUE_TYPES answers STATUS, in this order. */
-#define QUEUE_TYPES 7
-void queue_types(struct redis *r, const struct queue_keys *k);
+/* The types of a queue's keys -> STATUS each, in this order. */
+#define QUEUE_TYPES 8
+void queue_types(struct redis *r, const struct queue_keys *k);		/* the first queue_types_asked() of them */
+size_t queue_types_asked(const struct queue_keys *k);
 struct queue_type {
 	const char *key;	/* one of k's */
 	const char *type;	/* what it has to be, if it is there at all */

@@ -147,6 +147,7 @@ static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
 	}
 	trouble_over(s, q, &d->trouble);
 	n = queue_workers_parse(&reply, &workers);
+	swept_learn(q, workers, n);
 	add_rescues(s, q, d, workers, n);
 	queue_workers_free(workers, n);
 	d->looked_up = true;

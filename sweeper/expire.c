@@ -48,7 +48,7 @@ void expire_by_value(struct sweeper *s, const struct swept *q, struct message *m
 {
 	char *nobody = queue_lease_key(&q->keys, "none");
 
-	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, m, record);
+	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, m, NULL, record);
 	free(nobody);
 }
 

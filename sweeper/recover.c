@@ -92,7 +92,7 @@ static int check_types(struct sweeper *s, struct swept *q)
 
 	queue_types_wanted(&q->keys, wanted);
 	queue_types(&s->redis, &q->keys);
-	for (size_t i = 0; i < QUEUE_TYPES; i++) {
+	for (size_t i = 0; i < queue_types_asked(&q->keys); i++) {
 		if (connection_answer(s, &reply) == -1)
 			return -1;
 		if (reply.type != REDIS_STATUS || strcmp(reply.str, "none") == 0 || strcmp(reply.str, wanted[i].type) == 0)
@@ -122,20 +122,25 @@ static bool says_nothing(const struct sweeper *s)
 	       strcasestr(s->error, "unknown redis command") != NULL;
 }
 
+static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct swept *q)
+{
+	return queue_rehearsal_of(&q->keys, conf_queue_ages(s->conf, q->conf));
+}
+
 static int take_step(struct sweeper *s, struct swept *q, size_t i)
 {
 	char reason[sizeof(s->error)], error[sizeof(s->error)];
 	struct redis_reply reply;
 
 	if (connection_answer(s, &reply) == 0) {
-		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, conf_queue_ages(s->conf, q->conf), &reply))
+		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, rehearsal_of(s, q), &reply))
 			return 0;
 		trouble_say(s, TROUBLE_NO_PERMISSION, "the record cannot be written (XADD)");
 	} else if (s->redis.state == REDIS_CLOSED || says_nothing(s)) {
 		return 0;
 	}
 	strlcpy(reason, s->error, sizeof(reason));
-	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, conf_queue_ages(s->conf, q->conf)), reason);
+	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, rehearsal_of(s, q)), reason);
 	trouble_say(s, s->error_kind, error);
 	return -1;
 }
@@ -143,7 +148,7 @@ static int take_step(struct sweeper *s, struct swept *q, size_t i)
 /* The first step that failed is told: the others may only follow from it. */
 static int recover_rights(struct sweeper *s, struct swept *q)
 {
-	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot, conf_queue_ages(s->conf, q->conf));
+	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot, rehearsal_of(s, q));
 
 	for (size_t i = 0; i < n; i++)
 		if (take_step(s, q, i) == -1 || s->redis.state == REDIS_CLOSED)
@@ -196,6 +201,7 @@ static int recover_owners(struct sweeper *s, struct swept *q)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	n = queue_workers_parse(&reply, &workers);
+	swept_learn(q, workers, n);
 	rc = add_owners(s, q, workers, n);
 	queue_workers_free(workers, n);
 	if (rc == 0)

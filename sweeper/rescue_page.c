@@ -12,6 +12,8 @@
 #include "sweeper/rescue_page.h"
 
 #include "common/clock.h"
+#include "common/queue_admin.h"
+#include "common/queue_notes.h"
 #include "common/queue_watch.h"
 #include "sweeper/sweeper.h"
 
@@ -19,7 +21,7 @@
 #define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: those who serve it know when it is enough */
 #define PAYLOAD_MAX 65536
 
-static void append_escape(const struct rescue_page *p, struct message *m, const struct wrapper *w)
+static void append_escape(const struct rescue_page *p, struct message *m, const struct wrapper *w, const struct queue_note *note)
 {
 	const struct conf_queue *conf = p->q->conf;
 	char why[96];
@@ -41,30 +43,52 @@ static void append_escape(const struct rescue_page *p, struct message *m, const 
 	};
 
 	snprintf(why, sizeof(why), "its worker died %d times while the message was in work", w->crashes);
-	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m,
+	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m, note,
 	    conf == NULL || conf->dead_letter.enabled ? &record : NULL);
+}
+
+/* What it says of itself, or what lies beside it. */
+static void parse(const struct rescue_page *p, size_t i, const struct redis_reply *raw, struct message *m)
+{
+	message_parse(m, raw->str, raw->len);
+	if (p->noted[i])
+		m->wrapper = p->notes[i];
+}
+
+static void append_return(const struct rescue_page *p, const struct message *m, const struct wrapper *w, const struct queue_note *note)
+{
+	struct buffer instead = {0};
+
+	if (note != NULL)
+		buffer_append(&instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+	else
+		message_wrap(&instead, m, w);
+	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, m, &instead, note);
+	buffer_free(&instead);
 }
 
 static void append_message(struct rescue_page *p, const struct redis_reply *raw)
 {
 	int attempts = p->q->conf == NULL ? RECOVERY_ATTEMPTS : p->q->conf->recovery_attempts;
-	struct sent *sent = &p->sent[p->n++];
-	struct buffer instead = {0};
+	struct sent *sent = &p->sent[p->n];
+	const struct queue_note *beside = NULL;
+	struct queue_note note;
 	struct wrapper wrapper;
 	struct message m;
 
-	message_parse(&m, raw->str, raw->len);
+	parse(p, p->n++, raw, &m);
 	wrapper = m.wrapper;
 	sent->escapes = rescue_judge(&wrapper, p->r->charge, p->tray, attempts);
 	sent->crashes = wrapper.crashes;
 	strlcpy(sent->id, message_id(&m), sizeof(sent->id));
-	if (sent->escapes) {
-		append_escape(p, &m, &wrapper);
-	} else {
-		message_wrap(&instead, &m, &wrapper);
-		queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, &m, &instead);
+	if (p->q->keys.shared) {
+		queue_note_of(&note, &m, &wrapper);
+		beside = &note;
 	}
-	buffer_free(&instead);
+	if (sent->escapes)
+		append_escape(p, &m, &wrapper, beside);
+	else
+		append_return(p, &m, &wrapper, beside);
 }
 
 static void log_message(const struct rescue_page *p, const struct sent *sent, bool record_failed)
@@ -118,11 +142,56 @@ static int read_tray_size(struct sweeper *s, int64_t *out)
 	return 0;
 }
 
+/* Into p->notes. The list has to be kept meanwhile. */
+static int read_notes(struct rescue_page *p, const struct redis_reply *list)
+{
+	size_t n = list->n < RESCUE_PAGE_MAX ? list->n : RESCUE_PAGE_MAX;
+	struct queue_bytes raw[RESCUE_PAGE_MAX] = {0};
+	struct redis_reply answer;
+
+	for (size_t i = 0; i < n; i++) {
+		struct redis_reply entry = redis_element(list, i);
+
+		raw[i] = (struct queue_bytes){ entry.str, entry.len };
+	}
+	queue_notes(&p->s->redis, &p->q->keys, raw, n);
+	if (connection_answer(p->s, &answer) == -1)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		p->noted[i] = queue_note_read(&answer, i, &p->notes[i]);
+	return 0;
+}
+
+/* The moves of all that is in the list. Returns how many bytes it is. */
+static size_t append_page(struct rescue_page *p, const struct redis_reply *list)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < list->n && i < RESCUE_PAGE_MAX; i++) {
+		struct redis_reply entry = redis_element(list, i);
+
+		bytes += entry.len;
+		append_message(p, &entry);
+	}
+	return bytes;
+}
+
+static int return_list(struct rescue_page *p, const struct redis_reply *list)
+{
+	void *kept = p->q->keys.shared ? redis_keep(&p->s->redis) : NULL;
+	int rc = p->q->keys.shared ? read_notes(p, list) : 0;
+
+	if (rc == 0)
+		p->r->page = rescue_page(list->n, append_page(p, list));
+	if (kept != NULL)
+		redis_let_go(kept);
+	return rc == -1 ? -1 : take_answers(p);
+}
+
 int rescue_page_return(struct rescue_page *p)
 {
 	struct sweeper *s = p->s;
 	struct redis_reply list;
-	size_t bytes = 0;
 
 	queue_rescue_size(&s->redis, &p->q->keys, p->owner);
 	queue_list(&s->redis, p->rescue, 0, p->r->page - 1);
@@ -134,12 +203,5 @@ int rescue_page_return(struct rescue_page *p)
 	}
 	if (list.n == 0)
 		return 0;
-	for (size_t i = 0; i < list.n && i < RESCUE_PAGE_MAX; i++) {
-		struct redis_reply entry = redis_element(&list, i);
-
-		bytes += entry.len;
-		append_message(p, &entry);
-	}
-	p->r->page = rescue_page(list.n, bytes);
-	return take_answers(p) == -1 ? -1 : 1;
+	return return_list(p, &list) == -1 ? -1 : 1;
 }

@@ -21,6 +21,8 @@ struct rescue_page {
 	const char *owner;	/* NULL: the bare list */
 	char *rescue, *lease;	/* keys */
 	int64_t tray;		/* how many lay in the tray; -1: not known */
+	struct wrapper notes[RESCUE_PAGE_MAX];	/* what lies beside them, in a shared queue */
+	bool noted[RESCUE_PAGE_MAX];
 	size_t n;
 	struct sent {
 		char id[MESSAGE_ID_MAX + 1];

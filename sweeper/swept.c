@@ -115,6 +115,13 @@ static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept
 	return TROUBLE_NONE;
 }
 
+/* What is configured here counts here. */
+void swept_learn(struct swept *q, const struct queue_worker *w, size_t n)
+{
+	if (q->conf == NULL && queue_workers_share(w, n))
+		q->keys.shared = true;
+}
+
 /* Workers write the same word: what is theirs is not wiped away by ours being over. */
 static void publish(struct swept *q, enum queue_trouble kind)
 {

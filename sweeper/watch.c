@@ -301,6 +301,7 @@ static int look(struct sweeper *s, struct swept *q)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	n = queue_workers_parse(&reply, &workers);
+	swept_learn(q, workers, n);
 	take_over_rescues(q, &reply, workers, n);
 	rc = look_at_workers(s, q, workers, n);
 	queue_workers_free(workers, n);

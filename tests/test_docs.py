@@ -50,10 +50,8 @@ def documented_keys(page):
     for line in page.splitlines():
         if line.startswith(".Sh "):
             section, prefix = line[4:], "queue." if line[4:] == "KEYS OF A QUEUE" else ""
-        elif section == "NOT SUPPORTED YET" and line in ("Global:", "Of a queue:"):
-            prefix = "queue." if line == "Of a queue:" else ""
         m = re.match(r"\.It Ic (\S+)(?: Pq (.*))?$", line)
-        if m and (m[2] or section == "NOT SUPPORTED YET"):
+        if m and m[2]:
             found[prefix + m[1]] = (m[2], section)
     return found
 
@@ -61,14 +59,8 @@ def documented_keys(page):
 def keys_are_as_in_the_schema(pages):
     documented, existing = documented_keys(pages["quredis.conf.5"]), sources.conf_keys()
     wrong = [f"key {k}: documented as ({documented[k][0]}), is ({form})"
-             for k, (_, form) in existing.items() if k in documented and documented[k][0] != form]
+             for k, form in existing.items() if k in documented and documented[k][0] != form]
     return differences("key", documented, existing) + wrong
-
-
-def what_comes_later_is_in_one_place(pages):
-    documented = documented_keys(pages["quredis.conf.5"])
-    return [f"key {k}: not in NOT SUPPORTED YET" for k, (when, _) in sources.conf_keys().items()
-            if when == "later" and documented.get(k, ("", ""))[1] != "NOT SUPPORTED YET"]
 
 
 def events_and_fields_are_as_logged(pages):
@@ -225,7 +217,7 @@ def numbers_are_as_compiled(pages):
     return wrong
 
 
-CHECKS = [exit_statuses, numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, what_comes_later_is_in_one_place, events_and_fields_are_as_logged,
+CHECKS = [exit_statuses, numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
           error_classes, counters, states, json_keys, environment, header_keys, pages_refer_to_each_other]
 
@@ -240,7 +232,6 @@ WRONG = [
     (keys_are_as_in_the_schema, "quredis.conf.5", r"\.It Ic timeout Pq .*", ""),
     (keys_are_as_in_the_schema, "quredis.conf.5", r"\.It Ic timeout Pq .*", r".It Ic timeout Pq duration, 1ms to 365d; default 6m"),
     (keys_are_as_in_the_schema, "quredis.conf.5", r"\.It Ic timeout Pq .*", r"\g<0>\n.It Ic time_out Pq string; not set"),
-    (what_comes_later_is_in_one_place, "quredis.conf.5", r"\.Sh NOT SUPPORTED YET", ".Sh SUPPORTED"),
     (events_and_fields_are_as_logged, "quredisd.8", r"\.It Li claim_lost .*", ""),
     (events_and_fields_are_as_logged, "quredisd.8", r"\.It Li claim_lost .*", ".It Li claim_lost Pq queue, worker"),
     (events_and_fields_are_as_logged, "quredisd.8", r"\.It Li claim_lost .*", ".It Li claim_lost Pq queue, worker, id, colour"),

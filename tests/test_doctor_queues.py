@@ -15,7 +15,7 @@ from harness.queues import Queue, dumps, incarnation, now_ms, sha1
 
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
         "ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "ingress:mail:done": "stream",
-        "ingress:mail:stats": "hash", "transit:mail:rescue": "list"}
+        "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list"}
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -339,3 +339,34 @@ def test_workers(clinic):
     clinic.doctor().one("workers", "note", "(workers = 0 here)")
     clinic.configure(clinic.queue("other"))
     clinic.doctor().one("workers", "warning", "(it is not in the configuration here)", advice="quredis destroy mail")
+
+
+# ---- shared ----
+
+def test_what_other_programs_would_not_understand(clinic):
+    clinic.configure(clinic.queue(shared=True, workers=0))
+    c = clinic.registered().client
+    clinic.doctor().good("shared")
+    c.lpush("ingress:mail", "raw", b"quredis/1 w=0000000000000001 own=1\nwrapped", *["raw"] * 300, b"quredis/1 w=0000000000000002\nwrapped")
+    c.zadd("ingress:mail:delayed", {b"quredis/1 w=0000000000000003\nd": now_ms() + HOUR_MS})
+    before = dumps(c)
+    r = clinic.doctor("--fix")
+    r.one("shared", "warning", "2 messages", "shared with other programs", where="ingress:mail", advice="shared = true")
+    r.one("delayed", "warning", "1 message", "shared with other programs", where="ingress:mail:delayed")
+    assert dumps(c) == before
+
+
+def test_the_right_to_read_notes(clinic):
+    server = clinic.machine.server(tcp=True, aof="always")
+    c = server.client()
+    Queue(c)
+    c.execute_command("ACL", "SETUSER", "limited", "on", ">x", "~*", "+@all", "-hmget")
+    (clinic.tmp / "pass").write_text("x\n")
+    (clinic.tmp / "pass").chmod(0o600)
+    where = {"url": f"redis://limited@127.0.0.1:{server.port}", "password_file": clinic.tmp / "pass"}
+    clinic.configure(redis=where)
+    clinic.doctor().good("rights")
+    clinic.configure(clinic.queue(shared=True), redis=where)
+    before = dumps(c)
+    clinic.doctor().one("rights", "error", "the user limited may not do", '"read notes"')
+    assert dumps(c) == before

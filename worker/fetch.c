@@ -31,7 +31,7 @@ static bool held_up(const struct worker *w)
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
 
-		if (t->state == TRAY_FETCHING || (t->state == TRAY_DELETING && !t->sent) || t->solos > 0)
+		if (t->state == TRAY_FETCHING || (t->state == TRAY_DELETING && !t->sent) || t->solos > 0 || t->notes != NOTES_KNOWN)
 			return true;
 	}
 	return false;

@@ -29,6 +29,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	struct item *item = tray_item(w, p);
 	struct outcome *o = item->outcome;
 	struct message raw = { .raw = tray_raw(t, item), .raw_len = item->len };
+	struct queue_note note;
 
 	switch (item->move) {
 	case MOVE_DONE:
@@ -39,11 +40,14 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 		break;
 	case MOVE_ESCAPE:
 		message_parse(&raw, raw.raw, raw.raw_len);
+		if (item->note != NULL)
+			queue_note_of(&note, &raw, NULL);
 		queue_escape(&w->redis, &w->keys, w->owner.lease, w->owner.lease_ms, w->owner.trays[p.tray], -1, &raw,
-		    w->conf->dead_letter.enabled ? &o->record : NULL);
+		    item->note == NULL ? NULL : &note, w->conf->dead_letter.enabled ? &o->record : NULL);
 		break;
 	case MOVE_HAND_BACK:
-		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || o->instead.len == 0 ? NULL : &o->instead);
+		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || (o->instead.len == 0 && !o->plain) ? NULL : &o->instead,
+		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
 		break;
 	}
 	session_expect(w, ANSWER_MOVE, p.tray, p.item, now_ms + REDIS_TIMEOUT_MS);

@@ -35,9 +35,7 @@ static int64_t timeout_of(const struct worker *w, const struct message *m)
 
 void run_describe(struct worker *w, struct place p, struct handler_job *job)
 {
-	const struct item *item = tray_item(w, p);
-
-	message_parse(&w->message, tray_raw(&w->trays[p.tray], item), item->len);
+	notes_parse(w, p, &w->message);
 	*job = (struct handler_job){
 		.message = &w->message,
 		.incarnation = w->incarnation,
@@ -145,7 +143,7 @@ int64_t run_deadline_ms(struct worker *w, int64_t now_ms)
 	int64_t at = w->runner->deadline_ms(w), slow;
 	int waiting = tray_count(w, ITEM_WAITING), running = tray_count(w, ITEM_RUNNING);
 
-	if (running == 0 && waiting > 0 && run_may_start(w) && !w->asking_paused && !w->asking_time) {
+	if (running == 0 && waiting > 0 && run_may_start(w) && !w->asking_paused && !w->asking_time && !notes_wanted(w)) {
 		/* Due already: this turn has tried, and an event will say when it may. But no wait without an end. */
 		slow = w->start_at_ms > now_ms ? w->start_at_ms : now_ms + LOOK_AGAIN_MS;
 		return slow < at ? slow : at;

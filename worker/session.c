@@ -120,6 +120,7 @@ static void lose(struct worker *w, int64_t now_ms)
 	w->expect_first = w->expect_next;
 	w->registered = w->renewing = w->leaving = w->asking_paused = w->asking_time = false;
 	w->lease_sent_ms = 0;
+	notes_lost(w);
 	atomic_store(&w->slot->redis_down, 1);
 	w->failures++;
 	w->connect_at_ms = now_ms + backoff_ms(RECONNECT_BASE_MS, 2, reconnect_cap_ms(w), 1, w->failures, arc4random());
@@ -153,7 +154,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 
 	take_new_name(w);
 	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms(),
-	    conf->supervisor.lease_ms);
+	    conf->supervisor.lease_ms, w->keys.shared);
 	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
@@ -301,6 +302,9 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 		break;
 	case ANSWER_PAUSED:
 		fetch_paused_answer(w, reply);
+		break;
+	case ANSWER_NOTES:
+		notes_answer(w, e.tray, reply, now_ms);
 		break;
 	case ANSWER_TIME:
 		expiry_time_answer(w, reply);

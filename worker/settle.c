@@ -33,35 +33,37 @@ static struct outcome *outcome(struct worker *w, struct place p)
 	return item->outcome;
 }
 
-static void parse(struct worker *w, struct place p, struct message *m)
-{
-	const struct item *item = tray_item(w, p);
-
-	message_parse(m, tray_raw(&w->trays[p.tray], item), item->len);
-}
-
 static void wrap_instead(struct outcome *o, const struct message *m, const struct wrapper *wrapper)
 {
 	buffer_clear(&o->instead);
 	message_wrap(&o->instead, m, wrapper);
 }
 
-/* One that was not started goes back as it was. */
+/* Others who fetch it would not know what lies before it. */
+static void note_beside(struct outcome *o, const struct message *m, const struct wrapper *wrapper)
+{
+	buffer_clear(&o->instead);
+	buffer_append(&o->instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+	queue_note_of(&o->note, m, wrapper);
+	o->plain = true;
+}
+
+/* One that was not started goes back as it was; in a shared queue also without what was put before it when it was none. */
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 {
 	struct wrapper wrapper;
 	struct message m;
 
-	parse(w, p, &m);
+	notes_parse(w, p, &m);
 	wrapper = m.wrapper;
-	if (how != SETTLE_AS_IT_WAS || wrapper.mark_ms != 0) {
+	if (how != SETTLE_AS_IT_WAS || wrapper.mark_ms != 0 || (w->keys.shared && m.wrapper_len > 0)) {
 		wrapper.redelivered += how != SETTLE_AS_IT_WAS;
 		wrapper.solo = wrapper.solo || how == SETTLE_SOLO;
 		/* A mark proves its age only where it was written (docs/design.md): here it becomes this message's own. */
 		if (wrapper.own_ms == 0)
 			wrapper.own_ms = wrapper.mark_ms;
 		wrapper.mark_ms = 0;
-		wrap_instead(outcome(w, p), &m, &wrapper);
+		(w->keys.shared ? note_beside : wrap_instead)(outcome(w, p), &m, &wrapper);
 	}
 	move_choose(w, p, MOVE_HAND_BACK);
 }
@@ -119,7 +121,7 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	struct outcome *o = outcome(w, p);
 	struct message m;
 
-	parse(w, p, &m);
+	notes_parse(w, p, &m);
 	snprintf(o->error_message, sizeof(o->error_message), "%s", message);
 	fill_record(w, o, &m, class, NULL);
 	move_choose(w, p, MOVE_ESCAPE);
@@ -194,13 +196,25 @@ static void log_failure(struct worker *w, struct message *m, const struct failur
 	    r == NULL ? none : log_int("duration_ms", r->duration_ms), log_str("error", f->text));
 }
 
-void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
+/* There is no second attempt in a shared queue: what counts them would have to go along with the message. */
+static struct failure without_retry(const struct failure *f)
+{
+	struct failure failed = *f;
+
+	failed.verdict = CONF_OUTCOME_FAIL;
+	if (failed.class == NULL)
+		failed.class = "Rejected";
+	strlcat(failed.text, " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
+	return failed;
+}
+
+static void fail(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
 	struct outcome *o;
 	struct message m;
 	bool escapes;
 
-	parse(w, p, &m);
+	notes_parse(w, p, &m);
 	executed(w, false);
 	count(w, COUNT_FAILED);
 	if (f->verdict == CONF_OUTCOME_FAIL)
@@ -219,6 +233,17 @@ void settle_failed(struct worker *w, struct place p, const struct failure *f, in
 	log_failure(w, &m, f, escapes);
 }
 
+void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
+{
+	struct failure failed;
+
+	if (w->keys.shared && f->verdict == CONF_OUTCOME_RETRY) {
+		failed = without_retry(f);
+		f = &failed;
+	}
+	fail(w, p, f, now_ms);
+}
+
 void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 {
 	struct message m;
@@ -231,7 +256,7 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 	}
 	if (!log_enabled(LOG_LEVEL_DEBUG))
 		return;
-	parse(w, p, &m);
+	notes_parse(w, p, &m);
 	log_debug("message_done", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&m)),
 	    log_int("attempt", m.wrapper.attempts + 1), log_int("duration_ms", duration_ms));
 }

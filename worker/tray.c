@@ -41,7 +41,7 @@ static bool is_solo(const char *raw, size_t len)
 	if (len < 12 || memcmp(raw, "quredis/1 w=", 12) != 0)
 		return false;
 	message_parse(&m, raw, len);
-	return m.wrapper.solo || m.wrapper.crashes > 0;
+	return message_is_suspect(&m.wrapper);
 }
 
 void tray_add(struct worker *w, int tray, const char *raw, size_t len)
@@ -68,14 +68,17 @@ void tray_filled(struct worker *w, int tray)
 
 	t->asked = t->answered = 0;
 	t->state = TRAY_FILLED;
+	t->notes = w->keys.shared ? NOTES_WANTED : NOTES_KNOWN;
 	t->serial = ++w->fillings;
 	t->started_us = 0;
 	if (t->count[ITEM_GONE] == t->n)
 		tray_empty(t);
 }
 
-static void free_outcome(struct item *item)
+static void free_item(struct item *item)
 {
+	free(item->note);
+	item->note = NULL;
 	if (item->outcome == NULL)
 		return;
 	buffer_free(&item->outcome->instead);
@@ -87,8 +90,9 @@ static void free_outcome(struct item *item)
 void tray_empty(struct tray *t)
 {
 	for (int i = 0; i < t->n; i++)
-		free_outcome(&t->items[i]);
+		free_item(&t->items[i]);
 	t->state = TRAY_EMPTY;
+	t->notes = NOTES_KNOWN;
 	t->n = t->next = t->solos = t->asked = t->answered = 0;
 	memset(t->count, 0, sizeof(t->count));
 	t->sent = false;
@@ -107,7 +111,7 @@ struct place tray_next(struct worker *w)
 		if (t->state == TRAY_FILLED && t->count[ITEM_WAITING] > 0 && (oldest == NULL || t->serial < oldest->serial))
 			oldest = t;
 	}
-	if (oldest == NULL)
+	if (oldest == NULL || oldest->notes != NOTES_KNOWN)
 		return (struct place){ -1, -1 };
 	while (oldest->items[oldest->next].state != ITEM_WAITING)
 		oldest->next++;		/* there is one, the count says */

@@ -122,6 +122,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, run_deadline_ms(w, now_ms));
 	at = least(at, move_deadline_ms(w, now_ms));
 	at = least(at, fetch_deadline_ms(w, now_ms));
+	at = least(at, notes_deadline_ms(w, now_ms));
 	if (w->order >= ORDER_FINISH)
 		at = least(at, now_ms + 100);
 	return at;
@@ -179,6 +180,7 @@ static void turn(struct worker *w, int64_t now_ms)
 	session_io(w, now_ms);	/* answers */
 	w->runner->end(w, now_ms);
 	session_tick(w, now_ms);
+	notes_tick(w, now_ms);
 	run_tick(w, now_ms);
 	fence_tick(w, now_ms);
 	move_tick(w, now_ms);

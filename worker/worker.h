@@ -9,6 +9,7 @@
 #include "common/handler.h"
 #include "common/message.h"
 #include "common/queue.h"
+#include "common/queue_notes.h"
 #include "common/redis.h"
 #include "common/persistent.h"
 
@@ -28,6 +29,7 @@
  *	settle.c	what becomes of a message
  *	move.c		the moves that make it so
  *	tray.c		trays and what lies in them
+ *	notes.c		what lies beside a message of a shared queue
  *	breaker.c	the queue's circuit breaker, shared by all its workers
  *
  * Life of a tray, and of each message in it:
@@ -43,6 +45,8 @@ enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK };
 /* What RETRY, ESCAPE and HAND_BACK need besides the message. */
 struct outcome {
 	struct buffer instead;		/* RETRY, HAND_BACK: what comes back. HAND_BACK without an outcome: as it was */
+	bool plain;			/* HAND_BACK in a shared queue: instead is the producer's, however short */
+	struct queue_note note;		/* what is remembered beside it; text "": nothing new */
 	int64_t delay_ms;		/* RETRY */
 	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */
 	char error_message[320];
@@ -60,6 +64,7 @@ struct item {
 	uint64_t sent;			/* MOVING: which of all moves sent, and not answered yet; after a loss of connection: in doubt. 0: not sent */
 	bool refused;			/* MOVING: Redis would not, the last time */
 	struct outcome *outcome;	/* owned; NULL: none */
+	struct wrapper *note;		/* what lay beside it; owned; NULL: nothing */
 };
 
 struct tray {
@@ -72,18 +77,19 @@ struct tray {
 	int solos;			/* WAITING ones that are to be run alone */
 	int asked, answered;		/* FETCHING: how many, and answers so far */
 	bool sent, refused;		/* DELETING: as an item's */
+	enum { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;	/* nothing of it starts before they are known */
 	uint64_t serial;		/* rises with each filling: the lowest is the oldest */
 	int64_t started_us;		/* of its first message; 0: none started */
 };
 
 /* What the next answers are to. */
-enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
 #define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
 #define BATCH_MAX 1000			/* batch.max is no larger */
 
 struct expected {
 	uint8_t answer;
-	int8_t tray;			/* ADOPT FETCH MOVE DELETE */
+	int8_t tray;			/* ADOPT FETCH NOTES MOVE DELETE */
 	int16_t item;			/* MOVE */
 };
 
@@ -137,6 +143,10 @@ struct worker {
 	bool probing;			/* the breaker is open, and what is in hand is its probe */
 	struct redis unblock;		/* second connection: ends a blocked fetch at a stop */
 	enum { UNBLOCK_IDLE, UNBLOCK_OPENING, UNBLOCK_SENT, UNBLOCK_DONE } unblocking;
+
+	/* notes.c */
+	int64_t notes_at_ms;		/* not before: back-off after an error */
+	unsigned notes_errors;		/* in a row */
 
 	/* batch.c */
 	double message_us;		/* what one takes by recent experience, each capped at batch.time; < 0: none yet */
@@ -221,7 +231,7 @@ void tray_set(struct tray *t, struct item *item, enum item_state state);	/* keep
 void tray_filled(struct worker *w, int tray);		/* all that was asked for is answered */
 void tray_empty(struct tray *t);
 const char *tray_raw(const struct tray *t, const struct item *item);
-struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none */
+struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none, or its notes are not known */
 bool tray_fetching(const struct worker *w);		/* an answer to a fetch is to come */
 int tray_free(struct worker *w);			/* in rotation; -1: none */
 int tray_count(const struct worker *w, enum item_state state);
@@ -234,6 +244,14 @@ void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 void fetch_paused_answer(struct worker *w, const struct redis_reply *reply);
 void fetch_unblock_io(struct worker *w, int64_t now_ms);
 int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms);
+
+/* notes.c */
+void notes_parse(struct worker *w, struct place p, struct message *m);	/* message_parse(), and what lay beside it */
+void notes_tick(struct worker *w, int64_t now_ms);
+void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+void notes_lost(struct worker *w);
+bool notes_wanted(const struct worker *w);		/* of some tray they are not known */
+int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms);
 
 /* batch.c */
 int batch_size(const struct worker *w);			/* for the next fetch; 1: the next is fetched when this one is done */

@@ -42,6 +42,7 @@ Rules
     the test's own by QUREDIS_INCARNATION=<tag>..., everything else by QUREDIS_TEST_TAG.
 """
 from .config import queue, render
+from .consumer import PlainConsumer
 from .containers import unshared
 from .daemon import FakeNotifySocket, Quredisd
 from .handlers import Ledger, write_handler
@@ -53,7 +54,7 @@ from .redis_server import RedisServer, free_port
 from .waiting import wait_for
 
 __all__ = [
-    "BUILD", "CUT", "FakeNotifySocket", "Ledger", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
+    "BUILD", "CUT", "FakeNotifySocket", "Ledger", "PlainConsumer", "QUREDIS", "QUREDISD", "Quredisd", "ROOT", "RedisProxy", "RedisServer", "Result",
     "SANITIZED", "Tap", "Watch", "alive", "children_of", "descendants_of", "environment_of", "free_port", "open_files", "pss_kib",
     "queue", "render", "run_quredis", "title_of", "unshared", "wait_for", "write_handler",
 ]

@@ -4,7 +4,7 @@ import re
 _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
-    "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done)", r"ingress:{q}:rate:\d+", "transit:{q}",
+    "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done|notes)", r"ingress:{q}:rate:\d+", "transit:{q}",
     "transit:{q}:workers", "transit:{q}:rescue", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:forwarded", "quredis:queue:{q}",
 ]

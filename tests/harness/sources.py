@@ -70,7 +70,7 @@ static void list(const struct conf_schema *s)
 	for (size_t i = 0; i < s->n; i++) {
 		const struct conf_key *k = &s->keys[i];
 
-		printf("%s%s\t%s\t", s->prefix, k->path, k->flags & CONF_LATER ? "later" : "now");
+		printf("%s%s\t", s->prefix, k->path);
 		if (k->type != CONF_TYPE_CHOICE)
 			fputs(types[k->type], stdout);
 		for (int c = 0; k->type == CONF_TYPE_CHOICE && k->choices[c] != NULL; c++)
@@ -97,14 +97,14 @@ int main(void)
 
 @functools.lru_cache(None)
 def conf_keys():
-    """key -> ("now" or "later", what conf(5) says of it: "duration, 1s to 1h; default 30s"). Keys of a queue begin with queue."""
+    """key -> what conf(5) says of it: "duration, 1s to 1h; default 30s". Keys of a queue begin with queue."""
     with tempfile.TemporaryDirectory(prefix="qr.") as tmp:
         with open(f"{tmp}/dump.c", "w") as f:
             f.write(_SCHEMA_DUMP)
         subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-o", f"{tmp}/dump", f"{tmp}/dump.c",
                         "common/conf_schema.c", "common/duration.c", "common/size.c"], cwd=ROOT, check=True)
         lines = subprocess.check_output([f"{tmp}/dump"], text=True).splitlines()
-    return {key: (when, form) for key, when, form in (line.split("\t") for line in lines)}
+    return dict(line.split("\t") for line in lines)
 
 
 # ---- log events ----

@@ -1,4 +1,4 @@
-/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static void damaged_files_are_survived(void **state)
 {
 	static const char junk[] = { '{', '}', '(', ')', '"', '\\', ',', '=', '9', '@', '/', '*', '\n', '\x01', '\xff' };
 	struct conf_fixture *f = *state;
-	char *text = slurp("tests/conf/later.conf");
+	char *text = slurp("tests/conf/groups.conf");
 	size_t len = strlen(text);
 
 	for (size_t n = 0; n < len; n += 7) {

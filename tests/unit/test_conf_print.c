@@ -1,4 +1,4 @@
-/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c common/conf_check_letters.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c common/conf_check_letters.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,8 +83,9 @@ static void defaults(void **state)
 
 static bool usable(const struct conf_key *key)
 {
-	return (key->flags & CONF_LATER) == 0 && strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
-	    strcmp(key->path, "redis.dir") != 0;
+	/* the rest does not go together with all others */
+	return strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
+	    strcmp(key->path, "redis.dir") != 0 && strcmp(key->path, "shared") != 0;
 }
 
 /* One line of "a.b = value" each would set a group twice: groups are opened once here. */
@@ -122,6 +123,17 @@ static void the_queue_of_dead_letters_does_not_forward_to_itself(void **state)
 	assert_loaded(f);
 	assert_null(f->conf->queues[0]->dead_letter.forward_to);
 	assert_string_equal(f->conf->queues[1]->dead_letter.forward_to, "x");
+	assert_round_trip(f);
+}
+
+static void one_that_is_shared(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read_text(f, "queues = ( { name = \"a\"; handler = [\"/bin/true\"]; shared = true; }, { name = \"b\"; handler = [\"/bin/true\"]; } );");
+	assert_loaded(f);
+	assert_true(f->conf->queues[0]->shared);
+	assert_false(f->conf->queues[1]->shared);
 	assert_round_trip(f);
 }
 
@@ -308,6 +320,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
 		TEST(defaults),
 		TEST(the_queue_of_dead_letters_does_not_forward_to_itself),
+		TEST(one_that_is_shared),
 		TEST(everything_set),
 		TEST(any_byte),
 		TEST(numbers),

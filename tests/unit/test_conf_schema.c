@@ -1,4 +1,4 @@
-/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c common/conf_check_letters.c */
+/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c tests/unit/conf_values_other.c common/conf_check_letters.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,11 +27,6 @@ static const struct conf_schema *const schemas[] = { &conf_schema_global, &conf_
 #define for_each_key(schema, key)                                                                  \
 	for (const struct conf_schema *const *schema = schemas; schema < schemas + nitems(schemas); schema++) \
 		for (const struct conf_key *key = (*schema)->keys; key < (*schema)->keys + (*schema)->n; key++)
-
-static bool is_later(const struct conf_key *key)
-{
-	return (key->flags & CONF_LATER) != 0;
-}
 
 static char *file_with(const struct conf_schema *schema, const struct conf_key *key, const char *value)
 {
@@ -149,47 +144,25 @@ static void the_list_names_each_key_once(void **state)
 	for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
 		lines++;
 	assert_int_equal(lines, conf_schema_global.n + conf_schema_queue.n);
-	assert_non_null(strstr(text, "\nqueue.backoff.base\t1s\tnow\n"));
-	assert_non_null(strstr(text, "\nqueue.dead_letter.payload_max\t64K\tnow\n"));
-	assert_non_null(strstr(text, "\nqueue.limits.memory\t-\tnow\n"));
+	assert_non_null(strstr(text, "\nqueue.backoff.base\t1s\n"));
+	assert_non_null(strstr(text, "\nqueue.dead_letter.payload_max\t64K\n"));
+	assert_non_null(strstr(text, "\nqueue.limits.memory\t-\n"));
 	free(text);
 }
 
 /* ---- each key in a file ---- */
 
-static void what_is_not_built_is_refused_when_switched_on(void **state)
+static void any_other_value_is_taken(void **state)
 {
 	struct conf_fixture *f = *state;
 
 	for_each_key(schema, key) {
-		char *value = conf_other_value(key), message[128];
+		char *value = conf_other_value(key);
 
 		load_with(f, *schema, key, value);
 		free(value);
-		snprintf(message, sizeof(message), "quredis.conf:1: %s is not supported yet\n", key->path);
-		if (is_later(key)) {
-			assert_refused(f, message);
-			assert_int_equal(f->errors, 1);
-		} else if (strcmp(key->path, "redis.password_file") != 0 && strcmp(key->path, "dead_letter.forward_to") != 0) {
+		if (strcmp(key->path, "redis.password_file") != 0 && strcmp(key->path, "dead_letter.forward_to") != 0)
 			assert_loaded(f);
-		}
-	}
-}
-
-static void switched_off_is_no_error(void **state)
-{
-	struct conf_fixture *f = *state;
-	char value[128];
-
-	for_each_key(schema, key) {
-		const char *fallback = conf_key_fallback(key);
-
-		if (!is_later(key) || fallback == NULL)
-			continue;
-		snprintf(value, sizeof(value), key->type == CONF_TYPE_BOOL || key->type == CONF_TYPE_INT ? "%s" : "\"%s\"",
-		    fallback);
-		load_with(f, *schema, key, value);
-		assert_loaded(f);
 	}
 }
 
@@ -366,8 +339,7 @@ int main(void)
 		TEST(what_is_inherited_is_of_one_kind),
 		TEST(the_vocabulary_is_known),
 		TEST(the_list_names_each_key_once),
-		TEST(what_is_not_built_is_refused_when_switched_on),
-		TEST(switched_off_is_no_error),
+		TEST(any_other_value_is_taken),
 		TEST(ranges_hold_at_both_ends),
 		TEST(no_type_takes_another),
 		TEST(each_key_makes_a_difference),

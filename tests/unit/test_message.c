@@ -258,6 +258,43 @@ static void the_largest_wrapper_parses_again(void **state)
 	buffer_free(&b);
 }
 
+static void assert_recalled(const struct wrapper *w)
+{
+	char text[MESSAGE_MEMORY_SIZE];
+	struct wrapper again;
+
+	message_memory(w, text);
+	assert_int_equal(message_recall(&again, text, strlen(text)), 0);
+	assert_memory_equal(&again.attempts, &w->attempts, sizeof(again) - offsetof(struct wrapper, attempts));
+}
+
+/* What lies beside a message of a shared queue. */
+static void what_a_wrapper_says_without_a_line(void **state)
+{
+	static const char *const not_so[] = { "", " ", "crashes", "crashes=", "crashes=-1", "crashes=1000001", "crashes=1 ", " crashes=1", "crashes=1\n",
+		"crashes=1  solo=1", "crashes=1 crashes=1", "solo=2", "Crashes=1", "own=99999999999999999999", "crashes=1=1" };
+	struct wrapper w = { .attempts = 1000000, .crashes = 1000000, .redelivered = 1000000, .solo = true, .own_ms = INT64_MAX,
+		.mark_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
+	char text[MESSAGE_MEMORY_SIZE], too_long[MESSAGE_LINE_MAX + 1];
+
+	(void)state;
+	assert_recalled(&w);
+	assert_recalled(&(struct wrapper){ .redelivered = 1 });
+	assert_string_equal(message_memory(&(struct wrapper){ .crashes = 2, .redelivered = 3, .solo = true }, text), "crashes=2 redelivered=3 solo=1");
+	assert_string_equal(message_memory(&(struct wrapper){0}, text), "");
+	for (size_t i = 0; i < sizeof(not_so) / sizeof(not_so[0]); i++) {
+		assert_int_equal(message_recall(&w, not_so[i], strlen(not_so[i])), -1);
+		assert_int_equal(w.crashes + w.redelivered + w.solo, 0);
+	}
+	assert_int_equal(message_recall(&w, "solo=1\0", 7), -1);
+	memset(too_long, 'x', sizeof(too_long));
+	too_long[1] = '=';
+	assert_int_equal(message_recall(&w, too_long, sizeof(too_long)), -1);
+	/* what a later version may say, too */
+	assert_int_equal(message_recall(&w, "crashes=1 colour=red", 20), 0);
+	assert_int_equal(w.crashes, 1);
+}
+
 static void headers_are_made_or_refused(void **state)
 {
 	struct buffer b = {0};
@@ -363,6 +400,7 @@ int main(void)
 		cmocka_unit_test(an_id_is_worked_out_when_it_is_asked_for),
 		cmocka_unit_test(wrapping_keeps_the_producers_bytes),
 		cmocka_unit_test(the_largest_wrapper_parses_again),
+		cmocka_unit_test(what_a_wrapper_says_without_a_line),
 		cmocka_unit_test(headers_are_made_or_refused),
 		cmocka_unit_test(any_bytes),
 		cmocka_unit_test(a_megabyte),

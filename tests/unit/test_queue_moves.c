@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * Every move against a real server: what it does, and that a message that is not there, keys of other
@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/queue.h"
+#include "common/queue_notes.h"
 #include "common/queue_watch.h"
 #include "tests/unit/private_redis.h"
 
@@ -45,27 +46,56 @@ static void do_retry(void)
 
 static void do_hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &message, &wrapped);
+	queue_hand_back(&server.r, &owner, 0, &message, &wrapped, NULL);
 }
 
 static void do_escape(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, NULL, &record);
 }
 
 static void do_escape_from_head(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &message, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &message, NULL, &record);
 }
 
 static void do_return(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped);
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped, NULL);
 }
 
 static void do_redrive(void)
 {
-	queue_redrive(&server.r, &keys, &message, &wrapped, NULL);
+	queue_redrive(&server.r, &keys, &message, &wrapped, NULL, NULL);
+}
+
+/* The same in a shared queue. */
+static const struct queue_note *a_note(void)
+{
+	static struct queue_note note;
+
+	queue_note_of(&note, &message, &(struct wrapper){ .redelivered = 1 });
+	return &note;
+}
+
+static void do_hand_back_noted(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &message, &wrapped, a_note());
+}
+
+static void do_escape_noted(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, a_note(), &record);
+}
+
+static void do_return_noted(void)
+{
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped, a_note());
+}
+
+static void do_redrive_noted(void)
+{
+	queue_redrive(&server.r, &keys, &message, &wrapped, a_note(), NULL);
 }
 
 static void do_due(void)
@@ -86,6 +116,10 @@ static const struct move {
 	{ "return", RESCUE, "i", do_return, false, true },
 	{ "redrive", "e", "i", do_redrive, false, true },
 	{ "due", "i:delayed", "i", do_due, false, false },
+	{ "hand back noted", TRAY, "i", do_hand_back_noted, false, true },
+	{ "escape noted", TRAY, "e", do_escape_noted, true, true },
+	{ "return noted", RESCUE, "i", do_return_noted, false, true },
+	{ "redrive noted", "e", "i", do_redrive_noted, false, true },
 };
 #define EACH_MOVE(m) const struct move *m = moves; m < moves + sizeof(moves) / sizeof(moves[0]); m++
 
@@ -420,7 +454,7 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 	message_parse(&m, raw, strlen(raw));
 	assert_string_equal(message_id(&m), "order-1");
 	put(TRAY, raw, strlen(raw));
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, NULL, &record);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_holds("escape", "e", raw + m.wrapper_len, strlen(raw) - m.wrapper_len);
 	entries = REDIS(&server, "XRANGE e:log - +");
@@ -449,7 +483,7 @@ static void a_big_message_is_left_out_of_its_record(void **state)
 	memset(big, 'x', sizeof(big));
 	message_parse(&m, big, sizeof(big));
 	put(TRAY, big, sizeof(big));
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, NULL, &record);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_holds("escape", "e", big, sizeof(big));
 	entries = REDIS(&server, "XRANGE e:log - +");
@@ -503,7 +537,7 @@ static void redrive_takes_the_record_along(void **state)
 	(void)state;
 	snprintf(text, sizeof(text), "%s", id.str);
 	put("e", RAW, RAW_LEN);
-	queue_redrive(&server.r, &keys, &message, &wrapped, text);
+	queue_redrive(&server.r, &keys, &message, &wrapped, NULL, text);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
 }
@@ -598,7 +632,7 @@ static void a_fence_at_maxmemory(void **state)
 
 static void renew(const struct queue_owner *o, const struct queue_owner *old)
 {
-	char *json = queue_registration("lock", "n", 7, 9, 30000);
+	char *json = queue_registration("lock", "n", 7, 9, 30000, false);
 
 	queue_renew(&server.r, o, old, json);
 	free(json);

@@ -1,4 +1,4 @@
-/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c common/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/history.c sweeper/orphans.c common/queue_history.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/purge_transit.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/registry_page.c sweeper/vacancies.c sweeper/vacancies_known.c sweeper/rescue.c sweeper/rescue_page.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c sweeper/node.c common/queue_nodes.c */
+/* links: sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c common/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/history.c sweeper/orphans.c common/queue_history.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/purge_transit.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/registry_page.c sweeper/vacancies.c sweeper/vacancies_known.c sweeper/rescue.c sweeper/rescue_page.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_notes.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_pair.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c sweeper/node.c common/queue_nodes.c */
 /* ldflags: -Wl,--wrap=redisBufferWrite */
 
 /*
@@ -193,7 +193,7 @@ static uint64_t told(int timeout_ms)
 
 static void add_worker(const char *queue, const char *incarnation, const char *lock)
 {
-	char *json = queue_registration(lock, "n", 1, 1, 0), *key = alloc_format("transit:%s:workers", queue);
+	char *json = queue_registration(lock, "n", 1, 1, 0, false), *key = alloc_format("transit:%s:workers", queue);
 
 	REDIS(&server, "HSET %s %s %s", key, incarnation, json);
 	free(json);
@@ -334,6 +334,35 @@ static void the_bare_list_goes_back_in_its_order_and_uncharged(void **state)
 	assert_int_equal(swept(0, COUNT_RESCUED), 3);
 	assert_int_equal(REDIS_INT(&server, "EXISTS transit:mail transit:mail:rescue transit:mail:workers"), 0);
 	finish();
+}
+
+/* Pages of them. What is remembered lies beside each; the bare list is another's. */
+static void those_of_a_shared_queue_go_back_as_they_were_pushed(void **state)
+{
+	struct redis_reply notes;
+
+	(void)state;
+	queues[0].shared = true;
+	add_worker("mail", "n." OLD_BOOT ".1.1", LOCK);
+	for (int64_t i = 0; i < 250; i++)
+		REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:0 %d", i);
+	REDIS(&server, "LPUSH transit:mail theirs");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	queues[0].shared = false;
+	assert_int_equal(llen("transit:mail"), 1);
+	assert_int_equal(llen("ingress:mail"), 250);
+	for (int64_t i = 0; i < 250; i++) {
+		char text[8];
+
+		snprintf(text, sizeof(text), "%d", (int)i);
+		assert_string_equal(REDIS(&server, "LINDEX ingress:mail %d", -1 - i).str, text);
+	}
+	notes = REDIS(&server, "HVALS ingress:mail:notes");
+	assert_int_equal(notes.n, 250);
+	for (size_t i = 0; i < notes.n; i++)
+		assert_string_equal(redis_element(&notes, i).str, "redelivered=1 solo=1");
 }
 
 static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **state)
@@ -789,7 +818,7 @@ static void the_dead_are_forgotten_after_an_hour_when_nothing_is_left(void **sta
 
 static void an_owner_is_given_its_own_lease(void **state)
 {
-	char *patient = queue_registration("another:lock", "n", 1, 1, 2000), *endless = queue_registration("another:lock", "n", 1, 1, INT64_MAX);
+	char *patient = queue_registration("another:lock", "n", 1, 1, 2000, false), *endless = queue_registration("another:lock", "n", 1, 1, INT64_MAX, false);
 	int64_t since;
 
 	(void)state;
@@ -1356,6 +1385,7 @@ int main(void)
 		T(an_empty_queue_opens_and_nothing_is_left_behind),
 		T(the_bare_list_goes_back_in_its_order_and_uncharged),
 		T(one_alone_is_charged_and_the_second_death_lets_it_escape),
+		T(those_of_a_shared_queue_go_back_as_they_were_pushed),
 		T(owners_under_another_lock_are_left_alone),
 		T(a_successor_leaves_bare_list_and_gate_alone),
 		T(marks_become_own_time),
