@@ -19,6 +19,8 @@ typedef bounds {
 	unsigned victims : 2;	/* how many workers may be struck */
 	unsigned late : 2;	/* so many connections that were given up may still bring something, at a time */
 	unsigned eager : 1;	/* reduced: docs/model.md */
+	unsigned others : 2;	/* with pool: one worker, and its messages as others leave them: 1: a handler failed, 2: they crashed, too, or lapsed */
+	unsigned pool : 1;	/* reduced further, and late=0 */
 	unsigned ends : 1	/* of the faults any may also not happen */
 };
 bounds bound;
@@ -27,6 +29,8 @@ bounds bound;
 #define LEAST bound.least
 #define WINDOW bound.window
 #define EAGER bound.eager
+#define POOL bound.pool
+#define OTHERS bound.others
 #define KILLS bound.kills
 #define MUTANT(which) (bound.mutant == which)
 
@@ -83,27 +87,59 @@ c_code {
 				return (unsigned char)atoi(p + len + 1);
 		return (unsigned char)otherwise;
 	}
+
+	/* "crashes=2": dealt out later. "crashes=1+1": one of the one worker, one of the other. */
+	static unsigned char of_worker(const char *name, int w)
+	{
+		const char *all = getenv("QUREDIS_MODEL"), *p = all;
+		size_t len = strlen(name);
+
+		for (; p != NULL && (p = strstr(p, name)) != NULL; p++)
+			if ((p == all || p[-1] == ' ') && p[len] == '=') {
+				p += len + 1;
+				if (w == 0)
+					return (unsigned char)atoi(p);
+				p += strspn(p, "0123456789");
+				return *p == '+' ? (unsigned char)atoi(p + 1) : 0;
+			}
+		return 0;
+	}
 };
 
 #include "redis.pml"
 
-#define ROOM (!inc[INCARNATIONS - 1].used)
+#define ROOM (!inc[INCARNATIONS - 1].used || (POOL && !inc[WORKERS].used))
 #define LATE_ROOM (bound.late > 0 && late[bound.late - 1].name == NOBODY)
 
 /*
  * Reduction. What a worker does that nothing can strike any more, and that concerns nobody else (the end of its handler, what
  * it acknowledges, retries, lets escape), comes before anything else does.
+ *
+ * With pool, ingress is a pool from which a fetch brings any message or nothing: so it is all the same when one comes back to it, and
+ * whatever a worker does or suffers, and what is done to its names, concerns nobody else, but for what it takes from the pool. All
+ * of it comes first, the one worker's before the other's, until both are about to take something.
  */
-#define HASTENS(w) (wk[w].busy && SAFE(w) && !COMES_LATE(w))
-#define CALM (!EAGER || !(HASTENS(0) || HASTENS(1)))
-#define MY_TURN(w) (!EAGER || CALM || (HASTENS(w) && (w == 0 || !HASTENS(0))))
+#define BUSY(w) (wk[w].busy || (wk[w].asks && !SAFE(w) && SOME_LEFT(w)))
+#define HASTENS(w) (POOL -> BUSY(w) && !KILLS : wk[w].busy && SAFE(w) && !COMES_LATE(w))
+/* It may take a message for its twin, which somebody else has. */
+#define DOUBTS(w) (wk[w].robbed && ((LIES_WITH(0, w) && msg[0].says == 0) || (LIES_WITH(1, w) && msg[1].says == 0)))
+#define IN_DOUBT_OF_TWINS (POOL && (DOUBTS(0) || DOUBTS(1)))
+/* With pool: what nobody else touches is returned before anything else; to the pool, from where it comes when it will. */
+#define HAS_LEFT (POOL && !MUTANT(RESCUE_IN_PLACE) && \
+	((inc[WORKERS].used && wk[0].previous != WORKERS) || (inc[INCARNATIONS - 1].used && wk[WORKERS - 1].previous != INCARNATIONS - 1)))
+#define CALM (!EAGER || (!HAS_LEFT && (!(HASTENS(0) || HASTENS(1)) || IN_DOUBT_OF_TWINS)))
+#define MY_TURN(w) (!EAGER || (!HAS_LEFT && ((w == 0 -> HASTENS(0) || !HASTENS(1) : !HASTENS(0)) || IN_DOUBT_OF_TWINS)))
+/* What goes with it only if all of a worker's steps do. */
+#define OUR_TURN(w) (POOL -> MY_TURN(w) : CALM)
 
 #include "worker.pml"
 #include "sweeper.pml"
+#include "worker_process.pml"
 
-#define ENDED(m) (AT(m, DONE) || AT(m, ESCAPE))
-#define ALL_ENDED (ENDED(0) && ENDED(1) && ENDED(2))
 #define SETTLED(w) (SETTLES_DOWN(w) && USABLE(w) && !wk[w].holds && len(wire[w]) == 0)
+
+/* It has nothing in hand, but there is something in its trays. */
+#define FORGOT(w) (USABLE(w) && !wk[w].holds && len(wire[w]) == 0 && !wk[w].renewing && !inc[w].rescue && TRAYS_HOLD(w) > 0)
 
 inline end_all()
 {
@@ -141,7 +177,11 @@ end:	do
 	:: d_step { CALM && pushes > 0 -> pushes--; e = (AT(0, NOWHERE) -> 0 : (AT(1, NOWHERE) -> 1 : 2)); msg[e].place = INGRESS }
 
 	/* the reduction: nobody has anything in hand, and nothing can disturb anybody */
-	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && pushes == 0 && SAFE(0) && SAFE(1) && !ALL_ENDED -> end_all() }
+	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && !inc[INCARNATIONS - 1].used && pushes == 0 && SAFE(0) && SAFE(1) &&
+		!ALL_ENDED -> end_all() }
+
+	/* a fetch that brings nothing can be followed by another for ever, so that a run may have no end: this would be its end */
+	:: d_step { POOL && (FORGOT(0) || FORGOT(1)) -> must(false, left_over) }
 
 	/* nothing can happen any more */
 	:: timeout -> break
@@ -199,26 +239,38 @@ init {
 			now.bound.batch = of_environment("batch", 2);
 			now.bound.window = of_environment("window", 1);
 			now.bound.kills = of_environment("kills", 0);
-			now.bound.late = of_environment("late", LATE);
 			now.bound.workers = of_environment("workers", WORKERS);
 			now.bound.messages = of_environment("messages", MESSAGES);
-			now.bound.victims = of_environment("victims", 2);
-			now.bound.eager = of_environment("eager", 0);
+			now.bound.others = of_environment("others", 0);
+			now.bound.pool = now.bound.others || of_environment("pool", 0);
+			now.bound.late = now.bound.pool ? 0 : of_environment("late", LATE);
+			now.bound.eager = now.bound.pool || of_environment("eager", 0);
+			now.bound.victims = now.bound.others ? 1 : of_environment("victims", 2);
 			now.bound.ends = of_environment("ends", 0);
 			now.pushes = of_environment("pushes", 0);
-			now.fault[0].crashes = of_environment("crashes", 0);
-			now.fault[0].cuts = of_environment("cuts", 0);
-			now.fault[0].lost_acks = of_environment("lost_acks", 0);
-			now.fault[0].lost_fetches = of_environment("lost_fetches", 0);
-			now.fault[0].lapses = of_environment("lapses", 0);
-			now.fault[0].stops = of_environment("stops", 0);
-			now.fault[0].relieves = of_environment("relieves", 0);
-			now.fault[0].deaths = of_environment("deaths", 0);
-			now.fault[0].refusals = of_environment("refusals", 0);
-			now.fault[0].fails = of_environment("fails", 0);
+			now.fault[0].crashes = of_worker("crashes", 0);
+			now.fault[1].crashes = of_worker("crashes", 1);
+			now.fault[0].cuts = of_worker("cuts", 0);
+			now.fault[1].cuts = of_worker("cuts", 1);
+			now.fault[0].lost_acks = of_worker("lost_acks", 0);
+			now.fault[1].lost_acks = of_worker("lost_acks", 1);
+			now.fault[0].lost_fetches = of_worker("lost_fetches", 0);
+			now.fault[1].lost_fetches = of_worker("lost_fetches", 1);
+			now.fault[0].lapses = of_worker("lapses", 0);
+			now.fault[1].lapses = of_worker("lapses", 1);
+			now.fault[0].stops = of_worker("stops", 0);
+			now.fault[1].stops = of_worker("stops", 1);
+			now.fault[0].relieves = of_worker("relieves", 0);
+			now.fault[1].relieves = of_worker("relieves", 1);
+			now.fault[0].deaths = of_worker("deaths", 0);
+			now.fault[1].deaths = of_worker("deaths", 1);
+			now.fault[0].refusals = of_worker("refusals", 0);
+			now.fault[1].refusals = of_worker("refusals", 1);
+			now.fault[0].fails = of_worker("fails", 0);
+			now.fault[1].fails = of_worker("fails", 1);
 		};
 		for (x : 0 .. MESSAGES - 1) {
-			msg[x].place = (x >= bound.messages -> DONE : (x < bound.messages - pushes -> INGRESS : NOWHERE))
+			msg[x].place = (x >= bound.messages -> DONE : (x < bound.messages - pushes || POOL -> INGRESS : NOWHERE))
 		}
 		for (x : 0 .. LATE - 1) {
 			late[x].name = NOBODY; late[x].instead = NOBODY
@@ -226,8 +278,12 @@ init {
 		for (x : 0 .. WORKERS - 1) {
 			inc[x].used = 1; inc[x].lease = 1; inc[x].registered = 1;
 			wk[x].up = 1; wk[x].named = 1; wk[x].previous = NOBODY;
-			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1
+			wk[x].confirmed = 1; wk[x].registered = 1; wk[x].fresh = 1; wk[x].asks = POOL
 		}
+		if
+		:: POOL -> pushes = 0
+		:: else
+		fi;
 		x = 0
 	};
 	atomic {

@@ -41,6 +41,11 @@ message msg[MESSAGES];
 #define SOME_AT(list) (AT(0, list) || AT(1, list) || AT(2, list))
 #define LOWEST_AT(list) (AT(0, list) -> 0 : (AT(1, list) -> 1 : 2))
 #define LIES(m, i) (msg[m].place >= TRAY(i, 0) && msg[m].place <= TRAY(i, 2))
+#define LIES_WITH(m, w) (LIES(m, w) || (wk[w].previous != NOBODY && LIES(m, wk[w].previous)))
+#define ENDED(m) (AT(m, DONE) || AT(m, ESCAPE))
+#define ALL_ENDED (ENDED(0) && ENDED(1) && ENDED(2))
+/* with pool: there is something to ask for, now or later */
+#define SOME_LEFT(w) (!(ENDED(0) || LIES(0, w)) || !(ENDED(1) || LIES(1, w)) || !(ENDED(2) || LIES(2, w)))
 #define TRAYS_HOLD(i) (LIES(0, i) + LIES(1, i) + LIES(2, i))
 
 /* ---- incarnations ---- */
@@ -161,7 +166,7 @@ inline retry(stamp)
 /* Whatever was true of it is of no matter any more. */
 inline end_message(which, where)
 {
-	msg[which].place = where;
+	msg[which].place = (POOL && (where) == ESCAPE -> DONE : (where));
 	msg[which].says = 0; msg[which].nonce = 0; msg[which].started = 0; msg[which].succeeded = 0; msg[which].innocent = 0;
 	msg[which].running = 0
 }
@@ -194,7 +199,7 @@ inline move_one(list, op, bytes)
 		if
 		:: (op) == C_BACK_SOLO -> flag(x); msg[x].says = msg[x].says | SOLO
 		:: (op) == C_BACK_REDELIVERED -> flag(x)
-		:: else
+		:: else -> must(!(POOL && msg[x].started), runs_again_untold)
 		fi
 	:: else
 	fi
@@ -304,7 +309,7 @@ inline perform(i, command, bytes, old, got)
 	:: OP(command) == C_FETCH && MAY_GET(0) -> got = 0 \
 	:: OP(command) == C_FETCH && MAY_GET(1) -> got = 1 \
 	:: OP(command) == C_FETCH && MAY_GET(2) -> got = 2 \
-	:: OP(command) == C_FETCH && !SOME_AT(INGRESS) -> got = NOBODY \
+	:: OP(command) == C_FETCH && (POOL || !SOME_AT(INGRESS)) -> got = NOBODY \
 	:: OP(command) != C_FETCH -> got = NOBODY
 
 /* ---- names and connections that are free again ---- */
@@ -361,7 +366,7 @@ inline tidy()
 	}
 	for (a : WORKERS .. INCARNATIONS - 2) {
 		if
-		:: !inc[a].used && inc[a + 1].used -> move_name(a + 1, a)
+		:: !inc[a].used && inc[a + 1].used && !POOL -> move_name(a + 1, a)
 		:: else
 		fi
 	}

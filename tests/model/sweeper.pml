@@ -81,10 +81,12 @@ inline mark_dead(i)
 /* Nobody else touches anything of it any more. */
 #define IS_LEFT_ALONE(i) (!LIVES(i) && !COMES_LATE(i) && !MUTANT(RESCUE_IN_PLACE))
 
-#define RESCUES_AT_ONCE(i) (IS_LEFT_ALONE(i) && WHY(i))
+#define IS_LEFT(i) (inc[i].used && IS_LEFT_ALONE(i) && WHY(i))
 #define TAKES_FOR_DEAD(i) (!IS_LEFT_ALONE(i) && !inc[i].rescue && WHY(i))
 #define FENCES(i) (inc[i].rescue && TRAYS_HOLD(i) > 0 && !MUTANT(RESCUE_IN_PLACE))
 #define HAS_RESCUED(i) (inc[i].rescue && TRAYS_HOLD(i) == 0 && inc[i].page == 0)
+/* With pool: it does not matter when it is done with. */
+#define NOTHING_COMES(i) (POOL && !MUTANT(RESCUE_IN_PLACE) && inc[i].rescue && TRAYS_HOLD(i) == 0 && len(wire[(i) % WORKERS]) == 0)
 #define READS_TRAYS(i) (MUTANT(RESCUE_IN_PLACE) && inc[i].rescue && inc[i].page == 0 && TRAYS_HOLD(i) > 0)
 #define HAS_READ(i) (inc[i].page != 0)
 
@@ -95,6 +97,18 @@ inline mark_dead(i)
 	:: P(1) -> i = 1 \
 	:: P(2) -> i = 2 \
 	:: P(3) -> i = 3 \
+	fi
+
+/* With pool: each worker's names have numbers of their own. */
+#define CONCERNS(i) (TAKES_FOR_DEAD(i) || FENCES(i) || HAS_RESCUED(i))
+#define SOME_NAME_OF_0(P) (P(0) || P(2))
+#define SOME_NAME_OF_1(P) (P(1) || P(3))
+#define CHOOSE_NAME_IN_TURN(P) \
+	if \
+	:: OUR_TURN(0) && P(0) -> i = 0 \
+	:: OUR_TURN(1) && P(1) -> i = 1 \
+	:: OUR_TURN(0) && P(2) -> i = 2 \
+	:: OUR_TURN(1) && P(3) -> i = 3 \
 	fi
 
 inline rescue_at_once(i)
@@ -119,6 +133,10 @@ inline take_for_dead(i)
 	if
 	:: !inc[i].dead && !inc[i].died -> inc[i].lease = 0
 	:: else
+	fi;
+	if	/* whatever the answer will be, it cannot be good */
+	:: POOL && REFERS((i) % WORKERS, i) && !inc[i].lease && !MUTANT(LEASE_RECREATED) -> wk[(i) % WORKERS].asking = 0
+	:: else
 	fi
 }
 
@@ -135,15 +153,22 @@ proctype Sweeper()
 	byte i;
 
 end:	do
-	:: atomic { CALM && SOME_NAME(RESCUES_AT_ONCE) -> CHOOSE_NAME(RESCUES_AT_ONCE); d_step { rescue_at_once(i); i = 0 } }
-	:: atomic { CALM && SOME_NAME(TAKES_FOR_DEAD) -> CHOOSE_NAME(TAKES_FOR_DEAD); d_step { take_for_dead(i); i = 0 } }
-	:: atomic { CALM && SOME_NAME(FENCES) -> CHOOSE_NAME(FENCES);
-		d_step { e = (SOME_AT(TRAY(i, 0)) -> 0 : (SOME_AT(TRAY(i, 1)) -> 1 : 2)); fence(i, e); i = 0 } }
-	:: atomic { CALM && SOME_NAME(HAS_RESCUED) -> CHOOSE_NAME(HAS_RESCUED); d_step { mark_dead(i); i = 0 } }
+	:: atomic { (POOL || CALM) && SOME_NAME(IS_LEFT) -> CHOOSE_NAME(IS_LEFT); d_step { rescue_at_once(i); i = 0 } }
+	:: atomic { (OUR_TURN(0) && SOME_NAME_OF_0(CONCERNS)) || (OUR_TURN(1) && SOME_NAME_OF_1(CONCERNS)) ->
+		CHOOSE_NAME_IN_TURN(CONCERNS);
+		if
+		:: TAKES_FOR_DEAD(i) -> d_step { take_for_dead(i) }
+		:: FENCES(i) -> d_step { e = (SOME_AT(TRAY(i, 0)) -> 0 : (SOME_AT(TRAY(i, 1)) -> 1 : 2)); fence(i, e) }
+		:: HAS_RESCUED(i) -> d_step { mark_dead(i) }
+		fi;
+		if
+		:: NOTHING_COMES(i) -> d_step { mark_dead(i); i = 0 }
+		:: else -> i = 0
+		fi }
 	/* due.lua */
-	:: d_step { CALM && AT(0, DELAYED) -> msg[0].place = INGRESS; msg[0].nonce = 0 }
-	:: d_step { CALM && AT(1, DELAYED) -> msg[1].place = INGRESS; msg[1].nonce = 0 }
-	:: d_step { CALM && AT(2, DELAYED) -> msg[2].place = INGRESS; msg[2].nonce = 0 }
+	:: d_step { AT(0, DELAYED) && OUR_TURN(msg[0].nonce > MESSAGES) -> msg[0].place = INGRESS; msg[0].nonce = 0 }
+	:: d_step { AT(1, DELAYED) && OUR_TURN(msg[1].nonce > MESSAGES) -> msg[1].place = INGRESS; msg[1].nonce = 0 }
+	:: d_step { AT(2, DELAYED) && OUR_TURN(msg[2].nonce > MESSAGES) -> msg[2].place = INGRESS; msg[2].nonce = 0 }
 	/* a mutant's */
 	:: atomic { SOME_NAME(READS_TRAYS) -> CHOOSE_NAME(READS_TRAYS);
 		d_step { inc[i].page = LIES(0, i) | LIES(1, i) << 1 | LIES(2, i) << 2; note_robbed(i); i = 0 } }

@@ -45,6 +45,7 @@ typedef worker {
 	unsigned refused : 1;	/* a move was: nothing is fetched meanwhile */
 	unsigned robbed : 2;	/* for the properties: a tray of it was fenced; 2: of the name it is about to adopt */
 	unsigned busy : 1;	/* it has a step that concerns nobody else */
+	unsigned asks : 1;	/* with pool: it asks for messages as soon as there can be some */
 	unsigned holds : 1	/* its trays are not all empty */
 };
 worker wk[WORKERS];
@@ -108,11 +109,14 @@ inline close(k)
 }
 
 /* It turns out to be the twin: so is the other item then, and whose handler did what. */
-inline take_for(k, which, other)
+inline take_for(w, k, which, other)
 {
 	if
 	:: it[which].id != (other) ->
 		y = it[which].id;
+		/* or this concerns somebody else */
+		assert(!POOL || KILLS || ENDED(y) || (wk[w].robbed &&
+			(!OTHERS || LIES_WITH(y, w) || ((msg[y].says & REDELIVERED) && !msg[y].started && !msg[other].started))));
 		runs = (it[which].state == RUNNING);
 		for (b : I(k, 0) .. I(k, 1)) {
 			if
@@ -139,7 +143,7 @@ inline look_up(w, k, which)
 	:: else
 	fi;
 	if
-	:: x != NOBODY -> take_for(k, which, x)
+	:: x != NOBODY -> take_for(w, k, which, x)
 	:: else
 	fi
 }
@@ -251,6 +255,15 @@ inline run_next(w)
 	fi
 }
 
+/* With pool, each step notes it. */
+inline note_for_pool(w)
+{
+	if
+	:: POOL -> note_busy(w)
+	:: else
+	fi
+}
+
 /* What a turn of its loop does by itself after whatever has happened. */
 inline turn(w)
 {
@@ -271,10 +284,22 @@ inline turn(w)
 #define ANYTHING_TO_INGRESS (MOVES_TO_INGRESS(0) || MOVES_TO_INGRESS(1) || MOVES_TO_INGRESS(2) || MOVES_TO_INGRESS(3) || \
 	MOVES_TO_INGRESS(4) || MOVES_TO_INGRESS(5))
 
+#define MAY_ASK(w) (w < bound.workers && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && TRAYS(EMPTY) > 0 && \
+	!SOLO_IS(WAITING) && !SOLO_IS(RUNNING) && ITEMS(WAITING) < BATCH)
+/* In pool, what it does next is to take something. */
+#define TAKES_NEXT(w) (wire[w]?[8, 0] || wire[w]?[10, 0] || wire[w]?[12, 0])	/* COMMAND(C_FETCH, 0 .. 2, 0) */
+
 inline note_busy(w)
 {
-	wk[w].busy = EAGER && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && !ANYTHING_TO_INGRESS &&
-		(ITEMS(RUNNING) + ITEMS(MOVING) + TRAYS(DELETING) > 0);
+	if
+	:: POOL ->
+		wk[w].asks = MAY_ASK(w) && !TAKES_NEXT(w);
+		wk[w].busy = !TAKES_NEXT(w) && (len(wire[w]) > 0 || ITEMS(RUNNING) > 0 || !USABLE(w) || wk[w].renewing || wk[w].asking ||
+			wk[w].refused || wk[w].leaving)
+	:: else ->
+		wk[w].busy = EAGER && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && !ANYTHING_TO_INGRESS &&
+			(ITEMS(RUNNING) + ITEMS(MOVING) + TRAYS(DELETING) > 0)
+	fi;
 	wk[w].holds = (TRAYS(EMPTY) < 3)
 }
 
@@ -312,14 +337,15 @@ inline end_all_handlers(w, how)
 inline lapse(w, by_then)
 {
 	wk[w].fresh = 0;
-	wk[w].asking = by_then;
+	wk[w].asking = by_then && (!POOL || inc[w].lease || MUTANT(LEASE_RECREATED));
 	wk[w].busy = 0;
 	printf("-- worker %d: its time is over, PEXPIRE under way: %d\n", w, by_then);
 	if
 	:: KILLS && !MUTANT(LETS_RUN) -> end_all_handlers(w, C_BACK_REDELIVERED)
 	:: else
 	fi;
-	send_moves(w)
+	send_moves(w);
+	note_for_pool(w)
 }
 
 /* ---- names ---- */
@@ -330,7 +356,7 @@ inline lapse(w, by_then)
 /* Its name becomes one that it had. y: where that is. */
 inline put_name_away(w)
 {
-	y = WORKERS;
+	y = (POOL && !inc[WORKERS + (w)].used -> WORKERS + (w) : WORKERS);
 	do
 	:: inc[y].used -> y++
 	:: else -> break
@@ -363,7 +389,8 @@ inline send_renewal(w)
 	wk[w].up = 1;
 	wk[w].renewing = 1;
 	wk[w].registered = 0;
-	send(w, C_RENEW, 0, 0, 0)
+	send(w, C_RENEW, 0, 0, 0);
+	note_for_pool(w)
 }
 
 /* Its connection ends. What was sent on it is under way still: the first `kept` commands of it. */
@@ -426,7 +453,7 @@ inline take(w, k, which)
 		fi
 	fi;
 	if
-	:: x != NOBODY -> taken[x] = 1; take_for(k, which, x)
+	:: x != NOBODY -> taken[x] = 1; take_for(w, k, which, x)
 	:: else
 	fi
 }
@@ -443,7 +470,12 @@ inline match_certain(w, k)
 			:: x == NOBODY ->
 				must(wk[w].robbed || MUTANT(ONE_TRAY), claim_lost_unfenced);
 				if
-				:: it[a].state == RUNNING -> it[a].lost = 1
+				:: it[a].state == RUNNING ->
+					it[a].lost = 1;
+					if	/* all that is of interest still */
+					:: POOL && !KILLS -> it[a].id = 0; it[a].says = (IS_SOLO(it[a].says) -> SOLO : 0)
+					:: else
+					fi
 				:: else -> clear(a)
 				fi
 			:: else
@@ -552,6 +584,9 @@ inline note_innocent(w)
 	}
 }
 
+/* With pool, its renewal was never done. */
+#define UNKNOWN(w) (POOL && !inc[w].registered && TRAYS_HOLD(w) == 0)
+
 inline end_worker(w, why, so_many)
 {
 	printf("-- worker %d: ends (1 killed, 2 by itself): %d\n", w, why);
@@ -566,7 +601,8 @@ inline end_worker(w, why, so_many)
 	fi;
 	wk[w].previous = NOBODY;
 	if
-	:: wk[w].named -> put_name_away(w); inc[y].dead = why
+	:: wk[w].named && UNKNOWN(w) -> forget(w); wk[w].named = 0
+	:: wk[w].named && !UNKNOWN(w) -> put_name_away(w); inc[y].dead = why
 	:: else
 	fi;
 	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].holds = 0;
@@ -579,10 +615,52 @@ inline end_worker(w, why, so_many)
 		}
 		empty_tray(k1)
 	}
-	tidy()
+	tidy();
+	note_for_pool(w)
 }
 
 /* ---- answers ---- */
+
+/*
+ * Others had it meanwhile, and what befell it there is noted when it is fetched. That it was charged makes no difference here but that it
+ * has to run alone: whether it then comes back or escapes is open, as is whether anything comes back. Of interest only to a handler
+ * that fails is how often it was tried.
+ */
+inline befall(w, which, what)
+{
+	fault[w].fails = fault[w].fails - ((what) == ATTEMPT);
+	msg[which].says = msg[which].says | (what);
+	if
+	:: msg[which].says & CRASHED -> msg[which].says = (msg[which].says | SOLO) & ~CRASHED
+	:: else
+	fi;
+	if
+	:: (msg[which].says & REDELIVERED) && !fault[w].fails -> msg[which].says = msg[which].says & ~ATTEMPT
+	:: else
+	fi
+}
+
+/* With pool, after nothing comes nothing: what might come, could have come first. */
+inline bring_nothing(w, k)
+{
+	do
+	:: tr[k].asked > 1 -> wire[w]?y, n; tr[k].asked--
+	:: else -> break
+	od;
+	y = 0	/* a step may not end with a loop */
+}
+
+/* It was answered: it is not sent again. With pool that is all that could tell what is delayed from what lies in ingress. */
+inline forget_nonce(stamp)
+{
+	for (z : 0 .. MESSAGES - 1) {
+		if
+		:: AT(z, DELAYED) && msg[z].nonce == (stamp) -> msg[z].place = INGRESS; msg[z].nonce = 0
+		:: else
+		fi
+	}
+	z = 0
+}
 
 inline answer(w, command, got)
 {
@@ -632,146 +710,4 @@ inline refuse(w, command)
 	:: OP(command) == C_DEL -> tr[TRAY_OF(command)].sent = 0
 	:: else -> it[I(TRAY_OF(command), ITEM_OF(command))].sent = 0
 	fi
-}
-
-/* ---- the process ---- */
-
-#define MAY_FETCH(w) (w < bound.workers && USABLE(w) && !wk[w].leaving && !wk[w].refused && TRAYS(FETCHING) == 0 && TRAYS(EMPTY) > 0 && \
-	!SOLO_IS(WAITING) && !SOLO_IS(RUNNING) && ITEMS(WAITING) < BATCH && SOME_AT(INGRESS))
-#define RELIEVABLE(k) (tr[k].state == FILLED && (IN_TRAY(k, WAITING) || IN_TRAY(k, SUCCEEDED)))
-
-#define IS_ACK(command) (OP(command) == C_DEL || (OP(command) >= C_LREM && OP(command) != C_PUSH_ESCAPE))
-#define ANSWERED 0
-#define REFUSED 1
-#define LOST 2		/* done, and its connection cut before the answer has come */
-
-/* How much of what is under way still gets there. */
-#define CHOOSE_KEPT(w, kept) \
-	if \
-	:: kept = 0 \
-	:: len(wire[w]) > 0 && LATE_ROOM -> kept = 1 \
-	:: len(wire[w]) > 1 && LATE_ROOM -> kept = 2 \
-	:: len(wire[w]) > 2 && LATE_ROOM -> kept = 3 \
-	:: len(wire[w]) > 3 && LATE_ROOM -> kept = 4 \
-	:: len(wire[w]) > 4 && LATE_ROOM -> kept = 5 \
-	fi
-
-/* Fetched, run and acknowledged, by somebody whom nothing can disturb. */
-inline get_done(which)
-{
-	must(!msg[which].started, runs_again_untold);
-	must(!(KILLS && msg[which].running), runs_twice_at_once);
-	end_message(which, DONE)
-}
-
-/* The reduction, docs/model.md: nothing can strike it any more, and nothing of it is under way. */
-#define SETTLES_DOWN(w) (EAGER && SAFE(w) && !COMES_LATE(w))
-
-proctype Worker(byte w)
-{
-	tray tr[3];
-	item it[6];
-	byte ran, way, command, bytes, got;
-
-end:	do
-	/* session.c */
-	:: d_step { CALM && !wk[w].up && CAN_NAME(w) && !(SETTLES_DOWN(w) && !wk[w].named) -> send_renewal(w) }
-	:: d_step { CALM && !wk[w].up && !wk[w].named && SETTLES_DOWN(w) ->
-		inc[w].used = 1; wk[w].named = 1; wk[w].up = 1;
-		renew(w, NOBODY);
-		renewed(w);
-		adopt(w) }
-	:: d_step { CALM && wk[w].up && !wk[w].registered && !wk[w].renewing && !wk[w].asking && len(wire[w]) == 0 && CAN_NAME(w) ->
-		send_renewal(w) }
-	:: d_step { CALM && wk[w].renewing == 2 -> adopt(w); turn(w) }
-	:: d_step { CALM && wk[w].registered && !wk[w].fresh && !wk[w].asking && !wk[w].left -> renew_name(w) }
-	:: d_step { CALM && wk[w].asking -> lease_answer(w); turn(w) }
-
-	/* fetch.c; the tray: any, since the names of those that are empty do not differ */
-	:: atomic { CALM && MAY_FETCH(w) && !SETTLES_DOWN(w) ->
-		if
-		:: BATCH > LEAST -> way = LEAST
-		:: way = BATCH
-		fi;
-		d_step {
-			e = (MUTANT(ONE_TRAY) && TRAYS(DELETING) > 0 -> LOWEST(DELETING) : LOWEST(EMPTY));
-			printf("-- worker %d: asks for %d into tray %d\n", w, way, e);
-			tr[e].state = FETCHING;
-			tr[e].asked = way;
-			for (a : 1 .. way) {
-				send(w, C_FETCH, e, 0, 0)
-			}
-			note_busy(w);
-			way = 0
-		} }
-	:: atomic { CALM && MAY_FETCH(w) && SETTLES_DOWN(w) && TRAYS(EMPTY) == 3 && len(wire[w]) == 0 ->
-		if
-		:: MAY_GET(0) -> got = 0
-		:: MAY_GET(1) -> got = 1
-		:: MAY_GET(2) -> got = 2
-		fi;
-		d_step { get_done(got); got = 0 } }
-
-	/* a handler ends */
-	:: atomic { MY_TURN(w) && ITEMS(RUNNING) > 0 ->
-		if
-		:: it[0].state == RUNNING
-		:: it[1].state == RUNNING -> ran = 1
-		:: it[2].state == RUNNING -> ran = 2
-		:: it[3].state == RUNNING -> ran = 3
-		:: it[4].state == RUNNING -> ran = 4
-		:: it[5].state == RUNNING -> ran = 5
-		fi;
-		if
-		:: way = C_NONE
-		:: fault[w].fails > 0 && !(it[ran].says & ATTEMPT) -> way = C_RETRY
-		:: fault[w].fails > 0 && (it[ran].says & ATTEMPT) -> way = C_ESCAPE
-		:: wk[w].leaving -> way = C_BACK_REDELIVERED
-		fi;
-		d_step { e = ran; fault[w].fails = fault[w].fails - (way == C_RETRY || way == C_ESCAPE); end_handler(w, e / 2, e, way); turn(w); ran = 0; way = 0 } }
-
-	/* Redis does the next command, and answers */
-	:: atomic { MY_TURN(w) && wk[w].up && len(wire[w]) > 0 -> wire[w]?command, bytes;
-		CHOOSE_WHAT_IS_FETCHED(command, got)
-		fi;
-		if
-		:: way = ANSWERED
-		:: fault[w].refusals > 0 && IS_ACK(command) -> way = REFUSED
-		:: fault[w].lost_acks > 0 && IS_ACK(command) -> way = LOST
-		:: fault[w].lost_fetches > 0 && OP(command) == C_FETCH -> way = LOST
-		fi;
-		d_step {
-			if
-			:: way == REFUSED -> fault[w].refusals--; refuse(w, command)
-			:: way == LOST ->
-				perform(w, command, bytes, wk[w].previous, got);
-				fault[w].lost_fetches = fault[w].lost_fetches - (OP(command) == C_FETCH);
-				fault[w].lost_acks = fault[w].lost_acks - (OP(command) != C_FETCH);
-				let_go(w, 0)
-			:: else ->
-				perform(w, command, bytes, wk[w].previous, got);
-				answer(w, command, got)
-			fi;
-			turn(w);
-			command = 0; bytes = 0; got = 0; way = 0
-		} }
-	:: d_step { CALM && wk[w].refused && wk[w].registered && !MUTANT(HOLDS_FOR_EVER) -> wk[w].refused = 0; turn(w) }
-
-	/* worker.c: an order to go */
-	:: d_step { CALM && wk[w].leaving && wk[w].registered && !wk[w].left && !wk[w].asking && len(wire[w]) == 0 && TRAYS(EMPTY) == 3 ->
-		wk[w].left = 1; send(w, C_LEAVE, 0, 0, 0) }
-	:: d_step { CALM && wk[w].leaving && !wk[w].up && ROOM -> end_worker(w, BLAMELESS, 0) }
-
-	/* what may go wrong, and what is asked of it at odd times */
-	:: d_step { CALM && fault[w].stops > 0 && !wk[w].leaving -> fault[w].stops--; wk[w].leaving = 1; turn(w) }
-	:: d_step { CALM && fault[w].relieves > 0 && (RELIEVABLE(0) || RELIEVABLE(1) || RELIEVABLE(2)) && ITEMS(RUNNING) + ITEMS(WAITING) > 0 ->
-		fault[w].relieves--; relieve(w, NOBODY); turn(w) }
-	:: d_step { CALM && fault[w].deaths > 0 && ITEMS(RUNNING) > 1 -> fault[w].deaths--; end_all_handlers(w, C_BACK_SOLO); turn(w) }
-	:: atomic { CALM && fault[w].crashes > 0 && wk[w].named && ROOM -> CHOOSE_KEPT(w, way);
-		d_step { fault[w].crashes--; end_worker(w, REPORTED, way); way = 0 } }
-	:: atomic { CALM && fault[w].cuts > 0 && wk[w].up -> CHOOSE_KEPT(w, way);
-		d_step { fault[w].cuts--; let_go(w, way); way = 0 } }
-	:: d_step { CALM && fault[w].lapses > 0 && wk[w].fresh -> fault[w].lapses--; lapse(w, 0) }
-	:: d_step { CALM && fault[w].lapses > 0 && USABLE(w) -> fault[w].lapses--; lapse(w, 1) }
-	od
 }
