@@ -12,6 +12,7 @@
 #include "common/clock.h"
 
 #define LIMIT 101		/* as many as the gem shows */
+#define SERVED_PAGE 8		/* anybody may ask the console, many at a time, and how large they are is not known yet */
 
 enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, ID, MESSAGE, NCOLUMNS };
 
@@ -56,10 +57,15 @@ static void show(struct peek *p, const void *data, size_t len)
 	p->left--;
 }
 
+static struct pager first_pager(const struct peek *p)
+{
+	return pager_of(p->a->served ? SERVED_PAGE : LIMIT);
+}
+
 /* The first page is one look at the list, as long as the gem's; what comes in meanwhile can only shift later ones. */
 static int peek_list(struct peek *p, const char *key)
 {
-	struct pager pager = pager_of(LIMIT);
+	struct pager pager = first_pager(p);
 	int64_t first = 0;
 
 	while (p->left > 0) {
@@ -128,7 +134,7 @@ static int peek_transit(struct peek *p)
 static int peek_delayed(struct peek *p)
 {
 	struct admin *a = p->a;
-	struct pager pager = pager_of(LIMIT);
+	struct pager pager = first_pager(p);
 	int64_t first = 0;
 
 	while (p->left > 0) {

@@ -438,6 +438,22 @@ def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
     s.close()
 
 
+@pytest.mark.skipif(SANITIZED, reason="memory is bounded")
+@pytest.mark.parametrize("which", ["ingress", "delayed"])
+def test_large_messages_cannot_fill_our_memory(web, redis, which):
+    resource.prlimit(web.pid, resource.RLIMIT_DATA, (110 << 20, 110 << 20))
+    c = redis.client()
+    for i in range(40):
+        message = b"%02d" % i * (3 << 19)
+        if which == "ingress":
+            c.lpush("ingress:mail", message)
+        else:
+            c.zadd("ingress:mail:delayed", {message: i})
+    answer = web.ask(f"/api/v1/queue/messages?queue=mail&list={which}")
+    assert answer.code == 400 and "larger than 16 MiB" in json.loads(answer.body)["error"], answer
+    assert len(web.get(f"/api/v1/queue/messages?queue=mail&list={which}&limit=2")) == 2
+
+
 def test_who_looks_on_cannot_fill_our_memory(web):
     s = socket.create_connection((web.host, web.port))
     s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
