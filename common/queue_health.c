@@ -22,6 +22,11 @@ void queue_health_read(struct redis *r)
 	redis_appendf(r, "HGETALL " KEY);
 }
 
+void queue_health_read_one(struct redis *r, const char *queue)
+{
+	redis_appendf(r, "HGET " KEY " %s", queue);
+}
+
 void queue_health_drop(struct redis *r, const char *queue)
 {
 	redis_appendf(r, "HDEL " KEY " %s", queue);

@@ -17,6 +17,7 @@
 /* Two answers: INTEGER each. The hash is kept for that long from now on, at least. */
 void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms);
 void queue_health_read(struct redis *r);	/* -> ARRAY: queue, document, queue, document ... */
+void queue_health_read_one(struct redis *r, const char *queue);	/* -> STRING, or NIL */
 void queue_health_drop(struct redis *r, const char *queue);	/* -> INTEGER */
 
 /* What a document says of itself; -1: it is none. */

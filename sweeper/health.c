@@ -56,11 +56,48 @@ static void log_change(const struct sweeper *s, const struct swept *q, enum heal
 	buffer_free(&why);
 }
 
+/* The levels of a report: what is bad stays so until it is better for long enough, whoever looks. */
+static void resume_from(struct health *h, const struct queue_health *last)
+{
+	const json_t *reasons = json_object_get(last->document, "reasons"), *reason;
+	const char *code, *status;
+	size_t i;
+
+	json_array_foreach(reasons, i, reason) {
+		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
+			continue;
+		for (int c = 0; c < HEALTH_CODES; c++)
+			for (int level = HEALTH_DEGRADED; level <= HEALTH_UNHEALTHY; level++)
+				if (strcmp(code, health_code_names[c]) == 0 && strcmp(status, queue_health_names[level]) == 0)
+					h->checks[c].level = (enum health_status)level;
+	}
+	h->status = health_worst(h->checks);
+	if ((int)h->status == last->level)
+		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
+}
+
+/* We have never looked: another may have, on another host or before a reload. */
+static void recall(struct sweeper *s, struct swept *q)
+{
+	struct queue_health last;
+	struct redis_reply reply;
+
+	queue_health_read_one(&s->redis, q->keys.name);
+	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
+		return;
+	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, q->gauge.at_ms))
+		resume_from(&q->health, &last);
+	queue_health_free(&last);
+}
+
 static void judge(struct sweeper *s, struct swept *q)
 {
 	struct health *h = &q->health;
-	enum health_status before = h->status;
+	enum health_status before;
 
+	if (h->since_ms == 0)
+		recall(s, q);
+	before = h->status;
 	values_of(q, h->value);
 	for (int i = 0; i < HEALTH_CODES; i++) {
 		struct health_limit limit = health_limit(s, (enum health_code)i);

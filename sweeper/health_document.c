@@ -145,10 +145,11 @@ char *health_document(const struct sweeper *s, const struct swept *q)
 {
 	const struct gauge *g = &q->gauge;
 	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:b}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:b}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[q->health.status],
 	    "since", clock_rfc3339(q->health.since_ms, since),
+	    "since_ms", (json_int_t)q->health.since_ms,
 	    "at", clock_rfc3339(g->at_ms, at),
 	    "at_ms", (json_int_t)g->at_ms,
 	    "interval_ms", (json_int_t)s->conf->health.interval_ms,

@@ -363,6 +363,26 @@ def test_another_host_goes_on(redis, quredisd, handler, quredis):
     assert quredis("health").code == 3 and not c.exists("quredis:health")
 
 
+def test_a_reload_and_another_host_go_on_from_the_last_report(redis, quredisd, handler):
+    """What was bad, and since when, is not found out anew; nobody is told again."""
+    c = redis.client()
+    c.lpush("escape:mail", *range(30))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(dlq_max_warning=20), supervisor={"node": "a", "lease": "2s"})
+    first = next_report(c)
+    assert first["status"] == "degraded"
+    sweeper = d.sweeper()
+    d.reload(log={"level": "info"})
+    wait_for(lambda: d.sweeper() not in (None, sweeper))
+    assert next_report(c, n=2)["since"] == first["since"]
+    other = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(dlq_max_warning=20),
+                     supervisor={"node": "b", "lease": "2s"})
+    c.lpop("escape:mail", 11)                     # 19: better, but not well enough
+    d.kill_tree()
+    wait_for(lambda: (r := report(c)) and r["node"] == "b", 30)
+    assert next_report(c, n=3)["since"] == first["since"] and report(c)["status"] == "degraded"
+    assert [e["before"] for e in d.events("health_changed")] == ["healthy"] and other.events("health_changed") == []
+
+
 def test_a_hundred_queues_while_redis_comes_and_goes(redis, quredisd, handler):
     c = redis.client()
     names = [f"q-{i}.x_y" for i in range(100)]
