@@ -124,8 +124,16 @@ static char *said_by(const struct web_job *job)
 	return text.data;
 }
 
-/* Why there is no document: a status of HTTP, and words. The caller frees them. */
-static int failure_of(const struct web_job *job, char **why)
+/* What this address can do about an answer that is too large; call may be NULL. */
+static const char *way_out(const struct web_call *call)
+{
+	unsigned takes = call == NULL ? 0 : call->route->takes;
+
+	return (takes & WEB_LIMIT) != 0 ? ": ask for fewer (limit=)" : (takes & WEB_QUEUE) != 0 ? ": ask for one queue (queue=)" : "";
+}
+
+/* Why there is no document for call, or NULL: a status of HTTP, and words. The caller frees them. */
+static int failure_of(const struct web_job *job, const struct web_call *call, char **why)
 {
 	int status = web_job_status(job);
 
@@ -133,7 +141,7 @@ static int failure_of(const struct web_job *job, char **why)
 	if (job->late)
 		*why = alloc_format("there was no answer within %d s: is Redis slow, or stopped?", job->time_ms / 1000);
 	else if (job->too_large)
-		*why = alloc_format("the answer is larger than %d MiB: ask for fewer (limit=)", WEB_ANSWER_MAX / 1024 / 1024);
+		*why = alloc_format("the answer is larger than %d MiB%s", WEB_ANSWER_MAX / 1024 / 1024, way_out(call));
 	else if (!job->unstarted && status == -1)
 		*why = alloc_format("the process that was to answer died of signal %d", WTERMSIG(job->status));
 	if (*why != NULL)
@@ -151,7 +159,7 @@ void web_command_trouble(const struct web_job *job, struct buffer *document)
 	char *why, *text;
 	json_t *error;
 
-	failure_of(job, &why);
+	failure_of(job, NULL, &why);
 	error = json_pack("{s:s}", "error", why);
 	text = error == NULL ? NULL : json_dumps(error, JSON_COMPACT);
 	buffer_format(document, "%s", text == NULL ? "{\"error\":\"there was no answer\"}" : text);
@@ -163,7 +171,7 @@ void web_command_trouble(const struct web_job *job, struct buffer *document)
 static void answer_failure(const struct web_job *job, struct web_call *call)
 {
 	char *why;
-	int code = failure_of(job, &why);
+	int code = failure_of(job, call, &why);
 
 	if (code == 503)
 		web_answer_header(call, "Retry-After", "1");

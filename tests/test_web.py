@@ -454,6 +454,16 @@ def test_large_messages_cannot_fill_our_memory(web, redis, which):
     assert len(web.get(f"/api/v1/queue/messages?queue=mail&list={which}&limit=2")) == 2
 
 
+def test_an_answer_that_is_too_large_advises_what_can_be_asked(web, redis):
+    c = redis.client()
+    for i in range(120):
+        Queue(c, f"q{i}", *(f"{key}{i}" + key * 50000 for key in "ite"))
+    c.lpush("i1" + "i" * 50000, *(b"\xff" * (1 << 20) for _ in range(16)))
+    for path, advice in ("queues", ""), ("queue/messages?queue=q1&list=ingress", ": ask for fewer (limit=)"):
+        answer = web.ask(f"/api/v1/{path}")
+        assert (answer.code, json.loads(answer.body)["error"]) == (400, f"the answer is larger than 16 MiB{advice}")
+
+
 def test_who_looks_on_cannot_fill_our_memory(web):
     s = socket.create_connection((web.host, web.port))
     s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
