@@ -51,7 +51,7 @@ struct slot {
 	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME: what runs is dead by then, else its worker is killed; 0: it may finish */
 	_Atomic int32_t handler_pgid;		/* 0: none; the master kills it when the worker dies */
 	_Atomic int32_t pid;			/* its own; 0: not known yet */
-	_Atomic int32_t redis_down;		/* 1 while it has no connection */
+	_Atomic int64_t redis_down;		/* 1 while it has no connection */
 	_Atomic int64_t queue;			/* index of its queue + 1; 0: none. The master */
 	_Atomic uint64_t counters[COUNTERS];
 	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
