@@ -131,7 +131,7 @@ inline must(condition, what)
 inline lrem(list, which, raw)
 {
 	if
-	:: AT(which, list) -> x = which
+	:: AT(which, list) && (raw) == (msg[which].says == 0) -> x = which
 	:: else ->
 		if
 		:: (raw) && (which) < 2 && AT(1 - (which), list) && msg[1 - (which)].says == 0 -> x = 1 - (which)

@@ -445,7 +445,7 @@ inline take(w, k, which)
 	x = NOBODY;
 	y = it[which].id;
 	if
-	:: AT(y, TRAY(w, k)) && !taken[y] -> x = y
+	:: AT(y, TRAY(w, k)) && !taken[y] && msg[y].says == it[which].says -> x = y
 	:: else ->
 		if
 		:: it[which].says == 0 && y < 2 && AT(1 - y, TRAY(w, k)) && msg[1 - y].says == 0 && !taken[1 - y] -> x = 1 - y
