@@ -138,7 +138,7 @@ static int missing(unsigned bits, char **why)
 {
 	for (size_t i = 0; i < nitems(parameters); i++)
 		if ((parameters[i].bit & bits) != 0) {
-			*why = alloc_format("the parameter %s is needed", parameters[i].name);
+			*why = alloc_format("the parameter \"%s\" is needed", parameters[i].name);
 			return -1;
 		}
 	return 0;

@@ -195,7 +195,7 @@ def test_dead_letters_that_are_marked_or_of_a_class(web, redis):
 # ---- what it refuses ----
 
 @pytest.mark.parametrize("path, code, said", [
-    ("queue/dlq", 400, "queue is needed"), ("queue/dlq?queu=mail", 400, "did you mean queue?"), ("queue/dlq?queue=mail&queue=mail", 400, "more than once"),
+    ("queue/dlq", 400, 'parameter "queue" is needed'), ("queue/dlq?queu=mail", 400, "did you mean queue?"), ("queue/dlq?queue=mail&queue=mail", 400, "more than once"),
     ("queue/dlq?queue=", 400, "empty"), ("queue/dlq?queue", 400, "queue"), ("queue/dlq?queue=%", 400, "%"), ("queue/dlq?queue=a%0", 400, "%"),
     ("queue/dlq?queue=%zz", 400, "%"), ("queue/dlq?queue=mail%00", 400, "%00"), ("queue/dlq?queue=mail&limit=0", 400, "1 to 1000"),
     ("queue/dlq?queue=mail&limit=1001", 400, "1 to 1000"), ("queue/dlq?queue=mail&limit=%2B1", 400, "1 to 1000"), ("queue/dlq?queue=mail&limit=9e9", 400, "1 to"),
