@@ -350,7 +350,8 @@ def test_an_archive_that_can_be_read_but_takes_nothing(redis, quredisd, handler,
     wait_for(lambda: c.llen(q.escape) == 10, 60)
     d.wait_event("queue_mended")
     assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(20)]
-    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+    file, = (f for f in archive.iterdir() if f.suffix == ".ndjson")
+    resource.prlimit(d.sweeper(), resource.RLIMIT_FSIZE, (file.stat().st_size, resource.RLIM_INFINITY))     # no room for more
     q.dead_letters(b"more")
     wait_for(lambda: len(d.events("queue_trouble", at="archive")) == 2)
     c.lpop(q.escape)                                # nothing is to be written any more
