@@ -142,7 +142,7 @@ static void keep_common(struct orphans *o, const struct orphans *again)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < o->n; i++)
+	for (size_t i = 0; i < o->n && again->n > 0; i++)
 		if (bsearch(o->id[i], again->id, again->n, sizeof(*again->id), by_id) != NULL)
 			memmove(o->id[n++], o->id[i], sizeof(*o->id));
 	o->n = n;
