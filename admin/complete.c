@@ -17,7 +17,6 @@
 
 #define PATIENCE_S 1		/* for Redis: SIGALRM ends us, and what was found by then is there */
 #define IDS_MAX 20
-#define QUEUE_NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 struct completion {
 	struct admin a;		/* what the words before say: where Redis is, and so on */

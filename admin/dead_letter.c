@@ -1,4 +1,4 @@
-/* Entries of escape's log, one at a time. What the fields mean is in DESIGN.md 5 and quredis(1). */
+/* Entries of escape's log, one at a time. What the fields mean is in docs/design.md and quredis(1). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

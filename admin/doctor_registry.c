@@ -12,7 +12,6 @@
 #include "admin/visible.h"
 #include "common/alloc.h"
 #include "common/clock.h"
-#include "common/conf_load.h"
 #include "common/queue_watch.h"
 
 #define QUEUES_MOST 10000
@@ -125,7 +124,7 @@ static int check_configured(struct doctor *d, struct patient *p)
 
 static bool is_queue_name(const char *name, size_t len)
 {
-	return len > 0 && len <= QUEUE_NAME_MAX && strlen(name) == len && name[strspn(name, CONF_NAME_BYTES)] == '\0';
+	return len > 0 && len <= QUEUE_NAME_MAX && strlen(name) == len && name[strspn(name, QUEUE_NAME_BYTES)] == '\0';
 }
 
 static void tell_name(struct doctor *d, const struct redis_reply *name)

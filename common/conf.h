@@ -12,14 +12,14 @@
 #include "common/log.h"
 
 /*
- * The configuration (DESIGN.md 7; quredis.conf(5)). Durations are ms, sizes bytes; -1 in either
+ * The configuration (docs/design.md; quredis.conf(5)). Durations are ms, sizes bytes; -1 in either
  * means "not set" or "no limit". Everything is owned by struct conf and freed by conf_free().
  */
 enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
 enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
 enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 
-/* What an exit status means (DESIGN.md 4). FAIL: a failed attempt. */
+/* What an exit status means (docs/design.md). FAIL: a failed attempt. */
 enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
 
 struct conf_origin;

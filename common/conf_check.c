@@ -57,7 +57,7 @@ static void check_supervisor(struct conf_loading *l)
 	const struct conf *conf = l->conf;
 
 	if (strlen(conf->supervisor.node) > QUEUE_NAME_MAX || conf->supervisor.node[strspn(conf->supervisor.node,
-	    CONF_NAME_BYTES)] != '\0')
+	    QUEUE_NAME_BYTES)] != '\0')
 		conf_error(l, conf_origin(conf, "supervisor.node"),
 		    "supervisor.node: expected 1 to %d letters, digits, dots, dashes and underscores", QUEUE_NAME_MAX);
 	if (strlen(conf->supervisor.control_socket) > SOCKET_PATH_MAX)

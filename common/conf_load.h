@@ -61,9 +61,6 @@ const char *conf_renamed_group(const char *path);
 void conf_merge_environment(struct conf_loading *l);
 void conf_merge_defaults(struct conf_loading *l);
 
-/* What names of queues and nodes are made of. */
-#define CONF_NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-
 /* conf_check.c and the files named there: everything that needs more than one value, or the machine. */
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);	/* conf_check_queue.c */

@@ -12,7 +12,7 @@
 #include "common/message.h"
 
 /*
- * One run of a queue's handler in exec mode (DESIGN.md 4): started, fed, drained, timed, killed until
+ * One run of a queue's handler in exec mode (docs/design.md): started, fed, drained, timed, killed until
  * nothing of it is left. Never blocks: the worker polls its descriptors and calls in.
  *
  *	started -> running -> (TERM -> KILL) -> leader exited -> group and adopted killed -> finished

@@ -8,7 +8,7 @@
 #include "common/buffer.h"
 
 /*
- * What lies in a list: [wrapper line] [header line] payload (DESIGN.md 3, "Header and wrapper").
+ * What lies in a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper").
  * A line is "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX
  * bytes with its newline. A wrapper is a line whose first key is w. What is malformed is payload.
  */
@@ -23,7 +23,7 @@ struct wrapper {
 	int redelivered;		/* times it may have run before without being charged */
 	bool solo;			/* to be kept alone in a tray */
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
-	int64_t mark_ms;		/* see DESIGN.md 6; 0: none */
+	int64_t mark_ms;		/* see docs/design.md; 0: none */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
 };
 

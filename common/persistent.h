@@ -13,7 +13,7 @@
 #include "common/persistent_reply.h"
 
 /*
- * A handler that stays and is fed jobs (DESIGN.md 4; quredis-handler(7), PERSISTENT HANDLERS). Never blocks.
+ * A handler that stays and is fed jobs (docs/design.md; quredis-handler(7), PERSISTENT HANDLERS). Never blocks.
  * A turn of its owner's loop:
  *
  *	ppoll(persistent_pollfds()) -> persistent_io() or _quiet() -> persistent_reply() until false -> persistent_tick()

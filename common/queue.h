@@ -10,7 +10,7 @@
 #include "common/redis.h"
 
 /*
- * A queue in Redis (DESIGN.md 3): its keys, the moves of a message between them, the registry and
+ * A queue in Redis (docs/design.md): its keys, the moves of a message between them, the registry and
  * the records. Every function that "appends" sends one command or script and returns at once; its
  * answer comes through redis_take()/redis_wait() in order. All moves copy first and remove second.
  */
@@ -19,6 +19,7 @@ struct conf_queue;
 /* ---- keys (queue_keys.c) ---- */
 
 #define QUEUE_NAME_MAX 64
+#define QUEUE_NAME_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"	/* of names of queues and nodes */
 #define QUEUE_TRAYS 3
 #define INCARNATION_SIZE 160	/* "<node>.<boot>.<slot>.<generation>" and NUL */
 
@@ -167,7 +168,7 @@ int queue_registered_parse(struct queue_keys *k, const char *name, const char *j
 /* ---- records (queue_records.c) ---- */
 
 /*
- * The record of a dead letter (DESIGN.md 5). id, request_id, sha1, size and message come from the
+ * The record of a dead letter (docs/design.md). id, request_id, sha1, size and message come from the
  * message itself, retry_count from attempts. NULL strings are written as "".
  */
 struct record {

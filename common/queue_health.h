@@ -8,7 +8,7 @@
 #include "common/redis.h"
 
 /*
- * The last health report (DESIGN.md 3): the hash quredis:health, a field for each queue whose value is a JSON
+ * The last health report (docs/design.md): the hash quredis:health, a field for each queue whose value is a JSON
  * document; who leads a queue writes its field. What it says is sweeper/health_document.c's. Fields of
  * queues nobody reports any more are stale by what they say of themselves.
  */

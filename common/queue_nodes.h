@@ -6,7 +6,7 @@
 #include "common/queue.h"
 
 /*
- * What a node says of itself (DESIGN.md 3): quredis:node:<node>, JSON that its sweeper writes (sweeper/node.c) and that goes
+ * What a node says of itself (docs/design.md): quredis:node:<node>, JSON that its sweeper writes (sweeper/node.c) and that goes
  * away by itself. Nobody keeps a list of nodes: who works on a queue, or leads it, names his.
  */
 #define QUEUE_NODE_EVERY_MS 10000

@@ -7,7 +7,7 @@
 #include "common/scoreboard.h"
 
 /*
- * What was done with a queue by all hosts (DESIGN.md 3): totals in <ingress>:stats, and the same of each
+ * What was done with a queue by all hosts (docs/design.md): totals in <ingress>:stats, and the same of each
  * minute of the last 72 hours in <ingress>:rate:<minute>, counted since 1970 by the server's clock. Fields:
  * counter_names of the scoreboard; durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late
  * the sweeper moved what was due or expired, "lag_below_<ms>", "lag_longer" and "lag_ms". A field that is not there is 0.

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * When a child that died is replaced (DESIGN.md 2, "Child deaths"). One policy a queue; the sweeper
+ * When a child that died is replaced (docs/design.md, "Children that die"). One policy a queue; the sweeper
  * and the keeper have one each. Pure: time and chance come in as parameters. Zeroed is new.
  *
  *	normal -(5 events in 30 s)-> backoff -(30 s without one)-> normal

@@ -1,5 +1,5 @@
 /*
- * Burying: what a dead child was, what it still holds, what its death means. The order is DESIGN.md 2's: peek,
+ * Burying: what a dead child was, what it still holds, what its death means. The order is docs/design.md's: peek,
  * kill the handler's group, clear it, reap; what it left behind is deaths.c's.
  */
 #include <sys/types.h>

@@ -23,10 +23,8 @@ void registry_page_drop(struct registry_page *p)
 /* A name that no configuration allows has never had workers. */
 static bool is_name(const struct redis_reply *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-
 	return name->type == REDIS_STRING && name->len > 0 && name->len <= QUEUE_NAME_MAX &&
-	       strspn(name->str, allowed) == name->len;
+	       strspn(name->str, QUEUE_NAME_BYTES) == name->len;
 }
 
 static int read_names(struct sweeper *s, struct registry_page *p, int64_t *total)

@@ -39,7 +39,7 @@ struct rescue *rescue_add(struct swept *q, const char *incarnation, const char *
 void rescue_free_all(struct swept *q);
 
 /*
- * Who is blamed (DESIGN.md 3). Changes w to what goes back. tray: how many lay in the dead owner's trays,
+ * Who is blamed (docs/design.md). Changes w to what goes back. tray: how many lay in the dead owner's trays,
  * -1 not known. True: it has had its chances and escapes.
  */
 bool rescue_judge(struct wrapper *w, bool charge, int64_t tray, int recovery_attempts);

@@ -1,4 +1,4 @@
-"""Who may include, call and name what (DESIGN.md 2). Every rule is also shown a tree that breaks it."""
+"""Who may include, call and name what (docs/design.md). Every rule is also shown a tree that breaks it."""
 import fnmatch
 import re
 

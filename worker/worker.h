@@ -24,7 +24,7 @@
  *	run.c		when a message is started
  *	expiry.c	that it has waited for too long
  *	run_exec.c	one process for each message
- *	run_persistent.c	one process that stays; persistent*.c: that process
+ *	run_persistent.c	one process that stays; common/persistent*.c: that process
  *	verdict.c	what the end of a handler means
  *	settle.c	what becomes of a message
  *	move.c		the moves that make it so

@@ -101,7 +101,7 @@ static void what_is_inherited_is_of_one_kind(void **state)
 	}
 }
 
-/* DESIGN.md 7: the whole vocabulary is known. */
+/* docs/design.md: the whole vocabulary is known. */
 static void the_vocabulary_is_known(void **state)
 {
 	static const char *const global[] = { "redis.url", "redis.password_file", "redis.embedded", "redis.dir", "supervisor.node",
