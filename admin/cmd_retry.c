@@ -37,11 +37,12 @@ void retry_append_redrive(struct admin *a, const struct queue_bytes *entry, int6
 	struct message m;
 
 	message_parse(&m, entry->data, entry->len);
-	queue_note_of(&note, &m, m.ttl_ms < 0 ? NULL : &w);
-	if (a->keys.shared)
+	if (a->keys.shared) {
+		queue_note_of(&note, &m, m.ttl_ms < 0 ? NULL : &w);
 		buffer_append(&wrapped, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	else
+	} else {
 		message_wrap(&wrapped, &m, &w);
+	}
 	queue_redrive(&a->redis, &a->keys, &m, &wrapped, a->keys.shared ? &note : NULL, record_id[0] != '\0' ? record_id : NULL);
 	buffer_free(&wrapped);
 }

@@ -40,11 +40,12 @@ static void put_back(struct retry *t, const char *incarnation, const char *rescu
 	w.redelivered++;
 	w.own_ms = w.mark_ms > 0 && w.own_ms == 0 ? w.mark_ms : w.own_ms;
 	w.mark_ms = 0;
-	queue_note_of(&note, &m, &w);
-	if (t->a->keys.shared)
+	if (t->a->keys.shared) {
+		queue_note_of(&note, &m, &w);
 		buffer_append(&instead, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	else
+	} else {
 		message_wrap(&instead, &m, &w);
+	}
 	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead, t->a->keys.shared ? &note : NULL);
 	buffer_free(&instead);
 }
