@@ -20,7 +20,7 @@
 struct page {
 	struct buffer out;
 	const char *name;		/* of the metric being written */
-	json_t *seen;			/* its labels: a sample that is there twice spoils the whole page */
+	json_t *seen;			/* samples of it: one that is there twice spoils the whole page */
 };
 
 static bool is_new(struct page *p, const char *const *labels)
@@ -28,6 +28,7 @@ static bool is_new(struct page *p, const char *const *labels)
 	struct buffer key = {0};
 	bool new;
 
+	buffer_format(&key, "%s\n", p->name);	/* a histogram's sum and count have the same labels */
 	for (size_t i = 0; labels[i] != NULL; i++)
 		buffer_format(&key, "%s\n", labels[i]);
 	buffer_append(&key, "", 1);
@@ -52,6 +53,14 @@ static void seconds(struct page *p, const json_t *queue, const char *label, cons
 
 	if (labels[1] != NULL && json_is_number(s) && json_number_value(s) >= 0 && is_new(p, labels))
 		exposition_seconds(&p->out, p->name, labels, clock_ms_of(json_number_value(s) * 1000));
+}
+
+static void milliseconds(struct page *p, const json_t *queue, const json_t *ms)
+{
+	const char *const labels[] = { "queue", json_string_value(queue), NULL };
+
+	if (labels[1] != NULL && json_is_integer(ms) && json_integer_value(ms) >= 0 && is_new(p, labels))
+		exposition_seconds(&p->out, p->name, labels, json_integer_value(ms));
 }
 
 static void flag(struct page *p, const json_t *queue, bool set)
@@ -148,28 +157,62 @@ static void outcomes(struct page *p, const json_t *row)
 			count(p, json_object_get(row, "name"), "event", event, n);
 }
 
-static void durations(struct page *p, const json_t *row)
+/* of: what holds "durations" and their sum */
+static void histogram(struct page *p, const json_t *queue, const json_t *of)
 {
+	const char *name = p->name;
 	const json_t *bucket;
 	json_t *sum = json_integer(0);
-	char le[32];
+	char le[32], part[64];
 	size_t i;
 
-	p->name = "quredis_handler_duration_seconds_bucket";
-	json_array_foreach(json_object_get(row, "durations"), i, bucket) {
+	p->name = part;
+	snprintf(part, sizeof(part), "%s_bucket", name);
+	json_array_foreach(json_object_get(of, "durations"), i, bucket) {
 		const json_t *below = json_object_get(bucket, "below_ms");
 
 		json_integer_set(sum, json_integer_value(sum) + json_integer_value(json_object_get(bucket, "count")));
 		snprintf(le, sizeof(le), "%g", json_number_value(below) / 1000);
-		count(p, json_object_get(row, "name"), "le", json_is_integer(below) ? le : "+Inf", sum);
+		count(p, queue, "le", json_is_integer(below) ? le : "+Inf", sum);
 	}
-	p->name = "quredis_handler_duration_seconds_count";
-	count(p, json_object_get(row, "name"), NULL, NULL, sum);
+	snprintf(part, sizeof(part), "%s_count", name);
+	count(p, queue, NULL, NULL, sum);
 	json_decref(sum);
-	sum = json_real(json_number_value(json_object_get(row, "duration_ms")) / 1000);
-	p->name = "quredis_handler_duration_seconds_sum";
-	seconds(p, json_object_get(row, "name"), NULL, NULL, sum);
-	json_decref(sum);
+	snprintf(part, sizeof(part), "%s_sum", name);
+	milliseconds(p, queue, json_object_get(of, "duration_ms"));
+	p->name = name;
+}
+
+static void durations(struct page *p, const json_t *row)
+{
+	histogram(p, json_object_get(row, "name"), row);
+}
+
+static void lags(struct page *p, const json_t *row)
+{
+	histogram(p, json_object_get(row, "name"), json_object_get(row, "lag"));
+}
+
+/* Of those purged, who waited: as tally_purged_waiting() of the sweeper has it. */
+static json_t *purged_waiting(const json_t *counters)
+{
+	json_int_t all = json_integer_value(json_object_get(counters, "purged"));
+	json_int_t delayed = json_integer_value(json_object_get(counters, "purged_delayed"));
+
+	return json_integer(all > delayed ? all - delayed : 0);
+}
+
+static void purged(struct page *p, const json_t *row)
+{
+	const json_t *queue = json_object_get(row, "name"), *counters = json_object_get(row, "counters");
+	json_t *waiting = purged_waiting(counters);
+
+	count(p, queue, "kind", "ingress", waiting);
+	count(p, queue, "kind", "delayed", json_object_get(counters, "purged_delayed"));
+	count(p, queue, "kind", "transit", json_object_get(counters, "transit_old"));
+	count(p, queue, "kind", "done", json_object_get(counters, "purged_done"));
+	count(p, queue, "kind", "orphaned", json_object_get(counters, "orphaned"));
+	json_decref(waiting);
 }
 
 /* ---- of hosts: nodes ---- */
@@ -260,6 +303,8 @@ static const struct family {
 	{ "quredis_health_status", "gauge", "0 healthy, 1 degraded, 2 unhealthy.", "health", "queues", health },
 	{ "quredis_messages_total", "counter", "What became of messages, on all hosts, since the queue exists.", "stats", NULL, outcomes },
 	{ "quredis_handler_duration_seconds", "histogram", "How long handlers ran, on all hosts, since the queue exists.", "stats", NULL, durations },
+	{ "quredis_sweep_lag_seconds", "histogram", "How late what was due or expired was moved, since the queue exists.", "stats", NULL, lags },
+	{ "quredis_purged_total", "counter", "What purge took, or told of (transit), since the queue exists.", "stats", NULL, purged },
 	{ "quredis_node_up", "gauge", "1 while a host reports itself.", "nodes", NULL, up },
 	{ "quredis_node_reported_timestamp_seconds", "gauge", "When a host reported itself last.", "nodes", NULL, reported },
 	{ "quredis_workers", "gauge", "Workers of a host by their state.", "nodes", NULL, workers },

@@ -103,6 +103,8 @@ def test_metrics(web, redis, quredisd, tag):
     figures = wait_for(lambda: (f := samples(web)).get(("quredis_queue_workers", 'queue="mail",state="waiting"')) == "1" and f or None)
     assert figures["quredis_queue_messages", 'queue="mail",list="escape"'] == "2" and figures["quredis_redis_up", None] == "1"
     assert figures["quredis_handler_duration_seconds_bucket", 'queue="mail",le="+Inf"'] == "2"
+    assert figures["quredis_handler_duration_seconds_count", 'queue="mail"'] == "2"
+    assert figures["quredis_handler_duration_seconds_sum", 'queue="mail"'] == f'{web.get("/api/v1/queue/stats?queue=mail")["duration_ms"] / 1000:.3f}'
     assert ("quredis_health_status", 'queue="mail"') in figures and figures["quredis_node_up", f'node="{tag}"'] == "1"
     if os.path.exists(PROMTOOL):
         done = subprocess.run([PROMTOOL, "check", "metrics"], input=web.ask("/metrics").body, capture_output=True, timeout=60)
@@ -113,6 +115,18 @@ def test_metrics(web, redis, quredisd, tag):
     redis.stop()
     assert samples(web) == {("quredis_build_info", 'version="0.1.0"'): "1", ("quredis_redis_up", None): "0"}
     redis.start()
+
+
+def test_metrics_tell_what_the_sweeper_did(web, redis, quredisd):
+    """Lags and what purge took, under the names and the kinds of metrics.textfile."""
+    redis.client().hset("ingress:mail:stats", mapping={"purged": 5, "purged_delayed": 2, "purged_done": 7, "transit_old": 1, "orphaned": 3,
+                                                       "lag_below_64": 4, "lag_longer": 1, "lag_ms": 5000250})
+    figures = samples(web)
+    assert {k[1]: v for k, v in figures.items() if k[0] == "quredis_purged_total"} == \
+        {f'queue="mail",kind="{kind}"': n for kind, n in (("ingress", "3"), ("delayed", "2"), ("transit", "1"), ("done", "7"), ("orphaned", "3"))}
+    bucket = {le: figures["quredis_sweep_lag_seconds_bucket", f'queue="mail",le="{le}"'] for le in ("0.032", "0.064", "4194.3", "+Inf")}
+    assert bucket == {"0.032": "0", "0.064": "4", "4194.3": "4", "+Inf": "5"}
+    assert figures["quredis_sweep_lag_seconds_sum", 'queue="mail"'] == "5000.250" and figures["quredis_sweep_lag_seconds_count", 'queue="mail"'] == "5"
 
 
 def samples(web):
