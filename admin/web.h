@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "admin/admin.h"
+#include "admin/web_client.h"
 #include "admin/web_job.h"
 #include "admin/web_stream.h"
 
@@ -27,6 +28,7 @@ struct web {
 	struct event_base *base;
 	struct evhttp *http;
 	struct evconnlistener *listener;
+	struct web_clients clients;
 	struct event *again;		/* takes connections again, after there were too many */
 	struct web_jobs jobs;
 	struct web_stream stream;

@@ -31,6 +31,13 @@ void web_answer_header(struct web_call *call, const char *name, const char *valu
 	evhttp_add_header(headers, name, value);
 }
 
+void web_answer_print_headers(struct evbuffer *head)
+{
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		evbuffer_add_printf(head, "%s: %s\r\n", always[i].name, always[i].value);
+	evbuffer_add_printf(head, "Cache-Control: no-store\r\n");
+}
+
 void web_answer_headers(struct web_call *call)
 {
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(call->req);

@@ -68,6 +68,7 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	char *why;
 
 	*call = (struct web_call){ .w = arg, .req = req };
+	web_client_asked(arg, req);
 	if (method == EVHTTP_REQ_POST)
 		call->what = what_of(req, method);
 	if (web_gate_request(call) == -1)

@@ -4,6 +4,7 @@
 #include "admin/web.h"
 #include "admin/web_query.h"
 
+struct evbuffer;
 struct evhttp_request;
 
 /* One request on its way: who asks, what, and the answer. */
@@ -44,6 +45,7 @@ void web_answer_error(struct web_call *call, int code, const char *fmt, ...) __a
 void web_answer_header(struct web_call *call, const char *name, const char *value);
 /* The headers that every answer has; for who answers in another way. */
 void web_answer_headers(struct web_call *call);
+void web_answer_print_headers(struct evbuffer *head);	/* the same as text */
 void web_call_end(struct web_call *call);
 /* Of a call (void for web_question) that nobody answers any more, since the server ends. */
 void web_call_drop(void *call);

@@ -23,15 +23,25 @@ static int ask(void *arg)
 	return a.status != 0 ? a.status : EX_SOFTWARE;
 }
 
-/* Why not is told to who has the token, by any other request: probes come from anywhere. */
+/* The details are told to who has the token, by any other request: probes come from anywhere. */
+static const char *outcome(const struct web_job *job)
+{
+	int status = web_job_status(job);
+
+	if (status == EX_OK)
+		return "ready\n";
+	if (job->unstarted)
+		return "no process could be started that asks Redis\n";
+	if (job->late || status == EX_UNAVAILABLE || status == EX_TEMPFAIL)
+		return "Redis does not answer\n";
+	return "Redis could not be asked\n";
+}
+
 static void done(const struct web_job *job, void *arg)
 {
-	struct web_call *call = arg;
+	const char *text = outcome(job);
 
-	if (web_job_status(job) == EX_OK)
-		web_answer(call, 200, "text/plain; charset=utf-8", "ready\n", 6);
-	else
-		web_answer(call, 503, "text/plain; charset=utf-8", "Redis does not answer\n", 22);
+	web_answer(arg, web_job_status(job) == EX_OK ? 200 : 503, "text/plain; charset=utf-8", text, strlen(text));
 }
 
 void web_ready(struct web_call *call)

@@ -12,8 +12,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/listener.h>
@@ -22,9 +20,8 @@
 
 #define HEADERS_MAX (16 * 1024)
 #define BODY_MAX 4096			/* is read so that it can be refused in words */
-#define READ_MAX (64 * 1024)		/* of what a client sends without being asked */
 #define IDLE_S 20			/* longer than a child may take */
-#define DESCRIPTORS_MAX 256		/* beyond, connections wait in the kernel */
+#define DESCRIPTORS_MAX 256		/* beyond, who has not asked gives way, else connections wait in the kernel */
 #define AGAIN_MS 200
 
 static void set_after(struct event *event, int ms)
@@ -64,13 +61,10 @@ static void on_again(int fd, short what, void *arg)
 /* evhttp asks for a bufferevent at each new connection. */
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
-	struct bufferevent *b = bufferevent_socket_new(base, -1, 0);
-
-	if (b != NULL)
-		bufferevent_setwatermark(b, EV_READ, 0, READ_MAX);
-	if (is_full(arg))
+	(void)base;
+	if (is_full(arg) && !web_clients_give_way(arg))
 		rest(arg);
-	return b;
+	return web_client_new(arg);
 }
 
 /* Out of descriptors: without a rest the loop would ask again and again. */
@@ -137,6 +131,7 @@ static int run(struct web *w, int fd)
 	struct event *term = NULL, *interrupted = NULL;
 	int rc = -1;
 
+	TAILQ_INIT(&w->clients);
 	w->base = event_base_new();
 	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0) {
 		term = evsignal_new(w->base, SIGTERM, on_signal, w);
@@ -153,6 +148,7 @@ static int run(struct web *w, int fd)
 	web_stream_free(w);
 	if (w->http != NULL)
 		evhttp_free(w->http);
+	web_clients_free(w);
 	forget(term);
 	forget(interrupted);
 	forget(w->again);

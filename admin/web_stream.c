@@ -31,12 +31,11 @@ struct web_viewer {
 /* ---- one viewer ---- */
 
 /* Its connection is gone. The request is ours to free, unless the whole server goes. */
-static void on_close(struct evhttp_connection *connection, void *arg)
+static void on_gone(void *arg)
 {
 	struct web_viewer *v = arg;
 	struct web_stream *s = &v->w->stream;
 
-	(void)connection;
 	TAILQ_REMOVE(&s->viewers, v, entry);
 	s->nviewers--;
 	if (s->nviewers == 0)
@@ -56,7 +55,7 @@ static bool is_stalled(const struct web_viewer *v)
 /* What it never read goes with the connection. */
 static void drop(struct web_viewer *v)
 {
-	evhttp_connection_free(v->connection);		/* calls on_close() */
+	evhttp_connection_free(v->connection);		/* calls on_gone() */
 }
 
 static void send_to(struct web_viewer *v, const struct buffer *text)
@@ -175,7 +174,7 @@ static void begin(struct web_call *call)
 	evhttp_send_reply_start(v->req, 200, NULL);
 	/* who looks on says nothing: only writing has a time limit */
 	bufferevent_set_timeouts(evhttp_connection_get_bufferevent(v->connection), NULL, &stall);
-	evhttp_connection_set_closecb(v->connection, on_close, v);
+	web_client_on_gone(v->w, v->connection, on_gone, v);
 	TAILQ_INSERT_TAIL(&s->viewers, v, entry);
 	if (s->nviewers++ == 0) {
 		buffer_clear(&s->last);		/* nobody kept it up to date */

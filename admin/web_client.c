@@ -1,0 +1,173 @@
+/*
+ * Connections: when each has to have asked, and which one gives way. The limits on silence and on bytes are evhttp's
+ * (web_server.c), but a byte now and then is no silence.
+ */
+#include <stdlib.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+
+#include "admin/web.h"
+
+#include "common/alloc.h"
+
+#define READ_MAX (64 * 1024)		/* of what a client sends without being asked */
+
+struct web_client {
+	TAILQ_ENTRY(web_client) entry;
+	struct web *w;
+	struct bufferevent *b;		/* evhttp's */
+	struct evhttp_connection *connection;	/* NULL: evhttp is still making it */
+	struct event *clock;		/* while we wait for its request */
+	struct event *refused;		/* evhttp has answered in our place */
+	bool answering;			/* from a whole request to the end of its answer */
+	void (*gone)(void *arg);	/* NULL: nobody wants to know */
+	void *arg;
+};
+
+static void client_free(struct web_client *c)
+{
+	TAILQ_REMOVE(&c->w->clients, c, entry);
+	event_free(c->clock);
+	event_free(c->refused);
+	free(c);
+}
+
+static void on_close(struct evhttp_connection *connection, void *arg)
+{
+	struct web_client *c = arg;
+
+	(void)connection;
+	if (c->gone != NULL)
+		c->gone(c->arg);
+	client_free(c);
+}
+
+/* ---- its time ---- */
+
+static void wait_for(struct web_client *c)
+{
+	c->answering = false;
+	TAILQ_REMOVE(&c->w->clients, c, entry);
+	TAILQ_INSERT_TAIL(&c->w->clients, c, entry);
+	event_add(c->clock, &(struct timeval){ .tv_sec = WEB_REQUEST_MS / 1000, .tv_usec = WEB_REQUEST_MS % 1000 * 1000 });
+}
+
+/* evhttp tells nobody of a connection before its first request is whole, but is what its bufferevent calls back. */
+static void meet(struct web_client *c)
+{
+	void *connection;
+
+	bufferevent_getcb(c->b, NULL, NULL, NULL, &connection);
+	c->connection = connection;
+	evhttp_connection_set_closecb(c->connection, on_close, c);
+	wait_for(c);
+}
+
+static void on_clock(int fd, short what, void *arg)
+{
+	struct web_client *c = arg;
+
+	(void)fd, (void)what;
+	if (c->connection == NULL)
+		meet(c);
+	else
+		evhttp_connection_free(c->connection);	/* calls on_close() */
+}
+
+static void on_answered(struct evhttp_request *req, void *arg)
+{
+	(void)req;
+	wait_for(arg);
+}
+
+static struct web_client *find(struct web *w, const struct evhttp_connection *connection)
+{
+	struct web_client *c;
+
+	TAILQ_FOREACH(c, &w->clients, entry)
+		if (c->connection == connection)
+			return c;
+	return NULL;
+}
+
+void web_client_asked(struct web *w, struct evhttp_request *req)
+{
+	struct web_client *c = find(w, evhttp_request_get_connection(req));
+
+	event_del(c->clock);
+	c->answering = true;
+	evhttp_request_set_on_complete_cb(req, on_answered, c);
+}
+
+void web_client_on_gone(struct web *w, struct evhttp_connection *connection, void (*gone)(void *arg), void *arg)
+{
+	struct web_client *c = find(w, connection);
+
+	c->gone = gone;
+	c->arg = arg;
+}
+
+bool web_clients_give_way(struct web *w)
+{
+	struct web_client *c;
+
+	TAILQ_FOREACH(c, &w->clients, entry) {
+		if (c->answering || c->connection == NULL)
+			continue;
+		evhttp_connection_free(c->connection);
+		return true;
+	}
+	return false;
+}
+
+/* ---- what evhttp answers by itself ---- */
+
+static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct web_client *c = arg;
+
+	(void)output;
+	if (info->n_added > 0 && !c->answering)
+		event_active(c->refused, EV_TIMEOUT, 0);	/* the page is not whole yet; nothing of it is written before the loop turns */
+}
+
+static void on_refused(int fd, short what, void *arg)
+{
+	struct web_client *c = arg;
+
+	(void)fd, (void)what;
+	if (!c->answering && web_refusal_rewrite(bufferevent_get_output(c->b)))
+		c->answering = true;	/* the last one: evhttp closes behind it */
+}
+
+/* ---- they come and go ---- */
+
+struct bufferevent *web_client_new(struct web *w)
+{
+	struct bufferevent *b = bufferevent_socket_new(w->base, -1, 0);
+	struct web_client *c;
+
+	if (b == NULL)
+		return NULL;
+	bufferevent_setwatermark(b, EV_READ, 0, READ_MAX);
+	c = alloc_zero(1, sizeof(*c));
+	*c = (struct web_client){ .w = w, .b = b };
+	c->clock = evtimer_new(w->base, on_clock, c);
+	c->refused = evtimer_new(w->base, on_refused, c);
+	if (c->clock == NULL || c->refused == NULL || evbuffer_add_cb(bufferevent_get_output(b), on_output, c) == NULL)
+		alloc_failed();
+	TAILQ_INSERT_TAIL(&w->clients, c, entry);
+	event_active(c->clock, EV_TIMEOUT, 0);	/* before anything of it can be read: meet() */
+	return b;
+}
+
+void web_clients_free(struct web *w)
+{
+	struct web_client *c;
+
+	while ((c = TAILQ_FIRST(&w->clients)) != NULL)
+		client_free(c);
+}

@@ -1,0 +1,37 @@
+#ifndef ADMIN_WEB_CLIENT_H
+#define ADMIN_WEB_CLIENT_H
+
+#include <stdbool.h>
+
+#include <bsd/sys/queue.h>
+
+struct bufferevent;
+struct evhttp_connection;
+struct evhttp_request;
+struct web;
+
+/*
+ * Who is connected. A whole request has to be there WEB_REQUEST_MS after the connection was made, or after the answer
+ * before it was sent; how long an answer takes is not limited here. Where no further connection has room, who has been
+ * waited for the longest gives way.
+ */
+#define WEB_REQUEST_MS 10000
+
+TAILQ_HEAD(web_clients, web_client);	/* those that we wait for: the longest first; others anywhere between them */
+
+/* For evhttp, which asks for one at each new connection. NULL: libevent would not. */
+struct bufferevent *web_client_new(struct web *w);
+/* Its request is whole, and will be answered. */
+void web_client_asked(struct web *w, struct evhttp_request *req);
+/* gone(arg) is called once when the connection ends. */
+void web_client_on_gone(struct web *w, struct evhttp_connection *connection, void (*gone)(void *arg), void *arg);
+/* false: there is none that we wait for. */
+bool web_clients_give_way(struct web *w);
+/* What evhttp did not end; after evhttp_free(). */
+void web_clients_free(struct web *w);
+
+/* web_refusal.c: an error page that evhttp put into an empty output by itself becomes one of our form. false: there is none. */
+struct evbuffer;
+bool web_refusal_rewrite(struct evbuffer *output);
+
+#endif
