@@ -31,20 +31,18 @@ static const char *const list_names[] = {
 /* In a shared queue nothing need be remembered of most: only of one that would be too old at once by its own header. */
 void retry_append_redrive(struct admin *a, const struct queue_bytes *entry, int64_t now_ms, const char *record_id)
 {
-	struct wrapper w = { .own_ms = now_ms };
-	struct buffer wrapped = {0};
+	const struct queue_note *noted;
+	struct buffer instead = {0};
+	struct wrapper w = {0};
 	struct queue_note note;
 	struct message m;
 
 	message_parse(&m, entry->data, entry->len);
-	if (a->keys.shared) {
-		queue_note_of(&note, &m, m.ttl_ms < 0 ? NULL : &w);
-		buffer_append(&wrapped, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	} else {
-		message_wrap(&wrapped, &m, &w);
-	}
-	queue_redrive(&a->redis, &a->keys, &m, &wrapped, a->keys.shared ? &note : NULL, record_id[0] != '\0' ? record_id : NULL);
-	buffer_free(&wrapped);
+	if (!a->keys.shared || m.ttl_ms >= 0)
+		w.own_ms = now_ms;
+	noted = queue_remember(&a->keys, &m, &w, &instead, &note);
+	queue_redrive(&a->redis, &a->keys, &m, &instead, noted, record_id[0] != '\0' ? record_id : NULL);
+	buffer_free(&instead);
 }
 
 int retry_redrive(struct retry *t, struct records *records, const struct page *page)

@@ -30,6 +30,7 @@ int retry_take_moved(struct retry *t, size_t n, const char *key)
 static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct queue_bytes *entry,
     const struct wrapper *beside)
 {
+	const struct queue_note *noted;
 	struct buffer instead = {0};
 	struct queue_note note;
 	struct message m;
@@ -40,13 +41,8 @@ static void put_back(struct retry *t, const char *incarnation, const char *rescu
 	w.redelivered++;
 	w.own_ms = w.mark_ms > 0 && w.own_ms == 0 ? w.mark_ms : w.own_ms;
 	w.mark_ms = 0;
-	if (t->a->keys.shared) {
-		queue_note_of(&note, &m, &w);
-		buffer_append(&instead, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
-	} else {
-		message_wrap(&instead, &m, &w);
-	}
-	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead, t->a->keys.shared ? &note : NULL);
+	noted = queue_remember(&t->a->keys, &m, &w, &instead, &note);
+	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead, noted);
 	buffer_free(&instead);
 }
 

@@ -17,6 +17,19 @@ void queue_note_of(struct queue_note *n, const struct message *m, const struct w
 		message_memory(w, n->text);
 }
 
+const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
+    struct buffer *instead, struct queue_note *n)
+{
+	if (!k->shared) {
+		message_wrap(instead, m, w);
+		return NULL;
+	}
+	/* Others who fetch it would not know what lies before it. */
+	buffer_append(instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+	queue_note_of(n, m, w);
+	return n;
+}
+
 void queue_notes(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, size_t n)
 {
 	struct queue_note *notes = alloc_zero(n, sizeof(*notes));

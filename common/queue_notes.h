@@ -24,6 +24,12 @@ struct queue_note {
 
 /* w: what is to be remembered; NULL: nothing. */
 void queue_note_of(struct queue_note *n, const struct message *m, const struct wrapper *w);
+/*
+ * m goes back into a list, and w is to be remembered of it. Appends to instead what will lie there: the message behind w, n is
+ * left alone, and NULL is returned; or, where the queue is shared, the producer's bytes alone, with n beside them, which is returned.
+ */
+const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
+    struct buffer *instead, struct queue_note *n);
 
 /* raw: n messages as they lie in a list, at least one. -> ARRAY of STRING or NIL, one for each */
 void queue_notes(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, size_t n);

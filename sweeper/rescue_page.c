@@ -21,9 +21,10 @@
 #define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: those who serve it know when it is enough */
 #define PAYLOAD_MAX 65536
 
-static void append_escape(const struct rescue_page *p, struct message *m, const struct wrapper *w, const struct queue_note *note)
+static void append_escape(const struct rescue_page *p, struct message *m, const struct wrapper *w)
 {
 	const struct conf_queue *conf = p->q->conf;
+	struct queue_note note;
 	char why[96];
 	const struct record record = {
 		.queue = p->q->keys.name,
@@ -43,7 +44,9 @@ static void append_escape(const struct rescue_page *p, struct message *m, const 
 	};
 
 	snprintf(why, sizeof(why), "its worker died %d times while the message was in work", w->crashes);
-	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m, note,
+	if (p->q->keys.shared)
+		queue_note_of(&note, m, NULL);
+	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m, p->q->keys.shared ? &note : NULL,
 	    conf == NULL || conf->dead_letter.enabled ? &record : NULL);
 }
 
@@ -55,15 +58,13 @@ static void parse(const struct rescue_page *p, size_t i, const struct redis_repl
 		m->wrapper = p->notes[i];
 }
 
-static void append_return(const struct rescue_page *p, const struct message *m, const struct wrapper *w, const struct queue_note *note)
+static void append_return(const struct rescue_page *p, const struct message *m, const struct wrapper *w)
 {
 	struct buffer instead = {0};
+	struct queue_note note;
+	const struct queue_note *noted = queue_remember(&p->q->keys, m, w, &instead, &note);
 
-	if (note != NULL)
-		buffer_append(&instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
-	else
-		message_wrap(&instead, m, w);
-	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, m, &instead, note);
+	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, m, &instead, noted);
 	buffer_free(&instead);
 }
 
@@ -71,8 +72,6 @@ static void append_message(struct rescue_page *p, const struct redis_reply *raw)
 {
 	int attempts = p->q->conf == NULL ? RECOVERY_ATTEMPTS : p->q->conf->recovery_attempts;
 	struct sent *sent = &p->sent[p->n];
-	const struct queue_note *beside = NULL;
-	struct queue_note note;
 	struct wrapper wrapper;
 	struct message m;
 
@@ -81,14 +80,10 @@ static void append_message(struct rescue_page *p, const struct redis_reply *raw)
 	sent->escapes = rescue_judge(&wrapper, p->r->charge, p->tray, attempts);
 	sent->crashes = wrapper.crashes;
 	strlcpy(sent->id, message_id(&m), sizeof(sent->id));
-	if (p->q->keys.shared) {
-		queue_note_of(&note, &m, &wrapper);
-		beside = &note;
-	}
 	if (sent->escapes)
-		append_escape(p, &m, &wrapper, beside);
+		append_escape(p, &m, &wrapper);
 	else
-		append_return(p, &m, &wrapper, beside);
+		append_return(p, &m, &wrapper);
 }
 
 static void log_message(const struct rescue_page *p, const struct sent *sent, bool record_failed)

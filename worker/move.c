@@ -46,7 +46,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 		    item->note == NULL ? NULL : &note, w->conf->dead_letter.enabled ? &o->record : NULL);
 		break;
 	case MOVE_HAND_BACK:
-		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || (o->instead.len == 0 && !o->plain) ? NULL : &o->instead,
+		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || !o->rewritten ? NULL : &o->instead,
 		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
 		break;
 	}

@@ -33,19 +33,11 @@ static struct outcome *outcome(struct worker *w, struct place p)
 	return item->outcome;
 }
 
-static void wrap_instead(struct outcome *o, const struct message *m, const struct wrapper *wrapper)
+static void remember(const struct worker *w, struct outcome *o, const struct message *m, const struct wrapper *wrapper)
 {
 	buffer_clear(&o->instead);
-	message_wrap(&o->instead, m, wrapper);
-}
-
-/* Others who fetch it would not know what lies before it. */
-static void note_beside(struct outcome *o, const struct message *m, const struct wrapper *wrapper)
-{
-	buffer_clear(&o->instead);
-	buffer_append(&o->instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
-	queue_note_of(&o->note, m, wrapper);
-	o->plain = true;
+	queue_remember(&w->keys, m, wrapper, &o->instead, &o->note);
+	o->rewritten = true;
 }
 
 /* One that was not started goes back as it was; in a shared queue also without what was put before it when it was none. */
@@ -63,7 +55,7 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 		if (wrapper.own_ms == 0)
 			wrapper.own_ms = wrapper.mark_ms;
 		wrapper.mark_ms = 0;
-		(w->keys.shared ? note_beside : wrap_instead)(outcome(w, p), &m, &wrapper);
+		remember(w, outcome(w, p), &m, &wrapper);
 	}
 	move_choose(w, p, MOVE_HAND_BACK);
 }
@@ -154,7 +146,7 @@ static void retry(struct worker *w, struct place p, const struct message *m, int
 	wrapper.own_ms = wrapper.mark_ms = 0;	/* it queues like everyone: its wait begins anew */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
-	wrap_instead(o, m, &wrapper);
+	remember(w, o, m, &wrapper);
 	o->delay_ms = delay_ms >= 0 ? delay_ms : backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
 	    (unsigned)wrapper.attempts, arc4random());
 	move_choose(w, p, MOVE_RETRY);

@@ -44,8 +44,8 @@ enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK };
 
 /* What RETRY, ESCAPE and HAND_BACK need besides the message. */
 struct outcome {
-	struct buffer instead;		/* RETRY, HAND_BACK: what comes back. HAND_BACK without an outcome: as it was */
-	bool plain;			/* HAND_BACK in a shared queue: instead is the producer's, however short */
+	bool rewritten;			/* RETRY, and HAND_BACK if it does not go back as it was */
+	struct buffer instead;		/* if rewritten: what comes back; may be empty in a shared queue */
 	struct queue_note note;		/* what is remembered beside it; text "": nothing new */
 	int64_t delay_ms;		/* RETRY */
 	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */

@@ -285,6 +285,35 @@ static void a_dead_letter_may_be_put_back_with_a_note(void **state)
 	assert_true(REDIS_INT(&server, "PTTL " NOTES) > 0);
 }
 
+/* ---- what goes back ---- */
+
+static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
+{
+	static const char wrapped[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
+	const struct wrapper w = { .crashes = 1 };
+	struct buffer before = {0}, alone = {0};
+	struct queue_note n = {0};
+	struct queue_keys own = keys;
+	struct message m, back;
+
+	(void)state;
+	message_parse(&m, wrapped, sizeof(wrapped) - 1);
+	own.shared = false;
+	assert_null(queue_remember(&own, &m, &w, &before, &n));
+	message_parse(&back, before.data, before.len);
+	assert_int_equal(back.wrapper.crashes, 1);
+	assert_int_equal(back.wrapper.redelivered, 0);
+	assert_memory_equal(back.raw + back.wrapper_len, RAW, RAW_LEN);
+	assert_string_equal(n.field, "");
+	assert_ptr_equal(queue_remember(&keys, &m, &w, &alone, &n), &n);
+	assert_int_equal(alone.len, RAW_LEN);
+	assert_memory_equal(alone.data, RAW, RAW_LEN);
+	assert_string_equal(n.field, note.field);
+	assert_string_equal(n.text, "crashes=1");
+	buffer_free(&before);
+	buffer_free(&alone);
+}
+
 /* ---- reading ---- */
 
 static void notes_are_read_by_what_the_producer_pushed(void **state)
@@ -380,6 +409,7 @@ int main(void)
 		TEST(what_was_another_s_is_not_forgotten),
 		TEST(history_and_notes_together),
 		TEST(a_dead_letter_may_be_put_back_with_a_note),
+		TEST(what_is_remembered_is_before_a_message_or_beside_it),
 		TEST(notes_are_read_by_what_the_producer_pushed),
 		TEST(what_is_due_leaves_its_wrapper_behind),
 		TEST(who_is_registered_says_that_it_is_shared),
