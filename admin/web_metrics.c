@@ -131,6 +131,30 @@ static void orphans(struct page *p, const json_t *report)
 	count(p, json_object_get(report, "queue"), NULL, NULL, of_list(report, "orphans", "messages"));
 }
 
+static void reason(struct page *p, const json_t *report, const char *code)
+{
+	const json_t *found;
+	bool is_there = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "reasons"), i, found) {
+		const char *is = json_string_value(json_object_get(found, "code"));
+
+		is_there = is_there || (is != NULL && strcmp(is, code) == 0);
+	}
+	flag(p, json_object_get(report, "queue"), is_there);
+}
+
+static void unarchived(struct page *p, const json_t *report)
+{
+	reason(p, report, "archive");
+}
+
+static void over(struct page *p, const json_t *report)
+{
+	reason(p, report, "bounds");
+}
+
 static void health(struct page *p, const json_t *report)
 {
 	static const char *const levels[] = { "healthy", "degraded", "unhealthy" };
@@ -300,6 +324,8 @@ static const struct family {
 	{ "quredis_queue_workers", "gauge", "Workers of a queue on all hosts.", "health", "queues", owners },
 	{ "quredis_queue_orphan_registrations", "gauge", "Workers registered without a lease.", "health", "queues", orphan_owners },
 	{ "quredis_queue_orphan_messages", "gauge", "Messages that nobody who lives owns.", "health", "queues", orphans },
+	{ "quredis_dead_letters_unarchived", "gauge", "1 while dead letters are to leave and the archive takes none.", "health", "queues", unarchived },
+	{ "quredis_dead_letters_over", "gauge", "1 while there are more, or older ones, than bounds allow, and nothing may remove them.", "health", "queues", over },
 	{ "quredis_health_status", "gauge", "0 healthy, 1 degraded, 2 unhealthy.", "health", "queues", health },
 	{ "quredis_messages_total", "counter", "What became of messages, on all hosts, since the queue exists.", "stats", NULL, outcomes },
 	{ "quredis_handler_duration_seconds", "histogram", "How long handlers ran, on all hosts, since the queue exists.", "stats", NULL, durations },

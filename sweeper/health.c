@@ -39,6 +39,8 @@ static void values_of(const struct swept *q, int64_t value[HEALTH_CODES])
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->breaker_step) > 0;
 	value[HEALTH_TROUBLE] = q->board != NULL && atomic_load(&q->board->trouble) != TROUBLE_NONE;
+	value[HEALTH_ARCHIVE] = letters_are_unarchived(q);
+	value[HEALTH_BOUNDS] = q->bounds.over;
 }
 
 static void log_change(const struct sweeper *s, const struct swept *q, enum health_status before)
@@ -130,7 +132,8 @@ static uint32_t state_of(const struct swept *q)
 {
 	if (q->board == NULL)
 		return 0;
-	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 | atomic_load(&q->board->trouble) << 8;
+	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 |
+	       atomic_load(&q->board->trouble) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)q->bounds.over << 17;
 }
 
 bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms)

@@ -40,7 +40,7 @@ void health_add_up(struct sweeper *s, int64_t now_ms);
 /* health_document.c: the report, as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct swept *q);
 struct health_limit health_limit(const struct sweeper *s, enum health_code code);
-#define HEALTH_TEXT_SIZE 160
+#define HEALTH_TEXT_SIZE 320
 const char *health_text(const struct sweeper *s, const struct swept *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 
 #endif

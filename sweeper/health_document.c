@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <bsd/string.h>
 #include <jansson.h>
 
 #include "common/alloc.h"
@@ -44,6 +45,8 @@ struct health_limit health_limit(const struct sweeper *s, enum health_code code)
 		return (struct health_limit){ HEALTH_NO_LIMIT, 0 };
 	case HEALTH_ORPHANS:
 	case HEALTH_BREAKER:
+	case HEALTH_ARCHIVE:
+	case HEALTH_BOUNDS:
 	case HEALTH_CODES:
 		break;
 	}
@@ -68,12 +71,18 @@ const char *health_text(const struct sweeper *s, const struct swept *q, enum hea
 		[HEALTH_STUCK] = "messages are stuck",
 		[HEALTH_ORPHANS] = "registrations and messages without an owner that lives",
 	};
+	static const char *const said[HEALTH_CODES] = {
+		[HEALTH_BREAKER] = "the breaker is open",
+		[HEALTH_TROUBLE] = "Redis refuses something of this queue",
+		[HEALTH_BOUNDS] = "more or older dead letters than dead_letter allows, and neither archive nor discard is set",
+	};
+	const char *archive = q->bounds.archive_trouble.text;
 	char text[DURATION_SIZE];
 
-	if (code == HEALTH_BREAKER)
-		snprintf(out, HEALTH_TEXT_SIZE, "the breaker is open");
-	else if (code == HEALTH_TROUBLE)
-		snprintf(out, HEALTH_TEXT_SIZE, "Redis refuses something of this queue");
+	if (said[code] != NULL)
+		strlcpy(out, said[code], HEALTH_TEXT_SIZE);
+	else if (code == HEALTH_ARCHIVE)
+		snprintf(out, HEALTH_TEXT_SIZE, "dead letters stay, since the archive takes none%s%s", archive[0] == '\0' ? "" : ": ", archive);
 	else if (code == HEALTH_PAUSED)
 		snprintf(out, HEALTH_TEXT_SIZE, "paused for %s", value <= 0 ? "long" : duration_format(value / 1000 * 1000, text));
 	else if (value < 0)

@@ -13,6 +13,8 @@ const char *const health_code_names[HEALTH_CODES] = {
 	[HEALTH_PAUSED] = "paused",
 	[HEALTH_BREAKER] = "breaker",
 	[HEALTH_TROUBLE] = "trouble",
+	[HEALTH_ARCHIVE] = "archive",
+	[HEALTH_BOUNDS] = "bounds",
 };
 
 static enum health_status above(int64_t value, int64_t degraded, int64_t unhealthy)

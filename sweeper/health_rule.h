@@ -19,6 +19,8 @@ enum health_code {
 	HEALTH_PAUSED,		/* ms */
 	HEALTH_BREAKER,		/* 1: it is open */
 	HEALTH_TROUBLE,		/* 1: Redis refuses something of this queue */
+	HEALTH_ARCHIVE,		/* 1: dead letters are to leave, and the archive takes none */
+	HEALTH_BOUNDS,		/* 1: there are more of them than bounds allow, and nothing that lets them be removed */
 	HEALTH_CODES
 };
 extern const char *const health_code_names[HEALTH_CODES];	/* "ingress", "dead_letters", … */

@@ -100,6 +100,7 @@ void letters_settle(struct sweeper *s, struct swept *q, int64_t now_ms);
 /* Writes those that LEAVE, at most LETTERS_BATCH */
 void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l, int64_t server_ms, int64_t now_ms);
 void letters_writable(struct sweeper *s, struct swept *q);	/* or nothing is to be written: its trouble is over */
+bool letters_are_unarchived(const struct swept *q);		/* some are to leave, and the archive takes none */
 void letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms);
 void letters_forget_batch(struct bounds *b);
 void bounds_free(struct swept *q);

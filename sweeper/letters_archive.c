@@ -125,6 +125,11 @@ void letters_writable(struct sweeper *s, struct swept *q)
 	trouble_over(s, q, &q->bounds.archive_trouble);
 }
 
+bool letters_are_unarchived(const struct swept *q)
+{
+	return q->bounds.archive_trouble.kind != TROUBLE_NONE;
+}
+
 static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
 {
 	const struct conf_dead_letter *conf = &q->conf->dead_letter;

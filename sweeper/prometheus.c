@@ -86,6 +86,16 @@ static void orphans(struct page *p, const struct swept *q)
 	count(p, q, NULL, NULL, q->gauge.orphans);
 }
 
+static void unarchived(struct page *p, const struct swept *q)
+{
+	count(p, q, NULL, NULL, letters_are_unarchived(q));
+}
+
+static void over(struct page *p, const struct swept *q)
+{
+	count(p, q, NULL, NULL, q->bounds.over);
+}
+
 static void health(struct page *p, const struct swept *q)
 {
 	if (p->s->conf->health.enabled && q->health.since_ms > 0)
@@ -193,6 +203,8 @@ static const struct family {
 	{ "quredis_queue_workers", "gauge", "Workers of a queue on all hosts.", true, owners },
 	{ "quredis_queue_orphan_registrations", "gauge", "Workers registered without a lease.", true, orphan_owners },
 	{ "quredis_queue_orphan_messages", "gauge", "Messages that nobody who lives owns.", true, orphans },
+	{ "quredis_dead_letters_unarchived", "gauge", "1 while dead letters are to leave and the archive takes none.", true, unarchived },
+	{ "quredis_dead_letters_over", "gauge", "1 while there are more, or older ones, than bounds allow, and nothing may remove them.", true, over },
 	{ "quredis_health_status", "gauge", "0 healthy, 1 degraded, 2 unhealthy.", true, health },
 	{ "quredis_messages_total", "counter", "What became of messages, since this supervisor started.", false, outcomes },
 	{ "quredis_handler_duration_seconds", "histogram", "How long handlers ran, since this supervisor started.", false, durations },

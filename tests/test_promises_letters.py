@@ -360,6 +360,38 @@ def test_an_archive_that_can_be_read_but_takes_nothing(redis, quredisd, handler,
     assert d.stop() == 0
 
 
+def test_health_and_figures_tell_what_cannot_leave(redis, quredisd, handler, archive, tmp):
+    """Not only a line of the log: who looks later sees it, too, until it is over."""
+    c = redis.client()
+    q, page = Queue(c, register=False), tmp / "quredis.prom"
+    q.dead_letters(*[b"%d" % i for i in range(30)])
+
+    def told(letters):
+        d.reload(queues=[idle(handler, dead_letter=letters)], health={"enabled": True, "interval": "1s"}, metrics={"textfile": str(page), "interval": "1s"})
+
+    def reasons():
+        found = json.loads(d.quredis("health", "mail", "--json").out)["queues"]
+        return {r["code"]: r["text"] for r in found[0]["reasons"]} if found else None
+
+    def figures():
+        found = dict(line.rsplit(" ", 1) for line in page.read_text().splitlines() if line.startswith("quredis_dead_letters_"))
+        return {name.split("_")[3].split("{")[0]: int(n) for name, n in found.items()}
+
+    archive.rmdir()
+    d = quredisd(queues=[idle(handler)])
+    told({"max_entries": 10, "archive": archive})
+    wait_for(lambda: "No such file" in (reasons() or {}).get("archive", ""), 30)
+    assert d.wait_event("health_changed", status="degraded")
+    wait_for(lambda: figures() == {"unarchived": 1, "over": 0}, 20)
+    archive.mkdir()
+    wait_for(lambda: reasons() == {} and figures() == {"unarchived": 0, "over": 0}, 60)
+    told({"max_entries": 5})
+    wait_for(lambda: "bounds" in (reasons() or {}) and figures() == {"unarchived": 0, "over": 1}, 30)
+    told({"max_entries": 10})
+    wait_for(lambda: reasons() == {} and figures() == {"unarchived": 0, "over": 0}, 30)
+    assert d.stop() == 0
+
+
 def test_a_torn_line_and_a_batch_that_was_written_but_not_removed(redis, quredisd, handler, archive):
     """As a death between the two leaves it, also if the bounds would let them stay now."""
     c = redis.client()

@@ -119,11 +119,15 @@ def test_metrics(web, redis, quredisd, tag):
 
 def test_metrics_tell_what_the_sweeper_did(web, redis, quredisd):
     """Lags and what purge took, under the names and the kinds of metrics.textfile."""
+    now = redis.client().time()[0] * 1000
+    redis.client().hset("quredis:health", "mail", json.dumps({"queue": "mail", "status": "degraded", "since_ms": now, "at_ms": now, "interval_ms": 60000,
+                                                              "reasons": [7, {"code": 1}, {"code": "archive", "status": "degraded"}]}))
     redis.client().hset("ingress:mail:stats", mapping={"purged": 5, "purged_delayed": 2, "purged_done": 7, "transit_old": 1, "orphaned": 3,
                                                        "lag_below_64": 4, "lag_longer": 1, "lag_ms": 5000250})
     figures = samples(web)
     assert {k[1]: v for k, v in figures.items() if k[0] == "quredis_purged_total"} == \
         {f'queue="mail",kind="{kind}"': n for kind, n in (("ingress", "3"), ("delayed", "2"), ("transit", "1"), ("done", "7"), ("orphaned", "3"))}
+    assert {n: figures[f"quredis_dead_letters_{n}", 'queue="mail"'] for n in ("unarchived", "over")} == {"unarchived": "1", "over": "0"}
     bucket = {le: figures["quredis_sweep_lag_seconds_bucket", f'queue="mail",le="{le}"'] for le in ("0.032", "0.064", "4194.3", "+Inf")}
     assert bucket == {"0.032": "0", "0.064": "4", "4194.3": "4", "+Inf": "5"}
     assert figures["quredis_sweep_lag_seconds_sum", 'queue="mail"'] == "5000.250" and figures["quredis_sweep_lag_seconds_count", 'queue="mail"'] == "5"
