@@ -1,4 +1,5 @@
 """The checker of the chaos regime is shown ledgers that are wrong."""
+import hashlib
 import itertools
 import json
 
@@ -32,9 +33,17 @@ class Story(Ledger):
     def hit(self, kind, at, to=None, node="a", pid=None):
         self._append("faults", [json.dumps(Fault(kind, int(at * S), int((to or at) * S), node, pid)._asdict())])
 
+    def take(self, name, at):
+        """By another program."""
+        self._append("taken", [f"{name} {int(at * S)} {sha1(name)}"])
+
     def judged(self, lease_s=1.0, **end):
         self.end(**end)
         return check(self, lease_s)
+
+
+def sha1(name):
+    return hashlib.sha1(name.encode()).hexdigest()
 
 
 @pytest.fixture
@@ -101,12 +110,16 @@ def test_escape_is_exactly_what_was_designed(story):
 
 
 def test_a_second_run_that_was_not_told(story):
-    story.push("d1", "e2")
+    names = "D1", "E2", "d3", "e4"
+    story.push(*names)
     story.hit("kill_worker", 1.5, pid=10)
-    for name in ("d1", "e2"):
+    for name in names:
         story.run(name, 1)
         story.run(name, 2, worker=11)
-    assert problems(story) == ["run twice, and not told so"]
+    assert story.judged().problems == ["run twice, and not told so: 4: " + " ".join(names)]
+    for name in ("e4", "E2"):
+        story.run(name, 3, told=1, worker=11)       # shared, what is remembered is of both: it may be that it was told instead
+    assert story.judged().problems == ["run twice, and not told so: 3: D1 d3 e4"]
 
 
 UNEXPLAINED = ["duplicates without a fault that explains them"]
@@ -213,6 +226,98 @@ def test_where_the_fence_kills_no_two_run_at_a_time(story, letter, last, wrong):
         story.hit("stop_tree", 1.2, 2.4)
         assert problems(story) == []
 
+
+# ---- shared queues ----
+
+def test_a_good_one_that_is_shared(story):
+    story.push("D1", "D2", "D3", "R4", "F5", "E6", "E6")
+    story.run("D1", 1)
+    story.take("D2", 1)
+    story.run("D3", 1, None, pid=101)
+    story.hit("kill_handler", 1.1, pid=101)
+    story.run("R4", 1, "retry")
+    story.take("F5", 1)
+    story.run("E6", 1)
+    story.take("E6", 2)
+    story.escaped([("D3", "HandlerSignal", "a", S), ("R4", "HandlerExit", "a", S)])
+    story.noted([(sha1("D2"), "q", "crashes=1 redelivered=2 solo=1"), (sha1("E6"), "q", "redelivered=1")])
+    verdict = story.judged(leases=[])
+    assert verdict.problems == []
+    assert [verdict.counts[what] for what in ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",
+                                              "notes left of what it took", "lost")] == [7, 2, 1, 1, 3, 2, 0]
+
+
+@pytest.mark.parametrize("name", ["D1", "F1", "E1"])
+def test_lost_between_two_programs(story, name):
+    story.push(name, name, name)
+    story.run(name, 1)
+    story.take(name, 1)
+    story.escaped([(name, "HandlerExit")] if name == "F1" else [])
+    assert "lost" in problems(story)
+
+
+def test_what_is_taken_was_pushed_and_has_one_end(story):
+    story.take("D1", 1)
+    story.push("F2")
+    story.take("F2", 1)
+    story.escaped([("F2", "Rejected")])
+    assert problems(story) == ["taken, and never pushed", "more often in escape than pushed"]
+
+
+def test_taken_and_run_wants_a_fault(story):
+    story.push("D1")
+    story.run("D1", 1)
+    story.take("D1", 2)
+    assert problems(story) == UNEXPLAINED
+    story.hit("kill_worker", 1.5, pid=10)
+    assert problems(story) == []
+
+
+def test_a_run_after_another_program_had_it_wants_a_standstill(story):
+    story.push("D1")
+    story.take("D1", 2)
+    story.run("D1", 3, told=1)
+    assert problems(story) == UNEXPLAINED
+    story.hit("stop_tree", 1, 3)
+    assert problems(story) == []
+
+
+def test_a_shared_queue_knows_one_attempt(story):
+    story.push("R1")
+    story.run("R1", 1, "retry")
+    story.run("R1", 2, attempt=2)
+    story.escaped([("R1", "HandlerExit")])
+    assert "of a shared queue, and tried a second time" in problems(story)
+
+
+@pytest.mark.parametrize("node, at, pid, excused", [
+    ("a", 5, 100, True),            # it ran there
+    ("b", 5, 100, True),
+    ("a", 5, 999, True),            # it may have been about to begin
+    ("b", 5, 999, False),           # on the other host
+    ("a", 60, 999, False),          # long after
+    ("a", 3, 999, False),           # before
+])
+def test_a_killed_handler_excuses_one(story, node, at, pid, excused):
+    story.push("D1", "D2")
+    story.run("D1", 1, None)
+    story.run("D2", 1, pid=300)
+    story.hit("kill_handler", 4, node="a", pid=pid)
+    story.escaped([("D1", "HandlerSignal", node, at * S)])
+    assert problems(story) == ([] if excused else ["lost", "in escape and not designed to be"])
+    story.escaped([("D2", "HandlerSignal", node, at * S)])
+    assert "in escape and not designed to be" in problems(story)
+
+
+def test_what_was_remembered_is_forgotten(story):
+    story.push("D1", "D2")
+    story.run("D1", 1)
+    story.take("D2", 1)
+    story.noted([(sha1("D1"), "q", "redelivered=1"), (sha1("D2"), "q", "attempts=1")])
+    assert problems(story) == ["remembered of what nobody took", "remembered in words that nobody knows"]
+
+
+# ---- the end ----
 
 def test_what_is_left_at_the_end(story):
     assert problems(story, **{"leases": ["transit:q:lease:a"], "left in Redis": []}) == ["leases"]

@@ -6,6 +6,7 @@ checker holds the ledger against what Redis then holds.
 
     load.py      the queues, what is pushed into them, the producers
     handler.c    does what a message says, and writes down each run
+    others.py    another program, which takes some of what is in shared queues
     host.py      one supervisor, and what can happen to it
     server.py    Redis and the way to it, and what can happen to them; wire.py: that way
     regime.py    how much of what; one whole run

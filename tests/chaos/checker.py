@@ -5,8 +5,13 @@ higher attempt is due if one before it ended with "again" or "failed". A duplica
 same message whose worker or handler was hit by a fault in the ledger, one that can have such an effect,
 after the first run began and before the second did; each run hit explains one duplicate. A cut connection, a Redis that
 was killed, a full one, a killed sweeper, a reload explain nothing; a stop that waits only if something else happened meanwhile.
+
+What another program takes from a shared queue is done by it, and is the last run there is of that message. Such queues know one
+attempt: if its handler is killed with nothing else in it, a message may escape, one for each kill. What is remembered beside their
+messages is gone at the end, but for those that were taken.
 """
 import collections
+import re
 import sys
 
 from .ledger import Ledger
@@ -19,9 +24,11 @@ OF_A_HANDLER = {"kill_handler", "crash"}
 OF_A_WORKER = {"kill_worker", "stop_worker", "poison", "fenced"}
 OF_A_HOST = {"kill_master", "kill_tree", "stop_tree", "stall", "drain", "fast_stop"}
 AT_LEAST_A_LEASE = {"stop_worker", "stop_tree", "stall"}        # shorter ones have no such effect
+LEASES = 3                      # how long at most somebody stands still
+NOTE = re.compile(r"(crashes|redelivered|solo)=\d+( (crashes|redelivered|solo)=\d+)*")
 
-
-COUNTS = ("pushed", "done", "escaped", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",
+COUNTS = ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",
+          "notes left of what it took", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",
           "flagged, and the first run all the same", "runs", "pushes refused", "pushes in doubt")
 
 
@@ -40,18 +47,20 @@ class Verdict:
 
 
 def check(ledger, lease_s):
-    verdict, fates = Verdict(), _fates(ledger)
-    runs = _Runs(ledger)
+    verdict, fates, escaped, taken = Verdict(), _fates(ledger), list(ledger.in_escape()), list(ledger.takings())
+    chance = [e for e in escaped if e.why == "HandlerSignal" and e.name[0].isupper() and e.name[0] not in FAILING]
+    runs = _Runs(ledger, taken, {e.name for e in chance})
     faults = ledger.faults()
     verdict.faults.update(f.kind for f in faults)
     verdict.faults.update(runs.own_faults())
-    escaped = list(line.split(" ", 1) for line in ledger.lines("escaped"))
-    end = ledger.ended()
-    _check_messages(verdict, fates, runs, escaped, end is not None)
-    _check_escaped(verdict, fates, escaped)
+    ends = _Ends(escaped, taken, _by_chance(chance, runs, faults, lease_s))
+    verdict.problem("of a shared queue, and tried a second time", runs.second)
+    _check_messages(verdict, fates, runs, ends, ledger.ended() is not None)
+    _check_escaped(verdict, fates, ends)
     _check_duplicates(verdict, fates, runs, _Faults(faults, runs, lease_s))
     _check_alone(verdict, runs, faults)
-    _check_end(verdict, end)
+    _check_notes(verdict, ledger, {t.sha1 for t in taken})
+    _check_end(verdict, ledger.ended())
     return verdict
 
 
@@ -75,22 +84,27 @@ _ONE, _NONE = collections.Counter(ack=1), collections.Counter()       # nearly a
 class _Runs:
     """Of most messages only that they were done is kept; of those that ran more than once, every run."""
 
-    def __init__(self, ledger):
+    def __init__(self, ledger, taken, besides):
         self.begun, self.done, self.outcomes, self.own = collections.Counter(), collections.Counter(), collections.Counter(), []
+        self.second = []
         for line in ledger.lines("runs"):
             what, name, *rest = line.split(" ")
             if what == "b":
                 self.begun[name] += 1
+                if rest[1] != "1" and name[0].isupper():
+                    self.second.append(name)
             elif what == "e":
                 self.outcomes[rest[1]] += 1
                 if rest[1] == "ok":
                     self.done[name] += 1
                 elif rest[1] in ("crash", "poison"):
                     self.own.append((rest[1], rest[0], int(rest[2])))
-        again = {name for name, n in self.begun.items() if n > 1}
+        again = {name for name, n in self.begun.items() if n > 1} | besides | {t.name for t in taken}
         self.of = collections.defaultdict(list)
         self.told_first = 0
         self._read_again(ledger, again)
+        for t in taken:
+            self.of[t.name].append(Run(t.name, 0, t.at_us, 1, False, None, 0, "taken"))
 
     def _read_again(self, ledger, names):
         outcomes, begun = {}, []
@@ -120,31 +134,67 @@ class _Runs:
 
 # ---- nothing lost, nothing invented, nothing damaged ----
 
-def _check_messages(verdict, fates, runs, escaped, looked):
-    out = collections.Counter(name for name, _ in escaped)
+class _Ends:
+    """name -> how often it escaped, by_chance in spite of what its letter says; how often it was taken."""
+
+    def __init__(self, escaped, taken, by_chance):
+        self.escaped = escaped
+        self.out = collections.Counter(e.name for e in escaped)
+        self.by_chance, self.taken = collections.Counter(by_chance), collections.Counter(t.name for t in taken)
+
+    def of(self, name, done):
+        """(done, escaped, by chance, taken)"""
+        escaped = self.out[name] if name[0] in FAILING else 0
+        return 0 if name[0] in FAILING else done, escaped, self.by_chance[name], self.taken[name]
+
+
+def _by_chance(escaped, runs, faults, lease_s):
+    """Names of those whose handler was killed. Of each kill one: first those who are known to have run there."""
+    left, out = [f for f in faults if f.kind == "kill_handler"], []
+
+    def ran_there(f, e):
+        return any(r.pid == f.pid for r in runs.of[e.name])
+
+    def may_have(f, e):
+        return f.node == e.node and f.from_us <= e.at_us <= f.to_us + SLACK_US + LEASES * lease_s * 1e6
+    for fits in (ran_there, may_have):
+        for e in list(escaped):
+            f = next((f for f in left if fits(f, e)), None)
+            if f:
+                left.remove(f)
+                escaped.remove(e)
+                out.append(e.name)
+    return out
+
+
+def _check_messages(verdict, fates, runs, ends, looked):
     pushed = {name: f["ack"] for name, f in fates.items() if f["ack"]}
+    became = {name: ends.of(name, runs.done[name]) for name in pushed}
     verdict.counts["pushed"] = sum(pushed.values())
     verdict.counts["pushes in doubt"] = sum(f["doubt"] for f in fates.values())
     verdict.counts["pushes refused"] = sum(f["refused"] for f in fates.values())
     verdict.counts["runs"] = sum(runs.begun.values())
-    verdict.counts["done"] = sum(min(runs.done[name], n) for name, n in pushed.items() if name[0] not in FAILING)
+    verdict.counts["taken by another program"] = sum(ends.taken.values())
+    verdict.counts["done"] = sum(max(min(done, pushed[name] - sum(others)), 0) for name, (done, *others) in became.items())
     verdict.counts["escaped"], verdict.counts["lost"] = "unknown", "unknown"
     if looked:
-        verdict.counts["escaped"] = sum(min(out[name], n) for name, n in pushed.items() if name[0] in FAILING)
-        verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if (out if name[0] in FAILING else runs.done)[name] < n])
+        verdict.counts["escaped"] = sum(min(escaped, pushed[name]) for name, (_, escaped, _, _) in became.items())
+        verdict.counts["escaped, since their handler was killed"] = sum(ends.by_chance.values())
+        verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if sum(became[name]) < n])
     possible = {name for name, f in fates.items() if f["ack"] + f["doubt"]}
     verdict.problem("run, and never pushed", set(runs.begun) - possible)
-    verdict.problem("in escape, and never pushed", set(out) - possible)
+    verdict.problem("in escape, and never pushed", set(ends.out) - possible)
+    verdict.problem("taken, and never pushed", set(ends.taken) - possible)
     verdict.problem("damaged", ["runs"] * runs.outcomes["damaged"])
 
 
-def _check_escaped(verdict, fates, escaped):
-    out = collections.Counter(name for name, _ in escaped)
-    verdict.problem("in escape and not designed to be", [name for name in out if name[0] not in FAILING])
-    verdict.problem("more often in escape than pushed", [name for name, n in out.items() if n > fates.get(name, _NONE)["ack"] + fates.get(name, _NONE)["doubt"]])
-    verdict.problem("in escape without a record", [name for name, why in escaped if why == "-"])
-    verdict.problem("in escape with a class that is not theirs", [f"{name}:{why}" for name, why in escaped
-                                                                  if why != "-" and why not in FAILING.get(name[0], {why})])
+def _check_escaped(verdict, fates, ends):
+    gone = ends.out + ends.taken
+    verdict.problem("in escape and not designed to be", [name for name, n in ends.out.items() if name[0] not in FAILING and n > ends.by_chance[name]])
+    verdict.problem("more often in escape than pushed", [name for name, n in gone.items() if n > fates.get(name, _NONE)["ack"] + fates.get(name, _NONE)["doubt"]])
+    verdict.problem("in escape without a record", [e.name for e in ends.escaped if e.why is None])
+    verdict.problem("in escape with a class that is not theirs", [f"{e.name}:{e.why}" for e in ends.escaped
+                                                                  if e.why and e.why not in FAILING.get(e.name[0], {e.why})])
 
 
 # ---- duplicates ----
@@ -190,7 +240,8 @@ def duplicates(runs):
     runs = sorted(runs, key=lambda r: r.at_us)
     again = {r.attempt + 1 for r in runs if r.outcome in ("retry", "fail")} | {runs[0].attempt}
     out, seen = [], set()
-    for r in sorted(runs, key=lambda r: (r.told, r.at_us)):      # the one nobody was told of is the one that was due
+    # the one nobody was told of is the one that was due; another program is never told, and what it takes is due if nothing ran
+    for r in sorted(runs, key=lambda r: (r.outcome == "taken", r.told, r.at_us)):
         if r.attempt in seen or r.attempt not in again:
             out.append(r)
         seen.add(r.attempt)
@@ -218,21 +269,23 @@ def explain(runs, faults):
 
 
 def _equal_ones(fates, runs, name):
-    """Of equal messages nobody can say which is which: as many runs as pushes are due, the rest was told so."""
+    """Of equal messages nobody can say which is which: as many runs as pushes are due, the rest was told so. In a shared queue
+    it may be that another was told instead, since what is remembered is of both."""
     most = fates[name]["ack"] + fates[name]["doubt"]
     untold = [r for r in runs if not r.told and r.attempt == 1]
-    return max(0, len(runs) - most), len(untold) > most
+    instead = name[0] == "E" and len(untold) < len([r for r in runs if r.outcome != "taken"])
+    return max(0, len(runs) - most), len(untold) > most and not instead
 
 
 def _check_duplicates(verdict, fates, runs, faults):
     untold, unexplained = [], []
     for name, of in runs.of.items():
-        if name[0] == "e":
+        if name[0] in "eE":
             extra, wrong = _equal_ones(fates, of, name)
             verdict.counts["duplicates of equal messages"] += extra
             untold += [name] * wrong
             continue
-        silent = collections.Counter(r.attempt for r in of if not r.told)
+        silent = collections.Counter(r.attempt for r in of if not r.told and r.outcome != "taken")
         if max(silent.values(), default=0) > 1:
             untold.append(name)
         for r, fault in explain(of, faults):
@@ -260,6 +313,13 @@ def _check_alone(verdict, runs, faults):
 
 
 # ---- the end ----
+
+def _check_notes(verdict, ledger, taken):
+    left = [line.split(" ", 2) for line in ledger.lines("noted")]
+    verdict.counts["notes left of what it took"] = sum(sha1 in taken for sha1, _, _ in left)
+    verdict.problem("remembered of what nobody took", [f"{q}:{sha1}" for sha1, q, _ in left if sha1 not in taken])
+    verdict.problem("remembered in words that nobody knows", [f"{q}:{note}" for _, q, note in left if not NOTE.fullmatch(note)])
+
 
 def _check_end(verdict, end):
     if end is None:

@@ -12,6 +12,7 @@
  * A message is a letter and a number, its name, and perhaps " ADLER32 BYTES": what the letters ask for is
  * said where they are made, in load.py.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -117,7 +118,7 @@ static enum outcome handle(struct job *j)
 		end(j, "damaged");
 		return FAIL;
 	}
-	switch (j->name[0]) {
+	switch (tolower(j->name[0])) {
 	case 's':
 	case 'k':
 		take_a_while(j);

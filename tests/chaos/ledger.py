@@ -3,7 +3,9 @@
     pushes   NAME ack|refused|doubt                 what a push was answered: done, an error, nothing
     runs     as handler.c says                      by the handlers themselves
     faults   {"kind", "from_us", "to_us", ...}      JSON; node, pid: whom it hit; neither: nobody in particular
-    escaped  NAME CLASS|-                           what lay in escape at the end; - : it has no record
+    escaped  NAME CLASS|- NODE MICROSECONDS         what lay in escape at the end; - : it has no record; the rest: who failed, when
+    taken    NAME MICROSECONDS SHA1                 what other programs took from shared queues, and when
+    noted    SHA1 QUEUE NOTE                        what was remembered beside messages of shared queues at the end
     end      {...}                                  JSON: what else was seen at the end
 
 Times are microseconds of CLOCK_MONOTONIC, which all processes share.
@@ -15,6 +17,8 @@ import threading
 import time
 
 Fault = collections.namedtuple("Fault", "kind from_us to_us node pid")
+Escape = collections.namedtuple("Escape", "name why node at_us", defaults=("-", 0))
+Taken = collections.namedtuple("Taken", "name at_us sha1")
 
 
 def now_us():
@@ -51,8 +55,25 @@ class Ledger:
         return [Fault(**json.loads(line)) for line in self.lines("faults")]
 
     def escaped(self, entries):
-        """(name, class or None) each"""
-        self._append("escaped", [f"{name} {why or '-'}" for name, why in entries])
+        """Escape each; or name and class are enough."""
+        self._append("escaped", [f"{e.name} {e.why or '-'} {e.node} {e.at_us}" for e in (Escape(*entry) for entry in entries)])
+
+    def in_escape(self):
+        for line in self.lines("escaped"):
+            name, why, node, at_us = line.split(" ")
+            yield Escape(name, None if why == "-" else why, node, int(at_us))
+
+    def taken(self, name, sha1):
+        self._append("taken", [f"{name} {now_us()} {sha1}"])
+
+    def takings(self):
+        for line in self.lines("taken"):
+            name, at_us, sha1 = line.split(" ")
+            yield Taken(name, int(at_us), sha1)
+
+    def noted(self, entries):
+        """(sha1, queue, note) each"""
+        self._append("noted", [" ".join(entry) for entry in entries])
 
     def end(self, **what):
         (self.dir / "end").write_text(json.dumps(what))

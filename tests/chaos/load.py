@@ -10,6 +10,9 @@ A message is a letter and a number. The letter says what its handler does:
     b  as d, followed by random bytes, up to 1 MiB, and their checksum
 
 f, x, c and p are to escape, and nothing else is.
+
+A capital letter means the same in a queue that another program consumes, too (others.py). There is one attempt there: so R
+escapes as well, and whatever was alone in a handler that was killed.
 """
 import collections
 import hashlib
@@ -24,28 +27,37 @@ from harness import queue
 
 FAILING = {"f": {"HandlerExit", "Rejected", "HandlerSignal"}, "x": {"Rejected", "HandlerSignal"},
            "c": {"HandlerExit", "HandlerSignal"}, "p": {"WorkerLost"}}       # and the classes they may escape with
-EQUAL = 40              # bodies of e
+FAILING |= {letter.upper(): classes | {"HandlerSignal"} for letter, classes in FAILING.items()} | {"R": FAILING["f"]}
+EQUAL = 40              # bodies of e, of each queue
 MIB = 1 << 20
 
 # share: of all messages. kinds: letter -> weight. most: that may wait in ingress. together: pushes in one write
 Load = collections.namedtuple("Load", "share kinds most together")
 LOADS = {
-    "mass": Load(0.958, {"d": 9500, "r": 200, "e": 150, "s": 150, "f": 20, "x": 20, "c": 0.5}, 4000, 100),
+    "mass": Load(0.928, {"d": 9500, "r": 200, "e": 150, "s": 150, "f": 20, "x": 20, "c": 0.5}, 4000, 100),
     "each": Load(0.035, {"d": 55, "s": 25, "r": 10, "f": 5, "x": 5}, 200, 10),
     "sole": Load(0.005, {"k": 1}, 40, 5),
     "big": Load(0.002, {"b": 1}, 20, 1),
     "poison": Load(0.00002, {"p": 1}, 2, 1),
+    "shared.mass": Load(0.025, {"D": 600, "S": 300, "E": 100, "F": 20, "X": 20, "R": 20, "C": 2}, 400, 20),
+    "shared.each": Load(0.005, {"D": 30, "S": 50, "E": 10, "F": 5, "X": 5, "R": 5}, 100, 10),
+    "shared.poison": Load(0.00001, {"P": 1}, 2, 1),
 }
+SHARED = [name for name in LOADS if name.startswith("shared.")]
 
 
 def queues(handler, runs):
     """Chance must not make anything escape but what is to: attempts and crashes are as good as unlimited."""
     patient = {"max_attempts": 1000, "recovery_attempts": 1000, "timeout": "30s", "backoff": {"base": "50ms", "cap": "200ms"}}
+    shared = {**patient, "max_attempts": 1, "shared": True}
     return [queue("mass", handler, runs, "stay", mode="persistent", window=16, workers=3, **patient),
             queue("each", handler, runs, workers=2, **patient),
             queue("sole", handler, runs, fence="kill", kill_grace="200ms", **patient),
             queue("big", handler, runs, "stay", mode="persistent", window=2, workers=1, **patient),
-            queue("poison", handler, runs, workers=1, **{**patient, "recovery_attempts": 1})]
+            queue("poison", handler, runs, workers=1, **{**patient, "recovery_attempts": 1}),
+            queue("shared.mass", handler, runs, "stay", mode="persistent", window=16, workers=2, **shared),
+            queue("shared.each", handler, runs, workers=1, done={"keep": 100}, **shared),
+            queue("shared.poison", handler, runs, workers=1, **{**shared, "recovery_attempts": 1})]
 
 
 def sha1(raw):
@@ -57,6 +69,11 @@ def name_of(raw):
     """Of a message as it was pushed."""
     body = raw.split(b"\n", 1)[1] if raw.startswith(b"quredis/1 ") else raw
     return body.split(b" ", 1)[0].decode(errors="replace")
+
+
+def forms(name):
+    """As which bytes a message of this name was pushed, in a shared queue."""
+    return name.encode(), f"quredis/1 id={name}\n{name}".encode()
 
 
 def _random_bytes(rng):
@@ -77,14 +94,16 @@ def messages(name, kinds, rng):
     """(name, bytes) without end. kinds: letter -> weight."""
     kinds, weights = zip(*kinds.items())
     number = list(LOADS).index(name)
+    first = EQUAL * number
     while True:
         for kind in rng.choices(kinds, weights, k=100):
             number += len(LOADS)                    # no two queues use the same
-            what = f"{kind}{rng.randrange(EQUAL) if kind == 'e' else number}"
+            equal = rng.randrange(EQUAL) + first if kind in "eE" else None
+            what = f"{kind}{number if equal is None else equal}"
             header = {"f": " max_attempts=2", "c": " max_attempts=2"}.get(kind, "")
             if kind == "x" and name == "mass":
                 header = " max_attempts=1"
-            if header or (kind == "d" and rng.random() < 0.01):
+            if header or (kind in "dD" and rng.random() < 0.01):
                 header = f"quredis/1 id={what}{header}\n"
             yield what, header.encode() + what.encode() + (_random_bytes(rng) if kind == "b" else b"")
 

@@ -17,7 +17,8 @@ from harness.messages import anywhere, stray_keys
 from . import load
 from .checker import check
 from .host import Host
-from .ledger import Ledger, now_us
+from .ledger import Escape, Ledger, now_us
+from .others import Consumer
 from .server import Server
 from .table import render
 from .wire import Wire
@@ -138,6 +139,8 @@ class Regime:
         self.producers = [load.Producer(self.redis, name, supply, max(1, round(scale.messages * load.LOADS[name].share)),
                                         self._allowed, self.ledger)
                           for name, supply in load.supplies(scale.seed, without)]
+        self.others = [Consumer(self.redis, p.name_of_queue, lambda p=p: p.acknowledged, self.ledger, f"{scale.seed} others")
+                       for p in self.producers if p.name_of_queue in load.SHARED]
 
     def _host(self, letter, where):
         handler = self.machine.tmp / "handler"
@@ -194,7 +197,7 @@ class Regime:
         for host in self.hosts:
             host.up()
         self.began = time.monotonic()
-        for t in (*self.producers, *self.actors):
+        for t in (*self.producers, *self.others, *self.actors):
             t.start()
         before, since = None, time.monotonic()
         while not self._is_over():
@@ -223,7 +226,7 @@ class Regime:
 
     def _quieten(self):
         """Nothing comes and nothing happens any more; what is there ends."""
-        for t in (*self.producers, *self.actors):
+        for t in (*self.producers, *self.others, *self.actors):
             t.end()
         c = self.redis.client()
         wait_for(lambda: self._settled(c), SETTLED_S, "everything to be settled")
@@ -246,8 +249,10 @@ class Regime:
     def _look(self):
         codes = [host.stop() for host in self.hosts]
         c = self.redis.client()
-        self._read_escaped(c)
-        self._read_fenced()
+        ahead = int(time.time() * 1e6) - now_us()
+        self._read_escaped(c, ahead)
+        self._read_fenced(ahead)
+        self._read_notes(c)
         until = time.monotonic() + 2 * self.scale.lease_s           # what died at the very end may have one yet
         while (leases := c.keys("transit:*:lease:*")) and time.monotonic() < until:
             time.sleep(0.05)
@@ -257,26 +262,39 @@ class Regime:
             "left in Redis": [q for q in load.LOADS if anywhere(c, q)],
             "leases": [k.decode() for k in leases],
             "registered as if they lived": [f"{q}:{r}" for q, r in registrations if "died_at" not in r],
-            "keys nobody knows": stray_keys(c, *load.LOADS),
+            "keys nobody knows": [k for k in stray_keys(c, *load.LOADS) if not k.startswith("others:")],
+            "what others took is not what they have": [what for o in self.others for what in o.look(c)],
             "exit statuses at the last stop": [str(code) for code in codes if code != 0],
             "deaths nobody caused": [f"{e.get('worker')} {e.get('signal') or e.get('exit')}" for d in logs for e in d.events("worker_died")
                                      if e.get("signal") not in ("SIGKILL", "SIGABRT") and e.get("exit") != "75"],
             "trays that held what they should not": [e["tray"] for d in logs for e in d.events("tray_unexpected")],
         })
 
-    def _read_fenced(self):
+    def _read_fenced(self, ahead):
         """What a supervisor itself ended in time, where its lease could not be renewed."""
-        ahead = int(time.time() * 1e6) - now_us()
         for host in self.hosts:
             for e in host.daemon.events("handler_fenced") + host.daemon.events("worker_fenced"):
-                at = int(datetime.datetime.fromisoformat(e["time"].replace("Z", "+00:00")).timestamp() * 1e6) - ahead
+                at = _us(e["time"]) - ahead
                 self.ledger.fault("fenced", at, node=host.node, pid=int(e.get("child") or e["pid"]), to_us=at + 1000)
 
-    def _read_escaped(self, c):
+    def _read_escaped(self, c, ahead):
         for q in load.LOADS:
-            classes = collections.defaultdict(list)
+            records = collections.defaultdict(list)
             for _, fields in c.xrange(f"escape:{q}:log"):
-                classes[fields[b"sha1"]].append(fields[b"error_class"].decode())
+                records[fields[b"sha1"]].append([fields[b"error_class"].decode(), fields[b"node"].decode(),
+                                                 _us(fields[b"failed_at"].decode()) - ahead])
             entries = c.lrange(f"escape:{q}", 0, -1)
-            self.ledger.escaped([(load.name_of(m), (classes[load.sha1(m)] or [None]).pop()) for m in entries])
-            self.ledger.escaped([(f"orphan:{s.decode()}", why) for s, left in classes.items() for why in left])
+            self.ledger.escaped(Escape(load.name_of(m), *(records[load.sha1(m)] or [[None]]).pop()) for m in entries)
+            self.ledger.escaped(Escape(f"orphan:{s.decode()}", *r) for s, left in records.items() for r in left)
+
+    def _read_notes(self, c):
+        for q in load.LOADS:
+            notes = f"ingress:{q}:notes"
+            self.ledger.noted((field.decode(), q, note.decode()) for field, note in c.hgetall(notes).items())
+            if c.exists(notes) and c.ttl(notes) < 0:
+                self._wrong.append(f"what is remembered beside {q} never expires")
+
+
+def _us(timestamp):
+    """Microseconds since 1970."""
+    return int(datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00")).timestamp() * 1e6)
