@@ -7,8 +7,8 @@ int cmd_help(struct admin *a)
 {
 	const struct command *c;
 
-	if (a->noperands == 0) {
-		command_list(stdout);
+	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a->operands[0]))) {
+		command_list(a->noperands == 0 ? NULL : a->operands[0], stdout);
 		return 0;
 	}
 	c = command_find(a);

@@ -28,8 +28,8 @@ static const struct column columns[] = {
 	{ "ingress_size", NULL, false },
 	{ "transit_size", NULL, false },
 	{ "escape_size", NULL, false },
-	{ "delayed_size", NULL, false },
-	{ "paused", NULL, false },
+	{ "delayed_size", "Delayed", true },
+	{ "paused", "Paused", false },
 	{ "configured", NULL, false },
 };
 
@@ -128,6 +128,7 @@ int cmd_ls(struct admin *a)
 	rc = take_registered(a, names, nnames, entries, &n);
 	qsort(entries, n, sizeof(*entries), by_name);
 	if (rc == 0 && (rc = measure(a, entries, n)) == 0) {
+		a->output.keep_tail = true;
 		output_begin(&a->output, columns, nitems(columns));
 		for (size_t i = 0; i < n; i++)
 			show(a, &entries[i]);

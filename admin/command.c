@@ -74,6 +74,14 @@ static const struct command commands[] = {
 };
 #define NCOMMANDS nitems(commands)
 
+/* The first word of "dlq ls" is dlq. */
+static bool is_of_group(const struct command *c, const char *group)
+{
+	size_t len = strlen(group);
+
+	return strncmp(c->name, group, len) == 0 && c->name[len] == ' ';
+}
+
 /* "dlq ls" is found by two words, "ls" by one. */
 static size_t words_matching(const struct command *c, char *const *words, size_t n)
 {
@@ -87,18 +95,24 @@ static size_t words_matching(const struct command *c, char *const *words, size_t
 	return n >= 2 && strcmp(words[1], space + 1) == 0 ? 2 : 0;
 }
 
+bool command_is_group(const char *word)
+{
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (is_of_group(&commands[i], word))
+			return true;
+	return false;
+}
+
 static void no_such_command(struct admin *a)
 {
 	const char *names[NCOMMANDS], *near;
 	char *asked, *shown;
-	bool pair = a->noperands > 1 && strcmp(a->operands[0], "dlq") == 0;
+	bool pair = a->noperands > 1 && command_is_group(a->operands[0]);
 
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		names[i] = commands[i].name;
-	asked = pair ? alloc_format("dlq %s", a->operands[1]) : alloc_string(a->operands[0]);
+	asked = pair ? alloc_format("%s %s", a->operands[0], a->operands[1]) : alloc_string(a->operands[0]);
 	near = nearest(asked, names, NCOMMANDS);
-	if (near == NULL && a->noperands == 1 && strcmp(asked, "dlq") == 0)
-		near = "dlq ls";
 	shown = visible(asked, strlen(asked), 100);
 	if (near != NULL)
 		admin_fail(a, EX_USAGE, "no command %s (did you mean %s?)", shown, near);
@@ -151,12 +165,14 @@ int command_run(struct admin *a, const struct command *c)
 	return c->run(a);
 }
 
-void command_list(FILE *out)
+void command_list(const char *group, FILE *out)
 {
 	fputs("Commands:\n", out);
 	for (size_t i = 0; i < NCOMMANDS; i++) {
 		char left[64];
 
+		if (group != NULL && !is_of_group(&commands[i], group))
+			continue;
 		snprintf(left, sizeof(left), "%s %s", commands[i].name, commands[i].arguments);
 		fprintf(out, "  quredis %-28s  # %s\n", left, commands[i].summary);
 	}

@@ -25,7 +25,10 @@ const struct command *command_at(size_t i);
 /* Runs it: help, what it needs, the command. -1: failed, status is set. */
 int command_run(struct admin *a, const struct command *c);
 
-void command_list(FILE *out);				/* what "help" prints */
+/* Whether it is the first of two words of commands, as dlq is. */
+bool command_is_group(const char *word);
+
+void command_list(const char *group, FILE *out);	/* what "help" prints; group NULL: all commands */
 void command_help(const struct command *c, FILE *out);	/* what "help COMMAND" prints */
 
 /* admin/cmd_*.c */

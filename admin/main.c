@@ -19,8 +19,8 @@ static int run(struct admin *a)
 
 	if (a->options.version)
 		return cmd_version(a);
-	if (a->noperands == 0) {
-		command_list(a->options.help ? stdout : stderr);
+	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a->operands[0]))) {
+		command_list(a->noperands == 0 ? NULL : a->operands[0], a->options.help ? stdout : stderr);
 		a->status = a->options.help ? EX_OK : EX_USAGE;
 		return a->options.help ? 0 : -1;
 	}

@@ -50,6 +50,7 @@ struct output {
 	size_t width;			/* of the terminal; SIZE_MAX: none */
 	bool colour;
 	bool keep_first;		/* the first column is an id, which is no use cut */
+	bool keep_tail;			/* the last word of what is cut stays */
 	bool wrap;			/* what is too long for its column goes on below, and is not cut */
 	const struct column *columns;	/* of the rows or the object under way */
 	size_t ncolumns;

@@ -75,12 +75,29 @@ static void pad(const struct output *o, size_t n)
 	fprintf(o->file, "%*s", (int)n, "");
 }
 
+/* "queue:a-long... (17)": how many there are is not what has to go. */
+static void cut(const struct output *o, char *text, size_t width)
+{
+	char *tail = o->keep_tail ? strrchr(text, ' ') : NULL, *kept;
+	size_t columns = tail == NULL ? 0 : visible_columns(tail);
+
+	if (tail == NULL || visible_columns(text) <= width || columns >= width) {
+		visible_cut(text, width);
+		return;
+	}
+	kept = alloc_string(tail);
+	*tail = '\0';
+	visible_cut(text, width - columns);
+	memcpy(text + strlen(text), kept, strlen(kept) + 1);	/* what is gone was as long */
+	free(kept);
+}
+
 static void write_cell(const struct output *o, size_t column, char *text, bool last)
 {
 	size_t width = o->widths[column], columns;
 
 	if (o->width != SIZE_MAX && !o->wrap)
-		visible_cut(text, width);
+		cut(o, text, width);
 	columns = visible_columns(text);
 	if (o->columns[column].right && columns < width)
 		pad(o, width - columns);
@@ -196,7 +213,7 @@ static void table_row(struct output *o, const struct cell *cells)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		if (!shown(o, i))
 			continue;
-		texts[i] = cell_text(&cells[i], o->wrap ? SIZE_MAX : o->width);
+		texts[i] = cell_text(&cells[i], o->wrap || o->keep_tail ? SIZE_MAX : o->width);
 		o->held_bytes += strlen(texts[i]);
 	}
 	o->rows[o->nheld++].texts = texts;

@@ -46,10 +46,21 @@ def test_no_command_is_a_mistake(quredis):
     assert quredis("-h").code == 0
 
 
+@pytest.mark.parametrize("group, words", [("dlq", "export ls retry rm show stats"), ("done", "ls")])
+def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
+    r = quredis("help", group)
+    lines = [line.split() for line in r.out.splitlines() if line.startswith("  quredis ")]
+    assert r.code == 0 and r.err == "" and [line[2] for line in lines] == words.split()
+    assert all(line[:2] == ["quredis", group] and "#" in line for line in lines)
+    assert (a := quredis(group)).code == 64 and a.out == "" and a.err == r.out
+    assert quredis(group, "--help").out == r.out and quredis(group, "--help").code == 0
+    assert quredis("help", "ls").out.startswith("Usage:")
+
+
 @pytest.mark.parametrize("words, said", [
     (["purgee", "mail", "escape"], "no command purgee (did you mean purge?)"),
     (["dlq", "lss", "mail"], "no command dlq lss (did you mean dlq ls?)"),
-    (["dlq"], "no command dlq (did you mean dlq ls?)"),
+    (["done", "lss", "mail"], "no command done lss (did you mean done ls?)"),
     (["nonsense"], "no command nonsense; quredis help lists them"),
     (["--jsno", "ls"], "unknown option --jsno (did you mean --json?)"),
     (["-x", "ls"], "unknown option -x"),
@@ -182,9 +193,11 @@ def test_ls_like_the_gem(quredis, redis):
     Queue(redis.client(), "a")
     redis.client().lpush("read_later", *"xyz")
     redis.client().lpush("trash", "q")
-    assert quredis("ls").out == ("  Name  Ingress         Transit          Escape\n"
-                                 "  a     ingress:a (0)   transit:a (0)    escape:a (0)\n"
-                                 "  mail  read_later (3)  reading_now (0)  trash (1)\n")
+    redis.client().zadd("ingress:a:delayed", {"later": 1, "still": 2})
+    redis.client().set("read_later:paused", "{}")
+    assert quredis("ls").out == ("  Name  Ingress         Transit          Escape        Delayed  Paused\n"
+                                 "  a     ingress:a (0)   transit:a (0)    escape:a (0)        2  no\n"
+                                 "  mail  read_later (3)  reading_now (0)  trash (1)           0  yes\n")
 
 
 def test_ls_sums_every_tray(quredis, redis):
@@ -202,7 +215,7 @@ def test_ls_sums_every_tray(quredis, redis):
 
 
 def test_ls_of_nothing(quredis, redis):
-    assert quredis("ls").out == "  Name  Ingress  Transit  Escape\n"
+    assert quredis("ls").out == "  Name  Ingress  Transit  Escape  Delayed  Paused\n"
     assert json.loads(quredis("ls", "--json").out) == []
 
 

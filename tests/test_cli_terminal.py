@@ -177,6 +177,16 @@ def test_columns_are_cut_to_the_terminal(terminal, redis, columns):
             assert wide <= columns, (wide, lines)
         assert len(lines) == (2 if words == ["ls"] else 4)
         assert "..." in t.text or columns == 200 and words == ["ls"]
+        assert words != ["ls"] or columns < 60 or all(n in t.text for n in (" (3)", " (0)", " 0  no"))
+
+
+def test_ls_cuts_keys_and_not_how_many(terminal, redis):
+    q = Queue(redis.client(), "transactions")
+    redis.client().lpush(q.ingress, *range(1234))
+    redis.client().set(q.paused, "{}")
+    t = terminal("ls")
+    assert t.end() == 0
+    assert rows(t.text)[1] == "  transactions  ingr... (1234)  transit... (0)  escape:t... (0)        0  yes"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
