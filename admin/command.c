@@ -62,6 +62,9 @@ static const struct command commands[] = {
 	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
 	  "Without MESSAGE and --from the message is standard input. Same user, environment and limits as in a worker; "
 	  "nothing is settled." },
+	{ "stale", "[QUEUE]", "count what the rules of purge{} take, or would take", cmd_stale, NEED_REDIS, 0, 1, 0,
+	  "Of one queue, or of all. Whether they are applied is purge.enabled's and purge.dry_run's; nothing is written here. Not counted "
+	  "are registry entries and registrations, and what a purge.check would keep." },
 	{ "stats", "[QUEUE ...]", "what was done with queues, by all hosts", cmd_stats, NEED_REDIS, 0, SIZE_MAX, OPTION_SINCE,
 	  "In all, or with --since in the last while, at most three days. Figures are some seconds late." },
 	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },

@@ -50,6 +50,7 @@ int cmd_dlq_rm(struct admin *a);
 int cmd_dlq_export(struct admin *a);
 int cmd_dlq_stats(struct admin *a);
 int cmd_run(struct admin *a);
+int cmd_stale(struct admin *a);
 int cmd_stats(struct admin *a);
 int cmd_nodes(struct admin *a);
 int cmd_health(struct admin *a);

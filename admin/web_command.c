@@ -23,8 +23,8 @@
 
 int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file)
 {
-	const char *space = strchr(command, ' ');
 	struct admin a = { .options = *options, .served = true };
+	char *words = alloc_string(command), *rest = words;
 	const struct command *c;
 	int rc;
 
@@ -35,9 +35,8 @@ int web_command_run(const struct admin *server, struct options *options, const c
 	a.options.json = a.options.yes = true;
 	/* Operands are never looked at as options: no line is parsed here. */
 	a.options.operands = a.operands = alloc_zero(noperands + 3, sizeof(*a.operands));
-	a.operands[a.noperands++] = space == NULL ? alloc_string(command) : alloc_copy(command, (size_t)(space - command));
-	if (space != NULL)
-		a.operands[a.noperands++] = alloc_string(space + 1);
+	while (rest != NULL)
+		a.operands[a.noperands++] = strsep(&rest, " ");
 	for (size_t i = 0; i < noperands; i++)
 		a.operands[a.noperands++] = operands[i];
 	output_init(&a.output, file, true);
@@ -46,6 +45,7 @@ int web_command_run(const struct admin *server, struct options *options, const c
 	if (rc == -1 && a.status == 0)
 		a.status = EX_SOFTWARE;
 	admin_close(&a);
+	free(words);
 	return a.status;
 }
 
@@ -231,14 +231,17 @@ void web_command(struct web_call *call)
 	web_answer_error(call, 503, "too many requests wait already");
 }
 
-/* Without a queue the rules of purge{} are meant: they are a supervisor's. */
+/* Without a list the rules of purge{} are meant. A supervisor applies them; here they are only looked at. */
 void web_purge(struct web_call *call)
 {
-	if (call->query.queue == NULL)
-		web_answer_error(call, 400, "the parameter queue is needed: what the rules of purge{} would take, a supervisor with purge.dry_run says in its "
-		    "log, and counts as would_purge");
-	else if (call->query.list == NULL)
-		web_answer_error(call, 400, "the parameter list is needed");
-	else
-		web_command(call);
+	if (call->query.list == NULL && call->query.dry_run)
+		call->route = web_route_find("/api/v1/queue/stale", false);
+	else if (call->query.list == NULL) {
+		web_answer_error(call, 400, "the parameter list is needed; with dry_run=true it can be left out, for what the rules of purge{} would take");
+		return;
+	} else if (call->query.queue == NULL) {
+		web_answer_error(call, 400, "the parameter queue is needed");
+		return;
+	}
+	web_command(call);
 }

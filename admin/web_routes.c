@@ -19,6 +19,7 @@ static const struct web_route routes[] = {
 	GET("queue/dlq/stats", "dlq stats", WEB_QUEUE, WEB_QUEUE),
 	GET("queue/dlq/record", "dlq show", WEB_QUEUE | WEB_ID, WEB_QUEUE | WEB_ID),
 	GET("queue/done", "done ls", WEB_QUEUE | WEB_LIMIT, WEB_QUEUE),
+	GET("queue/stale", "stale", WEB_QUEUE, 0),
 	GET("supervisor", "status", 0, 0),
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),

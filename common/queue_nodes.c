@@ -6,6 +6,7 @@
 
 #include "common/queue_nodes.h"
 
+#include "common/age.h"
 #include "common/alloc.h"
 #include "common/clock.h"
 
@@ -58,6 +59,14 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 		return server_ms > at && server_ms - at <= QUEUE_NODE_KEPT_MS ? ms + (server_ms - at) : ms;
 	}
 	return -1;
+}
+
+void queue_node_clock(const struct json_t *report, struct age_clock *c)
+{
+	const json_t *clock = json_object_get(report, "clock");
+
+	c->since_ms = clock_ms_of(json_number_value(json_object_get(clock, "since_ms")));
+	c->stepped_ms = clock_ms_of(json_number_value(json_object_get(clock, "stepped_ms")));
 }
 
 /* "<node>.<boot>"; a node may have dots itself. */

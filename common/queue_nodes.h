@@ -21,6 +21,10 @@ void queue_node_read(struct redis *r, const char *node);			/* -> STRING or NIL *
 struct json_t;
 int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms);
 
+/* What it knows of the server's clock, as in struct age_clock; a report without that: nothing, since ever. report may be NULL. */
+struct age_clock;
+void queue_node_clock(const struct json_t *report, struct age_clock *c);
+
 /* Who leads a queue -> STRING for queue_leader_node(), or NIL */
 void queue_leader(struct redis *r, const struct queue_keys *k);
 char *queue_leader_node(const struct redis_reply *reply);	/* a new string; NULL: nobody */

@@ -8,32 +8,23 @@
 #define EVERY_MOST_MS 10000
 #define PAGE 100
 
-/* By what the queue itself keeps. */
-static int64_t own_age(const struct swept *q)
-{
-	return q->conf->done.keep > 0 ? q->conf->done.max_age_ms : INT64_MAX;
-}
-
-/* Purge takes what that leaves. */
 static bool is_purged(const struct sweeper *s, const struct swept *q, bool dry_run)
 {
-	return s->conf->purge.enabled && s->conf->purge.dry_run == dry_run && q->conf->purge.max_done_age_ms < own_age(q);
+	return s->conf->purge.enabled && s->conf->purge.dry_run == dry_run && purge_takes_done(q->conf);
 }
 
 static int64_t max_age(const struct sweeper *s, const struct swept *q)
 {
-	return is_purged(s, q, false) ? q->conf->purge.max_done_age_ms : own_age(q);
+	if (is_purged(s, q, false))
+		return q->conf->purge.max_done_age_ms;
+	return q->conf->done.keep > 0 ? q->conf->done.max_age_ms : INT64_MAX;
 }
 
-/* What was added before the clock was seen to be set counts from then. */
 static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *before_ms)
 {
 	struct age_clock clock;
 
-	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock))
-		return false;
-	*before_ms = clock.now_ms - age_ms;
-	return *before_ms > clock.stepped_ms;
+	return server_clock_age(&s->clock, clock_boottime_ms(), &clock) && purge_oldest(age_ms, &clock, before_ms);
 }
 
 static int trim(struct sweeper *s, struct swept *q, int64_t before_ms, int budget)

@@ -23,7 +23,6 @@
 #define EVERY_MOST_MS 10000	/* at what only ttl does, though nothing is due */
 #define ODD_EVERY_MS 60000	/* for dead letters without a record that are not the oldest, or the other way round */
 #define OVER_EVERY_MS (60 * 60 * 1000)
-#define PAGE_BYTES (1024 * 1024)
 
 /* A turn of one queue. */
 struct turn {
@@ -245,7 +244,7 @@ static int look_at_page(struct turn *t)
 		if (letters_forwarded(t->s, t->q, forwarded) == -1)
 			return -1;
 	}
-	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, PAGE_BYTES);
+	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, LETTERS_PAGE_BYTES);
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1) {

@@ -3,6 +3,7 @@
  * stable:
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
+ *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
@@ -122,17 +123,19 @@ static json_t *queues(const struct sweeper *s, const struct census *c)
 	return all;
 }
 
-static char *document(const struct sweeper *s, int64_t server_ms, int64_t now_ms)
+static char *document(const struct sweeper *s, const struct age_clock *clock, int64_t now_ms)
 {
 	struct census c = {0};
 	char started[CLOCK_RFC3339_SIZE], at[CLOCK_RFC3339_SIZE], boot[17], *text;
 	json_t *long_ones = count(s, &c, now_ms), *o;
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, s->child->boot);
-	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
+	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:{s:I, s:I}, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
 	    "pid", (int)s->child->master_pid, "boot", boot,
 	    "started", clock_rfc3339(atomic_load(&s->child->board->started_ms), started),
-	    "at", clock_rfc3339(server_ms, at), "at_ms", (json_int_t)server_ms, "queues", queues(s, &c), "running", long_ones);
+	    "at", clock_rfc3339(clock->now_ms, at), "at_ms", (json_int_t)clock->now_ms,
+	    "clock", "since_ms", (json_int_t)clock->since_ms, "stepped_ms", (json_int_t)clock->stepped_ms,
+	    "queues", queues(s, &c), "running", long_ones);
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;
@@ -147,7 +150,7 @@ bool node_task(struct sweeper *s, int budget, int64_t now_ms)
 	(void)budget;
 	if (atomic_load(&s->child->board->sweeper) != s->child->slot || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
 		return false;
-	text = document(s, clock.now_ms, now_ms);
+	text = document(s, &clock, now_ms);
 	if (text == NULL)
 		return false;
 	queue_node_write(&s->redis, s->conf->supervisor.node, text);

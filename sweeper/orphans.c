@@ -14,59 +14,31 @@
 #include "common/queue_letters.h"
 #include "sweeper/sweeper.h"
 
-#define PAGE_BYTES (1024 * 1024)
 #define PAGES_EVERY_MS 100
 
-/* What failed before the clock was seen to be set may be as young as that. */
 static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *oldest_ms)
 {
 	struct age_clock clock;
 
-	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock))
-		return false;
-	*oldest_ms = clock.now_ms - age_ms;
-	return clock.stepped_ms == 0 || *oldest_ms > clock.stepped_ms;
+	return server_clock_age(&s->clock, clock_boottime_ms(), &clock) && purge_oldest(age_ms, &clock, oldest_ms);
 }
 
 /* ---- a dry run ---- */
 
-static void ask_for_the_rest(struct sweeper *s, struct swept *q)
-{
-	struct orphans_named *named = q->orphans_named;
-	const char *ids[LETTERS_PAGE];
-
-	if (named == NULL) {
-		named = q->orphans_named = alloc_zero(1, sizeof(*named));
-		strlcpy(named->from, "-", sizeof(named->from));
-	}
-	for (size_t i = 0; i < named->nstay; i++)
-		ids[i] = named->stay[i];
-	queue_letters_page_of(&s->redis, &q->keys, LETTERS_PAGE, PAGE_BYTES, named->from, ids, named->nstay);
-}
-
 static void name_those(struct swept *q, const struct letters *l, size_t n, int64_t server_ms)
 {
-	struct orphans_named *named = q->orphans_named;
-
-	named->nstay = 0;
-	for (size_t i = 0; i < l->nrecords; i++) {
-		const struct letter *r = &l->records[i];
-
-		if (r->fate == LETTER_LEAVES)
-			log_info("orphan_would_go", log_str("queue", q->keys.name), log_str("record", r->id),
-			    log_int("age_ms", server_ms - r->ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
-		else
-			strlcpy(named->stay[named->nstay++], r->id, sizeof(named->stay[0]));
-		queue_record_id_next(r->id, named->from);
-	}
-	named->n += (int64_t)n;
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].fate == LETTER_LEAVES)
+			log_info("orphan_would_go", log_str("queue", q->keys.name), log_str("record", l->records[i].id),
+			    log_int("age_ms", server_ms - l->records[i].ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
+	letters_walk_on(q->orphans_walk, l);
 	swept_count(q, COUNT_WOULD_PURGE, n);
 }
 
 static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	free(q->orphans_named);
-	q->orphans_named = NULL;
+	free(q->orphans_walk);
+	q->orphans_walk = NULL;
 	q->orphans_at_ms = now_ms + 2 * s->conf->purge.interval_ms;	/* sooner if purge.c asks */
 	q->orphans_over = true;
 }
@@ -103,10 +75,12 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 	int rc = 0;
 	size_t n;
 
+	if (dry_run && q->orphans_walk == NULL)
+		q->orphans_walk = alloc_zero(1, sizeof(*q->orphans_walk));
 	if (dry_run)
-		ask_for_the_rest(s, q);
+		letters_walk_ask(&s->redis, &q->keys, q->orphans_walk);
 	else
-		queue_letters_page(&s->redis, &q->keys, LETTERS_PAGE, PAGE_BYTES);
+		queue_letters_page(&s->redis, &q->keys, LETTERS_PAGE, LETTERS_PAGE_BYTES);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1) {
@@ -114,9 +88,7 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 		return -1;
 	}
 	kept = redis_keep(&s->redis);
-	if (dry_run)
-		page.records -= q->orphans_named->n;
-	l = letters_new(&page);
+	l = dry_run ? letters_walk_page(q->orphans_walk, &page) : letters_new(&page);
 	n = letters_judge_orphans(l, b);
 	if (n > 0 && dry_run)
 		name_those(q, l, n, page.server_ms);
@@ -131,7 +103,7 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 
 static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	return q->conf != NULL && s->conf->purge.enabled && q->conf->dead_letter.archive == NULL;
+	return q->conf != NULL && s->conf->purge.enabled && purge_takes_orphans(q->conf);
 }
 
 bool orphans_come_first(const struct sweeper *s, const struct swept *q)

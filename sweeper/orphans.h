@@ -5,19 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/queue_letters.h"
-#include "sweeper/letters.h"
-
-/*
- * Where a dry run is among the records of a queue: as a live run would be that had removed what was named so far. Its page
- * begins with those that stay and goes on behind the last that was seen.
- */
-struct orphans_named {
-	char stay[LETTERS_PAGE][QUEUE_RECORD_ID_SIZE];
-	size_t nstay;
-	char from[QUEUE_RECORD_ID_SIZE];
-	int64_t n;			/* named: they count as gone */
-};
+#include "common/letters_walk.h"
 
 struct sweeper;
 struct swept;

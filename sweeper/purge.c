@@ -120,8 +120,7 @@ static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms
 
 static bool is_ours(const struct sweeper *s, const struct swept *q)
 {
-	/* Where nothing is marked nothing tells where a message waits: what is shared is not looked at. */
-	return q->conf != NULL && !q->conf->shared && s->conf->purge.enabled && lead_is_ours(q);
+	return q->conf != NULL && purge_takes_messages(q->conf) && s->conf->purge.enabled && lead_is_ours(q);
 }
 
 int64_t purge_wake_ms(const struct sweeper *s)

@@ -5,21 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/age.h"
 #include "common/buffer.h"
+#include "common/purge_rule.h"
 #include "sweeper/errand.h"
 #include "sweeper/trouble.h"
 #include "sweeper/ttl.h"
 
-struct conf_purge;
 struct sweeper;
 struct swept;
-
-/* Why an entry is purged. */
-struct verdict {
-	const char *class, *rule;	/* of the record; the limit's name */
-	struct age_excess excess;
-};
 
 /*
  * Where a round of purge is with a queue. It goes from the pop end of ingress, then through what is delayed:
@@ -55,10 +48,6 @@ struct purge_check {
 	struct errand errand;
 	struct swept *q;	/* whose; NULL: nobody's */
 };
-
-/* waits: in ingress, since left_mark_ms if it does not know better. */
-bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, int64_t left_mark_ms,
-    const struct age_clock *c, struct verdict *out);
 
 /* A turn of one queue. */
 struct purging {

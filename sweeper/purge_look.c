@@ -11,21 +11,7 @@
 #include "sweeper/sweeper.h"
 
 #define PAGE_FIRST 16
-#define DEEPEST 100000		/* behind so many that stay nobody is taken out: a server looks for him one by one */
 #define MISSES_MAX 100		/* then others are faster than we: the rest is for the next round */
-
-bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, int64_t left_mark_ms,
-    const struct age_clock *c, struct verdict *out)
-{
-	int64_t since = waits ? age_since(&m->wrapper, left_mark_ms, c) : 0, born = age_born(m, left_mark_ms, c);
-
-	if (since != 0 && c->now_ms - since >= limits->max_ingress_age_ms) {
-		*out = (struct verdict){ "Purged", "max_ingress_age", { c->now_ms - since, limits->max_ingress_age_ms } };
-		return true;
-	}
-	*out = (struct verdict){ "DeadlineExceeded", "max_message_age", { c->now_ms - born, limits->max_message_age_ms } };
-	return born != 0 && out->excess.age_ms >= out->excess.limit_ms;
-}
 
 /* The next page behind the cursor and what was seen beyond it. */
 static int glance(struct purging *t, struct redis_reply *page, struct queue_glanced *glanced)
@@ -122,7 +108,7 @@ static int condemn(struct purging *t)
 	int64_t left = -p->stay - p->old.at;	/* up to the mark, with it */
 	int rc;
 
-	if (left <= 0 || p->kept >= DEEPEST) {
+	if (left <= 0 || p->kept >= PURGE_DEEPEST) {
 		go_to(p, left <= 0 ? PURGE_SEEK : PURGE_DELAYED);
 		return 1;
 	}
@@ -169,7 +155,7 @@ static int look(struct purging *t)
 	p->misses = rc == 0 ? p->misses + 1 : 0;
 	if (rc == -1)
 		return -1;
-	if ((old == 0 && (int)glanced.n < asked) || p->kept >= DEEPEST || p->misses > MISSES_MAX) {
+	if ((old == 0 && (int)glanced.n < asked) || p->kept >= PURGE_DEEPEST || p->misses > MISSES_MAX) {
 		if (p->phase == PURGE_DELAYED)
 			return 0;
 		go_to(p, PURGE_DELAYED);

@@ -38,12 +38,13 @@
  *	clock.c		what time it is on the server		tally.c		statistics
  *	marks.c		since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
- *	purge.c		what exists for too long		purge_look.c, purge_exit.c, purge_check.c, purge_transit.c
+ *	common/purge_rule.c	what exists for too long (pure)
+ *	purge.c		when it is looked for		purge_look.c, purge_exit.c, purge_check.c, purge_transit.c
  *	history.c	what was done leaves
  *	metrics.c	when queues are measured	gauge.c		one queue is
  *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
  *	node.c		what this node says of itself
- *	letters.c	dead letters that leave		letters_pair.c	which ones (pure)
+ *	letters.c	dead letters that leave		common/letters_pair.c	which ones (pure)
  *	forward.c	copies of records for another queue
  *	letters_archive.c	the archive, in errands	archive.c	its files
  */

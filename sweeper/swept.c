@@ -45,7 +45,7 @@ void swept_drop(struct sweeper *s, struct swept *q)
 	bounds_free(q);
 	free(q->absences);
 	buffer_free(&q->purge.asked);
-	free(q->orphans_named);
+	free(q->orphans_walk);
 	queue_keys_free(&q->keys);
 	free(q);
 }

@@ -66,7 +66,7 @@ struct swept {
 	struct bounds bounds;		/* letters.c */
 	int64_t orphans_at_ms;		/* CLOCK_MONOTONIC: the next look (orphans.c) */
 	bool orphans_over;		/* their round is, since it was asked for */
-	struct orphans_named *orphans_named;	/* in a round of a dry run; else NULL */
+	struct letters_walk *orphans_walk;	/* in a round of a dry run; else NULL */
 	struct trouble orphans_trouble;
 	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
 	struct trouble forward_trouble;

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from harness import queue, wait_for
+from harness import SANITIZED, queue, wait_for
 from harness.control import status
 from harness.messages import anywhere, record, stray_keys, unwrap
 from harness.queues import dumps
@@ -305,5 +305,5 @@ def test_a_long_list(redis, quredisd, handler, dry_run):
     grown = rss_kb(d.sweeper()) - before
     slow = [(e["duration"], e["command"][:80]) for e in c.slowlog_get(20)]
     print(f"{MESSAGES} messages, dry_run={dry_run}: memory grew by {grown} kB, slow calls: {slow}")
-    assert not slow and grown < 4096
+    assert not slow and (grown < 4096 or SANITIZED)     # a sanitizer keeps what was freed
     assert d.stop() == 0

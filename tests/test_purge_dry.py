@@ -1,4 +1,6 @@
 """With producers and workers stopped a dry run names exactly what the live run that follows moves, of every kind and beyond the first page."""
+import json
+
 from harness import queue, wait_for
 from harness.control import status
 from harness.queues import Queue, dumps, sha1
@@ -22,6 +24,12 @@ def in_pipes(c, calls, size=500):
 
 def header(**keys):
     return ("quredis/1 " + " ".join(f"{k}={v}" for k, v in keys.items()) + "\n").encode()
+
+
+def stale(d, *names):
+    """(queue, list, rule) -> how many, by the command line."""
+    answer = json.loads(d.quredis("stale", "--json", *names).out)
+    return {(q["name"], r["list"], r["rule"]): r["count"] for q in answer["queues"] for r in q["rules"]}
 
 
 def ids(c, key):
@@ -70,6 +78,11 @@ def test_ten_thousand_of_each(redis, quredisd, handler):
     entries = {(e["queue"], e["entry"], e["id"]) for e in d.events("history_would_go")}
     messages = {e["id"] for e in d.events("message_would_escape")}
     assert len(named) == orphans + len(few) and len(entries) == N and len(messages) == N - N // 50 + 1000
+    counted = stale(d)
+    assert counted["mail", "ingress", "max_message_age"] + counted["mail", "delayed", "max_message_age"] == len(messages)
+    assert counted["mail", "delayed", "max_message_age"] == 1000 and counted["mail", "records", "max_orphaned_age"] == orphans
+    assert counted["done", "done", "max_done_age"] == N and counted["kept", "records", "max_orphaned_age"] == len(few)
+    assert sum(counted.values()) == len(messages) + len(named) + len(entries) and written(c) == digest
     d.reload(purge={"enabled": True, **limits})
     wait_for(lambda: not c.exists("ingress:done:done"), 40)
     wait_for(lambda: c.xlen("escape:mail:log") == N // 500 + len(messages) and c.xlen("escape:kept:log") == 300, 60)

@@ -47,7 +47,7 @@ def web(console, redis):
     ("queue/messages?queue=mail&list=ingress", "peek mail ingress -n 50"), ("queue/messages?queue=mail&list=escape&limit=1", "peek mail escape -n 1"),
     ("queue/dlq?queue=mail", "dlq ls mail"), ("queue/dlq?queue=mail&limit=1&class=HandlerExit", "dlq ls mail -n 1 -C HandlerExit"),
     ("queue/dlq/stats?queue=mail", "dlq stats mail"), ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),
-    ("queue/done?queue=mail", "done ls mail"), ("nodes", "nodes"),
+    ("queue/done?queue=mail", "done ls mail"), ("queue/stale", "stale"), ("nodes", "nodes"),
 ])
 def test_documents_are_those_of_the_command_line(web, redis, quredis, path, words):
     q = Queue(redis.client())
@@ -582,10 +582,23 @@ def test_other_sites_make_us_do_nothing(web):
         assert not any(h.startswith("access-control") or h in ("set-cookie", "server") for h in headers)
 
 
-def test_what_the_rules_would_take_is_asked_of_a_supervisor(web):
-    answer = web.post("/api/v1/queue/purge?dry_run=true")
-    assert answer.code == 400 and "purge.dry_run" in json.loads(answer.body)["error"]
-    assert "list" in json.loads(web.post("/api/v1/queue/purge?dry_run=true&queue=mail").body)["error"]
+def test_what_the_rules_would_take(console, redis):
+    web, c = console(queues=[queue("mail", "/bin/cat"), queue("other", "/bin/cat")]), redis.client()
+    c.lpush("ingress:mail", b"quredis/1 enqueued=1000\nold", b"young")
+    before = dumps(c)
+    answers = [web.post("/api/v1/queue/purge?dry_run=true"), web.post("/api/v1/queue/purge?dry_run=true&queue=mail")]
+    for answer in answers:
+        assert answer.code == 200
+        mail = json.loads(answer.body)["queues"][0]
+        assert mail["name"] == "mail"
+        assert {(r["list"], r["rule"]): r["count"] for r in mail["rules"]}["ingress", "max_message_age"] == 1
+    assert [len(json.loads(a.body)["queues"]) for a in answers] == [2, 1]
+    assert len(web.get("/api/v1/queue/stale")["queues"]) == 2 and dumps(c) == before
+    assert web.ask("/api/v1/queue/purge?dry_run=true", "POST").code == 401
+    assert web.post("/api/v1/queue/purge?dry_run=true&queue=mial").code == 404
+    for query, word in (("", "list"), ("?queue=mail", "list"), ("?list=ingress", "queue"), ("?list=ingress&dry_run=true", "queue")):
+        answer = web.post("/api/v1/queue/purge" + query)
+        assert answer.code == 400 and word in json.loads(answer.body)["error"] and dumps(c) == before
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

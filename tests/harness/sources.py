@@ -227,7 +227,7 @@ def worker_states():
 
 def error_classes():
     """Every CamelCase string that worker or sweeper puts into a record."""
-    return {c for text in read("worker", "sweeper").values() for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
+    return {c for text in [*read("worker", "sweeper").values(), read("common")["common/purge_rule.c"]] for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
 
 
 def environment():

@@ -10,7 +10,7 @@
 
 #include <bsd/string.h>
 
-#include "sweeper/letters.h"
+#include "common/letters_pair.h"
 
 #include "common/alloc.h"
 #include "common/message.h"

@@ -1,0 +1,73 @@
+#ifndef COMMON_LETTERS_PAIR_H
+#define COMMON_LETTERS_PAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/queue_letters.h"
+#include "common/record_line.h"
+
+/*
+ * Dead letters that leave (docs/design.md). Each page shows the old ends of the list and of its log; they are in one
+ * order, so that what belongs together is near. Records are what is identified: a message goes with its record, or stays.
+ */
+#define LETTERS_PAGE 100	/* entries, and records, of a look: some 1.2 ms of the server */
+#define LETTERS_PAGE_BYTES (1024 * 1024)
+
+enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: the archive has it already */
+
+/* What the archive has. */
+struct letter_name {
+	char id[QUEUE_RECORD_ID_SIZE];
+	bool orphan;		/* as a record without a message: none must go with it */
+};
+
+struct letter {			/* a record; views into the answer */
+	char id[QUEUE_RECORD_ID_SIZE];
+	int64_t ms;		/* when it failed, by the server's clock */
+	struct record_field *fields;	/* owned */
+	size_t nfields;
+	char sha1[41];		/* of its message; "": it does not say */
+	int entry;		/* its message is entries[entry]; -1: not on this page */
+	bool orphan;		/* there is none to it any more */
+	bool archived_orphan;	/* the archive says so */
+	enum letter_fate fate;
+	const char *reason;	/* of LEAVES: "ttl" or "max_entries" */
+};
+
+struct letter_entry {
+	struct queue_bytes message;
+	char sha1[41];
+	int record;		/* records[record] is its own; -1: not on this page */
+	bool unrecorded;	/* there is none to it */
+};
+
+struct letters {
+	int64_t entries_total, records_total;
+	struct letter_entry entries[LETTERS_PAGE];	/* oldest first */
+	size_t nentries;
+	struct letter records[LETTERS_PAGE];
+	size_t nrecords;
+};
+
+/* A new page of an answer; it lives as long as that. NULL: it is none */
+struct letters *letters_new(const struct queue_letters_page *page);
+void letters_free(struct letters *l);
+
+struct letters_bounds {
+	int64_t oldest_ms;		/* what failed then or before leaves; -1: no such bound */
+	int64_t max_entries;		/* -1: none */
+	const char *forwarded;		/* records behind this one stay; NULL: none has to */
+	const struct letter_name *named;
+	size_t nnamed;
+};
+/* Says of each record what becomes of it. Returns how many are NAMED. */
+size_t letters_judge(struct letters *l, const struct letters_bounds *b);
+/* The same for records alone, by age: those whose message is proven to be gone leave, wherever they lie. Returns how many. */
+size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b);
+
+/* Where none is NAMED: some are there all the same, their messages behind what others put before them. */
+bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed);
+
+#endif

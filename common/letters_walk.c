@@ -1,0 +1,33 @@
+/* Records page by page, of which none is removed: what is told counts as gone. */
+#include "common/letters_walk.h"
+
+#include <bsd/string.h>
+
+void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w)
+{
+	const char *ids[LETTERS_PAGE];
+
+	for (size_t i = 0; i < w->nstay; i++)
+		ids[i] = w->stay[i];
+	queue_letters_page_of(r, k, LETTERS_PAGE, LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
+}
+
+struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page)
+{
+	page->records -= w->left;
+	return letters_new(page);
+}
+
+void letters_walk_on(struct letters_walk *w, const struct letters *judged)
+{
+	w->nstay = 0;
+	for (size_t i = 0; i < judged->nrecords; i++) {
+		const struct letter *r = &judged->records[i];
+
+		if (r->fate == LETTER_LEAVES)
+			w->left++;
+		else
+			strlcpy(w->stay[w->nstay++], r->id, sizeof(w->stay[0]));
+		queue_record_id_next(r->id, w->from);
+	}
+}
