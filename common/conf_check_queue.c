@@ -141,6 +141,11 @@ void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, c
 		conf_error(l, where, "purge.check: expected an absolute path first, not \"%s\"", purge->check[0]);
 }
 
+bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
+{
+	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
+}
+
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 {
 	check_name(l, q);
@@ -153,7 +158,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	conf_check_letters(l, q);
 	conf_check_shared(l, q);
 	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
-	if ((l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0))) {
+	if (conf_is_served(l, q)) {
 		conf_check_user(l, q);
 		conf_check_handler(l, q);
 	}

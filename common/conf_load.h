@@ -68,7 +68,10 @@ void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, c
 void conf_check_letters(struct conf_loading *l, const struct conf_queue *q);	/* conf_check_letters.c */
 void conf_check_shared(struct conf_loading *l, const struct conf_queue *q);	/* conf_check_shared.c */
 void conf_check_keys(struct conf_loading *l);				/* conf_collide.c */
+/* Whether its handler is to run on this machine, as this user. */
+bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
 void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* conf_users.c */
+void conf_check_root(struct conf_loading *l);	/* conf_users.c: whose handlers run as root */
 void conf_check_handler(struct conf_loading *l, struct conf_queue *q);	/* conf_handler.c */
 void conf_check_places(struct conf_loading *l);				/* conf_places.c */
 void conf_secrets(struct conf_loading *l);				/* conf_secrets.c */

@@ -13,7 +13,10 @@
 #include "common/conf.h"
 
 #include "common/alloc.h"
+#include "common/buffer.h"
 #include "common/conf_load.h"
+
+#define NAMED_MAX 10
 
 static const char *shown(const struct conf_queue *q)
 {
@@ -105,14 +108,6 @@ static void check_allowed(struct conf_loading *l, const struct conf_queue *q)
 		    r->group);
 }
 
-static void check_root(struct conf_loading *l, const struct conf_queue *q)
-{
-	const struct conf_origin *where = conf_queue_place(q);
-
-	if (q->run_as.user == NULL && !conf_given(conf_queue_origin(q, "run_as.user")))
-		conf_warning(l, where, "queue %s: without run_as.user its handlers run as root", shown(q));
-}
-
 static void check_missing(struct conf_loading *l, const struct conf_queue *q, unsigned missing)
 {
 	if (missing & CONF_NO_USER)
@@ -126,8 +121,6 @@ void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 	struct conf_run_as *r = &q->run_as;
 	unsigned missing = conf_run_as_resolve(r);
 
-	if (geteuid() == 0)
-		check_root(l, q);
 	check_missing(l, q, missing);
 	if (missing != 0 || (r->user == NULL && r->group == NULL))
 		return;
@@ -135,4 +128,28 @@ void conf_check_user(struct conf_loading *l, struct conf_queue *q)
 		r->switch_user = true;
 	else
 		check_allowed(l, q);
+}
+
+void conf_check_root(struct conf_loading *l)
+{
+	const struct conf_queue *first = NULL;
+	struct buffer names = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; geteuid() == 0 && i < l->conf->nqueues; i++) {
+		const struct conf_queue *q = l->conf->queues[i];
+
+		if (!conf_is_served(l, q) || q->run_as.user != NULL || conf_given(conf_queue_origin(q, "run_as.user")))
+			continue;
+		if (n++ == 0)
+			first = q;
+		if (n <= NAMED_MAX)
+			buffer_format(&names, "%s%s", n > 1 ? ", " : "", shown(q));
+	}
+	if (n > NAMED_MAX)
+		buffer_format(&names, " and %zu more", n - NAMED_MAX);
+	if (n > 0)
+		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root" :
+		    "queues %s: without run_as.user their handlers run as root", names.data);
+	buffer_free(&names);
 }

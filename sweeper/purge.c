@@ -16,8 +16,10 @@ static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	struct purge *p = &q->purge;
 	const char *event = s->conf->purge.dry_run ? "purge_dry_run" : "purge_done";
+	/* that nothing would go is an answer, that nothing went no news */
+	bool news = s->conf->purge.dry_run || p->purged > 0 || p->spared > 0;
 
-	log_info(event, log_str("queue", q->keys.name), log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
+	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name), log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
 	    log_int("oldest_ms", p->oldest_ms), log_int("duration_ms", now_ms - p->begun_ms));
 	p->phase = PURGE_IDLE;
 	p->at_ms = p->begun_ms + s->conf->purge.interval_ms;

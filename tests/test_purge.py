@@ -116,6 +116,19 @@ def test_what_waits_too_long_without_telling_is_purged_never_early(redis, quredi
     assert d.stop() == 0
 
 
+def test_a_round_that_found_nothing_is_no_news(redis, quredisd, handler):
+    """A dry run tells it all the same: that is what it is for."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], purge=purge(max_message_age="1h"))
+    wait_for(lambda: len(d.events("purge_done", queue="mail")) >= 2)
+    assert {e["level"] for e in d.events("purge_done")} == {"debug"}
+    c.lpush("ingress:mail", header(id="old", enqueued=server_ms(c) - 2 * HOUR) + b"m")
+    assert d.wait_event("purge_done", queue="mail", messages="1")["level"] == "info"
+    d.reload(purge=purge(max_message_age="1h", dry_run=True))
+    assert d.wait_event("purge_dry_run", messages="0")["level"] == "info"
+    assert d.stop() == 0
+
+
 def test_the_clock_of_redis_is_set(redis_server, quredisd, handler):
     server = redis_server(clock=True)
     c = server.client()

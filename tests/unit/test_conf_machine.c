@@ -336,6 +336,21 @@ static void users_that_are_not_there(void **state)
 	assert_loaded(f);
 }
 
+/* Once, at the first, and with as many names as a line can have. */
+static void several_run_as_root(struct conf_fixture *f)
+{
+	char text[4096] = "queues = (\n{ name = \"x\"; handler = [\"/bin/true\"]; run_as = { user = \"nobody\"; }; },\n";
+
+	for (int i = 1; i <= 12; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s{ name = \"q%d\"; handler = [\"/bin/true\"]; }", i > 1 ? ",\n" : "", i);
+	strcat(text, ");\n");
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->report, "warning: quredis.conf:3: queues q1, q2, q3, q4, q5, q6, q7, q8, q9, q10 and 2 more: "
+	    "without run_as.user their handlers run as root\n");
+}
+
 static void root_may_run_as_anyone(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -348,6 +363,7 @@ static void root_may_run_as_anyone(void **state)
 	read_handler(f, "/bin/true", "");
 	assert_said(f, "warning: quredis.conf:1: queue a: without run_as.user its handlers run as root");
 	assert_false(f->conf->queues[0]->run_as.switch_user);
+	several_run_as_root(f);
 	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; };");
 	assert_loaded(f);
 	assert_string_equal(f->report, "");
