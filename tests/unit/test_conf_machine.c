@@ -1,7 +1,6 @@
-/* links: common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
+/* links: tests/unit/descriptors.c common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
 #include <sys/stat.h>
 
-#include <dirent.h>
 #include <grp.h>
 #include <pwd.h>
 #include <setjmp.h>
@@ -16,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/conf_fixture.h"
+#include "tests/unit/descriptors.h"
 
 /* What of the machine matters to a configuration: files, their owners and modes, users, executables. */
 
@@ -404,17 +404,6 @@ static void others_only_as_themselves(void **state)
 
 /* ---- again and again ---- */
 
-static size_t descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void loading_leaves_nothing_open(void **state)
 {
 	struct conf_fixture *f = *state;
@@ -425,10 +414,10 @@ static void loading_leaves_nothing_open(void **state)
 	conf_write(f, "conf.d/a.conf", "queues = ( { name = \"a\"; handler = [\"/bin/true\"]; run_as = { group = \"daemon\"; }; } );");
 	conf_write(f, "conf.d/b.conf", "queues = ( { name = \"b\"; handler = [\"/nowhere\"]; } );");
 	read_with_password_file(f, path, 0);
-	before = descriptors();
+	before = descriptors_open();
 	for (int i = 0; i < 100; i++)
 		read_with_password_file(f, i % 2 == 0 ? path : "/nowhere", i % 3 == 0 ? CONF_LENIENT_HANDLERS : 0);
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(descriptors_open(), before);
 }
 
 int main(void)
