@@ -1,6 +1,6 @@
 /*
  * A handler's process as its owner sees it, played by the input. What starts, signals and reaps real ones is
- * tests/unit/test_handler.c's and tests/unit/test_persistent.c's.
+ * tests/unit/test_handler*.c's and tests/unit/test_persistent*.c's.
  */
 #include <errno.h>
 #include <fcntl.h>
