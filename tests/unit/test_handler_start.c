@@ -119,35 +119,46 @@ static void no_process(void **unused)
 
 /* ---- another user ---- */
 
-static void may_not_switch(void **unused)
+/* In a process that is nobody's. */
+static void holds_for_nobody(bool (*holds)(void))
 {
-	pid_t pid;
+	pid_t pid = fork();
 	int status;
 
+	if (pid == 0)
+		_exit(setgid(65534) == -1 || setuid(65534) == -1 ? 2 : holds() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool is_refused_its_groups(void)
+{
+	loop_set_handler("/bin/true", NULL);
+	loop_run();
+	return loop.result.end == HANDLER_UNRUNNABLE && loop.result.error == EPERM && strcmp(loop.result.stage, "setgroups") == 0;
+}
+
+static void may_not_switch(void **unused)
+{
 	(void)unused;
 	if (getenv("QUREDIS_VALGRIND") != NULL)
 		skip();			/* fails under it only */
 	loop_become_nobody();
 	loop.conf.run_as.uid = 1;
-	pid = fork();
-	if (pid == 0) {
-		if (setgid(65534) == -1 || setuid(65534) == -1)
-			_exit(2);
-		loop_set_handler("/bin/true", NULL);
-		loop_run();
-		_exit(loop.result.end == HANDLER_UNRUNNABLE && loop.result.error == EPERM && strcmp(loop.result.stage, "setgroups") == 0
-			? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	holds_for_nobody(is_refused_its_groups);
+}
+
+static bool adjusts_its_handler(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		return false;
+	loop_run_shell("until [ $(cat /proc/self/oom_score_adj) = 555 ]; do sleep 0.01; done");
+	return loop.result.end == HANDLER_EXITED && loop.result.code == 0;
 }
 
 /* A worker that hides its memory from its own user can still adjust its handler. */
 static void not_dumpable(void **unused)
 {
-	pid_t pid;
-	int status;
-
 	(void)unused;
 	if (getenv("QUREDIS_VALGRIND") != NULL)
 		skip();			/* fails under it only */
@@ -155,15 +166,7 @@ static void not_dumpable(void **unused)
 	loop.conf.run_as.switch_user = false;
 	loop.conf.limits.oom_score_adj = 555;
 	loop.conf.limits.oom_score_adj_set = true;
-	pid = fork();
-	if (pid == 0) {
-		if (setgid(65534) == -1 || setuid(65534) == -1 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
-			_exit(2);
-		loop_run_shell("until [ $(cat /proc/self/oom_score_adj) = 555 ]; do sleep 0.01; done");
-		_exit(loop.result.end == HANDLER_EXITED && loop.result.code == 0 ? 0 : 1);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	holds_for_nobody(adjusts_its_handler);
 }
 
 int main(void)
