@@ -136,6 +136,7 @@ def test_a_sample_of_all_points():
                           env={**os.environ, "QUREDIS_BUILD": str(BUILD)})
     print(done.stdout)
     assert done.returncode == 0 and " 0 wrong\n" in done.stdout
-    conversations = re.findall(r"^(worker, exec|worker, persistent|worker, exec, maxmemory|sweeper|sweeper, by rule) +(\d+)", done.stdout, re.M)
-    assert len(conversations) == 5 and all(int(commands) > 25 for _, commands in conversations)
+    names = "worker, exec|worker, persistent|worker, shared|worker, exec, maxmemory|sweeper|sweeper, shared|sweeper, by rule"
+    conversations = re.findall(rf"^({names}) +(\d+)", done.stdout, re.M)
+    assert len(conversations) == 7 and all(int(commands) > 25 for _, commands in conversations)
     assert int(re.search(r"^(\d+) points in", done.stdout, re.M)[1]) >= 40

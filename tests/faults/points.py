@@ -20,12 +20,14 @@ KINDS = ("before", "answer", "stall", "silence", "pieces")
 
 
 def label_of(role, words):
-    """"EVALSHA retry", "CLIENT ID", "unblock CLIENT ID": one sort of command."""
+    """"EVALSHA retry", "EVALSHA return note", "CLIENT ID", "unblock CLIENT ID": one sort of command."""
     name = words[0].decode().upper()
     if name == "EVALSHA":
         name += " " + SCRIPTS.get(words[1], "?")
         if words[2] == b"9":
             name += " again"                    # renew, in place of another incarnation
+        if any(key.endswith(b":notes") for key in words[3:3 + int(words[2])]):
+            name += " note"
     elif name == "SCRIPT":
         name += " " + SCRIPTS.get(hashlib.sha1(words[2]).hexdigest().encode(), "?")
     elif name in ("CLIENT", "INFO"):

@@ -9,16 +9,16 @@ from ledger import until
 from place import Lane
 from worker_lane import STAYS
 
-MODES = {"sweeper": (STAYS, {"mode": "persistent"})}
+MODES = {"sweeper": (STAYS, {"mode": "persistent"}), "shared": (STAYS, {"mode": "persistent", "shared": True})}
 NOBODY = 0              # pid of those who never were
 
 
 class SweeperLane(Lane):
     def __init__(self, number, place):
-        name = f"s{number:03}"
-        super().__init__("sweeper", place, place.queue(name, late_s=0), f"{place.tag}:sweeper", ("sweeper_died",))
-        self.section = {"name": name, "handler": [place.handler("sweeper"), str(self.queue.dir)], "workers": 2,
-                        "batch": {"max": 64, "time": "5s"}, "recovery_attempts": 1, **MODES["sweeper"][1]}
+        name, mode = f"s{number:03}", "shared" if number % 4 == 3 else "sweeper"
+        super().__init__(mode, place, place.queue(name, late_s=0), f"{place.tag}:sweeper", ("sweeper_died",))
+        self.section = {"name": name, "handler": [place.handler(mode), str(self.queue.dir)], "workers": 2,
+                        "batch": {"max": 64, "time": "5s"}, "recovery_attempts": 1, **MODES[mode][1]}
         place.start([self.section])
         self.lock = self._worker()["lock"]
         place.daemon.stop(signal.SIGQUIT)
@@ -47,13 +47,30 @@ class SweeperLane(Lane):
         c, q = self.place.client, self.queue
         self._owner(t0=[f"d1.{n}", f"d2.{n}"], t2=[f"d3.{n}"])             # nobody is charged
         self._owner(t1=[f"d4.{n}"])                                         # charged, and tried again
-        self._owner(t0=[f"quredis/1 w={n:016x} crashes=1\nw1.{n}"])         # escapes
+        self._crashed(n)                                                    # escapes
         self._owner(rescue=[f"d5.{n}", f"d6.{n}"])                          # its rescue was not finished
         self._owner(died_at=1, t1=[f"d7.{n}"])                              # came late
+        if self.mode == "shared":
+            q.note(f"d2.{n}", "redelivered=1 solo=1")
+            q.told |= {m for m in q.pushed if m[0] == "d"}
+        else:
+            self._leave_bare(n)
+        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, f"quredis/1 w={n:016x} attempts=1\nd12.{n}": 2})
+        q.pushed += [f"d11.{n}", f"d12.{n}"]
+
+    def _crashed(self, n):
+        """Its worker died of it before."""
+        line = "" if self.mode == "shared" else f"quredis/1 w={n:016x} crashes=1\n"
+        if not line:
+            self.queue.note(f"w1.{n}", "crashes=1 redelivered=1")
+        self._owner(t0=[f"{line}w1.{n}"])
+
+    def _leave_bare(self, n):
+        """That of another consumer, which is its own where the queue is shared."""
+        c, q = self.place.client, self.queue
         c.rpush(f"transit:{q.name}", f"d8.{n}", f"d9.{n}")
         c.rpush(f"transit:{q.name}:rescue", f"d10.{n}")
-        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, f"d12.{n}": 2})
-        q.pushed += [f"d{i}.{n}" for i in range(8, 13)]
+        q.pushed += [f"d{i}.{n}" for i in range(8, 11)]
 
     # ---- the cycle ----
 

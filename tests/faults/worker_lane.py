@@ -1,5 +1,7 @@
 """A worker's whole cycle, again and again on one queue: registers, fetches one and many, acknowledges, retries, escapes, hands
 back, renews its lease, loses its connection with work in hand, is woken at a stop, deregisters."""
+import secrets
+
 from harness.control import ask
 from ledger import until
 from place import Lane
@@ -31,13 +33,14 @@ while read -r _ serial attempt size keys; do
 	echo "$verdict $serial"
 done
 """
-MODES = {"exec": (EXEC, {}), "persistent": (STAYS, {"mode": "persistent", "window": 2})}
+MODES = {"exec": (EXEC, {}), "persistent": (STAYS, {"mode": "persistent", "window": 2}), "shared": (EXEC, {"shared": True})}
 
 
 class WorkerLane(Lane):
     def __init__(self, number, mode, place):
         name = f"{mode[0]}{number:03}"           # none is the beginning of another
-        super().__init__(mode, place, place.queue(name), f"{place.tag}:{name}/0", ("worker_died",))
+        options = {"failing": "fr"} if mode == "shared" else {}
+        super().__init__(mode, place, place.queue(name, **options), f"{place.tag}:{name}/0", ("worker_died",))
         self.section = {"name": self.queue.name, "handler": [place.handler(mode), str(self.queue.dir)], "workers": 1,
                         "batch": {"max": 64, "time": "5s"}, "backoff": {"base": "1ms", "cap": "1ms"}, **MODES[mode][1]}
 
@@ -46,6 +49,15 @@ class WorkerLane(Lane):
 
     def go(self, gate):
         (self.queue.dir / f"go.{gate}").touch()
+
+    def push(self, before, gate, behind):
+        """What the queue already knows of one that comes before the gate, fails, or is handed back, lies beside it or before it."""
+        if self.mode == "shared":
+            self.queue.note(before[0], "redelivered=1")
+            self.queue.note(behind[1], "redelivered=1")
+            self.queue.told.add(behind[2])
+            behind = [*behind[:2], f"quredis/1 w={secrets.token_hex(8)} redelivered=1\n{behind[2]}", *behind[3:]]
+        self.queue.push(*before, gate, *behind)
 
     def cycle(self):
         """A generator: yields while it waits. Whatever is broken meanwhile, it comes to its end."""
@@ -58,7 +70,7 @@ class WorkerLane(Lane):
         self.order("quiet")
         yield from until(lambda: self.talk.commands["unblock CLIENT UNBLOCK"] > 0, 0.15)
         # many at once; behind the one that waits they are handed back, before it they are acknowledged one by one
-        q.push(*more[:4], gate, *more[4:])
+        self.push(more[:4], gate, more[4:])
         self.order("resume")
         yield from until(lambda: q.started(gate))
         self.order("quiet")
