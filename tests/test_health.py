@@ -1,5 +1,6 @@
 """health: figures as an independent look finds them, a status that does not flap, and whom it is told."""
 import json
+import re
 
 import pytest
 
@@ -266,12 +267,42 @@ def test_wrong_types(redis, quredisd, handler, quredis):
 
 # ---- who reports, and whom ----
 
-def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
+def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
+    """With one a step below what is there, and all others far above."""
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler("cat"))])
-    c.lpush("ingress:mail", "a")
-    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)
-    assert not c.exists("quredis:health", "ingress:mail:sweeper")
+    idle = queue("mail", handler("cat"), workers=0)
+    far = dict.fromkeys(("ingress_max", "transit_max", "dlq_max_warning", "dlq_max_critical", "stuck_max_warning", "stuck_max_critical"), 1000)
+    d = quredisd(queues=[idle], health=health(**far))
+    q, now = Queue(c, "mail", register=False), server_ms(c)
+    c.lpush(q.ingress, *[f"quredis/1 enqueued={now - 10 ** 7}\n{i}" for i in range(8)], *[f"raw {i}" for i in range(4)])
+    q.worker("other.00000000000000aa.1.1", t0=["a", "b", "c"], t1=["d", "e", "f"])
+    q.dead_letters(*[b"%d" % i for i in range(10)])
+    for name, there, code, status in (("ingress_max", 12, "ingress", "degraded"), ("transit_max", 6, "transit", "degraded"),
+                                      ("dlq_max_warning", 10, "dead_letters", "degraded"), ("dlq_max_critical", 10, "dead_letters", "unhealthy"),
+                                      ("stuck_max_warning", 8, "stuck", "degraded"), ("stuck_max_critical", 8, "stuck", "unhealthy")):
+        d.reload(health=health(**{**far, name: there - 1}))
+        wanted = [{"code": code, "status": status, "value": there, "limit": there - 1}]
+        wait_for(lambda: (r := report(c)) and r["status"] == status and [{k: x[k] for k in wanted[0]} for x in r["reasons"]] == wanted, 30, name)
+        d.reload(health=health(**{**far, name: 1000}))
+        wait_for(lambda: report(c)["status"] == "healthy", 30, f"healthy after {name}")
+    assert d.stop() == 0
+
+
+def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
+    """All that is done without what can be switched on, and each key that it leaves."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("read -r m; case $m in bad*) exit 65;; again*) exit 75;; esac"), backoff={"base": "1h", "cap": "1h"})])
+    c.lpush("ingress:mail", "a", "bad", "again")
+    wait_for(lambda: [c.hget("ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
+    names = {re.sub(r"(lease|rate|node):.*", r"\1", k.decode()) for k in c.keys()}
+    assert names == {"quredis:queues", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats", "ingress:mail:rate",
+                     "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
+    c.set("ingress:mail:paused", "x")
+    c.lpush("ingress:mail", "stays as it is")
+    d.wait_event("queue_paused")
+    start = server_ms(c)
+    wait_for(lambda: server_ms(c) > start + 2500)       # a mark comes once a second
+    assert c.lrange("ingress:mail", 0, -1) == [b"stays as it is"]
     r = quredis("health")
     assert r.code == 3 and "health.enabled" in r.err and r.out == ""
     assert json.loads(quredis("health", "--json").out) == {"status": "unknown", "queues": []}
