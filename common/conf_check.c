@@ -3,6 +3,7 @@
  * conf_collide.c; users in conf_users.c, executables in conf_handler.c, what is only needed later in conf_places.c,
  * secrets in conf_secrets.c.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,10 +88,59 @@ static void check_web(struct conf_loading *l)
 		    "web.listen: expected \"address:port\" or \"[address]:port\", not \"%s\"", listen);
 }
 
+/* More than the critical number warns of nothing any more. */
+static void check_order(struct conf_loading *l, const char *kind, int64_t warning, int64_t critical)
+{
+	char key[64];
+	const struct conf_origin *where;
+
+	if (warning <= critical)
+		return;
+	snprintf(key, sizeof(key), "health.thresholds.%s_warning", kind);
+	where = conf_origin(l->conf, key);
+	if (!conf_given(where)) {
+		snprintf(key, sizeof(key), "health.thresholds.%s_critical", kind);
+		where = conf_origin(l->conf, key);
+	}
+	conf_warning(l, where, "health.thresholds.%s_warning = %lld is above %s_critical = %lld: it never warns", kind, (long long)warning, kind,
+	    (long long)critical);
+}
+
+static void check_health(struct conf_loading *l)
+{
+	check_order(l, "dlq_max", l->conf->health.dlq_max_warning, l->conf->health.dlq_max_critical);
+	check_order(l, "stuck_max", l->conf->health.stuck_max_warning, l->conf->health.stuck_max_critical);
+}
+
+/* As statsd is told: a dot would be a level there. */
+static bool is_same_there(const char *a, const char *b)
+{
+	for (; *a != '\0' && (*a == *b || ((*a == '.' || *a == '_') && (*b == '.' || *b == '_'))); a++)
+		b++;
+	return *a == *b;
+}
+
+static void check_level_names(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		for (size_t k = 0; k < i && conf->queues[i]->name != NULL; k++) {
+			const char *name = conf->queues[i]->name, *other = conf->queues[k]->name;
+
+			if (other != NULL && strcmp(other, name) != 0 && is_same_there(other, name))
+				conf_warning(l, conf_queue_origin(conf->queues[i], "name"),
+				    "queues %s and %s have one name for metrics.statsd, where a dot becomes an underscore", other, name);
+		}
+}
+
 static void check_metrics(struct conf_loading *l)
 {
 	const char *statsd = l->conf->metrics.statsd;
 	struct address address;
+
+	if (statsd != NULL)
+		check_level_names(l);
 
 	if (statsd != NULL && address_parse(&address, statsd) == -1)
 		conf_error(l, conf_origin(l->conf, "metrics.statsd"),
@@ -137,6 +187,7 @@ void conf_check(struct conf_loading *l)
 	check_supervisor(l);
 	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
+	check_health(l);
 	check_metrics(l);
 	check_web(l);
 	for (size_t i = 0; i < l->conf->nqueues; i++) {

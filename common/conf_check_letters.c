@@ -1,7 +1,12 @@
 /* Checks of dead_letter: what it says about one queue, and where records are forwarded to. */
+#include <stdlib.h>
+
 #include "common/conf.h"
 
+#include "common/alloc.h"
 #include "common/conf_load.h"
+#include "common/nearest.h"
+#include "common/nitems.h"
 
 static const struct conf_origin *place_of(const struct conf_queue *q, const char *key)
 {
@@ -14,11 +19,15 @@ static const struct conf_origin *place_of(const struct conf_queue *q, const char
 static void check_records(struct conf_loading *l, const struct conf_queue *q)
 {
 	const struct conf_dead_letter *d = &q->dead_letter;
-	const char *key = d->ttl_ms > 0 ? "ttl" : d->max_entries > 0 ? "max_entries" : d->forward_to != NULL ? "forward_to" : NULL;
+	const struct {
+		const char *key;
+		bool set;
+	} need[] = { { "ttl", d->ttl_ms > 0 }, { "max_entries", d->max_entries > 0 }, { "forward_to", d->forward_to != NULL } };
 
-	if (!d->enabled && key != NULL)
-		conf_warning(l, place_of(q, "dead_letter.enabled"),
-		    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)", q->name, key);
+	for (size_t i = 0; i < nitems(need) && !d->enabled; i++)
+		if (need[i].set)
+			conf_warning(l, place_of(q, "dead_letter.enabled"),
+			    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)", q->name, need[i].key);
 }
 
 static void check_archive(struct conf_loading *l, const struct conf_queue *q)
@@ -47,6 +56,27 @@ static void check_cycle(struct conf_loading *l, const struct conf_queue *q)
 	}
 }
 
+static const char *nearest_other(const struct conf *conf, const struct conf_queue *q, const char *name)
+{
+	const char **names = alloc_zero(conf->nqueues, sizeof(*names)), *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if (conf->queues[i] != q && conf->queues[i]->name != NULL)
+			names[n++] = conf->queues[i]->name;
+	near = nearest(name, names, n);
+	free(names);
+	return near;
+}
+
+static void no_such_queue(struct conf_loading *l, const struct conf_queue *q, const char *name)
+{
+	const char *near = nearest_other(l->conf, q, name);
+
+	conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: there is no queue %s%s%s%s", q->name, name,
+	    near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+}
+
 static void check_forward(struct conf_loading *l, const struct conf_queue *q)
 {
 	const char *to = q->dead_letter.forward_to;
@@ -56,7 +86,7 @@ static void check_forward(struct conf_loading *l, const struct conf_queue *q)
 	if (conf_queue_find(l->conf, to) != NULL)
 		check_cycle(l, q);
 	else if (!l->broken)
-		conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: there is no queue %s", q->name, to);
+		no_such_queue(l, q, to);
 }
 
 void conf_check_letters(struct conf_loading *l, const struct conf_queue *q)
