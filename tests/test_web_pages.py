@@ -79,6 +79,23 @@ def test_overview_shows_what_redis_holds_and_follows(page, redis):
     assert "1,235\nWaiting" in p.text(".figures")
 
 
+def test_dead_letters_are_told_of_where_all_is_well(page, redis, quredisd):
+    mail, r = Queue(redis.client()), redis.client()
+    p = page().open()
+    p.sees("Nothing stands out", ".trouble")
+    first, second = mail.dead_letters(b"a", b"b")
+    p.sees("Nothing stands out; 2 dead letters wait for somebody", ".trouble")
+    quredisd(queues=[queue("mail", "/bin/true")], health={"enabled": True, "interval": "1s"})
+    p.sees("All queues are well; 2 dead letters wait for somebody", ".trouble")
+    r.rpop(mail.escape)
+    p.sees("All queues are well; 1 dead letter waits for somebody", ".trouble")
+    p.click("1 dead letter", ".trouble")
+    wait_for(lambda: "Dead letters" in p.text("h1"))
+    p.go("/")
+    r.delete(mail.escape)
+    wait_for(lambda: p.text(".trouble") == "All queues are well")
+
+
 def test_nothing_there_yet_says_what_to_do(page):
     p = page().open()
     p.sees("No queues yet")
@@ -89,6 +106,9 @@ def test_nothing_there_yet_says_what_to_do(page):
     p.sees("No dead letters")
     p.go("/queue/nobody")
     p.sees("There is no queue nobody")
+    p.go("/health")
+    p.sees("then quredis reload:")
+    assert "`" not in p.text()
     p.go("/letters/nobody/1-0")
     p.sees("no longer here")
     p.forgiven += [FAILED_TO_LOAD]

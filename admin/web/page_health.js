@@ -67,7 +67,7 @@ export class HealthPage {
 		this.table.update(queues);
 		draw(this.overall, [health?.status], () => (health ? badge(HEALTH[health.status] ?? "unknown", health.status) : null));
 		draw(this.rest, [store.known, queues.length === 0], () => (store.known && queues.length === 0
-			? empty("Nobody watches the health of these queues", h("p", null, "In quredis.conf, then `quredis reload`:"),
+			? empty("Nobody watches the health of these queues", h("p", null, "In quredis.conf, then ", h("code", null, "quredis reload"), ":"),
 				command('health = { enabled = true; thresholds = { ingress_max = 500; dlq_max_warning = 100; stuck_age = "2h"; }; };')) : null));
 	}
 

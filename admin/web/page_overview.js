@@ -1,7 +1,7 @@
 // All queues at a glance, and what needs somebody.
 import { Sparkline } from "./chart.js";
 import { draw, h, setText } from "./dom.js";
-import { count, duration, now, rate } from "./format.js";
+import { count, duration, now, plural, rate } from "./format.js";
 import { badge, HEALTH, icon } from "./icons.js";
 import { command, empty, Figures, healthCell, queueLink } from "./parts.js";
 import { href } from "./route.js";
@@ -57,6 +57,13 @@ const COLUMNS = [
 		cell: (td, q) => healthCell(td, q.health) },
 ];
 
+/** Nothing is wrong with a queue. Dead letters may be there all the same: some are no illness, and yet wait for somebody. */
+function wellLine(letters, judged) {
+	const well = judged ? "All queues are well" : "Nothing stands out";
+	return h("p", { class: "well" }, icon(letters > 0 ? "warn" : "ok"),
+		h("span", null, well, letters > 0 && ["; ", h("a", { href: "#/letters" }, plural(letters, "dead letter")), letters === 1 ? " waits" : " wait", " for somebody"]));
+}
+
 function troubleLine(same) {
 	const names = same.slice(0, NAMES_SHOWN).map((t) => h("a", { href: t.to }, t.name));
 	const more = same.length - names.length;
@@ -85,8 +92,9 @@ export class OverviewPage {
 
 	refresh() {
 		const queues = store.queues;
-		this.#showTotals();
-		this.#showTrouble();
+		const totals = store.totals();
+		this.#showTotals(totals);
+		this.#showTrouble(totals.escape);
 		this.tools.hidden = queues.length < FILTER_FROM;
 		const wanted = this.tools.hidden ? "" : this.filter.value.trim().toLowerCase();
 		const found = wanted ? queues.filter((q) => q.name.toLowerCase().includes(wanted)) : queues;
@@ -96,20 +104,19 @@ export class OverviewPage {
 		this.#showRest();
 	}
 
-	#showTotals() {
-		const t = store.totals();
+	#showTotals(t) {
 		this.figures.set(store.known ? [t.ingress, t.transit, t.delayed, t.escape, rate(t.done), rate(t.failed), `${count(t.alive)}/${count(t.wanted)}`] : Array(7).fill("–"),
 			["", "", "", t.escape > 0 ? "some" : "", "", "", t.alive < t.wanted ? "warn" : ""]);
 		this.spark.set(t.line);
 	}
 
 	/** In words, the worst first: what nobody should have to look for in a column. Queues with the same trouble share a line. */
-	#showTrouble() {
+	#showTrouble(letters) {
 		const ill = store.queues.flatMap((q) => this.#troublesOf(q)).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
 		this.trouble.hidden = !store.known || store.queues.length === 0;
-		draw(this.trouble, [ill, store.health === null], () => {
+		draw(this.trouble, [ill, store.health === null, letters], () => {
 			if (ill.length === 0)
-				return h("p", { class: "well" }, icon("ok"), store.health ? "All queues are well" : "Nothing stands out");
+				return wellLine(letters, store.health !== null);
 			const kinds = Map.groupBy(ill, (t) => `${t.level} ${t.text}`);
 			const lines = [...kinds.values()].slice(0, TROUBLES_SHOWN).map(troubleLine);
 			return [h("ul", null, lines), kinds.size > lines.length && h("a", { class: "more", href: "#/health" }, `and ${count(kinds.size - lines.length)} more`)];
