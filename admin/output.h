@@ -51,6 +51,7 @@ struct output {
 	bool colour;
 	bool keep_first;		/* the first column is an id, which is no use cut */
 	bool keep_tail;			/* the last word of what is cut stays */
+	const int *give_way;		/* columns that are left out where there is no room, in this order; -1 ends them; NULL: none */
 	bool wrap;			/* what is too long for its column goes on below, and is not cut */
 	const struct column *columns;	/* of the rows or the object under way */
 	size_t ncolumns;
@@ -58,6 +59,7 @@ struct output {
 	struct table_row *rows;		/* table: rows not yet written */
 	size_t nheld, held_bytes;
 	size_t *widths;			/* table: fixed once the first rows are out */
+	bool *left_out;			/* table: columns that gave way; NULL: none can */
 };
 
 /* Looks at file: width and colour only for a terminal, no colour with NO_COLOR. */

@@ -21,7 +21,7 @@ struct table_row { char **texts; };	/* one for each column, NULL for those not s
 
 static bool shown(const struct output *o, size_t column)
 {
-	return o->columns[column].title != NULL;
+	return o->columns[column].title != NULL && (o->left_out == NULL || !o->left_out[column]);
 }
 
 static void table_begin(struct output *o)
@@ -29,6 +29,23 @@ static void table_begin(struct output *o)
 	o->rows = alloc_zero(HELD_ROWS, sizeof(*o->rows));
 	o->nheld = o->held_bytes = 0;
 	o->widths = NULL;
+	o->left_out = o->give_way == NULL ? NULL : alloc_zero(o->ncolumns, sizeof(*o->left_out));
+}
+
+static size_t line_width(const struct output *o, const size_t *widths)
+{
+	size_t line = INDENT;
+
+	for (size_t i = 0; i < o->ncolumns; i++)
+		if (shown(o, i))
+			line += widths[i] + GAP;
+	return line - GAP;
+}
+
+static void leave_out(const struct output *o, const size_t *widths)
+{
+	for (const int *c = o->give_way; c != NULL && *c != -1 && line_width(o, widths) > o->width; c++)
+		o->left_out[*c] = true;
 }
 
 /* The widest column gives way, by one each time, until the line fits. */
@@ -36,17 +53,13 @@ static void fit(const struct output *o, size_t *widths)
 {
 	size_t first = o->keep_first && o->ncolumns > 1 ? 1 : 0;
 
-	for (;;) {
-		size_t line = INDENT, widest = first;
+	while (line_width(o, widths) > o->width) {
+		size_t widest = first;
 
-		for (size_t i = 0; i < o->ncolumns; i++) {
-			if (!shown(o, i))
-				continue;
-			line += widths[i] + GAP;
-			if (i > first && widths[i] > widths[widest])
+		for (size_t i = first; i < o->ncolumns; i++)
+			if (shown(o, i) && widths[i] > widths[widest])
 				widest = i;
-		}
-		if (line - GAP <= o->width || widths[widest] <= NARROWEST)
+		if (widths[widest] <= NARROWEST)
 			return;
 		widths[widest]--;
 	}
@@ -66,8 +79,10 @@ static void measure(struct output *o)
 				o->widths[i] = columns;
 		}
 	}
-	if (o->width != SIZE_MAX)
-		fit(o, o->widths);
+	if (o->width == SIZE_MAX)
+		return;
+	leave_out(o, o->widths);
+	fit(o, o->widths);
 }
 
 static void pad(const struct output *o, size_t n)
@@ -227,8 +242,10 @@ static void table_end(struct output *o, bool complete)
 		write_held(o);
 	free(o->rows);
 	free(o->widths);
+	free(o->left_out);
 	o->rows = NULL;
 	o->widths = NULL;
+	o->left_out = NULL;
 }
 
 static void table_object(struct output *o, const struct cell *cells)

@@ -167,18 +167,25 @@ static void queue_row(struct output *o, const json_t *overview, const json_t *qu
 
 static void queues(struct output *o, const json_t *overview, const struct top_rates *r)
 {
+	enum { QUEUE, STATE, HEALTH, INGRESS, OLDEST, TRANSIT, DELAYED, ESCAPE, DONE, FAILED, ESCAPED, RUNNING, WORKERS };
 	static const struct column columns[] = {
-		{ NULL, "Queue", false }, { NULL, "State", false }, { NULL, "Health", false }, { NULL, "Ingress", true }, { NULL, "Oldest", true },
-		{ NULL, "Transit", true }, { NULL, "Delayed", true }, { NULL, "Escape", true }, { NULL, "Done/s", true },
-		{ NULL, "Failed/s", true }, { NULL, "Escaped/s", true }, { NULL, "Running", true }, { NULL, "Workers", true },
+		[QUEUE] = { NULL, "Queue", false }, [STATE] = { NULL, "State", false }, [HEALTH] = { NULL, "Health", false },
+		[INGRESS] = { NULL, "Ingress", true }, [OLDEST] = { NULL, "Oldest", true }, [TRANSIT] = { NULL, "Transit", true },
+		[DELAYED] = { NULL, "Delayed", true }, [ESCAPE] = { NULL, "Escape", true }, [DONE] = { NULL, "Done/s", true },
+		[FAILED] = { NULL, "Failed/s", true }, [ESCAPED] = { NULL, "Escaped/s", true }, [RUNNING] = { NULL, "Running", true },
+		[WORKERS] = { NULL, "Workers", true },
 	};
+	/* first what others say in part: Escape grows, Running is there without Workers, Transit without Running */
+	static const int give_way[] = { ESCAPED, WORKERS, OLDEST, RUNNING, DELAYED, FAILED, HEALTH, DONE, -1 };
 	const json_t *queue;
 	size_t i;
 
+	o->give_way = give_way;
 	output_begin(o, columns, nitems(columns));
 	json_array_foreach(json_object_get(overview, "queues"), i, queue)
 		queue_row(o, overview, queue, r);
 	output_end(o, true);
+	o->give_way = NULL;
 }
 
 /* ---- what runs for longest ---- */

@@ -98,6 +98,37 @@ static void test_narrow_terminals_keep_a_little(void **state)
 		       "  abc...  1  012...\n");
 }
 
+static void check_left_out(size_t width, const char *wanted)
+{
+	static const int give_way[] = { 1, 2, 0, -1 };		/* the second has no title: it never took room */
+	struct output o = open_output(false, width);
+
+	o.give_way = give_way;
+	output_begin(&o, columns, nitems(columns));
+	put(&o, "abcdefghij", 12345, "0123456789");
+	put(&o, "k", 1, "l");
+	output_end(&o, true);
+	check_text(&o, wanted);
+}
+
+/* Whole columns go, in the order that was given, and only as many as have to. What stays is cut. */
+static void test_columns_give_way(void **state)
+{
+	(void)state;
+	check_left_out(31, "  Name            N  Shown\n"
+			   "  abcdefghij  12345  0123456789\n"
+			   "  k               1  l\n");
+	check_left_out(30, "  Name        Shown\n"
+			   "  abcdefghij  0123456789\n"
+			   "  k           l\n");
+	check_left_out(23, "  Shown\n"
+			   "  0123456789\n"
+			   "  l\n");
+	check_left_out(10, "  Shown\n"
+			   "  01234...\n"
+			   "  l\n");
+}
+
 /* More rows than are held back: later ones keep the columns of the first, as far as they fit. */
 static void test_wrapped_rows_go_on_below(void **state)
 {
@@ -202,6 +233,7 @@ int main(void)
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_the_widest_gives_way),
 		cmocka_unit_test(test_narrow_terminals_keep_a_little),
+		cmocka_unit_test(test_columns_give_way),
 		cmocka_unit_test(test_wrapped_rows_go_on_below),
 		cmocka_unit_test(test_many_rows),
 		cmocka_unit_test(test_cells),
