@@ -351,3 +351,15 @@ int64_t process_resident_bytes(pid_t pid)
 	text[n > 0 ? n : 0] = '\0';
 	return sscanf(text, "%*d %lld", &pages) == 1 ? pages * sysconf(_SC_PAGESIZE) : -1;
 }
+
+int process_boot_id(char out[PROCESS_BOOT_ID_SIZE])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	bool ok = f != NULL && fgets(out, PROCESS_BOOT_ID_SIZE, f) != NULL;
+
+	if (f != NULL)
+		fclose(f);
+	if (ok)
+		out[strcspn(out, "\n")] = '\0';
+	return ok ? 0 : -1;
+}

@@ -43,6 +43,9 @@ int process_close_on_exec_from(int from);
 
 int64_t process_resident_bytes(pid_t pid);	/* of memory; -1: not to be seen */
 
+#define PROCESS_BOOT_ID_SIZE 64
+int process_boot_id(char out[PROCESS_BOOT_ID_SIZE]);	/* of this start of the machine; -1: not to be read */
+
 const char *process_signal_name(int sig);	/* "SIGKILL"; "SIG35" for the nameless */
 
 #endif

@@ -39,6 +39,27 @@ void queue_node_read(struct redis *r, const char *node)
 	free(key);
 }
 
+static char *clock_key_of(const char *node)
+{
+	return alloc_format("quredis:node:%s:clock", node);
+}
+
+void queue_node_clock_write(struct redis *r, const char *node, const char *text)
+{
+	char *key = clock_key_of(node);
+
+	redis_appendf(r, "SET %s %s PX %d", key, text, (int64_t)QUEUE_NODE_CLOCK_KEPT_MS);
+	free(key);
+}
+
+void queue_node_clock_read(struct redis *r, const char *node)
+{
+	char *key = clock_key_of(node);
+
+	redis_appendf(r, "GET %s", key);
+	free(key);
+}
+
 void queue_leader(struct redis *r, const struct queue_keys *k)
 {
 	redis_appendf(r, "GET %s", k->sweeper);

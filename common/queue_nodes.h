@@ -17,6 +17,14 @@ void queue_node_write(struct redis *r, const char *node, const char *document);	
 void queue_node_drop(struct redis *r, const char *node);			/* -> INTEGER */
 void queue_node_read(struct redis *r, const char *node);			/* -> STRING or NIL */
 
+/*
+ * What it knows of the server's clock, for itself after a restart (common/server_clock.h): quredis:node:<node>:clock. Longer than
+ * this nobody must have looked: that the clock was set and put back meanwhile would not be seen.
+ */
+#define QUEUE_NODE_CLOCK_KEPT_MS (10 * 60 * 1000)
+void queue_node_clock_write(struct redis *r, const char *node, const char *text);	/* -> STATUS */
+void queue_node_clock_read(struct redis *r, const char *node);			/* -> STRING or NIL */
+
 /* How long this handler of a report runs, server_ms by the clock of Redis; -1: the report does not say. report may be NULL. */
 struct json_t;
 int64_t queue_node_running(const struct json_t *report, const char *incarnation, int64_t server_ms);

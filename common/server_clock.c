@@ -3,6 +3,10 @@
  * while the bounds can be one offset that drifts a little, it does. When they cannot, it was set, or this is
  * another server, and a new epoch begins. Pure but for the words on the board.
  */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "common/server_clock.h"
 
 #define DRIFT 100		/* one in so many: chrony and ntpd slew less, without calling it a step */
@@ -70,6 +74,34 @@ bool server_clock_age(const struct server_clock *c, int64_t boottime_ms, struct 
 		.since_ms = c->since_ms,
 		.stepped_ms = c->stepped_ms,
 	};
+	return true;
+}
+
+void server_clock_text(const struct server_clock *c, const char *boot_id, char out[SERVER_CLOCK_TEXT_SIZE])
+{
+	snprintf(out, SERVER_CLOCK_TEXT_SIZE, "1 %s %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64, boot_id, c->low_ms, c->high_ms,
+	    c->checked_ms, c->since_ms, c->stepped_ms);
+}
+
+static bool is_sound(const struct server_clock *c, int64_t boottime_ms)
+{
+	int64_t most = INT64_C(1) << 52;	/* no sum overflows */
+
+	return c->checked_ms > 0 && c->checked_ms <= boottime_ms && c->low_ms > -most && c->high_ms < most && c->low_ms <= c->high_ms &&
+	    c->since_ms > 0 && c->since_ms <= c->checked_ms + c->high_ms && c->stepped_ms >= 0 && c->stepped_ms <= c->since_ms;
+}
+
+bool server_clock_recall(struct server_clock *c, const char *boot_id, const char *text, int64_t boottime_ms)
+{
+	struct server_clock told;
+	char boot[64];
+	int end = 0;
+
+	if (sscanf(text, "1 %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", boot, &told.low_ms, &told.high_ms,
+		&told.checked_ms, &told.since_ms, &told.stepped_ms, &end) != 6 || text[end] != '\0' || strcmp(boot, boot_id) != 0 ||
+	    !is_sound(&told, boottime_ms))
+		return false;
+	*c = told;
 	return true;
 }
 

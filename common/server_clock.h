@@ -30,6 +30,14 @@ int64_t server_clock_take(struct server_clock *c, const struct server_time *t);
 /* For common/age.h; false: too little is known of it. */
 bool server_clock_age(const struct server_clock *c, int64_t boottime_ms, struct age_clock *out);
 
+/*
+ * Over a restart: as a line of text, for who keeps it elsewhere. What another machine wrote, this one before it was started
+ * anew, or anybody but us, is not recalled (false). What is recalled holds only if the next answer agrees with it.
+ */
+#define SERVER_CLOCK_TEXT_SIZE 192
+void server_clock_text(const struct server_clock *c, const char *boot_id, char out[SERVER_CLOCK_TEXT_SIZE]);
+bool server_clock_recall(struct server_clock *c, const char *boot_id, const char *text, int64_t boottime_ms);
+
 /* Torn between two writers or by a step it shows clocks that agree with nothing, or too little age. */
 void server_clock_publish(const struct server_clock *c, struct board_clock *b);
 void server_clock_read(struct server_clock *c, const struct board_clock *b);

@@ -21,6 +21,7 @@
 #include "supervisor/lock.h"
 
 #include "common/network_fs.h"
+#include "common/process.h"
 
 static int fail(char *error, size_t size, const char *path, const char *what)
 {
@@ -45,18 +46,6 @@ static int open_with_directory(const char *path)
 	return open_file(path);
 }
 
-static int read_boot_id(char out[64])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	bool ok = f != NULL && fgets(out, 64, f) != NULL;
-
-	if (f != NULL)
-		fclose(f);
-	if (ok)
-		out[strcspn(out, "\n")] = '\0';
-	return ok ? 0 : -1;
-}
-
 /* Its numbers of processes must be ours: by them leftovers are found and killed. */
 static bool proc_is_ours(void)
 {
@@ -77,11 +66,11 @@ static bool proc_is_ours(void)
 static int identify(struct lock *l, const char *path, char *error, size_t size)
 {
 	struct stat st, pids = {0};
-	char boot_id[64];
+	char boot_id[PROCESS_BOOT_ID_SIZE];
 
 	if (fstat(l->fd, &st) == -1)
 		return fail(error, size, path, "stat");
-	if (read_boot_id(boot_id) == -1)
+	if (process_boot_id(boot_id) == -1)
 		return fail(error, size, path, "the kernel's boot id cannot be read");
 	if (!proc_is_ours()) {
 		snprintf(error, size, "/proc belongs to another PID namespace: mount it anew in this one (unshare --mount-proc)");

@@ -69,9 +69,12 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 /* A write like those of the leases: a server that refuses it is no use to anyone. */
 static int prove_writable(struct sweeper *s)
 {
-	int64_t n, server_ms, sent_ms = clock_boottime_ms();
+	int64_t n, server_ms, sent_ms;
 	struct redis_reply reply;
 
+	if (clock_recall(s) == -1)
+		return -1;
+	sent_ms = clock_boottime_ms();
 	queue_pulse(&s->redis, s->conf->supervisor.node);
 	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1) {
 		if (s->redis.state != REDIS_CLOSED) {

@@ -53,6 +53,7 @@ static const struct task {
 	{ "forward", 0, 0, 4, forward_task, false },
 	{ "letters", 0, 0, 4, letters_task, false },
 	{ "node", QUEUE_NODE_EVERY_MS, 0, 1, node_task, false },
+	{ "clock", 1000, 0, 1, clock_task, false },
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
@@ -256,6 +257,8 @@ static void settle_up(struct sweeper *s)
 		tally_task(s, 1, clock_monotonic_ms());
 	if (s->up)
 		lead_give_up(s);
+	if (s->up)
+		clock_keep(s);
 	if (s->up)
 		node_drop(s);
 }

@@ -67,6 +67,8 @@ struct sweeper {
 	/* clock.c */
 	struct server_clock clock;
 	int64_t clock_logged_ms;	/* CLOCK_MONOTONIC: that it was set */
+	int64_t clock_keep_at_ms;	/* the same: it is written down */
+	bool clock_recalled;		/* from what was written down; no answer has agreed yet */
 
 	/* server.c */
 	struct server server;
@@ -161,6 +163,9 @@ void clock_init(struct sweeper *s);
 /* The server said so to what was sent at sent_ms of CLOCK_BOOTTIME and is just answered: learned from, shown on the board */
 void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms);
 
+int clock_recall(struct sweeper *s);	/* what was written down before a restart, if nothing is known. -1: the connection is lost */
+void clock_keep(struct sweeper *s);	/* writes it down: the last time */
+
 /* ---- the tasks; true: there is more to do at once ---- */
 
 bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
@@ -184,6 +189,7 @@ int64_t purge_wake_ms(const struct sweeper *s);
 bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms);
 bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
+bool clock_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */
 bool forward_task(struct sweeper *s, int budget, int64_t now_ms);

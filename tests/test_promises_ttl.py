@@ -198,6 +198,103 @@ def test_another_host_takes_over(redis, quredisd, handler):
     assert hosts[1 - first].stop() == 0
 
 
+# ---- a restart ----
+
+def since(c, node="here"):
+    """Since when the sweeper believes the clock of Redis, as it wrote it down; 0: not."""
+    return int((c.get(f"quredis:node:{node}:clock") or b"0 0 0 0 0 0 0").split()[5])
+
+
+@pytest.mark.parametrize("how", ["stop", "kill_tree"])
+def test_a_restart_does_not_begin_anew(redis, quredisd, handler, how):
+    c = redis.client()
+    w = Watch(c)
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="6s")], supervisor={"node": "here"})
+    known = wait_for(lambda: since(c))
+    w.push(*[b"before %d" % i for i in range(50)])
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    getattr(d, how)()
+    assert 0 < c.pttl("quredis:node:here:clock") <= 600000
+    mark = d.mark()
+    d.start()
+    assert int(d.wait_event("server_clock_goes_on", since=mark)["known_ms"]) <= server_ms(c) - known
+    w.push(*[b"after %d" % i for i in range(50)])
+    w.check(6)
+    assert since(c) == known and not d.events("server_clock_set")
+    assert d.stop() == 0
+
+
+@pytest.mark.parametrize("ahead", [3600, -3600])
+def test_the_clock_is_set_while_nobody_looks(redis_server, quredisd, handler, ahead):
+    server = redis_server(clock=True)
+    c = server.client()
+    w = Watch(c)
+    d = quredisd(redis=server, queues=[queue("mail", handler("cat"), workers=0, ttl="6s")], supervisor={"node": "here"})
+    known = wait_for(lambda: since(c))
+    w.push(*[b"before %d" % i for i in range(50)])
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    d.kill_tree()
+    server.set_clock(ahead)
+    c.persist("quredis:node:here:clock")        # by its own clock it may be gone already,
+    c.delete("ingress:mail:sweeper")            # and this there for an hour
+    d.start()
+    wait_for(lambda: since(c) not in (0, known))
+    w.push(*[b"after %d" % i for i in range(50)])
+    w.check(6)
+    assert d.stop() == 0
+
+
+def test_a_clock_that_was_set_and_put_back_is_not_forgotten(redis_server, quredisd, handler):
+    """What was written down before would agree with it. So a step is written down at once, and not after a minute."""
+    server = redis_server(clock=True)
+    c = server.client()
+    d = quredisd(redis=server, queues=[queue("mail", handler("cat"), workers=0, ttl="30m")], supervisor={"node": "here", "lease": "4s"})
+    first = wait_for(lambda: since(c))
+    server.set_clock(-3600)
+    second = wait_for(lambda: (s := since(c)) != first and s, 20)
+    server.set_clock(0)
+    third = wait_for(lambda: (s := since(c)) != second and s, 20)
+    assert third > first
+    d.kill_tree()
+    mark = d.mark()
+    d.start()
+    d.wait_event("server_clock_goes_on", since=mark)
+    assert since(c) == third
+    assert d.stop() == 0
+
+
+def test_what_another_wrote_down_is_not_believed(redis, quredisd, handler):
+    """Of another machine, or before this one was started anew; or of nobody."""
+    c = redis.client()
+    key = "quredis:node:here:clock"
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="30m")], supervisor={"node": "here"})
+    known = wait_for(lambda: since(c))
+    assert d.stop() == 0
+    _, boot, *rest = c.get(key).decode().split()
+    for i, text in enumerate(["1 00000000-0000-4000-8000-000000000000 " + " ".join(rest), "nonsense", b"\xff\0" * 1000, ""]):
+        c.set(key, text)
+        d.start()
+        known, before = wait_for(lambda: (s := since(c)) > known and s), known
+        assert known > before and not d.events("server_clock_goes_on"), i
+        assert d.stop() == 0
+    c.delete(key)
+    c.lpush(key, "no string")
+    d.start()
+    d.wait_event("lead_taken", queue="mail")
+    c.lpush("ingress:mail", "raw")
+    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    assert d.stop() == 0
+
+
+def test_where_nobody_asks_for_ages_it_is_not_written_down(redis, quredisd, handler, ledger):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", ledger.recorder())], supervisor={"node": "here"})
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: ledger.runs() and c.exists("quredis:node:here"))
+    assert d.stop() == 0
+    assert not c.exists("quredis:node:here:clock")
+
+
 def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
     c = redis.client()
     w = Watch(c)

@@ -106,6 +106,14 @@ class Traffic:
         mail["timeout"] = f"{self.random.randrange(60, 600)}s"
         host.reload(queues=[mail])
 
+    def restart(self):
+        """A supervisor dies with all it has; the next one goes on with what it knew of the clock, if that was not set meanwhile."""
+        host = self.random.choice(self.hosts)
+        host.kill_tree()
+        if self.random.random() < 0.5:
+            self.set_clock()
+        host.start(wait=False)
+
     def cut(self):
         self.proxy.cut()
 
@@ -114,7 +122,7 @@ class Traffic:
 
     def run(self):
         # A step makes all wait anew, so that there is time between two; and a pause for a backlog, however fast the machine is.
-        regular = {self.set_clock: (8, 14), self.pause: (7, 12), self.purge: (8, 25), self.small_event: (0.3, 1.2)}
+        regular = {self.set_clock: (8, 14), self.pause: (7, 12), self.purge: (8, 25), self.restart: (4, 9), self.small_event: (0.3, 1.2)}
         began = time.monotonic()
         due = {event: self.random.uniform(*every) for event, every in regular.items()}
         due[self.pause] = 1.0

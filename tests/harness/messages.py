@@ -8,7 +8,7 @@ _OF_A_QUEUE = [
     "transit:{q}:workers", "transit:{q}:rescue", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:forwarded", "quredis:queue:{q}",
 ]
-_OF_ALL = ["quredis:queues", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+"]
+_OF_ALL = ["quredis:queues", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?"]
 
 
 def unwrap(raw):

@@ -1,4 +1,4 @@
-/* links: supervisor/lock.c common/network_fs.c */
+/* links: supervisor/lock.c common/process.c common/buffer.c common/alloc.c common/clock.c common/network_fs.c */
 /* ldflags: -Wl,--wrap=fstatfs */
 #include <sys/file.h>
 #include <sys/stat.h>

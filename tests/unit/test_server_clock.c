@@ -130,6 +130,51 @@ static void another_process_goes_on_with_it(void **state)
 	scoreboard_free(board);
 }
 
+#define BOOT "6c8f1d1e-0000-4000-8000-000000000001"
+
+static void a_restart_goes_on_with_it(void **state)
+{
+	char text[SERVER_CLOCK_TEXT_SIZE];
+	struct server_clock c = {0}, d = {0};
+
+	(void)state;
+	take(&c, 1000, 2, AHEAD);
+	take(&c, 2000, 2, AHEAD + 5000);
+	server_clock_text(&c, BOOT, text);
+	assert_true(server_clock_recall(&d, BOOT, text, 2002));
+	assert_memory_equal(&c, &d, sizeof(c));
+	take(&d, 60000, 2, AHEAD + 5000);
+	assert_int_equal(step_ms, 0);
+	assert_int_equal(d.since_ms, c.since_ms);
+	assert_int_equal(d.stepped_ms, c.stepped_ms);
+	assert_true(server_clock_recall(&d, BOOT, text, 60000));
+	take(&d, 60000, 2, AHEAD + 7000);
+	assert_int_not_equal(step_ms, 0);
+	assert_int_equal(d.since_ms, 60001 + AHEAD + 7000);
+}
+
+static void what_is_not_ours_is_not_recalled(void **state)
+{
+	static const char *const wrong[] = {
+		"", "1", "1 " BOOT, "2 " BOOT " 1 2 3 4 0", "1 " BOOT " 1 2 3 4", "1 " BOOT " 1 2 3 4 0 ", "1 " BOOT " 1 2 3 4 0 5", "1 " BOOT " 1 2 3 x 0",
+		"1 other 1 2 3 4 0",		/* of another machine */
+		"1 " BOOT " 1 2 0 1 0",		/* never looked */
+		"1 " BOOT " 1 2 1001 4 0",	/* looked in the future */
+		"1 " BOOT " 2 1 3 4 0",		/* no bounds */
+		"1 " BOOT " 1 2 3 6 0",		/* known since the future */
+		"1 " BOOT " 1 2 3 0 0", "1 " BOOT " 1 2 3 4 5", "1 " BOOT " 1 2 3 4 -1",
+		"1 " BOOT " 1 9223372036854775807 3 4 0", "1 " BOOT " -9223372036854775808 2 3 4 0",
+	};
+	struct server_clock c = {0};
+
+	(void)state;
+	assert_true(server_clock_recall(&c, BOOT, "1 " BOOT " 1 2 3 4 0", 1000));
+	c = (struct server_clock){0};
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		if (server_clock_recall(&c, BOOT, wrong[i], 1000) || c.checked_ms != 0)
+			fail_msg("recalled: %s", wrong[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +184,8 @@ int main(void)
 		cmocka_unit_test(a_gap_is_bridged),
 		cmocka_unit_test(slow_answers_say_nothing),
 		cmocka_unit_test(another_process_goes_on_with_it),
+		cmocka_unit_test(a_restart_goes_on_with_it),
+		cmocka_unit_test(what_is_not_ours_is_not_recalled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
