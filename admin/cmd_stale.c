@@ -53,7 +53,7 @@ static int look_at_leader(struct admin *a, struct stale *s)
 	if (admin_reply(a, &reply, s->leader) == -1)
 		return -1;
 	report = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
-	queue_node_clock(report, &s->clock);
+	queue_node_reported_clock(report, &s->clock);
 	json_decref(report);
 	return 0;
 }

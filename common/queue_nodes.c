@@ -82,7 +82,7 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 	return -1;
 }
 
-void queue_node_clock(const struct json_t *report, struct age_clock *c)
+void queue_node_reported_clock(const struct json_t *report, struct age_clock *c)
 {
 	const json_t *clock = json_object_get(report, "clock");
 

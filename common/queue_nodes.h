@@ -31,7 +31,7 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 
 /* What it knows of the server's clock, as in struct age_clock; a report without that: nothing, since ever. report may be NULL. */
 struct age_clock;
-void queue_node_clock(const struct json_t *report, struct age_clock *c);
+void queue_node_reported_clock(const struct json_t *report, struct age_clock *c);
 
 /* Who leads a queue -> STRING for queue_leader_node(), or NIL */
 void queue_leader(struct redis *r, const struct queue_keys *k);
