@@ -1,7 +1,9 @@
-/* quredis reload, stop, restart, quiet: orders to the supervisor on this machine. */
+/* quredis reload, stop, restart, scale, quiet: orders to the supervisor on this machine. */
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
+
+#include <bsd/stdlib.h>
 
 #include "admin/command.h"
 #include "admin/control.h"
@@ -90,6 +92,19 @@ static int no_queue(struct admin *a, int rc)
 int cmd_restart(struct admin *a)
 {
 	return no_queue(a, order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
+}
+
+int cmd_scale(struct admin *a)
+{
+	const char *why;
+	long long n = strtonum(a->operands[1], 0, CONF_WORKERS_MAX, &why);
+
+	if (why != NULL || a->operands[1][strspn(a->operands[1], "0123456789")] != '\0') {
+		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX, a->operands[1]);
+		return -1;
+	}
+	return no_queue(a, order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
+	    "workers are started, or finish what they run; the next reload goes by the configuration again"));
 }
 
 int cmd_quiet(struct admin *a)

@@ -62,6 +62,8 @@ static const struct command commands[] = {
 	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
 	  "Without MESSAGE and --from the message is standard input. Same user, environment and limits as in a worker; "
 	  "nothing is settled." },
+	{ "scale", "QUEUE WORKERS", "have the supervisor here run so many workers of a queue", cmd_scale, NEED_CONF, 2, 2, 0,
+	  "Until the next reload or start, which go by the configuration. Workers that are too many finish what they run." },
 	{ "stale", "[QUEUE]", "count what the rules of purge{} take, or would take", cmd_stale, NEED_REDIS, 0, 1, 0,
 	  "Of one queue, or of all. Whether they are applied is purge.enabled's and purge.dry_run's; nothing is written here. Not counted "
 	  "are registry entries and registrations, and what a purge.check would keep." },

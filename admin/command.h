@@ -58,6 +58,7 @@ int cmd_status(struct admin *a);
 int cmd_reload(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_restart(struct admin *a);
+int cmd_scale(struct admin *a);
 int cmd_quiet(struct admin *a);
 int cmd_web(struct admin *a);
 int cmd_top(struct admin *a);

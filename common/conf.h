@@ -76,6 +76,8 @@ struct conf_purge {
 	char **check;
 };
 
+#define CONF_WORKERS_MAX 1000
+
 struct conf_queue {
 	char *name, *ingress, *transit, *escape;	/* ingress, transit, escape: whole key names */
 	bool shared;			/* other programs fetch from it, too */
@@ -88,7 +90,7 @@ struct conf_queue {
 	int64_t timeout_ms;
 	int64_t kill_grace_ms;		/* default: supervisor.kill_grace */
 	enum conf_fence fence;
-	int workers;
+	int workers;			/* 0..CONF_WORKERS_MAX */
 	struct { int max; int64_t time_ms; } batch;
 	struct { int64_t jobs, rss, age_ms; } recycle;
 	int max_attempts;

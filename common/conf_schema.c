@@ -116,7 +116,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),
 	KEY("fence", CHOICE, fence, .fallback = "finish", .choices = fences),
 
-	KEY("workers", INT, workers, .fallback = "1", RANGE(0, 1000)),
+	KEY("workers", INT, workers, .fallback = "1", RANGE(0, CONF_WORKERS_MAX)),
 	KEY("batch.max", INT, batch.max, .fallback = "64", RANGE(1, 1000)),
 	KEY("batch.time", DURATION, batch.time_ms, .fallback = "20ms", RANGE(1, HOUR)),
 	KEY("recycle.jobs", COUNT, recycle.jobs, RANGE(1, COUNT_MAX)),

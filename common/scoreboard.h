@@ -88,6 +88,7 @@ struct board_queue {
 	_Atomic uint64_t lags[SCOREBOARD_BUCKETS], lag_ms;	/* FIGURE_LAGS and their sum; sweepers, atomic add */
 	_Atomic uint64_t lag_most_ms;		/* since statsd was told */
 	_Atomic uint64_t told[SCOREBOARD_FIGURES];	/* sent to statsd; sweepers, compare and swap */
+	_Atomic uint32_t wanted;		/* workers that are to be; the master */
 	_Atomic uint64_t restarts;		/* workers started in place of dead ones; the master */
 	_Atomic int64_t archiver;		/* sweeper whose the archive is: generation << 16 | slot + 1; 0: nobody's. Compare and swap */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */

@@ -17,6 +17,7 @@ struct pollfd;
  *	{"command":"reload"}			-> {"ok":true,"warnings":[…]} or {"ok":false,"error":…,"problems":[…]}
  *	{"command":"stop","fast":false}		-> {"ok":true}; the connection closes when the master is gone
  *	{"command":"restart","queue":Q}		-> {"ok":true}
+ *	{"command":"scale","queue":Q,"workers":N}	-> {"ok":true}
  *	{"command":"quiet"} {"command":"resume"}, of all or of one "queue"	-> {"ok":true}
  *	anything else				-> {"ok":false,"error":…}
  */

@@ -23,7 +23,18 @@ struct crew *crew_find(struct master *m, const char *name)
 
 int crew_wanted(const struct crew *c)
 {
-	return c->conf == NULL ? 0 : c->conf->workers;
+	if (c->conf == NULL)
+		return 0;
+	return c->scaled == -1 ? c->conf->workers : c->scaled;
+}
+
+int crew_wanted_by_others(const struct master *m, const struct crew *c)
+{
+	int n = 0;
+
+	for (int i = 0; i < m->ncrews; i++)
+		n += &m->crews[i] == c ? 0 : crew_wanted(&m->crews[i]);
+	return n;
 }
 
 static struct board_queue *on_board(struct master *m, const struct crew *c)
@@ -131,6 +142,7 @@ struct crew *crew_enter(struct master *m, const struct conf_queue *conf)
 		return NULL;
 	strlcpy(c->name, conf->name, sizeof(c->name));
 	c->conf = conf;
+	c->scaled = -1;
 	c->heir = -1;
 	for (int i = 0; i < m->ncrews; i++)
 		if (&m->crews[i] != c && m->crews[i].heir == -1 && strcmp(m->crews[i].name, c->name) == 0)

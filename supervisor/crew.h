@@ -28,6 +28,7 @@ struct crew {
 	int staff;			/* workers alive that are not leaving; <= SCOREBOARD_SLOTS */
 	int leaving;			/* those that are */
 	bool quiet;			/* told so on the control socket */
+	int scaled;			/* told there how many there are to be, until a reload; -1: as configured */
 	struct policy policy;
 	uint64_t done_seen;		/* workers_done at the last look */
 	uint64_t restarts;		/* workers spawned in place of dead ones */
@@ -57,6 +58,7 @@ void crew_see_success(struct master *m, struct crew *c);	/* before its policy is
 void crew_order_all(struct master *m, struct crew *c, int64_t now_ms);	/* RUN or QUIET, as it stands */
 
 int crew_wanted(const struct crew *c);
+int crew_wanted_by_others(const struct master *m, const struct crew *c);	/* in all other queues together */
 int crew_root(const struct master *m, int crew);		/* itself, or the heir of its heirs */
 enum crew_state crew_judge(const struct master *m, const struct crew *c, const char **reason);
 

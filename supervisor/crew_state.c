@@ -100,6 +100,6 @@ enum crew_state crew_judge(const struct master *m, const struct crew *c, const c
 		*reason = c->conf == NULL ? "left the configuration" : "told to fetch nothing";
 		return CREW_QUIET;
 	}
-	*reason = crew_wanted(c) == 0 ? "no workers are configured" : NULL;
+	*reason = crew_wanted(c) > 0 ? NULL : c->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
 	return CREW_RUNNING;
 }

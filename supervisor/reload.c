@@ -99,6 +99,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 		d->entered++;
 		return crew_enter(m, q) == NULL ? -1 : 0;
 	}
+	c->scaled = -1;			/* the file says again how many */
 	if (!d->globals && conf_queue_equal(c->conf, q)) {
 		c->conf = q;
 		return 0;

@@ -123,6 +123,26 @@ static json_t *answer_restart(struct master *m, const json_t *request, int64_t n
 	return consent();
 }
 
+static json_t *answer_scale(struct master *m, const json_t *request, int64_t now_ms)
+{
+	const json_t *workers = json_object_get(request, "workers");
+	json_int_t n = json_integer_value(workers);
+	struct crew *c;
+
+	(void)now_ms;
+	if (m->stop.phase != STOP_NOT)
+		return refusal("stopping");
+	if (which(m, request, &c) == -1 || c == NULL)
+		return no_such_queue(m, request);
+	if (!json_is_integer(workers) || n < 0 || n > CONF_WORKERS_MAX)
+		return refusal("\"workers\" is a whole number, or there are too many");
+	if (n + crew_wanted_by_others(m, c) > SCOREBOARD_WORKERS)
+		return refusal("that would be too many workers in all queues together");
+	log_info("queue_scaled", log_str("queue", c->name), log_int("workers", n), log_int("before", crew_wanted(c)));
+	c->scaled = (int)n;
+	return consent();
+}
+
 static json_t *set_quiet(struct master *m, const json_t *request, bool quiet, int64_t now_ms)
 {
 	struct crew *c;
@@ -158,6 +178,7 @@ static const struct {
 	{ "reload", answer_reload },
 	{ "stop", answer_stop },
 	{ "restart", answer_restart },
+	{ "scale", answer_scale },
 	{ "quiet", answer_quiet },
 	{ "resume", answer_resume },
 };

@@ -120,7 +120,7 @@ static void hire(struct master *m, int crew, int64_t now_ms)
 		allowed(m, &c->policy, c->staff, wanted, now_ms);	/* for when the next is due */
 }
 
-/* Those beyond the configured number, which have the highest indexes. */
+/* Those beyond the number wanted, which have the highest indexes. */
 static void dismiss_surplus(struct master *m, int crew, int64_t now_ms)
 {
 	int wanted = crew_wanted(&m->crews[crew]);
@@ -185,8 +185,16 @@ static void release_leavers(struct master *m, int64_t now_ms)
 			child_order(m, slot, ORDER_FINISH, now_ms);
 }
 
+/* A sweeper that is forked in this turn knows it from its first report on. */
+static void tell_wanted(struct master *m)
+{
+	for (int crew = 0; crew < m->ncrews; crew++)
+		atomic_store(&m->board->queues[crew].wanted, (uint32_t)crew_wanted(&m->crews[crew]));
+}
+
 void staff_step(struct master *m, int64_t now_ms)
 {
+	tell_wanted(m);
 	if (m->stop.phase <= STOP_HANDING_BACK || (m->stop.phase == STOP_CONFIRMING && m->deaths.n > 0)) {
 		fill_keeper(m, now_ms);
 		fill_sweeper(m, now_ms);

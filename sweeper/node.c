@@ -103,7 +103,7 @@ static json_t *queue(const struct swept *q, uint32_t gate, const struct counted 
 	bool breaker = atomic_load(&q->board->breaker_step) > 0;
 
 	return json_pack("{s:s, s:s, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
-	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate], "wanted", q->conf->workers, "workers", workers(c->workers),
+	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate], "wanted", (int)atomic_load(&q->board->wanted), "workers", workers(c->workers),
 	    "restarts", (json_int_t)atomic_load(&q->board->restarts), "breaker", breaker,
 	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
 }

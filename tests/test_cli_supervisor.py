@@ -87,6 +87,45 @@ def test_restart(quredisd, redis, handler):
         assert r.code == 66 and "no such queue, the nearest is mail" in r.err
 
 
+def test_scale(quredisd, redis, handler, tmp):
+    """More at once; fewer as they finish what they run; and a reload goes by the file again."""
+    c = redis.client()
+    slow = handler("cat >/dev/null; while ! test -e @TMP@/go; do sleep 0.05; done")
+    d = quredisd(queues=[queue("mail", slow, workers=1, timeout="60s"), queue("other", handler("cat"))])
+    mail, other = d.wait_workers("mail", 1), d.wait_workers("other", 1)
+
+    def wanted():
+        return {q["name"]: (q["workers"]["wanted"], q["reason"]) for q in status(d)["queues"]}["mail"]
+
+    def running():
+        return sum(w["queue"] == "mail" and w["running_ms"] is not None for w in status(d)["workers"])
+
+    assert d.quredis("scale", "mail", "4", "--dry-run").code == 0 and wanted() == (1, None)
+    assert d.quredis("scale", "mail", "4").code == 0 and wanted() == (4, None)
+    more = d.wait_workers("mail", 4)
+    assert mail.items() <= more.items() and d.workers("other") == other
+    c.lpush("ingress:mail", *"abcd")
+    wait_for(lambda: running() == 4)
+    wait_for(lambda: json.loads(c.get(f"quredis:node:{status(d)['node']}"))["queues"][0]["wanted"] == 4, 30)
+    assert d.quredis("scale", "mail", "0").code == 0
+    wait_for(lambda: wanted() == (0, "scaled to no workers, until a reload"))
+    assert running() == 4
+    (tmp / "go").touch()
+    wait_for(lambda: not d.workers("mail"))
+    assert c.hget("ingress:mail:stats", "failed") is None and not c.llen("ingress:mail")
+    assert [(e["workers"], e["before"]) for e in d.events("queue_scaled", queue="mail")] == [("4", "1"), ("0", "4")]
+    assert d.quredis("reload").code == 0 and wanted() == (1, None)
+    d.wait_workers("mail", 1)
+    assert d.workers("other") == other
+    for word in ("-1", "1001", "2x", ""):
+        r = d.quredis("scale", "mail", word)
+        assert r.code == 64 and ("whole number" in r.err or "option" in r.err), r.err
+    r = d.quredis("scale", "mial", "2")
+    assert r.code == 66 and "the nearest is mail" in r.err
+    assert d.quredis("scale", "other", "1000").code == 0 and d.quredis("scale", "other", "1").code == 0
+    assert d.stop() == 0
+
+
 def test_quiet(quredisd, redis, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat")), queue("other", handler("cat"))])

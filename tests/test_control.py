@@ -74,6 +74,8 @@ def test_without_descriptors_it_waits_for_one(redis, quredisd):
 @pytest.mark.parametrize("line", [
     b"", b"x", b"{", b"[]", b"null", b"1", b'"status"', b'{"command":7}', b'{"command":"no such"}', b'{"command":"stop","fast":3}',
     b'{"command":"status","command":"stop"}', b"\xff\xfe\x00", b"[" * 3000, b'{"command":"restart","queue":["a"]}',
+    b'{"command":"scale","queue":"mail"}', b'{"command":"scale","queue":"mail","workers":-1}', b'{"command":"scale","queue":"mail","workers":1017}',
+    b'{"command":"scale","queue":"mail","workers":"2"}', b'{"command":"scale","workers":2}', b'{"command":"scale","queue":"mail","workers":1e300}',
     b'{"command":"quiet","queue":"nope"}',
 ])
 def test_nonsense_gets_an_answer_and_the_next_line_too(quredisd, line):

@@ -51,6 +51,7 @@ def test_every_node_reports_itself(redis, quredisd, handler, quredis, tmp):
 def test_states_are_those_of_status(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat")), queue("sick", handler("exit 1"), breaker={"failures": 2}), queue("odd", handler("cat"))])
+    d.wait_event("queue_recovered", queue="odd")        # else it is never recovered
     c.set("ingress:odd", "x")
     c.set("ingress:mail:paused", "me")
     c.lpush("ingress:sick", *[f"m{i}" for i in range(50)])
