@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "admin/command.h"
+#include "admin/registry.h"
 
 #include "common/alloc.h"
 #include "common/clock.h"
@@ -71,35 +72,22 @@ static int take_leader(struct admin *a, struct nodes *nodes)
 	return 0;
 }
 
-static int look_at_queue(struct admin *a, const char *name, struct nodes *nodes)
-{
-	struct queue_keys keys;
-	int rc;
-
-	if (admin_find_queue(a, name, &keys) == -1)
-		return a->status == EX_UNAVAILABLE ? -1 : 0;
-	queue_workers(&a->redis, &keys);
-	queue_leader(&a->redis, &keys);
-	rc = take_workers(a, nodes) == -1 || take_leader(a, nodes) == -1 ? -1 : 0;
-	queue_keys_free(&keys);
-	return rc;
-}
-
 static int find(struct admin *a, struct nodes *nodes)
 {
-	char **names;
+	struct registry_queue *queues;
 	size_t n;
 	int rc = 0;
 
 	nodes_add(nodes, alloc_string(a->conf->supervisor.node));
-	if (admin_registered(a, &names, &n) == -1)
+	if (registry_read(a, &queues, &n) == -1)
 		return -1;
-	for (size_t i = 0; i < a->conf->nqueues && rc == 0; i++)
-		rc = look_at_queue(a, a->conf->queues[i]->name, nodes);
+	for (size_t i = 0; i < n; i++) {
+		queue_workers(&a->redis, &queues[i].keys);
+		queue_leader(&a->redis, &queues[i].keys);
+	}
 	for (size_t i = 0; i < n && rc == 0; i++)
-		if (conf_queue_find(a->conf, names[i]) == NULL)
-			rc = look_at_queue(a, names[i], nodes);
-	admin_names_free(names, n);
+		rc = take_workers(a, nodes) == -1 || take_leader(a, nodes) == -1 ? -1 : 0;
+	registry_free(queues, n);
 	return rc;
 }
 

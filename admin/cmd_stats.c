@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "admin/command.h"
+#include "admin/registry.h"
 
 #include "common/alloc.h"
 #include "common/clock.h"
@@ -23,7 +24,7 @@
 static const int percents[] = { 50, 90, 99 };
 
 struct stats {
-	struct queue_keys keys;
+	const struct queue_keys *keys;
 	struct queue_figures sum;
 	json_t *minutes;		/* those in which anything was done; NULL: totals */
 };
@@ -69,9 +70,9 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 	struct redis_reply reply;
 
 	for (int64_t i = 0; i < n; i++)
-		queue_rate(&a->redis, &s->keys, first + i);
+		queue_rate(&a->redis, s->keys, first + i);
 	for (int64_t i = 0; i < n; i++) {
-		if (admin_reply(a, &reply, s->keys.stats) == -1)
+		if (admin_reply(a, &reply, s->keys->stats) == -1)
 			return -1;
 		queue_figures_parse(&f, &reply);
 		add(&s->sum, &f);
@@ -98,8 +99,7 @@ static int take_totals(struct admin *a, struct stats *s)
 {
 	struct redis_reply reply;
 
-	queue_totals(&a->redis, &s->keys);
-	if (admin_reply(a, &reply, s->keys.stats) == -1)
+	if (admin_reply(a, &reply, s->keys->stats) == -1)
 		return -1;
 	queue_figures_parse(&s->sum, &reply);
 	return 0;
@@ -135,7 +135,7 @@ static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentil
 static json_t *document(const struct admin *a, const struct stats *s)
 {
 	const struct queue_figures *f = &s->sum;
-	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys.name, "counters", counters_of(f, true),
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
 	    "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
 	    "duration_ms", (json_int_t)f->n[FIGURE_DURATION_MS], "lag", "durations", histogram_of(&f->n[FIGURE_LAGS]),
 	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
@@ -184,7 +184,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], true };
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
-		cells[0] = cell_str(all[q].keys.name);
+		cells[0] = cell_str(all[q].keys->name);
 		for (size_t i = 0; i < nitems(shown); i++)
 			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
 		for (size_t i = 0; i < nitems(percents); i++)
@@ -200,7 +200,7 @@ static void show_one(struct admin *a, const struct stats *s)
 {
 	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
 	struct column columns[1 + COUNTERS + nitems(percents) + 1] = { { NULL, "queue", false } };
-	struct cell cells[nitems(columns)] = { cell_str(s->keys.name) };
+	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
 	char *texts[nitems(percents) + 1];
 	size_t n = 1, ntexts = 0;
 
@@ -244,59 +244,58 @@ static void show(struct admin *a, const struct stats *all, size_t n)
 
 /* ---- which queues ---- */
 
-static int find_named(struct admin *a, struct stats *all, size_t *n)
+static int find_named(struct admin *a, struct registry_queue **queues, size_t *n)
 {
-	for (size_t i = 0; i < a->noperands; i++) {
-		if (admin_find_queue(a, a->operands[i], &all[*n].keys) == -1)
+	*queues = alloc_zero(a->noperands, sizeof(**queues));
+	for (*n = 0; *n < a->noperands; ++*n)
+		if (admin_find_queue(a, a->operands[*n], &(*queues)[*n].keys) == -1) {
+			registry_free(*queues, *n);
 			return -1;
-		++*n;
-	}
+		}
 	return 0;
 }
 
-/* Those of the configuration, then those of the registry; one that cannot be read is said, and left out. */
-static void find_all(struct admin *a, char **names, size_t nnames, struct stats *all, size_t *n)
+/* All of it is asked for before the first answer is waited for. */
+static int read_totals(struct admin *a, struct stats *all, size_t n)
 {
-	for (size_t i = 0; i < a->conf->nqueues; i++)
-		queue_keys_from_conf(&all[(*n)++].keys, a->conf->queues[i]);
-	for (size_t i = 0; i < nnames; i++)
-		if (conf_queue_find(a->conf, names[i]) == NULL && admin_find_queue(a, names[i], &all[*n].keys) == 0)
-			++*n;
+	for (size_t i = 0; i < n; i++)
+		queue_totals(&a->redis, all[i].keys);
+	for (size_t i = 0; i < n; i++)
+		if (take_totals(a, &all[i]) == -1)
+			return -1;
+	return 0;
 }
 
-static int read_all(struct admin *a, struct stats *all, size_t n)
+static int read_since(struct admin *a, struct stats *all, size_t n)
 {
-	int64_t server_ms = 0;
+	int64_t server_ms;
 
-	if (a->options.since_ms >= 0 && admin_server_time(a, &server_ms) == -1)
+	if (admin_server_time(a, &server_ms) == -1)
 		return -1;
 	for (size_t i = 0; i < n; i++)
-		if ((a->options.since_ms >= 0 ? take_since(a, &all[i], server_ms) : take_totals(a, &all[i])) == -1)
+		if (take_since(a, &all[i], server_ms) == -1)
 			return -1;
 	return 0;
 }
 
 int cmd_stats(struct admin *a)
 {
+	struct registry_queue *queues;
 	struct stats *all;
-	char **names = NULL;
-	size_t nnames = 0, n = 0;
-	int rc = 0;
+	size_t n;
+	int rc = a->noperands > 0 ? find_named(a, &queues, &n) : registry_read(a, &queues, &n);
 
-	if (a->noperands == 0 && admin_registered(a, &names, &nnames) == -1)
+	if (rc == -1)
 		return -1;
-	all = alloc_zero(a->conf->nqueues + nnames + a->noperands + 1, sizeof(*all));
-	if (a->noperands > 0)
-		rc = find_named(a, all, &n);
-	else
-		find_all(a, names, nnames, all, &n);
-	if (rc == 0 && (rc = read_all(a, all, n)) == 0)
+	all = alloc_zero(n, sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		all[i].keys = &queues[i].keys;
+	rc = a->options.since_ms >= 0 ? read_since(a, all, n) : read_totals(a, all, n);
+	if (rc == 0)
 		show(a, all, n);
-	for (size_t i = 0; i < n; i++) {
-		queue_keys_free(&all[i].keys);
+	for (size_t i = 0; i < n; i++)
 		json_decref(all[i].minutes);
-	}
 	free(all);
-	admin_names_free(names, nnames);
+	registry_free(queues, n);
 	return rc;
 }

@@ -141,7 +141,7 @@ static int failure_of(const struct web_job *job, const struct web_call *call, ch
 	if (job->late)
 		*why = alloc_format("there was no answer within %d s: is Redis slow, or stopped?", job->time_ms / 1000);
 	else if (job->too_large)
-		*why = alloc_format("the answer is larger than %d MiB%s", WEB_ANSWER_MAX / 1024 / 1024, way_out(call));
+		*why = alloc_format("the answer is larger than %zu MiB%s", job->answer_max / 1024 / 1024, way_out(call));
 	else if (!job->unstarted && status == -1)
 		*why = alloc_format("the process that was to answer died of signal %d", WTERMSIG(job->status));
 	if (*why != NULL)

@@ -106,7 +106,7 @@ static void listen_out(struct web_job *job)
 			return;
 		}
 		buffer_append(&job->answer, chunk, (size_t)n);
-		if (job->answer.len > WEB_ANSWER_MAX)
+		if (job->answer.len > job->answer_max)
 			too_large(job);
 	}
 }
@@ -265,7 +265,8 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 		return -1;
 	job = alloc_zero(1, sizeof(*job));
 	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work, .done = q->done,
-		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS };
+		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS,
+		.answer_max = q->answer_max > 0 ? q->answer_max : WEB_ANSWER_MAX };
 	if (q->extra) {
 		run(job);
 		return 0;

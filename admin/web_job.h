@@ -35,6 +35,7 @@ struct web_job {
 	bool late, too_large;		/* why it was ended */
 	bool extra;			/* the server's own: is not counted among WEB_JOBS */
 	int time_ms;
+	size_t answer_max;
 	int (*work)(void *arg);		/* in the child */
 	void (*done)(const struct web_job *job, void *arg);	/* in the server; arg is its again */
 	void (*drop)(void *arg);
@@ -58,6 +59,7 @@ struct web_question {
 	void (*drop)(void *arg);	/* instead of done, if the server ends before it; NULL: nothing is to be freed */
 	void *arg;
 	int time_ms;			/* 0: WEB_JOB_MS */
+	size_t answer_max;		/* bytes; 0: WEB_ANSWER_MAX */
 	bool extra;
 };
 /* done is called once, later, or drop. -1: too many wait already, and nothing will be called. */

@@ -17,6 +17,9 @@
 #include "common/exposition.h"
 #include "common/nitems.h"
 
+/* Some 7 KB a queue that one host serves, and no message in it. */
+#define PAGE_MAX ((size_t)2 * WEB_ANSWER_MAX)
+
 struct page {
 	struct buffer out;
 	const char *name;		/* of the metric being written */
@@ -388,6 +391,6 @@ static void done(const struct web_job *job, void *arg)
 
 void web_metrics(struct web_call *call)
 {
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call }) == -1)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX }) == -1)
 		web_answer_error(call, 503, "too many requests wait already");
 }

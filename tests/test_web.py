@@ -133,6 +133,19 @@ def test_metrics_tell_what_the_sweeper_did(web, redis, quredisd):
     assert figures["quredis_sweep_lag_seconds_sum", 'queue="mail"'] == "5000.250" and figures["quredis_sweep_lag_seconds_count", 'queue="mail"'] == "5"
 
 
+def test_thousands_of_queues(web, redis):
+    """Redis is not waited for once a queue, and the page has room."""
+    c = redis.client()
+    pipe = c.pipeline()
+    for i in range(4000):
+        Queue(pipe, f"a-queue-with-a-name-{i:05}")
+    pipe.execute()
+    reads = c.info("stats")["total_reads_processed"]
+    answer = web.ask("/metrics")
+    assert answer.code == 200 and answer.body.count(b"quredis_queue_paused{") == 4001 and len(answer.body) > 16 << 20
+    assert c.info("stats")["total_reads_processed"] - reads < 2000
+
+
 def samples(web):
     answer = web.ask("/metrics")
     assert answer.code == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4")

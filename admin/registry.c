@@ -1,0 +1,87 @@
+/*
+ * Which queues there are, and what their keys are called, for commands that look at all of them. One by one they would wait for
+ * Redis as often as there are queues. Who looks for one by name asks admin_find_queue().
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/registry.h"
+
+#include "admin/visible.h"
+#include "common/alloc.h"
+
+static void ask(struct admin *a, const char *name)
+{
+	char *key = queue_registered_key(name);
+
+	redis_appendf(&a->redis, "GET %s", key);
+	free(key);
+}
+
+/* 1: keys are those of the entry; 0: it cannot be read; -1: Redis is away. */
+static int take(struct admin *a, const char *name, struct queue_keys *keys)
+{
+	struct redis_reply reply;
+	char *shown;
+
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+		return 1;
+	if (reply.type == REDIS_ERROR && !redis_error_is(&reply, "WRONGTYPE")) {
+		admin_refused(a, &reply, name);
+		return 0;
+	}
+	shown = visible(name, strlen(name), 200);
+	admin_fail(a, EX_CONFIG, "the registry's entry of %s cannot be read", shown);
+	free(shown);
+	return 0;
+}
+
+static int take_registered(struct admin *a, char *const *names, size_t nnames, struct registry_queue *queues, size_t *n)
+{
+	for (size_t i = 0; i < nnames; i++)
+		if (conf_queue_find(a->conf, names[i]) == NULL)
+			ask(a, names[i]);
+	for (size_t i = 0; i < nnames; i++) {
+		int rc = conf_queue_find(a->conf, names[i]) != NULL ? 0 : take(a, names[i], &queues[*n].keys);
+
+		if (rc == -1)
+			return -1;
+		*n += (size_t)rc;
+	}
+	return 0;
+}
+
+int registry_read(struct admin *a, struct registry_queue **queues, size_t *n)
+{
+	char **names;
+	size_t nnames;
+	int rc;
+
+	*queues = NULL;
+	*n = 0;
+	if (admin_registered(a, &names, &nnames) == -1)
+		return -1;
+	*queues = alloc_zero(a->conf->nqueues + nnames, sizeof(**queues));
+	for (size_t i = 0; i < a->conf->nqueues; i++) {
+		queue_keys_from_conf(&(*queues)[*n].keys, a->conf->queues[i]);
+		(*queues)[(*n)++].configured = true;
+	}
+	rc = take_registered(a, names, nnames, *queues, n);
+	admin_names_free(names, nnames);
+	if (rc == -1) {
+		registry_free(*queues, *n);
+		*queues = NULL;
+		*n = 0;
+	}
+	return rc;
+}
+
+void registry_free(struct registry_queue *queues, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		queue_keys_free(&queues[i].keys);
+	free(queues);
+}
