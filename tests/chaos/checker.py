@@ -142,10 +142,12 @@ class _Ends:
         self.out = collections.Counter(e.name for e in escaped)
         self.by_chance, self.taken = collections.Counter(by_chance), collections.Counter(t.name for t in taken)
 
-    def of(self, name, done):
-        """(done, escaped, by chance, taken)"""
-        escaped = self.out[name] if name[0] in FAILING else 0
-        return 0 if name[0] in FAILING else done, escaped, self.by_chance[name], self.taken[name]
+    def of(self, name, n, done):
+        """(taken, by chance, escaped, done): what became of n pushes, in all n if none is lost."""
+        ends, fails = [], name[0] in FAILING
+        for end in (self.taken[name], self.by_chance[name], self.out[name] if fails else 0, 0 if fails else done):
+            ends.append(min(end, n - sum(ends)))
+        return ends
 
 
 def _by_chance(escaped, runs, faults, lease_s):
@@ -169,17 +171,17 @@ def _by_chance(escaped, runs, faults, lease_s):
 
 def _check_messages(verdict, fates, runs, ends, looked):
     pushed = {name: f["ack"] for name, f in fates.items() if f["ack"]}
-    became = {name: ends.of(name, runs.done[name]) for name in pushed}
+    became = {name: ends.of(name, n, runs.done[name]) for name, n in pushed.items()}
+    taken, by_chance, escaped, done = map(sum, zip(*became.values())) if became else [0] * 4
     verdict.counts["pushed"] = sum(pushed.values())
     verdict.counts["pushes in doubt"] = sum(f["doubt"] for f in fates.values())
     verdict.counts["pushes refused"] = sum(f["refused"] for f in fates.values())
     verdict.counts["runs"] = sum(runs.begun.values())
-    verdict.counts["taken by another program"] = sum(ends.taken.values())
-    verdict.counts["done"] = sum(max(min(done, pushed[name] - sum(others)), 0) for name, (done, *others) in became.items())
+    verdict.counts["taken by another program"] = taken
+    verdict.counts["done"] = done
     verdict.counts["escaped"], verdict.counts["lost"] = "unknown", "unknown"
     if looked:
-        verdict.counts["escaped"] = sum(min(escaped, pushed[name]) for name, (_, escaped, _, _) in became.items())
-        verdict.counts["escaped, since their handler was killed"] = sum(ends.by_chance.values())
+        verdict.counts["escaped"], verdict.counts["escaped, since their handler was killed"] = escaped, by_chance
         verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if sum(became[name]) < n])
     possible = {name for name, f in fates.items() if f["ack"] + f["doubt"]}
     verdict.problem("run, and never pushed", set(runs.begun) - possible)
