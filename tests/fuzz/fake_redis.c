@@ -147,6 +147,27 @@ void fake_message(struct buffer *out)
 	}
 }
 
+/* What lies beside a message of a shared queue. */
+static void note(struct buffer *out)
+{
+	static const char *const texts[] = {
+		"redelivered=1", "crashes=1 redelivered=2 solo=1", "solo=1", "attempts=1000000 crashes=1000000 redelivered=1000000",
+		"own=9223372036854775807 mark=1", "", "w=00000000000000ab", "crashes=1 crashes=x", "crashes=1\n",
+	};
+	unsigned kind = input_below(input, nitems(texts) + 3);
+	const char *bytes;
+	size_t len;
+
+	if (kind < nitems(texts)) {
+		fake_text(out, texts[kind]);
+	} else if (kind == nitems(texts)) {
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+	} else {
+		fake_nil(out);
+	}
+}
+
 /* ---- honest answers ---- */
 
 static void status(struct buffer *out, const char *text)
@@ -159,6 +180,16 @@ static void some_messages(struct buffer *out, unsigned n)
 	fake_array(out, n);
 	while (n-- > 0)
 		fake_message(out);
+}
+
+static void notes(struct buffer *out, size_t n, unsigned variant)
+{
+	fake_array(out, n);
+	while (n-- > 0)
+		if (variant % 2 == 0)
+			fake_nil(out);
+		else
+			note(out);
 }
 
 static void info(struct buffer *out, unsigned variant)
@@ -259,6 +290,8 @@ static void honest(struct buffer *out, const struct fake_command *c, unsigned va
 		scripted(out, c, variant);
 	} else if (is_any(c, lists)) {
 		some_messages(out, variant % 8);
+	} else if (fake_redis_is(c, "HMGET")) {
+		notes(out, c->words - 2, variant);
 	} else if (is_any(c, empty)) {
 		fake_array(out, 0);
 	} else if (fake_redis_is(c, "INFO")) {
@@ -459,6 +492,7 @@ static size_t count_of(struct connection *c, char kind)
 static void take_command(struct connection *c, struct fake_command *command)
 {
 	*command = (struct fake_command){ .argc = count_of(c, '*') };
+	command->words = command->argc;
 	FUZZ_ASSERT(command->argc > 0);
 	for (size_t i = 0; i < command->argc; i++) {
 		size_t len = count_of(c, '$');

@@ -19,6 +19,7 @@
 #define FAKE_ARGUMENTS_MAX 128
 
 struct fake_command {
+	size_t words;				/* all of them; those behind the first argc are not here */
 	size_t argc;
 	const char *argv[FAKE_ARGUMENTS_MAX];	/* NUL behind each */
 	size_t len[FAKE_ARGUMENTS_MAX];

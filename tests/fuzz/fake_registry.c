@@ -63,6 +63,7 @@ static void registry_entry(struct input *in, struct buffer *out, unsigned varian
 	static const char *const entries[] = {
 		"{\"name\":\"left\",\"ingress\":\"i\",\"transit\":\"t\",\"escape\":\"e\"}", "{\"ingress\":\"i\",\"transit\":\"t\"}", "{\"ingress\":1}", "null",
 		"{\"ingress\":\"\\u0000\",\"transit\":\"t\",\"escape\":\"e\"}",
+		"{\"ingress\":\"i\",\"transit\":\"t\",\"escape\":\"e\",\"shared\":true}",
 	};
 	size_t len;
 	const char *bytes;

@@ -4,7 +4,7 @@
 /*
  * A whole sweeper whose server, master and time are the input: registrations, messages of the dead, records, INFO
  * and clocks of any kind. It judges no living owner of its own master dead before its time, kills only handlers
- * of a supervisor by its full name, and ends when its master has.
+ * of a supervisor by its full name, puts nothing before what it returns to a shared queue, and ends when its master has.
  */
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -20,6 +20,7 @@
 
 #include "common/child.h"
 #include "common/log.h"
+#include "common/message.h"
 #include "common/nitems.h"
 #include "common/process.h"
 #include "common/queue.h"
@@ -40,7 +41,7 @@ static const char conf_file[] =
     "supervisor = { node = \"n\"; lease = \"10s\"; };\n"
     "queues = ("
     " { name = \"plain\"; handler = [\"/bin/true\"]; },"
-    " { name = \"other\"; handler = [\"/bin/true\"]; recovery_attempts = 0; dead_letter = { enabled = false; }; } );";
+    " { name = \"other\"; handler = [\"/bin/true\"]; recovery_attempts = 0; shared = true; dead_letter = { enabled = false; }; } );";
 
 static struct conf *conf;
 static struct scoreboard *board;
@@ -150,8 +151,22 @@ static void at_poll(void)
 
 /* ---- the server ---- */
 
+/* Others get what was pushed; what is known of it lies beside it, and that is never nothing. */
+static void check_return(const struct fake_command *c)
+{
+	size_t args = 3 + strtoul(c->argv[2], NULL, 10);
+	struct message m;
+
+	message_parse(&m, c->argv[args], c->len[args]);
+	FUZZ_ASSERT(args == 7 && strcmp(c->argv[6], "ingress:other:notes") == 0 && strstr(c->argv[args + 3], "redelivered=") != NULL);
+	FUZZ_ASSERT(c->len[args + 1] == m.raw_len - m.wrapper_len);
+	FUZZ_ASSERT(memcmp(c->argv[args + 1], m.raw + m.wrapper_len, c->len[args + 1]) == 0);
+}
+
 static bool answer(const struct fake_command *c, struct buffer *out, unsigned variant)
 {
+	if (c->script != NULL && strcmp(c->script, "return") == 0 && strcmp(c->argv[5], "ingress:other") == 0)
+		check_return(c);
 	return fake_registry_answer(input, c, out, variant);
 }
 

@@ -5,7 +5,8 @@
 /*
  * A whole worker, turn by turn, whose server, handler, master and time are the input. What it believes stays
  * true in itself; it removes no message from Redis whose handler did not end well or whose move it did not
- * choose; fenced, nothing runs beyond its lease; and told to go, it goes.
+ * choose; fenced, nothing runs beyond its lease; and told to go, it goes. In a shared queue nothing starts before what lies
+ * beside it is known, and nothing of quredis's goes back before a message.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 
 #include "common/log.h"
 #include "common/nitems.h"
+#include "common/queue_notes.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_handler.h"
 #include "tests/fuzz/fake_process.h"
@@ -37,7 +39,9 @@ static const char conf_file[] =
     " { name = \"stays\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 8; max_attempts = 2; },"
     " { name = \"stays1\"; handler = [\"/bin/true\"]; mode = \"persistent\"; reply_fd = 4; recycle = { jobs = 5; }; dead_letter = { enabled = false; }; },"
     " { name = \"fenced\"; handler = [\"/bin/true\"]; fence = \"kill\"; kill_grace = \"1s\"; timeout = \"10s\"; },"
-    " { name = \"fenced2\"; handler = [\"/bin/true\"]; fence = \"kill\"; kill_grace = \"1s\"; mode = \"persistent\"; window = 4; timeout = \"10s\"; } );";
+    " { name = \"fenced2\"; handler = [\"/bin/true\"]; fence = \"kill\"; kill_grace = \"1s\"; mode = \"persistent\"; window = 4; timeout = \"10s\"; },"
+    " { name = \"shared\"; handler = [\"/bin/true\"]; shared = true; done = { keep = 10; }; batch = { max = 1000; time = \"1m\"; }; },"
+    " { name = \"shared2\"; handler = [\"/bin/true\"]; shared = true; mode = \"persistent\"; window = 8; fence = \"kill\"; kill_grace = \"1s\"; timeout = \"10s\"; } );";
 
 static struct conf *conf;
 static struct scoreboard *board;
@@ -79,15 +83,68 @@ static int tray_named(const char *key)
 }
 
 /* A tray is deleted only when every message in it was done, or has left it. */
-static void check_delete(const struct fake_command *c)
+static void check_delete(const char *key)
 {
-	int i = tray_named(c->argv[1]);
+	int i = tray_named(key);
 	const struct tray *t = &worker->trays[i < 0 ? 0 : i];
 
 	if (i == -1)
 		return;		/* of an incarnation before: the name is nobody's now */
 	FUZZ_ASSERT(t->state == TRAY_DELETING);
 	FUZZ_ASSERT(t->count[ITEM_DONE] > 0 && t->count[ITEM_DONE] + t->count[ITEM_GONE] == t->n);
+}
+
+static bool is_done(const struct tray *t, const char *sha1)
+{
+	for (int i = 0; i < t->n; i++) {
+		const struct item *item = &t->items[i];
+		struct queue_note note;
+		struct message m;
+
+		if (item->state != ITEM_DONE && (item->state != ITEM_MOVING || item->move != MOVE_DONE))
+			continue;
+		message_parse(&m, tray_raw(t, item), item->len);
+		queue_note_of(&note, &m, NULL);
+		if (strcmp(note.field, sha1) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The script, too; and what it forgets is of messages that it acknowledges. */
+static void check_done(const struct fake_command *c)
+{
+	size_t args = 3 + strtoul(c->argv[2], NULL, 10), n = strtoul(c->argv[args + 5], NULL, 10);
+	int i = tray_named(c->argv[3]);
+
+	if (strcmp(c->argv[args], "0") == 0)
+		check_delete(c->argv[3]);
+	for (size_t k = 0; i != -1 && k < n && args + 6 + k < c->argc; k++)
+		FUZZ_ASSERT(is_done(&worker->trays[i], c->argv[args + 6 + k]));
+}
+
+/* Others get what was pushed: the message less what was before it, if there was anything. */
+static void check_hand_back(const struct fake_command *c)
+{
+	size_t args = 3 + strtoul(c->argv[2], NULL, 10);
+	struct message m;
+
+	message_parse(&m, c->argv[args + 1], c->len[args + 1]);
+	FUZZ_ASSERT(c->len[args + 2] == m.raw_len - m.wrapper_len);
+	FUZZ_ASSERT(memcmp(c->argv[args + 2], m.raw + m.wrapper_len, c->len[args + 2]) == 0);
+}
+
+static void check_script(const struct fake_command *c)
+{
+	bool shared = worker->conf->shared;
+
+	if (c->script == NULL)
+		return;
+	if (strcmp(c->script, "done") == 0)
+		check_done(c);
+	if (shared && strcmp(c->script, "hand_back") == 0)
+		check_hand_back(c);
+	FUZZ_ASSERT(!shared || strcmp(c->script, "retry") != 0);
 }
 
 /* What it believes to be in a tray: newest first. variant: less the newest, or with more than it knows of. */
@@ -112,7 +169,8 @@ static bool answer(const struct fake_command *c, struct buffer *out, unsigned va
 	int i;
 
 	if (fake_redis_is(c, "DEL"))
-		check_delete(c);
+		check_delete(c->argv[1]);
+	check_script(c);
 	if (!fake_redis_is(c, "LRANGE"))
 		return false;
 	i = tray_named(c->argv[1]);
@@ -147,6 +205,7 @@ static void check_tray(const struct tray *t)
 	FUZZ_ASSERT(t->state != TRAY_FETCHING || count[ITEM_WAITING] == t->n);
 	FUZZ_ASSERT(t->state != TRAY_FILLED || count[ITEM_GONE] < t->n);
 	FUZZ_ASSERT(t->state != TRAY_DELETING || (count[ITEM_DONE] > 0 && count[ITEM_DONE] + count[ITEM_GONE] == t->n));
+	FUZZ_ASSERT(t->notes == NOTES_KNOWN || (worker->conf->shared && count[ITEM_RUNNING] + count[ITEM_DONE] == 0));
 }
 
 static int refusals(const struct worker *w)
