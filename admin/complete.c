@@ -13,6 +13,7 @@
 #include "admin/dead_letter.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/letter_class.h"
 #include "common/nitems.h"
 
 #define PATIENCE_S 1		/* for Redis: SIGALRM ends us, and what was found by then is there */
@@ -169,16 +170,20 @@ static const struct option_spec *awaits_value(const char *word)
 	return NULL;
 }
 
+static void offer_classes(const struct completion *c)
+{
+	for (size_t i = 0; i < LETTER_CLASSES; i++)
+		offer(c, letter_classes[i].name, NULL);
+}
+
 static void offer_value(const struct completion *c, const struct option_spec *s)
 {
-	static const char *const classes[] = { "DeadlineExceeded", "HandlerExit", "HandlerSignal", "HandlerTimeout", "Purged", "Rejected",
-		"TTLExpired", "UnknownVersion", "Unrecorded", "Unrepresentable", "WorkerLost" };
 	static const char *const sources[] = { "ingress", "escape", "delayed" };
 
 	if (strcmp(s->argument, "FILE") == 0)
 		puts(":files");
 	else if (s->bit == OPTION_CLASS)
-		offer_all(c, classes, nitems(classes));
+		offer_classes(c);
 	else if (s->bit == OPTION_FROM)
 		offer_all(c, sources, nitems(sources));
 }

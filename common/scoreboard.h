@@ -26,6 +26,9 @@ enum counter {
 	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
 	COUNT_PURGED_DELAYED,	/* of those purged: while they were delayed */
+	COUNT_DEADLINE_EXCEEDED,	/* of those purged: by max_message_age */
+	COUNT_HANDLER_EXIT, COUNT_HANDLER_SIGNAL, COUNT_HANDLER_TIMEOUT, COUNT_REJECTED, COUNT_UNREPRESENTABLE, COUNT_UNKNOWN_VERSION,
+	COUNT_WORKER_LOST,	/* of those escaped: by class (letter_class.h) */
 	COUNT_PURGED_DONE,	/* purge: entries of the history */
 	COUNT_TRANSIT_OLD,	/* purge: in work for too long, told of and left alone */
 	COUNT_WOULD_PURGE,	/* named by a dry run: never written to Redis */

@@ -12,6 +12,7 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/duration.h"
+#include "common/letter_class.h"
 #include "common/queue_waiting.h"
 #include "sweeper/sweeper.h"
 
@@ -82,6 +83,15 @@ static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 	    log_str("rule", l->verdict.rule));
 }
 
+static void count_class(struct swept *q, const char *class)
+{
+	int counter = letter_class_counter(class);
+
+	swept_count(q, COUNT_ESCAPED, 1);
+	if (counter != -1)
+		swept_count(q, (enum counter)counter, 1);
+}
+
 static void account(struct purging *t, const struct leaving *l)
 {
 	struct purge *p = &t->q->purge;
@@ -89,7 +99,7 @@ static void account(struct purging *t, const struct leaving *l)
 
 	swept_count(t->q, dry_run ? COUNT_WOULD_PURGE : COUNT_PURGED, 1);
 	if (!dry_run)
-		swept_count(t->q, COUNT_ESCAPED, 1);
+		count_class(t->q, l->verdict.class);
 	if (!dry_run && p->phase == PURGE_DELAYED)
 		swept_count(t->q, COUNT_PURGED_DELAYED, 1);
 	p->purged++;

@@ -108,6 +108,8 @@ static void account(struct rescue_page *p, const struct sent *sent, int64_t answ
 		return;		/* another sweeper was there before us */
 	*(sent->escapes ? &p->r->escaped : &p->r->returned) += 1;
 	swept_count(p->q, sent->escapes ? COUNT_ESCAPED : COUNT_RESCUED, 1);
+	if (sent->escapes)
+		swept_count(p->q, COUNT_WORKER_LOST, 1);
 	log_message(p, sent, answer == 2);
 }
 

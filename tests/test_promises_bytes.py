@@ -4,6 +4,7 @@ import hashlib
 import random
 
 from harness import queue, wait_for
+from harness.control import by_class
 from harness.messages import in_transit, stray_keys
 
 MIB = 1 << 20
@@ -71,7 +72,7 @@ def test_300_messages_arrive_byte_for_byte_once_each(redis, quredisd, handler, t
 
 def test_unknown_versions_escape_untouched(redis, quredisd, handler, ledger):
     c = redis.client()
-    quredisd(queues=[queue("mail", handler("echo ran >>@LEDGER@"), workers=2, max_attempts=5)])
+    d = quredisd(queues=[queue("mail", handler("echo ran >>@LEDGER@"), workers=2, max_attempts=5)])
     c.lpush("ingress:mail", *UNKNOWN)
     wait_for(lambda: c.llen("escape:mail") == len(UNKNOWN))
     assert sorted(c.lrange("escape:mail", 0, -1)) == sorted(UNKNOWN)
@@ -80,6 +81,7 @@ def test_unknown_versions_escape_untouched(redis, quredisd, handler, ledger):
     assert sorted(r[b"message"] for r in records) == sorted(UNKNOWN)
     assert all(r[b"exit_code"] == b"" and r[b"attempts"] == b"0" and r[b"error_message"] for r in records)
     assert ledger.lines() == []
+    wait_for(lambda: by_class(d, "mail") == {"UnknownVersion": len(UNKNOWN)}, 20)
 
 
 def test_failed_ones_lie_in_escape_byte_for_byte(redis, quredisd, handler):

@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from harness import queue, wait_for
+from harness.control import by_class
 from harness.messages import record
 
 FIELDS = ("id queue queue_from error_class error_message failed_at retry_count attempts crashes exit_code signal stderr "
@@ -82,6 +83,7 @@ def test_classes(redis, quredisd, handler, body, keys, class_, code, signal, wor
     assert (line.get("exit", ""), line.get("signal", "")) == ("" if signal else code.decode(), signal.decode())
     assert words in r["error_message"]
     assert redis.client().lrange("escape:mail", 0, -1) == [b"a\0b"]
+    wait_for(lambda: by_class(d, "mail") == {class_.decode(): 1}, 20)
 
 
 def test_the_last_8_kib_of_stderr_are_kept(redis, quredisd, handler):

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from harness import alive, descendants_of, queue, wait_for
+from harness.control import by_class
 from harness.messages import anywhere, in_transit, record, stray_keys, unwrap
 
 # "start NAME REDELIVERED ATTEMPT PID", then waits until @TMP@/go is there, "end NAME"
@@ -159,6 +160,7 @@ def test_worker_killed(redis, quredisd, handler, ledger):
     assert (r["error_class"], r["crashes"], r["queue_from"], r["message"]) == (b"WorkerLost", b"2", b"transit", b"m0")
     assert r["error_message"] and r["exit_code"] == b""
     assert not anywhere(c, "mail") and len(rows(ledger, "start")) == 2
+    assert by_class(d, "mail") == {"WorkerLost": 1}
 
 
 def test_recovery_attempts_0_escapes_at_once(redis, quredisd, handler, ledger):

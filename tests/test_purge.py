@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from harness import SANITIZED, queue, wait_for
-from harness.control import status
+from harness.control import by_class, status
 from harness.messages import anywhere, record, stray_keys, unwrap
 from harness.queues import dumps
 
@@ -90,7 +90,7 @@ def test_a_dry_run_names_what_the_live_run_moves_and_writes_nothing(redis, qured
     assert r[b"o1"][b"error_class"] == b"DeadlineExceeded" and r[b"f1"][b"attempts"] == b"2"
     assert re.fullmatch(rb"DeadlineExceeded: [0-9ms]+ in queue mail, limit 1h \(max_message_age\)", r[b"o1"][b"error_message"])
     counted = status(d, "mail")["counters"]
-    assert counted["purged"] == counted["escaped"] == len(old)
+    assert counted["purged"] == counted["escaped"] == len(old) and by_class(d, "mail") == {"DeadlineExceeded": len(old)}
     assert not stray_keys(c, "mail")
     assert d.stop() == 0
 
@@ -113,6 +113,7 @@ def test_what_waits_too_long_without_telling_is_purged_never_early(redis, quredi
     assert r["error_class"] == b"Purged" and b"in queue mail, limit 3s (max_ingress_age)" in r["error_message"]
     assert c.llen("ingress:other") == 300 and not c.exists("escape:other")
     assert int(d.events("message_escaped", queue="mail")[0]["age_ms"]) >= 3000
+    wait_for(lambda: by_class(d, "mail") == {"Purged": 300}, 20)
     assert d.stop() == 0
 
 

@@ -10,6 +10,7 @@
 #include "worker/worker.h"
 
 #include "common/backoff.h"
+#include "common/letter_class.h"
 
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 10000
@@ -120,12 +121,13 @@ static void count(struct worker *w, enum counter c, int n)
 static void count_moved(struct worker *w, const struct item *item)
 {
 	enum move move = item->move;
+	int class;
 	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
 		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK };
 
 	count(w, counters[move], 1);
-	if (move == MOVE_ESCAPE && item->outcome->expired)
-		count(w, COUNT_EXPIRED, 1);
+	if (move == MOVE_ESCAPE && (class = letter_class_counter(item->outcome->record.error_class)) != -1)
+		count(w, (enum counter)class, 1);
 	if (move != MOVE_HAND_BACK)
 		atomic_fetch_add(&w->board->workers_done, 1);
 }

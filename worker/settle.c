@@ -132,7 +132,6 @@ void settle_expired(struct worker *w, struct place p, const char *message)
 {
 	settle_escape(w, p, "TTLExpired", message);
 	outcome(w, p)->record.queue_from = "ingress";
-	outcome(w, p)->expired = true;
 	move_close_tray(w, p.tray);
 }
 

@@ -51,7 +51,6 @@ struct outcome {
 	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */
 	char error_message[320];
 	struct buffer stderr_tail;
-	bool expired;			/* ESCAPE: it has waited for too long */
 };
 
 struct item {

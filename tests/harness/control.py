@@ -48,3 +48,16 @@ def status(daemon, queue=None):
     document = ask(daemon, "status")
     assert document["ok"], document
     return document if queue is None else next(q for q in document["queues"] if q["name"] == queue)
+
+
+def by_class(d, queue):
+    """How many dead letters of which class the supervisor counted; those of Purged are the rest of purged."""
+    n = status(d, queue)["counters"]
+    classes = {"HandlerExit": "handler_exit", "HandlerSignal": "handler_signal", "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
+               "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "WorkerLost": "worker_lost",
+               "DeadlineExceeded": "deadline_exceeded", "TTLExpired": "expired"}
+    found = {c: n[name] for c, name in classes.items() if n[name]}
+    if n["purged"] > n["deadline_exceeded"]:
+        found["Purged"] = n["purged"] - n["deadline_exceeded"]
+    assert sum(found.values()) == n["escaped"], n
+    return found

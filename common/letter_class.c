@@ -1,0 +1,29 @@
+/*
+ * The classes of dead letters. Who says which one it is: worker/verdict.c and settle.c of what failed, the sweeper of what
+ * waited too long or lost its worker.
+ */
+#include <string.h>
+
+#include "common/letter_class.h"
+
+const struct letter_class letter_classes[LETTER_CLASSES] = {
+	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
+	{ "HandlerExit", COUNT_HANDLER_EXIT },
+	{ "HandlerSignal", COUNT_HANDLER_SIGNAL },
+	{ "HandlerTimeout", COUNT_HANDLER_TIMEOUT },
+	{ "Purged", -1 },	/* COUNT_PURGED has DeadlineExceeded, too */
+	{ "Rejected", COUNT_REJECTED },
+	{ "TTLExpired", COUNT_EXPIRED },
+	{ "UnknownVersion", COUNT_UNKNOWN_VERSION },
+	{ "Unrecorded", -1 },
+	{ "Unrepresentable", COUNT_UNREPRESENTABLE },
+	{ "WorkerLost", COUNT_WORKER_LOST },
+};
+
+int letter_class_counter(const char *name)
+{
+	for (size_t i = 0; i < LETTER_CLASSES; i++)
+		if (strcmp(letter_classes[i].name, name) == 0)
+			return letter_classes[i].counter;
+	return -1;
+}
