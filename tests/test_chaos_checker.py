@@ -309,6 +309,13 @@ def test_a_killed_handler_excuses_one(story, node, at, pid, excused):
     assert "in escape and not designed to be" in problems(story)
 
 
+def test_a_handler_may_be_killed_before_it_wrote_anything(story):
+    story.push("D1")
+    story.hit("kill_handler", 4, pid=999)
+    story.escaped([("D1", "HandlerSignal", "a", 5 * S)])
+    assert problems(story) == []
+
+
 def test_what_was_remembered_is_forgotten(story):
     story.push("D1", "D2")
     story.run("D1", 1)

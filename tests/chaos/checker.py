@@ -155,7 +155,7 @@ def _by_chance(escaped, runs, faults, lease_s):
     left, out = [f for f in faults if f.kind == "kill_handler"], []
 
     def ran_there(f, e):
-        return any(r.pid == f.pid for r in runs.of[e.name])
+        return any(r.pid == f.pid for r in runs.of.get(e.name, ()))
 
     def may_have(f, e):
         return f.node == e.node and f.from_us <= e.at_us <= f.to_us + SLACK_US + LEASES * lease_s * 1e6
