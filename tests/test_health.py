@@ -288,6 +288,22 @@ def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+def test_it_looks_as_often_as_it_is_told(redis, quredisd, handler, tmp):
+    """Also where the same figures are taken more often, for others."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1h"), metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    first = wait_for(lambda: report(c), 30)
+    d.wait_event("health")
+    start = server_ms(c)
+    wait_for(lambda: server_ms(c) > start + 3500)
+    assert report(c) == first and len(d.events("health")) == 1
+    d.reload(health=health("2s"))
+    second = next_report(c)
+    third = next_report(c, after=second["at_ms"])
+    assert third["at_ms"] - second["at_ms"] >= 1900
+    assert d.stop() == 0
+
+
 def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     """All that is done without what can be switched on, and each key that it leaves."""
     c = redis.client()
