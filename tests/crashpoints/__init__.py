@@ -8,7 +8,7 @@ and the ledger is checked. docs/crashpoints.md says what is covered and what cam
     tracer.c        does it, by ptrace; nomem.c: the same for malloc
     lane.py         a redis-server and a directory in which one run follows the other
     cycle.py        one run: daemon, waits that all end, what a user would do
-    worker.py sweeper.py rules.py errand.py master.py       the cycles, by whose calls are counted
+    worker.py sweeper.py shared.py rules.py errand.py master.py       the cycles, by whose calls are counted
     ledger.py       what was pushed and noted, and what must be true of it at the end
     letters.py waiting.py reports.py    the same of what rules apply to: settled(), lost(), wrong(whether there was a fault)
     sweep.py        N = 1, 2, ... until a run ends without a fault

@@ -11,7 +11,7 @@ import tempfile
 
 from harness.processes import become_subreaper, children_heed_signals
 
-from . import errand, master, rules, sweeper, worker
+from . import errand, master, rules, shared, sweeper, worker
 from .cycle import Result
 from .faults import DISKS, ERRNOS, KILLS, NOMEM, SPIN, Fault
 from .lane import Lane
@@ -19,11 +19,11 @@ from .lane import Lane
 LASTING_STEP = 5    # what lasts is begun at every fifth point: it covers the next ones, too
 QUIET_RUNS = 2      # so many runs in a row without a fault end a sweep: a wait may have saved one of them a call
 
-CYCLES = {f"{c.role}: {c.name}": c for c in [*worker.CYCLES, *sweeper.CYCLES, *rules.CYCLES, *errand.CYCLES, *master.CYCLES]}
+CYCLES = {f"{c.role}: {c.name}": c for c in [*worker.CYCLES, *sweeper.CYCLES, *shared.CYCLES, *rules.CYCLES, *errand.CYCLES, *master.CYCLES]}
 # where errnos and failing allocations are injected: one whole cycle, or two, of each role
-ERRNO_CYCLES = [worker.Batch, worker.HandBack, worker.Persistent, worker.Newborn, sweeper.Recovery, sweeper.Deaths,
+ERRNO_CYCLES = [worker.Batch, worker.HandBack, worker.Persistent, worker.Newborn, sweeper.Recovery, sweeper.Deaths, shared.Shared,
                 rules.Archive, *errand.FILES, master.Life, master.Reload, master.Keeper]
-NOMEM_CYCLES = [worker.Batch, worker.Persistent, sweeper.Recovery, sweeper.Deaths, rules.Archive, *errand.FILES, master.Life, master.Reload]
+NOMEM_CYCLES = [worker.Batch, worker.Persistent, shared.Shared, sweeper.Recovery, sweeper.Deaths, rules.Archive, *errand.FILES, master.Life, master.Reload]
 
 
 def key_of(cycle):
