@@ -157,7 +157,7 @@ $O/crashpoints/calls.h: Makefile
 	@echo '#include <sys/syscall.h>' | $(CC) -E -dM -x c - | \
 		sed -n 's/^#define SYS_\([a-z0-9_]*\) .*/{ "\1", SYS_\1 },/p' >$@
 
-$O/crashpoints/tracer: tests/crashpoints/tracer.c tests/crashpoints/call.c tests/crashpoints/call.h $O/crashpoints/calls.h
+$O/crashpoints/tracer: $(addprefix tests/crashpoints/,tracer.c descent.c descent.h call.c call.h) $O/crashpoints/calls.h
 	$(call say,cc,$@)
 	$Q$(CRASHPOINTS_COMPILE) -o $@ $(filter %.c,$^)
 

@@ -5,7 +5,7 @@ Nth call (or the call fails, or its Nth allocation does). Then what a user would
 and the ledger is checked. docs/crashpoints.md says what is covered and what came of it.
 
     faults.py       what is done to a process, which errno which call can have, what is skipped
-    tracer.c        does it, by ptrace; nomem.c: the same for malloc
+    tracer.c descent.c call.c       do it, by ptrace; nomem.c: the same for malloc
     lane.py         a redis-server and a directory in which one run follows the other
     cycle.py        one run: daemon, waits that all end, what a user would do
     worker.py sweeper.py shared.py rules.py errand.py master.py       the cycles, by whose calls are counted

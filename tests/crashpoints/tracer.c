@@ -30,40 +30,10 @@
 #include <unistd.h>
 
 #include "tests/crashpoints/call.h"
-
-#define TARGETS_MAX 32
-#define PROCESSES_MAX 256
-#define ROLE_SIZE 32
-#define FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE)
-#define WATCH (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+#include "tests/crashpoints/descent.h"
 
 enum action { COUNT, KILL, KILL_AFTER, KILL_PARENT, SHORT, TORN, FAIL };
 
-struct target {
-	char role[ROLE_SIZE];
-	long when;		/* 0: never */
-	long calls;		/* that the filter let through */
-	long injected;
-	int64_t until_ms;	/* FAIL for a while; 0: not begun */
-	bool spent;		/* nothing more is done to it */
-};
-
-struct process {
-	pid_t pid, parent;	/* pid 0: a free place */
-	char role[ROLE_SIZE];	/* "": its birth was not told yet */
-	int children;
-	struct target *target;	/* NULL: none */
-	bool stopped;		/* waits for its birth to be told */
-	bool counting;
-	bool matched;		/* of the call it is in: it was counted as the target's calls-th */
-	long row;		/* calls of the limited ones in a row */
-	bool failing;		/* its result is still to be set */
-	long nr;
-};
-
-static struct target targets[TARGETS_MAX];
-static int ntargets;
-static struct process processes[PROCESSES_MAX];
 static enum action action;
 static int error;
 static long for_ms, row_limit;
@@ -90,86 +60,6 @@ static bool counts(struct process *p, const char *name, const char *kind)
 	return p->row <= row_limit && (filter == NULL || call_is_named(filter, name, kind));
 }
 
-/* ---- processes ---- */
-
-static struct process *find(pid_t pid)
-{
-	for (int i = 0; i < PROCESSES_MAX; i++)
-		if (processes[i].pid == pid)
-			return &processes[i];
-	return NULL;
-}
-
-static struct process *add(pid_t pid)
-{
-	struct process *p = find(0);
-
-	if (p == NULL)
-		errx(1, "too many processes");
-	*p = (struct process){ .pid = pid };
-	return p;
-}
-
-static struct target *target_of(const char *role)
-{
-	for (int i = 0; i < ntargets; i++)
-		if (strcmp(targets[i].role, role) == 0)
-			return &targets[i];
-	return NULL;
-}
-
-static bool is_forebear(const char *role)
-{
-	size_t len = strlen(role);
-
-	for (int i = 0; i < ntargets; i++)
-		if (strncmp(targets[i].role, role, len) == 0 && targets[i].role[len] == '.')
-			return true;
-	return false;
-}
-
-static void resume(const struct process *p, int sig)
-{
-	ptrace(p->counting && !p->target->spent ? PTRACE_SYSCALL : PTRACE_CONT, p->pid, 0, sig);
-}
-
-static void let_go(struct process *p)
-{
-	ptrace(PTRACE_DETACH, p->pid, 0, 0);
-	p->pid = 0;
-}
-
-/* Its descent is known: a target is watched, its forebears' children are, all others go free. */
-static void begin(struct process *p)
-{
-	p->target = target_of(p->role);
-	if (p->target == NULL && !is_forebear(p->role)) {
-		let_go(p);
-		return;
-	}
-	p->counting = p->target != NULL;
-	ptrace(PTRACE_SETOPTIONS, p->pid, 0, WATCH | (is_forebear(p->role) ? FOLLOW : 0));
-	resume(p, 0);
-}
-
-static void born(struct process *parent)
-{
-	unsigned long pid = 0;
-	struct process *p;
-	bool known;
-
-	ptrace(PTRACE_GETEVENTMSG, parent->pid, 0, &pid);
-	p = find((pid_t)pid);
-	known = p != NULL;		/* its first stop came before this news */
-	if (!known)
-		p = add((pid_t)pid);
-	p->parent = parent->pid;
-	if (snprintf(p->role, sizeof(p->role), "%s.%d", parent->role, ++parent->children) >= (int)sizeof(p->role))
-		errx(1, "a descent too long");
-	if (known && p->stopped)
-		begin(p);
-}
-
 /* ---- what is done ---- */
 
 static void fire(struct process *p, const char *name, const char *kind)
@@ -189,7 +79,7 @@ static void ended(const struct process *p)
 /* Not before it is really gone may the child go on. */
 static void kill_parent(struct process *p)
 {
-	struct process *parent = find(p->parent);
+	struct process *parent = descent_find(p->parent);
 	int status;
 
 	kill(p->parent, SIGKILL);
@@ -220,7 +110,7 @@ static void disturb(struct process *p, uint64_t length)
 		p->failing = true;
 		call_skip(p->pid);
 	}
-	resume(p, 0);
+	descent_resume(p, 0);
 }
 
 static void entering(struct process *p, const struct __ptrace_syscall_info *info)
@@ -237,7 +127,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 	}
 	t->spent = action >= SHORT && t->injected > 0 && !is_due(t);
 	if (!p->matched || !is_due(t) || action == COUNT || action == KILL_AFTER) {
-		resume(p, 0);
+		descent_resume(p, 0);
 		return;
 	}
 	fire(p, name, kind);
@@ -246,7 +136,7 @@ static void entering(struct process *p, const struct __ptrace_syscall_info *info
 	} else if (action == KILL_PARENT) {
 		kill_parent(p);
 		ended(p);
-		let_go(p);
+		descent_let_go(p);
 	} else {
 		disturb(p, info->entry.args[2]);
 	}
@@ -262,7 +152,7 @@ static void leaving(struct process *p)
 		kill(p->pid, SIGKILL);
 		return;
 	}
-	resume(p, 0);
+	descent_resume(p, 0);
 }
 
 static void at_call(struct process *p)
@@ -276,17 +166,17 @@ static void at_call(struct process *p)
 	else if (info.op == PTRACE_SYSCALL_INFO_EXIT)
 		leaving(p);
 	else
-		resume(p, 0);
+		descent_resume(p, 0);
 }
 
 static void executed(struct process *p)
 {
 	if (strcmp(p->role, "0") == 0 && !p->counting) {
-		begin(p);
+		descent_begin(p);
 		return;
 	}
 	ended(p);		/* it is another program now */
-	let_go(p);
+	descent_let_go(p);
 }
 
 static void stopped(struct process *p, int status)
@@ -298,18 +188,18 @@ static void stopped(struct process *p, int status)
 	else if (event == PTRACE_EVENT_EXEC)
 		executed(p);
 	else if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE) {
-		born(p);
-		resume(p, 0);
+		descent_born(p);
+		descent_resume(p, 0);
 	} else if (event == PTRACE_EVENT_STOP && sig != SIGTRAP)
 		ptrace(PTRACE_LISTEN, p->pid, 0, 0);
 	else if (event == PTRACE_EVENT_STOP && p->target == NULL && strcmp(p->role, "0") != 0)
-		begin(p);
+		descent_begin(p);
 	else if (event != 0)
-		resume(p, 0);
+		descent_resume(p, 0);
 	else if (sig == (SIGTRAP | 0x80))
 		at_call(p);
 	else
-		resume(p, sig);
+		descent_resume(p, sig);
 }
 
 static void watch(void)
@@ -318,10 +208,10 @@ static void watch(void)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, __WALL)) != -1 || errno == EINTR) {
-		struct process *p = find(pid);
+		struct process *p = descent_find(pid);
 
 		if (p == NULL)
-			p = WIFSTOPPED(status) ? add(pid) : NULL;
+			p = WIFSTOPPED(status) ? descent_add(pid) : NULL;
 		if (p != NULL && WIFSTOPPED(status)) {
 			stopped(p, status);
 		} else if (p != NULL) {
@@ -336,7 +226,7 @@ static void watch(void)
 /* Beside the command, which stays its parent's child: exit status, pid and pipes are its own. */
 static void trace(pid_t pid, int told)
 {
-	struct process *p = add(pid);
+	struct process *p = descent_add(pid);
 	int null = open("/dev/null", O_RDWR);
 
 	for (int fd = 0; fd < 3; fd++)
@@ -344,7 +234,7 @@ static void trace(pid_t pid, int told)
 	setsid();
 	prctl(PR_SET_PDEATHSIG, 0);
 	strcpy(p->role, "0");
-	if (ptrace(PTRACE_SEIZE, pid, 0, WATCH) == -1) {
+	if (ptrace(PTRACE_SEIZE, pid, 0, DESCENT_WATCH) == -1) {
 		fprintf(report, "error %s\n", strerror(errno));
 		fflush(report);
 		_exit(1);
@@ -379,17 +269,6 @@ static void start_tracer(void)
 	close(told[0]);
 }
 
-static void add_target(const char *text)
-{
-	const char *colon = strchr(text, ':');
-	struct target *t = &targets[ntargets++];
-
-	if (ntargets > TARGETS_MAX || colon == NULL || colon - text >= ROLE_SIZE)
-		errx(64, "what target is %s?", text);
-	memcpy(t->role, text, (size_t)(colon - text));
-	t->when = strtol(colon + 1, NULL, 10);
-}
-
 static void set_action(const char *text)
 {
 	static const char *const words[] = { [COUNT] = "count", [KILL] = "kill", [KILL_AFTER] = "kill-after",
@@ -411,7 +290,7 @@ int main(int argc, char *argv[])
 
 	while ((c = getopt(argc, argv, "+t:a:f:l:g:d:o:v")) != -1) {
 		if (c == 't')
-			add_target(optarg);
+			descent_add_target(optarg);
 		else if (c == 'a')
 			set_action(optarg);
 		else if (c == 'f')
