@@ -40,12 +40,4 @@ bool fake_redis_is(const struct fake_command *c, const char *name);
 /* Of a client between two turns: it took nothing that it did not ask for, and keeps no more than it must. */
 void fake_redis_check(const struct redis *r);
 
-/* For answers. */
-void fake_integer(struct buffer *out, int64_t n);
-void fake_string(struct buffer *out, const void *data, size_t len);
-void fake_text(struct buffer *out, const char *text);
-void fake_nil(struct buffer *out);
-void fake_array(struct buffer *out, size_t n);		/* its elements follow */
-void fake_message(struct buffer *out);			/* a message of some kind, as a string */
-
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/nitems.h"
 #include "common/queue.h"
+#include "tests/fuzz/fake_answers.h"
 
 /* Whose registration, and whether its master is ours. */
 static void any_incarnation(struct input *in, struct buffer *out)

@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_registry.c tests/fuzz/conf_text.c admin/ common/ */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_registry.c tests/fuzz/conf_text.c admin/ common/ */
 /* except: admin/main.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=isatty -Wl,--wrap=conf_load -Wl,--wrap=conf_free */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redisBufferWrite */
@@ -22,6 +22,7 @@
 #include "common/alloc.h"
 #include "common/nitems.h"
 #include "tests/fuzz/conf_text.h"
+#include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fake_registry.h"
 #include "tests/fuzz/fake_time.h"

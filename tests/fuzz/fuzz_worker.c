@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_process.c tests/fuzz/fake_handler.c tests/fuzz/conf_text.c worker/ common/ */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_process.c tests/fuzz/fake_handler.c tests/fuzz/conf_text.c worker/ common/ */
 /* except: worker/worker.c common/handler.c common/handler_process.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=exit */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redisBufferWrite */
@@ -19,6 +19,7 @@
 #include "common/nitems.h"
 #include "common/queue_notes.h"
 #include "tests/fuzz/conf_text.h"
+#include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_handler.h"
 #include "tests/fuzz/fake_process.h"
 #include "tests/fuzz/fake_redis.h"

@@ -1,0 +1,331 @@
+/* What a server answers: honestly, as one that is refused, or is no server of ours. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/fuzz/fake_answers.h"
+
+#include "common/nitems.h"
+#include "tests/fuzz/fake_time.h"
+
+static struct input *input;
+static unsigned messages;
+
+void fake_answers_begin(struct input *in)
+{
+	input = in;
+	messages = 0;
+}
+
+/* ---- RESP ---- */
+
+void fake_integer(struct buffer *out, int64_t n)
+{
+	buffer_format(out, ":%" PRId64 "\r\n", n);
+}
+
+void fake_string(struct buffer *out, const void *data, size_t len)
+{
+	buffer_format(out, "$%zu\r\n", len);
+	buffer_append(out, data, len);
+	buffer_append(out, "\r\n", 2);
+}
+
+void fake_text(struct buffer *out, const char *text)
+{
+	fake_string(out, text, strlen(text));
+}
+
+void fake_nil(struct buffer *out)
+{
+	buffer_append(out, "$-1\r\n", 5);
+}
+
+void fake_array(struct buffer *out, size_t n)
+{
+	buffer_format(out, "*%zu\r\n", n);
+}
+
+static void long_message(struct buffer *out)
+{
+	struct buffer text = {0};
+
+	for (int i = 0; i < 9000; i++)
+		buffer_format(&text, "%08d", i);
+	fake_string(out, text.data, text.len);
+	buffer_free(&text);
+}
+
+void fake_message(struct buffer *out)
+{
+	static const char *const lines[] = {
+		"quredis/1 w=00000000000000ab\n", "quredis/1 w=00000000000000ab attempts=1 solo=1 first_failed=1700000000000\n",
+		"quredis/1 w=00000000000000ab crashes=1 redelivered=2\nquredis/1 id=a ttl=1s timeout=10ms\n",
+		"quredis/1 w=00000000000000ab attempts=1000000 crashes=1000000 redelivered=1000000 own=9223372036854775807 mark=1\n",
+		"quredis/1 id=job-1 request_id=r max_attempts=2\n", "quredis/2 id=x\n", "quredis/1 w=zz\n", "quredis/1 id=\n",
+	};
+	unsigned kind = input_below(input, 16);
+	char text[512];
+	size_t len;
+	const char *bytes;
+
+	if (kind < 5) {
+		snprintf(text, sizeof(text), "m%u", messages++);
+		fake_text(out, text);
+	} else if (kind < 5 + nitems(lines)) {
+		snprintf(text, sizeof(text), "%sm%u", lines[kind - 5], messages++);
+		fake_text(out, text);
+	} else if (kind == 13) {
+		fake_string(out, "a\0b\n\xff", 5);
+	} else if (kind == 14 && messages++ < 8) {
+		long_message(out);
+	} else {
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+	}
+}
+
+/* What lies beside a message of a shared queue. */
+static void note(struct buffer *out)
+{
+	static const char *const texts[] = {
+		"redelivered=1", "crashes=1 redelivered=2 solo=1", "solo=1", "attempts=1000000 crashes=1000000 redelivered=1000000",
+		"own=9223372036854775807 mark=1", "", "w=00000000000000ab", "crashes=1 crashes=x", "crashes=1\n",
+	};
+	unsigned kind = input_below(input, nitems(texts) + 3);
+	const char *bytes;
+	size_t len;
+
+	if (kind < nitems(texts)) {
+		fake_text(out, texts[kind]);
+	} else if (kind == nitems(texts)) {
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+	} else {
+		fake_nil(out);
+	}
+}
+
+/* ---- honest answers ---- */
+
+static void status(struct buffer *out, const char *text)
+{
+	buffer_format(out, "+%s\r\n", text);
+}
+
+static void some_messages(struct buffer *out, unsigned n)
+{
+	fake_array(out, n);
+	while (n-- > 0)
+		fake_message(out);
+}
+
+static void notes(struct buffer *out, size_t n, unsigned variant)
+{
+	fake_array(out, n);
+	while (n-- > 0)
+		if (variant % 2 == 0)
+			fake_nil(out);
+		else
+			note(out);
+}
+
+static void info(struct buffer *out, unsigned variant)
+{
+	static const char *const texts[] = {
+		"# Server\r\nredis_version:7.0.15\r\nrun_id:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\nmaxmemory_policy:noeviction\r\n",
+		"redis_version:4.0.1\r\nmaxmemory_policy:noeviction\r\n", "redis_version:7.2.4\r\nrun_id:b\r\nmaxmemory_policy:allkeys-lru\r\n",
+		"", "run_id:", "redis_version:99999999999999999999999999999999999999999\r\nrun_id:b\nmaxmemory_policy:volatile-ttl",
+	};
+	size_t len;
+	const char *bytes;
+
+	if (variant < nitems(texts)) {
+		fake_text(out, texts[variant]);
+		return;
+	}
+	bytes = input_bytes(input, &len);
+	fake_string(out, bytes, len);
+}
+
+static void server_time(struct buffer *out, unsigned variant)
+{
+	int64_t ms = INT64_C(1700000000000) + fake_time_passed_ms();
+	char text[32];
+
+	if (variant == 1)
+		ms += 3600000;
+	else if (variant == 2)
+		ms = input_number(input);
+	fake_array(out, 2);
+	snprintf(text, sizeof(text), "%" PRId64, variant == 2 ? ms : ms / 1000);
+	fake_text(out, text);
+	snprintf(text, sizeof(text), "%" PRId64, variant == 2 ? ms : ms % 1000 * 1000);
+	fake_text(out, text);
+}
+
+static void role(struct buffer *out, unsigned variant)
+{
+	fake_array(out, 3);
+	fake_text(out, variant == 1 ? "slave" : "master");
+	fake_integer(out, 0);
+	fake_array(out, 0);
+}
+
+/* One of the types and values that Redis knows. */
+static void any_type(struct buffer *out, unsigned variant)
+{
+	static const char *const types[] = { "none", "list", "hash", "zset", "stream", "string", "set", "a type of which nobody ever heard" };
+
+	status(out, types[variant % nitems(types)]);
+}
+
+static void scripted(struct buffer *out, const struct fake_command *c, unsigned variant)
+{
+	if (c->script != NULL && strcmp(c->script, "fetch") == 0 && variant % 2 == 0)
+		fake_message(out);
+	else if (c->script != NULL && strcmp(c->script, "fetch") == 0)
+		fake_nil(out);
+	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
+		fake_array(out, 0);
+	else if (c->script != NULL && (strcmp(c->script, "fence") == 0 || strcmp(c->script, "renew") == 0))
+		fake_integer(out, variant % 4);
+	else
+		fake_integer(out, variant == 1 ? 0 : variant == 2 ? 2 : 1);
+}
+
+static bool is_any(const struct fake_command *c, const char *const *names)
+{
+	for (; *names != NULL; names++)
+		if (fake_redis_is(c, *names))
+			return true;
+	return false;
+}
+
+void fake_answer_honest(struct buffer *out, const struct fake_command *c, unsigned variant)
+{
+	static const char *const fetches[] = { "BRPOPLPUSH", "RPOPLPUSH", "BLMOVE", "LMOVE", NULL };
+	static const char *const lists[] = { "LRANGE", "ZRANGE", "SMEMBERS", NULL };
+	static const char *const empty[] = { "HGETALL", "XRANGE", "XREVRANGE", NULL };
+	static const char *const said_ok[] = { "SET", "AUTH", "SELECT", NULL };
+
+	if (is_any(c, fetches)) {
+		if (variant % 2 == 0)
+			fake_message(out);
+		else
+			fake_nil(out);
+	} else if (fake_redis_is(c, "CLIENT") && c->argc > 1 && strcmp(c->argv[1], "ID") == 0) {
+		fake_integer(out, 7);
+	} else if (fake_redis_is(c, "CLIENT") && c->argc > 1 && strcmp(c->argv[1], "SETNAME") == 0) {
+		status(out, "OK");
+	} else if (fake_redis_is(c, "ROLE")) {
+		role(out, variant);
+	} else if (fake_redis_is(c, "SCRIPT")) {
+		fake_text(out, "0000000000000000000000000000000000000000");
+	} else if (fake_redis_is(c, "EVALSHA")) {
+		scripted(out, c, variant);
+	} else if (is_any(c, lists)) {
+		some_messages(out, variant % 8);
+	} else if (fake_redis_is(c, "HMGET")) {
+		notes(out, c->words - 2, variant);
+	} else if (is_any(c, empty)) {
+		fake_array(out, 0);
+	} else if (fake_redis_is(c, "INFO")) {
+		info(out, variant);
+	} else if (fake_redis_is(c, "TIME")) {
+		server_time(out, variant);
+	} else if (fake_redis_is(c, "TYPE")) {
+		any_type(out, variant);
+	} else if (fake_redis_is(c, "GET") || fake_redis_is(c, "HGET")) {
+		fake_nil(out);
+	} else if (is_any(c, said_ok)) {
+		status(out, "OK");
+	} else {
+		fake_integer(out, variant == 0 ? 1 : variant - 1);
+	}
+}
+
+/* ---- the others ---- */
+
+/* What of the input can stand in a line. */
+static void any_line(struct buffer *out)
+{
+	size_t len;
+	const char *bytes = input_bytes(input, &len);
+
+	for (size_t i = 0; i < len; i++)
+		if (bytes[i] != '\r' && bytes[i] != '\n')
+			buffer_append(out, bytes + i, 1);
+}
+
+static void nested(struct buffer *out, int depth)
+{
+	unsigned kind = input_below(input, 8);
+	size_t len;
+	const char *bytes;
+
+	switch (kind) {
+	case 0:
+	case 1:
+		fake_integer(out, input_number(input));
+		break;
+	case 2:
+		fake_nil(out);
+		break;
+	case 3:
+		buffer_append(out, "+", 1);
+		any_line(out);
+		buffer_append(out, "\r\n", 2);
+		break;
+	case 4:
+	case 5:
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+		break;
+	default:
+		len = depth >= 9 ? 0 : input_below(input, 6);
+		fake_array(out, len);
+		while (len-- > 0)
+			nested(out, depth + 1);
+		break;
+	}
+}
+
+void fake_answer_anything(struct buffer *out)
+{
+	nested(out, 0);
+}
+
+void fake_answer_error(struct buffer *out)
+{
+	static const char *const errors[] = {
+		"ERR unknown command 'BRPOPLPUSH'", "OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write",
+		"UNBLOCKED force unblock", "LOADING Redis is loading", "MISCONF Redis is", "BUSY Redis is busy", "NOREPLICAS Not enough",
+		"MASTERDOWN Link", "CLUSTERDOWN", "TRYAGAIN", "NOSCRIPT No matching script", "NOAUTH Authentication required.",
+		"WRONGPASS", "NOPERM this user", "WRONGTYPE Operation against", "The user executing the script can't run this command",
+		"ERR Error running script (call to f_x): @user_script:1: WRONGTYPE Operation", "ACL failure in script: x", "", "ERR",
+	};
+	unsigned which = input_below(input, nitems(errors) + 1);
+
+	buffer_append(out, "-", 1);
+	if (which < nitems(errors))
+		buffer_append(out, errors[which], strlen(errors[which]));
+	else
+		any_line(out);
+	buffer_append(out, "\r\n", 2);
+}
+
+bool fake_answer_too_much(struct buffer *out)
+{
+	static const char *const heads[] = {
+		"*2147483647\r\n", "*1000000\r\n", "*1048577\r\n", "*9223372036854775807\r\n", "*-2\r\n", "$9223372036854775807\r\n",
+		"$536870912\r\n", "$-2\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+		"*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n*1000000\r\n", "$18446744073709551616\r\n", ":9223372036854775808\r\n",
+		"%1\r\n+a\r\n+b\r\n", "_\r\n", "#t\r\n", ",1.5\r\n", "(3492890328409238509324850943850943825024385\r\n", "~1\r\n:1\r\n",
+		">2\r\n+message\r\n+x\r\n", "=5\r\ntxt:x\r\n", "$0\r\nX\n", "\r\n", "\n\n", ":\r\n", "$\r\n\r\n", "*\r\n",
+	};
+	const char *head = heads[input_below(input, nitems(heads))];
+
+	buffer_append(out, head, strlen(head));
+	return input_byte(input) & 1;
+}
