@@ -140,14 +140,11 @@ static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
 		d->trouble.retry_at_ms = now_ms + 1000;
 		return;
 	}
-	queue_workers(&s->redis, &q->keys);
-	if (connection_answer(s, &reply) == -1) {
+	if (swept_workers(s, q, &reply, &workers, &n) == -1) {
 		trouble_note(s, q, &d->trouble, "workers", now_ms);
 		return;
 	}
 	trouble_over(s, q, &d->trouble);
-	n = queue_workers_parse(&reply, &workers);
-	swept_learn(q, workers, n);
 	add_rescues(s, q, d, workers, n);
 	queue_workers_free(workers, n);
 	d->looked_up = true;

@@ -197,11 +197,8 @@ static int recover_owners(struct sweeper *s, struct swept *q)
 	size_t n;
 	int rc;
 
-	queue_workers(&s->redis, &q->keys);
-	if (connection_answer(s, &reply) == -1)
+	if (swept_workers(s, q, &reply, &workers, &n) == -1)
 		return -1;
-	n = queue_workers_parse(&reply, &workers);
-	swept_learn(q, workers, n);
 	rc = add_owners(s, q, workers, n);
 	queue_workers_free(workers, n);
 	if (rc == 0)

@@ -134,7 +134,11 @@ void swept_free_all(struct sweeper *s);
 struct swept *swept_find(struct sweeper *s, const char *name);	/* NULL: none */
 struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf);	/* keys become its own */
 void swept_drop(struct sweeper *s, struct swept *q);	/* one without rescues */
-void swept_learn(struct swept *q, const struct queue_worker *w, size_t n);	/* what workers of one not configured here say of it */
+/*
+ * Asks who is registered as a worker of it, and takes from them what only they can tell of a queue that is not configured here.
+ * workers: to be freed; reply: what they were read from, good until the next answer. -1: as connection_answer()
+ */
+int swept_workers(struct sweeper *s, struct swept *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n);
 void swept_gate(struct sweeper *s, struct swept *q);	/* brings the gate to what is known */
 void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trouble shown */
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */

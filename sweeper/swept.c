@@ -116,10 +116,20 @@ static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept
 }
 
 /* What is configured here counts here. */
-void swept_learn(struct swept *q, const struct queue_worker *w, size_t n)
+static void learn(struct swept *q, const struct queue_worker *w, size_t n)
 {
 	if (q->conf == NULL && queue_workers_share(w, n))
 		q->keys.shared = true;
+}
+
+int swept_workers(struct sweeper *s, struct swept *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n)
+{
+	queue_workers(&s->redis, &q->keys);
+	if (connection_answer(s, reply) == -1)
+		return -1;
+	*n = queue_workers_parse(reply, workers);
+	learn(q, *workers, *n);
+	return 0;
 }
 
 /* Workers write the same word: what is theirs is not wiped away by ours being over. */

@@ -297,11 +297,8 @@ static int look(struct sweeper *s, struct swept *q)
 	size_t n;
 	int rc;
 
-	queue_workers(&s->redis, &q->keys);
-	if (connection_answer(s, &reply) == -1)
+	if (swept_workers(s, q, &reply, &workers, &n) == -1)
 		return -1;
-	n = queue_workers_parse(&reply, &workers);
-	swept_learn(q, workers, n);
 	take_over_rescues(q, &reply, workers, n);
 	rc = look_at_workers(s, q, workers, n);
 	queue_workers_free(workers, n);
