@@ -145,18 +145,23 @@ static void one_without_a_record_becomes_the_newest_with_it(void **state)
 	assert_left(2, 2);
 }
 
-static void a_page_is_as_large_as_it_may_be(void **state)
+static void twenty_fail(void)
 {
-	struct queue_letters_page page;
-	struct redis_reply reply;
-
-	(void)state;
 	for (int i = 1; i <= 20; i++) {
 		char *id = alloc_format("%d-1", i);
 
 		fail_with("0123456789", id);
 		free(id);
 	}
+}
+
+static void a_page_is_as_large_as_it_may_be(void **state)
+{
+	struct queue_letters_page page;
+	struct redis_reply reply;
+
+	(void)state;
+	twenty_fail();
 	queue_letters_page(&server.r, &keys, 8, 1 << 20);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
@@ -189,12 +194,7 @@ static void a_page_as_if_some_were_gone(void **state)
 	struct redis_reply reply;
 
 	(void)state;
-	for (int i = 1; i <= 20; i++) {
-		char *id = alloc_format("%d-1", i);
-
-		fail_with("0123456789", id);
-		free(id);
-	}
+	twenty_fail();
 	queue_letters_page_of(&server.r, &keys, 4, 1 << 20, "9-0", stay, nitems(stay));
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);

@@ -130,37 +130,45 @@ static void a_note_is_written_with_the_move_and_kept_for_a_week(void **state)
 	}
 }
 
-static void what_did_not_move_is_not_noted(void **state)
+/* Whatever was noted before, nothing moves, and that stays. */
+static void each_leaves_all_as_it_was(void (*fails)(const struct back *))
 {
-	(void)state;
 	for (int before = 0; before < 2; before++)
 		for (EACH_BACK(b)) {
 			setup(NULL);
 			if (before)
 				REDIS(&server, "HSET " NOTES " %s %s", note.field, "own=7");
-			REDIS(&server, "RPUSH %s x", b->from);
-			assert_int_equal(run(b).integer, 0);
+			fails(b);
 			assert_where(b->from, 1, 0);
 			assert_note(before ? "own=7" : NULL);
 		}
+}
+
+static void another_is_there(const struct back *b)
+{
+	REDIS(&server, "RPUSH %s x", b->from);
+	assert_int_equal(run(b).integer, 0);
+}
+
+static void what_did_not_move_is_not_noted(void **state)
+{
+	(void)state;
+	each_leaves_all_as_it_was(another_is_there);
+}
+
+static void may_not_be_removed(const struct back *b)
+{
+	put(b->from);
+	REDIS(&server, "ACL SETUSER default +@all %s", b->removes);
+	assert_int_equal(run(b).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
 }
 
 /* Else it would be charged again at the next try. */
 static void what_is_refused_is_noted_as_before(void **state)
 {
 	(void)state;
-	for (int before = 0; before < 2; before++)
-		for (EACH_BACK(b)) {
-			setup(NULL);
-			if (before)
-				REDIS(&server, "HSET " NOTES " %s %s", note.field, "own=7");
-			put(b->from);
-			REDIS(&server, "ACL SETUSER default +@all %s", b->removes);
-			assert_int_equal(run(b).type, REDIS_ERROR);
-			REDIS(&server, "ACL SETUSER default +@all");
-			assert_where(b->from, 1, 0);
-			assert_note(before ? "own=7" : NULL);
-		}
+	each_leaves_all_as_it_was(may_not_be_removed);
 }
 
 static void without_its_note_nothing_moves(void **state)
