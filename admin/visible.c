@@ -76,37 +76,38 @@ char *visible_line(const char *line)
 	return escape(line, strlen(line), SIZE_MAX, true);
 }
 
-size_t visible_columns(const char *s)
-{
-	size_t columns = 0;
-
-	for (size_t len = strlen(s), n; len > 0; s += n, len -= n) {
-		size_t width = 1;
-
-		n = printable(s, len, &width);
-		if (n == 0)
-			n = 1;
-		columns += width;
-	}
-	return columns;
-}
-
-size_t visible_fit(const char *s, size_t max_columns)
+/* How many bytes of s fit, and how wide those are. */
+static size_t fit(const char *s, size_t max_columns, size_t *columns)
 {
 	const char *end = s;
-	size_t columns = 0;
 
+	*columns = 0;
 	for (size_t len = strlen(s), n; len > 0; end += n, len -= n) {
 		size_t width = 1;
 
 		n = printable(end, len, &width);
 		if (n == 0)
 			n = 1;
-		if (columns + width > max_columns)
+		if (*columns + width > max_columns)
 			break;
-		columns += width;
+		*columns += width;
 	}
 	return (size_t)(end - s);
+}
+
+size_t visible_columns(const char *s)
+{
+	size_t columns;
+
+	fit(s, SIZE_MAX, &columns);
+	return columns;
+}
+
+size_t visible_fit(const char *s, size_t max_columns)
+{
+	size_t columns;
+
+	return fit(s, max_columns, &columns);
 }
 
 void visible_cut(char *s, size_t max_columns)
