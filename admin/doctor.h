@@ -120,7 +120,6 @@ void doctor_told(struct doctor *d);
 enum severity doctor_worst(const struct doctor *d);
 void doctor_show(struct doctor *d);		/* on standard output, the worst first */
 void doctor_sum_up(struct doctor *d);		/* on standard error */
-extern const char *const severity_names[];
 
 /* One answer of Redis. -1: it went away. An error is an answer. */
 int doctor_reply(struct doctor *d, struct redis_reply *reply);

@@ -14,7 +14,7 @@
 
 #define TOLD_MAX 20		/* of one check and queue */
 
-const char *const severity_names[] = {
+static const char *const severity_names[] = {
 	[SEVERITY_OK] = "ok", [SEVERITY_NOTE] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_ERROR] = "error",
 };
 

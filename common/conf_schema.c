@@ -207,26 +207,3 @@ bool conf_key_is_group(const struct conf_schema *schema, const char *path)
 			return true;
 	return false;
 }
-
-const char *conf_key_fallback(const struct conf_key *key)
-{
-	if (key->fallback != NULL || key->inherits == NULL)
-		return key->fallback;
-	return conf_schema_global.keys[conf_key_index(&conf_schema_global, key->inherits)].fallback;
-}
-
-static void list(const struct conf_schema *schema, FILE *out)
-{
-	for (size_t i = 0; i < schema->n; i++) {
-		const struct conf_key *key = &schema->keys[i];
-		const char *fallback = conf_key_fallback(key);
-
-		fprintf(out, "%s%s\t%s\n", schema->prefix, key->path, fallback == NULL ? "-" : fallback);
-	}
-}
-
-void conf_schema_list(FILE *out)
-{
-	list(&conf_schema_global, out);
-	list(&conf_schema_queue, out);
-}

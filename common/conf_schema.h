@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "common/conf.h"
 
@@ -69,7 +68,6 @@ struct conf_origin {
 const struct conf_key *conf_key_find(const struct conf_schema *schema, const char *path);	/* NULL: none */
 size_t conf_key_index(const struct conf_schema *schema, const char *path);		/* which must exist */
 bool conf_key_is_group(const struct conf_schema *schema, const char *path);
-const char *conf_key_fallback(const struct conf_key *key);	/* its own, or that of the key it inherits from */
 
 static inline void *conf_field(void *base, const struct conf_key *key)
 {
@@ -80,8 +78,5 @@ static inline const void *conf_field_const(const void *base, const struct conf_k
 {
 	return (const char *)base + key->offset;
 }
-
-/* One line a key: name, TAB, default ("-": none). For tests of the manual. */
-void conf_schema_list(FILE *out);
 
 #endif

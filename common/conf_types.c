@@ -332,28 +332,6 @@ void conf_value_default(const struct conf_key *key, void *base)
 	(void)rc;
 }
 
-bool conf_value_is_default(const struct conf_key *key, const void *base)
-{
-	const char *fallback = conf_key_fallback(key);
-	struct conf_key plain = { .type = key->type, .fallback = fallback, .choices = key->choices, .min = key->min,
-		.max = key->max };
-	union {
-		char *string;
-		char **strings;
-		int64_t number;
-		double real;
-		codes codes;
-	} value = {0};
-	bool same;
-
-	if (fallback == NULL)
-		return false;
-	conf_value_default(&plain, &value);
-	same = types[key->type].equal(conf_field_const(base, key), &value);
-	conf_value_free(&plain, &value);
-	return same;
-}
-
 void conf_value_copy(const struct conf_key *key, void *base, const struct conf_key *from_key, const void *from_base)
 {
 	assert(key->type == from_key->type);

@@ -20,7 +20,6 @@ void conf_value_unset(const struct conf_key *key, void *base);		/* frees nothing
 /* Stores raw; what was there is freed. -1: it does not fit, and nothing was changed. */
 int conf_value_read(const struct conf_key *key, const struct conf_raw *raw, void *base);
 void conf_value_default(const struct conf_key *key, void *base);	/* reads key->fallback, which must be there */
-bool conf_value_is_default(const struct conf_key *key, const void *base);
 /* from_key and key differ where a queue inherits from a global key; their types are the same. */
 void conf_value_copy(const struct conf_key *key, void *base, const struct conf_key *from_key, const void *from_base);
 bool conf_value_equal(const struct conf_key *key, const void *a, const void *b);
@@ -31,6 +30,5 @@ void conf_value_free(const struct conf_key *key, void *base);
 char *conf_value_expected(const struct conf_key *key);
 
 void conf_codes_default(enum conf_outcome codes[256]);
-void conf_string_print(const char *s, FILE *out);	/* quoted */
 
 #endif

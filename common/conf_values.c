@@ -14,7 +14,8 @@
 static const char *const outcome_names[] = { [CONF_OUTCOME_FAIL] = "fail", [CONF_OUTCOME_DONE] = "done",
 	[CONF_OUTCOME_RETRY] = "retry", [CONF_OUTCOME_ESCAPE] = "escape" };
 
-void conf_string_print(const char *s, FILE *out)
+/* Quoted. */
+static void string_print(const char *s, FILE *out)
 {
 	putc('"', out);
 	for (; *s != '\0'; s++) {
@@ -35,7 +36,7 @@ static void print_strings(const char *const *list, FILE *out)
 	putc('[', out);
 	for (size_t i = 0; list[i] != NULL; i++) {
 		fputs(i == 0 ? "" : ", ", out);
-		conf_string_print(list[i], out);
+		string_print(list[i], out);
 	}
 	putc(']', out);
 }
@@ -105,7 +106,7 @@ void conf_value_print(const struct conf_key *key, const void *base, FILE *out)
 		break;
 	case CONF_TYPE_STRING:
 	case CONF_TYPE_PATH:
-		conf_string_print(*(const char *const *)field, out);
+		string_print(*(const char *const *)field, out);
 		break;
 	case CONF_TYPE_STRINGS:
 		print_strings(*(const char *const *const *)field, out);

@@ -91,7 +91,8 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
 	return 0;
 }
 
-bool handler_process_active(const struct handler_process *p)
+/* Started and not GONE. */
+static bool is_active(const struct handler_process *p)
 {
 	return p->phase != HANDLER_IDLE && p->phase != HANDLER_GONE;
 }
@@ -173,10 +174,10 @@ static void clear(struct handler_process *p)
 void handler_process_tick(struct handler_process *p, int64_t now_ms)
 {
 	p->now_ms = now_ms;
-	if (!handler_process_active(p) && p->family.nabandoned == 0)
+	if (!is_active(p) && p->family.nabandoned == 0)
 		return;
 	handler_family_reap(&p->family);
-	if (!handler_process_active(p))
+	if (!is_active(p))
 		return;
 	if (p->phase != HANDLER_CLEARING && p->family.leader == 0)
 		leader_ended(p);

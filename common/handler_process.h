@@ -61,7 +61,6 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
  */
 void handler_process_learn(struct handler_process *p);
 
-bool handler_process_active(const struct handler_process *p);	/* started and not GONE */
 void handler_process_tick(struct handler_process *p, int64_t now_ms);		/* reaps; TERMINATING and later: goes on */
 void handler_process_terminate(struct handler_process *p, int64_t now_ms);	/* RUNNING: TERM to the group */
 void handler_process_force(struct handler_process *p);				/* KILL to the group */

@@ -20,7 +20,7 @@ static const char *const names_after_counters[SCOREBOARD_FIGURES - COUNTERS] = {
 	BUCKETS(""), "duration_ms", BUCKETS("lag_"), "lag_ms",
 };
 
-const char *queue_figure_name(int i)
+static const char *figure_name(int i)
 {
 	return i < COUNTERS ? counter_names[i] : names_after_counters[i - COUNTERS];
 }
@@ -35,7 +35,7 @@ bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, co
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
 		if (done->n[i] == 0)
 			continue;
-		args[n++] = script_string(queue_figure_name(i));
+		args[n++] = script_string(figure_name(i));
 		args[n++] = script_number(&numbers[i], (int64_t)done->n[i]);
 	}
 	if (n > 1) {
@@ -64,7 +64,7 @@ void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute)
 static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
-		if (name->type == REDIS_STRING && strcmp(name->str, queue_figure_name(i)) == 0)
+		if (name->type == REDIS_STRING && strcmp(name->str, figure_name(i)) == 0)
 			return &f->n[i];
 	return NULL;
 }

@@ -19,8 +19,6 @@ struct queue_figures {		/* as in the scoreboard: enum counter, enum figure */
 	uint64_t n[QUEUE_FIGURES];
 };
 
-const char *queue_figure_name(int i);	/* static */
-
 /* -> INTEGER 1. Fields that are 0 are left out; all 0: sends nothing, and there is no answer: returns false. */
 bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done);
 

@@ -17,7 +17,8 @@
 #define AGAIN_MS 5000
 #define FENCES_LOOKS 16			/* a lease; half of what a worker keeps for it (worker/fence.c) */
 
-bool watch_is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
+/* Whether a child with these figures makes no progress any more. allowance_ms: beyond its deadline. */
+static bool is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
 {
 	int64_t from = heartbeat_ms > deadline_ms ? heartbeat_ms : deadline_ms;
 
@@ -46,7 +47,7 @@ static void watch_heartbeat(struct master *m, int slot, int64_t now_ms)
 	struct proc *p = &m->procs[slot];
 	int64_t heartbeat = atomic_load(&s->heartbeat_ms);
 
-	if (!watch_is_late(heartbeat, atomic_load(&s->deadline_ms), allowance(p, s), now_ms)) {
+	if (!is_late(heartbeat, atomic_load(&s->deadline_ms), allowance(p, s), now_ms)) {
 		p->stuck_heartbeat_ms = 0;
 		return;
 	}

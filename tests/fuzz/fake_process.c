@@ -98,7 +98,7 @@ int handler_process_start(struct handler_process *p, struct handler_plan *plan, 
 	return 0;
 }
 
-bool handler_process_active(const struct handler_process *p)
+static bool is_active(const struct handler_process *p)
 {
 	return p->phase != HANDLER_IDLE && p->phase != HANDLER_GONE;
 }
@@ -106,7 +106,7 @@ bool handler_process_active(const struct handler_process *p)
 void handler_process_tick(struct handler_process *p, int64_t now_ms)
 {
 	p->now_ms = now_ms;
-	if (!handler_process_active(p))
+	if (!is_active(p))
 		return;
 	if (p->phase == HANDLER_TERMINATING && now_ms >= p->due_ms)
 		handler_process_force(p);

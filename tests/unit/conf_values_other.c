@@ -8,6 +8,13 @@
 #include "common/nitems.h"
 #include "common/size.h"
 
+const char *conf_default_text(const struct conf_key *key)
+{
+	if (key->fallback != NULL || key->inherits == NULL)
+		return key->fallback;
+	return conf_key_find(&conf_schema_global, key->inherits)->fallback;
+}
+
 /* Some keys are also checked for what they say. */
 static const char *special(const struct conf_key *key)
 {
@@ -27,7 +34,7 @@ char *conf_other_value(const struct conf_key *key)
 {
 	char text[DURATION_SIZE];
 	struct buffer b = {0};
-	const char *known = special(key), *fallback = conf_key_fallback(key);
+	const char *known = special(key), *fallback = conf_default_text(key);
 	size_t last = 0;
 
 	while (key->choices != NULL && key->choices[last + 1] != NULL)

@@ -4,6 +4,9 @@
 #include "common/buffer.h"
 #include "common/conf_schema.h"
 
+/* The default as a file has it: its own, or that of the key it inherits from; NULL: none. */
+const char *conf_default_text(const struct conf_key *key);
+
 /* A value that key may have and that is not its default, as a file has it; new string. */
 char *conf_other_value(const struct conf_key *key);
 
