@@ -126,6 +126,21 @@ def test_how_late_and_how_long(redis, quredisd, handler, page):
         assert d.stop() == 0
 
 
+def test_figures_come_as_often_as_metrics_interval_says(redis, quredisd, handler, page):
+    c = redis.client()
+    with Statsd() as s:
+        d = quredisd(queues=[queue("mail", handler("cat"))], health={"enabled": True, "interval": "1s"},
+                     metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1h"})
+        wait_for(page.path.exists, 30)
+        written = page.path.stat().st_ino
+        c.lpush("ingress:mail", "x")
+        wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"1", 30)          # five seconds
+        assert page.path.stat().st_ino == written and "quredis.queue.mail.done" not in s.take().counters
+        d.reload(metrics={"statsd": f"127.0.0.1:{s.port}", "textfile": str(page.path), "interval": "1s"})
+        wait_for(lambda: page("quredis_messages_total", queue="mail", event="done") == 1 and s.take().counters["quredis.queue.mail.done"] == 1, 30)
+        assert d.stop() == 0
+
+
 def test_statsd_packs_datagrams(redis, quredisd, handler):
     c = redis.client()
     names = [f"queue-number-{i}" for i in range(200)]
