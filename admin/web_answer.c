@@ -78,6 +78,7 @@ void web_call_drop(void *arg)
 
 void web_answer(struct web_call *call, int code, const char *type, const void *data, size_t len)
 {
+	struct evhttp_connection *connection = evhttp_request_get_connection(call->req);
 	struct evbuffer *body = evbuffer_new();
 	char number[24];
 
@@ -95,6 +96,8 @@ void web_answer(struct web_call *call, int code, const char *type, const void *d
 		alloc_failed();
 	evhttp_send_reply(call->req, code, NULL, body);
 	evbuffer_free(body);
+	if (connection != NULL)
+		web_client_answered(call->w, connection);
 	web_call_end(call);
 }
 

@@ -22,7 +22,11 @@ struct web_client {
 	struct evhttp_connection *connection;	/* NULL: evhttp is still making it */
 	struct event *clock;		/* while we wait for its request */
 	struct event *refused;		/* evhttp has answered in our place */
-	bool answering;			/* from a whole request to the end of its answer */
+	enum web_client_state {
+		CLIENT_ASKS,		/* until its request is whole */
+		CLIENT_WAITS,		/* for its answer; or it looks on (web_stream.c) */
+		CLIENT_READS		/* the rest of its answer */
+	} state;
 	void (*gone)(void *arg);	/* NULL: nobody wants to know */
 	void *arg;
 };
@@ -47,11 +51,16 @@ static void on_close(struct evhttp_connection *connection, void *arg)
 
 /* ---- its time ---- */
 
-static void wait_for(struct web_client *c)
+static void set_state(struct web_client *c, enum web_client_state state)
 {
-	c->answering = false;
+	c->state = state;
 	TAILQ_REMOVE(&c->w->clients, c, entry);
 	TAILQ_INSERT_TAIL(&c->w->clients, c, entry);
+}
+
+static void wait_for(struct web_client *c)
+{
+	set_state(c, CLIENT_ASKS);
 	event_add(c->clock, &(struct timeval){ .tv_sec = WEB_REQUEST_MS / 1000, .tv_usec = WEB_REQUEST_MS % 1000 * 1000 });
 }
 
@@ -98,7 +107,7 @@ void web_client_asked(struct web *w, struct evhttp_request *req)
 	struct web_client *c = find(w, evhttp_request_get_connection(req));
 
 	event_del(c->clock);
-	c->answering = true;
+	set_state(c, CLIENT_WAITS);
 	evhttp_request_set_on_complete_cb(req, on_answered, c);
 }
 
@@ -110,17 +119,45 @@ void web_client_on_gone(struct web *w, struct evhttp_connection *connection, voi
 	c->arg = arg;
 }
 
-bool web_clients_give_way(struct web *w)
+static struct web_client *longest(struct web *w, enum web_client_state state)
 {
 	struct web_client *c;
 
-	TAILQ_FOREACH(c, &w->clients, entry) {
-		if (c->answering || c->connection == NULL)
-			continue;
+	TAILQ_FOREACH(c, &w->clients, entry)
+		if (c->state == state && c->connection != NULL)
+			return c;
+	return NULL;
+}
+
+bool web_clients_give_way(struct web *w)
+{
+	struct web_client *c = longest(w, CLIENT_ASKS);
+
+	if (c == NULL)
+		c = longest(w, CLIENT_READS);
+	if (c != NULL)
 		evhttp_connection_free(c->connection);
-		return true;
-	}
-	return false;
+	return c != NULL;
+}
+
+static size_t unread(const struct web *w)
+{
+	const struct web_client *c;
+	size_t all = 0;
+
+	TAILQ_FOREACH(c, &w->clients, entry)
+		if (c->state == CLIENT_READS)
+			all += evbuffer_get_length(bufferevent_get_output(c->b));
+	return all;
+}
+
+void web_client_answered(struct web *w, struct evhttp_connection *connection)
+{
+	struct web_client *c = find(w, connection), *other;
+
+	set_state(c, CLIENT_READS);
+	while (unread(w) > WEB_UNREAD_MAX && (other = longest(w, CLIENT_READS)) != c)
+		evhttp_connection_free(other->connection);
 }
 
 /* ---- what evhttp answers by itself ---- */
@@ -130,7 +167,7 @@ static void on_output(struct evbuffer *output, const struct evbuffer_cb_info *in
 	struct web_client *c = arg;
 
 	(void)output;
-	if (info->n_added > 0 && !c->answering)
+	if (info->n_added > 0 && c->state == CLIENT_ASKS)
 		event_active(c->refused, EV_TIMEOUT, 0);	/* the page is not whole yet; nothing of it is written before the loop turns */
 }
 
@@ -139,8 +176,8 @@ static void on_refused(int fd, short what, void *arg)
 	struct web_client *c = arg;
 
 	(void)fd, (void)what;
-	if (!c->answering && web_refusal_rewrite(bufferevent_get_output(c->b)))
-		c->answering = true;	/* the last one: evhttp closes behind it */
+	if (c->state == CLIENT_ASKS && web_refusal_rewrite(bufferevent_get_output(c->b)))
+		set_state(c, CLIENT_READS);	/* the last one: evhttp closes behind it */
 }
 
 /* ---- they come and go ---- */

@@ -13,19 +13,23 @@ struct web;
 /*
  * Who is connected. A whole request has to be there WEB_REQUEST_MS after the connection was made, or after the answer
  * before it was sent; how long an answer takes is not limited here. Where no further connection has room, who has been
- * waited for the longest gives way.
+ * waited for the longest gives way, and if there is none who has been reading its answer for the longest; so do those where
+ * more than WEB_UNREAD_MAX bytes of answers lie unread.
  */
 #define WEB_REQUEST_MS 10000
+#define WEB_UNREAD_MAX ((size_t)64 * 1024 * 1024)
 
-TAILQ_HEAD(web_clients, web_client);	/* those that we wait for: the longest first; others anywhere between them */
+TAILQ_HEAD(web_clients, web_client);	/* by when they came into their state; the longest ago first */
 
 /* For evhttp, which asks for one at each new connection. NULL: libevent would not. */
 struct bufferevent *web_client_new(struct web *w);
 /* Its request is whole, and will be answered. */
 void web_client_asked(struct web *w, struct evhttp_request *req);
+/* The whole answer is in its hands, or on the way there. */
+void web_client_answered(struct web *w, struct evhttp_connection *connection);
 /* gone(arg) is called once when the connection ends. */
 void web_client_on_gone(struct web *w, struct evhttp_connection *connection, void (*gone)(void *arg), void *arg);
-/* false: there is none that we wait for. */
+/* false: none can. */
 bool web_clients_give_way(struct web *w);
 /* What evhttp did not end; after evhttp_free(). */
 void web_clients_free(struct web *w);
