@@ -9,6 +9,7 @@ import { store } from "./store.js";
 import { Table } from "./table.js";
 
 const FILTER_FROM = 8;
+const OF_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of reasons that the page of dead letters explains
 const TROUBLES_SHOWN = 6;
 const NAMES_SHOWN = 4;
 const RANK = { unhealthy: 3, degraded: 2, unknown: 1, healthy: 0 };
@@ -132,7 +133,7 @@ export class OverviewPage {
 			reasons.unshift("messages wait and nobody fetches");
 		if (reasons.length === 0)
 			return [];
-		const only_letters = (queue.health?.reasons ?? []).every((r) => r.code === "dead_letters") && reasons.length === queue.health?.reasons?.length;
+		const only_letters = (queue.health?.reasons ?? []).every((r) => OF_LETTERS.includes(r.code)) && reasons.length === queue.health?.reasons?.length;
 		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([only_letters ? "letters" : "queue", queue.name]) }];
 	}
 
