@@ -264,6 +264,25 @@ static int no_such_queue(struct admin *a, const char *name)
 	return -1;
 }
 
+/* The gem writes entries anew, and leaves out that others share the queue; its workers said so when they registered. Who may not
+ * read that goes by the entry. */
+static int learn_shared(struct admin *a, struct queue_keys *k)
+{
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+
+	if (k->shared)
+		return 0;
+	queue_workers(&a->redis, k);
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	n = queue_workers_parse(&reply, &workers);
+	k->shared = queue_workers_share(workers, n);
+	queue_workers_free(workers, n);
+	return 0;
+}
+
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 {
 	const struct conf_queue *known = conf_queue_find(a->conf, name);
@@ -285,7 +304,7 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 		return no_such_queue(a, name);
 	if (queue_registered_parse(keys, name, reply.str, reply.len) == -1)
 		return admin_fail(a, EX_CONFIG, "the registry's entry of this queue cannot be read (no JSON with ingress, transit and escape)");
-	return 0;
+	return learn_shared(a, keys);
 }
 
 int admin_prepare(struct admin *a, enum admin_need need)

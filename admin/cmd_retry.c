@@ -178,7 +178,6 @@ int bulk_retry(struct admin *a, enum admin_list list, const char *action)
 	int rc = lists_read(a, &a->keys, LIST_BIT(list) | LIST_BIT(LIST_INGRESS), &l);
 
 	if (rc == 0) {
-		a->keys.shared = a->keys.shared || (a->queue == NULL && queue_workers_share(l.workers, l.nworkers));
 		o.count = total_of(a, &l, list);
 		o.held = list == LIST_TRANSIT ? l.transit - o.count : 0;
 	}

@@ -235,6 +235,8 @@ static int read_lists(struct doctor *d, struct patient *p)
 	if (lists_read(d->a, &p->keys, 0, &p->lists) == -1)
 		return -1;
 	p->readable = true;
+	/* Whether others share it the registry need not know: the gem writes it anew. */
+	p->keys.shared = p->keys.shared || (p->conf == NULL && queue_workers_share(p->lists.workers, p->lists.nworkers));
 	for (size_t i = 0; i < p->lists.nworkers; i++)
 		p->alive += p->lists.owners[i].alive;
 	return 0;

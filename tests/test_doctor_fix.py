@@ -43,6 +43,15 @@ def test_lost(clinic):
     clinic.doctor().good("lost")
 
 
+def test_lost_of_a_shared_queue(clinic):
+    """Which neither the configuration here nor the registry tells, but a worker that is registered."""
+    clinic.configure(clinic.queue("other"))
+    q = lose(clinic, t0=["a"])
+    clinic.client.hset(q.workers, incarnation(3), json.dumps({"lock": "l", "node": "w", "since": 1, "shared": True}))
+    assert clinic.doctor("--fix").bad("lost")[0]["fixed"]
+    assert q.fetched() == [b"a"] and list(clinic.client.hgetall("ingress:mail:notes").values()) == [b"redelivered=1"]
+
+
 def test_lost_is_run_once_each(clinic, ledger):
     """The whole way: a live supervisor, a loss, doctor --fix, and every message runs once more, flagged; what runs stays."""
     handler = ledger.recorder()

@@ -11,6 +11,7 @@ import pytest
 
 from harness import PlainConsumer, queue, wait_for
 from harness.messages import anywhere, in_transit, record, stray_keys
+from harness.queues import Queue
 
 NOTES = "ingress:mail:notes"
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -401,3 +402,17 @@ def test_messages_of_the_dead_put_back_by_hand(redis, quredis):
     assert c.lrange("ingress:mail", 0, -1) == [b"m1", b"m0"]
     assert notes(c) == {sha1("m0"): {"redelivered": 1}, sha1("m1"): {"crashes": 1, "redelivered": 2}}
     assert c.pttl(NOTES) > 0
+
+
+@pytest.mark.parametrize("how", [["dlq", "retry", "mail", "ID"], ["dlq", "retry", "mail", "--all", "--rate", "1000/s"], ["retry", "mail", "escape"]],
+                         ids=["one", "paced", "all"])
+def test_dead_letters_put_back_by_hand_where_the_registry_does_not_tell(redis, quredis, how):
+    """The gem wrote the entry anew, no configuration names the queue: what a worker said when it registered is known all the same."""
+    c = redis.client()
+    q = Queue(c)
+    ids = q.dead_letters(b"m0")
+    c.hset(q.workers, "far.0123456789abcdef.3.1", json.dumps({"lock": "l", "node": "x", "pid": 1, "since": 1, "shared": True}))
+    r = quredis(*[ids[0] if word == "ID" else word for word in how])
+    assert r.code == 0 and c.lrange("ingress:mail", 0, -1) == [b"m0"], r.err
+    refused = quredis("push", "mail", "m", "--delay", "1s")
+    assert refused.code == 64 and "shared" in refused.err
