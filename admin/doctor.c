@@ -56,6 +56,7 @@ static const struct check {
 	{ "lost", NEEDS_SURVEY, NULL, doctor_lost, "no message lies where nobody looks" },
 	{ "leftovers", NEEDS_CONNECTION, NULL, doctor_leftovers, "no message was left half way back" },
 	{ "records", NEEDS_CONNECTION, NULL, doctor_records, "every dead letter has its record" },
+	{ "bounds", NEEDS_CONNECTION, NULL, doctor_bounds, "no more dead letters than dead_letter allows" },
 	{ "paused", NEEDS_CONNECTION, NULL, doctor_paused, "no queue is paused" },
 	{ "delayed", NEEDS_CONNECTION, NULL, doctor_delayed, "no retry is overdue" },
 	{ "shared", NEEDS_CONNECTION, NULL, doctor_shared, "nothing of quredis's is before a message that other programs get" },

@@ -164,6 +164,7 @@ int doctor_leases(struct doctor *d, struct patient *p);
 int doctor_lost(struct doctor *d, struct patient *p);
 int doctor_leftovers(struct doctor *d, struct patient *p);
 int doctor_records(struct doctor *d, struct patient *p);
+int doctor_bounds(struct doctor *d, struct patient *p);
 int doctor_paused(struct doctor *d, struct patient *p);
 int doctor_delayed(struct doctor *d, struct patient *p);
 int doctor_shared(struct doctor *d, struct patient *p);

@@ -17,6 +17,7 @@
 #include "common/queue_survey.h"
 #include "common/queue_waiting.h"
 
+#define BOUNDS_SLACK 1000	/* so many more may be on their way out: the archive takes 50 at a time */
 #define PAUSED_LONG_MS (60 * 60 * 1000)
 #define OVERDUE_MS 60000
 #define WRAPPED_LOOK 100
@@ -114,6 +115,28 @@ int doctor_rights(struct doctor *d, struct patient *p)
 		if (told)
 			tell_right(d, queue_rehearsal_step(i, what), reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)");
 	}
+	return 0;
+}
+
+/* ---- dead letters that should have left ---- */
+
+int doctor_bounds(struct doctor *d, struct patient *p)
+{
+	const struct conf_dead_letter *conf = p->conf == NULL ? NULL : &p->conf->dead_letter;
+	bool leave;
+	char *n;
+
+	if (conf == NULL || !conf->enabled || conf->max_entries <= 0 || p->lists.escape <= conf->max_entries)
+		return 0;
+	leave = conf->archive != NULL || conf->discard;
+	if (leave && p->lists.escape - conf->max_entries <= BOUNDS_SLACK)
+		return 0;
+	n = outcome_count(p->lists.escape);
+	doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.escape, "%s of escape, and dead_letter.max_entries is %" PRId64 "%s", n,
+	    conf->max_entries, leave ? "" : "; without archive or discard none is removed"),
+	    leave ? "if there are not fewer soon, look for queue_trouble of %s in the supervisors' log" :
+	    "set dead_letter.archive or dead_letter.discard, or look at quredis dlq stats %s", p->keys.name);
+	free(n);
 	return 0;
 }
 

@@ -301,6 +301,21 @@ def test_records_while_they_go(clinic):
     clinic.doctor().good("records")
 
 
+def test_bounds(clinic, tmp):
+    clinic.registered()
+    Queue(clinic.client, register=False).dead_letters(*[b"%d" % i for i in range(11)])
+    clinic.doctor().good("bounds")
+    clinic.configure(clinic.queue(dead_letter={"max_entries": 10}))
+    clinic.doctor().one("bounds", "warning", "11 messages of escape, and dead_letter.max_entries is 10; without archive or discard none is removed",
+                        advice="set dead_letter.archive or dead_letter.discard")
+    clinic.configure(clinic.queue(dead_letter={"max_entries": 10, "archive": tmp}))
+    clinic.doctor().good("bounds")
+    clinic.client.lpush("escape:mail", *range(1000))
+    clinic.doctor().one("bounds", "warning", "1011 messages of escape, and dead_letter.max_entries is 10", advice="look for queue_trouble of mail")
+    clinic.configure(clinic.queue(dead_letter={"max_entries": 1011}))
+    clinic.doctor().good("bounds")
+
+
 def test_paused(clinic):
     clinic.registered()
     clinic.client.lpush("ingress:mail", "x")
