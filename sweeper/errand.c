@@ -88,10 +88,26 @@ static void end(struct errand *e)
 	e->pid = 0;
 }
 
-bool errand_look(struct errand *e, int *status, int64_t now_ms)
+/* Neither waits: one that is interrupted all the same says nothing, and it is asked again at the next look. */
+static bool has_ended(const struct errand *e)
 {
 	siginfo_t info = { .si_pid = 0 };
 
+	if (waitid(P_PID, (id_t)e->pid, &info, WEXITED | WNOHANG | WNOWAIT) == -1)
+		return errno != EINTR;
+	return info.si_pid != 0;
+}
+
+static bool is_reaped(const struct errand *e, int *status)
+{
+	if (waitpid(e->pid, status, WNOHANG) != -1)
+		return true;
+	*status = SIGKILL;
+	return errno != EINTR;
+}
+
+bool errand_look(struct errand *e, int *status, int64_t now_ms)
+{
 	if (e->pid == 0)
 		return false;
 	listen_to(e);
@@ -99,11 +115,11 @@ bool errand_look(struct errand *e, int *status, int64_t now_ms)
 		kill(-e->pid, SIGKILL);
 		e->killed = true;
 	}
-	if (waitid(P_PID, (id_t)e->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
+	if (!has_ended(e))
 		return false;
 	kill(-e->pid, SIGKILL);		/* what it started goes with it; the number is ours until it is reaped */
-	if (waitpid(e->pid, status, WNOHANG) == -1)
-		*status = SIGKILL;
+	if (!is_reaped(e, status))
+		return false;
 	end(e);
 	return true;
 }
