@@ -41,15 +41,34 @@ int registry_enter(struct sweeper *s, struct swept *q, bool again)
 	return 0;
 }
 
+/* The gem writes our entry anew, and leaves out that others share the queue. An entry of other lists is somebody else's. */
+static bool lacks_shared(struct sweeper *s, const struct swept *q)
+{
+	struct redis_reply reply;
+	struct queue_keys told;
+	bool lacks;
+
+	if (!q->keys.shared)
+		return false;
+	queue_registered(&s->redis, q->keys.name);
+	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
+	    queue_registered_parse(&told, q->keys.name, reply.str, reply.len) == -1)
+		return false;
+	lacks = !told.shared && strcmp(told.ingress, q->keys.ingress) == 0 && strcmp(told.transit, q->keys.transit) == 0 &&
+		strcmp(told.escape, q->keys.escape) == 0;
+	queue_keys_free(&told);
+	return lacks;
+}
+
 /* Who forgets the entry forgets the list of names, too: one look says whether both are there. */
 static int see_to(struct sweeper *s, struct swept *q)
 {
-	int64_t there;
+	int64_t there = 0;
 
 	queue_is_registered(&s->redis, &q->keys);
-	if (connection_integer(s, &there) == 0 && there == 1)
+	if (connection_integer(s, &there) == 0 && there == 1 && !lacks_shared(s, q))
 		return 0;
-	return s->redis.state == REDIS_CLOSED ? -1 : registry_enter(s, q, true);
+	return s->redis.state == REDIS_CLOSED ? -1 : registry_enter(s, q, there != 1);
 }
 
 /* A short registry needs no look all the time. */

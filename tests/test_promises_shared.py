@@ -227,6 +227,22 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
     assert flags(ledger) == {"m0": ["0", "1"]} and not c.exists(NOTES)
 
 
+def test_the_registry_is_told_again(redis, quredisd, handler):
+    """The gem writes its entry when it starts, and knows nothing of the word. An entry of other lists is left alone."""
+    c = redis.client()
+    entries = {q: json.dumps({"name": q, "ingress": f"ingress:{q}", "transit": f"transit:{q}", "escape": f"escape:{e}"})
+               for q, e in (("mail", "mail"), ("news", "news"), ("posts", "other"))}
+    quredisd(queues=[shared("mail", handler("cat")), queue("news", handler("cat")), shared("posts", handler("cat"))], supervisor={"lease": "1s"})
+    for q, entry in entries.items():
+        c.set(f"quredis:queue:{q}", entry)
+    wait_for(lambda: json.loads(c.get("quredis:queue:mail")).get("shared"), 20, "the word")
+    assert json.loads(c.get("quredis:queue:mail")) == {**json.loads(entries["mail"]), "shared": True}
+    # the next look has come when the word is there once more
+    c.set("quredis:queue:mail", entries["mail"])
+    wait_for(lambda: json.loads(c.get("quredis:queue:mail")).get("shared"), 20, "the word")
+    assert [c.get(f"quredis:queue:{q}").decode() for q in ("news", "posts")] == [entries["news"], entries["posts"]]
+
+
 # ---- what there is not ----
 
 @pytest.mark.parametrize("mode", ["exec", "persistent"])
