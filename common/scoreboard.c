@@ -22,6 +22,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_RECONNECTED] = "reconnected",
 	[COUNT_EXPIRED] = "expired",
 	[COUNT_PURGED] = "purged",
+	[COUNT_EXPIRED_WAITING] = "expired_waiting",
 	[COUNT_PURGED_DELAYED] = "purged_delayed",
 	[COUNT_DEADLINE_EXCEEDED] = "deadline_exceeded",
 	[COUNT_HANDLER_EXIT] = "handler_exit",

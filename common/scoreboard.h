@@ -24,6 +24,7 @@ enum counter {
 	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,
 	COUNT_EXPIRED,		/* of those escaped: they waited for too long */
+	COUNT_EXPIRED_WAITING,	/* of those expired: nobody had fetched them */
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
 	COUNT_PURGED_DELAYED,	/* of those purged: while they were delayed */
 	COUNT_DEADLINE_EXCEEDED,	/* of those purged: by max_message_age */

@@ -80,6 +80,7 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 		return;			/* another was there before us */
 	swept_count(e->l->q, COUNT_ESCAPED, 1);
 	swept_count(e->l->q, COUNT_EXPIRED, 1);
+	swept_count(e->l->q, COUNT_EXPIRED_WAITING, 1);
 	swept_lag(e->l->q, gone->late_ms);
 	if (gone->age_ms > w->oldest_ms)
 		w->oldest_ms = gone->age_ms;

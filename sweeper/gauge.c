@@ -11,6 +11,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/nitems.h"
 #include "common/queue_gauge.h"
 #include "common/queue_nodes.h"
 #include "common/queue_waiting.h"
@@ -219,6 +220,41 @@ static void take_rate(struct taking *t)
 		queue_figures_parse(&t->g->rate, &reply);
 }
 
+static int64_t taken_out(const struct queue_figures *f)
+{
+	static const enum counter out[] = { COUNT_FETCHED, COUNT_EXPIRED_WAITING, COUNT_PURGED };
+	static const enum counter back[] = { COUNT_HANDED_BACK, COUNT_DUE, COUNT_RESCUED, COUNT_PURGED_DELAYED };
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < nitems(out); i++)
+		n += f->n[out[i]];
+	for (size_t i = 0; i < nitems(back); i++)
+		n -= f->n[back[i]];
+	return (int64_t)n;
+}
+
+/*
+ * Nobody counts who pushes. What came is by how much ingress grew, and what was taken out of it. Counters are some seconds
+ * late, so that a minute has to lie between two looks that are compared.
+ */
+static void take_arrivals(struct taking *t)
+{
+	struct arrivals *a = &t->q->arrivals;
+	struct gauge *g = t->g;
+	struct queue_figures totals;
+	struct redis_reply reply;
+	int64_t came, elapsed_ms = g->at_ms - a->at_ms;
+
+	g->enqueued = a->at_ms == 0 ? -1 : a->a_minute;
+	if (!take(t, &reply) || g->ingress.size < 0 || (a->at_ms != 0 && elapsed_ms >= 0 && elapsed_ms < MINUTE_MS))
+		return;
+	queue_figures_parse(&totals, &reply);
+	came = g->ingress.size - a->size + taken_out(&totals) - a->taken;
+	*a = (struct arrivals){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = taken_out(&totals),
+		.a_minute = a->at_ms == 0 || elapsed_ms < 0 ? -1 : came < 0 ? 0 : (int64_t)((double)came * MINUTE_MS / (double)elapsed_ms) };
+	g->enqueued = a->a_minute;
+}
+
 static void take_sizes(struct taking *t)
 {
 	struct gauge *g = t->g;
@@ -245,16 +281,18 @@ int gauge_take(struct sweeper *s, struct swept *q, struct gauge *g)
 	const struct gauge_list unknown = { -1, -1, -1, -1 };
 	struct redis_reply first;
 
-	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown };
+	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown, .enqueued = -1 };
 	if (!server_clock_age(&s->clock, clock_boottime_ms(), &t.clock))
 		return 0;
 	g->at_ms = t.clock.now_ms;
 	g->taken_ms = t.now_ms;
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
+	queue_totals(&s->redis, &q->keys);
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);
 	take_sizes(&t);
 	take_rate(&t);
+	take_arrivals(&t);
 	if (take(&t, &first) && gauge_waiting(s, q, g, &t.clock, &first) == -1)
 		t.wrong = true;
 	if (s->redis.state != REDIS_CLOSED)

@@ -30,6 +30,15 @@ struct gauge {
 	int64_t orphans;		/* messages of owners without a lease, on their way back, in the bare list */
 	bool rated;			/* rate is known */
 	struct queue_figures rate;	/* of the last whole minute, all hosts */
+	int64_t enqueued;		/* a minute, about: over the last minute or so */
+};
+
+/* What is remembered of ingress for that, from one look to another that is a minute later. Zeroed: nothing. */
+struct arrivals {
+	int64_t at_ms;			/* the server's */
+	int64_t size;
+	int64_t taken;			/* out of it since ever, less what went back into it; all hosts */
+	int64_t a_minute;
 };
 
 /* Looks. 0; -1: something could not be read (s->error), the rest of g is good, unless the connection is closed. at_ms

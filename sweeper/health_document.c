@@ -147,6 +147,7 @@ static json_t *rates(const struct gauge *g)
 
 	for (size_t i = 0; g->rated && i < nitems(shown); i++)
 		set_count(object, counter_names[shown[i]], (int64_t)g->rate.n[shown[i]]);
+	set_count(object, "enqueued", g->enqueued);
 	return object;
 }
 

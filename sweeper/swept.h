@@ -59,6 +59,7 @@ struct swept {
 	struct history_purge history;
 	struct trouble history_trouble;
 	struct gauge gauge;		/* gauge.c: the last look */
+	struct arrivals arrivals;
 	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
 	struct trouble gauge_trouble;

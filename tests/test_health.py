@@ -100,6 +100,30 @@ def assert_same(doc, wanted):
             assert got[k] == pytest.approx(v, abs=0.0015), (key, k, got, value)
 
 
+def test_how_many_come_a_minute(redis, quredisd, handler):
+    """Whatever becomes of them: done, tried again, expired, purged, or they wait. A minute lies between the looks that are compared."""
+    c = redis.client()
+    again = handler('[ "$QUREDIS_ATTEMPT" -ge 2 ] || exit 1; cat >/dev/null')
+    queues = [queue("done", handler("cat"), workers=2), queue("again", again, workers=2, backoff={"base": "100ms", "cap": "200ms"}),
+              queue("late", handler("cat"), workers=0, ttl="1s"), queue("old", handler("cat"), workers=0), queue("stay", handler("cat"), workers=0)]
+    sizes = {"done": 300, "again": 30, "late": 40, "old": 50, "stay": 25}
+    begun = server_ms(c)
+    d = quredisd(queues=queues, health=health(), purge={"enabled": True, "interval": "1s", "max_message_age": "1h"})
+    assert not any("enqueued" in next_report(c, q)["rates"] for q in sizes)      # looks at rest, of which the first is compared with
+    for q, n in sizes.items():
+        c.lpush(f"ingress:{q}", *[(f"quredis/1 enqueued=1000\n{i}" if q == "old" else str(i)) for i in range(n)])
+
+    def told():
+        docs = {q: json.loads(c.hget("quredis:health", q)) for q in sizes}
+        return all("enqueued" in doc["rates"] for doc in docs.values()) and docs
+    second = wait_for(told, 100)
+    for q, n in sizes.items():
+        elapsed = second[q]["at_ms"] - begun
+        assert elapsed > 60000 and int(n * 60000 / elapsed) <= second[q]["rates"]["enqueued"] <= n, q
+    assert c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
+    assert d.stop() == 0
+
+
 def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("empty", handler("cat"), workers=0)],
