@@ -104,7 +104,7 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
     """Whatever becomes of them: done, tried again, expired, purged, or they wait. A minute lies between the looks that are compared."""
     c = redis.client()
     again = handler('[ "$QUREDIS_ATTEMPT" -ge 2 ] || exit 1; cat >/dev/null')
-    queues = [queue("done", handler("cat"), workers=2), queue("again", again, workers=2, backoff={"base": "100ms", "cap": "200ms"}),
+    queues = [queue("done", handler("cat"), workers=2), queue("again", again, workers=2, max_attempts=5, backoff={"base": "100ms", "cap": "200ms"}),
               queue("late", handler("cat"), workers=0, ttl="1s"), queue("old", handler("cat"), workers=0), queue("stay", handler("cat"), workers=0)]
     sizes = {"done": 300, "again": 30, "late": 40, "old": 50, "stay": 25}
     begun = server_ms(c)
@@ -120,7 +120,7 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
     for q, n in sizes.items():
         elapsed = second[q]["at_ms"] - begun
         assert elapsed > 60000 and int(n * 60000 / elapsed) <= second[q]["rates"]["enqueued"] <= n, q
-    assert c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
+    assert c.hget("ingress:again:stats", "due") == b"30" and c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
     assert d.stop() == 0
 
 
