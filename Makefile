@@ -6,11 +6,14 @@
 #   make letters-soak     bounds of dead letters, 100,000 of them, on a machine that nobody else uses (LETTERS_FAILURES= and so on)
 #   make purge-soak       a purge of a million messages
 #   make soak             everything dies at random, with a million messages (SOAK_MESSAGES= and so on)
+#   make soak-rollback    Redis goes back in time, 300 times, with a million messages (the same)
+#   make soak-large       messages up to 256 MiB over a slow link, on a machine that nobody else uses (LARGE_SIZES= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
 #   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
 #   make model            the protocol as a model, searched by Spin
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
+#   make bench-compare BEFORE=dir   the same rows with another tree's programs in the same rounds
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
 #   make valgrind         unit programs, quredisd and quredis under valgrind (install it first)
 #   make fuzz             libFuzzer with both, FUZZ_S=180 seconds a target (ONLY=conf); docs/fuzzing.md
@@ -204,6 +207,13 @@ fuzz: fuzz-programs
 check: all unit-programs crashpoint-programs
 	tests/run --build $O
 
+# tests/test_systemd.py boots a Debian root with the units in it, if systemd-root made one; it stays in build.
+systemd-root: all
+	tests/systemd/make-root $(abspath $(BUILD))/systemd-root $O/quredisd $O/quredis
+
+check-systemd: systemd-root
+	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_systemd.py
+
 valgrind: all unit-programs
 	tests/valgrind/run --build $O
 
@@ -221,6 +231,12 @@ purge-soak: all
 
 soak: all
 	QUREDIS_BUILD=$O tests/chaos/soak
+
+soak-rollback: all
+	QUREDIS_BUILD=$O tests/chaos/soak rollback
+
+soak-large: all
+	QUREDIS_BUILD=$O tests/chaos/soak large
 
 # Every system call of every process is a crash point: docs/crashpoints.md. A sample of it is in check.
 crashpoints: all crashpoint-programs
@@ -246,6 +262,10 @@ demo: all
 bench: all
 	QUREDIS_BUILD=$O tests/bench/bench $(if $(ONLY),--only $(ONLY)) --json $(BUILD)/bench.json --svg $(BUILD)/bench.svg $(BENCHFLAGS)
 
+# What changed since another tree, which is built: make bench-compare BEFORE=../before
+bench-compare: all
+	QUREDIS_BUILD=$O tests/bench/bench --before $(BEFORE) $(if $(ONLY),--only $(ONLY)) --json $(BUILD)/bench-compare.json $(BENCHFLAGS)
+
 # What bench-peers compares with; npm packages go to build/peers, where bench looks for them.
 PEERS = ruby-sidekiq python3-rq python3-celery gearman-tools gearman-job-server beanstalkd
 bench-peers: all
@@ -265,8 +285,8 @@ lint:
 MAN   = $(wildcard man/*.[1-9])
 UNITS = $(wildcard etc/systemd/*.service etc/systemd/*.socket)
 # As they lie here, so that their links hold.
-DOCS  = README.md CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
-DOCDIRS = docs etc etc/prometheus etc/handlers
+DOCS  = README.md etc/systemd/quredisd-handlers.conf CHANGELOG.md LICENSE etc/quredis.conf $(wildcard etc/prometheus/*.yml docs/*.md docs/*.svg docs/*.png etc/handlers/*)
+DOCDIRS = docs etc etc/prometheus etc/systemd etc/handlers
 BASH_COMPLETION = $(completions)/bash-completion/completions/quredis
 FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
@@ -327,7 +347,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak valgrind purge-soak ttl-soak demo bench bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
+.PHONY: all check check-systemd systemd-root unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
 .DELETE_ON_ERROR:
 .SECONDARY:
 

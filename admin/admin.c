@@ -148,7 +148,7 @@ int admin_connect(struct admin *a)
 	if (find_target(a) == -1)
 		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
-	a->redis.greet = queue_scripts_load;
+	queue_greets(&a->redis, false);
 	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
 		return 0;
 	admin_fail(a, status_of(a->redis.weather), "Redis: %s", a->redis.error);
@@ -191,6 +191,18 @@ int admin_integer(struct admin *a, int64_t *value, const char *key)
 		return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a number that can be");
 	*value = reply.integer;
 	return 0;
+}
+
+int admin_seals(struct admin *a)
+{
+	struct redis_reply reply;
+
+	if (seal_known()->n > 0)
+		return 0;
+	queue_secret(&a->redis, true);
+	if (admin_reply(a, &reply, NULL) == -1)
+		return -1;
+	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading quredis:secret") : 0;
 }
 
 int admin_server_time(struct admin *a, int64_t *ms)

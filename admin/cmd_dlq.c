@@ -150,7 +150,7 @@ static int show_one(struct admin *a, const struct dead_letter *d)
 int cmd_dlq_show(struct admin *a)
 {
 	struct dead_letter d;
-	int rc = dead_letter_find(a, a->operands[1], &d);
+	int rc = dead_letter_find(a, a->operands[1], DEAD_LETTER_WHOLE, &d);
 
 	if (rc == 0)
 		rc = show_one(a, &d);

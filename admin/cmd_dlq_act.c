@@ -12,12 +12,15 @@
 #include "admin/command.h"
 #include "admin/confirm.h"
 #include "admin/dead_letter.h"
+#include "admin/entries.h"
 #include "admin/interrupt.h"
 #include "admin/outcome.h"
 #include "admin/progress.h"
 #include "admin/retry.h"
 
 #include "common/alloc.h"
+
+#define LOOKS 3			/* for a dead letter that changes its place meanwhile */
 
 /* Which are meant: IDs, or --all. */
 static int check(struct admin *a, const char *usage)
@@ -29,33 +32,42 @@ static int check(struct admin *a, const char *usage)
 	return 0;
 }
 
-static int retry_message(struct admin *a, const struct dead_letter *d, const struct queue_bytes *raw)
+static int retry_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	int64_t moved, now_ms;
+	int64_t moved;
 
-	if (admin_server_time(a, &now_ms) == -1)
+	if (retry_redrive_one(a, e, d->record_id, &moved) == -1)
 		return -1;
-	retry_append_redrive(a, raw, now_ms, d->record_id);
-	if (admin_integer(a, &moved, a->keys.escape) == -1)
-		return -1;
+	if (moved == -1)
+		return admin_fail(a, EX_NOINPUT, "%s is being archived", d->record_id);
 	if (moved == 0)
 		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	return 0;
 }
 
-static int remove_message(struct admin *a, const struct dead_letter *d, const struct queue_bytes *raw)
+/* The message, which may change its place meanwhile, and then the record; at last the record alone. */
+static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	int64_t removed;
+	struct list_entry again = {0};
+	int64_t removed = 0;
+	int found = e != NULL, rc = 0;
 
-	/* Without its message a record is removed all the same: "" is no message of this record. */
-	if (raw->data == NULL)
-		redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
-	else
-		queue_discard(&a->redis, &a->keys, raw, d->record_id);
-	if (admin_integer(a, &removed, a->keys.escape) == -1)
+	for (int i = 0; i < LOOKS && found == 1 && removed == 0 && rc == 0; i++) {
+		struct queue_entry named = entry_name(i == 0 ? e : &again);
+
+		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
+		queue_discard(&a->redis, &a->keys, &named, d->record_id);
+		rc = admin_integer(a, &removed, a->keys.escape);
+		entry_free(&again);
+		found = named.at == QUEUE_ANYWHERE || removed != 0 || rc == -1 ? -1 : dead_letter_entry(a, d, &again);
+	}
+	entry_free(&again);
+	if (rc == -1 || removed != 0)
+		return rc;
+	redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
+	if (admin_integer(a, &removed, a->keys.log) == -1)
 		return -1;
-	if (raw->data == NULL || removed == 0)
-		admin_note("its message was no longer in %s; only the record is gone", a->keys.escape);
+	admin_note("its message was no longer in %s; only the record is gone", a->keys.escape);
 	return 0;
 }
 
@@ -78,16 +90,16 @@ static struct action action_of(struct admin *a, bool retry)
 static int act(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
-	struct queue_bytes raw;
-	int rc = 0;
+	struct list_entry e;
+	int found = dead_letter_entry(a, d, &e), rc = 0;
 
-	if (dead_letter_message(a, d, &raw) == -1)
+	if (found == -1)
 		return -1;
-	if (t->retry && raw.data == NULL)
+	if (t->retry && found == 0)
 		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	else if (!a->options.dry_run)
-		rc = t->retry ? retry_message(a, d, &raw) : remove_message(a, d, &raw);
-	free((void *)(uintptr_t)raw.data);
+		rc = t->retry ? retry_message(a, d, &e) : remove_message(a, d, found == 1 ? &e : NULL);
+	entry_free(&e);
 	t->outcome.count += rc == 0;
 	return rc;
 }
@@ -136,7 +148,7 @@ static int find_meant(struct action *t, struct meant *m)
 	for (size_t i = 1; i < a->noperands && rc == 0; i++) {
 		struct dead_letter d;
 
-		rc = dead_letter_find(a, a->operands[i], &d);
+		rc = dead_letter_find(a, a->operands[i], DEAD_LETTER_SHOWN, &d);
 		if (rc == 0)
 			mean(m, d.record_id);
 		dead_letter_free(&d);
@@ -163,7 +175,7 @@ static int ask_for_ids(const struct action *t, const struct meant *m)
 static int act_on_id(struct action *t, const char *record_id)
 {
 	struct dead_letter d;
-	int rc = dead_letter_find(t->a, record_id, &d);
+	int rc = dead_letter_find(t->a, record_id, DEAD_LETTER_SHOWN, &d);
 
 	if (rc == 0)
 		rc = act(t, &d);
@@ -248,7 +260,7 @@ static int by_class(struct admin *a, bool retry)
 		return -1;
 	interrupt_begin();
 	progress_begin(&t.progress, t.outcome.action, n);
-	rc = n == 0 || dead_letter_each_oldest(a, t.newest, act_on_one, &t) != -1 ? 0 : -1;
+	rc = n == 0 || dead_letter_each_oldest(a, t.newest, DEAD_LETTER_SHOWN, act_on_one, &t) != -1 ? 0 : -1;
 	progress_end(&t.progress);
 	rc = finish(&t, rc);
 	interrupt_end();

@@ -41,7 +41,7 @@ int cmd_dlq_export(struct admin *a)
 	int rc;
 
 	interrupt_begin();
-	rc = dead_letter_each_oldest(a, NULL, write_line, &e);
+	rc = dead_letter_each_oldest(a, NULL, DEAD_LETTER_WHOLE, write_line, &e);
 	buffer_free(&e.line);
 	if (e.lost > 0)
 		admin_note("%" PRId64 " messages were too large for their record, and are no longer in %s", e.lost, a->keys.escape);

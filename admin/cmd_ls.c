@@ -11,7 +11,7 @@
 #include "common/alloc.h"
 #include "common/nitems.h"
 
-struct entry {
+struct list_entry {
 	const struct registry_queue *queue;
 	struct lists lists;
 };
@@ -42,7 +42,7 @@ static struct cell size_cell(int64_t size)
 	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
 }
 
-static void show(struct admin *a, const struct entry *e)
+static void show(struct admin *a, const struct list_entry *e)
 {
 	const struct queue_keys *k = &e->queue->keys;
 	const struct lists *l = &e->lists;
@@ -62,10 +62,10 @@ static void show(struct admin *a, const struct entry *e)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct entry *)a)->queue->keys.name, ((const struct entry *)b)->queue->keys.name);
+	return strcmp(((const struct list_entry *)a)->queue->keys.name, ((const struct list_entry *)b)->queue->keys.name);
 }
 
-static int measure(struct admin *a, struct entry *entries, size_t n)
+static int measure(struct admin *a, struct list_entry *entries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		lists_ask(a, &entries[i].queue->keys);
@@ -83,7 +83,7 @@ static int measure(struct admin *a, struct entry *entries, size_t n)
 int cmd_ls(struct admin *a)
 {
 	struct registry_queue *queues;
-	struct entry *entries;
+	struct list_entry *entries;
 	size_t n;
 	int rc;
 

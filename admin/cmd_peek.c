@@ -6,15 +6,17 @@
 #include "admin/command.h"
 #include "admin/control.h"
 #include "admin/lists.h"
-#include "admin/pager.h"
+#include "admin/entries.h"
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/queue_look.h"
 
 #define LIMIT 101		/* as many as the gem shows */
-#define SERVED_PAGE 8		/* anybody may ask the console, many at a time, and how large they are is not known yet */
+#define SHOWN (64 * 1024)	/* bytes of a message: it is cut behind */
+#define SERVED_BYTES (64 * 1024 * 1024)	/* that the console has Redis read for a list: it ends there */
 
-enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, ID, MESSAGE, NCOLUMNS };
+enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, ID, MESSAGE, CUT, NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
 	[DUE] = { "due", "Due", false },
@@ -29,61 +31,64 @@ static const struct column all_columns[NCOLUMNS] = {
 	[WAITING_SINCE] = { "waiting_since", NULL, false },
 	[ID] = { "id", "Id", false },
 	[MESSAGE] = { "message", "Message", false },
+	[CUT] = { "cut", NULL, false },
 };
 
 struct peek {
 	struct admin *a;
 	int64_t left;			/* rows that may still be shown */
+	int64_t room;			/* bytes that Redis may still read */
 	struct cell of_owner[ELAPSED + 1];	/* the cells that all messages of one list share */
 };
 
-static void show(struct peek *p, const void *data, size_t len)
+/* len: of data, which may be the beginning only of an entry of size bytes. */
+static void show(struct peek *p, const void *data, size_t len, size_t size)
 {
 	struct cell cells[NCOLUMNS];
 	struct message m;
 	int64_t since;
 
-	message_parse(&m, data, len);
-	since = m.wrapper.own_ms > 0 ? m.wrapper.own_ms : m.wrapper.mark_ms;
+	message_parse(&m, &p->a->keys.lines, data, len);
+	since = m.wrapper.own_ms;
 	memcpy(cells, p->of_owner, sizeof(p->of_owner));
-	cells[SIZE] = cell_int((int64_t)(len - m.wrapper_len));
+	cells[SIZE] = cell_int((int64_t)(size - m.wrapper_len));
 	cells[ATTEMPTS] = cell_int(m.wrapper.attempts);
 	cells[CRASHES] = cell_int(m.wrapper.crashes);
 	cells[REDELIVERED] = cell_int(m.wrapper.redelivered);
 	cells[WAITING_SINCE] = since > 0 ? cell_time(since) : cell_none();
-	cells[ID] = cell_str(message_id(&m));
+	cells[ID] = size > len && m.id[0] == '\0' ? cell_none() : cell_str(message_id(&m));	/* else the sum of all of it */
 	cells[MESSAGE] = cell_bytes(m.raw + m.wrapper_len, len - m.wrapper_len);
+	cells[CUT] = cell_bool(size > len);
 	output_row(&p->a->output, cells);
 	p->left--;
 }
 
-static struct pager first_pager(const struct peek *p)
+/* In small steps, and for the console not to the end if that is far. What comes in meanwhile can only shift later steps. */
+static int peek_list(struct peek *p, const char *key, bool sorted)
 {
-	return pager_of(p->a->served ? SERVED_PAGE : LIMIT);
-}
-
-/* The first page is one look at the list, as long as the gem's; what comes in meanwhile can only shift later ones. */
-static int peek_list(struct peek *p, const char *key)
-{
-	struct pager pager = first_pager(p);
+	struct redis_reply reply;
 	int64_t first = 0;
+	size_t n;
 
-	while (p->left > 0) {
-		int64_t want = pager.count < p->left ? pager.count : p->left;
-		struct page page;
-		size_t n;
-
-		if (page_read(p->a, key, first, first + want - 1, &page) == -1)
+	do {
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .sorted = sorted, .first = first, .most = p->left,
+		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
+		if (admin_reply(p->a, &reply, key) == -1)
 			return -1;
-		for (size_t i = 0; i < page.n; i++)
-			show(p, page.entries[i].data, page.entries[i].len);
-		pager_learn(&pager, page.n, page.bytes);
-		n = page.n;
-		page_free(&page);
-		if ((int64_t)n < want)
-			break;
+		n = queue_look_count(&reply);
+		if (n == SIZE_MAX)
+			return admin_fail(p->a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
+		for (size_t i = 0; i < n && p->left > 0; i++) {
+			struct queue_looked l;
+
+			queue_looked(&reply, i, &l);
+			if (sorted)
+				p->of_owner[DUE] = cell_time(clock_ms_of(strtod(l.score.str, NULL)));
+			show(p, l.head.str, l.head.len, l.size);
+			p->room -= (int64_t)l.size;
+		}
 		first += (int64_t)n;
-	}
+	} while (n > 0 && p->left > 0 && p->room > 0);
 	return 0;
 }
 
@@ -96,7 +101,7 @@ static int peek_tray(struct peek *p, const struct queue_worker *w, bool alive, i
 	p->of_owner[PID] = w->pid > 0 ? cell_int(w->pid) : cell_none();
 	p->of_owner[ALIVE] = cell_bool(alive);
 	p->of_owner[ELAPSED] = elapsed_ms >= 0 ? cell_elapsed(elapsed_ms) : cell_none();
-	rc = peek_list(p, key);
+	rc = peek_list(p, key, false);
 	free(key);
 	return rc;
 }
@@ -104,7 +109,7 @@ static int peek_tray(struct peek *p, const struct queue_worker *w, bool alive, i
 static int peek_bare(struct peek *p, const char *key)
 {
 	p->of_owner[WORKER] = p->of_owner[PID] = p->of_owner[ALIVE] = p->of_owner[ELAPSED] = cell_none();
-	return peek_list(p, key);
+	return peek_list(p, key, false);
 }
 
 static int peek_transit(struct peek *p)
@@ -125,41 +130,12 @@ static int peek_transit(struct peek *p)
 	if (rc == 0)
 		rc = peek_bare(p, rescue);
 	if (rc == 0)
+		rc = peek_bare(p, a->keys.aside);
+	if (rc == 0)
 		rc = peek_bare(p, a->keys.transit);
 	lists_free(&l);
 	free(rescue);
 	return rc;
-}
-
-static int peek_delayed(struct peek *p)
-{
-	struct admin *a = p->a;
-	struct pager pager = first_pager(p);
-	int64_t first = 0;
-
-	while (p->left > 0) {
-		int64_t want = pager.count < p->left ? pager.count : p->left;
-		struct redis_reply reply;
-		size_t bytes = 0;
-
-		redis_appendf(&a->redis, "ZRANGE %s %d %d WITHSCORES", a->keys.delayed, first, first + want - 1);
-		if (admin_reply(a, &reply, a->keys.delayed) == -1)
-			return -1;
-		if (!redis_is_strings(&reply))
-			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
-		for (size_t i = 0; i + 1 < reply.n; i += 2) {
-			struct redis_reply entry = redis_element(&reply, i), score = redis_element(&reply, i + 1);
-
-			p->of_owner[DUE] = cell_time(clock_ms_of(strtod(score.str, NULL)));
-			show(p, entry.str, entry.len);
-			bytes += entry.len;
-		}
-		pager_learn(&pager, reply.n / 2, bytes);
-		if ((int64_t)reply.n / 2 < want)
-			break;
-		first += want;
-	}
-	return 0;
 }
 
 /* Columns that say nothing of this list are left out. */
@@ -174,7 +150,7 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 
 int cmd_peek(struct admin *a)
 {
-	struct peek p = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
+	struct peek p = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT, .room = a->served ? SERVED_BYTES : INT64_MAX };
 	struct column columns[NCOLUMNS];
 	enum admin_list list;
 	int rc;
@@ -187,9 +163,9 @@ int cmd_peek(struct admin *a)
 	if (list == LIST_TRANSIT)
 		rc = peek_transit(&p);
 	else if (list == LIST_DELAYED)
-		rc = peek_delayed(&p);
+		rc = peek_list(&p, a->keys.delayed, true);
 	else
-		rc = peek_list(&p, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape);
+		rc = peek_list(&p, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, false);
 	output_end(&a->output, rc == 0);
 	return rc;
 }

@@ -30,7 +30,7 @@ static int64_t length_of(const struct admin *a, const struct lists *l, enum admi
 	case LIST_TRANSIT:
 		break;
 	}
-	return bulk_transit_total(a, l);
+	return bulk_transit_total(a, l) - l->aside;	/* that stays */
 }
 
 static int purge_transit(struct admin *a, const struct lists *l, struct outcome *o)
@@ -50,6 +50,7 @@ static int purge_transit(struct admin *a, const struct lists *l, struct outcome 
 		else
 			o->count += n;
 	}
+	o->held += l->aside;
 	if (!bulk_takes_bare(a)) {
 		o->held += l->bare + l->bare_rescue;
 		return 0;

@@ -91,8 +91,8 @@ static int push_one(struct push *p, const void *data, size_t len)
 	struct message m = { .raw = "" };	/* not parsed: all that comes is the producer's */
 	size_t before = p->bytes.len;
 
-	if (p->a->options.delay_ms >= 0)
-		message_wrap(&p->bytes, &m, &(struct wrapper){0});
+	if (p->a->options.delay_ms >= 0 && !p->a->options.dry_run)
+		message_wrap(&p->bytes, &p->a->keys.lines, &m, &(struct wrapper){0});
 	if (add_header(p, &p->bytes) == -1)
 		return -1;
 	if (p->a->options.dry_run) {
@@ -202,6 +202,8 @@ static int check(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--lines and --null exclude each other");
 	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
 		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
+	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
+		return admin_fail(a, EX_USAGE, "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
 	if (o->delay_ms >= 0 && a->keys.shared)
 		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
 	return 0;
@@ -216,6 +218,8 @@ int cmd_push(struct admin *a)
 	if (check(a) == -1)
 		return -1;
 	if (a->options.ttl_ms >= 0 && admin_server_time(a, &p.server_ms) == -1)
+		return -1;
+	if (a->options.delay_ms >= 0 && !a->options.dry_run && admin_seals(a) == -1)
 		return -1;
 	p.asked_ms = clock_monotonic_ms();
 	interrupt_begin();

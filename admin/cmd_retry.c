@@ -1,26 +1,29 @@
 /*
- * quredis retry: messages of transit, escape or delayed back into ingress, in their order, a batch
- * at a time. Each is moved by a script of its own, so it can be interrupted anywhere and run again.
+ * quredis retry: moves messages of transit, escape or delayed back into ingress, in their order, a batch at a time. One script
+ * moves each message, so the command can be interrupted anywhere and run again.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sysexits.h>
 
+#include <bsd/string.h>
+
 #include "admin/bulk.h"
 #include "admin/command.h"
 #include "admin/confirm.h"
+#include "admin/entries.h"
 #include "admin/interrupt.h"
 #include "admin/lists.h"
 #include "admin/outcome.h"
-#include "admin/pager.h"
 #include "admin/progress.h"
 #include "admin/records.h"
 #include "admin/retry.h"
 
 #include "common/alloc.h"
 #include "common/queue_notes.h"
+#include "common/queue_waiting.h"
 
-#define FIRST_PAGE 16
+#define LOOKS 3			/* for a dead letter that changes its place meanwhile */
 
 static const char *const list_names[] = {
 	[LIST_INGRESS] = "ingress", [LIST_TRANSIT] = "transit", [LIST_ESCAPE] = "escape", [LIST_DELAYED] = "delayed",
@@ -28,64 +31,145 @@ static const char *const list_names[] = {
 
 /* ---- escape: oldest first, from the right end ---- */
 
-/* In a shared queue nothing need be remembered of most: only of one that would be too old at once by its own header. */
-void retry_append_redrive(struct admin *a, const struct queue_bytes *entry, int64_t now_ms, const char *record_id)
+/*
+ * A dead letter becomes a new message that waits since now. In a shared queue that time is remembered only for a message with a ttl in
+ * its header, which could expire at once. sha1: the message must have it; NULL: only its length and its ends are compared.
+ */
+static void append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, const char *sha1)
 {
+	struct queue_entry e = entry_name(entry);
 	const struct queue_note *noted;
-	struct buffer instead = {0};
+	struct buffer line = {0};
 	struct wrapper w = {0};
 	struct queue_note note;
 	struct message m;
 
-	message_parse(&m, entry->data, entry->len);
+	e.sha1 = e.at == QUEUE_ANYWHERE ? NULL : sha1;
+	message_parse(&m, &a->keys.lines, entry->head.data, entry->head.len);
 	if (!a->keys.shared || m.ttl_ms >= 0)
-		w.own_ms = now_ms;
-	noted = queue_remember(&a->keys, &m, &w, &instead, &note);
-	queue_redrive(&a->redis, &a->keys, &m, &instead, noted, record_id[0] != '\0' ? record_id : NULL);
-	buffer_free(&instead);
+		w.own_ms = w.redriven_ms = now_ms;
+	noted = queue_remember(&a->keys, &m, &w, &line, &note);
+	if (noted != NULL && entry_is_large(entry))
+		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m is its beginning only */
+	queue_redrive(&a->redis, &a->keys, &e, &(struct queue_change){ &line, m.wrapper_len }, noted,
+	    record_id[0] != '\0' ? record_id : NULL);
+	buffer_free(&line);
 }
 
-int retry_redrive(struct retry *t, struct records *records, const struct page *page)
+/* Sends the move and takes its answer. backwards: from which end to look for a large message that has left its place. */
+static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, bool exact, bool backwards,
+    int64_t *moved)
 {
-	char (*ids)[RECORD_ID_SIZE] = alloc_zero(page->n, sizeof(*ids));
-	int64_t now_ms;
-	int rc = admin_server_time(t->a, &now_ms);
+	struct list_entry again;
+	int found = 1;
 
-	/* Looking for records waits for answers; the moves then go out in one write. */
-	for (size_t i = page->n; rc == 0 && i-- > 0;)
-		rc = records_match(t->a, records, page->entries[i].data, page->entries[i].len, ids[i]);
-	if (rc == 0) {
-		for (size_t i = page->n; i-- > 0;)
-			retry_append_redrive(t->a, &page->entries[i], now_ms, ids[i]);
-		rc = retry_take_moved(t, page->n, t->a->keys.escape);
+	append_redrive(a, entry, now_ms, record_id, exact ? entry->sha1 : NULL);
+	if (admin_integer(a, moved, a->keys.escape) == -1)
+		return -1;
+	for (int i = 0; i < LOOKS && *moved == 0 && found == 1 && entry_is_large(entry); i++) {
+		found = entry_find(a, a->keys.escape, backwards, entry->size, entry->sha1, &again);
+		if (found != 1)
+			break;
+		append_redrive(a, &again, now_ms, record_id, exact ? entry->sha1 : NULL);
+		entry_free(&again);
+		if (admin_integer(a, moved, a->keys.escape) == -1)
+			return -1;
 	}
+	return found == -1 ? -1 : 0;
+}
+
+int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved)
+{
+	int64_t now_ms;
+
+	return admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1 ? -1 :
+	    redrive_placed(a, entry, now_ms, record_id, true, false, moved);
+}
+
+/* The script finds a large message by its place, which is certain only when all moves before it are answered. */
+static int redrive_each(struct retry *t, const struct entries *oldest, char (*ids)[RECORD_ID_SIZE], int64_t now_ms)
+{
+	size_t unanswered = 0;
+	int64_t moved;
+
+	for (size_t i = 0; i < oldest->n; i++) {
+		struct list_entry *e = &oldest->all[i];
+
+		if (!entry_is_large(e)) {
+			append_redrive(t->a, e, now_ms, ids[i], NULL);
+			unanswered++;
+			continue;
+		}
+		if (retry_take_moved(t, unanswered, t->a->keys.escape) == -1)
+			return -1;
+		unanswered = 0;
+		e->at = -1 - t->claimed;
+		if (redrive_placed(t->a, e, now_ms, ids[i], false, true, &moved) == -1)
+			return -1;
+		retry_note_moved(t, moved);
+	}
+	return retry_take_moved(t, unanswered, t->a->keys.escape);
+}
+
+int retry_redrive(struct retry *t, struct records *records, const struct entries *oldest)
+{
+	char (*ids)[RECORD_ID_SIZE] = alloc_zero(oldest->n, sizeof(*ids));
+	int64_t now_ms;
+	int rc = admin_seals(t->a) == -1 ? -1 : admin_server_time(t->a, &now_ms);
+
+	/* Records are looked up first, each with a round trip; then the moves of small messages go out in one write. */
+	for (size_t i = 0; rc == 0 && i < oldest->n; i++)
+		rc = records_match(t->a, records, oldest->all[i].sha1, ids[i]);
+	if (rc == 0)
+		rc = redrive_each(t, oldest, ids, now_ms);
 	free(ids);
 	return rc;
 }
 
-/* As many as there were at the start: what fails again meanwhile comes in at the other end. */
-static int retry_escape(struct retry *t, int64_t total)
+/*
+ * Moves as many messages as there were at the start: those that fail again meanwhile enter at the other end. Messages that an archive
+ * has claimed are skipped. They may leave meanwhile, and then others are skipped in their place, so the caller starts another pass.
+ */
+static int pass_over_escape(struct retry *t, int64_t total)
 {
-	struct pager pager = pager_of(FIRST_PAGE);
 	struct records records;
 	int rc = 0;
 
 	records_init(&records);
-	while (rc == 0 && t->moved + t->gone < total && !interrupt_asked()) {
-		int64_t left = total - t->moved - t->gone, want = pager.count < left ? pager.count : left;
-		struct page page;
+	t->claimed = 0;
+	while (rc == 0 && t->moved + t->gone + t->claimed < total && !interrupt_asked()) {
+		int64_t left = total - t->moved - t->gone - t->claimed;
+		struct entries oldest;
 		size_t n;
 
-		rc = page_read(t->a, t->a->keys.escape, -want, -1, &page);
+		rc = entries_read(t->a, t->a->keys.escape, -1 - t->claimed, true, left, &oldest);
 		if (rc == 0)
-			rc = retry_redrive(t, &records, &page);
-		pager_learn(&pager, page.n, page.bytes);
-		n = page.n;
-		page_free(&page);
+			rc = retry_redrive(t, &records, &oldest);
+		n = oldest.n;
+		entries_free(&oldest);
 		if (n == 0)
 			break;
 	}
 	records_free(&records);
+	return rc;
+}
+
+void retry_note_claimed(const struct retry *t)
+{
+	if (t->claimed > 0)
+		admin_note("%" PRId64 " messages are being archived and were left", t->claimed);
+}
+
+static int retry_escape(struct retry *t, int64_t total)
+{
+	int64_t before;
+	int rc;
+
+	do {
+		before = t->moved;
+		rc = pass_over_escape(t, total);
+	} while (rc == 0 && t->claimed > 0 && t->moved > before && !interrupt_asked());
+	retry_note_claimed(t);
 	return rc;
 }
 
@@ -95,10 +179,12 @@ static int retry_transit(struct retry *t, const struct lists *l)
 {
 	int rc = 0;
 
-	/* An owner without a lease never gets it back: it would become a new incarnation. */
+	/* An owner whose lease has run out never gets it back: its worker takes a new incarnation. */
 	for (size_t i = 0; rc == 0 && i < l->nworkers; i++)
 		if (l->owners[i].total > 0 && (!l->owners[i].alive || t->a->options.force))
 			rc = retry_owner(t, l->workers[i].incarnation);
+	if (rc == 0 && l->aside > 0 && !interrupt_asked())
+		rc = retry_aside(t);
 	if (rc == -1 || interrupt_asked() || !bulk_takes_bare(t->a))
 		return rc;
 	return retry_bare(t);
@@ -106,13 +192,29 @@ static int retry_transit(struct retry *t, const struct lists *l)
 
 /* ---- delayed: what is due first comes first ---- */
 
+/* n: how many were moved */
+static int hurry_batch(struct admin *a, int limit, int64_t *n)
+{
+	struct redis_reply first;
+	void *kept = NULL;
+
+	if (a->keys.shared) {
+		queue_glance_delayed(&a->redis, &a->keys, 0, limit - 1);
+		if (admin_reply(a, &first, a->keys.delayed) == -1)
+			return -1;
+		kept = redis_keep(&a->redis);
+	}
+	queue_hurry(&a->redis, &a->keys, limit, a->keys.shared ? &first : NULL);
+	redis_let_go(kept);
+	return admin_integer(a, n, a->keys.delayed);
+}
+
 static int retry_delayed(struct retry *t, int64_t total)
 {
 	while (t->moved < total && !interrupt_asked()) {
 		int64_t left = total - t->moved, n;
 
-		queue_hurry(&t->a->redis, &t->a->keys, left < PAGER_MAX ? (int)left : PAGER_MAX);
-		if (admin_integer(t->a, &n, t->a->keys.delayed) == -1)
+		if (hurry_batch(t->a, left < ENTRIES_MAX ? (int)left : ENTRIES_MAX, &n) == -1)
 			return -1;
 		if (n == 0)
 			break;
@@ -131,14 +233,14 @@ static int64_t total_of(const struct admin *a, const struct lists *l, enum admin
 	return list == LIST_ESCAPE ? l->escape : l->delayed;
 }
 
-static int run(struct retry *t, enum admin_list list, const struct lists *l, int64_t total)
+static int retry_list(struct retry *t, enum admin_list list, const struct lists *l, int64_t total)
 {
 	if (list == LIST_TRANSIT)
 		return retry_transit(t, l);
 	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, total);
 }
 
-static int ask(struct admin *a, const char *list, int64_t n)
+static int confirm_retry(struct admin *a, const char *list, int64_t n)
 {
 	char *count = outcome_count(n), *question = alloc_format("Put %s of %s %s back into ingress?", count, a->keys.name, list);
 	int rc = n == 0 ? 0 : confirm(a, question);
@@ -148,19 +250,19 @@ static int ask(struct admin *a, const char *list, int64_t n)
 	return rc;
 }
 
-static int retry(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
+static int retry_all(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
 {
 	struct retry t = { .a = a };
 	int64_t total = o->count;
 	char *what;
 	int rc;
 
-	if (ask(a, o->list, total) == -1)
+	if (confirm_retry(a, o->list, total) == -1)
 		return -1;
 	what = alloc_format("retry %s %s", a->keys.name, o->list);
 	interrupt_begin();
 	progress_begin(&t.progress, what, total);
-	rc = run(&t, list, l, total);
+	rc = retry_list(&t, list, l, total);
 	progress_end(&t.progress);
 	free(what);
 	o->count = t.moved;
@@ -182,7 +284,7 @@ int bulk_retry(struct admin *a, enum admin_list list, const char *action)
 		o.held = list == LIST_TRANSIT ? l.transit - o.count : 0;
 	}
 	if (rc == 0 && !a->options.dry_run)
-		rc = retry(a, list, &l, &o);
+		rc = retry_all(a, list, &l, &o);
 	lists_free(&l);
 	if (rc == 0)
 		outcome_say(a, &o);

@@ -12,7 +12,6 @@
 #include <bsd/stdlib.h>
 
 #include "admin/command.h"
-#include "admin/pager.h"
 #include "admin/trial.h"
 #include "admin/visible.h"
 
@@ -42,15 +41,15 @@ static int read_input(struct admin *a, struct buffer *message)
 
 static int copy_newest(struct admin *a, const char *key, struct buffer *message)
 {
-	struct page page;
-	int rc = page_read(a, key, 0, 0, &page);
+	struct redis_reply reply;
 
-	if (rc == 0 && page.n == 0)
-		rc = admin_fail(a, EX_NOINPUT, "there is no message in %s", key);
-	if (rc == 0)
-		buffer_append(message, page.entries[0].data, page.entries[0].len);
-	page_free(&page);
-	return rc;
+	redis_appendf(&a->redis, "LINDEX %s 0", key);
+	if (admin_reply(a, &reply, key) == -1)
+		return -1;
+	if (reply.type != REDIS_STRING)
+		return admin_fail(a, EX_NOINPUT, "there is no message in %s", key);
+	buffer_append(message, reply.str, reply.len);
+	return 0;
 }
 
 static int copy_delayed(struct admin *a, struct buffer *message)
@@ -60,7 +59,7 @@ static int copy_delayed(struct admin *a, struct buffer *message)
 	redis_appendf(&a->redis, "ZRANGE %s 0 0", a->keys.delayed);
 	if (admin_reply(a, &reply, a->keys.delayed) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n == 0)
+	if (!redis_is_strings(&reply) || reply.n == 0)
 		return admin_fail(a, EX_NOINPUT, "there is no message in %s", a->keys.delayed);
 	entry = redis_element(&reply, 0);
 	buffer_append(message, entry.str, entry.len);
@@ -129,13 +128,14 @@ static int run_message(struct admin *a, const struct buffer *raw)
 {
 	char incarnation[INCARNATION_SIZE];
 	struct incarnation self = { .node = TRIAL_WORKER };	/* no node of a supervisor: nobody takes it for one of its own */
+	const struct message_keys lines = message_keys_of(a->queue->ingress, a->queue->headers);
 	struct trial t = { .code = -1 };
 	struct message m;
 	int rc;
 
 	arc4random_buf(&self.boot, sizeof(self.boot));
 	incarnation_format(&self, incarnation);
-	message_parse(&m, raw->data == NULL ? "" : raw->data, raw->len);
+	message_parse(&m, &lines, raw->data == NULL ? "" : raw->data, raw->len);
 	const struct handler_job job = job_of(a->queue, &m, incarnation);
 	if (log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO) == -1)
 		return admin_fail(a, EX_OSERR, "standard error: %s", strerror(errno));

@@ -167,7 +167,7 @@ static void note(struct admin *a, const struct stale *all, size_t n, bool interr
 	else if (a->conf->purge.dry_run)
 		admin_note("purge.dry_run = true: none of it is taken, supervisors name each in their logs");
 	if (unled > 0)
-		admin_note("%zu of %zu queues have no supervisor that marks and purges: what carries no time of its own has no age there", unled, n);
+		admin_note("%zu of %zu queues have no supervisor that notes times and purges: what carries no time of its own has no age there", unled, n);
 }
 
 /* ---- which queues ---- */

@@ -1,4 +1,5 @@
 /* quredis reload, stop, restart, scale, quiet: orders to the supervisor on this machine. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -7,6 +8,7 @@
 
 #include "admin/command.h"
 #include "admin/control.h"
+#include "admin/lists.h"
 
 /* What a stop may take beyond drain_timeout and kill_grace: handing back, the sweeper, embedded Redis saving its data. */
 #define STOP_MORE_MS 60000
@@ -32,6 +34,39 @@ static void say(struct admin *a, const char *action, const char *text)
 		printf("%s%s\n", a->options.dry_run ? "would be done: " : "", text);
 }
 
+/* Warns of messages in a queue that left the configuration. The master never talks to Redis; its sweeper logs the same a moment later. */
+static void warn_of_queue(struct admin *a, const json_t *left)
+{
+	const char *name, *ingress, *transit, *escape;
+	struct lists l = {0};
+	struct queue_keys k;
+
+	if (json_unpack((json_t *)(uintptr_t)left, "{s:s,s:s,s:s,s:s}", "queue", &name, "ingress", &ingress, "transit", &transit,
+	    "escape", &escape) == -1)
+		return;
+	queue_keys_init(&k, name, ingress, transit, escape);
+	if (a->redis.state != REDIS_READY || lists_read(a, &k, 0, &l) == -1)
+		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait in it", name);
+	else if (l.ingress + l.delayed + l.transit + l.escape > 0)
+		admin_note("warning: queue %s left the configuration while messages wait in it: %" PRId64 " in ingress, %" PRId64 " delayed, %"
+		    PRId64 " in transit, %" PRId64 " in escape", name, l.ingress, l.delayed, l.transit, l.escape);
+	lists_free(&l);
+	queue_keys_free(&k);
+}
+
+static void warn_of_left(struct admin *a, const json_t *answer)
+{
+	int status = a->status;
+	const json_t *left;
+	size_t i;
+
+	if (json_array_size(json_object_get(answer, "left")) > 0)
+		admin_connect(a);
+	json_array_foreach(json_object_get(answer, "left"), i, left)
+		warn_of_queue(a, left);
+	a->status = status;	/* the reload succeeded, even if Redis could not be read */
+}
+
 /* An order and its consent. */
 static int order(struct admin *a, const char *command, json_t *more, const char *done)
 {
@@ -49,6 +84,7 @@ static int order(struct admin *a, const char *command, json_t *more, const char 
 	ok = json_is_true(json_object_get(answer, "ok"));
 	say_texts(answer, "problems", "");
 	say_texts(answer, "warnings", "warning: ");
+	warn_of_left(a, answer);
 	json_decref(answer);
 	if (ok)
 		say(a, command, done);

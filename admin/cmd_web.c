@@ -11,23 +11,38 @@
 #include "common/address.h"
 #include "common/alloc.h"
 
+#define PORT "7379"			/* if web.listen names none */
+
+/* -b overrides the host of web.listen, -p its port. */
+static int settle_place(struct admin *a, struct web_settings *s)
+{
+	const char *listen = a->conf->web.listen, *bind = a->options.bind, *path = address_unix_path(bind != NULL ? bind : listen);
+	struct address address = { .port = PORT };
+
+	if (path != NULL && a->options.web_port >= 0)
+		return admin_fail(a, EX_USAGE, "-p: %s has no port", bind != NULL ? bind : listen);
+	if (path == NULL && address_unix_path(listen) == NULL && address_parse(&address, listen) == -1)
+		return admin_fail(a, EX_CONFIG, "web.listen: expected \"host:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
+	s->path = path == NULL ? NULL : alloc_string(path);
+	s->host = alloc_string(path != NULL ? "localhost" : bind != NULL ? bind : address.host);
+	s->port = a->options.web_port >= 0 ? alloc_format("%d", (int)a->options.web_port) : alloc_string(address.port);
+	return 0;
+}
+
 static int settle(struct admin *a, struct web_settings *s)
 {
-	struct address listen;
-
-	if (address_parse(&listen, a->conf->web.listen) == -1)
-		return admin_fail(a, EX_CONFIG, "web.listen: expected \"host:port\" or \"[address]:port\", not \"%s\"", a->conf->web.listen);
-	s->host = alloc_string(a->options.bind != NULL ? a->options.bind : listen.host);
-	s->port = a->options.web_port >= 0 ? alloc_format("%d", (int)a->options.web_port) : alloc_string(listen.port);
 	s->read_only = a->conf->web.read_only;
+	s->public_reads = a->conf->web.public_reads;
+	s->behind_proxy = a->conf->web.behind_proxy;
 	s->names = a->conf->web.hosts;
-	return web_token(a, s);
+	return settle_place(a, s) == -1 ? -1 : web_token(a, s);
 }
 
 static void settings_free(struct web_settings *s)
 {
 	free(s->host);
 	free(s->port);
+	free(s->path);
 	if (s->token != NULL)
 		explicit_bzero(s->token, strlen(s->token));
 	free(s->token);
@@ -41,5 +56,6 @@ int cmd_web(struct admin *a)
 	if (rc == 0)
 		rc = web_serve(&w);
 	settings_free(&w.settings);
+	explicit_bzero(&w.sessions, sizeof(w.sessions));
 	return rc;
 }

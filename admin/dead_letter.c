@@ -10,11 +10,12 @@
 
 #include "admin/dead_letter.h"
 
-#include "admin/pager.h"
+#include "admin/entries.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/queue_look.h"
 
-#define PAGE 32			/* a record may be some 80 KiB */
+#define LOOKS 3			/* for a message that changes its place meanwhile */
 
 static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
 {
@@ -113,18 +114,16 @@ struct walk {
 	int (*f)(void *arg, const struct dead_letter *d);
 	void *arg;
 	const char *stream;
-	bool oldest;
-	const char *until;	/* with oldest: the last one */
+	const char *until;	/* the last one, upwards; NULL: downwards to the oldest */
+	int64_t shown;		/* bytes of each value */
 	char from[RECORD_ID_SIZE];
 };
 
-/* A page from `from` on, in one direction or the other. */
+/* A page from `from` on, in one direction or the other. A record may be as large as dead_letter.payload_max allows. */
 static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
 {
-	if (w->oldest)
-		redis_appendf(&a->redis, "XRANGE %s %s %s COUNT %d", w->stream, w->from, w->until, (int64_t)PAGE);
-	else
-		redis_appendf(&a->redis, "XREVRANGE %s %s - COUNT %d", w->stream, w->from, (int64_t)PAGE);
+	queue_look_records(&a->redis, &(struct queue_look){ .key = w->stream, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES,
+	    .shown = w->shown }, w->from, w->until);
 	if (admin_reply(a, reply, w->stream) == -1)
 		return -1;
 	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
@@ -140,7 +139,7 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 
 		if (parse(&d, &entry) == -1)
 			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
-		if (w->oldest)
+		if (w->until != NULL)
 			record_id_next(d.record_id, w->from);
 		else
 			id_before(d.record_id, w->from);
@@ -162,18 +161,18 @@ static int walk(struct admin *a, struct walk *w)
 		kept = redis_keep(&a->redis);
 		rc = walk_page(a, w, &reply);
 		redis_let_go(kept);
-	} while (rc == 0 && reply.n == PAGE);
+	} while (rc == 0 && reply.n > 0);
 	return rc;
 }
 
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .from = "+" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN, .from = "+" });
 }
 
 int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	struct walk w = { .f = f, .arg = arg, .stream = a->keys.log };
+	struct walk w = { .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN };
 
 	if (!record_id_valid(record_id))
 		return admin_fail(a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
@@ -183,19 +182,19 @@ int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(voi
 
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .from = "+" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .shown = DEAD_LETTER_SHOWN, .from = "+" });
 }
 
-int dead_letter_each_oldest(struct admin *a, const char *until, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .oldest = true, .until = until == NULL ? "+" : until, .from = "-" });
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .until = until == NULL ? "+" : until, .shown = shown, .from = "-" });
 }
 
 /* ---- finding one ---- */
 
 struct search {
 	const char *id;
-	struct dead_letter *found;
+	char record_id[RECORD_ID_SIZE];	/* of the newest */
 	size_t matches;
 };
 
@@ -203,22 +202,16 @@ static int match_message_id(void *arg, const struct dead_letter *d)
 {
 	struct search *s = arg;
 
-	if (!dead_letter_is(d, "id", s->id))
-		return 0;
-	if (s->matches++ > 0)
-		return 0;
-	*s->found = *d;
-	s->found->fields = alloc_zero(d->nfields, sizeof(*d->fields));
-	memcpy(s->found->fields, d->fields, d->nfields * sizeof(*d->fields));
-	own(s->found);
+	if (dead_letter_is(d, "id", s->id) && s->matches++ == 0)
+		strlcpy(s->record_id, d->record_id, sizeof(s->record_id));
 	return 0;
 }
 
-static int find_record(struct admin *a, const char *id, struct dead_letter *d)
+static int find_record(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
 {
 	struct redis_reply reply, entry;
 
-	redis_appendf(&a->redis, "XRANGE %s %s %s", a->keys.log, id, id);
+	queue_look_records(&a->redis, &(struct queue_look){ .key = a->keys.log, .most = 1, .bytes = 1, .shown = shown }, id, id);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (reply.type != REDIS_ARRAY || reply.n == 0)
@@ -230,66 +223,85 @@ static int find_record(struct admin *a, const char *id, struct dead_letter *d)
 	return 0;
 }
 
-int dead_letter_find(struct admin *a, const char *id, struct dead_letter *d)
+int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
 {
-	struct search s = { .id = id, .found = d };
-	char *shown;
+	struct search s = { .id = id };
+	char *named;
 
 	*d = (struct dead_letter){0};
 	if (record_id_valid(id))
-		return find_record(a, id, d);
+		return find_record(a, id, shown, d);
 	if (dead_letter_each(a, match_message_id, &s) == -1)
 		return -1;
-	shown = visible(id, strlen(id), 200);
+	named = visible(id, strlen(id), 200);
 	if (s.matches == 0)
-		admin_fail(a, EX_NOINPUT, "%s has no record or message %s", a->keys.name, shown);
+		admin_fail(a, EX_NOINPUT, "%s has no record or message %s", a->keys.name, named);
 	else if (s.matches > 1)
-		admin_note("%zu records have the id %s: this is the newest, %s", s.matches, shown, d->record_id);
-	free(shown);
-	return s.matches == 0 ? -1 : 0;
+		admin_note("%zu records have the id %s: this is the newest, %s", s.matches, named, s.record_id);
+	free(named);
+	return s.matches == 0 ? -1 : find_record(a, s.record_id, shown, d);
 }
 
 /* ---- its message ---- */
 
-/* Newest first, a page at a time: the list is the only place of a message too large for its record. */
-static int find_in_list(struct admin *a, const char *sha1, struct queue_bytes *message)
+/* size: 0 if it does not say. */
+static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t *size)
 {
-	struct pager pager = pager_of(8);
-	int64_t first = 0;
-	size_t n;
+	const struct queue_bytes *kept = field_of(d, "message"), *text = field_of(d, "size");
+	const char *why = NULL;
 
-	do {
-		int64_t want = pager.count;
-		struct page page;
+	*size = text == NULL ? 0 : (size_t)strtonum(text->data, 0, INT64_MAX, &why);
+	return kept != NULL && text != NULL && why == NULL && *size == kept->len ? kept : NULL;
+}
 
-		if (page_read(a, a->keys.escape, first, first + want - 1, &page) == -1)
-			return -1;
-		for (size_t i = 0; i < page.n && message->data == NULL; i++) {
-			char sum[41];
+/* The list is the only place of a message too large for its record. */
+static int find_in_list(struct admin *a, size_t size, const char *sha1, struct queue_bytes *message)
+{
+	struct redis_reply reply;
+	struct list_entry e;
+	int found = 1;
 
-			message_sha1(page.entries[i].data, page.entries[i].len, sum);
-			if (strcmp(sum, sha1) == 0)
-				*message = copy(&page.entries[i]);
-		}
-		pager_learn(&pager, page.n, page.bytes);
-		n = page.n;
-		first += (int64_t)n;
-		page_free(&page);
-		if ((int64_t)n < want)
+	for (int i = 0; i < LOOKS && message->data == NULL && found == 1; i++) {
+		char sum[41];
+
+		found = entry_find(a, a->keys.escape, false, size, sha1, &e);
+		if (found != 1)
 			break;
-	} while (message->data == NULL);
-	return 0;
+		redis_appendf(&a->redis, "LINDEX %s %d", a->keys.escape, e.at);
+		entry_free(&e);
+		if (admin_reply(a, &reply, a->keys.escape) == -1)
+			return -1;
+		message_sha1(reply.str == NULL ? "" : reply.str, reply.len, sum);
+		if (reply.type == REDIS_STRING && strcmp(sum, sha1) == 0)
+			*message = copy(&(struct queue_bytes){ reply.str, reply.len });
+	}
+	return found == -1 ? -1 : 0;
+}
+
+int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_entry *e)
+{
+	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	size_t size;
+
+	kept = kept_whole(d, &size);
+	*e = (struct list_entry){0};
+	if (kept != NULL && size <= QUEUE_BY_VALUE_MAX) {
+		*e = (struct list_entry){ .size = size, .head = copy(kept) };
+		return 1;
+	}
+	return sha1 == NULL ? 0 : entry_find(a, a->keys.escape, false, size, sha1->data, e);
 }
 
 int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message)
 {
-	const struct queue_bytes *kept = field_of(d, "message"), *size = field_of(d, "size"), *sha1 = field_of(d, "sha1");
-	const char *why = NULL;
+	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	size_t size;
 
 	*message = (struct queue_bytes){0};
-	if (kept != NULL && size != NULL && strtonum(size->data, 0, INT64_MAX, &why) == (long long)kept->len && why == NULL) {
+	kept = kept_whole(d, &size);
+	if (kept != NULL) {
 		*message = copy(kept);
 		return 0;
 	}
-	return sha1 == NULL ? 0 : find_in_list(a, sha1->data, message);
+	return sha1 == NULL ? 0 : find_in_list(a, size, sha1->data, message);
 }

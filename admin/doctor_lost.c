@@ -28,17 +28,21 @@
 
 static int pulse(struct doctor *d, struct absence *a)
 {
+	struct pulse p = { .connection = d->a->redis.connection };
 	struct redis_reply reply;
-	char run_id[REDIS_RUN_ID_SIZE] = "";
 	int64_t taken;
-	struct pulse p;
 
-	doctor_info_text(d, "run_id", run_id, sizeof(run_id));
 	queue_pulse(&d->a->redis, d->a->conf->supervisor.node);
 	if (admin_integer(d->a, &taken, NULL) == -1 || admin_reply(d->a, &reply, NULL) == -1)
 		return -1;
-	p = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = queue_time_parse(&reply), .run_id = run_id,
-		.connection = d->a->redis.connection };
+	p.boottime_ms = clock_boottime_ms();
+	p.server_ms = queue_time_parse(&reply);
+	for (int i = 0; i < QUEUE_PULSE_INFOS; i++) {	/* refused where the server hides it */
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		if (reply.type == REDIS_STRING)
+			redis_identity_read(&p.server, reply.str, reply.len);
+	}
 	calm_pulse(&a->calm, &p, a->lease_ms);
 	return 0;
 }
@@ -77,7 +81,7 @@ static int wait_for_a_lease(struct doctor *d)
 		poll(NULL, 0, (int)(a.lease_ms / PULSES_A_LEASE));
 	}
 	return admin_fail(d->a, EX_TEMPFAIL, interrupt_asked() ? "interrupted" :
-	    "Redis or this host stood still meanwhile, or INFO does not tell run_id: nobody can be taken for dead; run it again");
+	    "Redis or this host stalled meanwhile, or Redis restarted, so no worker can be proven dead: run quredis doctor again");
 }
 
 /* ---- handing back ---- */

@@ -13,6 +13,7 @@
 #include "admin/outcome.h"
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/queue_look.h"
 #include "common/queue_rehearsal.h"
 #include "common/queue_survey.h"
 #include "common/queue_waiting.h"
@@ -192,6 +193,7 @@ static void tell_delayed_of_shared(struct doctor *d, const struct patient *p)
 int doctor_delayed(struct doctor *d, struct patient *p)
 {
 	struct redis_reply reply;
+	struct queue_looked first;
 	double due;
 	char *shown;
 
@@ -199,12 +201,13 @@ int doctor_delayed(struct doctor *d, struct patient *p)
 		return 0;
 	if (p->keys.shared)
 		tell_delayed_of_shared(d, p);
-	redis_appendf(&d->a->redis, "ZRANGE %s 0 0 WITHSCORES", p->keys.delayed);
+	queue_look(&d->a->redis, &(struct queue_look){ .key = p->keys.delayed, .sorted = true, .most = 1, .bytes = 1 });
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 1).type != REDIS_STRING)
+	if (queue_look_count(&reply) != 1)
 		return 0;
-	due = strtod(redis_element(&reply, 1).str, NULL);
+	queue_looked(&reply, 0, &first);
+	due = strtod(first.score.str, NULL);
 	if (!isfinite(due) || due < 0) {
 		doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed, "the first of the delayed messages (%" PRId64 ") has no time in ms as its score", p->lists.delayed),
 		    "quredis retry %s delayed takes them all before they are due", p->keys.name);
@@ -230,11 +233,13 @@ static int count_wrapped(struct doctor *d, const struct patient *p, int64_t firs
 	queue_glance(&d->a->redis, p->keys.ingress, first, last);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	for (size_t i = 0; queue_glanced(&reply, &glanced) == 0 && i < glanced.n; i++) {
+	if (queue_glanced(&reply, &glanced) == -1)
+		return 0;
+	for (size_t i = 0; i < glanced.n; i++) {
 		struct redis_reply begins = redis_element(&reply, i);
 		struct message m;
 
-		message_parse(&m, begins.str, begins.len);
+		message_parse(&m, &p->keys.lines, begins.str, begins.len);
 		*n += m.wrapper_len > 0;
 	}
 	return 0;

@@ -8,14 +8,15 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include <bsd/string.h>
+
 #include "admin/doctor.h"
 
-#include "admin/pager.h"
+#include "admin/entries.h"
 #include "admin/records.h"
 #include "common/alloc.h"
 #include "common/queue_survey.h"
 
-#define FIRST_PAGE 16
 #define TRIES 3
 
 struct orphans {		/* ids of records without an entry, sorted */
@@ -53,22 +54,20 @@ static void add_orphan(void *arg, const char *id)
 /* ---- one look ---- */
 
 /* A page of entries from the old end, at most `most`. 0: there are no more. */
-static int match_page(struct doctor *d, struct records *r, int64_t most, struct pager *pager, struct pairing *p)
+static int match_page(struct doctor *d, struct records *r, int64_t most, struct pairing *p)
 {
-	int64_t want = pager->count < most ? pager->count : most;
 	char id[RECORD_ID_SIZE];
-	struct page page;
-	int rc = page_read(d->a, d->a->keys.escape, -p->entries - want, -p->entries - 1, &page);
+	struct entries page;
+	int rc = entries_read(d->a, d->a->keys.escape, -1 - p->entries, true, most, &page);
 
-	for (size_t i = page.n; i-- > 0 && rc != -1;) {
-		rc = records_match(d->a, r, page.entries[i].data, page.entries[i].len, id);
+	for (size_t i = 0; i < page.n && rc != -1; i++) {
+		rc = records_match(d->a, r, page.all[i].sha1, id);
 		p->without += rc == 0 && id[0] == '\0';
 	}
-	pager_learn(pager, page.n, page.bytes);
 	p->entries += (int64_t)page.n;
 	if (rc != -1)
 		rc = page.n > 0;
-	page_free(&page);
+	entries_free(&page);
 	return rc;
 }
 
@@ -83,13 +82,12 @@ static void take_orphans(const struct records *r, struct orphans *o)
 static int pair(struct doctor *d, int64_t total, struct pairing *p)
 {
 	int64_t most = total < d->records_most ? total : d->records_most;
-	struct pager pager = pager_of(FIRST_PAGE);
 	struct records records;
 	int rc = 1;
 
 	records_init(&records);
 	while (rc == 1 && p->entries < most)
-		rc = match_page(d, &records, most - p->entries, &pager, p);
+		rc = match_page(d, &records, most - p->entries, p);
 	if (rc != -1)
 		rc = records_read_rest(d->a, &records, d->records_most);
 	p->complete = total <= d->records_most && records.at_end;
@@ -110,13 +108,13 @@ struct old_end {
 static int read_old_end(struct doctor *d, struct old_end *e)
 {
 	const char *escape = d->a->keys.escape;
-	struct page page;
+	struct entries page;
 
 	redis_appendf(&d->a->redis, "LLEN %s", escape);
-	if (admin_integer(d->a, &e->total, escape) == -1 || page_read(d->a, escape, -1, -1, &page) == -1)
+	if (admin_integer(d->a, &e->total, escape) == -1 || entries_read(d->a, escape, -1, true, 1, &page) == -1)
 		return -1;
-	message_sha1(page.n > 0 ? page.entries[0].data : "", page.n > 0 ? page.entries[0].len : 0, e->sha1);
-	page_free(&page);
+	strlcpy(e->sha1, page.n > 0 ? page.all[0].sha1 : "", sizeof(e->sha1));
+	entries_free(&page);
 	return 0;
 }
 

@@ -166,7 +166,7 @@ static void take_entry(struct doctor *d, const char *name, const struct redis_re
 	entry = queue_registered_key(name);
 	f = doctor_tell(d, reply->type == REDIS_ERROR ? SEVERITY_ERROR : SEVERITY_WARNING, entry,
 	    "the registry has the name %s, and %s", name,
-	    reply->type == REDIS_NIL ? "no entry for it" : reply->type == REDIS_STRING ? "an entry that cannot be read" : reply->str);
+	    reply->type == REDIS_NIL ? "no entry for it" : reply->type == REDIS_ERROR ? reply->str : "an entry that cannot be read");
 	doctor_advise(f, "redis-cli ZREM " QUEUE_REGISTRY " %s; redis-cli DEL %s; or start a supervisor that has the queue", name, entry);
 	free(entry);
 }
@@ -192,7 +192,7 @@ static int read_names(struct doctor *d, char ***names, size_t *n)
 	redis_appendf(&d->a->redis, "ZRANGE " QUEUE_REGISTRY " 0 %d", (int64_t)QUEUES_MOST - 1);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY) {
+	if (!redis_is_strings(&reply)) {
 		doctor_advise(doctor_tell(d, SEVERITY_ERROR, QUEUE_REGISTRY, "the registry cannot be read: %s", reply.type == REDIS_ERROR ? reply.str : ""),
 		    "another program uses this key: move it, and start a supervisor");
 		return 0;

@@ -110,12 +110,15 @@ static const struct {
 static void check_queue(struct doctor *d, const json_t *q)
 {
 	const char *name = json_string_value(json_object_get(q, "name")), *state = json_string_value(json_object_get(q, "state"));
-	const char *reason = json_string_value(json_object_get(q, "reason"));
+	const char *reason = json_string_value(json_object_get(q, "reason")), *undecided = json_string_value(json_object_get(q, "undecided"));
 
 	for (size_t i = 0; state != NULL && i < nitems(states); i++)
 		if (strcmp(states[i].state, state) == 0)
 			doctor_advise(doctor_tell(d, states[i].severity, name, "%s: %s", state, reason == NULL ? "" : reason), "%s",
 			    states[i].advice);
+	if (undecided != NULL)
+		doctor_advise(doctor_tell(d, SEVERITY_ERROR, name, "%s", undecided),
+		    "mend that; if the worker is dead for sure: quredis retry %s transit", name);
 }
 
 static bool runs(const json_t *queues, const char *name)

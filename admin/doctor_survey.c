@@ -12,7 +12,7 @@
 
 #include "admin/doctor.h"
 
-#include "admin/pager.h"
+#include "admin/entries.h"
 #include "admin/progress.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
@@ -91,6 +91,7 @@ static void take_place(struct doctor *d, struct patient *p, const struct known *
 		break;
 	case QUEUE_PLACE_WORKERS:
 	case QUEUE_PLACE_BARE_RESCUE:
+	case QUEUE_PLACE_ASIDE:
 		break;
 	}
 }
@@ -189,12 +190,10 @@ static void sort_strangers(struct patient *p)
 	p->nstrangers = n;
 }
 
-static void append_page(struct buffer *all, const struct page *page)
+static void append_page(struct buffer *all, const struct entries *page)
 {
-	for (size_t i = 0; i < page->n; i++) {
-		buffer_format(all, "%zu:", page->entries[i].len);
-		buffer_append(all, page->entries[i].data, page->entries[i].len);
-	}
+	for (size_t i = 0; i < page->n; i++)
+		buffer_format(all, "%zu:%s", page->all[i].size, page->all[i].sha1);
 }
 
 /* Each list's length and its left end, where owners push: what they do to it shows there. */
@@ -205,13 +204,13 @@ static int sign(struct doctor *d, struct patient *p, struct stranger *s)
 
 	for (int t = 0; rc == 0 && t <= QUEUE_TRAYS; t++) {
 		char *key = queue_tray_key(&p->keys, s->incarnation, t);
-		struct page page;
+		struct entries page;
 
 		buffer_format(&all, "%d:%" PRId64 ";", t, s->trays[t]);
 		if (s->trays[t] > 0) {
-			rc = page_read(d->a, key, 0, SIGNED_ENTRIES - 1, &page);
+			rc = entries_read(d->a, key, 0, false, SIGNED_ENTRIES, &page);
 			append_page(&all, &page);
-			page_free(&page);
+			entries_free(&page);
 		}
 		free(key);
 	}

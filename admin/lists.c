@@ -20,6 +20,7 @@ void lists_ask(struct admin *a, const struct queue_keys *k)
 	ask_length(a, k->escape);
 	ask_length(a, k->transit);
 	ask_length(a, rescue);
+	ask_length(a, k->aside);
 	queue_workers(&a->redis, k);
 	free(rescue);
 }
@@ -62,7 +63,7 @@ int lists_take(struct admin *a, struct lists *l)
 
 	*l = (struct lists){0};
 	if (take_length(a, &l->delayed) == -1 || take_length(a, &paused) == -1 || take_length(a, &l->ingress) == -1 ||
-	    take_length(a, &l->escape) == -1 || take_length(a, &l->bare) == -1 || take_length(a, &l->bare_rescue) == -1 ||
+	    take_length(a, &l->escape) == -1 || take_length(a, &l->bare) == -1 || take_length(a, &l->bare_rescue) == -1 || take_length(a, &l->aside) == -1 ||
 	    take_tolerant(a, &reply, &wrong) == -1)
 		return -1;
 	l->paused = paused == 1;
@@ -70,6 +71,7 @@ int lists_take(struct admin *a, struct lists *l)
 	l->owners = alloc_zero(l->nworkers, sizeof(*l->owners));
 	add(&l->transit, l->bare);
 	add(&l->transit, l->bare_rescue);
+	add(&l->transit, l->aside);
 	if (wrong)
 		l->transit = LISTS_WRONG_TYPE;
 	return 0;

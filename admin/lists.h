@@ -21,8 +21,8 @@ struct owner {
 
 struct lists {
 	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE */
-	int64_t transit;			/* sum over the bare list, all trays and rescue lists */
-	int64_t bare, bare_rescue;
+	int64_t transit;			/* sum over the bare list, all trays, rescue lists and what is set aside */
+	int64_t bare, bare_rescue, aside;
 	int64_t held;				/* of transit: in trays of owners that are alive */
 	bool paused;
 	struct queue_worker *workers;		/* owned */

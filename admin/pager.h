@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "admin/admin.h"
-
 /* How many entries to ask for at a time: as many as make a page of some hundred KiB, at most 100. */
 struct pager {
 	int64_t count;
@@ -17,14 +15,5 @@ static inline struct pager pager_of(int64_t first)
 	return (struct pager){ first };
 }
 void pager_learn(struct pager *p, size_t entries, size_t bytes);	/* what the last page was */
-
-/* A page that outlives the answer it came in. Zeroed is empty; page_free() empties it. */
-struct page {
-	struct queue_bytes *entries;	/* owned, as is each one's data */
-	size_t n, bytes;
-};
-/* LRANGE key first last, waited for. */
-int page_read(struct admin *a, const char *key, int64_t first, int64_t last, struct page *page);
-void page_free(struct page *page);
 
 #endif

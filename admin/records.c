@@ -168,11 +168,8 @@ void records_each(const struct records *r, void (*f)(void *arg, const char *id),
 	twalk_r(r->by_sha1, visit, &(struct visit){ f, arg });
 }
 
-int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE])
+int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
 {
-	char sha1[41];
-
-	message_sha1(data, len, sha1);
 	id[0] = '\0';
 	while (!take(r, sha1, id)) {
 		if (r->at_end || r->n >= AHEAD_MAX)

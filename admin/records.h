@@ -24,8 +24,8 @@ struct records {
 void records_init(struct records *r);
 void records_free(struct records *r);
 
-/* The oldest record of these bytes, taken out: id is filled in, or "" if there is none. -1: Redis. */
-int records_match(struct admin *a, struct records *r, const void *data, size_t len, char id[RECORD_ID_SIZE]);
+/* The oldest record of a message with this sha1, taken out: id is filled in, or "" if there is none. -1: Redis. */
+int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE]);
 
 /* Reads on, at most `most` records more. at_end tells whether those were all. */
 int records_read_rest(struct admin *a, struct records *r, int64_t most);

@@ -13,9 +13,9 @@
 
 #include "admin/bulk.h"
 #include "admin/confirm.h"
+#include "admin/entries.h"
 #include "admin/interrupt.h"
 #include "admin/outcome.h"
-#include "admin/pager.h"
 #include "admin/records.h"
 #include "admin/retry.h"
 #include "admin/returns.h"
@@ -69,24 +69,24 @@ static void rest(int64_t ms)
 /* The oldest so many. Returns how many there were; -1: Redis */
 static int64_t put_back(struct paced *p, int64_t n)
 {
-	struct page page;
+	struct entries oldest;
 	int64_t had;
 	int rc;
 
-	if (page_read(p->t.a, p->t.a->keys.escape, -n, -1, &page) == -1)
+	if (entries_read(p->t.a, p->t.a->keys.escape, -1 - p->t.claimed, true, n, &oldest) == -1)
 		return -1;
-	for (size_t i = 0; i < page.n; i++)
-		returns_add(&p->returns, page.entries[i].data, page.entries[i].len);
-	rc = retry_redrive(&p->t, &p->records, &page);
-	had = (int64_t)page.n;
-	page_free(&page);
+	for (size_t i = 0; i < oldest.n; i++)
+		returns_add(&p->returns, oldest.all[i].sha1);
+	rc = retry_redrive(&p->t, &p->records, &oldest);
+	had = (int64_t)oldest.n;
+	entries_free(&oldest);
 	return rc == -1 ? -1 : had;
 }
 
 static int failed_again(struct paced *p)
 {
 	return admin_fail(p->t.a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s",
-	    p->returns.failed, p->t.moved, p->returns.last, p->t.moved + p->t.gone < p->total ? ": stopped" : "");
+	    p->returns.failed, p->t.moved, p->returns.last, p->t.moved + p->t.gone + p->t.claimed < p->total ? ": stopped" : "");
 }
 
 /* ---- the canary ---- */
@@ -97,7 +97,7 @@ static int64_t patience_ms(const struct admin *a)
 }
 
 /* Nowhere at two looks in a row, and no dead letter: it is done. */
-static int wait_for_canary(struct paced *p, const struct queue_bytes *message)
+static int wait_for_canary(struct paced *p, const struct list_entry *message)
 {
 	int64_t until_ms = clock_monotonic_ms() + patience_ms(p->t.a);
 	int missed = 0, there;
@@ -121,17 +121,17 @@ static int wait_for_canary(struct paced *p, const struct queue_bytes *message)
 static int send_canary(struct paced *p)
 {
 	struct admin *a = p->t.a;
-	struct page page;
+	struct entries oldest;
 	int rc = 0;
 
-	if (page_read(a, a->keys.escape, -1, -1, &page) == -1)
+	if (entries_read(a, a->keys.escape, -1, true, 1, &oldest) == -1)
 		return -1;
-	if (page.n == 1) {
+	if (oldest.n == 1) {
 		rc = put_back(p, 1) == -1 ? -1 : 0;
 		if (rc == 0 && p->t.moved == 1)
-			rc = wait_for_canary(p, &page.entries[0]);
+			rc = wait_for_canary(p, &oldest.all[0]);
 	}
-	page_free(&page);
+	entries_free(&oldest);
 	return rc;
 }
 
@@ -139,14 +139,14 @@ static int send_canary(struct paced *p)
 
 static int send_others(struct paced *p)
 {
-	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = p->t.moved + p->t.gone, had = 1;
+	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = p->t.moved + p->t.gone + p->t.claimed, had = 1;
 
-	while (had > 0 && p->t.moved + p->t.gone < p->total && !interrupt_asked()) {
-		int64_t now_ms = clock_monotonic_ms(), sent = p->t.moved + p->t.gone;
+	while (had > 0 && p->t.moved + p->t.gone + p->t.claimed < p->total && !interrupt_asked()) {
+		int64_t now_ms = clock_monotonic_ms(), sent = p->t.moved + p->t.gone + p->t.claimed;
 		int64_t due = before + 1 + (int64_t)((double)(now_ms - begun_ms) * p->per_ms) - sent;
 
 		due = due > p->total - sent ? p->total - sent : due;
-		if (due > 0 && (had = put_back(p, due > PAGER_MAX ? PAGER_MAX : due)) == -1)
+		if (due > 0 && (had = put_back(p, due > ENTRIES_MAX ? ENTRIES_MAX : due)) == -1)
 			return -1;
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
 			looked_ms = now_ms;
@@ -155,7 +155,7 @@ static int send_others(struct paced *p)
 			if (p->returns.failed > p->most_failures)
 				return failed_again(p);
 		}
-		if (due <= PAGER_MAX)
+		if (due <= ENTRIES_MAX)
 			rest(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
 	}
 	return 0;
@@ -198,10 +198,11 @@ static int act(struct paced *p, struct outcome *o)
 	progress_begin(&p->t.progress, "dlq retry", p->total);
 	rc = run(p);
 	progress_end(&p->t.progress);
+	retry_note_claimed(&p->t);
 	records_free(&p->records);
 	returns_free(&p->returns);
 	o->count = p->t.moved;
-	o->interrupted = interrupt_asked() && p->t.moved + p->t.gone < p->total;
+	o->interrupted = interrupt_asked() && p->t.moved + p->t.gone + p->t.claimed < p->total;
 	return rc;
 }
 

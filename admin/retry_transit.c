@@ -4,13 +4,21 @@
  */
 #include <stdlib.h>
 
+#include <bsd/string.h>
+
 #include "admin/retry.h"
 
+#include "admin/entries.h"
 #include "admin/interrupt.h"
-#include "admin/pager.h"
+#include "common/alloc.h"
 #include "common/queue_notes.h"
 
-#define FIRST_PAGE 16
+void retry_note_moved(struct retry *t, int64_t moved)
+{
+	t->moved += moved == 1;
+	t->gone += moved == 0;
+	t->claimed += moved == -1;
+}
 
 int retry_take_moved(struct retry *t, size_t n, const char *key)
 {
@@ -19,40 +27,60 @@ int retry_take_moved(struct retry *t, size_t n, const char *key)
 
 		if (admin_integer(t->a, &moved, key) == -1)
 			return -1;
-		t->moved += moved;
-		t->gone += moved == 0;
+		retry_note_moved(t, moved);
 	}
 	progress_show(&t->progress, t->moved);
 	return 0;
 }
 
 /* It may have run: the handler is told. What was known of its age stays known. beside: what lies beside it; NULL: nothing. */
-static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct queue_bytes *entry,
+static void put_back(struct retry *t, const char *incarnation, const char *rescue, const struct list_entry *entry,
     const struct wrapper *beside)
 {
+	const struct queue_entry e = entry_name(entry);
 	const struct queue_note *noted;
-	struct buffer instead = {0};
+	struct buffer line = {0};
 	struct queue_note note;
 	struct message m;
 	struct wrapper w;
 
-	message_parse(&m, entry->data, entry->len);
+	message_parse(&m, &t->a->keys.lines, entry->head.data, entry->head.len);
 	w = beside == NULL ? m.wrapper : *beside;
 	w.redelivered++;
-	w.own_ms = w.mark_ms > 0 && w.own_ms == 0 ? w.mark_ms : w.own_ms;
-	w.mark_ms = 0;
-	noted = queue_remember(&t->a->keys, &m, &w, &instead, &note);
-	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &m, &instead, noted);
-	buffer_free(&instead);
+	noted = queue_remember(&t->a->keys, &m, &w, &line, &note);
+	if (noted != NULL && entry_is_large(entry))
+		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m is its beginning only */
+	queue_return(&t->a->redis, &t->a->keys, incarnation, rescue, &e, &(struct queue_change){ &line, m.wrapper_len }, noted);
+	buffer_free(&line);
 }
 
-static int put_back_page(struct retry *t, const char *incarnation, const char *rescue, const struct page *page)
+static void ask_notes(struct admin *a, const struct entries *page)
+{
+	struct queue_note *notes = alloc_zero(page->n, sizeof(*notes));
+	const char **fields = alloc_zero(page->n, sizeof(*fields));
+
+	for (size_t i = 0; i < page->n; i++) {
+		const struct list_entry *e = &page->all[i];
+		struct message m;
+
+		message_parse(&m, &a->keys.lines, e->head.data, e->head.len);
+		queue_note_of(&notes[i], &m, NULL);
+		fields[i] = entry_is_large(e) ? e->sha1 : notes[i].field;
+	}
+	queue_notes_by_sha1(&a->redis, &a->keys, fields, page->n);
+	free(fields);
+	free(notes);
+}
+
+static int put_back_page(struct retry *t, const char *incarnation, const char *rescue, const struct entries *page)
 {
 	struct redis_reply notes = { .type = REDIS_NIL };
 	void *kept = NULL;
 
+	if (admin_seals(t->a) == -1)
+		return -1;
 	if (t->a->keys.shared && page->n > 0) {
-		queue_notes(&t->a->redis, &t->a->keys, page->entries, page->n);
+		ask_notes(t->a, page);
 		if (admin_reply(t->a, &notes, t->a->keys.notes) == -1)
 			return -1;
 		kept = redis_keep(&t->a->redis);
@@ -61,7 +89,7 @@ static int put_back_page(struct retry *t, const char *incarnation, const char *r
 		struct wrapper beside;
 		bool noted = queue_note_read(&notes, i, &beside);
 
-		put_back(t, incarnation, rescue, &page->entries[i], noted ? &beside : NULL);
+		put_back(t, incarnation, rescue, &page->all[i], noted ? &beside : NULL);
 	}
 	redis_let_go(kept);
 	return retry_take_moved(t, page->n, rescue);
@@ -69,19 +97,17 @@ static int put_back_page(struct retry *t, const char *incarnation, const char *r
 
 static int empty_rescue(struct retry *t, const char *incarnation, const char *rescue)
 {
-	struct pager pager = pager_of(FIRST_PAGE);
 	int rc = 0;
 
 	while (rc == 0 && !interrupt_asked()) {
-		struct page page;
+		struct entries page;
 		size_t n;
 
-		rc = page_read(t->a, rescue, 0, pager.count - 1, &page);
+		rc = entries_read(t->a, rescue, 0, false, ENTRIES_MAX, &page);
 		if (rc == 0)
 			rc = put_back_page(t, incarnation, rescue, &page);
-		pager_learn(&pager, page.n, page.bytes);
 		n = page.n;
-		page_free(&page);
+		entries_free(&page);
 		if (n == 0)
 			break;
 	}
@@ -117,6 +143,18 @@ int retry_owner(struct retry *t, const char *incarnation)
 	}
 	free(rescue);
 	return rc;
+}
+
+int retry_aside(struct retry *t)
+{
+	struct admin *a = t->a;
+	char *rescue = queue_bare_rescue_key(&a->keys);
+	int64_t forgotten;
+	int rc = retry_tray(t, NULL, a->keys.aside, rescue);
+
+	free(rescue);
+	queue_aside_forget(&a->redis, &a->keys);
+	return rc == -1 || admin_integer(a, &forgotten, a->keys.aside_log) == -1 ? -1 : 0;
 }
 
 int retry_bare(struct retry *t)

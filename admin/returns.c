@@ -9,9 +9,11 @@
 
 #include "admin/returns.h"
 
+#include "admin/entries.h"
 #include "admin/lists.h"
-#include "admin/pager.h"
 #include "common/alloc.h"
+
+#define WITH_WRAPPER (2 * QUEUE_BY_VALUE_MAX)		/* of an entry: all of a small message, whatever is wrapped around it */
 
 static int by_text(const void *a, const void *b)
 {
@@ -36,11 +38,10 @@ int returns_begin(struct admin *a, struct returns *r)
 	    admin_fail(a, EX_PROTOCOL, "Redis answered something else than records");
 }
 
-void returns_add(struct returns *r, const void *data, size_t len)
+void returns_add(struct returns *r, const char *sha1)
 {
-	char *sum = alloc_zero(1, 41), **found;
+	char *sum = alloc_string(sha1), **found;
 
-	message_sha1(data, len, sum);
 	found = tsearch(sum, &r->sha1s, by_text);
 	if (found == NULL)
 		abort();	/* out of memory: there is no other reason */
@@ -76,67 +77,46 @@ void returns_free(struct returns *r)
 
 /* ---- where it is ---- */
 
-static bool is_it(const struct queue_bytes *message, const void *data, size_t len)
+/* The whole of a small one, the ends of a large one. */
+static bool is_it(const struct admin *a, const struct list_entry *message, const struct queue_looked *l)
 {
+	size_t ends = entry_is_large(message) ? QUEUE_ENTRY_ENDS : message->size;
 	struct message m;
 
-	message_parse(&m, data, len);
-	return len - m.wrapper_len == message->len && memcmp(m.raw + m.wrapper_len, message->data, message->len) == 0;
+	message_parse(&m, &a->keys.lines, l->head.str, l->head.len);
+	return l->size - m.wrapper_len == message->size && l->head.len >= m.wrapper_len + ends &&
+	    memcmp(m.raw + m.wrapper_len, message->head.data, ends) == 0 &&
+	    (l->tail.len != message->tail.len || memcmp(l->tail.str, message->tail.data, l->tail.len) == 0);
 }
 
-/* From the newest on. What moves meanwhile may be missed: who asks asks twice. */
-static int is_in_list(struct admin *a, const char *key, const struct queue_bytes *message)
+/* From the newest on, of a sorted set from the first on. What moves meanwhile may be missed: who asks asks twice. */
+static int is_in_list(struct admin *a, const char *key, bool sorted, const struct list_entry *message)
 {
-	struct pager pager = pager_of(16);
-	int64_t first = 0;
-	bool more = true;
-	int found = 0;
-
-	while (more && found == 0) {
-		int64_t want = pager.count;
-		struct page page;
-
-		if (page_read(a, key, first, first + want - 1, &page) == -1)
-			return -1;
-		for (size_t i = 0; i < page.n && found == 0; i++)
-			found = is_it(message, page.entries[i].data, page.entries[i].len);
-		pager_learn(&pager, page.n, page.bytes);
-		more = (int64_t)page.n == want;
-		first += (int64_t)page.n;
-		page_free(&page);
-	}
-	return found;
-}
-
-static int is_delayed(struct admin *a, const struct queue_bytes *message)
-{
-	struct pager pager = pager_of(16);
 	struct redis_reply reply;
-	int64_t first = 0, want;
+	int64_t first = 0;
+	size_t n;
 
 	do {
-		size_t bytes = 0;
-
-		want = pager.count;
-		redis_appendf(&a->redis, "ZRANGE %s %d %d", a->keys.delayed, first, first + want - 1);
-		if (admin_reply(a, &reply, a->keys.delayed) == -1)
+		queue_look(&a->redis, &(struct queue_look){ .key = key, .sorted = sorted, .first = first, .most = ENTRIES_MAX,
+		    .bytes = ENTRIES_STEP_BYTES, .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
+		if (admin_reply(a, &reply, key) == -1)
 			return -1;
-		if (!redis_is_strings(&reply))
-			return admin_fail(a, EX_PROTOCOL, "Redis answered something else than a list");
-		for (size_t i = 0; i < reply.n; i++) {
-			struct redis_reply entry = redis_element(&reply, i);
+		n = queue_look_count(&reply);
+		if (n == SIZE_MAX)
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
+		for (size_t i = 0; i < n; i++) {
+			struct queue_looked l;
 
-			if (is_it(message, entry.str, entry.len))
+			queue_looked(&reply, i, &l);
+			if (is_it(a, message, &l))
 				return 1;
-			bytes += entry.len;
 		}
-		pager_learn(&pager, reply.n, bytes);
-		first += want;
-	} while ((int64_t)reply.n == want);
+		first += (int64_t)n;
+	} while (n > 0);
 	return 0;
 }
 
-static int is_in_work(struct admin *a, const struct queue_bytes *message)
+static int is_in_work(struct admin *a, const struct list_entry *message)
 {
 	struct lists l;
 	int found = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
@@ -145,20 +125,20 @@ static int is_in_work(struct admin *a, const struct queue_bytes *message)
 		for (int t = 0; found == 0 && t <= QUEUE_TRAYS; t++) {
 			char *key = queue_tray_key(&a->keys, l.workers[i].incarnation, t);
 
-			found = is_in_list(a, key, message);
+			found = is_in_list(a, key, false, message);
 			free(key);
 		}
 	lists_free(&l);
 	return found;
 }
 
-int returns_is_under_way(struct admin *a, const struct queue_bytes *message)
+int returns_is_under_way(struct admin *a, const struct list_entry *message)
 {
-	int found = is_in_list(a, a->keys.ingress, message);
+	int found = is_in_list(a, a->keys.ingress, false, message);
 
 	if (found == 0)
 		found = is_in_work(a, message);
 	if (found == 0)
-		found = is_delayed(a, message);
-	return found == 0 ? is_in_list(a, a->keys.ingress, message) : found;
+		found = is_in_list(a, a->keys.delayed, true, message);
+	return found == 0 ? is_in_list(a, a->keys.ingress, false, message) : found;
 }

@@ -17,11 +17,12 @@ struct returns {
 
 /* From here on. -1: Redis */
 int returns_begin(struct admin *a, struct returns *r);
-void returns_add(struct returns *r, const void *data, size_t len);	/* a dead letter as it was in the list */
+void returns_add(struct returns *r, const char *sha1);	/* of a dead letter as it was in the list */
 int returns_look(struct admin *a, struct returns *r);
 void returns_free(struct returns *r);
 
-/* Whether this message, whatever is wrapped around it, is waiting, delayed or in work. -1: Redis */
-int returns_is_under_way(struct admin *a, const struct queue_bytes *message);
+/* Whether this message, or one of the same length and ends, whatever is wrapped around it, is waiting, delayed or in work. -1: Redis */
+struct list_entry;
+int returns_is_under_way(struct admin *a, const struct list_entry *message);
 
 #endif

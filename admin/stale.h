@@ -24,7 +24,7 @@ struct stale {
 	struct queue_keys keys;
 	const struct conf_queue *conf;
 	char *leader;			/* the node whose sweeper applies the rules; NULL: nobody does */
-	struct age_clock clock;		/* as the leader says; without him marks count as they are */
+	struct age_clock clock;		/* as the leader says; without a leader times count as they are */
 	unsigned looked;		/* 1u << rule: it applies to this queue, and was looked at */
 	struct stale_count counts[STALE_RULES];
 	char *error;			/* this queue cannot be read; NULL: it can */

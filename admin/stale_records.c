@@ -60,7 +60,9 @@ static int forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_
 	queue_forwarded(&a->redis, &s->keys);
 	if (admin_reply(a, &reply, s->keys.log) == -1)
 		return -1;
-	strlcpy(out, reply.type == REDIS_STRING ? reply.str : "0-0", QUEUE_RECORD_ID_SIZE);
+	if (queue_forward_paged(&reply) == -1)
+		return admin_fail(a, EX_PROTOCOL, "%s: unexpected reply type from Redis", s->keys.log);
+	strlcpy(out, redis_element(&reply, 0).str, QUEUE_RECORD_ID_SIZE);
 	return 0;
 }
 

@@ -44,7 +44,7 @@ int trial_run(struct admin *a, const struct handler_job *job, struct trial *t)
 	if (rc == 0)
 		rc = (a->queue->mode == CONF_MODE_PERSISTENT ? trial_persistent : trial_exec)(a->queue, job, &open, t);
 	if (rc == -1)
-		admin_fail(a, EX_OSERR, "no process could be made: %s", strerror(errno));
+		admin_fail(a, EX_OSERR, "fork failed: %s", strerror(errno));
 	else
 		a->status = t->status;
 	return rc;

@@ -24,7 +24,7 @@ struct trial {
 	struct buffer stderr_tail;
 };
 
-/* For a->queue, which has a handler. Fills in *t, whose fields were zero but for code. -1: no process could be made; said so. */
+/* For a->queue, which has a handler. Fills in *t, whose fields were zero but for code. -1: no process could be started; said so. */
 int trial_run(struct admin *a, const struct handler_job *job, struct trial *t);
 void trial_free(struct trial *t);
 

@@ -57,7 +57,7 @@ static void judge_answer(const struct persistent_reply *r, struct trial *t)
 	buffer_append(&t->stderr_tail, r->stderr_tail, r->stderr_len);
 }
 
-/* Without an answer. What ends so in a worker may be broken itself, whatever the message is: its queue's breaker opens. */
+/* Without an answer. In a worker the queue's breaker opens, unless the handler read the message and has answered others. */
 static void judge_end(const struct persistent_end *e, struct trial *t)
 {
 	t->outcome = "breaker";

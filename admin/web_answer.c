@@ -101,6 +101,22 @@ void web_answer(struct web_call *call, int code, const char *type, const void *d
 	web_call_end(call);
 }
 
+/* text may not be UTF-8, such as a message of strerror() in another locale; JSON has to be. */
+struct json_t *web_answer_words(const char *text)
+{
+	json_t *words = json_string(text);
+	char *shown;
+
+	if (words != NULL)
+		return words;
+	shown = visible(text, strlen(text), SIZE_MAX);
+	for (char *c = shown; *c != '\0'; c++)
+		*c = (signed char)*c < 0 ? '?' : *c;
+	words = json_string(shown);
+	free(shown);
+	return words;
+}
+
 void web_answer_error(struct web_call *call, int code, const char *fmt, ...)
 {
 	char *text = NULL, *document;
@@ -111,15 +127,7 @@ void web_answer_error(struct web_call *call, int code, const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) == -1)
 		alloc_failed();
 	va_end(ap);
-	error = json_pack("{s:s}", "error", text);
-	if (error == NULL) {		/* in another character set than ours */
-		char *shown = visible(text, strlen(text), SIZE_MAX);
-
-		for (char *c = shown; *c != '\0'; c++)
-			*c = (signed char)*c < 0 ? '?' : *c;
-		error = json_pack("{s:s}", "error", shown);
-		free(shown);
-	}
+	error = json_pack("{s:o}", "error", web_answer_words(text));
 	document = json_dumps(error, JSON_COMPACT);
 	json_decref(error);
 	free(text);

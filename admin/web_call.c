@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/unistd.h>
+#include <event2/bufferevent.h>
 #include <event2/http.h>
 
 #include "admin/web_call.h"
@@ -48,14 +50,25 @@ static const struct web_route *find_route(struct web_call *call, const char *pat
 	return NULL;
 }
 
-/* Said at once: who asked may be gone when it is done. */
-static char *what_of(struct evhttp_request *req, enum evhttp_cmd_type method)
+const char *web_call_header(const struct web_call *call, const char *name)
 {
+	return evhttp_find_header(evhttp_request_get_input_headers(call->req), name);
+}
+
+/* Said at once: who asked may be gone when it is done. */
+static char *what_of(const struct web_call *call, enum evhttp_cmd_type method)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(call->req);
+	const char *uri = evhttp_request_get_uri(call->req);
 	char *peer = "?";
 	ev_uint16_t port = 0;
+	uid_t uid;
+	gid_t gid;
 
-	evhttp_connection_get_peer(evhttp_request_get_connection(req), &peer, &port);
-	return alloc_format("%s port %d: %s %s", peer, port, method_name(method), evhttp_request_get_uri(req));
+	if (call->w->settings.path != NULL && getpeereid(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)), &uid, &gid) == 0)
+		return alloc_format("uid %u: %s %s", uid, method_name(method), uri);
+	evhttp_connection_get_peer(connection, &peer, &port);
+	return alloc_format("%s port %d: %s %s", peer, port, method_name(method), uri);
 }
 
 void web_call_begin(struct evhttp_request *req, void *arg)
@@ -70,14 +83,14 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	*call = (struct web_call){ .w = arg, .req = req };
 	web_client_asked(arg, req);
 	if (method == EVHTTP_REQ_POST)
-		call->what = what_of(req, method);
+		call->what = what_of(call, method);
 	if (web_gate_request(call) == -1)
 		return;
 	route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);
 	if (route == NULL)
 		return;			/* answered, and call is gone */
 	call->route = route;
-	if (web_gate_route(call) == -1)
+	if (web_access_check(call) == -1)
 		return;
 	if (web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {
 		web_answer_error(call, 400, "%s", why);

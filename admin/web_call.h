@@ -10,11 +10,13 @@ struct evhttp_request;
 /* One request on its way: who asks, what, and the answer. */
 struct web_route;
 struct web_call {
+	TAILQ_ENTRY(web_call) waiting;	/* of struct web_probe */
 	struct web *w;
 	struct evhttp_request *req;
 	const struct web_route *route;
 	struct web_query query;
 	char *what;			/* who asked, method, path and parameters, for the log; NULL: is not logged */
+	bool is_known;			/* it came with the token or a session, or over a unix socket from an allowed user */
 };
 
 struct web_route {
@@ -23,7 +25,11 @@ struct web_route {
 	void (*serve)(struct web_call *call);	/* owns call: web_call_end(), now or later */
 	const char *command;		/* of web_command(): the words of the command line */
 	unsigned takes, needs;		/* WEB_ bits */
-	bool open;			/* needs no token, also where all others do */
+	enum web_access {
+		WEB_ACCESS_HOLDERS,	/* needs the token or a session; with web.public_reads a request that only reads needs neither */
+		WEB_ACCESS_ALL,		/* public: nothing in the answer is secret */
+		WEB_ACCESS_NEWCOMERS	/* the handler of the route checks token and code itself */
+	} access;
 };
 
 /* Every request: looks whether it may be, and serves it. arg is the struct web. */
@@ -35,13 +41,16 @@ void web_call_not_found(struct web_call *call);
 const struct web_route *web_route_find(const char *path, bool post);	/* NULL: none */
 const char *web_route_nearest(const char *path);	/* NULL: none is near */
 
-/* web_gate.c: whether this request may be asked at all. -1: it was answered. */
-int web_gate_request(struct web_call *call);		/* form, and by which name we were called */
-int web_gate_route(struct web_call *call);		/* token, where it comes from, read_only */
+/* Both check a request before its route runs. 0: go on; -1: refused, and the refusal was sent. */
+int web_gate_request(struct web_call *call);	/* web_gate.c: the form, and the Host */
+int web_access_check(struct web_call *call);	/* web_access.c: the sender, the page it comes from, and web.read_only */
+/* NULL: the request has no such header. */
+const char *web_call_header(const struct web_call *call, const char *name);
 
 /* web_answer.c. An answer is given once, and ends the call. */
 void web_answer(struct web_call *call, int code, const char *type, const void *data, size_t len);
 void web_answer_error(struct web_call *call, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+struct json_t *web_answer_words(const char *text);	/* a new string of JSON, whatever text is */
 void web_answer_header(struct web_call *call, const char *name, const char *value);
 /* The headers that every answer has; for who answers in another way. */
 void web_answer_headers(struct web_call *call);
@@ -61,6 +70,8 @@ void web_command_trouble(const struct web_job *job, struct buffer *document);
 struct json_t *web_overview(const struct admin *server, int *status);
 
 /* web_assets.c, web_probe.c, web_stream.c, web_metrics.c */
+void web_session_begin(struct web_call *call);	/* web_access.c */
+void web_session_end(struct web_call *call);
 void web_asset(struct web_call *call);
 void web_live(struct web_call *call);
 void web_ready(struct web_call *call);

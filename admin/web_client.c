@@ -27,6 +27,8 @@ struct web_client {
 		CLIENT_WAITS,		/* for its answer; or it looks on (web_stream.c) */
 		CLIENT_READS		/* the rest of its answer */
 	} state;
+	bool is_known;
+	bool has_nul;			/* the client sent a NUL byte, at which evhttp ends a line */
 	void (*gone)(void *arg);	/* NULL: nobody wants to know */
 	void *arg;
 };
@@ -72,6 +74,7 @@ static void meet(struct web_client *c)
 	bufferevent_getcb(c->b, NULL, NULL, NULL, &connection);
 	c->connection = connection;
 	evhttp_connection_set_closecb(c->connection, on_close, c);
+	event_del(c->clock);		/* its callback may be due */
 	wait_for(c);
 }
 
@@ -119,6 +122,11 @@ void web_client_on_gone(struct web *w, struct evhttp_connection *connection, voi
 	c->arg = arg;
 }
 
+void web_client_is_known(struct web *w, struct evhttp_connection *connection)
+{
+	find(w, connection)->is_known = true;
+}
+
 static struct web_client *longest(struct web *w, enum web_client_state state)
 {
 	struct web_client *c;
@@ -129,10 +137,61 @@ static struct web_client *longest(struct web *w, enum web_client_state state)
 	return NULL;
 }
 
+static struct web_client *longest_stranger(struct web *w, enum web_client_state state)
+{
+	struct web_client *c;
+
+	TAILQ_FOREACH(c, &w->clients, entry)
+		if (c->state == state && c->connection != NULL && !c->is_known)
+			return c;
+	return NULL;
+}
+
+static bool strangers_give_way(struct web *w)
+{
+	struct web_client *c = longest_stranger(w, CLIENT_ASKS);
+
+	if (c == NULL)
+		c = longest_stranger(w, CLIENT_READS);
+	if (c != NULL)
+		evhttp_connection_free(c->connection);
+	return c != NULL;
+}
+
+/* libevent may accept many connections in one turn. evhttp knows all of them by now, except the one that it is making. */
+static void meet_all(struct web *w)
+{
+	struct web_client *c, *next;
+
+	TAILQ_FOREACH_SAFE(c, &w->clients, entry, next)
+		if (c->connection == NULL)
+			meet(c);
+}
+
+/*
+ * Closes one stranger's connection if there are too many. A stranger whose request is being worked on is never cut, but their
+ * number is bounded: WEB_PROBES_WAITING, and with web.public_reads also half of the jobs and WEB_VIEWERS_MAX. That is less than
+ * WEB_STRANGERS_MAX, so there is always one that is still sending its request or reading its answer.
+ */
+void web_clients_bound(struct web *w)
+{
+	const struct web_client *c;
+	int strangers = 0;
+
+	meet_all(w);
+	TAILQ_FOREACH(c, &w->clients, entry)
+		strangers += !c->is_known;
+	if (strangers >= WEB_STRANGERS_MAX)
+		strangers_give_way(w);
+}
+
 bool web_clients_give_way(struct web *w)
 {
-	struct web_client *c = longest(w, CLIENT_ASKS);
+	struct web_client *c;
 
+	if (strangers_give_way(w))
+		return true;
+	c = longest(w, CLIENT_ASKS);
 	if (c == NULL)
 		c = longest(w, CLIENT_READS);
 	if (c != NULL)
@@ -180,6 +239,24 @@ static void on_refused(int fd, short what, void *arg)
 		set_state(c, CLIENT_READS);	/* the last one: evhttp closes behind it */
 }
 
+/* ---- what evhttp does not see ---- */
+
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct web_client *c = arg;
+	struct evbuffer_ptr added;
+
+	if (info->n_added == 0 || evbuffer_ptr_set(input, &added, info->orig_size, EVBUFFER_PTR_SET) == -1)
+		return;
+	added = evbuffer_search(input, "", 1, &added);
+	c->has_nul |= added.pos != -1;
+}
+
+bool web_client_sent_nul(struct web *w, const struct evhttp_connection *connection)
+{
+	return find(w, connection)->has_nul;
+}
+
 /* ---- they come and go ---- */
 
 struct bufferevent *web_client_new(struct web *w)
@@ -194,7 +271,8 @@ struct bufferevent *web_client_new(struct web *w)
 	*c = (struct web_client){ .w = w, .b = b };
 	c->clock = evtimer_new(w->base, on_clock, c);
 	c->refused = evtimer_new(w->base, on_refused, c);
-	if (c->clock == NULL || c->refused == NULL || evbuffer_add_cb(bufferevent_get_output(b), on_output, c) == NULL)
+	if (c->clock == NULL || c->refused == NULL || evbuffer_add_cb(bufferevent_get_output(b), on_output, c) == NULL ||
+	    evbuffer_add_cb(bufferevent_get_input(b), on_input, c) == NULL)
 		alloc_failed();
 	TAILQ_INSERT_TAIL(&w->clients, c, entry);
 	event_active(c->clock, EV_TIMEOUT, 0);	/* before anything of it can be read: meet() */

@@ -160,9 +160,9 @@ void web_command_trouble(const struct web_job *job, struct buffer *document)
 	json_t *error;
 
 	failure_of(job, NULL, &why);
-	error = json_pack("{s:s}", "error", why);
-	text = error == NULL ? NULL : json_dumps(error, JSON_COMPACT);
-	buffer_format(document, "%s", text == NULL ? "{\"error\":\"there was no answer\"}" : text);
+	error = json_pack("{s:o}", "error", web_answer_words(why));
+	text = json_dumps(error, JSON_COMPACT);
+	buffer_format(document, "%s", text);
 	free(text);
 	free(why);
 	json_decref(error);
@@ -183,20 +183,25 @@ static void answer_failure(const struct web_job *job, struct web_call *call)
 static void answer_half(const struct web_job *job, struct web_call *call)
 {
 	int status = web_job_status(job);
-	json_t *document = json_loadb(job->answer.data, job->answer.len, 0, NULL), *error;
-	char *said = said_by(job), *text;
+	json_t *document = json_loadb(job->answer.data, job->answer.len, 0, NULL);
+	char *why, *text;
 
-	error = json_string(said);
-	if (error != NULL && said[0] != '\0' && json_is_object(document))
-		json_object_set(document, "error", error);
-	text = document == NULL ? NULL : json_dumps(document, JSON_COMPACT);
-	if (text == NULL)
+	if (!json_is_object(document)) {
+		json_decref(document);
 		answer_failure(job, call);
-	else
-		web_answer(call, status == -1 ? 200 : code_of(status), "application/json", text, strlen(text));
+		return;
+	}
+	why = said_by(job);
+	if (why[0] == '\0' && status != -1) {
+		free(why);
+		why = alloc_format("it ended with exit status %d", status);
+	}
+	if (why[0] != '\0')
+		json_object_set_new(document, "error", web_answer_words(why));
+	text = json_dumps(document, JSON_COMPACT);
+	web_answer(call, status == -1 ? 200 : code_of(status), "application/json", text, strlen(text));
 	free(text);
-	free(said);
-	json_decref(error);
+	free(why);
 	json_decref(document);
 }
 
@@ -225,7 +230,8 @@ void web_command(struct web_call *call)
 		web_answer_error(call, 400, "class goes with all=true");
 		return;
 	}
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .drop = web_call_drop, .arg = call }) == 0)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .drop = web_call_drop, .arg = call,
+	    .stranger = !call->is_known }) == 0)
 		return;
 	web_answer_header(call, "Retry-After", "1");
 	web_answer_error(call, 503, "too many requests wait already");

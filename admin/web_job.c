@@ -261,7 +261,7 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 {
 	struct web_job *job;
 
-	if (!q->extra && jobs->nwaiting >= WEB_JOBS_WAITING)
+	if (!q->extra && jobs->nwaiting >= (q->stranger ? WEB_JOBS_WAITING / 2 : WEB_JOBS_WAITING))
 		return -1;
 	job = alloc_zero(1, sizeof(*job));
 	*job = (struct web_job){ .jobs = jobs, .out = -1, .err = -1, .extra = q->extra, .work = q->work, .done = q->done,

@@ -61,6 +61,7 @@ struct web_question {
 	int time_ms;			/* 0: WEB_JOB_MS */
 	size_t answer_max;		/* bytes; 0: WEB_ANSWER_MAX */
 	bool extra;
+	bool stranger;			/* the client has neither token nor session: half of the places in the queue are not for strangers */
 };
 /* done is called once, later, or drop. -1: too many wait already, and nothing will be called. */
 int web_job_start(struct web_jobs *jobs, const struct web_question *q);

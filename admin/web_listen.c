@@ -14,6 +14,7 @@
 #include "admin/web.h"
 
 #include "common/alloc.h"
+#include "common/unix_socket.h"
 
 #define BACKLOG 128
 
@@ -54,22 +55,60 @@ static void learn_port(int fd, struct web_settings *s)
 	s->port = alloc_string(port);
 }
 
+static int listen_unix(struct web *w)
+{
+	struct web_settings *s = &w->settings;
+	int fd;
+
+	s->loopback = true;
+	if (unix_socket_answers(s->path))
+		return admin_fail(w->a, EX_UNAVAILABLE, "cannot listen on %s: a console is running there already", s->path);
+	fd = unix_socket_listen(s->path, BACKLOG);
+	return fd != -1 ? fd : admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s: %s", s->path, strerror(errno));
+}
+
+/* Without TLS the token, the cookie and all messages would cross the network unencrypted. */
+static int refuse_without_tls(struct web *w)
+{
+	return admin_fail(w->a, EX_CONFIG, "%s can be reached from other machines, and the console has no TLS: listen on 127.0.0.1 or on a unix socket, behind "
+	    "a proxy with TLS; or set web.behind_proxy = true if only such a proxy can reach this address", w->settings.host);
+}
+
+static int listen_inet(struct web *w, const struct addrinfo *found)
+{
+	struct web_settings *s = &w->settings;
+	int fd;
+
+	s->loopback = is_loopback(found->ai_addr);
+	if (!s->loopback && !s->behind_proxy)
+		return refuse_without_tls(w);
+	fd = bind_to(found);
+	if (fd == -1)
+		return admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s, port %s: %s%s", s->host, s->port,
+		    strerror(errno), errno == EADDRINUSE ? " (is a console running already? -p chooses another port)" : "");
+	learn_port(fd, s);
+	return fd;
+}
+
 int web_listen(struct web *w)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
 	struct web_settings *s = &w->settings;
 	struct addrinfo *found;
-	int rc = getaddrinfo(s->host, s->port, &hints, &found), fd;
+	int rc, fd;
 
+	if (s->path != NULL)
+		return listen_unix(w);
+	rc = getaddrinfo(s->host, s->port, &hints, &found);
 	if (rc != 0)
 		return admin_fail(w->a, EX_CONFIG, "%s: %s", s->host, gai_strerror(rc));
-	fd = bind_to(found);
-	if (fd == -1)
-		admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s, port %s: %s%s", s->host, s->port,
-		    strerror(errno), errno == EADDRINUSE ? " (is a console running already? -p chooses another port)" : "");
-	else
-		learn_port(fd, s);
-	s->loopback = is_loopback(found->ai_addr);
+	fd = listen_inet(w, found);
 	freeaddrinfo(found);
 	return fd;
+}
+
+void web_listen_end(struct web *w)
+{
+	if (w->settings.path != NULL)
+		unlink(w->settings.path);
 }

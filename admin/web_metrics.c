@@ -391,6 +391,7 @@ static void done(const struct web_job *job, void *arg)
 
 void web_metrics(struct web_call *call)
 {
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX }) == -1)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX,
+	    .stranger = !call->is_known }) == -1)
 		web_answer_error(call, 503, "too many requests wait already");
 }

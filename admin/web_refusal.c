@@ -44,7 +44,9 @@ static struct evbuffer *take_head(struct evbuffer *output)
 	if (head == NULL)
 		alloc_failed();
 	while ((line = evbuffer_readln(output, NULL, EVBUFFER_EOL_CRLF)) != NULL && *line != '\0') {
-		if (!is_replaced(line))
+		if (evbuffer_get_length(head) == 0)		/* evhttp repeats the version of the request, however odd */
+			evbuffer_add_printf(head, "HTTP/1.1%s\r\n", line + strcspn(line, " "));
+		else if (!is_replaced(line))
 			evbuffer_add_printf(head, "%s\r\n", line);
 		free(line);
 	}
@@ -55,14 +57,14 @@ static struct evbuffer *take_head(struct evbuffer *output)
 /* "HTTP/1.1 400 ..."; 0: another beginning. */
 static int code_of(struct evbuffer *output)
 {
-	char start[sizeof("HTTP/1.1 400")] = "";
-	int minor, code;
+	char start[sizeof("HTTP/-2147483648.-2147483648 400")] = "";
+	int code;
 
 	evbuffer_copyout(output, start, sizeof(start) - 1);
-	return sscanf(start, "HTTP/1.%1d %3d", &minor, &code) == 2 ? code : 0;
+	return sscanf(start, "HTTP/%*d.%*d %3d", &code) == 1 ? code : 0;
 }
 
-bool web_refusal_rewrite(struct evbuffer *output)
+static bool rewrite(struct evbuffer *output)
 {
 	int code = code_of(output);
 	struct evbuffer *answer;
@@ -84,4 +86,15 @@ bool web_refusal_rewrite(struct evbuffer *output)
 	free(document);
 	json_decref(error);
 	return true;
+}
+
+/* A bufferevent keeps the front of its output frozen between writes: nothing could be taken from it. */
+bool web_refusal_rewrite(struct evbuffer *output)
+{
+	bool rewritten;
+
+	evbuffer_unfreeze(output, 1);
+	rewritten = rewrite(output);
+	evbuffer_freeze(output, 1);
+	return rewritten;
 }

@@ -7,8 +7,8 @@
 #include "common/nitems.h"
 
 #define API "/api/v1/"
-#define GET(path, command, takes, needs) { false, API path, web_command, command, takes, needs, false }
-#define POST(path, command, takes, needs) { true, API path, web_command, command, takes, needs, false }
+#define GET(path, command, takes, needs) { false, API path, web_command, command, takes, needs, WEB_ACCESS_HOLDERS }
+#define POST(path, command, takes, needs) { true, API path, web_command, command, takes, needs, WEB_ACCESS_HOLDERS }
 
 static const struct web_route routes[] = {
 	GET("queues", "ls", 0, 0),
@@ -24,21 +24,23 @@ static const struct web_route routes[] = {
 	GET("nodes", "nodes", 0, 0),
 	GET("doctor", "doctor", 0, 0),
 
-	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, false },
+	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, WEB_ACCESS_HOLDERS },
 	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/resume", "resume", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
 
+	{ .post = true, .path = API "session", .serve = web_session_begin, .access = WEB_ACCESS_NEWCOMERS },
+	{ .post = true, .path = API "session/end", .serve = web_session_end, .access = WEB_ACCESS_NEWCOMERS },
 	{ .path = API "events", .serve = web_events },
 	{ .path = "/metrics", .serve = web_metrics },
-	{ .path = "/livez", .serve = web_live, .open = true },
-	{ .path = "/readyz", .serve = web_ready, .open = true },
+	{ .path = "/livez", .serve = web_live, .access = WEB_ACCESS_ALL },
+	{ .path = "/readyz", .serve = web_ready, .access = WEB_ACCESS_ALL },
 };
 
 /* Every other address may be a page. */
-static const struct web_route asset_route = { .path = "/", .serve = web_asset, .open = true };
+static const struct web_route asset_route = { .path = "/", .serve = web_asset, .access = WEB_ACCESS_ALL };
 
 const struct web_route *web_route_find(const char *path, bool post)
 {

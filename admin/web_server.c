@@ -18,6 +18,10 @@
 
 #include "admin/web_call.h"
 
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/nitems.h"
+
 #define HEADERS_MAX (16 * 1024)
 #define BODY_MAX 4096			/* is read so that it can be refused in words */
 #define IDLE_S 20			/* longer than a child may take */
@@ -62,6 +66,7 @@ static void on_again(int fd, short what, void *arg)
 static struct bufferevent *on_connection(struct event_base *base, void *arg)
 {
 	(void)base;
+	web_clients_bound(arg);
 	if (is_full(arg) && !web_clients_give_way(arg))
 		rest(arg);
 	return web_client_new(arg);
@@ -108,15 +113,51 @@ static int start_http(struct web *w, int fd)
 	return w->again == NULL ? -1 : 0;
 }
 
-/* Where to go, with the token behind a #, which browsers keep to themselves. */
-static void say_where(const struct web_settings *s)
+/* The address on which the console listens; a new string. */
+static char *listen_address(const struct web_settings *s)
 {
 	bool six = strchr(s->host, ':') != NULL;
 
-	admin_note("quredis: http://%s%s%s:%s/%s%s", six ? "[" : "", s->host, six ? "]" : "", s->port, s->token_made ? "#token=" : "",
-	    s->token_made ? s->token : "");
-	if (!s->loopback)
-		admin_note("quredis: what goes over the network here can be read there: a reverse proxy with TLS belongs in front (docs/operating.md)");
+	if (s->path != NULL)
+		return alloc_format("unix:%s", s->path);
+	return alloc_format("http://%s%s%s:%s/", six ? "[" : "", s->host, six ? "]" : "", s->port);
+}
+
+static bool has_proxy_address(const struct web_settings *s)
+{
+	return s->behind_proxy && s->names != NULL && s->names[0] != NULL;
+}
+
+/* Prints the address to open. Browsers do not send what follows a #, and a code that was used is worth nothing in their history. */
+static void print_address(struct web *w, bool with_code)
+{
+	const struct web_settings *s = &w->settings;
+	char *address = has_proxy_address(s) ? alloc_format("https://%s/", s->names[0]) : listen_address(s);
+
+	if (!with_code || (s->path != NULL && !s->behind_proxy))
+		admin_note("quredis: %s", address);
+	else
+		admin_note("quredis: %s#code=%s", address, web_sessions_make_code(&w->sessions, clock_boottime_ms()));
+	free(address);
+}
+
+static void on_usr1(int sig, short what, void *arg)
+{
+	(void)sig, (void)what;
+	print_address(arg, true);
+}
+
+/* With a token file the console prints a code only to a terminal: a journal should not hold one. SIGUSR1 prints one. */
+static void print_start(struct web *w)
+{
+	char *address = listen_address(&w->settings);
+
+	if (has_proxy_address(&w->settings))
+		admin_note("quredis: %s", address);
+	free(address);
+	print_address(w, w->settings.token_made || isatty(STDERR_FILENO));
+	if (w->settings.token_made)
+		admin_note("quredis: the token for programs is %s", w->settings.token);
 }
 
 static void forget(struct event *event)
@@ -125,41 +166,57 @@ static void forget(struct event *event)
 		event_free(event);
 }
 
-/* Takes fd. */
-static int run(struct web *w, int fd)
+int web_open(struct web *w, int fd)
 {
-	struct event *term = NULL, *interrupted = NULL;
-	int rc = -1;
-
 	TAILQ_INIT(&w->clients);
+	TAILQ_INIT(&w->probe.waiting);
 	w->base = event_base_new();
-	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0) {
-		term = evsignal_new(w->base, SIGTERM, on_signal, w);
-		interrupted = evsignal_new(w->base, SIGINT, on_signal, w);
-		event_add(term, NULL);
-		event_add(interrupted, NULL);
-		say_where(&w->settings);
-		rc = event_base_dispatch(w->base) == -1 ? -1 : 0;
-	} else if (w->http == NULL) {
+	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0)
+		return 0;
+	if (w->http == NULL)
 		close(fd);
-	}
+	return admin_fail(w->a, EX_OSERR, "libevent: %s", strerror(errno));
+}
+
+void web_close(struct web *w)
+{
 	w->stopping = true;
 	web_jobs_free(&w->jobs);
 	web_stream_free(w);
 	if (w->http != NULL)
 		evhttp_free(w->http);
 	web_clients_free(w);
-	forget(term);
-	forget(interrupted);
 	forget(w->again);
 	if (w->base != NULL)
 		event_base_free(w->base);
-	return rc == 0 ? 0 : admin_fail(w->a, EX_OSERR, "libevent: %s", strerror(errno));
+}
+
+static int run(struct web *w)
+{
+	static const struct { int sig; event_callback_fn act; } signals[] = { { SIGTERM, on_signal }, { SIGINT, on_signal }, { SIGUSR1, on_usr1 } };
+	struct event *events[nitems(signals)];
+	int rc;
+
+	for (size_t i = 0; i < nitems(signals); i++) {
+		events[i] = evsignal_new(w->base, signals[i].sig, signals[i].act, w);
+		if (events[i] == NULL || event_add(events[i], NULL) == -1)
+			alloc_failed();
+	}
+	print_start(w);
+	rc = event_base_dispatch(w->base);
+	for (size_t i = 0; i < nitems(signals); i++)
+		forget(events[i]);
+	return rc == -1 ? admin_fail(w->a, EX_OSERR, "libevent: %s", strerror(errno)) : 0;
 }
 
 int web_serve(struct web *w)
 {
-	int fd = web_listen(w);
+	int fd = web_listen(w), rc;
 
-	return fd == -1 ? -1 : run(w, fd);
+	if (fd == -1)
+		return -1;
+	rc = web_open(w, fd) == -1 ? -1 : run(w);
+	web_close(w);
+	web_listen_end(w);
+	return rc;
 }

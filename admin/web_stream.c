@@ -26,6 +26,7 @@ struct web_viewer {
 	struct web *w;
 	struct evhttp_request *req;
 	struct evhttp_connection *connection;
+	char *address;			/* of the client; "": not known, behind a proxy that does not name it. Owned */
 };
 
 /* ---- one viewer ---- */
@@ -42,6 +43,7 @@ static void on_gone(void *arg)
 		event_del(s->clock);
 	if (!v->w->stopping && evhttp_request_get_connection(v->req) == NULL)
 		evhttp_request_free(v->req);
+	free(v->address);
 	free(v);
 }
 
@@ -160,14 +162,44 @@ static void on_clock(int fd, short what, void *arg)
 
 /* ---- viewers come ---- */
 
-static void begin(struct web_call *call)
+/* Behind a proxy: the last address of X-Forwarded-For, which the proxy wrote; a client can forge those before it. A new string. */
+static char *address_of(const struct web_call *call)
+{
+	const char *said = web_call_header(call, "X-Forwarded-For"), *comma;
+	char *peer = "";
+	ev_uint16_t port;
+
+	if (!call->w->settings.behind_proxy) {
+		evhttp_connection_get_peer(evhttp_request_get_connection(call->req), &peer, &port);
+		return alloc_string(peer);
+	}
+	if (said == NULL)
+		return alloc_string("");
+	comma = strrchr(said, ',');
+	said = comma == NULL ? said : comma + 1;
+	return alloc_string(said + strspn(said, " \t"));
+}
+
+static bool has_too_many(const struct web_stream *s, const char *address)
+{
+	const struct web_viewer *v;
+	int n = 0;
+
+	TAILQ_FOREACH(v, &s->viewers, entry)
+		n += address[0] != '\0' && strcmp(v->address, address) == 0;
+	return n >= WEB_VIEWERS_ADDRESS_MAX;
+}
+
+/* Takes ownership of address. */
+static void begin_stream(struct web_call *call, char *address)
 {
 	struct timeval stall = { .tv_sec = STALL_S };
 	struct web_stream *s = &call->w->stream;
 	struct web_viewer *v = alloc_zero(1, sizeof(*v));
 	struct buffer first = {0};
 
-	*v = (struct web_viewer){ .w = call->w, .req = call->req, .connection = evhttp_request_get_connection(call->req) };
+	*v = (struct web_viewer){ .w = call->w, .req = call->req, .connection = evhttp_request_get_connection(call->req),
+		.address = address };
 	web_answer_headers(call);
 	web_answer_header(call, "Content-Type", "text/event-stream");
 	web_answer_header(call, "X-Accel-Buffering", "no");	/* nginx passes it on at once */
@@ -189,14 +221,31 @@ static void begin(struct web_call *call)
 	web_call_end(call);
 }
 
+static void refuse_one_more(struct web_call *call)
+{
+	web_answer_header(call, "Retry-After", "10");
+	web_answer_error(call, 429, "%d event streams to this address are open already", WEB_VIEWERS_ADDRESS_MAX);
+}
+
 void web_events(struct web_call *call)
 {
-	if (evhttp_request_get_connection(call->req) == NULL || evhttp_request_get_command(call->req) != EVHTTP_REQ_GET)
+	struct web_stream *s = &call->w->stream;
+	char *address;
+
+	if (evhttp_request_get_connection(call->req) == NULL || evhttp_request_get_command(call->req) != EVHTTP_REQ_GET) {
 		web_answer_error(call, 405, "this address takes GET only");
-	else if (call->w->stream.nviewers >= WEB_VIEWERS_MAX)
-		web_answer_error(call, 503, "%d look on already", WEB_VIEWERS_MAX);
-	else
-		begin(call);
+		return;
+	}
+	address = address_of(call);
+	if (has_too_many(s, address)) {
+		free(address);
+		refuse_one_more(call);
+	} else if (s->nviewers >= WEB_VIEWERS_MAX) {
+		free(address);
+		web_answer_error(call, 503, "%d event streams are open already", WEB_VIEWERS_MAX);
+	} else {
+		begin_stream(call, address);
+	}
 }
 
 /* ---- start and end ---- */

@@ -18,6 +18,7 @@ struct web_job;
  * it is another one than before.
  */
 #define WEB_VIEWERS_MAX 64
+#define WEB_VIEWERS_ADDRESS_MAX 16	/* streams to one client address */
 
 struct web_viewer;
 struct web_stream {

@@ -1,31 +1,14 @@
-/* The token that who changes something must have: from a file, or made at start. */
-#include <stdio.h>
+/* The token with which programs use the API: read from web.token_file, or made at the start. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-
-#include <bsd/stdlib.h>
-#include <bsd/string.h>
 
 #include "admin/web.h"
 
 #include "common/alloc.h"
 
-#define RANDOM_BYTES 32
 #define LENGTH_MIN 16
 #define BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="	/* of a token, RFC 6750 */
-
-static char *make(void)
-{
-	unsigned char bytes[RANDOM_BYTES];
-	char *text = alloc_zero(2 * sizeof(bytes) + 1, 1);
-
-	arc4random_buf(bytes, sizeof(bytes));
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	explicit_bzero(bytes, sizeof(bytes));
-	return text;
-}
 
 int web_token(struct admin *a, struct web_settings *s)
 {
@@ -34,7 +17,8 @@ int web_token(struct admin *a, struct web_settings *s)
 
 	s->token_made = path == NULL;
 	if (s->token_made) {
-		s->token = make();
+		s->token = alloc_zero(WEB_SECRET_SIZE, 1);
+		web_secret_make(s->token);
 		return 0;
 	}
 	s->token = conf_secret_read(path, &why);

@@ -1,10 +1,29 @@
 /* A host and a port, as configurations have them. */
+#include <arpa/inet.h>
+
 #include <string.h>
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
 
 #include "common/address.h"
+
+enum address_reach address_reach(const char *host)
+{
+	struct in_addr four;
+	struct in6_addr six;
+
+	if (inet_pton(AF_INET, host, &four) == 1)
+		return (ntohl(four.s_addr) >> 24) == 127 ? ADDRESS_LOOPBACK : ADDRESS_OTHER;
+	if (inet_pton(AF_INET6, host, &six) == 1)
+		return IN6_IS_ADDR_LOOPBACK(&six) ? ADDRESS_LOOPBACK : ADDRESS_OTHER;
+	return ADDRESS_NAME;
+}
+
+const char *address_unix_path(const char *text)
+{
+	return strncmp(text, "unix:/", 6) == 0 ? text + 5 : NULL;
+}
 
 int address_parse(struct address *a, const char *text)
 {

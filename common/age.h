@@ -17,22 +17,18 @@ struct age_clock {
 	int64_t stepped_ms;		/* the same for what producers write: when it was seen to be set; 0: never */
 };
 
-/*
- * Since when it waits at the latest; 0: not known. left_mark_ms: the mark nearest to it on its left, that is
- * of one pushed after it; 0: none, or not known.
- */
-int64_t age_since(const struct wrapper *w, int64_t left_mark_ms, const struct age_clock *c);
+/* Since when it waits at the latest; 0: not known */
+int64_t age_since(const struct wrapper *w, const struct age_clock *c);
 
 /* Since when it exists at the latest, over all its attempts: also by what its producer wrote and when it failed first. 0: not known */
-int64_t age_born(const struct message *m, int64_t left_mark_ms, const struct age_clock *c);
+int64_t age_born(const struct message *m, const struct age_clock *c);
 
 struct age_excess {
 	int64_t age_ms, limit_ms;
 };
 
 /* Whether it waits for longer than it may, and how long. ttl_ms: of the queue; <= 0: none */
-bool age_expired(const struct message *m, int64_t ttl_ms, int64_t left_mark_ms, const struct age_clock *c,
-    struct age_excess *out);
+bool age_expired(const struct message *m, int64_t ttl_ms, const struct age_clock *c, struct age_excess *out);
 
 #define AGE_TEXT_SIZE 128
 const char *age_describe(const struct age_excess *e, char out[AGE_TEXT_SIZE]);	/* the record's error_message */

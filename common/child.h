@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "common/conf.h"
+#include "common/leftovers.h"
 #include "common/scoreboard.h"
 
 /*
@@ -14,7 +15,8 @@
  *
  * The master has done before: PDEATHSIG TERM, subreaper, dispositions (PIPE and what a terminal sends
  * are ignored), title, log_process(), all descriptors of its own closed, slot STARTING with the
- * generation of its last user (take slot_next_generation() before each registration).
+ * generation of its last user (take slot_next_generation() before each registration). The boot token is in the child's
+ * environment, from which handlers get it, and where there is a cgroup of this boot the child is in it.
  * Every child, also the sweeper, each turn of its loop: writes its heartbeat, looks at its order, and
  * calls log_reopen() when board->log_epoch changed. Without a turn for 10 s beyond deadline_ms (CONNECTING: 120 s, for
  * name resolution) it is taken for stuck: ABRT, then KILL. The sweeper has 120 s in every state.
@@ -30,16 +32,26 @@ struct child {
 	int slot;				/* own */
 	int queue_index;			/* in board->queues; worker only */
 	int index;				/* among the queue's workers: "mail/2"; worker only */
+	uint32_t handler_generation;		/* board_queue.handler_generation of its queue at the fork; worker only */
 	int (*queue_index_of)(const char *name);	/* sweeper only: index of a queue of conf; -1 none */
 	int master_fd;				/* read end; nothing is ever written for workers */
 	uint64_t boot;				/* of the master: part of every incarnation */
 	const char *lock_identity;		/* of the lock file: supervisor/lock.h */
+	const unsigned char *lock_key;		/* sweeper only: recognises what earlier supervisors left */
+	const struct leftovers_users *handler_users;	/* sweeper only: users that leftovers can have */
 	pid_t master_pid;
 };
 
 /* Exit statuses of children. Anything else, and any signal, is a death. */
 #define CHILD_EXIT_DONE 0	/* as ordered */
 #define CHILD_EXIT_UNSETTLED 75	/* as ordered, but something of it is left in Redis: a death without blame */
+
+/* Which messages the death of a worker is charged to (docs/design.md, "Who is blamed"). */
+enum blame {
+	BLAME_NOBODY,		/* charges nothing: an ordered stop, a name that its living worker left behind, late arrivals */
+	BLAME_WORKER,		/* this worker alone died: charges the message that it had in hand */
+	BLAME_OUTAGE		/* the whole supervisor, or several workers at once: charges only the message on trial */
+};
 
 /*
  * For the sweeper master_fd is a SOCK_SEQPACKET socket: the master sends deaths, the sweeper answers
@@ -51,7 +63,7 @@ struct child_death {
 	uint64_t generation;
 	int32_t slot;
 	int32_t queue_index;
-	int32_t blameless;	/* 1: it went by itself, unsettled (CHILD_EXIT_UNSETTLED), or was fenced: no message is charged */
+	int32_t blame;		/* enum blame */
 	char queue[65];		/* name: the queue may have left the configuration since */
 };
 struct child_death_answer {

@@ -81,6 +81,7 @@ struct conf_purge {
 struct conf_queue {
 	char *name, *ingress, *transit, *escape;	/* ingress, transit, escape: whole key names */
 	bool shared;			/* other programs fetch from it, too */
+	bool headers;			/* false: a producer's first line "quredis/1 ..." is payload */
 	char **handler;			/* argv, NULL at the end; handler[0] absolute */
 	enum conf_mode mode;
 	enum conf_input input;
@@ -93,6 +94,7 @@ struct conf_queue {
 	int workers;			/* 0..CONF_WORKERS_MAX */
 	struct { int max; int64_t time_ms; } batch;
 	struct { int64_t jobs, rss, age_ms; } recycle;
+	int64_t message_max;		/* bytes; a longer message is not fetched */
 	int max_attempts;
 	struct conf_backoff backoff;
 	enum conf_outcome exit_codes[256];
@@ -134,7 +136,7 @@ struct conf {
 		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
-	struct { char *listen, *token_file; bool read_only; char **hosts; } web;	/* hosts: NULL: none */
+	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;	/* hosts: NULL: none */
 	struct conf_queue **queues;	/* in the order of the files */
 	size_t nqueues;
 	struct conf_origin *origins;	/* of what is above the queues */
@@ -174,13 +176,13 @@ void conf_free(struct conf *conf);
 void conf_report_free(struct conf_report *report);
 void conf_report_print(const struct conf_report *report, FILE *out);
 
-/* The effective configuration with each value's origin as a comment; secrets are masked (left out
- * with a comment). Parses again to an equal configuration. */
+/* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the values that `env` sets,
+ * with a comment. Except for these it parses again to an equal configuration. */
 void conf_print(const struct conf *conf, FILE *out);
 
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
-/* Somebody wants to know how long messages have waited in this queue, and it is not shared: the newest is marked (docs/design.md, "Time to live"). */
+/* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md, "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
 {
 	return !q->shared && (q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL ||

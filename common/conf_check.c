@@ -80,12 +80,17 @@ static void check_log(struct conf_loading *l)
 
 static void check_web(struct conf_loading *l)
 {
-	const char *listen = l->conf->web.listen;
+	const struct conf_origin *where = conf_origin(l->conf, "web.listen");
+	const char *listen = l->conf->web.listen, *path = address_unix_path(listen);
 	struct address address;
 
-	if (listen != NULL && address_parse(&address, listen) == -1)
-		conf_error(l, conf_origin(l->conf, "web.listen"),
-		    "web.listen: expected \"address:port\" or \"[address]:port\", not \"%s\"", listen);
+	if (path != NULL && strlen(path) > SOCKET_PATH_MAX)
+		conf_error(l, where, "web.listen: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+	else if (path == NULL && address_parse(&address, listen) == -1)
+		conf_error(l, where, "web.listen: expected \"address:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
+	else if (path == NULL && address_reach(address.host) == ADDRESS_OTHER && !l->conf->web.behind_proxy)
+		conf_warning(l, where, "web.listen: other machines reach %s and the console has no TLS: quredis web refuses to start unless "
+		    "web.behind_proxy = true", address.host);
 }
 
 /* More than the critical number warns of nothing any more. */

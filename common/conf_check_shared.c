@@ -55,8 +55,8 @@ static void check_ttl(struct conf_loading *l, const struct conf_queue *q)
 
 	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
 		conf_error(l, place_of(q, "ttl"),
-		    "queue %s: ttl = %s with shared = true: since when a message waits would have to be marked in ingress, "
-		    "and the other programs would get the mark; a message may tell its own ttl and enqueued", shown_name(q),
+		    "queue %s: ttl = %s with shared = true: since when a message waits would have to be written before it, "
+		    "and the other programs would get that line; a message may tell its own ttl and enqueued", shown_name(q),
 		    duration_format(q->ttl_ms, ttl));
 }
 
@@ -68,8 +68,8 @@ static void check_purge(struct conf_loading *l, const struct conf_queue *q)
 	for (size_t i = 0; i < nitems(ages); i++)
 		if (conf_given(conf_queue_origin(q, ages[i])))
 			conf_error(l, conf_queue_origin(q, ages[i]),
-			    "queue %s: %s with shared = true: since when a message waits would have to be marked in ingress, "
-			    "and the other programs would get the mark", shown_name(q), ages[i]);
+			    "queue %s: %s with shared = true: since when a message waits would have to be written before it, "
+			    "and the other programs would get that line", shown_name(q), ages[i]);
 	if (l->conf->purge.enabled)
 		conf_warning(l, place_of(q, "shared"), "queue %s: with shared = true purge looks at nothing that waits", shown_name(q));
 }

@@ -1,25 +1,23 @@
 /*
- * Whether a handler can be executed by its user, and whether only those may change it who may change the
- * configuration. A look at load time: what happens to the file later is the worker's to notice.
+ * Checks whether the user of a handler can execute it, and whether only root and that user can change it (common/safe_path.h). The
+ * same for purge.check, which runs like a handler. This is checked at load time only; the worker notices later changes.
  */
 #include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/conf.h"
 
-#include "common/alloc.h"
 #include "common/conf_load.h"
 
 struct subject {
 	struct conf_loading *l;
 	const struct conf_queue *q;
 	const struct conf_origin *where;
-	const char *path;
+	const char *key, *path;
 };
 
 /* Directories on the way are not looked at. */
@@ -35,32 +33,14 @@ static void check_file(const struct subject *s)
 	struct stat st;
 
 	if (stat(s->path, &st) == -1)
-		conf_error(s->l, s->where, errno == ENOENT ? "handler: %s does not exist" : "handler: %s: %s", s->path,
+		conf_error(s->l, s->where, errno == ENOENT ? "%s: %s does not exist" : "%s: %s: %s", s->key, s->path,
 		    strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		conf_error(s->l, s->where, "handler: %s is not a regular file", s->path);
+		conf_error(s->l, s->where, "%s: %s is not a regular file", s->key, s->path);
 	else if (!may_execute(s, &st))
-		conf_error(s->l, s->where, "handler: %s cannot be executed by %s (mode %04o)", s->path,
+		conf_error(s->l, s->where, "%s: %s cannot be executed by %s (mode %04o)", s->key, s->path,
 		    s->q->run_as.login != NULL ? s->q->run_as.login : "the supervisor's user", st.st_mode & 07777);
-	else if ((st.st_mode & S_IWOTH) != 0)
-		conf_error(s->l, s->where, "handler: everybody can write %s: chmod o-w %s", s->path, s->path);
-	else if ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0)
-		conf_warning(s->l, s->where, "handler: its group can write %s", s->path);
-}
-
-static void check_parent(const struct subject *s)
-{
-	const char *slash = strrchr(s->path, '/');
-	char *dir = slash == s->path ? alloc_string("/") : alloc_copy(s->path, (size_t)(slash - s->path));
-	struct stat st;
-
-	if (stat(dir, &st) == 0 && (st.st_mode & S_ISVTX) == 0) {
-		if ((st.st_mode & S_IWOTH) != 0)
-			conf_error(s->l, s->where, "handler: everybody can write the directory %s: chmod o-w %s", dir, dir);
-		else if ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0)
-			conf_warning(s->l, s->where, "handler: its group can write the directory %s", dir);
-	}
-	free(dir);
+	conf_check_path(s->l, s->where, s->key, s->path, s->q->run_as.uid, s->q->run_as.uid == 0);
 }
 
 static void check_directory(struct conf_loading *l, const struct conf_queue *q)
@@ -76,18 +56,50 @@ static void check_directory(struct conf_loading *l, const struct conf_queue *q)
 		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s is not a directory", dir);
 }
 
-void conf_check_handler(struct conf_loading *l, struct conf_queue *q)
+static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where, const char *key,
+    const char *path)
 {
-	struct subject s = { .l = l, .q = q, .where = conf_queue_origin(q, "handler") };
+	struct subject s = { .l = l, .q = q, .where = where, .key = key, .path = path };
 
-	check_directory(l, q);
-	if (q->handler == NULL)
-		return;
-	s.path = q->handler[0];
-	if (s.path[0] != '/') {
-		conf_error(l, s.where, "handler: expected an absolute path first, not \"%s\"", s.path);
+	if (path[0] != '/') {
+		conf_error(l, where, "%s: expected an absolute path first, not \"%s\"", key, path);
 		return;
 	}
 	check_file(&s);
-	check_parent(&s);
+}
+
+static bool has_own_check(const struct conf_queue *q)
+{
+	return conf_given(conf_queue_origin(q, "purge.check"));
+}
+
+/* A shared purge.check was checked already with an earlier queue of the same user. */
+static bool is_checked(const struct conf_loading *l, const struct conf_queue *q)
+{
+	for (size_t i = 0; !has_own_check(q) && i < l->conf->nqueues && l->conf->queues[i] != q; i++) {
+		const struct conf_queue *other = l->conf->queues[i];
+
+		if (!has_own_check(other) && conf_is_served(l, other) && other->run_as.uid == q->run_as.uid &&
+		    other->run_as.gid == q->run_as.gid)
+			return true;
+	}
+	return false;
+}
+
+static void check_purge(struct conf_loading *l, const struct conf_queue *q)
+{
+	const char *path = q->purge.check == NULL ? NULL : q->purge.check[0];
+
+	if (path == NULL || path[0] != '/' || is_checked(l, q))		/* not absolute: conf_check_purge() says so */
+		return;
+	check_program(l, q, has_own_check(q) ? conf_queue_origin(q, "purge.check") : conf_origin(l->conf, "purge.check"), "purge.check",
+	    path);
+}
+
+void conf_check_handler(struct conf_loading *l, struct conf_queue *q)
+{
+	check_directory(l, q);
+	if (q->handler != NULL)
+		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
+	check_purge(l, q);
 }

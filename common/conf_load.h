@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "common/conf_schema.h"
 #include "common/conf_types.h"
@@ -74,6 +75,9 @@ void conf_check_user(struct conf_loading *l, struct conf_queue *q);	/* conf_user
 void conf_check_root(struct conf_loading *l);	/* conf_users.c: whose handlers run as root */
 void conf_check_handler(struct conf_loading *l, struct conf_queue *q);	/* conf_handler.c */
 void conf_check_places(struct conf_loading *l);				/* conf_places.c */
+/* Checks a path by common/safe_path.h (conf_places.c). A flaw is an error if `grave`, or if every user can change the path; else a warning. */
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave);
+mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where);	/* mode of the file that `where` names; 0: it names none */
 void conf_secrets(struct conf_loading *l);				/* conf_secrets.c */
 
 /* conf.c */

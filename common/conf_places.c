@@ -1,11 +1,13 @@
 /*
- * Files and directories that are used much later, by the sweeper: whether they are there. Only warnings: they may come
- * until then, and what is wrong with them is logged when it matters.
+ * Checks paths of the configuration in two ways: whether only root and one user can change them, and whether files and directories
+ * exist that the sweeper uses much later. A missing one is only a warning: it may be created until then, and the sweeper
+ * logs the error when it matters. A path to write to that others can change is only a warning, too, since a file of another
+ * user is refused when it is opened (common/own_file.h).
  */
 #include <sys/stat.h>
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +16,41 @@
 
 #include "common/alloc.h"
 #include "common/conf_load.h"
+#include "common/nitems.h"
+#include "common/safe_path.h"
+
+/* A relative path starts in the current directory. Returns a new string. */
+static char *absolute(const char *path)
+{
+	char here[PATH_MAX];
+
+	return path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
+}
+
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave)
+{
+	char *whole = absolute(path);
+	bool everybody;
+	char *flaw = safe_path_flaw(whole, user, &everybody);
+
+	if (flaw != NULL && (everybody || grave))
+		conf_error(l, where, "%s: %s", what, flaw);
+	else if (flaw != NULL)
+		conf_warning(l, where, "%s: %s", what, flaw);
+	free(flaw);
+	free(whole);
+}
+
+/* quredis never writes to a file of another user; but another user who can change the path can keep it from writing. */
+static void check_target(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path)
+{
+	bool everybody;
+	char *flaw = path[0] == '/' ? safe_path_flaw(path, geteuid(), &everybody) : NULL;
+
+	if (flaw != NULL)
+		conf_warning(l, where, "%s: %s", key, flaw);
+	free(flaw);
+}
 
 static void check_directory(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir)
 {
@@ -25,25 +62,12 @@ static void check_directory(struct conf_loading *l, const struct conf_origin *wh
 		conf_warning(l, where, "%s: %s is not a directory", key, dir);
 }
 
-static void check_program(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path)
+static void check_archive(struct conf_loading *l, const struct conf_origin *where, const struct conf_dead_letter *d)
 {
-	struct stat st;
-
-	if (path[0] != '/')
-		return;			/* that is an error */
-	if (stat(path, &st) == -1)
-		conf_warning(l, where, "%s: %s: %s", key, path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == -1)
-		conf_warning(l, where, "%s: %s cannot be executed", key, path);
-}
-
-static void check_both(struct conf_loading *l, const struct conf_origin *archive_at, const struct conf_dead_letter *d,
-    const struct conf_origin *check_at, const struct conf_purge *p)
-{
-	if (conf_given(archive_at) && d->archive != NULL)
-		check_directory(l, archive_at, "dead_letter.archive", d->archive);
-	if (conf_given(check_at) && p->check != NULL)
-		check_program(l, check_at, "purge.check", p->check[0]);
+	if (!conf_given(where) || d->archive == NULL)
+		return;
+	check_directory(l, where, "dead_letter.archive", d->archive);
+	check_target(l, where, "dead_letter.archive", d->archive);
 }
 
 static void check_textfile(struct conf_loading *l)
@@ -58,15 +82,33 @@ static void check_textfile(struct conf_loading *l)
 	free(dir);
 }
 
+static void check_targets(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct { const char *key, *path; } targets[] = {
+		{ "log.target", conf->log.target },
+		{ "supervisor.lock_file", conf->supervisor.lock_file },
+		{ "metrics.textfile", conf->metrics.textfile },
+		{ "redis.dir", conf->redis.embedded ? conf->redis.dir : NULL },
+	};
+
+	for (size_t i = 0; i < nitems(targets); i++)
+		if (targets[i].path != NULL)
+			check_target(l, conf_origin(conf, targets[i].key), targets[i].key, targets[i].path);
+}
+
 void conf_check_places(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
 
-	check_both(l, conf_origin(conf, "dead_letter.archive"), &conf->dead_letter, conf_origin(conf, "purge.check"), &conf->purge);
-	for (size_t i = 0; i < conf->nqueues; i++) {
-		const struct conf_queue *q = conf->queues[i];
-
-		check_both(l, conf_queue_origin(q, "dead_letter.archive"), &q->dead_letter, conf_queue_origin(q, "purge.check"), &q->purge);
-	}
+	check_archive(l, conf_origin(conf, "dead_letter.archive"), &conf->dead_letter);
+	for (size_t i = 0; i < conf->nqueues; i++)
+		check_archive(l, conf_queue_origin(conf->queues[i], "dead_letter.archive"), &conf->queues[i]->dead_letter);
 	check_textfile(l);
+	check_targets(l);
+	if (conf->redis.embedded && conf->redis.server != NULL)
+		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, geteuid(), geteuid() == 0);
+	for (size_t i = 0; i < l->nfiles; i++)
+		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] }, "the configuration file", conf->files[i], geteuid(),
+		    geteuid() == 0);
 }

@@ -1,7 +1,7 @@
 /*
  * -T: the configuration in effect, in a form that parses again to an equal one. Each value says where it came
  * from. What cannot or need not be written down again is a comment: unset values, those that follow from
- * others, passwords.
+ * others, passwords, what `env` sets.
  */
 #include <locale.h>
 #include <stdlib.h>
@@ -113,21 +113,47 @@ static void print_origin(const struct printer *p, const struct conf_origin *o)
 	}
 }
 
+/* The entries of `env` if it sets values, which may be secrets. NULL: it sets none. */
+static char *const *secret_env(const struct conf_key *key, const void *base)
+{
+	char *const *env = strcmp(key->path, "env") == 0 ? ((const struct conf_queue *)base)->env : NULL;
+
+	for (char *const *e = env; e != NULL && *e != NULL; e++)
+		if (strchr(*e, '=') != NULL)
+			return env;
+	return NULL;
+}
+
+static void print_names(char *const *env, FILE *out)
+{
+	putc('[', out);
+	for (; *env != NULL; env++) {
+		int len = (int)strcspn(*env, "=");
+
+		fprintf(out, "\"%.*s%s\"%s", len, *env, (*env)[len] == '=' ? "=***" : "", env[1] == NULL ? "" : ", ");
+	}
+	putc(']', out);
+}
+
 static void print_key(struct printer *p, const struct conf_key *key, const void *base, const struct conf_origin *o,
     const char *note)
 {
 	const char *name = enter(p, key->path);
+	char *const *secret = secret_env(key, base);
 	bool comment = o->kind == CONF_ORIGIN_NONE || o->kind == CONF_ORIGIN_INHERITED || o->kind == CONF_ORIGIN_DERIVED;
 
 	indent(p);
-	fprintf(p->out, "%s%s =", comment ? "# " : "", name);
+	fprintf(p->out, "%s%s =", comment || secret != NULL ? "# " : "", name);
 	if (o->kind != CONF_ORIGIN_NONE) {
 		putc(' ', p->out);
-		conf_value_print(key, base, p->out);
+		if (secret != NULL)
+			print_names(secret, p->out);
+		else
+			conf_value_print(key, base, p->out);
 		putc(';', p->out);
 	}
 	print_origin(p, o);
-	fprintf(p->out, "%s\n", note);
+	fprintf(p->out, "%s%s\n", note, secret == NULL ? "" : "; the values are left out here");
 }
 
 static void print_globals(struct printer *p, const struct conf *conf)

@@ -93,6 +93,8 @@ static const struct conf_key global_keys[] = {
 	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379"),
 	KEY("web.token_file", STRING, web.token_file),
 	KEY("web.read_only", BOOL, web.read_only, .fallback = "false"),
+	KEY("web.public_reads", BOOL, web.public_reads, .fallback = "false"),
+	KEY("web.behind_proxy", BOOL, web.behind_proxy, .fallback = "false"),
 	KEY("web.hosts", STRINGS, web.hosts),
 };
 
@@ -105,6 +107,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("transit", STRING, transit, .flags = CONF_QUEUE_ONLY),
 	KEY("escape", STRING, escape, .flags = CONF_QUEUE_ONLY),
 	KEY("shared", BOOL, shared, .fallback = "false"),
+	KEY("headers", BOOL, headers, .fallback = "true"),
 
 	KEY("handler", STRINGS, handler),
 	KEY("mode", CHOICE, mode, .fallback = "exec", .choices = modes),
@@ -116,6 +119,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),
 	KEY("fence", CHOICE, fence, .fallback = "finish", .choices = fences),
 
+	KEY("message_max", SIZE, message_max, .fallback = "8M", RANGE(KIB, 512 * MIB)),
 	KEY("workers", INT, workers, .fallback = "1", RANGE(0, CONF_WORKERS_MAX)),
 	KEY("batch.max", INT, batch.max, .fallback = "64", RANGE(1, 1000)),
 	KEY("batch.time", DURATION, batch.time_ms, .fallback = "20ms", RANGE(1, HOUR)),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <bsd/string.h>
 
@@ -15,7 +16,7 @@
 
 #define PASSWORD_MAX 1024
 
-static mode_t file_mode(const struct conf_loading *l, const struct conf_origin *where)
+mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where)
 {
 	for (size_t i = 0; i < l->nfiles; i++)
 		if (where->from == l->conf->files[i])
@@ -42,7 +43,7 @@ static void split_url(struct conf_loading *l)
 	    : alloc_format("%.*s%s%s", (int)(login - url), url, conf->redis.user, at);
 	explicit_bzero(url, strlen(url));
 	free(url);
-	if (conf->redis.password != NULL && where->kind == CONF_ORIGIN_FILE && (file_mode(l, where) & 044) != 0)
+	if (conf->redis.password != NULL && where->kind == CONF_ORIGIN_FILE && (conf_file_mode(l, where) & 044) != 0)
 		conf_error(l, where, "redis.url holds a password and others can read this file: chmod 600 %s, or use "
 		    "redis.password_file", where->from);
 }
@@ -109,6 +110,8 @@ static void read_password(struct conf_loading *l, const char *path, bool credent
 		free(why);
 		return;
 	}
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+		conf_check_path(l, where, "redis.password_file", path, geteuid(), geteuid() == 0);
 	flaw = password_flaw(text, &len);
 	if (flaw == NULL && l->conf->redis.password == NULL) {
 		l->conf->redis.password = text;
@@ -120,6 +123,30 @@ static void read_password(struct conf_loading *l, const char *path, bool credent
 	free(text);
 }
 
+static bool sets_values(char *const *env)
+{
+	for (; env != NULL && *env != NULL; env++)
+		if (strchr(*env, '=') != NULL)
+			return true;
+	return false;
+}
+
+/* quredis cannot know which values are secrets, so this is a warning, once for each file. */
+static void check_env_readers(struct conf_loading *l)
+{
+	const char *told = NULL;
+
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
+		const struct conf_queue *q = l->conf->queues[i];
+		const struct conf_origin *where = conf_queue_origin(q, "env");
+
+		if (!sets_values(q->env) || (conf_file_mode(l, where) & S_IROTH) == 0 || where->from == told)
+			continue;
+		told = where->from;
+		conf_warning(l, where, "env: everybody can read this file, and the values in it: chmod o-r %s", where->from);
+	}
+}
+
 void conf_secrets(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
@@ -129,6 +156,8 @@ void conf_secrets(struct conf_loading *l)
 
 	if (conf->redis.url != NULL)
 		split_url(l);
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+		check_env_readers(l);
 	if (conf->redis.password_file == NULL)
 		return;
 	path = secret_path(conf->redis.password_file, &credential, &why, &wrong);

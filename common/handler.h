@@ -28,7 +28,11 @@ struct handler_job {
 	int max_attempts;
 	bool redelivered;
 	int64_t timeout_ms;			/* from the start; -1: none */
+	char *const *facts;			/* NULL-terminated: at most HANDLER_FACTS "QUREDIS_NAME=VALUE", in place of attempt,
+						 * max_attempts and redelivered. NULL: these */
 };
+
+#define HANDLER_FACTS 4
 
 enum handler_end {
 	HANDLER_EXITED,			/* code */
@@ -57,7 +61,7 @@ struct handler;
 struct handler *handler_new(const struct conf_queue *conf, const char *worker_name);
 void handler_free(struct handler *h);
 
-/* Returns 0 (running, or finished at once with UNREPRESENTABLE/UNRUNNABLE), -1 if no process could be made (errno: EAGAIN,
+/* Returns 0 (running, or finished at once with UNREPRESENTABLE/UNRUNNABLE), -1 if no process could be started (errno: EAGAIN,
  * ENOMEM, EMFILE): nothing was started, try later. job and its message must live until it is finished. */
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms);
 

@@ -13,7 +13,8 @@
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-static const char *const passed[] = { "PATH", "LANG", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME", "SHELL" };
+/* The first is LEFTOVERS_TOKEN_NAME, which the worker got from the master. */
+static const char *const passed[] = { "QUREDIS_BOOT_TOKEN", "PATH", "LANG", "TZ", "TMPDIR", "HOME", "USER", "LOGNAME", "SHELL" };
 
 /* Not even when the configuration names them: they are the supervisor's own business with its manager. */
 static const char *const refused[] = { "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "CREDENTIALS_DIRECTORY",
@@ -70,6 +71,7 @@ static void set_value(struct handler_env *e, const char *name, const char *value
 
 static void set_passed(struct handler_env *e, char *const *inherited)
 {
+	set_value(e, passed[0], inherited_value(inherited, passed[0]));
 	set_value(e, "PATH", DEFAULT_PATH);
 	for (; *inherited != NULL; inherited++)
 		if (strchr(*inherited, '=') != NULL &&
@@ -131,15 +133,23 @@ static char *const *with_text(struct handler_env *e)
 	return first;
 }
 
+static void add_attempt(struct handler_env *e, const struct handler_job *job)
+{
+	add(e, "QUREDIS_ATTEMPT=%d", job->attempt);
+	add(e, "QUREDIS_MAX_ATTEMPTS=%d", job->max_attempts);
+	add(e, "QUREDIS_REDELIVERED=%d", job->redelivered ? 1 : 0);
+}
+
 char *const *handler_env_for(struct handler_env *e, const char *queue, const struct handler_job *job, int64_t deadline_ms)
 {
 	buffer_clear(&e->text);
 	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
 	add(e, "QUREDIS_QUEUE=%s", queue);
 	add(e, "QUREDIS_ID=%s", message_id(job->message));
-	add(e, "QUREDIS_ATTEMPT=%d", job->attempt);
-	add(e, "QUREDIS_MAX_ATTEMPTS=%d", job->max_attempts);
-	add(e, "QUREDIS_REDELIVERED=%d", job->redelivered ? 1 : 0);
+	if (job->facts == NULL)
+		add_attempt(e, job);
+	for (size_t i = 0; job->facts != NULL && job->facts[i] != NULL; i++)
+		add(e, "%s", job->facts[i]);
 	if (deadline_ms != -1)
 		add(e, "QUREDIS_DEADLINE=%" PRId64, deadline_ms);
 	if (job->message->request_id[0] != '\0')

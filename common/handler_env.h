@@ -8,7 +8,7 @@
 
 /*
  * The environment of a handler. What is the same for every run is made once; the QUREDIS_ names
- * come first, where process_kill_incarnation() looks.
+ * come first, and then the boot token (leftovers.h), so that no other variable can hide it.
  */
 struct handler_env {
 	char **vars;		/* HANDLER_ENV_JOB places for the job's, then those of every run, then NULL */
@@ -16,8 +16,8 @@ struct handler_env {
 	struct buffer text;	/* the job's, each with its NUL */
 };
 
-/* At most: QUEUE ID ATTEMPT MAX_ATTEMPTS DEADLINE REDELIVERED REQUEST_ID INCARNATION */
-#define HANDLER_ENV_JOB 8
+/* At most: INCARNATION QUEUE ID DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
+#define HANDLER_ENV_JOB (5 + HANDLER_FACTS)
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
 void handler_env_free(struct handler_env *e);

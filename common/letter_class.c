@@ -14,6 +14,7 @@ const struct letter_class letter_classes[LETTER_CLASSES] = {
 	{ "Purged", -1 },	/* COUNT_PURGED has DeadlineExceeded, too */
 	{ "Rejected", COUNT_REJECTED },
 	{ "TTLExpired", COUNT_EXPIRED },
+	{ "TooLarge", COUNT_TOO_LARGE },
 	{ "UnknownVersion", COUNT_UNKNOWN_VERSION },
 	{ "Unrecorded", -1 },
 	{ "Unrepresentable", COUNT_UNREPRESENTABLE },

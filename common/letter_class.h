@@ -10,7 +10,7 @@ struct letter_class {
 	const char *name;
 	int counter;		/* enum counter; -1: none counts them */
 };
-#define LETTER_CLASSES 11
+#define LETTER_CLASSES 12
 extern const struct letter_class letter_classes[LETTER_CLASSES];	/* by name */
 
 int letter_class_counter(const char *name);	/* -1: none, or no class of ours */

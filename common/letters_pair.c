@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <bsd/string.h>
+#include <sha1.h>
 
 #include "common/letters_pair.h"
 
@@ -129,10 +130,36 @@ static void decide(struct letters *l)
 
 /* ---- who leaves ---- */
 
-static const struct letter_name *name_of(const struct letters_bounds *b, const char *id)
+void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE])
+{
+	SHA1_CTX sum;
+
+	SHA1Init(&sum);
+	for (size_t i = 0; i < l->nfields; i++) {
+		const struct record_field *f = &l->fields[i];
+		const uint64_t lens[] = { f->name.len, f->value.len };		/* so that none runs into the next */
+
+		SHA1Update(&sum, (const uint8_t *)lens, sizeof(lens));
+		SHA1Update(&sum, (const uint8_t *)f->name.data, f->name.len);
+		SHA1Update(&sum, (const uint8_t *)f->value.data, f->value.len);
+	}
+	SHA1End(&sum, out);
+}
+
+static bool is_named(const struct letter_name *name, const struct letter *l)
+{
+	char digest[LETTER_DIGEST_SIZE];
+
+	if (strcmp(name->id, l->id) != 0 || name->digest[0] == '\0')
+		return false;
+	letter_digest(l, digest);
+	return strcmp(name->digest, digest) == 0 || strcmp(name->digest, l->sha1) == 0;
+}
+
+static const struct letter_name *name_of(const struct letters_bounds *b, const struct letter *l)
 {
 	for (size_t i = 0; i < b->nnamed; i++)
-		if (strcmp(b->named[i].id, id) == 0)
+		if (is_named(&b->named[i], l))
 			return &b->named[i];
 	return NULL;
 }
@@ -142,7 +169,7 @@ bool letters_hides_named(const struct letters *l, const struct letter_name *name
 	const struct letters_bounds b = { .named = named, .nnamed = nnamed };
 
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (name_of(&b, l->records[i].id) != NULL)
+		if (name_of(&b, &l->records[i]) != NULL)
 			return true;
 	return false;
 }
@@ -151,7 +178,7 @@ bool letters_hides_named(const struct letters *l, const struct letter_name *name
 static void pair(struct letters *l, const struct letters_bounds *b)
 {
 	for (size_t i = 0; i < l->nrecords; i++) {
-		const struct letter_name *name = name_of(b, l->records[i].id);
+		const struct letter_name *name = name_of(b, &l->records[i]);
 
 		l->records[i].archived_orphan = name != NULL && name->orphan;
 		if (!l->records[i].archived_orphan)
@@ -166,7 +193,7 @@ static size_t judge_named(struct letters *l, const struct letters_bounds *b, int
 	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
 		struct letter *r = &l->records[i];
 
-		if (name_of(b, r->id) == NULL || (r->entry == -1 && !r->orphan))
+		if (name_of(b, r) == NULL || (r->entry == -1 && !r->orphan))
 			continue;
 		r->fate = LETTER_NAMED;
 		*excess -= r->entry != -1;

@@ -15,12 +15,18 @@
 #define LETTERS_PAGE 100	/* entries, and records, of a look: some 1.2 ms of the server */
 #define LETTERS_PAGE_BYTES (1024 * 1024)
 
+#define LETTER_DIGEST_SIZE 41
+
 enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: the archive has it already */
 
-/* What the archive has. */
+/*
+ * Names a dead letter in the archive. The id alone is not enough: a Redis that returned to an earlier state may have given the same id to
+ * another dead letter.
+ */
 struct letter_name {
 	char id[QUEUE_RECORD_ID_SIZE];
 	bool orphan;		/* as a record without a message: none must go with it */
+	char digest[LETTER_DIGEST_SIZE];	/* of the record; a line written by an earlier version has the sha1 of the message instead */
 };
 
 struct letter {			/* a record; views into the answer */
@@ -50,6 +56,9 @@ struct letters {
 	struct letter records[LETTERS_PAGE];
 	size_t nrecords;
 };
+
+/* The digest covers all fields of the record: two dead letters are the same if id and digest are equal. */
+void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE]);
 
 /* A new page of an answer; it lives as long as that. NULL: it is none */
 struct letters *letters_new(const struct queue_letters_page *page);

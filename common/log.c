@@ -21,6 +21,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/log_line.h"
+#include "common/own_file.h"
 
 #define STALL_MS 200		/* longest wait for a slow reader; after that none until it takes a line */
 
@@ -40,6 +41,7 @@ static struct {
 	char process[96];
 	uint64_t lost;		/* lines since the last one that went out */
 	bool stalled;		/* a wait for the reader ended in vain */
+	const char *refusal;	/* why the last file could not be opened */
 	bool torn;		/* the last line went out in part: the next write begins with a newline */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
 
@@ -161,9 +163,36 @@ static int above_standard(int fd)
 	return high;
 }
 
+/* The owner of a terminal or of /dev/null does not matter. A file or a pipe that another user created may be there to read the log. */
+static const char *flaw_of(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1)
+		return strerror(errno);
+	if (S_ISCHR(st.st_mode))
+		return NULL;
+	if (S_ISFIFO(st.st_mode))
+		return st.st_uid == 0 || st.st_uid == geteuid() ? NULL : "is a pipe of another user";
+	return own_file_flaw(&st);
+}
+
 static int open_file(const char *path)
 {
-	return above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+	int fd = above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+
+	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno) : flaw_of(fd);
+	if (fd != -1 && state.refusal != NULL) {
+		close(fd);
+		fd = -1;
+		errno = EPERM;
+	}
+	return fd;
+}
+
+const char *log_open_error(void)
+{
+	return state.refusal;
 }
 
 /*
@@ -233,9 +262,11 @@ static int open_path(const char *target)
 
 	if (target[0] != '/') {
 		errno = EINVAL;
+		state.refusal = strerror(errno);
 		return -1;
 	}
 	path = strdup(target);
+	state.refusal = strerror(ENOMEM);
 	fd = path == NULL ? -1 : open_file(path);
 	if (fd == -1) {
 		free(path);
@@ -260,6 +291,26 @@ int log_open(const char *target, enum log_format format, enum log_level level)
 	state.format = format;
 	state.level = level;
 	return 0;
+}
+
+/* libc owns the connection to syslog: close it here; libc opens it again when needed. */
+bool log_move(int fd)
+{
+	if (state.syslog) {
+		closelog();
+		openlog("quredisd", LOG_PID, LOG_DAEMON);
+	}
+	state.lost = 0;			/* the parent reports its own */
+	if (!state.owned || state.fd == fd)
+		return state.owned;
+	if (dup3(state.fd, fd, O_CLOEXEC) == -1) {
+		state.fd = STDERR_FILENO;
+		state.owned = false;
+		return false;
+	}
+	close(state.fd);
+	state.fd = fd;
+	return true;
 }
 
 int log_reopen(void)

@@ -38,12 +38,16 @@ static inline struct log_field log_int(const char *key, int64_t value)
 }
 
 /*
- * target: "stderr", "syslog" or an absolute path (appended, created 0640). Children inherit it.
- * Returns -1 and leaves the old target when the file cannot be opened (errno). With stderr under
+ * target: "stderr", "syslog" or an absolute path (appended, created 0640; no link, and no file of another user:
+ * common/own_file.h). Children inherit it.
+ * Returns -1 and leaves the old target when the file cannot be opened (log_open_error(), errno). With stderr under
  * systemd ($JOURNAL_STREAM) lines begin with <N> priorities and carry no time.
  */
 int log_open(const char *target, enum log_format format, enum log_level level);
+const char *log_open_error(void);		/* why log_open() or log_reopen() failed: "Permission denied", "is a link: …" */
 int log_reopen(void);			/* USR1: opens the same path again */
+/* For a child that closes what it inherited: moves the log to descriptor fd. false: the log needs no descriptor but stderr. */
+bool log_move(int fd);
 void log_process(const char *name);	/* "master", "worker mail/2", "sweeper": the field `process` */
 bool log_enabled(enum log_level level);
 

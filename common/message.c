@@ -135,28 +135,63 @@ static int parse_nonce(const struct line *line, uint64_t *nonce)
 
 static int parse_memory(struct wrapper *w, const struct line *line)
 {
-	int64_t attempts = 0, crashes = 0, redelivered = 0, solo = 0;
+	int64_t attempts = 0, crashes = 0, redelivered = 0, outages = 0, solo = 0;
 
 	if (number_of(line, "attempts", COUNT_MAX, &attempts) == -1 ||
 	    number_of(line, "crashes", COUNT_MAX, &crashes) == -1 ||
 	    number_of(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
+	    number_of(line, "outages", COUNT_MAX, &outages) == -1 ||
 	    number_of(line, "solo", 1, &solo) == -1 ||
 	    number_of(line, "own", INT64_MAX, &w->own_ms) == -1 ||
-	    number_of(line, "mark", INT64_MAX, &w->mark_ms) == -1 ||
+	    number_of(line, "redriven", INT64_MAX, &w->redriven_ms) == -1 ||
 	    number_of(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
 		return -1;
 	w->attempts = (int)attempts;
 	w->crashes = (int)crashes;
 	w->redelivered = (int)redelivered;
+	w->outages = (int)outages;
 	w->solo = solo != 0;
 	return 0;
 }
 
-static int parse_wrapper(struct wrapper *w, const struct line *line)
+static size_t offset_of(const struct line *line, const struct pair *p)
 {
-	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0)
+	return (size_t)(p->key - line->text);
+}
+
+/* The seal, which is the last pair. NULL: the line has none, or it has another form. */
+static const struct pair *seal_of(const struct line *line)
+{
+	const struct pair *last = &line->pairs[line->npairs - 1];
+
+	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX ? last : NULL;
+}
+
+/*
+ * data: the bytes from which the line was parsed. The seal covers the bytes and not the parsed pairs, so nothing can be read in two
+ * ways. If own is the last key before the seal, Redis may have written both (common/scripts/stamp.lua), with the other kind of seal.
+ */
+static bool is_sealed(const struct line *line, const struct pair *mac, const char *data, const struct message_keys *keys)
+{
+	size_t end = offset_of(line, mac) - 1, own = offset_of(line, mac - 1) - 1;
+
+	if (strcmp(mac[-1].key, "own") == 0 &&
+	    seal_claim_holds(keys->secrets, keys->queue, data, own, data + own, end - own, mac->value))
+		return true;
+	return seal_line_holds(keys->secrets, keys->queue, data, end, mac->value);
+}
+
+static int parse_wrapper(struct message *m, const struct line *line, const struct message_keys *keys)
+{
+	struct wrapper *w = &m->wrapper;
+	const struct pair *mac;
+
+	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 || (mac = seal_of(line)) == NULL)
 		return -1;
-	return parse_nonce(line, &w->nonce) == -1 ? -1 : parse_memory(w, line);
+	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
+		return -1;
+	m->doubtful = !is_sealed(line, mac, m->raw, keys);
+	return m->doubtful ? -1 : 0;
 }
 
 int message_recall(struct wrapper *w, const char *text, size_t len)
@@ -220,18 +255,62 @@ static bool other_version(const char *data, size_t len)
 	       !(digits == 1 && data[at] == '1');
 }
 
-/* Most messages have neither line, and cost next to nothing. */
-static void parse_lines(struct message *m)
+/*
+ * The wrapper that was verified last. All that Redis stamped in one call have the same line, so most need not be verified: that
+ * would cost more than all else a worker does for a small message. A line that was ours once remains so.
+ */
+static struct {
+	const struct seal_secrets *secrets;
+	char queue[256];
+	size_t len;			/* of data; 0: none */
+	char data[MESSAGE_STAMP_SIZE];
+	struct wrapper wrapper;
+} verified;
+
+static void remember_verified(const struct message *m, const struct message_keys *keys)
+{
+	verified.len = 0;
+	if (m->wrapper_len > sizeof(verified.data) || strlcpy(verified.queue, keys->queue, sizeof(verified.queue)) >= sizeof(verified.queue))
+		return;
+	memcpy(verified.data, m->raw, m->wrapper_len);
+	verified.secrets = keys->secrets;
+	verified.wrapper = m->wrapper;
+	verified.len = m->wrapper_len;
+}
+
+static bool is_verified(const struct message *m, const struct message_keys *keys)
+{
+	return verified.len > 0 && m->raw_len >= verified.len && memcmp(m->raw, verified.data, verified.len) == 0 &&
+	       verified.secrets == keys->secrets && strcmp(verified.queue, keys->queue) == 0;
+}
+
+static void read_wrapper(struct message *m, const struct message_keys *keys)
 {
 	struct line line;
 
+	if (is_verified(m, keys)) {
+		m->wrapper = verified.wrapper;
+		m->wrapper_len = verified.len;
+		return;
+	}
 	parse_line(&line, m->raw, m->raw_len);
-	if (parse_wrapper(&m->wrapper, &line) == 0) {
+	if (parse_wrapper(m, &line, keys) == 0) {
 		m->wrapper_len = line.len;
-		parse_line(&line, m->raw + line.len, m->raw_len - line.len);
+		remember_verified(m, keys);
 	} else {
 		m->wrapper = (struct wrapper){0};
 	}
+}
+
+/* Most messages have no header, and cost next to nothing. */
+static void parse_lines(struct message *m, const struct message_keys *keys)
+{
+	struct line line;
+
+	read_wrapper(m, keys);
+	if (!keys->headers || !starts_with(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, MAGIC))
+		return;
+	parse_line(&line, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
 	if (parse_header(m, &line) == 0)
 		m->header_len = line.len;
 	else
@@ -239,16 +318,17 @@ static void parse_lines(struct message *m)
 	m->unknown_version = other_version(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
 }
 
-void message_parse(struct message *m, const char *raw, size_t len)
+void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len)
 {
 	m->raw = raw;
 	m->raw_len = len;
 	m->wrapper_len = m->header_len = 0;
 	m->wrapper = (struct wrapper){0};
-	m->unknown_version = false;
+	m->doubtful = m->unknown_version = false;
+	m->sha1[0] = '\0';
 	forget_header(m);
 	if (starts_with(raw, len, MAGIC))
-		parse_lines(m);
+		parse_lines(m, keys);
 }
 
 const char *message_id(struct message *m)
@@ -279,21 +359,50 @@ static void append_memory(struct buffer *out, const struct wrapper *w)
 	append_count(out, "attempts", w->attempts);
 	append_count(out, "crashes", w->crashes);
 	append_count(out, "redelivered", w->redelivered);
+	append_count(out, "outages", w->outages);
 	append_number(out, "solo", w->solo);
 	append_number(out, "own", w->own_ms);
-	append_number(out, "mark", w->mark_ms);
+	append_number(out, "redriven", w->redriven_ms);
 	append_number(out, "first_failed", w->first_failed_ms);
 }
 
-void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w)
+/* Appends a wrapper without its seal. */
+static void append_wrapper(struct buffer *out, const struct wrapper *w)
 {
 	uint64_t nonce;
 
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
-	buffer_append(out, "\n", 1);
+}
+
+void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w)
+{
+	char mac[SEAL_MAC_HEX + 1];
+	size_t start = out->len;
+
+	append_wrapper(out, w);
+	seal_line(mac, keys->secrets, keys->queue, out->data + start, out->len - start);
+	buffer_format(out, " mac=%s\n", mac);
+}
+
+void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w)
+{
+	message_wrapper(out, keys, w);
 	buffer_append(out, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+void message_stamp(struct message_stamp *stamp, const struct message_keys *keys, const struct wrapper *w)
+{
+	struct wrapper timeless = *w;
+	struct buffer line = {0};
+
+	timeless.own_ms = 0;
+	append_wrapper(&line, &timeless);
+	seal_key(stamp->key, keys->secrets, keys->queue, line.data, line.len);
+	buffer_append(&line, "", 1);
+	strlcpy(stamp->line, line.data, sizeof(stamp->line));
+	buffer_free(&line);
 }
 
 const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE])
@@ -339,6 +448,14 @@ int message_header(struct buffer *out, const char *id, const char *request_id, i
 	append_number(out, "max_attempts", max_attempts);
 	buffer_append(out, "\n", 1);
 	return 0;
+}
+
+void message_digest(const struct message *m, char out[41])
+{
+	if (m->sha1[0] != '\0')
+		strlcpy(out, m->sha1, 41);
+	else
+		message_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, out);
 }
 
 void message_sha1(const void *data, size_t len, char out[41])

@@ -6,14 +6,29 @@
 #include <stdint.h>
 
 #include "common/buffer.h"
+#include "common/seal.h"
 
 /*
  * What lies in a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper").
  * A line is "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX
- * bytes with its newline. A wrapper is a line whose first key is w. What is malformed is payload.
+ * bytes with its newline. A wrapper is a line whose first key is w and whose last one, mac, proves that quredis
+ * wrote it for this queue. What is malformed or not proven is payload.
  */
 #define MESSAGE_LINE_MAX 1024
 #define MESSAGE_ID_MAX 128
+
+/* Decides which lines before the messages of a queue count. Strings and secrets are views: they must outlive it. */
+struct message_keys {
+	const char *queue;			/* key of its ingress: a wrapper counts nowhere else */
+	const struct seal_secrets *secrets;
+	bool headers;				/* false: a header line is payload, too (configuration key headers) */
+};
+
+/* Uses the secrets that this process knows. Keeps ingress, which must outlive the result. */
+static inline struct message_keys message_keys_of(const char *ingress, bool headers)
+{
+	return (struct message_keys){ .queue = ingress, .secrets = seal_known(), .headers = headers };
+}
 
 /* What quredis remembers of a message, in front of it. Absent = all zero. */
 struct wrapper {
@@ -21,9 +36,10 @@ struct wrapper {
 	int attempts;			/* failed attempts charged so far */
 	int crashes;			/* deaths of its worker charged so far */
 	int redelivered;		/* times it may have run before without being charged */
+	int outages;			/* deaths of its whole supervisor, or of several workers at once, that charged nobody */
 	bool solo;			/* to be kept alone in a tray */
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
-	int64_t mark_ms;		/* see docs/design.md; 0: none */
+	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
 };
 
@@ -33,15 +49,18 @@ struct message {
 	size_t wrapper_len;		/* raw + wrapper_len: the producer's message, byte for byte */
 	size_t header_len;		/* behind the wrapper */
 	struct wrapper wrapper;
+	bool doubtful;			/* it begins with a line that has the form of a wrapper, and no known secret verifies its seal.
+					 * Read the secrets again and parse again; if it stays so, a producer wrote the line */
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
+	char sha1[41];			/* of what is behind the wrapper, set by who has only the beginning in raw; "": it is worked out */
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
 };
 
 /* Never fails: what is not a line of ours is payload. Views into raw; nothing is owned. */
-void message_parse(struct message *m, const char *raw, size_t len);
+void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);
 
 /* The header's, else "sha1:<hex>" of the payload: worked out at the first call. In m. */
 const char *message_id(struct message *m);
@@ -56,22 +75,42 @@ static inline size_t message_payload_len(const struct message *m)
 	return m->raw_len - m->wrapper_len - m->header_len;
 }
 
+/*
+ * A message that was in hand in so many outages is tried alone: its supervisor runs no other such message beside it. So the
+ * next outage is evidence against this one (docs/design.md, "Who is blamed").
+ */
+#define MESSAGE_OUTAGES_MAX 2
+static inline bool message_needs_trial(const struct wrapper *w)
+{
+	return w->outages >= MESSAGE_OUTAGES_MAX;
+}
+
 /* It may be what its worker died of: it is run alone. */
 static inline bool message_is_suspect(const struct wrapper *w)
 {
 	return w->solo || w->crashes > 0;
 }
 
-/* Appends to out: m's message behind wrapper w, with a fresh nonce. m's old wrapper is dropped. */
-void message_wrap(struct buffer *out, const struct message *m, const struct wrapper *w);
+/* Appends to out the sealed line that says w, with a fresh nonce: it comes in place of the first wrapper_len bytes. */
+void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w);
+/* Appends to out: m's message behind wrapper w, with a fresh nonce and sealed. m's old wrapper is dropped. */
+void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w);
+
+/* The start of such a wrapper without own_ms: Redis adds own, by its clock, and the seal (common/scripts/stamp.lua). */
+#define MESSAGE_STAMP_SIZE 256
+struct message_stamp {
+	char line[MESSAGE_STAMP_SIZE];
+	char key[SEAL_KEY_HEX + 1];
+};
+void message_stamp(struct message_stamp *stamp, const struct message_keys *keys, const struct wrapper *w);
 
 /*
- * What w says but for its nonce, as a wrapper has it: "crashes=1 redelivered=2"; "": nothing. MESSAGE_MEMORY_SIZE bytes
- * hold any.
+ * Writes the pairs of w without its nonce, as they stand in a wrapper: "crashes=1 redelivered=2"; "" if all are zero.
+ * MESSAGE_MEMORY_SIZE bytes hold any. Returns out.
  */
 #define MESSAGE_MEMORY_SIZE 192
 const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE]);
-/* Reads it back. -1: it is not of that form, and w says nothing. */
+/* Reads such a text back. Returns 0; or -1 and a zeroed w if the text has another form. */
 int message_recall(struct wrapper *w, const char *text, size_t len);
 
 /* Appends a header line. NULL and -1 leave a key out. Returns -1 if a value has a byte that cannot
@@ -79,7 +118,8 @@ int message_recall(struct wrapper *w, const char *text, size_t len);
 int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms,
     int64_t enqueued_ms, int64_t timeout_ms, int max_attempts);
 
-/* 40 hex digits and NUL. */
+/* Of the producer's message. 40 hex digits and NUL */
+void message_digest(const struct message *m, char out[41]);
 void message_sha1(const void *data, size_t len, char out[41]);
 
 #endif

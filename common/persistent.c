@@ -21,6 +21,7 @@ struct persistent *persistent_new(const struct conf_queue *conf, const char *wor
 	struct persistent *p = alloc_zero(1, sizeof(*p));
 
 	p->conf = conf;
+	p->lines = message_keys_of(conf->ingress, conf->headers);
 	p->worker = alloc_string(worker_name);
 	handler_env_init(&p->env, conf, environ);
 	handler_process_init(&p->process, conf, p->worker);
@@ -88,10 +89,10 @@ static int taken(int *fd)
 static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
 {
 	p->state = ACTIVE;
-	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->quiet = false;
+	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->ready = p->quiet = false;
 	p->given = p->looked_given = 0;
 	p->shown_serial = UINT64_MAX;
-	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = now_ms;
+	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = p->ready_look_ms = now_ms;
 	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
 	p->realtime_ms = clock_realtime_ms() - now_ms;
 	p->stderr_mark = p->stderr_before = p->output.stderr_total;
@@ -131,6 +132,11 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 bool persistent_running(const struct persistent *p)
 {
 	return p->state != IDLE;
+}
+
+bool persistent_ready(const struct persistent *p)
+{
+	return p->state == ACTIVE && p->ready;
 }
 
 bool persistent_alive(const struct persistent *p)

@@ -41,6 +41,7 @@ struct persistent_end {
 	int error;			/* UNRUNNABLE: errno */
 	const char *stage;		/* UNRUNNABLE: "execve", "chdir", … */
 	bool asked;			/* it was told to go, by persistent_drain() or recycle: no fault of its own */
+	bool read_any;			/* false: the process read no byte of any job, so no message can be the cause of its end */
 	bool answered_any;		/* false: it may be the handler that is broken, not a job */
 	int unanswered;
 	uint64_t oldest;		/* serial of the oldest unanswered: TIMED_OUT: this one did. unanswered > 0 only */
@@ -57,11 +58,12 @@ struct persistent;
 struct persistent *persistent_new(const struct conf_queue *conf, const char *worker_name);
 void persistent_free(struct persistent *p);		/* kills what runs */
 
-/* Returns 0 (it may still end as UNRUNNABLE), -1: no process could be made (errno): try later. The last one's end was taken. */
+/* Returns 0 (it may still end as UNRUNNABLE), -1: no process could be started (errno): try later. The last one's end was taken. */
 int persistent_start(struct persistent *p, const char *incarnation, int64_t now_ms);
 
 bool persistent_alive(const struct persistent *p);	/* executed, and takes jobs or will when there is room */
 bool persistent_running(const struct persistent *p);	/* started, and its end was not taken */
+bool persistent_ready(const struct persistent *p);	/* the process has read from its input or answered, so it has started up */
 int persistent_room(const struct persistent *p);	/* so many jobs may be given now */
 int persistent_unanswered(const struct persistent *p);
 

@@ -15,7 +15,7 @@ void persistent_show_oldest(struct persistent *p)
 	p->output.message = p->process.message = oldest == NULL ? NULL : &p->shown;
 	if (oldest == NULL || oldest->serial == p->shown_serial)
 		return;
-	message_parse(&p->shown, oldest->raw, oldest->raw_len);
+	message_parse(&p->shown, &p->lines, oldest->raw, oldest->raw_len);
 	p->shown_serial = oldest->serial;
 }
 
@@ -122,6 +122,7 @@ static bool take_reply(struct persistent *p, struct persistent_reply *r, const c
 
 	if (p->desync)
 		return false;
+	p->ready = true;
 	if (r->verdict == PERSISTENT_BEAT) {
 		heard(p, r->serial);
 		return false;
@@ -134,6 +135,8 @@ static bool take_reply(struct persistent *p, struct persistent_reply *r, const c
 	if (p->timed_out && r->serial == p->timed_out_serial)
 		return false;		/* too late */
 	fill_in(p, i, r);
+	if (persistent_window_at(&p->window, i)->end == p->input.total)
+		persistent_input_own(&p->input);	/* the handler answered before it had read all of it; all earlier frames are copied already */
 	persistent_window_remove(&p->window, i);
 	p->answered_any = true;
 	if (i == 0)

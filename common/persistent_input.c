@@ -108,11 +108,30 @@ void persistent_input_add(struct persistent_input *in, uint64_t serial, const st
 	buffer_append(&in->out, "\n", 1);
 }
 
+void persistent_input_own(struct persistent_input *in)
+{
+	if (in->large == NULL)
+		return;
+	buffer_append(&in->out, in->large, in->large_len);
+	buffer_append(&in->out, "\n", 1);
+	in->large = NULL;
+}
+
 /* ---- writing ---- */
 
 size_t persistent_input_pending(const struct persistent_input *in)
 {
 	return in->out.len - in->at + (in->large == NULL ? 0 : in->large_len + 1);
+}
+
+bool persistent_input_is_read(const struct persistent_input *in)
+{
+	uint64_t written = in->total - persistent_input_pending(in);
+	int unread;
+
+	if (in->fd == -1 || ioctl(in->fd, FIONREAD, &unread) == -1)
+		return true;		/* the kernel does not tell; assuming that it was read delays nothing */
+	return (uint64_t)unread < written;
 }
 
 void persistent_input_recall(struct persistent_input *in, uint64_t begin)

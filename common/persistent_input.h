@@ -26,9 +26,13 @@ void persistent_input_init(struct persistent_input *in);
 void persistent_input_free(struct persistent_input *in);
 void persistent_input_begin(struct persistent_input *in, int fd);	/* what was left of another is dropped */
 
-/* deadline_ms since 1970; -1: none. The job's message must live until it is written. Nothing large may be pending. */
+/* deadline_ms since 1970; -1: none. The job's message must live until it is written or owned. Nothing large may be pending. */
 void persistent_input_add(struct persistent_input *in, uint64_t serial, const struct handler_job *job, int64_t deadline_ms);
+/* Copies the unwritten rest of a large payload, so that the message can be freed before the frame is complete. */
+void persistent_input_own(struct persistent_input *in);
 size_t persistent_input_pending(const struct persistent_input *in);	/* bytes not written */
+
+bool persistent_input_is_read(const struct persistent_input *in);	/* the process has read some of the bytes that were written */
 
 /* Frames from byte `begin` of all on were not begun to be written: they never were there. */
 void persistent_input_recall(struct persistent_input *in, uint64_t begin);

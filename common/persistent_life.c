@@ -12,6 +12,7 @@
 #define LOOK_MS 1000			/* between looks at memory and the clocks */
 #define REAP_MS 100			/* a busy handler is asked after its death no more often */
 #define EXIT_MS 100			/* what an end takes, even where kill_grace is less */
+#define READY_LOOK_MS 100		/* longest pause between two checks whether a new process has begun to read */
 
 /* ---- time ---- */
 
@@ -89,8 +90,24 @@ static void time_out(struct persistent *p)
 	terminate(p);
 }
 
+/*
+ * The kernel reports no event when a process reads from a pipe. So a process that starts up is checked again and again: soon at
+ * first, then each time after a quarter of the time that it has taken so far.
+ */
+static void check_ready(struct persistent *p)
+{
+	int64_t wait = (p->now_ms - p->process.started_ms) / 4;
+
+	if (p->window.n == 0 || p->now_ms < p->ready_look_ms)
+		return;
+	p->ready = persistent_input_is_read(&p->input);
+	p->ready_look_ms = p->now_ms + (wait < 1 ? 1 : wait > READY_LOOK_MS ? READY_LOOK_MS : wait);
+}
+
 static void serve(struct persistent *p)
 {
+	if (!p->ready)
+		check_ready(p);
 	recycle(p);
 	close_stdin(p);
 	if (is_over(p))
@@ -170,6 +187,8 @@ int64_t persistent_deadline_ms(const struct persistent *p)
 	if (p->state == IDLE || p->process.phase != HANDLER_RUNNING)
 		return p->process.due_ms;
 	at = is_over(p) ? least(p->exit_by_ms, p->now_ms + EXIT_MS) : p->timeout_at_ms;
+	if (!p->ready && p->window.n > 0)
+		at = least(at, p->ready_look_ms);
 	if (p->conf->recycle.age_ms >= 0 && !p->recycled && !p->drained)
 		at = least(at, handler_after(p->process.started_ms, p->conf->recycle.age_ms));
 	return at;
@@ -211,6 +230,7 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.error = process->failure.error,
 		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
 		.asked = p->drained || p->recycled,
+		.read_any = p->input.taken > 0,
 		.answered_any = p->answered_any,
 		.unanswered = p->window.n,
 		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,

@@ -16,6 +16,7 @@
 /* What the three files of it share; others see common/persistent.h only. */
 struct persistent {
 	const struct conf_queue *conf;
+	struct message_keys lines;
 	char *worker;
 	struct handler_env env;
 	struct handler_process process;
@@ -33,6 +34,7 @@ struct persistent {
 	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
 	bool dropping;				/* the rest of an answer too long */
 	bool answered_any;
+	bool ready;				/* it has read or answered: see persistent_ready() */
 	bool quiet;				/* a poll found nothing: a signal may have ended it */
 	uint64_t timed_out_serial;
 	int64_t given;				/* jobs */
@@ -41,6 +43,7 @@ struct persistent {
 	int64_t timeout_at_ms;			/* of the oldest; INT64_MAX: none, or never */
 	int64_t exit_by_ms;			/* else it is told to; INT64_MAX: may stay */
 	int64_t looked_ms, reaped_ms;
+	int64_t ready_look_ms;			/* !ready: when to look again whether it reads */
 	int64_t looked_given;			/* `given` at that look */
 	int64_t realtime_ms;			/* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	uint64_t stderr_mark;			/* what stderr had said when the oldest became that, or a little before */

@@ -25,7 +25,6 @@
 #include "common/clock.h"
 #include "common/process.h"
 
-#define ENVIRON_MAX (4u << 20)	/* looked through at most; our names are the first of a handler's environment */
 #define LOOK_MS 10		/* longest pause between two looks at children that do not end at once */
 
 struct pids {
@@ -185,84 +184,6 @@ int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, i
 	}
 	free(list.pid);
 	return list.n == 0 ? 0 : -1;
-}
-
-static bool has_incarnation(pid_t pid, const char *prefix, struct buffer *text)
-{
-	static const char name[] = "QUREDIS_INCARNATION=";
-	size_t name_len = sizeof(name) - 1;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	buffer_clear(text);
-	if (read_file(path, text, ENVIRON_MAX) == -1)
-		return false;
-	for (size_t i = 0; i < text->len; i += strlen(text->data + i) + 1)
-		if (strncmp(text->data + i, name, name_len) == 0)
-			return strncmp(text->data + i + name_len, prefix, strlen(prefix)) == 0;
-	return false;
-}
-
-/* Looked at through a pidfd: what is killed is what was seen. Returns the pidfd, -1: not one of them. */
-static int kill_if_incarnation(pid_t pid, const char *prefix, struct buffer *text)
-{
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
-
-	if (fd == -1)
-		return -1;
-	if (has_incarnation(pid, prefix, text) && syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0u) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static int await_end(int pidfd, int64_t deadline_ms)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	int64_t left_ms = deadline_ms - clock_monotonic_ms();
-	int n = poll(&p, 1, left_ms < 0 ? 0 : left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
-
-	if (n == -1 && errno == EINTR)
-		return await_end(pidfd, deadline_ms);
-	return n > 0 ? 0 : -1;
-}
-
-/* One look at all processes. Returns how many it killed and saw end, -1: one did not end in time. */
-static int sweep_incarnation(const char *prefix, int64_t deadline_ms)
-{
-	struct buffer text = {0};
-	DIR *dir = opendir("/proc");
-	pid_t pid, self = getpid();
-	int killed = 0;
-
-	if (dir == NULL)
-		return 0;
-	while (killed != -1 && (pid = next_number(dir)) != 0) {
-		int fd = pid == self ? -1 : kill_if_incarnation(pid, prefix, &text);
-
-		if (fd == -1)
-			continue;
-		killed = await_end(fd, deadline_ms) == 0 ? killed + 1 : -1;
-		close(fd);
-	}
-	closedir(dir);
-	buffer_free(&text);
-	return killed;
-}
-
-/* Again until a look finds none: one may have forked while we looked. */
-int process_kill_incarnation(const char *prefix, int64_t timeout_ms)
-{
-	int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
-	int total = 0, killed;
-
-	do {
-		killed = sweep_incarnation(prefix, deadline_ms);
-		if (killed == -1 || (killed > 0 && clock_monotonic_ms() >= deadline_ms))
-			return -1;
-		total += killed;
-	} while (killed > 0);
-	return total;
 }
 
 /*

@@ -21,10 +21,6 @@ size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
  * dropped. Returns -1 on timeout. */
 int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms);
 
-/* Kills (SIGKILL) and awaits every process of the machine whose environment has
- * QUREDIS_INCARNATION=<prefix>…, as far as /proc shows it to us. Returns how many it killed, -1 on timeout. */
-int process_kill_incarnation(const char *prefix, int64_t timeout_ms);
-
 /* Default dispositions, empty mask: between fork and exec, and at the start of a child. */
 void process_reset_signals(void);
 

@@ -1,10 +1,9 @@
 /* The rules of purge{}: a message or an entry comes in, a verdict comes out. Who is looked at, and what becomes of him, is the callers'. */
 #include "common/purge_rule.h"
 
-bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, int64_t left_mark_ms,
-    const struct age_clock *c, struct verdict *out)
+bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c, struct verdict *out)
 {
-	int64_t since = waits ? age_since(&m->wrapper, left_mark_ms, c) : 0, born = age_born(m, left_mark_ms, c);
+	int64_t since = waits ? age_since(&m->wrapper, c) : 0, born = age_born(m, c);
 
 	if (since != 0 && c->now_ms - since >= limits->max_ingress_age_ms) {
 		*out = (struct verdict){ "Purged", "max_ingress_age", { c->now_ms - since, limits->max_ingress_age_ms } };

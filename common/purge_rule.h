@@ -19,9 +19,8 @@ struct verdict {
 	struct age_excess excess;
 };
 
-/* waits: in ingress, since left_mark_ms if it does not know better. */
-bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, int64_t left_mark_ms,
-    const struct age_clock *c, struct verdict *out);
+/* waits: in ingress. */
+bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c, struct verdict *out);
 
 /* The history of what is done: purge takes what the queue's own done.max_age leaves. */
 bool purge_takes_done(const struct conf_queue *q);
@@ -35,7 +34,7 @@ static inline bool purge_takes_orphans(const struct conf_queue *q)
 	return q->dead_letter.archive == NULL;
 }
 
-/* Where nothing is marked nothing tells where a message waits: what is shared is not looked at. */
+/* Nothing may be written before a message that others fetch, too, so nothing tells how long it waits: what is shared is not looked at. */
 static inline bool purge_takes_messages(const struct conf_queue *q)
 {
 	return !q->shared;

@@ -10,6 +10,7 @@
 
 #include "common/alloc.h"
 #include "common/queue_scripts.h"
+#include "common/queue_waiting.h"
 
 /* The bare list's owner: a lease that never exists, for scripts whose first write must be one. */
 #define NOBODY "none"
@@ -94,23 +95,22 @@ void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *
 
 /* ---- single messages and records ---- */
 
-void queue_hurry(struct redis *r, const struct queue_keys *k, int limit)
+void queue_hurry(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first)
 {
-	char *lease = queue_lease_key(k, NOBODY);
-	const char *keys[] = { lease, k->delayed, k->ingress };
-	struct script_number most;
-	struct script_arg args[] = { script_number(&most, limit), script_string("plain") };
-
-	queue_script(r, QUEUE_SCRIPT_hurry, 3, keys, k->shared ? 2 : 1, args);
-	free(lease);
+	queue_take_delayed(r, k, QUEUE_SCRIPT_hurry, limit, first);
 }
 
-void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, const char *record_id)
+void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id)
 {
 	const char *keys[] = { k->escape, k->log };
-	struct script_arg args[] = { { raw->data, raw->len }, script_string(record_id == NULL ? "" : record_id) };
+	struct script_arg args[SCRIPT_ENTRY_ARGS + 2];
+	struct script_entry room;
+	size_t n = script_entry(e, &room, args);
 
-	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, record_id == NULL ? 1 : 2, args);
+	args[n++] = script_string(e->sha1);
+	if (record_id != NULL)
+		args[n++] = script_string(record_id);
+	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, n, args);
 }
 
 void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n)
@@ -155,7 +155,7 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->escape, k->log, k->forwarded, k->done, k->stats, k->paused,
+	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->escape, k->log, k->forwarded, k->claimed, k->done, k->stats, k->paused,
 		k->sweeper, k->notes };
 
 	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));

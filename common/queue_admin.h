@@ -30,9 +30,9 @@ void queue_purge_bare(struct redis *r, const struct queue_keys *k);	/* the bare 
 void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force);
 
 /* -> INTEGER moved from delayed to ingress, at most limit, due or not */
-void queue_hurry(struct redis *r, const struct queue_keys *k, int limit);
-/* -> INTEGER 1; 0: the message was not there. raw is as it lies in escape; record_id NULL: none */
-void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, const char *record_id);
+void queue_hurry(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first);	/* first: as for queue_due() */
+/* -> INTEGER 1; 0: the message was not there: then its record goes only if the message was named by its value. record_id NULL: none */
+void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id);
 /* -> ARRAY id, sha1, id, sha1 ... of the records from id start on ("-": the oldest) */
 void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count);
 /* The same with the values of these n <= QUEUE_LOG_FIELDS fields in place of sha1; "": it has none */

@@ -10,7 +10,7 @@
 #include "common/queue_scripts.h"
 
 #define FIELDS 7		/* of an entry, as common/scripts/done.lua takes them */
-#define FIRST 6			/* before them, but for the notes */
+#define FIRST (SCRIPT_ENTRY_ARGS + 6)	/* before them, but for the notes */
 
 struct entry {
 	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[41];
@@ -72,25 +72,43 @@ static void fill(struct script_arg *args, const struct entry *e)
 	args[6] = (struct script_arg){ e->message, e->kept };
 }
 
-void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct message *one,
+/* Of a whole tray, where nothing else is to be written. */
+static void acknowledge(struct redis *r, const struct queue_owner *o, int tray)
+{
+	const char *keys[] = { o->lease, o->trays[tray] };
+	struct script_number moved;
+
+	queue_script(r, QUEUE_SCRIPT_acknowledge, 2, keys, 1, (struct script_arg[]){ script_number(&moved, o->moved[tray]) });
+}
+
+void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
     const struct queue_history *h, int64_t keep, const char *node)
 {
-	const char *keys[] = { o->trays[tray], o->keys->done, o->keys->notes };
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->done, o->keys->notes };
 	size_t first = FIRST + h->nnotes;
-	struct script_arg *args = alloc_zero(first + FIELDS * h->n, sizeof(*args));
-	struct script_number most, notes;
+	struct script_arg *args;
+	const struct queue_entry all = { .raw = "", .len = 0, .at = QUEUE_ANYWHERE };
+	struct script_number moved, most, notes;
+	struct script_entry room;
+	size_t n = 0;
 
-	args[0] = script_string(one == NULL ? "0" : "1");
-	args[1] = one == NULL ? script_string(NULL) : (struct script_arg){ one->raw, one->raw_len };
-	args[2] = script_number(&most, keep);
-	args[3] = script_string(o->incarnation);
-	args[4] = script_string(node);
-	args[5] = script_number(&notes, (int64_t)h->nnotes);
+	if (one == NULL && h->n == 0 && h->nnotes == 0) {
+		acknowledge(r, o, tray);
+		return;
+	}
+	args = alloc_zero(first + FIELDS * h->n, sizeof(*args));
+	args[n++] = script_string(one == NULL ? "0" : "1");
+	n += script_entry(one == NULL ? &all : one, &room, args + n);
+	args[n++] = script_number(&moved, o->moved[tray]);
+	args[n++] = script_number(&most, keep);
+	args[n++] = script_string(o->incarnation);
+	args[n++] = script_string(node);
+	args[n++] = script_number(&notes, (int64_t)h->nnotes);
 	for (size_t i = 0; i < h->nnotes; i++)
 		args[FIRST + i] = script_string(h->notes[i]);
 	for (size_t i = 0; i < h->n; i++)
 		fill(args + first + FIELDS * i, &h->entries[i]);
-	queue_script(r, QUEUE_SCRIPT_done, h->nnotes > 0 ? 3 : 2, keys, first + FIELDS * h->n, args);
+	queue_script(r, QUEUE_SCRIPT_done, h->nnotes > 0 ? 4 : 3, keys, first + FIELDS * h->n, args);
 	free(args);
 }
 

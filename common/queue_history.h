@@ -20,8 +20,12 @@ void queue_history_add(struct queue_history *h, struct message *m, int64_t finis
 /* What is remembered of this one (common/queue_notes.h) is forgotten with it. */
 void queue_history_forget(struct queue_history *h, const struct message *m);
 
-/* As queue_done(), or of `one` alone as queue_done_one(); h may hold nothing but what is forgotten. -> INTEGER as theirs; 2: done, but history could not be written */
-void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct message *one,
+/*
+ * As queue_done(); or, for `one` alone, as queue_done_one(). h may be empty. Redis acknowledges a whole tray only if the lease has
+ * counted o->moved[tray] moves as well: after Redis returned to an earlier state the tray may hold messages that are not done.
+ * -> INTEGER as theirs; 2: done, but the history could not be written; -1: the counts differ, and nothing was done
+ */
+void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *one,
     const struct queue_history *h, int64_t keep, const char *node);
 
 /* -> INTEGER how many of the oldest, at most limit, were removed that were done before this ms of the server */

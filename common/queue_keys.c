@@ -25,16 +25,21 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 		.sweeper = alloc_format("%s:sweeper", ingress),
 		.notes = alloc_format("%s:notes", ingress),
 		.workers = alloc_format("%s:workers", transit),
+		.aside = alloc_format("%s:aside", transit),
+		.aside_log = alloc_format("%s:aside:log", transit),
 		.log = alloc_format("%s:log", escape),
 		.forwarded = alloc_format("%s:forwarded", escape),
+		.claimed = alloc_format("%s:claimed", escape),
 		.registered = alloc_format("quredis:queue:%s", name),
 	};
+	k->lines = message_keys_of(k->ingress, true);
 }
 
 void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q)
 {
 	queue_keys_init(k, q->name, q->ingress, q->transit, q->escape);
 	k->shared = q->shared;
+	k->lines.headers = q->headers;
 }
 
 void queue_keys_default(struct queue_keys *k, const char *name)
@@ -51,7 +56,7 @@ void queue_keys_default(struct queue_keys *k, const char *name)
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->done, k->stats, k->paused,
-		k->sweeper, k->notes, k->workers, k->log, k->forwarded, k->registered };
+		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		free(all[i]);

@@ -57,9 +57,9 @@ void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
 
 void queue_letters_glance(struct redis *r, const struct queue_keys *k)
 {
-	const char *keys[] = { k->escape, k->log };
+	const char *keys[] = { k->escape, k->log, k->claimed };
 
-	queue_script(r, QUEUE_SCRIPT_letters_glance, 2, keys, 0, NULL);
+	queue_script(r, QUEUE_SCRIPT_letters_glance, 3, keys, 0, NULL);
 }
 
 static bool is_number(const struct redis_reply *reply)
@@ -69,16 +69,17 @@ static bool is_number(const struct redis_reply *reply)
 
 int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out)
 {
-	struct redis_reply part[4];
+	struct redis_reply part[5];
 	uint64_t ms, serial;
 
-	if (reply->type != REDIS_ARRAY || reply->n != 4)
+	if (reply->type != REDIS_ARRAY || reply->n != 5)
 		return -1;
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < 5; i++)
 		part[i] = redis_element(reply, i);
-	if (!is_number(&part[0]) || !is_number(&part[1]) || part[2].type != REDIS_STRING || !is_number(&part[3]))
+	if (!is_number(&part[0]) || !is_number(&part[1]) || part[2].type != REDIS_STRING || !is_number(&part[3]) ||
+	    part[4].type != REDIS_STRING)
 		return -1;
-	*out = (struct queue_letters_glance){ part[0].integer, part[1].integer, 0, part[3].integer };
+	*out = (struct queue_letters_glance){ part[0].integer, part[1].integer, 0, part[3].integer, part[4].str };
 	if (queue_record_id_parse(part[2].str, &ms, &serial) == 0)
 		out->oldest_ms = ms > INT64_MAX ? INT64_MAX : (int64_t)ms;
 	return 0;
@@ -115,11 +116,12 @@ static bool is_record(const struct redis_reply *reply)
 	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) && fields.n % 2 == 0;
 }
 
-int queue_forward_paged(const struct redis_reply *reply)
+/* Those from `first` on. */
+static int are_records(const struct redis_reply *reply, size_t first)
 {
 	if (reply->type != REDIS_ARRAY)
 		return -1;
-	for (size_t i = 0; i < reply->n; i++) {
+	for (size_t i = first; i < reply->n; i++) {
 		struct redis_reply record = redis_element(reply, i);
 
 		if (!is_record(&record))
@@ -139,7 +141,7 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 	if (!is_number(&part[0]) || !is_number(&part[1]) || !is_number(&part[2]) || !redis_is_strings(&part[3]) ||
 	    part[4].type != REDIS_ARRAY)
 		return -1;
-	if (queue_forward_paged(&part[4]) == -1)
+	if (are_records(&part[4], 0) == -1)
 		return -1;
 	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4] };
 	return 0;
@@ -147,23 +149,45 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 
 /* ---- forwarding ---- */
 
+/* before NULL: nothing is changed. */
+static void append_forward(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *before, const char *last)
+{
+	char *none = queue_lease_key(k, "none");
+	const char *keys[] = { none, k->log, k->forwarded };
+	struct script_number limits[2];
+	struct script_arg args[4] = { script_number(&limits[0], most), script_number(&limits[1], bytes) };
+
+	if (before != NULL) {
+		args[2] = script_string(before);
+		args[3] = script_string(last);
+	}
+	queue_script(r, QUEUE_SCRIPT_forward, 3, keys, before == NULL ? 2 : 4, args);
+	free(none);
+}
+
 void queue_forward_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes)
 {
-	const char *keys[] = { k->log, k->forwarded };
-	struct script_number limits[2];
-
-	queue_script(r, QUEUE_SCRIPT_forward_page, 2, keys, 2,
-	    (struct script_arg[]){ script_number(&limits[0], most), script_number(&limits[1], bytes) });
+	append_forward(r, k, most, bytes, NULL, NULL);
 }
 
 void queue_forwarded(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "GET %s", k->forwarded);
+	append_forward(r, k, 0, 0, NULL, NULL);
 }
 
-void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *record_id)
+void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *before, const char *last)
 {
-	redis_appendf(r, "SET %s %s", k->forwarded, record_id);
+	append_forward(r, k, 0, 0, before, last);
+}
+
+int queue_forward_paged(const struct redis_reply *reply)
+{
+	struct redis_reply position;
+
+	if (reply->type != REDIS_ARRAY || reply->n == 0)
+		return -1;
+	position = redis_element(reply, 0);
+	return position.type == REDIS_STRING && position.len < QUEUE_RECORD_ID_SIZE ? are_records(reply, 1) : -1;
 }
 
 /* ---- removal ---- */
@@ -171,7 +195,7 @@ void queue_forward_done(struct redis *r, const struct queue_keys *k, const char 
 void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n)
 {
 	char *none = nobody(k);
-	const char *keys[] = { none, k->escape, k->log };
+	const char *keys[] = { none, k->escape, k->log, k->claimed };
 	struct script_arg args[1 + 2 * QUEUE_LETTERS_GROUP];
 	struct script_number from;
 
@@ -180,8 +204,33 @@ void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t d
 		args[1 + 2 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
 		args[2 + 2 * i] = script_string(letters[i].record_id);
 	}
-	queue_script(r, QUEUE_SCRIPT_letters_remove, 3, keys, 1 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_letters_remove, 4, keys, 1 + 2 * n, args);
 	free(none);
+}
+
+void queue_letters_claim(struct redis *r, const struct queue_keys *k, const char *owner, bool fresh, int64_t depth,
+    const struct queue_letter *letters, size_t n)
+{
+	char *none = nobody(k);
+	const char *keys[] = { none, k->escape, k->log, k->claimed };
+	struct script_arg args[3 + 3 * QUEUE_LETTERS_GROUP];
+	struct script_number from;
+
+	args[0] = script_string(owner);
+	args[1] = script_string(fresh ? "1" : "0");
+	args[2] = script_number(&from, -depth);
+	for (size_t i = 0; i < n; i++) {
+		args[3 + 3 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
+		args[4 + 3 * i] = script_string(letters[i].sha1);
+		args[5 + 3 * i] = script_string(letters[i].record_id);
+	}
+	queue_script(r, QUEUE_SCRIPT_letters_claim, 4, keys, 3 + 3 * n, args);
+	free(none);
+}
+
+void queue_letters_release(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "DEL %s", k->claimed);
 }
 
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record)

@@ -1,6 +1,7 @@
 #ifndef COMMON_QUEUE_LETTERS_H
 #define COMMON_QUEUE_LETTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,7 @@ struct queue_letters_glance {
 	int64_t entries, records;	/* how many there are */
 	int64_t oldest_ms;		/* the oldest record is of then; 0: there is none */
 	int64_t server_ms;
+	const char *claimed_by;		/* node whose archive has claimed some; "": none. A view into the reply */
 };
 int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out);	/* -1: it is none */
 
@@ -45,17 +47,31 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 struct queue_letter {
 	struct queue_bytes message;
 	const char *record_id;
+	const char *sha1;		/* of the message; to claim it */
 };
 void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n);
+
+/*
+ * Claims dead letters for the archive of node `owner`. From then on redrive leaves them, so that none is in the archive and in
+ * ingress. fresh: drops all earlier claims first. -> ARRAY of the ids that are claimed; an id is missing if the dead letter
+ * is not there any more.
+ */
+void queue_letters_claim(struct redis *r, const struct queue_keys *k, const char *owner, bool fresh, int64_t depth,
+    const struct queue_letter *letters, size_t n);
+void queue_letters_release(struct redis *r, const struct queue_keys *k);	/* Drops all claims. -> INTEGER */
 
 /* -> INTEGER 1; 0: not there any more. m: the whole of an entry */
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record);
 
-/* -> ARRAY for queue_forward_paged(): at most `most` records behind the last that was forwarded, of about so many bytes, but one at least */
+/*
+ * Forwarding. Each -> ARRAY for queue_forward_paged(): the id of the last record that was forwarded, "0-0" if none was, and then the records
+ * after it, [id, [field, value ...]]: at most `most`, of about `bytes` bytes, at least one.
+ */
 void queue_forward_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes);
-int queue_forward_paged(const struct redis_reply *reply);	/* 0: an ARRAY of records, [id, [field, value ...]]; -1: it is none */
-void queue_forwarded(struct redis *r, const struct queue_keys *k);	/* -> STRING id of that, or NIL */
-void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *record_id);	/* -> STATUS */
+void queue_forwarded(struct redis *r, const struct queue_keys *k);	/* no records */
+/* The same, and notes `last` as forwarded; not if another than `before` is noted, or if Redis returned to a state without the record `last`. */
+void queue_forward_done(struct redis *r, const struct queue_keys *k, const char *before, const char *last);
+int queue_forward_paged(const struct redis_reply *reply);	/* -1: it is none */
 
 #define QUEUE_RECORDS_GROUP 100
 /* Records without an entry. -> INTEGER how many were there */

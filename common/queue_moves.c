@@ -13,17 +13,19 @@
 #include "common/queue_notes.h"
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
+#include "common/queue_waiting.h"
 
 #define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long late arrivals under a dead name are looked for */
 
-static struct script_arg buffer_arg(const struct buffer *b)
+/* NULL: nothing changes. */
+#define CHANGE_ARGS 2
+static size_t change_args(const struct queue_change *c, struct script_number *strip, struct script_arg *args)
 {
-	return (struct script_arg){ b->data == NULL ? "" : b->data, b->len };
-}
+	bool empty = c == NULL || c->line->data == NULL;
 
-static struct script_arg raw_arg(const struct message *m)
-{
-	return (struct script_arg){ m->raw, m->raw_len };
+	args[0] = (struct script_arg){ empty ? "" : c->line->data, empty ? 0 : c->line->len };
+	args[1] = script_number(strip, c == NULL ? 0 : (int64_t)c->strip);
+	return CHANGE_ARGS;
 }
 
 /* What scripts take of a note: field, text, how long all of them are kept. */
@@ -83,51 +85,188 @@ void queue_done(struct redis *r, const struct queue_owner *o, int tray)
 	redis_appendf(r, "DEL %s", o->trays[tray]);
 }
 
-void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct message *m)
+void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e)
 {
-	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], m->raw, m->raw_len);
+	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], e->raw, e->len);
 }
 
-void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
-    const struct buffer *wrapped, int64_t delay_ms)
+void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, int64_t delay_ms)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed };
-	struct script_number lease, delay;
-	struct script_arg args[] = { script_number(&lease, o->lease_ms), raw_arg(m), buffer_arg(wrapped),
-		script_number(&delay, delay_ms) };
+	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS];
+	struct script_number lease, strip, delay;
+	struct script_entry room;
+	size_t n = 0;
 
-	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, 4, args);
+	args[n++] = script_number(&lease, o->lease_ms);
+	n += script_entry(e, &room, args + n);
+	n += change_args(change, &strip, args + n);
+	args[n++] = script_number(&delay, delay_ms);
+	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, n, args);
 }
 
-void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct message *m,
-    const struct buffer *instead, const struct queue_note *note)
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, const struct queue_note *note)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
-	struct script_number lease, keep;
-	struct script_arg args[3 + NOTE_ARGS] = { script_number(&lease, o->lease_ms), raw_arg(m),
-		instead == NULL ? raw_arg(m) : buffer_arg(instead) };
-	size_t n = 3 + note_args(note, &keep, args + 3);
+	struct script_arg args[1 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
+	struct script_number lease, strip, keep;
+	struct script_entry room;
+	size_t n = 0;
 
+	args[n++] = script_number(&lease, o->lease_ms);
+	n += script_entry(e, &room, args + n);
+	n += change_args(change, &strip, args + n);
+	n += note_args(note, &keep, args + n);
 	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
 }
 
-void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
-    int count, struct message *m, const struct queue_note *note, const struct record *record)
+/* keys: lease, source, target, its log, notes */
+static void move_with_record(struct redis *r, const char *const keys[5], int64_t lease_ms, int count, const struct queue_entry *e,
+    size_t strip, struct message *m, const struct queue_note *note, const struct record *record)
 {
-	const char *keys[] = { lease, source, k->escape, k->log, k->notes };
-	struct script_arg args[5 + 2 * RECORD_FIELDS];
+	struct script_arg args[5 + SCRIPT_ENTRY_ARGS + 2 * RECORD_FIELDS];
 	struct record_text text;
-	struct script_number lease_number, count_number, strip;
+	struct script_number lease_number, count_number, strip_number;
+	bool keep = record != NULL && m->raw_len - m->wrapper_len <= record->payload_max;
+	struct script_entry room;
 	size_t n = 0;
 
 	args[n++] = script_number(&lease_number, lease_ms);
-	args[n++] = raw_arg(m);
+	n += script_entry(e, &room, args + n);
 	args[n++] = script_number(&count_number, count);
-	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
+	args[n++] = script_number(&strip_number, (int64_t)strip);
 	args[n++] = script_string(note == NULL ? NULL : note->field);
-	if (record != NULL)
+	args[n++] = script_string(keep ? "1" : "0");
+	if (record != NULL) {
 		n += queue_record_args(record, m, &text, args + n);
+		args[n - 1] = script_string(NULL);	/* what the message is Redis has */
+	}
 	queue_script(r, QUEUE_SCRIPT_escape, note == NULL ? 4 : 5, keys, n, args);
+}
+
+void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
+    int count, const struct queue_entry *e, struct message *m, const struct queue_note *note, const struct record *record)
+{
+	move_with_record(r, (const char *[]){ lease, source, k->escape, k->log, k->notes }, lease_ms, count, e, m->wrapper_len, m, note,
+	    record);
+}
+
+void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, struct message *m,
+    const struct record *record)
+{
+	move_with_record(r, (const char *[]){ o->lease, o->trays[tray], o->keys->aside, o->keys->aside_log, NULL }, o->lease_ms, -1, e, 0,
+	    m, NULL, record);
+}
+
+void queue_aside(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "LLEN %s", k->aside);
+	redis_appendf(r, "XREVRANGE %s + - COUNT 1", k->aside_log);
+}
+
+void queue_aside_forget(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "DEL %s", k->aside_log);
+}
+
+/* Not of what nobody here has seen. */
+static bool only_redis_knows(const struct script_arg *name)
+{
+	static const char *const names[] = { "id", "sha1", "size", "message" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name->data, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static size_t unseen_record_args(const struct record *record, struct record_text *text, struct script_arg *args)
+{
+	const struct message_keys none = {0};
+	struct script_arg fields[2 * RECORD_FIELDS];
+	struct message unseen;
+	size_t n = 0;
+
+	if (record == NULL)
+		return 0;
+	message_parse(&unseen, &none, "", 0);
+	queue_record_args(record, &unseen, text, fields);
+	for (size_t i = 0; i < 2 * RECORD_FIELDS; i += 2)
+		if (!only_redis_knows(&fields[i])) {
+			args[n++] = fields[i];
+			args[n++] = fields[i + 1];
+		}
+	return n;
+}
+
+#define HEAD_ARGS 2
+static size_t head_args(const struct message *head, struct script_number *strip, struct script_arg *args)
+{
+	args[0] = (struct script_arg){ head == NULL ? "" : head->raw, head == NULL ? 0 : head->raw_len };
+	args[1] = script_number(strip, head == NULL ? 0 : (int64_t)head->wrapper_len);
+	return HEAD_ARGS;
+}
+
+void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, const struct message *head,
+    const struct record *record, bool aside)
+{
+	const char *keys[] = { o->lease, o->trays[tray], aside ? o->keys->aside : o->keys->escape,
+		aside ? o->keys->aside_log : o->keys->log };
+	struct script_arg args[2 + HEAD_ARGS + 2 * RECORD_FIELDS];
+	struct script_number lease, most, strip;
+	struct record_text text;
+	size_t n = 0;
+
+	args[n++] = script_number(&lease, o->lease_ms);
+	args[n++] = script_number(&most, limit);
+	n += head_args(head, &strip, args + n);
+	n += unseen_record_args(record, &text, args + n);
+	queue_script(r, QUEUE_SCRIPT_too_large, 4, keys, n, args);
+}
+
+void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen, const struct record *record)
+{
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->escape, o->keys->log };
+	struct script_arg args[3 + 2 * RECORD_FIELDS];
+	struct script_number lease, most, len;
+	struct record_text text;
+	size_t n = 0;
+
+	args[n++] = script_number(&lease, o->lease_ms);
+	args[n++] = script_number(&most, limit);
+	args[n++] = script_number(&len, seen);
+	n += unseen_record_args(record, &text, args + n);
+	queue_script(r, QUEUE_SCRIPT_too_large_seen, 4, keys, n, args);
+}
+
+void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,
+    const struct message *head, const struct record *record)
+{
+	const char *keys[] = { nobody, rescue, k->escape, k->log };
+	struct script_arg args[1 + HEAD_ARGS + 2 * RECORD_FIELDS];
+	struct script_number most, strip;
+	struct record_text text;
+	size_t n = 0;
+
+	args[n++] = script_number(&most, limit);
+	n += head_args(head, &strip, args + n);
+	n += unseen_record_args(record, &text, args + n);
+	queue_script(r, QUEUE_SCRIPT_too_large_first, 4, keys, n, args);
+}
+
+void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n)
+{
+	const char *keys[] = { nobody, list };
+	struct script_arg args[SCRIPT_ENTRY_ARGS + QUEUE_DIGESTS];
+	struct script_number offsets[QUEUE_DIGESTS];
+	struct script_entry room;
+	size_t nargs = script_entry(e, &room, args);
+
+	for (size_t i = 0; i < n && i < QUEUE_DIGESTS; i++)
+		args[nargs++] = script_number(&offsets[i], (int64_t)from[i]);
+	queue_script(r, QUEUE_SCRIPT_digest, 2, keys, nargs, args);
 }
 
 void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration)
@@ -149,6 +288,22 @@ void queue_lease_renew(struct redis *r, const struct queue_owner *o)
 	redis_appendf(r, "PEXPIRE %s %d", o->lease, o->lease_ms);
 }
 
+void queue_lease_counts(struct redis *r, const struct queue_owner *o)
+{
+	redis_appendf(r, "HMGET %s %s %s %s", o->lease, o->trays[0], o->trays[1], o->trays[2]);
+}
+
+bool queue_lease_agrees(const struct queue_owner *o, const struct redis_reply *counts)
+{
+	for (size_t i = 0; i < QUEUE_TRAYS; i++) {
+		struct redis_reply count = redis_element(counts, i);
+
+		if ((count.type == REDIS_STRING ? strtoll(count.str, NULL, 10) : 0) != o->moved[i])
+			return false;
+	}
+	return true;
+}
+
 void queue_deregister(struct redis *r, const struct queue_owner *o)
 {
 	char *rescue = queue_tray_key(o->keys, o->incarnation, QUEUE_RESCUE);
@@ -156,6 +311,16 @@ void queue_deregister(struct redis *r, const struct queue_owner *o)
 
 	queue_script(r, QUEUE_SCRIPT_deregister, 6, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
 	free(rescue);
+}
+
+void queue_annotate(struct redis *r, const struct queue_owner *o, const char *key, const char *value)
+{
+	const char *keys[] = { o->keys->workers, o->lease };
+	struct script_number lease;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation), script_string(key),
+		script_string(value) };
+
+	queue_script(r, QUEUE_SCRIPT_annotate, 2, keys, 4, args);
 }
 
 void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)
@@ -195,14 +360,20 @@ void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *
 }
 
 void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
-    const struct message *m, const struct buffer *instead, const struct queue_note *note)
+    const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note)
 {
 	char *lease = queue_lease_key(k, owner_of(incarnation));
 	const char *keys[] = { lease, rescue, k->ingress, k->notes };
-	struct script_arg args[2 + NOTE_ARGS] = { raw_arg(m), buffer_arg(instead) };
-	struct script_number keep;
-	size_t n = 2 + note_args(note, &keep, args + 2);
+	struct script_arg args[SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
+	struct queue_entry first = *e;
+	struct script_number strip, keep;
+	struct script_entry room;
+	size_t n;
 
+	first.at = 0;
+	n = script_entry(&first, &room, args);
+	n += change_args(change, &strip, args + n);
+	n += note_args(note, &keep, args + n);
 	queue_script(r, QUEUE_SCRIPT_return, note == NULL ? 3 : 4, keys, n, args);
 	free(lease);
 }
@@ -242,26 +413,25 @@ void queue_poll(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "EXISTS %s", k->paused);
 }
 
-void queue_due(struct redis *r, const struct queue_keys *k, int limit)
+void queue_due(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first)
 {
-	char *lease = queue_lease_key(k, owner_of(NULL));
-	const char *keys[] = { lease, k->delayed, k->ingress };
-	struct script_number most;
-	struct script_arg args[] = { script_number(&most, limit), script_string("plain") };
-
-	queue_script(r, QUEUE_SCRIPT_due, 3, keys, k->shared ? 2 : 1, args);
-	free(lease);
+	queue_take_delayed(r, k, QUEUE_SCRIPT_due, limit, first);
 }
 
-void queue_redrive(struct redis *r, const struct queue_keys *k, const struct message *m, const struct buffer *wrapped,
+void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
     const struct queue_note *note, const char *record_id)
 {
 	char *lease = queue_lease_key(k, owner_of(NULL));
-	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->notes };
-	struct script_arg args[3 + NOTE_ARGS] = { raw_arg(m), buffer_arg(wrapped), script_string(record_id) };
-	struct script_number keep;
-	size_t n = 3 + note_args(note, &keep, args + 3);
+	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->claimed, k->notes };
+	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
+	struct script_number strip, keep;
+	struct script_entry room;
+	size_t n = script_entry(e, &room, args);
 
-	queue_script(r, QUEUE_SCRIPT_redrive, note == NULL ? 4 : 5, keys, n, args);
+	n += change_args(change, &strip, args + n);
+	args[n++] = script_string(record_id);
+	args[n++] = script_string(e->sha1);
+	n += note_args(note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_redrive, note == NULL ? 5 : 6, keys, n, args);
 	free(lease);
 }

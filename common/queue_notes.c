@@ -1,4 +1,6 @@
 /* Notes beside the messages of a shared queue: what is in one, and reading them. They are written by the scripts that move messages. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,41 +13,58 @@
 
 void queue_note_of(struct queue_note *n, const struct message *m, const struct wrapper *w)
 {
-	message_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, n->field);
+	message_digest(m, n->field);
 	n->text[0] = '\0';
 	if (w != NULL)
 		message_memory(w, n->text);
 }
 
-const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
-    struct buffer *instead, struct queue_note *n)
+void queue_trial_name(const struct message *m, char out[QUEUE_NOTE_FIELD])
 {
-	if (!k->shared) {
-		message_wrap(instead, m, w);
-		return NULL;
+	if (m->wrapper.nonce != 0)
+		snprintf(out, QUEUE_NOTE_FIELD, "%016" PRIx64, m->wrapper.nonce);
+	else
+		message_digest(m, out);
+}
+
+const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
+    struct buffer *line, struct queue_note *n)
+{
+	/* Other programs that fetch from a shared queue would take a line of ours for payload. */
+	if (k->shared) {
+		queue_note_of(n, m, w);
+		return n;
 	}
-	/* Others who fetch it would not know what lies before it. */
-	buffer_append(instead, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
-	queue_note_of(n, m, w);
-	return n;
+	message_wrapper(line, &k->lines, w);
+	return NULL;
+}
+
+void queue_notes_by_sha1(struct redis *r, const struct queue_keys *k, const char *const *sha1s, size_t n)
+{
+	const char **argv = alloc_zero(n + 2, sizeof(*argv));
+
+	argv[0] = "HMGET";
+	argv[1] = k->notes;
+	for (size_t i = 0; i < n; i++)
+		argv[i + 2] = sha1s[i];
+	redis_append(r, n + 2, argv, NULL);
+	free(argv);
 }
 
 void queue_notes(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, size_t n)
 {
 	struct queue_note *notes = alloc_zero(n, sizeof(*notes));
-	const char **argv = alloc_zero(n + 2, sizeof(*argv));
+	const char **fields = alloc_zero(n, sizeof(*fields));
 
-	argv[0] = "HMGET";
-	argv[1] = k->notes;
 	for (size_t i = 0; i < n; i++) {
 		struct message m;
 
-		message_parse(&m, raw[i].data, raw[i].len);
+		message_parse(&m, &k->lines, raw[i].data, raw[i].len);
 		queue_note_of(&notes[i], &m, NULL);
-		argv[i + 2] = notes[i].field;
+		fields[i] = notes[i].field;
 	}
-	redis_append(r, n + 2, argv, NULL);
-	free(argv);
+	queue_notes_by_sha1(r, k, fields, n);
+	free(fields);
 	free(notes);
 }
 

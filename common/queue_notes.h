@@ -24,15 +24,19 @@ struct queue_note {
 
 /* w: what is to be remembered; NULL: nothing. */
 void queue_note_of(struct queue_note *n, const struct message *m, const struct wrapper *w);
+/* The name of m in the registration of its owner (QUEUE_TRIAL). m: as it lies in a tray; m->wrapper: its memory, from its line or its note. */
+void queue_trial_name(const struct message *m, char out[QUEUE_NOTE_FIELD]);
 /*
- * m goes back into a list, and w is to be remembered of it. Appends to instead what will lie there: the message behind w, n is
- * left alone, and NULL is returned; or, where the queue is shared, the producer's bytes alone, with n beside them, which is returned.
+ * m goes back into a list, and w is to be remembered of it. Appends to line what will come there in place of m's wrapper: w,
+ * n is left alone, and NULL is returned; or, where the queue is shared, nothing, with n beside the message, which is returned.
  */
 const struct queue_note *queue_remember(const struct queue_keys *k, const struct message *m, const struct wrapper *w,
-    struct buffer *instead, struct queue_note *n);
+    struct buffer *line, struct queue_note *n);
 
 /* raw: n messages as they lie in a list, at least one. -> ARRAY of STRING or NIL, one for each */
 void queue_notes(struct redis *r, const struct queue_keys *k, const struct queue_bytes *raw, size_t n);
+/* The same by the sha1 of each */
+void queue_notes_by_sha1(struct redis *r, const struct queue_keys *k, const char *const *sha1s, size_t n);
 /* The i-th of such an answer. False: there is none. */
 bool queue_note_read(const struct redis_reply *answer, size_t i, struct wrapper *w);
 

@@ -19,7 +19,7 @@ size_t queue_record_args(const struct record *record, struct message *m, struct 
 	size_t size = m->raw_len - m->wrapper_len;
 	int64_t first = record->first_failed_ms == 0 ? record->failed_at_ms : record->first_failed_ms;
 
-	message_sha1(original, size, text->sha1);
+	message_digest(m, text->sha1);
 	const struct script_arg values[RECORD_FIELDS] = {
 		script_string(message_id(m)),
 		script_string(record->queue),

@@ -70,9 +70,31 @@ static int parse_worker(struct queue_worker *w, const struct redis_reply *field,
 		.died_at_ms = time_member(object, "died_at"),
 		.lease_ms = time_member(object, "lease"),
 		.shared = json_is_true(json_object_get(object, "shared")),
+		.stopping = json_object_get(object, QUEUE_STOPPING) != NULL,
+		.trial = text_member(object, QUEUE_TRIAL),
 	};
 	json_decref(object);
 	return 0;
+}
+
+static bool is_younger_name(const struct queue_worker *w, const struct incarnation *name, const struct queue_worker *other)
+{
+	struct incarnation i;
+
+	return other->pid == w->pid && incarnation_parse(&i, other->incarnation) == 0 && i.boot == name->boot &&
+	       i.slot == name->slot && i.generation > name->generation && strcmp(i.node, name->node) == 0;
+}
+
+static bool is_superseded(const struct queue_worker *w, const struct queue_worker *workers, size_t n)
+{
+	struct incarnation name;
+
+	if (w->pid == 0 || w->died_at_ms != 0 || incarnation_parse(&name, w->incarnation) == -1)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (is_younger_name(w, &name, &workers[i]))
+			return true;
+	return false;
 }
 
 size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out)
@@ -89,6 +111,8 @@ size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker 
 		if (parse_worker(&(*out)[n], &field, &value) == 0)
 			n++;
 	}
+	for (size_t i = 0; i < n; i++)
+		(*out)[i].superseded = is_superseded(&(*out)[i], *out, n);
 	return n;
 }
 
@@ -98,6 +122,7 @@ void queue_workers_free(struct queue_worker *w, size_t n)
 		free(w[i].incarnation);
 		free(w[i].lock);
 		free(w[i].node);
+		free(w[i].trial);
 	}
 	free(w);
 }

@@ -10,6 +10,7 @@
 #include "common/alloc.h"
 #include "common/nitems.h"
 #include "common/queue_admin.h"
+#include "common/queue_look.h"
 #include "common/queue_notes.h"
 #include "common/queue_waiting.h"
 #include "common/queue_watch.h"
@@ -17,11 +18,16 @@
 #define LEASE_MS 60000
 #define MESSAGE "rehearsal"
 
+static const struct seal_secrets nobodys = { .n = 1 };	/* seals what is only rehearsed */
+
 struct rehearsal {
 	struct queue_keys keys;
 	struct queue_owner first, second;	/* the second takes over from the first */
 	struct message message;
 	struct buffer raw;
+	struct buffer line;			/* empty: nothing comes before the message */
+	struct queue_change change;
+	struct queue_entry by_value, by_place;
 	char *rescue;				/* of the second */
 	struct queue_note note;
 };
@@ -32,7 +38,6 @@ static const struct queue_note *note_of(const struct rehearsal *h)
 	return h->keys.shared ? &h->note : NULL;
 }
 
-#define MARK "quredis/1 w=0000000000000001"	/* what is written before the message as its wrapper, but for the time */
 
 static void plant(struct redis *r, const struct rehearsal *h)
 {
@@ -54,6 +59,11 @@ static void renew_lease(struct redis *r, const struct rehearsal *h)
 	queue_lease_renew(r, &h->second);
 }
 
+static void annotate(struct redis *r, const struct rehearsal *h)
+{
+	queue_annotate(r, &h->second, QUEUE_STOPPING, "1");
+}
+
 static void fetch(struct redis *r, const struct rehearsal *h)
 {
 	queue_fetch(r, &h->second, 0, 0);
@@ -71,12 +81,12 @@ static void fetch_oom(struct redis *r, const struct rehearsal *h)
 
 static void hand_back(struct redis *r, const struct rehearsal *h)
 {
-	queue_hand_back(r, &h->second, 0, &h->message, &h->raw, note_of(h));
+	queue_hand_back(r, &h->second, 0, &h->by_place, &h->change, note_of(h));
 }
 
 static void retry(struct redis *r, const struct rehearsal *h)
 {
-	queue_retry(r, &h->second, 0, &h->message, &h->raw, 0);
+	queue_retry(r, &h->second, 0, &h->by_value, &h->change, 0);
 }
 
 static void quiet(struct redis *r, const struct rehearsal *h)
@@ -86,7 +96,7 @@ static void quiet(struct redis *r, const struct rehearsal *h)
 
 static void due(struct redis *r, const struct rehearsal *h)
 {
-	queue_due(r, &h->keys, 1);
+	queue_due(r, &h->keys, 1, NULL);
 }
 
 static void fence(struct redis *r, const struct rehearsal *h)
@@ -99,14 +109,29 @@ static void size(struct redis *r, const struct rehearsal *h)
 	queue_rescue_size(r, &h->keys, h->second.incarnation);
 }
 
-static void list(struct redis *r, const struct rehearsal *h)
+static void weigh(struct redis *r, const struct rehearsal *h)
 {
-	queue_list(r, h->rescue, 0, 0);
+	queue_weigh(r, h->first.lease, h->rescue, 1, 1);
+}
+
+static void look(struct redis *r, const struct rehearsal *h)
+{
+	queue_look(r, &(struct queue_look){ .key = h->rescue, .most = 1, .bytes = 1 });
+}
+
+static void digest(struct redis *r, const struct rehearsal *h)
+{
+	queue_digest(r, h->first.lease, h->rescue, &h->by_place, &(size_t){ 0 }, 1);
+}
+
+static void too_large_first(struct redis *r, const struct rehearsal *h)
+{
+	queue_too_large_first(r, &h->keys, h->first.lease, h->rescue, INT64_MAX, NULL, NULL);
 }
 
 static void give_back(struct redis *r, const struct rehearsal *h)
 {
-	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->message, &h->raw, note_of(h));
+	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->by_value, &h->change, note_of(h));
 }
 
 static void escape(struct redis *r, const struct rehearsal *h)
@@ -114,7 +139,12 @@ static void escape(struct redis *r, const struct rehearsal *h)
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
 
-	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &m, note_of(h), &record);
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->by_value, &m, note_of(h), &record);
+}
+
+static void too_large(struct redis *r, const struct rehearsal *h)
+{
+	queue_too_large(r, &h->second, 0, 0, NULL, NULL, false);
 }
 
 static void done(struct redis *r, const struct rehearsal *h)
@@ -122,9 +152,12 @@ static void done(struct redis *r, const struct rehearsal *h)
 	queue_done(r, &h->second, 0);
 }
 
-static void mark(struct redis *r, const struct rehearsal *h)
+static void stamp(struct redis *r, const struct rehearsal *h)
 {
-	queue_mark(r, &h->keys, MARK, NULL);
+	struct message_stamp line;
+
+	message_stamp(&line, &h->keys.lines, &(struct wrapper){0});
+	queue_stamp(r, &h->keys, &(struct queue_walk){ &line, QUEUE_NEWEST, 1, 1, (int64_t)h->raw.len });
 }
 
 static void glance(struct redis *r, const struct rehearsal *h)
@@ -132,7 +165,7 @@ static void glance(struct redis *r, const struct rehearsal *h)
 	queue_glance(r, h->keys.ingress, -1, -1);
 }
 
-static void unmark(struct redis *r, const struct rehearsal *h)
+static void unstamp(struct redis *r, const struct rehearsal *h)
 {
 	redis_appendf(r, "LSET %s -1 %s", h->keys.ingress, MESSAGE);
 }
@@ -140,10 +173,9 @@ static void unmark(struct redis *r, const struct rehearsal *h)
 static void expire(struct redis *r, const struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
-	const struct queue_proof proof = { .line = MESSAGE, .len = sizeof(MESSAGE) - 1, .mark_at = -1, .at = -1 };
 	struct message m = h->message;
 
-	queue_expire(r, &h->keys, &m, &proof, &record);
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->keys.ingress, -1, &h->by_value, &m, NULL, &record);
 }
 
 static void workers(struct redis *r, const struct rehearsal *h)
@@ -192,6 +224,7 @@ static const struct step {
 	{ "register", enrol },
 	{ "renew", renew },
 	{ "renew lease", renew_lease },
+	{ "annotate", annotate },
 	{ "fetch", fetch },
 	{ "hand back", hand_back },
 	{ "fetch at maxmemory", fetch_oom },
@@ -201,10 +234,16 @@ static const struct step {
 	{ "blocking fetch", fetch_blocking },
 	{ "fence", fence },
 	{ "read rescue size", size },
-	{ "read rescue", list },
+	{ "weigh rescue", weigh },
+	{ "read rescue", look },
+	{ "digest", digest },
+	{ "escape from rescue unread", too_large_first },
 	{ "return", give_back },
 	{ "fetch again", fetch },
 	{ "escape", escape },
+	{ "push another", plant },
+	{ "fetch another", fetch },
+	{ "escape unread", too_large },
 	{ "done", done },
 	{ "read workers", workers },
 	{ "look at trays", holdings },
@@ -227,6 +266,7 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	*h = (struct rehearsal){0};
 	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
 	h->keys.shared = k->shared;
+	h->keys.lines.secrets = &nobodys;
 	incarnation_format(&i, first);
 	i.generation++;
 	incarnation_format(&i, second);
@@ -234,7 +274,10 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	queue_owner_init(&h->second, &h->keys, second, LEASE_MS);
 	h->rescue = queue_tray_key(&h->keys, second, QUEUE_RESCUE);
 	buffer_append(&h->raw, MESSAGE, sizeof(MESSAGE) - 1);
-	message_parse(&h->message, h->raw.data, h->raw.len);
+	message_parse(&h->message, &h->keys.lines, h->raw.data, h->raw.len);
+	h->change = (struct queue_change){ &h->line, 0 };
+	h->by_value = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = QUEUE_ANYWHERE };
+	h->by_place = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = -1 };
 	queue_note_of(&h->note, &h->message, &(struct wrapper){ .redelivered = 1 });
 	free(ingress);
 	free(transit);
@@ -244,9 +287,9 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 /* Before the last one. */
 static const struct step age_steps[] = {
 	{ "push again", plant },
-	{ "mark", mark },
+	{ "stamp", stamp },
 	{ "look at what waits", glance },
-	{ "unmark", unmark },
+	{ "unstamp", unstamp },
 	{ "expire", expire },
 };
 

@@ -10,15 +10,22 @@
 #include "common/message.h"
 #include "common/queue.h"
 
-#define X(name)                                                                                    \
+#define EMBED(name, before)                                                                        \
 	__asm__(".pushsection .rodata\n"                                                           \
-		"queue_script_" #name ":\n"                                                        \
+		"queue_script_" #name ":\n" before                                                 \
 		".incbin \"common/scripts/" #name ".lua\"\n"                                       \
 		"queue_script_" #name "_end:\n"                                                    \
 		".byte 0\n"                                                                        \
 		".popsection\n");                                                                  \
 	extern const char queue_script_##name[], queue_script_##name##_end[];
-QUEUE_SCRIPTS(X)
+#define X(name) EMBED(name, ".incbin \"common/scripts/entry.lua\"\n")
+QUEUE_SCRIPTS_MOVING(X)
+#undef X
+#define X(name) EMBED(name, ".incbin \"common/scripts/own.lua\"\n")
+QUEUE_SCRIPTS_STAMPING(X)
+#undef X
+#define X(name) EMBED(name, "")
+QUEUE_SCRIPTS_PLAIN(X)
 #undef X
 
 #define SCRIPT_ARGUMENTS_FEW 96
@@ -63,6 +70,27 @@ struct script_arg script_number(struct script_number *room, int64_t value)
 struct script_arg script_string(const char *s)
 {
 	return (struct script_arg){ s == NULL ? "" : s, s == NULL ? 0 : strlen(s) };
+}
+
+size_t script_entry(const struct queue_entry *e, struct script_entry *room, struct script_arg args[SCRIPT_ENTRY_ARGS])
+{
+	size_t head = e->len < QUEUE_ENTRY_ENDS ? e->len : QUEUE_ENTRY_ENDS;
+	size_t tail = e->len - head < QUEUE_ENTRY_ENDS ? e->len - head : QUEUE_ENTRY_ENDS;
+
+	if (e->at == QUEUE_ANYWHERE) {
+		args[0] = args[1] = args[3] = script_string(NULL);
+		args[2] = (struct script_arg){ e->raw, e->len };
+	} else {
+		if (e->of > 0)
+			snprintf(room->at, sizeof(room->at), "%" PRId64 "/%" PRId64 "/%" PRId64, e->at, e->of, e->moved);
+		else
+			snprintf(room->at, sizeof(room->at), "%" PRId64, e->at);
+		args[0] = script_string(room->at);
+		args[1] = script_number(&room->len, (int64_t)e->len);
+		args[2] = (struct script_arg){ e->raw, head };
+		args[3] = (struct script_arg){ (e->tail == NULL ? e->raw + e->len : e->tail + QUEUE_ENTRY_ENDS) - tail, tail };
+	}
+	return SCRIPT_ENTRY_ARGS;
 }
 
 void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,

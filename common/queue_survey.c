@@ -64,6 +64,8 @@ static enum queue_place_kind kind_of(struct queue_place *p, const char *rest)
 		return QUEUE_PLACE_WORKERS;
 	if (strcmp(rest, RESCUE) == 0)
 		return QUEUE_PLACE_BARE_RESCUE;
+	if (strcmp(rest, "aside") == 0 || strcmp(rest, "aside:log") == 0)
+		return QUEUE_PLACE_ASIDE;
 	if (strncmp(rest, SCRATCH, sizeof(SCRATCH) - 1) == 0)
 		return QUEUE_PLACE_SCRATCH;
 	if (strncmp(rest, LEASE, sizeof(LEASE) - 1) == 0 && incarnation_parse(&i, rest + sizeof(LEASE) - 1) == 0) {

@@ -23,6 +23,7 @@ struct queue_place {
 		QUEUE_PLACE_LEASE,	/* of incarnation */
 		QUEUE_PLACE_TRAY,	/* tray 0..QUEUE_TRAYS-1 or QUEUE_RESCUE of incarnation */
 		QUEUE_PLACE_BARE_RESCUE,
+		QUEUE_PLACE_ASIDE,	/* or its records */
 		QUEUE_PLACE_SCRATCH,	/* of a rehearsal */
 		QUEUE_PLACE_UNKNOWN
 	} kind;

@@ -1,11 +1,10 @@
-/* Marks in ingress, looks at it, and the way out for what waited too long. When and what is sweeper/'s. */
+/* Stamps in ingress, looks at it, and the way out for what waited too long. When and what is sweeper/'s. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/string.h>
-
 #include "common/queue_waiting.h"
 
+#include "common/alloc.h"
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
@@ -15,33 +14,64 @@ static char *nobody(const struct queue_keys *k)
 	return queue_lease_key(k, "none");
 }
 
-void queue_mark_line(char out[QUEUE_MARK_LINE_SIZE], const struct wrapper *w)
+void queue_stamp(struct redis *r, const struct queue_keys *k, const struct queue_walk *walk)
 {
-	const struct message empty = { .raw = "" };
-	struct wrapper unmarked = *w;
-	struct buffer line = {0};
-
-	unmarked.mark_ms = 0;
-	message_wrap(&line, &empty, &unmarked);
-	buffer_append(&line, "", 1);
-	strlcpy(out, line.data, QUEUE_MARK_LINE_SIZE);
-	out[strcspn(out, "\n")] = '\0';
-	buffer_free(&line);
-}
-
-void queue_mark(struct redis *r, const struct queue_keys *k, const char *line, const struct queue_seen *seen)
-{
+	struct script_number from, count, lines, longest;
 	char *none = nobody(k);
 	const char *keys[] = { none, k->ingress };
-	struct script_number drop;
-	struct script_arg args[3] = { script_string(line) };
 
-	if (seen != NULL) {
-		args[1] = (struct script_arg){ seen->data, seen->len };
-		args[2] = script_number(&drop, (int64_t)seen->drop);
-	}
-	queue_script(r, QUEUE_SCRIPT_mark, 2, keys, seen == NULL ? 1 : 3, args);
+	queue_script(r, QUEUE_SCRIPT_stamp, 2, keys, 6,
+	    (struct script_arg[]){ script_string(walk->line->line), script_string(walk->line->key), script_number(&from, walk->from),
+		script_number(&count, walk->count), script_number(&lines, walk->lines), script_number(&longest, walk->longest) });
 	free(none);
+}
+
+#define ONE_ARGS 6
+
+static void one_args(const struct queue_stamp_one *one, struct script_number room[3], struct script_arg args[ONE_ARGS])
+{
+	args[0] = script_number(&room[0], one->seen.at);
+	args[1] = script_number(&room[1], (int64_t)one->seen.len);
+	args[2] = (struct script_arg){ one->seen.line, one->seen.line_len };
+	args[3] = script_number(&room[2], (int64_t)one->drop);
+	args[4] = script_string(one->line.line);
+	args[5] = script_string(one->line.key);
+}
+
+void queue_stamp_seen(struct redis *r, const struct queue_keys *k, const struct queue_stamp_one *ones, size_t n)
+{
+	struct script_arg *args = alloc_zero(ONE_ARGS * n + 1, sizeof(*args));
+	struct script_number (*rooms)[3] = alloc_zero(n + 1, sizeof(*rooms));
+	char *none = nobody(k);
+	const char *keys[] = { none, k->ingress };
+
+	for (size_t i = 0; i < n; i++)
+		one_args(&ones[i], rooms[i], args + ONE_ARGS * i);
+	queue_script(r, QUEUE_SCRIPT_stamp_seen, 2, keys, ONE_ARGS * n, args);
+	free(none);
+	free(rooms);
+	free(args);
+}
+
+int queue_stamped(const struct redis_reply *reply, struct queue_stamped *out)
+{
+	if (reply->type != REDIS_ARRAY || reply->n < 2 || reply->n % 3 != 2)
+		return -1;
+	for (size_t i = 0; i < reply->n; i++)
+		if (redis_element(reply, i).type != (i >= 2 && i % 3 == 1 ? REDIS_STRING : REDIS_INTEGER))
+			return -1;
+	out->stamped = redis_element(reply, 0).integer;
+	out->next = redis_element(reply, 1).integer;
+	out->n = (reply->n - 2) / 3;
+	return 0;
+}
+
+struct queue_line queue_stamped_line(const struct redis_reply *reply, size_t i)
+{
+	struct redis_reply line = redis_element(reply, 4 + 3 * i);
+
+	return (struct queue_line){ redis_element(reply, 2 + 3 * i).integer, (size_t)redis_element(reply, 3 + 3 * i).integer,
+		line.str, line.len };
 }
 
 static void glance(struct redis *r, const char *command, const char *key, int64_t first, int64_t last)
@@ -69,32 +99,61 @@ void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t fir
 
 int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out)
 {
-	if (reply->type != REDIS_ARRAY || reply->n < 2)
+	if (!redis_is_strings(reply) || reply->n < 3)
 		return -1;
-	out->n = reply->n - 2;
+	out->n = reply->n - 3;
 	out->bytes = (size_t)strtoull(redis_element(reply, out->n).str, NULL, 10);
 	out->server_ms = strtoll(redis_element(reply, out->n + 1).str, NULL, 10);
+	out->more = redis_element(reply, out->n + 2).str[0] == '1';
 	return 0;
 }
 
-void queue_expire(struct redis *r, const struct queue_keys *k, struct message *m, const struct queue_proof *proof,
-    const struct record *record)
+/* The wrapper, or what begins like one; 0: neither. As the scripts find it. */
+static size_t line_length(const char *entry, size_t len)
 {
-	char *none = nobody(k);
-	const char *keys[] = { none, k->ingress, k->escape, k->log };
-	struct script_arg args[5 + 2 * RECORD_FIELDS];
-	struct script_number strip, at, mark_at;
-	struct record_text text;
+	const char *end = memchr(entry, '\n', len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX);
+
+	return end == NULL || len < 12 || memcmp(entry, "quredis/1 w=", 12) != 0 ? 0 : (size_t)(end - entry) + 1;
+}
+
+static size_t line_args(const struct queue_keys *k, const struct redis_reply *first, struct script_arg *args)
+{
+	struct queue_glanced glanced;
 	size_t n = 0;
 
-	args[n++] = (struct script_arg){ m->raw, m->raw_len };
-	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
-	args[n++] = script_number(&at, proof->at);
-	args[n++] = (struct script_arg){ proof->line, proof->len };
-	args[n++] = script_number(&mark_at, proof->mark_at);
-	if (record != NULL)
-		n += queue_record_args(record, m, &text, args + n);
-	queue_script(r, QUEUE_SCRIPT_expire, 4, keys, n, args);
+	if (queue_glanced(first, &glanced) == -1)
+		return 0;
+	for (size_t i = 0; i < glanced.n; i++) {
+		struct redis_reply begins = redis_element(first, i);
+		size_t len = line_length(begins.str, begins.len);
+		struct message m;
+
+		if (len == 0)
+			continue;
+		message_parse(&m, &k->lines, begins.str, begins.len);
+		args[n++] = (struct script_arg){ begins.str, len };
+		args[n++] = script_string(m.wrapper_len > 0 ? "1" : "0");
+	}
+	return n;
+}
+
+void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_script script, int limit,
+    const struct redis_reply *first)
+{
+	char *none = nobody(k);
+	const char *keys[] = { none, k->delayed, k->ingress };
+	struct script_arg *args = alloc_zero(3 + 2 * (first == NULL ? 0 : first->n), sizeof(*args));
+	struct script_number most, bytes;
+	size_t n = 0;
+
+	args[n++] = script_number(&most, limit);
+	args[n++] = script_number(&bytes, QUEUE_DELAYED_BYTES);
+	if (first != NULL) {
+		args[n++] = script_string("plain");
+		n += line_args(k, first, args + n);
+	}
+	queue_script(r, script, 3, keys, n, args);
+	free(args);
 	free(none);
 }
 

@@ -1,52 +1,72 @@
 #ifndef COMMON_QUEUE_WAITING_H
 #define COMMON_QUEUE_WAITING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/queue.h"
+#include "common/queue_scripts.h"
 
 /*
- * What waits in ingress, and for how long: marks, looks, expiry (docs/design.md, "Time to live"). As in
+ * Messages that wait in ingress, and for how long: stamps, looks, expiry (docs/design.md, "Time to live"). As in
  * common/queue.h, every function that takes a struct redis appends one script and returns at once.
  * Entries are counted from the pop end: -1 is the oldest.
  */
 
 /*
- * The newest waiting message is marked with the server's time. line: of its new wrapper, without newline and
- * mark (queue_mark_line()). seen NULL: if it has no wrapper; else what it begins with, of which `drop` bytes
- * are its old one. -> INTEGER 1; 0: nothing waits, or it changed; STRING: what it begins with, seen is wanted
+ * A stamp is the time since which a message waits, by the server's clock, in its wrapper. A walk from index `from` towards the pop end
+ * stamps each entry that does not begin like a wrapper. It returns those that do: the caller verifies them, and stamps with the next
+ * call those whose wrapper has no time, or is not genuine.
  */
-struct queue_seen {
-	const char *data;
-	size_t len, drop;
+#define QUEUE_NEWEST INT64_MIN
+struct queue_walk {
+	const struct message_stamp *line;	/* for all entries without a wrapper; an entry that has this very line is skipped */
+	int64_t from;		/* QUEUE_NEWEST: the newest. If others push and pop meanwhile, a walk may meet an entry twice; it skips none */
+	int64_t count;		/* entries at most; fewer if they are large */
+	int64_t lines;		/* the walk ends after so many entries that begin like a wrapper */
+	int64_t longest;	/* bytes: longer messages are not rewritten */
 };
-#define QUEUE_MARK_LINE_SIZE 256
-void queue_mark_line(char out[QUEUE_MARK_LINE_SIZE], const struct wrapper *w);	/* as message_wrap(), its mark left out */
-void queue_mark(struct redis *r, const struct queue_keys *k, const char *line, const struct queue_seen *seen);
+struct queue_line {		/* an entry that begins like a wrapper; its strings belong to the reply */
+	int64_t at;
+	size_t len;		/* of the entry */
+	const char *line;	/* its first line */
+	size_t line_len;
+};
+struct queue_stamp_one {	/* an entry to stamp, if it is still there */
+	struct queue_line seen;
+	size_t drop;		/* bytes of its old wrapper */
+	struct message_stamp line;
+};
+void queue_stamp(struct redis *r, const struct queue_keys *k, const struct queue_walk *walk);	/* -> ARRAY for queue_stamped() */
+void queue_stamp_seen(struct redis *r, const struct queue_keys *k, const struct queue_stamp_one *ones, size_t n);	/* -> INTEGER how many were */
+struct queue_stamped {
+	int64_t stamped;	/* how many entries were stamped */
+	int64_t next;		/* where the walk ended; 0: at the pop end */
+	size_t n;		/* queue_stamped_line(reply, 0..n-1) */
+};
+int queue_stamped(const struct redis_reply *reply, struct queue_stamped *out);	/* -1: another type of reply */
+struct queue_line queue_stamped_line(const struct redis_reply *reply, size_t i);
 
-/* -> ARRAY for queue_glanced(): n entries first..last of a list, newest first, each as far as it may be a line of
- * ours: "" if it is none; payloads are cut. */
+/* -> ARRAY for queue_glanced(): of each entry first..last of a list, newest first, the beginning that may be a line of
+ * quredis; "" if it is none. Payloads are cut. If entries are large, fewer are read: those nearest to `last`. */
 void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last);
-void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* by due time, 0 is the first */
+void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* by due time, 0 is the first; nearest to `first` */
 void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* -> ARRAY of STRING, the same whole */
 struct queue_glanced {
 	size_t n;		/* redis_element(reply, 0..n-1) */
 	size_t bytes;		/* of the whole entries */
+	bool more;		/* some were left out */
 	int64_t server_ms;	/* when they were read */
 };
-int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out);	/* -1: it is none */
+int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out);	/* -1: another type of reply */
 
-/* Why one has waited too long that says nothing of its age: it is to the right of a marked one. */
-struct queue_proof {
-	const char *line;	/* wrapper of the marked one; not owned */
-	size_t len;
-	int64_t mark_at, at;	/* where both were; they may have come nearer to the pop end together */
-};
-/* -> INTEGER 1; 2 done, but the record could not be written; 0 it has moved. record NULL: none is written */
-void queue_expire(struct redis *r, const struct queue_keys *k, struct message *m, const struct queue_proof *proof,
-    const struct record *record);
-/* The same out of delayed, by value. */
+/* due and hurry: move at most limit messages of delayed into ingress, and no further one once they are QUEUE_DELAYED_BYTES. first: as for queue_due() */
+#define QUEUE_DELAYED_BYTES (1 << 20)
+void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_script script, int limit,
+    const struct redis_reply *first);
+
+/* Moves a message from delayed to escape, by value. record NULL: writes none. -> INTEGER 1; 2: moved, but no record could be written; 0: it was not there */
 void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record);
 
 #endif

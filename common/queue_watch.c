@@ -88,8 +88,8 @@ void queue_is_used(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
 
-	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->done, k->paused, k->sweeper, k->transit,
-	    rescue, k->workers, k->escape, k->log, k->forwarded);
+	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->done, k->paused, k->sweeper, k->transit,
+	    rescue, k->workers, k->aside, k->escape, k->log, k->forwarded);
 	free(rescue);
 }
 
@@ -136,6 +136,8 @@ void queue_pulse(struct redis *r, const char *node)
 
 	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
 	queue_time(r);
+	redis_appendf(r, "INFO server");
+	redis_appendf(r, "INFO replication");
 	free(key);
 }
 

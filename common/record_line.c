@@ -100,6 +100,7 @@ static json_t *object_of(const struct record_line *l)
 	set_string(line, "archived_at", l->archived_at);
 	set_string(line, "reason", l->reason);
 	set_string(line, "batch", l->batch);
+	set_string(line, "digest", l->digest);
 	if (l->orphan)
 		json_object_set_new(line, "orphan", json_true());
 	return line;

@@ -19,7 +19,7 @@ struct record_line {
 	size_t nfields;
 	const struct queue_bytes *message;	/* NULL: only if the record has it whole */
 	/* of an archive; NULL: left out */
-	const char *archived_at, *reason, *batch;
+	const char *archived_at, *reason, *batch, *digest;
 	bool orphan;				/* there is no message to it any more */
 };
 

@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bsd/string.h>
@@ -87,8 +88,10 @@ static void set_socket_options(const struct redis *r)
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t elements;
+#define TASK_OF(reader) ((reader)->task[(reader)->ridx])
 #else
 typedef int elements;
+#define TASK_OF(reader) (&(reader)->rstack[(reader)->ridx])
 #endif
 
 /* hiredis' own, but for arrays; the same for every connection. */
@@ -160,16 +163,20 @@ int redis_open(struct redis *r, int64_t now_ms)
 	set_bounds(r->context->reader);
 	r->state = REDIS_OPENING;
 	r->received = 0;
+	r->input = r->progress = 0;
+	r->output = (struct redis_output){0};
 	r->client_id = 0;
-	r->deadline_ms = now_ms + REDIS_TIMEOUT_MS;
+	r->deadline_ms = r->last_due_ms = now_ms + REDIS_TIMEOUT_MS;
 	append_greetings(r);
 	return 0;
 }
 
 void redis_expect_by(struct redis *r, int64_t at_ms)
 {
-	if (at_ms > r->deadline_ms)
-		r->deadline_ms = at_ms;
+	if (r->deadline_ms == 0)
+		r->deadline_ms = r->last_due_ms = at_ms;
+	else if (at_ms > r->last_due_ms)
+		r->last_due_ms = at_ms;
 }
 
 bool redis_pollfd(const struct redis *r, struct pollfd *p)
@@ -178,7 +185,7 @@ bool redis_pollfd(const struct redis *r, struct pollfd *p)
 		return false;
 	p->fd = r->context->fd;
 	p->events = POLLIN;
-	if (sdslen(r->context->obuf) > 0)
+	if (redis_output_left(r->context, &r->output) > 0)
 		p->events |= POLLOUT;
 	p->revents = 0;
 	return true;
@@ -200,6 +207,7 @@ static bool is_text(struct redis_reply v, const char *text)
 static int take_greeting(struct redis *r, const redisReply *reply)
 {
 	struct redis_reply v = redis_reply_view(reply);
+	const char *why;
 	int i = r->greetings_taken++;
 	enum greeting g = i < (int)sizeof(r->greetings) && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
 
@@ -212,6 +220,8 @@ static int take_greeting(struct redis *r, const redisReply *reply)
 		r->client_id = v.integer;
 	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
 		return redis_fail(r, "the server is a replica, not a master", REDIS_STORM);
+	if (r->greeted != NULL && r->greetings_taken == r->greetings_sent && (why = r->greeted(&v)) != NULL)
+		return redis_fail(r, why, REDIS_STORM);
 	return 0;
 }
 
@@ -244,14 +254,12 @@ static int take_greetings(struct redis *r)
 
 int redis_flush(struct redis *r)
 {
-	int done = 0;
-
 	if (r->state == REDIS_CLOSED)
 		return -1;
 	/* Not everything that was to be sent is there: answers would be taken for those to other commands. */
 	if (r->context->err != 0)
 		return fail_io(r);
-	if (sdslen(r->context->obuf) > 0 && redisBufferWrite(r->context, &done) != REDIS_OK)
+	if (redis_output_left(r->context, &r->output) > 0 && redis_output_write(r->context, &r->output) == -1)
 		return fail_io(r);
 	return 0;
 }
@@ -262,26 +270,44 @@ static int fail_surplus(struct redis *r)
 	return redis_fail(r, "an answer to nothing that was asked", REDIS_STORM);
 }
 
+/*
+ * The time for an answer begins anew with each sign of life: a message of any size gets through a slow link, and a
+ * peer that stands still is found out, whatever is sent to it meanwhile. What has just arrived was in time: our poll may
+ * have come late, not the answer. Bytes of a large command that the kernel holds move when the peer acknowledges them.
+ */
+static bool in_time(struct redis *r, int64_t now_ms)
+{
+	uint64_t before = r->progress;
+
+	r->progress = r->input + r->output.drained;
+	if (r->deadline_ms == 0 || (r->pending == 0 && r->state != REDIS_OPENING))
+		return true;
+	if (r->progress != before || (now_ms > r->deadline_ms && redis_output_drains(r->context, &r->output))) {
+		redis_expect_by(r, now_ms + REDIS_TIMEOUT_MS);
+		r->deadline_ms = r->last_due_ms;
+	}
+	return now_ms <= r->deadline_ms;
+}
+
 int redis_pump(struct redis *r, int64_t now_ms)
 {
-	size_t before;
-	bool progress;
+	size_t before, received;
 
 	if (redis_flush(r) == -1)
 		return -1;
 	before = r->context->reader->len;
 	if (redisBufferRead(r->context) != REDIS_OK)
 		return fail_io(r);
-	progress = r->context->reader->len != before;
-	r->received += (int64_t)(r->context->reader->len - before);
+	received = r->context->reader->len - before;
+	r->received += (int64_t)received;
+	r->input += received;
 	if (r->received > ANSWER_MAX)
 		return redis_fail(r, "an answer too large", REDIS_STORM);
 	if (r->state == REDIS_OPENING && take_greetings(r) == -1)
 		return -1;
 	if (r->state == REDIS_READY && r->pending == 0 && unread(r) > 0)
 		return fail_surplus(r);
-	/* What has just arrived was in time: our poll may have come late, not the answer. */
-	if (r->deadline_ms != 0 && now_ms > r->deadline_ms && (r->pending > 0 || r->state == REDIS_OPENING) && !progress)
+	if (!in_time(r, now_ms))
 		return redis_fail(r, "no answer in time", REDIS_STORM);
 	return 0;
 }
@@ -303,11 +329,30 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 	r->received = unread(r);
 	if (--r->pending == 0) {
 		r->deadline_ms = 0;
+		r->output.queued = 0;
 		if (unread(r) > 0)
 			return fail_surplus(r);
 	}
 	*reply = redis_reply_view(next);
 	return 1;
+}
+
+/* hiredis has read the type of the string, and waits for the rest: its length, then so many bytes. */
+int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrived)
+{
+	const redisReader *reader = r->state == REDIS_READY ? r->context->reader : NULL;
+	const redisReadTask *task = reader == NULL || reader->ridx < 0 ? NULL : TASK_OF(reader);
+	const char *length, *end;
+
+	if (task == NULL || task->type != REDIS_REPLY_STRING)
+		return -1;
+	length = reader->buf + reader->pos;
+	end = memchr(length, '\r', reader->len - reader->pos);
+	if (end == NULL)
+		return -1;
+	*begin = end + 2;
+	*arrived = *begin < reader->buf + reader->len ? (size_t)(reader->buf + reader->len - *begin) : 0;
+	return strtoll(length, NULL, 10);
 }
 
 void *redis_keep(struct redis *r)

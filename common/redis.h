@@ -6,15 +6,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/redis_output.h"
+
 struct pollfd;
 
 /*
  * One connection, never blocking: commands are appended, sent and answered in order while the
  * caller polls. Opening, AUTH, SELECT, CLIENT SETNAME, CLIENT ID and ROLE are part of it, and what
- * `greet` appends (queue_scripts_load: so NOSCRIPT means "connect again"). After any I/O error the
+ * `greet` appends (queue_greets(): so NOSCRIPT means "connect again"). After any I/O error the
  * connection is closed and its pending answers are lost: the caller opens it again.
  */
-#define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time */
+#define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time; it begins anew when the peer shows a
+				 * sign of life (progress): a large message may take its time over a slow link */
 
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
 
@@ -26,15 +29,26 @@ enum redis_weather {
 	REDIS_MISCONFIGURED	/* NOAUTH WRONGPASS NOPERM WRONGTYPE: a person must mend it */
 };
 
+struct redis_reply;
+
 struct redis {
 	enum redis_state state;
 	struct redisContext *context;
 	void *last;			/* the answer redis_take() gave last; freed by the next one */
 	int pending;			/* answers the caller still has to take */
 	int64_t received;		/* bytes of the answer that is not whole yet, and of those not taken */
+	struct redis_output output;
+	uint64_t input;			/* bytes received on this connection */
+	/*
+	 * Signs of life until the last look at the deadline: bytes received, and bytes of a command larger than the kernel's
+	 * buffer for which the peer made room. Bytes that only went into that buffer prove nothing: a worker renews its lease
+	 * on and on, also to a peer that stands still.
+	 */
+	uint64_t progress;
 	uint8_t greetings[8];		/* what the opening's own answers are to, in order */
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
-	int64_t deadline_ms;		/* monotonic; answers are due by then. 0: none */
+	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: nothing was asked */
+	int64_t last_due_ms;		/* when the answer to what was asked last is due, if those before it have come */
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */
 	enum redis_weather weather;	/* of the last closing */
@@ -42,6 +56,7 @@ struct redis {
 	const struct redis_target *target;
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
 	void (*greet)(struct redis *r);	/* appends more to the opening; NULL: nothing */
+	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; why it will not do, or NULL */
 	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: as they are */
 };
 
@@ -76,7 +91,8 @@ int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, 
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why and what the weather is. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_weather weather);
-void redis_expect_by(struct redis *r, int64_t at_ms);	/* answers to all that is appended are due by then */
+/* The answer to what was appended is due by then; if others are still to come, their deadline stays. */
+void redis_expect_by(struct redis *r, int64_t at_ms);
 
 /* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: it is lost, as what was sent before is; the next wait says so. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
@@ -93,6 +109,10 @@ int redis_flush(struct redis *r);
 int redis_pump(struct redis *r, int64_t now_ms);
 /* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
 int redis_take(struct redis *r, struct redis_reply *reply);
+/* The length of the string that is arriving, as soon as the server has announced it; -1: none is, or not known yet. Only
+ * after redis_take() returned 0. An element of an array counts, too. begin: its first bytes, as many as have arrived; a view
+ * until the next redis_take() or redis_close(). Both are set only if the length is known. */
+int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrived);
 /* The answer given last outlives the next ones, until redis_let_go(). */
 void *redis_keep(struct redis *r);
 void redis_let_go(void *kept);
@@ -107,6 +127,8 @@ int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
 
 enum redis_weather redis_weather(const struct redis_reply *reply);
+/* Redis takes no write, or not now, whatever it says: the error is not the fault of one command's keys or arguments. */
+bool redis_refuses_all(const struct redis_reply *reply);
 bool redis_error_is(const struct redis_reply *reply, const char *code);	/* "OOM", "NOSCRIPT", ... */
 
 #endif

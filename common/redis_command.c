@@ -25,7 +25,7 @@ void redis_append(struct redis *r, size_t argc, const char *const *argv, const s
 void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv)
 {
 	char *command;
-	int len;
+	long long len;			/* int in hiredis 0.14 */
 
 	if (r->state == REDIS_CLOSED)
 		return;

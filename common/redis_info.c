@@ -29,6 +29,22 @@ bool redis_info_value(const char *info, size_t len, const char *name, char *out,
 	return false;
 }
 
+void redis_identity_read(struct redis_identity *id, const char *info, size_t len)
+{
+	redis_info_value(info, len, "run_id", id->run_id, sizeof(id->run_id));
+	redis_info_value(info, len, "master_replid", id->replid, sizeof(id->replid));
+}
+
+bool redis_identity_known(const struct redis_identity *id)
+{
+	return id->run_id[0] != '\0';
+}
+
+bool redis_identity_same(const struct redis_identity *a, const struct redis_identity *b)
+{
+	return strcmp(a->run_id, b->run_id) == 0 && strcmp(a->replid, b->replid) == 0;
+}
+
 bool redis_policy_evicts(const char *policy)
 {
 	return strncmp(policy, "allkeys-", 8) == 0 || strncmp(policy, "volatile-", 9) == 0;

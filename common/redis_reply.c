@@ -48,32 +48,43 @@ bool redis_error_is(const struct redis_reply *reply, const char *code)
 	       (reply->str[n] == ' ' || reply->str[n] == '\0');
 }
 
+static const struct known_error {
+	const char *code;
+	enum redis_weather weather;
+} known[] = {
+	{ "OOM", REDIS_STORM }, { "READONLY", REDIS_STORM }, { "UNBLOCKED", REDIS_STORM },
+	{ "LOADING", REDIS_STORM }, { "MISCONF", REDIS_STORM }, { "BUSY", REDIS_STORM },
+	{ "NOREPLICAS", REDIS_STORM }, { "MASTERDOWN", REDIS_STORM }, { "CLUSTERDOWN", REDIS_STORM },
+	{ "TRYAGAIN", REDIS_STORM }, { "NOSCRIPT", REDIS_RECONNECT },
+	{ "NOAUTH", REDIS_MISCONFIGURED }, { "WRONGPASS", REDIS_MISCONFIGURED },
+	{ "NOPERM", REDIS_MISCONFIGURED }, { "WRONGTYPE", REDIS_MISCONFIGURED },
+	/* NOPERM inside a script, as Redis 7.0 and 7.2 say it */
+	{ "The user executing the script can't", REDIS_MISCONFIGURED }, { "ACL failure in script", REDIS_MISCONFIGURED },
+};
+
+/* NULL: none of those. */
+static const struct known_error *known_error(const struct redis_reply *reply)
+{
+	for (size_t i = 0; i < nitems(known); i++)
+		if (redis_error_is(reply, known[i].code))
+			return &known[i];
+	/* Inside a script the code of the inner error may not come first, or there is none: rights first. */
+	for (size_t i = nitems(known); i-- > 0;)
+		if (strstr(reply->str, known[i].code) != NULL)
+			return &known[i];
+	return NULL;
+}
+
 enum redis_weather redis_weather(const struct redis_reply *reply)
 {
-	static const struct {
-		const char *code;
-		enum redis_weather weather;
-	} known[] = {
-		{ "OOM", REDIS_STORM }, { "READONLY", REDIS_STORM }, { "UNBLOCKED", REDIS_STORM },
-		{ "LOADING", REDIS_STORM }, { "MISCONF", REDIS_STORM }, { "BUSY", REDIS_STORM },
-		{ "NOREPLICAS", REDIS_STORM }, { "MASTERDOWN", REDIS_STORM }, { "CLUSTERDOWN", REDIS_STORM },
-		{ "TRYAGAIN", REDIS_STORM }, { "NOSCRIPT", REDIS_RECONNECT },
-		{ "NOAUTH", REDIS_MISCONFIGURED }, { "WRONGPASS", REDIS_MISCONFIGURED },
-		{ "NOPERM", REDIS_MISCONFIGURED }, { "WRONGTYPE", REDIS_MISCONFIGURED },
-		/* NOPERM inside a script, as Redis 7.0 and 7.2 say it */
-		{ "The user executing the script can't", REDIS_MISCONFIGURED }, { "ACL failure in script", REDIS_MISCONFIGURED },
-	};
+	const struct known_error *e = reply->type == REDIS_ERROR ? known_error(reply) : NULL;
 
-	if (reply->type != REDIS_ERROR)
-		return REDIS_FAIR;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (redis_error_is(reply, known[i].code))
-			return known[i].weather;
-	/* Inside a script the code of the inner error may not come first, or there is none. */
-	if (strstr(reply->str, "executing the script can't run") != NULL || strstr(reply->str, "ACL failure in script") != NULL)
-		return REDIS_MISCONFIGURED;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strstr(reply->str, known[i].code) != NULL)
-			return known[i].weather;
-	return REDIS_STORM;
+	return reply->type != REDIS_ERROR ? REDIS_FAIR : e == NULL ? REDIS_STORM : e->weather;
+}
+
+bool redis_refuses_all(const struct redis_reply *reply)
+{
+	const struct known_error *e = reply->type == REDIS_ERROR ? known_error(reply) : NULL;
+
+	return e != NULL && e->weather != REDIS_MISCONFIGURED;
 }

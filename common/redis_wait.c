@@ -10,11 +10,30 @@
 
 #include "common/clock.h"
 
+/* How long to wait: the limit begins anew with each sign of life. */
+struct limit {
+	int64_t timeout_ms, until_ms;
+	uint64_t progress;
+};
+
+static struct limit limit_from_now(const struct redis *r, int64_t timeout_ms)
+{
+	return (struct limit){ timeout_ms, clock_monotonic_ms() + timeout_ms, r->progress };
+}
+
+static void extend(struct limit *limit, const struct redis *r, int64_t now_ms)
+{
+	if (r->progress == limit->progress)
+		return;
+	limit->progress = r->progress;
+	limit->until_ms = now_ms + limit->timeout_ms;
+}
+
 /* One turn of waiting. -1: closed or interrupted. */
-static int wait_turn(struct redis *r, int64_t until_ms, bool (*interrupted)(void))
+static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(void))
 {
 	int64_t now = clock_monotonic_ms();
-	int64_t left = until_ms - now;
+	int64_t left = limit->until_ms - now;
 	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
 	struct pollfd p;
 
@@ -26,30 +45,34 @@ static int wait_turn(struct redis *r, int64_t until_ms, bool (*interrupted)(void
 		return redis_fail(r, strerror(errno), REDIS_STORM);
 	if (interrupted != NULL && interrupted())
 		return redis_fail(r, "interrupted", REDIS_FAIR);
-	return redis_pump(r, clock_monotonic_ms());
+	now = clock_monotonic_ms();
+	if (redis_pump(r, now) == -1)
+		return -1;
+	extend(limit, r, now);
+	return 0;
 }
 
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
 {
-	int64_t until = clock_monotonic_ms() + timeout_ms;
+	struct limit limit = limit_from_now(r, timeout_ms);
 
 	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
 		return -1;
 	while (r->state == REDIS_OPENING)
-		if (wait_turn(r, until, interrupted) == -1)
+		if (wait_turn(r, &limit, interrupted) == -1)
 			return -1;
 	return 0;
 }
 
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
 {
-	int64_t until = clock_monotonic_ms() + timeout_ms;
+	struct limit limit = limit_from_now(r, timeout_ms);
 	int rc;
 
 	if (redis_pump(r, clock_monotonic_ms()) == -1)
 		return -1;
 	while ((rc = redis_take(r, reply)) == 0)
-		if (wait_turn(r, until, interrupted) == -1)
+		if (wait_turn(r, &limit, interrupted) == -1)
 			return -1;
 	return rc == 1 ? 0 : -1;
 }

@@ -31,6 +31,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_REJECTED] = "rejected",
 	[COUNT_UNREPRESENTABLE] = "unrepresentable",
 	[COUNT_UNKNOWN_VERSION] = "unknown_version",
+	[COUNT_TOO_LARGE] = "too_large",
 	[COUNT_WORKER_LOST] = "worker_lost",
 	[COUNT_PURGED_DONE] = "purged_done",
 	[COUNT_TRANSIT_OLD] = "transit_old",
@@ -129,6 +130,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->started_ms, 0);
 	atomic_store(&s->deadline_ms, 0);
 	atomic_store(&s->fence_ms, 0);
+	atomic_store(&s->abandoned, 0);
 	atomic_store(&s->handler_pgid, 0);
 	atomic_store(&s->pid, 0);
 	atomic_store(&s->redis_down, 0);

@@ -28,7 +28,7 @@ enum counter {
 	COUNT_PURGED,		/* of those escaped: by the sweeper's purge */
 	COUNT_PURGED_DELAYED,	/* of those purged: while they were delayed */
 	COUNT_DEADLINE_EXCEEDED,	/* of those purged: by max_message_age */
-	COUNT_HANDLER_EXIT, COUNT_HANDLER_SIGNAL, COUNT_HANDLER_TIMEOUT, COUNT_REJECTED, COUNT_UNREPRESENTABLE, COUNT_UNKNOWN_VERSION,
+	COUNT_HANDLER_EXIT, COUNT_HANDLER_SIGNAL, COUNT_HANDLER_TIMEOUT, COUNT_REJECTED, COUNT_UNREPRESENTABLE, COUNT_UNKNOWN_VERSION, COUNT_TOO_LARGE,
 	COUNT_WORKER_LOST,	/* of those escaped: by class (letter_class.h) */
 	COUNT_PURGED_DONE,	/* purge: entries of the history */
 	COUNT_TRANSIT_OLD,	/* purge: in work for too long, told of and left alone */
@@ -51,8 +51,9 @@ struct slot {
 	_Atomic int64_t heartbeat_ms;		/* CLOCK_MONOTONIC of the last turn of its loop */
 	_Atomic uint64_t serial;		/* messages started */
 	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC; 0: none runs */
-	_Atomic int64_t deadline_ms;		/* of the running handler, with its kill grace; 0: none */
+	_Atomic int64_t deadline_ms;		/* worker: of the running handler, including its kill grace. Sweeper: of a call that blocks. 0: none */
 	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME: what runs is dead by then, else its worker is killed; 0: it may finish */
+	_Atomic uint64_t abandoned;		/* a generation: no message runs here that was fetched under a lower one. 0: not known */
 	_Atomic int32_t handler_pgid;		/* 0: none; the master kills it when the worker dies */
 	_Atomic int32_t pid;			/* its own; 0: not known yet */
 	_Atomic int64_t redis_down;		/* 1 while it has no connection */
@@ -73,11 +74,15 @@ enum order {
 /* Where the sweeper is with a queue. Workers fetch in QUEUE_OPEN only. */
 enum queue_gate { QUEUE_RECOVERING, QUEUE_OPEN, QUEUE_PAUSED, QUEUE_REFUSED };
 
+/* A queue left the configuration. The master sets LEFT; the sweeper that still knows the queue logs what waits in it and sets LEFT_TOLD. */
+enum queue_departure { QUEUE_STAYS, QUEUE_LEFT, QUEUE_LEFT_TOLD };
+
 enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };	/* BARE: nothing new is taken from transit:<q> */
 
 /* Why a gate is shut, or what is wrong: shown by status. */
 enum queue_trouble {
-	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_OTHER
+	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_OTHER,
+	TROUBLE_LEFTOVERS	/* recovery waits until processes of a dead supervisor have ended; Redis works */
 };
 
 #define BREAKER_RING 64
@@ -85,6 +90,10 @@ enum queue_trouble {
 struct board_queue {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
 	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
+	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Sweeper */
+	_Atomic uint64_t aside;			/* messages that Redis refused to move (sweeper/aside.c); sweeper */
+	_Atomic int64_t aside_size;		/* of the newest of them; -1: not known. Sweeper */
+	_Atomic uint32_t aside_why;		/* enum queue_trouble; sweeper */
 	_Atomic uint32_t recovered;		/* enum queue_recovered; sweeper. What its successor need not do again */
 	_Atomic uint64_t swept[COUNTERS];	/* COUNT_RESCUED, COUNT_DUE, COUNT_ESCAPED, COUNT_EXPIRED of the sweeper */
 	_Atomic uint64_t past[SCOREBOARD_FIGURES];	/* of workers that are gone: totals never fall. The master */
@@ -92,15 +101,20 @@ struct board_queue {
 	_Atomic uint64_t lags[SCOREBOARD_BUCKETS], lag_ms;	/* FIGURE_LAGS and their sum; sweepers, atomic add */
 	_Atomic uint64_t lag_most_ms;		/* since statsd was told */
 	_Atomic uint64_t told[SCOREBOARD_FIGURES];	/* sent to statsd; sweepers, compare and swap */
+	_Atomic uint32_t departure;		/* enum queue_departure; master, then one sweeper, compare and swap */
 	_Atomic uint32_t wanted;		/* workers that are to be; the master */
 	_Atomic uint64_t restarts;		/* workers started in place of dead ones; the master */
 	_Atomic int64_t archiver;		/* sweeper whose the archive is: generation << 16 | slot + 1; 0: nobody's. Compare and swap */
+	_Atomic uint32_t renamed;		/* how often workers took a new name; any worker, atomic add */
 	_Atomic uint64_t workers_done;		/* messages done or settled; any worker, atomic add */
 	/* breaker; any worker, compare and swap (worker/breaker.c) */
 	_Atomic uint32_t breaker_step;		/* 0: closed; else consecutive openings */
 	_Atomic int64_t breaker_until_ms;	/* CLOCK_MONOTONIC: when the next probe may run */
 	_Atomic uint32_t failures;		/* failed in a row */
-	_Atomic uint64_t failed_ids[BREAKER_RING];
+	_Atomic uint32_t failed_seen;		/* entries ever written to failed_ids; the last ones are there */
+	_Atomic uint64_t failed_ids[BREAKER_RING];	/* kept after a success, so that a message that fails again is not counted again */
+	_Atomic uint32_t handler_generation;	/* raised by each reload or restart of the queue, since the handler may have changed; master */
+	_Atomic uint32_t answered_generation;	/* 1 + the last generation in which a handler answered anything; 0: none */
 };
 
 /* What is known of the clock of Redis (common/server_clock.h); sweeper */
@@ -118,10 +132,12 @@ struct board_registry {
 struct scoreboard {
 	struct slot slots[SCOREBOARD_SLOTS];
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
+	_Atomic int32_t trial;		/* slot + 1 of the worker that runs a message on trial; 0: none. Workers, compare and swap; the master, of dead ones */
 	_Atomic int32_t sweeper;	/* master: slot of the one that does the periodic work; others only finish */
 	struct board_clock clock;
 	struct board_registry registry;
 	_Atomic int64_t started_ms;	/* CLOCK_REALTIME of the master's start; master */
+	_Atomic uint64_t leftovers;	/* processes of dead supervisors that could not be killed, after the alarm; sweeper */
 	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };

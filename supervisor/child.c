@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bsd/libutil.h>
-
+#include "common/cgroup.h"
 #include "common/child.h"
 #include "common/log.h"
 #include "common/process.h"
@@ -64,8 +63,7 @@ static void close_masters(struct master *m)
 	close_fd(&m->keeper_fd[0]);
 	control_close_in_child(&m->control);
 	notify_close(&m->notify);
-	if (m->pidfile != NULL)
-		pidfile_close(m->pidfile);
+	pid_file_close(&m->pid_file);
 	for (int slot = 0; slot < m->top; slot++)
 		close_fd(&m->procs[slot].fd);
 }
@@ -98,12 +96,15 @@ static _Noreturn void run_worker(struct master *m, int slot, struct child *child
 	child->queue = c->conf;
 	child->queue_index = m->procs[slot].crew;
 	child->index = m->procs[slot].index;
+	child->handler_generation = c->handler_generation;
 	worker_run(child);
 }
 
 static _Noreturn void run_sweeper(struct master *m, struct child *child, int socket)
 {
 	close_fd(&m->life_fd[0]);	/* its own socket says the same */
+	child->lock_key = m->lock.key;
+	child->handler_users = &m->lock.users;
 	of_sweeper = m;
 	child->master_fd = socket;
 	child->queue_index_of = queue_index_of;
@@ -117,6 +118,31 @@ static _Noreturn void run_keeper(struct master *m, int slot, int read_end)
 	close_fd(&m->life_fd[0]);
 	close_fd(&m->keeper_fd[1]);
 	keeper_run(m->conf, m->board, slot, read_end);
+}
+
+/* Marks the child's own children, so that the next start can find them if master and workers are killed. The keeper needs no mark: its redis-server ends by itself. */
+static void mark_family(struct master *m, const struct proc *p)
+{
+	char token[LEFTOVERS_TOKEN_SIZE];
+
+	if (p->kind == PROC_KEEPER) {
+		close_fd(&m->cgroup_fd);
+		return;
+	}
+	leftovers_token(m->lock.key, m->boot, token);
+	setenv(LEFTOVERS_TOKEN_NAME, token, 1);
+	if (m->cgroup_fd != -1 && cgroup_enter(m->cgroup_fd) == -1)
+		log_warning("cgroup_not_entered", log_str("reason", strerror(errno)));
+	close_fd(&m->cgroup_fd);
+	if (p->kind != PROC_SWEEPER)
+		explicit_bzero(m->lock.key, sizeof(m->lock.key));
+}
+
+/* A core shows why a child hung. But with a core a handler of the same user could read a password from the child's memory. */
+static void allow_core(const struct master *m)
+{
+	if (m->conf->redis.password == NULL)
+		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int socket)
@@ -136,11 +162,13 @@ static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int sock
 			_exit(CHILD_EXIT_DONE);		/* it died before it could be told to tell us */
 		process_become_subreaper();
 	}
+	allow_core(m);
 	close_masters(m);
 	atomic_store(&m->board->slots[slot].pid, getpid());
 	snprintf(title, sizeof(title), "%s%s", p->kind == PROC_WORKER ? "worker " : "", child_name(m, p, name));
 	title_set("%s", title);
 	log_process(title);
+	mark_family(m, p);
 	child = describe(m, slot, master_pid);
 	if (p->kind == PROC_WORKER)
 		run_worker(m, slot, &child);

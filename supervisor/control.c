@@ -3,7 +3,6 @@
  * sends, does not read, or leaves open. What is asked and answered is request.c's.
  */
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -13,11 +12,11 @@
 #include <unistd.h>
 
 #include <bsd/string.h>
-#include <bsd/unistd.h>
 
 #include "supervisor/control.h"
 
 #include "common/log.h"
+#include "common/unix_socket.h"
 #include "supervisor/master.h"
 #include "supervisor/request.h"
 
@@ -25,7 +24,6 @@
 #define BUSY_MS 1000		/* one that did something this short ago keeps its place */
 #define BACKLOG 128
 #define REFUSED_MS 500		/* between looks at who knocks while nobody can be let in */
-#define GROUPS_MAX 256
 
 static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
 
@@ -42,41 +40,10 @@ static int fail(char *error, size_t size, const char *path)
 	return -1;
 }
 
-/* Only the owner and its group may connect: the mode counts from the first moment. */
-static int bind_private(int fd, const struct sockaddr_un *sa)
-{
-	mode_t old = umask(0117);
-	int r = bind(fd, (const struct sockaddr *)sa, sizeof(*sa));
-
-	umask(old);
-	return r;
-}
-
-static int remove_stale(const char *path)
-{
-	struct stat st;
-
-	if (lstat(path, &st) == -1)
-		return errno == ENOENT ? 0 : -1;
-	if (!S_ISSOCK(st.st_mode)) {
-		errno = EEXIST;
-		return -1;
-	}
-	return unlink(path);
-}
-
 int control_open(struct control *c, const char *path, char *error, size_t size)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-
-	if (strlcpy(sa.sun_path, path, sizeof(sa.sun_path)) >= sizeof(sa.sun_path)) {
-		errno = ENAMETOOLONG;
-		return fail(error, size, path);
-	}
-	if (remove_stale(path) == -1)
-		return fail(error, size, path);
-	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd == -1 || bind_private(c->fd, &sa) == -1 || listen(c->fd, BACKLOG) == -1)
+	c->fd = unix_socket_listen(path, BACKLOG);
+	if (c->fd == -1)
 		return fail(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
 	return 0;
@@ -107,30 +74,6 @@ void control_close(struct control *c)
 	control_close_in_child(c);
 }
 
-/* Members of our group come with it as their first or as one of the others. */
-static bool is_in_group(int fd, gid_t first)
-{
-	gid_t groups[GROUPS_MAX];
-	socklen_t size = sizeof(groups);
-
-	if (first == getegid())
-		return true;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == -1)
-		return false;
-	for (size_t i = 0; i < size / sizeof(groups[0]); i++)
-		if (groups[i] == getegid())
-			return true;
-	return false;
-}
-
-static bool is_allowed(int fd)
-{
-	uid_t uid;
-	gid_t gid;
-
-	return getpeereid(fd, &uid, &gid) == 0 && (uid == 0 || uid == geteuid() || is_in_group(fd, gid));
-}
-
 /* A free place, or that of the one that has done nothing for longest; NULL: all of them are busy. */
 static struct control_client *find_place(struct control *c, int64_t now_ms)
 {
@@ -156,7 +99,7 @@ static void take_in(struct control *c, int64_t now_ms)
 			c->accept_at_ms = now_ms + REFUSED_MS;
 		return;
 	}
-	if (!is_allowed(fd)) {
+	if (!unix_socket_peer_is_allowed(fd)) {
 		log_warning("control_refused", log_str("reason", "neither owner nor its group"));
 		close(fd);
 		return;

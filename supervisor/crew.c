@@ -42,11 +42,14 @@ static struct board_queue *on_board(struct master *m, const struct crew *c)
 	return &m->board->queues[c - m->crews];
 }
 
-static void close_breaker(struct board_queue *q)
+/* Starts a new generation: failures that old workers report from now on are no evidence against the new handler. */
+static void judge_anew(struct crew *c, struct board_queue *q)
 {
+	atomic_store(&q->handler_generation, ++c->handler_generation);
 	atomic_store(&q->breaker_step, 0);
 	atomic_store(&q->breaker_until_ms, 0);
 	atomic_store(&q->failures, 0);
+	atomic_store(&q->failed_seen, 0);
 }
 
 static bool has_deaths(const struct deaths *d, int crew)
@@ -188,7 +191,7 @@ void crew_recycle(struct master *m, struct crew *c, int64_t now_ms)
 	dismiss_all(m, c, now_ms);
 	c->policy = (struct policy){0};
 	c->owed = 0;
-	close_breaker(on_board(m, c));
+	judge_anew(c, on_board(m, c));
 }
 
 void crew_leave(struct master *m, struct crew *c, int64_t now_ms)
@@ -196,6 +199,7 @@ void crew_leave(struct master *m, struct crew *c, int64_t now_ms)
 	dismiss_all(m, c, now_ms);
 	c->conf = NULL;
 	c->left_epoch = m->epoch;
+	atomic_store(&on_board(m, c)->departure, QUEUE_LEFT);
 }
 
 void crew_order_all(struct master *m, struct crew *c, int64_t now_ms)

@@ -30,6 +30,7 @@ struct crew {
 	bool quiet;			/* told so on the control socket */
 	int scaled;			/* told there how many there are to be, until a reload; -1: as configured */
 	struct policy policy;
+	uint32_t handler_generation;	/* as in board_queue; raised each time the workers are replaced */
 	uint64_t done_seen;		/* workers_done at the last look */
 	uint64_t restarts;		/* workers spawned in place of dead ones */
 	int owed;			/* dead ones not replaced yet */
@@ -61,5 +62,7 @@ int crew_wanted(const struct crew *c);
 int crew_wanted_by_others(const struct master *m, const struct crew *c);	/* in all other queues together */
 int crew_root(const struct master *m, int crew);		/* itself, or the heir of its heirs */
 enum crew_state crew_judge(const struct master *m, const struct crew *c, const char **reason);
+const char *crew_aside(const struct master *m, const struct crew *c);	/* why messages were set aside; NULL: none is */
+const char *crew_undecided(const struct master *m, const struct crew *c);	/* why a silent worker cannot be proven dead; static; NULL: there is no such worker */
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <stddef.h>
 
+#include "common/dead.h"
 #include "supervisor/crew.h"
 #include "supervisor/master.h"
 
@@ -26,6 +27,29 @@ static const char *const troubles[] = {
 	[TROUBLE_STORM] = "Redis refuses commands for now",
 	[TROUBLE_OTHER] = "Redis answers with an error",
 };
+
+const char *crew_undecided(const struct master *m, const struct crew *c)
+{
+	uint32_t word = atomic_load(&m->board->queues[c - m->crews].undecided);
+
+	return word == 0 ? NULL : doubt_text((enum doubt)(word - 1));
+}
+
+const char *crew_aside(const struct master *m, const struct crew *c)
+{
+	const struct board_queue *q = &m->board->queues[c - m->crews];
+
+	if (atomic_load(&q->aside) == 0)
+		return NULL;
+	switch ((enum queue_trouble)atomic_load(&q->aside_why)) {
+	case TROUBLE_WRONG_TYPE:
+		return "messages are set aside: a key they go to has the wrong type";
+	case TROUBLE_NO_PERMISSION:
+		return "messages are set aside: Redis refuses the permission to move them";
+	default:
+		return "messages are set aside: Redis refuses to move them";
+	}
+}
 
 /* Every worker of it lost its connection. */
 static bool is_cut_off(const struct master *m, const struct crew *c)
@@ -62,9 +86,12 @@ static enum crew_state judge_redis(const struct master *m, const struct crew *c,
 
 static enum crew_state judge_gate(const struct master *m, const struct crew *c, const char **reason)
 {
-	switch (atomic_load(&m->board->queues[c - m->crews].gate)) {
+	const struct board_queue *q = &m->board->queues[c - m->crews];
+
+	switch (atomic_load(&q->gate)) {
 	case QUEUE_RECOVERING:
-		*reason = "messages of dead workers are being returned";
+		*reason = atomic_load(&q->trouble) == TROUBLE_LEFTOVERS ? "processes of a dead supervisor are being killed" :
+		    "messages of dead workers are being returned";
 		return CREW_RECOVERING;
 	case QUEUE_PAUSED:
 		*reason = "paused in Redis";
@@ -72,6 +99,20 @@ static enum crew_state judge_gate(const struct master *m, const struct crew *c, 
 	default:
 		return CREW_RUNNING;
 	}
+}
+
+/* The queue runs, but an operator should know about this. NULL: nothing. */
+static const char *reason_to_warn(const struct master *m, const struct crew *c)
+{
+	const char *undecided = crew_undecided(m, c);
+
+	if (undecided != NULL)
+		return undecided;
+	if (crew_aside(m, c) != NULL)
+		return crew_aside(m, c);
+	if (crew_wanted(c) == 0)
+		return c->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
+	return atomic_load(&m->board->leftovers) > 0 ? "processes of a dead supervisor could not be killed: its messages may run twice" : NULL;
 }
 
 enum crew_state crew_judge(const struct master *m, const struct crew *c, const char **reason)
@@ -100,6 +141,6 @@ enum crew_state crew_judge(const struct master *m, const struct crew *c, const c
 		*reason = c->conf == NULL ? "left the configuration" : "told to fetch nothing";
 		return CREW_QUIET;
 	}
-	*reason = crew_wanted(c) > 0 ? NULL : c->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
+	*reason = reason_to_warn(m, c);
 	return CREW_RUNNING;
 }

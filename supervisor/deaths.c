@@ -20,6 +20,7 @@
 #define CLEAN_MS 5000		/* what cannot be killed by then sits in the kernel, and runs no more of its own code */
 #define CLEAN_EVERY_MS 20
 #define TELL_EVERY_MS 100	/* when the socket is full */
+#define TOGETHER_MS 300		/* workers that die within this time died of one cause. The sweeper is told of a death only after it */
 
 /* A place for it: an earlier death in the same slot and queue says less than this one. */
 static struct death *place(struct deaths *d, int slot, int crew)
@@ -36,7 +37,22 @@ void deaths_left_behind(struct master *m, int64_t now_ms)
 	m->deaths.cleaning_ms = now_ms;
 }
 
-void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms)
+/* If another worker died at the same time, neither death is evidence against the message that its worker had in hand. */
+static void share_blame(struct deaths *d, struct death *last)
+{
+	for (int i = 0; i < d->n; i++) {
+		struct death *other = &d->items[i];
+
+		if (other == last || last->died_ms - other->died_ms >= TOGETHER_MS)
+			continue;
+		if (other->told.blame == BLAME_WORKER)
+			other->told.blame = BLAME_OUTAGE;
+		if (last->told.blame == BLAME_WORKER)
+			last->told.blame = BLAME_OUTAGE;
+	}
+}
+
+void deaths_add(struct master *m, int slot, enum blame blame, int64_t now_ms)
 {
 	const struct proc *p = &m->procs[slot];
 	uint64_t generation = slot_generation(&m->board->slots[slot]);
@@ -53,11 +69,13 @@ void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms)
 	}
 	*d = (struct death){
 		.told = { .serial = ++m->deaths.serial, .generation = generation, .slot = slot, .queue_index = p->crew,
-			.blameless = blameless },
+			.blame = (int32_t)blame },
+		.died_ms = now_ms,
 		.epoch = p->epoch,
 		.sweeper = -1,
 	};
 	strlcpy(d->told.queue, m->crews[p->crew].name, sizeof(d->told.queue));
+	share_blame(&m->deaths, d);
 }
 
 static void clean(struct master *m, int64_t now_ms)
@@ -112,9 +130,14 @@ void deaths_step(struct master *m, int64_t now_ms)
 		clean(m, now_ms);
 	if (m->deaths.cleaning)
 		return;
-	for (int i = 0; i < m->deaths.n; i++)
-		if (m->deaths.items[i].sweeper == -1)
-			tell(m, &m->deaths.items[i], now_ms);
+	for (int i = 0; i < m->deaths.n; i++) {
+		struct death *d = &m->deaths.items[i];
+
+		if (d->sweeper == -1 && now_ms - d->died_ms < TOGETHER_MS)
+			master_wake_at(m, d->died_ms + TOGETHER_MS);
+		else if (d->sweeper == -1)
+			tell(m, d, now_ms);
+	}
 }
 
 static void confirmed(struct master *m, uint64_t serial)

@@ -17,6 +17,7 @@ struct master;
 struct deaths {
 	struct death {
 		struct child_death told;
+		int64_t died_ms;
 		unsigned epoch;		/* configuration of the worker: who knows its keys */
 		int sweeper;		/* slot of the one that was told; -1: nobody yet */
 	} items[DEATHS_MAX];
@@ -26,7 +27,7 @@ struct deaths {
 	int64_t cleaning_ms;		/* since when */
 };
 
-void deaths_add(struct master *m, int slot, bool blameless, int64_t now_ms);	/* its worker died and is reaped */
+void deaths_add(struct master *m, int slot, enum blame blame, int64_t now_ms);	/* the worker of this slot died and was reaped */
 void deaths_left_behind(struct master *m, int64_t now_ms);	/* something died that may leave orphans */
 
 /* Kills what was adopted, reaps it, and tells sweepers. */

@@ -21,7 +21,9 @@
 #include "supervisor/lock.h"
 
 #include "common/network_fs.h"
+#include "common/own_file.h"
 #include "common/process.h"
+#include "supervisor/lock_text.h"
 
 static int fail(char *error, size_t size, const char *path, const char *what)
 {
@@ -29,21 +31,55 @@ static int fail(char *error, size_t size, const char *path, const char *what)
 	return -1;
 }
 
-static int open_file(const char *path)
+/*
+ * flock(2) needs no write permission: any user who can open the file can hold the lock. So the file gets mode 0600. A process
+ * that opened an older file before that keeps its descriptor, and can still hold the lock.
+ */
+static int make_private(int fd, const char *path, bool *was_private, char *error, size_t size)
 {
-	return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0644);
+	struct stat st;
+	const char *flaw;
+
+	if (fstat(fd, &st) == -1)
+		return fail(error, size, path, "stat");
+	flaw = own_file_flaw(&st);
+	if (flaw != NULL) {
+		snprintf(error, size, "%s: %s", path, flaw);
+		return -1;
+	}
+	*was_private = (st.st_mode & 077) == 0;
+	if (!*was_private && fchmod(fd, 0600) == -1)
+		return fail(error, size, path, "others can open it, and its mode cannot be changed");
+	return 0;
 }
 
-static int open_with_directory(const char *path)
+static int open_private(const char *path, bool *was_private, char *error, size_t size)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+
+	if (fd == -1)
+		return fail(error, size, path, "cannot be opened");
+	if (make_private(fd, path, was_private, error, size) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int lock_file_open(const char *path, char *error, size_t size)
+{
+	bool was_private;
+
+	return open_private(path, &was_private, error, size);
+}
+
+static int open_with_directory(const char *path, bool *was_private, char *error, size_t size)
 {
 	char copy[PATH_MAX];
-	int fd = open_file(path);
 
-	if (fd != -1 || errno != ENOENT || strlcpy(copy, path, sizeof(copy)) >= sizeof(copy))
-		return fd;
-	if (mkdir(dirname(copy), 0755) == -1 && errno != EEXIST)
-		return -1;
-	return open_file(path);
+	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == -1 && errno == ENOENT &&
+	    strlcpy(copy, path, sizeof(copy)) < sizeof(copy) && mkdir(dirname(copy), 0755) == -1 && errno != EEXIST)
+		return fail(error, size, path, "its directory cannot be made");
+	return open_private(path, was_private, error, size);
 }
 
 /* Its numbers of processes must be ours: by them leftovers are found and killed. */
@@ -88,9 +124,9 @@ int lock_open(struct lock *l, const char *path, char *error, size_t size)
 
 	if (l->fd != -1)
 		close(l->fd);
-	l->fd = open_with_directory(path);
+	l->fd = open_with_directory(path, &l->believed, error, size);
 	if (l->fd == -1)
-		return fail(error, size, path, "cannot be opened");
+		return -1;
 	fs = network_fs_name(l->fd);
 	if (fs != NULL) {
 		snprintf(error, size, "%s: lies on a network file system (%s), where a lock proves nothing; "
@@ -140,25 +176,23 @@ static bool is_at(int fd, const char *path)
 	    ours.st_ino == there.st_ino;
 }
 
-static int write_pid(int fd)
+int lock_file_take(int fd, const char *path, pid_t *holder, char *error, size_t size)
 {
-	char text[32];
-	int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-
-	return ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n ? 0 : -1;
+	*holder = 0;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return is_at(fd, path) ? 0 : LOCK_FILE_REPLACED;
+	if (errno != EWOULDBLOCK && errno != EINTR)
+		return fail(error, size, path, "cannot be locked");
+	*holder = read_holder(fd);
+	return 1;
 }
 
 int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_t size)
 {
-	*holder = 0;
-	while (flock(l->fd, LOCK_EX | LOCK_NB) == 0) {
-		if (is_at(l->fd, path))
-			return write_pid(l->fd) == 0 ? 0 : fail(error, size, path, "cannot be written");
+	int r;
+
+	while ((r = lock_file_take(l->fd, path, holder, error, size)) == LOCK_FILE_REPLACED)
 		if (lock_open(l, path, error, size) == -1)
 			return -1;
-	}
-	if (errno != EWOULDBLOCK && errno != EINTR)
-		return fail(error, size, path, "cannot be locked");
-	*holder = read_holder(l->fd);
-	return 1;
+	return r == 0 && lock_text_take_over(l) == -1 ? fail(error, size, path, "cannot be written") : r;
 }

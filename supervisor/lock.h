@@ -3,8 +3,11 @@
 
 #include <sys/types.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "common/leftovers.h"
 
 /*
  * One supervisor a lock file. The flock belongs to the open file, which master, workers and sweeper share, so
@@ -12,6 +15,9 @@
  */
 struct lock {
 	int fd;			/* -1: not open */
+	bool believed;		/* the text of the file is trusted: no other user could open it */
+	unsigned char key[LEFTOVERS_KEY_SIZE];	/* lock_text.h; valid once the lock is held */
+	struct leftovers_users users;		/* every user that handlers ever had; valid once the lock is held */
 	char identity[128];	/* boot id:device:inode:pid namespace: whose lock it is, also after a restart */
 };
 
@@ -20,5 +26,15 @@ int lock_open(struct lock *l, const char *path, char *error, size_t size);
 
 /* 0: it is ours and has our pid in it; 1: another holds it, *holder is a living quredisd or 0; -1 and why. */
 int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_t size);
+
+/*
+ * Opens the lock file or the pid file, or creates it. Sets mode 0600, also on an existing file; refuses a link, and a file of another
+ * user. Returns a descriptor; or -1, with the reason in error.
+ */
+int lock_file_open(const char *path, char *error, size_t size);
+
+/* As lock_try(), but writes nothing. LOCK_FILE_REPLACED: the path names another file now; open it again. */
+#define LOCK_FILE_REPLACED 2
+int lock_file_take(int fd, const char *path, pid_t *holder, char *error, size_t size);
 
 #endif

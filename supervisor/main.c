@@ -2,6 +2,8 @@
  * quredisd: options, configuration, lock, and then the master. Everything that can make a start fail
  * before the first fork fails here, with its reason on stderr and in the log.
  */
+#include <sys/prctl.h>
+
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +15,6 @@
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
-
-#include <bsd/libutil.h>
 
 #include "common/alloc.h"
 #include "common/clock.h"
@@ -144,7 +144,7 @@ static int load(struct master *m, const char *path)
 	if (m->conf == NULL) {
 		conf_report_print(&report, stderr);
 	} else if (log_open(m->conf->log.target, m->conf->log.format, m->conf->log.level) == -1) {
-		warn("log.target %s", m->conf->log.target);
+		warnx("log.target %s: %s", m->conf->log.target, log_open_error());
 		conf_report_free(&report);
 		return EX_CANTCREAT;
 	} else {
@@ -178,28 +178,26 @@ static int await_lock(struct master *m)
 		if (signals_wait_stop(LOCK_EVERY_MS) != 0)
 			return fail(m, EX_TEMPFAIL, "told to stop while waiting for the lock");
 		if (clock_monotonic_ms() >= end_ms) {
-			snprintf(error, sizeof(error), "%s: still held by processes of another quredisd", path);
+			snprintf(error, sizeof(error), "%s: still held by processes of another quredisd (lslocks names them)", path);
 			return fail(m, EX_TEMPFAIL, error);
 		}
 	}
 	return r == 0 ? EX_OK : fail(m, EX_CANTCREAT, error);
 }
 
-static int open_pidfile(struct master *m, const char *path)
+static int open_pid_file(struct master *m, const char *path)
 {
 	char error[PATH_MAX + 256];
 	pid_t other = 0;
+	int r = path == NULL ? 0 : pid_file_open(&m->pid_file, path, &other, error, sizeof(error));
 
-	if (path == NULL)
+	if (r == 0)
 		return EX_OK;
-	m->pidfile = pidfile_open(path, 0644, &other);
-	if (m->pidfile != NULL && pidfile_write(m->pidfile) == 0)
-		return EX_OK;
-	if (errno == EEXIST)
+	if (r == 1 && other != 0)
 		snprintf(error, sizeof(error), "%s: held by pid %d", path, (int)other);
-	else
-		snprintf(error, sizeof(error), "%s: %s", path, strerror(errno));
-	return fail(m, errno == EEXIST ? EX_TEMPFAIL : EX_CANTCREAT, error);
+	else if (r == 1)
+		snprintf(error, sizeof(error), "%s: held by another process (lslocks names it)", path);
+	return fail(m, r == 1 ? EX_TEMPFAIL : EX_CANTCREAT, error);
 }
 
 static int check_keeper(const struct master *m)
@@ -217,18 +215,19 @@ static int serve(const struct options *o)
 	char error[PATH_MAX + 256];
 	int status;
 
-	m->lock.fd = m->life_fd[0] = m->life_fd[1] = m->keeper_fd[0] = m->keeper_fd[1] = -1;
+	/* The master holds secrets, and may have the same user as a handler: hide its memory from /proc, ptrace(2) and core files. */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	m->lock.fd = m->pid_file.fd = m->cgroup_fd = m->life_fd[0] = m->life_fd[1] = m->keeper_fd[0] = m->keeper_fd[1] = -1;
 	control_init(&m->control);
 	m->signal_fd = signals_open();
 	if (m->signal_fd == -1)
 		err(EX_OSERR, "signals");
 	notify_open(&m->notify);
 	if ((status = load(m, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
-	    (status = check_keeper(m)) == EX_OK && (status = open_pidfile(m, o->pid_file)) == EX_OK &&
+	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail(m, status, error);
-	if (m->pidfile != NULL)
-		pidfile_remove(m->pidfile);
+	pid_file_remove(&m->pid_file);
 	conf_free(m->conf);
 	free(m->conf_path);
 	free(m);

@@ -19,6 +19,7 @@
 
 #include "supervisor/master.h"
 
+#include "common/cgroup.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/process.h"
@@ -214,6 +215,35 @@ static int give_up(char *error, size_t size, const char *what, int status)
 	return status;
 }
 
+static void name_cgroup(const struct master *m, char name[CGROUP_NAME_SIZE])
+{
+	char token[LEFTOVERS_TOKEN_SIZE];
+
+	leftovers_token(m->lock.key, m->boot, token);
+	cgroup_name(token, name);
+}
+
+/* Where it cannot be made, leftovers are found by their environment alone. */
+static void open_cgroup(struct master *m)
+{
+	char name[CGROUP_NAME_SIZE];
+
+	name_cgroup(m, name);
+	m->cgroup_fd = cgroup_make(name);
+	if (m->cgroup_fd == -1)
+		log_debug("cgroup_missing", log_str("cgroup", name), log_str("reason", strerror(errno)));
+}
+
+static void close_cgroup(struct master *m)
+{
+	char name[CGROUP_NAME_SIZE];
+
+	name_cgroup(m, name);
+	if (m->cgroup_fd != -1)
+		cgroup_remove(m->cgroup_fd, name);
+	m->cgroup_fd = -1;
+}
+
 static int set_up(struct master *m, char *error, size_t size)
 {
 	arc4random_buf(&m->boot, sizeof(m->boot));
@@ -223,12 +253,15 @@ static int set_up(struct master *m, char *error, size_t size)
 	m->board = scoreboard_new();
 	if (m->board == NULL)
 		return give_up(error, size, "scoreboard", EX_OSERR);
+	if (reload_note_users(m, m->conf, error, size) == -1)
+		return EX_CANTCREAT;
 	atomic_store(&m->board->started_ms, m->since_ms);
 	if (process_become_subreaper() == -1)
 		return give_up(error, size, "subreaper", EX_OSERR);
 	reap_note_inherited(m);
 	if (pipe2(m->life_fd, O_CLOEXEC) == -1 || (m->conf->redis.embedded && pipe2(m->keeper_fd, O_CLOEXEC) == -1))
 		return give_up(error, size, "pipe", EX_OSERR);
+	open_cgroup(m);
 	reload_first(m);
 	return control_open(&m->control, m->conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
 }
@@ -238,6 +271,7 @@ static void tear_down(struct master *m)
 	control_close(&m->control);
 	/* As PID 1, or of what outlived its worker by a moment: nothing of ours stays. */
 	process_kill_children_wait(reap_is_spared, m, LAST_MS);
+	close_cgroup(m);
 	log_info("stopped", log_int("uptime_ms", clock_monotonic_ms() - m->started_ms));
 	notify_close(&m->notify);
 }

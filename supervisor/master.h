@@ -14,6 +14,7 @@
 #include "supervisor/deaths.h"
 #include "supervisor/lock.h"
 #include "supervisor/notify.h"
+#include "supervisor/pid_file.h"
 #include "supervisor/policy.h"
 #include "supervisor/stop.h"
 
@@ -50,7 +51,8 @@ struct master {
 	int64_t since_ms;		/* CLOCK_REALTIME and CLOCK_MONOTONIC of the start */
 	int64_t started_ms;
 	struct lock lock;
-	struct pidfh *pidfile;		/* NULL: none */
+	struct pid_file pid_file;
+	int cgroup_fd;			/* directory of this boot's cgroup; -1: there is none */
 	int signal_fd;
 	int life_fd[2];			/* children read EOF when the master is gone */
 	int keeper_fd[2];		/* the keeper reads EOF when all of us are gone; -1: none or closed */
@@ -78,7 +80,7 @@ struct master {
 };
 
 /* Serves until it is told to stop. Returns the exit status; why it did not begin is in error. m is filled by main(): conf,
- * conf_path, lock, pidfile, notify, signal_fd. */
+ * conf_path, lock, pid_file, notify, signal_fd. */
 int master_run(struct master *m, char *error, size_t size);
 
 /* The loop turns again at `at_ms` at the latest. */

@@ -70,6 +70,22 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 	return !is_clean(info) || (!was_ordered(m, slot) && now_ms - p->spawned_ms < POLICY_ALIVE_MS);
 }
 
+/* If the dead worker had a message on trial, another worker may begin a trial now. */
+static void end_trial(struct master *m, int slot)
+{
+	int32_t its = slot + 1;
+
+	atomic_compare_exchange_strong(&m->board->trial, &its, 0);
+}
+
+/* Nobody is charged if the worker was ordered to stop, even if it was killed before it had ended; if it reports that it left work unsettled; or if its lease ran out. */
+static enum blame blame_of(const struct master *m, int slot, const siginfo_t *info)
+{
+	bool unsettled = info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED;
+
+	return was_ordered(m, slot) || m->procs[slot].fenced || unsettled ? BLAME_NOBODY : BLAME_WORKER;
+}
+
 static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
 	struct proc *p = &m->procs[slot];
@@ -83,13 +99,14 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	if (counts_as_death(m, slot, info, now_ms))
 		policy_death(&c->policy, p->spawned_ms, now_ms, chance());
 	if (!clean)
-		deaths_add(m, slot, p->fenced || (info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED), now_ms);
+		deaths_add(m, slot, blame_of(m, slot, info), now_ms);
 	if (p->leaving) {
 		c->leaving--;
 	} else {
 		c->staff--;
 		c->owed++;
 	}
+	end_trial(m, slot);
 	slot_fold(&m->board->slots[slot], &m->board->queues[p->crew]);
 }
 

@@ -3,12 +3,14 @@
  * error keeps all of them. How workers are replaced is crew.c's and staff.c's.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/alloc.h"
 #include "common/log.h"
+#include "supervisor/lock_text.h"
 #include "supervisor/master.h"
 #include "supervisor/reload.h"
 #include "supervisor/staff.h"
@@ -59,15 +61,31 @@ static bool log_differs(const struct conf *a, const struct conf *b)
 	return differ(a->log.target, b->log.target) || a->log.format != b->log.format || a->log.level != b->log.level;
 }
 
+int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size)
+{
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		const struct conf_run_as *r = &conf->queues[i]->run_as;
+
+		if (r->switch_user && lock_text_add_user(&m->lock, r->uid) == -1) {
+			snprintf(error, size, "%s: cannot be written: %s", m->conf->supervisor.lock_file, strerror(errno));
+			return -1;
+		}
+	}
+	return 0;
+}
+
 static struct conf *load(struct master *m, struct conf_report *report)
 {
 	struct conf *conf = conf_load(m->conf_path, 0, report);
+	char error[PATH_MAX + 256];
 
 	if (conf == NULL)
 		return NULL;
 	refuse_changes(m->conf, conf, report);
 	if (report->errors == 0 && log_differs(m->conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
-		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, strerror(errno)));
+		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
+	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
+		add_problem(report, alloc_string(error));
 	if (report->errors == 0)
 		return conf;
 	conf_free(conf);

@@ -47,14 +47,49 @@ static json_t *texts(const struct conf_report *report, bool warnings)
 	return a;
 }
 
+/* The queues with their keys, with which the client reads what waits in them. */
+static json_t *queue_names(const struct master *m)
+{
+	json_t *a = json_array();
+
+	for (int i = 0; i < m->ncrews; i++) {
+		const struct conf_queue *q = m->crews[i].conf;
+
+		if (q != NULL)
+			json_array_append_new(a, json_pack("{s:s,s:s,s:s,s:s}", "queue", q->name, "ingress", q->ingress,
+			    "transit", q->transit, "escape", q->escape));
+	}
+	return a;
+}
+
+/* The queues of `before` that are gone now or have other keys. Takes ownership of before. */
+static json_t *which_left(const struct master *m, json_t *before)
+{
+	json_t *a = json_array(), *now = queue_names(m), *old, *new;
+	size_t i, k;
+
+	json_array_foreach(before, i, old) {
+		bool stays = false;
+
+		json_array_foreach(now, k, new)
+			stays = stays || json_equal(old, new);
+		if (!stays)
+			json_array_append(a, old);
+	}
+	json_decref(before);
+	json_decref(now);
+	return a;
+}
+
 static json_t *answer_reload(struct master *m, const json_t *request, int64_t now_ms)
 {
 	struct conf_report report;
-	json_t *o;
+	json_t *o, *before;
 
 	(void)request;
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
+	before = queue_names(m);
 	if (reload_run(m, &report, now_ms) == 0) {
 		o = consent();
 	} else {
@@ -62,6 +97,7 @@ static json_t *answer_reload(struct master *m, const json_t *request, int64_t no
 		json_object_set_new(o, "problems", texts(&report, false));
 	}
 	json_object_set_new(o, "warnings", texts(&report, true));
+	json_object_set_new(o, "left", which_left(m, before));
 	conf_report_free(&report);
 	return o;
 }

@@ -6,7 +6,8 @@
  *	  "state": "running"|"quiet"|"draining", "config", "redis": {"url", "embedded"},
  *	  "sweeper": {"pid", "state", "heartbeat_age_ms"} or null, "keeper": {"pid", "redis_pid"} or null,
  *	  "unconfirmed_deaths",
- *	  "queues": [ { "name", "state", "reason" or null,
+ *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or null,
+ *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason" },
  *	      "workers": {"wanted", "alive", "draining"}, "restarts",
  *	      "counters": {"fetched", "done", … all of counter_names},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
@@ -70,6 +71,16 @@ static json_t *durations(const struct totals *t)
 	return a;
 }
 
+static json_t *aside(const struct master *m, const struct crew *c)
+{
+	const struct board_queue *q = &m->board->queues[c - m->crews];
+
+	if (crew_aside(m, c) == NULL)
+		return json_null();
+	return json_pack("{s:o,s:I,s:s}", "messages", number(atomic_load(&q->aside)), "size", (json_int_t)atomic_load(&q->aside_size),
+	    "reason", crew_aside(m, c));
+}
+
 static json_t *queue(const struct master *m, int crew)
 {
 	const struct crew *c = &m->crews[crew];
@@ -77,10 +88,12 @@ static json_t *queue(const struct master *m, int crew)
 	const char *reason;
 	enum crew_state state = crew_judge(m, c, &reason);
 
-	return json_pack("{s:s,s:s,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o}",
 	    "name", c->name,
 	    "state", crew_state_names[state],
 	    "reason", text_or_null(reason),
+	    "undecided", text_or_null(crew_undecided(m, c)),
+	    "aside", aside(m, c),
 	    "workers", "wanted", crew_wanted(c), "alive", c->staff, "draining", t.draining,
 	    "restarts", number(t.restarts),
 	    "counters", counters(&t),

@@ -12,7 +12,7 @@
 #include "supervisor/master.h"
 
 #define ALLOWANCE_MS 10000
-#define ALLOWANCE_LONG_MS 120000	/* name resolution, and the sweeper's bulk work, cannot be interrupted */
+#define ALLOWANCE_LONG_MS 120000	/* a worker that connects may be resolving a name, which cannot be interrupted */
 #define CORE_MS 5000			/* for a core to be written */
 #define AGAIN_MS 5000
 #define FENCES_LOOKS 16			/* a lease; half of what a worker keeps for it (worker/fence.c) */
@@ -29,8 +29,9 @@ static int64_t allowance(const struct proc *p, const struct slot *s)
 {
 	enum slot_state state = slot_state(s);
 
-	return p->kind == PROC_SWEEPER || state == SLOT_CONNECTING || state == SLOT_STARTING ? ALLOWANCE_LONG_MS
-											      : ALLOWANCE_MS;
+	if (p->kind == PROC_SWEEPER)	/* the sweeper announces a call that it cannot interrupt as its deadline: sweeper/connection.c */
+		return ALLOWANCE_MS;
+	return state == SLOT_CONNECTING || state == SLOT_STARTING ? ALLOWANCE_LONG_MS : ALLOWANCE_MS;
 }
 
 static void report(const struct master *m, const struct proc *p, const char *event, int64_t age_ms)
@@ -57,6 +58,7 @@ static void watch_heartbeat(struct master *m, int slot, int64_t now_ms)
 	}
 	report(m, p, "worker_stuck", now_ms - heartbeat);
 	kill(p->pid, SIGABRT);
+	kill(p->pid, SIGCONT);		/* a stopped child gets the signal only when it continues, and then dies before it does anything else */
 	if (p->due_ms == 0 || p->due_ms > now_ms + CORE_MS)
 		p->due_ms = now_ms + CORE_MS;
 	p->stuck_heartbeat_ms = 0;

@@ -19,6 +19,7 @@
 #include "sweeper/archive.h"
 
 #include "common/alloc.h"
+#include "common/own_file.h"
 
 #define NAMES_MAX 1000		/* files that were full in one millisecond */
 
@@ -59,8 +60,10 @@ static int open_locked(struct file *f)
 			return fail(f, "open", errno);
 		if (fstat(f->fd, &st) == -1)
 			return fail(f, "fstat", errno);
-		if (!S_ISREG(st.st_mode))
-			return fail(f, "not a file", EINVAL);
+		if (own_file_flaw(&st) != NULL) {
+			dprintf(f->out, "%s/%s %s", f->a->directory, f->name, own_file_flaw(&st));
+			return -1;
+		}
 		if (flock(f->fd, LOCK_EX) == -1)
 			return fail(f, "flock", errno);
 		there = is_still_there(f, &st);
@@ -192,6 +195,16 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 
 /* ---- the last batch ---- */
 
+/* What the line is of: struct letter_name. */
+static const char *digest_of(const json_t *line)
+{
+	const char *digest = json_string_value(json_object_get(line, "digest"));
+
+	if (digest == NULL)
+		digest = json_string_value(json_object_get(line, "sha1"));
+	return digest == NULL || strlen(digest) != strspn(digest, "0123456789abcdef") || digest[0] == '\0' ? "-" : digest;
+}
+
 /*
  * 1: named (to nobody, if out is -1); 0: it is of another batch; -1: error. A line that cannot be read, as a loss of
  * power can leave it, names nothing.
@@ -208,7 +221,7 @@ static int name_line(const char *line, size_t len, char **batch, int out)
 			*batch = alloc_string(of);
 		if (strcmp(*batch, of) != 0)
 			rc = 0;
-		else if (out != -1 && dprintf(out, "%s%s\n", id, json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
+		else if (out != -1 && dprintf(out, "%s %s%s\n", id, digest_of(object), json_is_true(json_object_get(object, "orphan")) ? " orphan" : "") < 0)
 			rc = -1;
 	}
 	json_decref(object);

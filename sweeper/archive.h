@@ -21,8 +21,8 @@ struct archive {
 int archive_append(const struct archive *a, const void *lines, size_t len, const char *stamp, int out);
 
 /*
- * Cuts a torn last line off, and writes to `out` the record ids that the last batch names, a line each ("ID orphan": without a message); all of them
- * are on the disk. Returns 0, or 1 as above.
+ * Cuts a torn last line off, and writes to `out` the records that the last batch names, one line each: "ID DIGEST", and " orphan" if the record had no
+ * message. Of a line without a digest it is the sha1 of the message, or "-" if that is not known. All of them are on the disk. Returns 0, or 1 as above.
  */
 int archive_last_batch(const struct archive *a, int out);
 

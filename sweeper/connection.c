@@ -13,23 +13,33 @@
 #include "common/backoff.h"
 #include "common/clock.h"
 #include "common/nitems.h"
-#include "common/queue_watch.h"
 #include "sweeper/interrupt.h"
 
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
 #define RECONNECT_LEAST_MS 20
+#define RESOLVE_MS 110000	/* a resolver with several servers and search domains may take so long */
+
+static const struct sweeper *waiting;	/* a wait's callback gets no argument */
+
+/* Called whenever a wait wakes up. Each part of a long answer is progress, so it counts as a heartbeat. */
+static bool wait_is_interrupted(void)
+{
+	sweeper_beat(waiting);
+	return interrupt_asked();
+}
 
 int connection_init(struct sweeper *s)
 {
 	const struct conf *conf = s->conf;
 
+	waiting = s;
 	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->error,
 		sizeof(s->error)) == -1)
 		return -1;
 	snprintf(s->client_name, sizeof(s->client_name), "quredisd:%s:sweeper", conf->supervisor.node);
 	redis_init(&s->redis, &s->target, s->client_name);
-	s->redis.greet = queue_scripts_load;
+	queue_greets(&s->redis, true);
 	return 0;
 }
 
@@ -55,7 +65,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	int64_t wait_ms;
 
 	redis_close(&s->redis, NULL);
-	watch_disturbed(s);
+	lead_doubt(s);
 	s->up = false;
 	s->failures++;
 	wait_ms = backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->failures, arc4random());
@@ -69,28 +79,34 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 /* A write like those of the leases: a server that refuses it is no use to anyone. */
 static int prove_writable(struct sweeper *s)
 {
-	int64_t n, server_ms, sent_ms;
-	struct redis_reply reply;
-
 	if (clock_recall(s) == -1)
 		return -1;
-	sent_ms = clock_boottime_ms();
-	queue_pulse(&s->redis, s->conf->supervisor.node);
-	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1) {
-		if (s->redis.state != REDIS_CLOSED) {
-			s->redis.weather = s->error_kind == TROUBLE_NO_PERMISSION ? REDIS_MISCONFIGURED : REDIS_STORM;
-			redis_close(&s->redis, s->error);
-		}
-		return -1;
+	if (pulse_send(s) == 0)
+		return 0;
+	if (s->redis.state != REDIS_CLOSED) {
+		s->redis.weather = s->error_kind == TROUBLE_NO_PERMISSION ? REDIS_MISCONFIGURED : REDIS_STORM;
+		redis_close(&s->redis, s->error);
 	}
-	if ((server_ms = queue_time_parse(&reply)) != -1)
-		clock_learn(s, server_ms, sent_ms);
-	return 0;
+	return -1;
+}
+
+/* Resolving a host name blocks. The deadline tells the master how long it must not take the sweeper for hung. */
+static int open_socket(struct sweeper *s)
+{
+	int64_t now_ms = clock_monotonic_ms();
+	int rc;
+
+	if (s->target.unix_path == NULL)
+		atomic_store(&s->slot->deadline_ms, now_ms + RESOLVE_MS);
+	rc = redis_open(&s->redis, now_ms);
+	sweeper_beat(s);
+	atomic_store(&s->slot->deadline_ms, 0);
+	return rc;
 }
 
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
-	if (redis_connect(&s->redis, REDIS_TIMEOUT_MS, interrupt_asked) == -1 || prove_writable(s) == -1 ||
+	if (open_socket(s) == -1 || redis_connect(&s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1 || prove_writable(s) == -1 ||
 	    server_look(s, now_ms) == -1) {
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
@@ -119,7 +135,8 @@ static bool concerns_all(const struct redis_reply *reply)
 
 int connection_answer(struct sweeper *s, struct redis_reply *reply)
 {
-	if (redis_wait(&s->redis, reply, REDIS_TIMEOUT_MS, interrupt_asked) == -1)
+	sweeper_beat(s);
+	if (redis_wait(&s->redis, reply, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1)
 		return -1;
 	if (reply->type != REDIS_ERROR)
 		return 0;
@@ -142,11 +159,38 @@ int connection_integer(struct sweeper *s, int64_t *out)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (reply.type != REDIS_INTEGER) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	*out = reply.integer;
 	return 0;
+}
+
+int connection_secret(struct sweeper *s)
+{
+	struct redis_reply reply;
+
+	queue_secret(&s->redis, true);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_secret_learn(&reply) == 0)
+		return 0;
+	trouble_say(s, TROUBLE_OTHER, "unexpected reply from Redis when reading quredis:secret");
+	return -1;
+}
+
+/* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
+bool secret_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	(void)now_ms;
+	if (connection_secret(s) == 0) {
+		s->secret_trouble = false;
+	} else if (s->redis.state != REDIS_CLOSED && !s->secret_trouble) {
+		log_warning("secret_trouble", log_str("error", s->error));
+		s->secret_trouble = true;
+	}
+	return false;
 }
 
 void connection_drain(struct sweeper *s)

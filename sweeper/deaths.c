@@ -85,7 +85,8 @@ static void add_rescues(struct sweeper *s, struct swept *q, const struct death *
 {
 	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
 	char name[INCARNATION_SIZE];
-	bool charge = true, blame = d->told.blameless == 0;
+	enum blame blame = (enum blame)d->told.blame;
+	bool registered = false;
 
 	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
 	incarnation_format(&last, name);
@@ -94,12 +95,11 @@ static void add_rescues(struct sweeper *s, struct swept *q, const struct death *
 
 		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !covers(s, &d->told, &who))
 			continue;
-		if (strcmp(workers[i].incarnation, name) == 0)
-			charge = workers[i].died_at_ms == 0;
-		else
-			rescue_add(q, workers[i].incarnation, "reported", blame && workers[i].died_at_ms == 0, false);
+		registered = registered || strcmp(workers[i].incarnation, name) == 0;
+		rescue_add_owner(q, &workers[i], "reported", blame, false);
 	}
-	rescue_add(q, name, "reported", blame && charge, false);
+	if (!registered)
+		rescue_add(q, name, "reported", blame, false);
 }
 
 /* The queue's lists as the registry knows them, else as they are called by default. */

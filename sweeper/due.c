@@ -1,6 +1,7 @@
 /* Retries whose time has come go back to ingress; pause flags shut and open gates. */
 #include "sweeper/sweeper.h"
 
+#include "common/queue_waiting.h"
 #include "common/queue_watch.h"
 
 #define QUIET_LOOK_MS 4000	/* how late a pause, or what others delayed, may be seen on an idle queue */
@@ -92,7 +93,7 @@ static int64_t take_moved(struct sweeper *s, struct swept *q)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (reply.type != REDIS_ARRAY) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	for (size_t i = 0; i < reply.n; i++) {
@@ -104,29 +105,52 @@ static int64_t take_moved(struct sweeper *s, struct swept *q)
 	return (int64_t)reply.n;
 }
 
+/* n: how many were moved. True: there may be more. */
+static bool settle(struct sweeper *s, struct swept *q, int64_t n, int64_t now_ms)
+{
+	if (n == -1) {
+		note(s, q, now_ms);
+		return false;
+	}
+	trouble_over(s, q, &q->due_trouble);
+	q->delayed = n > 0;	/* fewer than the budget may be all that one step carries; else not before the next poll */
+	return q->delayed;
+}
+
+/* How many of a shared queue: only what was looked at before goes, since only we can tell whose a line is. As take_moved(). */
+static int64_t move_shared(struct sweeper *s, struct swept *q, int budget)
+{
+	struct redis_reply first;
+	void *kept;
+
+	queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
+	if (connection_answer(s, &first) == -1)
+		return -1;
+	kept = redis_keep(&s->redis);
+	queue_due(&s->redis, &q->keys, budget, &first);
+	redis_let_go(kept);
+	return take_moved(s, q);
+}
+
 /* One round over all queues in one write: none waits for another's thousands. */
 bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool more = false;
 	struct swept *q;
-	int64_t n;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		q->asked = q->delayed && !trouble_waits(&q->due_trouble, now_ms);
-		if (q->asked)
-			queue_due(&s->redis, &q->keys, budget);
+		if (q->asked && !q->keys.shared)
+			queue_due(&s->redis, &q->keys, budget, NULL);
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!q->asked || s->redis.state == REDIS_CLOSED)
 			continue;
-		n = take_moved(s, q);
-		if (n == -1) {
-			note(s, q, now_ms);
-			continue;
-		}
-		trouble_over(s, q, &q->due_trouble);
-		q->delayed = n == budget;	/* else not before the next poll */
-		more = more || q->delayed;
+		if (!q->keys.shared)
+			more = settle(s, q, take_moved(s, q), now_ms) || more;
 	}
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (q->asked && q->keys.shared && s->redis.state != REDIS_CLOSED)
+			more = settle(s, q, move_shared(s, q, budget), now_ms) || more;
 	return more;
 }

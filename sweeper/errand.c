@@ -1,33 +1,52 @@
 /*
- * A child for what may block. It is in a group of its own, which is killed when its time is over and when it
- * has ended; it dies with the sweeper. What it does is the caller's.
+ * Runs work that may block in a child of the sweeper. The child leads a process group, which is killed when its time is over and
+ * when the child has ended; the child dies with the sweeper. This file also reaps all children of the sweeper: errands, whose
+ * status it keeps for errand_look(), and processes that the sweeper adopted as their subreaper.
  */
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "sweeper/errand.h"
 
+#include "common/clock.h"
+#include "common/log.h"
 #include "common/process.h"
 
 #define SAID_MAX (1024 * 1024)	/* more is read and dropped */
+#define FREE_MS 1000		/* how long errand_free() waits for a killed errand, which may hang in the kernel */
+
+enum { OUT_FD = STDERR_FILENO + 1, LOG_FD, BEHIND_LOG_FD };
+
+static LIST_HEAD(, errand) under_way = LIST_HEAD_INITIALIZER(under_way);
+
+static struct {
+	bool possible;		/* an errand has ended since the last check that found no adopted child */
+	size_t most;		/* adopted children that one check found, at most; 0: none so far */
+} adopted;
 
 static _Noreturn void be_child(int out, int (*work)(void *arg, int out), void *arg, pid_t parent)
 {
+	int first_closed;
+
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	if (dup2(out, STDERR_FILENO + 1) == -1)
+	out = fcntl(out, F_DUPFD_CLOEXEC, BEHIND_LOG_FD);
+	if (out == -1)
 		_exit(1);
-	process_close_from(STDERR_FILENO + 2);
-	fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
+	first_closed = log_move(LOG_FD) ? BEHIND_LOG_FD : LOG_FD;
+	if (dup3(out, OUT_FD, O_CLOEXEC) == -1 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		_exit(1);
+	process_close_from(first_closed);
 	process_reset_signals();
-	_exit(work(arg, STDERR_FILENO + 1));
+	_exit(work(arg, OUT_FD));
 }
 
 int errand_start(struct errand *e, int (*work)(void *arg, int out), void *arg, int64_t timeout_ms, int64_t now_ms)
@@ -51,8 +70,9 @@ int errand_start(struct errand *e, int (*work)(void *arg, int out), void *arg, i
 	setpgid(pid, pid);
 	e->pid = pid;
 	e->fd = fds[0];
-	e->killed = false;
+	e->killed = e->ended = false;
 	e->until_ms = now_ms + timeout_ms;
+	LIST_INSERT_HEAD(&under_way, e, entry);
 	buffer_clear(&e->said);
 	return 0;
 }
@@ -86,24 +106,87 @@ static void end(struct errand *e)
 	close(e->fd);
 	e->fd = -1;
 	e->pid = 0;
+	LIST_REMOVE(e, entry);
 }
 
-/* Neither waits: one that is interrupted all the same says nothing, and it is asked again at the next look. */
-static bool has_ended(const struct errand *e)
-{
-	siginfo_t info = { .si_pid = 0 };
+/* ---- reaping ---- */
 
-	if (waitid(P_PID, (id_t)e->pid, &info, WEXITED | WNOHANG | WNOWAIT) == -1)
-		return errno != EINTR;
-	return info.si_pid != 0;
+static void set_ended(struct errand *e, int status)
+{
+	e->status = status;
+	e->ended = adopted.possible = true;
 }
 
-static bool is_reaped(const struct errand *e, int *status)
+/* The status in the form of waitpid(2), made from what waitid(2) saw before the child is reaped: if reaping fails, a failure must not look like a success. */
+static int status_of(const siginfo_t *info)
 {
-	if (waitpid(e->pid, status, WNOHANG) != -1)
+	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
+}
+
+/* Kills the group of an errand that has ended, then reaps it: until then no other process can get its number. */
+static void reap_child(const siginfo_t *info)
+{
+	struct errand *e;
+
+	LIST_FOREACH(e, &under_way, entry)
+		if (e->pid == info->si_pid && !e->ended) {
+			kill(-e->pid, SIGKILL);
+			set_ended(e, status_of(info));
+		}
+	waitpid(info->si_pid, NULL, WNOHANG);
+}
+
+/* An interrupted call is repeated at the next check. If there is no child at all (ECHILD), errands that are still listed have failed. */
+static void reap_all(void)
+{
+	struct errand *e;
+	siginfo_t info;
+
+	for (;;) {
+		info = (siginfo_t){ .si_pid = 0 };
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == -1)
+			break;
+		if (info.si_pid == 0)
+			return;
+		reap_child(&info);
+	}
+	if (errno != ECHILD)
+		return;
+	LIST_FOREACH(e, &under_way, entry)
+		if (!e->ended)
+			set_ended(e, SIGKILL);
+}
+
+static bool is_errand(pid_t pid, void *unused)
+{
+	const struct errand *e;
+
+	(void)unused;
+	LIST_FOREACH(e, &under_way, entry)
+		if (e->pid == pid && !e->ended)
+			return true;
+	return false;
+}
+
+bool errand_clear(void)
+{
+	size_t n;
+
+	if (LIST_EMPTY(&under_way) && !adopted.possible)
+		return false;
+	reap_all();
+	if (!adopted.possible)
+		return false;
+	n = process_kill_children(is_errand, NULL);
+	if (n > adopted.most)
+		adopted.most = n;
+	if (n > 0)
 		return true;
-	*status = SIGKILL;
-	return errno != EINTR;
+	if (adopted.most > 0)
+		log_info("handler_left_processes", log_str("worker", "sweeper"), log_int("processes", (int64_t)adopted.most));
+	adopted.possible = false;
+	adopted.most = 0;
+	return false;
 }
 
 bool errand_look(struct errand *e, int *status, int64_t now_ms)
@@ -111,25 +194,32 @@ bool errand_look(struct errand *e, int *status, int64_t now_ms)
 	if (e->pid == 0)
 		return false;
 	listen_to(e);
-	if (!e->killed && now_ms >= e->until_ms) {
+	if (!e->killed && !e->ended && now_ms >= e->until_ms) {
 		kill(-e->pid, SIGKILL);
 		e->killed = true;
 	}
-	if (!has_ended(e))
+	reap_all();
+	if (!e->ended)
 		return false;
-	kill(-e->pid, SIGKILL);		/* what it started goes with it; the number is ours until it is reaped */
-	if (!is_reaped(e, status))
-		return false;
+	*status = e->status;
 	end(e);
 	return true;
 }
 
+/* An errand that does not end in time is treated as an adopted child from then on. */
 void errand_free(struct errand *e)
 {
+	int64_t give_up_ms = clock_monotonic_ms() + FREE_MS;
+
 	if (e->pid != 0) {
-		kill(-e->pid, SIGKILL);
-		kill(e->pid, SIGKILL);
-		waitpid(e->pid, NULL, 0);
+		while (!e->ended && clock_monotonic_ms() < give_up_ms) {
+			kill(-e->pid, SIGKILL);
+			kill(e->pid, SIGKILL);
+			reap_all();
+			if (!e->ended)
+				poll(NULL, 0, 1);
+		}
+		adopted.possible = true;
 		end(e);
 	}
 	buffer_free(&e->said);

@@ -1,6 +1,6 @@
 /*
- * The way out for what waited too long: a script a message, which checks again that it is where its age was
- * proven. Who is over is ttl.c's; each is read whole only here.
+ * Expires messages: one script for each moves it to escape, if it is still there. ttl.c finds the messages by their beginnings; this
+ * file reads each whole and judges it again.
  */
 #include <stdlib.h>
 
@@ -44,15 +44,16 @@ struct record expire_record(const struct sweeper *s, const struct swept *q, cons
 	};
 }
 
-void expire_by_value(struct sweeper *s, const struct swept *q, struct message *m, const struct record *record)
+void expire_send(struct sweeper *s, const struct swept *q, struct message *m, int64_t at, const struct record *record)
 {
+	const struct queue_entry e = { .raw = m->raw, .len = m->raw_len, .at = m->raw_len > QUEUE_BY_VALUE_MAX ? at : QUEUE_ANYWHERE };
 	char *nobody = queue_lease_key(&q->keys, "none");
 
-	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, m, NULL, record);
+	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, &e, m, NULL, record);
 	free(nobody);
 }
 
-static void append_exit(struct exits *e, struct message *m, const struct age_excess *excess, const struct queue_proof *proof)
+static void append_exit(struct exits *e, struct message *m, const struct age_excess *excess, int64_t at)
 {
 	const struct swept *q = e->l->q;
 	struct sweeper *s = e->l->s;
@@ -65,10 +66,7 @@ static void append_exit(struct exits *e, struct message *m, const struct age_exc
 	strlcpy(leaving->id, message_id(m), sizeof(leaving->id));
 	leaving->age_ms = excess->age_ms;
 	leaving->late_ms = excess->age_ms - excess->limit_ms;
-	if (proof != NULL)
-		queue_expire(&s->redis, &q->keys, m, proof, wanted);
-	else
-		expire_by_value(s, q, m, wanted);
+	expire_send(s, q, m, at, wanted);
 }
 
 static void account(struct exits *e, const struct leaving *gone, int64_t answer)
@@ -77,7 +75,7 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 	const char *name = e->l->q->keys.name;
 
 	if (answer == 0)
-		return;			/* another was there before us */
+		return;			/* it was fetched or moved first */
 	swept_count(e->l->q, COUNT_ESCAPED, 1);
 	swept_count(e->l->q, COUNT_EXPIRED, 1);
 	swept_count(e->l->q, COUNT_EXPIRED_WAITING, 1);
@@ -91,7 +89,7 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
 }
 
-/* All answers are taken: what comes after an error may still have worked. Returns how many are gone; -1: error. */
+/* Takes all answers: a command after a failed one may have succeeded. Returns how many messages are gone; -1: error. */
 static int take_exits(struct exits *e)
 {
 	int gone = 0, rc = 0;
@@ -110,72 +108,29 @@ static int take_exits(struct exits *e)
 	return rc == -1 || e->l->s->redis.state == REDIS_CLOSED ? -1 : gone;
 }
 
-/* A page of those to the right of the old mark, oldest first. 1: there may be more; 0: it has moved, or all is done. */
-static int expire_page(struct look *l)
+/* Remove expired entries left to right, so that indexes from the right stay valid. */
+int64_t expire_range(struct look *l, int64_t first, int64_t last)
 {
 	struct exits *e = alloc_zero(1, sizeof(*e));
-	int64_t behind = -l->old.at;		/* with the marked one */
-	int n = behind < l->q->waiting.page ? (int)behind : l->q->waiting.page, gone;
 	struct redis_reply page;
+	int64_t gone;
 
 	e->l = l;
-	queue_list(&l->s->redis, l->q->keys.ingress, -n, -1);
+	queue_list(&l->s->redis, l->q->keys.ingress, first, last);
 	if (connection_answer(l->s, &page) == -1) {
 		free(e);
 		return -1;
 	}
-	for (size_t i = page.type == REDIS_ARRAY ? page.n : 0; i-- > 0 && e->n < LOOK_PAGE_MAX;) {
-		struct queue_proof proof = { l->old.line, l->old.len, l->old.at + (int64_t)e->n, -1 };
+	for (size_t i = 0; redis_is_strings(&page) && i < page.n && e->n < LOOK_PAGE_MAX; i++) {
 		struct redis_reply raw = redis_element(&page, i);
 		struct age_excess excess;
 		struct message m;
 
-		message_parse(&m, raw.str, raw.len);
-		if (age_expired(&m, l->q->conf->ttl_ms, l->old.since_ms, &l->clock, &excess))
-			append_exit(e, &m, &excess, &proof);
+		message_parse(&m, &l->q->keys.lines, raw.str, raw.len);
+		if (age_expired(&m, l->q->conf->ttl_ms, &l->clock, &excess))
+			append_exit(e, &m, &excess, last + 1 + (int64_t)i - (int64_t)page.n);
 	}
 	gone = take_exits(e);
 	free(e);
-	if (gone > 0)
-		l->old.at += gone;
-	return gone == -1 ? -1 : gone == n && l->old.at < 0;
+	return gone;
 }
-
-int expire_behind(struct look *l)
-{
-	int rc = 1;
-
-	while (rc == 1 && l->q->waiting.expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s))
-		rc = expire_page(l);
-	return rc;
-}
-
-/* Who is over by himself, left ones first: so the others stay where they were, as counted from the right. */
-int expire_found(struct look *l)
-{
-	struct exits *e = alloc_zero(1, sizeof(*e));
-	int rc = 0;
-
-	e->l = l;
-	for (size_t i = l->nfound; i-- > 0 && rc != -1;) {
-		const struct found *f = &l->found[i];
-		struct queue_proof proof = { f->mark.line, f->mark.len, f->mark.at, f->at };
-		struct age_excess excess;
-		struct redis_reply page;
-		struct message m;
-
-		if (f->limit_ms >= 0 && f->mark.len == 0)
-			continue;
-		queue_list(&l->s->redis, l->q->keys.ingress, f->at, f->at);
-		if ((rc = connection_answer(l->s, &page)) == -1 || page.type != REDIS_ARRAY || page.n == 0)
-			continue;
-		message_parse(&m, redis_element(&page, 0).str, redis_element(&page, 0).len);
-		if (!age_expired(&m, l->q->conf->ttl_ms, f->mark.len > 0 ? f->mark.since_ms : 0, &l->clock, &excess))
-			continue;
-		append_exit(e, &m, &excess, f->mark.len > 0 ? &proof : NULL);
-		rc = take_exits(e);
-	}
-	free(e);
-	return rc == -1 ? -1 : 0;
-}
-

@@ -1,9 +1,10 @@
 /*
- * Copies of records to another queue, whose handler is the handler of dead letters. First they are pushed, then it
- * is noted how far: what is killed in between is pushed again, and nothing is passed over. The two are of two queues, so
- * no script could do both.
+ * Copies records to another queue, whose handler processes dead letters. The sweeper pushes a page first, and then notes the id of its
+ * last record. If it is killed in between, it pushes the page again; it skips no record. The keys belong to two queues, so no
+ * script does both.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include <bsd/string.h>
 
@@ -20,10 +21,10 @@ struct copies {
 	struct buffer lines[PAGE];
 	struct queue_bytes messages[PAGE];
 	size_t n;
-	char last[QUEUE_RECORD_ID_SIZE];
+	char before[QUEUE_RECORD_ID_SIZE], last[QUEUE_RECORD_ID_SIZE];	/* id of the last record that was forwarded: before this page, and after it */
 };
 
-static void copy(struct copies *c, const struct redis_reply *record)
+static void append_copy(struct copies *c, const struct redis_reply *record)
 {
 	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
 	struct record_field *pairs = alloc_zero(fields.n / 2 + 1, sizeof(*pairs));
@@ -35,7 +36,7 @@ static void copy(struct copies *c, const struct redis_reply *record)
 		pairs[i / 2] = (struct record_field){ { name.str, name.len }, { value.str, value.len } };
 	}
 	record_line(line, &(struct record_line){ .record_id = id.str, .fields = pairs, .nfields = fields.n / 2 });
-	c->messages[c->n++] = (struct queue_bytes){ line->data, line->len - 1 };	/* a message is no line */
+	c->messages[c->n++] = (struct queue_bytes){ line->data, line->len - 1 };	/* without the newline */
 	strlcpy(c->last, id.str, sizeof(c->last));
 	free(pairs);
 }
@@ -48,18 +49,19 @@ static int read_page(struct sweeper *s, struct swept *q, struct copies *c)
 	if (connection_answer(s, &page) == -1)
 		return -1;
 	if (queue_forward_paged(&page) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
-	for (size_t i = 0; i < page.n && i < PAGE; i++) {
+	strlcpy(c->before, redis_element(&page, 0).str, sizeof(c->before));
+	for (size_t i = 1; i < page.n && i <= PAGE; i++) {
 		struct redis_reply record = redis_element(&page, i);
 
-		copy(c, &record);
+		append_copy(c, &record);
 	}
 	return 0;
 }
 
-static int push(struct sweeper *s, struct swept *q, const struct swept *to, const struct copies *c)
+static int push_copies(struct sweeper *s, struct swept *q, const struct swept *to, const struct copies *c)
 {
 	struct redis_reply reply;
 	int64_t waiting;
@@ -67,17 +69,21 @@ static int push(struct sweeper *s, struct swept *q, const struct swept *to, cons
 	queue_push(&s->redis, &to->keys, c->messages, c->n);
 	if (connection_integer(s, &waiting) == -1)
 		return -1;
-	queue_forward_done(&s->redis, &q->keys, c->last);
-	return connection_answer(s, &reply);
+	queue_forward_done(&s->redis, &q->keys, c->before, c->last);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_forward_paged(&reply) == -1 || strcmp(redis_element(&reply, 0).str, c->last) != 0)
+		log_warning("forward_repeated", log_str("queue", q->keys.name), log_str("to", to->keys.name), log_str("last", c->last));
+	return 0;
 }
 
 /* 1: there may be more; 0: none; -1: error */
-static int forward(struct sweeper *s, struct swept *q, const struct swept *to)
+static int forward_page(struct sweeper *s, struct swept *q, const struct swept *to)
 {
 	struct copies *c = alloc_zero(1, sizeof(*c));
 	int rc = read_page(s, q, c);
 
-	if (rc == 0 && c->n > 0 && (rc = push(s, q, to, c)) == 0) {
+	if (rc == 0 && c->n > 0 && (rc = push_copies(s, q, to, c)) == 0) {
 		swept_count(q, COUNT_FORWARDED, c->n);
 		log_info("dead_letters_forwarded", log_str("queue", q->keys.name), log_str("to", to->keys.name), log_int("messages", (int64_t)c->n),
 		    log_str("last", c->last));
@@ -89,13 +95,13 @@ static int forward(struct sweeper *s, struct swept *q, const struct swept *to)
 	return rc;
 }
 
-static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	const struct swept *to = swept_find(s, q->conf->dead_letter.forward_to);
 	int rc = 1;
 
 	while (rc == 1 && to != NULL && budget-- > 0 && sweeper_goes_on(s))
-		rc = forward(s, q, to);
+		rc = forward_page(s, q, to);
 	if (rc == -1)
 		trouble_note(s, q, &q->forward_trouble, "forward", now_ms);
 	else
@@ -129,7 +135,7 @@ bool forward_task(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!is_wanted(q) || now_ms < q->forward_at_ms || !sweeper_goes_on(s))
 			continue;
-		sweep(s, q, budget, now_ms);
+		sweep_queue(s, q, budget, now_ms);
 		connection_drain(s);
 		more = more || q->forward_at_ms <= now_ms;
 	}

@@ -275,6 +275,20 @@ static void take_sizes(struct taking *t)
 	take_records(t);
 }
 
+int gauge_sizes(struct sweeper *s, struct swept *q, struct gauge *g)
+{
+	struct taking t = { .s = s, .q = q, .g = g, .now_ms = clock_monotonic_ms() };
+	const struct gauge_list unknown = { -1, -1, -1, -1 };
+
+	*g = (struct gauge){ .ingress = unknown, .transit = unknown, .escape = unknown, .enqueued = -1 };
+	queue_gauge(&s->redis, &q->keys);
+	take_sizes(&t);
+	if (s->redis.state != REDIS_CLOSED)
+		take_owners(&t);
+	queue_workers_free(t.workers, t.nworkers);
+	return t.wrong ? -1 : 0;
+}
+
 int gauge_take(struct sweeper *s, struct swept *q, struct gauge *g)
 {
 	struct taking t = { .s = s, .q = q, .g = g, .now_ms = clock_monotonic_ms() };

@@ -45,6 +45,9 @@ struct arrivals {
  * stays 0 if too little is known of the server's clock. */
 int gauge_take(struct sweeper *s, struct swept *q, struct gauge *g);
 
+/* Only how many messages are where, and no age. The same */
+int gauge_sizes(struct sweeper *s, struct swept *q, struct gauge *g);
+
 /* gauge_waiting.c: ages in ingress; g->ingress.size is known. 0, -1 as above */
 #define GAUGE_FIRST 16		/* entries at the pop end that are read with the sizes */
 int gauge_waiting(struct sweeper *s, struct swept *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first);

@@ -1,7 +1,8 @@
 /*
  * How long the messages in ingress have waited. A short list is read whole; of a long one ten pages, evenly apart: then
- * the average is of those, and what is stuck is at least what is counted. Only how entries begin is read, and only
- * what is proven counts.
+ * the average is of those, and what is stuck is at least what is counted. Only how entries begin is read, and each age is that of
+ * the message that tells it. Where not each one has a time, how many are stuck is an estimate: a list is in the order of its pushes,
+ * unless somebody moved messages by hand, so those between a stuck one and the pop end are taken for stuck, too.
  */
 #include "sweeper/gauge.h"
 
@@ -10,23 +11,24 @@
 #include "sweeper/sweeper.h"
 
 #define PAGES 10
+#define PAGE 100			/* entries; fewer come if they are large */
 
 /* From the newest to the oldest; offsets count from the pop end, 0 is the oldest. */
 struct ages {
+	const struct message_keys *lines;
 	struct age_clock clock;
 	int64_t stuck_ms;		/* so old is stuck */
-	int64_t mark_ms;		/* the nearest mark to the left; 0: none yet */
 	int64_t known, sum_ms, oldest_ms;
 	int64_t stuck;			/* counted */
-	int64_t behind;			/* those to the right of a mark that is old enough */
+	int64_t behind;			/* from the newest stuck one to the pop end */
 };
 
-/* By marks, its own time or, if nobody ever put it back, what its producer wrote. 0: not known */
+/* By its own time or, if nobody ever redrove it, what its producer wrote, if that is sooner. 0: not known */
 static int64_t since(const struct message *m, const struct ages *a)
 {
-	int64_t noted = age_since(&m->wrapper, a->mark_ms, &a->clock);
+	int64_t noted = age_since(&m->wrapper, &a->clock);
 
-	if (m->wrapper.own_ms == 0 && m->enqueued_ms > 0 && m->enqueued_ms <= a->clock.now_ms &&
+	if (m->wrapper.redriven_ms == 0 && m->enqueued_ms > 0 && m->enqueued_ms <= a->clock.now_ms &&
 	    (noted == 0 || m->enqueued_ms < noted))
 		return m->enqueued_ms;
 	return noted;
@@ -35,17 +37,13 @@ static int64_t since(const struct message *m, const struct ages *a)
 static void take_entry(struct ages *a, const struct redis_reply *begins, int64_t offset)
 {
 	struct message m;
-	int64_t at, age;
+	int64_t at, age, own;
 
-	message_parse(&m, begins->str, begins->len);
+	message_parse(&m, a->lines, begins->str, begins->len);
+	own = age_since(&m.wrapper, &a->clock);
+	if (own != 0 && a->behind == 0 && a->clock.now_ms - own >= a->stuck_ms)
+		a->behind = offset + 1;
 	at = since(&m, a);
-	if (m.wrapper.mark_ms != 0) {
-		const struct wrapper marked = { .mark_ms = m.wrapper.mark_ms };
-
-		a->mark_ms = age_since(&marked, 0, &a->clock);
-		if (a->behind == 0 && a->clock.now_ms - a->mark_ms >= a->stuck_ms)
-			a->behind = offset + 1;
-	}
 	if (at == 0)
 		return;
 	age = a->clock.now_ms > at ? a->clock.now_ms - at : 0;
@@ -61,7 +59,7 @@ static int take_page(struct sweeper *s, struct ages *a, const struct redis_reply
 	struct queue_glanced glanced;
 
 	if (queue_glanced(page, &glanced) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	for (size_t i = 0; i < glanced.n; i++) {
@@ -78,9 +76,9 @@ static void ask(struct sweeper *s, const struct swept *q, int64_t offset, int64_
 }
 
 /* Pages from the push end to the pop end, whole if they cover it. */
-static int take_pages(struct sweeper *s, struct swept *q, struct ages *a, int64_t size, int64_t page)
+static int take_pages(struct sweeper *s, struct swept *q, struct ages *a, int64_t size)
 {
-	int64_t n = (size + page - 1) / page, count = n < PAGES ? n : PAGES, offsets[PAGES];
+	int64_t page = PAGE, n = (size + page - 1) / page, count = n < PAGES ? n : PAGES, offsets[PAGES];
 	struct redis_reply reply;
 	int rc = 0;
 
@@ -96,18 +94,17 @@ static int take_pages(struct sweeper *s, struct swept *q, struct ages *a, int64_
 
 int gauge_waiting(struct sweeper *s, struct swept *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first)
 {
-	struct ages a = { .clock = *clock, .stuck_ms = s->conf->health.stuck_age_ms };
-	struct queue_glanced glanced;
+	struct ages a = { .lines = &q->keys.lines, .clock = *clock, .stuck_ms = s->conf->health.stuck_age_ms };
 	int rc;
 
 	if (g->ingress.size == 0)
 		g->ingress.stuck = 0;
-	if (g->ingress.size <= 0 || queue_glanced(first, &glanced) == -1)
+	if (g->ingress.size <= 0)
 		return 0;
 	if (g->ingress.size <= GAUGE_FIRST)
 		rc = take_page(s, &a, first, 0);
 	else
-		rc = take_pages(s, q, &a, g->ingress.size, rescue_page(glanced.n, glanced.bytes));
+		rc = take_pages(s, q, &a, g->ingress.size);
 	if (a.known > 0) {
 		g->ingress.oldest_ms = a.oldest_ms;
 		g->ingress.average_ms = a.sum_ms / a.known;

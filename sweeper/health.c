@@ -27,7 +27,13 @@ static int64_t known(int64_t a, int64_t b)
 	return a < 0 ? b : b < 0 ? a : a + b;
 }
 
-static void values_of(const struct swept *q, int64_t value[HEALTH_CODES])
+/* By Redis; what dead supervisors left is counted for itself. */
+static bool is_refused(enum queue_trouble trouble)
+{
+	return trouble != TROUBLE_NONE && trouble != TROUBLE_LEFTOVERS;
+}
+
+static void values_of(const struct sweeper *s, const struct swept *q, int64_t value[HEALTH_CODES])
 {
 	const struct gauge *g = &q->gauge;
 
@@ -38,9 +44,11 @@ static void values_of(const struct swept *q, int64_t value[HEALTH_CODES])
 	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->breaker_step) > 0;
-	value[HEALTH_TROUBLE] = q->board != NULL && atomic_load(&q->board->trouble) != TROUBLE_NONE;
+	value[HEALTH_TROUBLE] = q->board != NULL && is_refused((enum queue_trouble)atomic_load(&q->board->trouble));
 	value[HEALTH_ARCHIVE] = letters_are_unarchived(q);
 	value[HEALTH_BOUNDS] = q->bounds.over;
+	value[HEALTH_ASIDE] = q->aside.n;
+	value[HEALTH_LEFTOVERS] = (int64_t)atomic_load(&s->child->board->leftovers);
 }
 
 static void log_change(const struct sweeper *s, const struct swept *q, enum health_status before)
@@ -100,7 +108,7 @@ static void judge(struct sweeper *s, struct swept *q)
 	if (h->since_ms == 0)
 		recall(s, q);
 	before = h->status;
-	values_of(q, h->value);
+	values_of(s, q, h->value);
 	for (int i = 0; i < HEALTH_CODES; i++) {
 		struct health_limit limit = health_limit(s, (enum health_code)i);
 
@@ -128,26 +136,28 @@ static int report(struct sweeper *s, const struct swept *q)
 }
 
 /* What changes from one moment to the next, and is known here without asking anybody. */
-static uint32_t state_of(const struct swept *q)
+static uint32_t state_of(const struct sweeper *s, const struct swept *q)
 {
 	if (q->board == NULL)
 		return 0;
 	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 |
-	       atomic_load(&q->board->trouble) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)q->bounds.over << 17;
+	       atomic_load(&q->board->trouble) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)q->bounds.over << 17 |
+	       atomic_load(&q->board->undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->leftovers) > 0) << 24 |
+	       (uint32_t)(q->aside.n > 0) << 25;
 }
 
 bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && q->gauge.at_ms > 0 && now_ms - q->gauge.taken_ms >= AGAIN_MS && state_of(q) != q->health.seen;
+	return s->conf->health.enabled && q->gauge.at_ms > 0 && now_ms - q->gauge.taken_ms >= AGAIN_MS && state_of(s, q) != q->health.seen;
 }
 
 void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	struct health *h = &q->health;
 
-	if (!s->conf->health.enabled || (now_ms < h->due_ms && state_of(q) == h->seen))
+	if (!s->conf->health.enabled || (now_ms < h->due_ms && state_of(s, q) == h->seen))
 		return;
-	h->seen = state_of(q);
+	h->seen = state_of(s, q);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge(s, q);
 	if (report(s, q) == 0)

@@ -47,6 +47,8 @@ struct health_limit health_limit(const struct sweeper *s, enum health_code code)
 	case HEALTH_BREAKER:
 	case HEALTH_ARCHIVE:
 	case HEALTH_BOUNDS:
+	case HEALTH_LEFTOVERS:
+	case HEALTH_ASIDE:
 	case HEALTH_CODES:
 		break;
 	}
@@ -59,6 +61,12 @@ static int64_t limit_of(const struct sweeper *s, const struct swept *q, enum hea
 	struct health_limit limit = health_limit(s, code);
 
 	return q->health.checks[code].level == HEALTH_UNHEALTHY ? limit.unhealthy : limit.degraded;
+}
+
+static void aside_text(const struct swept *q, int64_t n, char out[HEALTH_TEXT_SIZE])
+{
+	snprintf(out, HEALTH_TEXT_SIZE, "%" PRId64 " set aside, since Redis refuses to move them; the newest has %" PRId64 " bytes; %s", n,
+	    q->aside.size, q->aside.why);
 }
 
 const char *health_text(const struct sweeper *s, const struct swept *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
@@ -74,10 +82,12 @@ const char *health_text(const struct sweeper *s, const struct swept *q, enum hea
 	static const char *const said[HEALTH_CODES] = {
 		[HEALTH_BREAKER] = "the breaker is open",
 		[HEALTH_TROUBLE] = "Redis refuses something of this queue",
+		[HEALTH_LEFTOVERS] = "processes of a dead supervisor could not be killed: its messages may run twice",
 		[HEALTH_BOUNDS] = "more or older dead letters than dead_letter allows, and neither archive nor discard is set",
 	};
 	const char *archive = q->bounds.archive_trouble.text;
 	char text[DURATION_SIZE];
+	uint32_t undecided;
 
 	if (said[code] != NULL)
 		strlcpy(out, said[code], HEALTH_TEXT_SIZE);
@@ -85,10 +95,16 @@ const char *health_text(const struct sweeper *s, const struct swept *q, enum hea
 		snprintf(out, HEALTH_TEXT_SIZE, "dead letters stay, since the archive takes none%s%s", archive[0] == '\0' ? "" : ": ", archive);
 	else if (code == HEALTH_PAUSED)
 		snprintf(out, HEALTH_TEXT_SIZE, "paused for %s", value <= 0 ? "long" : duration_format(value / 1000 * 1000, text));
+	else if (code == HEALTH_ASIDE)
+		aside_text(q, value, out);
 	else if (value < 0)
 		snprintf(out, HEALTH_TEXT_SIZE, "more than %" PRId64 " %s", limit, counted[code]);
 	else
 		snprintf(out, HEALTH_TEXT_SIZE, "%" PRId64 " %s, the limit is %" PRId64, value, counted[code], limit);
+	if (code == HEALTH_ORPHANS && q->board != NULL && (undecided = atomic_load(&q->board->undecided)) > 0) {
+		strlcat(out, "; ", HEALTH_TEXT_SIZE);
+		strlcat(out, doubt_text((enum doubt)(undecided - 1)), HEALTH_TEXT_SIZE);
+	}
 	return out;
 }
 

@@ -15,6 +15,8 @@ const char *const health_code_names[HEALTH_CODES] = {
 	[HEALTH_TROUBLE] = "trouble",
 	[HEALTH_ARCHIVE] = "archive",
 	[HEALTH_BOUNDS] = "bounds",
+	[HEALTH_LEFTOVERS] = "leftovers",
+	[HEALTH_ASIDE] = "aside",
 };
 
 static enum health_status above(int64_t value, int64_t degraded, int64_t unhealthy)

@@ -21,6 +21,8 @@ enum health_code {
 	HEALTH_TROUBLE,		/* 1: Redis refuses something of this queue */
 	HEALTH_ARCHIVE,		/* 1: dead letters are to leave, and the archive takes none */
 	HEALTH_BOUNDS,		/* 1: there are more of them than bounds allow, and nothing that lets them be removed */
+	HEALTH_LEFTOVERS,	/* processes of a dead supervisor that could not be ended */
+	HEALTH_ASIDE,		/* messages that Redis refused to move */
 	HEALTH_CODES
 };
 extern const char *const health_code_names[HEALTH_CODES];	/* "ingress", "dead_letters", … */

@@ -83,7 +83,7 @@ static int name_page(struct sweeper *s, struct swept *q, int64_t before_ms)
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (!redis_is_strings(&reply)) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {

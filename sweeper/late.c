@@ -20,7 +20,7 @@ static int look_at_each(struct sweeper *s, struct swept *q, const char *const *n
 		if (connection_integer(s, &holding) == -1)
 			rc = -1;
 		else if (holding > 0)
-			rescue_add(q, names[i], "late", false, gate);
+			rescue_add(q, names[i], "late", BLAME_NOBODY, gate);
 	return rc;
 }
 

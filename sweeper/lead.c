@@ -37,7 +37,6 @@ static void ask(struct sweeper *s, struct swept *q, int64_t lease_ms)
 
 static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_t now_ms)
 {
-	bool before = lead_is_ours(q);
 	int64_t ours;
 
 	if (connection_integer(s, &ours) == -1) {
@@ -47,8 +46,17 @@ static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_
 	}
 	trouble_over(s, q, &q->lead_trouble);
 	q->lead_until_ms = ours == 1 ? sent_ms + s->conf->supervisor.lease_ms : 0;
-	if (before != (ours == 1))
+	if (q->leads != (ours == 1))
 		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));
+	q->leads = ours == 1;
+}
+
+void lead_doubt(struct sweeper *s)
+{
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->lead_until_ms = q->lead_at_ms = 0;
 }
 
 /* After a reload the successor does it, by the new configuration and under the same name. */

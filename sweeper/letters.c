@@ -31,6 +31,7 @@ struct turn {
 	const struct conf_dead_letter *conf;
 	struct queue_letters_glance glance;
 	int64_t oldest_ms;		/* as in struct letters_bounds */
+	bool claims_are_stale;		/* we have claims on dead letters that were not written */
 	int64_t now_ms;
 };
 
@@ -79,7 +80,7 @@ static int remove_pairs(const struct turn *t, const struct letters *l, enum lett
 		const struct letter *r = &l->records[i];
 
 		if (r->fate == fate && r->entry != -1) {
-			group[n++] = (struct queue_letter){ l->entries[r->entry].message, r->id };
+			group[n++] = (struct queue_letter){ .message = l->entries[r->entry].message, .record_id = r->id };
 			depth = r->entry + 1 > depth ? r->entry + 1 : depth;
 		}
 		if (n == QUEUE_LETTERS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
@@ -143,7 +144,7 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 	};
 	struct message m;
 
-	message_parse(&m, e->message.data, e->message.len);
+	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
 	m.wrapper_len = 0;		/* whatever it looks like: it is the whole of it that has a record */
 	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, &record);
 }
@@ -203,8 +204,11 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 	}
 	letters_forget_batch(b);
 	leaving = count_leaving(l, archive);
-	if (leaving > 0 && archive)
+	if (leaving > 0 && archive) {
+		if (letters_claim(t->s, t->q, l) == -1)
+			return -1;
 		letters_archive(t->s, t->q, l, server_ms, t->now_ms);
+	}
 	if (leaving > 0 && !archive && remove_those(t, l, LETTER_LEAVES, &gone) == -1)
 		return -1;
 	adopted = adopt(t, l, server_ms);
@@ -223,7 +227,11 @@ int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[Q
 	queue_forwarded(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	strlcpy(forwarded, reply.type == REDIS_STRING ? reply.str : "0-0", QUEUE_RECORD_ID_SIZE);
+	if (queue_forward_paged(&reply) == -1) {
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
+		return -1;
+	}
+	strlcpy(forwarded, redis_element(&reply, 0).str, QUEUE_RECORD_ID_SIZE);
 	return 0;
 }
 
@@ -248,7 +256,7 @@ static int look_at_page(struct turn *t)
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1) {
-		trouble_say(t->s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(t->s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	kept = redis_keep(&t->s->redis);
@@ -316,9 +324,13 @@ static int glance_at(struct turn *t)
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;
 	if (queue_letters_glanced(&reply, &t->glance) == -1) {
-		trouble_say(t->s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(t->s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
+	/* No write is under way, and the last batch of the archive is known: what else we have claimed is not in the archive. */
+	t->claims_are_stale = t->conf->archive != NULL && t->q->bounds.nnamed == 0 &&
+	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;
+	t->glance.claimed_by = NULL;
 	learn_age(t, sent_ms);
 	return 0;
 }
@@ -335,6 +347,8 @@ static int look(struct turn *t)
 		return 0;
 	}
 	if (glance_at(t) == -1)
+		return -1;
+	if (t->claims_are_stale && letters_release(t->s, t->q) == -1)
 		return -1;
 	if (!removes)
 		alarm_about(t, is_over(t));

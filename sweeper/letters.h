@@ -32,6 +32,10 @@ struct swept;
 
 int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[QUEUE_RECORD_ID_SIZE]);	/* letters.c. -1: error */
 
+/* letters_claim.c. Those that LEAVE are kept from being redriven while the archive takes them; who is not there any more STAYS. -1: error */
+int letters_claim(struct sweeper *s, struct swept *q, struct letters *l);
+int letters_release(struct sweeper *s, const struct swept *q);
+
 /* letters_archive.c. Errands say what they did to bounds; errors are told as troubles. */
 bool letters_hold(struct sweeper *s, struct swept *q);		/* the archive is ours; false: another sweeper of this master is at it */
 void letters_let_go(struct swept *q);

@@ -5,6 +5,8 @@
  */
 #include <sys/wait.h>
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,11 +54,15 @@ void letters_forget_batch(struct bounds *b)
 	b->nnamed = 0;
 }
 
-static void name(struct bounds *b, const char *id, bool orphan)
+static struct letter_name *name(struct bounds *b, const char *id, bool orphan)
 {
+	struct letter_name *n;
+
 	b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
-	strlcpy(b->named[b->nnamed].id, id, sizeof(b->named->id));
-	b->named[b->nnamed++].orphan = orphan;
+	n = &b->named[b->nnamed++];
+	*n = (struct letter_name){ .orphan = orphan };
+	strlcpy(n->id, id, sizeof(n->id));
+	return n;
 }
 
 void letters_let_go(struct swept *q)
@@ -85,10 +91,12 @@ struct job {
 static void describe(struct buffer *lines, const struct job *job, const struct letter *r, const char *at)
 {
 	const struct letters *l = job->letters;
+	char digest[LETTER_DIGEST_SIZE];
 
+	letter_digest(r, digest);
 	record_line(lines, &(struct record_line){ .record_id = r->id, .fields = r->fields, .nfields = r->nfields,
 	    .message = r->entry == -1 ? NULL : &l->entries[r->entry].message, .archived_at = at, .reason = r->reason,
-	    .batch = job->batch, .orphan = r->orphan });
+	    .batch = job->batch, .digest = digest, .orphan = r->orphan });
 }
 
 static int write_batch(void *arg, int out)
@@ -133,12 +141,14 @@ bool letters_are_unarchived(const struct swept *q)
 static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
 {
 	const struct conf_dead_letter *conf = &q->conf->dead_letter;
+	char why[128];
 
 	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
 	q->bounds.settling = work == settle;
 	if (errand_start(&q->bounds.errand, work, job, ERRAND_MS, now_ms) == 0)
 		return 0;
-	return archive_trouble(s, q, "no process could be made for it", now_ms);
+	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+	return archive_trouble(s, q, why, now_ms);
 }
 
 void letters_settle(struct sweeper *s, struct swept *q, int64_t now_ms)
@@ -154,13 +164,15 @@ void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l
 	letters_forget_batch(b);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == LETTER_LEAVES)
-			name(b, l->records[i].id, l->records[i].orphan);
+			letter_digest(&l->records[i], name(b, l->records[i].id, l->records[i].orphan)->digest);
+	if (b->nnamed == 0)
+		return;			/* others took all of them meanwhile */
 	job.batch = b->named[0].id;
 	if (begin_errand(s, q, write_batch, &job, now_ms) == -1)
 		letters_forget_batch(b);
 }
 
-/* What the last batch names, one id a line; "ID orphan". */
+/* What the last batch names, a line each: as archive_last_batch() writes them. */
 static void read_names(struct bounds *b)
 {
 	char *line, *rest = b->errand.said.data;
@@ -168,11 +180,9 @@ static void read_names(struct bounds *b)
 	letters_forget_batch(b);
 	buffer_append(&b->errand.said, "", 1);
 	for (rest = b->errand.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
-		char *orphan = strchr(line, ' ');
+		const char *id = strsep(&line, " "), *digest = strsep(&line, " ");
 
-		if (orphan != NULL)
-			*orphan = '\0';
-		name(b, line, orphan != NULL);
+		strlcpy(name(b, id, line != NULL)->digest, digest == NULL ? "" : digest, LETTER_DIGEST_SIZE);
 	}
 }
 

@@ -5,6 +5,7 @@
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
  *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
+ *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
@@ -101,9 +102,11 @@ static json_t *workers(const int counted[SLOT_STOPPING + 1])
 static json_t *queue(const struct swept *q, uint32_t gate, const struct counted *c)
 {
 	bool breaker = atomic_load(&q->board->breaker_step) > 0;
+	uint32_t undecided = atomic_load(&q->board->undecided);
 
-	return json_pack("{s:s, s:s, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
-	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate], "wanted", (int)atomic_load(&q->board->wanted), "workers", workers(c->workers),
+	return json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
+	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate],
+	    "undecided", undecided > 0 ? doubt_text((enum doubt)(undecided - 1)) : NULL, "wanted", (int)atomic_load(&q->board->wanted), "workers", workers(c->workers),
 	    "restarts", (json_int_t)atomic_load(&q->board->restarts), "breaker", breaker,
 	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
 }

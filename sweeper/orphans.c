@@ -84,7 +84,7 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	kept = redis_keep(&s->redis);

@@ -1,7 +1,7 @@
 /*
- * Purge: now and then, what waits or exists for longer than the configuration allows escapes, or is only named in a dry
- * run. Here is when a queue's round begins and ends, and whose turn it is; the way through the lists is
- * purge_look.c, the way out purge_exit.c, the command that may object purge_check.c.
+ * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry run only logs
+ * them. This file decides when a queue's round begins and ends. purge_look.c walks through the lists, purge_exit.c moves the
+ * messages, purge_check.c runs the command that may object.
  */
 #include "sweeper/purge.h"
 
@@ -16,7 +16,7 @@ static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	struct purge *p = &q->purge;
 	const char *event = s->conf->purge.dry_run ? "purge_dry_run" : "purge_done";
-	/* that nothing would go is an answer, that nothing went no news */
+	/* a dry run logs its result even if it found nothing; a live round that moved nothing is logged at level debug */
 	bool news = s->conf->purge.dry_run || p->purged > 0 || p->spared > 0;
 
 	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name), log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
@@ -27,16 +27,16 @@ static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 
 static void begin_round(struct purge *p, int64_t now_ms)
 {
-	p->phase = PURGE_SEEK;
+	p->phase = PURGE_LOOK;
 	p->asked_orphans = false;
 	p->begun_ms = now_ms;
-	p->stay = p->kept = p->ahead = p->oldest_ms = 0;
-	p->page = p->misses = 0;
+	p->stay = p->kept = p->oldest_ms = 0;
+	p->misses = 0;
 	p->purged = p->spared = 0;
 	p->check_failed = false;
 }
 
-/* Another has the lead, or its errand went with a connection: the next round sees it all again. */
+/* Another sweeper leads, or the queue is no longer purged: the next round begins anew. */
 static void give_up(struct sweeper *s, struct swept *q)
 {
 	if (s->purge_check.q == q)
@@ -46,8 +46,8 @@ static void give_up(struct sweeper *s, struct swept *q)
 	q->purge.at_ms = 0;
 }
 
-/* Only one is asked about at a time, of all queues. 1: its answer was followed; 0: not yet; -1: error. */
-static int ask(struct purging *t, int64_t now_ms)
+/* One check runs at a time, for all queues. 1: its answer was applied; 0: not yet; -1: error. */
+static int ask_check(struct purging *t, int64_t now_ms)
 {
 	struct sweeper *s = t->s;
 	bool agreed = false;
@@ -60,7 +60,7 @@ static int ask(struct purging *t, int64_t now_ms)
 }
 
 /* 1: more at once; 0: it waits until at_ms; -1: error. */
-static int turn(struct purging *t, int budget, int64_t now_ms)
+static int run_turn(struct purging *t, int budget, int64_t now_ms)
 {
 	struct purge *p = &t->q->purge;
 	int rc = 1;
@@ -73,7 +73,7 @@ static int turn(struct purging *t, int budget, int64_t now_ms)
 		}
 		if (!p->asking) {
 			rc = purge_step(t);
-		} else if ((rc = ask(t, now_ms)) == 0 && p->asking) {
+		} else if ((rc = ask_check(t, now_ms)) == 0 && p->asking) {
 			p->at_ms = now_ms + CHECK_LOOK_MS;
 			return 0;
 		} else if (rc == 0) {
@@ -103,7 +103,7 @@ static bool may_begin(struct sweeper *s, struct swept *q, int64_t now_ms)
 	return false;
 }
 
-static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct purging t = { .s = s, .q = q };
 	struct purge *p = &q->purge;
@@ -112,7 +112,7 @@ static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms
 		return;
 	if (p->phase == PURGE_IDLE)
 		begin_round(p, now_ms);
-	if (turn(&t, budget, now_ms) == -1) {
+	if (run_turn(&t, budget, now_ms) == -1) {
 		trouble_note(s, q, &p->trouble, "purge", now_ms);
 		p->at_ms = p->trouble.retry_at_ms;
 	} else {
@@ -149,7 +149,7 @@ bool purge_task(struct sweeper *s, int budget, int64_t now_ms)
 		}
 		if (now_ms < q->purge.at_ms || !sweeper_goes_on(s))
 			continue;
-		sweep(s, q, budget, now_ms);
+		sweep_queue(s, q, budget, now_ms);
 		connection_drain(s);
 		more = more || q->purge.at_ms <= now_ms;
 	}

@@ -15,38 +15,35 @@ struct sweeper;
 struct swept;
 
 /*
- * Where a round of purge is with a queue. It goes from the pop end of ingress, then through what is delayed:
- *	IDLE -interval-> SEEK -a mark that is old enough-> CONDEMN -all up to it are decided-> SEEK
- *	                   └-none-> LOOK for those that tell their own time -end-> DELAYED -end-> IDLE
- * A cursor is all that is remembered, however long the list is; scripts look again before anything is moved.
+ * The state of a round of purge in one queue. A round goes through ingress from the pop end, then through delayed:
+ *	IDLE -interval-> LOOK -end-> DELAYED -end-> IDLE
+ * It remembers only a cursor, however long the list is; scripts check each message again before they move it.
  */
-enum purge_phase { PURGE_IDLE, PURGE_SEEK, PURGE_CONDEMN, PURGE_LOOK, PURGE_DELAYED };
+enum purge_phase { PURGE_IDLE, PURGE_LOOK, PURGE_DELAYED };
 
 struct purge {
 	enum purge_phase phase;
 	int64_t at_ms;		/* CLOCK_MONOTONIC: the next step */
-	bool asked_orphans;	/* to go first: orphans.h */
-	int64_t begun_ms;	/* the same: this round */
-	int64_t stay;		/* the cursor: entries before it are decided, and lie where they were */
-	int64_t kept;		/* of those, what a live run leaves, too; <= stay */
-	int64_t ahead;		/* SEEK: entries behind the cursor that have no mark */
-	struct mark old;	/* CONDEMN: it and all between it and the cursor are too old */
-	int page;		/* entries looked at at once: fewer when they are big */
+	bool asked_orphans;	/* the purge of records was started; it precedes the round (orphans.h) */
+	int64_t begun_ms;	/* CLOCK_MONOTONIC: begin of this round */
+	int64_t stay;		/* the cursor: entries before it are decided and stay in the list */
+	int64_t kept;		/* of those, the entries that a live run keeps, too; <= stay */
 	int misses;		/* in a row: entries that were gone or had moved */
-	bool asking;		/* check is asked, or is to be, about `asked` */
+	bool doubtful;		/* a line has a seal of an unknown secret: the secrets are read before the next step */
+	bool asking;		/* purge.check runs, or is to run, for the message `asked` */
 	struct buffer asked;
 	struct verdict asked_verdict;
 	bool check_failed;	/* in this round: logged */
-	uint64_t purged, spared;	/* in this round; spared: check would not have it */
+	uint64_t purged, spared;	/* in this round; spared: purge.check objected */
 	int64_t oldest_ms;	/* of those purged */
 	int logged;		/* in this turn */
 	struct trouble trouble;
 };
 
-/* What `check` is asked, of all queues one at a time. Zeroed: nothing. */
+/* The purge.check that runs: one at a time, for all queues. Zeroed: none. */
 struct purge_check {
 	struct errand errand;
-	struct swept *q;	/* whose; NULL: nobody's */
+	struct swept *q;	/* the queue of its message; NULL: none runs */
 };
 
 /* A turn of one queue. */
@@ -58,17 +55,16 @@ struct purging {
 
 /* purge_look.c: 1: the round goes on; 0: it is over; -1: error */
 int purge_step(struct purging *t);
-void purge_missed(struct purge *p);	/* what was condemned is gone, or its mark: they are sought anew */
 
 /*
- * purge_exit.c: decides the next n entries behind the cursor and moves it over those that stay. 1: go on; 0: some had
- * moved, look again; -1: error. What check is to be asked about is left in purge.asked.
+ * purge_exit.c: decides the next n entries after the cursor, and moves the cursor over those that stay. 1: go on; 0: some had
+ * moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.asked.
  */
 int purge_entries(struct purging *t, int n);
-int purge_asked(struct purging *t, bool agreed);	/* the same for the one that check was asked about */
+int purge_asked(struct purging *t, bool agreed);	/* the same for purge.asked, after purge.check ended */
 
 /* purge_check.c */
-int purge_check_start(struct sweeper *s, struct swept *q, int64_t now_ms);	/* -1: it cannot be asked: no */
+int purge_check_start(struct sweeper *s, struct swept *q, int64_t now_ms);	/* -1: it cannot run: the message stays */
 bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms);	/* true once */
 void purge_check_stop(struct sweeper *s);
 

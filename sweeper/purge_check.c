@@ -1,133 +1,211 @@
 /*
- * purge.check: a command that may object. It is run without a shell, one at a time, with the message on standard
- * input and what is known of it in the environment, and for a limited time. Only exit status 0 agrees.
+ * purge.check: a command that may object to the purge of a message. It runs as a handler of its queue does: the same user, limits and
+ * environment, the message on standard input, and none of its processes survives it. Only its exit status means something
+ * else: 0 agrees. handler.c runs it, in an errand of its own, since handler.c needs a process without other children. One
+ * check runs at a time, for all queues.
  */
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include <bsd/string.h>
 
 #include "sweeper/purge.h"
 
 #include "common/alloc.h"
+#include "common/clock.h"
+#include "common/handler.h"
 #include "common/process.h"
 #include "sweeper/sweeper.h"
 
 #define TIMEOUT_MS 10000
-#define SAID_MAX 200		/* of what it says, in the log */
+#define GRACE_MS 1000		/* from SIGTERM to SIGKILL. Short, unlike the queue's kill_grace: all other checks wait for this one */
+#define ERRAND_MS 45000		/* of the whole errand; handler.c gives up a process that does not die long before */
+#define SAID_MAX 200		/* of the first line of its stderr, in the log */
+#define FAILED_MIN 126		/* exit status of a shell that could not execute something */
+
+/* Exit status of the errand. */
+enum { AGREED, OBJECTED, CHECK_FAILED };
 
 struct question {
-	char *const *command;
-	char *environment[8];		/* owned, NULL at the end */
-	const char *message;
-	size_t len;
+	struct conf_queue conf;		/* the queue's, with check for its handler */
+	char *worker;			/* for the log */
+	char *facts[HANDLER_FACTS + 1];	/* owned, NULL at the end */
+	struct message message;		/* with the producer's header line in its payload */
+	struct handler_job job;
+	char incarnation[INCARNATION_SIZE];
 };
 
-static int be_input(const struct question *q)
+/* ---- in the errand ---- */
+
+static void on_sigchld(int sig)
 {
-	int fd = memfd_create("message", MFD_CLOEXEC);
-	size_t done = 0;
-
-	while (fd != -1 && done < q->len) {
-		ssize_t n = write(fd, q->message + done, q->len - done);
-
-		if (n == -1 && errno != EINTR)
-			return -1;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return fd == -1 || lseek(fd, 0, SEEK_SET) == -1 || dup2(fd, STDIN_FILENO) == -1 ? -1 : 0;
+	(void)sig;		/* it ends the poll */
 }
 
-/* In the errand: what it says is told if it does not agree. */
-static int execute(void *arg, int out)
+static int prepare_process(sigset_t *while_polling)
 {
-	const struct question *q = arg;
+	struct sigaction chld = { .sa_handler = on_sigchld }, ignore = { .sa_handler = SIG_IGN };
+	sigset_t blocked;
 
-	if (be_input(q) == -1 || dup2(out, STDOUT_FILENO) == -1 || dup2(out, STDERR_FILENO) == -1 || chdir("/") == -1) {
-		dprintf(out, "%s", strerror(errno));
-		return 126;
+	sigemptyset(while_polling);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGCHLD);
+	return sigprocmask(SIG_BLOCK, &blocked, NULL) == -1 || sigaction(SIGCHLD, &chld, NULL) == -1 ||
+	    sigaction(SIGPIPE, &ignore, NULL) == -1 ? -1 : process_become_subreaper();
+}
+
+static void run_turn(struct handler *h, const sigset_t *while_polling)
+{
+	struct pollfd fds[HANDLER_POLLFDS];
+	size_t n = handler_pollfds(h, fds);
+	int64_t left = handler_deadline_ms(h) - clock_monotonic_ms();
+	struct timespec wait;
+
+	left = left < 0 ? 0 : left > TIMEOUT_MS ? TIMEOUT_MS : left;
+	wait = (struct timespec){ .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	if (ppoll(fds, n, &wait, while_polling) > 0)
+		handler_io(h, fds, n);
+	handler_tick(h, clock_monotonic_ms());
+}
+
+/* The first line that it wrote to stderr. */
+static void first_line(const struct handler_result *r, char out[SAID_MAX + 1])
+{
+	size_t len = r->stderr_len < SAID_MAX ? r->stderr_len : SAID_MAX;
+
+	memcpy(out, r->stderr_tail, len);
+	out[len] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static int report_result(const struct handler_result *r, int out)
+{
+	char said[SAID_MAX + 1];
+
+	switch (r->end) {
+	case HANDLER_EXITED:
+		if (r->code == 0)
+			return AGREED;
+		first_line(r, said);
+		dprintf(out, "exit status %d%s%s", r->code, said[0] == '\0' ? "" : ": ", said);
+		return r->code < FAILED_MIN ? OBJECTED : CHECK_FAILED;
+	case HANDLER_SIGNALED:
+		dprintf(out, "killed by %s", process_signal_name(r->signal));
+		break;
+	case HANDLER_TIMED_OUT:
+		dprintf(out, "timed out after %d s", TIMEOUT_MS / 1000);
+		break;
+	case HANDLER_UNRUNNABLE:
+		dprintf(out, "%s: %s", r->stage, strerror(r->error));
+		break;
+	case HANDLER_STOPPED:
+	case HANDLER_UNREPRESENTABLE:
+		break;
 	}
-	execve(q->command[0], q->command, q->environment);
-	dprintf(out, "%s", strerror(errno));
-	return 127;
+	return CHECK_FAILED;
+}
+
+static int run_check(void *arg, int out)
+{
+	struct question *q = arg;
+	struct handler *h = handler_new(&q->conf, q->worker);
+	struct handler_result result;
+	sigset_t while_polling;
+	int rc;
+
+	if (prepare_process(&while_polling) == -1 || handler_start(h, &q->job, clock_monotonic_ms()) == -1) {
+		dprintf(out, "fork failed: %s", strerror(errno));
+		return CHECK_FAILED;
+	}
+	while (!handler_finished(h, &result))
+		run_turn(h, &while_polling);
+	rc = report_result(&result, out);
+	handler_free(h);
+	return rc;
+}
+
+/* ---- in the sweeper ---- */
+
+/* The check gets it as QUREDIS_INCARNATION, as a handler does. */
+static void name_incarnation(const struct sweeper *s, char out[INCARNATION_SIZE])
+{
+	struct incarnation i = { .boot = s->child->boot, .slot = s->child->slot, .generation = slot_generation(s->slot) };
+
+	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
+	incarnation_format(&i, out);
 }
 
 static struct question *question_new(const struct sweeper *s, const struct swept *q)
 {
 	struct question *question = alloc_zero(1, sizeof(*question));
 	const struct purge *p = &q->purge;
-	struct message m;
+	struct message *m = &question->message;
 
-	message_parse(&m, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
-	*question = (struct question){
-		.command = q->conf->purge.check,
-		.environment = {
-			alloc_string("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-			alloc_format("QUREDIS_QUEUE=%s", q->keys.name),
-			alloc_format("QUREDIS_ID=%s", message_id(&m)),
-			alloc_format("QUREDIS_AGE_MS=%" PRId64, p->asked_verdict.excess.age_ms),
-			alloc_format("QUREDIS_LIMIT_MS=%" PRId64, p->asked_verdict.excess.limit_ms),
-			alloc_format("QUREDIS_REASON=%s", p->asked_verdict.rule),
-			alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run),
-		},
-		.message = m.raw + m.wrapper_len,
-		.len = m.raw_len - m.wrapper_len,
-	};
+	message_parse(m, &q->keys.lines, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
+	message_id(m);
+	m->header_len = 0;
+	question->conf = *q->conf;
+	question->conf.handler = q->conf->purge.check;
+	question->conf.input = CONF_INPUT_STDIN;
+	question->conf.kill_grace_ms = GRACE_MS;
+	question->worker = alloc_format("%s/check", q->keys.name);
+	name_incarnation(s, question->incarnation);
+	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, p->asked_verdict.excess.age_ms);
+	question->facts[1] = alloc_format("QUREDIS_LIMIT_MS=%" PRId64, p->asked_verdict.excess.limit_ms);
+	question->facts[2] = alloc_format("QUREDIS_REASON=%s", p->asked_verdict.rule);
+	question->facts[3] = alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run);
+	question->job = (struct handler_job){ .message = m, .incarnation = question->incarnation, .timeout_ms = TIMEOUT_MS,
+		.facts = question->facts };
 	return question;
 }
 
 static void question_free(struct question *question)
 {
-	for (char **e = question->environment; *e != NULL; e++)
-		free(*e);
+	for (char **f = question->facts; *f != NULL; f++)
+		free(*f);
+	free(question->worker);
 	free(question);
 }
 
-/* Once a round: what is wrong with it is wrong each time. */
-static void failed(struct swept *q, const char *error)
+/* Logged once a round: a check that cannot be run fails for each message. */
+static void note_failure(struct swept *q, const char *error)
 {
 	if (!q->purge.check_failed)
 		log_warning("purge_check_failed", log_str("queue", q->keys.name), log_str("command", q->conf->purge.check[0]),
-		    log_str("error", error), log_str("advice", "what it is asked about stays where it is"));
+		    log_str("error", error), log_str("advice", "messages that it is asked about stay where they are"));
 	q->purge.check_failed = true;
 }
 
 int purge_check_start(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	struct question *question = question_new(s, q);
-	int rc = errand_start(&s->purge_check.errand, execute, question, TIMEOUT_MS, now_ms);
+	char why[128];
+	int rc = errand_start(&s->purge_check.errand, run_check, question, ERRAND_MS, now_ms);
 
-	if (rc == -1)
-		failed(q, strerror(errno));
-	else
+	if (rc == -1) {
+		snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+		note_failure(q, why);
+	} else {
 		s->purge_check.q = q;
+	}
 	question_free(question);
 	return rc;
 }
 
-static void log_end(struct swept *q, const struct errand *e, int status)
+static void log_end(struct swept *q, struct errand *e, int status)
 {
-	char said[SAID_MAX + 1], why[SAID_MAX + 64];
-	size_t len = e->said.len < SAID_MAX ? e->said.len : SAID_MAX;
-
-	memcpy(said, e->said.data == NULL ? "" : e->said.data, len);
-	said[len] = '\0';
-	said[strcspn(said, "\n")] = '\0';
-	if (e->killed)
-		snprintf(why, sizeof(why), "it took longer than %d s", TIMEOUT_MS / 1000);
-	else if (WIFSIGNALED(status))
-		snprintf(why, sizeof(why), "killed by %s", process_signal_name(WTERMSIG(status)));
+	buffer_append(&e->said, "", 1);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == OBJECTED)
+		log_debug("message_spared", log_str("queue", q->keys.name), log_str("error", e->said.data));
 	else
-		snprintf(why, sizeof(why), "exit status %d: %s", WEXITSTATUS(status), said);
-	if (e->killed || WIFSIGNALED(status) || WEXITSTATUS(status) >= 126)
-		failed(q, why);
-	else
-		log_debug("message_spared", log_str("queue", q->keys.name), log_str("error", why));
+		note_failure(q, e->said.len > 1 ? e->said.data : "the process that ran the check was killed");
 }
 
 bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms)
@@ -137,7 +215,7 @@ bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms)
 
 	if (!errand_look(&c->errand, &status, now_ms))
 		return false;
-	*agreed = !c->errand.killed && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	*agreed = WIFEXITED(status) && WEXITSTATUS(status) == AGREED;
 	if (!*agreed)
 		log_end(c->q, &c->errand, status);
 	c->q = NULL;

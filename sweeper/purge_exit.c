@@ -1,6 +1,6 @@
 /*
- * The way out for what is purged: a script a message, which takes it only if it still lies where it was judged. In a dry
- * run it is named, and nothing is written. Who is too old is purge_look.c's; each is read whole, and judged again, here.
+ * Purges messages: one script for each moves it, if it still lies where it was judged. A dry run logs it and writes nothing.
+ * purge_look.c finds the messages by their beginnings; this file reads each whole and judges it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,18 +34,12 @@ static const char *place(const struct purging *t)
 	return t->q->purge.phase == PURGE_DELAYED ? "delayed" : "ingress";
 }
 
-static bool is_condemned(const struct purging *t)
+static bool judge_message(const struct purging *t, const struct message *m, struct verdict *out)
 {
-	return t->q->purge.phase == PURGE_CONDEMN;
+	return purge_judge(&t->q->conf->purge, t->q->purge.phase != PURGE_DELAYED, m, &t->clock, out);
 }
 
-static bool judge(const struct purging *t, const struct message *m, struct verdict *out)
-{
-	return purge_judge(&t->q->conf->purge, t->q->purge.phase != PURGE_DELAYED, m, is_condemned(t) ? t->q->purge.old.since_ms : 0,
-	    &t->clock, out);
-}
-
-static void describe(const struct purging *t, const struct verdict *v, char out[2 * AGE_TEXT_SIZE])
+static void describe_verdict(const struct purging *t, const struct verdict *v, char out[2 * AGE_TEXT_SIZE])
 {
 	char age[DURATION_SIZE], limit[DURATION_SIZE];
 
@@ -53,24 +47,20 @@ static void describe(const struct purging *t, const struct verdict *v, char out[
 	    t->q->keys.name, duration_format(v->excess.limit_ms, limit), v->rule);
 }
 
-/* at: the message before the cursor, counted from the pop end. moved: how many go before it, out of the way. */
-static void send_exit(struct purging *t, struct message *m, const struct verdict *v, int moved)
+static void send_exit(struct purging *t, struct message *m, const struct verdict *v)
 {
 	const struct purge *p = &t->q->purge;
-	struct queue_proof proof = { p->old.line, p->old.len, p->old.at + moved, -1 - p->stay };
 	char why[2 * AGE_TEXT_SIZE];
 	struct record record = expire_record(t->s, t->q, m, v->class);
 	const struct record *wanted = t->q->conf->dead_letter.enabled ? &record : NULL;
 
-	describe(t, v, why);
+	describe_verdict(t, v, why);
 	record.error_message = why;
 	record.queue_from = place(t);
 	if (p->phase == PURGE_DELAYED)
 		queue_expire_delayed(&t->s->redis, &t->q->keys, m, wanted);
-	else if (is_condemned(t))
-		queue_expire(&t->s->redis, &t->q->keys, m, &proof, wanted);
 	else
-		expire_by_value(t->s, t->q, m, wanted);
+		expire_send(t->s, t->q, m, -1 - p->stay, wanted);
 }
 
 static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
@@ -111,7 +101,7 @@ static void account(struct purging *t, const struct leaving *l)
 static void take_answer(struct purging *t, const struct leaving *l, int64_t answer, int *gone)
 {
 	if (answer == 0)
-		return;			/* another was there before us */
+		return;			/* it was fetched or moved first */
 	++*gone;
 	account(t, l);
 	if (answer == 2)
@@ -119,7 +109,7 @@ static void take_answer(struct purging *t, const struct leaving *l, int64_t answ
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
 }
 
-/* All answers are taken: what comes after an error may still have worked. As purge_entries(). */
+/* Takes all answers: a command after a failed one may have succeeded. Returns as purge_entries(). */
 static int take_answers(struct exits *e)
 {
 	struct purging *t = e->t;
@@ -133,7 +123,6 @@ static int take_answers(struct exits *e)
 		else
 			take_answer(t, &e->sent[i], answer, &gone);
 	}
-	t->q->purge.old.at += gone;
 	if (gone > 0)
 		t->q->purge.misses = 0;
 	return rc == -1 || t->s->redis.state == REDIS_CLOSED ? -1 : gone == e->n;
@@ -145,7 +134,7 @@ static void stays(struct purge *p, bool kept)
 	p->kept += kept;
 }
 
-/* One that is too old: named, or on its way out. */
+/* A message that is too old: logged in a dry run, else sent to escape. */
 static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 {
 	struct leaving *l = &e->sent[e->n];
@@ -158,7 +147,7 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 		stays(&t->q->purge, false);
 		return;
 	}
-	send_exit(t, m, v, e->n);
+	send_exit(t, m, v);
 	e->n++;
 }
 
@@ -172,8 +161,8 @@ static void decide(struct exits *e, const struct redis_reply *page)
 		struct verdict verdict;
 		struct message m;
 
-		message_parse(&m, raw.str, raw.len);
-		if (!judge(e->t, &m, &verdict)) {
+		message_parse(&m, &e->t->q->keys.lines, raw.str, raw.len);
+		if (!judge_message(e->t, &m, &verdict)) {
 			if (e->n > 0)
 				break;		/* the cursor is before those that are on their way */
 			stays(p, true);
@@ -201,7 +190,7 @@ int purge_entries(struct purging *t, int n)
 		queue_delayed_page(&t->s->redis, &t->q->keys, p->stay, p->stay + n - 1);
 	else
 		queue_list(&t->s->redis, t->q->keys.ingress, -p->stay - n, -1 - p->stay);
-	if (connection_answer(t->s, &page) == 0 && page.type == REDIS_ARRAY) {
+	if (connection_answer(t->s, &page) == 0 && redis_is_strings(&page)) {
 		decide(e, &page);
 		rc = page.n == 0 ? 0 : take_answers(e);
 	}
@@ -219,12 +208,10 @@ int purge_asked(struct purging *t, bool agreed)
 
 	e->t = t;
 	p->asking = false;
-	message_parse(&m, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
-	if (agreed && judge(t, &m, &verdict)) {
+	message_parse(&m, &t->q->keys.lines, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
+	if (agreed && judge_message(t, &m, &verdict)) {
 		let_go(e, &m, &verdict);
 		rc = take_answers(e);
-		if (rc == 0 && is_condemned(t))
-			purge_missed(p);
 	} else {
 		p->spared++;
 		stays(p, true);

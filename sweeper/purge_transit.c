@@ -1,6 +1,6 @@
 /*
- * What is in work for longer than purge.max_transit_age, by the scoreboard: said once, and left alone, since its owner
- * lives. Each supervisor tells of its own workers, whoever leads; what the dead had in work goes back by itself.
+ * Logs each message once that has been in work for longer than purge.max_transit_age, by the scoreboard. The message stays, since its
+ * owner lives. Each supervisor does this for its own workers, whoever leads; messages of dead workers are rescued anyway.
  */
 #include "sweeper/sweeper.h"
 

@@ -12,17 +12,8 @@
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
-#include "common/process.h"
 #include "common/queue_rehearsal.h"
 #include "common/queue_watch.h"
-
-#define END_HANDLERS_MS 1000
-
-/* A supervisor whose handlers are known to be gone. */
-struct ended {
-	struct ended *next;
-	char prefix[INCARNATION_SIZE];
-};
 
 bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w)
 {
@@ -30,56 +21,6 @@ bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w)
 
 	return strcmp(w->lock, s->child->lock_identity) == 0 && incarnation_parse(&i, w->incarnation) == 0 &&
 	       i.boot != s->child->boot;
-}
-
-/* "<node>.<boot>.": its whole supervisor */
-static void prefix_of(const char *incarnation, char out[INCARNATION_SIZE])
-{
-	struct incarnation i = {0};
-
-	incarnation_parse(&i, incarnation);
-	snprintf(out, INCARNATION_SIZE, "%s.%016" PRIx64 ".", i.node, i.boot);
-}
-
-static bool is_ended(const struct sweeper *s, const char *prefix)
-{
-	for (const struct ended *e = s->ended; e != NULL; e = e->next)
-		if (strcmp(e->prefix, prefix) == 0)
-			return true;
-	return false;
-}
-
-int recover_end_handlers(struct sweeper *s, const char *incarnation)
-{
-	char prefix[INCARNATION_SIZE];
-	struct ended *e;
-	int killed;
-
-	prefix_of(incarnation, prefix);
-	if (is_ended(s, prefix))
-		return 0;
-	killed = process_kill_incarnation(prefix, END_HANDLERS_MS);
-	if (killed == -1) {
-		trouble_say(s, TROUBLE_OTHER, "handlers of the supervisor before do not die");
-		return -1;
-	}
-	if (killed > 0)
-		log_warning("handlers_killed", log_str("incarnation", prefix), log_int("count", killed));
-	e = alloc_zero(1, sizeof(*e));
-	strlcpy(e->prefix, prefix, sizeof(e->prefix));
-	e->next = s->ended;
-	s->ended = e;
-	return 0;
-}
-
-void recover_free(struct sweeper *s)
-{
-	while (s->ended != NULL) {
-		struct ended *next = s->ended->next;
-
-		free(s->ended);
-		s->ended = next;
-	}
 }
 
 /* ---- keys ---- */
@@ -165,14 +106,15 @@ static int add_owners(struct sweeper *s, struct swept *q, const struct queue_wor
 	size_t ndead = 0;
 	int rc = 0;
 
+	dead_boots_note(s, workers, n);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (!recover_is_ours(s, &workers[i]))
 			continue;
-		rc = recover_end_handlers(s, workers[i].incarnation);
+		rc = dead_boots_end(s, workers[i].incarnation);
 		if (workers[i].died_at_ms != 0)
 			dead[ndead++] = workers[i].incarnation;
 		else if (rc == 0)
-			rescue_add(q, workers[i].incarnation, "lock", true, true);
+			rescue_add_owner(q, &workers[i], "lock", BLAME_OUTAGE, true);
 	}
 	if (rc == 0)
 		rc = late_look(s, q, dead, ndead, true);
@@ -180,14 +122,15 @@ static int add_owners(struct sweeper *s, struct swept *q, const struct queue_wor
 	return rc;
 }
 
-static void add_bare(struct swept *q)
+static void add_bare(struct swept *q, bool fence, bool gate)
 {
-	struct rescue *r;
+	if (!q->conf->shared)
+		rescue_add(q, NULL, "bare", BLAME_WORKER, gate)->fence = fence;
+}
 
-	if (q->conf->shared)
-		return;
-	r = rescue_add(q, NULL, "bare", true, true);
-	r->fence = atomic_load(&q->board->recovered) == RECOVERED_NOTHING;
+void recover_bare(struct swept *q)
+{
+	add_bare(q, true, false);
 }
 
 static int recover_owners(struct sweeper *s, struct swept *q)
@@ -202,7 +145,7 @@ static int recover_owners(struct sweeper *s, struct swept *q)
 	rc = add_owners(s, q, workers, n);
 	queue_workers_free(workers, n);
 	if (rc == 0)
-		add_bare(q);
+		add_bare(q, atomic_load(&q->board->recovered) == RECOVERED_NOTHING, true);
 	return rc;
 }
 

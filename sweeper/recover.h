@@ -12,8 +12,6 @@ struct swept;
 /* Whether it belonged to a supervisor that held our lock before: dead for certain. */
 bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w);
 
-/* Kills and awaits what is left of the handlers of that supervisor. -1: not yet, s->error says why. */
-int recover_end_handlers(struct sweeper *s, const char *incarnation);
-void recover_free(struct sweeper *s);
+void recover_bare(struct swept *q);	/* the bare list is returned again, as at the start; the queue stays open */
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * A dead owner's messages go back to where they were fetched from, or escape if their worker died of
- * them too often. Every step is one that anybody may repeat or continue. Who is dead is not decided here.
+ * them too often. Any sweeper may repeat or continue each step. Other files decide which owner is dead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,7 @@
 #include "common/queue_watch.h"
 #include "sweeper/rescue_page.h"
 
-#define PAGE_FIRST 8
-#define PAGE_BYTES (1u << 20)	/* about so much of a rescue list is in memory at a time */
+#define PAGE_BYTES (1u << 20)	/* about so much of a list is in memory at a time */
 
 int rescue_page(size_t n, size_t bytes)
 {
@@ -23,22 +22,23 @@ int rescue_page(size_t n, size_t bytes)
 	return fit < 1 ? 1 : fit > RESCUE_PAGE_MAX ? RESCUE_PAGE_MAX : (int)fit;
 }
 
-bool rescue_judge(struct wrapper *w, bool charge, int64_t tray, int recovery_attempts)
+bool rescue_judge(struct wrapper *w, enum blame blame, bool tried, int64_t tray, int recovery_attempts)
 {
-	if (w->own_ms == 0)
-		w->own_ms = w->mark_ms;
-	w->mark_ms = 0;
+	bool charged = tray == 1 && (blame == BLAME_WORKER || (blame == BLAME_OUTAGE && tried));
+
 	w->redelivered++;
-	if (charge && tray == 1)
+	if (charged)
 		w->crashes++;
-	else if (tray != 1)
+	else if (tray != 1 || blame == BLAME_OUTAGE)
 		w->solo = true;		/* the next time it will be known whether it was this one */
-	return charge && tray == 1 && w->crashes > recovery_attempts;
+	if (blame == BLAME_OUTAGE && !charged && w->outages < MESSAGE_OUTAGES_MAX)
+		w->outages++;
+	return charged && w->crashes > recovery_attempts;
 }
 
 /* ---- the list of owners ---- */
 
-static struct rescue *find(struct swept *q, const char *incarnation)
+static struct rescue *find_rescue(struct swept *q, const char *incarnation)
 {
 	struct rescue *r;
 
@@ -56,19 +56,18 @@ static void insert(struct swept *q, struct rescue *r)
 		TAILQ_INSERT_TAIL(&q->rescues, r, entry);
 }
 
-struct rescue *rescue_add(struct swept *q, const char *incarnation, const char *why, bool charge, bool gate)
+struct rescue *rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate)
 {
 	const char *name = incarnation == NULL ? "" : incarnation;
-	struct rescue *r = find(q, name);
+	struct rescue *r = find_rescue(q, name);
 
 	if (r == NULL) {
 		r = alloc_zero(1, sizeof(*r));
 		strlcpy(r->incarnation, name, sizeof(r->incarnation));
 		incarnation_parse(&r->who, name);
 		r->why = why;
-		r->charge = charge;
+		r->blame = blame;
 		r->fence = true;
-		r->page = PAGE_FIRST;
 		insert(q, r);
 	} else if (strcmp(why, "reported") == 0) {
 		r->why = why;
@@ -76,6 +75,15 @@ struct rescue *rescue_add(struct swept *q, const char *incarnation, const char *
 		insert(q, r);
 	}
 	r->gate = r->gate || gate;
+	return r;
+}
+
+struct rescue *rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate)
+{
+	bool blameless = who->stopping || who->died_at_ms != 0 || who->superseded;
+	struct rescue *r = rescue_add(q, who->incarnation, why, blameless ? BLAME_NOBODY : blame, gate);
+
+	strlcpy(r->trial, who->trial, sizeof(r->trial));
 	return r;
 }
 
@@ -124,7 +132,7 @@ static void bare_is_fenced(struct rescue_page *p)
 		atomic_store(&p->q->board->recovered, RECOVERED_BARE);
 }
 
-/* An owner nobody can read, or who is not in the hash, cannot be marked: it is forgotten instead. */
+/* An owner whose registration is missing or cannot be parsed cannot be marked dead: its registration is removed. */
 static int mark_dead(struct rescue_page *p)
 {
 	struct redis *redis = &p->s->redis;
@@ -141,7 +149,7 @@ static int mark_dead(struct rescue_page *p)
 	return connection_integer(p->s, &answer);
 }
 
-/* That nothing lay in the bare list is no news. */
+/* An empty bare list is logged only at level debug. */
 static void log_done(const struct rescue_page *p)
 {
 	bool news = p->owner != NULL || p->r->returned + p->r->escaped > 0;
@@ -150,11 +158,33 @@ static void log_done(const struct rescue_page *p)
 	    log_int("returned", (int64_t)p->r->returned), log_int("escaped", (int64_t)p->r->escaped));
 }
 
-/* One bounded step. 1: all of this owner is returned; 0: there is more; -1: error. */
+/*
+ * A missing lease decided that this owner is dead. This connection may be to another server, where the owner lives, or to one that
+ * returned to an earlier state, so the lease is checked again. A lease that is missing does not come back on one connection.
+ * 1: the owner has a lease; 0: it is dead here, too; -1: error.
+ */
+static int check_lease(struct rescue_page *p)
+{
+	int64_t present;
+
+	if (strcmp(p->r->why, "lease") != 0)
+		return 0;
+	queue_leases(&p->s->redis, &p->q->keys, &p->owner, 1);
+	if (connection_integer(p->s, &present) == -1)
+		return -1;
+	if (present > 0)
+		log_warning("rescue_called_off", log_str("queue", p->q->keys.name), log_str("incarnation", p->owner));
+	return present > 0;
+}
+
+/* One bounded step. 1: all of this owner is returned, or it lives; 0: there is more; -1: error. */
 static int step(struct rescue_page *p)
 {
-	int rc = rescue_page_return(p);
+	int rc = p->r->fence ? check_lease(p) : 0;
 
+	if (rc != 0)
+		return rc;
+	rc = rescue_page_return(p);
 	if (rc == 0 && p->r->fence) {
 		rc = fence(p);
 		if (rc != -1 && p->owner == NULL)
@@ -189,7 +219,7 @@ static int step_of(struct sweeper *s, struct swept *q, struct rescue *r)
 
 /* ---- the task ---- */
 
-static void over(struct swept *q, struct rescue *r)
+static void end_rescue(struct swept *q, struct rescue *r)
 {
 	if (r->gate) {
 		q->rescued += r->returned;
@@ -208,7 +238,25 @@ static struct rescue *next_ready(struct swept *q, int64_t now_ms)
 	return NULL;
 }
 
-/* True: an owner is done with. Somebody may wait to hear that. */
+/* It waits alone: other owners and other queues do not, also where the connection was lost. */
+static void note_failure(struct sweeper *s, struct swept *q, struct rescue *r, int64_t now_ms)
+{
+	if (s->redis.state == REDIS_CLOSED)
+		trouble_cut(q, &r->trouble, "rescue", now_ms);
+	else
+		trouble_note(s, q, &r->trouble, "rescue", now_ms);
+	swept_publish_undecided(q);
+}
+
+static void note_success(struct sweeper *s, struct swept *q, struct rescue *r)
+{
+	if (r->trouble.times == 0)
+		return;
+	trouble_over(s, q, &r->trouble);
+	swept_publish_undecided(q);
+}
+
+/* True: at least one owner is finished, for which others may wait. */
 static bool rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct rescue *r;
@@ -218,12 +266,12 @@ static bool rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t
 		int rc = step_of(s, q, r);
 
 		if (rc == -1) {
-			trouble_note(s, q, &r->trouble, "rescue", now_ms);
+			note_failure(s, q, r, now_ms);
 			continue;
 		}
-		trouble_over(s, q, &r->trouble);
+		note_success(s, q, r);
 		if (rc == 1)
-			over(q, r);
+			end_rescue(q, r);
 		done = done || rc == 1;
 	}
 	return done;

@@ -1,7 +1,8 @@
 /*
- * A page of a dead owner's messages: each goes back to where it was fetched from, or escapes. Which owner, and what comes
- * before and after, is rescue.c's.
+ * A page of a dead owner's messages: each goes back to where it was fetched from, or escapes. Redis does that with what it
+ * has: of a long message only the ends are read here. Which owner, and what comes before and after, is rescue.c's.
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,24 +13,27 @@
 #include "sweeper/rescue_page.h"
 
 #include "common/clock.h"
-#include "common/queue_admin.h"
+#include "common/queue_look.h"
 #include "common/queue_notes.h"
 #include "common/queue_watch.h"
 #include "sweeper/sweeper.h"
 
 #define LOGGED_MAX 100		/* of one owner; the rest only at level debug */
-#define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: those who serve it know when it is enough */
+#define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: only hosts that serve it know the limit */
 #define PAYLOAD_MAX 65536
+#define PAGE_BYTES (1 << 20)	/* bytes of a list that Redis reads for one page, unless one message is longer */
+#define REFUSALS_MAX 6		/* some ten seconds: a key that somebody is replacing is there again */
 
-static void append_escape(const struct rescue_page *p, struct message *m, const struct wrapper *w)
+/* ---- out of the list ---- */
+
+static struct record record_of(const struct rescue_page *p, const struct wrapper *w, const char *class, const char *why)
 {
 	const struct conf_queue *conf = p->q->conf;
-	struct queue_note note;
-	char why[96];
-	const struct record record = {
+
+	return (struct record){
 		.queue = p->q->keys.name,
 		.queue_from = "transit",
-		.error_class = "WorkerLost",
+		.error_class = class,
 		.error_message = why,
 		.failed_at_ms = clock_realtime_ms(),
 		.first_failed_ms = w->first_failed_ms,
@@ -42,78 +46,153 @@ static void append_escape(const struct rescue_page *p, struct message *m, const 
 		.handler = conf == NULL ? NULL : conf->handler[0],
 		.payload_max = conf == NULL ? PAYLOAD_MAX : (size_t)conf->dead_letter.payload_max,
 	};
-
-	snprintf(why, sizeof(why), "its worker died %d times while the message was in work", w->crashes);
-	if (p->q->keys.shared)
-		queue_note_of(&note, m, NULL);
-	queue_escape(&p->s->redis, &p->q->keys, p->lease, 1, p->rescue, 1, m, p->q->keys.shared ? &note : NULL,
-	    conf == NULL || conf->dead_letter.enabled ? &record : NULL);
 }
 
-/* What it says of itself, or what lies beside it. */
-static void parse(const struct rescue_page *p, size_t i, const struct redis_reply *raw, struct message *m)
+static bool is_recorded(const struct rescue_page *p)
 {
-	message_parse(m, raw->str, raw->len);
-	if (p->noted[i])
-		m->wrapper = p->notes[i];
+	return p->q->conf == NULL || p->q->conf->dead_letter.enabled;
 }
 
-static void append_return(const struct rescue_page *p, const struct message *m, const struct wrapper *w)
+/*
+ * Redis keeps refusing this rescue for a reason of one key. Messages that must escape are set aside then (aside.c), because the
+ * messages behind them, which go to ingress, would wait until the key is mended.
+ */
+static bool escapes_aside(const struct rescue_page *p)
 {
-	struct buffer instead = {0};
+	const struct trouble *t = &p->r->trouble;
+
+	return t->times >= REFUSALS_MAX && (t->kind == TROUBLE_WRONG_TYPE || t->kind == TROUBLE_NO_PERMISSION);
+}
+
+/* The queue's keys, with the list and the log for what must escape. A view. */
+static struct queue_keys keys_to_escape(const struct rescue_page *p)
+{
+	struct queue_keys keys = p->q->keys;
+
+	if (escapes_aside(p)) {
+		keys.escape = keys.aside;
+		keys.log = keys.aside_log;
+	}
+	return keys;
+}
+
+/* Of a message that must escape. NULL: no record is written. */
+static const struct record *record_to_escape(const struct rescue_page *p, struct record *record)
+{
+	if (!escapes_aside(p))
+		return is_recorded(p) ? record : NULL;
+	record->error_class = "escape";
+	record->error_message = p->r->trouble.text;
+	return record;
+}
+
+static void describe_fate(const struct held *h, char *out, size_t size)
+{
+	if (strcmp(h->class, "TooLarge") == 0)
+		snprintf(out, size, "longer than message_max");
+	else
+		snprintf(out, size, "its worker died %d times while the message was in work", h->fate.crashes);
+}
+
+static void append_escape(const struct rescue_page *p, struct held *h)
+{
+	const struct queue_keys keys = keys_to_escape(p);
 	struct queue_note note;
-	const struct queue_note *noted = queue_remember(&p->q->keys, m, w, &instead, &note);
+	struct record record;
+	char why[96];
 
-	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, m, &instead, noted);
-	buffer_free(&instead);
+	describe_fate(h, why, sizeof(why));
+	record = record_of(p, &h->fate, h->class, why);
+	if (keys.shared)
+		queue_note_of(&note, &h->m, NULL);
+	queue_escape(&p->s->redis, &keys, p->lease, 1, p->rescue, 1, &h->entry, &h->m, keys.shared ? &note : NULL,
+	    record_to_escape(p, &record));
 }
 
-static void append_message(struct rescue_page *p, const struct redis_reply *raw)
+static void append_return(const struct rescue_page *p, struct held *h)
+{
+	struct buffer line = {0};
+	const struct queue_change change = { &line, h->m.wrapper_len };
+	struct queue_note note;
+	const struct queue_note *noted = queue_remember(&p->q->keys, &h->m, &h->fate, &line, &note);
+
+	queue_return(&p->s->redis, &p->q->keys, p->owner, p->rescue, &h->entry, &change, noted);
+	buffer_free(&line);
+}
+
+static void append_moves(struct rescue_page *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->held[i].class != NULL)
+			append_escape(p, &p->held[i]);
+		else
+			append_return(p, &p->held[i]);
+}
+
+/* ---- what becomes of it ---- */
+
+static bool is_tried(const struct rescue *r, const struct message *m)
+{
+	char name[QUEUE_NOTE_FIELD];
+
+	if (r->trial[0] == '\0')
+		return false;
+	queue_trial_name(m, name);
+	return strcmp(name, r->trial) == 0;
+}
+
+/* The longest payload of this queue; 0: not known here. */
+static int64_t message_max(const struct rescue_page *p)
+{
+	return p->q->conf == NULL ? 0 : p->q->conf->message_max;
+}
+
+void rescue_page_judge(const struct rescue_page *p, struct held *h)
 {
 	int attempts = p->q->conf == NULL ? RECOVERY_ATTEMPTS : p->q->conf->recovery_attempts;
-	struct sent *sent = &p->sent[p->n];
-	struct wrapper wrapper;
-	struct message m;
+	int64_t len = (int64_t)(h->m.raw_len - h->m.wrapper_len);
 
-	parse(p, p->n++, raw, &m);
-	wrapper = m.wrapper;
-	sent->escapes = rescue_judge(&wrapper, p->r->charge, p->tray, attempts);
-	sent->crashes = wrapper.crashes;
-	strlcpy(sent->id, message_id(&m), sizeof(sent->id));
-	if (sent->escapes)
-		append_escape(p, &m, &wrapper);
-	else
-		append_return(p, &m, &wrapper);
+	h->fate = h->m.wrapper;
+	h->class = NULL;
+	if (message_max(p) > 0 && len > message_max(p))
+		h->class = "TooLarge";		/* it never ran */
+	else if (rescue_judge(&h->fate, p->r->blame, is_tried(p->r, &h->m), p->tray, attempts))
+		h->class = "WorkerLost";
 }
 
-static void log_message(const struct rescue_page *p, const struct sent *sent, bool record_failed)
+/* ---- answers to the moves ---- */
+
+static void log_message(const struct rescue_page *p, const struct held *h, bool record_failed)
 {
 	uint64_t before = p->r->returned + p->r->escaped;
 	enum log_level level = before <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
 
-	if (sent->escapes)
-		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", sent->id),
-		    log_str("class", "WorkerLost"), log_str("incarnation", p->owner), log_int("crashes", sent->crashes));
+	if (h->class != NULL)
+		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
+		    log_str("class", h->class), log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes));
 	else
-		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", sent->id),
-		    log_str("incarnation", p->owner), log_int("crashes", sent->crashes));
+		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
+		    log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes));
 	if (record_failed)
-		log_warning("record_failed", log_str("queue", p->q->keys.name), log_str("id", sent->id),
+		log_warning("record_failed", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
 }
 
-static void account(struct rescue_page *p, const struct sent *sent, int64_t answer)
+static void account(struct rescue_page *p, const struct held *h, bool record_failed)
 {
-	if (answer == 0)
-		return;		/* another sweeper was there before us */
-	*(sent->escapes ? &p->r->escaped : &p->r->returned) += 1;
-	swept_count(p->q, sent->escapes ? COUNT_ESCAPED : COUNT_RESCUED, 1);
-	if (sent->escapes)
-		swept_count(p->q, COUNT_WORKER_LOST, 1);
-	log_message(p, sent, answer == 2);
+	if (h->class != NULL && escapes_aside(p)) {
+		log_error("message_set_aside", log_str("queue", p->q->keys.name), log_str("id", h->m.id), log_int("size", h->size),
+		    log_str("at", "rescue"), log_str("error", p->r->trouble.text));
+		return;
+	}
+	*(h->class != NULL ? &p->r->escaped : &p->r->returned) += 1;
+	swept_count(p->q, h->class != NULL ? COUNT_ESCAPED : COUNT_RESCUED, 1);
+	if (h->class != NULL)
+		swept_count(p->q, strcmp(h->class, "TooLarge") == 0 ? COUNT_TOO_LARGE : COUNT_WORKER_LOST, 1);
+	log_message(p, h, record_failed);
 }
 
-/* All answers are taken: what comes after an error may still have worked. */
+/* Takes all answers: a command after a failed one may have succeeded. An answer of 0: another sweeper moved the message first. */
 static int take_answers(struct rescue_page *p)
 {
 	int rc = 0;
@@ -123,10 +202,117 @@ static int take_answers(struct rescue_page *p)
 
 		if (connection_integer(p->s, &answer) == -1)
 			rc = -1;
-		else
-			account(p, &p->sent[i], answer);
+		else if (answer != 0)
+			account(p, &p->held[i], answer == 2);
 	}
 	return rc;
+}
+
+/* ---- a page ---- */
+
+/* entries: of the list, as it was weighed. If it has changed meanwhile nothing moves. */
+static int return_page(struct rescue_page *p, const struct redis_reply *reply, int64_t entries)
+{
+	void *kept = redis_keep(&p->s->redis);
+	size_t n = queue_look_count(reply);
+	int rc;
+
+	for (p->n = 0; p->n < n && p->n < RESCUE_PAGE_MAX; p->n++) {
+		struct queue_looked looked;
+		struct held *h = &p->held[p->n];
+
+		queue_looked(reply, p->n, &looked);
+		h->shown = looked.head.len;
+		h->entry = (struct queue_entry){ .raw = looked.head.str, .len = looked.size, .of = entries - (int64_t)p->n,
+			.tail = looked.size > looked.head.len ? looked.tail.str : NULL };
+	}
+	rc = rescue_page_learn(p);
+	for (size_t i = 0; i < p->n && rc == 0; i++)
+		rescue_page_judge(p, &p->held[i]);
+	if (rc == 0)
+		append_moves(p);
+	redis_let_go(kept);
+	return rc == 0 ? take_answers(p) : rc;
+}
+
+/* Of ends that are shorter than those that a script compares nothing would be sure. */
+static bool is_page(const struct redis_reply *reply)
+{
+	size_t n = queue_look_count(reply);
+
+	for (size_t i = 0; n != SIZE_MAX && i < n; i++) {
+		struct queue_looked looked;
+
+		queue_looked(reply, i, &looked);
+		if (looked.size > looked.head.len && (looked.head.len != QUEUE_BY_VALUE_MAX || looked.tail.len != QUEUE_ENTRY_ENDS))
+			return false;
+	}
+	return n != SIZE_MAX;
+}
+
+static int read_page(struct rescue_page *p, const struct queue_weight *weight)
+{
+	const struct queue_look l = { .key = p->rescue, .most = weight->page, .bytes = PAGE_BYTES, .shown = QUEUE_BY_VALUE_MAX, .ends = QUEUE_ENTRY_ENDS };
+	struct redis_reply reply;
+
+	queue_look(&p->s->redis, &l);
+	if (connection_answer(p->s, &reply) == -1)
+		return -1;
+	if (is_page(&reply))
+		return return_page(p, &reply, weight->entries);
+	trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
+
+/* ---- what is not even looked at ---- */
+
+/* As queue_too_large_first(). first: what may be a wrapper; a view, good until the next answer */
+static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, int64_t *len, struct redis_reply *first)
+{
+	const struct queue_keys keys = keys_to_escape(p);
+	struct redis_reply reply;
+
+	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p) + MESSAGE_LINE_MAX, head, record);
+	if (connection_answer(p->s, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 0).type != REDIS_INTEGER || redis_element(&reply, 1).type != REDIS_STRING) {
+		trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
+		return -1;
+	}
+	*len = redis_element(&reply, 0).integer;
+	*first = redis_element(&reply, 1);
+	return 0;
+}
+
+/*
+ * Its payload stays in Redis; what it begins with is looked at if that may be a wrapper, which does not belong into escape.
+ * 1: it escaped; 0: none is too large; -1: error.
+ */
+static int let_large_escape(struct rescue_page *p)
+{
+	struct held h = { .class = "TooLarge" };
+	struct record record = record_of(p, &h.fate, h.class, "longer than message_max");
+	const struct record *wanted = record_to_escape(p, &record);
+	struct redis_reply first;
+	int64_t len;
+	int rc = ask_to_escape(p, NULL, wanted, &len, &first);
+
+	if (rc == 0 && first.len > 0) {
+		void *kept = redis_keep(&p->s->redis);
+
+		message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
+		if (h.m.doubtful && (rc = connection_secret(p->s)) == 0)
+			message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
+		if (rc == 0)
+			rc = ask_to_escape(p, &h.m, wanted, &len, &first);
+		redis_let_go(kept);
+	}
+	if (rc == -1 || len == 0)
+		return rc;
+	h.size = len;
+	if (first.len == 0)
+		account(p, &h, false);
+	return 1;
 }
 
 static int read_tray_size(struct sweeper *s, int64_t *out)
@@ -139,66 +325,30 @@ static int read_tray_size(struct sweeper *s, int64_t *out)
 	return 0;
 }
 
-/* Into p->notes. The list has to be kept meanwhile. */
-static int read_notes(struct rescue_page *p, const struct redis_reply *list)
+/* Memory says that it is too large: an allocation is at most a quarter larger than what is in it. Only its length is sure. */
+static bool seems_too_large(const struct rescue_page *p, const struct queue_weight *weight)
 {
-	size_t n = list->n < RESCUE_PAGE_MAX ? list->n : RESCUE_PAGE_MAX;
-	struct queue_bytes raw[RESCUE_PAGE_MAX] = {0};
-	struct redis_reply answer;
-
-	for (size_t i = 0; i < n; i++) {
-		struct redis_reply entry = redis_element(list, i);
-
-		raw[i] = (struct queue_bytes){ entry.str, entry.len };
-	}
-	queue_notes(&p->s->redis, &p->q->keys, raw, n);
-	if (connection_answer(p->s, &answer) == -1)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		p->noted[i] = queue_note_read(&answer, i, &p->notes[i]);
-	return 0;
-}
-
-/* The moves of all that is in the list. Returns how many bytes it is. */
-static size_t append_page(struct rescue_page *p, const struct redis_reply *list)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < list->n && i < RESCUE_PAGE_MAX; i++) {
-		struct redis_reply entry = redis_element(list, i);
-
-		bytes += entry.len;
-		append_message(p, &entry);
-	}
-	return bytes;
-}
-
-static int return_list(struct rescue_page *p, const struct redis_reply *list)
-{
-	void *kept = p->q->keys.shared ? redis_keep(&p->s->redis) : NULL;
-	int rc = p->q->keys.shared ? read_notes(p, list) : 0;
-
-	if (rc == 0)
-		p->r->page = rescue_page(list->n, append_page(p, list));
-	if (kept != NULL)
-		redis_let_go(kept);
-	return rc == -1 ? -1 : take_answers(p);
+	return message_max(p) > 0 && weight->first > message_max(p) / 3 * 4 + 65536;
 }
 
 int rescue_page_return(struct rescue_page *p)
 {
-	struct sweeper *s = p->s;
-	struct redis_reply list;
+	struct queue_weight weight;
+	struct redis_reply reply;
+	int rc;
 
-	queue_rescue_size(&s->redis, &p->q->keys, p->owner);
-	queue_list(&s->redis, p->rescue, 0, p->r->page - 1);
-	if (read_tray_size(s, &p->tray) == -1 || connection_answer(s, &list) == -1)
+	queue_rescue_size(&p->s->redis, &p->q->keys, p->owner);
+	queue_weigh(&p->s->redis, p->lease, p->rescue, RESCUE_PAGE_MAX, PAGE_BYTES);
+	if (read_tray_size(p->s, &p->tray) == -1 || connection_answer(p->s, &reply) == -1)
 		return -1;
-	if (!redis_is_strings(&list)) {
-		trouble_say(s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+	if (queue_weighed(&reply, &weight) == -1) {
+		trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
-	if (list.n == 0)
+	if (weight.entries == 0)
 		return 0;
-	return return_list(p, &list) == -1 ? -1 : 1;
+	rc = seems_too_large(p, &weight) ? let_large_escape(p) : 0;
+	if (rc == 0)
+		rc = read_page(p, &weight);
+	return rc == -1 ? -1 : 1;
 }

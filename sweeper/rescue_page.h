@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "common/message.h"
+#include "common/queue.h"
 
 struct sweeper;
 struct swept;
@@ -21,17 +22,23 @@ struct rescue_page {
 	const char *owner;	/* NULL: the bare list */
 	char *rescue, *lease;	/* keys */
 	int64_t tray;		/* how many lay in the tray; -1: not known */
-	struct wrapper notes[RESCUE_PAGE_MAX];	/* what lies beside them, in a shared queue */
-	bool noted[RESCUE_PAGE_MAX];
 	size_t n;
-	struct sent {
-		char id[MESSAGE_ID_MAX + 1];
-		int crashes;
-		bool escapes;
-	} sent[RESCUE_PAGE_MAX];
+	struct held {
+		struct queue_entry entry;	/* the left end when its turn comes; views into an answer that is let go after the moves are sent */
+		size_t shown;			/* bytes in entry.raw */
+		struct message m;		/* raw as in entry */
+		int64_t size;			/* bytes without the wrapper */
+		struct wrapper fate;		/* what is remembered of it from now on */
+		const char *class;		/* it escapes with that class; NULL: it goes back */
+	} held[RESCUE_PAGE_MAX];
 };
 
 /* 1: there was something, and it is returned; 0: the list is empty; -1: error. */
 int rescue_page_return(struct rescue_page *p);
+
+/* Decides about one message of the page: sets fate, and class if it must escape. */
+void rescue_page_judge(const struct rescue_page *p, struct held *h);
+/* Learns all of held before it is judged. 0: done; 1: the list has changed meanwhile, and is read again; -1: error. */
+int rescue_page_learn(struct rescue_page *p);
 
 #endif

@@ -60,7 +60,7 @@ static void warn_unknown(const struct sweeper *s, const struct server *server)
 		    log_str("advice", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
 	if (server->run_id[0] == '\0' && (s->server_looked_ms == 0 || s->server.run_id[0] != '\0'))
 		log_warning("redis_run_id_unknown",
-		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only when they start again"));
+		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only if one connection lasts for a lease"));
 }
 
 int server_look(struct sweeper *s, int64_t now_ms)

@@ -2,8 +2,6 @@
  * The sweeper process: one loop over a table of tasks, each bounded, most urgent first. What a task does
  * is in its own file; here is when it runs, and how the process ends. Later tasks are lines of the table.
  */
-#include <sys/prctl.h>
-
 #include <poll.h>
 #include <stdlib.h>
 
@@ -14,12 +12,14 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/nitems.h"
+#include "common/process.h"
 #include "common/queue_nodes.h"
 #include "sweeper/interrupt.h"
 
 #define FINISH_MS 5000		/* what known deaths are given after the order to finish */
 #define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
 #define ERRANDS_POLLED 64	/* more are looked at in their turn */
+#define CLEAR_MS 2000
 #define BUSY_MS 100		/* the same while something waits for its back-off */
 
 /* interval 0: each turn, it knows itself whether there is anything. per_lease: so many times a lease, of both what is sooner. Budget: units a
@@ -34,19 +34,23 @@ static const struct task {
 } tasks[] = {
 	{ "deaths", 0, 0, 64, deaths_task, true },
 	{ "rescue", 0, 0, 4, rescue_task, true },
+	{ "departures", 0, 0, 1, departures_task, true },
 	{ "recover", 0, 0, 1, recover_task, false },
 	{ "poll", 1000, 0, 1, poll_task, false },
 	{ "due", 0, 0, 100, due_task, false },
 	{ "pulse", 0, 4, 1, pulse_task, false },
+	{ "dead_boots", 10000, 0, 1, dead_boots_task, false },
 	{ "look", 0, 0, 32, look_task, false },
 	{ "lead", 1000, 8, 1, lead_task, false },
 	{ "registry", 1000, 0, 1, registry_task, false },
+	{ "secret", 10000, 0, 1, secret_task, false },
 	{ "tally", 5000, 0, 1, tally_task, false },
-	{ "marks", 0, 0, 1, marks_task, false },
+	{ "stamps", 0, 0, 20, stamps_task, false },
 	{ "ttl", 0, 0, 20, ttl_task, false },
 	{ "purge", 0, 0, 10, purge_task, false },
 	{ "transit", 1000, 0, 1, transit_task, false },
 	{ "vacancies", 1000, 0, 1, vacancies_task, false },
+	{ "aside", 1000, 0, 1, aside_task, false },
 	{ "orphans", 0, 0, 4, orphans_task, false },
 	{ "history", 0, 0, 10, history_task, false },
 	{ "metrics", 0, 0, 8, metrics_task, false },
@@ -57,9 +61,14 @@ static const struct task {
 	{ "server", 2500, 0, 1, server_task, false },
 };
 
-bool sweeper_goes_on(struct sweeper *s)
+void sweeper_beat(const struct sweeper *s)
 {
 	atomic_store(&s->slot->heartbeat_ms, clock_monotonic_ms());
+}
+
+bool sweeper_goes_on(struct sweeper *s)
+{
+	sweeper_beat(s);
 	return s->redis.state == REDIS_READY && !interrupt_asked();
 }
 
@@ -101,7 +110,7 @@ static bool has_work(const struct sweeper *s)
 {
 	const struct swept *q;
 
-	if (!TAILQ_EMPTY(&s->deaths))
+	if (!TAILQ_EMPTY(&s->deaths) || s->clearing)
 		return true;
 	TAILQ_FOREACH(q, &s->queues, entry)
 		if (q->recovery != RECOVERED || !TAILQ_EMPTY(&q->rescues))
@@ -143,13 +152,14 @@ static bool turn(struct sweeper *s)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
-	atomic_store(&s->slot->heartbeat_ms, now_ms);
+	sweeper_beat(s);
 	deaths_receive(s);
 	look_at_order(s, now_ms);
 	show_state(s);
 	if (s->master_gone)
 		return false;
 	metrics_tell(s, now_ms);
+	s->clearing = errand_clear();
 	if (s->up)
 		return run_tasks(s);
 	return s->finish_by_ms == 0 && now_ms >= s->connect_at_ms && connection_open(s, now_ms) == 0;
@@ -164,8 +174,8 @@ static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 	for (size_t i = 0; i < nitems(tasks); i++)
 		if (interval_of(s, &tasks[i]) > 0 && s->task_due_ms[i] < at)
 			at = s->task_due_ms[i];
-	if (marks_wake_ms(s) < at)
-		at = marks_wake_ms(s);
+	if (stamps_wake_ms(s) < at)
+		at = stamps_wake_ms(s);
 	if (purge_wake_ms(s) < at)
 		at = purge_wake_ms(s);
 	if (ttl_wake_ms(s) < at)
@@ -220,9 +230,6 @@ static void sweeper_init(struct sweeper *s, const struct child *child, sigset_t 
 	s->log_epoch = atomic_load(&child->board->log_epoch);
 	s->task_due_ms = alloc_zero(nitems(tasks), sizeof(*s->task_due_ms));
 	TAILQ_INIT(&s->deaths);
-	s->pulse.run_id = "";
-	if (child->conf->redis.password != NULL)
-		prctl(PR_SET_DUMPABLE, 0);
 	interrupt_catch(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
 		log_error("redis_url", log_str("error", s->error));	/* the configuration was checked: cannot be */
@@ -240,7 +247,7 @@ static void sweeper_free(struct sweeper *s)
 	purge_check_stop(s);
 	free(s->transit_told);
 	deaths_free(s);
-	recover_free(s);
+	dead_boots_free(s);
 	registry_free(s);
 	vacancies_free(&s->vacancies);
 	registry_page_drop(&s->vacancies.page);
@@ -248,6 +255,7 @@ static void sweeper_free(struct sweeper *s)
 	connection_free(s);
 	free(s->task_due_ms);
 	free(s);
+	process_kill_children_wait(NULL, NULL, CLEAR_MS);	/* what killed errands left to us */
 }
 
 /* All workers are gone: what they did last is written down, and the periodic work left to others. */

@@ -31,12 +31,15 @@
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
  *	rescue_page.c	so many of them at a time
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
+ *	departures.c	what waits in a queue that left the configuration
  *	late.c		what comes into the trays of the dead
+ *	aside.c		what Redis refused to move
+ *	dead_boots.c	what their handlers left running
  *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
  *	registry_page.c	pages of it			vacancies.c	what leaves it
  *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
  *	clock.c		what time it is on the server		tally.c		statistics
- *	marks.c		since when messages wait
+ *	stamps.c	since when messages wait
  *	ttl.c		what waits for too long		expire.c	its way out
  *	common/purge_rule.c	what exists for too long (pure)
  *	purge.c		when it is looked for		purge_look.c, purge_exit.c, purge_check.c, purge_transit.c
@@ -78,24 +81,29 @@ struct sweeper {
 	struct swept_list queues;
 	struct registry registry;
 	struct vacancies vacancies;
-	struct pulse pulse;		/* watch.c: the last one, if it was taken; else its run_id is "" */
+	struct pulse pulse;		/* watch.c: the last one on this connection; zeroed if it was refused */
+	struct redis_identity server_seen;	/* watch.c: who took the last one that told */
 	unsigned pulses;		/* due so far */
 	bool looking;			/* a round of looks is under way */
-	struct ended *ended;		/* recover.c: whose handlers are known to be gone */
+	struct dead_boot *dead_boots;	/* dead_boots.c */
 	struct deaths deaths;
 	int64_t *transit_told;		/* purge_transit.c: by slot, started_ms of what was told of; NULL: nothing */
 	struct purge_check purge_check;	/* purge_check.c */
 	struct health_sum health;
 	struct metrics metrics;
+	bool secret_trouble;		/* connection.c: the secrets could not be read; that was logged */
 	bool unreported;		/* node.c: its report was refused; that was logged */
 
 	/* sweeper.c */
 	int64_t *task_due_ms;		/* CLOCK_MONOTONIC, one a task */
 	int64_t finish_by_ms;		/* 0: not ordered to */
 	bool master_gone;
+	bool clearing;			/* something that killed errands left is dying (errand.c) */
 	uint32_t log_epoch;
 };
 
+/* The sweeper makes progress: the master ends one that says nothing for 10 s (supervisor/watch.c). */
+void sweeper_beat(const struct sweeper *s);
 /* Between two units: beats, and says whether there may be another one. */
 bool sweeper_goes_on(struct sweeper *s);
 
@@ -112,12 +120,15 @@ void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in red
  */
 int connection_answer(struct sweeper *s, struct redis_reply *reply);
 int connection_integer(struct sweeper *s, int64_t *out);	/* the same for INTEGER; other types are errors */
+int connection_secret(struct sweeper *s);	/* learns the secrets, and puts ours back where they are missing. -1: as connection_answer() */
 void connection_drain(struct sweeper *s);	/* answers nobody took because one before them was an error */
 
 /* ---- trouble.c ---- */
 
-/* s->error has befallen `at` ("due", "rescue"): logged if it is news, tried again after a back-off. Returns -1. */
+/* s->error has befallen `at` ("due", "rescue"): logged if it is news, tried again after a back-off. Returns -1. Nothing if the connection is lost */
 int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const char *at, int64_t now_ms);
+/* The connection was lost over it, perhaps because of it: so after a back-off, too, and others come first. Logged if that goes on. */
+void trouble_cut(struct swept *q, struct trouble *t, const char *at, int64_t now_ms);
 void trouble_over(struct sweeper *s, struct swept *q, struct trouble *t);
 void trouble_say(struct sweeper *s, enum queue_trouble kind, const char *error);	/* fills s->error */
 /* Storms, WRONGTYPE, … of an error answer's text. */
@@ -141,6 +152,7 @@ void swept_drop(struct sweeper *s, struct swept *q);	/* one without rescues */
 int swept_workers(struct sweeper *s, struct swept *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n);
 void swept_gate(struct sweeper *s, struct swept *q);	/* brings the gate to what is known */
 void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trouble shown */
+void swept_publish_undecided(struct swept *q);	/* the same for why a silent worker's messages are not returned: status, health, the node's report */
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
 void swept_count(struct swept *q, enum counter counter, uint64_t n);
 void swept_lag(struct swept *q, int64_t lag_ms);	/* so long after it was due or expired a message was moved */
@@ -149,12 +161,32 @@ void swept_lag(struct swept *q, int64_t lag_ms);	/* so long after it was due or 
 
 bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
 bool lead_is_ours(const struct swept *q);
+void lead_doubt(struct sweeper *s);	/* the connection is lost: the next server may know another leader. No periodic work before it is asked */
 void lead_give_up(struct sweeper *s);
+
+/* ---- pulse.c ---- */
+
+/*
+ * A renewing write, and who took it. First on each connection, so that no look is made before it is known which server is looked
+ * at. -1: refused (s->error), or the connection is lost
+ */
+int pulse_send(struct sweeper *s);
 
 /* ---- watch.c ---- */
 
-void watch_disturbed(struct sweeper *s);	/* a pulse was refused, or the connection is lost: no look so far counts */
+void watch_round(struct sweeper *s);	/* every queue is looked at once more, as soon as the round before is over */
 bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms);	/* false: not ours, nothing is to be done, dropped */
+
+/* ---- dead_boots.c ---- */
+
+/* Whose supervisors of ours are dead, before dead_boots_end() is asked for one of them: they are looked for together. */
+void dead_boots_note(struct sweeper *s, const struct queue_worker *workers, size_t n);
+/*
+ * Kills and awaits what the handlers of this owner's supervisor left. -1: some of it lives, s->error tells of it, ask again. 0: nothing
+ * is left; or it was tried often enough, and an alarm was raised.
+ */
+int dead_boots_end(struct sweeper *s, const char *incarnation);
+void dead_boots_free(struct sweeper *s);
 
 /* ---- late.c ---- */
 
@@ -173,6 +205,8 @@ void clock_keep(struct sweeper *s);	/* writes it down: the last time */
 /* ---- the tasks; true: there is more to do at once ---- */
 
 bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
+bool dead_boots_task(struct sweeper *s, int budget, int64_t now_ms);
+bool departures_task(struct sweeper *s, int budget, int64_t now_ms);
 bool rescue_task(struct sweeper *s, int budget, int64_t now_ms);
 bool deaths_task(struct sweeper *s, int budget, int64_t now_ms);
 bool poll_task(struct sweeper *s, int budget, int64_t now_ms);
@@ -182,8 +216,9 @@ bool look_task(struct sweeper *s, int budget, int64_t now_ms);
 bool tally_task(struct sweeper *s, int budget, int64_t now_ms);
 bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
-bool marks_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t marks_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
+bool secret_task(struct sweeper *s, int budget, int64_t now_ms);
+bool stamps_task(struct sweeper *s, int budget, int64_t now_ms);
+int64_t stamps_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t ttl_wake_ms(const struct sweeper *s);
 bool history_task(struct sweeper *s, int budget, int64_t now_ms);
@@ -191,6 +226,7 @@ bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
 int64_t purge_wake_ms(const struct sweeper *s);
 bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms);
+bool aside_task(struct sweeper *s, int budget, int64_t now_ms);
 bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool clock_task(struct sweeper *s, int budget, int64_t now_ms);

@@ -100,7 +100,7 @@ void swept_gate(struct sweeper *s, struct swept *q)
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
 	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->marks.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble, &q->gauge_trouble, &q->health.trouble,
+		&q->stamps.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble, &q->gauge_trouble, &q->health.trouble,
 		&q->bounds.trouble, &q->forward_trouble };
 	const struct rescue *r;
 
@@ -149,6 +149,21 @@ static void publish(struct swept *q, enum queue_trouble kind)
 void swept_publish(struct sweeper *s, struct swept *q)
 {
 	publish(q, trouble_of(s, q));
+}
+
+void swept_publish_undecided(struct swept *q)
+{
+	const struct rescue *r;
+	uint32_t word = 0;
+
+	for (size_t i = 0; i < q->nabsences && word == 0; i++)
+		if (q->absences[i].undecided)
+			word = (uint32_t)q->absences[i].calm.doubt + 1;
+	TAILQ_FOREACH(r, &q->rescues, entry)
+		if (word == 0 && r->trouble.times >= TROUBLE_GOES_ON)
+			word = DOUBT_MOVES + 1;
+	if (q->board != NULL)
+		atomic_store(&q->board->undecided, word);
 }
 
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind)

@@ -10,6 +10,7 @@
 #include "common/dead.h"
 #include "common/queue.h"
 #include "common/scoreboard.h"
+#include "sweeper/aside.h"
 #include "sweeper/gauge.h"
 #include "sweeper/health.h"
 #include "sweeper/history.h"
@@ -46,13 +47,16 @@ struct swept {
 	struct absence *absences;	/* owners last seen without a lease */
 	size_t nabsences;
 	bool broken_off;		/* the last look found a rescue that nobody may be going on with */
+	uint32_t renamed_seen;		/* board->renamed at the last look that it caused, */
+	int64_t renamed_connection;	/* and redis.connection */
 	bool unlooked;			/* this round has not come to it yet */
 	struct trouble watch_trouble;
 	int64_t lead_until_ms;		/* CLOCK_BOOTTIME: its periodic work is ours (lead.c) */
 	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */
+	bool leads;			/* the last answer; as logged */
 	struct trouble lead_trouble;
 	struct trouble tally_trouble;
-	struct marks marks;		/* marks.c */
+	struct stamps stamps;		/* stamps.c */
 	struct waiting waiting;		/* ttl.c */
 	struct purge purge;		/* purge.c */
 	int64_t history_at_ms;		/* CLOCK_MONOTONIC: trimmed again (history.c) */
@@ -64,6 +68,7 @@ struct swept {
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
 	struct trouble gauge_trouble;
 	struct health health;		/* health.c */
+	struct aside aside;		/* aside.c */
 	struct bounds bounds;		/* letters.c */
 	int64_t orphans_at_ms;		/* CLOCK_MONOTONIC: the next look (orphans.c) */
 	bool orphans_over;		/* their round is, since it was asked for */

@@ -16,6 +16,7 @@
 #include <bsd/string.h>
 
 #include "common/alloc.h"
+#include "common/own_file.h"
 #include "sweeper/sweeper.h"
 
 #define TIMEOUT_MS 30000
@@ -34,19 +35,26 @@ static int say(int out, const char *path, const char *what)
 
 /*
  * One name, so that nothing is left over; who has the lock is its only writer. It may have been renamed while we waited
- * for nothing: then it is the file itself, and not to be touched.
+ * for nothing: then it is the file itself, and not to be touched. -1 and *why
  */
-static int open_temporary(const char *path)
+static int open_temporary(const char *path, const char **why)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, MODE);
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, MODE);
 	struct stat ours, there;
 
+	*why = strerror(errno);
 	if (fd == -1)
 		return -1;
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &ours) == 0 && lstat(path, &there) == 0) {
-		if (ours.st_ino == there.st_ino && ours.st_dev == there.st_dev && S_ISREG(ours.st_mode) && ours.st_nlink == 1)
+		*why = own_file_flaw(&ours);
+		if (*why == NULL)	/* the name that it has now is the only one */
+			*why = own_file_flaw(&there);
+		if (*why == NULL && (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev))
+			*why = strerror(EBUSY);
+		if (*why == NULL)
 			return fd;
-		errno = EBUSY;
+	} else {
+		*why = strerror(errno);
 	}
 	close(fd);
 	return -1;
@@ -71,10 +79,11 @@ static int put(int fd, const struct buffer *text)
 static int work(void *arg, int out)
 {
 	const struct job *j = arg;
-	int fd = open_temporary(j->temporary);
+	const char *why;
+	int fd = open_temporary(j->temporary, &why);
 
 	if (fd == -1)
-		return say(out, j->temporary, strerror(errno));
+		return say(out, j->temporary, why);
 	if (put(fd, j->text) == -1) {
 		int error = errno;
 

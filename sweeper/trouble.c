@@ -17,6 +17,7 @@ static const char *const mends[] = {
 	[TROUBLE_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
 	[TROUBLE_STORM] = NULL,
 	[TROUBLE_OTHER] = NULL,
+	[TROUBLE_LEFTOVERS] = NULL,
 };
 
 enum queue_trouble trouble_kind(const char *error)
@@ -46,6 +47,19 @@ void trouble_say(struct sweeper *s, enum queue_trouble kind, const char *error)
 	strlcpy(s->error, error, sizeof(s->error));
 }
 
+static void try_later(struct trouble *t, int64_t now_ms)
+{
+	t->times++;
+	t->retry_at_ms = now_ms + backoff_ms(RETRY_BASE_MS, 2, RETRY_CAP_MS, 0.5, t->times, arc4random());
+}
+
+static void log_trouble(const struct swept *q, struct trouble *t, const char *at, const char *error)
+{
+	strlcpy(t->text, error, sizeof(t->text));
+	log_error("queue_trouble", log_str("queue", q->keys.name), log_str("at", at), log_str("error", t->text),
+	    log_str("advice", mends[t->kind]));
+}
+
 int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const char *at, int64_t now_ms)
 {
 	bool news;
@@ -54,22 +68,26 @@ int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const ch
 		return -1;		/* the connection's trouble, not the queue's */
 	news = t->kind != s->error_kind || strcmp(t->text, s->error) != 0;
 	t->kind = s->error_kind;
-	t->times++;
-	t->retry_at_ms = now_ms + backoff_ms(RETRY_BASE_MS, 2, RETRY_CAP_MS, 0.5, t->times, arc4random());
-	if (news) {
-		strlcpy(t->text, s->error, sizeof(t->text));
-		log_error("queue_trouble", log_str("queue", q->keys.name), log_str("at", at), log_str("error", t->text),
-		    log_str("advice", mends[t->kind]));
-	}
+	try_later(t, now_ms);
+	if (news)
+		log_trouble(q, t, at, s->error);
 	swept_publish(s, q);
 	return -1;
 }
 
+void trouble_cut(struct swept *q, struct trouble *t, const char *at, int64_t now_ms)
+{
+	try_later(t, now_ms);
+	if (t->times >= TROUBLE_GOES_ON && t->text[0] == '\0')
+		log_trouble(q, t, at, "the connection to Redis is lost each time");
+}
+
 void trouble_over(struct sweeper *s, struct swept *q, struct trouble *t)
 {
-	if (t->kind == TROUBLE_NONE)
+	if (t->times == 0)
 		return;
-	log_info("queue_mended", log_str("queue", q->keys.name), log_str("error", t->text));
+	if (t->text[0] != '\0')
+		log_info("queue_mended", log_str("queue", q->keys.name), log_str("error", t->text));
 	*t = (struct trouble){0};
 	swept_publish(s, q);
 }

@@ -1,168 +1,156 @@
 /*
- * What waits for longer than its queue's ttl, or its own, escapes: the list is looked at from its pop end, for the
- * marks of marks.c. The rule of ages is common/age.c's; docs/design.md says why it holds.
+ * Finds messages that have waited longer than the ttl of their queue, or their own: each is judged by its own time. common/age.c computes
+ * ages, stamps.c writes the times, expire.c moves what has expired. A message without a time that this file meets gets one,
+ * too: a killed sweeper may have left gaps, and some producers push to the pop end.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sweeper/ttl.h"
 
 #include "common/age.h"
-#include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue_waiting.h"
 #include "sweeper/sweeper.h"
 
-#define PAGE_FIRST 16
-#define DEEPEST 100000		/* further from the pop end nobody is looked for who knows his own time */
+#define DEEPEST 100000		/* entries further from the pop end are not looked at */
+#define EVERY_MS 1000
 
-/* ---- looking ---- */
+/* ---- a page ---- */
 
-static void found_mark(struct look *l, const struct message *m, int64_t at)
+struct page {
+	int64_t first, last;		/* indexes of the expired entries; first > last: none */
+	int64_t due_ms;			/* the server's clock: when the first of the others expires; 0: not known */
+	bool untimed;			/* an entry has no time */
+	bool doubtful;			/* a line has a seal of an unknown secret */
+};
+
+static void judge_entry(const struct look *l, struct page *p, const struct redis_reply *begins, int64_t at)
 {
-	struct waiting *w = &l->q->waiting;
-	struct mark mark = mark_of(m, at, &l->clock);
-	int64_t age = l->clock.now_ms - mark.since_ms;
-
-	if (mark.len == 0)
-		return;
-	for (size_t i = 0; i < l->nfound; i++) {
-		struct found *f = &l->found[i];
-
-		if (f->limit_ms >= 0 && f->mark.len == 0 && age >= f->limit_ms)
-			f->mark = mark;
-	}
-	if (age >= l->q->conf->ttl_ms) {
-		l->old = mark;
-	} else if (w->due_ms == 0) {
-		w->due_ms = mark.since_ms + l->q->conf->ttl_ms;
-	}
-}
-
-static void look_at(struct look *l, const struct redis_reply *begins, int64_t at)
-{
-	int64_t ttl = l->q->conf->ttl_ms;
+	int64_t ttl = l->q->conf->ttl_ms, since;
 	struct age_excess excess;
 	struct message m;
 
-	if (begins->len == 0)
-		return;
-	message_parse(&m, begins->str, begins->len);
-	if (m.wrapper.mark_ms != 0)
-		found_mark(l, &m, at);
-	if (l->nfound == LOOK_FOUND_MAX)
-		return;			/* another round */
-	if (age_expired(&m, ttl, 0, &l->clock, &excess))
-		l->found[l->nfound++] = (struct found){ .at = at, .limit_ms = -1 };
-	else if (m.ttl_ms >= 0 && m.ttl_ms < ttl && m.enqueued_ms < 0)
-		l->found[l->nfound++] = (struct found){ .at = at, .limit_ms = m.ttl_ms };
+	message_parse(&m, &l->q->keys.lines, begins->str, begins->len);
+	p->doubtful = p->doubtful || m.doubtful;
+	since = age_since(&m.wrapper, &l->clock);
+	p->untimed = p->untimed || since == 0;
+	if (age_expired(&m, ttl, &l->clock, &excess)) {
+		p->first = at;
+		p->last = p->last > at ? p->last : at;
+	} else if (since != 0 && (p->due_ms == 0 || since + ttl < p->due_ms)) {
+		p->due_ms = since + ttl;
+	}
 }
 
-/* A page of the list from its pop end, after what this round has seen. Returns how many entries; -1: error. */
-static int look_at_page(struct look *l)
+/* Judges a page of entries, after the first `seen` from the pop end. Returns how many there were; -1: error. */
+static int look_at_page(struct look *l, struct page *p, int64_t seen)
 {
-	struct waiting *w = &l->q->waiting;
-	int64_t last = -1 - w->seen, sent_ms = clock_boottime_ms();
+	int64_t last = -1 - seen, sent_ms = clock_boottime_ms();
 	struct queue_glanced glanced;
-	struct redis_reply page;
+	struct redis_reply reply;
 
-	queue_glance(&l->s->redis, l->q->keys.ingress, last - w->page + 1, last);
-	if (connection_answer(l->s, &page) == -1)
+	*p = (struct page){ .first = 0, .last = INT64_MIN };
+	queue_glance(&l->s->redis, l->q->keys.ingress, last - LOOK_PAGE_MAX + 1, last);
+	if (connection_answer(l->s, &reply) == -1)
 		return -1;
-	if (queue_glanced(&page, &glanced) == -1) {
-		trouble_say(l->s, TROUBLE_OTHER, "an answer of a kind that was not expected");
+	if (queue_glanced(&reply, &glanced) == -1) {
+		trouble_say(l->s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
 	/* What the page says was written by a clock that is known to run evenly until now. */
 	clock_learn(l->s, glanced.server_ms, sent_ms);
+	l->more = glanced.more || glanced.n == LOOK_PAGE_MAX;
 	if (!server_clock_age(&l->s->clock, clock_boottime_ms(), &l->clock))
 		return 0;
-	l->old.len = 0;
 	for (size_t i = glanced.n; i-- > 0;) {
-		struct redis_reply begins = redis_element(&page, i);
+		struct redis_reply begins = redis_element(&reply, i);
 
-		look_at(l, &begins, last - (int64_t)(glanced.n - 1 - i));
+		judge_entry(l, p, &begins, last - (int64_t)(glanced.n - 1 - i));
 	}
-	w->page = glanced.n == 0 ? PAGE_FIRST : rescue_page(glanced.n, glanced.bytes);
-	return (int)glanced.n;
+	/* In this look such an entry has no time. expire.c and stamps.c verify it again, with the secret that is read here. */
+	return p->doubtful && connection_secret(l->s) == -1 ? -1 : (int)glanced.n;
 }
 
-/* What waits for a mark still goes on to the next page. */
-static void forget_found(struct look *l)
+/* One page after *seen: expires, stamps, and moves *seen over the entries that stay. 1: there is more; 0: it was the last; -1: error. */
+static int step(struct look *l, int64_t *seen, int64_t *due_ms)
 {
-	size_t n = 0;
+	struct page p;
+	int64_t n = look_at_page(l, &p, *seen);
 
-	for (size_t i = 0; i < l->nfound; i++)
-		if (l->found[i].limit_ms >= 0 && l->found[i].mark.len == 0)
-			l->found[n++] = l->found[i];
-	l->nfound = n < LOOK_PAGE_MAX ? n : 0;
+	l->gone = 0;
+	if (n <= 0)
+		return (int)n;
+	if (p.first <= p.last && (l->gone = expire_range(l, p.first, p.last)) == -1)
+		return -1;
+	n = n > l->gone ? n - l->gone : 0;
+	if (p.untimed && n > 0 && stamps_range(l->s, l->q, -*seen - n, n) == -1)
+		return -1;
+	*seen += n;
+	if (p.due_ms != 0 && (*due_ms == 0 || p.due_ms < *due_ms))
+		*due_ms = p.due_ms;
+	return l->more;
 }
 
 /* ---- a turn ---- */
 
-static void begin_round(struct waiting *w)
+static bool may_go_on(const struct look *l, int *budget)
 {
-	w->seen = w->due_ms = 0;
-	w->page = PAGE_FIRST;
+	return --*budget >= 0 && l->q->waiting.expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
 }
 
-/* A page, and what follows from it. 1: the round goes on; 0: it is over; -1: error. */
-static int step(struct look *l)
+/* Reads the pop end, where the oldest messages are, as long as some of them expire. 1: there may be more of those; 0: no more; -1: error. */
+static int look_at_pop_end(struct look *l, int *budget)
 {
 	struct waiting *w = &l->q->waiting;
-	int asked = w->page, n = look_at_page(l);
+	int64_t stay = 0, gone = 0;
+	int rc;
 
-	if (n <= 0)
-		return n;
-	if (l->old.len > 0) {
-		begin_round(w);
-		return expire_behind(l) == -1 ? -1 : 1;
-	}
-	if (l->nfound > 0 && expire_found(l) == -1)
-		return -1;
-	forget_found(l);
-	w->seen += n;
-	return n == asked && (w->due_ms == 0 || w->seen < DEEPEST);
-}
-
-static bool is_due(const struct look *l)
-{
-	struct age_clock clock;
-
-	return l->q->waiting.due_ms != 0 && server_clock_age(&l->s->clock, clock_boottime_ms(), &clock) &&
-	       clock.now_ms >= l->q->waiting.due_ms;
+	w->due_ms = 0;
+	do {
+		rc = step(l, &stay, &w->due_ms);
+		gone += l->gone;
+	} while (rc == 1 && l->gone > 0 && may_go_on(l, budget));
+	w->seen = w->seen - gone > stay ? w->seen - gone : stay;
+	return rc == 1 ? l->gone > 0 : rc;
 }
 
 /* 1: there is more to do at once; 0: not before the next second; -1: error. */
-static int turn(struct look *l, int budget)
+static int run_turn(struct look *l, int budget)
 {
 	struct waiting *w = &l->q->waiting;
-	int rc = 1;
+	int64_t unused = 0;
+	int rc = 0;
 
-	if (w->page == 0 || w->since_ms != l->s->clock.since_ms || is_due(l))
-		begin_round(w);
+	if (!server_clock_age(&l->s->clock, clock_boottime_ms(), &l->clock) || w->since_ms != l->s->clock.since_ms)
+		w->due_ms = 0;
 	w->since_ms = l->s->clock.since_ms;
-	while (rc == 1 && budget-- > 0 && w->expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s))
-		rc = step(l);
-	if (rc == 0)
+	if (w->due_ms == 0 || l->clock.now_ms >= w->due_ms)
+		rc = look_at_pop_end(l, &budget);
+	if (rc != 0)
+		return rc;
+	rc = 1;
+	while (rc == 1 && w->seen < DEEPEST && may_go_on(l, &budget))
+		rc = step(l, &w->seen, &unused);
+	if (rc == 0 || w->seen >= DEEPEST)
 		w->seen = 0;
-	return rc == 1 ? w->due_ms == 0 : rc;
+	return rc == -1 ? -1 : 0;
 }
 
-static void sweep(struct sweeper *s, struct swept *q, struct look *l, int budget, int64_t now_ms)
+static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
+	struct look l = { .s = s, .q = q };
 	struct waiting *w = &q->waiting;
+	int64_t next_ms = q->stamps.at_ms > now_ms ? q->stamps.at_ms : now_ms + EVERY_MS;
 	int rc;
 
-	*l = (struct look){ .s = s, .q = q };
 	w->expired = 0;
 	w->oldest_ms = 0;
-	rc = turn(l, budget);
+	rc = run_turn(&l, budget);
 	if (rc == -1)
 		trouble_note(s, q, &w->trouble, "ttl", now_ms);
 	else
 		trouble_over(s, q, &w->trouble);
-	w->at_ms = rc == 1 ? now_ms : trouble_waits(&w->trouble, q->marks.at_ms) ? w->trouble.retry_at_ms : q->marks.at_ms;
+	w->at_ms = rc == 1 ? now_ms : trouble_waits(&w->trouble, next_ms) ? w->trouble.retry_at_ms : next_ms;
 	if (w->expired > 0)
 		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)w->expired),
 		    log_int("oldest_ms", w->oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
@@ -170,7 +158,7 @@ static void sweep(struct sweeper *s, struct swept *q, struct look *l, int budget
 
 static bool is_ours(const struct swept *q)
 {
-	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q) && q->marks.trouble.kind == TROUBLE_NONE;
+	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q) && q->stamps.trouble.kind == TROUBLE_NONE;
 }
 
 int64_t ttl_wake_ms(const struct sweeper *s)
@@ -186,19 +174,15 @@ int64_t ttl_wake_ms(const struct sweeper *s)
 
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms)
 {
-	struct look *l = NULL;
 	bool more = false;
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!is_ours(q) || now_ms < q->waiting.at_ms || !sweeper_goes_on(s))
 			continue;
-		if (l == NULL)
-			l = alloc_zero(1, sizeof(*l));
-		sweep(s, q, l, budget, now_ms);
+		sweep_queue(s, q, budget, now_ms);
 		connection_drain(s);
 		more = more || q->waiting.at_ms <= now_ms;
 	}
-	free(l);
 	return more;
 }

@@ -4,27 +4,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/message.h"
 #include "sweeper/trouble.h"
 
-/* The marks of a queue (marks.c). */
-struct marks {
-	int64_t at_ms;		/* CLOCK_MONOTONIC: the next mark */
+struct sweeper;
+struct swept;
+
+/* Where the sweeper is with the stamps of a queue (stamps.c). Zeroed: nothing was stamped yet. */
+struct stamps {
+	int64_t at_ms;		/* CLOCK_MONOTONIC: the next turn */
+	int64_t from;		/* index at which this round continues; 0: it is over */
+	struct message_stamp line;	/* of this round */
 	struct trouble trouble;
 };
 
+/* Stamps those of these entries of ingress that have no time. from: an index as of LINDEX, below 0. -1: error */
+int stamps_range(struct sweeper *s, struct swept *q, int64_t from, int64_t count);
+
 /*
- * Where the sweeper is with what waits in a queue. It goes from the pop end, page by page, in rounds. The
- * first mark that is not old enough tells when something may be: before that it looks further only for
- * messages that know their own time. Nothing here is believed by the scripts: they look again.
+ * How far the sweeper has looked for expired messages in a queue. It reads the pop end, where the oldest messages are, each time one of
+ * them may have expired. Then it reads on through the list, page by page, in rounds, for expired messages elsewhere. The scripts
+ * trust none of this: they check each message again.
  */
 struct waiting {
 	int64_t at_ms;		/* CLOCK_MONOTONIC: the next turn */
 	int64_t seen;		/* entries from the pop end that this round has looked at */
-	int64_t due_ms;		/* the server's: no mark is old enough before; 0: none was found yet */
+	int64_t due_ms;		/* the server's clock: no message at the pop end expires before; 0: not known */
 	int64_t since_ms;	/* the epoch of due_ms */
-	int page;		/* entries looked at at once: fewer when they are big */
-	uint64_t expired;	/* in this turn */
-	int64_t oldest_ms;	/* of those */
+	uint64_t expired;	/* messages that expired in this turn */
+	int64_t oldest_ms;	/* the highest age of those */
 	struct trouble trouble;
 };
 

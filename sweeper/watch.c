@@ -50,82 +50,6 @@ static struct owners owners_group(const struct owners *o, size_t first, size_t m
 	return (struct owners){ o->who + first, o->name + first, left < most ? left : most };
 }
 
-/* ---- pulses ---- */
-
-void watch_disturbed(struct sweeper *s)
-{
-	struct swept *q;
-
-	s->pulse = (struct pulse){ .run_id = "" };
-	TAILQ_FOREACH(q, &s->queues, entry)
-		q->nabsences = 0;
-}
-
-static bool is_anybody_missed(const struct sweeper *s)
-{
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (q->nabsences > 0)
-			return true;
-	return false;
-}
-
-static void tell_absences(struct sweeper *s)
-{
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		for (size_t i = 0; i < q->nabsences; i++)
-			calm_pulse(&q->absences[i].calm, &s->pulse, q->absences[i].lease_ms);
-}
-
-/* Not before the last one is over, or those at its end would never come. */
-static void begin_round(struct sweeper *s)
-{
-	struct swept *q;
-
-	if (s->looking)
-		return;
-	s->looking = true;
-	TAILQ_FOREACH(q, &s->queues, entry)
-		q->unlooked = q->recovery == RECOVERED;
-	registry_round(s);
-}
-
-/* True: it was taken. */
-static bool pulse(struct sweeper *s)
-{
-	int64_t n, sent_ms = clock_boottime_ms(), server_ms;
-	struct redis_reply reply;
-
-	queue_pulse(&s->redis, s->conf->supervisor.node);
-	if (connection_integer(s, &n) == -1 || connection_answer(s, &reply) == -1 || (server_ms = queue_time_parse(&reply)) == -1) {
-		watch_disturbed(s);
-		return false;
-	}
-	clock_learn(s, server_ms, sent_ms);
-	s->pulse = (struct pulse){ .boottime_ms = clock_boottime_ms(), .server_ms = server_ms,
-		.run_id = s->server.run_id, .connection = s->redis.connection };
-	tell_absences(s);
-	return true;
-}
-
-/*
- * Every second one is followed by looks: if our own write is refused nobody is judged. The others are for those a look
- * has missed.
- */
-bool pulse_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool looks = ++s->pulses % 2 == 0;
-
-	(void)budget;
-	(void)now_ms;
-	if ((looks || is_anybody_missed(s)) && pulse(s) && looks)
-		begin_round(s);
-	return false;
-}
-
 /* ---- owners without a lease ---- */
 
 /* As it was left by the look before; else one that begins. */
@@ -142,25 +66,42 @@ static struct absence absence_of(struct sweeper *s, const struct swept *q, const
 	return a;
 }
 
-/* How long it may be without a lease. */
-static int64_t patience_of(const struct sweeper *s, const struct absence *a)
+static bool is_own(const struct sweeper *s, const struct queue_worker *w)
 {
 	struct incarnation i;
 
-	if (incarnation_parse(&i, a->incarnation) == -1 || i.boot != s->child->boot)
-		return a->lease_ms;
-	return 4 * a->lease_ms > OWN_PATIENCE_MS ? 4 * a->lease_ms : OWN_PATIENCE_MS;
+	return incarnation_parse(&i, w->incarnation) == 0 && i.boot == s->child->boot;
 }
 
+static void log_undecided(const struct swept *q, struct absence *a, int64_t now_ms)
+{
+	a->undecided = true;
+	log_warning("rescue_undecided", log_str("queue", q->keys.name), log_str("incarnation", a->incarnation),
+	    log_int("missed_ms", now_ms - a->first_ms), log_str("reason", doubt_text(a->calm.doubt)),
+	    log_str("advice", "if that worker is dead, quredis retry QUEUE transit returns its messages"));
+}
+
+/* How long it may be without a lease. A worker that is cut off comes back to the trays of its last name only. */
+static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w, int64_t lease_ms)
+{
+	if (!is_own(s, w) || w->superseded)
+		return lease_ms;
+	return 4 * lease_ms > OWN_PATIENCE_MS ? 4 * lease_ms : OWN_PATIENCE_MS;
+}
+
+/* The master reports its own dead. So an own worker that it did not report lives, and what it left here charges nobody. */
 static void missed(struct sweeper *s, struct swept *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
 {
 	struct absence a = absence_of(s, q, w);
+	int64_t patience_ms = patience_of(s, w, a.lease_ms);
 
-	if (dead_missed(&a, asked_ms, clock_boottime_ms(), patience_of(s, &a))) {
+	if (dead_missed(&a, asked_ms, clock_boottime_ms(), patience_ms)) {
 		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", w->incarnation));
-		rescue_add(q, w->incarnation, "lease", true, false);
+		rescue_add_owner(q, w, "lease", is_own(s, w) ? BLAME_NOBODY : BLAME_OUTAGE, false);
 		return;
 	}
+	if (!a.undecided && dead_is_undecided(&a, asked_ms, patience_ms))
+		log_undecided(q, &a, asked_ms);
 	now[(*n)++] = a;
 }
 
@@ -195,10 +136,17 @@ static int look_at_leases(struct sweeper *s, struct swept *q, const struct owner
 		if (rc == 0 && present < (int64_t)group.n)
 			rc = ask_each(s, q, &group, now, &n);
 	}
+	if (rc == -1) {			/* who was not asked for is unknown: nobody counts as missed since the look before */
+		free(now);
+		for (size_t i = 0; i < q->nabsences; i++)
+			dead_unseen(&q->absences[i]);
+		return -1;
+	}
 	free(q->absences);
 	q->absences = now;
 	q->nabsences = n;
-	return rc;
+	swept_publish_undecided(q);
+	return 0;
 }
 
 /* ---- one queue's dead ---- */
@@ -247,13 +195,25 @@ static void take_over_rescues(struct swept *q, const struct redis_reply *reply, 
 			continue;
 		broken_off++;
 		if (q->broken_off)
-			rescue_add(q, names[i][0] == '\0' ? NULL : names[i], "late", false, false)->fence = names[i][0] != '\0';
+			rescue_add(q, names[i][0] == '\0' ? NULL : names[i], "late", BLAME_NOBODY, false)->fence = names[i][0] != '\0';
 	}
 	q->broken_off = broken_off > 0;
 	queue_rescues_free(names, found);
 }
 
 /* ---- one queue ---- */
+
+/* A living worker of ours has left this name, and says that nothing runs any more that was fetched under it. */
+static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w)
+{
+	const struct slot *slot;
+	struct incarnation i;
+
+	if (!is_own(s, w) || !w->superseded || incarnation_parse(&i, w->incarnation) == -1 || i.slot < 0 || i.slot >= SCOREBOARD_SLOTS)
+		return false;
+	slot = &s->child->board->slots[i.slot];
+	return atomic_load(&slot->pid) == w->pid && atomic_load(&slot->abandoned) > i.generation;
+}
 
 /* Into those to be looked at as dead, those that should have a lease, and those that need no look. */
 static int sort_owner(struct sweeper *s, struct swept *q, const struct queue_worker *w, struct owners *living, struct owners *dead)
@@ -263,9 +223,11 @@ static int sort_owner(struct sweeper *s, struct swept *q, const struct queue_wor
 	if (w->died_at_ms != 0) {
 		owners_add(dead, w);
 	} else if (recover_is_ours(s, w)) {
-		if (recover_end_handlers(s, w->incarnation) == -1)
+		if (dead_boots_end(s, w->incarnation) == -1)
 			return -1;
-		rescue_add(q, w->incarnation, "lock", true, false);
+		rescue_add_owner(q, w, "lock", BLAME_OUTAGE, false);
+	} else if (is_left_behind(s, w)) {
+		rescue_add_owner(q, w, "left", BLAME_NOBODY, false);
 	} else {
 		owners_add(living, w);
 	}
@@ -278,6 +240,7 @@ static int look_at_workers(struct sweeper *s, struct swept *q, const struct queu
 	struct owners living = owners_new(n), dead = owners_new(n);
 	int sorted = 0, rc;
 
+	dead_boots_note(s, workers, n);
 	for (size_t i = 0; i < n; i++)
 		sorted = sort_owner(s, q, &workers[i], &living, &dead) == -1 ? -1 : sorted;
 	rc = look_at_leases(s, q, &living);
@@ -330,11 +293,41 @@ bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 	return false;
 }
 
+/* Not before the last one is over, or those at its end would never come. */
+void watch_round(struct sweeper *s)
+{
+	struct swept *q;
+
+	if (s->looking)
+		return;
+	s->looking = true;
+	TAILQ_FOREACH(q, &s->queues, entry)
+		q->unlooked = q->recovery == RECOVERED;
+	registry_round(s);
+}
+
+/*
+ * A worker of ours came back under a new name: what it left under an older one need not wait for the next round. Each
+ * connection may be to another server, with other names on it.
+ */
+static void look_after_names(const struct sweeper *s, struct swept *q)
+{
+	uint32_t renamed = q->board == NULL ? 0 : atomic_load(&q->board->renamed);
+
+	if (renamed == 0 || q->recovery != RECOVERED ||
+	    (renamed == q->renamed_seen && s->redis.connection == q->renamed_connection))
+		return;
+	q->renamed_seen = renamed;
+	q->renamed_connection = s->redis.connection;
+	q->unlooked = true;
+}
+
 bool look_task(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct swept *q, *next;
 
 	TAILQ_FOREACH_SAFE(q, &s->queues, entry, next) {
+		look_after_names(s, q);
 		if (!q->unlooked)
 			continue;
 		if (budget == 0 || !sweeper_goes_on(s))

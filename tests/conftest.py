@@ -12,8 +12,10 @@ from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, Redi
 from crashpoints.lane import Lane
 from harness import containers as namespaces
 from harness.clinic import Clinic, InfoProxy, make_shim
+from harness.console import Console
 from harness.daemon import wait_gone
-from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, title_of
+from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, nothing_to_read, title_of
+from harness.queues import Queue
 
 TEST_LIMIT_S = 120
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
@@ -23,6 +25,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long this test may take (120)")
     become_subreaper()
     children_heed_signals()
+    if not config.getoption("usepdb"):
+        nothing_to_read()
     for key in [k for k in os.environ if k.startswith("QUREDIS_") and k != "QUREDIS_BUILD"]:
         del os.environ[key]
     os.environ["QUREDIS_BUILD"] = str(BUILD)
@@ -215,3 +219,22 @@ def shim(tmp):
     if SANITIZED:
         pytest.skip("a sanitizer must come first")
     return make_shim(tmp)
+
+
+@pytest.fixture
+def console(tmp, redis, tag):
+    made = []
+
+    def make(server=redis, **options):
+        made.append(Console(tmp / f"w{len(made)}", server, tag, **options))
+        return made[-1]
+    yield make
+    for c in made:
+        print(f"---- log of {c.dir}\n{c.text()}")
+        c.close()
+
+
+@pytest.fixture
+def web(console, redis):
+    Queue(redis.client())
+    return console()

@@ -10,9 +10,9 @@ import pytest
 from harness import ROOT
 
 STUBS = {
-    "dpkg-query": 'for p; do :; done; grep -qx -- "$p" @TMP@/installed && printf installed',
+    "dpkg-query": 'for p; do :; done; case $* in *Version*) cat @TMP@/version; exit ;; esac; grep -qx -- "$p" @TMP@/installed && printf installed',
     "apt-get": 'echo "apt-get $*" >>@TMP@/calls; [ ! -e @TMP@/no-network ]',
-    "sudo": 'echo "sudo $*" >>@TMP@/calls; case $* in *policy-rc.d*) ;; *) exec "$@" ;; esac',
+    "sudo": 'printf "sudo %s\\n" "$(printf %s "$*" | tr "\\n" " ")" >>@TMP@/calls; case $* in *policy-rc.d*) ;; *) exec "$@" ;; esac',
     "id": "echo 1000",
     "make": 'echo "make $*" >>@TMP@/calls; [ ! -e @TMP@/broken ]',
 }
@@ -37,6 +37,7 @@ def tree(tmp):
     for path in [*(tmp / "bin").iterdir(), tmp / "tests/run", tmp / "etc/demo/run"]:
         path.chmod(0o755)
     (tmp / "installed").write_text("\n".join(sum(packages().values(), [])) + "\n")
+    (tmp / "version").write_text("2.1.12-stable-8+deb12u1")
     (tmp / "calls").touch()
     return tmp
 
@@ -68,6 +69,18 @@ def test_only_what_is_missing_is_installed_and_named(tree):
         # services are kept from starting, and that is undone
         assert [("printf" in c, "rm -f" in c) for c in calls if "policy-rc.d" in c] == [(True, False), (False, True)]
     assert calls[-1].startswith("make -j")
+
+
+@pytest.mark.parametrize("upgraded", [True, False])
+def test_a_libevent_without_its_security_fixes_is_replaced(tree, upgraded):
+    (tree / "version").write_text("2.1.12-stable-8")
+    if upgraded:
+        with open(tree / "bin/apt-get", "a") as f:
+            f.write(f"case $* in *install*libevent-dev*) echo 2.1.12-stable-10 >{tree}/version ;; esac\n")
+    done, calls = bootstrap(tree, "build")
+    assert "apt-get -q -y --no-install-recommends install libevent-dev" in calls
+    assert (done.returncode == 0) is upgraded
+    assert upgraded or "libevent-dev is older than 2.1.12-stable-8+deb12u1" in done.stderr
 
 
 def test_the_demo_needs_no_test_tools(tree):

@@ -240,7 +240,7 @@ def test_a_good_one_that_is_shared(story):
     story.run("E6", 1)
     story.take("E6", 2)
     story.escaped([("D3", "HandlerSignal", "a", S), ("R4", "HandlerExit", "a", S)])
-    story.noted([(sha1("D2"), "q", "crashes=1 redelivered=2 solo=1"), (sha1("E6"), "q", "redelivered=1")])
+    story.noted([(sha1("D2"), "q", "crashes=1 redelivered=2 outages=1 solo=1"), (sha1("E6"), "q", "redelivered=1")])
     verdict = story.judged(leases=[])
     assert verdict.problems == []
     assert [verdict.counts[what] for what in ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",

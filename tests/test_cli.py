@@ -9,6 +9,7 @@ import pytest
 
 from harness import QUREDIS, render, wait_for
 from harness.queues import Queue, dumps, incarnation, now_ms, strip, wrapper
+from harness.messages import sealed
 
 # ---- words and exit codes ----
 
@@ -382,7 +383,8 @@ def test_peek_json_of_binary_messages(quredis, redis):
 
 def test_peek_reads_the_wrapper(quredis, redis):
     q = Queue(redis.client())
-    redis.client().lpush(q.escape, b"quredis/1 w=00000000000000ff attempts=2 crashes=1 redelivered=3 own=1700000000000\nquredis/1 id=x\nbody")
+    line = b"quredis/1 w=00000000000000ff attempts=2 crashes=1 redelivered=3 own=1700000000000\nquredis/1 id=x\nbody"
+    redis.client().lpush(q.escape, sealed(redis.client(), line))
     row, = json.loads(quredis("peek", "mail", "escape", "--json").out)
     assert (row["attempts"], row["crashes"], row["redelivered"], row["id"]) == (2, 1, 3, "x")
     assert row["message"] == "quredis/1 id=x\nbody" and row["size"] == len("quredis/1 id=x\nbody")

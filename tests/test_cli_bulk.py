@@ -8,6 +8,7 @@ import pytest
 
 from harness import QUREDIS, wait_for
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1, strip, wrapper
+from harness.messages import sealed
 
 MESSAGES = [b"m%d" % i for i in range(25)] + [b"same"] * 5 + [b"\0\xff\n", b"", b"quredis/1 id=5\nx"]
 
@@ -125,7 +126,7 @@ def test_retry_escape_keeps_the_order(quredis, redis):
     assert not c.exists(q.escape) and c.xlen(q.log) == 0
     ws = [wrapper(m) for m in got[1:]]
     assert len({w["w"] for w in ws}) == len(MESSAGES), "equal messages stay distinct"
-    assert all(set(w) == {"w", "own"} and start <= int(w["own"]) <= now_ms() for w in ws)
+    assert all(set(w) == {"w", "own", "redriven"} and w["own"] == w["redriven"] and start <= int(w["own"]) <= now_ms() for w in ws)
 
 
 def test_retry_escape_drops_the_records_that_belong(quredis, redis):
@@ -155,7 +156,7 @@ def test_retry_escape_of_wrapped_and_large(quredis, redis):
     c = redis.client()
     q = Queue(c)
     large = [bytes([65 + i]) * 700000 for i in range(12)]
-    q.dead_letters(b"quredis/1 w=00000000000000aa attempts=3\nbody", *large)
+    q.dead_letters(sealed(c, b"quredis/1 w=00000000000000aa attempts=3\nbody"), *large)
     assert quredis("retry", "mail", "escape").code == 0
     assert [strip(m) for m in q.fetched()] == [b"body", *large] and "attempts" not in wrapper(q.fetched()[0])
 
@@ -269,7 +270,7 @@ def test_retry_of_the_bare_list(quredis, redis):
 def test_retry_transit_keeps_what_is_known(quredis, redis):
     c = redis.client()
     q = Queue(c)
-    q.worker(incarnation(1), alive=False, t0=[b"quredis/1 w=00000000000000aa attempts=2 crashes=1 mark=1700000000000\nbody"])
+    q.worker(incarnation(1), alive=False, t0=[sealed(c, b"quredis/1 w=00000000000000aa attempts=2 crashes=1 own=1700000000000\nbody")])
     assert quredis("retry", "mail", "transit").code == 0
     m, = q.fetched()
     assert strip(m) == b"body" and {**wrapper(m), "w": 0} == {"w": 0, "attempts": "2", "crashes": "1", "redelivered": "1", "own": "1700000000000"}
@@ -505,7 +506,7 @@ def test_dlq_at_another_type(quredis, redis):
         assert (r.code, r.out) == (78, "") and q.log in r.err and r.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("which, refused", [("escape", "-lrem"), ("delayed", "-zrem"), ("transit", "-lpop")])
+@pytest.mark.parametrize("which, refused", [("escape", "-lrem"), ("delayed", "-zremrangebyrank"), ("transit", "-lrem")])
 def test_retry_without_the_right_to_remove(quredis, redis_server, which, refused):
     """What cannot be taken away is not copied either."""
     server = redis_server(tcp=True)

@@ -8,6 +8,7 @@ import pytest
 
 from harness import QUREDIS, alive, queue, wait_for
 from harness.queues import Queue, strip
+from harness.messages import sealed
 
 
 def status(d):
@@ -100,6 +101,7 @@ def test_scale(quredisd, redis, handler, tmp):
     def running():
         return sum(w["queue"] == "mail" and w["running_ms"] is not None for w in status(d)["workers"])
 
+    wait_for(lambda: wanted() == (1, None), what="the sweeper to look for messages of dead workers")
     assert d.quredis("scale", "mail", "4", "--dry-run").code == 0 and wanted() == (1, None)
     assert d.quredis("scale", "mail", "4").code == 0 and wanted() == (4, None)
     more = d.wait_workers("mail", 4)
@@ -316,7 +318,7 @@ def test_run_on_a_copy(quredis, redis, ledger, tmp, which):
     conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
     r = quredis("run", "mail", "--from", which, conf=conf)
     assert r.code == 66 and "there is no message" in r.err
-    wrapped = b"quredis/1 w=00000000000000aa attempts=2\nbody"
+    wrapped = sealed(c, b"quredis/1 w=00000000000000aa attempts=2\nbody")
     if which == "delayed":
         c.zadd(q.delayed, {wrapped: 9e12})
     else:

@@ -17,7 +17,7 @@ POINTS = {
     "half-a-batch-then-the-disk-is-full": ("torn+", "errand: archive, a full file", "write@file", 1),
     "before-a-text-file-is-written": ("kill", "errand: text file", "write@file", 1),
     "before-a-text-file-has-its-name": ("kill", "errand: text file", "rename", 1),
-    "before-a-question": ("kill", "errand: purge, a question", "execve", 1),
+    "before-a-question": ("kill", "errand: purge, a question", "vfork", 1),
 }
 
 

@@ -48,6 +48,19 @@ def test_demo(demo, tmp):
 
 
 @pytest.mark.limit(300)
+def test_a_checkout_that_others_can_write(demo):
+    """As git leaves it under umask 002: quredisd, run by root, starts no handler that others can replace."""
+    for path in (demo.folder, *demo.folder.iterdir()):
+        path.chmod(path.stat().st_mode | 0o020)
+    before = os.umask(0o002)
+    try:
+        done = demo()
+    finally:
+        os.umask(before)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.limit(300)
 def test_demo_keeps_running_on_demand(demo, tmp, tag):
     done = demo("--keep")
     assert done.returncode == 0, done.stdout

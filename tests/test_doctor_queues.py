@@ -8,6 +8,7 @@ import pytest
 from harness import wait_for
 from harness.clinic import GONE, HOUR_MS, meanwhile
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1
+from harness.messages import sealed
 
 
 
@@ -362,7 +363,7 @@ def test_what_other_programs_would_not_understand(clinic):
     clinic.configure(clinic.queue(shared=True, workers=0))
     c = clinic.registered().client
     clinic.doctor().good("shared")
-    c.lpush("ingress:mail", "raw", b"quredis/1 w=0000000000000001 own=1\nwrapped", *["raw"] * 300, b"quredis/1 w=0000000000000002\nwrapped")
+    c.lpush("ingress:mail", "raw", sealed(c, b"quredis/1 w=0000000000000001 own=1\nwrapped"), *["raw"] * 300, sealed(c, b"quredis/1 w=0000000000000002\nwrapped"))
     c.zadd("ingress:mail:delayed", {b"quredis/1 w=0000000000000003\nd": now_ms() + HOUR_MS})
     before = dumps(c)
     r = clinic.doctor("--fix")

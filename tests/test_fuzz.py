@@ -34,7 +34,7 @@ def fuzzer(tmp):
     if SANITIZED:
         pytest.skip("the targets have sanitizers of their own")
     if compiled(tmp, "trivial", TRIVIAL) is None:
-        pytest.skip("no clang with libFuzzer (libclang-rt-14-dev)")
+        pytest.skip("no clang with libFuzzer (libclang-rt-dev)")
     return tmp
 
 

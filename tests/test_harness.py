@@ -166,3 +166,15 @@ def test_what_is_ignored_here_is_not_handed_on():
                           env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
     masks = {line.split(":")[0]: int(line.split(":")[1], 16) for line in done.stdout.splitlines()}
     assert masks["SigBlk"] == 0 and masks["SigIgn"] & (1 << 0 | 1 << 1 | 1 << 2 | 1 << 14) == 0
+
+
+def test_children_find_nothing_to_read():
+    assert subprocess.run(["readlink", "/proc/self/fd/0"], stdout=subprocess.PIPE, check=True).stdout == b"/dev/null\n"
+
+
+@pytest.mark.parametrize("command", ["{} <&-", "echo x | {}"])
+def test_what_we_are_given_to_read_changes_nothing(command):
+    """With -s, since pytest gives nothing to read to anybody while it captures."""
+    pytest_s = f"{sys.executable} -m pytest -q -s -p no:cacheprovider tests/test_harness.py::test_children_find_nothing_to_read"
+    done = subprocess.run(command.format(pytest_s), shell=True, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout

@@ -45,12 +45,11 @@ def header(message):
 
 
 def ages(messages, now):
-    """Of each message, newest first: seconds, or None. What the nearest mark to its left proves, its own, or its producer's time."""
-    found, mark = [], None
+    """Of each message, newest first: seconds, or None. By its own time, or its producer's."""
+    found = []
     for m in messages:
         w, h = wrapper(m), header(m)
-        mark = int(w["mark"]) if "mark" in w else mark
-        times = [t for t in (mark, int(h["enqueued"]) if "enqueued" in h else None) if t is not None and t <= now]
+        times = [int(x[k]) for x, k in ((w, "own"), (h, "enqueued")) if k in x and int(x[k]) <= now]
         found.append((now - min(times)) / 1000 if times else None)
     return found
 
@@ -130,10 +129,10 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
                  health=health(stuck_age="1h"))
     d.wait_event("lead_taken", queue="mail")
     now, q = server_ms(c), Queue(c, "mail")
-    for i in range(15):                                 # oldest first, with a mark now and then
+    for i in range(15):                                 # oldest first; now and then one gets a time
         c.lpush(q.ingress, *[f"raw {i} {n}" for n in range(i)], f"quredis/1 enqueued={now - 1000 * 900 * i}\nknown {i}")
         if i % 5 == 4:
-            wait_for(lambda: b" mark=" in c.lindex(q.ingress, 0), 20)
+            wait_for(lambda: b" own=" in c.lindex(q.ingress, 0), 20)
     q.dead_letters(*[b"dead %d" % i for i in range(9)])
     c.zadd(q.delayed, {"a": now + 10 ** 7, "b": now + 10 ** 7})
     q.worker("other.00000000000000aa.1.1", t0=["x", "y"], t1=["z"])
@@ -142,7 +141,7 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     c.rpush("transit:mail", "somebody else's")
     for minute in range(now // 60000 - 2, now // 60000 + 3):
         c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 7 + minute % 5, "escaped": 2, "fetched": 9, "below_64": 3})
-    wait_for(lambda: b" mark=" in c.lindex(q.ingress, 0), 20)
+    wait_for(lambda: b" own=" in c.lindex(q.ingress, 0), 20)
     doc = next_report(c, n=2)
     wanted = expected(c, "mail", doc, 3600)
     assert wanted["ingress"]["size"] == 120 and wanted["ingress"]["stuck_count"] > 5 and wanted["ingress"]["avg_age"] > 60
@@ -170,7 +169,7 @@ def test_a_long_list_is_sampled(redis, quredisd, handler):
     for i in range(0, 60000, 10000):
         c.lpush("ingress:mail", *[f"raw {i + n}" for n in range(10000)])
     c.lpush("ingress:mail", *[b"\0" * 100000] * 3)
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     doc = next_report(c, n=2)
     i = doc["ingress"]
     assert i["size"] == 60033 and i["stuck_count"] >= 30
@@ -335,13 +334,13 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     c.lpush("ingress:mail", "a", "bad", "again")
     wait_for(lambda: [c.hget("ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
     names = {re.sub(r"(lease|rate|node):.*", r"\1", k.decode()) for k in c.keys()}
-    assert names == {"quredis:queues", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats", "ingress:mail:rate",
+    assert names == {"quredis:queues", "quredis:secret", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats", "ingress:mail:rate",
                      "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
     c.set("ingress:mail:paused", "x")
     c.lpush("ingress:mail", "stays as it is")
     d.wait_event("queue_paused")
     start = server_ms(c)
-    wait_for(lambda: server_ms(c) > start + 2500)       # a mark comes once a second
+    wait_for(lambda: server_ms(c) > start + 2500)       # the newest would get a time once a second
     assert c.lrange("ingress:mail", 0, -1) == [b"stays as it is"]
     r = quredis("health")
     assert r.code == 3 and "health.enabled" in r.err and r.out == ""

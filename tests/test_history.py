@@ -8,7 +8,7 @@ import pytest
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import anywhere, stray_keys
-from harness.paths import ROOT
+from harness.redis_proxy import script_hash
 
 PERSISTENT = """import sys
 while head := sys.stdin.buffer.readline():
@@ -104,7 +104,7 @@ def test_a_connection_lost_at_the_acknowledgement(redis_server, redis_proxy, qur
     c = server.client()
     proxy = redis_proxy(server)
     d = quredisd(redis=proxy, queues=[queue("mail", ledger.recorder(), done={"keep": 100})])
-    script = hashlib.sha1((ROOT / "common/scripts/done.lua").read_bytes()).hexdigest().encode()
+    script = script_hash("done")
     for i in range(3):
         getattr(proxy, f"lose_{lost}")(script)
         c.lpush("ingress:mail", f"m{i}")

@@ -8,6 +8,7 @@ from harness import ROOT
 
 PROGRAMS = ("worker", "sweeper", "supervisor", "admin")
 SCRIPT_LINES_MAX = 30
+PRELUDES = ("common/scripts/entry.lua", "common/scripts/own.lua")       # stand before others
 
 
 def read_tree():
@@ -89,16 +90,17 @@ def scripts_are_short_and_name_their_arguments(tree):
         lines = text.splitlines()
         if len(lines) > SCRIPT_LINES_MAX:
             bad.append(f"{path}: {len(lines)} lines")
-        if not lines[0].startswith("-- KEYS") or not any(line.startswith("-- ARGV") for line in lines[1:4]):
+        names = lines[0].startswith("-- KEYS") and any(line.startswith("-- ARGV") for line in lines[1:4])
+        if not names and path not in PRELUDES:
             bad.append(f"{path}: does not begin with KEYS and ARGV")
     return bad
 
 
 def scripts_touch_only_keys_they_are_given(tree):
-    """A key that is not in KEYS may lie in another Cluster slot."""
+    """A key that is not in KEYS may lie in another Cluster slot. What stands before the others is told the list by them."""
     return [f"{path}: {m[0]}" for path, text in sources(tree, "common/scripts/*.lua").items()
-            for m in re.finditer(r"redis\.p?call\('([A-Z]+)'([^)]*)", text)
-            if m[1] != "TIME" and not re.match(r", (?:'STREAM', )?KEYS\[", m[2])]
+            for m in [*re.finditer(r"redis\.p?call\('([A-Z]+)'([^)]*)", text), *re.finditer(r"(entry_named)(\([^)]*)", text)]
+            if m[1] != "TIME" and path not in PRELUDES and not re.match(r"(?:, (?:'(?:STREAM|USAGE)', )?|\()KEYS\[", m[2])]
 
 
 def children_start_in_one_file(tree):

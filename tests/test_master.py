@@ -125,6 +125,29 @@ def test_children_get_only_what_they_need(quredisd, tmp):
 
 # ---- the lock ----
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_cannot_hold_lock_or_pid_file(quredisd, tmp):
+    """flock(2) asks for nothing but an open file. Files of a version that let others open them are tightened."""
+    pid = tmp / "pid"
+    d = quredisd(queues=[queue("mail", "/bin/true")], args=["--pid-file", pid], start=False)
+    files = [d.dir / "lock", pid]
+    for f in files:
+        f.touch()
+        f.chmod(0o644)
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    assert all(subprocess.run([*as_nobody, "flock", "-n", f, "true"]).returncode == 0 for f in files)
+    d.start()
+    for f in files:
+        assert f.stat().st_mode & 0o777 == 0o600
+        tried = subprocess.run([*as_nobody, "flock", "-n", f, "true"], capture_output=True, text=True)
+        assert tried.returncode != 0 and "Permission denied" in tried.stderr
+    assert d.stop() == 0 and not pid.exists()
+    os.chown(files[0], 65534, 65534)
+    d.start(wait=False)
+    assert d.wait_exit() == 73 and "belongs to another user" in d.text()
+
+
+
 def test_a_second_supervisor_is_refused_at_once(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/true")], supervisor={"kill_grace": "60s"})
     second = quredisd(queues=[queue("mail", "/bin/true")], supervisor={**d.sections["supervisor"]}, wait=False)
@@ -155,7 +178,7 @@ def test_the_lock_does_not_trust_what_the_file_says(quredisd):
     for text in ("1\n", str(os.getpid()), "garbage", "-1", "99999999999999999999", ""):
         lock.write_text(text)
         d.start()
-        assert lock.read_text() == f"{d.pid}\n"
+        assert lock.read_text().split("\n")[0].strip() == str(d.pid)
         assert d.stop() == 0
 
 
@@ -175,7 +198,7 @@ def test_the_directory_of_the_lock_is_made(quredisd, tmp):
     d.stop()
     d.write_conf(supervisor={**d.sections["supervisor"], "lock_file": tmp / "a" / "b" / "lock"})
     d.start(wait=False)
-    assert d.wait_exit() == 73 and "cannot be opened" in d.events("start_failed")[-1]["reason"]
+    assert d.wait_exit() == 73 and "its directory cannot be made" in d.events("start_failed")[-1]["reason"]
 
 
 # ---- deaths ----
@@ -306,6 +329,56 @@ def test_a_stuck_worker_is_killed_with_its_handler(redis, quredisd, handler, led
     assert died["child"] == str(worker) and died["signal"] in ("SIGKILL", "SIGABRT")
     assert not alive(pid)
     wait_for(lambda: d.workers("mail"))
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_stalled_sweeper_is_replaced(redis, quredisd, handler, ledger, tmp, connected):
+    """A worker dies while the sweeper stands still, with its connection or while Redis is away: the message comes back soon."""
+    d = quredisd(queues=[queue("mail", handler(GATED), workers=1)])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: ledger.lines() == ["a"])
+    (tmp / "go").touch()
+    if not connected:
+        redis.signal(signal.SIGSTOP)
+        wait_for(lambda: status(d)["sweeper"]["state"] == "connecting", 60)
+    old = d.sweeper()
+    os.kill(old, signal.SIGSTOP)
+    os.kill(d.workers()["mail/0"], signal.SIGKILL)
+    redis.signal(signal.SIGCONT)
+    stuck = d.wait_event("worker_stuck", 100, worker="sweeper")      # much less than name resolution would be given
+    assert stuck["child"] == str(old) and int(stuck["heartbeat_age_ms"]) >= 10000
+    assert d.wait_event("sweeper_died", 60)["signal"] == "SIGABRT"   # at once, though it was stopped
+    wait_for(lambda: "done-a" in ledger.lines(), 60)
+
+
+SLOW_RESOLVER = r"""
+#include <sys/types.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+	unsigned left = 14;
+
+	while (left > 0)
+		left = sleep(left);
+	close(creat(getenv("RESOLVED"), 0600));
+	return EAI_AGAIN;
+}
+"""
+
+
+def test_a_sweeper_that_resolves_a_name_is_not_stalled(quredisd, tmp):
+    (tmp / "slow.c").write_text(SLOW_RESOLVER)
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", tmp / "slow.so", tmp / "slow.c"], check=True, timeout=60)
+    d = quredisd(queues=[queue("mail", "/bin/true", workers=0)], redis={"url": "redis://redis.invalid:6379"}, wait=False,
+                 env={"LD_PRELOAD": str(tmp / "slow.so"), "RESOLVED": str(tmp / "resolved")})
+    wait_for(lambda: (tmp / "resolved").exists(), 100)
+    d.wait_event("redis_down", 60)
+    assert not d.events("worker_stuck") and not d.events("sweeper_died")
 
 
 def test_without_descriptors_it_waits_and_goes_on(quredisd):

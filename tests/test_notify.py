@@ -1,5 +1,6 @@
 """What systemd is told, against a socket of our own."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -8,7 +9,7 @@ import time
 
 import pytest
 
-from harness import QUREDISD, ROOT, environment_of, queue, wait_for
+from harness import QUREDIS, QUREDISD, ROOT, environment_of, queue, wait_for
 from harness.control import ask
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done"
@@ -112,10 +113,35 @@ def test_handlers_know_nothing_of_it(redis, quredisd, ledger):
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_the_unit_is_clean(tmp):
     text = (ROOT / "etc/systemd/quredisd.service").read_text()
-    assert "/usr/local/sbin/quredisd " in text
+    assert "/usr/local/sbin/quredisd " in text and "/usr/local/bin/quredis " in text
     unit = tmp / "quredisd.service"
-    unit.write_text(text.replace("/usr/local/sbin/quredisd", str(QUREDISD)))
+    unit.write_text(text.replace("/usr/local/sbin/quredisd", str(QUREDISD)).replace("/usr/local/bin/quredis ", f"{QUREDIS} "))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for line in ("KillMode=mixed", "OOMPolicy=continue", "Type=notify", "RuntimeDirectoryPreserve=yes"):
         assert line in text.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_the_unit_exposes_little():
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", str(ROOT / "etc/systemd/quredisd.service")],
+                          capture_output=True, text=True, timeout=60)
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze looks at no file")
+    level = float(re.search(r"exposure level for quredisd.service: ([0-9.]+)", done.stdout)[1])
+    assert level <= 2.5, done.stdout
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_each_line_of_the_drop_in_is_good(tmp):
+    """It is documentation until it is copied: every setting, uncommented, is one systemd knows."""
+    text = (ROOT / "etc/systemd/quredisd-handlers.conf").read_text()
+    settings = re.sub(r"(?m)^#([A-Za-z]+=)", r"\1", text)
+    assert settings.count("\n[Service]\n") == 1 and len(re.findall(r"(?m)^[A-Z][A-Za-z]+=", settings)) > 8
+    unit = tmp / "quredisd.service"
+    unit.write_text((ROOT / "etc/systemd/quredisd.service").read_text().replace("/usr/local/sbin/quredisd", str(QUREDISD))
+                    .replace("/usr/local/bin/quredis ", f"{QUREDIS} "))
+    (tmp / "quredisd.service.d").mkdir()
+    (tmp / "quredisd.service.d/handlers.conf").write_text(settings)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

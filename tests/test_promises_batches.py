@@ -3,8 +3,12 @@ import os
 import pathlib
 import time
 
-from harness import queue, wait_for
+import pytest
+
+from harness import Tap, queue, wait_for
+from harness.control import status
 from harness.messages import anywhere, in_transit, trays
+from harness.redis_proxy import SCRIPTS
 
 LARGE = {"max": 64, "time": "5s"}       # batches grow however slow this machine is
 
@@ -171,3 +175,66 @@ def test_a_tray_with_more_than_a_worker_ever_fetched(redis, redis_proxy, quredis
     d.wait_event("tray_unexpected", queue="mail")
     wait_for(lambda: not anywhere(c, "mail"), 100, "all done")
     assert sorted(set(ledger.lines()) - {"leaving", "left"}) == sorted(f"m{i}" for i in range(1001))
+
+
+# ---- order ----
+
+ORDERED = r"""
+import os, sys, time
+fd = os.open("@LEDGER@", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+while line := sys.stdin.buffer.readline():
+    n, size = line.split()[1], int(line.split()[3])
+    name = sys.stdin.buffer.read(size + 1).split()[0]
+    os.write(fd, name + b"\n")
+    if name.endswith(b"9"):
+        time.sleep(0.03)
+    sys.stdout.write(f"OK {n.decode()}\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("size, n", [(0, 400), (5000, 400), (300000, 100)])
+def test_one_worker_keeps_the_order(redis, quredisd, handler, ledger, size, n):
+    """One in ten is slow, and what waits behind it in several trays goes back. The large ones leave a tray one by one."""
+    c = redis.client()
+    c.lpush("ingress:mail", *[f"m{i} " + "x" * size for i in range(n)])
+    d = quredisd(queues=[queue("mail", handler(ORDERED, "python"), workers=1, mode="persistent", window=4)])
+    wait_for(lambda: len(ledger.lines()) >= n, 60)
+    assert ledger.lines() == [f"m{i}" for i in range(n)]
+    assert status(d, "mail")["counters"]["handed_back"] > 0
+
+
+class Blocked(Tap):
+    """Which moves and acknowledgements are sent on a connection that waits in a blocking fetch."""
+
+    def __init__(self):
+        self.waiting, self.behind = set(), []
+
+    def request(self, pair, words):
+        if words[0] in (b"BRPOPLPUSH", b"BLMOVE"):
+            self.waiting.add(pair)
+        elif pair in self.waiting and b":mail/" in pair.name and words[0] in (b"DEL", b"LREM", b"EVALSHA"):
+            self.behind.append(SCRIPTS.get(words[1], words[0]))
+
+    def reply(self, pair, words, reply):
+        if words[0] in (b"BRPOPLPUSH", b"BLMOVE"):
+            self.waiting.discard(pair)
+
+
+def test_nothing_waits_behind_a_blocking_fetch(redis, redis_proxy, quredisd, handler):
+    """The last message of a tray fails, and those beside it are acknowledged when that is answered: not after a fetch that waits."""
+    tap, c = Blocked(), redis.client()
+    answers = handler("""
+while read -r _ serial attempt size keys; do
+	read -r m
+	case $m in bad*) echo "FAIL $serial";; *) echo "OK $serial";; esac
+done
+""")
+    d = quredisd(redis=redis_proxy(redis, tap), queues=[queue("mail", answers, workers=1, mode="persistent", window=8, max_attempts=1,
+                                                              batch={"max": 8})])
+    d.wait_workers("mail", 1)
+    for i in range(40):
+        c.lpush("ingress:mail", *[f"good{i}.{k}" for k in range(12)], f"bad{i}")
+        wait_for(lambda: c.llen("escape:mail") == i + 1 and not c.llen("ingress:mail"), 30, "the dead letter")
+        wait_for(lambda: not c.keys("transit:mail:*:[0-9]"), 30, "the acknowledgement")
+    assert tap.behind == []

@@ -13,6 +13,24 @@ from harness.messages import anywhere, unwrap
 GOOD = 'read -r m; echo "$m" >>@LEDGER@'
 
 
+POISONED = {
+    "exec": ("sh", 'read -r m; case $m in poison*) exit 1;; esac; echo "$m" >>@LEDGER@', {}),
+    "persistent": ("python", r'''
+import os, sys
+fd = os.open("@LEDGER@", os.O_WRONLY | os.O_APPEND)
+jobs = sys.stdin.buffer
+while head := jobs.readline().split():
+    message = jobs.read(int(head[3]) + 1)
+    if message.startswith(b"poison"):
+        os._exit(1)
+    os.write(fd, message)
+    print("OK", head[1].decode(), flush=True)
+''', {"mode": "persistent", "window": 4}),
+}
+ENDS_WITHOUT_READING = "#!/bin/sh\nexit 1\n"
+READS_AND_ENDS = "#!/bin/sh\nread -r head; exit 1\n"
+
+
 def put(path, text, mode=0o755):
     """Replaces it in one step, as a deploy does."""
     with open(path + ".new", "w") as f:
@@ -91,6 +109,73 @@ def test_the_same_message_failing_again_is_no_row(redis, quredisd, handler):
     c.lpush("ingress:mail", "poison")
     wait_for(lambda: c.llen("escape:mail") == 1)
     assert d.events("breaker_opened") == []
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize("mode", POISONED)
+def test_poison_among_good_messages_does_not_stop_the_queue(redis, quredisd, handler, ledger, mode, n):
+    """Not when it comes, and not when all of it comes again at one time with nothing good between."""
+    lang, body, keys = POISONED[mode]
+    names = []
+    for i in range(n):
+        names += [f"poison{i}", *(f"m{i}.{k}" for k in range(4))]
+    good = [m for m in names if not m.startswith("poison")]
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(body, lang), workers=2, breaker={"failures": 4}, max_attempts=3,
+                               backoff={"base": "500ms", "factor": 1.0, "jitter": 0.0}, **keys)])
+    c.lpush("ingress:mail", "first")        # from its answer on the handler is known to work
+    wait_for(lambda: ledger.count("first") and not anywhere(c, "mail"))
+    c.lpush("ingress:mail", *names)
+    wait_for(lambda: len(ledger.lines()) > len(good) and c.llen("escape:mail") == n, 120)
+    assert sorted(set(ledger.lines())) == sorted(["first", *good])
+    assert d.events("breaker_opened") == []
+    c.lpush("ingress:mail", "last")
+    wait_for(lambda: ledger.count("last"))
+
+
+def deploy(d, c, path, text, how):
+    put(path, text)
+    if how == "restart":
+        assert d.quredis("restart", "mail").code == 0
+    else:
+        for pid in d.handlers():
+            os.kill(pid, signal.SIGKILL)
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(200)])
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("bad, how, most", [
+    (ENDS_WITHOUT_READING, "start", 0), (ENDS_WITHOUT_READING, "in-place", 0), (ENDS_WITHOUT_READING, "restart", 0),
+    (READS_AND_ENDS, "start", 4), (READS_AND_ENDS, "restart", 4), (READS_AND_ENDS, "in-place", 16 + 4),
+], ids=["unread-start", "unread-in-place", "unread-restart", "read-start", "read-restart", "read-in-place"])
+def test_a_bad_deploy_of_a_persistent_handler(redis, quredisd, handler, ledger, bad, how, most):
+    lang, body, keys = POISONED["persistent"]
+    path = handler(body, lang, name="deployed")
+    good = open(path).read()
+    c = redis.client()
+    if how == "start":
+        put(path, bad)
+    d = quredisd(queues=[queue("mail", path, **keys)])
+    if how == "start":
+        deploy(d, c, path, bad, how)
+    else:
+        c.lpush("ingress:mail", "before")
+        wait_for(lambda: ledger.count("before") and not anywhere(c, "mail"))
+        deploy(d, c, path, bad, how)
+    line = d.wait_event("breaker_opened", 60, queue="mail")
+    assert line["handler"] == path
+    wait_for(lambda: "breaker" in state(d, "mail"))
+    since = time.monotonic()
+    wait_for(lambda: time.monotonic() - since > 2)          # probes go on
+    lost = c.llen("escape:mail")
+    assert len(d.events("breaker_closed")) == 0
+    assert lost <= most
+    put(path, good)
+    wait_for(lambda: not anywhere(c, "mail") or len(anywhere(c, "mail")) == c.llen("escape:mail"), 100, "it heals")
+    d.wait_event("breaker_closed", queue="mail")
+    assert c.llen("escape:mail") <= lost + 2
+    assert len(set(ledger.lines()) - {"before"}) == 200 - c.llen("escape:mail")
 
 
 def test_a_worker_that_dies_at_once_costs_little(redis, quredisd, handler):

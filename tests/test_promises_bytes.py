@@ -19,6 +19,8 @@ RAW_LIKE_HEADERS = [
     b"quredis/1 timeout=-1\nx", b"quredis/1 max_attempts=0\nx", b"quredis/1 w=12 attempts=1\nx",
     b"quredis/1 w=0123456789ABCDEF\nx", b"quredis/1 w=0123456789abcdef attempts=-1\nx", b"quredis/x id=a\nx",
     b"quredis/ 1\nx", b"Quredis/1 id=a\nx", b" quredis/1 id=a\nx", b"quredis/2", b"quredis/2\nx",
+    b"quredis/1 w=0123456789abcdef\nx", b"quredis/1 w=0123456789abcdef own=1\nx", b"quredis/1 w=0123456789abcdef attempts=7\nquredis/1 id=a\nx",
+    b"quredis/1 w=0123456789abcdef solo=1 mac=" + b"0" * 32 + b"\nx",
     b"quredis/1 id=" + b"a" * 129 + b"\nx", b"quredis/1 id=" + b"a" * 1100 + b"\nx",
 ]
 WITH_HEADER = {b"quredis/1 id=a\n" + p: p for p in (
@@ -67,7 +69,7 @@ def test_300_messages_arrive_byte_for_byte_once_each(redis, quredisd, handler, t
     assert stray_keys(c, "mail") == []
     assert d.stop() == 0
     left = {k.decode() for k in c.keys() if not k.startswith(b"ingress:mail:rate:")}
-    assert left <= {"quredis:queues", "quredis:queue:mail", "quredis:schema", "ingress:mail:stats"}, left
+    assert left <= {"quredis:queues", "quredis:queue:mail", "quredis:secret", "quredis:schema", "ingress:mail:stats"}, left
 
 
 def test_unknown_versions_escape_untouched(redis, quredisd, handler, ledger):

@@ -91,7 +91,7 @@ def test_any_host_returns_what_a_dead_one_had(redis, quredisd, handler, ledger, 
     wait_for(lambda: c.llen("ingress:mail") == 1, 60)
     c.lpush(f"{dead}:2", "late")                # as a command of it that was on its way for long
     wait_for(lambda: c.llen("ingress:mail") == 2, 60)
-    assert [(unwrap(m)[1], unwrap(m)[0].get("crashes", 0), unwrap(m)[0]["redelivered"]) for m in c.lrange("ingress:mail", 0, -1)] == \
+    assert [(unwrap(m)[1], unwrap(m)[0].get("outages", 0), unwrap(m)[0]["redelivered"]) for m in c.lrange("ingress:mail", 0, -1)] == \
         [(b"m1", 1, 1), (b"late", 0, 1)]
     assert not trays(c, "mail") and c.llen("escape:mail") == 0
     a.start()

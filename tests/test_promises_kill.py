@@ -9,7 +9,7 @@ import pytest
 
 from harness import alive, descendants_of, queue, wait_for
 from harness.control import by_class
-from harness.messages import anywhere, in_transit, record, stray_keys, unwrap
+from harness.messages import anywhere, in_transit, record, sealed, stray_keys, unwrap
 
 # "start NAME REDELIVERED ATTEMPT PID", then waits until @TMP@/go is there, "end NAME"
 GATED = """
@@ -215,7 +215,7 @@ def test_sweeper_killed(redis, quredisd, handler, ledger, tmp):
     os.kill(sweeper, signal.SIGKILL)
     wait_for(lambda: d.sweeper() not in (None, sweeper))
     assert d.workers("mail") == workers
-    c.zadd("ingress:mail:delayed", {b"quredis/1 w=00000000000000aa\nlate": 1})      # due: the new one works
+    c.zadd("ingress:mail:delayed", {sealed(c, b"quredis/1 w=00000000000000aa\nlate"): 1})      # due: the new one works
     wait_for(lambda: ended(ledger)["late"] == 1)
 
 

@@ -54,7 +54,7 @@ def test_what_another_moved_from_the_delayed_ones_is_not_purged(redis, redis_pro
 
 
 def test_one_that_came_in_place_of_an_old_one_is_young(redis, redis_proxy, quredisd, handler):
-    """Equal, at the same place: but behind no mark."""
+    """Equal, at the same place: but its time is another."""
     c, pushed = redis.client(), []
 
     def another():
@@ -62,7 +62,7 @@ def test_one_that_came_in_place_of_an_old_one_is_young(redis, redis_proxy, qured
         c.lpush("ingress:mail", b"same")
         pushed.append(int(c.time()[0] * 1000 + c.time()[1] / 1000))
     c.lpush("ingress:mail", b"same", b"newer")
-    d = between(redis, redis_proxy, quredisd, "expire", "ingress:mail", another, queues=[idle(handler, ttl="1s")])
+    d = between(redis, redis_proxy, quredisd, "escape", "ingress:mail", another, queues=[idle(handler, ttl="1s")])
     wait_for(lambda: c.llen("escape:mail") == 1, 30)
     assert int(c.xrange("escape:mail:log")[0][0].split(b"-")[0]) >= pushed[0] + 1000 - 10
     assert escaped(c) == [b"same"] and d.stop() == 0

@@ -10,7 +10,7 @@ import signal
 import pytest
 
 from harness import PlainConsumer, queue, wait_for
-from harness.messages import anywhere, in_transit, record, stray_keys
+from harness.messages import anywhere, in_transit, record, sealed, stray_keys
 from harness.queues import Queue
 
 NOTES = "ingress:mail:notes"
@@ -222,7 +222,7 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
     b = quredisd(queues=[other], supervisor={"node": f"{tag}b", "lease": "1s"})
     wait_for(lambda: c.lrange("ingress:mail", 0, -1) == [b"m0"], 40, "it to be returned as it was pushed")
     assert b.events("owner_lost")
-    assert notes(c) == {sha1("m0"): {"redelivered": 1, "crashes": 1}}
+    assert notes(c) == {sha1("m0"): {"redelivered": 1, "outages": 1, "solo": 1}}
     (tmp / "go").touch()
     a.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
@@ -235,6 +235,7 @@ def test_the_registry_is_told_again(redis, quredisd, handler):
     entries = {q: json.dumps({"name": q, "ingress": f"ingress:{q}", "transit": f"transit:{q}", "escape": f"escape:{e}"})
                for q, e in (("mail", "mail"), ("news", "news"), ("posts", "other"))}
     quredisd(queues=[shared("mail", handler("cat")), queue("news", handler("cat")), shared("posts", handler("cat"))], supervisor={"lease": "1s"})
+    wait_for(lambda: all(c.exists(f"quredis:queue:{q}") for q in entries), what="the first entries")
     for q, entry in entries.items():
         c.set(f"quredis:queue:{q}", entry)
     wait_for(lambda: json.loads(c.get("quredis:queue:mail")).get("shared"), 20, "the word")
@@ -262,12 +263,12 @@ def test_a_retry_that_is_asked_for_is_a_failure(redis, quredisd, handler, mode):
     assert d.events("message_escaped") and not d.events("message_retried")
 
 
-def test_nothing_is_marked_though_somebody_wants_to_know_ages(redis, quredisd, handler):
+def test_nothing_is_stamped_though_somebody_wants_to_know_ages(redis, quredisd, handler):
     c = redis.client()
     now = c.time()[0] * 1000
     told = b"quredis/1 enqueued=%d\nknown" % (now - 3600_000)
     c.lpush("ingress:mail", "raw0", "raw1")
-    c.lpush("ingress:news", "marked")
+    c.lpush("ingress:news", "stamped")
     d = quredisd(queues=[shared("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)],
                  health={"enabled": True, "interval": "1s"}, purge={"enabled": True, "interval": "1s", "max_ingress_age": "1s"})
     wait_for(lambda: c.llen("escape:news") == 1, 30, "what waits elsewhere to be purged")
@@ -345,17 +346,17 @@ def test_one_that_becomes_shared(redis, quredisd, handler, ledger, tmp):
     """What was put before a message until then is taken off when it next passes through quredis's hands, and counts until then."""
     c = redis.client()
     line = b"quredis/1 w=000000000000000%d %s\n"
-    c.lpush("ingress:mail", line % (1, b"redelivered=1") + b"flagged", line % (2, b"mark=1700000000000") + b"marked")
-    c.zadd("ingress:mail:delayed", {line % (3, b"attempts=1 first_failed=1") + b"delayed": 1})
+    c.lpush("ingress:mail", sealed(c, line % (1, b"redelivered=1") + b"flagged"), sealed(c, line % (2, b"own=1700000000000") + b"stamped"))
+    c.zadd("ingress:mail:delayed", {sealed(c, line % (3, b"attempts=1 first_failed=1") + b"delayed"): 1})
     d = quredisd(queues=[shared("mail", handler(GATED), workers=3)], supervisor={"kill_grace": "300ms"})
     wait_for(lambda: len(rows(ledger, "start")) == 3)
-    assert flags(ledger) == {"flagged": ["1"], "marked": ["0"], "delayed": ["0"]}
+    assert flags(ledger) == {"flagged": ["1"], "stamped": ["0"], "delayed": ["0"]}
     assert d.stop(signal.SIGQUIT) == 0
-    assert sorted(c.lrange("ingress:mail", 0, -1)) == [b"delayed", b"flagged", b"marked"]
+    assert sorted(c.lrange("ingress:mail", 0, -1)) == [b"delayed", b"flagged", b"stamped"]
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert {n: f[1] for n, f in flags(ledger).items()} == {"flagged": "1", "marked": "1", "delayed": "1"} and not c.exists(NOTES)
+    assert {n: f[1] for n, f in flags(ledger).items()} == {"flagged": "1", "stamped": "1", "delayed": "1"} and not c.exists(NOTES)
 
 
 # ---- the command line ----
@@ -374,7 +375,7 @@ def test_dead_letters_go_back_as_they_were_pushed(redis, quredisd, handler, ledg
     assert d.quredis("dlq", "retry", "mail", ids[0]).code == 0
     assert d.quredis("retry", "mail", "escape").code == 0
     assert set(c.lrange("ingress:mail", 0, -1)) == {b"m0", b"m1", late}
-    assert set(notes(c)) == {sha1(late)} and list(notes(c)[sha1(late)]) == ["own"]
+    assert set(notes(c)) == {sha1(late)} and list(notes(c)[sha1(late)]) == ["own", "redriven"]
     (tmp / "go").touch()
     assert d.quredis("resume", "mail").code == 0
     wait_for(lambda: not anywhere(c, "mail"), 40)

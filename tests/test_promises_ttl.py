@@ -6,7 +6,7 @@ import pytest
 
 from harness import queue, wait_for
 from harness.control import status
-from harness.messages import anywhere, record, stray_keys, unwrap
+from harness.messages import anywhere, record, sealed, stray_keys, unwrap
 from harness.queues import Queue
 
 LATE_MS = 10000     # two sweeps are 2000; the machine may be loaded
@@ -54,8 +54,8 @@ def header(**keys):
     return ("quredis/1 " + " ".join(f"{k}={v}" for k, v in keys.items()) + "\n").encode()
 
 
-def wrapped(nonce=1, **keys):
-    return header(w=f"{nonce:016x}", **keys)
+def wrapped(c, nonce=1, ingress="ingress:mail", **keys):
+    return sealed(c, header(w=f"{nonce:016x}", **keys), ingress)
 
 
 STAYS = """import sys
@@ -76,13 +76,14 @@ def test_what_is_fetched_too_late_is_not_handled(redis, quredisd, handler, ledge
     now = server_ms(c)
     old, soon = now - 60000, now + 3600000
     late = [header(ttl="30s", enqueued=old) + b"a", header(ttl="0s", enqueued=old) + b"b",
-            wrapped(2, own=old) + header(ttl="59s", enqueued=old - 1) + b"c",
+            wrapped(c, 2, "ingress:free", own=old) + header(ttl="59s", enqueued=old - 1) + b"c",
             # its own time counts from when the clock was first looked at
-            wrapped(3, own=old) + header(ttl="1ms") + b"d", wrapped(4, mark=old) + header(ttl="1ms") + b"e",
-            wrapped(5, own=old, mark=soon) + header(id="x", ttl="1ms") + b"f"]
-    good = [b"g", header(ttl="2h", enqueued=now) + b"h", header(enqueued=old) + b"i", wrapped(6, own=now) + b"j",
-            header(ttl="1ms", enqueued=soon) + b"k", header(ttl="1ms") + b"l", wrapped(7, own=old) + b"o",
-            wrapped(8, own=now) + header(ttl="10m", enqueued=1) + b"m", b"quredis/1 ttl=1s enqueued=1 ttl=1s\nn"]
+            wrapped(c, 3, "ingress:free", own=old) + header(ttl="1ms") + b"d", wrapped(c, 4, "ingress:free", own=old, solo=1) + header(ttl="1ms") + b"e",
+            # put back by an operator who could not make it younger, since it was not over then
+            wrapped(c, 5, "ingress:free", redriven=old, own=old) + header(id="x", ttl="30s", enqueued=old) + b"f"]
+    good = [b"g", header(ttl="2h", enqueued=now) + b"h", header(enqueued=old) + b"i", wrapped(c, 6, "ingress:free", own=now) + b"j",
+            header(ttl="1ms", enqueued=soon) + b"k", header(ttl="1ms") + b"l", wrapped(c, 7, "ingress:free", own=old) + b"o",
+            wrapped(c, 8, "ingress:free", redriven=now, own=now) + header(ttl="10m", enqueued=1) + b"m", b"quredis/1 ttl=1s enqueued=1 ttl=1s\nn"]
     d = quredisd(queues=[queue("free", run, **MODES[mode])])
     for _ in range(3):                             # so that they come in batches, too
         c.lpush("ingress:free", *late[:3], *good, *late[3:])
@@ -132,11 +133,11 @@ def test_the_clock_of_redis_is_set(redis_server, quredisd, ledger, ahead):
     c.lpush("ingress:run", "first")
     wait_for(lambda: len(ledger.runs()) == 1)
     w.push(*[b"before %d" % i for i in range(50)])
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     old = server_ms(c)
     server.set_clock(ahead)
     # nobody has noticed it yet when these are fetched
-    c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"new clock", wrapped(1, own=server_ms(c)) + b"own")
+    c.lpush("ingress:run", header(ttl="20s", enqueued=server_ms(c)) + b"new clock", wrapped(c, 1, "ingress:run", own=server_ms(c)) + b"own")
     w.push(*[b"after %d" % i for i in range(50)])
     told = d.wait_event("server_clock_set")
     assert abs(int(told["step_ms"]) - ahead * 1000) < 60000
@@ -165,9 +166,9 @@ def test_a_reload_changes_it_at_once(redis, quredisd, handler, tmp):
     wait_for(lambda: len(d.events("reload_done")) == 2)
     wait_for(lambda: len(d.events("sweeper_started")) == 3)
     c.lpush("ingress:mail", *raw)
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
-    marked = server_ms(c)
-    wait_for(lambda: server_ms(c) >= marked + 4000)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
+    stamped = server_ms(c)
+    wait_for(lambda: server_ms(c) >= stamped + 4000)
     assert c.llen("ingress:mail") == 20 and c.llen("escape:mail") == 20
     assert c.keys("transit:slow:*:[0-2]") and not d.events("sweeper_exited")
     # off: nothing is written any more
@@ -190,7 +191,7 @@ def test_another_host_takes_over(redis, quredisd, handler):
     wait_for(lambda: c.exists("ingress:mail:sweeper"))
     first = int(c.get("ingress:mail:sweeper")[4:5])
     w.push(*[b"before %d" % i for i in range(50)])
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     hosts[first].kill_tree()
     w.push(*[b"after %d" % i for i in range(50)])
     hosts[1 - first].wait_event("lead_taken", queue="mail")
@@ -213,7 +214,7 @@ def test_a_restart_does_not_begin_anew(redis, quredisd, handler, how):
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="6s")], supervisor={"node": "here"})
     known = wait_for(lambda: since(c))
     w.push(*[b"before %d" % i for i in range(50)])
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     getattr(d, how)()
     assert 0 < c.pttl("quredis:node:here:clock") <= 600000
     mark = d.mark()
@@ -233,7 +234,7 @@ def test_the_clock_is_set_while_nobody_looks(redis_server, quredisd, handler, ah
     d = quredisd(redis=server, queues=[queue("mail", handler("cat"), workers=0, ttl="6s")], supervisor={"node": "here"})
     known = wait_for(lambda: since(c))
     w.push(*[b"before %d" % i for i in range(50)])
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     d.kill_tree()
     server.set_clock(ahead)
     c.persist("quredis:node:here:clock")        # by its own clock it may be gone already,
@@ -283,7 +284,7 @@ def test_what_another_wrote_down_is_not_believed(redis, quredisd, handler):
     d.start()
     d.wait_event("lead_taken", queue="mail")
     c.lpush("ingress:mail", "raw")
-    wait_for(lambda: b" mark=" in c.lindex("ingress:mail", 0), 20)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
     assert d.stop() == 0
 
 
@@ -302,7 +303,7 @@ def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="2s"), queue("bad", handler("cat"), workers=0, ttl="2s")])
     d.wait_event("lead_taken", queue="bad")
     c.set("ingress:bad", "no list")
-    assert d.wait_event("queue_trouble", queue="bad", at="marks")["error"].find("WRONGTYPE") >= 0
+    assert d.wait_event("queue_trouble", queue="bad", at="stamps")["error"].find("WRONGTYPE") >= 0
     w.push(*[b"m%d" % i for i in range(300)])
     redis.config_set("maxmemory", "1mb")
     w.check(2)
@@ -320,7 +321,7 @@ def test_at_maxmemory_and_beside_a_broken_queue(redis, quredisd, handler):
     assert d.stop() == 0
 
 
-def test_a_message_that_only_has_a_limit_counts_from_the_marks(redis, quredisd, handler):
+def test_a_message_that_only_has_a_limit_counts_from_when_it_came(redis, quredisd, handler):
     """Shorter than its queue's, in the middle of what may stay."""
     c = redis.client()
     w = Watch(c)
@@ -369,7 +370,7 @@ def test_a_replica_takes_over(redis_server, redis_proxy, quredisd, handler, ahea
     d.wait_event("lead_taken", queue="mail")
     w.push(*[b"before %d" % i for i in range(50)])
     c = replica.client()
-    wait_for(lambda: b" mark=" in (c.lindex("ingress:mail", 0) or b""), 40)
+    wait_for(lambda: b" own=" in (c.lindex("ingress:mail", 0) or b""), 40)
     replica.set_clock(ahead)
     c.execute_command("REPLICAOF", "NO", "ONE")
     proxy.forward_to(replica)
@@ -386,20 +387,20 @@ def test_a_missing_right_is_told_at_the_start(redis, quredisd, handler):
     c.execute_command("ACL", "SETUSER", "default", "-lset")
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="5s"), queue("free", handler("cat"), workers=0)], wait=False)
     told = d.wait_event("queue_trouble", queue="mail")
-    assert told["error"].startswith("mark:") and not d.events("queue_trouble", queue="free")
+    assert told["error"].startswith("stamp:") and not d.events("queue_trouble", queue="free")
     c.execute_command("ACL", "SETUSER", "default", "+lset")
     d.wait_event("queue_recovered", 40, queue="mail")
     assert not redis.client().keys("*scratch*")
     assert d.stop() == 0
 
 
-def test_a_mark_does_not_come_back(redis, quredisd, handler, quredis):
-    """What goes back to the pop end says when it was there itself, and nothing of those to its right."""
+def test_its_time_comes_back_with_it(redis, quredisd, handler, quredis):
+    """What goes back to the pop end has waited since then, and was not told so by anybody else."""
     c = redis.client()
-    marked = server_ms(c) - 1000
+    came = server_ms(c) - 1000
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; sleep 60"))])
-    c.lpush("ingress:mail", wrapped(1, mark=marked) + b"x")
+    c.lpush("ingress:mail", wrapped(c, 1, own=came) + b"x")
     wait_for(d.handlers)
     assert d.stop(signal.SIGQUIT) == 0
     says, body = unwrap(c.lindex("ingress:mail", 0))
-    assert body == b"x" and says == {"own": marked, "redelivered": 1}
+    assert body == b"x" and says == {"own": came, "redelivered": 1}

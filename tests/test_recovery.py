@@ -126,6 +126,7 @@ def test_thousands_of_dead_names_do_not_hold_up_the_start(redis, quredisd, handl
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("read -r m; echo $m $QUREDIS_REDELIVERED >>@LEDGER@"))])
     d.wait_workers("mail", 1)
+    wait_for(lambda: c.hlen("transit:mail:workers"), what="its registration")
     registered = json.loads(next(iter(c.hgetall("transit:mail:workers").values())))
     assert d.stop() == 0
     registered["died_at"] = int(time.time() * 1000)

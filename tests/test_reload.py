@@ -69,7 +69,8 @@ def test_one_draining_generation(redis, quredisd, handler, ledger, tmp):
     (tmp / "go").touch()
     settled(d, "mail", 1)
     wait_for(lambda: sorted(line for line in ledger.lines() if line.startswith("done")) == ["done-a", "done-b"])
-    assert status(d, "mail")["counters"]["done"] == 2 and not d.events("worker_died")
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 2)
+    assert not d.events("worker_died")
 
 
 def test_number_of_workers(quredisd):
@@ -281,3 +282,44 @@ def test_a_hundred_changes_leave_no_trace(redis, quredisd, ledger):
         seen.add(run.payload)
     assert len(seen) == 110
     assert not d.events("worker_died") and not d.events("sweeper_died") and c.llen("escape:mail") == 0
+
+
+LEFT = {"ingress": "3", "delayed": "1", "transit": "1", "escape": "2"}
+
+
+def with_messages(redis, quredisd):
+    """Two queues beside mail: one with messages everywhere, and an empty one."""
+    d = quredisd(queues=[queue("mail", "/bin/true"), queue("news", "/bin/true", workers=0), queue("empty", "/bin/true")])
+    d.wait_event("queue_recovered", queue="news")
+    c = redis.client()
+    c.lpush("ingress:news", "a", "b", "c")
+    c.zadd("ingress:news:delayed", {"d": 4e12})
+    c.lpush("transit:news", "e")
+    c.lpush("escape:news", "f", "g")
+    return d
+
+
+def test_a_queue_that_leaves_with_messages_is_told(redis, quredisd):
+    d = with_messages(redis, quredisd)
+    assert reload(d, queues=[queue("mail", "/bin/true")])["left"] == "2"
+    told = d.wait_event("queue_left_waiting")
+    assert {k: told[k] for k in LEFT} == LEFT and (told["queue"], told["level"]) == ("news", "warning")
+    d.wait_event("sweeper_exited")
+    assert len(d.events("queue_left_waiting")) == 1                    # once, and nothing of the empty one
+
+
+def test_a_queue_whose_keys_change_leaves_its_messages(redis, quredisd):
+    d = with_messages(redis, quredisd)
+    reload(d, queues=[queue("mail", "/bin/true"), queue("news", "/bin/true", workers=0, ingress="other:news"), queue("empty", "/bin/true")])
+    assert d.wait_event("queue_left_waiting")["ingress"] == "3"
+
+
+def test_the_command_tells_of_a_queue_that_leaves(redis, quredisd):
+    d = with_messages(redis, quredisd)
+    d.write_conf(queues=[queue("mail", "/bin/true")])
+    r = d.quredis("reload")
+    assert r.code == 0
+    assert "queue news left the configuration while messages wait in it: 3 in ingress, 1 delayed, 1 in transit, 2 in escape" in r.err
+    assert "empty" not in r.err
+    r = d.quredis("reload")
+    assert r.code == 0 and "left" not in r.err

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from harness import QUREDIS, queue, render, wait_for
+from harness.messages import sealed
 from harness.queues import Queue, dumps
 
 HOUR = 3600 * 1000
@@ -35,6 +36,10 @@ def line(**keys):
     return ("quredis/1 " + " ".join(f"{k}={v}" for k, v in keys.items() if v is not None) + "\n").encode()
 
 
+def sealed_line(c, **keys):
+    return sealed(c, line(**keys))
+
+
 def counts(said):
     return {(q["name"], r["list"], r["rule"]): r["count"] for q in json.loads(said.out)["queues"] for r in q["rules"]}
 
@@ -46,70 +51,57 @@ def waiting(said):
 
 # ---- ingress, against a rule told in another way ----
 
-def rule_of(entry, mark, now):
-    """The rule that takes an entry {enqueued, first_failed, own, mark}, if the mark (or None) is to the left of it."""
-    waits = [t for t in (entry.get("own"), entry.get("mark"), mark) if t is not None]
-    exists = waits + [t for t in (entry.get("enqueued"), entry.get("first_failed")) if t is not None]
-    if waits and now - min(waits) >= 2 * HOUR:
+def rule_of(entry, now):
+    """The rule that takes an entry {enqueued, first_failed, own}."""
+    if "own" in entry and now - entry["own"] >= 2 * HOUR:
         return "ingress"
-    return "message" if exists and now - min(exists) >= 3 * HOUR else None
-
-
-def expected(entries, now):
-    """Of entries, newest first. From the old end the first mark that is not old enough is the last that counts."""
-    old = [i for i, e in enumerate(entries) if "mark" in e]
-    young = max([i for i in old if rule_of({}, entries[i]["mark"], now) is None], default=-1)
-    found = []
-    for i, e in enumerate(entries):
-        left = [entries[j]["mark"] for j in old if young < j <= i]
-        found.append(rule_of(e, left[-1] if left else None, now))
-    return found.count("ingress"), found.count("message")
+    return "message" if entry and now - min(entry.values()) >= 3 * HOUR else None
 
 
 def entry_of(rnd, now):
     e = {}
-    for key, often in (("enqueued", 0.3), ("own", 0.2), ("mark", 0.15), ("first_failed", 0.1)):
+    for key, often in (("enqueued", 0.3), ("own", 0.3), ("first_failed", 0.1)):
         if rnd.random() < often:
             e[key] = now - rnd.choice([1, 15, 27, 33, 40]) * HOUR // 10
     return e
 
 
-def raw(i, e):
-    wrapper = line(w=f"{i:016x}", own=e.get("own"), mark=e.get("mark"), first_failed=e.get("first_failed"))
+def raw(c, i, e):
+    wrapper = sealed_line(c, w=f"{i:016x}", first_failed=e.get("first_failed"), own=e.get("own"))
     header = line(id=f"m{i}", enqueued=e["enqueued"]) if "enqueued" in e else b""
     return (wrapper if set(e) - {"enqueued"} else b"") + header + b"payload %d" % i
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_marks_and_times_of_messages(redis, quredis, conf, seed):
+def test_times_of_messages(redis, quredis, conf, seed):
     c, rnd = redis.client(), random.Random(seed)
     now = server_ms(c) + 60000          # the looks come within a minute: none of the ages is near a limit
     entries = [entry_of(rnd, now) for _ in range(rnd.choice([0, 1, 20, 90, 700]))]
     for i in reversed(range(len(entries))):
-        c.lpush("ingress:mail", raw(i, entries[i]))
-    assert waiting(quredis("stale", "mail", "--json", conf=conf())) == expected(entries, now)
+        c.lpush("ingress:mail", raw(c, i, entries[i]))
+    rules = [rule_of(e, now) for e in entries]
+    assert waiting(quredis("stale", "mail", "--json", conf=conf())) == (rules.count("ingress"), rules.count("message"))
 
 
-def test_a_mark_speaks_for_all_before_it(redis, quredis, conf):
+def test_a_time_speaks_for_its_message_alone(redis, quredis, conf):
     c = redis.client()
     now = server_ms(c)
-    c.lpush("ingress:mail", *[b"old %d" % i for i in range(5000)], line(w="00000000000000aa", mark=now - 150 * 60000) + b"marked",
-            *[b"young %d" % i for i in range(3000)], line(w="00000000000000ab", mark=now - 60000) + b"marked",
-            line(w="00000000000000ac", mark=now - 5 * HOUR) + b"hand-written", b"raw")
+    old = sealed_line(c, w="00000000000000aa", own=now - 150 * 60000)
+    c.lpush("ingress:mail", *[old + b"old %d" % i for i in range(5000)], *[b"young %d" % i for i in range(3000)],
+            sealed_line(c, w="00000000000000ac", own=now - 5 * HOUR) + b"moved by hand", b"raw")
     said = quredis("stale", "--json", conf=conf())
-    # Of the hand-written one its own mark is believed; what is before it lies behind a young mark.
-    assert waiting(said) == (5002, 0)
+    assert waiting(said) == (5001, 0)
     [row] = [r for r in json.loads(said.out)["queues"][0]["rules"] if r["rule"] == "max_ingress_age"]
     assert row["limit_ms"] == 2 * HOUR and 5 * HOUR <= row["oldest_ms"] < 6 * HOUR
-    assert waiting(quredis("stale", "--json", conf=conf(purge={"max_ingress_age": "7d", "max_message_age": "2h"}))) == (0, 5002)
+    assert waiting(quredis("stale", "--json", conf=conf(purge={"max_ingress_age": "7d", "max_message_age": "2h"}))) == (0, 5001)
 
 
 def test_as_the_leader_knows_the_clock(redis, quredis, quredisd, conf, handler):
-    """A mark from before he came counts from then: he takes nothing yet, and it is said so."""
+    """A time from before its supervisor began to watch the clock counts from then: nothing is too old yet, and it is said so."""
     c = redis.client()
-    c.lpush("ingress:mail", b"raw", line(w="00000000000000aa", mark=server_ms(c) - 5 * HOUR) + b"marked")
+    c.lpush("ingress:mail", b"raw", sealed_line(c, w="00000000000000aa", own=server_ms(c) - 5 * HOUR) + b"stamped")
     said = quredis("stale", "--json", conf=conf())
-    assert waiting(said) == (2, 0) and json.loads(said.out)["queues"][0]["leader"] is None
+    assert waiting(said) == (1, 0) and json.loads(said.out)["queues"][0]["leader"] is None
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], purge={"enabled": True, "dry_run": True, **LIMITS},
                  supervisor={"node": "host.a"})
     d.wait_event("purge_dry_run", queue="mail", messages="0")
@@ -128,7 +120,7 @@ def fill(c, name="mail"):
     now = server_ms(c)
     q = Queue(c, name, register=False)
     c.lpush(q.ingress, line(enqueued=now - 4 * HOUR) + b"x")
-    c.zadd(q.delayed, {line(w="00000000000000aa", first_failed=now - 4 * HOUR) + b"x": now + HOUR, line(w="00000000000000ab") + b"x": now + HOUR})
+    c.zadd(q.delayed, {sealed_line(c, w="00000000000000aa", first_failed=now - 4 * HOUR) + b"x": now + HOUR, sealed_line(c, w="00000000000000ab") + b"x": now + HOUR})
     for i in range(1200):
         c.xadd(f"{q.ingress}:done", {"id": f"h{i}"}, id=f"{1000 + i}-1")
     c.xadd(f"{q.ingress}:done", {"id": "young"})

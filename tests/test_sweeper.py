@@ -3,7 +3,7 @@ import json
 import time
 
 from harness import queue, wait_for
-from harness.messages import unwrap
+from harness.messages import sealed, unwrap
 
 
 def test_a_retry_comes_when_it_is_due(redis, quredisd, handler, ledger):
@@ -22,7 +22,7 @@ def test_a_paused_queue_rests_and_its_retries_gather(redis, quredisd, handler, l
     c.set("ingress:mail:paused", "1")
     d.wait_event("queue_paused", queue="mail")
     c.lpush("ingress:mail", "now")
-    c.zadd("ingress:mail:delayed", {b"quredis/1 w=0000000000000001\nlater": 1})
+    c.zadd("ingress:mail:delayed", {sealed(c, b"quredis/1 w=0000000000000001\nlater"): 1})
     wait_for(lambda: c.zcard("ingress:mail:delayed") == 0)
     # one fetch may have been under way when the gate shut; nothing comes after it
     waiting = {unwrap(m)[1] for m in c.lrange("ingress:mail", 0, -1)}

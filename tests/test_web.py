@@ -1,4 +1,6 @@
 """quredis web: what it answers, whom it refuses, and that nobody can hold it up."""
+import hashlib
+import http.client
 import json
 import os
 import pathlib
@@ -14,29 +16,10 @@ import time
 import pytest
 
 from harness import BUILD, QUREDIS, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, wait_for
-from harness.console import Console, Stream
+from harness.console import Stream
 from harness.queues import Queue, dumps, incarnation
 
 PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
-
-
-@pytest.fixture
-def console(tmp, redis, tag):
-    made = []
-
-    def make(server=redis, **options):
-        made.append(Console(tmp / f"w{len(made)}", server, tag, **options))
-        return made[-1]
-    yield make
-    for c in made:
-        print(f"---- log of {c.dir}\n{c.text()}")
-        c.close()
-
-
-@pytest.fixture
-def web(console, redis):
-    Queue(redis.client())
-    return console()
 
 
 # ---- what it answers ----
@@ -158,7 +141,8 @@ def samples(web):
 def test_probes(web, redis):
     assert (web.ask("/livez").code, web.ask("/readyz").code) == (200, 200)
     redis.stop()
-    assert (web.ask("/livez").code, web.ask("/readyz").code) == (200, 503)
+    wait_for(lambda: web.ask("/readyz").code == 503)
+    assert web.ask("/livez").code == 200
     assert web.ask("/api/v1/queues").code == 503
 
 
@@ -284,7 +268,7 @@ def test_head(web):
 
 HOST = b"Host: localhost\r\n"
 ODD = [
-    (b"", b""), (bytes(100), b""), (b"GET", b""), (b"GET \r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
+    (b"", b""), (bytes(100), b""), (b"GET", b""), (b"GET \r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"400"), (b"GET / HTTP/0.0\r\n" + HOST + b"\r\n", b"400"), (b"GET / HTTP/0.9\r\n\r\n", b"400"), (b"GET / HTTP/1.21\r\nno colon\r\n\r\n", b"400"), (b"GET / HTTP/1.99999999999\r\n" + HOST + b"\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400"),
     (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"), (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", b"501"), (b"CONNECT a:80 HTTP/1.1\r\n" + HOST + b"\r\n", b"501"),
     (b"GET /" + b"a" * 70000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"a: b\r\n" * 5000 + b"\r\n", b"400"),
     (b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * 70000 + b"\r\n\r\n", b"400"), (b"GET / HTTP/1.1\r\n" + HOST + b"no colon\r\n\r\n", b"400"),
@@ -320,6 +304,41 @@ def test_what_is_no_request_harms_nobody(web):
     assert len(open_files(web.pid)) < 20
 
 
+TWO = b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
+@pytest.mark.parametrize("header", [b"Content-Length: %d" % len(TWO), b"Transfer-Encoding: xchunked", b"Transfer-Encoding: chunked, identity", b"Transfer-Encoding:",
+                                    b"Content-Length: 0\r\nContent-Length: %d" % len(TWO), b"Content-Length: %d\r\nContent-Length: 0" % len(TWO), b"Content-Length: 0x0",
+                                    b"Content-Length : %d" % len(TWO), b"Content-Length: 0\r\n %d" % len(TWO), b"X: a\rb", b"\0", b"\0X: a", b"X: a\0b", b"Transfer-Encoding : chunked",
+                                    b"\x0bTransfer-Encoding: chunked", b"Host: localhost", b"Host: localhost\r\nContent-Length: %d" % len(TWO)],
+                         ids=lambda h: h.decode().replace("\r\n", "|"))
+def test_nothing_behind_a_request_of_doubtful_length_is_taken_for_one(web, method, header):
+    with socket.create_connection((web.host, web.port), timeout=60) as s:
+        s.sendall(f"{method} /livez HTTP/1.1\r\n".encode() + HOST + header + b"\r\n\r\n" + TWO)
+        answer = b"".join(iter(lambda: s.recv(65536), b""))         # to the end of the connection
+    assert answer.startswith(b"HTTP/1.1 4") and answer.count(b"HTTP/1.1 ") == 1, answer
+    assert b"\r\nConnection: close\r\n" in answer and b"live\n" not in answer
+
+
+@pytest.mark.parametrize("bad, code", [(b"GET /livez T/HTzP1.1\r\n\r\n", b"400"), (b"FOO / HTTP/1.1\r\n" + HOST + b"\r\n", b"501")])
+def test_what_is_no_request_behind_one_that_is(web, bad, code):
+    with socket.create_connection((web.host, web.port), timeout=60) as s:
+        s.sendall(TWO + bad)
+        answer = b"".join(iter(lambda: s.recv(65536), b""))
+    head, _, body = answer.partition(b"live\n")[2].partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + code) and b"Content-Security-Policy" in head and json.loads(body)["error"]
+
+
+def test_requests_behind_each_other(web):
+    with socket.create_connection((web.host, web.port), timeout=60) as s:
+        s.sendall(TWO * 3)
+        answer = b""
+        while answer.count(b"live\n") < 3:
+            answer += s.recv(65536)
+    assert answer.count(b"HTTP/1.1 200 ") == 3
+
+
 # ---- where it listens, and the token ----
 
 def test_where_it_listens(console, redis, quredis, tmp):
@@ -327,12 +346,16 @@ def test_where_it_listens(console, redis, quredis, tmp):
     assert one.host == "127.0.0.1" and one.port > 1          # -p goes before the file
     r = quredis("web", "-p", one.port, conf=one.conf)
     assert r.code == 69 and "Address already in use" in r.err and "-p" in r.err and r.err.count("\n") == 1
-    r = quredis("web", "-p", 0, "-b", "203.0.113.7", conf=one.conf)
+    for address in "203.0.113.7", "0.0.0.0", "::", "2001:db8::7":
+        r = quredis("web", "-p", 0, "-b", address, conf=one.conf)
+        assert r.code == 78 and f"{address} can be reached from other machines" in r.err and "web.behind_proxy = true" in r.err and r.err.count("\n") == 1
+    (tmp / "proxy.conf").write_text(render({"web": {"behind_proxy": True}}))
+    r = quredis("web", "-p", 0, "-b", "203.0.113.7", conf=tmp / "proxy.conf")
     assert r.code == 69 and "203.0.113.7" in r.err
     assert quredis("web", "-b", "no such name", conf=one.conf).code == 78
     assert quredis("web", "-p", "65536", conf=one.conf).code == 64
     six = console(options=("-b", "::1"))
-    assert f"http://[::1]:{six.port}/#token=" in six.text() and six.ask("/livez").code == 200
+    assert f"http://[::1]:{six.port}/#code=" in six.text() and six.ask("/livez").code == 200
 
 
 def test_token_file(console, quredis, tmp):
@@ -374,8 +397,8 @@ print(json.dumps(answers))
 def test_on_other_addresses_who_looks_needs_the_token_too(containers, console, redis):
     Queue(redis.client())
     host = containers.container()
-    web = console(options=("-b", "10.77.1.2"), inside=host.net.enter, web={"hosts": ["console.example.org"]})
-    assert "TLS" in web.text()
+    web = console(options=("-b", "10.77.1.2"), inside=host.net.enter, web={"hosts": ["console.example.org"], "behind_proxy": True})
+    assert f"https://console.example.org/#code={web.codes[0]}\n" in web.text()
     token = {"Authorization": f"Bearer {web.token}"}
     looks = ["/api/v1/queues", "/api/v1/events", "/metrics", "/api/v1/doctor", "/api/v1/nothing"]
     asked = [("GET", path, {}) for path in looks] + [("GET", path, {"Authorization": "Bearer x"}) for path in looks] + [("GET", path, token) for path in looks[:3]]
@@ -389,19 +412,74 @@ def test_on_other_addresses_who_looks_needs_the_token_too(containers, console, r
     assert codes[10:16] == [200] * 6 and codes[16:21] == [200, 200, 200, 421, 421] and codes[21:] == [200, 403]
 
 
+def says_ready(web, text):
+    """An answer counts for a second."""
+    a = wait_for(lambda: (a := web.ask("/readyz")).body == text and a or None, what=repr(text))
+    assert a.code == (200 if text == b"ready\n" else 503)
+
+
 def test_why_it_is_not_ready(web, redis):
-    assert web.ask("/readyz").body == b"ready\n"
+    says_ready(web, b"ready\n")
     redis.stop()
-    assert (a := web.ask("/readyz")).code == 503 and a.body == b"Redis does not answer\n"
+    says_ready(web, b"Redis does not answer\n")
     redis.start()
     conf = web.conf.rename(web.conf.with_name("elsewhere"))
-    assert (a := web.ask("/readyz")).code == 503 and a.body == b"Redis could not be asked\n"
+    says_ready(web, b"Redis could not be asked\n")
     conf.rename(web.conf)
     before = resource.prlimit(web.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(web.pid, resource.RLIMIT_NOFILE, (max(map(int, os.listdir(f"/proc/{web.pid}/fd"))) + 3, before[1]))      # the connection, and no pipe
-    assert (a := web.ask("/readyz")).code == 503 and a.body == b"no process could be started that asks Redis\n"
+    says_ready(web, b"no process could be started that asks Redis\n")
     resource.prlimit(web.pid, resource.RLIMIT_NOFILE, before)
-    assert web.ask("/readyz").code == 200
+    says_ready(web, b"ready\n")
+
+
+def test_probes_share_one_answer_a_second(web, redis):
+    c = redis.client()
+
+    def asked():
+        """How often Redis was asked, which probes do by TIME."""
+        return c.info("commandstats").get("cmdstat_time", {"calls": 0})["calls"]
+
+    def assert_shared(begun, before):
+        assert 1 <= asked() - before <= 1 + time.monotonic() - begun
+    begun, before = time.monotonic(), asked()
+    for _ in range(100):
+        assert web.ask("/readyz", token=None).body == b"ready\n"
+    assert_shared(begun, before)
+    asking = []
+
+    def probe():
+        asking.append(ask_slowly(web, b"GET /readyz HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n"))
+    # all at once, while the first is not answered
+    begun, before = time.monotonic(), asked()
+    redis.signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: probe() or children_of(web.pid), what="the last answer to be too old")
+        for _ in range(20):
+            probe()
+    finally:
+        redis.signal(signal.SIGCONT)
+    assert {read_all(s)[:12] for s in asking} <= {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+    assert_shared(begun, before)
+    redis.signal(signal.SIGSTOP)
+    try:
+        wait_for(lambda: web.ask("/readyz").code == 503)
+        wait_for(lambda: not children_of(web.pid))
+        asking = [ask_slowly(web, b"GET /readyz HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n") for _ in range(100)]
+        answers = [read_all(s) for s in asking]
+        assert len(children_of(web.pid)) <= 1
+    finally:
+        redis.signal(signal.SIGCONT)
+    kinds = {a[:12] + b" " + a.rsplit(b"\r\n", 1)[1] for a in answers}
+    assert b"HTTP/1.1 503 Redis does not answer\n" in kinds and kinds <= {b"HTTP/1.1 503 Redis does not answer\n", b'HTTP/1.1 503 {"error":"too many requests wait already"}'}
+    says_ready(web, b"ready\n")
+
+
+def ask_slowly(web, data):
+    """Asked, and not waited for."""
+    s = socket.create_connection((web.host, web.port), timeout=60)
+    s.sendall(data)
+    return s
 
 
 # ---- who holds up whom ----
@@ -413,7 +491,7 @@ def test_a_redis_that_stands_still_holds_up_nobody(web, redis):
     try:
         for _ in range(8 + 64):
             s = socket.create_connection((web.host, web.port), timeout=60)
-            s.sendall(b"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            s.sendall(b"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + web.auth + b"\r\n")
             asking.append(s)
         refused = wait_for(lambda: (a := web.ask("/api/v1/queues", timeout=30)).code == 503 and a or None, what="the queue to be full")
         assert "wait" in json.loads(refused.body)["error"] and refused.headers["retry-after"] == "1"
@@ -451,13 +529,15 @@ def test_an_answer_that_does_not_come_is_no_answer(console, redis, redis_proxy):
     assert answer.code == 504 and "10 s" in json.loads(answer.body)["error"]
     assert web.ask("/readyz").code == 503
     proxy.resume()
-    assert web.ask("/api/v1/queues").code == web.ask("/readyz").code == 200
+    assert web.ask("/api/v1/queues").code == 200
+    wait_for(lambda: web.ask("/readyz").code == 200)
 
 
 @pytest.mark.parametrize("limit", [1024, 64], ids=["", "few_files"])
 def test_many_connections(web, limit):
     resource.prlimit(web.pid, resource.RLIMIT_NOFILE, (limit, limit))
-    idle = [socket.create_connection((web.host, web.port)) for _ in range(100 if limit == 64 else 330)]
+    # of holders: those of strangers are fewer
+    idle = [ask_slowly(web, b"GET /livez HTTP/1.1\r\n" + HOST + web.auth + b"\r\n") for _ in range(100 if limit == 64 else 330)]
     wait_for(lambda: len(open_files(web.pid)) >= min(limit, 256) - 1)          # from there on each newer one takes the place of an older
     assert len(open_files(web.pid)) <= 260
     ticks = cpu_ticks(web.pid)
@@ -518,6 +598,84 @@ def test_who_has_not_asked_gives_way(web, redis):
         s.close()
 
 
+def test_strangers_leave_room_for_holders(web, redis):
+    """Connections of holders of the token are not closed for those of strangers, however many come and whatever these do."""
+    kept = http.client.HTTPConnection(web.host, web.port, timeout=60)
+
+    def holder_asks():
+        """On the same connection: one that was closed is not made anew."""
+        kept.request("GET", "/livez", headers={"Authorization": f"Bearer {web.token}"})
+        r = kept.getresponse()
+        assert (r.status, r.read()) == (200, b"live\n")
+        kept.auto_open = 0
+    holder_asks()
+    redis.signal(signal.SIGSTOP)
+    try:
+        strangers = [ask_slowly(web, b"GET /readyz HTTP/1.1\r\n" + HOST + b"\r\n") for _ in range(100)]
+        strangers += [ask_slowly(web, b"GET / HTTP/1.1\r\nX: ") for _ in range(300)]
+        wait_for(lambda: is_readable(strangers[150]))          # it gave way
+        holder_asks()
+        assert len(open_files(web.pid)) < 192 + 40
+        assert web.ask("/livez").code == 200
+    finally:
+        redis.signal(signal.SIGCONT)
+    for s in strangers:
+        s.close()
+    kept.close()
+
+
+def test_a_burst_of_strangers_closes_no_connection_of_a_holder(web):
+    kept = http.client.HTTPConnection(web.host, web.port, timeout=60)
+    for _ in range(2):
+        kept.request("GET", "/livez", headers={"Authorization": f"Bearer {web.token}"})
+        assert kept.getresponse().read() == b"live\n"
+        if kept.auto_open:
+            kept.auto_open = 0
+            resource.prlimit(web.pid, resource.RLIMIT_NOFILE, (100, 100))
+            os.kill(web.pid, signal.SIGSTOP)
+            strangers = [socket.create_connection((web.host, web.port), timeout=60) for _ in range(120)]
+            os.kill(web.pid, signal.SIGCONT)
+            wait_for(lambda: any(is_readable(s) for s in strangers))       # one gave way
+    for s in strangers:
+        s.close()
+    kept.close()
+
+
+def test_places_in_the_queue_are_left_to_holders(console, redis):
+    Queue(redis.client())
+    web = console(web={"public_reads": True})
+    redis.signal(signal.SIGSTOP)
+    try:
+        asking = [ask_slowly(web, b"GET /api/v1/queues HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n") for _ in range(8 + 32)]
+        wait_for(lambda: web.ask("/api/v1/queues", token=None).code == 503)
+        asking.append(ask_slowly(web, b"GET /api/v1/queues HTTP/1.1\r\n" + HOST + web.auth + b"Connection: close\r\n\r\n"))
+        assert web.ask("/livez").code == 200 and not is_readable(asking[-1])
+    finally:
+        redis.signal(signal.SIGCONT)
+    assert [read_all(s)[9:12] for s in asking] == [b"200"] * 41
+
+
+def test_events_are_limited_per_address(console, redis, tmp):
+    web = console()
+    streams = [Stream(web) for _ in range(16)]
+    assert all(s.next()[0] == "overview" for s in streams)
+    refused = web.ask("/api/v1/events")
+    assert refused.code == 429 and "16 event streams" in json.loads(refused.body)["error"] and refused.headers["retry-after"]
+    streams.pop().close()
+    wait_for(lambda: Stream(web).answer.status == 200)
+    for s in streams:
+        s.close()
+    proxied = console(web={"behind_proxy": True})
+    streams = [Stream(proxied, **{"X-Forwarded-For": f"10.0.0.9, 203.0.113.{n % 2}"}) for n in range(32)]
+    assert {s.answer.status for s in streams} == {200}
+    for address, code in (("203.0.113.1", 429), ("203.0.113.2", 200), ("203.0.113.2, 203.0.113.0", 429), ("203.0.113.0, 203.0.113.3", 200)):
+        s = Stream(proxied, **{"X-Forwarded-For": address})
+        assert s.answer.status == code, address
+        s.close()
+    for s in streams:
+        s.close()
+
+
 def cpu_ticks(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
@@ -529,7 +687,7 @@ def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
         Queue(c, f"queue-with-a-long-name-{i:0200}"[-60:])
     s = socket.create_connection((web.host, web.port))
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + web.auth + b"\r\n")
     wait_for(lambda: is_readable(s))
     connected = len(open_files(web.pid))
 
@@ -541,33 +699,76 @@ def test_who_looks_on_and_does_not_read_is_dropped(web, redis):
     s.close()
 
 
-@pytest.mark.skipif(SANITIZED, reason="memory is bounded")
-@pytest.mark.parametrize("which", ["ingress", "delayed"])
-def test_large_messages_cannot_fill_our_memory(web, redis, which):
-    resource.prlimit(web.pid, resource.RLIMIT_DATA, (110 << 20, 110 << 20))
+LARGE = 5 << 20
+
+
+@pytest.mark.parametrize("which", ["ingress", "delayed", "transit", "escape"])
+def test_large_messages_are_read_and_shown_in_part(web, redis, which):
+    """Redis ends the connection of who is sent more than 2 MiB at a time. It reads little more than 64 MiB for one request."""
+    if not SANITIZED:
+        resource.prlimit(web.pid, resource.RLIMIT_DATA, (64 << 20, 64 << 20))
     c = redis.client()
-    for i in range(40):
-        message = b"%02d" % i * (3 << 19)
-        if which == "ingress":
-            c.lpush("ingress:mail", message)
-        else:
+    c.config_set("client-output-buffer-limit", "normal 2mb 0 0")
+    for i in range(20):
+        message = b"%02d" % i * (LARGE // 2)
+        if which == "delayed":
             c.zadd("ingress:mail:delayed", {message: i})
-    answer = web.ask(f"/api/v1/queue/messages?queue=mail&list={which}")
-    assert answer.code == 400 and "larger than 16 MiB" in json.loads(answer.body)["error"], answer
+        else:
+            c.rpush(f"{which}:mail", b"small" if i == 0 else message)
+    rows = web.get(f"/api/v1/queue/messages?queue=mail&list={which}")
+    large = [r for r in rows if r["size"] > 5]
+    assert 64 << 20 <= sum(r["size"] for r in rows) <= (64 << 20) + LARGE and len(large) == 13
+    assert [(r["size"], r["message"], r["cut"], r["id"]) for r in large] == [(LARGE, "%02d" % i * (1 << 15), True, None) for i in range(len(rows) - 13, len(rows))]
+    if which != "delayed":
+        assert (rows[0]["message"], rows[0]["cut"]) == ("small", False) and rows[0]["id"].startswith("sha1:")
     assert len(web.get(f"/api/v1/queue/messages?queue=mail&list={which}&limit=2")) == 2
+
+
+def test_large_records_are_read_in_part(web, redis):
+    """As with messages. What shows or acts on one of them reads it whole."""
+    if not SANITIZED:
+        resource.prlimit(web.pid, resource.RLIMIT_DATA, (110 << 20, 110 << 20))
+    q, c = Queue(redis.client()), redis.client()
+    messages = [b"%02d" % i * (LARGE // 2) for i in range(20)]
+    q.dead_letters(*messages)
+    c.delete(q.log)
+    ids = [q.record(m, payload_max=LARGE) for m in messages]
+    other = q.record(b"x", error_class="Rejected")
+    c.config_set("client-output-buffer-limit", "normal 2mb 0 0")
+    assert [r["record"] for r in web.get("/api/v1/queue/dlq?queue=mail")] == [other, *ids[::-1]]
+    assert [r["record"] for r in web.get("/api/v1/queue/dlq?queue=mail&class=Rejected")] == [other]
+    assert [r["size"] for r in web.get(f"/api/v1/queue/dlq?queue=mail&limit=3&before={ids[5]}")] == [LARGE] * 3
+    c.config_set("client-output-buffer-limit", "normal 0 0 0")
+    assert web.get(f"/api/v1/queue/dlq/record?queue=mail&id={ids[7]}")["message"] == messages[7].decode()
+    by_message = web.get(f"/api/v1/queue/dlq/record?queue=mail&id=sha1:{hashlib.sha1(messages[8]).hexdigest()}")
+    assert by_message["record"] == ids[8] and by_message["message"] == messages[8].decode()
+    assert json.loads(web.post(f"/api/v1/queue/dlq/rm?queue=mail&id={ids[0]}").body)["count"] == 1
+    assert json.loads(web.post("/api/v1/queue/dlq/retry?queue=mail&all=true&class=HandlerExit").body)["count"] == 19
+    assert c.llen(q.ingress) == 19
+
+
+def test_ids_of_records_at_their_bounds(web, redis):
+    """The script steps down from one id to the next as the server would."""
+    c = redis.client()
+    ids = ["1-0", "1-1", "1-9007199254740993", "1-18446744073709551615", "2-0", "1700000000000-0", "1700000000000-10", "1700000000000-100000000000000000"]
+    for i in ids:
+        c.xadd("escape:mail:log", {"error_class": "X"}, id=i)
+    assert [r["record"] for r in web.get("/api/v1/queue/dlq?queue=mail")] == ids[::-1]
+    for n, i in enumerate(ids):
+        assert [r["record"] for r in web.get(f"/api/v1/queue/dlq?queue=mail&before={i}")] == ids[:n][::-1]
 
 
 @pytest.mark.skipif(SANITIZED, reason="memory is bounded")
 def test_large_answers_that_nobody_reads_cannot_fill_our_memory(web, redis):
     c = redis.client()
-    c.lpush("ingress:mail", *(b"%d" % i * (1 << 20) for i in range(10)))
+    c.lpush("ingress:mail", *(b"%03d" % i * (1 << 14) for i in range(240)))
     asking = []
     for _ in range(20):
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.settimeout(60)
         s.connect((web.host, web.port))
-        s.sendall(b"GET /api/v1/queue/messages?queue=mail&list=ingress HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n")
+        s.sendall(b"GET /api/v1/queue/messages?queue=mail&list=ingress&limit=1000 HTTP/1.1\r\n" + HOST + web.auth + b"Connection: close\r\n\r\n")
         asking.append(s)
         wait_for(lambda: is_readable(s), 60)        # it is on its way
     assert pss_kib(web.pid) < 150 * 1024
@@ -589,15 +790,15 @@ def test_an_answer_that_is_too_large_advises_what_can_be_asked(web, redis):
     c = redis.client()
     for i in range(120):
         Queue(c, f"q{i}", *(f"{key}{i}" + key * 50000 for key in "ite"))
-    c.lpush("i1" + "i" * 50000, *(b"\xff" * (1 << 20) for _ in range(16)))
-    for path, advice in ("queues", ""), ("queue/messages?queue=q1&list=ingress", ": ask for fewer (limit=)"):
+    c.lpush("i1" + "i" * 50000, *(b"\xff" * (1 << 16) for _ in range(200)))
+    for path, advice in ("queues", ""), ("queue/messages?queue=q1&list=ingress&limit=200", ": ask for fewer (limit=)"):
         answer = web.ask(f"/api/v1/{path}")
         assert (answer.code, json.loads(answer.body)["error"]) == (400, f"the answer is larger than 16 MiB{advice}")
 
 
 def test_who_looks_on_cannot_fill_our_memory(web):
     s = socket.create_connection((web.host, web.port))
-    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + web.auth + b"\r\n")
     wait_for(lambda: is_readable(s))
     s.setblocking(False)
     sent, begun = 0, pss_kib(web.pid)
@@ -636,7 +837,7 @@ def test_what_the_rules_would_take(console, redis):
         assert {(r["list"], r["rule"]): r["count"] for r in mail["rules"]}["ingress", "max_message_age"] == 1
     assert [len(json.loads(a.body)["queues"]) for a in answers] == [2, 1]
     assert len(web.get("/api/v1/queue/stale")["queues"]) == 2 and dumps(c) == before
-    assert web.ask("/api/v1/queue/purge?dry_run=true", "POST").code == 401
+    assert web.ask("/api/v1/queue/purge?dry_run=true", "POST", None).code == 401
     assert web.post("/api/v1/queue/purge?dry_run=true&queue=mial").code == 404
     for query, word in (("", "list"), ("?queue=mail", "list"), ("?list=ingress", "queue"), ("?list=ingress&dry_run=true", "queue")):
         answer = web.post("/api/v1/queue/purge" + query)

@@ -330,26 +330,59 @@ def test_lists_pause_and_resume(page, redis):
 
 # ---- who may ----
 
-def test_the_token(page, redis):
+def test_signing_in(page, redis):
     r = redis.client()
     mail = Queue(r)
     p = page()
     p.forgiven += [FAILED_TO_LOAD]
-    p.open("/queue/mail", token=False)
-    p.click("Pause")
-    p.sees("Changes need the token", "dialog")
+    p.open("/queue/mail", sign_in=False)
+    p.sees("Sign in to see the queues", "dialog")
     p.type("wrong-wrong-wrong", "dialog input")
-    p.click("Use it", "dialog")
-    p.sees("did not accept the token", "dialog")
-    assert not r.exists(mail.paused)
+    p.click("Sign in", "dialog")
+    p.sees("did not accept it", "dialog")
+    assert "mail" not in p.text("main .table-overview")
     p.type(p.console.token, "dialog input")
-    p.click("Use it", "dialog")
+    p.click("Sign in", "dialog")
+    p.sees("live", "#link")
+    p.click("Pause")
     wait_for(lambda: r.exists(mail.paused))
+    p.go("/")
+    p.click("Sign out")
+    p.click("Sign out", "dialog")
+    p.sees("Sign in to see", "dialog")
+    p.click("Cancel", "dialog")
     p.open("/queue/mail")
     p.click("Resume")
     wait_for(lambda: not r.exists(mail.paused))
-    assert p.console.token not in str(p.script("return [history.state, document.cookie, Object.entries(localStorage), document.body.innerHTML]"))
-    assert p.console.token not in str(p.driver.execute_cdp_cmd("Page.getNavigationHistory", {}))
+    kept = "return [history.state, document.cookie, Object.entries(localStorage), Object.entries(sessionStorage), document.body.innerHTML]"
+    history = str(p.driver.execute_cdp_cmd("Page.getNavigationHistory", {}))
+    assert p.console.token not in str(p.script(kept)) + history and p.script("return document.cookie") == ""
+    assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {p.console.codes[-1]}").code == 401        # whatever the history holds
+
+
+def test_a_code_that_was_used(page, redis):
+    Queue(redis.client())
+    p = page()
+    p.forgiven += [FAILED_TO_LOAD]
+    code = p.console.codes[0]
+    assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {code}").code == 200
+    p.driver.get(f"{p.base}#code={code}")
+    p.sees("was used already", ".toasts")
+    p.sees("Sign in to see", "dialog")
+
+
+def test_public_reads_need_no_session(page, redis):
+    r = redis.client()
+    mail = Queue(r)
+    p = page(web={"public_reads": True}).open("/queue/mail", sign_in=False)
+    p.forgiven += [FAILED_TO_LOAD]
+    p.sees("live", "#link")
+    p.click("Pause")
+    p.sees("Sign in to make changes", "dialog")
+    assert not r.exists(mail.paused)
+    p.type(p.console.codes[0], "dialog input")
+    p.click("Sign in", "dialog")
+    wait_for(lambda: r.exists(mail.paused))
 
 
 def test_a_console_that_changes_nothing(page, redis):
@@ -357,7 +390,7 @@ def test_a_console_that_changes_nothing(page, redis):
     p = page(web={"read_only": True}).open("/queue/mail")
     p.forgiven += [FAILED_TO_LOAD]
     p.click("Pause")
-    p.sees("changes nothing", ".toasts")
+    p.sees("this console is read-only", ".toasts")
     assert not redis.client().exists(mail.paused)
 
 
@@ -383,6 +416,9 @@ def test_redis_or_the_console_away_and_back(page, redis_server, tmp, tag):
     p.sees(" the console does not answer", "#away")       # said by an attempt to connect again
     server.client().lpush(mail.ingress, "c")
     p.console = Console(tmp / "again", server, tag, options=("-p", str(p.console.port)))
+    p.sees("The session has ended", "dialog", 40)
+    p.type(p.console.token, "dialog input")
+    p.click("Sign in", "dialog")
     wait_for(lambda: p.text("#away") == "" and cell(p, "mail", "Waiting") == "3", 40)
 
 

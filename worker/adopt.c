@@ -3,27 +3,43 @@
  * believe to be in it is held against what is. A message that is still there is still ours; one whose
  * move was under way and is not there was moved; anything else that is not there was lost to another
  * owner; what is there and not known came with an answer that never arrived.
+ *
+ * Redis may have returned to an earlier state: a restart from an older copy, a failover. Then a tray may hold a message again
+ * that the worker had retried, handed back or let escape. Redis undid that move at both ends, so the tray holds the only
+ * copy. The worker therefore trusts nothing that it remembers about a tray before it has read the list:
+ *
+ *	the list has	the worker believes	the worker
+ *	it		it is in the tray	keeps the item; sends an unanswered move again
+ *	not		a move is unanswered	takes the move for done
+ *	not		a DEL is unanswered	takes the DEL for done
+ *	not		it is in the tray	has lost its claim: another owner has the message
+ *	it		nothing of it		adds it: an answer to a fetch was lost, or the message reappeared
+ *
+ * A message that reappeared may have run before: it runs again as redelivered, and messages_reappeared is logged. A DEL that
+ * was sent before the doubt is never sent again as it was: the tray holds other messages now, so it is reopened, and only a
+ * message that was just read there and is done is deleted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/worker.h"
 
-#include "common/alloc.h"
+#define ITEMS_MAX (2 * BATCH_MAX)	/* items of a tray, including those in state GONE */
 
-/* The list as read, newest first; taken: it is one of our items. */
+/* The list as Redis returned it, newest first. matched: this entry is one of our items. */
 struct there {
 	const struct redis_reply *reply;
-	bool *taken;
+	bool matched[BATCH_MAX];
 };
 
-static bool take(const struct there *there, const struct tray *t, const struct item *item)
+/* Matches the oldest equal entry that is not matched yet. false: there is none. */
+static bool match_entry(struct there *there, const struct tray *t, const struct item *item)
 {
 	for (size_t i = there->reply->n; i-- > 0;) {
 		struct redis_reply entry = redis_element(there->reply, i);
 
-		if (!there->taken[i] && entry.len == item->len && memcmp(entry.str, tray_raw(t, item), item->len) == 0) {
-			there->taken[i] = true;
+		if (!there->matched[i] && entry.len == item->len && memcmp(entry.str, tray_raw(t, item), item->len) == 0) {
+			there->matched[i] = true;
 			return true;
 		}
 	}
@@ -53,14 +69,18 @@ static bool in_doubt(const struct item *item)
  * move was sent last, since moves are made in the order they were sent: a move that is asked for again
  * must find its own message, not its twin's.
  */
-static void match_certain(struct worker *w, int tray, const struct there *there)
+static void match_certain(struct worker *w, int tray, struct there *there)
 {
 	struct tray *t = &w->trays[tray];
 
 	for (int i = 0; i < t->n; i++) {
 		struct item *item = &t->items[i];
 
-		if (item->state != ITEM_GONE && !item->lost && !in_doubt(item) && !take(there, t, item))
+		if (item->state == ITEM_GONE || item->lost || in_doubt(item) || match_entry(there, t, item))
+			continue;
+		if (t->sent)		/* the DEL worked, and its answer was lost */
+			move_gone(w, (struct place){ tray, i });
+		else
 			claim_lost(w, (struct place){ tray, i });
 	}
 }
@@ -75,12 +95,12 @@ static int last_in_doubt(const struct tray *t)
 	return last;
 }
 
-static void match_doubtful(struct worker *w, int tray, const struct there *there)
+static void match_doubtful(struct worker *w, int tray, struct there *there)
 {
 	struct tray *t = &w->trays[tray];
 
 	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
-		if (take(there, t, &t->items[i]))
+		if (match_entry(there, t, &t->items[i]))
 			t->items[i].sent = 0;		/* it is sent again */
 		else
 			move_gone(w, (struct place){ tray, i });
@@ -89,65 +109,67 @@ static void match_doubtful(struct worker *w, int tray, const struct there *there
 
 static _Noreturn void unexpected(const struct worker *w, int tray)
 {
-	/* Not ours to guess. After a death all of it is given back unblamed. */
+	/* The tray holds more than a worker ever fetches, so another client writes there. The sweeper returns all of it, uncharged. */
 	log_error("tray_unexpected", log_str("queue", w->conf->name), log_str("worker", w->name),
 	    log_str("tray", w->owner.trays[tray]));
 	exit(CHILD_EXIT_UNSETTLED);
 }
 
-/* False: somebody else writes there. */
-static bool add_unknown(struct worker *w, int tray, const struct there *there)
+static int count_unknown(const struct there *there)
 {
-	const struct tray *t = &w->trays[tray];
-	enum tray_state state = t->state;
+	int n = 0;
 
+	for (size_t i = 0; i < there->reply->n; i++)
+		n += !there->matched[i];
+	return n;
+}
+
+/*
+ * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All others
+ * (`again`) reappeared: they left the tray once, or the worker never asked for them.
+ */
+static void add_unknown(struct worker *w, int tray, const struct there *there)
+{
+	struct tray *t = &w->trays[tray];
+	int again = count_unknown(there) - (t->asked - t->answered), added = 0;
+
+	if (t->n + count_unknown(there) > ITEMS_MAX)
+		unexpected(w, tray);
 	for (size_t i = there->reply->n; i-- > 0;) {
 		struct redis_reply entry = redis_element(there->reply, i);
 
-		if (there->taken[i])
+		if (there->matched[i])
 			continue;
-		if ((state != TRAY_FETCHING && state != TRAY_EMPTY) || t->n == BATCH_MAX)
-			return false;
 		tray_add(w, tray, entry.str, entry.len);
+		t->items[t->n - 1].again = added++ < again;
 	}
-	return true;
-}
-
-/* One DEL took or will take all of it. */
-static void adopt_deleting(struct worker *w, int tray, const struct redis_reply *reply)
-{
-	struct tray *t = &w->trays[tray];
-
-	if (reply->n > 0)
-		t->sent = false;
-	else
-		move_deleted(w, tray);
+	if (again > 0)
+		log_warning("messages_reappeared", log_str("queue", w->conf->name), log_str("worker", w->name),
+		    log_str("tray", w->owner.trays[tray]), log_int("messages", again));
+	t->mixed = t->mixed || again > 0;
+	if (added > 0 && (w->keys.shared || t->doubtful))
+		t->notes = NOTES_WANTED;
 }
 
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct there there = { .reply = reply };
 	struct tray *t = &w->trays[tray];
-	bool ours;
 
 	if (!redis_is_strings(reply)) {
 		session_drop(w, reply, now_ms);
 		return;
 	}
-	if (t->state == TRAY_DELETING) {
-		adopt_deleting(w, tray, reply);
-	} else {
-		there.taken = alloc_zero(reply->n, sizeof(*there.taken));
-		match_certain(w, tray, &there);
-		match_doubtful(w, tray, &there);
-		ours = add_unknown(w, tray, &there);
-		free(there.taken);
-		if (!ours)
-			unexpected(w, tray);
-		if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
-			tray_filled(w, tray);
-		move_close_tray(w, tray);
-	}
+	if (reply->n > BATCH_MAX)
+		unexpected(w, tray);
+	match_certain(w, tray, &there);
+	match_doubtful(w, tray, &there);
+	add_unknown(w, tray, &there);
+	if (t->state == TRAY_DELETING)
+		move_reopen_tray(w, tray);
+	if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
+		tray_filled(w, tray);
+	move_close_tray(w, tray);
 	if (tray == QUEUE_TRAYS - 1)
 		session_adopted(w);
 }

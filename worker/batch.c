@@ -30,7 +30,7 @@ int batch_size(const struct worker *w)
 {
 	int n = at_most(w);
 
-	if (breaker_until_ms(w->board) != 0)
+	if (breaker_until_ms(w->board) != 0 || !w->runner->ready(w))
 		return 1;
 	return n < w->batch ? n : w->batch;
 }

@@ -1,7 +1,10 @@
 /*
- * The circuit breaker of a queue: opened by a handler that cannot be executed, or by a row of
- * failures over distinct messages. All workers of the queue share it through atomic words; whoever
- * moves `until` forward owns the next probe.
+ * The circuit breaker of a queue. All workers of the queue share it through atomic words; whoever moves `until`
+ * forward owns the next probe. Three things are evidence against the handler (docs/design.md):
+ *	- the handler could not be executed, or it ended before it read anything: no message can be the cause;
+ *	- the handler ended before it answered, and no handler of this generation has answered anything;
+ *	- breaker.failures different messages failed in a row, each for the first time.
+ * Any other failure is evidence against its message alone. A generation begins with a start, reload or restart of the queue.
  */
 #include "worker/worker.h"
 
@@ -44,10 +47,10 @@ bool breaker_open(struct board_queue *b, int64_t now_ms)
 	return true;
 }
 
-/* The same message failing again proves nothing about the handler. */
-static bool counted_already(const struct board_queue *b, uint64_t message, uint32_t failures)
+/* A message that fails again proves nothing about the handler, even if other messages were done in between. */
+static bool counted_already(const struct board_queue *b, uint64_t message)
 {
-	uint32_t n = failures < BREAKER_RING ? failures : BREAKER_RING;
+	uint32_t seen = atomic_load(&b->failed_seen), n = seen < BREAKER_RING ? seen : BREAKER_RING;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (atomic_load(&b->failed_ids[i]) == message)
@@ -57,21 +60,51 @@ static bool counted_already(const struct board_queue *b, uint64_t message, uint3
 
 bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms)
 {
-	uint32_t failures = atomic_load(&b->failures);
+	uint32_t failures = atomic_load(&b->failures), seen;
 
 	if (threshold <= 0)
 		return false;
-	if (!counted_already(b, message, failures)) {
+	if (!counted_already(b, message)) {
+		seen = atomic_fetch_add(&b->failed_seen, 1);
+		atomic_store(&b->failed_ids[seen % BREAKER_RING], message);
 		failures = atomic_fetch_add(&b->failures, 1) + 1;
-		atomic_store(&b->failed_ids[(failures - 1) % BREAKER_RING], message);
 	}
 	return failures >= (uint32_t)threshold && breaker_open(b, now_ms);
 }
 
-bool breaker_close(struct board_queue *b)
+static bool close_breaker(struct board_queue *b)
 {
-	atomic_store(&b->failures, 0);
-	return atomic_exchange(&b->breaker_step, 0) != 0;
+	return atomic_load(&b->breaker_step) != 0 && atomic_exchange(&b->breaker_step, 0) != 0;
+}
+
+bool breaker_succeeded(struct board_queue *b)
+{
+	if (atomic_load(&b->failures) != 0)
+		atomic_store(&b->failures, 0);
+	return close_breaker(b);
+}
+
+bool breaker_answered(struct board_queue *b, int threshold)
+{
+	if (threshold <= 0)
+		return breaker_succeeded(b);
+	return atomic_load(&b->failures) < (uint32_t)threshold && close_breaker(b);
+}
+
+bool breaker_concerns(const struct board_queue *b, uint32_t generation)
+{
+	return atomic_load(&b->handler_generation) == generation;
+}
+
+void breaker_note_answer(struct board_queue *b, uint32_t generation)
+{
+	if (atomic_load(&b->answered_generation) != generation + 1)
+		atomic_store(&b->answered_generation, generation + 1);
+}
+
+bool breaker_knows_answers(const struct board_queue *b, uint32_t generation)
+{
+	return atomic_load(&b->answered_generation) == generation + 1;
 }
 
 /* FNV-1a of the message id: distinct enough to tell one failing message from many. */

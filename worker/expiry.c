@@ -17,7 +17,7 @@ static bool is_late(const struct worker *w, struct age_excess *excess)
 
 	server_clock_read(&known, &w->child->board->clock);
 	return server_clock_age(&known, clock_boottime_ms(), &clock) &&
-	       age_expired(&w->message, w->conf->ttl_ms, 0, &clock, excess);
+	       age_expired(&w->message, w->conf->ttl_ms, &clock, excess);
 }
 
 static void ask_time(struct worker *w, int64_t now_ms)

@@ -115,7 +115,7 @@ void fence_tick(struct worker *w, int64_t now_ms)
 	if (!is_on(w))
 		return;
 	if (tray_count(w, ITEM_RUNNING) == 0) {
-		w->fenced = w->claim_gone = false;
+		w->fenced = false;
 		wake_at(w, 0);
 		show_deadline(w, 0);
 		return;

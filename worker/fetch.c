@@ -23,10 +23,10 @@
 #define WAITED_LONG_US 250000	/* less, and the sweeper has looked within the last second */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
-/* A move that Redis refused, or one that waits for its message to be alone: nothing is fetched meanwhile. */
+/* A move that Redis refused, one that is not sent, or one that waits for its message to be alone: nothing is fetched meanwhile. */
 static bool held_up(const struct worker *w)
 {
-	if (w->move_errors > 0 || w->solo_running)
+	if (w->move_errors > 0 || w->solo_running || move_hand_back_waits(w))
 		return true;
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays[i];
@@ -57,6 +57,15 @@ static int wanted(const struct worker *w)
 	return room < w->batch ? room : w->batch;
 }
 
+/* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent would wait, too. */
+static bool may_block(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_FILLED)
+			return false;
+	return true;
+}
+
 static int64_t block_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t block = w->owner.lease_ms / 8;
@@ -68,7 +77,7 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 
 static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 {
-	int64_t block = n == 1 && empty_hands(w) ? block_ms(w, now_ms) : 0;
+	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
 	struct tray *t = &w->trays[tray];
 
 	t->state = TRAY_FETCHING;
@@ -166,7 +175,7 @@ void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 	struct tray *t = &w->trays[tray];
 
 	if (reply->type == REDIS_STRING)
-		tray_add(w, tray, reply->str, reply->len);
+		tray_add_reply(w, tray, reply);
 	else if (reply->type != REDIS_NIL)
 		fetch_failed(w, reply, now_ms);
 	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->oom_until_ms)) {

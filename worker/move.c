@@ -2,6 +2,11 @@
  * Moves: chosen elsewhere, sent here, and sent again until they are answered. A tray whose messages all
  * succeeded is acknowledged by one DEL. A refused move is held: asked for again after a while, the
  * handler not run again, nothing else fetched meanwhile.
+ *
+ * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may lie
+ * there again. So the lease in Redis counts what left each tray alive, and owner.moved counts the answers: as long as both
+ * are equal no such move was undone. They are compared in the script that acknowledges a tray which something ever left
+ * alive, and at each renewal of the lease. What left a tray otherwise is done, and may be deleted as often as it returns.
  */
 #include <stdlib.h>
 
@@ -15,6 +20,12 @@
 #define ERROR_BASE_MS 100
 #define ERROR_CAP_MS 10000
 
+/* Scripts move a large message by its place; its payload does not go back to Redis. */
+static bool is_large(const struct item *item)
+{
+	return item->len > QUEUE_BY_VALUE_MAX;
+}
+
 void move_choose(struct worker *w, struct place p, enum move move)
 {
 	struct item *item = tray_item(w, p);
@@ -24,30 +35,65 @@ void move_choose(struct worker *w, struct place p, enum move move)
 	item->sent = 0;
 }
 
-static void send_move(struct worker *w, struct place p, int64_t now_ms)
+/* The index from the pop end, where the oldest lies. Only while no move out of this tray is unanswered. */
+static int64_t place_in_list(const struct tray *t, const struct item *item)
+{
+	int64_t at = -1;
+
+	for (const struct item *older = t->items; older < item; older++)
+		at -= older->state != ITEM_GONE && !older->lost;
+	return at;
+}
+
+static struct queue_entry entry_of(struct worker *w, struct place p)
 {
 	struct tray *t = &w->trays[p.tray];
 	struct item *item = tray_item(w, p);
+
+	struct queue_entry e = { .raw = tray_raw(t, item), .len = item->len, .at = QUEUE_ANYWHERE };
+
+	if (is_large(item) && !t->mixed) {
+		e.at = place_in_list(t, item);
+		e.of = -1 - place_in_list(t, t->items + t->n);
+		e.moved = w->owner.moved[p.tray];
+	}
+	return e;
+}
+
+static void send_move(struct worker *w, struct place p, int64_t now_ms)
+{
+	struct item *item = tray_item(w, p);
 	struct outcome *o = item->outcome;
-	struct message raw = { .raw = tray_raw(t, item), .raw_len = item->len };
+	const struct queue_entry entry = entry_of(w, p);
+	struct queue_change change = {0};
 	struct queue_note note;
+	struct message m;
+
+	message_parse(&m, &w->keys.lines, entry.raw, entry.len);
+	if (o != NULL)
+		change = (struct queue_change){ &o->line, m.wrapper_len };
 
 	switch (item->move) {
 	case MOVE_DONE:
-		history_done_one(w, p, &raw);
+		history_done_one(w, p, &entry);
 		break;
 	case MOVE_RETRY:
-		queue_retry(&w->redis, &w->owner, p.tray, &raw, &o->instead, o->delay_ms);
+	case MOVE_PUT_OFF:
+		queue_retry(&w->redis, &w->owner, p.tray, &entry, &change, o->delay_ms);
 		break;
 	case MOVE_ESCAPE:
-		message_parse(&raw, raw.raw, raw.raw_len);
 		if (item->note != NULL)
-			queue_note_of(&note, &raw, NULL);
-		queue_escape(&w->redis, &w->keys, w->owner.lease, w->owner.lease_ms, w->owner.trays[p.tray], -1, &raw,
+			queue_note_of(&note, &m, NULL);
+		queue_escape(&w->redis, &w->keys, w->owner.lease, w->owner.lease_ms, w->owner.trays[p.tray], -1, &entry, &m,
 		    item->note == NULL ? NULL : &note, w->conf->dead_letter.enabled ? &o->record : NULL);
 		break;
+	case MOVE_ASIDE:
+		queue_set_aside(&w->redis, &w->owner, p.tray, &entry, &m, &o->record);
+		break;
+	case MOVES:
+		break;
 	case MOVE_HAND_BACK:
-		queue_hand_back(&w->redis, &w->owner, p.tray, &raw, o == NULL || !o->rewritten ? NULL : &o->instead,
+		queue_hand_back(&w->redis, &w->owner, p.tray, &entry, o == NULL || !o->rewritten ? NULL : &change,
 		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
 		break;
 	}
@@ -55,16 +101,65 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	item->sent = ++w->moves_sent;
 }
 
-/* The newest first: what goes back to the pop end last is fetched first, so that the order stays. */
-static void send_moves(struct worker *w, int tray, int64_t now_ms)
+static int unanswered(const struct tray *t)
+{
+	int n = 0;
+
+	for (int i = 0; i < t->n; i++)
+		n += t->items[i].state == ITEM_MOVING && t->items[i].sent;
+	return n;
+}
+
+static bool holds_large(const struct tray *t)
+{
+	for (int i = 0; i < t->n; i++)
+		if (t->items[i].state != ITEM_GONE && is_large(&t->items[i]))
+			return true;
+	return false;
+}
+
+/* A move that Redis refuses may stay refused for long, so it must not hold up other moves. */
+static bool hand_back_waits(const struct tray *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		const struct item *item = &t->items[i];
+
+		if (item->state == ITEM_MOVING && item->move == MOVE_HAND_BACK && !item->sent && !item->refused)
+			return true;
+	}
+	return false;
+}
+
+bool move_hand_back_waits(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (hand_back_waits(&w->trays[i]))
+			return true;
+	return false;
+}
+
+/*
+ * The newest first: what goes back to the pop end last is fetched first, so that the order stays. A large message is named
+ * by its place, which is certain only when no move out of its tray is unanswered: from such a tray they leave one by one.
+ * newer_waits: a message of a newer tray has yet to go back, so none of this one may.
+ */
+static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
 {
 	struct tray *t = &w->trays[tray];
+	bool one_by_one;
 
 	if (t->count[ITEM_MOVING] == 0)
 		return;
-	for (int i = t->n - 1; i >= 0; i--)
-		if (t->items[i].state == ITEM_MOVING && !t->items[i].sent)
-			send_move(w, (struct place){ tray, i }, now_ms);
+	one_by_one = holds_large(t);
+	if (one_by_one && unanswered(t) > 0)
+		return;
+	for (int i = t->n - 1; i >= 0; i--) {
+		if (t->items[i].state != ITEM_MOVING || t->items[i].sent || (newer_waits && t->items[i].move == MOVE_HAND_BACK))
+			continue;
+		send_move(w, (struct place){ tray, i }, now_ms);
+		if (one_by_one)
+			return;
+	}
 }
 
 void move_close_tray(struct worker *w, int tray)
@@ -95,12 +190,14 @@ static int newest_unsent(const struct worker *w, uint64_t below)
 void move_tick(struct worker *w, int64_t now_ms)
 {
 	uint64_t below = UINT64_MAX;
+	bool newer_waits = false;
 
 	if (w->redis.state != REDIS_READY || !w->registered || now_ms < w->move_at_ms)
 		return;
 	for (int i = newest_unsent(w, below); i != -1; i = newest_unsent(w, below)) {
 		below = w->trays[i].serial;
-		send_moves(w, i, now_ms);
+		send_moves(w, i, newer_waits, now_ms);
+		newer_waits = newer_waits || hand_back_waits(&w->trays[i]);
 	}
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		struct tray *t = &w->trays[i];
@@ -123,20 +220,28 @@ static void count_moved(struct worker *w, const struct item *item)
 	enum move move = item->move;
 	int class;
 	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
-		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK };
+		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK, [MOVE_PUT_OFF] = COUNT_HANDED_BACK,
+		[MOVE_ASIDE] = COUNT_HANDED_BACK };
 
 	count(w, counters[move], 1);
 	if (move == MOVE_ESCAPE && (class = letter_class_counter(item->outcome->record.error_class)) != -1)
 		count(w, (enum counter)class, 1);
-	if (move != MOVE_HAND_BACK)
+	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_ESCAPE)
 		atomic_fetch_add(&w->board->workers_done, 1);
 }
 
-/* One that is refused stays so until it is answered: what else succeeds meanwhile is no fair weather. */
+/*
+ * A refused move stays refused until Redis answers it, or until its message is no longer there to be moved; other successes do
+ * not clear the error. With the last of them the back-off ends: a worker that has nothing left to ask for again must fetch.
+ */
 static void mark_refused(struct worker *w, bool *mark, bool refused)
 {
 	w->refusals += refused - *mark;
 	*mark = refused;
+	if (w->refusals == 0) {
+		w->move_errors = 0;
+		w->move_at_ms = 0;
+	}
 }
 
 static void refused(struct worker *w, bool *mark, const struct redis_reply *reply, int64_t now_ms)
@@ -152,11 +257,8 @@ static void refused(struct worker *w, bool *mark, const struct redis_reply *repl
 static void answered(struct worker *w, bool *mark)
 {
 	mark_refused(w, mark, false);
-	if (w->refusals > 0)
-		return;
-	w->move_errors = 0;
-	w->move_at_ms = 0;
-	session_fair(w);
+	if (w->refusals == 0)
+		session_fair(w);
 }
 
 static void claim_lost(struct worker *w, int tray, int n)
@@ -173,11 +275,45 @@ void move_gone(struct worker *w, struct place p)
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_GONE);
 }
 
-/* It is gone, whether or not the answer to our DEL came. */
-void move_deleted(struct worker *w, int tray)
+/* The list was read, so the tray acknowledges anew what is left in it. */
+void move_reopen_tray(struct worker *w, int tray)
 {
 	mark_refused(w, &w->trays[tray].refused, false);
-	tray_empty(&w->trays[tray]);
+	w->trays[tray].state = TRAY_FILLED;
+	w->trays[tray].sent = false;
+}
+
+/*
+ * Whether to set this message aside: Redis refuses to move it, but takes other commands. A sweeper returns it later. A message that is
+ * done is never set aside, since it would run again. After the first such message, those with the same move are set aside at the
+ * first refusal, until such a move succeeds.
+ */
+static bool is_hopeless(struct worker *w, struct item *item, const struct redis_reply *reply)
+{
+	if (item->move == MOVE_DONE || item->move == MOVE_ASIDE || redis_refuses_all(reply))
+		return false;
+	if (++item->refusals < MOVE_ATTEMPTS && !w->hopeless[item->move])
+		return false;
+	w->hopeless[item->move] = true;
+	return true;
+}
+
+static void move_refused(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct item *item = tray_item(w, p);
+
+	refused(w, &item->refused, reply, now_ms);
+	item->sent = 0;
+	if (w->order == ORDER_HAND_BACK && item->move != MOVE_DONE && item->move != MOVE_HAND_BACK) {
+		w->move_at_ms = 0;
+		/* A worker that was ordered to hand back has no time to wait until Redis accepts the move. */
+		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
+	} else if (is_hopeless(w, item, reply)) {
+		/* At a stop a message whose setting aside is refused, too, comes here again and again: then the back-off counts. */
+		if (item->refusals <= MOVE_ATTEMPTS)
+			w->move_at_ms = 0;
+		settle_set_aside(w, p, reply->type == REDIS_ERROR ? reply->str : "unexpected reply type from Redis");
+	}
 }
 
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
@@ -185,14 +321,10 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 	struct item *item = tray_item(w, p);
 
 	if (reply->type != REDIS_INTEGER) {
-		refused(w, &item->refused, reply, now_ms);
-		item->sent = 0;
-		if (w->order == ORDER_HAND_BACK && (item->move == MOVE_RETRY || item->move == MOVE_ESCAPE)) {
-			w->move_at_ms = 0;
-			settle_hand_back(w, p, SETTLE_REDELIVERED);	/* there is no time to wait until it is mended */
-		}
+		move_refused(w, p, reply, now_ms);
 		return;
 	}
+	w->hopeless[item->move] = false;
 	answered(w, &item->refused);
 	if (reply->integer == 0)
 		claim_lost(w, p.tray, 1);
@@ -200,6 +332,8 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 		count_moved(w, item);
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
+	else if (reply->integer > 0)
+		w->owner.moved[p.tray]++;
 	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
 		log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
@@ -218,6 +352,11 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 		return;
 	}
 	answered(w, &t->refused);
+	if (reply->integer == -1) {
+		t->sent = false;
+		session_renew_incarnation(w, "Redis returned to an earlier state");
+		return;
+	}
 	tray_empty(t);
 	if (reply->integer == 0) {
 		claim_lost(w, tray, n);
@@ -228,7 +367,7 @@ void move_delete_answer(struct worker *w, int tray, const struct redis_reply *re
 	atomic_fetch_add(&w->board->workers_done, (uint64_t)n);
 }
 
-/* Once that is past, what was held is sent, and an answer ends the wait. */
+/* When the back-off ends; the moves that were held are sent then. */
 int64_t move_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	return w->move_errors > 0 && w->registered && w->move_at_ms > now_ms ? w->move_at_ms : INT64_MAX;

@@ -2,6 +2,10 @@
  * A queue that other programs consume, too: what is remembered of a message lies beside it in Redis, not before it. It is
  * asked for when messages came, and counts as if they had brought it along; nothing of that tray is started, and nothing else
  * fetched, before the answer. Of other queues nothing is asked.
+ *
+ * The worker also holds a message, of any queue, that begins with a line in the form of a wrapper whose seal it cannot verify, until
+ * it has read the secrets again. Redis has a secret before it has anything sealed with that secret (common/queue_secret.c),
+ * so a line that still cannot be verified then was written by a producer.
  */
 #include <stdlib.h>
 
@@ -20,12 +24,20 @@ void notes_parse(struct worker *w, struct place p, struct message *m)
 {
 	const struct item *item = tray_item(w, p);
 
-	message_parse(m, tray_raw(&w->trays[p.tray], item), item->len);
+	message_parse(m, &w->keys.lines, tray_raw(&w->trays[p.tray], item), item->len);
 	if (item->note != NULL)
 		m->wrapper = *item->note;
+	m->wrapper.redelivered += item->again;
 }
 
 /* ---- asking ---- */
+
+static void ask_secret(struct worker *w, int tray, int64_t now_ms)
+{
+	queue_secret(&w->redis, true);
+	session_expect(w, ANSWER_SECRET, tray, 0, now_ms + REDIS_TIMEOUT_MS);
+	w->trays[tray].notes = NOTES_ASKED;
+}
 
 static void ask(struct worker *w, int tray, int64_t now_ms)
 {
@@ -42,10 +54,12 @@ static void ask(struct worker *w, int tray, int64_t now_ms)
 
 void notes_tick(struct worker *w, int64_t now_ms)
 {
-	if (!w->keys.shared || !w->registered || w->redis.state != REDIS_READY || now_ms < w->notes_at_ms)
+	if (!w->registered || w->redis.state != REDIS_READY || now_ms < w->notes_at_ms)
 		return;
 	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].notes == NOTES_WANTED)
+		if (w->trays[i].notes == NOTES_WANTED && w->trays[i].doubtful)
+			ask_secret(w, i, now_ms);
+		else if (w->trays[i].notes == NOTES_WANTED)
 			ask(w, i, now_ms);
 }
 
@@ -91,6 +105,28 @@ static void refused(struct worker *w, struct tray *t, const struct redis_reply *
 	t->notes = NOTES_WANTED;
 }
 
+static void succeeded(struct worker *w)
+{
+	if (w->notes_errors > 0 && w->move_errors == 0)
+		session_fair(w);
+	w->notes_errors = 0;
+}
+
+void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct tray *t = &w->trays[tray];
+
+	if (t->notes != NOTES_ASKED)
+		return;			/* all of it was handed back meanwhile */
+	if (queue_secret_learn(reply) == -1) {
+		refused(w, t, reply, now_ms);
+		return;
+	}
+	succeeded(w);
+	tray_secrets_learnt(w, tray);
+	t->notes = w->keys.shared ? NOTES_WANTED : NOTES_KNOWN;
+}
+
 /* What does not wait any more was started before the connection was lost: it goes on as it began. */
 void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
@@ -103,9 +139,7 @@ void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 		return;
 	}
 	t->notes = NOTES_KNOWN;
-	if (w->notes_errors > 0 && w->move_errors == 0)
-		session_fair(w);
-	w->notes_errors = 0;
+	succeeded(w);
 	for (int i = 0; i < t->n; i++) {
 		struct wrapper note;
 

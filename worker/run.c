@@ -15,6 +15,8 @@
 
 #define START_BASE_MS 100
 #define START_CAP_MS 10000
+#define RELIEVED_BASE_MS 20
+#define RELIEVED_CAP_MS 10000
 #define LOOK_AGAIN_MS 10	/* at one that waits for what is not ours to time: its handler's end, its neighbours' moves */
 
 void run_init(struct worker *w)
@@ -64,6 +66,10 @@ void run_progressed(struct worker *w, int n)
 	batch_learn(w, w->now_us - w->progress_us, n);
 	w->progress_us = w->now_us;
 	w->solo_running = false;
+	if (w->relieved > 0) {
+		w->relieved = 0;
+		w->ahead_at_ms = 0;
+	}
 }
 
 void run_put_off(struct worker *w, int64_t now_ms)
@@ -105,6 +111,8 @@ struct place run_next(struct worker *w)
 		settle_relieve(w, p);
 		return none;
 	}
+	if (tray_item(w, p)->solo && !evidence_may_start(w, p))
+		return none;
 	return p;
 }
 
@@ -113,13 +121,35 @@ bool run_is_slow(const struct worker *w)
 	return tray_count(w, ITEM_RUNNING) > 0 && w->now_us - w->progress_us >= batch_limit_us(w);
 }
 
-/* What settle_relieve() would move: not what an answer is awaited for. */
+/*
+ * What settle_relieve() would move: not what an answer is awaited for. While a fetch is under way nothing is: it has perhaps taken
+ * the next message already, and what goes back now would come after that one. A fetch beside messages in hand never blocks.
+ */
 static bool is_relievable(const struct worker *w)
 {
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_FETCHING)
+			return false;
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		if (w->trays[i].state == TRAY_FILLED && w->trays[i].count[ITEM_DONE] + w->trays[i].count[ITEM_WAITING] > 0)
 			return true;
 	return false;
+}
+
+/*
+ * Hands back messages that wait behind a slow one, so that another worker can fetch them. If no other worker is idle, they are
+ * still the next in ingress: this worker must not fetch them at once, only to hand them back again. It pauses until a
+ * message ends, longer after each hand-back.
+ */
+static void relieve_slow(struct worker *w, int64_t now_ms)
+{
+	const struct place none = { -1, -1 };
+
+	if (tray_count(w, ITEM_WAITING) > 0) {
+		w->relieved++;
+		w->ahead_at_ms = now_ms + backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->relieved, 0);
+	}
+	settle_relieve(w, none);
 }
 
 void run_tick(struct worker *w, int64_t now_ms)
@@ -128,14 +158,17 @@ void run_tick(struct worker *w, int64_t now_ms)
 	bool may_start = worker_may_work(w) && (w->probing || breaker_until_ms(w->board) == 0);
 	int waiting = tray_count(w, ITEM_WAITING);
 
-	/* What waits behind a slow one a sibling may take. */
-	if ((waiting > 0 && !may_start) || (run_is_slow(w) && is_relievable(w)))
+	if (waiting > 0 && !may_start) {
 		settle_relieve(w, none);
-	else if (waiting > 0 && !w->asking_paused && !w->asking_time && run_may_start(w) && now_ms >= w->start_at_ms) {
+		return;
+	}
+	if (waiting > 0 && !w->asking_paused && !w->asking_time && run_may_start(w) && now_ms >= w->start_at_ms && w->runner->room(w) > 0) {
 		w->may_start_us = w->now_us;
 		fence_announce(w);
 		w->runner->start(w, now_ms);
 	}
+	if (run_is_slow(w) && is_relievable(w))
+		relieve_slow(w, now_ms);
 }
 
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms)

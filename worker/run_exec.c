@@ -17,6 +17,13 @@ static int room(const struct worker *w)
 	return w->running.tray == -1 ? 1 : 0;
 }
 
+/* An exec handler starts with its message, so it is always ready. */
+static bool ready(const struct worker *w)
+{
+	(void)w;
+	return true;
+}
+
 static void note_running(struct worker *w, int64_t timeout_ms, int64_t now_ms)
 {
 	atomic_store(&w->slot->handler_pgid, handler_pgid(w->handler));
@@ -41,6 +48,8 @@ static struct place next_known(struct worker *w, int64_t now_ms)
 		run_describe(w, p, &w->job);
 		if (w->message.unknown_version)
 			settle_unknown_version(w, p);
+		else if (too_large_escapes(w, p))
+			continue;
 		else if (!expiry_holds(w, p, now_ms))
 			break;
 		else if (w->asking_time)
@@ -133,5 +142,5 @@ static int64_t deadline_ms(const struct worker *w)
 	return w->running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->handler);
 }
 
-const struct runner run_exec = { init, free_handler, room, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+const struct runner run_exec = { init, free_handler, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
 	io, deadline_ms };

@@ -56,9 +56,19 @@ static void note_process(struct worker *w)
 
 /* ---- giving ---- */
 
+static bool ready(const struct worker *w)
+{
+	return persistent_ready(w->persistent);
+}
+
+/* While the handler starts up it gets one message: further ones would only wait, and another worker may be faster. */
 static int room(const struct worker *w)
 {
-	return persistent_running(w->persistent) ? persistent_room(w->persistent) : w->conf->window;
+	if (!persistent_running(w->persistent))
+		return 1;
+	if (!persistent_ready(w->persistent) && persistent_unanswered(w->persistent) > 0)
+		return 0;
+	return persistent_room(w->persistent);
 }
 
 static bool give(struct worker *w, struct place p, int64_t now_ms)
@@ -72,6 +82,8 @@ static bool give(struct worker *w, struct place p, int64_t now_ms)
 		settle_unknown_version(w, p);
 		return true;
 	}
+	if (too_large_escapes(w, p))
+		return true;
 	if (expiry_holds(w, p, now_ms))
 		return !w->asking_time;
 	persistent_give(w->persistent, w->next_serial, &w->job, now_ms);
@@ -92,7 +104,7 @@ static void start(struct worker *w, int64_t now_ms)
 		return;
 	}
 	w->start_errors = 0;
-	while (persistent_room(w->persistent) > 0 && (p = run_next(w)).tray != -1)
+	while (room(w) > 0 && (p = run_next(w)).tray != -1)
 		if (!give(w, p, now_ms))
 			return;
 }
@@ -175,7 +187,7 @@ static void failed(struct worker *w, struct place p, const struct persistent_end
 		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms,
 		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
 	};
-	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1 };
+	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1, .mute = !e->answered_any };
 
 	if (e->how == PERSISTENT_TIMED_OUT)
 		atomic_fetch_add(&w->slot->counters[COUNT_TIMED_OUT], 1);
@@ -185,15 +197,23 @@ static void failed(struct worker *w, struct place p, const struct persistent_end
 	settle_failed(w, p, &f, now_ms);
 }
 
-/* A process that could not be executed, or went wrong before it answered anything, may be broken itself. */
-static bool is_broken(const struct persistent_end *e)
+/*
+ * Decides whether the handler or the message is to blame. A handler that ended before it read anything is broken: no message can
+ * have caused it. A handler that read and did not answer may be broken while no handler of the queue has answered since its start,
+ * reload or restart; after that its end is evidence against the message, which is charged.
+ */
+static bool is_broken(const struct worker *w, const struct persistent_end *e)
 {
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		return true;
-	return !e->answered_any && !e->asked && e->how != PERSISTENT_STOPPED && e->how != PERSISTENT_TIMED_OUT;
+	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED)
+		return false;
+	if (!e->read_any)
+		return true;
+	return e->how != PERSISTENT_TIMED_OUT && !breaker_knows_answers(w->board, w->child->handler_generation);
 }
 
-static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, int64_t now_ms)
+static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, bool broken, int64_t now_ms)
 {
 	bool solo = tray_item(w, p)->solo, read = serial < e->unread_from && e->how != PERSISTENT_UNRUNNABLE;
 
@@ -205,14 +225,14 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
 		serial == e->oldest ? failed(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
-	else if (e->unanswered == 1 && (solo || !is_broken(e)))
+	else if (e->unanswered == 1 && (solo || !broken))
 		failed(w, p, e, now_ms);
 	else
 		settle_hand_back(w, p, SETTLE_SOLO);
 	move_close_tray(w, p.tray);
 }
 
-static void note_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+static void note_end(struct worker *w, const struct persistent_end *e, bool broken, int64_t now_ms)
 {
 	char error[128];
 	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal))
@@ -221,7 +241,7 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
 	    log_str("queue", w->conf->name), log_str("worker", w->name), how,
 	    log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
-	if (!is_broken(e))
+	if (!broken)
 		return;
 	if (e->how == PERSISTENT_UNRUNNABLE)
 		snprintf(error, sizeof(error), "%s", strerror(e->error));
@@ -232,13 +252,15 @@ static void note_end(struct worker *w, const struct persistent_end *e, int64_t n
 
 static void ended(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
-	note_end(w, e, now_ms);
+	bool broken = is_broken(w, e);
+
+	note_end(w, e, broken, now_ms);
 	for (uint64_t serial = w->next_serial - w->given_size; serial != w->next_serial; serial++) {
 		struct place *place = given(w, serial), p = *place;
 
 		place->tray = -1;
 		if (p.tray != -1)
-			unanswered(w, serial, p, e, now_ms);
+			unanswered(w, serial, p, e, broken, now_ms);
 	}
 	w->solo_running = false;
 }
@@ -328,5 +350,5 @@ static int64_t deadline_ms(const struct worker *w)
 	return persistent_running(w->persistent) ? persistent_deadline_ms(w->persistent) : INT64_MAX;
 }
 
-const struct runner run_persistent = { init, free_persistent, room, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+const struct runner run_persistent = { init, free_persistent, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
 	io, deadline_ms };

@@ -35,8 +35,8 @@ static struct outcome *outcome(struct worker *w, struct place p)
 
 static void remember(const struct worker *w, struct outcome *o, const struct message *m, const struct wrapper *wrapper)
 {
-	buffer_clear(&o->instead);
-	queue_remember(&w->keys, m, wrapper, &o->instead, &o->note);
+	buffer_clear(&o->line);
+	queue_remember(&w->keys, m, wrapper, &o->line, &o->note);
 	o->rewritten = true;
 }
 
@@ -48,16 +48,23 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 
 	notes_parse(w, p, &m);
 	wrapper = m.wrapper;
-	if (how != SETTLE_AS_IT_WAS || wrapper.mark_ms != 0 || (w->keys.shared && m.wrapper_len > 0)) {
+	if (how != SETTLE_AS_IT_WAS || tray_item(w, p)->again || (w->keys.shared && m.wrapper_len > 0)) {
 		wrapper.redelivered += how != SETTLE_AS_IT_WAS;
 		wrapper.solo = wrapper.solo || how == SETTLE_SOLO;
-		/* A mark proves its age only where it was written (docs/design.md): here it becomes this message's own. */
-		if (wrapper.own_ms == 0)
-			wrapper.own_ms = wrapper.mark_ms;
-		wrapper.mark_ms = 0;
 		remember(w, outcome(w, p), &m, &wrapper);
 	}
 	move_choose(w, p, MOVE_HAND_BACK);
+}
+
+void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
+{
+	struct outcome *o = outcome(w, p);
+	struct message m;
+
+	notes_parse(w, p, &m);
+	remember(w, o, &m, &m.wrapper);
+	o->delay_ms = delay_ms;
+	move_choose(w, p, MOVE_PUT_OFF);
 }
 
 void settle_relieve(struct worker *w, struct place but)
@@ -121,6 +128,35 @@ void settle_escape(struct worker *w, struct place p, const char *class, const ch
 	    log_str("class", class), log_str("error", message));
 }
 
+void settle_set_aside(struct worker *w, struct place p, const char *error)
+{
+	static const char *const names[MOVES] = { [MOVE_RETRY] = "retry", [MOVE_ESCAPE] = "escape", [MOVE_HAND_BACK] = "hand back",
+		[MOVE_PUT_OFF] = "put off" };
+	const char *move = names[tray_item(w, p)->move];
+	struct outcome *o = outcome(w, p);
+	struct message m;
+
+	notes_parse(w, p, &m);
+	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
+	o->record = (struct record){
+		.queue = w->conf->name,
+		.queue_from = "transit",
+		.error_class = move,
+		.error_message = o->error_message,
+		.failed_at_ms = clock_realtime_ms(),
+		.attempts = m.wrapper.attempts,
+		.crashes = m.wrapper.crashes,
+		.exit_code = -1,
+		.duration_ms = -1,
+		.node = w->child->conf->supervisor.node,
+		.worker = w->incarnation,
+		.handler = w->conf->handler[0],
+	};
+	move_choose(w, p, MOVE_ASIDE);
+	log_error("message_set_aside", log_str("queue", w->conf->name), log_str("worker", w->name), log_str("id", message_id(&m)),
+	    log_int("size", (int64_t)(m.raw_len - m.wrapper_len)), log_str("at", move), log_str("error", error));
+}
+
 void settle_unknown_version(struct worker *w, struct place p)
 {
 	settle_escape(w, p, "UnknownVersion", "the message's header is of a version this quredisd does not know");
@@ -142,7 +178,7 @@ static void retry(struct worker *w, struct place p, const struct message *m, int
 	struct wrapper wrapper = m->wrapper;
 
 	wrapper.attempts++;
-	wrapper.own_ms = wrapper.mark_ms = 0;	/* it queues like everyone: its wait begins anew */
+	wrapper.own_ms = 0;	/* it queues like everyone: its wait begins anew */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
 	remember(w, o, m, &wrapper);
@@ -158,20 +194,24 @@ int settle_max_attempts(const struct worker *w, const struct message *m)
 	return m->max_attempts > 0 && m->max_attempts < w->conf->max_attempts ? m->max_attempts : w->conf->max_attempts;
 }
 
-/* It was executed: whatever it answered, the handler is there. */
-static void executed(struct worker *w, bool success)
+/* Whatever it answered, the handler is there. */
+static void answered(struct worker *w, bool success)
 {
-	if (!success && w->conf->breaker.failures > 0)
+	if (!breaker_concerns(w->board, w->child->handler_generation))
 		return;
-	if (breaker_close(w->board))
+	breaker_note_answer(w->board, w->child->handler_generation);
+	if (success ? breaker_succeeded(w->board) : breaker_answered(w->board, w->conf->breaker.failures))
 		log_info("breaker_closed", log_str("queue", w->conf->name), log_str("worker", w->name));
 }
 
-static void note_failure(struct worker *w, struct message *m, const char *text, int64_t now_ms)
+static void note_failure(struct worker *w, struct message *m, const struct failure *f, int64_t now_ms)
 {
-	if (breaker_failed(w->board, breaker_message_id(m), w->conf->breaker.failures, now_ms))
+	int threshold = w->conf->breaker.failures > 0 ? w->conf->breaker.failures : f->mute ? BREAKER_MUTE : 0;
+
+	if (breaker_concerns(w->board, w->child->handler_generation) &&
+	    breaker_failed(w->board, breaker_message_id(m), threshold, now_ms))
 		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("handler", w->conf->handler[0]), log_str("error", text));
+		    log_str("handler", w->conf->handler[0]), log_str("error", f->text));
 }
 
 static void log_failure(struct worker *w, struct message *m, const struct failure *f, bool escapes)
@@ -206,10 +246,11 @@ static void fail(struct worker *w, struct place p, const struct failure *f, int6
 	bool escapes;
 
 	notes_parse(w, p, &m);
-	executed(w, false);
 	count(w, COUNT_FAILED);
 	if (f->verdict == CONF_OUTCOME_FAIL)
-		note_failure(w, &m, f->text, now_ms);
+		note_failure(w, &m, f, now_ms);
+	if (!f->mute)
+		answered(w, false);
 	escapes = f->verdict == CONF_OUTCOME_ESCAPE ||
 		  (f->verdict == CONF_OUTCOME_FAIL && m.wrapper.attempts + 1 >= settle_max_attempts(w, &m));
 	if (escapes) {
@@ -239,7 +280,7 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 {
 	struct message m;
 
-	executed(w, true);
+	answered(w, true);
 	tray_set(&w->trays[p.tray], tray_item(w, p), ITEM_DONE);
 	if (w->conf->done.keep > 0) {
 		tray_item(w, p)->done_ms = clock_realtime_ms();
@@ -255,7 +296,7 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms)
 {
 	count(w, COUNT_UNRUNNABLE);
-	if (breaker_open(w->board, now_ms))
+	if (breaker_concerns(w->board, w->child->handler_generation) && breaker_open(w->board, now_ms))
 		log_error("breaker_opened", log_str("queue", w->conf->name), log_str("worker", w->name),
 		    log_str("handler", w->conf->handler[0]), log_str("at", stage), log_str("error", error));
 	w->probing = false;

@@ -3,9 +3,8 @@
  * settles what has ended, starts what is held, and asks for more: in that order, so that the
  * acknowledgement of one message and the request for the next leave in one write.
  */
-#include <sys/prctl.h>
-
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -123,6 +122,7 @@ static int64_t next_deadline_ms(struct worker *w, int64_t now_ms)
 	at = least(at, move_deadline_ms(w, now_ms));
 	at = least(at, fetch_deadline_ms(w, now_ms));
 	at = least(at, notes_deadline_ms(w, now_ms));
+	at = least(at, evidence_deadline_ms(w, now_ms));
 	if (w->order >= ORDER_FINISH)
 		at = least(at, now_ms + 100);
 	return at;
@@ -180,6 +180,7 @@ static void turn(struct worker *w, int64_t now_ms)
 	session_io(w, now_ms);	/* answers */
 	w->runner->end(w, now_ms);
 	session_tick(w, now_ms);
+	evidence_tick(w, now_ms);
 	notes_tick(w, now_ms);
 	run_tick(w, now_ms);
 	fence_tick(w, now_ms);
@@ -204,12 +205,16 @@ static void follow_log(struct worker *w)
 
 static void worker_init(struct worker *w, const struct child *child)
 {
+	/* Map large messages, so that free() returns their memory: by default glibc raises the threshold and keeps them on its heap. */
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 	w->child = child;
 	w->conf = child->queue;
 	w->slot = &child->board->slots[child->slot];
 	w->board = &child->board->queues[child->queue_index];
 	w->message_us = -1;
 	w->batch = 1;
+	w->trial.tray = -1;
+	w->too_large_tray = -1;
 	w->log_epoch = atomic_load(&child->board->log_epoch);
 	snprintf(w->name, sizeof(w->name), "%s/%d", w->conf->name, child->index);
 	queue_keys_from_conf(&w->keys, w->conf);
@@ -224,8 +229,6 @@ _Noreturn void worker_run(const struct child *child)
 	sigset_t while_polling;
 
 	worker_init(w, child);
-	if (child->conf->redis.password != NULL)
-		prctl(PR_SET_DUMPABLE, 0);	/* a handler of our own user could read it from our memory */
 	catch_signals(&while_polling);
 	while (!w->left) {
 		int64_t now_ms;

@@ -17,7 +17,7 @@
  * A worker's state, shared by the files of this folder only:
  *	worker.c	the loop and its order
  *	session.c	Redis: opening, incarnation, lease, answers in order
- *	adopt.c		what a tray really holds after a doubt
+ *	adopt.c		reads what a tray really holds after a doubt, for example after Redis returned to an earlier state
  *	fetch.c		when and how to ask for messages
  *	batch.c		how many: by how long the last ones took
  *	fence.c		what runs ends before the lease does, if it must
@@ -29,7 +29,9 @@
  *	settle.c	what becomes of a message
  *	move.c		the moves that make it so
  *	tray.c		trays and what lies in them
- *	notes.c		what lies beside a message of a shared queue
+ *	notes.c		notes beside messages of a shared queue; reads the secrets again for a seal that cannot be verified
+ *	evidence.c	tells Redis about stops and trials, so that a sweeper can judge a death of this worker
+ *	too_large.c	messages longer than message_max
  *	breaker.c	the queue's circuit breaker, shared by all its workers
  *
  * Life of a tray, and of each message in it:
@@ -40,28 +42,33 @@
  */
 enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_FILLED, TRAY_DELETING };
 enum item_state { ITEM_WAITING, ITEM_RUNNING, ITEM_DONE, ITEM_MOVING, ITEM_GONE, ITEM_STATES };
-enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK };
+/* PUT_OFF: as RETRY, of one that did not run. ASIDE: Redis refused the move before */
+enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MOVE_ASIDE, MOVES };
 
-/* What RETRY, ESCAPE and HAND_BACK need besides the message. */
+/* What moves other than DONE need besides the message. */
 struct outcome {
-	bool rewritten;			/* RETRY, and HAND_BACK if it does not go back as it was */
-	struct buffer instead;		/* if rewritten: what comes back; may be empty in a shared queue */
+	bool rewritten;			/* RETRY, PUT_OFF, and HAND_BACK if it does not go back as it was */
+	struct buffer line;		/* if rewritten: replaces the wrapper; empty in a shared queue */
 	struct queue_note note;		/* what is remembered beside it; text "": nothing new */
-	int64_t delay_ms;		/* RETRY */
-	struct record record;		/* ESCAPE; its strings are static, conf's, or the two below */
+	int64_t delay_ms;		/* RETRY, PUT_OFF */
+	struct record record;		/* ESCAPE, ASIDE; its strings are static, conf's, or the two below */
 	char error_message[320];
 	struct buffer stderr_tail;
 };
 
 struct item {
-	size_t at, len;			/* in its tray's bytes */
+	size_t at, len;			/* in its tray's bytes, if kept is NULL */
+	void *kept;			/* large message: the reply of Redis that holds it, instead of a copy; owned. NULL: none */
+	const char *kept_raw;		/* in kept */
 	enum item_state state;
 	bool solo;			/* to be run alone: it may be what killed its worker */
+	bool again;			/* the message reappeared in its tray (adopt.c): it may have run before */
 	bool lost;			/* RUNNING: the claim is lost; its end changes nothing in Redis */
 	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
 	enum move move;			/* MOVING */
 	uint64_t sent;			/* MOVING: which of all moves sent, and not answered yet; after a loss of connection: in doubt. 0: not sent */
 	bool refused;			/* MOVING: Redis would not, the last time */
+	uint8_t refusals;		/* MOVING: how often it would not, because of this message or of where it goes */
 	struct outcome *outcome;	/* owned; NULL: none */
 	struct wrapper *note;		/* what lay beside it; owned; NULL: nothing */
 };
@@ -69,6 +76,8 @@ struct item {
 struct tray {
 	enum tray_state state;
 	struct buffer bytes;
+	struct buffer *outgrown;	/* earlier buffers that running handlers still read; freed when the tray is empty */
+	size_t noutgrown;
 	struct item *items;		/* oldest first */
 	int n, cap;
 	int count[ITEM_STATES];		/* how many are so; their sum is n */
@@ -76,20 +85,24 @@ struct tray {
 	int solos;			/* WAITING ones that are to be run alone */
 	int asked, answered;		/* FETCHING: how many, and answers so far */
 	bool sent, refused;		/* DELETING: as an item's */
+	bool mixed;			/* the items are not in the order of the list, since some reappeared */
 	enum { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;	/* nothing of it starts before they are known */
+	bool doubtful;			/* a message has a seal that cannot be verified: read the secrets before any of the tray starts */
 	uint64_t serial;		/* rises with each filling: the lowest is the oldest */
 	int64_t started_us;		/* of its first message; 0: none started */
 };
 
 /* What the next answers are to. */
-enum answer { ANSWER_RENEW, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+enum answer { ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
 #define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
 #define BATCH_MAX 1000			/* batch.max is no larger */
 
+#define RENEWALS_MAX 64			/* a power of two. With four renewals a lease, a message may take sixteen leases to arrive */
+
 struct expected {
 	uint8_t answer;
-	int8_t tray;			/* ADOPT FETCH NOTES MOVE DELETE */
-	int16_t item;			/* MOVE */
+	int8_t tray;			/* ADOPT FETCH NOTES SECRET MOVE DELETE */
+	int16_t item;			/* MOVE; EVIDENCE: enum evidence */
 };
 
 struct place {
@@ -119,12 +132,20 @@ struct worker {
 	bool renewing;			/* it was sent */
 	bool refused;			/* Redis would not: nothing of owner is there */
 	int64_t lease_until_ms;		/* CLOCK_BOOTTIME, from the last renewal sent that was answered */
-	int64_t lease_sent_ms;		/* CLOCK_BOOTTIME of the one under way; 0: none */
-	int64_t next_lease_ms;		/* CLOCK_MONOTONIC */
+	/*
+	 * CLOCK_BOOTTIME at which each renewal was sent that is not answered yet, a ring. There may be several: while a large
+	 * message arrives over a slow link, Redis executes the renewals at once, and their answers come behind the message.
+	 */
+	int64_t lease_sent_ms[RENEWALS_MAX];
+	unsigned renewals_answered, renewals_sent;	/* only rise; sent - answered <= RENEWALS_MAX */
+	int64_t next_lease_ms;		/* CLOCK_MONOTONIC; when the next one is sent */
 	int64_t connect_at_ms;		/* CLOCK_MONOTONIC: not before */
 	unsigned failures;		/* openings that failed in a row */
 	struct expected expected[ANSWERS_MAX];	/* a ring */
 	unsigned expect_first, expect_next;	/* counted on and on; next - first <= ANSWERS_MAX */
+	int too_large_tray;		/* an entry longer than message_max lies in it; -1: not known of any */
+	int64_t too_large_seen;		/* its length, if it was seen to begin with no wrapper; 0: not known */
+	unsigned too_large_refusals;	/* as an item's */
 	char weather[160];		/* the trouble logged last; "": fair */
 
 	/* tray.c, fetch.c */
@@ -147,6 +168,13 @@ struct worker {
 	int64_t notes_at_ms;		/* not before: back-off after an error */
 	unsigned notes_errors;		/* in a row */
 
+	/* evidence.c */
+	bool stop_noted;		/* `stopping` was sent to this name's registration */
+	struct place trial;		/* of the message on trial; tray -1: none */
+	char trial_name[QUEUE_NOTE_FIELD];
+	enum { TRIAL_UNTOLD, TRIAL_ASKED, TRIAL_TOLD, TRIAL_ENDING } trial_noted;	/* in this name's registration */
+	int64_t evidence_at_ms;		/* CLOCK_MONOTONIC: do not send before, since Redis refused it */
+
 	/* batch.c */
 	double message_us;		/* what one takes by recent experience, each capped at batch.time; < 0: none yet */
 	double message_bytes;		/* the same of sizes */
@@ -165,8 +193,9 @@ struct worker {
 	int64_t progress_us;		/* when a running one started with nothing before it, or the last one ended */
 	bool solo_running;
 	int64_t may_start_us;		/* now_us of the last turn in which something was started: the lease was looked at in it */
-	int64_t start_at_ms;		/* not before: no process could be made */
+	int64_t start_at_ms;		/* not before: no process could be started */
 	unsigned start_errors;
+	unsigned relieved;		/* hand-backs from behind a slow message since a message ended last */
 
 	/* expiry.c */
 	bool asking_time;		/* nothing starts before the answer */
@@ -189,6 +218,7 @@ struct worker {
 	unsigned move_errors;		/* in a row; 0 only if nothing is refused */
 	int refusals;			/* moves and deletions that are refused */
 	uint64_t moves_sent;
+	bool hopeless[MOVES];		/* a message was set aside because of this move, and none succeeded since */
 
 	bool history_failed;		/* history.c: it was logged */
 
@@ -223,11 +253,19 @@ void session_free(struct worker *w);
 /* adopt.c */
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 
+/* too_large.c */
+bool too_large_arriving(struct worker *w);		/* true: the connection must be closed because of it */
+bool too_large_send(struct worker *w, int64_t now_ms);	/* right after a renewal. False: there is nothing to be done first */
+bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms);	/* true: the trays can be read now */
+bool too_large_escapes(struct worker *w, struct place p);	/* the message that run_describe() described last */
+
 /* tray.c */
 struct item *tray_item(struct worker *w, struct place p);
 void tray_add(struct worker *w, int tray, const char *raw, size_t len);		/* as WAITING, the newest */
+void tray_add_reply(struct worker *w, int tray, const struct redis_reply *reply);	/* the same; takes the reply over if it is large */
 void tray_set(struct tray *t, struct item *item, enum item_state state);	/* keeps the counts */
 void tray_filled(struct worker *w, int tray);		/* all that was asked for is answered */
+void tray_secrets_learnt(struct worker *w, int tray);	/* parses its waiting messages again */
 void tray_empty(struct tray *t);
 const char *tray_raw(const struct tray *t, const struct item *item);
 struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none, or its notes are not known */
@@ -248,9 +286,18 @@ int64_t fetch_deadline_ms(const struct worker *w, int64_t now_ms);
 void notes_parse(struct worker *w, struct place p, struct message *m);	/* message_parse(), and what lay beside it */
 void notes_tick(struct worker *w, int64_t now_ms);
 void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void notes_lost(struct worker *w);
 bool notes_wanted(const struct worker *w);		/* of some tray they are not known */
 int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms);
+
+/* evidence.c */
+void evidence_tick(struct worker *w, int64_t now_ms);
+void evidence_answer(struct worker *w, int what, const struct redis_reply *reply, int64_t now_ms);
+void evidence_lost(struct worker *w);		/* a new name or connection: its registration says nothing yet */
+/* false: the message needs a trial, and may not start yet: another trial is under way here, or Redis does not know of this one. */
+bool evidence_may_start(struct worker *w, struct place p);
+int64_t evidence_deadline_ms(const struct worker *w, int64_t now_ms);
 
 /* batch.c */
 int batch_size(const struct worker *w);			/* for the next fetch; 1: the next is fetched when this one is done */
@@ -273,6 +320,7 @@ struct runner {
 	void (*init)(struct worker *w);
 	void (*free)(struct worker *w);
 	int (*room)(const struct worker *w);			/* how many more it would take now */
+	bool (*ready)(const struct worker *w);			/* false: its handler is still starting up */
 	void (*start)(struct worker *w, int64_t now_ms);	/* as many waiting messages as it takes */
 	void (*end)(struct worker *w, int64_t now_ms);		/* settles what has ended */
 	void (*flush)(struct worker *w);			/* one write a turn */
@@ -294,7 +342,7 @@ struct place run_next(struct worker *w);		/* the next that may start now; tray -
 void run_describe(struct worker *w, struct place p, struct handler_job *job);	/* and w->message */
 void run_started(struct worker *w, struct place p, const struct handler_job *job);
 void run_progressed(struct worker *w, int n);		/* n have ended since the last time */
-void run_put_off(struct worker *w, int64_t now_ms);	/* no process could be made: errno */
+void run_put_off(struct worker *w, int64_t now_ms);	/* no process could be started: errno */
 bool run_is_slow(const struct worker *w);		/* the running one takes longer than batch.time */
 int64_t run_deadline_ms(struct worker *w, int64_t now_ms);
 
@@ -310,6 +358,7 @@ struct failure {			/* why a message is not done */
 	char text[320];
 	int64_t delay_ms;		/* RETRY: -1: by back-off */
 	const struct handler_result *result;	/* how the handler ended; NULL: it goes on */
+	bool mute;			/* a persistent handler ended and had answered nothing */
 };
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
@@ -319,6 +368,10 @@ void settle_unknown_version(struct worker *w, struct place p);
 void settle_expired(struct worker *w, struct place p, const char *message);
 enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO };	/* SOLO: redelivered, and to be run alone */
 void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
+/* It did not run and may not yet: it waits in delayed. Not in a shared queue, which has none. */
+void settle_put_off(struct worker *w, struct place p, int64_t delay_ms);
+/* Redis refuses what was chosen for it, and said why. */
+void settle_set_aside(struct worker *w, struct place p, const char *error);
 /* All but what runs, and `but` (tray -1: none), leaves: what is done is acknowledged, what waits handed back. */
 void settle_relieve(struct worker *w, struct place but);
 int settle_max_attempts(const struct worker *w, const struct message *m);
@@ -330,8 +383,11 @@ void verdict_describe(struct failure *f, const struct handler_result *result);	/
 /* move.c */
 void move_choose(struct worker *w, struct place p, enum move move);
 void move_tick(struct worker *w, int64_t now_ms);
+bool move_hand_back_waits(const struct worker *w);	/* one is chosen and not sent: what is fetched now would overtake it */
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
-void move_deleted(struct worker *w, int tray);
+void move_reopen_tray(struct worker *w, int tray);	/* a DELETING one, after its list was read */
+/* So often a move is refused before its message is set aside: some ten seconds. A hiccup, or a key that is being replaced, is over by then. */
+#define MOVE_ATTEMPTS 8
 void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void move_gone(struct worker *w, struct place p);	/* out of its tray */
 void move_close_tray(struct worker *w, int tray);	/* DELETING or EMPTY if nothing else is left to do in it */
@@ -339,15 +395,20 @@ int64_t move_deadline_ms(const struct worker *w, int64_t now_ms);
 
 /* history.c */
 void history_done(struct worker *w, int tray);		/* sends the acknowledgement of a tray; queue_done() and what is kept of it */
-void history_done_one(struct worker *w, struct place p, const struct message *raw);
+void history_done_one(struct worker *w, struct place p, const struct queue_entry *entry);
 void history_answer(struct worker *w, const struct redis_reply *reply);	/* to one of these, an integer */
 
 /* breaker.c: pure but for the shared words */
+#define BREAKER_MUTE 16		/* if breaker.failures is 0: the threshold for handlers that end without an answer */
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* true once a probe interval when open */
 int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
 bool breaker_open(struct board_queue *b, int64_t now_ms);	/* true: it was closed */
 bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms);	/* true: this opened it */
-bool breaker_close(struct board_queue *b);			/* true: it was open */
+bool breaker_succeeded(struct board_queue *b);		/* a message was done: no failures in a row any more. true: this closed the breaker */
+bool breaker_answered(struct board_queue *b, int threshold);	/* the handler answered, but not OK: it works at least. true: this closed the breaker */
+bool breaker_concerns(const struct board_queue *b, uint32_t generation);	/* false: the worker is of an older generation, so its failures are no evidence */
+void breaker_note_answer(struct board_queue *b, uint32_t generation);
+bool breaker_knows_answers(const struct board_queue *b, uint32_t generation);	/* true: a handler of this generation has answered */
 uint64_t breaker_message_id(struct message *m);		/* the same message gives the same */
 
 #endif

@@ -1,23 +1,19 @@
 // What changes something: asked for, sent, told of.
-import { ApiError, post, token } from "./api.js";
-import { askToken, confirm, toast } from "./dialogs.js";
+import { ApiError, post } from "./api.js";
+import { askToSignIn, confirm, toast } from "./dialogs.js";
 import { count, plural } from "./format.js";
 
 const IDS_AT_ONCE = 50;
-const NEEDS_TOKEN = "Changes need the token of this console.";
 
-/** POST, with a token if one is to be had. null: nobody gave one. */
+/** Sends a POST in a session; asks the user to sign in if there is none. null: the user did not. */
 async function send(path, params) {
-	let why = NEEDS_TOKEN;
 	for (;;) {
-		if (!token() && !await askToken(why))
-			return null;
 		try {
 			return await post(path, params);
 		} catch (e) {
 			if (!(e instanceof ApiError) || e.status !== 401)
 				throw e;
-			if (!await askToken(`The console did not accept the token: ${e.message}`))
+			if (!await askToSignIn("Sign in to make changes."))
 				return null;
 		}
 	}

@@ -1,6 +1,7 @@
-// The one way to the server: documents, actions, and the token that those need.
+// All requests to the server: documents, actions, and the session that they need.
 
-const KEY = "quredis-token";
+export const SESSION_KEY = "quredis-session";
+const OLD_KEY = "quredis-token";
 const PATIENCE_MS = 30000;
 
 /** status 0: nobody answered. */
@@ -11,29 +12,51 @@ export class ApiError extends Error {
 	}
 }
 
-/** The token came behind the address; it must not stay there, where it is seen, bookmarked and sent on. */
-export function takeToken() {
-	const found = /[#&]token=([^&]+)/.exec(location.hash);
-	if (!found)
-		return;
-	sessionStorage.setItem(KEY, decodeURIComponent(found[1]));
-	history.replaceState(null, "", `${location.pathname}${location.search}#/`);
-}
+// A session has two secrets: a cookie, which no script can read, and this key, which no other port of the host gets.
+// Only the server knows whether the session is still valid.
 
-export function token() {
-	return sessionStorage.getItem(KEY);
-}
-
-export function setToken(text) {
-	if (text)
-		sessionStorage.setItem(KEY, text);
-	else
-		sessionStorage.removeItem(KEY);
-	dispatchEvent(new Event("token"));
+export function hasSession() {
+	return localStorage.getItem(SESSION_KEY) !== null;
 }
 
 export function headers() {
-	return token() ? { Authorization: `Bearer ${token()}` } : {};
+	return hasSession() ? { "X-Quredis-Session": localStorage.getItem(SESSION_KEY) } : {};
+}
+
+/** scheme: Bearer for the token, Code for what `quredis web` showed. Rejects if the server does not know it. */
+async function signIn(scheme, secret) {
+	localStorage.setItem(SESSION_KEY, (await ask("POST", "session", {}, null, { Authorization: `${scheme} ${secret}` })).key);
+	dispatchEvent(new Event("session"));
+}
+
+/** The user may have typed a code or the token. */
+export async function signInWith(secret) {
+	try {
+		await signIn("Bearer", secret);
+	} catch (e) {
+		if (e.status !== 401)
+			throw e;
+		await signIn("Code", secret);
+	}
+}
+
+/** Takes the code out of the address bar and opens a session with it. The code works once, but it need not stay visible. */
+export async function takeCode() {
+	const found = /[#&]code=([0-9a-f]+)/.exec(location.hash);
+	sessionStorage.removeItem(OLD_KEY);
+	if (!found)
+		return;
+	history.replaceState(null, "", `${location.pathname}${location.search}#/`);
+	await signIn("Code", found[1]);
+}
+
+export async function signOut() {
+	try {
+		await ask("POST", "session/end");
+	} finally {
+		localStorage.removeItem(SESSION_KEY);
+		dispatchEvent(new Event("session"));
+	}
 }
 
 /** {a: 1, id: [x, y], b: null} -> "?a=1&id=x&id=y" */
@@ -59,12 +82,12 @@ export async function errorOf(response) {
 	return error;
 }
 
-async function ask(method, path, params, signal) {
+async function ask(method, path, params, signal, more = {}) {
 	let response;
 	const signals = [AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])];
 	try {
 		response = await fetch(`api/v1/${path}${query(params)}`,
-			{ method, headers: headers(), signal: AbortSignal.any(signals), cache: "no-store", credentials: "same-origin" });
+			{ method, headers: { ...headers(), ...more }, signal: AbortSignal.any(signals), cache: "no-store", credentials: "same-origin" });
 	} catch (e) {
 		if (signal?.aborted)
 			throw e;

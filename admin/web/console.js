@@ -1,6 +1,6 @@
 // The frame: which page is shown, whether the console and Redis are there, and the clock that ticks.
-import { get, takeToken, token } from "./api.js";
-import { askToken, forgetToken } from "./dialogs.js";
+import { SESSION_KEY, get, hasSession, takeCode } from "./api.js";
+import { askToSignIn, askToSignOut, toast } from "./dialogs.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { absolute, count, tick, wholeSeconds } from "./format.js";
 import { badge, icon } from "./icons.js";
@@ -81,7 +81,7 @@ function showChange() {
 
 const LINKS = {
 	connecting: ["unknown", "connecting"], live: ["ok", "live"], redis: ["bad", "Redis is away"], console: ["bad", "no answer"],
-	token: ["warn", "token needed"],
+	session: ["warn", "sign in"],
 };
 const AWAY = { redis: "Redis is away", console: "The console does not answer" };
 
@@ -115,10 +115,10 @@ let asked = false;
 
 async function onLink(state, why) {
 	store.setLink(state, why);
-	if (state !== "token" || asked)
+	if (state !== "session" || asked)
 		return;
 	asked = true;
-	await askToken(token() ? "The console did not accept the token." : "This console wants a token.");
+	await askToSignIn(hasSession() ? "The session has ended." : "Sign in to see the queues.");
 	asked = false;
 }
 
@@ -131,32 +131,50 @@ async function seed() {
 	}
 }
 
-// ---- the token ----
+// ---- the session ----
 
-const token_button = document.getElementById("token");
+const session_button = document.getElementById("session");
 
-function showToken() {
-	setText(token_button, token() ? "Forget token" : "Give token");
+function showSession() {
+	setText(session_button, hasSession() ? "Sign out" : "Sign in");
+}
+
+async function enter() {
+	try {
+		await takeCode();
+	} catch (e) {
+		toast("bad", `The code was not accepted: ${e.message}`);
+	}
+}
+
+/** The session began or ended: load the page again with it, or without it. */
+function anew() {
+	shown?.page.close?.();
+	shown = null;
+	go();
+	seed();
 }
 
 // ---- start ----
 
-takeToken();
 makeNav();
-go();
 showLink();
-showToken();
+await enter();
+go();
+showSession();
 const stream = new Stream("api/v1/events", onEvent, onLink);
-addEventListener("hashchange", () => {
-	takeToken();
+addEventListener("hashchange", async () => {
+	await enter();
 	go();
 });
-addEventListener("token", () => {
-	showToken();
+addEventListener("session", () => {
+	showSession();
+	anew();
 	stream.restart();
 });
+addEventListener("storage", (e) => e.key === SESSION_KEY && dispatchEvent(new Event("session")));		// another tab
 addEventListener("online", () => stream.hurry());
-token_button.addEventListener("click", () => (token() ? forgetToken() : askToken("Changes need the token of this console.")));
+session_button.addEventListener("click", () => (hasSession() ? askToSignOut() : askToSignIn("Sign in to see and change queues.")));
 store.addEventListener("change", showChange);
 store.addEventListener("link", showLink);
 addEventListener("keydown", (e) => {

@@ -1,5 +1,5 @@
 // What is asked, and what is said in passing.
-import { setToken, token } from "./api.js";
+import { hasSession, signInWith, signOut } from "./api.js";
 import { h } from "./dom.js";
 
 const TOAST_MS = 8000;
@@ -38,21 +38,32 @@ export async function confirm({ title, text, detail, yes, again }) {
 	return second === "yes";
 }
 
-/** Asks for the token; true if there is one now. */
-export async function askToken(why) {
-	const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, id: "token-text" });
-	const body = [h("p", null, why), h("label", { for: "token-text" }, "Token"), input,
-		h("p", { class: "muted" }, "quredis web showed it when it was started, or it stands in web.token_file. It is kept until this tab is closed.")];
-	const said = await ask("Token", body, [button("", "Cancel", null, { formnovalidate: true }), button("yes", "Use it", "primary")]);
-	if (said !== "yes" || input.value === "")
-		return false;
-	setToken(input.value.trim());
-	return true;
+/** Asks for the token or a code until the console accepts it. false: the user cancelled. */
+export async function askToSignIn(why) {
+	for (;;) {
+		const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, id: "token-text" });
+		const body = [h("p", null, why), h("label", { for: "token-text" }, "Token or code"), input,
+			h("p", { class: "muted" }, "quredis web prints a code when it starts, and a new one on SIGUSR1. The token is in web.token_file, or was printed at the start.")];
+		const said = await ask("Sign in", body, [button("", "Cancel", null, { formnovalidate: true }), button("yes", "Sign in", "primary")]);
+		if (said !== "yes" || input.value === "")
+			return false;
+		try {
+			await signInWith(input.value.trim());
+			return true;
+		} catch (e) {
+			why = `The console did not accept it: ${e.message}`;
+		}
+	}
 }
 
-export async function forgetToken() {
-	if (token() && await confirm({ title: "Forget the token?", text: "Changes will ask for it again.", yes: "Forget it" }))
-		setToken(null);
+export async function askToSignOut() {
+	if (!hasSession() || !await confirm({ title: "Sign out?", text: "All tabs of this browser are signed out of this console.", yes: "Sign out" }))
+		return;
+	try {
+		await signOut();
+	} catch (e) {
+		toast("bad", `The console keeps the session until it expires: ${e.message}`);
+	}
 }
 
 /** level: ok, bad. */

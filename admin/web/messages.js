@@ -75,7 +75,7 @@ export function openMessage(queue, message) {
 	const dialog = h("dialog", { class: "wide", "aria-label": `A message of ${queue}` },
 		h("form", { method: "dialog" },
 			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
-			message.value && viewer("Message", message.value),
+			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value),
 			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(message[k]))]))));
 	dialog.addEventListener("close", () => dialog.remove());
 	document.body.append(dialog);
@@ -137,6 +137,9 @@ export class MessageList {
 			if (n === 0)
 				return h("div", { class: "empty" }, EMPTY[this.list](this.queue));
 			const history = this.list === "done";
+			// the server stops after 64 MiB
+			if (!history && n < Math.min(this.limit, this.size))
+				return h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)} of ${count(this.size)}; the messages are so large that the console reads no more of them`);
 			const more = (history ? n === this.limit : this.size > n) && this.limit < MOST;
 			return [h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)}${this.size > n && !history ? ` of ${count(this.size)}` : ""}`),
 				more && h("button", { type: "button", onclick: () => this.#more() }, "Show more")];

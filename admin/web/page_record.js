@@ -19,6 +19,7 @@ const MEANS = {
 	HandlerTimeout: "The handler ran longer than it may.",
 	Rejected: "The handler refused the message: trying again would not help.",
 	Unrepresentable: "The message cannot be given to this handler as an argument.",
+	TooLarge: "The message is longer than message_max allows. It was not fetched.",
 	UnknownVersion: "The header of the message is of a version that is not known here.",
 	WorkerLost: "The worker died while it had this message, more often than it may.",
 	TTLExpired: "The message waited for longer than it may.",

@@ -1,6 +1,6 @@
-// The server's events, read with fetch so that the token can go along. Whoever listens learns of each event, and
+// The server's events, read with fetch, since EventSource cannot send the session's header. Whoever listens learns of each event, and
 // of each change of the connection: "live", "redis" (the console is there, Redis is not), "console" (nobody
-// answers), "token" (it wants one).
+// answers), "session" (it wants one).
 import { errorOf, headers } from "./api.js";
 
 const FIRST_MS = 500;
@@ -28,7 +28,7 @@ export class Stream {
 		}
 	}
 
-	/** Tries again now, for instance because there is a token. */
+	/** Tries again now, for instance because there is a session. */
 	hurry() {
 		this.delay_ms = FIRST_MS;
 		this.wake?.();
@@ -71,7 +71,7 @@ export class Stream {
 		if (response.ok)
 			return response;
 		const error = await errorOf(response);
-		error.link = response.status === 401 ? "token" : response.status === 503 ? "redis" : "console";
+		error.link = response.status === 401 ? "session" : response.status === 503 ? "redis" : "console";
 		throw error;
 	}
 

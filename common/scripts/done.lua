@@ -1,14 +1,24 @@
--- KEYS: tray done [notes]
--- ARGV: one message keep worker node n_notes [note ...] [id finished_at duration_ms attempts sha1 size payload ...]
--- The acknowledgement, of message alone or of the whole tray, and only if it took place, history; notes are forgotten.
--- Returns 1; 0: it was not there; 2: done, but history could not be written.
-local n = ARGV[1] == '1' and redis.call('LREM', KEYS[1], -1, ARGV[2]) or ARGV[1] == '0' and redis.call('DEL', KEYS[1])
+-- KEYS: lease tray done [notes]
+-- ARGV: one at len head tail moved keep worker node n_notes [note ...] [id finished_at duration_ms attempts sha1 size payload ...]
+-- Acknowledges one message (one is 1) or the whole tray. If that succeeds, writes the history and forgets the notes.
+-- moved: how many messages the owner moved out of the tray (retry, escape, hand-back) under this lease. If the lease has counted another number,
+-- Redis has returned to an earlier state, and some of them may lie in the tray again: it is not deleted.
+-- Returns 1; 0: it was not there; 2: done, but history could not be written; -1: the lease counted another number.
+local n
+if ARGV[1] == '1' then
+  local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+  n = entry and redis.call('LREM', KEYS[2], -1, entry) or 0
+elseif tonumber(redis.call('HGET', KEYS[1], KEYS[2]) or 0) ~= tonumber(ARGV[6]) then
+  return -1
+else
+  n = redis.call('DEL', KEYS[2])
+end
 if n == 0 then return 0 end
-local first = 7 + ARGV[6]
-if KEYS[3] then redis.pcall('HDEL', KEYS[3], unpack(ARGV, 7, first - 1)) end
+local first = 11 + ARGV[10]
+if KEYS[4] then redis.pcall('HDEL', KEYS[4], unpack(ARGV, 11, first - 1)) end
 for i = first, #ARGV, 7 do
-  local id = redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[3], '*', 'id', ARGV[i], 'finished_at', ARGV[i + 1],
-    'duration_ms', ARGV[i + 2], 'attempts', ARGV[i + 3], 'worker', ARGV[4], 'node', ARGV[5], 'sha1', ARGV[i + 4],
+  local id = redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', ARGV[7], '*', 'id', ARGV[i], 'finished_at', ARGV[i + 1],
+    'duration_ms', ARGV[i + 2], 'attempts', ARGV[i + 3], 'worker', ARGV[8], 'node', ARGV[9], 'sha1', ARGV[i + 4],
     'size', ARGV[i + 5], 'message', ARGV[i + 6])
   if type(id) == 'table' then return 2 end
 end

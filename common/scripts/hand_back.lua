@@ -1,15 +1,20 @@
 -- KEYS: lease tray ingress [notes]
--- ARGV: lease_ms message instead [field note keep_ms]
--- notes: what is remembered of a message that others may fetch, too, is noted beside it.
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-local before = KEYS[4] and redis.call('HGET', KEYS[4], ARGV[4])
-redis.call('RPUSH', KEYS[3], ARGV[3])
-local noted = KEYS[4] and redis.pcall('HSET', KEYS[4], ARGV[4], ARGV[5])
-local removed = type(noted) == 'table' and noted or redis.pcall('LREM', KEYS[2], -1, ARGV[2])
+-- ARGV: lease_ms at len head tail line strip [field note keep_ms]
+-- Moves a message (entry.lua) from the tray back to the pop end of ingress, with line in place of its first `strip` bytes. With notes
+-- (shared queues), writes the note under `field`, since nothing may stand before a message that other programs fetch, too.
+-- The lease counts this message among those that left the tray alive (done.lua). Returns 1; 0: the message was not in the tray.
+local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if not entry then return 0 end
+local before = KEYS[4] and redis.call('HGET', KEYS[4], ARGV[8])
+redis.call('RPUSH', KEYS[3], changed(entry, ARGV[6], ARGV[7]))
+local noted = KEYS[4] and redis.pcall('HSET', KEYS[4], ARGV[8], ARGV[9])
+local removed = type(noted) == 'table' and noted or redis.pcall('LREM', KEYS[2], -1, entry)
 if removed ~= 1 then                        -- not there, or refused: the copy must not stay, nor what was noted
   redis.call('RPOP', KEYS[3])
-  if before then redis.pcall('HSET', KEYS[4], ARGV[4], before) elseif KEYS[4] then redis.pcall('HDEL', KEYS[4], ARGV[4]) end
+  if before then redis.pcall('HSET', KEYS[4], ARGV[8], before) elseif KEYS[4] then redis.pcall('HDEL', KEYS[4], ARGV[8]) end
   return removed
 end
-if KEYS[4] then redis.pcall('PEXPIRE', KEYS[4], ARGV[6]) end
+if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
+if KEYS[4] then redis.pcall('PEXPIRE', KEYS[4], ARGV[10]) end
 return 1

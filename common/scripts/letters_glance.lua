@@ -1,7 +1,9 @@
--- KEYS: escape log
+-- KEYS: escape log claimed
 -- ARGV: none
--- How many dead letters and records there are, the oldest record's id ("": none), the time.
+-- How many dead letters and records there are, the oldest record's id ("": none), the time, whose
+-- archive has claimed some ("": none has).
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local t = redis.call('TIME')
 return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), first and first[1] or '',
-  t[1] * 1000 + math.floor(t[2] / 1000) }
+  t[1] * 1000 + math.floor(t[2] / 1000),
+  redis.call('HGET', KEYS[3], 'owner') or '' }

@@ -1,4 +1,4 @@
--- KEYS: none escape log
+-- KEYS: none escape log claimed
 -- ARGV: from message id [message id ...]
 -- Dead letters leave with their records, each only if both are still there. Only the entries from `from` (-3: the last
 -- three) to the end where the oldest are can be meant: a list is never searched through. Returns how many left.
@@ -14,6 +14,7 @@ for i = 2, #ARGV, 2 do
   if #redis.call('XRANGE', KEYS[3], ARGV[i + 1], ARGV[i + 1]) == 1 and at_end(ARGV[i]) then
     redis.call('LREM', KEYS[2], -1, ARGV[i])
     redis.call('XDEL', KEYS[3], ARGV[i + 1])
+    redis.call('HDEL', KEYS[4], ARGV[i + 1])
     gone = gone + 1
   end
 end

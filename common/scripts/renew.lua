@@ -6,7 +6,8 @@ local alive = redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write dec
 -- Told again: by now there may be messages in the trays, and what came late under the old name must not get among them.
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return alive - 1 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
-redis.call('SET', KEYS[2], '1', 'PX', ARGV[1])
+for i = 3, 5 do redis.call('HSET', KEYS[2], KEYS[i], 0) end     -- retry.lua, escape.lua and hand_back.lua count here
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
 local taken = 0
 if ARGV[4] then
   -- Of one that is being rescued nothing is taken: what is left would then seem to have been alone, and be charged.

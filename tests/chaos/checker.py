@@ -25,7 +25,8 @@ OF_A_WORKER = {"kill_worker", "stop_worker", "poison", "fenced"}
 OF_A_HOST = {"kill_master", "kill_tree", "stop_tree", "stall", "drain", "fast_stop"}
 AT_LEAST_A_LEASE = {"stop_worker", "stop_tree", "stall"}        # shorter ones have no such effect
 LEASES = 3                      # how long at most somebody stands still
-NOTE = re.compile(r"(crashes|redelivered|solo)=\d+( (crashes|redelivered|solo)=\d+)*")
+_NOTED = r"(crashes|redelivered|outages|solo)=\d+"       # attempts and times would need to travel with a message
+NOTE = re.compile(f"{_NOTED}( {_NOTED})*")
 
 COUNTS = ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",
           "notes left of what it took", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",

@@ -267,7 +267,8 @@ class Regime:
             "exit statuses at the last stop": [str(code) for code in codes if code != 0],
             "deaths nobody caused": [f"{e.get('worker')} {e.get('signal') or e.get('exit')}" for d in logs for e in d.events("worker_died")
                                      if e.get("signal") not in ("SIGKILL", "SIGABRT") and e.get("exit") != "75"],
-            "trays that held what they should not": [e["tray"] for d in logs for e in d.events("tray_unexpected")],
+            "trays that held what they should not": [e["tray"] for d in logs for event in ("tray_unexpected", "messages_reappeared")
+                                                        for e in d.events(event)],
         })
 
     def _read_fenced(self, ahead):

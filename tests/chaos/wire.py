@@ -2,29 +2,22 @@
 
 harness.RedisProxy is exact about which byte is lost, and single-threaded; this one is neither.
 """
-import os
 import pathlib
-import socket
 import threading
 
+from harness.unix_front import UnixFront, end
 
-class Wire:
+
+class Wire(UnixFront):
     """Listens on a unix socket (url), and forwards to a RedisServer."""
 
     def __init__(self, directory, server):
-        self.path = str(pathlib.Path(directory) / "w")
-        self.url = f"unix://{self.path}"
-        self._upstream = str(server.socket)
         self._lock = threading.Lock()
         self._pairs = set()
         self._lose = {}                         # "request" or "reply" -> the pattern that is waited for
         self._flows = threading.Event()
         self._flows.set()
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self.path)
-        os.chmod(self.path, 0o777)
-        self._listener.listen(64)
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(pathlib.Path(directory) / "w", server)
 
     def cut(self):
         for pair in list(self._pairs):
@@ -42,32 +35,18 @@ class Wire:
         self._lose[what] = pattern
 
     def close(self):
-        # shutdown(2), since close(2) alone wakes nobody who waits
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        super().close()
         self.resume()
         self.cut()
 
     # ---- threads ----
 
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            redis = socket.socket(socket.AF_UNIX)
-            try:
-                redis.connect(self._upstream)
-            except OSError:
-                client.close()
-                redis.close()
-                continue
-            pair = (client, redis)
-            doomed = threading.Event()          # its next answer is lost
-            self._pairs.add(pair)
-            for flow in (self._requests, self._replies):
-                threading.Thread(target=flow, args=(pair, doomed), daemon=True).start()
+    def serve(self, client, redis):
+        pair = (client, redis)
+        doomed = threading.Event()              # its next answer is lost
+        self._pairs.add(pair)
+        for flow in (self._requests, self._replies):
+            threading.Thread(target=flow, args=(pair, doomed), daemon=True).start()
 
     def _requests(self, pair, doomed):
         self._forward(pair, *pair, lambda data: self._request_passes(data, doomed))
@@ -99,8 +78,4 @@ class Wire:
     def _close(self, pair):
         """Both ends hear of it, and both threads end; the sockets go with them."""
         self._pairs.discard(pair)
-        for s in pair:
-            try:
-                s.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
+        end(*pair)

@@ -68,7 +68,7 @@ class NameErrand(Errand, Figures):
 
 
 class Question(Errand, Questions):
-    """The first one, up to its exec."""
+    """The first one, until the command has ended."""
     name = "purge, a question"
 
 

@@ -114,7 +114,7 @@ class Bounds(Ruled):
 
 
 class Ages(Ruled):
-    """What waits too long, by marks and by its own word; what exists too long; records alone; a history."""
+    """What waits too long, by the time it got and by its own word; what exists too long; records alone; a history."""
     name = "ttl, purge, history"
     others = {"brief": [], "old": [], "worked": ["done"]}
     sections = {"purge": {"enabled": True, "interval": "1s", "max_orphaned_age": "1h"}}

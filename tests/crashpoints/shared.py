@@ -3,6 +3,7 @@ import hashlib
 
 from .sweeper import Deaths
 from .worker import Batch, HandBack
+from harness.messages import sealed
 
 KEYS = {"shared": True, "max_attempts": 1}
 
@@ -43,7 +44,7 @@ class Shared(Batch):
         self.push("ok a", "ok b", "reject c", "ok d", "slow e", "ok f")
         for i in range(self.queues):
             raw = self.ledger.note(f"q{i}", "ok", "g")
-            self.client.lpush(f"ingress:q{i}", b"quredis/1 w=00000000000000aa redelivered=1\n" + raw)
+            self.client.lpush(f"ingress:q{i}", sealed(self.client, b"quredis/1 w=00000000000000aa redelivered=1\n" + raw, f"ingress:q{i}"))
         self.push("ok h")
         for message in self.ledger.messages:
             if message.name in "bceh":

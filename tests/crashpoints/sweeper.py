@@ -4,6 +4,7 @@ import signal
 
 from .cycle import Cycle, Midway
 from .lane import LEFT_QUEUES
+from harness.messages import sealed
 
 
 class Recovery(Cycle):
@@ -18,7 +19,7 @@ class Recovery(Cycle):
             self.ledger.note(*message)
         for i in range(LEFT_QUEUES):
             due = self.ledger.note(f"q{i}", "ok", "n")
-            self.client.zadd(f"ingress:q{i}:delayed", {b"quredis/1 w=00000000000000aa\n" + due: 1})
+            self.client.zadd(f"ingress:q{i}:delayed", {sealed(self.client, b"quredis/1 w=00000000000000aa\n" + due, f"ingress:q{i}"): 1})
         self.client.lpush("transit:q0", self.ledger.note("q0", "ok", "x0"), self.ledger.note("q0", "ok", "x1"))
         self.push("ok a")
         self.go()

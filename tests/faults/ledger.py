@@ -50,7 +50,7 @@ class Queue:
 
     def push(self, *names):
         """As producers do; at maxmemory, too."""
-        self.pushed += [n.split("\n")[-1] for n in names]
+        self.pushed += [(n.decode() if isinstance(n, bytes) else n).split("\n")[-1] for n in names]
         self.client.eval("redis.call('DEL', KEYS[2]) return redis.call('LPUSH', KEYS[1], unpack(ARGV))", 2, f"ingress:{self.name}",
                          f"nothing:{self.name}", *names)
 

@@ -9,7 +9,7 @@ from ledger import Queue
 from points import Talk, Talks
 
 
-ALWAYS = ("worker_stuck", "worker_overdue", "tray_unexpected", "claim_lost", "Sanitizer", "runtime error:")
+ALWAYS = ("worker_stuck", "worker_overdue", "tray_unexpected", "messages_reappeared", "claim_lost", "Sanitizer", "runtime error:")
 
 
 class Lane:

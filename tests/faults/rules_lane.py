@@ -1,5 +1,5 @@
 """What a sweeper says by rule, each time with a supervisor of its own and an empty Redis: bounds of dead letters with an archive and
-without, copies of records, marks, ttl, purge of what waits, is delayed and is orphaned, history, health."""
+without, copies of records, stamps, ttl, purge of what waits, is delayed and is orphaned, history, health."""
 import shutil
 import signal
 

@@ -1,5 +1,6 @@
 """A sweeper's whole cycle, each time with a supervisor of its own: connects, looks at the server, tries its rights, returns what
 dead owners left in every way there is, hears of a death, moves what is due, sees a pause."""
+import hashlib
 import json
 import os
 import secrets
@@ -8,6 +9,7 @@ import signal
 from ledger import until
 from place import Lane
 from worker_lane import STAYS
+from harness.messages import sealed
 
 MODES = {"sweeper": (STAYS, {"mode": "persistent"}), "shared": (STAYS, {"mode": "persistent", "shared": True})}
 NOBODY = 0              # pid of those who never were
@@ -33,37 +35,39 @@ class SweeperLane(Lane):
 
     # ---- what was there before ----
 
-    def _owner(self, died_at=None, **trays):
-        """Of a supervisor that is gone; its lists hold these, the first ones fetched last."""
+    def _owner(self, evidence={}, **trays):
+        """Of a supervisor that is gone; its lists hold these, the first ones fetched last. evidence: what else its registration says."""
         c, q = self.place.client, self.queue.name
         name = f"{self.place.tag}.{secrets.token_hex(8)}.1.1"
-        c.hset(f"transit:{q}:workers", name, json.dumps({"lock": self.lock, "node": self.place.tag, "pid": NOBODY, "since": 1,
-                                                         **({"died_at": died_at} if died_at else {})}))
+        c.hset(f"transit:{q}:workers", name, json.dumps({"lock": self.lock, "node": self.place.tag, "pid": NOBODY, "since": 1, **evidence}))
         for tray, messages in trays.items():
             c.rpush(f"transit:{q}:{name}:{tray.lstrip('t')}", *messages)
-            self.queue.pushed += [m.split("\n")[-1] for m in messages]
+            self.queue.pushed += [(m.decode() if isinstance(m, bytes) else m).split("\n")[-1] for m in messages]
+
+    def _charged(self, message):
+        """One that would escape if it were charged again: (message as it lies there, its name for a trial)."""
+        if self.mode == "shared":
+            self.queue.note(message, "crashes=1 redelivered=1")
+            return message, hashlib.sha1(message.encode()).hexdigest()
+        nonce = secrets.token_hex(8)
+        return sealed(self.place.client, f"quredis/1 w={nonce} crashes=1\n{message}", f"ingress:{self.queue.name}"), nonce
 
     def _leave(self, n):
         c, q = self.place.client, self.queue
-        self._owner(t0=[f"d1.{n}", f"d2.{n}"], t2=[f"d3.{n}"])             # nobody is charged
-        self._owner(t1=[f"d4.{n}"])                                         # charged, and tried again
-        self._crashed(n)                                                    # escapes
+        self._owner(t0=[f"d1.{n}", f"d2.{n}"], t2=[f"d3.{n}"])              # an outage charges nobody, of several ...
+        self._owner(t1=[self._charged(f"d4.{n}")[0]])                       # ... or alone ...
+        tried, name = self._charged(f"w1.{n}")
+        self._owner({"trial": name}, t0=[tried])                            # ... but what is on trial, which escapes
+        self._owner({"stopping": 1}, t1=[self._charged(f"d15.{n}")[0]])     # nor does an ordered stop
         self._owner(rescue=[f"d5.{n}", f"d6.{n}"])                          # its rescue was not finished
-        self._owner(died_at=1, t1=[f"d7.{n}"])                              # came late
+        self._owner({"died_at": 1}, t1=[f"d7.{n}"])                         # came late
         if self.mode == "shared":
             q.note(f"d2.{n}", "redelivered=1 solo=1")
             q.told |= {m for m in q.pushed if m[0] == "d"}
         else:
             self._leave_bare(n)
-        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, f"quredis/1 w={n:016x} attempts=1\nd12.{n}": 2})
+        c.zadd(f"ingress:{q.name}:delayed", {f"d11.{n}": 1, sealed(c, f"quredis/1 w={n:016x} attempts=1\nd12.{n}", f"ingress:{q.name}"): 2})
         q.pushed += [f"d11.{n}", f"d12.{n}"]
-
-    def _crashed(self, n):
-        """Its worker died of it before."""
-        line = "" if self.mode == "shared" else f"quredis/1 w={n:016x} crashes=1\n"
-        if not line:
-            self.queue.note(f"w1.{n}", "crashes=1 redelivered=1")
-        self._owner(t0=[f"{line}w1.{n}"])
 
     def _leave_bare(self, n):
         """That of another consumer, which is its own where the queue is shared."""

@@ -3,6 +3,7 @@ back, renews its lease, loses its connection with work in hand, is woken at a st
 import secrets
 
 from harness.control import ask
+from harness.messages import sealed
 from ledger import until
 from place import Lane
 
@@ -56,7 +57,8 @@ class WorkerLane(Lane):
             self.queue.note(before[0], "redelivered=1")
             self.queue.note(behind[1], "redelivered=1")
             self.queue.told.add(behind[2])
-            behind = [*behind[:2], f"quredis/1 w={secrets.token_hex(8)} redelivered=1\n{behind[2]}", *behind[3:]]
+            line = sealed(self.place.client, f"quredis/1 w={secrets.token_hex(8)} redelivered=1\n{behind[2]}", f"ingress:{self.queue.name}")
+            behind = [*behind[:2], line, *behind[3:]]
         self.queue.push(*before, gate, *behind)
 
     def cycle(self):

@@ -6,15 +6,26 @@
 #include "tests/fuzz/fake_answers.h"
 
 #include "common/nitems.h"
+#include "common/queue.h"
 #include "tests/fuzz/fake_time.h"
+#include "tests/unit/sealed.h"
 
 static struct input *input;
 static unsigned messages;
+static size_t secrets_sent;		/* the last time that secrets were asked for */
+
+/* What one input taught must not help the next one. */
+static void forget_secrets(void)
+{
+	*(struct seal_secrets *)(uintptr_t)seal_known() = (struct seal_secrets){0};
+	secrets_sent = 0;
+}
 
 void fake_answers_begin(struct input *in)
 {
 	input = in;
 	messages = 0;
+	forget_secrets();
 }
 
 /* ---- RESP ---- */
@@ -56,12 +67,29 @@ static void long_message(struct buffer *out)
 	buffer_free(&text);
 }
 
+const char *fake_ingress = "ingress:other";
+
+/* Most of what begins like a wrapper is one. */
+static void fake_sealed(struct buffer *out, const char *text)
+{
+	struct message_keys keys = sealed_keys(fake_ingress);
+	struct buffer sealed = {0};
+
+	if (strncmp(text, "quredis/1 w=", 12) != 0 || keys.secrets->n == 0 || input_below(input, 8) == 0) {
+		fake_text(out, text);
+		return;
+	}
+	sealed_append(&sealed, &keys, text, strlen(text));
+	fake_string(out, sealed.data, sealed.len);
+	buffer_free(&sealed);
+}
+
 void fake_message(struct buffer *out)
 {
 	static const char *const lines[] = {
 		"quredis/1 w=00000000000000ab\n", "quredis/1 w=00000000000000ab attempts=1 solo=1 first_failed=1700000000000\n",
 		"quredis/1 w=00000000000000ab crashes=1 redelivered=2\nquredis/1 id=a ttl=1s timeout=10ms\n",
-		"quredis/1 w=00000000000000ab attempts=1000000 crashes=1000000 redelivered=1000000 own=9223372036854775807 mark=1\n",
+		"quredis/1 w=00000000000000ab attempts=1000000 crashes=1000000 redelivered=1000000 redriven=9223372036854775807 own=9223372036854775807\n",
 		"quredis/1 id=job-1 request_id=r max_attempts=2\n", "quredis/2 id=x\n", "quredis/1 w=zz\n", "quredis/1 id=\n",
 	};
 	unsigned kind = input_below(input, 16);
@@ -74,7 +102,7 @@ void fake_message(struct buffer *out)
 		fake_text(out, text);
 	} else if (kind < 5 + nitems(lines)) {
 		snprintf(text, sizeof(text), "%sm%u", lines[kind - 5], messages++);
-		fake_text(out, text);
+		fake_sealed(out, text);
 	} else if (kind == 13) {
 		fake_string(out, "a\0b\n\xff", 5);
 	} else if (kind == 14 && messages++ < 8) {
@@ -90,7 +118,7 @@ static void note(struct buffer *out)
 {
 	static const char *const texts[] = {
 		"redelivered=1", "crashes=1 redelivered=2 solo=1", "solo=1", "attempts=1000000 crashes=1000000 redelivered=1000000",
-		"own=9223372036854775807 mark=1", "", "w=00000000000000ab", "crashes=1 crashes=x", "crashes=1\n",
+		"redriven=9223372036854775807 own=9223372036854775807", "", "w=00000000000000ab", "crashes=1 crashes=x", "crashes=1\n",
 	};
 	unsigned kind = input_below(input, nitems(texts) + 3);
 	const char *bytes;
@@ -180,12 +208,144 @@ static void any_type(struct buffer *out, unsigned variant)
 	status(out, types[variant % nitems(types)]);
 }
 
+static void weight(struct buffer *out, unsigned variant)
+{
+	fake_array(out, 3);
+	fake_integer(out, variant % 8);
+	fake_integer(out, 1 + variant % 100);
+	fake_integer(out, variant == 2 ? INT64_C(1) << 40 : 0);
+}
+
+/* Entries that are whole, and one of which only the ends are shown. */
+static void page(struct buffer *out, unsigned variant)
+{
+	unsigned n = variant % 5;
+	char ends[QUEUE_BY_VALUE_MAX] = "", size[32];
+	size_t len;
+	const char *bytes;
+
+	fake_array(out, 5 * n);
+	for (unsigned i = 0; i < n; i++) {
+		bytes = input_bytes(input, &len);
+		if (i == 2)
+			memcpy(ends, bytes, len < sizeof(ends) ? len : sizeof(ends));
+		snprintf(size, sizeof(size), "%zu", i == 2 ? (size_t)100000 : len);
+		fake_text(out, size);
+		fake_string(out, i == 2 ? ends : bytes, i == 2 ? sizeof(ends) : len);
+		fake_string(out, ends, i == 2 ? QUEUE_ENTRY_ENDS : 0);
+		fake_text(out, "");
+		fake_text(out, "");
+	}
+}
+
+/* Of what is too large: its length, and what it begins with if that may be a wrapper. */
+static void too_large(struct buffer *out, unsigned variant)
+{
+	fake_array(out, 2);
+	fake_integer(out, variant % 3 * 10000000);
+	if (variant % 2 == 0)
+		fake_text(out, "");
+	else
+		fake_message(out);
+}
+
+static void digests(struct buffer *out, unsigned variant)
+{
+	fake_array(out, QUEUE_DIGESTS);
+	for (int i = 0; i < QUEUE_DIGESTS; i++)
+		fake_text(out, variant == 1 ? "" : "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+}
+
+/* ---- secrets ---- */
+
+static size_t count_secrets(const char *list)
+{
+	size_t n = 0;
+
+	while (*list != '\0') {
+		size_t len = strspn(list, "0123456789abcdef");
+
+		FUZZ_ASSERT(len == (size_t)2 * SEAL_SECRET_BYTES && (list[len] == '\0' || (list[len] == ' ' && list[len + 1] != '\0')));
+		list += len + (list[len] == ' ');
+		n++;
+	}
+	return n;
+}
+
+/* What a client says of them is well formed, and what it once knew it never forgets. */
+static void check_question(const struct fake_command *c)
+{
+	size_t n;
+
+	FUZZ_ASSERT(c->argc == 7 && count_secrets(c->argv[5]) <= 1);
+	n = count_secrets(c->argv[6]);
+	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
+	secrets_sent = n;
+}
+
+static void many_secrets(struct buffer *out, size_t n)
+{
+	struct buffer list = {0};
+
+	for (size_t i = 0; i < n; i++)
+		buffer_format(&list, "%s%064zx", i == 0 ? "" : " ", i + 1);
+	fake_string(out, list.data, list.len);
+	buffer_free(&list);
+}
+
+/* As the script answers; from 0x1a on, with what somebody may have written there. Other types are among all answers of a kind that is not expected. */
+static void secrets(struct buffer *out, unsigned variant)
+{
+	const char *bytes;
+	size_t len;
+
+	switch (variant) {
+	case 1:
+		fake_text(out, SEALED_OTHER " " SEALED_SECRET);
+		break;
+	case 0x1a:
+		fake_text(out, "");		/* there is none yet */
+		break;
+	case 0x1b:
+		many_secrets(out, SEAL_SECRETS_MAX + input_below(input, 200));
+		break;
+	case 0x1c:
+		fake_text(out, SEALED_SECRET "0 0" SEALED_SECRET " " SEALED_SECRET SEALED_OTHER);	/* words that are too long */
+		break;
+	case 0x1d:
+		fake_text(out, " 00  " SEALED_OTHER "  zz " SEALED_SECRET " ");
+		break;
+	case 0x1e:
+		bytes = input_bytes(input, &len);
+		fake_string(out, bytes, len);
+		break;
+	case 0x1f:
+		fake_string(out, SEALED_OTHER "\0" SEALED_SECRET, 2 * sizeof(SEALED_OTHER) - 1);
+		break;
+	default:
+		fake_text(out, SEALED_SECRET);
+	}
+}
+
 static void scripted(struct buffer *out, const struct fake_command *c, unsigned variant)
 {
-	if (c->script != NULL && strcmp(c->script, "fetch") == 0 && variant % 2 == 0)
+	if (c->script != NULL && strcmp(c->script, "secret") == 0) {
+		check_question(c);
+		secrets(out, variant);
+	} else if (variant == 0x1f)
+		fake_integer(out, -1);	/* of scripts that say more than yes and no */
+	else if (c->script != NULL && strcmp(c->script, "fetch") == 0 && variant % 2 == 0)
 		fake_message(out);
 	else if (c->script != NULL && strcmp(c->script, "fetch") == 0)
 		fake_nil(out);
+	else if (c->script != NULL && strcmp(c->script, "weigh") == 0)
+		weight(out, variant);
+	else if (c->script != NULL && strcmp(c->script, "look") == 0)
+		page(out, variant);
+	else if (c->script != NULL && strcmp(c->script, "too_large_first") == 0)
+		too_large(out, variant);
+	else if (c->script != NULL && strcmp(c->script, "digest") == 0)
+		digests(out, variant);
 	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
 		fake_array(out, 0);
 	else if (c->script != NULL && (strcmp(c->script, "fence") == 0 || strcmp(c->script, "renew") == 0))

@@ -11,6 +11,7 @@
 
 /* Answers that tests/fuzz/fake_redis.c gives; what it leaves open is in the input. */
 void fake_answers_begin(struct input *in);
+extern const char *fake_ingress;		/* wrappers count there */
 
 void fake_answer_honest(struct buffer *out, const struct fake_command *c, unsigned variant);
 void fake_answer_error(struct buffer *out);

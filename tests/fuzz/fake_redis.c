@@ -46,7 +46,7 @@ redisContext *__wrap_redisConnectNonBlock(const char *ip, int port);
 void __real_redisFree(redisContext *c);
 void __wrap_redisFree(redisContext *c);
 int __wrap_redisBufferRead(redisContext *c);
-int __wrap_redisBufferWrite(redisContext *c, int *done);
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o);
 int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask);
 
 void fake_redis_begin(struct input *in, const struct fake_redis_target *t)
@@ -298,12 +298,12 @@ static int broken(redisContext *c, const char *why)
 	return REDIS_ERR;
 }
 
-int __wrap_redisBufferWrite(redisContext *c, int *done)
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o)
 {
 	struct connection *connection = connection_of(c);
 
 	if (c->err != 0)
-		return REDIS_ERR;
+		return -1;
 	if (connection->cut && connection->out_at == connection->out.len)
 		return broken(c, "Broken pipe");
 	if (connection->asked_at == connection->asked.len) {
@@ -313,9 +313,8 @@ int __wrap_redisBufferWrite(redisContext *c, int *done)
 	buffer_append(&connection->asked, c->obuf, sdslen(c->obuf));
 	sdsfree(c->obuf);
 	c->obuf = sdsempty();
-	if (done != NULL)
-		*done = 1;
-	return REDIS_OK;
+	o->sent = 0;
+	return 0;
 }
 
 static size_t give(struct connection *c)

@@ -14,7 +14,7 @@
  * may make the next answer a lie, bytes that are no answer, too much, or nothing.
  *
  * Needs --wrap of redisConnectUnixNonBlock, redisConnectNonBlock, redisFree, redisBufferRead,
- * redisBufferWrite, ppoll, and those of fake_time.h.
+ * redis_output_write, ppoll, and those of fake_time.h.
  */
 #define FAKE_ARGUMENTS_MAX 128
 

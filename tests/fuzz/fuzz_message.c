@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c */
+/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/seal.c */
 /*
  * The lines in front of a message: whatever bytes lie in a list, taking our wrapper off and putting one on
  * changes no byte of the producer's, and what is remembered is read again as it was written.
@@ -9,13 +9,17 @@
 
 #include "common/buffer.h"
 #include "common/message.h"
+#include "tests/unit/sealed.h"
 
 #define COUNT_MAX 1000000	/* what a line of ours can hold */
+
+static struct message_keys keys;
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
+	keys = sealed_learn("ingress:mail");
 	return 0;
 }
 
@@ -36,7 +40,7 @@ static void check_parts(struct message *m)
 	FUZZ_ASSERT(m->wrapper_len > 0 || (m->wrapper.nonce == 0 && m->wrapper.attempts == 0 && !m->wrapper.solo));
 	FUZZ_ASSERT(m->wrapper.attempts >= 0 && m->wrapper.attempts <= COUNT_MAX && m->wrapper.crashes >= 0 &&
 	    m->wrapper.crashes <= COUNT_MAX && m->wrapper.redelivered >= 0 && m->wrapper.redelivered <= COUNT_MAX);
-	FUZZ_ASSERT(m->wrapper.own_ms >= 0 && m->wrapper.mark_ms >= 0 && m->wrapper.first_failed_ms >= 0);
+	FUZZ_ASSERT(m->wrapper.own_ms >= 0 && m->wrapper.redriven_ms >= 0 && m->wrapper.first_failed_ms >= 0);
 	FUZZ_ASSERT(m->ttl_ms >= -1 && m->enqueued_ms >= -1 && m->timeout_ms >= -1);
 	FUZZ_ASSERT(m->max_attempts == -1 || m->max_attempts > 0);
 	FUZZ_ASSERT(m->header_len > 0 || (m->id[0] == '\0' && m->ttl_ms == -1 && m->max_attempts == -1));
@@ -68,7 +72,7 @@ static struct wrapper any_wrapper(struct input *in)
 {
 	return (struct wrapper){ .attempts = (int)input_number(in), .crashes = (int)input_number(in),
 		.redelivered = (int)input_number(in), .solo = input_byte(in) & 1, .own_ms = input_number(in),
-		.mark_ms = input_number(in), .first_failed_ms = input_number(in) };
+		.first_failed_ms = input_number(in) };
 }
 
 /* Behind `w`, all of the producer's is there, byte for byte, and says the same. */
@@ -77,21 +81,41 @@ static void check_wrapped(const struct message *m, const struct wrapper *w)
 	struct buffer out = {0};
 	struct message again;
 
-	message_wrap(&out, m, w);
-	message_parse(&again, out.data, out.len);
+	message_wrap(&out, &keys, m, w);
+	message_parse(&again, &keys, out.data, out.len);
 	check_parts(&again);
 	FUZZ_ASSERT(again.wrapper_len > 0);
 	FUZZ_ASSERT(same_bytes(again.raw + again.wrapper_len, again.raw_len - again.wrapper_len, m->raw + m->wrapper_len,
 	    m->raw_len - m->wrapper_len));
 	FUZZ_ASSERT(again.wrapper.attempts == capped(w->attempts) && again.wrapper.crashes == capped(w->crashes) &&
 	    again.wrapper.redelivered == capped(w->redelivered) && again.wrapper.solo == w->solo);
-	FUZZ_ASSERT(again.wrapper.own_ms == natural(w->own_ms) && again.wrapper.mark_ms == natural(w->mark_ms) &&
+	FUZZ_ASSERT(again.wrapper.own_ms == natural(w->own_ms) && again.wrapper.redriven_ms == natural(w->redriven_ms) &&
 	    again.wrapper.first_failed_ms == natural(w->first_failed_ms));
 	FUZZ_ASSERT(again.header_len == m->header_len && again.unknown_version == m->unknown_version);
 	FUZZ_ASSERT(strcmp(again.id, m->id) == 0 && strcmp(again.request_id, m->request_id) == 0);
 	FUZZ_ASSERT(again.ttl_ms == m->ttl_ms && again.enqueued_ms == m->enqueued_ms && again.timeout_ms == m->timeout_ms &&
 	    again.max_attempts == m->max_attempts);
 	buffer_free(&out);
+}
+
+/* The same line with the seal that a fuzzer cannot guess: whatever it says is read, or all of it is payload. */
+static void check_sealed(const char *raw, size_t len)
+{
+	struct buffer sealed = {0};
+	struct message m;
+	char *copy;
+
+	if (len < 13 || memcmp(raw, "quredis/1 w=", 12) != 0 || memchr(raw, '\n', len) == NULL)
+		return;
+	sealed_append(&sealed, &keys, raw, len);
+	copy = malloc(sealed.len);
+	memcpy(copy, sealed.data, sealed.len);
+	message_parse(&m, &keys, copy, sealed.len);
+	check_parts(&m);
+	check_wrapped(&m, &m.wrapper);
+	FUZZ_ASSERT(m.wrapper_len > 0 || m.wrapper.own_ms == 0);
+	buffer_free(&sealed);
+	free(copy);
 }
 
 /* A header that we write, for quredis push, is read as it was meant, or refused. */
@@ -106,7 +130,7 @@ static void check_header(struct input *in)
 	if (message_header(&out, id[0] == '\0' ? NULL : id, request_id[0] == '\0' ? NULL : request_id, ttl, enqueued, timeout,
 	    max_attempts) == 0 && out.len > strlen("quredis/1\n") && out.len <= MESSAGE_LINE_MAX) {
 		buffer_append(&out, "payload", 7);
-		message_parse(&m, out.data, out.len);
+		message_parse(&m, &keys, out.data, out.len);
 		FUZZ_ASSERT(message_payload_len(&m) == 7 && m.wrapper_len == 0);
 		FUZZ_ASSERT(strcmp(m.id, id) == 0 && strcmp(m.request_id, request_id) == 0);
 		FUZZ_ASSERT(m.ttl_ms == (ttl < 0 ? -1 : ttl) && m.timeout_ms == (timeout < 0 ? -1 : timeout));
@@ -130,8 +154,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (len > 0)
 		memcpy(raw, data, len);
-	message_parse(&m, raw, len);
+	message_parse(&m, &keys, raw, len);
 	check_parts(&m);
+	FUZZ_ASSERT(m.wrapper_len == 0 || memmem(raw, m.wrapper_len, " mac=", 5) != NULL);
+	check_sealed(raw, len);
 	check_wrapped(&m, &w);
 	check_wrapped(&m, &m.wrapper);
 	check_id(&m);

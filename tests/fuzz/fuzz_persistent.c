@@ -35,6 +35,7 @@ static const char conf_file[] =
 
 struct job {
 	struct message message;		/* raw is owned */
+	char *given;			/* a copy of raw, which lives as long as it must; owned */
 	bool unanswered;
 	bool of_this_process;
 };
@@ -88,6 +89,7 @@ static void give(struct run *run)
 {
 	struct handler_job job = { .attempt = 1 + (int)input_below(run->in, 3), .max_attempts = 3, .redelivered = input_byte(run->in) & 1,
 		.timeout_ms = input_time_ms(run->in) - 1, .incarnation = "n.0000000000000001.1.1" };
+	struct message message;
 	size_t len;
 	char *raw;
 
@@ -101,11 +103,23 @@ static void give(struct run *run)
 		return;
 	raw = any_message(run, &len);
 	struct job *j = &run->jobs[run->given++];
-	*j = (struct job){ .unanswered = true };
-	message_parse(&j->message, raw, len);
-	job.message = &j->message;
+	const struct message_keys keys = { .queue = "ingress:mail", .secrets = seal_known(), .headers = true };
+
+	*j = (struct job){ .unanswered = true, .given = alloc_copy(raw, len) };
+	message_parse(&j->message, &keys, raw, len);
+	message_parse(&message, &keys, j->given, len);
+	job.message = &message;
 	run->unanswered++;
 	persistent_give(run->p, run->given, &job, clock_monotonic_ms());
+}
+
+/* Its owner may forget the message now. */
+static void settle(struct run *run, struct job *j)
+{
+	j->unanswered = false;
+	run->unanswered--;
+	free(j->given);
+	j->given = NULL;
 }
 
 /* ---- what the handler has read ---- */
@@ -190,9 +204,8 @@ static void take_replies(struct run *run)
 		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(&r));
 		FUZZ_ASSERT(r.duration_ms >= 0 && (r.stderr_len == 0 || r.stderr_tail != NULL) &&
 		    (int64_t)r.stderr_len <= run->conf->stderr_tail);
-		run->jobs[r.serial - 1].unanswered = false;
+		settle(run, &run->jobs[r.serial - 1]);
 		run->answered++;
-		run->unanswered--;
 	}
 	FUZZ_ASSERT(persistent_unanswered(run->p) == run->unanswered);
 }
@@ -219,8 +232,7 @@ static void take_end(struct run *run)
 		FUZZ_ASSERT(serial > begun || serial < e.unread_from);
 		if (!run->told_to_go && !run->closed_input && !e.asked)
 			FUZZ_ASSERT(serial <= begun || serial >= e.unread_from);
-		j->unanswered = false;
-		run->unanswered--;
+		settle(run, j);
 	}
 	FUZZ_ASSERT(run->unanswered == 0 && e.oldest == oldest);
 	FUZZ_ASSERT(e.lived_ms >= 0 && e.duration_ms >= 0 && (e.error != 0) == (e.how == PERSISTENT_UNRUNNABLE));

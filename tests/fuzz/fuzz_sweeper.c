@@ -1,6 +1,6 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_registry.c tests/fuzz/conf_text.c sweeper/ common/ */
-/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=exit -Wl,--wrap=getppid -Wl,--wrap=process_kill_incarnation -Wl,--wrap=rescue_add */
-/* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redisBufferWrite */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c sweeper/ common/ */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=exit -Wl,--wrap=getppid -Wl,--wrap=leftovers_kill -Wl,--wrap=cgroup_kill -Wl,--wrap=rescue_add -Wl,--wrap=rescue_add_owner */
+/* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 /*
  * A whole sweeper whose server, master and time are the input: registrations, messages of the dead, records, INFO
  * and clocks of any kind. It judges no living owner of its own master dead before its time, kills only handlers
@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,17 +19,19 @@
 
 #include "tests/fuzz/input.h"
 
+#include "common/cgroup.h"
 #include "common/child.h"
+#include "common/leftovers.h"
 #include "common/log.h"
-#include "common/message.h"
 #include "common/nitems.h"
-#include "common/process.h"
 #include "common/queue.h"
 #include "sweeper/rescue.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fake_registry.h"
 #include "tests/fuzz/fake_time.h"
+#include "tests/fuzz/script_move.h"
+#include "tests/unit/sealed.h"
 
 #define BOOT UINT64_C(0xb0)
 #define MASTER 4711
@@ -43,6 +46,8 @@ static const char conf_file[] =
     " { name = \"plain\"; handler = [\"/bin/true\"]; },"
     " { name = \"other\"; handler = [\"/bin/true\"]; recovery_attempts = 0; shared = true; dead_letter = { enabled = false; }; } );";
 
+static const unsigned char lock_key[LEFTOVERS_KEY_SIZE];
+static const struct leftovers_users handler_users;	/* nobody: all of it is played */
 static struct conf *conf;
 static struct scoreboard *board;
 static struct input *input;
@@ -56,9 +61,12 @@ static bool reported[SLOTS];
 _Noreturn void __real_exit(int status);
 _Noreturn void __wrap_exit(int status);
 pid_t __wrap_getppid(void);
-int __wrap_process_kill_incarnation(const char *prefix, int64_t timeout_ms);
-struct rescue *__real_rescue_add(struct swept *q, const char *incarnation, const char *why, bool charge, bool gate);
-struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, bool charge, bool gate);
+int __wrap_leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users *users, int64_t timeout_ms);
+void __wrap_cgroup_kill(struct cgroup_dead *of, size_t n, int64_t timeout_ms);
+struct rescue *__real_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate);
+struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate);
+struct rescue *__real_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+struct rescue *__wrap_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
 
 /* ---- the machine around it ---- */
 
@@ -75,23 +83,37 @@ pid_t __wrap_getppid(void)
 	return input->left > 0 && polls < POLLS_MAX ? MASTER : 1;
 }
 
-/* "<node>.<boot>.": less would name handlers of others. */
-int __wrap_process_kill_incarnation(const char *prefix, int64_t timeout_ms)
+/* Never of our own boot. */
+int __wrap_leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users *users, int64_t timeout_ms)
 {
-	size_t len = strlen(prefix);
+	char own[LEFTOVERS_TOKEN_SIZE];
+	int rc = 0;
 
-	FUZZ_ASSERT(timeout_ms > 0 && len > 18 && prefix[len - 1] == '.' && prefix[len - 18] == '.');
-	FUZZ_ASSERT(strspn(prefix + len - 17, "0123456789abcdef") == 16);
-	FUZZ_ASSERT(strncmp(prefix + len - 17, FAKE_OUR_BOOT, 16) != 0);
-	switch (input_byte(input) >> 6) {
-	case 3:
-		fake_time_pass_ms(timeout_ms);
-		return -1;
-	case 2:
-		return 3;
-	default:
-		return 0;
+	leftovers_token(lock_key, BOOT, own);
+	FUZZ_ASSERT(n > 0 && timeout_ms > 0 && users == &handler_users);
+	for (size_t i = 0; i < n; i++) {
+		FUZZ_ASSERT(strlen(of[i].token) == LEFTOVERS_TOKEN_SIZE - 1 && strcmp(of[i].token, own) != 0);
+		of[i].killed = input_byte(input) >> 6;
+		if (of[i].killed < 3)
+			continue;
+		of[i].breeding = input_byte(input) & 1;
+		of[i].alive = of[i].nlisted = of[i].breeding ? 0 : 1;
+		rc = -1;
 	}
+	if (rc == -1)
+		fake_time_pass_ms(timeout_ms);
+	return rc;
+}
+
+void __wrap_cgroup_kill(struct cgroup_dead *of, size_t n, int64_t timeout_ms)
+{
+	char token[LEFTOVERS_TOKEN_SIZE], own[CGROUP_NAME_SIZE];
+
+	leftovers_token(lock_key, BOOT, token);
+	cgroup_name(token, own);
+	FUZZ_ASSERT(n > 0 && timeout_ms > 0);
+	for (size_t i = 0; i < n; i++)
+		FUZZ_ASSERT(strncmp(of[i].name, "quredis-", 8) == 0 && strcmp(of[i].name, own) != 0);
 }
 
 static int index_of(const char *name)
@@ -108,7 +130,7 @@ static void report_death(void)
 {
 	static const char *const queues[] = { "plain", "other", "left", "", "a-name-of-sixty-four-bytes-which-is-as-long-as-any-of-them-can-be" };
 	struct child_death d = { .serial = ++deaths, .generation = input_below(input, 4), .slot = 1 + (int32_t)input_below(input, SLOTS),
-		.queue_index = 0, .blameless = input_byte(input) & 1 };
+		.queue_index = 0, .blame = input_byte(input) % 3 };
 
 	strlcpy(d.queue, queues[input_below(input, nitems(queues))], sizeof(d.queue));
 	if (send(master_fd, &d, sizeof(d), MSG_DONTWAIT) == (ssize_t)sizeof(d))
@@ -152,28 +174,34 @@ static void at_poll(void)
 /* ---- the server ---- */
 
 /* Others get what was pushed; what is known of it lies beside it, and that is never nothing. */
-static void check_return(const struct fake_command *c)
+static void check_return(const struct fake_command *c, const struct script_move *m)
 {
 	size_t args = 3 + strtoul(c->argv[2], NULL, 10);
-	struct message m;
+	bool shared = strcmp(c->argv[5], "ingress:other") == 0;
 
-	message_parse(&m, c->argv[args], c->len[args]);
-	FUZZ_ASSERT(args == 7 && strcmp(c->argv[6], "ingress:other:notes") == 0 && strstr(c->argv[args + 3], "redelivered=") != NULL);
-	FUZZ_ASSERT(c->len[args + 1] == m.raw_len - m.wrapper_len);
-	FUZZ_ASSERT(memcmp(c->argv[args + 1], m.raw + m.wrapper_len, c->len[args + 1]) == 0);
+	FUZZ_ASSERT(m->by_place && m->at == 0);
+	if (strcmp(c->argv[5], "ingress:plain") == 0)
+		FUZZ_ASSERT(!m->noted && m->line_len > 0);
+	if (!shared)
+		return;
+	FUZZ_ASSERT(m->noted && strcmp(c->argv[6], "ingress:other:notes") == 0 && strstr(c->argv[args + 7], "redelivered=") != NULL);
 }
 
 static bool answer(const struct fake_command *c, struct buffer *out, unsigned variant)
 {
-	if (c->script != NULL && strcmp(c->script, "return") == 0 && strcmp(c->argv[5], "ingress:other") == 0)
-		check_return(c);
+	bool returns = c->script != NULL && strcmp(c->script, "return") == 0 && c->argc > 5;
+	struct message_keys keys = sealed_keys(returns ? c->argv[5] : "");
+	struct script_move m;
+
+	if (script_move_read(c, returns ? &keys : NULL, &m) && returns)
+		check_return(c, &m);
 	return fake_registry_answer(input, c, out, variant);
 }
 
 /* ---- who is judged dead ---- */
 
 /* By the master's word, by our lock if its master is another, or by its lease after all the time it must be given. */
-struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, bool charge, bool gate)
+static void check_death(const char *incarnation, const char *why, bool superseded)
 {
 	struct incarnation i = { .boot = 0 };
 	bool ours = incarnation != NULL && incarnation_parse(&i, incarnation) == 0 && i.boot == BOOT && strcmp(i.node, "n") == 0;
@@ -183,8 +211,21 @@ struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const
 	if (strcmp(why, "lock") == 0)
 		FUZZ_ASSERT(incarnation != NULL && i.boot != BOOT);
 	if (strcmp(why, "lease") == 0)
-		FUZZ_ASSERT(!ours || fake_time_passed_ms() >= PATIENCE_MS);
-	return __real_rescue_add(q, incarnation, why, charge, gate);
+		FUZZ_ASSERT(!ours || superseded || fake_time_passed_ms() >= PATIENCE_MS);
+	if (strcmp(why, "left") == 0)
+		FUZZ_ASSERT(ours && superseded);
+}
+
+struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate)
+{
+	check_death(incarnation, why, false);
+	return __real_rescue_add(q, incarnation, why, blame, gate);
+}
+
+struct rescue *__wrap_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate)
+{
+	check_death(who->incarnation, why, who->superseded);
+	return __real_rescue_add_owner(q, who, why, blame, gate);
 }
 
 /* ---- one input ---- */
@@ -193,6 +234,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
+	signal(SIGPIPE, SIG_IGN);		/* the sweeper ends all children of its process, libFuzzer's symbolizer, too */
 	conf = conf_text_load(conf_file);
 	conf->queues[0]->ttl_ms = 5000;		/* so that there is a lead to be taken */
 	FUZZ_ASSERT((board = scoreboard_new()) != NULL);
@@ -220,6 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = { data, size };
 	int ends[2];
 	struct child child = { .conf = conf, .board = board, .slot = 0, .queue_index_of = index_of, .boot = BOOT, .lock_identity = FAKE_LOCK,
+		.lock_key = lock_key, .handler_users = &handler_users,
 		.master_pid = MASTER };
 
 	FUZZ_ASSERT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);

@@ -58,6 +58,7 @@ class Page:
     def __init__(self, browser, console):
         self.driver, self.console = browser.driver, console
         self.base = f"http://{console.host}:{console.port}/"
+        self.signed_in = False
         self.forgiven = []          # parts of console messages that the test brings about
         self.driver.get("about:blank")
         self.driver.get_log("browser"), self.driver.get_log("performance")
@@ -66,9 +67,14 @@ class Page:
     def size(self, width, height):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
-    def open(self, route="/", token=True):
-        """With the address that the console says at its start, or without its token."""
-        self.driver.get(f"{self.base}#token={self.console.token}" if token else self.base)
+    def open(self, route="/", sign_in=True):
+        """Signed in with a code, if it is not already; or as somebody who is not."""
+        if sign_in and not self.signed_in:
+            self.driver.get(f"{self.base}#code={self.console.new_code()}")
+            wait_for(lambda: self.script("return localStorage.getItem('quredis-session')"), what="the session")
+            self.signed_in = True
+        else:
+            self.driver.get(self.base)
         self.go(route)
         return self
 

@@ -54,7 +54,7 @@ def by_class(d, queue):
     """How many dead letters of which class the supervisor counted; those of Purged are the rest of purged."""
     n = status(d, queue)["counters"]
     classes = {"HandlerExit": "handler_exit", "HandlerSignal": "handler_signal", "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
-               "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "WorkerLost": "worker_lost",
+               "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "TooLarge": "too_large", "WorkerLost": "worker_lost",
                "DeadlineExceeded": "deadline_exceeded", "TTLExpired": "expired"}
     found = {c: n[name] for c, name in classes.items() if n[name]}
     if n["purged"] > n["deadline_exceeded"]:

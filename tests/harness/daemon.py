@@ -209,8 +209,13 @@ class Quredisd:
     # ---- its processes ----
 
     def children(self):
-        """pid -> title of the master's living children."""
-        return {pid: processes.title_of(pid) for pid in processes.children_of(self.pid)}
+        """pid -> title of the master's living children. A child that was forked a moment ago still has the master's title."""
+        deadline = time.monotonic() + 5
+        while True:
+            found = {pid: processes.title_of(pid) for pid in processes.children_of(self.pid)}
+            if processes.title_of(self.pid) not in found.values() or time.monotonic() > deadline:
+                return found
+            time.sleep(0.005)
 
     def workers(self, queue=None):
         """"mail/0" -> pid of the master's children, of one queue or all."""

@@ -1,14 +1,17 @@
 """What lies in Redis: messages with quredis's wrapper taken off, and keys nobody documented."""
+import hashlib
+import hmac
 import re
+import secrets
 
 _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
     "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done|notes)", r"ingress:{q}:rate:\d+", "transit:{q}",
-    "transit:{q}:workers", "transit:{q}:rescue", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
-    "escape:{q}:log", "escape:{q}:forwarded", "quredis:queue:{q}",
+    "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
+    "escape:{q}:log", "escape:{q}:(forwarded|claimed)", "quredis:queue:{q}",
 ]
-_OF_ALL = ["quredis:queues", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?"]
+_OF_ALL = ["quredis:queues", "quredis:secret", "quredis:schema", "quredis:health", "quredis:node:[A-Za-z0-9._-]+(:clock)?"]
 
 
 def unwrap(raw):
@@ -17,7 +20,33 @@ def unwrap(raw):
     if not m:
         return {}, raw
     fields = dict(f.split("=", 1) for f in m[2].decode().split())
-    return {k: int(v) for k, v in fields.items()}, raw[m.end():]
+    return {k: int(v) for k, v in fields.items() if k != "mac"}, raw[m.end():]
+
+
+def sealed_all(client, messages, ingress="ingress:mail"):
+    """Messages that begin with a wrapper, with the seals that quredis gives them in this queue."""
+    if not client.exists("quredis:secret"):         # a full Redis refuses any SET
+        client.set("quredis:secret", secrets.token_hex(32), nx=True)
+    key = bytes.fromhex(client.get("quredis:secret").split()[0].decode())
+
+    def code(purpose, text):
+        return hmac.new(key, b"%s\0%s\0%s" % (purpose, ingress.encode(), text), hashlib.sha256).hexdigest()
+
+    def seal(raw):
+        line, rest = (raw.encode() if isinstance(raw, str) else raw).split(b"\n", 1)
+        plain, own, time = line.partition(b" own=")
+        if own and b" " not in time:        # by Redis, with a key for this line only
+            once = code(b"claim", plain).encode()
+            mac = hashlib.sha1(once + own + time + once).hexdigest()
+        else:
+            mac = code(b"line", line)
+        return b"%s mac=%s\n%s" % (line, mac[:32].encode(), rest)
+    return [seal(raw) for raw in messages]
+
+
+def sealed(client, raw, ingress="ingress:mail"):
+    """One of them."""
+    return sealed_all(client, [raw], ingress)[0]
 
 
 def trays(client, queue):

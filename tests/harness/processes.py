@@ -28,6 +28,16 @@ def children_heed_signals():
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
+def nothing_to_read():
+    """Our standard input is at its end, and so is that of every child: tests are the same at a terminal, behind a pipe, and with none."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    if null != 0:
+        os.dup2(null, 0)
+        os.close(null)
+    else:
+        os.set_inheritable(0, True)
+
+
 def _stat(pid):
     """(state, ppid, pgid, sid) or None."""
     try:

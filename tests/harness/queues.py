@@ -79,7 +79,9 @@ def wrapper(message):
     """The wrapper's pairs; {} without one."""
     if not message.startswith(b"quredis/1 w="):
         return {}
-    return dict(p.split("=", 1) for p in message.split(b"\n", 1)[0].decode().split(" ")[1:])
+    pairs = dict(p.split("=", 1) for p in message.split(b"\n", 1)[0].decode().split(" ")[1:])
+    pairs.pop("mac", None)
+    return pairs
 
 
 def now_ms():

@@ -2,6 +2,7 @@
 import collections
 import hashlib
 import pathlib
+import re
 import selectors
 import socket
 import threading
@@ -11,7 +12,20 @@ from . import resp
 from .paths import ROOT
 
 CUT = "cut"
-SCRIPTS = {hashlib.sha1(p.read_bytes()).hexdigest().encode(): p.stem for p in (ROOT / "common/scripts").glob("*.lua")}     # by their hash
+MOVING = re.search(r"define QUEUE_SCRIPTS_MOVING\(X\) (.*)", (ROOT / "common/queue_scripts.h").read_text())[1]
+
+
+def script_text(name):
+    """As Redis gets it: common/scripts/entry.lua stands before those that take one message out of a list."""
+    before = (ROOT / "common/scripts/entry.lua").read_bytes() if f"X({name})" in MOVING else b""
+    return before + (ROOT / f"common/scripts/{name}.lua").read_bytes()
+
+
+def script_hash(name):
+    return hashlib.sha1(script_text(name)).hexdigest().encode()
+
+
+SCRIPTS = {script_hash(p.stem): p.stem for p in (ROOT / "common/scripts").glob("*.lua")}
 
 
 class Tap:

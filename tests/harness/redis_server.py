@@ -1,6 +1,7 @@
 """A private redis-server: killed, restarted and reconfigured at will."""
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
@@ -70,6 +71,7 @@ class RedisServer:
         argv = [*WITH_US, *self._inside, "redis-server", "-"]
         text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
         self.socket.unlink(missing_ok=True)
+        wait_for(self._port_is_free, 20, "the port to be free")
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL, cwd="/",
                                          env={**os.environ, **self._env})
@@ -78,6 +80,18 @@ class RedisServer:
         if wait:
             wait_for(self.answers, 20, "redis-server to answer")
         return self
+
+    def _port_is_free(self):
+        """A child that saves keeps the port of a server that was killed."""
+        if not self.port:
+            return True
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", self.port))
+            except OSError:
+                return False
+        return True
 
     def answers(self):
         if self._process.poll() is not None:
@@ -117,6 +131,64 @@ class RedisServer:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(20)
         self._process = None
+
+    # ---- back in time ----
+
+    def keep(self, name="kept"):
+        """A copy of all it holds now, or with aof of all it has written to its file. Returns what go_back() takes."""
+        copy = self.dir / name
+        if self._directives["appendonly"] == "yes":
+            shutil.copytree(self.dir / "appendonlydir", copy)
+        else:
+            with self.connect() as c:
+                c.save()
+            shutil.copy(self.dir / "dump.rdb", copy)
+        return copy
+
+    def _put_back(self, copy):
+        if copy.is_dir():
+            shutil.rmtree(self.dir / "appendonlydir")
+            shutil.copytree(copy, self.dir / "appendonlydir")
+        else:
+            shutil.copy(copy, self.dir / "dump.rdb")
+
+    def go_back(self, copy):
+        """Starts it, after kill9(), with what it held when the copy was made."""
+        self._put_back(copy)
+        return self.start()
+
+    def go_back_unnoticed(self, copy):
+        """The same while it runs, without aof: no connection is lost. Needs enable-debug-command."""
+        self._put_back(copy)
+        with self.connect() as c:
+            c.execute_command("DEBUG", "RELOAD", "NOSAVE")
+
+    # ---- replication; both with tcp ----
+
+    def follow(self, master, timeout=30):
+        """It becomes a replica of master, and holds what that holds."""
+        wait_for(self.answers, timeout, "a replica that loads")
+        with self.connect() as c:
+            c.execute_command("REPLICAOF", "127.0.0.1", master.port)
+
+            def in_sync():
+                try:
+                    return c.info("replication")["master_link_status"] == "up"
+                except redis.BusyLoadingError:
+                    return False
+            wait_for(in_sync, timeout, "the replica to be in sync")
+        return self
+
+    def wait_replicated(self, timeout_ms=20000):
+        """Until a replica has all that was written so far."""
+        with self.connect(single_connection_client=True) as c:
+            c.ping()                            # what WAIT waits for is what was there at this connection's last command
+            assert c.wait(1, timeout_ms) >= 1
+
+    def promote(self):
+        """It is a master from now on; what the one before does from now on it does not see."""
+        with self.connect() as c:
+            c.execute_command("REPLICAOF", "NO", "ONE")
 
     def stop(self):
         if self._process is None:

@@ -21,6 +21,9 @@ typedef bounds {
 	unsigned eager : 1;	/* reduced: docs/model.md */
 	unsigned others : 2;	/* with pool: one worker, and its messages as others leave them: 1: a handler failed, 2: they crashed, too, or lapsed */
 	unsigned pool : 1;	/* reduced further, and late=0 */
+	unsigned outages : 1;	/* some were asked for */
+	unsigned poison : 1;	/* message 2 kills its supervisor whenever it runs: that is what the outages are */
+	unsigned counts : 1;	/* Redis may return to an earlier state: what leaves a tray alive is counted */
 	unsigned ends : 1	/* of the faults any may also not happen */
 };
 bounds bound;
@@ -32,6 +35,9 @@ bounds bound;
 #define POOL bound.pool
 #define OTHERS bound.others
 #define KILLS bound.kills
+#define OUTAGES bound.outages
+#define POISON bound.poison
+#define COUNTS bound.counts
 #define MUTANT(which) (bound.mutant == which)
 
 #define SHARED_LIST 1
@@ -53,6 +59,11 @@ bounds bound;
 #define HOLDS_FOR_EVER 17
 #define KEEPS_RESCUE 18
 #define LETS_RUN 19
+#define CHARGE_AT_STOP 20
+#define OUTAGE_CHARGES_ALL 21
+#define TRIALS_TOGETHER 22
+#define DELETES_BY_BELIEF 23
+#define COUNTS_NOTHING 24
 
 /* How often each may happen still. */
 typedef faults {
@@ -70,10 +81,15 @@ typedef faults {
 /* Whose they are is settled at the start, in each way there is: so one whose faults are over is known to be safe. */
 faults fault[WORKERS];
 byte pushes;
+byte outages;		/* deaths of the whole supervisor that may come still */
+byte trial;		/* which worker tries a message: a word on the scoreboard */
+bit outage_charged;	/* for the properties: the last one charged a message */
+byte rollbacks;		/* returns to an earlier state that may come still */
 
 #define FAULTS(w) (fault[w].crashes + fault[w].cuts + fault[w].lost_acks + fault[w].lost_fetches + fault[w].lapses + fault[w].stops + \
 	fault[w].relieves + fault[w].deaths + fault[w].refusals + fault[w].fails)
-#define SAFE(w) (FAULTS(w) == 0)
+#define SAFE(w) (FAULTS(w) == 0 && outages == 0)
+#define STRUCK (wk[0].struck || wk[WORKERS - 1].struck)
 
 c_code {
 	/* QUREDIS_MODEL="crashes=2 cuts=1 ..." */
@@ -127,8 +143,8 @@ c_code {
 /* With pool: what nobody else touches is returned before anything else; to the pool, from where it comes when it will. */
 #define HAS_LEFT (POOL && !MUTANT(RESCUE_IN_PLACE) && \
 	((inc[WORKERS].used && wk[0].previous != WORKERS) || (inc[INCARNATIONS - 1].used && wk[WORKERS - 1].previous != INCARNATIONS - 1)))
-#define CALM (!EAGER || (!HAS_LEFT && (!(HASTENS(0) || HASTENS(1)) || IN_DOUBT_OF_TWINS)))
-#define MY_TURN(w) (!EAGER || (!HAS_LEFT && ((w == 0 -> HASTENS(0) || !HASTENS(1) : !HASTENS(0)) || IN_DOUBT_OF_TWINS)))
+#define CALM (!STRUCK && (!EAGER || (!HAS_LEFT && (!(HASTENS(0) || HASTENS(1)) || IN_DOUBT_OF_TWINS))))
+#define MY_TURN(w) (!STRUCK && (!EAGER || (!HAS_LEFT && ((w == 0 -> HASTENS(0) || !HASTENS(1) : !HASTENS(0)) || IN_DOUBT_OF_TWINS))))
 /* What goes with it only if all of a worker's steps do. */
 #define OUR_TURN(w) (POOL -> MY_TURN(w) : CALM)
 
@@ -174,7 +190,33 @@ end:	do
 			c = 0; command = 0; bytes = 0; got = 0
 		} }
 
+	/* a copy of Redis is made, and Redis returns to it at any later time. Each worker loses its connection then, or notices nothing */
+	:: d_step { !STRUCK && rollbacks > 0 && !older.is -> rollbacks--; keep() }
+	:: atomic { !STRUCK && older.is ->
+		if
+		:: c = 0
+		:: c = 1
+		:: c = 2
+		:: c = 3
+		fi;
+		d_step {
+			go_back();
+			if
+			:: (c & 1) && wk[0].up -> let_go(0, 0)
+			:: else
+			fi;
+			if
+			:: (c & 2) && wk[WORKERS - 1].up -> let_go(WORKERS - 1, 0)
+			:: else
+			fi;
+			c = 0
+		} }
+
 	:: d_step { CALM && pushes > 0 -> pushes--; e = (AT(0, NOWHERE) -> 0 : (AT(1, NOWHERE) -> 1 : 2)); msg[e].place = INGRESS }
+
+	/* everything dies at once. The one before is over: what it left has been returned */
+	:: d_step { CALM && outages > 0 && !inc[WORKERS].used && !inc[INCARNATIONS - 1].used && (!POISON || msg[2].running) ->
+		outages--; outage_charged = 0; wk[0].struck = 1; wk[WORKERS - 1].struck = 1 }
 
 	/* the reduction: nobody has anything in hand, and nothing can disturb anybody */
 	:: d_step { EAGER && SETTLED(0) && SETTLED(1) && !inc[WORKERS].used && !inc[INCARNATIONS - 1].used && pushes == 0 && SAFE(0) && SAFE(1) &&
@@ -248,6 +290,11 @@ init {
 			now.bound.victims = now.bound.others ? 1 : of_environment("victims", 2);
 			now.bound.ends = of_environment("ends", 0);
 			now.pushes = of_environment("pushes", 0);
+			now.outages = of_environment("outages", 0);
+			now.bound.outages = now.outages > 0;
+			now.bound.poison = of_environment("poison", 0);
+			now.rollbacks = of_environment("rollbacks", 0);
+			now.bound.counts = now.rollbacks > 0;
 			now.fault[0].crashes = of_worker("crashes", 0);
 			now.fault[1].crashes = of_worker("crashes", 1);
 			now.fault[0].cuts = of_worker("cuts", 0);
@@ -269,8 +316,11 @@ init {
 			now.fault[0].fails = of_worker("fails", 0);
 			now.fault[1].fails = of_worker("fails", 1);
 		};
+		/* The reductions assume that nothing is undone, and a push that is undone is lost: both do not go with rollbacks. */
+		assert(!COUNTS || (!EAGER && pushes == 0 && bound.messages < MESSAGES));
 		for (x : 0 .. MESSAGES - 1) {
-			msg[x].place = (x >= bound.messages -> DONE : (x < bound.messages - pushes || POOL -> INGRESS : NOWHERE))
+			n = (COUNTS && x > 0 -> x - 1 : x);		/* with rollbacks the messages are 0 and 2, which are not equal */
+			msg[x].place = (n >= bound.messages || (COUNTS && x == 1) -> DONE : (n < bound.messages - pushes || POOL -> INGRESS : NOWHERE))
 		}
 		for (x : 0 .. LATE - 1) {
 			late[x].name = NOBODY; late[x].instead = NOBODY
@@ -284,6 +334,7 @@ init {
 		:: POOL -> pushes = 0
 		:: else
 		fi;
+		trial = NOBODY;
 		x = 0
 	};
 	atomic {

@@ -26,8 +26,11 @@ inline note_robbed(i)
 inline give_back(i, which)
 {
 	printf("-- sweeper: gives back %d of name %d\n", which, i);
-	n = (inc[i].rescue == CHARGED && (MUTANT(BLAME_TAIL) -> HOW_MANY_AT(RESCUE(i)) + TRAYS_HOLD(i) : inc[i].size) == 1);
-	must(!(n && msg[which].innocent), innocent_charged);
+	n = ((inc[i].rescue == CHARGED || (inc[i].rescue == OUTAGE && (inc[i].tried == 1 + (which) || MUTANT(OUTAGE_CHARGES_ALL)))) && (MUTANT(BLAME_TAIL) -> HOW_MANY_AT(RESCUE(i)) + TRAYS_HOLD(i) : inc[i].size) == 1);
+	must(!(n && (msg[which].innocent || (POISON && which != 2))) || returned, innocent_charged);
+	must(!(n && inc[i].ordered) || returned, charged_at_stop);
+	must(!(n && inc[i].rescue == OUTAGE && outage_charged) || returned, two_charged_by_one_outage);
+	outage_charged = outage_charged || (OUTAGES && n && inc[i].rescue == OUTAGE);
 	msg[which].innocent = 0;
 	msg[which].succeeded = 0;
 	if
@@ -35,7 +38,9 @@ inline give_back(i, which)
 	:: else ->
 		msg[which].place = INGRESS;
 		flag(which);
-		msg[which].says = msg[which].says | (n -> CRASHED : (inc[i].size == 1 -> 0 : SOLO))
+		msg[which].says = msg[which].says | (n -> CRASHED : (inc[i].size == 1 && inc[i].rescue != OUTAGE -> 0 : SOLO));
+		/* without outages this never reaches what makes a difference: no configuration has two lapses */
+		msg[which].says = msg[which].says + ONE_OUTAGE * (OUTAGES && !n && inc[i].rescue == OUTAGE && OUTAGES_OF(msg[which].says) < 2)
 	fi
 }
 
@@ -43,7 +48,7 @@ inline give_back(i, which)
 inline fence(i, k)
 {
 	printf("-- sweeper: fences tray %d of name %d\n", k, i);
-	must(!(inc[i].lease && LIVES(i)), taken_with_lease);
+	must(!(inc[i].lease && LIVES(i)) || returned, taken_with_lease);
 	note_robbed(i);
 	n = (MUTANT(BLAME_BY_TRAY) -> HOW_MANY_AT(TRAY(i, k)) : TRAYS_HOLD(i));
 	inc[i].size = (n > inc[i].size -> n : inc[i].size);
@@ -70,12 +75,15 @@ inline mark_dead(i)
 	tidy()
 }
 
+/* An ordered stop charges nobody: Redis knows of it, or the master that gave the order. */
+#define OF_DEATH(i) (inc[i].died || inc[i].dead == BLAMELESS || (inc[i].stopping && !MUTANT(CHARGE_AT_STOP)) -> UNCHARGED : \
+	(inc[i].dead == VANISHED && !(inc[i].stopping && MUTANT(CHARGE_AT_STOP)) -> OUTAGE : CHARGED))
 /*
  * Why it is to be rescued, 0: it is not. It was reported; its lease has run out (and at once two looks have found that: what
  * happens between is the same as if it happened before); something arrived late.
  */
-#define WHY(i) (inc[i].rescue -> inc[i].rescue : (inc[i].dead -> (inc[i].dead == BLAMELESS || inc[i].died -> UNCHARGED : CHARGED) : \
-	(inc[i].registered && !inc[i].died && !COUNTS_ON(i) -> CHARGED : \
+#define WHY(i) (inc[i].rescue -> inc[i].rescue : (inc[i].dead -> OF_DEATH(i) : \
+	(inc[i].registered && !inc[i].died && !COUNTS_ON(i) -> OUTAGE : \
 	(inc[i].registered && inc[i].died && TRAYS_HOLD(i) > 0 -> UNCHARGED : 0))))
 
 /* Nobody else touches anything of it any more. */

@@ -19,8 +19,9 @@
 typedef item {
 	unsigned state : 3;
 	unsigned id : 2;	/* which message it is taken for: it, or its twin */
-	unsigned says : 4;	/* its wrapper, as it was fetched */
+	unsigned says : 6;	/* its wrapper, as it was fetched */
 	unsigned lost : 1;
+	unsigned again : 1;	/* nobody asked for it: it may have run before */
 	unsigned move : 4;	/* MOVING: C_LREM .. C_BACK_SOLO */
 	unsigned sent : 2;	/* MOVING: in which order within its tray; 0: not sent */
 	unsigned nonce : 3	/* MOVING, C_RETRY */
@@ -29,7 +30,8 @@ typedef tray {
 	unsigned state : 2;
 	unsigned asked : 2;	/* FETCHING: answers to come */
 	unsigned sent : 1;	/* DELETING */
-	unsigned serial : 2	/* 1: the oldest */
+	unsigned serial : 2;	/* 1: the oldest */
+	byte moved		/* how many left it alive, by the answers */
 };
 typedef worker {
 	unsigned up : 1;	/* connected */
@@ -46,6 +48,10 @@ typedef worker {
 	unsigned robbed : 2;	/* for the properties: a tray of it was fenced; 2: of the name it is about to adopt */
 	unsigned busy : 1;	/* it has a step that concerns nobody else */
 	unsigned asks : 1;	/* with pool: it asks for messages as soon as there can be some */
+	unsigned noted : 1;	/* it wrote under this name that it was ordered to stop */
+	unsigned tried : 2;	/* its trial: 1: Redis is told of it, 2: has answered; 3: waits for that of another */
+	unsigned tries : 3;	/* which item */
+	unsigned struck : 1;	/* its supervisor is killed as a whole */
 	unsigned holds : 1	/* its trays are not all empty */
 };
 worker wk[WORKERS];
@@ -63,12 +69,23 @@ worker wk[WORKERS];
 inline clear(which)
 {
 	it[which].state = GONE; it[which].id = 0; it[which].says = 0; it[which].lost = 0;
-	it[which].move = 0; it[which].sent = 0; it[which].nonce = 0
+	it[which].move = 0; it[which].sent = 0; it[which].nonce = 0; it[which].again = 0
 }
 
-inline add(k, which)
+inline add(w, k, which)
 {
 	a = (it[I(k, 0)].state == GONE -> I(k, 0) : I(k, 1));
+	if	/* a lost one makes room: the end of its handler changes nothing */
+	:: it[a].state != GONE && returned ->
+		a = (it[I(k, 0)].lost -> I(k, 0) : I(k, 1));
+		assert(it[a].lost);
+		if
+		:: (wk[w].tried == 1 || wk[w].tried == 2) && wk[w].tries == a -> end_trial(w)
+		:: else
+		fi;
+		clear(a)
+	:: else
+	fi;
 	assert(it[a].state == GONE);
 	it[a].state = WAITING;
 	it[a].id = which;
@@ -182,7 +199,7 @@ inline send_moves(w)
 		}
 		for (k1 : 0 .. 2) {
 			if
-			:: tr[k1].state == DELETING && !tr[k1].sent -> tr[k1].sent = 1; send(w, C_DEL, k1, 0, 0)
+			:: tr[k1].state == DELETING && !tr[k1].sent -> tr[k1].sent = 1; send(w, C_DEL, k1, 0, (MUTANT(COUNTS_NOTHING) -> 0 : tr[k1].moved))
 			:: else
 			fi
 		}
@@ -225,13 +242,34 @@ inline start(w, k, which)
 	printf("-- worker %d: starts %d of tray %d\n", w, it[which].id, k);
 	x = it[which].id;
 	if
-	:: !(it[which].says & REDELIVERED) ->
-		must(!msg[x].started, runs_again_untold);
+	:: !(it[which].says & REDELIVERED) && !it[which].again ->
+		must(!msg[x].started || returned, runs_again_untold);
 		msg[x].started = !(msg[x].says & REDELIVERED)
 	:: else
 	fi;
-	must(!(KILLS && msg[x].running), runs_twice_at_once);
-	msg[x].running = KILLS
+	must(!(KILLS && msg[x].running) || returned, runs_twice_at_once);
+	msg[x].running = KILLS || POISON
+}
+
+/* evidence.c: one trial at a time in a supervisor, and Redis knows of it before it begins */
+inline ask_for_trial(w, which)
+{
+	if
+	:: wk[w].tried == 1
+	:: wk[w].tried != 1 && trial != NOBODY && !MUTANT(TRIALS_TOGETHER) -> wk[w].tried = 3
+	:: else ->
+		trial = w;
+		wk[w].tried = 1;
+		wk[w].tries = which;
+		send(w, C_TRIAL, 0, 0, it[which].id)
+	fi
+}
+
+inline end_trial(w)
+{
+	trial = (trial == w -> NOBODY : trial);
+	wk[w].tried = 0;
+	wk[w].tries = 0
 }
 
 /* run_next(): the first that waits in the oldest tray; of a solo one all others are taken away first. */
@@ -251,6 +289,8 @@ inline run_next(w)
 	:: e == NOBODY || SOLO_IS(RUNNING)
 	:: e != NOBODY && !SOLO_IS(RUNNING) && IS_SOLO(it[e].says) && (TRAYS(EMPTY) < 2 || ITEMS(GONE) < 5) ->
 		relieve(w, (MUTANT(RELIEVES_ALL) -> NOBODY : e))
+	:: e != NOBODY && !SOLO_IS(RUNNING) && !(IS_SOLO(it[e].says) && (TRAYS(EMPTY) < 2 || ITEMS(GONE) < 5)) && OUTAGES_OF(it[e].says) == 2 &&
+		wk[w].tried != 2 -> ask_for_trial(w, e)
 	:: else -> start(w, e / 2, e)
 	fi
 }
@@ -267,6 +307,14 @@ inline note_for_pool(w)
 /* What a turn of its loop does by itself after whatever has happened. */
 inline turn(w)
 {
+	if
+	:: wk[w].tried && (wk[w].tried == 3 -> ITEMS(WAITING) == 0 : it[wk[w].tries].state == GONE) -> end_trial(w)
+	:: else
+	fi;
+	if
+	:: wk[w].leaving && wk[w].registered && !wk[w].noted && !wk[w].left -> wk[w].noted = 1; send(w, C_STOPPING, 0, 0, 0)
+	:: else
+	fi;
 	if
 	:: wk[w].leaving -> relieve(w, NOBODY)
 	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) < WINDOW -> run_next(w)
@@ -313,6 +361,8 @@ inline end_handler(w, k, which, how)
 	:: it[which].lost -> clear(which)
 	:: !it[which].lost && (how) == C_NONE ->
 		it[which].state = SUCCEEDED;
+		a = it[which].says >> 5;
+		msg[it[which].id].did[a] = (COUNTS -> msg[it[which].id].did[a] | (1 << (it[which].says & 31)) : 0);
 		look_up(w, k, which);
 		if
 		:: x != NOBODY -> msg[x].succeeded = 1
@@ -389,7 +439,14 @@ inline send_renewal(w)
 	wk[w].up = 1;
 	wk[w].renewing = 1;
 	wk[w].registered = 0;
+	wk[w].noted = 0;
 	send(w, C_RENEW, 0, 0, 0);
+	if	/* a registration dies with its name: Redis is told of the trial again */
+	:: (wk[w].tried == 1 || wk[w].tried == 2) && it[wk[w].tries].state != GONE ->
+		wk[w].tried = 1;
+		send(w, C_TRIAL, 0, 0, it[wk[w].tries].id)
+	:: else
+	fi;
 	note_for_pool(w)
 }
 
@@ -423,7 +480,7 @@ inline renew_name(w)
 
 inline claim_lost(w)
 {
-	must(wk[w].robbed, claim_lost_unfenced);
+	must(wk[w].robbed || returned, claim_lost_unfenced);
 	renew_name(w)
 }
 
@@ -468,7 +525,7 @@ inline match_certain(w, k)
 			take(w, k, a);
 			if
 			:: x == NOBODY ->
-				must(wk[w].robbed || MUTANT(ONE_TRAY), claim_lost_unfenced);
+				must(wk[w].robbed || returned || MUTANT(ONE_TRAY) || tr[k].sent, claim_lost_unfenced);
 				if
 				:: it[a].state == RUNNING ->
 					it[a].lost = 1;
@@ -513,8 +570,10 @@ inline add_unknown(w, k)
 	for (m : 0 .. MESSAGES - 1) {
 		if
 		:: AT(m, TRAY(w, k)) && !taken[m] ->
-			must(tr[k].state == FETCHING || tr[k].state == EMPTY, somebody_else_wrote);
-			add(k, m)
+			must(returned || tr[k].state == FETCHING || tr[k].state == EMPTY, somebody_else_wrote);
+			add(w, k, m);
+			it[a].again = (tr[k].state != FETCHING || n == 0);
+			n = n - (n > 0)
 		:: else
 		fi
 	}
@@ -527,12 +586,14 @@ inline adopt_filled(w, k)
 	:: MUTANT(DOUBTFUL_FIRST) -> match_doubtful(w, k); match_certain(w, k)
 	:: else -> match_certain(w, k); match_doubtful(w, k)
 	fi;
-	n = SOME_AT(TRAY(w, k));
+	n = tr[k].asked;
 	add_unknown(w, k);
 	if
-	:: tr[k].state == FETCHING || (tr[k].state == EMPTY && n) -> fill(k)
+	:: tr[k].state == DELETING -> tr[k].state = FILLED; tr[k].sent = 0
+	:: tr[k].state == FETCHING || (tr[k].state == EMPTY && SOME_AT(TRAY(w, k))) -> fill(k)
 	:: else
 	fi;
+	tr[k].moved = 0;
 	close(k)
 }
 
@@ -547,8 +608,7 @@ inline adopt_tray(w, k)
 		fi
 	:: else ->
 		if
-		:: tr[k].state == DELETING && SOME_AT(TRAY(w, k)) -> tr[k].sent = 0
-		:: tr[k].state == DELETING && !SOME_AT(TRAY(w, k)) -> empty_tray(k)
+		:: MUTANT(DELETES_BY_BELIEF) && tr[k].state == DELETING && SOME_AT(TRAY(w, k)) -> tr[k].sent = 0; tr[k].moved = 0
 		:: else -> adopt_filled(w, k)
 		fi
 	fi
@@ -595,6 +655,8 @@ inline end_worker(w, why, so_many)
 	:: else
 	fi;
 	let_go(w, so_many);
+	inc[w].ordered = wk[w].leaving && ((why) != VANISHED || inc[w].stopping);
+	end_trial(w);
 	if
 	:: wk[w].previous != NOBODY -> inc[wk[w].previous].dead = why
 	:: else
@@ -605,7 +667,7 @@ inline end_worker(w, why, so_many)
 	:: wk[w].named && !UNKNOWN(w) -> put_name_away(w); inc[y].dead = why
 	:: else
 	fi;
-	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].holds = 0;
+	wk[w].confirmed = 0; wk[w].fresh = 0; wk[w].leaving = 0; wk[w].noted = 0; wk[w].refused = 0; wk[w].robbed = 0; wk[w].holds = 0;
 	for (k1 : 0 .. 2) {
 		for (a : I(k1, 0) .. I(k1, 1)) {
 			if
@@ -667,7 +729,7 @@ inline answer(w, command, got)
 	if
 	:: OP(command) == C_FETCH ->
 		if
-		:: got != NOBODY -> add(TRAY_OF(command), got)
+		:: got != NOBODY -> add(w, TRAY_OF(command), got)
 		:: else
 		fi;
 		tr[TRAY_OF(command)].asked--;
@@ -678,21 +740,25 @@ inline answer(w, command, got)
 	:: OP(command) == C_RENEW -> renewed(w)
 	:: OP(command) == C_LEAVE ->
 		if
-		:: res -> forget(w); wk[w].named = 0
+		:: res && !IS_KEPT(w) -> forget(w); wk[w].named = 0
 		:: else
 		fi;
 		end_worker(w, BLAMELESS, 0)
 	:: OP(command) == C_DEL ->
 		if
-		:: tr[TRAY_OF(command)].state == FETCHING -> clear(I(TRAY_OF(command), 0)); clear(I(TRAY_OF(command), 1))	/* ONE_TRAY */
+		:: res == COUNTED_ELSE -> tr[TRAY_OF(command)].sent = 0
+		:: res != COUNTED_ELSE && tr[TRAY_OF(command)].state == FETCHING -> clear(I(TRAY_OF(command), 0)); clear(I(TRAY_OF(command), 1))	/* ONE_TRAY */
 		:: else -> empty_tray(TRAY_OF(command))
 		fi;
 		if
+		:: res == COUNTED_ELSE -> renew_name(w)
 		:: res == 0 -> claim_lost(w)
 		:: else
 		fi
-	:: OP(command) >= C_LREM && OP(command) != C_PUSH_ESCAPE ->
+	:: OP(command) == C_TRIAL -> wk[w].tried = (wk[w].tried == 1 -> 2 : wk[w].tried)
+	:: IS_MOVE(command) ->
 		clear(I(TRAY_OF(command), ITEM_OF(command)));
+		tr[TRAY_OF(command)].moved = tr[TRAY_OF(command)].moved + (COUNTS && res && OP(command) >= C_RETRY);
 		close(TRAY_OF(command));
 		if
 		:: res == 0 -> claim_lost(w)

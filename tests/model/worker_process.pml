@@ -5,7 +5,7 @@
 #define MAY_FETCH(w) (MAY_ASK(w) && (POOL -> SOME_LEFT(w) : SOME_AT(INGRESS)))
 #define RELIEVABLE(k) (tr[k].state == FILLED && (IN_TRAY(k, WAITING) || IN_TRAY(k, SUCCEEDED)))
 
-#define IS_ACK(command) (OP(command) == C_DEL || (OP(command) >= C_LREM && OP(command) != C_PUSH_ESCAPE))
+#define IS_ACK(command) (OP(command) == C_DEL || IS_MOVE(command))
 #define ANSWERED 0
 #define REFUSED 1
 #define LOST 2		/* done, and its connection cut before the answer has come */
@@ -38,6 +38,12 @@ inline get_done(which)
 /* And between asking for a name and adopting, it could as well before that. */
 #define RENEWS(w) (POOL && WINDOW == 1 && wk[w].renewing)
 
+/* With poison, window=1: its handler does not end. */
+#define RUNS(m) ((it[0].state == RUNNING && it[0].id == m) || (it[1].state == RUNNING && it[1].id == m) || \
+	(it[2].state == RUNNING && it[2].id == m) || (it[3].state == RUNNING && it[3].id == m) || \
+	(it[4].state == RUNNING && it[4].id == m) || (it[5].state == RUNNING && it[5].id == m))
+#define COUNTS_DIFFER(w) (tr[0].moved != inc[w].moved[0] || tr[1].moved != inc[w].moved[1] || tr[2].moved != inc[w].moved[2])
+
 proctype Worker(byte w)
 {
 	tray tr[3];
@@ -58,6 +64,8 @@ end:	do
 	:: d_step { OUR_TURN(w) && wk[w].renewing == 2 -> adopt(w); turn(w) }
 	:: d_step { OUR_TURN(w) && wk[w].registered && !wk[w].fresh && !wk[w].asking && !wk[w].left -> renew_name(w); note_for_pool(w) }
 	:: d_step { OUR_TURN(w) && wk[w].asking -> lease_answer(w); turn(w) }
+	/* session.c: the answer to its next renewal of the lease says what the lease counts */
+	:: d_step { !STRUCK && returned && USABLE(w) && !wk[w].renewing && len(wire[w]) == 0 && (!inc[w].lease || COUNTS_DIFFER(w)) -> renew_name(w) }
 
 	/* fetch.c; the tray: any, since the names of those that are empty do not differ */
 	:: atomic { OUR_TURN(w) && MAY_FETCH(w) && !SETTLES_DOWN(w) && !(POOL && SAFE(w)) ->
@@ -85,7 +93,7 @@ end:	do
 		d_step { get_done(got); got = 0 } }
 
 	/* a handler ends */
-	:: atomic { MY_TURN(w) && ITEMS(RUNNING) > 0 && !RENEWS(w) && !AWAITS(w) ->
+	:: atomic { MY_TURN(w) && ITEMS(RUNNING) > 0 && !RENEWS(w) && !AWAITS(w) && !(POISON && msg[2].running && RUNS(2)) ->
 		if
 		:: it[0].state == RUNNING
 		:: it[1].state == RUNNING -> ran = 1
@@ -103,7 +111,7 @@ end:	do
 		d_step { e = ran; fault[w].fails = fault[w].fails - (way == C_RETRY || way == C_ESCAPE); end_handler(w, e / 2, e, way); turn(w); ran = 0; way = 0 } }
 
 	/* Redis does the next command, and answers */
-	:: atomic { MY_TURN(w) && wk[w].up && len(wire[w]) > 0 -> wire[w]?command, bytes;
+	:: atomic { MY_TURN(w) && wk[w].up && len(wire[w]) > 0 && !(COUNTS && wk[w].left && !ROOM) -> wire[w]?command, bytes;
 		CHOOSE_WHAT_IS_FETCHED(command, got)
 		fi;
 		if
@@ -148,10 +156,28 @@ end:	do
 		fi }
 	:: d_step { OUR_TURN(w) && wk[w].refused && wk[w].registered && !MUTANT(HOLDS_FOR_EVER) -> wk[w].refused = 0; turn(w) }
 
+	/* the trial it waited for is over */
+	:: d_step { OUR_TURN(w) && wk[w].tried == 3 && trial == NOBODY && USABLE(w) -> wk[w].tried = 0; turn(w) }
+
 	/* worker.c: an order to go */
 	:: d_step { OUR_TURN(w) && wk[w].leaving && wk[w].registered && !wk[w].left && !wk[w].asking && len(wire[w]) == 0 && TRAYS(EMPTY) == 3 ->
 		wk[w].left = 1; send(w, C_LEAVE, 0, 0, 0); note_for_pool(w) }
 	:: d_step { OUR_TURN(w) && wk[w].leaving && !wk[w].up && ROOM -> end_worker(w, BLAMELESS, 0) }
+
+	/* all of its supervisor dies at once, before anything else happens */
+	:: atomic { wk[w].struck ->
+		if
+		:: way = 0
+		:: wk[w].named && len(wire[w]) > 0 && LATE_ROOM -> way = 1
+		fi;
+		d_step {
+			wk[w].struck = 0;
+			if
+			:: wk[w].named -> end_worker(w, VANISHED, way)
+			:: else
+			fi;
+			way = 0
+		} }
 
 	/* what may go wrong, and what is asked of it at odd times */
 	:: d_step { OUR_TURN(w) && fault[w].stops > 0 && !wk[w].leaving -> fault[w].stops--; wk[w].leaving = 1; turn(w) }
@@ -159,7 +185,7 @@ end:	do
 		fault[w].relieves--; relieve(w, NOBODY); turn(w) }
 	:: d_step { OUR_TURN(w) && fault[w].deaths > 0 && ITEMS(RUNNING) > 1 -> fault[w].deaths--; end_all_handlers(w, C_BACK_SOLO); turn(w) }
 	:: atomic { OUR_TURN(w) && fault[w].crashes > 0 && wk[w].named && !AWAITS(w) && (ROOM || (POOL && wk[w].previous != NOBODY)) -> CHOOSE_KEPT(w, way);
-		d_step { fault[w].crashes--; end_worker(w, REPORTED, way); way = 0 } }
+		d_step { fault[w].crashes--; end_worker(w, (wk[w].leaving && !MUTANT(CHARGE_AT_STOP) -> BLAMELESS : REPORTED), way); way = 0 } }
 	:: atomic { OUR_TURN(w) && fault[w].cuts > 0 && wk[w].up -> CHOOSE_KEPT(w, way);
 		d_step { fault[w].cuts--; let_go(w, way); note_for_pool(w); way = 0 } }
 	:: d_step { OUR_TURN(w) && fault[w].lapses > 0 && wk[w].fresh -> fault[w].lapses--; lapse(w, 0) }

@@ -76,6 +76,7 @@ int loop_begin(void **unused)
 {
 	(void)unused;
 	memset(&loop, 0, sizeof(loop));
+	loop.conf.headers = true;
 	loop.conf.name = (char *)"mail";
 	loop.conf.handler = loop.argv;
 	loop.argv[0] = self_path;
@@ -125,7 +126,7 @@ uint64_t loop_give_bytes(const void *data, size_t len)
 {
 	struct message *m = &loop.messages[++loop.serial % LOOP_GOT_MAX];
 
-	message_parse(m, data, len);
+	message_parse(m, &(struct message_keys){ .queue = "q", .secrets = seal_known(), .headers = true }, data, len);
 	loop.job.message = m;
 	persistent_give(loop.p, loop.serial, &loop.job, loop.now_ms);
 	return loop.serial;

@@ -65,7 +65,7 @@ void private_redis_start(struct private_redis *p, bool aof)
 	snprintf(p->url, sizeof(p->url), "unix://%s/s", p->dir);
 	assert_int_equal(redis_target_parse(&p->target, p->url, NULL, NULL, error, sizeof(error)), 0);
 	redis_init(&p->r, &p->target, "test");
-	p->r.greet = queue_scripts_load;
+	queue_greets(&p->r, true);
 	launch(p);
 }
 

@@ -145,15 +145,20 @@ static char *path_of(const char *name)
 	return alloc_format("%s/%s", directory, name);
 }
 
-static void put(const char *text)
+static void write_file(const char *name, const char *text)
 {
-	char *path = path_of("mail@n.ndjson");
+	char *path = path_of(name);
 	FILE *f = fopen(path, "w");
 
 	assert_non_null(f);
 	fputs(text, f);
 	fclose(f);
 	free(path);
+}
+
+static void put(const char *text)
+{
+	write_file("mail@n.ndjson", text);
 }
 
 static void assert_holds(const char *name, const char *text)
@@ -203,7 +208,7 @@ static void lines_come_behind_each_other_and_the_last_batch_is_named(void **stat
 	assert_int_equal(append(LINE("1-0", "1-0") LINE("2-0", "1-0")), 0);
 	assert_int_equal(append(LINE("3-0", "3-0") LINE("4-0", "3-0")), 0);
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "4-0\n3-0\n");
+	assert_string_equal(said, "4-0 -\n3-0 -\n");
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0") LINE("2-0", "1-0") LINE("3-0", "3-0") LINE("4-0", "3-0"));
 }
 
@@ -222,7 +227,7 @@ static void a_full_disk_leaves_the_file_as_it_was(void **state)
 	assert_int_equal(append(LINE("2-0", "2-0")), 1);
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0"));
 	assert_int_equal(last_batch(), 1);	/* nothing is named that may not be on the disk */
-	assert_null(strstr(said, "1-0\n"));
+	assert_null(strstr(said, "1-0 "));
 }
 
 /* Its writer may have died before it saw to that. */
@@ -243,18 +248,18 @@ static void the_last_batch_is_written_again_before_it_is_named(void **state)
 	assert_int_equal(append(LINE("1-0", "1-0") LINE("2-0", "2-0") LINE("3-0", "2-0")), 0);
 	memset(done, 0, sizeof(done));
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "3-0\n2-0\n");
+	assert_string_equal(said, "3-0 -\n2-0 -\n");
 	assert_string_equal(done, "ppppd");		/* 66 bytes, 20 at a time */
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0") LINE("2-0", "2-0") LINE("3-0", "2-0"));
 	disk = 0;
 	assert_int_equal(last_batch(), 1);
 	assert_non_null(strstr(said, "No space left"));
-	assert_null(strstr(said, "3-0\n"));
+	assert_null(strstr(said, "3-0 "));
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0") LINE("2-0", "2-0") LINE("3-0", "2-0"));
 	disk = -1;
 	assert_int_equal(append(LINE("4-0", "4-0")), 0);
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "4-0\n");
+	assert_string_equal(said, "4-0 -\n");
 }
 
 static void who_cannot_be_told_all_names_is_told_so(void **state)
@@ -274,7 +279,18 @@ static void what_had_no_message_is_named_so(void **state)
 	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"batch\":\"1-0\",\"orphan\":true}\n"), 0);
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "2-0 orphan\n1-0\n");
+	assert_string_equal(said, "2-0 - orphan\n1-0 -\n");
+}
+
+/* Of earlier versions the sha1 of the message; what is no such word is none. */
+static void the_digest_tells_of_what_a_line_is(void **state)
+{
+	(void)state;
+	assert_int_equal(append("{\"record\":\"1-0\",\"sha1\":\"aa\",\"batch\":\"1-0\"}\n"
+				"{\"record\":\"2-0\",\"sha1\":\"bb\",\"batch\":\"1-0\",\"digest\":\"cc\",\"orphan\":true}\n"
+				"{\"record\":\"3-0\",\"sha1\":\"d d\\n9-0\",\"batch\":\"1-0\"}\n"), 0);
+	assert_int_equal(last_batch(), 0);
+	assert_string_equal(said, "3-0 -\n2-0 cc orphan\n1-0 aa\n");
 }
 
 static void a_torn_line_is_cut_off(void **state)
@@ -282,7 +298,7 @@ static void a_torn_line_is_cut_off(void **state)
 	(void)state;
 	put(LINE("1-0", "1-0") LINE("2-0", "1-0") "{\"record\":\"3-0\",\"bat");
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "2-0\n1-0\n");
+	assert_string_equal(said, "2-0 -\n1-0 -\n");
 	assert_holds("mail@n.ndjson", LINE("1-0", "1-0") LINE("2-0", "1-0"));
 	put("{\"record\"");
 	assert_int_equal(append(LINE("4-0", "4-0")), 0);
@@ -294,7 +310,7 @@ static void what_holds_a_nul_is_named(void **state)
 	(void)state;
 	assert_int_equal(append(LINE("1-0", "1-0") "{\"record\":\"2-0\",\"message\":\"a\\u0000b\",\"batch\":\"2-0\"}\n"), 0);
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "2-0\n");
+	assert_string_equal(said, "2-0 -\n");
 }
 
 static void what_cannot_be_read_names_nothing(void **state)
@@ -302,7 +318,7 @@ static void what_cannot_be_read_names_nothing(void **state)
 	(void)state;
 	put(LINE("1-0", "1-0") LINE("2-0", "2-0") "rubbish\n{}\n\n" LINE("3-0", "2-0") "[1]\n");
 	assert_int_equal(last_batch(), 0);
-	assert_string_equal(said, "3-0\n2-0\n");
+	assert_string_equal(said, "3-0 -\n2-0 -\n");
 }
 
 static void a_full_file_is_put_aside(void **state)
@@ -343,7 +359,21 @@ static void what_others_put_there_is_not_written_to(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(append(LINE("1-0", "1-0")), 1);
-	assert_non_null(strstr(said, "not a file"));
+	assert_non_null(strstr(said, "is not a regular file"));
+	assert_int_equal(unlink(path), 0);
+	write_file("aside", "theirs\n");
+	assert_int_equal(link(aside, path), 0);
+	assert_int_equal(append(LINE("1-0", "1-0")), 1);
+	assert_non_null(strstr(said, "has a second name"));
+	assert_holds("aside", "theirs\n");
+	if (geteuid() == 0) {
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(chown(aside, 65534, 65534), 0);
+		assert_int_equal(rename(aside, path), 0);
+		assert_int_equal(append(LINE("1-0", "1-0")), 1);
+		assert_non_null(strstr(said, "belongs to another user"));
+		assert_holds("mail@n.ndjson", "theirs\n");
+	}
 	free(path);
 	free(aside);
 }
@@ -357,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_batch_is_written_again_before_it_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_cannot_be_told_all_names_is_told_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_had_no_message_is_named_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_digest_tells_of_what_a_line_is, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_torn_line_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_holds_a_nul_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_names_nothing, setup, teardown),

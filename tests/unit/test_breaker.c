@@ -1,4 +1,4 @@
-/* links: worker/breaker.c common/message.c common/duration.c common/buffer.c common/alloc.c common/backoff.c */
+/* links: worker/breaker.c common/message.c common/seal.c common/duration.c common/buffer.c common/alloc.c common/backoff.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void closed_lets_everybody_fetch(void **state)
 	assert_int_equal(breaker_until_ms(&b), 0);
 	for (int i = 0; i < 100; i++)
 		assert_true(breaker_may_fetch(&b, 1000));
-	assert_false(breaker_close(&b));
+	assert_false(breaker_succeeded(&b));
 }
 
 /* Of many who find it broken only one opened it, and only that one says so. */
@@ -46,7 +46,7 @@ static void opens_once(void **state)
 	assert_false(breaker_open(&b, 1000));
 	assert_false(breaker_may_fetch(&b, 1000));
 	assert_true(breaker_until_ms(&b) > 1000);
-	assert_true(breaker_close(&b));
+	assert_true(breaker_succeeded(&b));
 	assert_int_equal(breaker_until_ms(&b), 0);
 	assert_true(breaker_may_fetch(&b, 1000));
 }
@@ -87,7 +87,7 @@ static void forgets_when_closed(void **state)
 	first = breaker_until_ms(&b);
 	for (int i = 0; i < 5; i++)
 		breaker_may_fetch(&b, breaker_until_ms(&b));
-	breaker_close(&b);
+	breaker_succeeded(&b);
 	breaker_open(&b, 100000);
 	assert_int_equal(breaker_until_ms(&b) - 100000, first);
 }
@@ -116,7 +116,7 @@ static void a_success_ends_the_row(void **state)
 		snprintf(id, sizeof(id), "m%d", i);
 		assert_false(breaker_failed(&b, id_of(id), 3, 0));
 		if (i % 2 == 1)
-			assert_false(breaker_close(&b));
+			assert_false(breaker_succeeded(&b));
 	}
 }
 
@@ -132,6 +132,62 @@ static void the_same_message_counts_once(void **state)
 	for (int i = 0; i < 1000; i++)
 		assert_false(breaker_failed(&b, id_of(i % 2 == 0 ? "poison" : "other"), 3, 0));
 	assert_true(breaker_failed(&b, id_of("third"), 3, 0));
+}
+
+/* It failed while others were done, so it is known to be the message's fault. */
+static void what_failed_before_a_success_is_no_news(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+		assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+		assert_false(breaker_failed(&b, id_of("c"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+	}
+	assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("c"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("d"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("e"), 3, 0));
+	assert_true(breaker_failed(&b, id_of("f"), 3, 0));
+}
+
+/* RETRY or FAIL show that it runs. That closes what was opened for a handler that did not, but no row of failures. */
+static void an_answer_is_no_success(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_true(breaker_open(&b, 0));
+	assert_true(breaker_answered(&b, 0));
+	assert_true(breaker_open(&b, 0));
+	assert_false(breaker_failed(&b, id_of("a"), 2, 0));
+	assert_true(breaker_answered(&b, 2));
+	assert_true(breaker_failed(&b, id_of("b"), 2, 0));	/* the row went on */
+	assert_false(breaker_answered(&b, 2));
+	assert_true(breaker_succeeded(&b));
+}
+
+/* What workers of an older generation see concerns nobody, and proves nothing of the next. */
+static void generations(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_true(breaker_concerns(&b, 0));
+	assert_false(breaker_knows_answers(&b, 0));
+	breaker_note_answer(&b, 0);
+	assert_true(breaker_knows_answers(&b, 0));
+	b.handler_generation = 1;
+	assert_false(breaker_concerns(&b, 0));
+	assert_true(breaker_concerns(&b, 1));
+	assert_false(breaker_knows_answers(&b, 1));
+	breaker_note_answer(&b, 1);
+	assert_true(breaker_knows_answers(&b, 1));
 }
 
 static void zero_never_opens(void **state)
@@ -183,6 +239,9 @@ int main(void)
 		cmocka_unit_test(a_row_of_distinct_failures_opens),
 		cmocka_unit_test(a_success_ends_the_row),
 		cmocka_unit_test(the_same_message_counts_once),
+		cmocka_unit_test(what_failed_before_a_success_is_no_news),
+		cmocka_unit_test(an_answer_is_no_success),
+		cmocka_unit_test(generations),
 		cmocka_unit_test(zero_never_opens),
 		cmocka_unit_test(the_longest_row),
 		cmocka_unit_test(ids_tell_messages_apart),

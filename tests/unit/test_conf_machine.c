@@ -1,4 +1,4 @@
-/* links: tests/unit/descriptors.c common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c */
+/* links: tests/unit/descriptors.c common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/alloc.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c tests/unit/conf_fixture.c common/conf_check_letters.c common/safe_path.c */
 #include <sys/stat.h>
 
 #include <grp.h>
@@ -264,7 +264,7 @@ static void handlers(void **state)
 	assert_refused(f, "quredis.conf:1: handler: run cannot be executed by the supervisor's user (mode 0644)");
 	chmod(path, 0757);
 	read_handler(f, path, "");
-	assert_refused(f, "handler: everybody can write run: chmod o-w ");
+	assert_refused(f, "handler: everybody can write run (mode 0757): chmod go-w ");
 	assert_int_equal(unlink(path), 0);
 	read_handler(f, path, "");
 	assert_refused(f, "handler: run does not exist");
@@ -282,47 +282,138 @@ static void handlers(void **state)
 static void what_is_needed_later(void **state)
 {
 	struct conf_fixture *f = *state;
-	char text[1024];
 
-	snprintf(text, sizeof(text), "dead_letter = { ttl = \"1d\"; archive = \"/nowhere\"; };\n"
-	    "purge = { check = [\"%s\"]; };\nmetrics = { textfile = \"/nowhere/a.prom\"; };\n"
+	conf_write(f, "quredis.conf", "dead_letter = { ttl = \"1d\"; archive = \"/nowhere\"; };\n"
+	    "\nmetrics = { textfile = \"/nowhere/a.prom\"; };\n"
 	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"];\n"
-	    " dead_letter = { archive = \"/bin/true\"; }; purge = { check = [\"/nowhere/check\"]; }; } );", f->dir);
-	conf_write(f, "quredis.conf", text);
+	    " dead_letter = { archive = \"/bin/true\"; }; } );");
 	conf_read(f, 0);
 	assert_loaded(f);
 	assert_said(f, "warning: quredis.conf:1: dead_letter.archive: /nowhere: No such file or directory");
-	assert_said(f, "quredis.conf:2: purge.check: ");
-	assert_said(f, " cannot be executed");
 	assert_said(f, "warning: quredis.conf:3: metrics.textfile: /nowhere: No such file or directory");
 	assert_said(f, "warning: quredis.conf:5: dead_letter.archive: /bin/true is not a directory");
-	assert_said(f, "warning: quredis.conf:5: purge.check: /nowhere/check: No such file or directory");
 	conf_read(f, CONF_LENIENT_HANDLERS);
 	assert_string_equal(f->report, "");
 }
 
-static void directories_of_handlers(void **state)
+/* One for many queues is told of once. */
+static void checks_of_purge(void **state)
+{
+	struct conf_fixture *f = *state;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "purge = { check = [\"%s\"]; };\ndefaults = { timeout = \"1s\"; handler = [\"/bin/true\"]; };\n"
+	    "queues = ( { name = \"a\"; purge = { check = [\"/nowhere/check\"]; }; },\n"
+	    "{ name = \"b\"; }, { name = \"c\"; }, { name = \"d\"; purge = { check = [\"check\"]; }; } );", f->dir);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: purge.check: ");
+	assert_said(f, " is not a regular file\nquredis.conf:3: purge.check: /nowhere/check does not exist\n");
+	assert_said(f, "quredis.conf:4: purge.check: expected an absolute path first, not \"check\"\n");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_refused(f, "quredis.conf:4: purge.check: expected an absolute path first");
+	conf_write(f, "quredis.conf", "purge = { check = [\"/bin/true\", \"-x\"]; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; } );");
+	conf_read(f, 0);
+	assert_loaded(f);
+}
+
+/* An error for handlers that run as root, and for all if everybody can change them; else a warning. */
+static void handlers_that_others_can_change(void **state)
 {
 	struct conf_fixture *f = *state;
 	char path[256], dir[256];
+	bool root = geteuid() == 0;
 
 	strcpy(path, conf_write_bytes(f, "bin/run", "#!/bin/sh\n", 10, 0755));
 	snprintf(dir, sizeof(dir), "%s/bin", f->dir);
 	chmod(dir, 0757);
-	read_handler(f, path, "");
-	assert_refused(f, "handler: everybody can write the directory bin: chmod o-w ");
+	read_handler(f, path, root ? "run_as = { user = \"nobody\"; };" : "");
+	assert_refused(f, "quredis.conf:1: handler: everybody can write bin (mode 0757): chmod go-w ");
 	chmod(dir, 01777);
 	read_handler(f, path, "");
 	assert_loaded(f);
 	assert_false(conf_said(f, "write"));
-	if (geteuid() == 0)
-		assert_int_equal(chown(dir, 0, 12345), 0);
-	else if (getegid() == 0)
-		skip();
 	chmod(dir, 0775);
 	read_handler(f, path, "");
+	assert_said(f, "quredis.conf:1: handler: its group (gid ");
+	assert_true((f->conf == NULL) == root && conf_said(f, "warning: quredis.conf:1: handler: ") != root);
+	if (!root)
+		skip();
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
 	assert_loaded(f);
-	assert_said(f, "warning: quredis.conf:1: handler: its group can write the directory bin");
+	assert_said(f, "warning: quredis.conf:1: handler: its group (gid ");
+	chmod(dir, 0755);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	read_handler(f, path, "");
+	assert_refused(f, "quredis.conf:1: handler: bin/run belongs to uid 65534, expected root: chown root ");
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+	assert_false(conf_said(f, "belongs"));
+	read_handler(f, "/bin/true", "");
+	assert_loaded(f);
+	snprintf(dir, sizeof(dir), "purge = { check = [\"%s\"]; };", path);
+	read_handler(f, "/bin/true", dir);
+	assert_refused(f, "quredis.conf:1: purge.check: bin/run belongs to uid 65534");
+}
+
+/* Who can change the configuration commands the handlers; who can change the rest can only keep it from being written. */
+static void other_paths_that_others_can_change(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256], text[1024];
+	bool root = geteuid() == 0;
+
+	read_handler(f, "/bin/true", "");
+	assert_int_equal(chmod(f->dir, 0775), 0);
+	conf_read(f, 0);
+	assert_said(f, root ? "quredis.conf: the configuration file: its group (gid " : "warning: quredis.conf: the configuration file: its group (gid ");
+	assert_true((f->conf == NULL) == root);
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	strcpy(path, conf_write_bytes(f, "open/pass", "x", 1, 0600));
+	snprintf(text, sizeof(text), "%s/open", f->dir);
+	assert_int_equal(chmod(text, 0777), 0);
+	read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: everybody can write open (mode 0777)");
+	assert_int_equal(chmod(text, 01777), 0);
+	read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	snprintf(text, sizeof(text), "log = { target = \"%s/open/log\"; };\nsupervisor = { lock_file = \"%s/open/lock\"; };\n"
+	    "dead_letter = { ttl = \"1d\"; archive = \"%s/open/archive\"; };\nmetrics = { textfile = \"%s/open/q.prom\"; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; } );", f->dir, f->dir, f->dir, f->dir);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: log.target: open/log does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:2: supervisor.lock_file: open/lock does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:3: dead_letter.archive: open/archive does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:4: metrics.textfile: open/q.prom does not exist, and others can create it first\n");
+}
+
+static void env_that_everybody_can_read(void **state)
+{
+	struct conf_fixture *f = *state;
+	const char *told = "warning: quredis.conf:1: env: everybody can read this file, and the values in it: chmod o-r quredis.conf";
+	const char *text = "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; },\n"
+	    "{ name = \"b\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; } );";
+
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0644);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, told);
+	assert_false(conf_said(f, "hush"));
+	assert_false(conf_said(f, "quredis.conf:2: env"));
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0640);
+	conf_read(f, 0);
+	assert_false(conf_said(f, "env:"));
+	read_handler(f, "/bin/true", "env = [\"PATH\"];");
+	chmod(f->path, 0644);
+	conf_read(f, 0);
+	assert_false(conf_said(f, "env:"));
 }
 
 static void users_that_are_not_there(void **state)
@@ -435,8 +526,11 @@ int main(void)
 		TEST(a_password_in_the_address),
 		TEST(addresses_without_a_password),
 		TEST(handlers),
+		TEST(checks_of_purge),
 		TEST(what_is_needed_later),
-		TEST(directories_of_handlers),
+		TEST(handlers_that_others_can_change),
+		TEST(other_paths_that_others_can_change),
+		TEST(env_that_everybody_can_read),
 		TEST(users_that_are_not_there),
 		TEST(root_may_run_as_anyone),
 		TEST(others_only_as_themselves),

@@ -1,4 +1,4 @@
-/* links: sweeper/letters_archive.c sweeper/archive.c sweeper/errand.c common/record_line.c common/base64.c common/process.c sweeper/rescue.c sweeper/rescue_page.c common/queue_notes.c common/queue_registry.c sweeper/server.c sweeper/swept.c sweeper/trouble.c sweeper/connection.c sweeper/clock.c common/queue_nodes.c common/server_clock.c  sweeper/interrupt.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c */
+/* links: sweeper/letters_archive.c common/letters_pair.c common/queue_letters.c sweeper/archive.c sweeper/errand.c common/record_line.c common/base64.c common/process.c sweeper/rescue.c sweeper/rescue_page.c sweeper/rescue_learn.c common/queue_look.c common/queue_notes.c common/queue_registry.c sweeper/server.c sweeper/swept.c sweeper/trouble.c sweeper/connection.c common/queue_secret.c sweeper/clock.c common/queue_nodes.c common/server_clock.c  sweeper/interrupt.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_records.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c */
 
 /* What the sweeper decides without asking anybody: who is dead by lease, who is blamed, what a server is. */
 #include <setjmp.h>
@@ -23,14 +23,25 @@ bool sweeper_goes_on(struct sweeper *s)
 	return true;
 }
 
-void watch_disturbed(struct sweeper *s)
+void sweeper_beat(const struct sweeper *s)
 {
 	(void)s;
 }
 
+void lead_doubt(struct sweeper *s)
+{
+	(void)s;
+}
+
+int pulse_send(struct sweeper *s)
+{
+	(void)s;
+	return 0;
+}
+
 static struct pulse at(int64_t ms)
 {
-	return (struct pulse){ .boottime_ms = ms, .server_ms = 1700000000000 + ms, .run_id = "run", .connection = 1 };
+	return (struct pulse){ .boottime_ms = ms, .server_ms = 1700000000000 + ms, .server = { .run_id = "run", .replid = "first" }, .connection = 1 };
 }
 
 /* Pulses every quarter of a lease from..to, all as they should be. */
@@ -68,13 +79,14 @@ static void two_looks_a_lease_apart(void **state)
 	assert_false(dead_missed(&a, 1005 + LEASE, 90000, 4 * LEASE));	/* one of our own */
 }
 
-/* One disturbance between the looks: the first look counts for nothing. */
-static void assert_disturbed_by(struct pulse p)
+/* One disturbance between the looks: the first look counts for nothing, and why is remembered. */
+static void assert_disturbed_by(struct pulse p, enum doubt why)
 {
 	struct absence a = missed_from(46000);
 
 	assert_false(dead_missed(&a, 46001, 46002, LEASE));
 	calm_pulse(&a.calm, &p, LEASE);
+	assert_int_equal(a.calm.doubt, why);
 	assert_false(dead_missed(&a, 46002 + LEASE + 30000, 46003 + LEASE + 30000, LEASE));
 	assert_int_equal(a.since_ms, 46003 + LEASE + 30000);
 }
@@ -85,22 +97,98 @@ static void what_breaks_the_calm(void **state)
 
 	(void)state;
 	p = at(53500);
-	p.run_id = "another";
-	assert_disturbed_by(p);
+	p.server = (struct redis_identity){ .run_id = "another", .replid = "first" };
+	assert_disturbed_by(p, DOUBT_SERVER);
 	p = at(53500);
-	p.connection = 2;
-	assert_disturbed_by(p);
+	p.server = (struct redis_identity){ .run_id = "run", .replid = "second" };	/* it was a replica meanwhile */
+	assert_disturbed_by(p, DOUBT_SERVER);
 	p = at(53500);
-	p.run_id = "";
-	assert_disturbed_by(p);
+	p.server = (struct redis_identity){0};
+	assert_disturbed_by(p, DOUBT_SERVER);
 	p = at(46000 + LEASE / 2 + 1);			/* we stood still */
-	assert_disturbed_by(p);
+	assert_disturbed_by(p, DOUBT_STALL);
 	p = at(53500);
 	p.server_ms += LEASE / 8 + 1;			/* the server's clock was set, or it stood still */
-	assert_disturbed_by(p);
+	assert_disturbed_by(p, DOUBT_CLOCK);
 	p = at(53500);
 	p.server_ms -= LEASE / 8 + 1;
-	assert_disturbed_by(p);
+	assert_disturbed_by(p, DOUBT_CLOCK);
+}
+
+/* A Redis with `timeout` closes what is idle: the same server, asked often enough, is proof all the same. */
+static void one_server_over_many_connections(void **state)
+{
+	struct absence a = missed_from(1000);
+
+	(void)state;
+	assert_false(dead_missed(&a, 1001, 1002, LEASE));
+	for (int i = 1; i <= 4; i++) {
+		struct pulse p = at(1000 + i * LEASE / 4);
+
+		p.connection = i + 1;
+		calm_pulse(&a.calm, &p, LEASE);
+	}
+	assert_false(dead_missed(&a, 1001 + LEASE, 1002 + LEASE, LEASE));
+	assert_true(dead_missed(&a, 1002 + LEASE, 1003 + LEASE, LEASE));
+}
+
+static void one_connection_to_a_server_that_hides_who_it_is(void **state)
+{
+	struct pulse p = at(1000);
+
+	(void)state;
+	p.server = (struct redis_identity){0};
+	for (int breaks = 0; breaks < 2; breaks++) {
+		struct absence a = { .lease_ms = LEASE };
+
+		p.connection = 1;
+		p.boottime_ms = 1000, p.server_ms = 1700000001000;
+		calm_pulse(&a.calm, &p, LEASE);
+		assert_false(dead_missed(&a, 1001, 1002, LEASE));
+		for (int i = 0; i < 4; i++) {
+			p.boottime_ms += LEASE / 4, p.server_ms += LEASE / 4;
+			p.connection += breaks;
+			calm_pulse(&a.calm, &p, LEASE);
+		}
+		assert_int_equal(a.calm.doubt, breaks ? DOUBT_CONNECTION : DOUBT_NONE);
+		assert_int_equal(dead_missed(&a, 1002 + LEASE, 1003 + LEASE, LEASE), !breaks);
+	}
+}
+
+/* Four leases, whatever happens in between; three more than one of our own may be silent. */
+static void what_cannot_be_decided_is_told(void **state)
+{
+	struct absence a = missed_from(1000);
+
+	(void)state;
+	assert_false(dead_is_undecided(&a, 1000 + 100 * LEASE, LEASE));	/* no look missed it yet */
+	assert_false(dead_missed(&a, 1001, 1002, LEASE));
+	for (int i = 1; i <= 4; i++) {
+		struct pulse p = at(1000 + i * LEASE);		/* too seldom */
+
+		calm_pulse(&a.calm, &p, LEASE);
+		assert_false(dead_missed(&a, 1001 + i * LEASE, 1002 + i * LEASE, LEASE));
+		assert_int_equal(dead_is_undecided(&a, 1002 + i * LEASE, LEASE), i == 4);
+		assert_false(dead_is_undecided(&a, 1002 + i * LEASE, 4 * LEASE));
+	}
+	assert_true(dead_is_undecided(&a, 1002 + 7 * LEASE, 4 * LEASE));
+	assert_non_null(strstr(doubt_text(a.calm.doubt), "keeps stalling"));
+}
+
+static void a_look_that_was_cut_short_proves_nothing(void **state)
+{
+	struct absence a = missed_from(1000);
+
+	(void)state;
+	assert_false(dead_missed(&a, 1001, 1002, LEASE));
+	calm_from(&a.calm, 1000 + LEASE / 4, 1000 + LEASE);
+	dead_unseen(&a);
+	assert_false(dead_missed(&a, 1002 + LEASE, 1003 + LEASE, LEASE));
+	calm_from(&a.calm, 1000 + LEASE, 1000 + 2 * LEASE);
+	assert_false(dead_missed(&a, 1002 + 2 * LEASE, 1002 + 2 * LEASE, LEASE));
+	assert_true(dead_missed(&a, 1003 + 2 * LEASE, 1004 + 2 * LEASE, LEASE));
+	assert_int_equal(a.first_ms, 1002);
+	assert_int_equal(a.calm.doubt, DOUBT_LOOK);
 }
 
 static void what_does_not(void **state)
@@ -121,11 +209,12 @@ static void a_refused_pulse_breaks_it_too(void **state)
 
 	(void)state;
 	assert_false(dead_missed(&a, 46001, 46002, LEASE));
-	calm_broken(&a.calm);
+	calm_broken(&a.calm, DOUBT_REFUSED);
 	assert_false(dead_missed(&a, 90000, 90001, LEASE));
 	calm_from(&a.calm, 92500, 150000);
 	assert_false(dead_missed(&a, 150001, 150002, LEASE));
 	assert_true(dead_missed(&a, 150002 + LEASE, 150003 + LEASE, LEASE));
+	assert_int_equal(a.calm.doubt, DOUBT_REFUSED);
 }
 
 /* What is much for one of a short lease is nothing for another. */
@@ -178,11 +267,11 @@ static void alone_in_its_tray_it_is_charged(void **state)
 	struct wrapper w = { .redelivered = 2 };
 
 	(void)state;
-	assert_false(rescue_judge(&w, true, 1, 1));
+	assert_false(rescue_judge(&w, BLAME_WORKER, false, 1, 1));
 	assert_int_equal(w.crashes, 1);
 	assert_int_equal(w.redelivered, 3);
 	assert_false(w.solo);
-	assert_true(rescue_judge(&w, true, 1, 1));
+	assert_true(rescue_judge(&w, BLAME_WORKER, false, 1, 1));
 	assert_int_equal(w.crashes, 2);
 }
 
@@ -191,11 +280,11 @@ static void among_others_it_is_set_apart(void **state)
 	struct wrapper w = { .crashes = 1 };
 
 	(void)state;
-	assert_false(rescue_judge(&w, true, 2, 1));
+	assert_false(rescue_judge(&w, BLAME_WORKER, false, 2, 1));
 	assert_int_equal(w.crashes, 1);
 	assert_true(w.solo);
 	w = (struct wrapper){ .crashes = 1 };
-	assert_false(rescue_judge(&w, true, -1, 1));	/* nobody knows how many there were */
+	assert_false(rescue_judge(&w, BLAME_WORKER, false, -1, 1));	/* nobody knows how many there were */
 	assert_int_equal(w.crashes, 1);
 	assert_true(w.solo);
 }
@@ -205,22 +294,53 @@ static void late_or_without_attempts(void **state)
 	struct wrapper w = { .crashes = 7 };
 
 	(void)state;
-	assert_false(rescue_judge(&w, false, 1, 1));	/* it came late and never ran: not charged, whatever came before */
+	assert_false(rescue_judge(&w, BLAME_NOBODY, false, 1, 1));	/* it came late and never ran: not charged, whatever came before */
 	assert_int_equal(w.crashes, 7);
 	w = (struct wrapper){0};
-	assert_true(rescue_judge(&w, true, 1, 0));
+	assert_true(rescue_judge(&w, BLAME_WORKER, false, 1, 0));
 }
 
-static void marks_become_own(void **state)
+/* Nobody knows whose doing an outage was: at first everything is only set apart, then tried, one message at a time. */
+static void an_outage_charges_only_what_was_on_trial(void **state)
 {
-	struct wrapper w = { .mark_ms = 5 };
+	struct wrapper w = {0};
 
 	(void)state;
-	rescue_judge(&w, true, 1, 1);
-	assert_int_equal(w.own_ms, 5);
-	assert_int_equal(w.mark_ms, 0);
-	w = (struct wrapper){ .own_ms = 3, .mark_ms = 5 };
-	rescue_judge(&w, true, 9, 1);
+	for (int i = 0; i < 5; i++) {
+		assert_false(rescue_judge(&w, BLAME_OUTAGE, false, 1, 0));
+		assert_int_equal(w.crashes, 0);
+		assert_true(w.solo);
+		assert_int_equal(w.redelivered, i + 1);
+		assert_int_equal(message_needs_trial(&w), i >= 1);
+	}
+	assert_false(rescue_judge(&w, BLAME_OUTAGE, true, 2, 0));	/* it was not alone after all */
+	assert_int_equal(w.crashes, 0);
+	assert_false(rescue_judge(&w, BLAME_OUTAGE, true, 1, 1));
+	assert_int_equal(w.crashes, 1);
+	assert_true(rescue_judge(&w, BLAME_OUTAGE, true, 1, 1));
+	assert_int_equal(w.crashes, 2);
+}
+
+/* The longest that a message which kills its whole container can go on: with recovery_attempts = 1 it is found by the fourth. */
+static void a_message_that_kills_everything_is_found(void **state)
+{
+	for (int attempts = 0; attempts < 4; attempts++) {
+		struct wrapper w = {0};
+		int outages = 1;
+
+		while (!rescue_judge(&w, BLAME_OUTAGE, message_needs_trial(&w), 1, attempts))
+			outages++;
+		assert_int_equal(outages, MESSAGE_OUTAGES_MAX + attempts + 1);
+	}
+	(void)state;
+}
+
+static void its_time_stays_known(void **state)
+{
+	struct wrapper w = { .own_ms = 3 };
+
+	(void)state;
+	rescue_judge(&w, BLAME_WORKER, false, 9, 1);
 	assert_int_equal(w.own_ms, 3);
 }
 
@@ -239,6 +359,8 @@ static void pages_shrink_and_grow(void **state)
 static void info_is_read(void **state)
 {
 	const char *info = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n";
+	const char *replication = "# Replication\r\nrole:master\r\nmaster_replid:def\r\nmaster_replid2:0\r\n";
+	struct redis_identity id = {0}, other;
 	struct server s = {0};
 
 	(void)state;
@@ -257,6 +379,13 @@ static void info_is_read(void **state)
 	server_parse(&s, "xredis_version:1\nredis_version", 30);
 	assert_int_equal(s.major, 0);
 	assert_false(server_evicts(&s));
+	other = id;
+	assert_true(!redis_identity_known(&id) && redis_identity_same(&id, &other));
+	redis_identity_read(&id, info, strlen(info));
+	redis_identity_read(&id, replication, strlen(replication));
+	assert_string_equal(id.run_id, "abc");
+	assert_string_equal(id.replid, "def");
+	assert_true(redis_identity_known(&id) && !redis_identity_same(&id, &other));
 }
 
 static void errors_are_told_apart(void **state)
@@ -276,6 +405,10 @@ int main(void)
 		cmocka_unit_test(two_looks_a_lease_apart),
 		cmocka_unit_test(what_breaks_the_calm),
 		cmocka_unit_test(what_does_not),
+		cmocka_unit_test(one_server_over_many_connections),
+		cmocka_unit_test(one_connection_to_a_server_that_hides_who_it_is),
+		cmocka_unit_test(what_cannot_be_decided_is_told),
+		cmocka_unit_test(a_look_that_was_cut_short_proves_nothing),
 		cmocka_unit_test(a_refused_pulse_breaks_it_too),
 		cmocka_unit_test(each_owner_is_disturbed_by_its_own_measure),
 		cmocka_unit_test(small_steps_of_a_clock_add_up),
@@ -283,7 +416,9 @@ int main(void)
 		cmocka_unit_test(alone_in_its_tray_it_is_charged),
 		cmocka_unit_test(among_others_it_is_set_apart),
 		cmocka_unit_test(late_or_without_attempts),
-		cmocka_unit_test(marks_become_own),
+		cmocka_unit_test(an_outage_charges_only_what_was_on_trial),
+		cmocka_unit_test(a_message_that_kills_everything_is_found),
+		cmocka_unit_test(its_time_stays_known),
 		cmocka_unit_test(pages_shrink_and_grow),
 		cmocka_unit_test(info_is_read),
 		cmocka_unit_test(errors_are_told_apart),

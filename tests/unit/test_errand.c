@@ -1,4 +1,4 @@
-/* links: sweeper/errand.c common/alloc.c common/buffer.c common/clock.c common/process.c */
+/* links: sweeper/errand.c common/alloc.c common/buffer.c common/clock.c common/process.c common/log.c common/log_line.c */
 
 /* Errands of the sweeper: what they say, how they end, and that nothing of them stays. */
 #include <sys/wait.h>
@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include "sweeper/errand.h"
 
 #include "common/clock.h"
+#include "common/log.h"
+#include "common/process.h"
 
 static int outcome(struct errand *e, int64_t ahead_ms)
 {
@@ -158,6 +161,114 @@ static void freed_while_it_runs_it_is_gone(void **state)
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
 }
 
+/* Its child in a session of its own, which no signal to the group reaches. */
+static int leave(void *arg, int out)
+{
+	pid_t child = fork();
+
+	(void)arg;
+	if (child == 0) {
+		setsid();
+		for (;;)
+			pause();
+	}
+	if (write(out, &child, sizeof(child)) != sizeof(child))
+		return 1;
+	for (;;)
+		pause();
+}
+
+static pid_t pid_said(struct errand *e)
+{
+	int64_t give_up_ms = clock_monotonic_ms() + 30000;
+	pid_t pid;
+	int status;
+
+	while (e->said.len < sizeof(pid)) {
+		assert_false(errand_look(e, &status, clock_monotonic_ms()));
+		assert_true(clock_monotonic_ms() < give_up_ms);
+	}
+	memcpy(&pid, e->said.data, sizeof(pid));
+	return pid;
+}
+
+static void what_killed_ones_left_is_killed_and_nothing_else(void **state)
+{
+	struct errand leaves = {0}, freed = {0}, goes_on = {0};
+	int64_t give_up_ms = clock_monotonic_ms() + 30000;
+	pid_t left, also_left;
+	int status;
+
+	(void)state;
+	assert_int_equal(start(&goes_on, hang, NULL), 0);
+	pid_said(&goes_on);
+	assert_int_equal(start(&leaves, leave, NULL), 0);
+	assert_int_equal(start(&freed, leave, NULL), 0);
+	left = pid_said(&leaves);
+	also_left = pid_said(&freed);
+	status = outcome(&leaves, 20000);
+	assert_true(WIFSIGNALED(status));
+	errand_free(&freed);
+	while (errand_clear()) {
+		assert_true(clock_monotonic_ms() < give_up_ms);
+		poll(NULL, 0, 1);
+	}
+	assert_int_equal(kill(left, 0), -1);		/* not even a zombie */
+	assert_int_equal(kill(also_left, 0), -1);
+	assert_false(errand_look(&goes_on, &status, clock_monotonic_ms()));
+	assert_int_equal(kill(goes_on.pid, 0), 0);
+	errand_free(&goes_on);
+	errand_free(&leaves);
+	while (errand_clear())
+		assert_true(clock_monotonic_ms() < give_up_ms);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* Ended ones are reaped whichever is asked about first, and none takes the other's answer. */
+static void each_has_its_own_end(void **state)
+{
+	struct errand a = {0}, b = {0};
+	int status;
+
+	(void)state;
+	assert_int_equal(start(&a, say, (void *)"a"), 0);
+	assert_int_equal(start(&b, say_much, NULL), 0);
+	assert_int_equal(outcome(&b, 0), 0);
+	status = outcome(&a, 0);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	assert_int_equal(a.said.len, 1);
+	errand_free(&a);
+	errand_free(&b);
+}
+
+static int write_log(void *arg, int out)
+{
+	(void)arg;
+	(void)out;
+	log_info("from_errand", log_int("fd", out));
+	return 0;
+}
+
+static void it_can_log(void **state)
+{
+	char path[] = "/tmp/test_errand.XXXXXX", text[512] = "";
+	struct errand e = {0};
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_not_equal(fd, -1);
+	assert_int_equal(log_open(path, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
+	assert_int_equal(start(&e, write_log, NULL), 0);
+	assert_int_equal(outcome(&e, 0), 0);
+	assert_int_equal(e.said.len, 0);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_non_null(strstr(text, "event=from_errand"));
+	assert_int_equal(log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
+	close(fd);
+	unlink(path);
+	errand_free(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,7 +277,12 @@ int main(void)
 		cmocka_unit_test(one_that_takes_too_long_goes_with_all_it_started),
 		cmocka_unit_test(it_has_no_descriptor_of_ours),
 		cmocka_unit_test(freed_while_it_runs_it_is_gone),
+		cmocka_unit_test(what_killed_ones_left_is_killed_and_nothing_else),
+		cmocka_unit_test(each_has_its_own_end),
+		cmocka_unit_test(it_can_log),
 	};
 
+	if (process_become_subreaper() == -1)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

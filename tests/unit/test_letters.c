@@ -1,4 +1,4 @@
-/* links: common/letters_pair.c common/queue_letters.c common/queue_keys.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c common/record_line.c common/base64.c common/message.c common/buffer.c common/alloc.c common/clock.c common/duration.c */
+/* links: common/letters_pair.c common/queue_letters.c common/queue_keys.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c common/record_line.c common/base64.c common/message.c common/seal.c common/buffer.c common/alloc.c common/clock.c common/duration.c */
 
 /* Which dead letters leave, and what has no counterpart: pages written by hand, a letter for each message. */
 #include <setjmp.h>
@@ -150,8 +150,8 @@ static void without_a_pair_no_more_than_must_be_too_many(void **state)
 
 static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 {
-	static const struct letter_name named[] = { { "1-0", false }, { "2-0", false }, { "9-0", false } };
-	static const struct letter_name orphans[] = { { "1-0", true } };
+	static const struct letter_name named[] = { { "1-0", false, "a" }, { "2-0", false, "b" }, { "9-0", false, "x" } };
+	static const struct letter_name orphans[] = { { "1-0", true, "a" } };
 	struct letters_bounds b = { .oldest_ms = -1, .max_entries = 8, .named = named, .nnamed = 3 };
 
 	(void)state;
@@ -163,10 +163,36 @@ static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 	b.max_entries = -1;
 	make("x", 10, "abcd", 10);		/* too little is seen */
 	assert_judged(&b, ".... u");
+	b.max_entries = 8;
+	make("axcd", 10, "axcd", 10);		/* 2-0 is another letter's by now */
+	assert_judged(&b, "NL.. ....");		/* archived itself, then */
+	assert_true(letters_hides_named(&page, named, 3) && !letters_hides_named(&page, named + 1, 1));
 	b = (struct letters_bounds){ .oldest_ms = -1, .max_entries = 3, .named = orphans, .nnamed = 1 };
 	make("aab", 3, "aaab", 4);	/* an equal message goes with its own record only */
 	assert_judged(&b, "n... ...");
 	assert_true(page.records[1].entry == 0 && page.records[2].entry == 1);
+}
+
+static void equal_messages_that_failed_differently_differ(void **state)
+{
+	struct record_field then[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "1", 1 } } };
+	struct record_field now[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "2", 1 } } };
+	struct letter_name named = { .id = "1-0" };
+	struct letters_bounds b = { .oldest_ms = -1, .max_entries = -1, .named = &named, .nnamed = 1 };
+
+	(void)state;
+	make("a", 1, "a", 1);
+	page.records[0].fields = then;
+	page.records[0].nfields = 2;
+	letter_digest(&page.records[0], named.digest);
+	assert_judged(&b, "N .");
+	make("a", 1, "a", 1);
+	page.records[0].fields = now;
+	page.records[0].nfields = 2;
+	assert_judged(&b, ". .");
+	named.digest[0] = '\0';			/* a line that says nothing of its message */
+	page.records[0].sha1[0] = '\0';
+	assert_false(letters_hides_named(&page, &named, 1));
 }
 
 static void what_is_not_forwarded_yet_stays(void **state)
@@ -245,6 +271,7 @@ int main(void)
 		cmocka_unit_test(a_list_or_log_that_is_seen_whole_tells_all),
 		cmocka_unit_test(without_a_pair_no_more_than_must_be_too_many),
 		cmocka_unit_test(what_the_archive_names_leaves_whatever_the_bounds_say),
+		cmocka_unit_test(equal_messages_that_failed_differently_differ),
 		cmocka_unit_test(what_is_not_forwarded_yet_stays),
 		cmocka_unit_test(records_alone_leave_by_age_and_only_where_it_is_proven),
 		cmocka_unit_test(ids_are_compared_as_numbers),

@@ -210,6 +210,37 @@ static void bad_target_keeps_old(void **unused)
 	contains("event=still");
 }
 
+/* Nothing is written where another user could lead it, or reads it. */
+static void what_others_put_there_is_refused(void **unused)
+{
+	char other[80], target[80];
+
+	(void)unused;
+	snprintf(other, sizeof(other), "%s.other", path);
+	snprintf(target, sizeof(target), "%s.target", path);
+	assert_int_equal(symlink(other, target), 0);
+	assert_int_equal(log_open(target, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), -1);
+	assert_non_null(strstr(log_open_error(), "is a link"));
+	assert_int_equal(access(other, F_OK), -1);
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(link(path, target), 0);
+	assert_int_equal(log_open(target, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), -1);
+	assert_non_null(strstr(log_open_error(), "second name"));
+	assert_int_equal(log_reopen(), -1);		/* ours has it too, by now */
+	log_info("still", log_int("n", 1));
+	taken();
+	contains("event=still");
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(log_reopen(), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 65534, 65534), 0);
+		assert_int_equal(log_reopen(), -1);
+		assert_non_null(strstr(log_open_error(), "belongs to another user"));
+		assert_int_equal(chown(path, 0, 0), 0);
+	}
+	assert_int_equal(log_open("/dev/null", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
+}
+
 static void reopens(void **unused)
 {
 	char old[80];
@@ -380,6 +411,7 @@ int main(void)
 		cmocka_unit_test_setup(level_counts, begin),
 		cmocka_unit_test_setup(errno_survives, begin),
 		cmocka_unit_test_setup(bad_target_keeps_old, begin),
+		cmocka_unit_test_setup(what_others_put_there_is_refused, begin),
 		cmocka_unit_test_setup(reopens, begin),
 		cmocka_unit_test_setup(full_disk, begin),
 		cmocka_unit_test_setup(stalled_pipe, begin),

@@ -1,4 +1,4 @@
-/* links: common/message.c common/alloc.c common/buffer.c common/duration.c */
+/* links: common/message.c common/seal.c common/alloc.c common/buffer.c common/duration.c */
 
 /* Wrapper, header, payload: what is ours is understood, everything else is payload, byte for byte. */
 #include <setjmp.h>
@@ -14,14 +14,30 @@
 
 #include "common/alloc.h"
 #include "common/message.h"
+#include "tests/unit/sealed.h"
 
 #define W "quredis/1 w=00000000000000ff"
+
+static struct message_keys keys;
+static struct buffer sealed_bytes;		/* what parse_sealed() parsed last */
 
 static struct message parse(const char *raw)
 {
 	struct message m;
 
-	message_parse(&m, raw, strlen(raw));
+	message_parse(&m, &keys, raw, strlen(raw));
+	return m;
+}
+
+/* raw with the seal that its wrapper lacks. */
+static struct message parse_sealed(const char *raw)
+{
+	struct message m;
+
+	buffer_clear(&sealed_bytes);
+	sealed_append(&sealed_bytes, &keys, raw, strlen(raw));
+	buffer_append(&sealed_bytes, "", 1);
+	message_parse(&m, &keys, sealed_bytes.data, sealed_bytes.len - 1);
 	return m;
 }
 
@@ -30,7 +46,7 @@ static void assert_raw(const char *raw, size_t len)
 {
 	struct message m;
 
-	message_parse(&m, raw, len);
+	message_parse(&m, &keys, raw, len);
 	if (m.wrapper_len != 0 || m.header_len != 0)
 		fail_msg("taken for a line of ours: %.60s", raw);
 	assert_int_equal(message_payload_len(&m), len);
@@ -63,7 +79,7 @@ static void a_header_is_read_and_not_part_of_the_payload(void **state)
 
 static void a_wrapper_is_read_and_dropped(void **state)
 {
-	struct message m = parse(W " attempts=2 crashes=1 redelivered=4 solo=1 own=5 mark=6 first_failed=7\nquredis/1 id=a\nb");
+	struct message m = parse_sealed(W " attempts=2 crashes=1 redelivered=4 solo=1 own=5 redriven=6 mark=8 first_failed=7\nquredis/1 id=a\nb");
 
 	(void)state;
 	assert_int_equal(m.wrapper.nonce, 0xff);
@@ -72,7 +88,7 @@ static void a_wrapper_is_read_and_dropped(void **state)
 	assert_int_equal(m.wrapper.redelivered, 4);
 	assert_true(m.wrapper.solo);
 	assert_int_equal(m.wrapper.own_ms, 5);
-	assert_int_equal(m.wrapper.mark_ms, 6);
+	assert_int_equal(m.wrapper.redriven_ms, 6);	/* and a key that is not known is passed over */
 	assert_int_equal(m.wrapper.first_failed_ms, 7);
 	assert_string_equal(m.raw + m.wrapper_len, "quredis/1 id=a\nb");
 	assert_string_equal(message_id(&m), "a");
@@ -85,8 +101,8 @@ static void the_smallest_lines(void **state)
 
 	(void)state;
 	assert_int_equal(message_payload_len(&m), 0);
-	m = parse(W "\n");
-	assert_int_equal(m.wrapper_len, strlen(W) + 1);
+	m = parse_sealed(W "\n");
+	assert_int_equal(m.wrapper_len, strlen(W) + strlen(" mac=") + SEAL_MAC_HEX + 1);
 	assert_int_equal(message_payload_len(&m), 0);
 	m = parse("");
 	assert_int_equal(m.raw_len, 0);
@@ -101,7 +117,7 @@ static void unknown_keys_are_the_producers_own(void **state)
 
 	(void)state;
 	assert_string_equal(message_id(&m), "x");
-	m = parse(W " colour=red attempts=1\nb");
+	m = parse_sealed(W " colour=red attempts=1\nb");
 	assert_int_equal(m.wrapper.attempts, 1);
 	assert_string_equal(message_payload(&m), "b");
 }
@@ -109,7 +125,7 @@ static void unknown_keys_are_the_producers_own(void **state)
 /* Only one wrapper is ever ours: a producer's text that looks like one stays. */
 static void a_second_wrapper_is_payload(void **state)
 {
-	struct message m = parse(W " attempts=1\n" W " attempts=9\nb");
+	struct message m = parse_sealed(W " attempts=1\n" W " attempts=9\nb");
 
 	(void)state;
 	assert_int_equal(m.wrapper.attempts, 1);
@@ -137,6 +153,9 @@ static void malformed_lines_are_payload(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
 		assert_raw(raw[i], strlen(raw[i]));
+	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
+		if (strncmp(raw[i], "quredis/1 w=", 12) == 0 && strchr(raw[i], '\n') != NULL)
+			assert_int_equal(parse_sealed(raw[i]).wrapper_len, 0);
 	assert_raw("quredis/1 id=a\0b\n", 17);
 	assert_raw("\0\0\0", 3);
 }
@@ -144,7 +163,7 @@ static void malformed_lines_are_payload(void **state)
 /* A header is what comes behind a good wrapper, so a bad one there is payload, and the wrapper still counts. */
 static void a_malformed_header_behind_a_wrapper(void **state)
 {
-	struct message m = parse(W " crashes=1\nquredis/1 id=a id=b\nx");
+	struct message m = parse_sealed(W " crashes=1\nquredis/1 id=a id=b\nx");
 
 	(void)state;
 	assert_int_equal(m.wrapper.crashes, 1);
@@ -162,7 +181,7 @@ static void lines_at_their_limits(void **state)
 		memset(raw, 'a', sizeof(raw));
 		memcpy(raw, "quredis/1 x=", 12);
 		raw[len - 1] = '\n';
-		message_parse(&m, raw, sizeof(raw));
+		message_parse(&m, &keys, raw, sizeof(raw));
 		assert_int_equal(m.header_len, len <= MESSAGE_LINE_MAX ? len : 0);
 	}
 	memset(raw, 'a', sizeof(raw));		/* no newline at all */
@@ -172,7 +191,7 @@ static void lines_at_their_limits(void **state)
 	for (int n = MESSAGE_ID_MAX; n <= MESSAGE_ID_MAX + 1; n++) {
 		char *line = alloc_format("quredis/1 id=%.*s\n", n, raw + 100);
 
-		message_parse(&m, line, strlen(line));
+		message_parse(&m, &keys, line, strlen(line));
 		assert_int_equal(m.header_len != 0, n <= MESSAGE_ID_MAX);
 		free(line);
 	}
@@ -190,7 +209,7 @@ static void other_versions_are_known_as_such(void **state)
 	(void)state;
 	assert_true(parse("quredis/2 id=a\nb").unknown_version);
 	assert_true(parse("quredis/10 x\n").unknown_version);
-	assert_true(parse(W "\nquredis/2 id=a\nb").unknown_version);
+	assert_true(parse_sealed(W "\nquredis/2 id=a\nb").unknown_version);
 	assert_false(parse("quredis/1 id=a\nb").unknown_version);
 	assert_false(parse("quredis/1 broken line\nb").unknown_version);
 	assert_false(parse("quredis/2").unknown_version);
@@ -198,6 +217,162 @@ static void other_versions_are_known_as_such(void **state)
 	assert_false(parse("quredis/ 2\n").unknown_version);
 	assert_false(parse("quredis/x \n").unknown_version);
 	assert_raw("quredis/2 id=a\nb", 16);
+}
+
+/* ---- seals ---- */
+
+static void assert_forged(const char *raw, bool doubtful)
+{
+	struct message m = parse(raw);
+
+	assert_raw(raw, strlen(raw));
+	assert_int_equal(m.doubtful, doubtful);
+}
+
+static void a_line_without_a_seal_is_payload(void **state)
+{
+	static const char *const raw[] = {
+		W "\nb", W " attempts=7\nb", "quredis/1 w=0123456789abcdef own=1\nb", W " mac=\nb", W " mac=0\nb",
+		W " mac=0123456789abcdef0123456789abcdef0\nb", W " mac=0123456789abcdef0123456789abcdef attempts=7\nb",
+		W "\nquredis/1 id=a ttl=1s\nb",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
+		assert_forged(raw[i], false);
+	assert_forged(W " mac=0123456789abcdef0123456789abcdef\nb", true);
+	assert_forged(W " attempts=7 mac=0123456789abcdef0123456789abcdef\nb", true);
+	assert_forged(W " own=1 mac=0123456789abcdef0123456789abcdef\nb", true);
+}
+
+/* Each byte of the line counts, and nothing may be moved from one line, or one kind of line, to another. */
+static void a_sealed_line_holds_only_as_it_was_sealed(void **state)
+{
+	static const char *const lines[] = { W " own=55 attempts=1\nbody", W " attempts=1 own=55\nbody", W "\nbody" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct message m = parse_sealed(lines[i]);
+		size_t len = m.wrapper_len;
+		char *copy;
+
+		assert_true(len > 0 && !m.doubtful);
+		for (size_t at = 0; at < len; at++) {
+			copy = alloc_string(sealed_bytes.data);
+			copy[at] ^= 1;
+			if (parse(copy).wrapper_len != 0)
+				fail_msg("byte %zu does not count: %s", at, copy);
+			free(copy);
+		}
+		copy = alloc_string(sealed_bytes.data);
+		copy[len] ^= 1;			/* the payload is the producer's */
+		assert_int_equal(parse(copy).wrapper_len, len);
+		free(copy);
+	}
+	/* the seal of a line of ours does for none that Redis completed, and the other way round */
+	parse_sealed(W " own=5 solo=1\nb");
+	char *forged = alloc_format(W " solo=1 own=5%s", strstr(sealed_bytes.data, " mac="));
+	assert_raw(forged, strlen(forged));
+	free(forged);
+	parse_sealed(W " solo=1 own=5\nb");
+	forged = alloc_format(W " own=5 solo=1%s", strstr(sealed_bytes.data, " mac="));
+	assert_raw(forged, strlen(forged));
+	free(forged);
+}
+
+static void a_seal_counts_in_its_queue_only(void **state)
+{
+	struct message_keys other = keys;
+	struct message m = parse_sealed(W " attempts=1\nb");
+
+	(void)state;
+	other.queue = "ingress:other";
+	assert_int_equal(m.wrapper.attempts, 1);
+	message_parse(&m, &other, sealed_bytes.data, sealed_bytes.len - 1);
+	assert_int_equal(m.wrapper_len, 0);
+	assert_true(m.doubtful);
+}
+
+/* HMAC-SHA256, as any other program reckons it: printf 'line\0ingress:mail\0%s' LINE | openssl mac -digest SHA256 … */
+static void a_seal_is_an_hmac(void **state)
+{
+	struct message m = parse_sealed(W " attempts=1\nb");
+
+	(void)state;
+	assert_int_equal(m.wrapper.attempts, 1);
+	assert_memory_equal(strstr(sealed_bytes.data, " mac=") + 5, "3f69e0642ad38eaefc9128d9d47ef704", SEAL_MAC_HEX);
+}
+
+static void every_secret_verifies_and_the_first_one_seals(void **state)
+{
+	struct seal_secrets two = *seal_known();
+	struct message_keys rotated = { .queue = keys.queue, .secrets = &two, .headers = true };
+	struct message m = parse_sealed(W " attempts=1\nb");
+	struct buffer b = {0};
+
+	(void)state;
+	memcpy(two.secret[1], two.secret[0], SEAL_SECRET_BYTES);
+	two.secret[0][0] ^= 1;
+	two.n = 2;
+	message_parse(&m, &rotated, sealed_bytes.data, sealed_bytes.len - 1);
+	assert_int_equal(m.wrapper.attempts, 1);		/* by the older one */
+	m = parse("b");
+	message_wrap(&b, &rotated, &m, &(struct wrapper){ .attempts = 2 });
+	message_parse(&m, &rotated, b.data, b.len);
+	assert_int_equal(m.wrapper.attempts, 2);
+	message_parse(&m, &keys, b.data, b.len);		/* who knows only the older one */
+	assert_true(m.wrapper_len == 0 && m.doubtful);
+	two.n = 0;
+	message_parse(&m, &rotated, sealed_bytes.data, sealed_bytes.len - 1);
+	assert_true(m.wrapper_len == 0 && m.doubtful);
+	buffer_free(&b);
+}
+
+static void secrets_are_learnt_in_their_order(void **state)
+{
+	char list[SEAL_LIST_SIZE], many[SEAL_LIST_SIZE + 200] = "";
+	const char *fourth = SEALED_SECRET;
+
+	(void)state;
+	seal_list(list);
+	assert_string_equal(list, fourth);
+	assert_int_equal(seal_learn(""), -1);
+	assert_int_equal(seal_learn("nonsense " SEALED_SECRET "0 ABCD"), -1);
+	seal_list(list);
+	assert_string_equal(list, fourth);		/* nothing was forgotten */
+	assert_int_equal(seal_learn("x " SEALED_OTHER "  " SEALED_OTHER), 0);
+	seal_list(list);
+	assert_string_equal(list, SEALED_OTHER " " SEALED_SECRET);
+	assert_int_equal(seal_learn(SEALED_SECRET), 0);	/* another server, which has the old one first */
+	seal_list(list);
+	assert_string_equal(list, SEALED_SECRET " " SEALED_OTHER);
+	for (int i = 0; i < SEAL_SECRETS_MAX + 1; i++)
+		snprintf(many + strlen(many), 80, "%s%c%s", i == 0 ? "" : " ", 'a' + i % 6, &SEALED_SECRET[1]);
+	many[2 * SEAL_SECRET_BYTES * 3 + 2] = '\0';		/* three */
+	assert_int_equal(seal_learn(many), 0);
+	assert_int_equal(seal_known()->n, 5);
+	assert_int_equal(seal_learn(SEALED_SECRET), 0);
+	assert_int_equal(seal_known()->n, 5);
+}
+
+static void without_headers_a_producer_says_nothing(void **state)
+{
+	struct message_keys deaf = keys;
+	struct message m;
+
+	(void)state;
+	deaf.headers = false;
+	message_parse(&m, &deaf, "quredis/1 id=a ttl=1s\nb", 23);
+	assert_int_equal(m.header_len, 0);
+	assert_int_equal(m.ttl_ms, -1);
+	assert_int_equal(message_payload_len(&m), 23);
+	assert_int_equal(strncmp(message_id(&m), "sha1:", 5), 0);
+	message_parse(&m, &deaf, "quredis/2 id=a\nb", 16);
+	assert_false(m.unknown_version);
+	parse_sealed(W " attempts=1\nquredis/1 id=a\nb");
+	message_parse(&m, &deaf, sealed_bytes.data, sealed_bytes.len - 1);
+	assert_int_equal(m.wrapper.attempts, 1);
+	assert_string_equal(message_payload(&m), "quredis/1 id=a\nb");
 }
 
 /* ---- wrapping ---- */
@@ -218,23 +393,23 @@ static void an_id_is_worked_out_when_it_is_asked_for(void **state)
 static void wrapping_keeps_the_producers_bytes(void **state)
 {
 	const char original[] = "quredis/1 id=a ttl=1s\nbo\0dy\n%n \xff";
-	struct wrapper w = { .attempts = 1, .crashes = 2, .redelivered = 3, .solo = true, .own_ms = 4, .mark_ms = 5, .first_failed_ms = 6 };
+	struct wrapper w = { .attempts = 1, .crashes = 2, .redelivered = 3, .outages = 4, .solo = true, .own_ms = 4, .redriven_ms = 5, .first_failed_ms = 6 };
 	struct buffer once = {0}, twice = {0};
 	struct message m, again;
 
 	(void)state;
-	message_parse(&m, original, sizeof(original) - 1);
-	message_wrap(&once, &m, &w);
-	message_parse(&again, once.data, once.len);
+	message_parse(&m, &keys, original, sizeof(original) - 1);
+	message_wrap(&once, &keys, &m, &w);
+	message_parse(&again, &keys, once.data, once.len);
 	assert_int_equal(again.raw_len - again.wrapper_len, sizeof(original) - 1);
 	assert_memory_equal(again.raw + again.wrapper_len, original, sizeof(original) - 1);
 	assert_string_equal(message_id(&again), "a");
 	w.nonce = again.wrapper.nonce;
-	assert_memory_equal(&again.wrapper.attempts, &w.attempts, sizeof(int) * 3);
-	assert_true(again.wrapper.solo && again.wrapper.own_ms == 4 && again.wrapper.mark_ms == 5 && again.wrapper.first_failed_ms == 6);
+	assert_memory_equal(&again.wrapper.attempts, &w.attempts, sizeof(int) * 4);
+	assert_true(again.wrapper.solo && again.wrapper.own_ms == 4 && again.wrapper.redriven_ms == 5 && again.wrapper.first_failed_ms == 6);
 	w.attempts = 0;
-	message_wrap(&twice, &again, &w);
-	message_parse(&m, twice.data, twice.len);
+	message_wrap(&twice, &keys, &again, &w);
+	message_parse(&m, &keys, twice.data, twice.len);
 	assert_int_equal(m.wrapper.attempts, 0);
 	assert_true(m.wrapper.nonce != again.wrapper.nonce);	/* equal messages stay distinct */
 	assert_int_equal(m.raw_len - m.wrapper_len, sizeof(original) - 1);
@@ -244,14 +419,14 @@ static void wrapping_keeps_the_producers_bytes(void **state)
 
 static void the_largest_wrapper_parses_again(void **state)
 {
-	struct wrapper w = { .attempts = INT32_MAX, .crashes = 1000000, .redelivered = 1000001, .solo = true, .own_ms = INT64_MAX,
-		.mark_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
+	struct wrapper w = { .attempts = INT32_MAX, .crashes = 1000000, .redelivered = 1000001, .outages = INT32_MAX, .solo = true,
+		.own_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
 	struct buffer b = {0};
 	struct message m = parse("x");
 
 	(void)state;
-	message_wrap(&b, &m, &w);
-	message_parse(&m, b.data, b.len);
+	message_wrap(&b, &keys, &m, &w);
+	message_parse(&m, &keys, b.data, b.len);
 	assert_int_equal(m.wrapper.own_ms, INT64_MAX);
 	assert_int_equal(m.wrapper.redelivered, 1000000);
 	assert_int_equal(message_payload_len(&m), 1);
@@ -273,8 +448,8 @@ static void what_a_wrapper_says_without_a_line(void **state)
 {
 	static const char *const not_so[] = { "", " ", "crashes", "crashes=", "crashes=-1", "crashes=1000001", "crashes=1 ", " crashes=1", "crashes=1\n",
 		"crashes=1  solo=1", "crashes=1 crashes=1", "solo=2", "Crashes=1", "own=99999999999999999999", "crashes=1=1" };
-	struct wrapper w = { .attempts = 1000000, .crashes = 1000000, .redelivered = 1000000, .solo = true, .own_ms = INT64_MAX,
-		.mark_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
+	struct wrapper w = { .attempts = 1000000, .crashes = 1000000, .redelivered = 1000000, .outages = 1000000, .solo = true,
+		.own_ms = INT64_MAX, .first_failed_ms = INT64_MAX };
 	char text[MESSAGE_MEMORY_SIZE], too_long[MESSAGE_LINE_MAX + 1];
 
 	(void)state;
@@ -326,12 +501,12 @@ static void assert_consistent(const char *raw, size_t len)
 	struct buffer b = {0};
 	struct message m, again;
 
-	message_parse(&m, raw, len);
+	message_parse(&m, &keys, raw, len);
 	assert_true(m.wrapper_len + m.header_len <= len);
 	assert_int_equal(message_payload_len(&m) + m.wrapper_len + m.header_len, len);
 	assert_true(message_id(&m)[0] != '\0');
-	message_wrap(&b, &m, &m.wrapper);
-	message_parse(&again, b.data, b.len);
+	message_wrap(&b, &keys, &m, &m.wrapper);
+	message_parse(&again, &keys, b.data, b.len);
 	assert_int_equal(again.raw_len - again.wrapper_len, len - m.wrapper_len);
 	assert_memory_equal(again.raw + again.wrapper_len, raw + m.wrapper_len, len - m.wrapper_len);
 	assert_int_equal(again.header_len, m.header_len);
@@ -393,6 +568,12 @@ int main(void)
 		cmocka_unit_test(the_smallest_lines),
 		cmocka_unit_test(unknown_keys_are_the_producers_own),
 		cmocka_unit_test(a_second_wrapper_is_payload),
+		cmocka_unit_test(a_line_without_a_seal_is_payload),
+		cmocka_unit_test(a_sealed_line_holds_only_as_it_was_sealed),
+		cmocka_unit_test(a_seal_counts_in_its_queue_only),
+		cmocka_unit_test(a_seal_is_an_hmac),
+		cmocka_unit_test(every_secret_verifies_and_the_first_one_seals),
+		cmocka_unit_test(without_headers_a_producer_says_nothing),
 		cmocka_unit_test(malformed_lines_are_payload),
 		cmocka_unit_test(a_malformed_header_behind_a_wrapper),
 		cmocka_unit_test(lines_at_their_limits),
@@ -405,7 +586,12 @@ int main(void)
 		cmocka_unit_test(any_bytes),
 		cmocka_unit_test(a_megabyte),
 		cmocka_unit_test(sha1_is_sha1),
+		cmocka_unit_test(secrets_are_learnt_in_their_order),
 	};
+	int rc;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	keys = sealed_learn("ingress:mail");
+	rc = cmocka_run_group_tests(tests, NULL, NULL);
+	buffer_free(&sealed_bytes);
+	return rc;
 }

@@ -1,4 +1,4 @@
-/* links: tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
+/* links: tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/seal.c common/duration.c common/alloc.c common/buffer.c */
 /*
  * Handlers that stay: what they are given, and what they answer. The handler is this program: a payload is what it is to do, one
  * command a line, or bytes to take the sum of.
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,6 +21,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/nitems.h"
+#include "tests/unit/file_text.h"
 #include "tests/unit/persistent_loop.h"
 #include "tests/unit/scripted_handler.h"
 
@@ -271,6 +273,36 @@ static void the_longest_head(void **unused)
 	buffer_free(&raw);
 }
 
+/* It reads the head, answers, and reads the rest when the message is gone. The next frame must begin where it expects it. */
+static void answered_before_it_was_read(void **unused)
+{
+	char path[] = "/tmp/persistent-answered-XXXXXX", script[128];
+	const size_t len = 4 << 20;
+	char *payload = alloc_zero(len, 1);
+	int fd = mkstemp(path);
+
+	(void)unused;
+	assert_int_not_equal(fd, -1);
+	close(fd);
+	snprintf(script, sizeof(script), "read head; echo OK 1; exec /bin/cat >%s", path);
+	loop.argv[0] = (char *)"/bin/sh";
+	loop.argv[1] = (char *)"-c";
+	loop.argv[2] = script;
+	memset(payload, 'm', len);
+	loop_start();
+	loop_give_bytes(payload, len);
+	loop_until_answers(1);
+	assert_true(persistent_unwritten(loop.p));
+	memset(payload, 'x', len);
+	loop_drain();
+	file_text(path);
+	unlink(path);
+	assert_int_equal(file_bytes.len, len + 2);
+	assert_int_equal(strspn(file_bytes.data, "m"), len);
+	assert_string_equal(file_bytes.data + len, "\n");
+	free(payload);
+}
+
 static void environment(void **unused)
 {
 	(void)unused;
@@ -380,7 +412,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		TEST(all_verdicts), TEST(any_order_1), TEST(any_order_8), TEST(any_order_64), TEST(one_is_left), TEST(in_pieces),
 		TEST(half_an_answer_is_none), TEST(last_words_are_in_the_pipe), TEST(last_words_count), TEST(any_bytes_1),
-		TEST(any_bytes_8), TEST(keys), TEST(the_longest_head), TEST(environment), TEST(reply_fd),
+		TEST(any_bytes_8), TEST(keys), TEST(the_longest_head), TEST(answered_before_it_was_read), TEST(environment), TEST(reply_fd),
 		TEST(closes_stdout_but_answers_elsewhere), TEST(stderr_of_the_job), TEST(stderr_comes_with_the_answer),
 	};
 

@@ -1,4 +1,4 @@
-/* links: tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
+/* links: tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/seal.c common/duration.c common/alloc.c common/buffer.c */
 /* How long a handler stays: the time its messages may take, when another takes its place, and what it is ordered to do. */
 #include <sys/wait.h>
 
@@ -347,6 +347,49 @@ static void freed_while_it_runs(void **unused)
 	assert_int_equal(status, SIGKILL);
 }
 
+/* kill() returns before the handler stands still: it could still read what comes right after. */
+static void stop_handler(void)
+{
+	siginfo_t stopped;
+
+	assert_int_equal(kill(persistent_pgid(loop.p), SIGSTOP), 0);
+	assert_int_equal(waitid(P_PID, (id_t)persistent_pgid(loop.p), &stopped, WSTOPPED), 0);
+}
+
+/* Nothing is answered: that it takes bytes out of its pipe is enough. */
+static void is_ready_when_it_reads(void **unused)
+{
+	(void)unused;
+	loop_start();
+	stop_handler();
+	loop_give("stuck");
+	for (int i = 0; i < 20; i++)
+		loop_turn();
+	assert_false(persistent_ready(loop.p));
+	assert_int_equal(kill(persistent_pgid(loop.p), SIGCONT), 0);
+	while (!persistent_ready(loop.p))
+		loop_turn();
+	assert_int_equal(loop.ngot, 0);
+	persistent_kill(loop.p);
+	loop_until_end();
+	assert_true(loop.end.read_any);
+	assert_false(loop.end.answered_any);
+	assert_false(persistent_ready(loop.p));
+}
+
+static void dies_before_it_reads(void **unused)
+{
+	(void)unused;
+	loop_start();
+	stop_handler();
+	loop_give("say OK @");
+	loop_turn();
+	persistent_kill(loop.p);
+	loop_until_end();
+	assert_false(loop.end.read_any);
+	assert_int_equal(loop.end.unread_from, 1);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
@@ -355,6 +398,7 @@ int main(int argc, char **argv)
 		TEST(an_answer_in_the_pipe_is_in_time), TEST(floods_and_never_answers), TEST(recycled_by_jobs),
 		TEST(recycled_by_rss), TEST(recycled_by_age), TEST(recycled_between_jobs), TEST(lingers_after_eof), TEST(drains),
 		TEST(stopped), TEST(finishes_when_stopped), TEST(killed), TEST(freed_while_it_runs),
+		TEST(is_ready_when_it_reads), TEST(dies_before_it_reads),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)

@@ -1,4 +1,4 @@
-/* links: tests/unit/descriptors.c tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/duration.c common/alloc.c common/buffer.c */
+/* links: tests/unit/descriptors.c tests/unit/file_text.c tests/unit/persistent_loop.c tests/unit/scripted_handler.c common/persistent.c common/persistent_answers.c common/persistent_life.c common/persistent_input.c common/persistent_lines.c common/persistent_reply.c common/persistent_window.c common/handler_env.c common/handler_family.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/seal.c common/duration.c common/alloc.c common/buffer.c */
 /* Handlers that stay, with much at once, and often: nothing is stuck, and nothing is left. */
 #include <sys/resource.h>
 
@@ -85,7 +85,7 @@ static void always_behind(void **unused)
 	int p[2];
 
 	(void)unused;
-	message_parse(&m, payload, sizeof(payload));
+	message_parse(&m, &(struct message_keys){ .queue = "q", .secrets = seal_known(), .headers = true }, payload, sizeof(payload));
 	loop.job.message = &m;
 	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
 	persistent_input_init(&in);

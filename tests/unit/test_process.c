@@ -1,5 +1,5 @@
 /* links: common/process.c common/alloc.c common/buffer.c common/clock.c */
-/* Killing what is below us: orphans of a setsid, spared ones, stopped ones; and by environment. */
+/* Killing what is below us: orphans of a setsid, spared ones, stopped ones. */
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -115,49 +115,6 @@ static void many(void **unused)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
-/* Starts a sleep with that environment and returns once it runs. */
-static pid_t with_environment(char *const env[])
-{
-	char *argv[] = { (char *)"sleep", (char *)"600", NULL };
-	pid_t pid;
-	char c;
-	int p[2];
-
-	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
-	pid = fork();
-	if (pid == 0) {
-		setsid();
-		execve("/bin/sleep", argv, env);
-		_exit(1);
-	}
-	close(p[1]);
-	assert_int_equal(read(p[0], &c, 1), 0);	/* the exec closed it */
-	close(p[0]);
-	return pid;
-}
-
-static void by_incarnation(void **unused)
-{
-	char *mine[] = { (char *)"A=1", (char *)"QUREDIS_INCARNATION=unit.test.1.2", (char *)"B=2", NULL };
-	char *other[] = { (char *)"A=1", (char *)"QUREDIS_INCARNATION=unit.other.1.2", NULL };
-	char *within[] = { (char *)"X=QUREDIS_INCARNATION=unit.test.1.2", NULL };
-	pid_t a = with_environment(mine), b = with_environment(mine), c = with_environment(other);
-	pid_t d = with_environment(within);
-	int status;
-
-	(void)unused;
-	if (syscall(SYS_pidfd_open, getpid(), 0u) == -1 && errno == ENOSYS)
-		skip();			/* valgrind does not know it */
-	assert_int_equal(process_kill_incarnation("unit.test.", 10000), 2);
-	assert_int_equal(waitpid(a, &status, WNOHANG), a);	/* it waited for their end */
-	assert_int_equal(WTERMSIG(status), SIGKILL);
-	assert_int_equal(waitpid(b, &status, WNOHANG), b);
-	assert_int_equal(waitpid(c, &status, WNOHANG), 0);
-	assert_int_equal(waitpid(d, &status, WNOHANG), 0);
-	assert_int_equal(process_kill_incarnation("unit.test.", 10000), 0);
-	assert_int_equal(process_kill_children_wait(NULL, NULL, 10000), 0);
-}
-
 static void resets_signals(void **unused)
 {
 	pid_t pid;
@@ -229,7 +186,6 @@ int main(void)
 		cmocka_unit_test_teardown(spares, leaves_nothing),
 		cmocka_unit_test_teardown(spared_zombie, leaves_nothing),
 		cmocka_unit_test_teardown(many, leaves_nothing),
-		cmocka_unit_test_teardown(by_incarnation, leaves_nothing),
 		cmocka_unit_test_teardown(resets_signals, leaves_nothing),
 		cmocka_unit_test_teardown(closes_from, leaves_nothing),
 		cmocka_unit_test(signal_names),

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_letters.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/seal.c common/queue_keys.c common/queue_letters.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /* The old end of escape on a private Redis: what leaves, and what must not. */
 #include <setjmp.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
 #include <cmocka.h>
 
 #include "common/alloc.h"
@@ -58,7 +59,7 @@ static int64_t answer(void)
 
 static int64_t leave(const char *message, const char *id, int64_t depth)
 {
-	const struct queue_letter letter = { { message, strlen(message) }, id };
+	const struct queue_letter letter = { { message, strlen(message) }, id, NULL };
 
 	queue_letters_remove(&server.r, &keys, depth, &letter, 1);
 	return answer();
@@ -96,7 +97,8 @@ static void nobody_is_looked_for_far_from_the_end(void **state)
 
 static void many_at_once(void **state)
 {
-	const struct queue_letter letters[] = { { { "a", 1 }, "1-1" }, { { "gone", 4 }, "9-9" }, { { "a", 1 }, "3-1" }, { { "", 0 }, "4-1" } };
+	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", NULL }, { { "gone", 4 }, "9-9", NULL }, { { "a", 1 }, "3-1", NULL },
+		{ { "", 0 }, "4-1", NULL } };
 
 	(void)state;
 	fail_with("a", "1-1");
@@ -109,9 +111,49 @@ static void many_at_once(void **state)
 	assert_string_equal(REDIS(&server, "LINDEX e 0").str, "b");
 }
 
+static size_t claim(bool fresh, const struct queue_letter *letters, size_t n)
+{
+	struct redis_reply reply;
+
+	queue_letters_claim(&server.r, &keys, "web1", fresh, 10, letters, n);
+	reply = private_redis_answer(&server);
+	assert_true(redis_is_strings(&reply));
+	return reply.n;
+}
+
+/* Who is not there is not claimed, of equal messages no more than there are; a claim goes with its letter. */
+static void claims(void **state)
+{
+	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "gone", 4 }, "9-9", "y" }, { { "a", 1 }, "3-1", "x" } };
+	struct queue_letters_glance glance;
+	struct redis_reply reply;
+
+	(void)state;
+	fail_with("a", "1-1");
+	fail_with("b", "2-1");
+	REDIS(&server, "XADD e:log 3-1 sha1 x message a");
+	assert_int_equal(claim(true, letters, 3), 1);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 1);
+	queue_letters_glance(&server.r, &keys);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_letters_glanced(&reply, &glance), 0);
+	assert_string_equal(glance.claimed_by, "web1");
+	assert_int_equal(leave("a", "1-1", 10), 1);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 0);
+	assert_int_equal(claim(true, letters, 3), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS e:claimed"), 0);
+	REDIS(&server, "RPUSH e a");
+	assert_int_equal(claim(true, letters + 2, 1), 1);
+	fail_with("c", "4-1");
+	assert_int_equal(claim(false, &(struct queue_letter){ { "c", 1 }, "4-1", "z" }, 1), 1);
+	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 3);
+	queue_letters_release(&server.r, &keys);
+	assert_int_equal(answer(), 1);
+}
+
 static void what_is_refused_stays(void **state)
 {
-	const struct queue_letter letter = { { "a", 1 }, "1-1" };
+	const struct queue_letter letter = { { "a", 1 }, "1-1", NULL };
 
 	(void)state;
 	fail_with("a", "1-1");
@@ -127,7 +169,7 @@ static int64_t adopt(const char *message, int64_t depth)
 	const struct record record = { .queue = "q", .error_class = "Unrecorded", .exit_code = -1, .duration_ms = -1, .payload_max = 100 };
 	struct message m;
 
-	message_parse(&m, message, strlen(message));
+	message_parse(&m, &keys.lines, message, strlen(message));
 	m.wrapper_len = 0;
 	queue_letters_adopt(&server.r, &keys, depth, &m, &record);
 	return answer();
@@ -232,7 +274,24 @@ static size_t to_forward(void)
 	queue_forward_page(&server.r, &keys, 10, 1 << 20);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_forward_paged(&reply), 0);
-	return reply.n;
+	return reply.n - 1;
+}
+
+/* What is the last one after this attempt to say that it is `last`. */
+static const char *forwarded_is(const char *before, const char *last)
+{
+	static char position[QUEUE_RECORD_ID_SIZE];
+	struct redis_reply reply;
+
+	if (before == NULL)
+		queue_forwarded(&server.r, &keys);
+	else
+		queue_forward_done(&server.r, &keys, before, last);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_forward_paged(&reply), 0);
+	assert_int_equal(reply.n, 1);
+	strlcpy(position, redis_element(&reply, 0).str, sizeof(position));
+	return position;
 }
 
 static void forwarding_goes_on_where_it_was(void **state)
@@ -242,8 +301,7 @@ static void forwarding_goes_on_where_it_was(void **state)
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	assert_int_equal(to_forward(), 2);
-	queue_forward_done(&server.r, &keys, "1-1");
-	private_redis_answer(&server);
+	assert_string_equal(forwarded_is("0-0", "1-1"), "1-1");
 	assert_int_equal(to_forward(), 1);
 	REDIS(&server, "SET e:forwarded %s", "2-1");
 	assert_int_equal(to_forward(), 0);
@@ -253,6 +311,25 @@ static void forwarding_goes_on_where_it_was(void **state)
 	assert_int_equal(to_forward(), 1);
 	REDIS(&server, "SET e:forwarded %s", "2-2");	/* of a log before this one */
 	assert_int_equal(to_forward(), 1);
+	assert_string_equal(forwarded_is(NULL, NULL), "0-0");
+}
+
+/* Between the copies and the word that they were made Redis returns to an earlier state, or another host goes on. */
+static void nothing_is_passed_over_when_redis_went_back(void **state)
+{
+	(void)state;
+	for (int i = 1; i <= 4; i++)
+		fail_with("a", i == 1 ? "1-0" : i == 2 ? "2-0" : i == 3 ? "3-0" : "4-0");
+	assert_string_equal(forwarded_is("0-0", "2-0"), "2-0");
+	assert_string_equal(forwarded_is("0-0", "1-0"), "2-0");		/* another was faster */
+	REDIS(&server, "DEL e:forwarded");				/* back to before that: 1-0 and 2-0 are not forwarded */
+	assert_string_equal(forwarded_is("2-0", "4-0"), "0-0");
+	assert_int_equal(to_forward(), 4);
+	assert_string_equal(forwarded_is("0-0", "3-0"), "3-0");
+	REDIS(&server, "DEL e:log e:forwarded");			/* back to before all of them */
+	assert_string_equal(forwarded_is("0-0", "3-0"), "0-0");
+	fail_with("b", "3-0");						/* the id again, for another letter */
+	assert_int_equal(to_forward(), 1);
 }
 
 int main(void)
@@ -261,12 +338,14 @@ int main(void)
 		cmocka_unit_test_setup(a_dead_letter_leaves_with_its_record_once, setup),
 		cmocka_unit_test_setup(nobody_is_looked_for_far_from_the_end, setup),
 		cmocka_unit_test_setup(many_at_once, setup),
+		cmocka_unit_test_setup(claims, setup),
 		cmocka_unit_test_setup(what_is_refused_stays, setup),
 		cmocka_unit_test_setup(one_without_a_record_becomes_the_newest_with_it, setup),
 		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
 		cmocka_unit_test_setup(a_page_as_if_some_were_gone, setup),
 		cmocka_unit_test_setup(strange_ids_end_a_page, setup),
 		cmocka_unit_test_setup(forwarding_goes_on_where_it_was, setup),
+		cmocka_unit_test_setup(nothing_is_passed_over_when_redis_went_back, setup),
 	};
 
 	return cmocka_run_group_tests(tests, setup_all, teardown_all);

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_keys.c common/queue_moves.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_look.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * Every move against a real server: what it does, and that a message that is not there, keys of other
@@ -14,11 +14,14 @@
 
 #include <cmocka.h>
 
+#include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue.h"
+#include "common/queue_look.h"
 #include "common/queue_notes.h"
 #include "common/queue_watch.h"
 #include "tests/unit/private_redis.h"
+#include "tests/unit/sealed.h"
 
 #define RAW "bytes\0and\nmore \xff"
 #define RAW_LEN (sizeof(RAW) - 1)
@@ -30,7 +33,10 @@ static struct private_redis server;
 static struct queue_keys keys;
 static struct queue_owner owner, next;
 static struct message message;
-static struct buffer wrapped;
+static struct buffer wrapped, line;		/* what comes back, and what makes it of RAW */
+static const struct queue_change change = { &line, 0 };
+static const struct queue_entry by_value = { .raw = RAW, .len = RAW_LEN, .at = QUEUE_ANYWHERE };
+static const struct queue_entry last = { .raw = RAW, .len = RAW_LEN, .at = -1 }, first = { .raw = RAW, .len = RAW_LEN, .at = 0 };
 
 static struct record record = { .queue = "mail", .queue_from = "transit", .error_class = "HandlerExit",
 	.error_message = "said no", .failed_at_ms = 1700000000123, .attempts = 3, .crashes = 1, .exit_code = 3,
@@ -41,32 +47,32 @@ static struct record record = { .queue = "mail", .queue_from = "transit", .error
 
 static void do_retry(void)
 {
-	queue_retry(&server.r, &owner, 0, &message, &wrapped, 1000);
+	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
 }
 
 static void do_hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &message, &wrapped, NULL);
+	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
 }
 
 static void do_escape(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, NULL, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
 }
 
 static void do_escape_from_head(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &message, NULL, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &by_value, &message, NULL, &record);
 }
 
 static void do_return(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped, NULL);
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
 }
 
 static void do_redrive(void)
 {
-	queue_redrive(&server.r, &keys, &message, &wrapped, NULL, NULL);
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, NULL);
 }
 
 /* The same in a shared queue. */
@@ -80,27 +86,53 @@ static const struct queue_note *a_note(void)
 
 static void do_hand_back_noted(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &message, &wrapped, a_note());
+	queue_hand_back(&server.r, &owner, 0, &by_value, &change, a_note());
 }
 
 static void do_escape_noted(void)
 {
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &message, a_note(), &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, a_note(), &record);
 }
 
 static void do_return_noted(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &wrapped, a_note());
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, a_note());
 }
 
 static void do_redrive_noted(void)
 {
-	queue_redrive(&server.r, &keys, &message, &wrapped, a_note(), NULL);
+	queue_redrive(&server.r, &keys, &by_value, &change, a_note(), NULL);
+}
+
+/* The same for a message that is named by its place. */
+static void do_retry_placed(void)
+{
+	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
+}
+
+static void do_hand_back_placed(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &last, &change, NULL);
+}
+
+static void do_escape_placed(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, &record);
+}
+
+static void do_escape_from_head_placed(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &first, &message, NULL, &record);
+}
+
+static void do_redrive_placed(void)
+{
+	queue_redrive(&server.r, &keys, &last, &change, NULL, NULL);
 }
 
 static void do_due(void)
 {
-	queue_due(&server.r, &keys, 10);
+	queue_due(&server.r, &keys, 10, NULL);
 }
 
 static const struct move {
@@ -120,6 +152,11 @@ static const struct move {
 	{ "escape noted", TRAY, "e", do_escape_noted, true, true },
 	{ "return noted", RESCUE, "i", do_return_noted, false, true },
 	{ "redrive noted", "e", "i", do_redrive_noted, false, true },
+	{ "retry placed", TRAY, "i:delayed", do_retry_placed, false, true },
+	{ "hand back placed", TRAY, "i", do_hand_back_placed, false, true },
+	{ "escape placed", TRAY, "e", do_escape_placed, true, true },
+	{ "escape from rescue placed", RESCUE, "e", do_escape_from_head_placed, true, true },
+	{ "redrive placed", "e", "i", do_redrive_placed, false, true },
 };
 #define EACH_MOVE(m) const struct move *m = moves; m < moves + sizeof(moves) / sizeof(moves[0]); m++
 
@@ -171,8 +208,9 @@ static int setup_all(void **state)
 	queue_keys_init(&keys, "mail", "i", "t", "e");
 	queue_owner_init(&owner, &keys, "n.00000000000000b0.4.1", 30000);
 	queue_owner_init(&next, &keys, "n.00000000000000b0.4.2", 30000);
-	message_parse(&message, RAW, RAW_LEN);
-	buffer_append(&wrapped, RAW " again", RAW_LEN + 6);
+	message_parse(&message, &keys.lines, RAW, RAW_LEN);
+	buffer_append(&line, "again ", 6);
+	buffer_append(&wrapped, "again " RAW, 6 + RAW_LEN);
 	return 0;
 }
 
@@ -184,6 +222,7 @@ static int teardown_all(void **state)
 	queue_owner_free(&next);
 	queue_keys_free(&keys);
 	buffer_free(&wrapped);
+	buffer_free(&line);
 	return 0;
 }
 
@@ -319,6 +358,444 @@ static void of_equal_messages_one_is_moved(void **state)
 	}
 }
 
+/* ---- messages named by their place ---- */
+
+#define LARGE 10000
+
+/* Of `len` bytes, with these at their ends and in the middle. */
+static const char *large(char first_byte, char middle, char last_byte)
+{
+	static char text[LARGE];
+
+	memset(text, 'x', sizeof(text));
+	text[0] = first_byte;
+	text[LARGE / 2] = middle;
+	text[LARGE - 1] = last_byte;
+	return text;
+}
+
+static int64_t move_placed(const char *raw, size_t len, int64_t at)
+{
+	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw, .len = len, .at = at }, &change, NULL);
+	return private_redis_answer(&server).integer;
+}
+
+static void a_place_must_hold_what_is_named(void **state)
+{
+	(void)state;
+	put(TRAY, large('a', 'b', 'c'), LARGE);
+	put(TRAY, "other", 5);
+	assert_int_equal(move_placed(large('z', 'b', 'c'), LARGE, -2), 0);
+	assert_int_equal(move_placed(large('a', 'b', 'z'), LARGE, -2), 0);
+	assert_int_equal(move_placed(large('a', 'b', 'c'), LARGE - 1, -2), 0);
+	assert_int_equal(move_placed(large('a', 'b', 'c'), LARGE, -1), 0);
+	assert_int_equal(move_placed(large('a', 'b', 'c'), LARGE, -3), 0);
+	assert_int_equal(count(TRAY), 2);
+	assert_int_equal(count("i"), 0);
+	/* The same entry at the same place, but in a list that is not the one in which the place was counted. */
+	for (int64_t of = 1; of < 4; of++) {
+		if (of == 2)
+			continue;
+		queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = large('a', 'b', 'c'), .len = LARGE, .at = -2, .of = of }, &change, NULL);
+		assert_int_equal(private_redis_answer(&server).integer, 0);
+		assert_int_equal(count(TRAY), 2);
+	}
+	assert_int_equal(move_placed(large('a', 'b', 'c'), LARGE, -2), 1);
+	assert_holds("the other", TRAY, "other", 5);
+	assert_int_equal(REDIS(&server, "LINDEX i 0").len, LARGE + line.len);
+}
+
+/* Its line is dropped, the one that comes instead is put before it, and no byte of its payload leaves Redis. */
+static void only_the_line_of_a_large_message_is_sent(void **state)
+{
+	const char *old = "quredis/1 w=0000000000000001 attempts=1\n";
+	struct buffer raw = {0};
+	struct queue_change another = { &line, strlen(old) };
+	struct redis_reply there;
+	uint64_t before;
+
+	(void)state;
+	buffer_append(&raw, old, strlen(old));
+	buffer_append(&raw, large('a', 'b', 'c'), LARGE);
+	put(TRAY, raw.data, raw.len);
+	before = server.r.output.total;
+	queue_hand_back(&server.r, &owner, 0, &(struct queue_entry){ .raw = raw.data, .len = raw.len, .at = -1 }, &another, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_true(server.r.output.total - before < LARGE / 2);
+	there = REDIS(&server, "LINDEX i 0");
+	assert_int_equal(there.len, line.len + LARGE);
+	assert_memory_equal(there.str, line.data, line.len);
+	assert_memory_equal(there.str + line.len, raw.data + strlen(old), LARGE);
+	buffer_free(&raw);
+}
+
+static int64_t escape_too_large(int64_t limit)
+{
+	struct redis_reply reply;
+
+	queue_too_large(&server.r, &owner, 0, limit, NULL, &record, false);
+	reply = private_redis_answer_or_error(&server);
+	if (reply.type != REDIS_ARRAY)
+		return -1;
+	assert_int_equal(redis_element(&reply, 1).len, 0);
+	return redis_element(&reply, 0).integer;
+}
+
+static void assert_tray(const char *lengths)
+{
+	struct redis_reply list = REDIS(&server, "LRANGE " TRAY " 0 -1");
+	char text[64] = "";
+
+	for (size_t i = 0; i < list.n; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%zu ", redis_element(&list, i).len);
+	assert_string_equal(text, lengths);
+}
+
+/* One a call, wherever it lies; the others keep their order. */
+static void what_is_too_large_escapes_unread(void **state)
+{
+	(void)state;
+	put(TRAY, "a", 1);
+	put(TRAY, large('a', 'b', 'c'), LARGE);
+	put(TRAY, "bb", 2);
+	put(TRAY, large('a', 'b', 'd'), LARGE);
+	put(TRAY, "dddd", 4);
+	put(TRAY, large('a', 'b', 'e'), LARGE);
+	assert_int_equal(escape_too_large(LARGE), 0);
+	assert_tray("1 10000 2 10000 4 10000 ");
+	assert_int_equal(escape_too_large(LARGE - 1), LARGE);
+	assert_tray("1 10000 2 10000 4 ");
+	assert_holds("too large", "e", large('a', 'b', 'e'), LARGE);
+	assert_int_equal(escape_too_large(LARGE - 1), LARGE);
+	assert_tray("1 10000 2 4 ");
+	assert_int_equal(escape_too_large(LARGE - 1), LARGE);
+	assert_tray("1 2 4 ");
+	assert_int_equal(escape_too_large(LARGE - 1), 0);
+	assert_int_equal(count("e"), 3);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 3);
+}
+
+/* The tray is as it was, in its order. */
+static void what_is_too_large_stays_where_escape_is_no_list(void **state)
+{
+	(void)state;
+	put(TRAY, "a", 1);
+	put(TRAY, "bb", 2);
+	put(TRAY, large('a', 'b', 'c'), LARGE);
+	put(TRAY, "dddd", 4);
+	REDIS(&server, "SET e no-list");
+	assert_int_equal(escape_too_large(LARGE - 1), -1);
+	assert_tray("1 2 10000 4 ");
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+}
+
+static int64_t peak_memory(void)
+{
+	return strtoll(strstr(REDIS(&server, "INFO memory").str, "used_memory_peak:") + strlen("used_memory_peak:"), NULL, 10);
+}
+
+/* What its owner saw arrive is not copied, however long it is: other clients would wait for that. */
+static void what_is_very_large_becomes_escape(void **state)
+{
+	const int64_t len = 20 << 20, limit = 8 << 20;
+	char *raw = malloc((size_t)len);
+	struct redis_reply reply;
+	int64_t peak;
+
+	(void)state;
+	memset(raw, 'x', (size_t)len);
+	REDIS(&server, "RPUSH e newer older");
+	REDIS(&server, "HSET %s " TRAY " 0", owner.lease);
+	put(TRAY, raw, (size_t)len);
+	peak = peak_memory();
+	queue_too_large_seen(&server.r, &owner, 0, limit, len, &record);
+	reply = private_redis_answer(&server);
+	assert_int_equal(redis_element(&reply, 0).integer, len);
+	assert_in_range(peak_memory() - peak, 0, len / 4);
+	assert_int_equal(count(TRAY), 0);
+	assert_int_equal(count("e"), 3);
+	assert_string_equal(REDIS(&server, "LINDEX e -1").str, "older");
+	assert_string_equal(REDIS(&server, "LINDEX e -2").str, "newer");
+	reply = REDIS(&server, "LINDEX e 0");
+	assert_int_equal(reply.len, len);
+	assert_memory_equal(reply.str, raw, len);
+	assert_string_equal(REDIS(&server, "HGET %s " TRAY, owner.lease).str, "1");
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 1);
+	free(raw);
+}
+
+/* Redis went back in time: in the tray is another one than was seen. */
+static void what_was_seen_is_no_longer_there(void **state)
+{
+	const int64_t len = 20 << 20;
+	struct redis_reply reply;
+
+	(void)state;
+	put(TRAY, large('a', 'b', 'c'), LARGE);
+	queue_too_large_seen(&server.r, &owner, 0, LARGE - 1, len, &record);
+	reply = private_redis_answer(&server);
+	assert_int_equal(redis_element(&reply, 0).integer, 0);
+	assert_tray("10000 ");
+	assert_int_equal(count("e"), 0);
+}
+
+/* Redis cannot tell whether a line is ours: its caller can, and is asked. */
+static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **state)
+{
+	const char *lines[] = { "quredis/1 w=0000000000000001 attempts=1\n", "quredis/1 w=0000000000000002 attempts=1\n" };
+	struct redis_reply reply;
+	struct message head = {0};
+	struct buffer raw = {0};
+	char begin[1024];
+
+	(void)state;
+	buffer_append(&raw, lines[0], strlen(lines[0]));
+	buffer_append(&raw, large('a', 'b', 'c'), LARGE);
+	put(TRAY, raw.data, raw.len);
+	put(TRAY, "z", 1);
+	queue_too_large(&server.r, &owner, 0, LARGE, NULL, &record, false);
+	reply = private_redis_answer(&server);
+	assert_int_equal(redis_element(&reply, 0).integer, (int64_t)raw.len);
+	assert_int_equal(redis_element(&reply, 1).len, sizeof(begin));
+	memcpy(begin, redis_element(&reply, 1).str, sizeof(begin));
+	assert_memory_equal(begin, raw.data, sizeof(begin));
+	assert_int_equal(count("e"), 0);
+	for (int is_it = 0; is_it < 2; is_it++) {
+		memcpy(begin, lines[1 - is_it], strlen(lines[0]));
+		head = (struct message){ .raw = begin, .raw_len = sizeof(begin), .wrapper_len = strlen(lines[0]) };
+		queue_too_large(&server.r, &owner, 0, LARGE, &head, &record, false);
+		reply = private_redis_answer(&server);
+		assert_int_equal(redis_element(&reply, 1).len, is_it ? 0 : sizeof(begin));
+		assert_int_equal(redis_element(&reply, 0).integer, is_it ? LARGE : (int64_t)raw.len);
+	}
+	assert_holds("too large", "e", large('a', 'b', 'c'), LARGE);
+	assert_tray("1 ");
+	buffer_free(&raw);
+}
+
+/* ---- rescue, of what nobody reads ---- */
+
+#define MIB (1 << 20)
+
+static void put_of(size_t len, char byte)
+{
+	char *text = alloc_bytes(len);
+
+	memset(text, byte, len);
+	put(RESCUE, text, len);
+	free(text);
+}
+
+/* Of at most 100 entries and 1 MiB. */
+static struct queue_weight weigh(void)
+{
+	struct queue_weight weight;
+	struct redis_reply reply;
+
+	queue_weigh(&server.r, "t:lease:none", RESCUE, 100, MIB);
+	reply = private_redis_answer(&server);
+	assert_int_equal(queue_weighed(&reply, &weight), 0);
+	assert_int_equal(weight.entries, count(RESCUE));		/* the list is as before */
+	return weight;
+}
+
+static void a_list_is_weighed_and_not_read(void **state)
+{
+	struct queue_weight w = weigh();
+
+	(void)state;
+	assert_int_equal(w.entries, 0);
+	for (int i = 0; i < 5; i++)
+		put_of(10, 'x');
+	w = weigh();
+	assert_true(w.entries == 5 && w.page == 100 && w.first == 0);
+	for (int i = 0; i < 3; i++)
+		put_of(20 * MIB, 'x');
+	w = weigh();
+	assert_true(w.entries == 8 && w.page == 1 && w.first == 0);	/* the second node is too much */
+	REDIS(&server, "LTRIM " RESCUE " 5 -1");
+	w = weigh();
+	assert_true(w.entries == 3 && w.page == 1);
+	assert_in_range(w.first, 20 * MIB, 26 * MIB);
+	assert_int_equal(REDIS(&server, "LINDEX " RESCUE " 0").len, 20 * MIB);
+	setup(NULL);
+	for (int i = 0; i < 5; i++)
+		put_of(400 * 1024, 'x');
+	w = weigh();
+	assert_in_range(w.page, 1, 2);
+	setup(NULL);
+	for (int i = 0; i < 3000; i++)
+		put_of(1000, 'x');
+	w = weigh();
+	assert_true(w.page == 100 && w.first == 0);
+	setup(NULL);
+	REDIS(&server, "CONFIG SET list-max-listpack-size -5");
+	for (int i = 0; i < 3000; i++)
+		put_of(1000, 'x');
+	w = weigh();
+	REDIS(&server, "CONFIG SET list-max-listpack-size -2");
+	assert_true(w.page > 10 && w.first == 0);
+}
+
+static void a_list_is_weighed_at_maxmemory_and_without_the_right(void **state)
+{
+	struct queue_weight w;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		put_of(3 * MIB, 'x');
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	w = weigh();
+	assert_true(w.page == 1 && w.first >= 3 * MIB);
+	REDIS(&server, "CONFIG SET maxmemory 0");
+	REDIS(&server, "ACL SETUSER default -memory");
+	w = weigh();
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_true(w.entries == 2 && w.page == 100 && w.first == 0);
+}
+
+static void an_answer_that_is_no_weight(void **state)
+{
+	static const char *const answers[] = { "return {}", "return 'x'", "return { 1, 2 }", "return { 1, 2, 'x' }", "return { -1, 2, 3 }" };
+	struct queue_weight w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct redis_reply reply = REDIS(&server, "EVAL %s 0", answers[i]);
+
+		if (queue_weighed(&reply, &w) != -1)
+			fail_msg("%s", answers[i]);
+	}
+}
+
+static void what_is_held_in_part_is_moved_whole(void **state)
+{
+	const char *raw = large('a', 'b', 'c');
+	struct queue_entry part = { .raw = "", .len = LARGE, .of = 2, .tail = raw + LARGE - QUEUE_ENTRY_ENDS };
+	const size_t from[] = { 0, 1 };
+	struct redis_reply sums, fields;
+	char head[QUEUE_ENTRY_ENDS], sha1[41];
+	struct message m;
+
+	(void)state;
+	memcpy(head, raw, sizeof(head));
+	part.raw = head;
+	put(RESCUE, raw, LARGE);
+	put(RESCUE, "other", 5);
+	queue_digest(&server.r, "t:lease:none", RESCUE, &part, from, 2);
+	sums = private_redis_answer(&server);
+	message_sha1(raw, LARGE, sha1);
+	assert_string_equal(redis_element(&sums, 0).str, sha1);
+	message_sha1(raw + 1, LARGE - 1, sha1);
+	assert_string_equal(redis_element(&sums, 1).str, sha1);
+	part.of = 3;			/* another list */
+	queue_digest(&server.r, "t:lease:none", RESCUE, &part, from, 1);
+	sums = private_redis_answer(&server);
+	assert_string_equal(redis_element(&sums, 0).str, "");
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &part, &change, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	part.of = 2;
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &part, &change, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS(&server, "LINDEX i 0").len, line.len + LARGE);
+	assert_holds("the other", RESCUE, "other", 5);
+
+	setup(NULL);
+	put(RESCUE, raw, LARGE);
+	part.of = 1;
+	message_parse(&m, &keys.lines, head, sizeof(head));
+	m.raw_len = LARGE;
+	message_sha1(raw, LARGE, m.sha1);
+	strcpy(m.id, "id");
+	record.payload_max = LARGE;
+	queue_escape(&server.r, &keys, "t:lease:none", 1, RESCUE, 1, &part, &m, NULL, &record);
+	record.payload_max = 100;
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_holds("escape", "e", raw, LARGE);
+	fields = REDIS(&server, "XRANGE e:log - +");
+	fields = redis_element(&fields, 0);
+	fields = redis_element(&fields, 1);
+	assert_string_equal(redis_element(&fields, 37).str, m.sha1);
+	assert_string_equal(redis_element(&fields, 39).str, "10000");
+	assert_int_equal(redis_element(&fields, 41).len, LARGE);
+	assert_memory_equal(redis_element(&fields, 41).str, raw, LARGE);
+}
+
+/* The length of what escaped; -1: it may begin with a wrapper. */
+static int64_t escape_first(int64_t limit, const struct message *head)
+{
+	struct redis_reply reply;
+
+	queue_too_large_first(&server.r, &keys, "t:lease:none", RESCUE, limit, head, &record);
+	reply = private_redis_answer(&server);
+	return redis_element(&reply, 1).len > 0 ? -1 : redis_element(&reply, 0).integer;
+}
+
+static void the_left_end_escapes_if_it_is_too_large(void **state)
+{
+	(void)state;
+	assert_int_equal(escape_first(0, NULL), 0);
+	put(RESCUE, large('a', 'b', 'c'), LARGE);
+	put(RESCUE, "other", 5);
+	assert_int_equal(escape_first(LARGE, NULL), 0);
+	assert_int_equal(count(RESCUE), 2);
+	assert_int_equal(count("e"), 0);
+	assert_int_equal(escape_first(LARGE - 1, NULL), LARGE);
+	assert_holds("too large", "e", large('a', 'b', 'c'), LARGE);
+	assert_int_equal(escape_first(5, NULL), 0);
+	assert_holds("the other", RESCUE, "other", 5);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 1);
+	assert_int_equal(escape_first(4, NULL), 5);
+	assert_int_equal(count("e"), 2);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " RESCUE), 0);
+	REDIS(&server, "DEL e");			/* now it is alone, and there is no other */
+	put(RESCUE, large('a', 'b', 'd'), LARGE);
+	assert_int_equal(escape_first(5, NULL), LARGE);
+	assert_holds("too large", "e", large('a', 'b', 'd'), LARGE);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " RESCUE), 0);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 3);
+}
+
+static void where_it_cannot_escape_it_stays(void **state)
+{
+	static const char *const without[] = { "-lpush", "-ltrim", "-rename" };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		setup(NULL);
+		put(RESCUE, "longer", 6);
+		if (i < 2)
+			put(RESCUE, "other", 5);
+		REDIS(&server, i == 3 ? "SET e x" : "ACL SETUSER default %s", i == 3 ? "" : without[i]);
+		queue_too_large_first(&server.r, &keys, "t:lease:none", RESCUE, 1, NULL, &record);
+		assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+		REDIS(&server, "ACL SETUSER default +@all");
+		assert_string_equal(REDIS(&server, "LINDEX " RESCUE " 0").str, "longer");
+		assert_int_equal(i == 3 ? 0 : count("e"), 0);
+	}
+}
+
+/* Whether a line is ours only the caller can tell. */
+static void no_line_of_ours_goes_into_escape(void **state)
+{
+	char raw[2000];
+	struct message head;
+
+	(void)state;
+	memset(raw, 'x', sizeof(raw));
+	memcpy(raw, "quredis/1 w=\n", 13);
+	for (int ours = 0; ours <= 1; ours++) {
+		setup(NULL);
+		put(RESCUE, raw, sizeof(raw));
+		assert_int_equal(escape_first(1, NULL), -1);
+		assert_int_equal(count(RESCUE), 1);
+		message_parse(&head, &keys.lines, raw, 1024);
+		head.wrapper_len = ours ? 13 : 0;
+		assert_int_equal(escape_first(1, &head), sizeof(raw) - head.wrapper_len);
+		assert_holds("too large", "e", raw + head.wrapper_len, sizeof(raw) - head.wrapper_len);
+	}
+}
+
 /* ---- fetch, done ---- */
 
 static void fetch_moves_the_oldest_into_the_tray(void **state)
@@ -438,6 +915,25 @@ static void only_what_is_due_and_only_so_many(void **state)
 	assert_int_equal(count("i:delayed"), 1);
 }
 
+/* Redis copies each several times: a hundred large ones would keep it from everybody else for seconds. */
+static void large_ones_are_due_one_by_one(void **state)
+{
+	static char large[600000];
+
+	(void)state;
+	for (int64_t i = 0; i < 5; i++) {
+		large[0] = (char)('a' + i);
+		REDIS(&server, "ZADD i:delayed %d %b", i, large, sizeof(large));
+	}
+	for (int64_t left = 5; left > 0; left -= 2) {
+		do_due();
+		assert_int_equal(private_redis_answer(&server).n, left < 2 ? left : 2);
+	}
+	assert_int_equal(count("i"), 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(REDIS(&server, "LINDEX i %d", (int64_t)(-1 - i)).str[0], 'a' + i);
+}
+
 static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 {
 	static const char *const want[RECORD_FIELDS][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
@@ -446,17 +942,20 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 		{ "stderr", NULL }, { "duration_ms", "12" }, { "node", "n" }, { "worker", "n.00000000000000b0.4.1" },
 		{ "handler", "/bin/true" }, { "first_failed_at", "2023-11-14T22:13:20.123Z" }, { "request_id", "r.1" },
 		{ "sha1", NULL }, { "size", "40" }, { "message", "quredis/1 id=order-1 request_id=r.1\nbody" } };
-	const char *raw = "quredis/1 w=00000000000000aa attempts=2\nquredis/1 id=order-1 request_id=r.1\nbody";
+	const char *text = "quredis/1 w=00000000000000aa attempts=2\nquredis/1 id=order-1 request_id=r.1\nbody";
+	struct buffer raw = {0};
 	struct redis_reply entries, fields;
 	struct message m;
 
 	(void)state;
-	message_parse(&m, raw, strlen(raw));
+	sealed_append(&raw, &keys.lines, text, strlen(text));
+	message_parse(&m, &keys.lines, raw.data, raw.len);
 	assert_string_equal(message_id(&m), "order-1");
-	put(TRAY, raw, strlen(raw));
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, NULL, &record);
+	put(TRAY, raw.data, raw.len);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
+	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
-	assert_holds("escape", "e", raw + m.wrapper_len, strlen(raw) - m.wrapper_len);
+	assert_holds("escape", "e", raw.data + m.wrapper_len, raw.len - m.wrapper_len);
 	entries = REDIS(&server, "XRANGE e:log - +");
 	assert_int_equal(entries.n, 1);
 	fields = redis_element(&entries, 0);
@@ -471,6 +970,7 @@ static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
 	}
 	fields = redis_element(&fields, 23);
 	assert_int_equal(fields.len, 3);	/* stderr: a NUL in it */
+	buffer_free(&raw);
 }
 
 static void a_big_message_is_left_out_of_its_record(void **state)
@@ -481,9 +981,10 @@ static void a_big_message_is_left_out_of_its_record(void **state)
 
 	(void)state;
 	memset(big, 'x', sizeof(big));
-	message_parse(&m, big, sizeof(big));
+	message_parse(&m, &keys.lines, big, sizeof(big));
 	put(TRAY, big, sizeof(big));
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, NULL, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
+	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_holds("escape", "e", big, sizeof(big));
 	entries = REDIS(&server, "XRANGE e:log - +");
@@ -537,7 +1038,7 @@ static void redrive_takes_the_record_along(void **state)
 	(void)state;
 	snprintf(text, sizeof(text), "%s", id.str);
 	put("e", RAW, RAW_LEN);
-	queue_redrive(&server.r, &keys, &message, &wrapped, NULL, text);
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
 }
@@ -567,10 +1068,10 @@ static void a_fence_takes_tray_and_lease_and_remembers_how_many(void **state)
 	/* what the owner still sends finds nothing */
 	queue_done(&server.r, &owner, 0);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
-	message_parse(&message, "b", 1);
+	message_parse(&message, &keys.lines, "b", 1);
 	do_hand_back();
 	assert_int_equal(private_redis_answer(&server).integer, 0);
-	message_parse(&message, RAW, RAW_LEN);
+	message_parse(&message, &keys.lines, RAW, RAW_LEN);
 	assert_int_equal(count("i"), 0);
 }
 
@@ -744,6 +1245,65 @@ static void renew_at_maxmemory_and_lease(void **state)
 	REDIS(&server, "DEL " LEASE);
 	queue_lease_renew(&server.r, &owner);
 	assert_int_equal(private_redis_answer(&server).integer, 0);
+}
+
+/* The owner counts the same, and places in the tray hold only while both agree (entry.lua). */
+static void a_lease_counts_what_was_too_large(void **state)
+{
+	(void)state;
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	put(TRAY, large('a', 'b', 'c'), LARGE);
+	put(TRAY, "a", 1);
+	put(TRAY, large('a', 'b', 'd'), LARGE);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(escape_too_large(LARGE - 1), LARGE);
+	assert_int_equal(escape_too_large(LARGE - 1), 0);
+	assert_string_equal(REDIS(&server, "HGET " LEASE " " TRAY).str, "2");
+	REDIS(&server, "DEL " LEASE);
+	put(TRAY, large('a', 'b', 'e'), LARGE);
+	assert_int_equal(escape_too_large(LARGE - 1), LARGE);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " LEASE), 0);	/* nor does it come back */
+}
+
+static int64_t annotated(const struct queue_owner *o, const char *key, const char *value)
+{
+	queue_annotate(&server.r, o, key, value);
+	return private_redis_answer(&server).integer;
+}
+
+/* Only of an owner that is registered and not marked dead; at maxmemory, too. Nothing else in its registration changes. */
+static void evidence_is_written_into_a_registration(void **state)
+{
+	struct queue_worker *w;
+	struct redis_reply all;
+
+	(void)state;
+	assert_int_equal(annotated(&owner, QUEUE_STOPPING, "1"), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS t:workers " LEASE), 0);
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	renew(&owner, NULL);
+	private_redis_answer(&server);
+	assert_int_equal(annotated(&owner, QUEUE_STOPPING, "1"), 1);
+	assert_int_equal(annotated(&owner, QUEUE_TRIAL, "x"), 1);
+	assert_int_equal(annotated(&owner, QUEUE_TRIAL, "y"), 1);
+	assert_int_equal(died_at(owner.incarnation), 0);
+	all = REDIS(&server, "HGETALL t:workers");
+	assert_int_equal(queue_workers_parse(&all, &w), 1);
+	assert_true(w[0].stopping);
+	assert_string_equal(w[0].trial, "y");
+	queue_workers_free(w, 1);
+	/* the name that replaces it says nothing yet; and the dead one stays as it is */
+	renew(&next, &owner);
+	private_redis_answer(&server);
+	assert_int_equal(annotated(&owner, QUEUE_TRIAL, "z"), 0);
+	all = REDIS(&server, "HGETALL t:workers");
+	assert_int_equal(queue_workers_parse(&all, &w), 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(w[i].stopping, w[i].died_at_ms != 0);
+		assert_string_equal(w[i].trial, w[i].died_at_ms != 0 ? "y" : "");
+	}
+	queue_workers_free(w, 2);
 }
 
 static void who_holds_something_does_not_leave(void **state)
@@ -999,6 +1559,20 @@ int main(void)
 		T(without_the_right_to_remove_no_copies_are_made),
 		T(every_move_runs_at_maxmemory),
 		T(of_equal_messages_one_is_moved),
+		T(a_place_must_hold_what_is_named),
+		T(only_the_line_of_a_large_message_is_sent),
+		T(what_is_too_large_escapes_unread),
+		T(what_is_too_large_stays_where_escape_is_no_list),
+		T(what_is_very_large_becomes_escape),
+		T(what_was_seen_is_no_longer_there),
+		T(a_wrapper_does_not_get_into_escape_with_what_is_too_large),
+		T(a_list_is_weighed_and_not_read),
+		T(a_list_is_weighed_at_maxmemory_and_without_the_right),
+		T(an_answer_that_is_no_weight),
+		T(what_is_held_in_part_is_moved_whole),
+		T(the_left_end_escapes_if_it_is_too_large),
+		T(where_it_cannot_escape_it_stays),
+		T(no_line_of_ours_goes_into_escape),
 		T(fetch_moves_the_oldest_into_the_tray),
 		T(a_batch_is_fetched_in_order_and_answered_one_by_one),
 		T(fetch_at_maxmemory),
@@ -1006,6 +1580,7 @@ int main(void)
 		T(a_retry_is_due_after_its_delay_by_the_servers_clock),
 		T(an_undone_retry_leaves_an_equal_member_alone),
 		T(only_what_is_due_and_only_so_many),
+		T(large_ones_are_due_one_by_one),
 		T(escape_keeps_the_producers_bytes_and_writes_the_record),
 		T(a_big_message_is_left_out_of_its_record),
 		T(a_record_that_cannot_be_written_does_not_hold_the_message),
@@ -1022,6 +1597,8 @@ int main(void)
 		T(a_lease_that_ran_out_is_never_given_again),
 		T(nothing_is_taken_from_a_rescue),
 		T(renew_at_maxmemory_and_lease),
+		T(a_lease_counts_what_was_too_large),
+		T(evidence_is_written_into_a_registration),
 		T(who_holds_something_does_not_leave),
 		T(the_dead_are_marked_once_and_forgotten_late),
 		T(registrations_nobody_can_read),

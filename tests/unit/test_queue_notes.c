@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/queue_admin.c common/queue_history.c common/queue_keys.c common/queue_moves.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/seal.c common/queue_admin.c common/queue_history.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * What is remembered beside the messages of a shared queue, against a real server: it is written, and forgotten, with the
@@ -14,47 +14,34 @@
 
 #include <cmocka.h>
 
-#include "common/queue.h"
 #include "common/queue_admin.h"
 #include "common/queue_history.h"
 #include "common/queue_notes.h"
-#include "tests/unit/private_redis.h"
+#include "common/queue_waiting.h"
+#include "tests/unit/sealed.h"
+#include "tests/unit/private_queue.h"
 
 #define RAW "bytes\0and\nmore \xff"
 #define RAW_LEN (sizeof(RAW) - 1)
-#define TRAY "t:n.00000000000000b0.4.1:0"
-#define RESCUE "t:n.00000000000000b0.4.1:rescue"
+#define TRAY "t:" PRIVATE_OWNER ":0"
+#define RESCUE "t:" PRIVATE_OWNER ":rescue"
 #define NOTES "i:notes"
 #define OTHER "0000000000000000000000000000000000000000"
 
-static struct private_redis server;
-static struct queue_keys keys;
-static struct queue_owner owner;
 static struct message message;
-static struct buffer raw;
+static struct buffer nothing_before;
+static const struct queue_change change = { &nothing_before, 0 };
+static const struct queue_entry entry = { .raw = RAW, .len = RAW_LEN, .at = QUEUE_ANYWHERE };
 static struct queue_note note, nothing;
 
 static int setup_all(void **state)
 {
 	(void)state;
-	private_redis_start(&server, false);
-	queue_keys_init(&keys, "mail", "i", "t", "e");
+	private_queue_start();
 	keys.shared = true;
-	queue_owner_init(&owner, &keys, "n.00000000000000b0.4.1", 30000);
-	message_parse(&message, RAW, RAW_LEN);
-	buffer_append(&raw, RAW, RAW_LEN);
+	message_parse(&message, &keys.lines, RAW, RAW_LEN);
 	queue_note_of(&note, &message, &(struct wrapper){ .crashes = 1, .redelivered = 2, .solo = true });
 	queue_note_of(&nothing, &message, NULL);
-	return 0;
-}
-
-static int teardown_all(void **state)
-{
-	(void)state;
-	private_redis_stop(&server);
-	queue_owner_free(&owner);
-	queue_keys_free(&keys);
-	buffer_free(&raw);
 	return 0;
 }
 
@@ -71,19 +58,19 @@ static int setup(void **state)
 
 static void hand_back(void)
 {
-	queue_hand_back(&server.r, &owner, 0, &message, &raw, &note);
+	queue_hand_back(&server.r, &owner, 0, &entry, &change, &note);
 }
 
 static void give_back(void)
 {
-	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &message, &raw, &note);
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &entry, &change, &note);
 }
 
 static const struct back {
 	const char *from;
 	void (*append)(void);
 	const char *removes;		/* the command, for access lists */
-} backs[] = { { TRAY, hand_back, "-lrem" }, { RESCUE, give_back, "-lpop" } };
+} backs[] = { { TRAY, hand_back, "-lrem" }, { RESCUE, give_back, "-lrem" } };
 #define EACH_BACK(b) const struct back *b = backs; b < backs + sizeof(backs) / sizeof(backs[0]); b++
 
 static struct redis_reply run(const struct back *b)
@@ -107,7 +94,7 @@ static void assert_note(const char *text)
 
 static void put(const char *key)
 {
-	REDIS(&server, "RPUSH %s %b", key, raw.data, raw.len);
+	REDIS(&server, "RPUSH %s %b", key, RAW, RAW_LEN);
 }
 
 static void assert_where(const char *from, int64_t n, int64_t waiting)
@@ -210,10 +197,10 @@ static void escape(void)
 	static const struct record record = { .queue = "mail", .error_class = "HandlerExit", .exit_code = 3, .duration_ms = -1 };
 	struct message m = message;
 
-	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &m, &note, &record);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1, &entry, &m, &note, &record);
 }
 
-static void done(const struct message *one)
+static void done(const struct queue_entry *one)
 {
 	struct queue_history *h = queue_history_new(1);
 
@@ -229,12 +216,12 @@ static void done_all(void)
 
 static void done_one(void)
 {
-	done(&message);
+	done(&entry);
 }
 
 static void redrive(void)
 {
-	queue_redrive(&server.r, &keys, &message, &raw, &nothing, NULL);
+	queue_redrive(&server.r, &keys, &entry, &change, &nothing, NULL);
 }
 
 static const struct back ends[] = { { TRAY, escape, "" }, { TRAY, done_all, "" }, { TRAY, done_one, "" }, { "e", redrive, "" } };
@@ -287,7 +274,7 @@ static void a_dead_letter_may_be_put_back_with_a_note(void **state)
 {
 	(void)state;
 	put("e");
-	queue_redrive(&server.r, &keys, &message, &raw, &note, NULL);
+	queue_redrive(&server.r, &keys, &entry, &change, &note, NULL);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_note("crashes=1 redelivered=2 solo=1");
 	assert_true(REDIS_INT(&server, "PTTL " NOTES) > 0);
@@ -297,7 +284,8 @@ static void a_dead_letter_may_be_put_back_with_a_note(void **state)
 
 static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
 {
-	static const char wrapped[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
+	static const char line[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
+	struct buffer wrapped = {0};
 	const struct wrapper w = { .crashes = 1 };
 	struct buffer before = {0}, alone = {0};
 	struct queue_note n = {0};
@@ -305,40 +293,46 @@ static void what_is_remembered_is_before_a_message_or_beside_it(void **state)
 	struct message m, back;
 
 	(void)state;
-	message_parse(&m, wrapped, sizeof(wrapped) - 1);
+	sealed_append(&wrapped, &keys.lines, line, sizeof(line) - 1);
+	message_parse(&m, &keys.lines, wrapped.data, wrapped.len);
 	own.shared = false;
 	assert_null(queue_remember(&own, &m, &w, &before, &n));
-	message_parse(&back, before.data, before.len);
+	buffer_append(&before, m.raw + m.wrapper_len, m.raw_len - m.wrapper_len);
+	message_parse(&back, &keys.lines, before.data, before.len);
 	assert_int_equal(back.wrapper.crashes, 1);
 	assert_int_equal(back.wrapper.redelivered, 0);
 	assert_memory_equal(back.raw + back.wrapper_len, RAW, RAW_LEN);
 	assert_string_equal(n.field, "");
 	assert_ptr_equal(queue_remember(&keys, &m, &w, &alone, &n), &n);
-	assert_int_equal(alone.len, RAW_LEN);
-	assert_memory_equal(alone.data, RAW, RAW_LEN);
+	assert_int_equal(alone.len, 0);
 	assert_string_equal(n.field, note.field);
 	assert_string_equal(n.text, "crashes=1");
 	buffer_free(&before);
 	buffer_free(&alone);
+	buffer_free(&wrapped);
 }
 
 /* ---- reading ---- */
 
 static void notes_are_read_by_what_the_producer_pushed(void **state)
 {
-	static const char wrapped[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
-	const struct queue_bytes asked[] = { { "none", 4 }, { RAW, RAW_LEN }, { wrapped, sizeof(wrapped) - 1 }, { "", 0 }, { "bad", 3 } };
+	static const char line[] = "quredis/1 w=0000000000000001 redelivered=9\n" RAW;
+	struct queue_bytes asked[] = { { "none", 4 }, { RAW, RAW_LEN }, { NULL, 0 }, { "", 0 }, { "bad", 3 } };
+	struct buffer wrapped = {0};
 	struct redis_reply answer;
 	struct queue_note bad;
 	struct wrapper w;
 	struct message m;
 
 	(void)state;
-	message_parse(&m, "bad", 3);
+	sealed_append(&wrapped, &keys.lines, line, sizeof(line) - 1);
+	asked[2] = (struct queue_bytes){ wrapped.data, wrapped.len };
+	message_parse(&m, &keys.lines, "bad", 3);
 	queue_note_of(&bad, &m, NULL);
 	REDIS(&server, "HSET " NOTES " %s %s", note.field, note.text);
 	REDIS(&server, "HSET " NOTES " %s %s", bad.field, "crashes=many");
 	queue_notes(&server.r, &keys, asked, 5);
+	buffer_free(&wrapped);
 	answer = private_redis_answer(&server);
 	assert_int_equal(answer.n, 5);
 	for (size_t i = 0; i < 6; i++) {
@@ -348,27 +342,49 @@ static void notes_are_read_by_what_the_producer_pushed(void **state)
 	}
 }
 
-/* What was delayed before the queue was shared. */
+/* What was delayed before the queue was shared; and what a producer made up to look like that. */
 static void what_is_due_leaves_its_wrapper_behind(void **state)
 {
 	static const char *const delayed[] = { "quredis/1 w=0000000000000001 attempts=1\nquredis/1 id=a\nbody", "as it was",
-		"quredis/1 w=not a line of ours", "quredis/1 w=0000000000000002\n" };
-	static const char *const due[] = { "quredis/1 id=a\nbody", "as it was", "quredis/1 w=not a line of ours", "" };
+		"quredis/1 w=not a line of ours", "quredis/1 w=0000000000000002\n", "quredis/1 w=0000000000000003 attempts=1\nforged" };
+	static const char *const due[] = { "quredis/1 id=a\nbody", "as it was", "quredis/1 w=not a line of ours", "",
+		"quredis/1 w=0000000000000003 attempts=1\nforged" };
 
 	(void)state;
 	for (int hurried = 0; hurried < 2; hurried++) {
+		struct redis_reply first;
+		void *kept;
+
 		setup(NULL);
-		for (int64_t i = 0; i < 4; i++)
-			REDIS(&server, "ZADD i:delayed %d %b", i + 1, delayed[i], strlen(delayed[i]));
-		if (hurried) {
-			queue_hurry(&server.r, &keys, 10);
-			assert_int_equal(private_redis_answer(&server).integer, 4);
-		} else {
-			queue_due(&server.r, &keys, 10);
-			assert_int_equal(private_redis_answer(&server).n, 4);
+		for (int64_t i = 0; i < 5; i++) {
+			struct buffer b = {0};
+
+			if (i == 0 || i == 3)
+				sealed_append(&b, &keys.lines, delayed[i], strlen(delayed[i]));
+			else
+				buffer_append(&b, delayed[i], strlen(delayed[i]));
+			REDIS(&server, "ZADD i:delayed %d %b", i + 1, b.data, b.len);
+			buffer_free(&b);
 		}
-		assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed"), 0);
-		for (int64_t i = 0; i < 4; i++)
+		queue_glance_delayed(&server.r, &keys, 0, 3);
+		first = private_redis_answer(&server);
+		kept = redis_keep(&server.r);
+		for (int pass = 0; pass < 2; pass++) {
+			/* the last one was not looked at, so it stays */
+			if (hurried)
+				queue_hurry(&server.r, &keys, 10, &first);
+			else
+				queue_due(&server.r, &keys, 10, &first);
+			struct redis_reply moved = private_redis_answer(&server);
+			assert_int_equal(hurried ? (size_t)moved.integer : moved.n, pass == 0 ? 4 : 1);
+			assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), pass == 0 ? 1 : 0);
+			redis_let_go(kept);
+			queue_glance_delayed(&server.r, &keys, 0, 9);
+			first = private_redis_answer(&server);
+			kept = redis_keep(&server.r);
+		}
+		redis_let_go(kept);
+		for (int64_t i = 0; i < 5; i++)
 			assert_string_equal(REDIS(&server, "LINDEX i %d", -1 - i).str, due[i]);
 	}
 }
@@ -423,5 +439,5 @@ int main(void)
 		TEST(who_is_registered_says_that_it_is_shared),
 	};
 
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+	return cmocka_run_group_tests(tests, setup_all, private_queue_stop);
 }

@@ -1,16 +1,19 @@
-/* links: common/letter_class.c sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c common/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/marks.c sweeper/history.c sweeper/orphans.c common/queue_history.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/purge_transit.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/registry.c sweeper/registry_page.c sweeper/vacancies.c sweeper/vacancies_known.c sweeper/rescue.c sweeper/rescue_page.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_notes.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c common/letters_pair.c common/letters_walk.c common/purge_rule.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c sweeper/node.c common/queue_nodes.c */
-/* ldflags: -Wl,--wrap=redisBufferWrite */
+/* links: common/letter_class.c sweeper/metrics.c sweeper/gauge.c sweeper/statsd.c sweeper/textfile.c sweeper/prometheus.c common/exposition.c sweeper/errand.c common/address.c sweeper/gauge_waiting.c sweeper/health.c sweeper/health_rule.c sweeper/health_document.c common/queue_gauge.c common/queue_health.c common/queue_admin.c sweeper/clock.c sweeper/stamps.c sweeper/history.c sweeper/orphans.c sweeper/aside.c common/queue_history.c sweeper/purge.c sweeper/purge_look.c sweeper/purge_exit.c sweeper/purge_check.c sweeper/purge_transit.c sweeper/ttl.c sweeper/expire.c common/age.c common/server_clock.c common/queue_waiting.c sweeper/connection.c common/queue_secret.c sweeper/deaths.c sweeper/due.c sweeper/interrupt.c sweeper/late.c sweeper/lead.c sweeper/recover.c sweeper/departures.c common/cgroup.c common/leftovers.c sweeper/dead_boots.c sweeper/registry.c sweeper/registry_page.c sweeper/vacancies.c sweeper/vacancies_known.c sweeper/rescue.c sweeper/rescue_page.c sweeper/rescue_learn.c sweeper/server.c sweeper/swept.c sweeper/sweeper.c sweeper/tally.c sweeper/trouble.c sweeper/watch.c sweeper/pulse.c tests/unit/private_redis.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/dead.c common/duration.c common/log.c common/log_line.c common/message.c common/seal.c common/process.c common/queue_keys.c common/queue_moves.c common/queue_records.c common/queue_registry.c common/queue_notes.c common/queue_look.c common/queue_rehearsal.c common/queue_scripts.c common/queue_stats.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_info.c common/redis_target.c common/scoreboard.c sweeper/archive.c sweeper/letters.c sweeper/letters_archive.c sweeper/letters_claim.c common/letters_pair.c common/letters_walk.c common/purge_rule.c common/base64.c common/queue_letters.c common/record_line.c sweeper/forward.c sweeper/node.c common/queue_nodes.c common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c */
+/* ldflags: -Wl,--wrap=redis_output_write -Wl,--wrap=opendir -Wl,--wrap=setmntent */
 
 /*
  * The sweeper process against a private Redis, with this program as its master: what it is told over the
  * socket, what it says on the board, and what becomes of messages, also when it is killed at every write.
  */
 #include <sys/prctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,8 +31,10 @@
 #include "common/child.h"
 #include "common/clock.h"
 #include "common/queue.h"
+#include "common/queue_notes.h"
 #include "common/queue_watch.h"
 #include "tests/unit/private_redis.h"
+#include "tests/unit/sealed.h"
 
 #define LOCK "boot:1:2"
 #define BOOT UINT64_C(0x00000000000000b0)
@@ -52,21 +57,48 @@ static int writes_to_live;	/* 0: for ever */
 static bool die_after_write;	/* else before it */
 static pid_t dies_instead;	/* 0: the sweeper itself */
 
-int __real_redisBufferWrite(redisContext *c, int *done);
-int __wrap_redisBufferWrite(redisContext *c, int *done);
+int __real_redis_output_write(redisContext *c, struct redis_output *o);
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o);
 
-int __wrap_redisBufferWrite(redisContext *c, int *done)
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o)
 {
 	bool last = writes_to_live > 0 && --writes_to_live == 0;
 	int rc;
 
 	if (last && !die_after_write)
 		raise(SIGKILL);
-	rc = __real_redisBufferWrite(c, done);
+	rc = __real_redis_output_write(c, o);
 	if (last)
 		kill(dies_instead == 0 ? getpid() : dies_instead, SIGKILL);
 	return rc;
 }
+
+/* How often any sweeper began to look through all processes, and through the hierarchy of cgroups; shared with it. */
+struct looks {
+	_Atomic int processes, cgroups;
+};
+static struct looks *looks;
+
+DIR *__real_opendir(const char *name);
+DIR *__wrap_opendir(const char *name);
+FILE *__real_setmntent(const char *file, const char *type);
+FILE *__wrap_setmntent(const char *file, const char *type);
+
+DIR *__wrap_opendir(const char *name)
+{
+	if (strcmp(name, "/proc") == 0)
+		atomic_fetch_add(&looks->processes, 1);
+	return __real_opendir(name);
+}
+
+FILE *__wrap_setmntent(const char *file, const char *type)
+{
+	atomic_fetch_add(&looks->cgroups, 1);
+	return __real_setmntent(file, type);
+}
+
+static const unsigned char lock_key[LEFTOVERS_KEY_SIZE] = "unit";
+static const struct leftovers_users handler_users;	/* nobody: no process of this machine is a leftover */
 
 /* ---- the master ---- */
 
@@ -170,7 +202,7 @@ static enum queue_trouble trouble(int queue)
 
 static void tell(uint64_t serial, int slot, uint64_t generation, const char *queue)
 {
-	struct child_death death = { .serial = serial, .slot = slot, .generation = generation };
+	struct child_death death = { .serial = serial, .slot = slot, .generation = generation, .blame = BLAME_WORKER };
 
 	snprintf(death.queue, sizeof(death.queue), "%s", queue);
 	death.queue_index = index_of(queue);
@@ -191,26 +223,64 @@ static uint64_t told(int timeout_ms)
 
 /* ---- Redis ---- */
 
-static void add_worker(const char *queue, const char *incarnation, const char *lock)
+static void add_process(const char *queue, const char *incarnation, const char *lock, int pid)
 {
-	char *json = queue_registration(lock, "n", 1, 1, 0, false), *key = alloc_format("transit:%s:workers", queue);
+	char *json = queue_registration(lock, "n", pid, 1, 0, false), *key = alloc_format("transit:%s:workers", queue);
 
 	REDIS(&server, "HSET %s %s %s", key, incarnation, json);
 	free(json);
 	free(key);
 }
 
-/* Parts of entry i of a list. */
-static struct message entry(const char *list, int64_t i)
+/* Each is a process of its own. */
+static void add_worker(const char *queue, const char *incarnation, const char *lock)
+{
+	static int pid = 1000;
+
+	add_process(queue, incarnation, lock, ++pid);
+}
+
+static void annotate(const char *incarnation, const char *key, const char *value)
+{
+	struct queue_keys k;
+	struct queue_owner o;
+
+	queue_keys_default(&k, "mail");
+	queue_owner_init(&o, &k, incarnation, 1000);
+	queue_annotate(&server.r, &o, key, value);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	queue_owner_free(&o);
+	queue_keys_free(&k);
+}
+
+/* raw begins with a wrapper, which counts in this queue. */
+static void push_sealed(const char *list, const char *ingress, const char *raw)
+{
+	struct message_keys keys = sealed_keys(ingress);
+	struct buffer b = {0};
+
+	sealed_append(&b, &keys, raw, strlen(raw));
+	REDIS(&server, "RPUSH %s %b", list, b.data, b.len);
+	buffer_free(&b);
+}
+
+/* Parts of entry i of a list of the queue with this ingress. */
+static struct message entry_of(const char *list, const char *ingress, int64_t i)
 {
 	static char raw[1 << 16];
 	struct redis_reply reply = REDIS(&server, "LINDEX %s %d", list, i);
+	struct message_keys keys = sealed_keys(ingress);
 	struct message m;
 
 	assert_int_equal(reply.type, REDIS_STRING);
 	memcpy(raw, reply.str, reply.len);
-	message_parse(&m, raw, reply.len);
+	message_parse(&m, &keys, raw, reply.len);
 	return m;
+}
+
+static struct message entry(const char *ingress, int64_t i)
+{
+	return entry_of(ingress, ingress, i);
 }
 
 static void assert_payload(const struct message *m, const char *payload)
@@ -235,7 +305,7 @@ static char *handler[] = { (char *)"/bin/true", NULL };
 
 static void make_queue(int i, const char *name)
 {
-	queues[i] = (struct conf_queue){ .name = alloc_string(name), .ingress = alloc_format("ingress:%s", name),
+	queues[i] = (struct conf_queue){ .headers = true, .message_max = 1 << 20, .name = alloc_string(name), .ingress = alloc_format("ingress:%s", name),
 		.transit = alloc_format("transit:%s", name), .escape = alloc_format("escape:%s", name), .handler = handler,
 		.recovery_attempts = 1, .dead_letter = { .enabled = true, .payload_max = 65536 },
 		.purge = { .max_transit_age_ms = INT64_MAX, .max_ingress_age_ms = INT64_MAX, .max_message_age_ms = INT64_MAX } };
@@ -273,6 +343,8 @@ static int setup(void **state)
 	(void)state;
 	if (sweeper != 0)
 		kill9();	/* a test before failed */
+	looks = mmap(NULL, sizeof(*looks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(looks, MAP_FAILED);
 	board = scoreboard_new();
 	conf.nqueues = 1;
 	conf.redis.allow_eviction = false;
@@ -281,7 +353,7 @@ static int setup(void **state)
 	conf.redis.user = conf.redis.password = NULL;
 	conf.supervisor.lease_ms = 30000;
 	child = (struct child){ .conf = &conf, .board = board, .slot = 0, .queue_index_of = index_of, .boot = BOOT,
-		.lock_identity = LOCK };
+		.lock_identity = LOCK, .lock_key = lock_key, .handler_users = &handler_users };
 	REDIS(&server, "FLUSHALL");
 	REDIS(&server, "CONFIG SET maxmemory-policy noeviction");
 	REDIS(&server, "CONFIG SET maxmemory 0");
@@ -310,7 +382,7 @@ static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
 	WAIT_FOR(REDIS(&server, "KEYS quredis:node:*").n == 1);
 	finish();
 	keys = REDIS(&server, "KEYS *");
-	assert_int_equal(keys.n, 2);
+	assert_int_equal(keys.n, 3);		/* and quredis:queues, quredis:secret */
 	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str,
 	    "{\"name\":\"mail\",\"ingress\":\"ingress:mail\",\"transit\":\"transit:mail\",\"escape\":\"escape:mail\"}");
 }
@@ -362,7 +434,7 @@ static void those_of_a_shared_queue_go_back_as_they_were_pushed(void **state)
 	notes = REDIS(&server, "HVALS ingress:mail:notes");
 	assert_int_equal(notes.n, 250);
 	for (size_t i = 0; i < notes.n; i++)
-		assert_string_equal(redis_element(&notes, i).str, "redelivered=1 solo=1");
+		assert_string_equal(redis_element(&notes, i).str, "redelivered=1 outages=1 solo=1");
 }
 
 static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **state)
@@ -371,20 +443,21 @@ static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **stat
 	struct message m;
 
 	(void)state;
-	add_worker("mail", "n." OLD_BOOT ".1.1", LOCK);
-	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:0 poison");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	add_worker("mail", "n." OUR_BOOT ".5.1", LOCK);
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".5.1:0 poison");
+	tell(1, 5, 1, "mail");
+	assert_int_equal(told(WAIT_MS), 1);
 	m = entry("ingress:mail", 0);
 	assert_payload(&m, "poison");
 	assert_int_equal(m.wrapper.crashes, 1);
 	assert_int_equal(m.wrapper.redelivered, 1);
 	assert_false(m.wrapper.solo);
-	finish();
 
-	add_worker("mail", "n." OLD_BOOT ".1.2", LOCK);
-	REDIS(&server, "RPOPLPUSH ingress:mail transit:mail:n." OLD_BOOT ".1.2:2");
-	start();
+	add_worker("mail", "n." OUR_BOOT ".5.2", LOCK);
+	REDIS(&server, "RPOPLPUSH ingress:mail transit:mail:n." OUR_BOOT ".5.2:2");
+	tell(2, 5, 2, "mail");
 	WAIT_FOR(llen("escape:mail") == 1);
 	assert_int_equal(llen("ingress:mail"), 0);
 	assert_string_equal(REDIS(&server, "LINDEX escape:mail 0").str, "poison");
@@ -399,7 +472,7 @@ static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **stat
 		if (strcmp(field, "error_message") == 0)
 			assert_string_equal(value, "its worker died 2 times while the message was in work");
 		if (strcmp(field, "worker") == 0)
-			assert_string_equal(value, "n." OLD_BOOT ".1.2");
+			assert_string_equal(value, "n." OUR_BOOT ".5.2");
 		if (strcmp(field, "crashes") == 0)
 			assert_string_equal(value, "2");
 		if (strcmp(field, "queue_from") == 0)
@@ -409,6 +482,138 @@ static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **stat
 	}
 	WAIT_FOR(swept(0, COUNT_ESCAPED) == 1);
 	finish();
+}
+
+/* What a supervisor left that died as a whole, before a start, which returns it. One message each time. */
+static struct message after_an_outage(const char *incarnation, bool stopping, bool trial)
+{
+	char name[QUEUE_NOTE_FIELD], *tray = alloc_format("transit:mail:%s:0", incarnation);
+	struct message m;
+
+	add_worker("mail", incarnation, LOCK);
+	REDIS(&server, "RPOPLPUSH ingress:mail %s", tray);
+	m = entry_of(tray, "ingress:mail", 0);
+	queue_trial_name(&m, name);
+	if (trial)
+		annotate(incarnation, QUEUE_TRIAL, name);
+	if (stopping)
+		annotate(incarnation, QUEUE_STOPPING, "1");
+	atomic_store(&board->queues[0].gate, QUEUE_RECOVERING);
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	free(tray);
+	return entry("ingress:mail", 0);
+}
+
+static void an_outage_sets_apart_and_charges_what_was_on_trial(void **state)
+{
+	struct message m;
+
+	(void)state;
+	REDIS(&server, "LPUSH ingress:mail job");
+	m = after_an_outage("n." OLD_BOOT ".1.1", false, false);
+	assert_int_equal(m.wrapper.crashes, 0);
+	assert_int_equal(m.wrapper.outages, 1);
+	assert_true(m.wrapper.solo);
+	m = after_an_outage("n." OLD_BOOT ".1.2", false, false);
+	assert_int_equal(m.wrapper.crashes, 0);
+	assert_true(message_needs_trial(&m.wrapper));
+	m = after_an_outage("n." OLD_BOOT ".1.3", false, false);	/* it waited for its trial */
+	assert_int_equal(m.wrapper.crashes, 0);
+	m = after_an_outage("n." OLD_BOOT ".1.4", false, true);
+	assert_int_equal(m.wrapper.crashes, 1);
+	assert_int_equal(m.wrapper.redelivered, 4);
+	assert_payload(&m, "job");
+	m = after_an_outage("n." OLD_BOOT ".1.5", true, true);
+	assert_int_equal(m.wrapper.crashes, 1);
+	assert_int_equal(llen("escape:mail"), 0);
+}
+
+static void an_ordered_stop_charges_nobody(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH ingress:mail job");
+	for (int i = 1; i <= 5; i++) {
+		char *name = alloc_format("n." OLD_BOOT ".1.%d", i);
+		struct message m = after_an_outage(name, true, false);
+
+		free(name);
+		assert_int_equal(m.wrapper.redelivered, i);
+		assert_int_equal(m.wrapper.crashes + m.wrapper.outages, 0);
+	}
+}
+
+/* A worker came back under a new name, and its trays were not taken over. Its process lives. */
+static void a_name_that_a_living_worker_left_is_rescued_at_once(void **state)
+{
+	struct message m;
+
+	(void)state;
+	add_process("mail", "n." OUR_BOOT ".7.1", LOCK, 77);
+	add_process("mail", "n." OUR_BOOT ".7.2", LOCK, 77);
+	add_process("mail", "n." OUR_BOOT ".7.3", LOCK, 77);
+	REDIS(&server, "SET transit:mail:lease:n." OUR_BOOT ".7.1 1");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".7.1:0 old");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".7.2:0 running");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".7.3:0 own");
+	atomic_store(&board->slots[7].pid, 77);
+	atomic_store(&board->slots[7].abandoned, 2);	/* it still runs what it fetched as .7.2 */
+	atomic_store(&board->queues[0].renamed, 1);
+	start();
+	WAIT_FOR(llen("ingress:mail") == 1);
+	m = entry("ingress:mail", 0);
+	assert_payload(&m, "old");
+	assert_int_equal(m.wrapper.redelivered, 1);
+	assert_int_equal(m.wrapper.crashes + m.wrapper.outages, 0);
+	atomic_store(&board->slots[7].abandoned, 3);
+	atomic_store(&board->queues[0].renamed, 2);
+	WAIT_FOR(llen("ingress:mail") == 2);
+	m = entry("ingress:mail", -1);
+	assert_payload(&m, "running");
+	assert_int_equal(m.wrapper.crashes + m.wrapper.outages, 0);
+	finish();
+	assert_int_equal(llen("transit:mail:n." OUR_BOOT ".7.3:0"), 1);
+}
+
+/* The same slot, but another process: the master has not reported the dead one yet. */
+static void a_younger_process_of_the_slot_proves_nothing(void **state)
+{
+	(void)state;
+	add_process("mail", "n." OUR_BOOT ".7.1", LOCK, 76);
+	add_process("mail", "n." OUR_BOOT ".7.2", LOCK, 77);
+	add_process("mail", "n." OUR_BOOT ".8.1", LOCK, 78);
+	add_process("mail", "n." OUR_BOOT ".8.2", LOCK, 78);
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".7.1:0 poison");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".8.1:0 left");
+	for (int i = 7; i <= 8; i++) {
+		atomic_store(&board->slots[i].pid, 70 + i);
+		atomic_store(&board->slots[i].abandoned, 2);
+	}
+	atomic_store(&board->queues[0].renamed, 1);
+	start();
+	WAIT_FOR(llen("ingress:mail") == 1);		/* all were looked at */
+	assert_int_equal(llen("transit:mail:n." OUR_BOOT ".7.1:0"), 1);
+	finish();
+}
+
+/* Anybody may register as many as he likes. */
+static void many_dead_supervisors_are_looked_for_at_once(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		char *incarnation = alloc_format("n.%016x.1.1", 0xd0 + (unsigned)i);
+
+		add_worker("mail", incarnation, LOCK);
+		free(incarnation);
+	}
+	atomic_store(&looks->processes, 0);
+	atomic_store(&looks->cgroups, 0);
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	assert_int_equal(atomic_load(&looks->cgroups), 1);
+	assert_in_range(atomic_load(&looks->processes), 1, 4);
 }
 
 static void owners_under_another_lock_are_left_alone(void **state)
@@ -450,18 +655,17 @@ static void a_successor_leaves_bare_list_and_gate_alone(void **state)
 	finish();
 }
 
-static void marks_become_own_time(void **state)
+static void their_time_stays_known(void **state)
 {
 	struct message m;
 
 	(void)state;
-	REDIS(&server, "RPUSH transit:mail %s %s", "quredis/1 w=0000000000000001 mark=5\na",
-	    "quredis/1 w=0000000000000002 own=4 mark=5\nb");
+	push_sealed("transit:mail", "ingress:mail", "quredis/1 w=0000000000000001 own=5\na");
+	push_sealed("transit:mail", "ingress:mail", "quredis/1 w=0000000000000002 own=4 solo=1\nb");
 	start();
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	m = entry("ingress:mail", 0);
 	assert_int_equal(m.wrapper.own_ms, 5);
-	assert_int_equal(m.wrapper.mark_ms, 0);
 	m = entry("ingress:mail", 1);
 	assert_int_equal(m.wrapper.own_ms, 4);
 	finish();
@@ -777,7 +981,8 @@ static void an_owner_without_lease_is_dead_after_two_looks(void **state)
 	WAIT_FOR(llen("ingress:mail") == 1);
 	m = entry("ingress:mail", 0);
 	assert_payload(&m, "x");
-	assert_int_equal(m.wrapper.crashes, 1);
+	assert_int_equal(m.wrapper.crashes, 0);		/* the whole host is gone */
+	assert_int_equal(m.wrapper.outages, 1);
 	WAIT_FOR(strstr(REDIS(&server, "HGET transit:mail:workers far." OLD_BOOT ".1.1").str, "died_at") != NULL);
 	assert_int_equal(llen("transit:mail:near." OLD_BOOT ".1.1:0"), 1);
 	/* what comes under the dead name goes back too, and is not charged */
@@ -892,11 +1097,11 @@ static void list_default(const char *name)
 static void what_nobody_here_serves(void)
 {
 	list_queue("far", "{\"name\":\"far\",\"ingress\":\"fi\",\"transit\":\"ft\",\"escape\":\"fe\"}");
-	REDIS(&server, "HSET ft:workers far." OLD_BOOT ".1.1 {}");
-	REDIS(&server, "LPUSH ft:far." OLD_BOOT ".1.1:2 %s", "quredis/1 w=0000000000000001 crashes=5\nx");
+	REDIS(&server, "HSET ft:workers far." OLD_BOOT ".1.1 %s", "{\"trial\":\"0000000000000001\"}");
+	push_sealed("ft:far." OLD_BOOT ".1.1:2", "fi", "quredis/1 w=0000000000000001 crashes=5\nx");
 	REDIS(&server, "HSET ft:workers far." OLD_BOOT ".1.2 garbage far." OLD_BOOT ".1.3 %s", "{\"died_at\":\"yesterday\",\"lock\":[],\"lease\":\"x\"}");
-	REDIS(&server, "LPUSH ft:far." OLD_BOOT ".1.2:0 %s", "quredis/1 w=0000000000000002\ny");
-	REDIS(&server, "LPUSH ft:far." OLD_BOOT ".1.3:0 %s", "quredis/1 w=0000000000000003\nz");
+	push_sealed("ft:far." OLD_BOOT ".1.2:0", "fi", "quredis/1 w=0000000000000002\ny");
+	push_sealed("ft:far." OLD_BOOT ".1.3:0", "fi", "quredis/1 w=0000000000000003\nz");
 	REDIS(&server, "HSET ft:workers near." OLD_BOOT ".1.1 {}");
 	REDIS(&server, "LPUSH ft:near." OLD_BOOT ".1.1:0 living");
 	REDIS(&server, "SET ft:lease:near." OLD_BOOT ".1.1 1");
@@ -953,7 +1158,7 @@ static void the_registry_is_enough_for_a_rescue(void **state)
 		WAIT_FOR(llen("fi") == 3);
 		for (int i = 0; i < 3; i++) {
 			m = entry("fi", i);		/* what is enough is for those who serve it to say */
-			assert_int_equal(m.wrapper.crashes, message_payload(&m)[0] == 'x' ? 6 : 1);
+			assert_int_equal(m.wrapper.crashes, message_payload(&m)[0] == 'x' ? 6 : 0);
 		}
 		WAIT_FOR(llen("ingress:locked") == 1 && llen("ingress:late") == 1 && llen("ingress:broken_off") == 1);
 		assert_int_equal(llen("ft:near." OLD_BOOT ".1.1:0"), 1);
@@ -1053,7 +1258,8 @@ static void wreck(void)
 	REDIS(&server, "LPUSH transit:mail a b c d e f g h i j a");
 	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:0 single");
 	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".1.1:2 p q");
-	REDIS(&server, "LPUSH transit:mail:n." OLD_BOOT ".3.1:1 %s", "quredis/1 w=0000000000000001 crashes=1\npoison");
+	push_sealed("transit:mail:n." OLD_BOOT ".3.1:1", "ingress:mail", "quredis/1 w=0000000000000001 crashes=1\npoison");
+	annotate("n." OLD_BOOT ".3.1", QUEUE_TRIAL, "0000000000000001");
 	REDIS(&server, "RPUSH transit:mail:n." OLD_BOOT ".2.7:rescue half done");
 	REDIS(&server, "HSET transit:mail:workers n." OLD_BOOT ".2.7:rescue 4");
 	REDIS(&server, "ZADD ingress:mail:delayed 1 due");
@@ -1078,7 +1284,9 @@ static void collect(const char *list, char *out, size_t size)
 		struct redis_reply e = redis_element(&all, n);
 		struct message m;
 
-		message_parse(&m, e.str, e.len);
+		struct message_keys keys = sealed_keys(list);
+
+		message_parse(&m, &keys, e.str, e.len);
 		payloads[n] = alloc_copy(message_payload(&m), message_payload_len(&m));
 	}
 	qsort(payloads, n, sizeof(payloads[0]), by_bytes);
@@ -1209,16 +1417,16 @@ static void the_lead_of_another_is_not_given_up(void **state)
 	queues[0].ttl_ms = 0;
 }
 
-/* ---- marks without a ttl ---- */
+/* ---- times without a ttl ---- */
 
-static bool newest_is_marked(void)
+static bool newest_is_stamped(void)
 {
 	struct redis_reply newest = REDIS(&server, "LINDEX ingress:mail 0");
 
-	return newest.type == REDIS_STRING && strncmp(newest.str, "quredis/1 w=", 12) == 0 && strstr(newest.str, " mark=") != NULL;
+	return newest.type == REDIS_STRING && strncmp(newest.str, "quredis/1 w=", 12) == 0 && strstr(newest.str, " own=") != NULL;
 }
 
-static void who_wants_ages_has_marks(void **state)
+static void who_wants_ages_has_times(void **state)
 {
 	bool *const wants[] = { &conf.health.enabled, &conf.purge.enabled };
 
@@ -1227,7 +1435,7 @@ static void who_wants_ages_has_marks(void **state)
 		*wants[i] = true;
 		REDIS(&server, "LPUSH ingress:mail %s a b", "quredis/1 ttl=0s enqueued=1\nm");
 		start();
-		WAIT_FOR(newest_is_marked());
+		WAIT_FOR(newest_is_stamped());
 		finish();
 		assert_int_equal(REDIS_INT(&server, "LLEN ingress:mail"), 3);
 		assert_int_equal(REDIS_INT(&server, "EXISTS escape:mail"), 0);
@@ -1386,9 +1594,14 @@ int main(void)
 		T(the_bare_list_goes_back_in_its_order_and_uncharged),
 		T(one_alone_is_charged_and_the_second_death_lets_it_escape),
 		T(those_of_a_shared_queue_go_back_as_they_were_pushed),
+		T(an_outage_sets_apart_and_charges_what_was_on_trial),
+		T(an_ordered_stop_charges_nobody),
+		T(a_name_that_a_living_worker_left_is_rescued_at_once),
+		T(a_younger_process_of_the_slot_proves_nothing),
+		T(many_dead_supervisors_are_looked_for_at_once),
 		T(owners_under_another_lock_are_left_alone),
 		T(a_successor_leaves_bare_list_and_gate_alone),
-		T(marks_become_own_time),
+		T(their_time_stays_known),
 		T(a_reported_death_is_answered_when_its_trays_are_empty),
 		T(deaths_in_queues_that_left_the_configuration),
 		T(deaths_known_at_the_order_are_still_seen_to),
@@ -1407,7 +1620,7 @@ int main(void)
 		T(the_dead_are_forgotten_after_an_hour_when_nothing_is_left),
 		T(a_queue_without_periodic_work_has_no_lead),
 		T(one_of_two_hosts_has_the_periodic_work),
-		T(who_wants_ages_has_marks),
+		T(who_wants_ages_has_times),
 		T(the_lead_of_another_is_not_given_up),
 		T(an_owner_is_given_its_own_lease),
 		T(a_rescue_that_was_broken_off_goes_on),

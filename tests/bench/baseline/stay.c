@@ -1,6 +1,6 @@
 /*
- * A persistent handler that does nothing: all jobs of one read are answered in one write. With an
- * argument it takes each message as the nanosecond (CLOCK_MONOTONIC) at which it was pushed, and
+ * A persistent handler that does nothing: all jobs of one read are answered in one write. With fail=N
+ * as its argument every Nth job fails. With another argument it takes each message as the nanosecond (CLOCK_MONOTONIC) at which it was pushed, and
  * appends to that file how long ago that was, as 8 bytes.
  */
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #define ROOM (4 * 1024 * 1024)
 
 static char in[ROOM], out[ROOM];
+static unsigned long fail_every, jobs;
 
 static int64_t now_ns(void)
 {
@@ -35,6 +36,7 @@ static void note(int fd, const char *message, int64_t now)
 static size_t job(const char *p, size_t len, size_t *out_len, int fd, int64_t now)
 {
 	const char *end = memchr(p, '\n', len), *serial = p + 4, *space;
+	const char *word;
 	char *rest;
 	size_t size, head;
 
@@ -46,9 +48,10 @@ static size_t job(const char *p, size_t len, size_t *out_len, int fd, int64_t no
 	head = (size_t)(end - p) + 1;
 	if (len < head + size + 1)
 		return 0;
-	memcpy(out + *out_len, "OK ", 3);
-	memcpy(out + *out_len + 3, serial, (size_t)(space - serial));
-	*out_len += 3 + (size_t)(space - serial);
+	word = fail_every > 0 && ++jobs % fail_every == 0 ? "FAIL " : "OK ";
+	*out_len = (size_t)(stpcpy(out + *out_len, word) - out);
+	memcpy(out + *out_len, serial, (size_t)(space - serial));
+	*out_len += (size_t)(space - serial);
 	out[(*out_len)++] = '\n';
 	note(fd, end + 1, now);
 	return head + size + 1;
@@ -69,7 +72,7 @@ static int answer(const char *p, size_t len)
 
 int main(int argc, char **argv)
 {
-	int fd = argc > 1 ? open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+	int fd = argc > 1 && sscanf(argv[1], "fail=%lu", &fail_every) != 1 ? open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
 	size_t have = 0;
 	ssize_t n;
 

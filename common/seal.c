@@ -1,0 +1,220 @@
+/*
+ * Seals prove that quredis wrote a line. A producer controls every byte of a message, so it can begin the message with
+ * anything, also with a line that looks like a wrapper; but it does not know the secret, so it cannot compute the code.
+ *
+ * Two kinds of seal exist, because two writers do:
+ *	line	A worker, the sweeper or a command wrote all of the line: HMAC-SHA256(secret, "line" queue line).
+ *	claim	Redis itself appends the end of the line, such as " mark=TIME", since only Redis knows the time at which the
+ *		script runs. Lua in Redis has SHA-1 and no HMAC. So the caller sends a one-time key with the line,
+ *		HMAC-SHA256(secret, "claim" queue line), and Redis seals with SHA1(key claim key). The line holds a random
+ *		number (w), so a key that leaks can seal another claim for this one line and for no other.
+ *
+ * Both cover the key of the queue's ingress: a sealed line that an operator moves to another queue proves nothing there.
+ * Neither covers the payload.
+ *
+ * This file alone holds the secrets of the process. common/queue_secret.c reads them from Redis; common/message.c knows
+ * the form of a line.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+#include <sha1.h>
+#include <sha2.h>
+
+#include "common/seal.h"
+
+#define BLOCK_BYTES 64			/* of SHA-256 */
+
+static struct seal_secrets known;
+
+/* ---- secrets ---- */
+
+const struct seal_secrets *seal_known(void)
+{
+	return &known;
+}
+
+static void to_hex(char *out, const unsigned char *data, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		*out++ = digits[data[i] >> 4];
+		*out++ = digits[data[i] & 15];
+	}
+	*out = '\0';
+}
+
+static int digit_value(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int parse_secret(unsigned char out[SEAL_SECRET_BYTES], const char *word, size_t len)
+{
+	if (len != (size_t)2 * SEAL_SECRET_BYTES)
+		return -1;
+	for (size_t i = 0; i < SEAL_SECRET_BYTES; i++) {
+		int high = digit_value(word[2 * i]), low = digit_value(word[2 * i + 1]);
+
+		if (high == -1 || low == -1)
+			return -1;
+		out[i] = (unsigned char)(high << 4 | low);
+	}
+	return 0;
+}
+
+static void add_secret(struct seal_secrets *s, const unsigned char secret[SEAL_SECRET_BYTES])
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (memcmp(s->secret[i], secret, SEAL_SECRET_BYTES) == 0)
+			return;
+	if (s->n < SEAL_SECRETS_MAX)
+		memcpy(s->secret[s->n++], secret, SEAL_SECRET_BYTES);
+}
+
+int seal_learn(const char *list)
+{
+	struct seal_secrets learnt = {0};
+
+	while (*list != '\0') {
+		unsigned char secret[SEAL_SECRET_BYTES];
+		size_t len = strcspn(list, " ");
+
+		if (parse_secret(secret, list, len) == 0)
+			add_secret(&learnt, secret);
+		list += len + (list[len] == ' ');
+	}
+	if (learnt.n == 0)
+		return -1;
+	/* A Redis that lost some of them gets them back: queue_secret() sends seal_list(). */
+	for (size_t i = 0; i < known.n; i++)
+		add_secret(&learnt, known.secret[i]);
+	known = learnt;
+	return 0;
+}
+
+void seal_list(char out[SEAL_LIST_SIZE])
+{
+	out[0] = '\0';
+	for (size_t i = 0; i < known.n; i++) {
+		if (i > 0)
+			*out++ = ' ';
+		to_hex(out, known.secret[i], SEAL_SECRET_BYTES);
+		out += 2 * SEAL_SECRET_BYTES;
+	}
+}
+
+void seal_fresh(char out[2 * SEAL_SECRET_BYTES + 1])
+{
+	unsigned char secret[SEAL_SECRET_BYTES];
+
+	arc4random_buf(secret, sizeof(secret));
+	to_hex(out, secret, sizeof(secret));
+}
+
+/* ---- codes ---- */
+
+static void hmac_begin(SHA2_CTX *hash, const unsigned char secret[SEAL_SECRET_BYTES], unsigned char pad)
+{
+	unsigned char block[BLOCK_BYTES];
+
+	memset(block, pad, sizeof(block));
+	for (size_t i = 0; i < SEAL_SECRET_BYTES; i++)
+		block[i] ^= secret[i];
+	SHA256Init(hash);
+	SHA256Update(hash, block, sizeof(block));
+}
+
+/*
+ * RFC 2104, over purpose NUL queue NUL line. Neither purpose nor queue can hold a NUL, so different triples are always
+ * different bytes.
+ */
+static void hmac(unsigned char out[SHA256_DIGEST_LENGTH], const unsigned char secret[SEAL_SECRET_BYTES], const char *purpose,
+    const char *queue, const char *line, size_t len)
+{
+	SHA2_CTX hash;
+
+	hmac_begin(&hash, secret, 0x36);
+	SHA256Update(&hash, (const uint8_t *)purpose, strlen(purpose) + 1);
+	SHA256Update(&hash, (const uint8_t *)queue, strlen(queue) + 1);
+	SHA256Update(&hash, (const uint8_t *)line, len);
+	SHA256Final(out, &hash);
+	hmac_begin(&hash, secret, 0x5c);
+	SHA256Update(&hash, out, SHA256_DIGEST_LENGTH);
+	SHA256Final(out, &hash);
+}
+
+static void line_mac(char out[SEAL_MAC_HEX + 1], const unsigned char secret[SEAL_SECRET_BYTES], const char *queue,
+    const char *line, size_t len)
+{
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+
+	hmac(digest, secret, "line", queue, line, len);
+	to_hex(out, digest, SEAL_MAC_HEX / 2);
+}
+
+static void claim_key(char out[SEAL_KEY_HEX + 1], const unsigned char secret[SEAL_SECRET_BYTES], const char *queue,
+    const char *line, size_t len)
+{
+	unsigned char digest[SHA256_DIGEST_LENGTH];
+
+	hmac(digest, secret, "claim", queue, line, len);
+	to_hex(out, digest, sizeof(digest));
+}
+
+/* Takes the same time wherever a and b differ: the time must not tell an attacker how many digits were right. */
+static bool same_mac(const char *a, const char *b)
+{
+	unsigned char differ = 0;
+
+	for (size_t i = 0; i < SEAL_MAC_HEX; i++)
+		differ |= (unsigned char)(a[i] ^ b[i]);
+	return differ == 0;
+}
+
+void seal_line(char out[SEAL_MAC_HEX + 1], const struct seal_secrets *s, const char *queue, const char *line, size_t len)
+{
+	assert(s->n > 0);
+	line_mac(out, s->secret[0], queue, line, len);
+}
+
+bool seal_line_holds(const struct seal_secrets *s, const char *queue, const char *line, size_t len, const char *mac)
+{
+	char right[SEAL_MAC_HEX + 1];
+
+	for (size_t i = 0; i < s->n; i++) {
+		line_mac(right, s->secret[i], queue, line, len);
+		if (same_mac(right, mac))
+			return true;
+	}
+	return false;
+}
+
+void seal_key(char out[SEAL_KEY_HEX + 1], const struct seal_secrets *s, const char *queue, const char *line, size_t len)
+{
+	assert(s->n > 0);
+	claim_key(out, s->secret[0], queue, line, len);
+}
+
+bool seal_claim_holds(const struct seal_secrets *s, const char *queue, const char *line, size_t len, const char *claim,
+    size_t claim_len, const char *mac)
+{
+	char key[SEAL_KEY_HEX + 1], right[SHA1_DIGEST_STRING_LENGTH];
+	SHA1_CTX hash;
+
+	for (size_t i = 0; i < s->n; i++) {
+		claim_key(key, s->secret[i], queue, line, len);
+		SHA1Init(&hash);
+		SHA1Update(&hash, (const uint8_t *)key, SEAL_KEY_HEX);
+		SHA1Update(&hash, (const uint8_t *)claim, claim_len);
+		SHA1Update(&hash, (const uint8_t *)key, SEAL_KEY_HEX);
+		SHA1End(&hash, right);
+		if (same_mac(right, mac))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,18 @@
+#ifndef COMMON_UNIX_SOCKET_H
+#define COMMON_UNIX_SOCKET_H
+
+#include <stdbool.h>
+
+/*
+ * Creates a socket at path, which has mode 0660 from the first moment, and listens on it. Replaces a socket that exists there; any other
+ * file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, or -1 with errno.
+ */
+int unix_socket_listen(const char *path, int backlog);
+
+/* true: a process accepts connections at path. */
+bool unix_socket_answers(const char *path);
+
+/* The peer of a connection is root, this process's user, or a member of this process's group. */
+bool unix_socket_peer_is_allowed(int fd);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * Messages that Redis refused to move, and that their workers set aside. The sweeper shows how many there are, and returns them to
+ * ingress once an hour, where they run again, marked as redelivered. If Redis still refuses to move them, they are set aside again.
+ */
+#include "sweeper/aside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/sweeper.h"
+
+#define LOOK_MS 10000
+#define RETURN_MS (60 * 60 * 1000)	/* rarely, since each return costs a run of their handlers. The first return is at the start or reload */
+
+static bool is_bare_busy(const struct swept *q)
+{
+	const struct rescue *r;
+
+	TAILQ_FOREACH(r, &q->rescues, entry)
+		if (r->incarnation[0] == '\0')
+			return true;
+	return false;
+}
+
+/* Takes size and reason from the newest record. */
+static void read_record(struct aside *a, const struct redis_reply *records)
+{
+	struct redis_reply entry, fields;
+
+	a->size = -1;
+	a->why[0] = '\0';
+	if (records->type != REDIS_ARRAY || records->n != 1)
+		return;
+	entry = redis_element(records, 0);
+	if (entry.type != REDIS_ARRAY || entry.n != 2 || (fields = redis_element(&entry, 1)).type != REDIS_ARRAY)
+		return;
+	for (size_t i = 0; i + 1 < fields.n; i += 2) {
+		struct redis_reply name = redis_element(&fields, i), value = redis_element(&fields, i + 1);
+
+		if (name.type != REDIS_STRING || value.type != REDIS_STRING)
+			continue;
+		if (strcmp(name.str, "size") == 0)
+			a->size = strtoll(value.str, NULL, 10);
+		else if (strcmp(name.str, "error_message") == 0)
+			strlcpy(a->why, value.str, sizeof(a->why));
+	}
+}
+
+static void publish_list(const struct swept *q)
+{
+	const struct aside *a = &q->aside;
+
+	if (q->board == NULL)
+		return;
+	atomic_store(&q->board->aside_size, a->size);
+	atomic_store(&q->board->aside_why, a->why[0] == '\0' ? TROUBLE_OTHER : trouble_kind(a->why));
+	atomic_store(&q->board->aside, (uint64_t)a->n);
+}
+
+static int read_list(struct sweeper *s, struct swept *q)
+{
+	struct redis_reply reply;
+
+	queue_aside(&s->redis, &q->keys);
+	if (connection_integer(s, &q->aside.n) == -1 || connection_answer(s, &reply) == -1)
+		return -1;
+	read_record(&q->aside, &reply);
+	return 0;
+}
+
+/* Renames the list to the bare rescue list, which rescue.c empties. If that is interrupted, any sweeper continues it. */
+static int give_back_list(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	char *rescue = queue_bare_rescue_key(&q->keys);
+	int64_t fenced, forgotten;
+
+	queue_fence(&s->redis, &q->keys, NULL, q->keys.aside, rescue);
+	free(rescue);
+	if (connection_integer(s, &fenced) == -1)
+		return -1;
+	if (fenced != 0)
+		rescue_add(q, NULL, "aside", BLAME_NOBODY, false)->fence = false;
+	if (fenced == -1)
+		return 0;		/* messages that are already in the bare rescue list go back first */
+	q->aside.n = 0;
+	q->aside.return_at_ms = now_ms + RETURN_MS;
+	if (fenced == 0)
+		return 0;		/* the list is empty, or another host has renamed it */
+	queue_aside_forget(&s->redis, &q->keys);
+	return connection_integer(s, &forgotten);
+}
+
+static int read_and_give_back(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	int rc = read_list(s, q);
+
+	if (rc == 0 && now_ms >= q->aside.return_at_ms && !is_bare_busy(q))
+		rc = give_back_list(s, q, now_ms);
+	publish_list(q);
+	return rc;
+}
+
+bool aside_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct swept *q;
+
+	(void)budget;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		if (q->recovery != RECOVERED || q->conf == NULL || now_ms < q->aside.look_at_ms || !sweeper_goes_on(s))
+			continue;
+		q->aside.look_at_ms = now_ms + LOOK_MS;
+		if (read_and_give_back(s, q, now_ms) == -1)
+			trouble_note(s, q, &q->aside.trouble, "aside", now_ms);
+		else
+			trouble_over(s, q, &q->aside.trouble);
+		connection_drain(s);
+	}
+	return false;
+}

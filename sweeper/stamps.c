@@ -1,0 +1,185 @@
+/*
+ * Writes since when each message waits: a raw message does not say, so a script writes a line with the server's time before it. The line
+ * moves with the message, so it stays true. In a queue with ttl every message gets a line, in a round that begins once a second at
+ * the newest. If only health or metrics ask for the age of the queue, the newest message gets one.
+ */
+#include <stdlib.h>
+
+#include "sweeper/sweeper.h"
+
+#include "common/alloc.h"
+#include "common/queue_waiting.h"
+#include "sweeper/ttl.h"
+
+#define EVERY_MS 1000
+#define COUNT_MAX 1000		/* entries of one call; the script ends sooner if they are large, or far from both ends */
+#define LINES_MAX 16		/* entries to verify, of one call in a round */
+
+/* A call, and the entries that it met and the next call is to stamp. */
+struct call {
+	struct queue_stamp_one ones[LOOK_PAGE_MAX];
+	size_t n;
+	struct queue_stamped said;
+	bool timed;		/* it met an entry that already has a time */
+	void *kept;		/* the reply, into which ones point */
+};
+
+/* An entry that begins like a wrapper: its wrapper has a time, or none, or the line is the producer's payload. */
+static void sort_line(struct call *c, const struct swept *q, const struct queue_line *line, const struct message *m)
+{
+	struct queue_stamp_one *one = &c->ones[c->n];
+
+	if (m->wrapper.own_ms != 0) {
+		c->timed = true;
+	} else if (c->n < LOOK_PAGE_MAX && (int64_t)line->len <= q->conf->message_max) {
+		*one = (struct queue_stamp_one){ .seen = *line, .drop = m->wrapper_len };
+		message_stamp(&one->line, &q->keys.lines, &m->wrapper);
+		c->n++;
+	}
+}
+
+static int verify_lines(struct sweeper *s, struct call *c, const struct swept *q, const struct redis_reply *reply)
+{
+	bool asked = false;
+
+	for (size_t i = 0; i < c->said.n; i++) {
+		struct queue_line line = queue_stamped_line(reply, i);
+		struct message m;
+
+		message_parse(&m, &q->keys.lines, line.line, line.line_len);
+		if (m.doubtful && !asked) {
+			if (connection_secret(s) == -1)
+				return -1;
+			asked = true;
+			message_parse(&m, &q->keys.lines, line.line, line.line_len);
+		}
+		sort_line(c, q, &line, &m);
+	}
+	return 0;
+}
+
+static int stamp_call(struct sweeper *s, struct swept *q, struct call *c, const struct message_stamp *line, int64_t from, int64_t count, int64_t lines)
+{
+	const struct queue_walk walk = { line, from, count, lines, q->conf->message_max };
+	struct redis_reply reply;
+	int64_t seen = 0;
+	size_t n = c->n;
+
+	if (n > 0)
+		queue_stamp_seen(&s->redis, &q->keys, c->ones, n);
+	queue_stamp(&s->redis, &q->keys, &walk);
+	redis_let_go(c->kept);
+	*c = (struct call){ .kept = NULL };
+	if ((n > 0 && connection_integer(s, &seen) == -1) || connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_stamped(&reply, &c->said) == -1) {
+		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
+		return -1;
+	}
+	c->said.stamped += seen;
+	c->kept = redis_keep(&s->redis);
+	return verify_lines(s, c, q, &reply);
+}
+
+static void end_calls(struct call *c)
+{
+	redis_let_go(c->kept);
+	free(c);
+}
+
+int stamps_range(struct sweeper *s, struct swept *q, int64_t from, int64_t count)
+{
+	struct call *c = alloc_zero(1, sizeof(*c));
+	int64_t end_at = from + count;
+	struct message_stamp line;
+	int rc = 0;
+
+	message_stamp(&line, &q->keys.lines, &(struct wrapper){0});
+	while (rc == 0 && (from < end_at || c->n > 0) && sweeper_goes_on(s)) {
+		rc = stamp_call(s, q, c, &line, from, end_at - from, LOOK_PAGE_MAX);
+		from = c->said.next;
+	}
+	end_calls(c);
+	return rc;
+}
+
+static int stamp_newest(struct sweeper *s, struct swept *q)
+{
+	struct call *c = alloc_zero(1, sizeof(*c));
+	struct message_stamp line;
+	int rc;
+
+	message_stamp(&line, &q->keys.lines, &(struct wrapper){0});
+	rc = stamp_call(s, q, c, &line, QUEUE_NEWEST, 1, 1);
+	if (rc == 0 && c->n > 0)
+		rc = stamp_call(s, q, c, &line, 0, 0, 0);
+	end_calls(c);
+	return rc;
+}
+
+/*
+ * Walks from the newest message towards the pop end, until a call finds nothing to stamp. Indexes count from the pop end, so pushes
+ * between two calls shift none. After pops a call meets some entries again, and knows them by the line of this round. 1: there is more.
+ */
+static int stamp_all(struct sweeper *s, struct swept *q, int budget)
+{
+	struct call *c = alloc_zero(1, sizeof(*c));
+	struct stamps *st = &q->stamps;
+	int rc = 0;
+
+	if (st->from == 0) {
+		st->from = QUEUE_NEWEST;
+		message_stamp(&st->line, &q->keys.lines, &(struct wrapper){0});
+	}
+	while (rc == 0 && (st->from != 0 || c->n > 0) && budget-- > 0 && sweeper_goes_on(s)) {
+		rc = stamp_call(s, q, c, &st->line, st->from, COUNT_MAX, LINES_MAX);
+		st->from = rc == -1 || (c->timed && c->said.stamped == 0 && c->n == 0) ? 0 : c->said.next;
+	}
+	end_calls(c);
+	return rc == -1 ? -1 : st->from != 0;
+}
+
+/* ---- the task ---- */
+
+static bool is_ours(const struct sweeper *s, const struct swept *q)
+{
+	return q->conf != NULL && !q->conf->shared && (q->conf->ttl_ms > 0 || metrics_wanted(s->conf)) && lead_is_ours(q);
+}
+
+int64_t stamps_wake_ms(const struct sweeper *s)
+{
+	int64_t at = INT64_MAX;
+	const struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (is_ours(s, q) && q->stamps.at_ms < at)
+			at = q->stamps.at_ms;
+	return at;
+}
+
+static bool sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	int rc = q->conf->ttl_ms > 0 ? stamp_all(s, q, budget) : stamp_newest(s, q);
+	struct stamps *st = &q->stamps;
+
+	st->at_ms = rc == 1 ? now_ms : now_ms + EVERY_MS;
+	if (rc == -1) {
+		trouble_note(s, q, &st->trouble, "stamps", now_ms);
+		st->at_ms = trouble_waits(&st->trouble, st->at_ms) ? st->trouble.retry_at_ms : st->at_ms;
+	} else {
+		trouble_over(s, q, &st->trouble);
+	}
+	connection_drain(s);
+	return rc == 1;
+}
+
+bool stamps_task(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool more = false;
+	struct swept *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (is_ours(s, q) && now_ms >= q->stamps.at_ms && sweeper_goes_on(s))
+			more = sweep_queue(s, q, budget, now_ms) || more;
+	return more;
+}

@@ -1,0 +1,56 @@
+"""What fails: large messages that are tried again and put back, and small ones of which a few fail."""
+import time
+
+from case import Case
+from harness import program, queue
+
+MIB = 1 << 20
+
+class Retried(Case):
+    """Messages of 1 MiB that fail once: how many a second are fetched, run and put into delayed."""
+
+    def __init__(self, n):
+        super().__init__("large", "1 MiB fails and is tried again")
+        self.n = n
+
+    def run(self, bench):
+        server = bench.server()
+        c = server.client()
+        conf = queue("bench", "/bin/false", workers=1, max_attempts=10, backoff={"base": "1h", "cap": "1h"})
+        with bench.daemon(server, [conf]):
+            bench.stock(server, "stock", MIB, self.n)
+            began = time.monotonic()
+            c.rename("stock", "ingress:bench")
+            bench.wait_for(lambda: c.zcard("ingress:bench:delayed") == self.n, "all messages to be delayed")
+            took = time.monotonic() - began
+        bench.forget_queue(server)
+        return self.n / took
+
+
+class PutBack(Case):
+    """quredis dlq retry --all of dead letters of 1 MiB, with their records: how many a second."""
+    unit = "letters/s"
+
+    def __init__(self, n):
+        super().__init__("large", "dlq retry --all of 1 MiB")
+        self.n = n
+
+    def run(self, bench):
+        server = bench.server()
+        c = server.client()
+        with bench.daemon(server, [queue("bench", "/bin/false", workers=1, max_attempts=1)]) as d:
+            bench.stock(server, "ingress:bench", MIB, self.n)
+            bench.wait_for(lambda: c.llen("escape:bench") == self.n, "all messages to escape")
+            d.reload(queues=[queue("bench", "/bin/false", workers=0)])
+            bench.wait_for(lambda: not d.workers(), "the worker to end")
+            began = time.monotonic()
+            done = program.run_quredis("-c", d.conf, "--yes", "dlq", "retry", "bench", "--all")
+            took = time.monotonic() - began
+        assert done.code == 0 and c.llen("escape:bench") == 0 and c.llen("ingress:bench") == self.n, done.err
+        bench.forget_queue(server)
+        return self.n / took
+
+
+def cases(quick):
+    n = 4 if quick else 48
+    return {"large_retried": Retried(n), "large_put_back": PutBack(n)}

@@ -1,0 +1,100 @@
+"""Commands leave large messages in Redis: they read their ends, and move them by their place."""
+import os
+
+import pytest
+
+from harness.queues import Queue, sha1, strip
+from harness.redis_proxy import Once
+from harness.slow_link import SlowLink
+
+LARGE = 8 << 20
+FEW = 128 << 10         # with the scripts, which each connection loads
+
+
+@pytest.fixture
+def counted(tmp, redis):
+    link = SlowLink(tmp, redis, None)
+    yield link
+    link.close()
+
+
+def almost_equal(n, size=LARGE):
+    """They differ in the middle only, so their ends say nothing."""
+    half = os.urandom(size // 2)
+    return [half + b"%08d" % i + half[8:] for i in range(n)]
+
+
+@pytest.mark.parametrize("how", ["all", "id", "class", "canary", "transit"])
+def test_a_retry_leaves_the_payload_in_redis(quredis, redis, counted, how):
+    c = redis.client()
+    q = Queue(c)
+    letters = almost_equal(3)
+    if how == "transit":
+        c.rpush(q.transit, *letters)
+        ids = []
+    else:
+        ids = q.dead_letters(b"small", *letters) if how == "all" else q.dead_letters(*letters)
+    args = {"all": ["dlq", "retry", "mail", "--all"], "id": ["dlq", "retry", "mail", ids[1] if ids else ""], "transit": ["retry", "mail", "transit"],
+            "class": ["dlq", "retry", "mail", "--all", "--class", "HandlerExit"], "canary": ["dlq", "retry", "mail", "--all", "--rate", "1000/s"]}[how]
+    assert quredis(*args, "--yes", url=counted.url).code == 0
+    assert counted.up < FEW and counted.down < FEW, (counted.up, counted.down)
+    moved = {"all": [b"small", *letters], "id": [letters[1]], "transit": letters}.get(how, letters)
+    assert sorted(map(sha1, map(strip, q.fetched()))) == sorted(map(sha1, moved))
+    assert how in ("id", "transit") or (not c.exists(q.escape) and c.xlen(q.log) == 0)
+    assert how != "id" or [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(m) for m in letters[:1:-1] + letters[:1]]
+
+
+@pytest.mark.parametrize("what", [("dlq", "rm"), ("dlq", "ls"), ("peek", "escape")])
+def test_what_only_looks_or_removes_reads_the_ends(quredis, redis, counted, what):
+    c = redis.client()
+    q = Queue(c)
+    letters = almost_equal(8, 1 << 20)
+    ids = q.dead_letters(*letters)
+    c.delete(q.log)
+    ids = [q.record(m, payload_max=LARGE) for m in letters]
+    args = {"rm": ["dlq", "rm", "mail", ids[3], "--yes"], "ls": ["dlq", "ls", "mail"], "escape": ["peek", "mail", "escape"]}[what[1]]
+    assert quredis(*args, url=counted.url).code == 0
+    few = 8 * FEW + 4096 if what[0] == "peek" else 3 * FEW
+    assert counted.up < FEW and counted.down < few, (counted.up, counted.down)
+    left = letters[:3] + letters[4:] if what[1] == "rm" else letters
+    assert [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(m) for m in left[::-1]] and c.xlen(q.log) == len(left)
+
+
+TWINS, STRANGERS = almost_equal(6, 1 << 14), [os.urandom(1 << 14) for _ in range(6)]
+
+
+@pytest.mark.parametrize("letters", [TWINS, STRANGERS], ids=["almost-equal", "different"])
+@pytest.mark.parametrize("how", ["all", "id", "rm"])
+@pytest.mark.parametrize("other", [0, 1, 5])
+def test_a_letter_that_changes_its_place_is_looked_for_again(quredis, redis, redis_proxy, other, how, letters):
+    """Another operator takes a letter, the same one, or one whose going moves the others, after ours was found and before its move."""
+    q = Queue(redis.client())
+    c, ids, others = q.client, q.dead_letters(*letters), []
+    c.delete(q.log)
+    ids = [q.record(m, payload_max=0) for m in letters]
+
+    def take():
+        others.append(quredis("dlq", "retry", "mail", ids[other]))
+    proxy = redis_proxy(redis, Once("discard" if how == "rm" else "redrive", q.escape, take))
+    ours = {"all": range(6), "id": [0, 4, 2], "rm": [0, 4, 2]}[how]
+    done = quredis("dlq", *(["rm"] if how == "rm" else ["retry"]), "mail", "--yes", *(["--all"] if how == "all" else [ids[i] for i in ours]), url=proxy.url)
+    assert [o.code for o in others] == [0]
+    assert done.code == (66 if how == "id" and other == 0 else 0), done.err
+    left = [i for i in range(6) if i not in ours and i != other]
+    back = {other} if how == "rm" else {other, *ours}
+    assert sorted(sha1(strip(m)) for m in q.fetched()) == sorted(sha1(letters[i]) for i in back)
+    assert [i.decode() for i, _ in c.xrange(q.log)] == [ids[i] for i in left]
+    assert [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(letters[i]) for i in left[::-1]]
+
+
+def test_two_operators_at_once(quredis, redis):
+    """What one takes is not taken by the other; each letter goes once."""
+    import concurrent.futures
+    c = redis.client()
+    q = Queue(c)
+    letters = [b"%08d" % i * 1024 for i in range(400)] + almost_equal(20, 1 << 16)
+    q.dead_letters(*letters)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        done = [f.result() for f in [pool.submit(quredis, "dlq", "retry", "mail", "--all", "--yes") for _ in range(4)]]
+    assert [d.code for d in done] == [0] * 4, [d.err for d in done]
+    assert sorted(map(sha1, map(strip, q.fetched()))) == sorted(map(sha1, letters)) and not c.exists(q.escape) and c.xlen(q.log) == 0

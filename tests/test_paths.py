@@ -1,0 +1,80 @@
+"""Which paths quredisd trusts: nobody but root and the user of a handler can change what is run, read or written."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from harness import queue, wait_for
+
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files to another user")
+
+
+@as_root
+def test_a_handler_of_root_that_another_user_can_replace_is_refused(redis, quredisd, handler, tmp):
+    """The directory above its directory is another user's, who exchanges what is below."""
+    home = tmp / "home"
+    (home / "bin").mkdir(parents=True)
+    mine = home / "bin/run"
+    shutil.copy(handler("cat >/dev/null; id -u >@TMP@/ran"), mine)
+    d = quredisd(queues=[queue("mail", mine, timeout="5s")], start=False)
+    assert d.check().returncode == 0
+    os.chown(home, 65534, 65534)
+    subprocess.run([*AS_NOBODY, "sh", "-c", f"mv {home}/bin {home}/old && mkdir {home}/bin && echo '#!/bin/sh' >{mine} && chmod 755 {mine}"],
+                   check=True)
+    refused = d.check()
+    assert refused.returncode == 78 and f"handler: {home} belongs to uid 65534, expected root: chown root {home}" in refused.stderr
+    d.write_conf(queues=[queue("mail", mine, timeout="5s", run_as={"user": "nobody"})])
+    good = d.check()
+    assert good.returncode == 0 and "belongs" not in good.stderr
+
+
+@as_root
+def test_a_link_to_what_another_user_owns_is_refused(redis, quredisd, handler, tmp):
+    theirs = pathlib.Path(handler("cat >/dev/null", name="theirs"))
+    os.chown(theirs, 65534, 65534)
+    (tmp / "link").symlink_to(theirs)
+    d = quredisd(queues=[queue("mail", tmp / "link", timeout="5s")], start=False)
+    refused = d.check()
+    assert refused.returncode == 78 and f"{theirs} belongs to uid 65534" in refused.stderr
+
+
+def test_print_hides_what_env_sets(redis, quredisd, handler):
+    d = quredisd(queues=[queue("mail", handler("cat"), timeout="5s", env=["TOKEN=hush", "PATH"])], start=False)
+    os.chmod(d.conf, 0o644)
+    printed = d.check("-T")
+    assert printed.returncode == 0 and "hush" not in printed.stdout + printed.stderr
+    assert 'env = ["TOKEN=***", "PATH"];' in printed.stdout
+    assert f"env: everybody can read this file, and the values in it: chmod o-r {d.conf}" in printed.stderr
+
+
+def test_the_log_is_never_written_through_a_link(redis, quredisd, handler, tmp):
+    (tmp / "target").touch()
+    (tmp / "log").symlink_to(tmp / "target")
+    d = quredisd(queues=[queue("mail", handler("cat"), timeout="5s")], log={"target": str(tmp / "log")}, start=False)
+    d.start(wait=False)
+    assert d.wait_exit() == 73 and f"log.target {tmp / 'log'}: is a link" in d.text()
+    assert (tmp / "target").read_text() == ""
+
+
+@as_root
+def test_figures_are_not_written_into_a_file_of_another_user(redis, quredisd, handler, tmp):
+    page, theirs = tmp / "quredis.prom", tmp / "quredis.prom.tmp"
+    theirs.touch()
+    os.chown(theirs, 65534, 65534)
+    d = quredisd(queues=[queue("mail", handler("cat"), timeout="5s")], metrics={"textfile": str(page), "interval": "1s"})
+    assert d.wait_event("textfile_failed")["error"] == f"{theirs}: belongs to another user: remove it"
+    assert theirs.read_text() == "" and not page.exists()
+    theirs.unlink()
+    wait_for(page.exists)
+    assert d.stop() == 0
+
+
+@as_root
+def test_a_configuration_that_another_user_can_replace_is_refused(redis, quredisd, handler, tmp):
+    d = quredisd(queues=[queue("mail", handler("cat"), timeout="5s")], start=False)
+    os.chown(d.dir, 65534, 65534)
+    refused = d.check()
+    assert refused.returncode == 78 and f"the configuration file: {d.dir} belongs to uid 65534" in refused.stderr

@@ -1,0 +1,101 @@
+"""A message that Redis refuses to move is set aside: it holds up nobody, is shown with its reason, and comes back when that is mended."""
+import json
+import signal
+
+import pytest
+
+from harness import queue, wait_for
+from harness.control import status
+from harness.messages import anywhere, stray_keys, unwrap
+
+QUICK = {"base": "1ms", "cap": "5ms", "jitter": 0.0}
+RUN = """
+read -r m
+echo "ran $m $QUREDIS_ATTEMPT $QUREDIS_REDELIVERED" >>@LEDGER@
+case $m in fails*) exit 65;; again*) [ "$QUREDIS_REDELIVERED" = 1 ] || exit 75;; esac
+"""
+WHERE = {"escape": ("escape:mail", "fails"), "retry": ("ingress:mail:delayed", "again")}
+
+
+def aside(c):
+    return [unwrap(m)[1].decode() for m in c.lrange("transit:mail:aside", 0, -1)]
+
+
+@pytest.mark.limit(200)
+@pytest.mark.parametrize("move", WHERE)
+def test_a_message_that_cannot_be_moved(redis, quredisd, handler, ledger, move):
+    """One worker. Of those that follow it, the ones that share its fate are set aside at once, and the others are done."""
+    c, (key, name) = redis.client(), WHERE[move]
+    d = quredisd(queues=[queue("mail", handler(RUN), backoff=QUICK)], health={"enabled": True, "interval": "1s"})
+    d.wait_event("queue_recovered", queue="mail")
+    c.set(key, "of another type")
+    c.lpush("ingress:mail", name + "1", "good1")
+    wait_for(lambda: ledger.count("ran good1 1 0"), 60, "what came behind it")
+    wait_for(lambda: aside(c) == [name + "1"], 20)
+    told = d.events("message_set_aside", queue="mail")[0]
+    assert told["size"] == "6" and told["at"] == move and "WRONGTYPE" in told["error"]
+    c.lpush("ingress:mail", name + "2", "good2")
+    wait_for(lambda: ledger.count("ran good2 1 0") and len(aside(c)) == 2, 60)
+    ran = ledger.lines()
+    assert len(ran) == 4, "a handler ran again"
+
+    shown = wait_for(lambda: status(d, "mail")["aside"], 60, "status to show it")
+    assert (shown["size"], "wrong type" in shown["reason"]) == (6, True) and shown["messages"] in (1, 2)
+    assert "set aside" in status(d, "mail")["reason"]
+    reasons = wait_for(lambda: {r["code"]: r for r in json.loads(c.hget("quredis:health", "mail") or "{}").get("reasons", [])}.get("aside"),
+                       60, "its health to show it")
+    assert "WRONGTYPE" in reasons["text"] and "6 bytes" in reasons["text"]
+    wait_for(lambda: stray_keys(c, "mail") == [])
+
+    # nothing is lost by a restart; when the cause is gone they come back, and are told
+    c.delete(key)
+    assert d.stop() == 0 and len(aside(c)) == 2
+    d.start()
+    wait_for(lambda: not anywhere(c, "mail"), 60, "all to be settled")
+    assert sorted(ledger.lines()[4:]) == [f"ran {name}1 1 1", f"ran {name}2 1 1"]
+    assert sorted(c.lrange("escape:mail", 0, -1)) == ([b"fails1", b"fails2"] if move == "escape" else [])
+    wait_for(lambda: status(d, "mail")["aside"] is None, 60)
+    assert status(d, "mail")["reason"] is None and not c.keys("transit:mail:aside*")
+
+
+@pytest.mark.limit(200)
+def test_what_is_too_large_and_cannot_escape(redis, quredisd, quredis, handler, ledger):
+    c, large = redis.client(), b"x" * 100_000
+    d = quredisd(queues=[queue("mail", handler(RUN), message_max="64K")], supervisor={"lease": "2s"})
+    d.wait_event("queue_recovered", queue="mail")
+    c.set("escape:mail", "no list")
+    c.lpush("ingress:mail", large, "good")
+    wait_for(lambda: ledger.count("ran good 1 0"), 100, "what came behind it")
+    assert c.lrange("transit:mail:aside", 0, -1) == [large]
+    c.delete("escape:mail")
+    assert quredis("retry", "mail", "transit").code == 0
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [large] and not anywhere(c, "mail"), 60)
+
+
+@pytest.mark.limit(120)
+def test_a_stop_where_nothing_can_be_moved(redis, quredisd, handler):
+    """Escape, aside and ingress refuse the message: it is tried again with a back-off, and lies where the next start finds it."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(RUN))])
+    d.wait_event("queue_recovered", queue="mail")
+    for key in ("escape:mail", "transit:mail:aside"):
+        c.set(key, "no list")
+    c.lpush("ingress:mail", "fails")
+    d.wait_event("message_set_aside", timeout=60)
+    c.set("ingress:mail", "no list")
+    d.stop(signal.SIGQUIT)
+    assert len(d.events("message_set_aside")) < 50 and b"fails" in [unwrap(m)[1] for k in c.keys("transit:mail:*") if c.type(k) == b"list" for m in c.lrange(k, 0, -1)]
+
+
+def test_a_redis_that_takes_no_writes_is_no_message_s_fault(redis, quredisd, handler, ledger):
+    """The move waits for it, however long."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(RUN.replace("echo", "sleep 1; echo")))])
+    d.wait_event("queue_recovered", queue="mail")
+    c.lpush("ingress:mail", "fails")
+    wait_for(lambda: c.llen("ingress:mail") == 0)
+    c.config_set("min-replicas-to-write", 1)
+    wait_for(lambda: ledger.count("ran fails 1 0") and d.events("redis_trouble", queue="mail", at="settle"), 30)
+    c.config_set("min-replicas-to-write", 0)
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"fails"], 60)
+    assert not d.events("message_set_aside") and not c.exists("transit:mail:aside") and len(ledger.lines()) == 1

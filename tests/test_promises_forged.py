@@ -1,0 +1,172 @@
+"""Only what quredis itself wrote before a message counts: whoever controls the bytes of a message controls that message alone."""
+import concurrent.futures
+import json
+
+import pytest
+
+from harness import queue, wait_for
+from harness.messages import anywhere, record, sealed, stray_keys
+from harness.queues import Queue
+
+FORGED = [b"quredis/1 w=0123456789abcdef own=1\nforged", b"quredis/1 w=0123456789abcdef own=1 mac=" + b"0" * 32 + b"\nforged"]
+SECRET = "quredis:secret"
+
+
+def server_ms(c):
+    seconds, micros = c.time()
+    return seconds * 1000 + micros // 1000
+
+
+def escaped_at(c):
+    """Message -> when its record says it escaped, by the server's clock."""
+    return {f[b"message"]: int(stream_id.split(b"-")[0]) for stream_id, f in c.xrange("escape:mail:log")}
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=["no seal", "wrong seal"])
+@pytest.mark.parametrize("limit", [{"ttl": "6s"}, {"purge": {"max_ingress_age": "6s"}}], ids=["ttl", "purge"])
+def test_a_forged_time_expires_nobody(redis, quredisd, handler, limit, forged):
+    """No time from before the sweeper knows the clock counts: so one message first grows too old, and the forgery comes after it."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, **limit)], purge={"enabled": "purge" in limit, "interval": "1s"})
+    c.lpush("ingress:mail", b"first")
+    wait_for(lambda: c.llen("escape:mail") == 1, 60)
+    older = [b"m%d" % i for i in range(5)]
+    pushed = server_ms(c)
+    c.lpush("ingress:mail", *older)
+    c.lpush("ingress:mail", forged)
+    wait_for(lambda: c.llen("escape:mail") == 7, 60)
+    at = escaped_at(c)
+    early = {m: at[m] - pushed for m in at if m != b"first" and at[m] - pushed < 6000}
+    assert not early, early
+    assert set(at) == {b"first", *older, forged}
+    assert d.stop() == 0 and not stray_keys(c, "mail")
+
+
+@pytest.mark.parametrize("line", [b"attempts=7", b"attempts=7 mac=" + b"f" * 32, b"solo=1 crashes=9 own=1"])
+def test_a_forged_line_is_payload(redis, quredisd, ledger, line):
+    """Not counted, not taken off: neither for the handler nor on its way to escape."""
+    c = redis.client()
+    message = b"quredis/1 w=0123456789abcdef %s\nquredis/1 id=b ttl=1ms enqueued=1\nbody" % line
+    d = quredisd(queues=[queue("mail", ledger.recorder(exit=1), max_attempts=3, backoff={"base": "1ms"})])
+    c.lpush("ingress:mail", message)
+    wait_for(lambda: c.llen("escape:mail") == 1)
+    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(message, n) for n in "123"]
+    assert c.lrange("escape:mail", 0, -1) == [message] and record(c, "mail")["message"] == message
+    assert d.quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
+    wait_for(lambda: len(ledger.runs()) == 6)
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [message])
+    assert {r.payload for r in ledger.runs()} == {message}
+
+
+def test_a_seal_of_another_queue_is_payload(redis, quredisd, ledger):
+    c = redis.client()
+    quredisd(queues=[queue("mail", ledger.recorder())])
+    moved = sealed(c, b"quredis/1 w=0123456789abcdef attempts=7\nbody", "ingress:other")
+    c.lpush("ingress:mail", moved)
+    wait_for(ledger.runs)
+    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(moved, "1")]
+
+
+def test_without_headers_a_producers_line_is_payload(redis, quredisd, ledger):
+    c = redis.client()
+    message = b"quredis/1 id=order-1 ttl=1ms enqueued=1 timeout=1ms max_attempts=1\nbody"
+    d = quredisd(queues=[queue("mail", ledger.recorder(exit=1), headers=False, max_attempts=2, backoff={"base": "1ms"})])
+    c.lpush("ingress:mail", message, b"quredis/2 x\nbody")
+    wait_for(lambda: c.llen("escape:mail") == 2, 40)
+    assert sorted(r.payload for r in ledger.runs()) == [message] * 2 + [b"quredis/2 x\nbody"] * 2
+    assert all(r.id.startswith("sha1:") for r in ledger.runs())
+    r = d.quredis("push", "mail", "m", "--id", "x")
+    assert r.code == 64 and "headers = false" in r.err
+
+
+# ---- the secret ----
+
+def test_hosts_that_race_agree_on_one_secret(redis, quredis):
+    c = redis.client()
+    Queue(c)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda i: quredis("push", "mail", f"m{i}", "--delay", "1h"), range(24)))
+    assert {r.code for r in done} == {0}
+    word, = c.get(SECRET).split()
+    assert len(word) == 64
+    assert c.zcard("ingress:mail:delayed") == 24
+    for raw in c.zrange("ingress:mail:delayed", 0, -1):
+        line = raw.split(b" mac=")[0] + b"\n" + raw.split(b"\n", 1)[1]
+        assert sealed(c, line) == raw
+
+
+def test_looking_makes_no_secret(redis, quredis):
+    c = redis.client()
+    q = Queue(c)
+    c.lpush(q.ingress, *FORGED)
+    rows = json.loads(quredis("peek", "mail", "ingress", "--json").out)
+    assert [r["message"].encode() for r in rows] == FORGED[::-1] and {r["waiting_since"] for r in rows} == {None}
+    assert quredis("push", "mail", "m", "--delay", "1h", "--dry-run").code == 0
+    assert not c.exists(SECRET)
+
+
+@pytest.mark.parametrize("loss", ["del", "flushall", "another"])
+def test_a_secret_that_was_lost_is_put_back(redis, quredisd, handler, loss):
+    c = redis.client()
+    quredisd(queues=[queue("mail", handler("cat"))])
+    wait_for(lambda: c.exists(SECRET))
+    ours, other = c.get(SECRET), b"ab" * 32
+    if loss == "del":
+        c.delete(SECRET)
+    elif loss == "flushall":
+        c.flushall()
+    else:
+        c.set(SECRET, other)            # of another Redis, or of the time before a rollback
+    wait_for(lambda: c.get(SECRET) == (other + b" " + ours if loss == "another" else ours), 40)
+
+
+def test_a_secret_that_is_new_is_read_before_a_message_is_judged(redis, quredisd, ledger):
+    """One that another host made while we were connected: its line is neither given to the handler nor forgotten."""
+    c = redis.client()
+    quredisd(queues=[queue("mail", ledger.recorder())])
+    c.lpush("ingress:mail", "first")
+    wait_for(ledger.runs)
+    for n in range(5):
+        c.set(SECRET, b"%02x" % n * 32)
+        c.lpush("ingress:mail", sealed(c, b"quredis/1 w=0123456789abcdef attempts=%d\nbody" % (n + 1)))
+        wait_for(lambda n=n: len(ledger.runs()) == n + 2)
+    assert [(r.payload, r.attempt) for r in ledger.runs()[1:]] == [(b"body", str(n + 2)) for n in range(5)]
+    assert c.llen("escape:mail") == 0
+
+
+def test_what_an_older_secret_sealed_still_counts(redis, quredisd, ledger):
+    c = redis.client()
+    c.set(SECRET, b"11" * 32)
+    old = sealed(c, b"quredis/1 w=0123456789abcdef attempts=3\nbody")
+    c.set(SECRET, b"22" * 32 + b" " + b"11" * 32)
+    quredisd(queues=[queue("mail", ledger.recorder())])
+    c.lpush("ingress:mail", old)
+    wait_for(ledger.runs)
+    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(b"body", "4")]
+
+
+def test_a_key_of_another_type_is_told(redis, quredisd, quredis, ledger):
+    c = redis.client()
+    Queue(c)
+    c.lpush(SECRET, "x")
+    r = quredis("peek", "mail", "ingress")
+    assert r.code != 0 and "quredis:secret is a list, not a string" in r.err
+    d = quredisd(queues=[queue("mail", ledger.recorder())], wait=False)
+    event = d.wait_event("redis_down")
+    assert "quredis:secret is a list, not a string" in event["reason"]
+    c.delete(SECRET)
+    c.lpush("ingress:mail", "m")
+    wait_for(ledger.runs, 60)
+
+
+def test_no_handler_and_no_command_shows_it(redis, quredisd, handler, tmp):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("env >@TMP@/env; ls -l /proc/self/fd >@TMP@/fds; cat >@TMP@/payload"))])
+    Queue(c, "spy", SECRET, "t", "e")
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: (tmp / "payload").exists() and not anywhere(c, "mail"))
+    secret = c.get(SECRET).decode()
+    assert secret not in (tmp / "env").read_text()
+    said = [d.quredis("peek", "spy", "ingress", "--json"), d.quredis("peek", "spy", "delayed", "--json"), d.quredis("doctor", "--json"),
+            d.quredis("ls", "--json"), d.quredis("run", "spy", "--from", "ingress")]
+    assert all(secret not in r.out + r.err for r in said)
