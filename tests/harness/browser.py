@@ -10,6 +10,7 @@ from .waiting import wait_for
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
 except ImportError:
@@ -106,8 +107,17 @@ class Page:
             const named = (e) => (e.getAttribute("aria-label") ?? e.innerText).trim() === arguments[1];
             return [...document.querySelectorAll(arguments[0])].flatMap(e => [...e.querySelectorAll("button, a, input, label")])
                 .filter(e => named(e) && !e.disabled && e.checkVisibility())[arguments[2]]"""
-        wait_for(lambda: self.script(find, inside, name, nth), what=f"something called {name} in {inside}")
-        self.script(find, inside, name, nth).click()
+
+        def clicked():
+            found = self.script(find, inside, name, nth)
+            if not found:
+                return False
+            try:
+                found.click()
+            except (ElementClickInterceptedException, StaleElementReferenceException):     # a dialog is still closing, or the page was drawn anew
+                return False
+            return True
+        wait_for(clicked, what=f"something called {name} in {inside} that can be clicked")
 
     def type(self, text, selector):
         self.script("document.querySelector(arguments[0]).focus()", selector)

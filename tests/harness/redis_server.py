@@ -14,6 +14,10 @@ from .processes import WITH_US
 from .waiting import wait_for
 
 
+# redis-py 4.3 names both in the error of a connection that was reset, and a unix one has neither: it raised AttributeError
+redis.UnixDomainSocketConnection.host, redis.UnixDomainSocketConnection.port = "unix", 0
+
+
 def free_port():
     """A TCP port that nobody listens on just now."""
     with socket.socket() as s:
