@@ -18,18 +18,29 @@ from harness.processes import become_subreaper, children_heed_signals, kill_and_
 from harness.queues import Queue
 
 TEST_LIMIT_S = 120
+# the environment of the tests; what else begins so is for the programs
+OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_VALGRIND")
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long this test may take (120)")
+    config.addinivalue_line("markers", "verdict: chance decides what is tried: one failure is enough (tests/run)")
     become_subreaper()
     children_heed_signals()
     if not config.getoption("usepdb"):
         nothing_to_read()
-    for key in [k for k in os.environ if k.startswith("QUREDIS_") and k != "QUREDIS_BUILD"]:
+    for key in [k for k in os.environ if k.startswith("QUREDIS_") and k not in OURS]:
         del os.environ[key]
     os.environ["QUREDIS_BUILD"] = str(BUILD)
+
+
+def pytest_collection_modifyitems(config, items):
+    """At a second run of what failed."""
+    if os.environ.get("QUREDIS_TEST_AGAIN"):
+        settled = [i for i in items if i.get_closest_marker("verdict")]
+        config.hook.pytest_deselected(items=settled)
+        items[:] = [i for i in items if i not in settled]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -12,6 +12,7 @@ SHORT = Scale(messages=20000, kills=24, stops=6, cuts=8, storms=3, orders=6, sec
 CALM = Scale(messages=6000, kills=0, stops=0, cuts=0, storms=0, orders=8, seconds=6, lease_s=5.0, seed=1)
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(300)
 def test_chaos(machine):
     verdict = Regime(machine, scale_from(os.environ, SHORT)).run()
@@ -21,6 +22,7 @@ def test_chaos(machine):
     assert verdict.counts["taken by another program"] > 50
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(180)
 def test_calm(machine):
     """Orders are no faults: reloads, restarts, pauses and stops that wait make nothing run twice."""

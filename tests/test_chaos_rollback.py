@@ -9,6 +9,7 @@ from chaos.rollback import Event, Rollbacks, Scale, judge
 SHORT = Scale(messages=10000, copies=6, promotions=4, lease_s=3.0, seed=1)
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(400)
 def test_whatever_redis_returned_to_is_done(machine):
     regime = Rollbacks(machine, scale_from(os.environ, SHORT))

@@ -32,6 +32,7 @@ def show(result):
     return f"seed {SEED}, {result.fault} at {result.whens}: {result}\n{result.log}"
 
 
+@pytest.mark.verdict
 @pytest.mark.parametrize("key", sweep.CYCLES)
 def test_a_sample_of_all_points(lane, key):
     chance = random.Random(f"{SEED} {key}")

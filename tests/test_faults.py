@@ -129,6 +129,7 @@ def test_points_are_all_bytes_and_commands():
     assert points.points_of(record, found) == []
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(300)
 def test_a_sample_of_all_points():
     done = subprocess.run([str(FAULTS / "faults"), "--seconds", str(SECONDS), "--seed", SEED, "--lanes", "6"], stdin=subprocess.DEVNULL,

@@ -43,6 +43,7 @@ def run(*args):
                           stderr=subprocess.STDOUT, text=True, cwd=ROOT)
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(1200)
 def test_nothing_is_found(fuzzer, tmp):
     built = subprocess.run(["nice", "make", "-s", "-j2", "fuzz-programs"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

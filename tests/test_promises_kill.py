@@ -219,6 +219,7 @@ def test_sweeper_killed(redis, quredisd, handler, ledger, tmp):
     wait_for(lambda: ended(ledger)["late"] == 1)
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(180)
 @pytest.mark.parametrize("batch, each", [(1, 1), (64, 2 * 64)])
 def test_workers_killed_at_random_under_load(redis, quredisd, handler, ledger, batch, each):

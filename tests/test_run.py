@@ -111,3 +111,20 @@ def test_pytest_is_counted(run_files, name):
 def test_pytest_in_parallel_is_counted(run_files):
     names = ["good", "bad", "teardown", "skip", "exit"]
     assert run_files("2", names) == tuple(sum(FILES[n][1][i] for n in names) for i in range(3))
+
+
+WITH_OTHERS = "import os, pathlib, pytest\nSEEN = pathlib.Path(__file__).with_suffix('.seen')\n"
+FIRST_FAILS = WITH_OTHERS + "def test_a():\n was = SEEN.exists()\n SEEN.touch()\n assert was\n"
+
+
+@pytest.mark.limit(300)
+def test_what_fails_among_others_runs_again_alone(run, run_files, tmp, capfd, monkeypatch):
+    monkeypatch.setitem(FILES, "chance", (FIRST_FAILS, None))
+    monkeypatch.setitem(FILES, "verdict", (FIRST_FAILS.replace("def", "@pytest.mark.verdict\ndef"), None))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    (tmp / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    assert run_files("2", ["good", "chance"]) == (3, 0, 0)
+    assert "passed at its second run: " in capfd.readouterr().out
+    assert run_files("2", ["verdict"]) == (3, 1, 0)            # the others pass, and chance does not decide any more
+    (tmp / "test_chance.seen").unlink()
+    assert run_files("1", ["chance"]) == (3, 1, 0)             # whoever runs alone has nobody to blame

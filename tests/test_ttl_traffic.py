@@ -182,6 +182,7 @@ class Traffic:
         return sum(map(len, expired.values())), sum(handled.values()), sum(self.taken.values()), sum(len(v) for v in retries.values())
 
 
+@pytest.mark.verdict
 @pytest.mark.limit(240 + MESSAGES // 50)
 def test_nothing_expires_early(machine, handler, ledger):
     t = Traffic(machine, handler, ledger)
