@@ -272,7 +272,7 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 	const struct queue_keys keys = keys_to_escape(p);
 	struct redis_reply reply;
 
-	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p) + MESSAGE_LINE_MAX, head, record);
+	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), head, record);
 	if (connection_answer(p->s, &reply) == -1)
 		return -1;
 	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 0).type != REDIS_INTEGER || redis_element(&reply, 1).type != REDIS_STRING) {

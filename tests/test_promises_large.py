@@ -114,6 +114,17 @@ def test_no_line_of_ours_gets_into_escape_unread(redis, quredisd, handler):
         [(len(m), hashlib.sha1(m).hexdigest()) for m in (large, forged)]
 
 
+@pytest.mark.parametrize("above", [1, 1024])
+def test_the_limit_is_exact_for_what_is_not_read(redis, slow_link, quredisd, handler, above):
+    """Nothing above it crosses the network, though a message with a wrapper may be longer by a line."""
+    c, payload = redis.client(), b"x" * (SIZE + above)
+    slow_link.rate = None
+    quredisd(redis=slow_link, queues=[queue("mail", handler("exit 1"), message_max=str(SIZE))])
+    c.lpush("ingress:mail", payload)
+    wait_for(lambda: c.llen("escape:mail") == 1 and not anywhere(c, "mail"), 30)
+    assert c.lrange("escape:mail", 0, -1) == [payload] and slow_link.down < SIZE / 2
+
+
 def test_the_limit_is_exact(redis, quredisd, handler, ledger):
     """One byte decides, also of a message that came in one piece, or that has a line of ours before it."""
     c = redis.client()

@@ -15,11 +15,6 @@
 #define WRAPPER_BEGIN "quredis/1 w="
 #define SEEN_MIN (16 << 20)	/* the record of a shorter one has its SHA1, for which Redis must read it */
 
-static int64_t limit_of(const struct worker *w)
-{
-	return w->conf->message_max + MESSAGE_LINE_MAX;		/* a wrapper of ours does not count */
-}
-
 static void describe_size(char *out, size_t size, const struct worker *w, int64_t len)
 {
 	snprintf(out, size, "%" PRId64 " bytes; message_max is %" PRId64, len, w->conf->message_max);
@@ -31,13 +26,17 @@ bool too_large_arriving(struct worker *w)
 	const char *begin;
 	size_t arrived;
 	int64_t len = w->expect_first == w->expect_next ? -1 : redis_arriving(&w->redis, &begin, &arrived);
+	bool wrapped;
 
-	if (len <= limit_of(w) || (e->answer != ANSWER_FETCH && e->answer != ANSWER_ADOPT))
+	if (len <= w->conf->message_max || (e->answer != ANSWER_FETCH && e->answer != ANSWER_ADOPT))
 		return false;
 	if (arrived < strlen(WRAPPER_BEGIN))
 		return false;		/* they come next */
+	wrapped = memcmp(begin, WRAPPER_BEGIN, strlen(WRAPPER_BEGIN)) == 0;
+	if (wrapped && len <= w->conf->message_max + MESSAGE_LINE_MAX)
+		return false;		/* a wrapper of ours does not count */
 	w->too_large_tray = e->tray;
-	w->too_large_seen = len <= SEEN_MIN || memcmp(begin, WRAPPER_BEGIN, strlen(WRAPPER_BEGIN)) == 0 ? 0 : len;
+	w->too_large_seen = len <= SEEN_MIN || wrapped ? 0 : len;
 	batch_learn_size(w, (size_t)len);
 	log_warning("message_too_large", log_str("queue", w->conf->name), log_str("worker", w->name), log_int("size", len),
 	    log_int("message_max", w->conf->message_max));
@@ -64,10 +63,10 @@ static void send_question(struct worker *w, const struct message *head, int64_t 
 	if (aside)
 		w->too_large_seen = 0;
 	if (w->too_large_seen > 0)
-		queue_too_large_seen(&w->redis, &w->owner, w->too_large_tray, limit_of(w), w->too_large_seen,
+		queue_too_large_seen(&w->redis, &w->owner, w->too_large_tray, w->conf->message_max, w->too_large_seen,
 		    w->conf->dead_letter.enabled ? &record : NULL);
 	else
-		queue_too_large(&w->redis, &w->owner, w->too_large_tray, limit_of(w), head,
+		queue_too_large(&w->redis, &w->owner, w->too_large_tray, w->conf->message_max, head,
 		    aside || w->conf->dead_letter.enabled ? &record : NULL, aside);
 	session_expect(w, ANSWER_TOO_LARGE, w->too_large_tray, 0, now_ms + REDIS_TIMEOUT_MS);
 }
@@ -137,7 +136,7 @@ bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t
 	return false;
 }
 
-/* One that came whole with the line that says its length, or was delayed since message_max was larger. */
+/* One that came whole with the line that says its length, that only seems to have a wrapper, or was delayed since message_max was larger. */
 bool too_large_escapes(struct worker *w, struct place p)
 {
 	int64_t len = (int64_t)(w->message.raw_len - w->message.wrapper_len);

@@ -1,17 +1,17 @@
 -- KEYS: lease tray escape log
 -- ARGV: lease_ms limit head strip [field value ...]
 -- Moves the oldest entry of the tray that is longer than limit to escape, and adds id, sha1 and size to its record (no sha1 above 16 MiB:
--- it would take too long). A wrapper must not get into escape, but Redis cannot verify its seal. So if the entry begins like one,
--- nothing moves at first: the caller gets the beginning, and calls again with it as head and with the number of bytes to strip.
+-- it would take too long). A wrapper (up to 1 KiB) does not count and must not get into escape, but Redis cannot verify its seal. So if the
+-- entry begins like one, nothing moves at first: the caller gets the beginning, and calls again with it as head and with the bytes to strip.
 -- Returns {length of what escaped, ''}; {length, first KiB}: nothing moved, call again; {0, ''}: there is no such entry.
-local leased, at, entry = redis.call('PEXPIRE', KEYS[1], ARGV[1]), 0, nil
+local leased, at, entry, wrapped = redis.call('PEXPIRE', KEYS[1], ARGV[1]), 0
 repeat
-  at = at - 1
-  entry = redis.call('LINDEX', KEYS[2], at)
-until not entry or #entry > tonumber(ARGV[2])
+  at, entry = at - 1, redis.call('LINDEX', KEYS[2], at - 1)
+  wrapped = entry and string.sub(entry, 1, 12) == 'quredis/1 w='
+until not entry or #entry > ARGV[2] + (wrapped and 1024 or 0)
 if not entry then return { 0, '' } end
 local letter = entry
-if string.sub(entry, 1, 12) == 'quredis/1 w=' then
+if wrapped then
   local head = string.sub(entry, 1, 1024)
   if head ~= ARGV[3] then return { #entry, head } end
   letter = string.sub(entry, ARGV[4] + 1)

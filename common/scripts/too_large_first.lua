@@ -1,12 +1,13 @@
 -- KEYS: none rescue escape log
 -- ARGV: limit head strip [field value ...]
--- Moves the first entry of rescue, at the left end, to escape if it is longer than limit. head, strip, the record and the result: as in
+-- Moves the first entry of rescue, at the left end, to escape if it is longer than limit. Wrapper, head, strip, record and result: as in
 -- too_large.lua. If the entry is alone in its list and escape is empty, it is not copied: its list is renamed to escape.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local entry = redis.call('LINDEX', KEYS[2], 0)
-if not entry or #entry <= tonumber(ARGV[1]) then return { 0, '' } end
+local wrapped = entry and string.sub(entry, 1, 12) == 'quredis/1 w='
+if not entry or #entry <= ARGV[1] + (wrapped and 1024 or 0) then return { 0, '' } end
 local letter = entry
-if string.sub(entry, 1, 12) == 'quredis/1 w=' then
+if wrapped then
   local head = string.sub(entry, 1, 1024)
   if head ~= ARGV[2] then return { #entry, head } end
   letter = changed(entry, '', ARGV[3])

@@ -547,13 +547,18 @@ static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **sta
 	struct message head = {0};
 	struct buffer raw = {0};
 	char begin[1024];
+	int64_t limit;
 
 	(void)state;
 	buffer_append(&raw, lines[0], strlen(lines[0]));
 	buffer_append(&raw, large('a', 'b', 'c'), LARGE);
+	limit = (int64_t)raw.len - MESSAGE_LINE_MAX - 1;
 	put(TRAY, raw.data, raw.len);
 	put(TRAY, "z", 1);
-	queue_too_large(&server.r, &owner, 0, LARGE, NULL, &record, false);
+	queue_too_large(&server.r, &owner, 0, (int64_t)raw.len - MESSAGE_LINE_MAX, NULL, &record, false);
+	reply = private_redis_answer(&server);
+	assert_int_equal(redis_element(&reply, 0).integer, 0);		/* without its wrapper it may not be longer */
+	queue_too_large(&server.r, &owner, 0, limit, NULL, &record, false);
 	reply = private_redis_answer(&server);
 	assert_int_equal(redis_element(&reply, 0).integer, (int64_t)raw.len);
 	assert_int_equal(redis_element(&reply, 1).len, sizeof(begin));
@@ -563,7 +568,7 @@ static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **sta
 	for (int is_it = 0; is_it < 2; is_it++) {
 		memcpy(begin, lines[1 - is_it], strlen(lines[0]));
 		head = (struct message){ .raw = begin, .raw_len = sizeof(begin), .wrapper_len = strlen(lines[0]) };
-		queue_too_large(&server.r, &owner, 0, LARGE, &head, &record, false);
+		queue_too_large(&server.r, &owner, 0, limit, &head, &record, false);
 		reply = private_redis_answer(&server);
 		assert_int_equal(redis_element(&reply, 1).len, is_it ? 0 : sizeof(begin));
 		assert_int_equal(redis_element(&reply, 0).integer, is_it ? LARGE : (int64_t)raw.len);
@@ -787,7 +792,8 @@ static void no_line_of_ours_goes_into_escape(void **state)
 	for (int ours = 0; ours <= 1; ours++) {
 		setup(NULL);
 		put(RESCUE, raw, sizeof(raw));
-		assert_int_equal(escape_first(1, NULL), -1);
+		assert_int_equal(escape_first(sizeof(raw) - MESSAGE_LINE_MAX, NULL), 0);
+		assert_int_equal(escape_first(sizeof(raw) - MESSAGE_LINE_MAX - 1, NULL), -1);
 		assert_int_equal(count(RESCUE), 1);
 		message_parse(&head, &keys.lines, raw, 1024);
 		head.wrapper_len = ours ? 13 : 0;
