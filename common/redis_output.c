@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include <bsd/string.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/sds.h>
 #include <linux/sockios.h>
@@ -31,8 +32,7 @@ static int unacknowledged(const struct redisContext *c)
 static int fail_write(struct redisContext *c)
 {
 	c->err = REDIS_ERR_IO;
-	if (strerror_r(errno, c->errstr, sizeof(c->errstr)) != 0)
-		strncpy(c->errstr, "cannot write", sizeof(c->errstr) - 1);
+	strlcpy(c->errstr, strerror(errno), sizeof(c->errstr));
 	return -1;
 }
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -288,6 +289,18 @@ static void bytes_that_the_kernel_holds(void **state)
 	assert_non_null(strstr(s->r.error, "no answer in time"));
 }
 
+static void a_write_that_fails_says_why(void **state)
+{
+	struct server *s = *state;
+
+	greet(s);
+	close(s->fd);
+	s->fd = -1;
+	redis_appendf(&s->r, "PING");
+	assert_int_equal(redis_flush(&s->r), -1);
+	assert_non_null(strstr(s->r.error, strerror(EPIPE)));
+}
+
 static void a_peer_that_stands_still(void **state)
 {
 	struct server *s = *state;
@@ -428,6 +441,7 @@ int main(void)
 		TEST(strings),
 		TEST(a_large_command_over_a_slow_link),
 		TEST(bytes_that_the_kernel_holds),
+		TEST(a_write_that_fails_says_why),
 		TEST(a_peer_that_stands_still),
 		TEST(a_peer_that_is_still_spoken_to),
 		TEST(a_peer_that_is_spoken_to_behind_a_large_command),
