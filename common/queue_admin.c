@@ -155,8 +155,8 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->escape, k->log, k->forwarded, k->claimed, k->done, k->stats, k->paused,
-		k->sweeper, k->notes };
+	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed,
+		k->done, k->stats, k->paused, k->sweeper, k->notes };
 
 	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
 	free(rescue);

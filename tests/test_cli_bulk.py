@@ -311,14 +311,16 @@ def test_destroy_removes_every_key(quredis, redis):
     whole_queue(c, "other")
     others = dumps(c)
     c.zrem("quredis:queues", "other")
-    whole_queue(c)
+    q = whole_queue(c)
+    c.lpush(q.transit + ":aside", "set aside")
+    c.xadd(q.transit + ":aside:log", {"size": 9})
     c.zadd("quredis:queues", {"other": 1})
     before = dumps(c)
     r = quredis("destroy", "mail")
     assert r.code == 64 and "--yes" in r.err and dumps(c) == before
     r = quredis("destroy", "mail", "--dry-run")
-    assert r.code == 0 and "would destroy mail with 1 waiting, 22 in transit, 1 escaped, 1 delayed" in r.out and dumps(c) == before
-    assert quredis("destroy", "mail", "--yes").out == "destroyed mail with 1 waiting, 22 in transit, 1 escaped, 1 delayed\n"
+    assert r.code == 0 and "would destroy mail with 1 waiting, 23 in transit, 1 escaped, 1 delayed" in r.out and dumps(c) == before
+    assert quredis("destroy", "mail", "--yes").out == "destroyed mail with 1 waiting, 23 in transit, 1 escaped, 1 delayed\n"
     assert dumps(c) == others
     assert quredis("destroy", "mail", "--yes").code == 66
 
