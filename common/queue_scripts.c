@@ -24,6 +24,9 @@ QUEUE_SCRIPTS_MOVING(X)
 #define X(name) EMBED(name, ".incbin \"common/scripts/own.lua\"\n")
 QUEUE_SCRIPTS_STAMPING(X)
 #undef X
+#define X(name) EMBED(name, ".incbin \"common/scripts/delayed.lua\"\n")
+QUEUE_SCRIPTS_DELAYED(X)
+#undef X
 #define X(name) EMBED(name, "")
 QUEUE_SCRIPTS_PLAIN(X)
 #undef X

@@ -8,7 +8,7 @@ from harness import ROOT
 
 PROGRAMS = ("worker", "sweeper", "supervisor", "admin")
 SCRIPT_LINES_MAX = 30
-PRELUDES = ("common/scripts/entry.lua", "common/scripts/own.lua")       # stand before others
+PRELUDES = tuple(f"common/scripts/{name}.lua" for name in ("entry", "own", "delayed"))      # stand before others
 
 
 def read_tree():

@@ -1,4 +1,4 @@
--- KEYS: lease escape log ingress claimed [notes]
+-- KEYS: none escape log ingress claimed [notes]
 -- ARGV: at len head tail line strip record_id sha1 [field note keep_ms]
 -- Moves a dead letter (entry.lua) from escape to ingress and deletes its record. line, strip, notes: as in hand_back.lua, but deletes an empty
 -- note. sha1: the message must have it; '': its size and ends suffice. Moves nothing if it is named by its place and its record is gone.

@@ -12,13 +12,20 @@ from . import resp
 from .paths import ROOT
 
 CUT = "cut"
-MOVING = re.search(r"define QUEUE_SCRIPTS_MOVING\(X\) (.*)", (ROOT / "common/queue_scripts.h").read_text())[1]
+PRELUDES = {"MOVING": "entry", "STAMPING": "own", "DELAYED": "delayed"}     # common/queue_scripts.h: what stands before them
+
+
+def preludes():
+    """script -> the file that stands before it."""
+    text = (ROOT / "common/queue_scripts.h").read_text()
+    return {name: prelude for group, prelude in PRELUDES.items()
+            for name in re.findall(r"X\((\w+)\)", re.search(rf"define QUEUE_SCRIPTS_{group}\(X\) (.*)", text)[1])}
 
 
 def script_text(name):
-    """As Redis gets it: common/scripts/entry.lua stands before those that take one message out of a list."""
-    before = (ROOT / "common/scripts/entry.lua").read_bytes() if f"X({name})" in MOVING else b""
-    return before + (ROOT / f"common/scripts/{name}.lua").read_bytes()
+    """As Redis gets it."""
+    files = [preludes()[name], name] if name in preludes() else [name]
+    return b"".join((ROOT / f"common/scripts/{f}.lua").read_bytes() for f in files)
 
 
 def script_hash(name):

@@ -96,9 +96,9 @@ class PeakMemory:
 
 def _script_names():
     """sha1 -> name, as Redis knows them: some stand behind the part that they share."""
-    shared = (SCRIPTS / "entry.lua").read_bytes()
+    shared = [(SCRIPTS / f"{name}.lua").read_bytes() for name in ("entry", "own", "delayed")]
     return {hashlib.sha1(before + path.read_bytes()).hexdigest(): path.stem
-            for path in SCRIPTS.glob("*.lua") for before in (b"", shared)}
+            for path in SCRIPTS.glob("*.lua") for before in (b"", *shared)}
 
 
 def longest_command(client):
