@@ -152,7 +152,7 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 /* before NULL: nothing is changed. */
 static void append_forward(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *before, const char *last)
 {
-	char *none = queue_lease_key(k, "none");
+	char *none = nobody(k);
 	const char *keys[] = { none, k->log, k->forwarded };
 	struct script_number limits[2];
 	struct script_arg args[4] = { script_number(&limits[0], most), script_number(&limits[1], bytes) };

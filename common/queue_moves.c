@@ -90,18 +90,32 @@ void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, cons
 	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], e->raw, e->len);
 }
 
+/* What retry.lua and hand_back.lua begin with: the lease, which message, and how it changes. */
+#define OUT_OF_TRAY_ARGS (1 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS)
+struct out_of_tray {
+	struct script_number lease, strip;
+	struct script_entry entry;
+};
+
+static size_t out_of_tray_args(const struct queue_owner *o, const struct queue_entry *e, const struct queue_change *change,
+    struct out_of_tray *room, struct script_arg *args)
+{
+	size_t n = 0;
+
+	args[n++] = script_number(&room->lease, o->lease_ms);
+	n += script_entry(e, &room->entry, args + n);
+	return n + change_args(change, &room->strip, args + n);
+}
+
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
     const struct queue_change *change, int64_t delay_ms)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed };
-	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS];
-	struct script_number lease, strip, delay;
-	struct script_entry room;
-	size_t n = 0;
+	struct script_arg args[OUT_OF_TRAY_ARGS + 1];
+	struct script_number delay;
+	struct out_of_tray room;
+	size_t n = out_of_tray_args(o, e, change, &room, args);
 
-	args[n++] = script_number(&lease, o->lease_ms);
-	n += script_entry(e, &room, args + n);
-	n += change_args(change, &strip, args + n);
 	args[n++] = script_number(&delay, delay_ms);
 	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, n, args);
 }
@@ -110,14 +124,11 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
     const struct queue_change *change, const struct queue_note *note)
 {
 	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
-	struct script_arg args[1 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
-	struct script_number lease, strip, keep;
-	struct script_entry room;
-	size_t n = 0;
+	struct script_arg args[OUT_OF_TRAY_ARGS + NOTE_ARGS];
+	struct script_number keep;
+	struct out_of_tray room;
+	size_t n = out_of_tray_args(o, e, change, &room, args);
 
-	args[n++] = script_number(&lease, o->lease_ms);
-	n += script_entry(e, &room, args + n);
-	n += change_args(change, &strip, args + n);
 	n += note_args(note, &keep, args + n);
 	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
 }
