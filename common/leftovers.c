@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/leftovers.h"
+#include "common/process.h"
 
 #define ENVIRON_MAX (4u << 20)	/* bytes read at most; QUREDIS_BOOT_TOKEN stands near the front of a handler's environment */
 #define STATUS_MAX 4096		/* the user ids stand near the top */
@@ -76,23 +76,13 @@ void leftovers_users_add(struct leftovers_users *users, uid_t uid)
 
 /* ---- one process ---- */
 
-/* Reads up to max bytes of a file of /proc, and appends a NUL. */
 static int read_file(pid_t pid, const char *name, struct buffer *b, size_t max)
 {
-	char path[64], chunk[4096];
-	ssize_t n;
-	int fd;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	buffer_clear(b);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return -1;
-	while (b->len < max && (n = read(fd, chunk, sizeof(chunk))) > 0)
-		buffer_append(b, chunk, (size_t)n);
-	close(fd);
-	buffer_append(b, "", 1);
-	return 0;
+	return process_read_file(path, b, max);
 }
 
 /* The real user, not the effective one: a set-user-ID program belongs to the user who started it. */

@@ -52,8 +52,7 @@ static pid_t next_number(DIR *dir)
 	return 0;
 }
 
-/* Appends what can be read of a file of /proc to b. */
-static int read_file(const char *path, struct buffer *b, size_t max)
+int process_read_file(const char *path, struct buffer *b, size_t max)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char chunk[4096];
@@ -85,7 +84,7 @@ static int list_by_task(struct pids *list)
 
 		snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)task);
 		buffer_clear(&text);
-		if (read_file(path, &text, SIZE_MAX) == -1)
+		if (process_read_file(path, &text, SIZE_MAX) == -1)
 			continue;
 		found = 0;
 		for (p = text.data; (pid = strtol(p, &end, 10)) > 0; p = end)
@@ -104,7 +103,7 @@ static pid_t parent_of(pid_t pid, struct buffer *text)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	buffer_clear(text);
-	if (read_file(path, text, SIZE_MAX) == -1 || (p = strrchr(text->data, ')')) == NULL)
+	if (process_read_file(path, text, SIZE_MAX) == -1 || (p = strrchr(text->data, ')')) == NULL)
 		return -1;
 	return sscanf(p, ") %*c %d", &parent) == 1 ? parent : -1;
 }

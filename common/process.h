@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct buffer;
+
 /*
  * Processes below and beside us. The caller is a child subreaper, so whatever a dead child leaves
  * behind becomes its own child.
@@ -20,6 +22,9 @@ size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
 /* The same, and reaps, until no such child is left or timeout_ms passed (CLOCK_MONOTONIC). Statuses are
  * dropped. Returns -1 on timeout. */
 int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms);
+
+/* Appends up to about max bytes of a file of /proc to b, and a NUL. -1: it cannot be opened (errno) */
+int process_read_file(const char *path, struct buffer *b, size_t max);
 
 /* Default dispositions, empty mask: between fork and exec, and at the start of a child. */
 void process_reset_signals(void);
