@@ -63,8 +63,8 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 /* The same for answers that are integers: counts, and -1. */
 #define ADMIN_COUNT_MAX (INT64_C(1) << 48)	/* no server holds more; sums of them do not overflow */
 int admin_integer(struct admin *a, int64_t *value, const char *key);
-/* The server's clock: ms since 1970. */
 int admin_seals(struct admin *a);	/* call it before a message is wrapped: learns the secrets, and creates the first one. -1: failed, the reason was printed */
+/* The server's clock: ms since 1970. */
 int admin_server_time(struct admin *a, int64_t *ms);
 
 /* Names in the registry: new strings in a new array. */

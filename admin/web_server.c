@@ -1,6 +1,6 @@
 /*
- * The server: evhttp on one socket, with a bound on everything a client may make it hold. Who may ask is web_gate.c's, what
- * is answered web_routes.c's.
+ * The server: evhttp on one socket, with a bound on everything a client may make it hold. web_gate.c checks the
+ * form of a request, web_access.c who may ask; web_routes.c names what answers.
  */
 #include <sys/socket.h>
 

@@ -34,8 +34,8 @@ size_t queue_look_count(const struct redis_reply *reply);	/* how many entries th
 void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked *out);
 
 /*
- * -> ARRAY of records as of XRANGE, from the id `from` on: downwards, or upwards to the id `until` if that is not NULL. Of l
- * count key, most, bytes, shown. Empty: at the end
+ * -> ARRAY of records as of XRANGE, from the id `from` on: downwards, or upwards to the id `until` if that is not NULL. Uses
+ * key, most, bytes and shown of l. Empty: at the end
  */
 void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until);
 

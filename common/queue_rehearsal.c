@@ -38,7 +38,6 @@ static const struct queue_note *note_of(const struct rehearsal *h)
 	return h->keys.shared ? &h->note : NULL;
 }
 
-
 static void plant(struct redis *r, const struct rehearsal *h)
 {
 	redis_appendf(r, "LPUSH %s %b", h->keys.ingress, h->raw.data, h->raw.len);

@@ -4,7 +4,7 @@
  *
  * Two kinds of seal exist, because two writers do:
  *	line	A worker, the sweeper or a command wrote all of the line: HMAC-SHA256(secret, "line" queue line).
- *	claim	Redis itself appends the end of the line, such as " mark=TIME", since only Redis knows the time at which the
+ *	claim	Redis itself appends the end of the line, such as " own=TIME", since only Redis knows the time at which the
  *		script runs. Lua in Redis has SHA-1 and no HMAC. So the caller sends a one-time key with the line,
  *		HMAC-SHA256(secret, "claim" queue line), and Redis seals with SHA1(key claim key). The line holds a random
  *		number (w), so a key that leaks can seal another claim for this one line and for no other.

@@ -18,8 +18,6 @@
 #include "supervisor/policy.h"
 #include "supervisor/stop.h"
 
-struct pidfh;
-
 /* All of the master's state, made once at the start: running it needs no memory it could be refused. */
 
 enum proc_kind { PROC_NONE, PROC_WORKER, PROC_SWEEPER, PROC_KEEPER };

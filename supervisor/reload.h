@@ -12,10 +12,10 @@ struct master;
  * says why. The report is filled in both cases, logged, and freed by the caller. */
 int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
 
-void reload_first(struct master *m);
+void reload_first(struct master *m);	/* at the start: the queues of m->conf enter */
 
 /* Writes every user that handlers of this configuration can have into the lock file, before any handler starts. -1: the reason is in error */
-int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size);	/* at the start: the queues of m->conf enter */
+int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size);
 
 void reload_log_report(const struct conf_report *report);
 

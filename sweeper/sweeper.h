@@ -29,8 +29,9 @@
  *	server.c	what kind of server it is; refusal
  *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
  *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
- *	rescue_page.c	so many of them at a time
+ *	rescue_page.c	so many of them at a time	rescue_learn.c	what it must know of them first
  *	deaths.c	deaths the master reports	watch.c		owners nobody reports
+ *	pulse.c		which server took a write of ours, and when
  *	departures.c	what waits in a queue that left the configuration
  *	late.c		what comes into the trays of the dead
  *	aside.c		what Redis refused to move
@@ -49,6 +50,7 @@
  *	node.c		what this node says of itself
  *	letters.c	dead letters that leave		common/letters_pair.c	which ones (pure)
  *	forward.c	copies of records for another queue
+ *	letters_claim.c	claims that keep them from being redriven meanwhile
  *	letters_archive.c	the archive, in errands	archive.c	its files
  */
 struct sweeper {
@@ -81,8 +83,8 @@ struct sweeper {
 	struct swept_list queues;
 	struct registry registry;
 	struct vacancies vacancies;
-	struct pulse pulse;		/* watch.c: the last one on this connection; zeroed if it was refused */
-	struct redis_identity server_seen;	/* watch.c: who took the last one that told */
+	struct pulse pulse;		/* pulse.c: the last one on this connection; zeroed if it was refused */
+	struct redis_identity server_seen;	/* pulse.c: the server that took the last pulse whose answer named it */
 	unsigned pulses;		/* due so far */
 	bool looking;			/* a round of looks is under way */
 	struct dead_boot *dead_boots;	/* dead_boots.c */
