@@ -11,7 +11,7 @@
 #include "common/alloc.h"
 #include "common/nitems.h"
 
-struct list_entry {
+struct listed_queue {
 	const struct registry_queue *queue;
 	struct lists lists;
 };
@@ -42,7 +42,7 @@ static struct cell size_cell(int64_t size)
 	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
 }
 
-static void show(struct admin *a, const struct list_entry *e)
+static void show(struct admin *a, const struct listed_queue *e)
 {
 	const struct queue_keys *k = &e->queue->keys;
 	const struct lists *l = &e->lists;
@@ -62,10 +62,10 @@ static void show(struct admin *a, const struct list_entry *e)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct list_entry *)a)->queue->keys.name, ((const struct list_entry *)b)->queue->keys.name);
+	return strcmp(((const struct listed_queue *)a)->queue->keys.name, ((const struct listed_queue *)b)->queue->keys.name);
 }
 
-static int measure(struct admin *a, struct list_entry *entries, size_t n)
+static int measure(struct admin *a, struct listed_queue *entries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		lists_ask(a, &entries[i].queue->keys);
@@ -83,7 +83,7 @@ static int measure(struct admin *a, struct list_entry *entries, size_t n)
 int cmd_ls(struct admin *a)
 {
 	struct registry_queue *queues;
-	struct list_entry *entries;
+	struct listed_queue *entries;
 	size_t n;
 	int rc;
 
