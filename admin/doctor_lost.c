@@ -134,7 +134,7 @@ static void check_unknown(struct doctor *d, const struct patient *p)
 		    "of another program, or a later version: redis-cli TYPE tells what they are");
 	if (p->nscratch > 0)
 		doctor_advise(doctor_tell(d, SEVERITY_NOTE, p->scratch, "keys of a rehearsal that was cut off: %zu; no message of yours is there",
-		    p->nscratch), "redis-cli DEL, when no supervisor is starting just now");
+		    p->nscratch), "the next start of that supervisor, or the next doctor there, deletes them; redis-cli DEL where there is none");
 }
 
 static void tell_lost(struct doctor *d, const struct patient *p, const struct stranger *s)

@@ -99,14 +99,15 @@ int doctor_rights(struct doctor *d, struct patient *p)
 	struct redis_reply reply;
 	enum queue_rehearsal what;
 	bool told = false;
-	uint64_t scratch;
+	char *name;
 	size_t n;
 
 	if (p->conf == NULL || d->a->options.dry_run)	/* it writes, if only beside */
 		return 0;
-	arc4random_buf(&scratch, sizeof(scratch));
 	what = queue_rehearsal_of(&p->keys, conf_queue_ages(d->a->conf, p->conf));
-	n = queue_rehearse(&d->a->redis, &p->keys, scratch, what);
+	name = alloc_format("doctor:%s", d->a->conf->supervisor.node);
+	n = queue_rehearse(&d->a->redis, &p->keys, name, what);
+	free(name);
 	for (size_t i = 0; i < n; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;

@@ -2,7 +2,6 @@
  * One message led through every move of workers and sweeper on scratch keys. Only whether the server
  * lets us counts; what the moves do is tested elsewhere.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/queue_rehearsal.h"
@@ -251,16 +250,16 @@ static const struct step {
 	{ "deregister", deregister },
 };
 
-static char *beside(const char *key, uint64_t boot)
+static char *beside(const char *key, const char *name)
 {
-	return alloc_format("%s:scratch:%016" PRIx64, key, boot);
+	return alloc_format("%s:scratch:%s", key, name);
 }
 
-static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot, char first[INCARNATION_SIZE],
+static void init(struct rehearsal *h, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
     char second[INCARNATION_SIZE])
 {
-	struct incarnation i = { .node = "rehearsal", .boot = boot };
-	char *ingress = beside(k->ingress, boot), *transit = beside(k->transit, boot), *escaped = beside(k->escape, boot);
+	struct incarnation i = { .node = "rehearsal" };
+	char *ingress = beside(k->ingress, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
 
 	*h = (struct rehearsal){0};
 	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
@@ -283,7 +282,7 @@ static void init(struct rehearsal *h, const struct queue_keys *k, uint64_t boot,
 	free(escaped);
 }
 
-/* Before the last one. */
+/* After these, before the scratch keys are cleared again. */
 static const struct step age_steps[] = {
 	{ "push again", plant },
 	{ "stamp", stamp },
@@ -304,24 +303,27 @@ static const struct {
 	[REHEARSE_NOTES] = { note_steps, nitems(note_steps) },
 };
 
-static const struct step last = { "clear", clear };
+static const struct step clearing = { "clear", clear };
 
 /* The i-th of those that are appended. */
 static const struct step *step_of(size_t i, enum queue_rehearsal what)
 {
+	if (i == 0)
+		return &clearing;
+	i--;
 	if (i < nitems(steps))
 		return &steps[i];
 	i -= nitems(steps);
-	return i < more[what].n ? &more[what].steps[i] : i == more[what].n ? &last : NULL;
+	return i < more[what].n ? &more[what].steps[i] : i == more[what].n ? &clearing : NULL;
 }
 
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, enum queue_rehearsal what)
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what)
 {
 	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
 	struct rehearsal h;
 	size_t n = 0;
 
-	init(&h, k, boot, first, second);
+	init(&h, k, name, first, second);
 	while (step_of(n, what) != NULL)
 		step_of(n++, what)->append(r, &h);
 	free(h.rescue);

@@ -3,21 +3,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "common/queue.h"
 
 /*
- * Each move of a message, once, on scratch keys beside the queue's own ("…:scratch:<boot>"), so that a
+ * Each move of a message, once, on scratch keys beside the queue's own ("…:scratch:<name>"), so that a
  * missing right shows before a message depends on it. Appends all of it and returns how many answers
- * there will be. Nothing is left behind: the last command deletes the scratch keys.
+ * there will be. The first command and the last one delete the scratch keys. A rehearsal that is cut off leaves some, and so does a
+ * Redis that returns to a state from the middle of one; the next rehearsal with the same name removes them. So the name is that of
+ * the node, whose sweeper rehearses at each start, reload and change of the server, or "doctor:" and the node. Of two rehearsals with
+ * one name at the same moment each may remove the other's keys: an answer may then be "no such key", and nothing else is harmed.
  */
 enum queue_rehearsal {
 	REHEARSE_MOVES,		/* no more than any queue needs */
 	REHEARSE_AGES,		/* and one of which it is known how long its messages wait */
 	REHEARSE_NOTES,		/* and one that is shared */
 };
-size_t queue_rehearse(struct redis *r, const struct queue_keys *k, uint64_t boot, enum queue_rehearsal what);
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what);
 
 /* What a queue needs. ages: it is known how long its messages wait. */
 static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k, bool ages)

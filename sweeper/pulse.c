@@ -50,7 +50,7 @@ static int read_identity(struct sweeper *s, struct redis_identity *id)
 
 /*
  * Redis restarted or was promoted, or another server answers. It may be in a state from before our start, in which the bare
- * list held messages: return them again. The looks find messages in trays.
+ * list held messages, or scratch keys of a rehearsal were there: as at the start. The looks find messages in trays.
  */
 static void notice_server(struct sweeper *s, const struct redis_identity *now)
 {
@@ -61,8 +61,7 @@ static void notice_server(struct sweeper *s, const struct redis_identity *now)
 	if (redis_identity_known(&s->server_seen)) {
 		log_info("redis_changed", log_str("run_id", now->run_id), log_str("replid", now->replid));
 		TAILQ_FOREACH(q, &s->queues, entry)
-			if (q->conf != NULL && q->recovery == RECOVERED)
-				recover_bare(q);
+			recover_changed(q);
 	}
 	s->server_seen = *now;
 }

@@ -55,12 +55,12 @@ static int recover_keys(struct sweeper *s, struct swept *q)
 
 /*
  * Not of a right: at maxmemory the rehearsal cannot run (what counts then was written to run), and where a
- * fetch command is gone a worker takes another.
+ * fetch command is gone a worker takes another. "No such key": a supervisor of the same name rehearsed at the same moment.
  */
 static bool says_nothing(const struct sweeper *s)
 {
 	return s->error_kind == TROUBLE_STORM || strcasestr(s->error, "unknown command") != NULL ||
-	       strcasestr(s->error, "unknown redis command") != NULL;
+	       strcasestr(s->error, "unknown redis command") != NULL || strcasestr(s->error, "no such key") != NULL;
 }
 
 static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct swept *q)
@@ -89,7 +89,7 @@ static int take_step(struct sweeper *s, struct swept *q, size_t i)
 /* The first step that failed is told: the others may only follow from it. */
 static int recover_rights(struct sweeper *s, struct swept *q)
 {
-	size_t n = queue_rehearse(&s->redis, &q->keys, s->child->boot, rehearsal_of(s, q));
+	size_t n = queue_rehearse(&s->redis, &q->keys, s->conf->supervisor.node, rehearsal_of(s, q));
 
 	for (size_t i = 0; i < n; i++)
 		if (take_step(s, q, i) == -1 || s->redis.state == REDIS_CLOSED)
@@ -128,9 +128,13 @@ static void add_bare(struct swept *q, bool fence, bool gate)
 		rescue_add(q, NULL, "bare", BLAME_WORKER, gate)->fence = fence;
 }
 
-void recover_bare(struct swept *q)
+void recover_changed(struct swept *q)
 {
-	add_bare(q, true, false);
+	if (q->conf == NULL)
+		return;
+	q->rehearse = true;
+	if (q->recovery == RECOVERED)
+		add_bare(q, true, false);
 }
 
 static int recover_owners(struct sweeper *s, struct swept *q)
@@ -192,15 +196,20 @@ static bool recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 		[RECOVER_LISTS] = recover_lists,
 	};
 	static const char *const at[] = { "keys", "rights", "recovery", "recovery" };
+	enum recovery stage = q->recovery == RECOVERED ? RECOVER_RIGHTS : q->recovery;
 
-	if (q->recovery == RECOVER_LISTS && gate_waits(q))
+	if (stage == RECOVER_LISTS && gate_waits(q))
 		return false;		/* for rescue.c */
-	if (stages[q->recovery](s, q) == -1) {
+	if (stages[stage](s, q) == -1) {
 		connection_drain(s);
-		trouble_note(s, q, &q->recover_trouble, at[q->recovery], now_ms);
+		trouble_note(s, q, &q->recover_trouble, at[stage], now_ms);
 		return false;
 	}
 	trouble_over(s, q, &q->recover_trouble);
+	if (stage == RECOVER_RIGHTS)
+		q->rehearse = false;
+	if (q->recovery == RECOVERED)
+		return false;
 	q->recovery++;
 	if (q->recovery == RECOVERED)
 		recovered(s, q);
@@ -214,7 +223,7 @@ bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
 
 	(void)budget;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (q->recovery == RECOVERED || trouble_waits(&q->recover_trouble, now_ms))
+		if ((q->recovery == RECOVERED && !q->rehearse) || trouble_waits(&q->recover_trouble, now_ms))
 			continue;
 		if (!sweeper_goes_on(s))
 			return false;

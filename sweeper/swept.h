@@ -32,6 +32,7 @@ struct swept {
 	struct board_queue *board;	/* NULL: not on the board */
 	enum recovery recovery;
 	bool was_recovered;		/* by our predecessor: the gate does not wait for us */
+	bool rehearse;			/* the server may be another since the rights were rehearsed */
 	struct trouble recover_trouble;
 	bool unregistered;		/* the registry would not take it: logged */
 	struct rescue_list rescues;	/* dead owners, reported ones first */

@@ -191,6 +191,8 @@ class Rollbacks:
             p.end()
         c = self.master.client()
         wait_for(lambda: not any(anywhere(c, q) for q in QUEUES), SETTLED_S, "everything to be settled")
+        # a copy may be of the middle of a rehearsal of rights; a host rehearses again when it sees that the server changed
+        wait_for(lambda: not c.keys("*:scratch:*"), SETTLED_S, "what a rehearsal left to be removed")
         problems = [f"{d.tag}: exit status {code}" for d in self.hosts if (code := d.stop()) != 0]
         problems += [f"{e['event']}: {e}" for d in self.hosts for e in d.events("worker_died")]
         return problems + self._judge(c)
@@ -214,8 +216,7 @@ class Rollbacks:
         wrong = {"lost": verdict["lost"], "escaped more than once": [n for n, k in escaped.items() if k > 1],
                  "escaped, and not made to fail": [n for n in escaped if n[0] not in load.FAILING],
                  "run, and never pushed": begun - set(pushed) - doubted,
-                 # a copy may be of the middle of a rehearsal of rights
-                 "keys nobody knows": [k for k in stray_keys(c, *QUEUES) if ":scratch:" not in k]}
+                 "keys nobody knows": stray_keys(c, *QUEUES)}
         return [f"{what}: {len(names)}: {sorted(names)[:10]}" for what, names in wrong.items() if names]
 
     def _pushes(self):
