@@ -1,6 +1,6 @@
 /*
  * The bytes of a message: our wrapper line, the producer's header line, the payload. One parser for
- * both lines; what it does not accept whole is payload, so nothing a producer sends is ever lost.
+ * both lines (message_line.c); what it does not accept whole is payload, so nothing a producer sends is ever lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,24 +14,9 @@
 #include "common/message.h"
 
 #include "common/duration.h"
+#include "common/message_line.h"
 
-#define MAGIC "quredis/"
-#define VERSION "quredis/1"
-#define KEY_MAX 32
-#define PAIRS_MAX 64		/* more in one line: not a line of ours */
 #define COUNT_MAX 1000000
-#define VALUE_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:+-"
-
-struct pair {
-	const char *key, *value;	/* in the line's text */
-};
-
-struct line {
-	size_t len;		/* with the newline; 0: not a line of ours */
-	size_t npairs;
-	struct pair pairs[PAIRS_MAX];
-	char text[MESSAGE_LINE_MAX];	/* a copy, with a NUL behind each key and value */
-};
 
 static bool starts_with(const char *data, size_t len, const char *prefix)
 {
@@ -40,90 +25,7 @@ static bool starts_with(const char *data, size_t len, const char *prefix)
 	return len >= n && memcmp(data, prefix, n) == 0;
 }
 
-/* "key=value". The first occurrence of a key is the only one allowed. */
-static int parse_pair(struct line *line, char *s)
-{
-	char *eq = strchr(s, '=');
-	struct pair *p = &line->pairs[line->npairs];
-
-	if (eq == NULL || line->npairs == PAIRS_MAX)
-		return -1;
-	*eq = '\0';
-	p->key = s;
-	p->value = eq + 1;
-	if (eq == s || eq - s > KEY_MAX || s[strspn(s, "abcdefghijklmnopqrstuvwxyz_")] != '\0' ||
-	    p->value[strspn(p->value, VALUE_BYTES)] != '\0')
-		return -1;
-	for (size_t i = 0; i < line->npairs; i++)
-		if (strcmp(line->pairs[i].key, p->key) == 0)
-			return -1;
-	line->npairs++;
-	return 0;
-}
-
-/* text: "key=value key=value", which is cut up */
-static int parse_pairs(struct line *line, char *text)
-{
-	while (text != NULL) {
-		char *pair = strsep(&text, " ");
-
-		if (parse_pair(line, pair) == -1)
-			return -1;
-	}
-	return 0;
-}
-
-static void parse_line(struct line *line, const char *data, size_t len)
-{
-	size_t window = len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX;
-	const char *newline;
-
-	line->len = line->npairs = 0;
-	if (!starts_with(data, len, VERSION " "))
-		return;
-	newline = memchr(data, '\n', window);
-	if (newline == NULL)
-		return;
-	window = (size_t)(newline - data);
-	memcpy(line->text, data, window);
-	line->text[window] = '\0';
-	if (strlen(line->text) == window && parse_pairs(line, line->text + strlen(VERSION " ")) == 0)
-		line->len = window + 1;
-}
-
-static const char *value_of(const struct line *line, const char *key)
-{
-	for (size_t i = 0; i < line->npairs; i++)
-		if (strcmp(line->pairs[i].key, key) == 0)
-			return line->pairs[i].value;
-	return NULL;
-}
-
-/* An absent key leaves *out alone. */
-static int number_of(const struct line *line, const char *key, int64_t max, int64_t *out)
-{
-	const char *value = value_of(line, key), *why = NULL;
-	long long n;
-
-	if (value == NULL)
-		return 0;
-	if (value[0] < '0' || value[0] > '9')
-		return -1;
-	n = strtonum(value, 0, max, &why);
-	if (why != NULL)
-		return -1;
-	*out = n;
-	return 0;
-}
-
-static int duration_of(const struct line *line, const char *key, int64_t *out)
-{
-	const char *value = value_of(line, key);
-
-	return value == NULL ? 0 : duration_parse(value, out);
-}
-
-static int parse_nonce(const struct line *line, uint64_t *nonce)
+static int parse_nonce(const struct message_line *line, uint64_t *nonce)
 {
 	const char *value = line->pairs[0].value;
 
@@ -133,18 +35,18 @@ static int parse_nonce(const struct line *line, uint64_t *nonce)
 	return 0;
 }
 
-static int parse_memory(struct wrapper *w, const struct line *line)
+static int parse_memory(struct wrapper *w, const struct message_line *line)
 {
 	int64_t attempts = 0, crashes = 0, redelivered = 0, outages = 0, solo = 0;
 
-	if (number_of(line, "attempts", COUNT_MAX, &attempts) == -1 ||
-	    number_of(line, "crashes", COUNT_MAX, &crashes) == -1 ||
-	    number_of(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
-	    number_of(line, "outages", COUNT_MAX, &outages) == -1 ||
-	    number_of(line, "solo", 1, &solo) == -1 ||
-	    number_of(line, "own", INT64_MAX, &w->own_ms) == -1 ||
-	    number_of(line, "redriven", INT64_MAX, &w->redriven_ms) == -1 ||
-	    number_of(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
+	if (message_line_number(line, "attempts", COUNT_MAX, &attempts) == -1 ||
+	    message_line_number(line, "crashes", COUNT_MAX, &crashes) == -1 ||
+	    message_line_number(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
+	    message_line_number(line, "outages", COUNT_MAX, &outages) == -1 ||
+	    message_line_number(line, "solo", 1, &solo) == -1 ||
+	    message_line_number(line, "own", INT64_MAX, &w->own_ms) == -1 ||
+	    message_line_number(line, "redriven", INT64_MAX, &w->redriven_ms) == -1 ||
+	    message_line_number(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
 		return -1;
 	w->attempts = (int)attempts;
 	w->crashes = (int)crashes;
@@ -154,15 +56,10 @@ static int parse_memory(struct wrapper *w, const struct line *line)
 	return 0;
 }
 
-static size_t offset_of(const struct line *line, const struct pair *p)
-{
-	return (size_t)(p->key - line->text);
-}
-
 /* The seal, which is the last pair. NULL: the line has none, or it has another form. */
-static const struct pair *seal_of(const struct line *line)
+static const struct message_pair *seal_of(const struct message_line *line)
 {
-	const struct pair *last = &line->pairs[line->npairs - 1];
+	const struct message_pair *last = &line->pairs[line->npairs - 1];
 
 	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX ? last : NULL;
 }
@@ -171,9 +68,9 @@ static const struct pair *seal_of(const struct line *line)
  * data: the bytes from which the line was parsed. The seal covers the bytes and not the parsed pairs, so nothing can be read in two
  * ways. If own is the last key before the seal, Redis may have written both (common/scripts/stamp.lua), with the other kind of seal.
  */
-static bool is_sealed(const struct line *line, const struct pair *mac, const char *data, const struct message_keys *keys)
+static bool is_sealed(const struct message_line *line, const struct message_pair *mac, const char *data, const struct message_keys *keys)
 {
-	size_t end = offset_of(line, mac) - 1, own = offset_of(line, mac - 1) - 1;
+	size_t end = message_line_offset(line, mac) - 1, own = message_line_offset(line, mac - 1) - 1;
 
 	if (strcmp(mac[-1].key, "own") == 0 &&
 	    seal_claim_holds(keys->secrets, keys->queue, data, own, data + own, end - own, mac->value))
@@ -181,10 +78,10 @@ static bool is_sealed(const struct line *line, const struct pair *mac, const cha
 	return seal_line_holds(keys->secrets, keys->queue, data, end, mac->value);
 }
 
-static int parse_wrapper(struct message *m, const struct line *line, const struct message_keys *keys)
+static int parse_wrapper(struct message *m, const struct message_line *line, const struct message_keys *keys)
 {
 	struct wrapper *w = &m->wrapper;
-	const struct pair *mac;
+	const struct message_pair *mac;
 
 	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 || (mac = seal_of(line)) == NULL)
 		return -1;
@@ -196,22 +93,18 @@ static int parse_wrapper(struct message *m, const struct line *line, const struc
 
 int message_recall(struct wrapper *w, const char *text, size_t len)
 {
-	struct line line = { .npairs = 0 };
+	struct message_line line;
 
 	*w = (struct wrapper){0};
-	if (len == 0 || len >= sizeof(line.text))
-		return -1;
-	memcpy(line.text, text, len);
-	line.text[len] = '\0';
-	if (strlen(line.text) == len && parse_pairs(&line, line.text) == 0 && parse_memory(w, &line) == 0)
+	if (message_line_parse_pairs(&line, text, len) == 0 && parse_memory(w, &line) == 0)
 		return 0;
 	*w = (struct wrapper){0};
 	return -1;
 }
 
-static int copy_id(const struct line *line, const char *key, char out[MESSAGE_ID_MAX + 1])
+static int copy_id(const struct message_line *line, const char *key, char out[MESSAGE_ID_MAX + 1])
 {
-	const char *value = value_of(line, key);
+	const char *value = message_line_value(line, key);
 
 	if (value == NULL)
 		return 0;
@@ -219,16 +112,16 @@ static int copy_id(const struct line *line, const char *key, char out[MESSAGE_ID
 }
 
 /* Unknown keys are the producer's own and are left alone. */
-static int parse_header(struct message *m, const struct line *line)
+static int parse_header(struct message *m, const struct message_line *line)
 {
 	int64_t max_attempts = -1;
 
 	if (line->len == 0 || (line->npairs > 0 && strcmp(line->pairs[0].key, "w") == 0))
 		return -1;
 	if (copy_id(line, "id", m->id) == -1 || copy_id(line, "request_id", m->request_id) == -1 ||
-	    duration_of(line, "ttl", &m->ttl_ms) == -1 || duration_of(line, "timeout", &m->timeout_ms) == -1 ||
-	    number_of(line, "enqueued", INT64_MAX, &m->enqueued_ms) == -1 ||
-	    number_of(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
+	    message_line_duration(line, "ttl", &m->ttl_ms) == -1 || message_line_duration(line, "timeout", &m->timeout_ms) == -1 ||
+	    message_line_number(line, "enqueued", INT64_MAX, &m->enqueued_ms) == -1 ||
+	    message_line_number(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
 		return -1;
 	m->max_attempts = (int)max_attempts;
 	return 0;
@@ -243,9 +136,9 @@ static void forget_header(struct message *m)
 /* "quredis/2 ..." : a producer that knows more than we do. */
 static bool other_version(const char *data, size_t len)
 {
-	size_t at = strlen(MAGIC), digits = 0;
+	size_t at = strlen(MESSAGE_MAGIC), digits = 0;
 
-	if (!starts_with(data, len, MAGIC))
+	if (!starts_with(data, len, MESSAGE_MAGIC))
 		return false;
 	while (at + digits < len && data[at + digits] >= '0' && data[at + digits] <= '9')
 		digits++;
@@ -286,14 +179,14 @@ static bool is_verified(const struct message *m, const struct message_keys *keys
 
 static void read_wrapper(struct message *m, const struct message_keys *keys)
 {
-	struct line line;
+	struct message_line line;
 
 	if (is_verified(m, keys)) {
 		m->wrapper = verified.wrapper;
 		m->wrapper_len = verified.len;
 		return;
 	}
-	parse_line(&line, m->raw, m->raw_len);
+	message_line_parse(&line, m->raw, m->raw_len);
 	if (parse_wrapper(m, &line, keys) == 0) {
 		m->wrapper_len = line.len;
 		remember_verified(m, keys);
@@ -305,12 +198,12 @@ static void read_wrapper(struct message *m, const struct message_keys *keys)
 /* Most messages have no header, and cost next to nothing. */
 static void parse_lines(struct message *m, const struct message_keys *keys)
 {
-	struct line line;
+	struct message_line line;
 
 	read_wrapper(m, keys);
-	if (!keys->headers || !starts_with(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, MAGIC))
+	if (!keys->headers || !starts_with(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, MESSAGE_MAGIC))
 		return;
-	parse_line(&line, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+	message_line_parse(&line, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
 	if (parse_header(m, &line) == 0)
 		m->header_len = line.len;
 	else
@@ -327,7 +220,7 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 	m->doubtful = m->unknown_version = false;
 	m->sha1[0] = '\0';
 	forget_header(m);
-	if (starts_with(raw, len, MAGIC))
+	if (starts_with(raw, len, MESSAGE_MAGIC))
 		parse_lines(m, keys);
 }
 
@@ -372,7 +265,7 @@ static void append_wrapper(struct buffer *out, const struct wrapper *w)
 	uint64_t nonce;
 
 	arc4random_buf(&nonce, sizeof(nonce));
-	buffer_format(out, VERSION " w=%016" PRIx64, nonce);
+	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
 }
 
@@ -422,7 +315,7 @@ static int append_value(struct buffer *out, const char *key, const char *value)
 
 	if (value == NULL)
 		return 0;
-	if (len == 0 || len > MESSAGE_ID_MAX || strspn(value, VALUE_BYTES) != len)
+	if (len == 0 || len > MESSAGE_ID_MAX || strspn(value, MESSAGE_VALUE_BYTES) != len)
 		return -1;
 	buffer_format(out, " %s=%s", key, value);
 	return 0;
@@ -439,7 +332,7 @@ static void append_duration(struct buffer *out, const char *key, int64_t ms)
 int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms, int64_t enqueued_ms,
     int64_t timeout_ms, int max_attempts)
 {
-	buffer_format(out, VERSION);
+	buffer_format(out, MESSAGE_VERSION);
 	if (append_value(out, "id", id) == -1 || append_value(out, "request_id", request_id) == -1)
 		return -1;
 	append_duration(out, "ttl", ttl_ms);

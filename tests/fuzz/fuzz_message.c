@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/seal.c */
+/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/message_line.c common/seal.c */
 /*
  * The lines in front of a message: whatever bytes lie in a list, taking our wrapper off and putting one on
  * changes no byte of the producer's, and what is remembered is read again as it was written.

@@ -1,4 +1,4 @@
-/* links: common/message.c common/seal.c common/alloc.c common/buffer.c common/duration.c */
+/* links: common/message.c common/message_line.c common/seal.c common/alloc.c common/buffer.c common/duration.c */
 
 /* Wrapper, header, payload: what is ours is understood, everything else is payload, byte for byte. */
 #include <setjmp.h>
