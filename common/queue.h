@@ -211,8 +211,8 @@ void queue_poll(struct redis *r, const struct queue_keys *k);
  * shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL */
 void queue_due(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first);
 
-/* Admin. -> INTEGER 1, 0: not there any more. From escape to where producers push, changed; record_id NULL: none. note: as
- * for queue_hand_back(); one that says nothing is forgotten */
+/* Admin. -> INTEGER 1, 0: it or its record is not there any more; -1: an archive has claimed it. From escape to where producers push,
+ * changed; record_id NULL: none. note: as for queue_hand_back(); one that says nothing is forgotten */
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
     const struct queue_note *note, const char *record_id);
 

@@ -1047,6 +1047,11 @@ static void redrive_takes_the_record_along(void **state)
 	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
 	assert_int_equal(private_redis_answer(&server).integer, 1);
 	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	put("e", RAW, RAW_LEN);			/* an equal letter: who had this record is in an archive */
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(count("e"), 1);
+	assert_int_equal(count("i"), 1);
 }
 
 /* ---- fence ---- */
