@@ -32,7 +32,7 @@ static char *elapsed(int64_t ms)
 
 static void tell_type(struct doctor *d, const char *key, const char *is, const char *wanted)
 {
-	doctor_advise(doctor_tell(d, SEVERITY_ERROR, key, "it is a %s, and quredis keeps a %s there: the queue does not run", is, wanted),
+	doctor_advise(doctor_tell(d, SEVERITY_ERROR, key, "it is a %s, and quredis keeps a %s there: what needs it does not work", is, wanted),
 	    "another program uses this key: rename or delete it, or give the queue other names");
 }
 

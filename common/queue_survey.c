@@ -121,6 +121,8 @@ void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out
 		{ k->sweeper, "string" },
 		{ k->done, "stream" },
 		{ k->stats, "hash" },
+		{ k->aside, "list" },
+		{ k->aside_log, "stream" },
 		{ queue_bare_rescue_key(k), "list" },
 	};
 

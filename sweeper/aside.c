@@ -4,6 +4,7 @@
  */
 #include "sweeper/aside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,19 +60,29 @@ static void publish_list(const struct swept *q)
 	atomic_store(&q->board->aside, (uint64_t)a->n);
 }
 
-static int read_list(struct sweeper *s, struct swept *q)
+/* readable: the records are. They only say why, so whatever their key holds, the messages are counted and returned. -1: nothing is known */
+static int read_list(struct sweeper *s, struct swept *q, bool *readable)
 {
+	char error[sizeof(s->error)];
 	struct redis_reply reply;
 
 	queue_aside(&s->redis, &q->keys);
-	if (connection_integer(s, &q->aside.n) == -1 || connection_answer(s, &reply) == -1)
+	if (connection_integer(s, &q->aside.n) == -1)
 		return -1;
+	*readable = connection_answer(s, &reply) == 0;
+	if (s->redis.state == REDIS_CLOSED)
+		return -1;
+	if (!*readable) {
+		snprintf(error, sizeof(error), "%s: %.150s", q->keys.aside_log, s->error);
+		trouble_say(s, s->error_kind, error);
+		reply = (struct redis_reply){0};
+	}
 	read_record(&q->aside, &reply);
 	return 0;
 }
 
 /* Renames the list to the bare rescue list, which rescue.c empties. If that is interrupted, any sweeper continues it. */
-static int give_back_list(struct sweeper *s, struct swept *q, int64_t now_ms)
+static int give_back_list(struct sweeper *s, struct swept *q, bool forget, int64_t now_ms)
 {
 	char *rescue = queue_bare_rescue_key(&q->keys);
 	int64_t fenced, forgotten;
@@ -86,20 +97,21 @@ static int give_back_list(struct sweeper *s, struct swept *q, int64_t now_ms)
 		return 0;		/* messages that are already in the bare rescue list go back first */
 	q->aside.n = 0;
 	q->aside.return_at_ms = now_ms + RETURN_MS;
-	if (fenced == 0)
-		return 0;		/* the list is empty, or another host has renamed it */
+	if (fenced == 0 || !forget)
+		return 0;		/* the list is empty, or another host has renamed it; or the key of the records may be another program's */
 	queue_aside_forget(&s->redis, &q->keys);
 	return connection_integer(s, &forgotten);
 }
 
 static int read_and_give_back(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	int rc = read_list(s, q);
+	bool readable = false;
+	int rc = read_list(s, q, &readable);
 
 	if (rc == 0 && now_ms >= q->aside.return_at_ms && !is_bare_busy(q))
-		rc = give_back_list(s, q, now_ms);
+		rc = give_back_list(s, q, readable, now_ms);
 	publish_list(q);
-	return rc;
+	return rc == 0 && readable ? 0 : -1;
 }
 
 bool aside_task(struct sweeper *s, int budget, int64_t now_ms)

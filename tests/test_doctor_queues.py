@@ -16,7 +16,8 @@ from harness.messages import sealed
 
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
         "ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "ingress:mail:done": "stream",
-        "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list"}
+        "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list",
+        "transit:mail:aside": "list", "transit:mail:aside:log": "stream"}
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -99,3 +99,28 @@ def test_a_redis_that_takes_no_writes_is_no_message_s_fault(redis, quredisd, han
     c.config_set("min-replicas-to-write", 0)
     wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"fails"], 60)
     assert not d.events("message_set_aside") and not c.exists("transit:mail:aside") and len(ledger.lines()) == 1
+
+
+def test_records_of_another_type(redis, quredisd, quredis, handler, ledger):
+    """They only say why: the messages are counted, and come back; the key, which may be another program's, stays, and is told of."""
+    c = redis.client()
+    c.set("transit:mail:aside:log", "another program's")
+    c.lpush("transit:mail:aside", "a", "b")
+    d = quredisd(queues=[queue("mail", handler(RUN)), queue("other", handler(RUN))])
+    told = d.wait_event("queue_trouble", queue="mail", at="aside")
+    assert told["error"].startswith("transit:mail:aside:log: WRONGTYPE")
+    wait_for(lambda: sorted(ledger.lines()) == ["ran a 1 1", "ran b 1 1"], 30)
+    c.set("escape:mail", "no list")             # the next one cannot be moved, and its record cannot be written
+    c.lpush("ingress:mail", "fails")
+    wait_for(lambda: aside(c) == ["fails"], 60)
+    wait_for(lambda: (status(d, "mail")["aside"] or {}).get("messages") == 1, 30)
+    c.lpush("ingress:mail", "good")
+    c.lpush("ingress:other", "good")
+    wait_for(lambda: ledger.count("ran good 1 0") == 2, 30)
+    c.delete("escape:mail")
+    assert quredis("retry", "mail", "transit").code == 0
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"fails"], 30)
+    assert c.get("transit:mail:aside:log") == b"another program's"
+    c.delete("transit:mail:aside:log")
+    d.wait_event("queue_mended", 30, queue="mail")
+    assert d.stop() == 0
