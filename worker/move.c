@@ -118,9 +118,14 @@ static bool holds_large(const struct tray *t)
 	return false;
 }
 
-/* A move that Redis refuses may stay refused for long, so it must not hold up other moves. */
+/*
+ * A move that Redis refuses may stay refused for long, so it must not hold up other moves. Called twice a turn for each tray, so it
+ * must not read all messages of a tray in which nothing moves.
+ */
 static bool hand_back_waits(const struct tray *t)
 {
+	if (t->count[ITEM_MOVING] == 0)
+		return false;
 	for (int i = 0; i < t->n; i++) {
 		const struct item *item = &t->items[i];
 

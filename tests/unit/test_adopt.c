@@ -412,6 +412,27 @@ static void what_leaves_a_tray_alive_is_counted(void **state)
 	}
 }
 
+/* The worker asks twice a turn whether a hand-back waits to be sent. In a tray in which nothing moves it must not read all messages. */
+static void a_tray_without_moves_is_not_searched(void **state)
+{
+	struct tray *t = &w->trays[0];
+	struct item *items;
+
+	(void)state;
+	believe(TRAY_FILLED, "adbrcw");
+	items = t->items;
+	t->items = NULL;		/* a read of an item crashes */
+	assert_false(move_hand_back_waits(w));
+	t->items = items;
+	move_choose(w, (struct place){ 0, 2 }, MOVE_HAND_BACK);
+	assert_true(move_hand_back_waits(w));
+	items[2].refused = true;
+	assert_false(move_hand_back_waits(w));
+	items[2].refused = false;
+	items[2].sent = 1;
+	assert_false(move_hand_back_waits(w));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -425,6 +446,7 @@ int main(void)
 		T(a_refused_move_that_is_gone_holds_nothing_up),
 		T(what_is_refused_too_often_is_set_aside),
 		T(what_leaves_a_tray_alive_is_counted),
+		T(a_tray_without_moves_is_not_searched),
 	};
 
 	return cmocka_run_group_tests(tests, setup_all, teardown_all);
