@@ -140,7 +140,7 @@ static int show_one(struct admin *a, const struct dead_letter *d)
 	if (dead_letter_message(a, d, &message) == -1)
 		return -1;
 	if (message.data == NULL)
-		admin_note("the message is too large for the record, and no longer in %s", a->keys.escape);
+		admin_note("the message is too large for the record, and was not found in %s", a->keys.escape);
 	cells[RECORD_FIELDS] = cell_bytes(message.data, message.len);
 	output_object(&a->output, columns, RECORD_FIELDS + 1, cells);
 	free((void *)(uintptr_t)message.data);

@@ -45,30 +45,41 @@ static int retry_message(struct admin *a, const struct dead_letter *d, const str
 	return 0;
 }
 
-/* The message, which may change its place meanwhile, and then the record; at last the record alone. */
-static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
+/* The message is gone. */
+static int remove_record(struct admin *a, const struct dead_letter *d)
 {
-	struct list_entry again = {0};
-	int64_t removed = 0;
-	int found = e != NULL, rc = 0;
+	int64_t removed;
 
-	for (int i = 0; i < LOOKS && found == 1 && removed == 0 && rc == 0; i++) {
-		struct queue_entry named = entry_name(i == 0 ? e : &again);
-
-		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
-		queue_discard(&a->redis, &a->keys, &named, d->record_id);
-		rc = admin_integer(a, &removed, a->keys.escape);
-		entry_free(&again);
-		found = named.at == QUEUE_ANYWHERE || removed != 0 || rc == -1 ? -1 : dead_letter_entry(a, d, &again);
-	}
-	entry_free(&again);
-	if (rc == -1 || removed != 0)
-		return rc;
 	redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
 	if (admin_integer(a, &removed, a->keys.log) == -1)
 		return -1;
 	admin_note("its message was no longer in %s; only the record is gone", a->keys.escape);
 	return 0;
+}
+
+/* Deletes the message and its record; e NULL: the record alone. A large message may change its place meanwhile. */
+static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
+{
+	struct list_entry again = {0};
+	int found = e != NULL;
+
+	for (int i = 0; i < LOOKS && found == 1; i++) {
+		struct queue_entry named = entry_name(i == 0 ? e : &again);
+		int64_t removed;
+		int rc;
+
+		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
+		queue_discard(&a->redis, &a->keys, &named, d->record_id);
+		entry_free(&again);
+		rc = admin_integer(a, &removed, a->keys.escape);
+		if (rc == -1 || removed != 0)
+			return rc;
+		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, &again);
+	}
+	entry_free(&again);
+	if (found == 1)
+		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s: try again", d->record_id, a->keys.escape);
+	return found == -1 ? -1 : remove_record(a, d);
 }
 
 /* What is asked of each. */

@@ -254,6 +254,57 @@ static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t 
 	return kept != NULL && text != NULL && why == NULL && *size == kept->len ? kept : NULL;
 }
 
+struct same_size {
+	char size[24];
+	size_t records;
+};
+
+static int count_same_size(void *arg, const struct dead_letter *d)
+{
+	struct same_size *s = arg;
+
+	s->records += dead_letter_is(d, "size", s->size) && dead_letter_is(d, "sha1", "");
+	return 0;
+}
+
+/*
+ * Redis computes no sha1 of a message of more than QUEUE_LOOK_SUM_MAX bytes. Its record tells only its size, which is enough if no other
+ * such record and no other such message has it.
+ */
+static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
+{
+	struct same_size s = { .records = 0 };
+	int found;
+
+	snprintf(s.size, sizeof(s.size), "%zu", size);
+	if (dead_letter_each(a, count_same_size, &s) == -1)
+		return -1;
+	found = entry_find_by_size(a, a->keys.escape, size, e);
+	if (found == 1 && s.records > 1) {
+		entry_free(e);
+		found = 2;
+	}
+	return found;
+}
+
+/* As entry_find_by_size(). */
+static int find_letter(struct admin *a, size_t size, const char *sha1, struct list_entry *e)
+{
+	if (sha1[0] == '\0' && size > QUEUE_LOOK_SUM_MAX)
+		return find_by_size(a, size, e);
+	return entry_find(a, a->keys.escape, false, size, sha1, e);
+}
+
+static bool is_letter(const struct redis_reply *reply, size_t size, const char *sha1)
+{
+	char sum[41];
+
+	if (reply->type != REDIS_STRING || reply->len != size)
+		return false;
+	message_sha1(reply->str, reply->len, sum);
+	return sha1[0] == '\0' || strcmp(sum, sha1) == 0;
+}
+
 /* The list is the only place of a message too large for its record. */
 static int find_in_list(struct admin *a, size_t size, const char *sha1, struct queue_bytes *message)
 {
@@ -262,17 +313,14 @@ static int find_in_list(struct admin *a, size_t size, const char *sha1, struct q
 	int found = 1;
 
 	for (int i = 0; i < LOOKS && message->data == NULL && found == 1; i++) {
-		char sum[41];
-
-		found = entry_find(a, a->keys.escape, false, size, sha1, &e);
+		found = find_letter(a, size, sha1, &e);
 		if (found != 1)
 			break;
 		redis_appendf(&a->redis, "LINDEX %s %d", a->keys.escape, e.at);
 		entry_free(&e);
 		if (admin_reply(a, &reply, a->keys.escape) == -1)
 			return -1;
-		message_sha1(reply.str == NULL ? "" : reply.str, reply.len, sum);
-		if (reply.type == REDIS_STRING && strcmp(sum, sha1) == 0)
+		if (is_letter(&reply, size, sha1))
 			*message = copy(&(struct queue_bytes){ reply.str, reply.len });
 	}
 	return found == -1 ? -1 : 0;
@@ -282,6 +330,7 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_
 {
 	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
 	size_t size;
+	int found;
 
 	kept = kept_whole(d, &size);
 	*e = (struct list_entry){0};
@@ -289,7 +338,11 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_
 		*e = (struct list_entry){ .size = size, .head = copy(kept) };
 		return 1;
 	}
-	return sha1 == NULL ? 0 : entry_find(a, a->keys.escape, false, size, sha1->data, e);
+	found = sha1 == NULL ? 0 : find_letter(a, size, sha1->data, e);
+	if (found == 2)
+		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
+		    "dlq retry --all puts all of them back", d->record_id, size);
+	return found;
 }
 
 int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message)

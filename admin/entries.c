@@ -75,8 +75,11 @@ void entries_free(struct entries *e)
 	*e = (struct entries){0};
 }
 
-/* The list may change meanwhile: what moves towards where we come from may be missed. */
-int entry_find(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, struct list_entry *out)
+/*
+ * Counts entries with this size and sha1, at most `most`, and takes the first one into out. The list may change meanwhile: what moves
+ * towards where we come from may be missed.
+ */
+static int find_entries(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, int most, struct list_entry *out)
 {
 	int64_t first = backwards ? -1 : 0;
 	int found = 0;
@@ -87,18 +90,33 @@ int entry_find(struct admin *a, const char *key, bool backwards, size_t size, co
 
 		if (entries_read(a, key, first, backwards, ENTRIES_MAX, &page) == -1)
 			return -1;
-		for (size_t i = 0; i < page.n && found == 0; i++) {
+		for (size_t i = 0; i < page.n && found < most; i++) {
 			struct list_entry *e = &page.all[i];
 
-			if (e->size != size || sha1[0] == '\0' || strcmp(e->sha1, sha1) != 0)
+			if (e->size != size || strcmp(e->sha1, sha1) != 0 || found++ > 0)
 				continue;
 			*out = *e;
 			*e = (struct list_entry){0};
-			found = 1;
 		}
 		n = page.n;
 		first += backwards ? -(int64_t)n : (int64_t)n;
 		entries_free(&page);
-	} while (found == 0 && n > 0);
+	} while (found < most && n > 0);
+	return found;
+}
+
+int entry_find(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, struct list_entry *out)
+{
+	return sha1[0] == '\0' ? 0 : find_entries(a, key, backwards, size, sha1, 1, out);
+}
+
+int entry_find_by_size(struct admin *a, const char *key, size_t size, struct list_entry *out)
+{
+	int found;
+
+	*out = (struct list_entry){0};
+	found = find_entries(a, key, false, size, "", 2, out);
+	if (found != 1)
+		entry_free(out);
 	return found;
 }

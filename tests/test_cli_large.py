@@ -98,3 +98,33 @@ def test_two_operators_at_once(quredis, redis):
         done = [f.result() for f in [pool.submit(quredis, "dlq", "retry", "mail", "--all", "--yes") for _ in range(4)]]
     assert [d.code for d in done] == [0] * 4, [d.err for d in done]
     assert sorted(map(sha1, map(strip, q.fetched()))) == sorted(map(sha1, letters)) and not c.exists(q.escape) and c.xlen(q.log) == 0
+
+
+def unsummed(q, message):
+    """Of more than 16 MiB Redis computes no sha1, so the record has none."""
+    q.client.lpush(q.escape, message)
+    return q.record(message, payload_max=0, id="", sha1="")
+
+
+@pytest.mark.parametrize("how", ["retry", "rm", "show"])
+def test_a_letter_without_a_sum_is_found_by_its_size(quredis, redis, how):
+    q = Queue(redis.client())
+    c, letter = q.client, os.urandom(1 << 20) * 17
+    ids = [unsummed(q, letter), unsummed(q, letter + b"x")]
+    r = quredis("dlq", how, "mail", ids[0], *([] if how == "show" else ["--yes"]))
+    assert r.code == 0 and "not found" not in r.err and "no longer" not in r.err, r.err
+    assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(letter)] if how == "retry" else [])
+    left = [letter + b"x"] if how != "show" else [letter + b"x", letter]
+    assert [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(m) for m in left] and c.xlen(q.log) == len(left)
+
+
+def test_letters_of_one_size_without_a_sum_are_not_mixed_up(quredis, redis):
+    q = Queue(redis.client())
+    letters = [os.urandom(1 << 20) * 17 for _ in range(2)]
+    ids = [unsummed(q, m) for m in letters]
+    for how in ("retry", "rm"):
+        r = quredis("dlq", how, "mail", ids[0], "--yes")
+        assert r.code == 66 and "one of several dead letters of 17825792 bytes" in r.err, r.err
+    assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in letters[::-1]] and q.client.xlen(q.log) == 2
+    assert quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
+    assert [sha1(strip(m)) for m in q.fetched()] == [sha1(m) for m in letters] and not q.client.exists(q.escape)
