@@ -18,8 +18,8 @@
  * generation of its last user (take slot_next_generation() before each registration). The boot token is in the child's
  * environment, from which handlers get it, and where there is a cgroup of this boot the child is in it.
  * Every child, also the sweeper, each turn of its loop: writes its heartbeat, looks at its order, and
- * calls log_reopen() when board->log_epoch changed. Without a turn for 10 s beyond deadline_ms (CONNECTING: 120 s, for
- * name resolution) it is taken for stuck: ABRT, then KILL. The sweeper has 120 s in every state.
+ * calls log_reopen() when board->log_epoch changed. Without a turn for 10 s beyond deadline_ms (a worker that starts or
+ * connects: 120 s, for name resolution) it is taken for stuck: ABRT, then KILL. The sweeper announces name resolution in deadline_ms.
  *
  * A reload gives the sweeper a successor while it finishes itself: two at once do no harm. A queue's gate
  * is QUEUE_RECOVERING only when nobody of this master has recovered it yet, so a successor leaves the

@@ -386,7 +386,7 @@ void move_tick(struct worker *w, int64_t now_ms);
 bool move_hand_back_waits(const struct worker *w);	/* one is chosen and not sent: what is fetched now would overtake it */
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
 void move_reopen_tray(struct worker *w, int tray);	/* a DELETING one, after its list was read */
-/* So often a move is refused before its message is set aside: some ten seconds. A hiccup, or a key that is being replaced, is over by then. */
+/* After so many refusals, about ten seconds, a message is set aside. By then a short failure is over, or an operator has replaced the key. */
 #define MOVE_ATTEMPTS 8
 void move_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 void move_gone(struct worker *w, struct place p);	/* out of its tray */
