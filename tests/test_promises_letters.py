@@ -80,6 +80,7 @@ def fill_escape(c, q, messages):
 
 # ---- the archive and redrives ----
 
+@pytest.mark.verdict
 @pytest.mark.parametrize("equal", [1, 3])
 def test_a_letter_is_archived_or_retried_and_never_both(redis, quredisd, handler, archive, equal):
     n = 5000
