@@ -1,9 +1,6 @@
 /* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 /* ldflags: -Wl,--wrap=redisFormatCommandArgv,--wrap=redisAppendCommandArgv,--wrap=redisAppendFormattedCommand */
-/*
- * How commands get into the buffer of hiredis: with the same bytes, whether hiredis formats them or not. A command that there is no
- * memory for: nobody waits for its answer, or takes another's for it.
- */
+/* A command that there is no memory for: nobody waits for its answer, or takes another's for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,14 +10,12 @@
 #include <cmocka.h>
 
 #include <hiredis/hiredis.h>
-#include <hiredis/sds.h>
 
 #include "common/redis.h"
 #include "tests/unit/private_redis.h"
 
 static struct private_redis server;
 static int until_none = -1;	/* calls of hiredis that still have memory; -1: all */
-static int by_hiredis;		/* how many commands hiredis formatted */
 
 /* ---- hiredis without memory, as it says so ---- */
 
@@ -53,7 +48,6 @@ int __wrap_redisFormatCommandArgv(char **target, int argc, const char **argv, co
 
 int __wrap_redisAppendCommandArgv(redisContext *c, int argc, const char **argv, const size_t *lens)
 {
-	by_hiredis++;
 	return refused() ? refuse(c) : __real_redisAppendCommandArgv(c, argc, argv, lens);
 }
 
@@ -120,51 +114,9 @@ static void several_at_once(void **unused)
 	}
 }
 
-/* redis_append() formats a short command itself, with the same bytes as hiredis. */
-static void the_same_bytes_as_hiredis(void **unused)
-{
-	char value[1200];
-	const char *argv[] = { "LREM", "", "-1", value };
-	size_t lens[] = { 4, 0, 2, 0 };
-
-	(void)unused;
-	for (size_t i = 0; i < sizeof(value); i++)
-		value[i] = "a\0\r\n\xff$"[i % 6];
-	for (lens[3] = 0; lens[3] < sizeof(value); lens[3]++) {
-		size_t before = sdslen(server.r.context->obuf);
-		char *expected;
-		long long len = redisFormatCommandArgv(&expected, 4, argv, lens);
-
-		by_hiredis = 0;
-		redis_append(&server.r, 4, argv, lens);
-		assert_int_equal(sdslen(server.r.context->obuf) - before, len);
-		assert_memory_equal(server.r.context->obuf + before, expected, (size_t)len);
-		if (len < 900 || len > 1024)
-			assert_int_equal(by_hiredis, len > 1024);
-		redisFreeCommand(expected);
-	}
-	assert_int_equal(server.r.pending, sizeof(value));
-	redis_close(&server.r, NULL);
-	private_redis_connect(&server);
-}
-
-/* Counts of several digits, and empty arguments that are NULL. */
-static void many_arguments(void **unused)
-{
-	const char *argv[120] = { "RPUSH", "many" };
-	size_t lens[120] = { 5, 4 };
-
-	(void)unused;
-	redis_append(&server.r, 120, argv, lens);
-	private_redis_answer(&server);
-	assert_int_equal(REDIS_INT(&server, "LLEN many"), 118);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_bytes_as_hiredis),
-		cmocka_unit_test(many_arguments),
 		cmocka_unit_test(one_command),
 		cmocka_unit_test(one_behind_another),
 		cmocka_unit_test(several_at_once),
