@@ -164,7 +164,7 @@ void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray
 /* The same of the left end of a rescue list, and of no other entry. nobody: the key of a lease that does not exist */
 void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,
     const struct message *head, const struct record *record);
-/* -> ARRAY of n <= QUEUE_DIGESTS STRING: the SHA1 of the message from each of these offsets on; "": it is not there */
+/* -> ARRAY of n <= QUEUE_DIGESTS STRING: the SHA1 of the message from each of these offsets on; "": it is not there. nobody: as above */
 #define QUEUE_DIGESTS 2
 void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n);
 

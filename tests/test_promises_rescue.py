@@ -219,3 +219,13 @@ def test_one_that_cannot_escape_holds_up_nobody(redis, quredisd, handler, ledger
     assert d.quredis("retry", "mail", "transit").code == 0
     wait_for(lambda: c.lrange("escape:mail", 0, -1) == [big] and not anywhere(c, "mail"), 60, "its escape")
     assert [r[b"error_class"] for _, r in c.xrange("escape:mail:log")] == [b"TooLarge"] and stray_keys(c, "mail") == []
+
+
+def test_a_key_of_another_type_where_a_lease_would_be(redis, quredisd, handler, ledger):
+    """In a rescue that was broken off. Of a message that is read in part Redis computes the SHA1, which must not fail for ever over that key."""
+    c, held = redis.client(), [b"l" * 5000, b"small"]
+    c.set("transit:mail:lease:none", "no lease")
+    c.rpush("transit:mail:rescue", *held)
+    d = quredisd(queues=[queue("mail", handler(RUN))])
+    wait_for(lambda: len(ledger.lines()) == len(held) and not anywhere(c, "mail"), 20)
+    assert sorted(ledger.lines()) == sorted(map(digest, held)) and d.stop() == 0
