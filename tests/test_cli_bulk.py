@@ -522,3 +522,15 @@ def test_retry_without_the_right_to_remove(quredis, redis_server, which, refused
     assert r.code == 77 and r.out == "" and not c.exists(q.ingress)
     assert c.llen(q.escape) == len(MESSAGES) and c.zcard(q.delayed) == 1
     assert json.loads(quredis("ls", "--json", url=server.url).out)[0]["transit_size"] == 1
+
+
+def test_rm_without_the_right_to_remove_records(quredis, redis_server):
+    """The message is deleted before its record, so an error would say that it is still there. The record stays, and is an orphan."""
+    server = redis_server(tcp=True)
+    c = server.client()
+    q = Queue(c)
+    ids = q.dead_letters(*MESSAGES)
+    c.execute_command("ACL", "SETUSER", "operator", "on", "nopass", "~*", "&*", "+@all", "-xdel")
+    r = quredis("dlq", "rm", "mail", ids[0], url=server.tcp_url.replace("redis://", "redis://operator:x@"))
+    assert (r.code, r.out) == (0, "deleted 1 message of escape\n"), r.err
+    assert c.lrange(q.escape, 0, -1) == MESSAGES[:0:-1] and c.xlen(q.log) == len(MESSAGES)
