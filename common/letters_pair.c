@@ -1,7 +1,7 @@
 /*
  * Which record belongs to which dead letter, and which of them leave. Pure: a page comes in, a judgement comes out.
  *
- * By value, the oldest to the oldest. List and log are in one order: a dead letter and its record come in one
+ * By sha1, the oldest to the oldest; by size if the record has no sha1 because the message is too long for one. List and log are in one order: a dead letter and its record come in one
  * script, leave in one, and what was without a record becomes the newest with it. So what lies between two pairs
  * and has no counterpart there has none at all. Where a page shows no pair, the figures tell which side has too many.
  */
@@ -15,6 +15,7 @@
 
 #include "common/alloc.h"
 #include "common/message.h"
+#include "common/queue_look.h"
 
 /* ---- a page ---- */
 
@@ -26,7 +27,7 @@ static struct queue_bytes bytes_of(const struct redis_reply *r)
 static void read_record(struct letter *l, const struct redis_reply *record)
 {
 	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
-	const struct queue_bytes *sha1;
+	const struct queue_bytes *sha1, *size;
 	uint64_t ms = 0, serial;
 
 	strlcpy(l->id, id.str, sizeof(l->id));
@@ -42,6 +43,8 @@ static void read_record(struct letter *l, const struct redis_reply *record)
 	sha1 = record_field_of(l->fields, l->nfields, "sha1");
 	if (sha1 != NULL && sha1->len == sizeof(l->sha1) - 1)
 		memcpy(l->sha1, sha1->data, sha1->len);
+	size = record_field_of(l->fields, l->nfields, "size");
+	l->size = size == NULL ? 0 : strtoull(size->data, NULL, 10);
 	l->entry = -1;
 }
 
@@ -90,6 +93,25 @@ static void find_entry(struct letters *l, size_t record)
 		e->record = (int)record;
 		return;
 	}
+}
+
+/* Different messages can have one size. So only if this page shows one entry and one record of it. */
+static void find_entry_by_size(struct letters *l, size_t record)
+{
+	struct letter *r = &l->records[record];
+	size_t entries = 0, records = 0, last = 0;
+
+	for (size_t i = 0; i < l->nentries; i++)
+		if (l->entries[i].record == -1 && l->entries[i].message.len == r->size) {
+			last = i;
+			entries++;
+		}
+	for (size_t i = 0; i < l->nrecords; i++)
+		records += l->records[i].sha1[0] == '\0' && l->records[i].size == r->size;
+	if (entries != 1 || records != 1)
+		return;
+	r->entry = (int)last;
+	l->entries[last].record = (int)record;
 }
 
 static size_t least(int64_t a, size_t b)
@@ -184,6 +206,9 @@ static void pair(struct letters *l, const struct letters_bounds *b)
 		if (!l->records[i].archived_orphan)
 			find_entry(l, i);
 	}
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].sha1[0] == '\0' && l->records[i].size > QUEUE_LOOK_SUM_MAX && !l->records[i].archived_orphan)
+			find_entry_by_size(l, i);
 }
 
 static size_t judge_named(struct letters *l, const struct letters_bounds *b, int64_t *excess)

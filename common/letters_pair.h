@@ -35,6 +35,7 @@ struct letter {			/* a record; views into the answer */
 	struct record_field *fields;	/* owned */
 	size_t nfields;
 	char sha1[41];		/* of its message; "": it does not say */
+	size_t size;		/* of its message in bytes; 0: it does not say */
 	int entry;		/* its message is entries[entry]; -1: not on this page */
 	bool orphan;		/* there is none to it any more */
 	bool archived_orphan;	/* the archive says so */

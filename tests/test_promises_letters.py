@@ -506,6 +506,21 @@ def test_binary_and_large_messages(redis, quredisd, handler, archive):
     assert d.stop() == 0
 
 
+def test_a_letter_without_a_sum_keeps_its_record(redis, quredisd, handler, archive):
+    """Of more than 16 MiB Redis computes no sha1, so the record has none."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    letters = [os.urandom(1 << 20) * 17, os.urandom(1 << 20) * 17 + b"x"]
+    for m in letters:
+        c.lpush(q.escape, m)
+        q.record(m, payload_max=0, id="", sha1="", error_class="TooLarge")
+    q.dead_letters(b"last")
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 1, "archive": archive})])
+    wait_for(lambda: c.llen(q.escape) == c.xlen(q.log) == 1, 60)
+    assert [(sha1(message_of(a)), a["error_class"]) for a in lines(archive)] == [(sha1(m), "TooLarge") for m in letters]
+    assert d.stop() == 0
+
+
 @pytest.mark.parametrize("key", ["escape:mail", "escape:mail:log"])
 def test_a_key_of_the_wrong_type(redis, quredisd, handler, archive, key):
     c = redis.client()

@@ -12,6 +12,8 @@
 
 #include "common/letters_pair.h"
 
+#include "common/queue_look.h"
+
 static struct letters page;
 
 /* Oldest first. Records failed at 1, 2, 3 … ms. */
@@ -246,6 +248,32 @@ static void records_alone_leave_by_age_and_only_where_it_is_proven(void **state)
 	assert_orphans("oo", 100, NULL);
 }
 
+static void make_large(size_t first_size, size_t second_size, size_t record_size)
+{
+	make("ab", 2, "?", 1);
+	page.entries[0].message.len = first_size;
+	page.entries[1].message.len = second_size;
+	page.records[0].size = record_size;
+}
+
+static void a_record_without_sha1_belongs_to_the_only_entry_of_its_size(void **state)
+{
+	const size_t large = QUEUE_LOOK_SUM_MAX + 1;
+	struct letters_bounds b = older(100);
+
+	(void)state;
+	make_large(large + 1, large, large);
+	assert_judged(&b, "L u.");
+	assert_int_equal(page.records[0].entry, 1);
+	make_large(large, large, large);
+	assert_judged(&b, "o uu");		/* two entries */
+	make_large(QUEUE_LOOK_SUM_MAX, 1, QUEUE_LOOK_SUM_MAX);
+	assert_judged(&b, "o uu");		/* short enough for a sha1 */
+	make("a", 1, "??", 2);
+	page.entries[0].message.len = page.records[0].size = page.records[1].size = large;
+	assert_judged(&b, "oo u");		/* two records */
+}
+
 static void ids_are_compared_as_numbers(void **state)
 {
 	uint64_t ms, serial;
@@ -274,6 +302,7 @@ int main(void)
 		cmocka_unit_test(equal_messages_that_failed_differently_differ),
 		cmocka_unit_test(what_is_not_forwarded_yet_stays),
 		cmocka_unit_test(records_alone_leave_by_age_and_only_where_it_is_proven),
+		cmocka_unit_test(a_record_without_sha1_belongs_to_the_only_entry_of_its_size),
 		cmocka_unit_test(ids_are_compared_as_numbers),
 	};
 
