@@ -80,6 +80,8 @@ static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
 	struct tray *t = &w->trays[tray];
 
+	if (block > 0)
+		tray_free_memory(w);
 	t->state = TRAY_FETCHING;
 	t->asked = n;
 	if (now_ms < w->oom_until_ms)

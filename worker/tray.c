@@ -9,7 +9,12 @@
 
 #include "common/alloc.h"
 
-#define KEPT_MAX (256 * 1024)	/* memory of messages that stays with an empty tray */
+/*
+ * Memory of messages that stays with an empty tray: while the next batch is fetched, all of a batch (about 1 MiB, batch.c), since
+ * the kernel would have to clear each page anew; while the worker waits for a message, less.
+ */
+#define KEPT_MAX (2 * 1024 * 1024)
+#define KEPT_IDLE_MAX (256 * 1024)
 #define COPIED_MAX (64 * 1024)	/* a message up to this size is copied into its tray's bytes */
 
 struct item *tray_item(struct worker *w, struct place p)
@@ -167,6 +172,13 @@ void tray_empty(struct tray *t)
 	if (t->bytes.cap > KEPT_MAX)
 		buffer_free(&t->bytes);
 	buffer_clear(&t->bytes);
+}
+
+void tray_free_memory(struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays[i].state == TRAY_EMPTY && w->trays[i].bytes.cap > KEPT_IDLE_MAX)
+			buffer_free(&w->trays[i].bytes);
 }
 
 struct place tray_next(struct worker *w)

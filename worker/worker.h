@@ -267,6 +267,7 @@ void tray_set(struct tray *t, struct item *item, enum item_state state);	/* keep
 void tray_filled(struct worker *w, int tray);		/* all that was asked for is answered */
 void tray_secrets_learnt(struct worker *w, int tray);	/* parses its waiting messages again */
 void tray_empty(struct tray *t);
+void tray_free_memory(struct worker *w);		/* the worker waits: empty trays free what large batches needed */
 const char *tray_raw(const struct tray *t, const struct item *item);
 struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none, or its notes are not known */
 bool tray_fetching(const struct worker *w);		/* an answer to a fetch is to come */

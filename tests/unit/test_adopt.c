@@ -433,6 +433,33 @@ static void a_tray_without_moves_is_not_searched(void **state)
 	assert_false(move_hand_back_waits(w));
 }
 
+/* A batch of about 1 MiB follows another: its tray keeps the memory. When the worker waits for a message, it frees the memory. */
+static void an_empty_tray_keeps_the_memory_of_a_batch(void **state)
+{
+	static const char payload[16384];
+	struct tray *t = &w->trays[0];
+	const char *memory;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		tray_add(w, 0, payload, sizeof(payload));
+	memory = t->bytes.data;
+	tray_empty(t);
+	assert_ptr_equal(t->bytes.data, memory);
+	tray_add(w, 0, payload, sizeof(payload));
+	t->state = TRAY_FILLED;
+	tray_free_memory(w);
+	assert_ptr_equal(t->bytes.data, memory);	/* a message lies there */
+	tray_empty(t);
+	tray_free_memory(w);
+	assert_int_equal(t->bytes.cap, 0);
+
+	tray_add(w, 0, payload, sizeof(payload));
+	tray_empty(t);
+	tray_free_memory(w);
+	assert_true(t->bytes.cap > 0);			/* it is small */
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -447,6 +474,7 @@ int main(void)
 		T(what_is_refused_too_often_is_set_aside),
 		T(what_leaves_a_tray_alive_is_counted),
 		T(a_tray_without_moves_is_not_searched),
+		T(an_empty_tray_keeps_the_memory_of_a_batch),
 	};
 
 	return cmocka_run_group_tests(tests, setup_all, teardown_all);
