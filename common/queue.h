@@ -43,7 +43,8 @@ void queue_keys_free(struct queue_keys *k);
 /* Keys of one incarnation; each a new string. tray 0..QUEUE_TRAYS-1, or QUEUE_RESCUE. */
 #define QUEUE_RESCUE QUEUE_TRAYS
 char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray);
-char *queue_lease_key(const struct queue_keys *k, const char *incarnation);
+#define QUEUE_NOBODY "none"			/* stands for an incarnation where there is none */
+char *queue_lease_key(const struct queue_keys *k, const char *incarnation);	/* NULL: of nobody; this key is never there */
 char *queue_rate_key(const struct queue_keys *k, int64_t minute);	/* figures of one minute since 1970 */
 char *queue_bare_rescue_key(const struct queue_keys *k);	/* where the bare transit list is returned from */
 char *queue_rescue_field(const char *incarnation);	/* of the workers hash: how many a rescue list held; NULL: the bare one */

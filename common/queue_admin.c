@@ -12,9 +12,6 @@
 #include "common/queue_scripts.h"
 #include "common/queue_waiting.h"
 
-/* The bare list's owner: a lease that never exists, for scripts whose first write must be one. */
-#define NOBODY "none"
-
 char *queue_registered_key(const char *name)
 {
 	return alloc_format("quredis:queue:%s", name);
@@ -73,7 +70,7 @@ void queue_purge_delayed(struct redis *r, const struct queue_keys *k)
 
 void queue_purge_bare(struct redis *r, const struct queue_keys *k)
 {
-	char *lease = queue_lease_key(k, NOBODY), *rescue = queue_bare_rescue_key(k);
+	char *lease = queue_lease_key(k, NULL), *rescue = queue_bare_rescue_key(k);
 	const char *keys[] = { lease, k->transit, rescue };
 
 	queue_script(r, QUEUE_SCRIPT_purge_owner, 3, keys, 1, (struct script_arg[]){ script_string("1") });

@@ -77,7 +77,7 @@ char *queue_rate_key(const struct queue_keys *k, int64_t minute)
 
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation)
 {
-	return alloc_format("%s:lease:%s", k->transit, incarnation);
+	return alloc_format("%s:lease:%s", k->transit, incarnation == NULL ? QUEUE_NOBODY : incarnation);
 }
 
 char *queue_bare_rescue_key(const struct queue_keys *k)

@@ -12,12 +12,6 @@
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
-/* The lease of nobody: never there. */
-static char *nobody(const struct queue_keys *k)
-{
-	return queue_lease_key(k, "none");
-}
-
 int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial)
 {
 	size_t digits = strspn(id, "0123456789"), more;
@@ -152,7 +146,7 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 /* before NULL: nothing is changed. */
 static void append_forward(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *before, const char *last)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->log, k->forwarded };
 	struct script_number limits[2];
 	struct script_arg args[4] = { script_number(&limits[0], most), script_number(&limits[1], bytes) };
@@ -194,7 +188,7 @@ int queue_forward_paged(const struct redis_reply *reply)
 
 void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed };
 	struct script_arg args[1 + 2 * QUEUE_LETTERS_GROUP];
 	struct script_number from;
@@ -211,7 +205,7 @@ void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t d
 void queue_letters_claim(struct redis *r, const struct queue_keys *k, const char *owner, bool fresh, int64_t depth,
     const struct queue_letter *letters, size_t n)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed };
 	struct script_arg args[3 + 3 * QUEUE_LETTERS_GROUP];
 	struct script_number from;
@@ -235,7 +229,7 @@ void queue_letters_release(struct redis *r, const struct queue_keys *k)
 
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log };
 	struct script_arg args[2 + 2 * RECORD_FIELDS];
 	struct script_number from;

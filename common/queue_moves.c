@@ -339,10 +339,10 @@ void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)
 	redis_appendf(r, "LRANGE %s %d %d", list, first, last);
 }
 
-/* The bare list has no owner; its lease key never exists. */
+/* The bare list has no owner. */
 static const char *owner_of(const char *incarnation)
 {
-	return incarnation == NULL ? "none" : incarnation;
+	return incarnation == NULL ? QUEUE_NOBODY : incarnation;
 }
 
 char *queue_rescue_field(const char *incarnation)
@@ -373,7 +373,7 @@ void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *
 void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
     const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note)
 {
-	char *lease = queue_lease_key(k, owner_of(incarnation));
+	char *lease = queue_lease_key(k, incarnation);
 	const char *keys[] = { lease, rescue, k->ingress, k->notes };
 	struct script_arg args[SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
 	struct queue_entry first = *e;
@@ -432,7 +432,7 @@ void queue_due(struct redis *r, const struct queue_keys *k, int limit, const str
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
     const struct queue_note *note, const char *record_id)
 {
-	char *lease = queue_lease_key(k, owner_of(NULL));
+	char *lease = queue_lease_key(k, NULL);
 	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->claimed, k->notes };
 	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
 	struct script_number strip, keep;

@@ -148,7 +148,7 @@ static char *rescue_owner(const struct redis_reply *field)
 	    memcmp(field->str + field->len - suffix_len, suffix_of_rescue, suffix_len) != 0)
 		return NULL;
 	name = alloc_copy(field->str, field->len - suffix_len);
-	if (strcmp(name, "none") == 0)
+	if (strcmp(name, QUEUE_NOBODY) == 0)
 		name[0] = '\0';
 	else if (incarnation_parse(&i, name) == -1) {
 		free(name);

@@ -39,7 +39,7 @@ bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, co
 		args[n++] = script_number(&numbers[i], (int64_t)done->n[i]);
 	}
 	if (n > 1) {
-		char *none = queue_lease_key(k, "none"), *rate = queue_rate_key(k, minute);
+		char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, minute);
 
 		queue_script(r, QUEUE_SCRIPT_tally, 3, (const char *[]){ none, k->stats, rate }, n, args);
 		free(none);

@@ -8,16 +8,10 @@
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
-/* The lease of nobody: never there. */
-static char *nobody(const struct queue_keys *k)
-{
-	return queue_lease_key(k, "none");
-}
-
 void queue_stamp(struct redis *r, const struct queue_keys *k, const struct queue_walk *walk)
 {
 	struct script_number from, count, lines, longest;
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->ingress };
 
 	queue_script(r, QUEUE_SCRIPT_stamp, 2, keys, 6,
@@ -42,7 +36,7 @@ void queue_stamp_seen(struct redis *r, const struct queue_keys *k, const struct 
 {
 	struct script_arg *args = alloc_zero(ONE_ARGS * n + 1, sizeof(*args));
 	struct script_number (*rooms)[3] = alloc_zero(n + 1, sizeof(*rooms));
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->ingress };
 
 	for (size_t i = 0; i < n; i++)
@@ -140,7 +134,7 @@ static size_t line_args(const struct queue_keys *k, const struct redis_reply *fi
 void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_script script, int limit,
     const struct redis_reply *first)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->delayed, k->ingress };
 	struct script_arg *args = alloc_zero(3 + 2 * (first == NULL ? 0 : first->n), sizeof(*args));
 	struct script_number most, bytes;
@@ -159,7 +153,7 @@ void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_
 
 void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record)
 {
-	char *none = nobody(k);
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->delayed, k->escape, k->log };
 	struct script_arg args[2 + 2 * RECORD_FIELDS];
 	struct script_number strip;

@@ -185,7 +185,7 @@ void queue_types(struct redis *r, const struct queue_keys *k)
 
 void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms)
 {
-	char *none = queue_lease_key(k, "none");
+	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->sweeper };
 	struct script_number lease;
 

@@ -208,7 +208,7 @@ static int step_of(struct sweeper *s, struct swept *q, struct rescue *r)
 	p->r = r;
 	p->owner = r->incarnation[0] == '\0' ? NULL : r->incarnation;
 	p->rescue = p->owner == NULL ? queue_bare_rescue_key(&q->keys) : queue_tray_key(&q->keys, p->owner, QUEUE_RESCUE);
-	p->lease = queue_lease_key(&q->keys, p->owner == NULL ? "none" : p->owner);
+	p->lease = queue_lease_key(&q->keys, p->owner);
 	rc = step(p);
 	connection_drain(s);
 	free(p->rescue);

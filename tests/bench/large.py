@@ -6,6 +6,7 @@ from harness import program, queue
 
 MIB = 1 << 20
 
+
 class Retried(Case):
     """Messages of 1 MiB that fail once: how many a second are fetched, run and put into delayed."""
 

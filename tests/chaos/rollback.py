@@ -239,4 +239,3 @@ def judge(pushed, events, done, escaped):
         gone = next((e for e in events if e.revealed >= pushed[name] and name not in e.there), None)
         out["forgotten" if gone and pushed[name] > gone.settled else "lost"].add(name)
     return out
-

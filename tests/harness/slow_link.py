@@ -37,8 +37,8 @@ class SlowLink(UnixFront):
                 with self._turn[way]:
                     if self.rate:
                         self._pause(way, len(data) / self.rate)
+                    setattr(self, way, getattr(self, way) + len(data))
                 sink.sendall(data)
-                setattr(self, way, getattr(self, way) + len(data))
         except OSError:
             pass
         end(source, sink)
