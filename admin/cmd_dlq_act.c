@@ -45,6 +45,11 @@ static int retry_message(struct admin *a, const struct dead_letter *d, const str
 	return 0;
 }
 
+static int fail_without_record(struct admin *a, const struct dead_letter *d)
+{
+	return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
+}
+
 /* The message is gone. */
 static int remove_record(struct admin *a, const struct dead_letter *d)
 {
@@ -53,6 +58,8 @@ static int remove_record(struct admin *a, const struct dead_letter *d)
 	redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
 	if (admin_integer(a, &removed, a->keys.log) == -1)
 		return -1;
+	if (removed == 0)
+		return fail_without_record(a, d);
 	admin_note("its message was no longer in %s; only the record is gone", a->keys.escape);
 	return 0;
 }
@@ -72,8 +79,10 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 		queue_discard(&a->redis, &a->keys, &named, d->record_id);
 		entry_free(&again);
 		rc = admin_integer(a, &removed, a->keys.escape);
-		if (rc == -1 || removed != 0)
+		if (rc == -1 || removed == 1)
 			return rc;
+		if (removed == -1)
+			return fail_without_record(a, d);
 		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, &again);
 	}
 	entry_free(&again);

@@ -9,6 +9,7 @@ import pytest
 from harness import QUREDIS, wait_for
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1, strip, wrapper
 from harness.messages import sealed
+from harness.redis_proxy import Once
 
 MESSAGES = [b"m%d" % i for i in range(25)] + [b"same"] * 5 + [b"\0\xff\n", b"", b"quredis/1 id=5\nx"]
 
@@ -534,3 +535,20 @@ def test_rm_without_the_right_to_remove_records(quredis, redis_server):
     r = quredis("dlq", "rm", "mail", ids[0], url=server.tcp_url.replace("redis://", "redis://operator:x@"))
     assert (r.code, r.out) == (0, "deleted 1 message of escape\n"), r.err
     assert c.lrange(q.escape, 0, -1) == MESSAGES[:0:-1] and c.xlen(q.log) == len(MESSAGES)
+
+
+@pytest.mark.parametrize("message", [b"same", b"large" * 20000], ids=["small", "large"])
+@pytest.mark.parametrize("other", ["rm", "retry"])
+def test_of_equal_letters_dlq_rm_deletes_no_other_one(quredis, redis, redis_proxy, other, message):
+    """Another operator takes the letter after it was found and before it is deleted."""
+    c = redis.client()
+    q = Queue(c)
+    ids = q.dead_letters(message, message)
+
+    def take():
+        assert quredis("dlq", other, "mail", ids[0], "--yes").code == 0
+    proxy = redis_proxy(redis, Once("discard", q.escape, take))
+    r = quredis("dlq", "rm", "mail", ids[0], "--yes", url=proxy.url)
+    assert (r.code, r.out, r.err) == (66, "", f"quredis: mail has no record {ids[0]}\n")
+    assert c.lrange(q.escape, 0, -1) == [message] and [i.decode() for i, _ in c.xrange(q.log)] == ids[1:]
+    assert c.llen(q.ingress) == (other == "retry")

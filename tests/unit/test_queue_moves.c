@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_look.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_admin.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_look.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * Every move against a real server: what it does, and that a message that is not there, keys of other
@@ -17,6 +17,7 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue.h"
+#include "common/queue_admin.h"
 #include "common/queue_look.h"
 #include "common/queue_notes.h"
 #include "common/queue_watch.h"
@@ -1054,6 +1055,23 @@ static void redrive_takes_the_record_along(void **state)
 	assert_int_equal(count("i"), 1);
 }
 
+static void discard_takes_the_record_along(void **state)
+{
+	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s", id.str);
+	put("e", RAW, RAW_LEN);
+	queue_discard(&server.r, &keys, &by_value, text);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	put("e", RAW, RAW_LEN);			/* an equal letter: who had this record was deleted by another command */
+	queue_discard(&server.r, &keys, &by_value, text);
+	assert_int_equal(private_redis_answer(&server).integer, -1);
+	assert_int_equal(count("e"), 1);
+}
+
 /* ---- fence ---- */
 
 static void fence(void)
@@ -1598,6 +1616,7 @@ int main(void)
 		T(return_takes_the_left_end_only),
 		T(what_is_handed_back_is_fetched_next),
 		T(redrive_takes_the_record_along),
+		T(discard_takes_the_record_along),
 		T(a_fence_takes_tray_and_lease_and_remembers_how_many),
 		T(a_fence_counts_what_lies_in_all_trays),
 		T(a_fence_leaves_what_is_being_rescued_alone),
