@@ -1466,9 +1466,8 @@ static bool server_killed_at(int write)
 	killed = server_is_dead();
 	dies_instead = 0;
 	if (!killed)
-		kill9();	/* or one of its next writes is the one that kills the server */
-	if (server_is_dead())
-		private_redis_restart(&server);
+		kill9();
+	private_redis_restart(&server);		/* in any case: the last write of the sweeper may have killed it, and it may not be dead yet */
 	WAIT_FOR(gate(0) == QUEUE_OPEN && REDIS_INT(&server, "EXISTS ingress:mail:delayed transit:mail:rescue transit:mail") == 0);
 	if (killed)
 		finish();
