@@ -3,6 +3,7 @@
  * with empty hands; else the next tray is asked for while the last one is worked on. What lies in a
  * tray and is not wanted now (quiet, paused, a stop) is handed back by run.c.
  */
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,6 @@ static void ask(struct worker *w, int tray, int n, int64_t now_ms)
 	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
 	struct tray *t = &w->trays[tray];
 
-	if (block > 0)
-		tray_free_memory(w);
 	t->state = TRAY_FETCHING;
 	t->asked = n;
 	if (now_ms < w->oom_until_ms)
@@ -151,6 +150,16 @@ void fetch_paused_answer(struct worker *w, const struct redis_reply *reply)
 	w->paused_until_us = reply->type == REDIS_INTEGER && reply->integer == 1 ? w->now_us + PAUSED_US : 0;
 }
 
+/* No message came for as long as a fetch blocks. What messages needed goes back to the kernel; a busy worker needs it again at once. */
+static void free_memory(struct worker *w)
+{
+	if (w->memory_freed)
+		return;
+	w->memory_freed = true;
+	tray_free_memory(w);
+	malloc_trim(0);
+}
+
 /* All that was asked for is answered. */
 static void complete(struct worker *w, int tray, int64_t now_ms)
 {
@@ -167,9 +176,13 @@ static void complete(struct worker *w, int tray, int64_t now_ms)
 		w->oom_until_ms = now_ms + 1000;
 	if (t->n > 0 && (waited_long || w->paused_until_us != 0))
 		ask_paused(w, now_ms);
-	if (t->n > 0)
+	if (t->n > 0) {
 		w->fetched_us = w->now_us;
-	tray_filled(w, tray);
+		w->memory_freed = false;
+	}
+	tray_filled(w, tray);		/* empties it if nothing came */
+	if (!at_once && tray_all_empty(w))
+		free_memory(w);
 }
 
 void fetch_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)

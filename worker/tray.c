@@ -10,8 +10,8 @@
 #include "common/alloc.h"
 
 /*
- * Memory of messages that stays with an empty tray: while the next batch is fetched, all of a batch (about 1 MiB, batch.c), since
- * the kernel would have to clear each page anew; while the worker waits for a message, less.
+ * Memory of messages that stays with an empty tray: all of a batch (about 1 MiB, batch.c), since for the next batch the kernel
+ * would have to clear each page anew. When no message comes, less.
  */
 #define KEPT_MAX (2 * 1024 * 1024)
 #define KEPT_IDLE_MAX (256 * 1024)

@@ -158,6 +158,7 @@ struct worker {
 	int64_t oom_until_ms;		/* fetch by script until then */
 	int64_t asked_us;		/* when the fetch under way went out */
 	int64_t fetched_us;		/* when messages came last; 0: never */
+	bool memory_freed;		/* since then */
 	bool asking_paused;		/* nothing starts before the answer */
 	int64_t paused_until_us;	/* it was, and is asked again with the next message; 0: it was not */
 	bool probing;			/* the breaker is open, and what is in hand is its probe */
@@ -267,7 +268,7 @@ void tray_set(struct tray *t, struct item *item, enum item_state state);	/* keep
 void tray_filled(struct worker *w, int tray);		/* all that was asked for is answered */
 void tray_secrets_learnt(struct worker *w, int tray);	/* parses its waiting messages again */
 void tray_empty(struct tray *t);
-void tray_free_memory(struct worker *w);		/* the worker waits: empty trays free what large batches needed */
+void tray_free_memory(struct worker *w);		/* of empty trays, if large batches needed it */
 const char *tray_raw(const struct tray *t, const struct item *item);
 struct place tray_next(struct worker *w);		/* the oldest WAITING one; tray -1: none, or its notes are not known */
 bool tray_fetching(const struct worker *w);		/* an answer to a fetch is to come */
