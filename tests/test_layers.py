@@ -5,10 +5,11 @@ import re
 import pytest
 
 from harness import ROOT
+from harness.redis_proxy import PRELUDES as PRELUDE_NAMES
 
 PROGRAMS = ("worker", "sweeper", "supervisor", "admin")
 SCRIPT_LINES_MAX = 30
-PRELUDES = tuple(f"common/scripts/{name}.lua" for name in ("entry", "own", "delayed"))      # stand before others
+PRELUDES = tuple(f"common/scripts/{name}.lua" for name in PRELUDE_NAMES.values())
 
 
 def read_tree():

@@ -147,7 +147,6 @@ def test_another_user_cannot_hold_lock_or_pid_file(quredisd, tmp):
     assert d.wait_exit() == 73 and "belongs to another user" in d.text()
 
 
-
 def test_a_second_supervisor_is_refused_at_once(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/true")], supervisor={"kill_grace": "60s"})
     second = quredisd(queues=[queue("mail", "/bin/true")], supervisor={**d.sections["supervisor"]}, wait=False)

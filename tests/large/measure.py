@@ -5,7 +5,6 @@ measure.py SOCKET: pings Redis each 5 ms, in a process of its own, so that nothi
 standard input is answered by the longest wait for a PONG since the line before, in seconds.
 """
 import contextlib
-import hashlib
 import os
 import pathlib
 import re
@@ -18,7 +17,6 @@ import time
 
 INTERVAL_S = 0.005
 SAMPLE_S = 0.05
-SCRIPTS = pathlib.Path(__file__).resolve().parent.parent.parent / "common/scripts"
 
 
 class Pinger:
@@ -94,21 +92,15 @@ class PeakMemory:
         return self.peaks
 
 
-def _script_names():
-    """sha1 -> name, as Redis knows them: some stand behind the part that they share."""
-    shared = [(SCRIPTS / f"{name}.lua").read_bytes() for name in ("entry", "own", "delayed")]
-    return {hashlib.sha1(before + path.read_bytes()).hexdigest(): path.stem
-            for path in SCRIPTS.glob("*.lua") for before in (b"", *shared)}
-
-
 def longest_command(client):
     """(seconds, what) of the longest command since SLOWLOG RESET, without those of the test itself."""
+    from harness.redis_proxy import SCRIPTS         # not above: the pinger has only this file
     slowest = max((e for e in client.slowlog_get(128) if not e["command"].startswith((b"KEYS", b"SLOWLOG"))),
                   key=lambda e: e["duration"], default=None)
     if not slowest:
         return 0.0, ""
     words = slowest["command"].decode(errors="replace").split(" ")
-    what = _script_names().get(words[1], "script") if words[0] == "EVALSHA" else words[0]
+    what = SCRIPTS.get(words[1].encode(), "script") if words[0] == "EVALSHA" else words[0]
     return slowest["duration"] / 1e6, what
 
 
