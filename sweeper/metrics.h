@@ -21,6 +21,7 @@ struct statsd {
 	struct buffer packet;
 	bool refused;			/* in this round */
 	int good;			/* rounds in a row that were not */
+	int turn;			/* which address of a name is asked for: the next one after each refusal */
 	char error[128];		/* as logged last; "": all is well */
 };
 

@@ -24,6 +24,7 @@
 #define LOOKUP_TIMEOUT_MS 20000
 #define LOOKUP_AGAIN_MS 60000		/* it failed */
 #define LOOKUP_EVERY_MS 300000		/* a name may move */
+#define REFUSED_AGAIN_MS 5000		/* a name may have another address: localhost is ::1 and 127.0.0.1 */
 #define GOOD_ROUNDS 3			/* before a refusal is over: the kernel tells of one only at the next datagram */
 #define LINE_MAX 256
 
@@ -67,15 +68,20 @@ static void connect_to(struct statsd *d, const struct sockaddr *address, socklen
 	d->fd = fd;
 }
 
+/* Of several addresses each has its turn. */
 static int look_up(void *arg, int out)
 {
-	struct addrinfo *found;
-	int error = resolve(arg, 0, &found);
+	const struct sweeper *s = arg;
+	struct addrinfo *first, *found;
+	int error = resolve(s->conf->metrics.statsd, 0, &first);
 
 	if (error != 0) {
 		dprintf(out, "%s", gai_strerror(error));
 		return 1;
 	}
+	found = first;
+	for (int i = 0; i < s->metrics.statsd.turn; i++)
+		found = found->ai_next == NULL ? first : found->ai_next;
 	return write(out, found->ai_addr, found->ai_addrlen) == (ssize_t)found->ai_addrlen ? 0 : 1;
 }
 
@@ -88,13 +94,14 @@ static void find(struct sweeper *s, int64_t now_ms)
 	if (errand_under_way(&d->asked) || now_ms < d->ask_ms)
 		return;
 	d->ask_ms = now_ms + LOOKUP_EVERY_MS;
+	d->turn += d->fd != -1 && d->good == 0;
 	if (resolve(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
 		if (d->fd == -1)
 			connect_to(d, found->ai_addr, found->ai_addrlen);
 		if (d->fd == -1)
 			note(s, strerror(errno));
 		freeaddrinfo(found);
-	} else if (errand_start(&d->asked, look_up, s->conf->metrics.statsd, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
+	} else if (errand_start(&d->asked, look_up, s, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
 		note(s, strerror(errno));
 	}
 	if (d->fd == -1)
@@ -235,15 +242,18 @@ static void send_health(struct sweeper *s)
 }
 
 /* The error of the last datagram's fate comes with the next one: a round more is waited for. */
-static void judge_round(struct sweeper *s)
+static void judge_round(struct sweeper *s, int64_t now_ms)
 {
 	struct statsd *d = &s->metrics.statsd;
 
 	d->good = d->refused ? 0 : d->good + 1;
-	if (d->refused)
+	if (d->refused) {
 		note(s, "datagrams are refused");
-	else if (d->good >= GOOD_ROUNDS)
+		if (d->ask_ms > now_ms + REFUSED_AGAIN_MS)
+			d->ask_ms = now_ms + REFUSED_AGAIN_MS;
+	} else if (d->good >= GOOD_ROUNDS) {
 		note(s, "");
+	}
 	d->refused = false;
 }
 
@@ -266,6 +276,6 @@ void statsd_send(struct sweeper *s, int64_t now_ms)
 	}
 	send_purge(d, &s->child->board->registry, &sent);
 	flush(d);
-	judge_round(s);
+	judge_round(s, now_ms);
 	free(counted);
 }

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from harness import ROOT, queue, wait_for
+from harness.containers import unshared
 from harness.paths import BUILD
 from harness.queues import Queue
 
@@ -179,6 +180,15 @@ def test_statsd_by_name(redis, quredisd, handler):
     with Statsd() as four, Statsd(socket.AF_INET6, four.port) as six:
         d = quredisd(queues=[queue("mail", handler("cat"))], metrics={"statsd": f"localhost:{four.port}", "interval": "1s"})
         wait_for(lambda: "quredis.dlq.mail.size" in {**four.take().gauges, **six.take().gauges}, 30)
+        assert d.stop() == 0
+
+
+def test_statsd_by_a_name_of_which_one_address_refuses(containers, redis, quredisd, handler, tmp):
+    (tmp / "hosts").write_text("::1 localhost\n127.0.0.1 localhost\n")
+    with Statsd() as four:
+        d = quredisd(inside=unshared(f"mount --bind {tmp}/hosts /etc/hosts", "--mount"), queues=[queue("mail", handler("cat"))],
+                     metrics={"statsd": f"localhost:{four.port}", "interval": "1s"})
+        wait_for(lambda: "quredis.dlq.mail.size" in four.take().gauges, 60)
         assert d.stop() == 0
 
 
