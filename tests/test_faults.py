@@ -104,7 +104,7 @@ def test_an_answer_is_cut_at_each_byte(redis, tapped, byte):
 def test_nothing_passes_for_a_while(redis, tapped):
     tap, proxy = tapped
     tap.at[b"SET", "command"] = 1.0
-    other = Redis(unix_socket_path=proxy.path, socket_timeout=20)
+    other = Redis(unix_socket_path=proxy.path, socket_timeout=20, retry=None)
     other.ping()
     began = time.monotonic()
     s = raw(proxy, [b"SET", b"a", b"1"], [b"LPUSH", b"l", b"x"])

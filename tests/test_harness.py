@@ -59,7 +59,7 @@ def test_proxy_cuts_and_loses(redis, redis_proxy):
     direct = redis.client()
 
     def connect():
-        return Redis(unix_socket_path=proxy.path, socket_timeout=20, retry_on_error=[])
+        return Redis(unix_socket_path=proxy.path, socket_timeout=20, retry=None)
     c = connect()
     c.lpush("l", "a" * 100000)
     assert c.llen("l") == 1 and proxy.connections == 1
@@ -81,7 +81,7 @@ def test_proxy_cuts_and_loses(redis, redis_proxy):
     assert c.ping()
     proxy.stall()
     with pytest.raises((TimeoutError, RedisTimeout)):
-        Redis(unix_socket_path=proxy.path, socket_timeout=0.3).ping()
+        Redis(unix_socket_path=proxy.path, socket_timeout=0.3, retry=None).ping()
     proxy.resume()
     assert connect().ping()
 

@@ -1,4 +1,5 @@
 """What machines can say about the sources."""
+import pathlib
 import shutil
 import subprocess
 
@@ -38,7 +39,8 @@ def test_manual(page):
 CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-I.", "-D_GNU_SOURCE",
             '-DQUREDIS_VERSION="0"', '-DQUREDIS_SYSCONFDIR="/etc"', "--enable=warning,performance,portability",
             "--suppress=missingIncludeSystem", "--suppress=uninitvar", "--suppress=ctuuninitvar",
-            "--include=/usr/include/bsd/sys/queue.h", "--include=/usr/include/bsd/sys/tree.h", "--include=/usr/include/jansson.h"]
+            # of libbsd: in Debian 12 and 13
+            *(f"--include={path}" for path in pathlib.Path("/usr/include").rglob("bsd/sys/*.h") if path.name in ("queue.h", "tree.h")), "--include=/usr/include/jansson.h"]
 
 
 @needs("cppcheck")

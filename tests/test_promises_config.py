@@ -1,10 +1,11 @@
 """Configurations that cannot work: told at once and clearly, and a running supervisor keeps what it has."""
 import os
+import shutil
 import subprocess
 
 import pytest
 
-from harness import queue, wait_for
+from harness import QUREDISD, queue, wait_for
 
 EX_CONFIG = 78
 NOBODY = 65534
@@ -41,10 +42,11 @@ def test_a_fifo_does_not_hang(redis, quredisd):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody who may not read")
-def test_an_unreadable_file(redis, quredisd, handler):
+def test_an_unreadable_file(redis, quredisd, handler, tmp):
     d = quredisd(start=False, queues=[queue("mail", handler("exit 0"))])
     d.conf.chmod(0o600)
-    done = subprocess.run(d.command("-t"), capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[],
+    program = shutil.copy(QUREDISD, tmp / "quredisd")         # nobody reads below /root
+    done = subprocess.run([program, "-t", "-c", d.conf], capture_output=True, text=True, user=NOBODY, group=NOBODY, extra_groups=[],
                           env=d.environment(), timeout=30)
     assert done.returncode == EX_CONFIG and str(d.conf) in done.stderr + done.stdout
     assert "ermission" in done.stderr + done.stdout

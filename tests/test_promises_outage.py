@@ -40,7 +40,7 @@ class Producer(threading.Thread):
 
     def run(self):
         n = 0
-        c = redis_py.Redis(unix_socket_path=str(self.server.socket), socket_timeout=10)
+        c = redis_py.Redis(unix_socket_path=str(self.server.socket), socket_timeout=10, retry=None)
         while not self.enough.wait(0.005):
             n += 1
             try:

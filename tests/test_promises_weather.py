@@ -1,5 +1,6 @@
 """What a server refuses: memory, types, policies, rights. A clear message each, nothing lost, heals when mended."""
 import collections
+import re
 import signal
 
 import pytest
@@ -38,7 +39,7 @@ def test_maxmemory_while_running(redis, quredisd, handler, ledger):
     fill(redis)
     assert d.quredis("resume", "mail").code == 0
     wait_for(lambda: c.llen("escape:mail") == 20 and not anywhere(c, "mail"), 60, "everything settled at maxmemory")
-    with pytest.raises(Exception, match="OOM"):
+    with pytest.raises(Exception, match="OOM|maxmemory"):       # redis-py 4, 6
         c.lpush("ingress:mail", "refused")
     trouble = d.wait_event("redis_trouble", 20)
     assert "OOM" in trouble["error"]

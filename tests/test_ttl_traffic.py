@@ -39,7 +39,7 @@ class Traffic:
         self.machine, self.ledger, self.random = machine, ledger, random.Random(SEED)
         self.current = machine.server(clock=True)
         self.proxy = machine.proxy(self.current)
-        self.c = redis_py.Redis(unix_socket_path=self.proxy.path, socket_timeout=20)
+        self.c = redis_py.Redis(unix_socket_path=self.proxy.path, socket_timeout=20, retry=None)
         self.pushed = collections.defaultdict(list)     # body -> when, by our clock, before it was sent
         self.limit = {}                                 # body -> its own limit
         self.taken = collections.Counter()              # by foreign consumers and purges

@@ -108,7 +108,7 @@ class Embedded(Cycle):
 
     def __init__(self, lane, fault, whens):
         super().__init__(lane, fault, whens)
-        self.client = self.ledger.client = redis.Redis(unix_socket_path=str(self.dir / "r/redis.sock"))
+        self.client = self.ledger.client = redis.Redis(unix_socket_path=str(self.dir / "r/redis.sock"), retry=None)
         self.d.write_conf(redis={"embedded": True, "dir": str(self.dir / "r")})
 
     def drive(self):
