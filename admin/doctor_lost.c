@@ -37,7 +37,7 @@ static int pulse(struct doctor *d, struct absence *a)
 		return -1;
 	p.boottime_ms = clock_boottime_ms();
 	p.server_ms = queue_time_parse(&reply);
-	for (int i = 0; i < QUEUE_PULSE_INFOS; i++) {	/* refused where the server hides it */
+	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++) {	/* refused where the server hides it */
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
 		if (reply.type == REDIS_STRING)

@@ -136,9 +136,14 @@ void queue_pulse(struct redis *r, const char *node)
 
 	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
 	queue_time(r);
+	queue_identity(r);
+	free(key);
+}
+
+void queue_identity(struct redis *r)
+{
 	redis_appendf(r, "INFO server");
 	redis_appendf(r, "INFO replication");
-	free(key);
 }
 
 int64_t queue_time_parse(const struct redis_reply *reply)

@@ -43,11 +43,9 @@ void queue_registered(struct redis *r, const char *name);
 /* -> ARRAY of STRING or NIL: the same of n queues in one command, which not every server and user may give */
 void queue_registered_all(struct redis *r, char *const *names, size_t n);
 
-/*
- * Four answers: INTEGER, if the server takes writes as those that renew leases; ARRAY for queue_time_parse(); two STRINGs for
- * redis_identity_read(), or errors where the server hides them
- */
-#define QUEUE_PULSE_INFOS 2
+#define QUEUE_IDENTITY_INFOS 2
+void queue_identity(struct redis *r);	/* -> two STRINGs for redis_identity_read(), or errors where the server hides them */
+/* INTEGER, if the server takes writes as those that renew leases; ARRAY for queue_time_parse(); then as queue_identity() */
 void queue_pulse(struct redis *r, const char *node);
 void queue_time(struct redis *r);	/* -> ARRAY for queue_time_parse() */
 int64_t queue_time_parse(const struct redis_reply *reply);	/* ms since 1970 by the server's clock; -1: no TIME */

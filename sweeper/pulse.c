@@ -42,7 +42,7 @@ static int read_identity(struct sweeper *s, struct redis_identity *id)
 {
 	struct redis_reply reply;
 
-	for (int i = 0; i < QUEUE_PULSE_INFOS && s->redis.state != REDIS_CLOSED; i++)
+	for (int i = 0; i < QUEUE_IDENTITY_INFOS && s->redis.state != REDIS_CLOSED; i++)
 		if (connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING)
 			redis_identity_read(id, reply.str, reply.len);
 	return s->redis.state == REDIS_CLOSED ? -1 : 0;

@@ -50,6 +50,15 @@ class Before(Tap):
             self.act()
 
 
+class Fetches(Tap):
+    """tray: into which the last blocking fetch was sent."""
+    tray = None
+
+    def request(self, pair, words):
+        if words[0] == b"BRPOPLPUSH":
+            self.tray = words[2].decode()
+
+
 class Scene:
     """A message "early" was moved out of its tray, after a copy of Redis was made, and now "gateN" runs in that very tray."""
 
@@ -127,6 +136,26 @@ def test_an_older_copy(redis_server, start, mode, move):
     server.go_back(copies[0])
     scene.early_is_done()
     assert scene.d.wait_event("messages_reappeared", queue="mail")["messages"] == "1"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_done_comes_back_into_the_tray_of_a_fetch(redis_server, start, mode):
+    """The worker waits for a message of that very tray when Redis is killed. What lies there then was not just fetched: it ran."""
+    server = redis_server()
+    c, body = server.client(), MODES[mode]
+    tap = Fetches()
+    d, ledger, tmp = start(server)(tap, body[0], {"workers": 1, "batch": {"max": 1}, **body[1]})
+    d.wait_workers("mail", 1)
+    c.lpush("ingress:mail", "gate")
+    wait_for(lambda: ledger.count("start gate 0"), 30)
+    tray, = trays(c, "mail")
+    copy = server.keep()
+    (tmp / "gate").touch()
+    wait_for(lambda: tap.tray == tray and not trays(c, "mail"), 30, "a fetch into the same tray")
+    server.kill9()
+    server.go_back(copy)
+    wait_for(lambda: ledger.count("end gate") == 2, 60, "it to be run again")
+    assert ledger.count("start gate 1") == 1
 
 
 @pytest.mark.parametrize("keys, reason", [({}, "a message of ours was no longer there"),

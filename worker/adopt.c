@@ -24,6 +24,8 @@
 
 #include "worker/worker.h"
 
+#include "common/queue_watch.h"
+
 #define ITEMS_MAX (2 * BATCH_MAX)	/* items of a tray, including those in state GONE */
 
 /* The list as Redis returned it, newest first. matched: this entry is one of our items. */
@@ -124,9 +126,31 @@ static int count_unknown(const struct there *there)
 	return n;
 }
 
+void adopt_ask_server(struct worker *w, int64_t now_ms)
+{
+	w->server_now = (struct redis_identity){0};
+	queue_identity(&w->redis);
+	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++)
+		session_expect(w, ANSWER_SERVER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+}
+
+/* A server that hides INFO stays unknown. */
+void adopt_server_answer(struct worker *w, const struct redis_reply *reply)
+{
+	if (reply->type == REDIS_STRING)
+		redis_identity_read(&w->server_now, reply->str, reply->len);
+}
+
+/* false: it restarted or was promoted meanwhile, so it may have returned to an earlier state. */
+static bool is_same_server(const struct worker *w)
+{
+	return redis_identity_known(&w->server_now) && redis_identity_same(&w->server, &w->server_now);
+}
+
 /*
  * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All others
- * (`again`) reappeared: they left the tray once, or the worker never asked for them.
+ * (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have returned to an earlier
+ * state, a message that a fetch would explain may be one that reappeared, too: all run as redelivered.
  */
 static void add_unknown(struct worker *w, int tray, const struct there *there)
 {
@@ -141,7 +165,7 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 		if (there->matched[i])
 			continue;
 		tray_add(w, tray, entry.str, entry.len);
-		t->items[t->n - 1].again = added++ < again;
+		t->items[t->n - 1].again = added++ < again || !is_same_server(w);
 	}
 	if (again > 0)
 		log_warning("messages_reappeared", log_str("queue", w->conf->name), log_str("worker", w->name),
@@ -170,6 +194,8 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 	if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
 		tray_filled(w, tray);
 	move_close_tray(w, tray);
-	if (tray == QUEUE_TRAYS - 1)
+	if (tray == QUEUE_TRAYS - 1) {
+		w->server = w->server_now;
 		session_adopted(w);
+	}
 }

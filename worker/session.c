@@ -175,6 +175,7 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 	take_new_name(w);
 	registration = queue_registration(w->child->lock_identity, conf->supervisor.node, (int)getpid(), clock_realtime_ms(),
 	    conf->supervisor.lease_ms, w->keys.shared);
+	adopt_ask_server(w, now_ms);
 	queue_renew(&w->redis, &w->owner, w->previous.keys == NULL ? NULL : &w->previous, registration);
 	session_expect(w, ANSWER_RENEW, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 	if (!too_large_send(w, now_ms))
@@ -349,6 +350,9 @@ static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t 
 	struct expected e = w->expected[w->expect_first++ % ANSWERS_MAX];
 
 	switch ((enum answer)e.answer) {
+	case ANSWER_SERVER:
+		adopt_server_answer(w, reply);
+		break;
 	case ANSWER_RENEW:
 		renew_answer(w, reply, now_ms);
 		break;

@@ -11,6 +11,7 @@
 #include "common/queue.h"
 #include "common/queue_notes.h"
 #include "common/redis.h"
+#include "common/redis_info.h"
 #include "common/persistent.h"
 
 /*
@@ -93,7 +94,7 @@ struct tray {
 };
 
 /* What the next answers are to. */
-enum answer { ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+enum answer { ANSWER_SERVER, ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
 #define ANSWERS_MAX 4096		/* a power of two; three trays of at most BATCH_MAX and a few more */
 #define BATCH_MAX 1000			/* batch.max is no larger */
 
@@ -131,6 +132,8 @@ struct worker {
 	bool registered;		/* owner's renewal was answered on this connection, and its trays read */
 	bool renewing;			/* it was sent */
 	bool refused;			/* Redis would not: nothing of owner is there */
+	struct redis_identity server;	/* that had the trays when they were read last */
+	struct redis_identity server_now;	/* that is asked for them */
 	int64_t lease_until_ms;		/* CLOCK_BOOTTIME, from the last renewal sent that was answered */
 	/*
 	 * CLOCK_BOOTTIME at which each renewal was sent that is not answered yet, a ring. There may be several: while a large
@@ -252,6 +255,8 @@ int64_t session_deadline_ms(const struct worker *w);
 void session_free(struct worker *w);
 
 /* adopt.c */
+void adopt_ask_server(struct worker *w, int64_t now_ms);	/* right before a renewal: which server has the trays */
+void adopt_server_answer(struct worker *w, const struct redis_reply *reply);
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
 
 /* too_large.c */

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/queue_secret.c worker/adopt.c worker/tray.c worker/move.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/letter_class.c common/log.c common/log_line.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: tests/unit/private_redis.c common/queue_secret.c worker/adopt.c worker/tray.c worker/move.c common/alloc.c common/backoff.c common/buffer.c common/clock.c common/duration.c common/letter_class.c common/log.c common/log_line.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_info.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * What a worker believes to lie in a tray, and what really lies there after a doubt: each message is found again, gone,
@@ -119,6 +119,7 @@ static int setup(void **state)
 	memset(&slot, 0, sizeof(slot));
 	queue_keys_init(&w->keys, "mail", "i", "t", "e");
 	queue_owner_init(&w->owner, &w->keys, "n.00000000000000b0.4.1", 30000);
+	w->server = w->server_now = (struct redis_identity){ "a run", "a history" };
 	return 0;
 }
 
@@ -242,6 +243,24 @@ static void a_tray_is_held_against_what_is_there(void **state)
 		assert_int_equal(lost(), cases[i].lost);
 		assert_false(w->trays[0].sent);
 		assert_int_equal(w->trays[0].mixed, strchr(cases[i].after, 'W') != NULL);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* The message that a fetch would explain may be one that was done: the server restarted from an older copy, was promoted, or tells nothing. */
+static void on_another_server_what_was_fetched_may_have_come_back(void **state)
+{
+	static const struct redis_identity others[] = { { "another run", "a history" }, { "a run", "another history" }, { "", "" } };
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		believe(TRAY_FETCHING, "aw");
+		w->trays[0].asked = 2;
+		w->trays[0].answered = 1;
+		w->server_now = others[i];
+		adopt("ab");
+		assert_string_equal(believed(), "awbW");
+		assert_false(w->trays[0].mixed);
 		teardown(state);
 		setup(state);
 	}
@@ -466,6 +485,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_tray_is_held_against_what_is_there),
+		T(on_another_server_what_was_fetched_may_have_come_back),
 		T(what_came_back_is_not_deleted),
 		T(what_runs_stays_where_it_is),
 		T(a_line_sealed_by_nobody_we_know_waits_for_the_secrets),
