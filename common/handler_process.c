@@ -110,8 +110,9 @@ static void gone(struct handler_process *p)
 
 static void log_processes(struct handler_process *p, enum log_level level, const char *event, size_t n)
 {
-	log_event(level, event, log_str("queue", p->conf->name),
-	    log_str("id", p->message == NULL ? NULL : message_id(p->message)), log_str("worker", p->worker),
+	const char *id = p->message == NULL ? NULL : message_id(p->message);
+
+	log_event(level, event, log_str("queue", p->conf->name), log_str("id", id), log_str("worker", p->worker),
 	    log_int("processes", (int64_t)n));
 }
 

@@ -39,6 +39,7 @@ def test_manual(page):
 CPPCHECK = ["cppcheck", "--quiet", "--error-exitcode=1", "--std=c11", "--inline-suppr", "-I.", "-D_GNU_SOURCE",
             '-DQUREDIS_VERSION="0"', '-DQUREDIS_SYSCONFDIR="/etc"', "--enable=warning,performance,portability",
             "--suppress=missingIncludeSystem", "--suppress=uninitvar", "--suppress=ctuuninitvar",
+            "--suppress=normalCheckLevelMaxBranches",       # 2.17 tells that it looks as closely as 2.10
             # of libbsd: in Debian 12 and 13
             *(f"--include={path}" for path in pathlib.Path("/usr/include").rglob("bsd/sys/*.h") if path.name in ("queue.h", "tree.h")), "--include=/usr/include/jansson.h"]
 

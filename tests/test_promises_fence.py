@@ -263,23 +263,23 @@ while line := sys.stdin.buffer.readline():
 
 @pytest.mark.parametrize("what", ["one-that-takes-long", "batches", "batches-persistent"])
 def test_the_lease_is_renewed_whatever_runs(redis, quredisd, handler, ledger, what):
-    """For three leases it is always there, and never near its end."""
+    """For two leases and more it is always there, and never near its end."""
     c, keys = redis.client(), {"batch": BATCH}
-    body = "sleep 4" if what == "one-that-takes-long" else "exit 0"
+    body = "sleep 12" if what == "one-that-takes-long" else "exit 0"
     path = handler(body)
     if what == "batches-persistent":
         path, keys = handler(BUSY, "python"), {"mode": "persistent", "window": 16, **keys}
-    d = quredisd(queues=[queue("mail", path, **keys)], supervisor={"lease": "1s"}, log={"level": "info"})
+    d = quredisd(queues=[queue("mail", path, **keys)], supervisor={"lease": "4s"}, log={"level": "info"})
     d.wait_workers("mail", 1)
     wait_for(lambda: c.keys("transit:mail:lease:*"))
     (key,) = c.keys("transit:mail:lease:*")
-    left, end = [], time.monotonic() + 3
+    left, end = [], time.monotonic() + 10
     while time.monotonic() < end:
         if c.llen("ingress:mail") < 5000:
             c.lpush("ingress:mail", *[f"m{i}" for i in range(1 if what.startswith("one") else 1000)])
         left.append(c.pttl(key))
     print(f"\nat least {min(left)} ms of the lease were left, at {len(left)} looks")
-    assert min(left) > 250      # it is renewed at 750
+    assert min(left) > 250      # it is renewed when 3000 are left
     c.delete("ingress:mail")
     assert not d.events("incarnation_renewed") and not d.events("claim_lost")
 
