@@ -139,11 +139,11 @@ void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease
     const struct record *record);
 
 /*
- * A message that Redis refuses to move leaves its tray for the list `aside`, as it is, so that it holds up nobody; its record
- * goes to aside_log. -> as queue_escape()
+ * A message that Redis refuses to move leaves its tray for the list `aside`, so that it holds up nobody; its record
+ * goes to aside_log. change NULL: it lies there as it is. -> as queue_escape()
  */
-void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, struct message *m,
-    const struct record *record);
+void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, struct message *m, const struct record *record);
 /* Two answers: INTEGER how many are set aside, ARRAY the newest record */
 void queue_aside(struct redis *r, const struct queue_keys *k);
 void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* the records. -> INTEGER */

@@ -135,9 +135,9 @@ void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, con
 
 /* keys: lease, source, target, its log, notes */
 static void move_with_record(struct redis *r, const char *const keys[5], int64_t lease_ms, int count, const struct queue_entry *e,
-    size_t strip, struct message *m, const struct queue_note *note, const struct record *record)
+    const struct queue_change *change, struct message *m, const struct queue_note *note, const struct record *record)
 {
-	struct script_arg args[5 + SCRIPT_ENTRY_ARGS + 2 * RECORD_FIELDS];
+	struct script_arg args[4 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + 2 * RECORD_FIELDS];
 	struct record_text text;
 	struct script_number lease_number, count_number, strip_number;
 	bool keep = record != NULL && m->raw_len - m->wrapper_len <= record->payload_max;
@@ -147,7 +147,7 @@ static void move_with_record(struct redis *r, const char *const keys[5], int64_t
 	args[n++] = script_number(&lease_number, lease_ms);
 	n += script_entry(e, &room, args + n);
 	args[n++] = script_number(&count_number, count);
-	args[n++] = script_number(&strip_number, (int64_t)strip);
+	n += change_args(change, &strip_number, args + n);
 	args[n++] = script_string(note == NULL ? NULL : note->field);
 	args[n++] = script_string(keep ? "1" : "0");
 	if (record != NULL) {
@@ -160,15 +160,17 @@ static void move_with_record(struct redis *r, const char *const keys[5], int64_t
 void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
     int count, const struct queue_entry *e, struct message *m, const struct queue_note *note, const struct record *record)
 {
-	move_with_record(r, (const char *[]){ lease, source, k->escape, k->log, k->notes }, lease_ms, count, e, m->wrapper_len, m, note,
-	    record);
+	struct buffer none = {0};
+
+	move_with_record(r, (const char *[]){ lease, source, k->escape, k->log, k->notes }, lease_ms, count, e,
+	    &(struct queue_change){ &none, m->wrapper_len }, m, note, record);
 }
 
-void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e, struct message *m,
-    const struct record *record)
+void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, struct message *m, const struct record *record)
 {
-	move_with_record(r, (const char *[]){ o->lease, o->trays[tray], o->keys->aside, o->keys->aside_log, NULL }, o->lease_ms, -1, e, 0,
-	    m, NULL, record);
+	move_with_record(r, (const char *[]){ o->lease, o->trays[tray], o->keys->aside, o->keys->aside_log, NULL }, o->lease_ms, -1, e,
+	    change, m, NULL, record);
 }
 
 void queue_aside(struct redis *r, const struct queue_keys *k)

@@ -52,7 +52,8 @@ def test_a_message_that_cannot_be_moved(redis, quredisd, handler, ledger, move):
     assert d.stop() == 0 and len(aside(c)) == 2
     d.start()
     wait_for(lambda: not anywhere(c, "mail"), 60, "all to be settled")
-    assert sorted(ledger.lines()[4:]) == [f"ran {name}1 1 1", f"ran {name}2 1 1"]
+    attempt = 2 if move == "retry" else 1       # the failed one counts where another was to follow
+    assert sorted(ledger.lines()[4:]) == [f"ran {name}1 {attempt} 1", f"ran {name}2 {attempt} 1"]
     assert sorted(c.lrange("escape:mail", 0, -1)) == ([b"fails1", b"fails2"] if move == "escape" else [])
     wait_for(lambda: status(d, "mail")["aside"] is None, 60)
     assert status(d, "mail")["reason"] is None and not c.keys("transit:mail:aside*")
@@ -123,4 +124,22 @@ def test_records_of_another_type(redis, quredisd, quredis, handler, ledger):
     assert c.get("transit:mail:aside:log") == b"another program's"
     c.delete("transit:mail:aside:log")
     d.wait_event("queue_mended", 30, queue="mail")
+    assert d.stop() == 0
+
+
+@pytest.mark.limit(200)
+def test_a_failed_attempt_counts_although_its_retry_was_refused(redis, quredisd, quredis, handler, ledger):
+    """The right to write delayed is taken away, and given back later."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler('read -r m; echo "$m $QUREDIS_ATTEMPT $QUREDIS_REDELIVERED" >>@LEDGER@; exit 1'),
+                               max_attempts=3, backoff=QUICK)])
+    d.wait_event("queue_recovered", queue="mail")
+    c.execute_command("ACL", "SETUSER", "default", "-zadd")
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: aside(c) == ["m"], 60)
+    assert d.wait_event("message_set_aside", queue="mail")["at"] == "retry"
+    c.execute_command("ACL", "SETUSER", "default", "+zadd")
+    assert quredis("retry", "mail", "transit").code == 0
+    wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"m"] and not anywhere(c, "mail"), 60)
+    assert ledger.lines() == ["m 1 0", "m 2 1", "m 3 1"]
     assert d.stop() == 0

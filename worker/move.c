@@ -88,7 +88,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 		    item->note == NULL ? NULL : &note, w->conf->dead_letter.enabled ? &o->record : NULL);
 		break;
 	case MOVE_ASIDE:
-		queue_set_aside(&w->redis, &w->owner, p.tray, &entry, &m, &o->record);
+		queue_set_aside(&w->redis, &w->owner, p.tray, &entry, o->rewritten ? &change : NULL, &m, &o->record);
 		break;
 	case MOVES:
 		break;

@@ -136,6 +136,7 @@ void settle_set_aside(struct worker *w, struct place p, const char *error)
 	struct outcome *o = outcome(w, p);
 	struct message m;
 
+	o->rewritten = tray_item(w, p)->move == MOVE_RETRY && !w->keys.shared;
 	notes_parse(w, p, &m);
 	snprintf(o->error_message, sizeof(o->error_message), "%s: %s", move, error);
 	o->record = (struct record){

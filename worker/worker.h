@@ -48,7 +48,7 @@ enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MO
 
 /* What moves other than DONE need besides the message. */
 struct outcome {
-	bool rewritten;			/* RETRY, PUT_OFF, and HAND_BACK if it does not go back as it was */
+	bool rewritten;			/* RETRY, PUT_OFF, HAND_BACK if it does not go back as it was, and ASIDE in place of a RETRY */
 	struct buffer line;		/* if rewritten: replaces the wrapper; empty in a shared queue */
 	struct queue_note note;		/* what is remembered beside it; text "": nothing new */
 	int64_t delay_ms;		/* RETRY, PUT_OFF */

@@ -1,13 +1,13 @@
 -- KEYS: lease source escape log [notes]
--- ARGV: lease_ms at len head tail count strip note keep [field value ...]
--- Moves a message (entry.lua) from source to escape without its first `strip` bytes, deletes its note, and writes its record from the
--- fields. count: as for LREM. keep: if 1, the last field of the record gets the message as its value, so that it need not come back
--- to Redis. The lease counts this message among those that left the tray alive (done.lua).
+-- ARGV: lease_ms at len head tail count line strip note keep [field value ...]
+-- Moves a message (entry.lua) from source to escape with line in place of its first `strip` bytes, deletes its note, and writes its
+-- record from the fields. count: as for LREM. keep: if 1, the last field of the record gets the message as its value, so that it need
+-- not come back to Redis. The lease counts this message among those that left the tray alive (done.lua).
 -- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source.
 local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
 local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 if not entry then return 0 end
-local message = changed(entry, '', ARGV[7])
+local message = changed(entry, ARGV[7], ARGV[8])
 redis.call('LPUSH', KEYS[3], message)
 local removed = redis.pcall('LREM', KEYS[2], ARGV[6], entry)
 if removed ~= 1 then                        -- not there, or refused: the copy must not stay, or each try adds one
@@ -15,10 +15,10 @@ if removed ~= 1 then                        -- not there, or refused: the copy m
   return removed
 end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
-if KEYS[5] then redis.pcall('HDEL', KEYS[5], ARGV[8]) end
-if ARGV[10] then
-  local record = { unpack(ARGV, 10) }
-  if ARGV[9] == '1' then record[#record] = message end
+if KEYS[5] then redis.pcall('HDEL', KEYS[5], ARGV[9]) end
+if ARGV[11] then
+  local record = { unpack(ARGV, 11) }
+  if ARGV[10] == '1' then record[#record] = message end
   local id = redis.pcall('XADD', KEYS[4], '*', unpack(record))
   if type(id) == 'table' then return 2 end
 end

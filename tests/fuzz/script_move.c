@@ -20,7 +20,7 @@ static const struct layout {
 	{ "hand_back", 1, 5, 6, 3, 7 },
 	{ "return", 0, 4, 5, 3, 6 },
 	{ "redrive", 0, 4, 5, 5, 7 },
-	{ "escape", 1, -1, 6, 4, 8 },
+	{ "escape", 1, 6, 7, 4, 9 },
 	{ "done", 1, -1, -1, 3, 10 },
 };
 
