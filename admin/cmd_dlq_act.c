@@ -83,7 +83,7 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 			return rc;
 		if (removed == -1)
 			return fail_without_record(a, d);
-		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, &again);
+		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, e->at, &again);
 	}
 	entry_free(&again);
 	if (found == 1)
@@ -98,6 +98,7 @@ struct action {
 	struct outcome outcome;
 	struct progress progress;
 	int status;			/* why some were left; EX_OK: none was */
+	int64_t first;			/* index in escape from which a message is looked for; negative: where the one before it was */
 	char newest[RECORD_ID_SIZE];	/* of all records when they were counted: what is put back may fail again meanwhile */
 };
 
@@ -111,10 +112,12 @@ static int act(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
 	struct list_entry e;
-	int found = dead_letter_entry(a, d, &e), rc = 0;
+	int found = dead_letter_entry(a, d, t->first, &e), rc = 0;
 
 	if (found == -1)
 		return -1;
+	if (e.at < 0)
+		t->first = e.at;
 	if (t->retry && found == 0)
 		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	else if (!a->options.dry_run)
@@ -273,6 +276,7 @@ static int by_class(struct admin *a, bool retry)
 	int64_t n;
 	int rc;
 
+	t.first = -1;		/* records come oldest first, and list and log are in one order */
 	if (dead_letter_each(a, count_one, &t) == -1)
 		return -1;
 	n = t.progress.total;

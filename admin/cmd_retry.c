@@ -56,9 +56,8 @@ static void append_redrive(struct admin *a, const struct list_entry *entry, int6
 	buffer_free(&line);
 }
 
-/* Sends the move and takes its answer. backwards: from which end to look for a large message that has left its place. */
-static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, bool exact, bool backwards,
-    int64_t *moved)
+/* Sends the move and takes its answer. A large message that has left its place is looked for from there on. */
+static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, bool exact, int64_t *moved)
 {
 	struct list_entry again;
 	int found = 1;
@@ -67,7 +66,7 @@ static int redrive_placed(struct admin *a, const struct list_entry *entry, int64
 	if (admin_integer(a, moved, a->keys.escape) == -1)
 		return -1;
 	for (int i = 0; i < LOOKS && *moved == 0 && found == 1 && entry_is_large(entry); i++) {
-		found = entry_find(a, a->keys.escape, backwards, entry->size, entry->sha1, &again);
+		found = entry_find(a, a->keys.escape, entry->at, entry->size, entry->sha1, &again);
 		if (found != 1)
 			break;
 		append_redrive(a, &again, now_ms, record_id, exact ? entry->sha1 : NULL);
@@ -83,7 +82,7 @@ int retry_redrive_one(struct admin *a, const struct list_entry *entry, const cha
 	int64_t now_ms;
 
 	return admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1 ? -1 :
-	    redrive_placed(a, entry, now_ms, record_id, true, false, moved);
+	    redrive_placed(a, entry, now_ms, record_id, true, moved);
 }
 
 /* The script finds a large message by its place, which is certain only when all moves before it are answered. */
@@ -104,7 +103,7 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 			return -1;
 		unanswered = 0;
 		e->at = -1 - t->claimed;
-		if (redrive_placed(t->a, e, now_ms, ids[i], false, true, &moved) == -1)
+		if (redrive_placed(t->a, e, now_ms, ids[i], false, &moved) == -1)
 			return -1;
 		retry_note_moved(t, moved);
 	}

@@ -288,11 +288,11 @@ static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
 }
 
 /* As entry_find_by_size(). */
-static int find_letter(struct admin *a, size_t size, const char *sha1, struct list_entry *e)
+static int find_letter(struct admin *a, int64_t first, size_t size, const char *sha1, struct list_entry *e)
 {
 	if (sha1[0] == '\0' && size > QUEUE_LOOK_SUM_MAX)
 		return find_by_size(a, size, e);
-	return entry_find(a, a->keys.escape, false, size, sha1, e);
+	return entry_find(a, a->keys.escape, first, size, sha1, e);
 }
 
 static bool is_letter(const struct redis_reply *reply, size_t size, const char *sha1)
@@ -313,7 +313,7 @@ static int find_in_list(struct admin *a, size_t size, const char *sha1, struct q
 	int found = 1;
 
 	for (int i = 0; i < LOOKS && message->data == NULL && found == 1; i++) {
-		found = find_letter(a, size, sha1, &e);
+		found = find_letter(a, 0, size, sha1, &e);
 		if (found != 1)
 			break;
 		redis_appendf(&a->redis, "LINDEX %s %d", a->keys.escape, e.at);
@@ -326,7 +326,7 @@ static int find_in_list(struct admin *a, size_t size, const char *sha1, struct q
 	return found == -1 ? -1 : 0;
 }
 
-int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_entry *e)
+int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t first, struct list_entry *e)
 {
 	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
 	size_t size;
@@ -338,7 +338,7 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_
 		*e = (struct list_entry){ .size = size, .head = copy(kept) };
 		return 1;
 	}
-	found = sha1 == NULL ? 0 : find_letter(a, size, sha1->data, e);
+	found = sha1 == NULL ? 0 : find_letter(a, first, size, sha1->data, e);
 	if (found == 2)
 		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
 		    "dlq retry --all puts all of them back", d->record_id, size);

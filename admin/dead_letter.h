@@ -39,9 +39,9 @@ bool dead_letter_is(const struct dead_letter *d, const char *field, const char *
 /* As a number where the field is one; none where it is empty. */
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field);
 
-/* The producer's message as a move names it, 1; 0: it is not in escape any more; -1: Redis. To be freed by entry_free(). */
+/* The producer's message as a move names it, 1; 0: it is not in escape any more; -1: Redis. To be freed by entry_free(). first: as in entry_find(). */
 struct list_entry;
-int dead_letter_entry(struct admin *a, const struct dead_letter *d, struct list_entry *e);
+int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t first, struct list_entry *e);
 
 /*
  * The producer's message: from a record read as DEAD_LETTER_WHOLE, or from the list if it was too large for that. A new

@@ -77,18 +77,19 @@ void entries_free(struct entries *e)
 
 /*
  * Counts entries with this size and sha1, at most `most`, and takes the first one into out. The list may change meanwhile: what moves
- * towards where we come from may be missed.
+ * towards where we come from may be missed. The first pages are small, because Redis computes the sha1 of each large entry of a page.
  */
-static int find_entries(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, int most, struct list_entry *out)
+static int find_entries(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, int most, struct list_entry *out)
 {
-	int64_t first = backwards ? -1 : 0;
+	bool backwards = first < 0;
+	int64_t page_max = 1;
 	int found = 0;
 	size_t n;
 
 	do {
 		struct entries page;
 
-		if (entries_read(a, key, first, backwards, ENTRIES_MAX, &page) == -1)
+		if (entries_read(a, key, first, backwards, page_max, &page) == -1)
 			return -1;
 		for (size_t i = 0; i < page.n && found < most; i++) {
 			struct list_entry *e = &page.all[i];
@@ -100,14 +101,18 @@ static int find_entries(struct admin *a, const char *key, bool backwards, size_t
 		}
 		n = page.n;
 		first += backwards ? -(int64_t)n : (int64_t)n;
+		page_max = page_max < ENTRIES_MAX ? 4 * page_max : ENTRIES_MAX;
 		entries_free(&page);
 	} while (found < most && n > 0);
 	return found;
 }
 
-int entry_find(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, struct list_entry *out)
+int entry_find(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, struct list_entry *out)
 {
-	return sha1[0] == '\0' ? 0 : find_entries(a, key, backwards, size, sha1, 1, out);
+	int found = sha1[0] == '\0' ? 0 : find_entries(a, key, first, size, sha1, 1, out);
+	int64_t end = first < 0 ? -1 : 0;
+
+	return found == 0 && sha1[0] != '\0' && first != end ? find_entries(a, key, end, size, sha1, 1, out) : found;
 }
 
 int entry_find_by_size(struct admin *a, const char *key, size_t size, struct list_entry *out)
@@ -115,7 +120,7 @@ int entry_find_by_size(struct admin *a, const char *key, size_t size, struct lis
 	int found;
 
 	*out = (struct list_entry){0};
-	found = find_entries(a, key, false, size, "", 2, out);
+	found = find_entries(a, key, 0, size, "", 2, out);
 	if (found != 1)
 		entry_free(out);
 	return found;

@@ -35,8 +35,11 @@ void entries_free(struct entries *e);
 bool entry_is_large(const struct list_entry *e);
 /* How a script is told of it: by its value, or a large one by its place. A view. */
 struct queue_entry entry_name(const struct list_entry *e);
-/* Where a message is now: 1 found, and out is its new owner's to entry_free(); 0 it is not in the list; -1 Redis. */
-int entry_find(struct admin *a, const char *key, bool backwards, size_t size, const char *sha1, struct list_entry *out);
+/*
+ * Where a message is now: 1 found, and out is its new owner's to entry_free(); 0 it is not in the list; -1 Redis. It is looked for from index
+ * `first` on, towards the left end if that is negative, else towards the right end, and then in the whole list.
+ */
+int entry_find(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, struct list_entry *out);
 /* The same of a message without a sha1, by its size alone. 2: several entries have that size, so none is meant. */
 int entry_find_by_size(struct admin *a, const char *key, size_t size, struct list_entry *out);
 void entry_free(struct list_entry *e);

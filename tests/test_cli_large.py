@@ -128,3 +128,20 @@ def test_letters_of_one_size_without_a_sum_are_not_mixed_up(quredis, redis):
     assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in letters[::-1]] and q.client.xlen(q.log) == 2
     assert quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
     assert [sha1(strip(m)) for m in q.fetched()] == [sha1(m) for m in letters] and not q.client.exists(q.escape)
+
+
+@pytest.mark.parametrize("how", ["retry", "rm"])
+@pytest.mark.parametrize("step", [1, 3])
+def test_letters_of_a_class_are_found_where_the_last_one_was(quredis, redis, how, step):
+    """Not from one end each time, which took Redis a minute for a thousand letters of 10 KB."""
+    c, n = redis.client(), 300
+    q = Queue(c)
+    letters = almost_equal(n, 5000)
+    for i, m in enumerate(letters):
+        q.dead_letters(m, error_class="Rejected" if i % step == 0 else "HandlerExit")
+    before = c.info("commandstats").get("cmdstat_lindex", {"calls": 0})["calls"]
+    assert quredis("dlq", how, "mail", "--all", "--class", "Rejected", "--yes").code == 0
+    assert c.info("commandstats")["cmdstat_lindex"]["calls"] - before < 10 * n
+    left = [m for i, m in enumerate(letters) if i % step]
+    assert [sha1(m) for m in c.lrange(q.escape, 0, -1)] == [sha1(m) for m in left[::-1]] and c.xlen(q.log) == len(left)
+    assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(m) for m in letters[::step]] if how == "retry" else [])
