@@ -127,32 +127,23 @@ void web_client_is_known(struct web *w, struct evhttp_connection *connection)
 	find(w, connection)->is_known = true;
 }
 
-static struct web_client *longest(struct web *w, enum web_client_state state)
+/* The client that has been in this state for longest; of_strangers: holders of a token or session do not count. */
+static struct web_client *longest(struct web *w, enum web_client_state state, bool of_strangers)
 {
 	struct web_client *c;
 
 	TAILQ_FOREACH(c, &w->clients, entry)
-		if (c->state == state && c->connection != NULL)
+		if (c->state == state && c->connection != NULL && !(of_strangers && c->is_known))
 			return c;
 	return NULL;
 }
 
-static struct web_client *longest_stranger(struct web *w, enum web_client_state state)
+static bool close_one(struct web *w, bool of_strangers)
 {
-	struct web_client *c;
-
-	TAILQ_FOREACH(c, &w->clients, entry)
-		if (c->state == state && c->connection != NULL && !c->is_known)
-			return c;
-	return NULL;
-}
-
-static bool strangers_give_way(struct web *w)
-{
-	struct web_client *c = longest_stranger(w, CLIENT_ASKS);
+	struct web_client *c = longest(w, CLIENT_ASKS, of_strangers);
 
 	if (c == NULL)
-		c = longest_stranger(w, CLIENT_READS);
+		c = longest(w, CLIENT_READS, of_strangers);
 	if (c != NULL)
 		evhttp_connection_free(c->connection);
 	return c != NULL;
@@ -182,21 +173,12 @@ void web_clients_bound(struct web *w)
 	TAILQ_FOREACH(c, &w->clients, entry)
 		strangers += !c->is_known;
 	if (strangers >= WEB_STRANGERS_MAX)
-		strangers_give_way(w);
+		close_one(w, true);
 }
 
 bool web_clients_give_way(struct web *w)
 {
-	struct web_client *c;
-
-	if (strangers_give_way(w))
-		return true;
-	c = longest(w, CLIENT_ASKS);
-	if (c == NULL)
-		c = longest(w, CLIENT_READS);
-	if (c != NULL)
-		evhttp_connection_free(c->connection);
-	return c != NULL;
+	return close_one(w, true) || close_one(w, false);
 }
 
 static size_t unread(const struct web *w)
@@ -215,7 +197,7 @@ void web_client_answered(struct web *w, struct evhttp_connection *connection)
 	struct web_client *c = find(w, connection), *other;
 
 	set_state(c, CLIENT_READS);
-	while (unread(w) > WEB_UNREAD_MAX && (other = longest(w, CLIENT_READS)) != c)
+	while (unread(w) > WEB_UNREAD_MAX && (other = longest(w, CLIENT_READS, false)) != c)
 		evhttp_connection_free(other->connection);
 }
 

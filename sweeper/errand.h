@@ -1,12 +1,13 @@
 #ifndef SWEEPER_ERRAND_H
 #define SWEEPER_ERRAND_H
 
-#include <sys/queue.h>
 #include <sys/types.h>
 
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <bsd/sys/queue.h>
 
 #include "common/buffer.h"
 

@@ -116,15 +116,10 @@ static bool is_wanted(const struct swept *q)
 	return q->conf != NULL && q->conf->dead_letter.enabled && q->conf->dead_letter.forward_to != NULL && lead_is_ours(q);
 }
 
-int64_t forward_wake_ms(const struct sweeper *s)
+int64_t forward_wake_ms(const struct sweeper *s, const struct swept *q)
 {
-	int64_t at = INT64_MAX;
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_wanted(q) && q->forward_at_ms < at)
-			at = q->forward_at_ms;
-	return at;
+	(void)s;
+	return is_wanted(q) ? q->forward_at_ms : INT64_MAX;
 }
 
 bool forward_task(struct sweeper *s, int budget, int64_t now_ms)

@@ -396,15 +396,10 @@ static bool is_wanted(const struct swept *q)
 	return conf != NULL && conf->enabled && q->board != NULL && (conf->ttl_ms > 0 || conf->max_entries > 0 || conf->archive != NULL);
 }
 
-int64_t letters_wake_ms(const struct sweeper *s)
+int64_t letters_wake_ms(const struct sweeper *s, const struct swept *q)
 {
-	int64_t at = INT64_MAX;
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_wanted(q) && lead_is_ours(q) && !errand_under_way(&q->bounds.errand) && q->bounds.at_ms < at)
-			at = q->bounds.at_ms;
-	return at;
+	(void)s;
+	return is_wanted(q) && lead_is_ours(q) && !errand_under_way(&q->bounds.errand) ? q->bounds.at_ms : INT64_MAX;
 }
 
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms)

@@ -125,15 +125,9 @@ static bool is_ours(const struct sweeper *s, const struct swept *q)
 	return q->conf != NULL && purge_takes_messages(q->conf) && s->conf->purge.enabled && lead_is_ours(q);
 }
 
-int64_t purge_wake_ms(const struct sweeper *s)
+int64_t purge_wake_ms(const struct sweeper *s, const struct swept *q)
 {
-	int64_t at = INT64_MAX;
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_ours(s, q) && q->purge.at_ms < at)
-			at = q->purge.at_ms;
-	return at;
+	return is_ours(s, q) ? q->purge.at_ms : INT64_MAX;
 }
 
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms)

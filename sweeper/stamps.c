@@ -146,15 +146,9 @@ static bool is_ours(const struct sweeper *s, const struct swept *q)
 	return q->conf != NULL && !q->conf->shared && (q->conf->ttl_ms > 0 || metrics_wanted(s->conf)) && lead_is_ours(q);
 }
 
-int64_t stamps_wake_ms(const struct sweeper *s)
+int64_t stamps_wake_ms(const struct sweeper *s, const struct swept *q)
 {
-	int64_t at = INT64_MAX;
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_ours(s, q) && q->stamps.at_ms < at)
-			at = q->stamps.at_ms;
-	return at;
+	return is_ours(s, q) ? q->stamps.at_ms : INT64_MAX;
 }
 
 static bool sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)

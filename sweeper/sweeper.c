@@ -167,23 +167,21 @@ static bool turn(struct sweeper *s)
 
 static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 {
+	int64_t (*const wakes[])(const struct sweeper *s, const struct swept *q) = { stamps_wake_ms, ttl_wake_ms, purge_wake_ms, letters_wake_ms, forward_wake_ms };
 	int64_t at = now_ms + (has_work(s) ? BUSY_MS : LOOK_MS);
+	const struct swept *q;
 
 	if (!s->up)
 		return s->connect_at_ms < now_ms + LOOK_MS ? s->connect_at_ms : now_ms + LOOK_MS;
 	for (size_t i = 0; i < nitems(tasks); i++)
 		if (interval_of(s, &tasks[i]) > 0 && s->task_due_ms[i] < at)
 			at = s->task_due_ms[i];
-	if (stamps_wake_ms(s) < at)
-		at = stamps_wake_ms(s);
-	if (purge_wake_ms(s) < at)
-		at = purge_wake_ms(s);
-	if (ttl_wake_ms(s) < at)
-		at = ttl_wake_ms(s);
-	if (letters_wake_ms(s) < at)
-		at = letters_wake_ms(s);
-	if (forward_wake_ms(s) < at)
-		at = forward_wake_ms(s);
+	TAILQ_FOREACH(q, &s->queues, entry)
+		for (size_t i = 0; i < nitems(wakes); i++) {
+			int64_t wake_ms = wakes[i](s, q);
+
+			at = wake_ms < at ? wake_ms : at;
+		}
 	return at;
 }
 

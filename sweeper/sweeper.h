@@ -220,22 +220,24 @@ bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
 bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
 bool secret_task(struct sweeper *s, int budget, int64_t now_ms);
 bool stamps_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t stamps_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: it has something to do */
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t ttl_wake_ms(const struct sweeper *s);
 bool history_task(struct sweeper *s, int budget, int64_t now_ms);
 bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
 bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t purge_wake_ms(const struct sweeper *s);
 bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms);
 bool aside_task(struct sweeper *s, int budget, int64_t now_ms);
 bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
 bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
 bool clock_task(struct sweeper *s, int budget, int64_t now_ms);
 bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t letters_wake_ms(const struct sweeper *s);	/* CLOCK_MONOTONIC: the same */
 bool forward_task(struct sweeper *s, int budget, int64_t now_ms);
-int64_t forward_wake_ms(const struct sweeper *s);
 bool server_task(struct sweeper *s, int budget, int64_t now_ms);
+
+/* When the task has something to do in this queue (CLOCK_MONOTONIC); INT64_MAX: nothing. */
+int64_t stamps_wake_ms(const struct sweeper *s, const struct swept *q);
+int64_t ttl_wake_ms(const struct sweeper *s, const struct swept *q);
+int64_t purge_wake_ms(const struct sweeper *s, const struct swept *q);
+int64_t letters_wake_ms(const struct sweeper *s, const struct swept *q);
+int64_t forward_wake_ms(const struct sweeper *s, const struct swept *q);
 
 #endif

@@ -161,15 +161,10 @@ static bool is_ours(const struct swept *q)
 	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q) && q->stamps.trouble.kind == TROUBLE_NONE;
 }
 
-int64_t ttl_wake_ms(const struct sweeper *s)
+int64_t ttl_wake_ms(const struct sweeper *s, const struct swept *q)
 {
-	int64_t at = INT64_MAX;
-	const struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_ours(q) && q->waiting.at_ms < at)
-			at = q->waiting.at_ms;
-	return at;
+	(void)s;
+	return is_ours(q) ? q->waiting.at_ms : INT64_MAX;
 }
 
 bool ttl_task(struct sweeper *s, int budget, int64_t now_ms)

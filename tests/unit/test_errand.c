@@ -86,21 +86,29 @@ static void one_that_talks_much_is_not_remembered_whole(void **state)
 	errand_free(&e);
 }
 
-/* Leaves a process in its group, says its number, and does not end. */
-static int hang(void *arg, int out)
+/* Starts a process, which prepares itself, writes its pid to out, and does not end. */
+static int start_and_hang(int out, void (*prepare)(void))
 {
 	pid_t child = fork();
 
-	(void)arg;
-	if (child == 0) {
-		signal(SIGTERM, SIG_IGN);
-		for (;;)
-			pause();
-	}
-	if (write(out, &child, sizeof(child)) != sizeof(child))
+	if (child == 0)
+		prepare();
+	else if (write(out, &child, sizeof(child)) != sizeof(child))
 		return 1;
 	for (;;)
 		pause();
+}
+
+static void ignore_term(void)
+{
+	signal(SIGTERM, SIG_IGN);
+}
+
+/* Its child is in its process group. */
+static int hang(void *arg, int out)
+{
+	(void)arg;
+	return start_and_hang(out, ignore_term);
 }
 
 static void one_that_takes_too_long_goes_with_all_it_started(void **state)
@@ -161,21 +169,16 @@ static void freed_while_it_runs_it_is_gone(void **state)
 	assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
 }
 
-/* Its child in a session of its own, which no signal to the group reaches. */
+static void begin_session(void)
+{
+	setsid();
+}
+
+/* Its child is in a session of its own, which no signal to the group reaches. */
 static int leave(void *arg, int out)
 {
-	pid_t child = fork();
-
 	(void)arg;
-	if (child == 0) {
-		setsid();
-		for (;;)
-			pause();
-	}
-	if (write(out, &child, sizeof(child)) != sizeof(child))
-		return 1;
-	for (;;)
-		pause();
+	return start_and_hang(out, begin_session);
 }
 
 static pid_t pid_said(struct errand *e)
