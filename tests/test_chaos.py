@@ -8,7 +8,7 @@ import pytest
 
 from chaos.regime import Regime, Scale, scale_from
 
-SHORT = Scale(messages=20000, kills=24, stops=6, cuts=8, storms=3, orders=6, seconds=20, lease_s=1.0, seed=1)
+SHORT = Scale(messages=20000, kills=24, stops=6, cuts=8, storms=3, orders=6, seconds=20, lease_s=2.0, seed=1)
 CALM = Scale(messages=6000, kills=0, stops=0, cuts=0, storms=0, orders=8, seconds=6, lease_s=5.0, seed=1)
 
 

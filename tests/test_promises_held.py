@@ -120,10 +120,10 @@ def test_the_connection_goes_with_the_acknowledgement(scene, what):
     scene.go()
     wait_for(lambda: scene.proxy.lost > lost)
     scene.all_done_once()
-    # what was said after the first of the two connections: the secrets, a name, three trays, and only then the rest
+    # what was said after the first of the two connections: the secrets, which server it is, a name, three trays, and only then the rest
     second = scene.watch.said[len(scene.watch.said) - scene.watch.said[::-1].index(b"CLIENT SETNAME"):]
-    first_words = [w for w in second if not w.startswith((b"SCRIPT", b"CLIENT", b"ROLE"))][:5]
-    assert first_words == [b"EVALSHA", b"EVALSHA", b"LRANGE", b"LRANGE", b"LRANGE"], first_words
+    first_words = [w for w in second if not w.startswith((b"SCRIPT", b"CLIENT", b"ROLE"))][:7]
+    assert first_words == [b"EVALSHA", b"INFO", b"INFO", b"EVALSHA", b"LRANGE", b"LRANGE", b"LRANGE"], first_words
 
 
 @pytest.mark.parametrize("longer", [False, True], ids=["short", "longer-than-the-lease"])
