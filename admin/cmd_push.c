@@ -72,6 +72,16 @@ static int flush_batch(struct push *p)
 	return 0;
 }
 
+static int finish(struct push *p)
+{
+	if (flush_batch(p) == -1)
+		return -1;
+	while (p->nunder_way > 0)
+		if (take_answer(p) == -1)
+			return -1;
+	return 0;
+}
+
 /* What the options say of the message goes before it. */
 static int add_header(struct push *p, struct buffer *out)
 {
@@ -85,16 +95,41 @@ static int add_header(struct push *p, struct buffer *out)
 	return 0;
 }
 
+/*
+ * What the workers would move to escape unread. What came before it is pushed first, so that the count is exact. A queue that is not in
+ * the configuration here has a limit that is not known here.
+ */
+static int refuse_too_large(struct push *p, size_t len)
+{
+	const struct admin *a = p->a;
+	const char *then = "its workers would move it to escape unread";
+	bool many = a->options.lines || a->options.nul;
+
+	if (finish(p) == -1)
+		return -1;
+	if (many)
+		return admin_fail(p->a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
+		    p->acknowledged + 1, len, a->keys.name, a->queue->message_max, then);
+	return admin_fail(p->a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len, a->keys.name,
+	    a->queue->message_max, then);
+}
+
 /* One message of the producer's. */
 static int push_one(struct push *p, const void *data, size_t len)
 {
 	struct message m = { .raw = "" };	/* not parsed: all that comes is the producer's */
-	size_t before = p->bytes.len;
+	size_t before = p->bytes.len, wrapped, whole;
 
 	if (p->a->options.delay_ms >= 0 && !p->a->options.dry_run)
 		message_wrap(&p->bytes, &p->a->keys.lines, &m, &(struct wrapper){0});
+	wrapped = p->bytes.len;
 	if (add_header(p, &p->bytes) == -1)
 		return -1;
+	whole = p->bytes.len - wrapped + len;
+	if (p->a->queue != NULL && whole > (size_t)p->a->queue->message_max) {
+		p->bytes.len = before;
+		return refuse_too_large(p, whole);
+	}
 	if (p->a->options.dry_run) {
 		p->bytes.len = before;
 		p->acknowledged++;
@@ -103,16 +138,6 @@ static int push_one(struct push *p, const void *data, size_t len)
 	buffer_append(&p->bytes, data, len);
 	p->ends[p->n++] = p->bytes.len;
 	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
-}
-
-static int finish(struct push *p)
-{
-	if (flush_batch(p) == -1)
-		return -1;
-	while (p->nunder_way > 0)
-		if (take_answer(p) == -1)
-			return -1;
-	return 0;
 }
 
 /* ---- where messages come from ---- */
@@ -231,7 +256,7 @@ int cmd_push(struct admin *a)
 	if (rc == 0)
 		rc = finish(&p);
 	progress_end(&p.progress);
-	if (rc == -1 && many)
+	if (rc == -1 && many && !a->options.dry_run)
 		admin_note("%" PRId64 " messages are in, %zu were under way when it failed", p.acknowledged,
 		    (size_t)(p.sent - p.acknowledged));
 	if (rc == 0)

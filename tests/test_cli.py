@@ -328,6 +328,37 @@ def test_push_one_large_message(quredis, redis):
     assert redis.client().lindex(q.ingress, 0) == message
 
 
+@pytest.fixture
+def small_conf(tmp, redis):
+    """A configuration in which messages of mail may have 1 KiB."""
+    conf = tmp / "small.conf"
+    conf.write_text(render({"redis": {"url": redis.url}, "queues": [{"name": "mail", "handler": ["/bin/true"], "message_max": "1K"}]}))
+    return str(conf)
+
+
+@pytest.mark.parametrize("options", [[], ["--delay", "5m"], ["--dry-run"], ["--id", "7"]], ids=" ".join)
+def test_push_refuses_what_would_escape(quredis, redis, small_conf, options):
+    """message_max counts the header, and not a line of quredis."""
+    c, header = redis.client(), 15 if "--id" in options else 0
+    q = Queue(c)
+    r = quredis("push", "mail", *options, input=b"x" * (1025 - header), conf=small_conf)
+    assert (r.code, r.out, r.err) == (65, "", "quredis: the message has 1025 bytes, and message_max of mail is 1024: its workers would move it "
+                                      "to escape unread\n")
+    assert not c.exists(q.ingress, q.delayed)
+    assert quredis("push", "mail", *options, input=b"x" * (1024 - header), conf=small_conf).code == 0
+    assert c.exists(q.ingress, q.delayed) == (0 if "--dry-run" in options else 1)
+
+
+def test_push_many_ends_at_one_that_is_too_large(quredis, redis, small_conf):
+    """What comes before it is pushed, and counted."""
+    q = Queue(redis.client())
+    lines = [b"%d" % i for i in range(1000)]
+    r = quredis("push", "mail", "--lines", input=b"\n".join(lines + [b"x" * 1025, b"after"]), conf=small_conf)
+    assert r.code == 65 and q.fetched() == lines
+    assert r.err == ("quredis: message 1001 has 1025 bytes, and message_max of mail is 1024: its workers would move it to escape unread\n"
+                     "1000 messages are in, 0 were under way when it failed\n")
+
+
 def test_push_when_redis_is_full(redis_server, quredis):
     server = redis_server(config={"maxmemory": "3mb", "maxmemory-policy": "noeviction"})
     q = Queue(server.client())
