@@ -52,7 +52,7 @@ CLI    := $(wildcard common/*.c admin/*.c)
 UNIT   := $(wildcard tests/unit/test_*.c)
 FUZZED := $(wildcard tests/fuzz/fuzz_*.c)
 
-DAEMON_LIBS = -lhiredis -lconfig -lbsd -lmd -ljansson
+DAEMON_LIBS = -lhiredis -lconfig -lbsd -lnettle -ljansson
 CLI_LIBS    = $(DAEMON_LIBS) -levent_core -levent_extra
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 

@@ -13,6 +13,7 @@
 #include "admin/entries.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/queue_look.h"
 
 #define LOOKS 3			/* for a message that changes its place meanwhile */
@@ -301,7 +302,7 @@ static bool is_letter(const struct redis_reply *reply, size_t size, const char *
 
 	if (reply->type != REDIS_STRING || reply->len != size)
 		return false;
-	message_sha1(reply->str, reply->len, sum);
+	digest_sha1(reply->str, reply->len, sum);
 	return sha1[0] == '\0' || strcmp(sum, sha1) == 0;
 }
 

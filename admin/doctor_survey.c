@@ -16,6 +16,7 @@
 #include "admin/progress.h"
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/queue_survey.h"
 
 #define SCAN_COUNT 1000
@@ -214,7 +215,7 @@ static int sign(struct doctor *d, struct patient *p, struct stranger *s)
 		}
 		free(key);
 	}
-	message_sha1(all.data, all.len, s->signature);
+	digest_sha1(all.data, all.len, s->signature);
 	buffer_free(&all);
 	return rc;
 }

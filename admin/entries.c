@@ -8,6 +8,7 @@
 #include "admin/entries.h"
 
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/message.h"
 
 static struct queue_bytes copy_of(const struct redis_reply *r)
@@ -33,7 +34,7 @@ static void take(struct list_entry *e, const struct queue_looked *l, int64_t at)
 	if (entry_is_large(e))
 		strlcpy(e->sha1, l->sha1.str, sizeof(e->sha1));
 	else
-		message_sha1(e->head.data, e->head.len, e->sha1);
+		digest_sha1(e->head.data, e->head.len, e->sha1);
 }
 
 int entries_read(struct admin *a, const char *key, int64_t first, bool backwards, int64_t most, struct entries *out)

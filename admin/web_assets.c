@@ -7,6 +7,7 @@
 #include "admin/web_call.h"
 #include "admin/web_files.h"
 
+#include "common/digest.h"
 #include "common/message.h"
 #include "common/nitems.h"
 
@@ -53,7 +54,7 @@ static const char *tag_of(size_t file)
 	char sum[41];
 
 	if (tags[file][0] == '\0') {
-		message_sha1(files[file].start, (size_t)(files[file].end - files[file].start), sum);
+		digest_sha1(files[file].start, (size_t)(files[file].end - files[file].start), sum);
 		snprintf(tags[file], sizeof(tags[file]), "\"%s\"", sum);
 	}
 	return tags[file];

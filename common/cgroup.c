@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include <bsd/string.h>
-#include <sha2.h>
+#include <nettle/sha2.h>
 
 #include "common/cgroup.h"
 #include "common/clock.h"
@@ -30,13 +30,13 @@
 /* Everybody can read the name of a group; the hash does not reveal the token. */
 void cgroup_name(const char *token, char out[CGROUP_NAME_SIZE])
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	struct sha256_ctx sha;
+	uint8_t digest[SHA256_DIGEST_SIZE];
 	uint64_t number;
-	SHA2_CTX sha;
 
-	SHA256Init(&sha);
-	SHA256Update(&sha, (const unsigned char *)token, strlen(token));
-	SHA256Final(digest, &sha);
+	sha256_init(&sha);
+	sha256_update(&sha, strlen(token), (const uint8_t *)token);
+	sha256_digest(&sha, sizeof(digest), digest);
 	memcpy(&number, digest, sizeof(number));
 	snprintf(out, CGROUP_NAME_SIZE, PREFIX "%016" PRIx64, number);
 }

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sha2.h>
+#include <nettle/base16.h>
+#include <nettle/sha2.h>
 
 #include "common/alloc.h"
 #include "common/buffer.h"
@@ -46,16 +47,16 @@ struct look {
 
 void leftovers_token(const unsigned char key[LEFTOVERS_KEY_SIZE], uint64_t boot, char out[LEFTOVERS_TOKEN_SIZE])
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
-	SHA2_CTX sha;
+	struct sha256_ctx sha;
+	uint8_t digest[SHA256_DIGEST_SIZE];
 
 	/* All inputs have one length, and half of the digest is cut off: a plain hash with the key in front is a MAC here. */
-	SHA256Init(&sha);
-	SHA256Update(&sha, key, LEFTOVERS_KEY_SIZE);
-	SHA256Update(&sha, (const unsigned char *)&boot, sizeof(boot));
-	SHA256Final(digest, &sha);
-	for (size_t i = 0; i < (LEFTOVERS_TOKEN_SIZE - 1) / 2; i++)
-		snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	sha256_init(&sha);
+	sha256_update(&sha, LEFTOVERS_KEY_SIZE, key);
+	sha256_update(&sha, sizeof(boot), (const uint8_t *)&boot);
+	sha256_digest(&sha, sizeof(digest), digest);
+	base16_encode_update(out, (LEFTOVERS_TOKEN_SIZE - 1) / 2, digest);
+	out[LEFTOVERS_TOKEN_SIZE - 1] = '\0';
 }
 
 bool leftovers_users_have(const struct leftovers_users *users, uid_t uid)

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include <bsd/string.h>
-#include <sha1.h>
 
 #include "common/letters_pair.h"
 
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/message.h"
 #include "common/queue_look.h"
 
@@ -59,7 +59,7 @@ struct letters *letters_new(const struct queue_letters_page *page)
 		struct letter_entry *e = &l->entries[l->nentries];
 
 		e->message = bytes_of(&entry);
-		message_sha1(e->message.data, e->message.len, e->sha1);
+		digest_sha1(e->message.data, e->message.len, e->sha1);
 		e->record = -1;
 	}
 	for (; l->nrecords < page->record_list.n && l->nrecords < LETTERS_PAGE; l->nrecords++) {
@@ -154,18 +154,18 @@ static void decide(struct letters *l)
 
 void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE])
 {
-	SHA1_CTX sum;
+	struct sha1_ctx hash;
 
-	SHA1Init(&sum);
+	sha1_init(&hash);
 	for (size_t i = 0; i < l->nfields; i++) {
 		const struct record_field *f = &l->fields[i];
 		const uint64_t lens[] = { f->name.len, f->value.len };		/* so that none runs into the next */
 
-		SHA1Update(&sum, (const uint8_t *)lens, sizeof(lens));
-		SHA1Update(&sum, (const uint8_t *)f->name.data, f->name.len);
-		SHA1Update(&sum, (const uint8_t *)f->value.data, f->value.len);
+		sha1_update(&hash, sizeof(lens), (const uint8_t *)lens);
+		sha1_update(&hash, f->name.len, (const uint8_t *)f->name.data);
+		sha1_update(&hash, f->value.len, (const uint8_t *)f->value.data);
 	}
-	SHA1End(&sum, out);
+	digest_end(&hash, out);
 }
 
 static bool is_named(const struct letter_name *name, const struct letter *l)

@@ -9,10 +9,10 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
-#include <sha1.h>
 
 #include "common/message.h"
 
+#include "common/digest.h"
 #include "common/duration.h"
 #include "common/message_line.h"
 
@@ -219,6 +219,7 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 	m->wrapper = (struct wrapper){0};
 	m->doubtful = m->unknown_version = false;
 	m->sha1[0] = '\0';
+	m->sha1_memo = NULL;
 	forget_header(m);
 	if (starts_with(raw, len, MESSAGE_MAGIC))
 		parse_lines(m, keys);
@@ -226,10 +227,13 @@ void message_parse(struct message *m, const struct message_keys *keys, const cha
 
 const char *message_id(struct message *m)
 {
-	char sha1[41];
+	char sha1[DIGEST_HEX_SIZE];
 
 	if (m->id[0] == '\0') {
-		message_sha1(message_payload(m), message_payload_len(m), sha1);
+		if (m->header_len == 0)
+			message_digest(m, sha1);
+		else
+			digest_sha1(message_payload(m), message_payload_len(m), sha1);
 		snprintf(m->id, sizeof(m->id), "sha1:%s", sha1);
 	}
 	return m->id;
@@ -345,13 +349,15 @@ int message_header(struct buffer *out, const char *id, const char *request_id, i
 
 void message_digest(const struct message *m, char out[41])
 {
-	if (m->sha1[0] != '\0')
-		strlcpy(out, m->sha1, 41);
-	else
-		message_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, out);
-}
+	char *memo = m->sha1_memo;
 
-void message_sha1(const void *data, size_t len, char out[41])
-{
-	SHA1Data(data, len, out);
+	if (m->sha1[0] != '\0') {
+		strlcpy(out, m->sha1, DIGEST_HEX_SIZE);
+	} else if (memo != NULL && memo[0] != '\0') {
+		strlcpy(out, memo, DIGEST_HEX_SIZE);
+	} else {
+		digest_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, out);
+		if (memo != NULL)
+			strlcpy(memo, out, DIGEST_HEX_SIZE);
+	}
 }

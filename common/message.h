@@ -55,6 +55,8 @@ struct message {
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
 	char sha1[41];			/* of what is behind the wrapper, set by who has only the beginning in raw; "": it is worked out */
+	char *sha1_memo;		/* 41 bytes of the caller, "" at first: the sha1 is kept there, so that the next message_parse()
+					 * of the same bytes need not work it out again; NULL: nowhere */
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
 };
@@ -118,8 +120,7 @@ int message_recall(struct wrapper *w, const char *text, size_t len);
 int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms,
     int64_t enqueued_ms, int64_t timeout_ms, int max_attempts);
 
-/* Of the producer's message. 40 hex digits and NUL */
+/* The SHA1 of the producer's message, worked out if it is not known. 40 hex digits and NUL */
 void message_digest(const struct message *m, char out[41]);
-void message_sha1(const void *data, size_t len, char out[41]);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/digest.h"
 #include "common/queue_notes.h"
 #include "common/queue_scripts.h"
 
@@ -55,7 +56,7 @@ void queue_history_add(struct queue_history *h, struct message *m, int64_t finis
 	e->kept = size <= payload_max ? size : 0;
 	memcpy(e->id, message_id(m), sizeof(e->id));
 	clock_rfc3339(finished_ms, e->finished_at);
-	message_sha1(e->message, size, e->sha1);
+	digest_sha1(e->message, size, e->sha1);
 	script_number(&e->duration, duration_ms);
 	script_number(&e->attempts, m->wrapper.attempts + 1);
 	script_number(&e->size, (int64_t)size);

@@ -7,6 +7,7 @@
 #include "common/queue_scripts.h"
 
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/message.h"
 #include "common/queue.h"
 
@@ -52,7 +53,7 @@ static const char *sha1_of(enum queue_script script)
 	struct text t = text_of(script);
 
 	if (sums[script][0] == '\0')
-		message_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
+		digest_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
 	return sums[script];
 }
 

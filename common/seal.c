@@ -21,12 +21,12 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
-#include <sha1.h>
-#include <sha2.h>
+#include <nettle/base16.h>
+#include <nettle/hmac.h>
+#include <nettle/memops.h>
+#include <nettle/sha1.h>
 
 #include "common/seal.h"
-
-#define BLOCK_BYTES 64			/* of SHA-256 */
 
 static struct seal_secrets known;
 
@@ -39,13 +39,8 @@ const struct seal_secrets *seal_known(void)
 
 static void to_hex(char *out, const unsigned char *data, size_t len)
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		*out++ = digits[data[i] >> 4];
-		*out++ = digits[data[i] & 15];
-	}
-	*out = '\0';
+	base16_encode_update(out, len, data);
+	out[BASE16_ENCODE_LENGTH(len)] = '\0';
 }
 
 static int digit_value(char c)
@@ -118,40 +113,23 @@ void seal_fresh(char out[2 * SEAL_SECRET_BYTES + 1])
 
 /* ---- codes ---- */
 
-static void hmac_begin(SHA2_CTX *hash, const unsigned char secret[SEAL_SECRET_BYTES], unsigned char pad)
-{
-	unsigned char block[BLOCK_BYTES];
-
-	memset(block, pad, sizeof(block));
-	for (size_t i = 0; i < SEAL_SECRET_BYTES; i++)
-		block[i] ^= secret[i];
-	SHA256Init(hash);
-	SHA256Update(hash, block, sizeof(block));
-}
-
-/*
- * RFC 2104, over purpose NUL queue NUL line. Neither purpose nor queue can hold a NUL, so different triples are always
- * different bytes.
- */
-static void hmac(unsigned char out[SHA256_DIGEST_LENGTH], const unsigned char secret[SEAL_SECRET_BYTES], const char *purpose,
+/* Over purpose NUL queue NUL line. Neither purpose nor queue can hold a NUL, so different triples are always different bytes. */
+static void hmac(unsigned char out[SHA256_DIGEST_SIZE], const unsigned char secret[SEAL_SECRET_BYTES], const char *purpose,
     const char *queue, const char *line, size_t len)
 {
-	SHA2_CTX hash;
+	struct hmac_sha256_ctx hash;
 
-	hmac_begin(&hash, secret, 0x36);
-	SHA256Update(&hash, (const uint8_t *)purpose, strlen(purpose) + 1);
-	SHA256Update(&hash, (const uint8_t *)queue, strlen(queue) + 1);
-	SHA256Update(&hash, (const uint8_t *)line, len);
-	SHA256Final(out, &hash);
-	hmac_begin(&hash, secret, 0x5c);
-	SHA256Update(&hash, out, SHA256_DIGEST_LENGTH);
-	SHA256Final(out, &hash);
+	hmac_sha256_set_key(&hash, SEAL_SECRET_BYTES, secret);
+	hmac_sha256_update(&hash, strlen(purpose) + 1, (const uint8_t *)purpose);
+	hmac_sha256_update(&hash, strlen(queue) + 1, (const uint8_t *)queue);
+	hmac_sha256_update(&hash, len, (const uint8_t *)line);
+	hmac_sha256_digest(&hash, SHA256_DIGEST_SIZE, out);
 }
 
 static void line_mac(char out[SEAL_MAC_HEX + 1], const unsigned char secret[SEAL_SECRET_BYTES], const char *queue,
     const char *line, size_t len)
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[SHA256_DIGEST_SIZE];
 
 	hmac(digest, secret, "line", queue, line, len);
 	to_hex(out, digest, SEAL_MAC_HEX / 2);
@@ -160,7 +138,7 @@ static void line_mac(char out[SEAL_MAC_HEX + 1], const unsigned char secret[SEAL
 static void claim_key(char out[SEAL_KEY_HEX + 1], const unsigned char secret[SEAL_SECRET_BYTES], const char *queue,
     const char *line, size_t len)
 {
-	unsigned char digest[SHA256_DIGEST_LENGTH];
+	unsigned char digest[SHA256_DIGEST_SIZE];
 
 	hmac(digest, secret, "claim", queue, line, len);
 	to_hex(out, digest, sizeof(digest));
@@ -169,11 +147,7 @@ static void claim_key(char out[SEAL_KEY_HEX + 1], const unsigned char secret[SEA
 /* Takes the same time wherever a and b differ: the time must not tell an attacker how many digits were right. */
 static bool same_mac(const char *a, const char *b)
 {
-	unsigned char differ = 0;
-
-	for (size_t i = 0; i < SEAL_MAC_HEX; i++)
-		differ |= (unsigned char)(a[i] ^ b[i]);
-	return differ == 0;
+	return memeql_sec(a, b, SEAL_MAC_HEX) != 0;
 }
 
 void seal_line(char out[SEAL_MAC_HEX + 1], const struct seal_secrets *s, const char *queue, const char *line, size_t len)
@@ -200,19 +174,27 @@ void seal_key(char out[SEAL_KEY_HEX + 1], const struct seal_secrets *s, const ch
 	claim_key(out, s->secret[0], queue, line, len);
 }
 
+static void claim_mac(char out[SEAL_MAC_HEX + 1], const char key[SEAL_KEY_HEX + 1], const char *claim, size_t len)
+{
+	struct sha1_ctx hash;
+	uint8_t digest[SHA1_DIGEST_SIZE];
+
+	sha1_init(&hash);
+	sha1_update(&hash, SEAL_KEY_HEX, (const uint8_t *)key);
+	sha1_update(&hash, len, (const uint8_t *)claim);
+	sha1_update(&hash, SEAL_KEY_HEX, (const uint8_t *)key);
+	sha1_digest(&hash, sizeof(digest), digest);
+	to_hex(out, digest, SEAL_MAC_HEX / 2);
+}
+
 bool seal_claim_holds(const struct seal_secrets *s, const char *queue, const char *line, size_t len, const char *claim,
     size_t claim_len, const char *mac)
 {
-	char key[SEAL_KEY_HEX + 1], right[SHA1_DIGEST_STRING_LENGTH];
-	SHA1_CTX hash;
+	char key[SEAL_KEY_HEX + 1], right[SEAL_MAC_HEX + 1];
 
 	for (size_t i = 0; i < s->n; i++) {
 		claim_key(key, s->secret[i], queue, line, len);
-		SHA1Init(&hash);
-		SHA1Update(&hash, (const uint8_t *)key, SEAL_KEY_HEX);
-		SHA1Update(&hash, (const uint8_t *)claim, claim_len);
-		SHA1Update(&hash, (const uint8_t *)key, SEAL_KEY_HEX);
-		SHA1End(&hash, right);
+		claim_mac(right, key, claim, claim_len);
 		if (same_mac(right, mac))
 			return true;
 	}

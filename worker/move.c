@@ -70,6 +70,7 @@ static void send_move(struct worker *w, struct place p, int64_t now_ms)
 	struct message m;
 
 	message_parse(&m, &w->keys.lines, entry.raw, entry.len);
+	m.sha1_memo = item->sha1;
 	if (o != NULL)
 		change = (struct queue_change){ &o->line, m.wrapper_len };
 

@@ -22,9 +22,10 @@
 
 void notes_parse(struct worker *w, struct place p, struct message *m)
 {
-	const struct item *item = tray_item(w, p);
+	struct item *item = tray_item(w, p);
 
 	message_parse(m, &w->keys.lines, tray_raw(&w->trays[p.tray], item), item->len);
+	m->sha1_memo = item->sha1;
 	if (item->note != NULL)
 		m->wrapper = *item->note;
 	m->wrapper.redelivered += item->again;

@@ -139,6 +139,7 @@ void tray_secrets_learnt(struct worker *w, int tray)
 
 		if (item->state != ITEM_WAITING || item->solo)
 			continue;
+		item->sha1[0] = '\0';		/* what was taken for payload may be a wrapper */
 		read_wrapper(w, t, item, tray_raw(t, item));
 		t->solos += item->solo;
 	}

@@ -14,6 +14,7 @@
 
 #include "tests/fuzz/fake_redis.h"
 
+#include "common/digest.h"
 #include "common/message.h"
 #include "common/nitems.h"
 #include "common/queue_scripts.h"
@@ -159,7 +160,7 @@ static void learn_script(struct connection *c, const struct fake_command *comman
 	unsigned i = c->scripts++ % QUEUE_SCRIPT_COUNT;
 
 	if (sums[i][0] == '\0')
-		message_sha1(command->argv[2], command->len[2], sums[i]);
+		digest_sha1(command->argv[2], command->len[2], sums[i]);
 }
 
 static const char *script_of(const char *sha1)

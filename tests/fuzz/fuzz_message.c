@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/message_line.c common/seal.c */
+/* links: common/digest.c tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/message_line.c common/seal.c */
 /*
  * The lines in front of a message: whatever bytes lie in a list, taking our wrapper off and putting one on
  * changes no byte of the producer's, and what is remembered is read again as it was written.
@@ -8,6 +8,7 @@
 #include "tests/fuzz/input.h"
 
 #include "common/buffer.h"
+#include "common/digest.h"
 #include "common/message.h"
 #include "tests/unit/sealed.h"
 
@@ -52,7 +53,7 @@ static void check_id(struct message *m)
 	char id[sizeof(m->id)], sha1[41];
 
 	strcpy(id, m->id);
-	message_sha1(message_payload(m), message_payload_len(m), sha1);
+	digest_sha1(message_payload(m), message_payload_len(m), sha1);
 	FUZZ_ASSERT(given ? strcmp(message_id(m), id) == 0 : strncmp(message_id(m), "sha1:", 5) == 0);
 	FUZZ_ASSERT(given || strcmp(message_id(m) + 5, sha1) == 0);
 	FUZZ_ASSERT(strlen(message_id(m)) <= MESSAGE_ID_MAX);

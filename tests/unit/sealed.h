@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sha1.h>
-
 #include "common/buffer.h"
+#include "common/digest.h"
 #include "common/message.h"
 
 #define SEALED_SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -32,14 +31,14 @@ static inline void sealed_append(struct buffer *out, const struct message_keys *
 	const char *end = memchr(raw, '\n', len), *own = memmem(raw, (size_t)(end - raw), " own=", 5);
 	size_t line = (size_t)((own == NULL ? end : own) - raw), claim = (size_t)(end - raw) - line;
 	bool by_redis = own != NULL && memchr(own + 1, ' ', claim - 1) == NULL;
-	char key[SEAL_KEY_HEX + 1], mac[SHA1_DIGEST_STRING_LENGTH], *text = NULL;
+	char key[SEAL_KEY_HEX + 1], mac[DIGEST_HEX_SIZE], *text = NULL;
 
 	if (!by_redis) {
 		seal_line(mac, keys->secrets, keys->queue, raw, line + claim);
 	} else {
 		seal_key(key, keys->secrets, keys->queue, raw, line);
 		if (asprintf(&text, "%s%.*s%s", key, (int)claim, own, key) != -1)
-			SHA1Data((const uint8_t *)text, strlen(text), mac);
+			digest_sha1(text, strlen(text), mac);
 		free(text);
 	}
 	buffer_append(out, raw, line + claim);

@@ -1,4 +1,4 @@
-/* links: common/age.c common/message.c common/message_line.c common/seal.c common/buffer.c common/alloc.c common/duration.c */
+/* links: common/digest.c common/age.c common/message.c common/message_line.c common/seal.c common/buffer.c common/alloc.c common/duration.c */
 
 /* The rule of ages, with times that come in. */
 #include <setjmp.h>

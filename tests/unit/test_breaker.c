@@ -1,4 +1,4 @@
-/* links: worker/breaker.c common/message.c common/message_line.c common/seal.c common/duration.c common/buffer.c common/alloc.c common/backoff.c */
+/* links: common/digest.c worker/breaker.c common/message.c common/message_line.c common/seal.c common/duration.c common/buffer.c common/alloc.c common/backoff.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

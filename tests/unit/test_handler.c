@@ -1,4 +1,4 @@
-/* links: tests/unit/file_text.c tests/unit/handler_faults.c tests/unit/handler_loop.c common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/message_line.c common/seal.c common/duration.c common/alloc.c common/buffer.c */
+/* links: common/digest.c tests/unit/file_text.c tests/unit/handler_faults.c tests/unit/handler_loop.c common/handler.c common/handler_env.c common/handler_family.c common/handler_input.c common/handler_limits.c common/handler_output.c common/handler_pipes.c common/handler_process.c common/handler_spawn.c common/handler_user.c common/process.c common/log.c common/log_line.c common/clock.c common/message.c common/message_line.c common/seal.c common/duration.c common/alloc.c common/buffer.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
 /* Handlers: what they are given, and what they are not. */
 #include <sys/resource.h>

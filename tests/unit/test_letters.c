@@ -1,4 +1,4 @@
-/* links: common/letters_pair.c common/queue_letters.c common/queue_keys.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c common/record_line.c common/base64.c common/message.c common/message_line.c common/seal.c common/buffer.c common/alloc.c common/clock.c common/duration.c */
+/* links: common/digest.c common/letters_pair.c common/queue_letters.c common/queue_keys.c common/queue_records.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c common/record_line.c common/base64.c common/message.c common/message_line.c common/seal.c common/buffer.c common/alloc.c common/clock.c common/duration.c */
 
 /* Which dead letters leave, and what has no counterpart: pages written by hand, a letter for each message. */
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* links: common/message.c common/message_line.c common/seal.c common/alloc.c common/buffer.c common/duration.c */
+/* links: common/digest.c common/message.c common/message_line.c common/seal.c common/alloc.c common/buffer.c common/duration.c */
 
 /* Wrapper, header, payload: what is ours is understood, everything else is payload, byte for byte. */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/message.h"
 #include "tests/unit/sealed.h"
 
@@ -556,7 +557,7 @@ static void sha1_is_sha1(void **state)
 	char hex[41];
 
 	(void)state;
-	message_sha1("abc", 3, hex);
+	digest_sha1("abc", 3, hex);
 	assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
 }
 

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_admin.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_look.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: common/digest.c tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_admin.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_notes.c common/queue_records.c common/queue_registry.c common/queue_look.c common/queue_scripts.c common/queue_watch.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 
 /*
  * Every move against a real server: what it does, and that a message that is not there, keys of other
@@ -16,6 +16,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/digest.h"
 #include "common/queue.h"
 #include "common/queue_admin.h"
 #include "common/queue_look.h"
@@ -690,9 +691,9 @@ static void what_is_held_in_part_is_moved_whole(void **state)
 	put(RESCUE, "other", 5);
 	queue_digest(&server.r, "t:lease:none", RESCUE, &part, from, 2);
 	sums = private_redis_answer(&server);
-	message_sha1(raw, LARGE, sha1);
+	digest_sha1(raw, LARGE, sha1);
 	assert_string_equal(redis_element(&sums, 0).str, sha1);
-	message_sha1(raw + 1, LARGE - 1, sha1);
+	digest_sha1(raw + 1, LARGE - 1, sha1);
 	assert_string_equal(redis_element(&sums, 1).str, sha1);
 	part.of = 3;			/* another list */
 	queue_digest(&server.r, "t:lease:none", RESCUE, &part, from, 1);
@@ -711,7 +712,7 @@ static void what_is_held_in_part_is_moved_whole(void **state)
 	part.of = 1;
 	message_parse(&m, &keys.lines, head, sizeof(head));
 	m.raw_len = LARGE;
-	message_sha1(raw, LARGE, m.sha1);
+	digest_sha1(raw, LARGE, m.sha1);
 	strcpy(m.id, "id");
 	record.payload_max = LARGE;
 	queue_escape(&server.r, &keys, "t:lease:none", 1, RESCUE, 1, &part, &m, NULL, &record);
