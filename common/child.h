@@ -15,7 +15,8 @@
  *
  * The master has done before: PDEATHSIG TERM, subreaper, dispositions (PIPE and what a terminal sends
  * are ignored), title, log_process(), all descriptors of its own closed, slot STARTING with the
- * generation of its last user (take slot_next_generation() before each registration). The boot token is in the child's
+ * generation of its last user (take slot_next_generation() before each registration). The secrets of the seals are shared
+ * with the other children (seal_share()). The boot token is in the child's
  * environment, from which handlers get it, and where there is a cgroup of this boot the child is in it.
  * Every child, also the sweeper, each turn of its loop: writes its heartbeat, looks at its order, and
  * calls log_reopen() when board->log_epoch changed. Without a turn for 10 s beyond deadline_ms (a worker that starts or

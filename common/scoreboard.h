@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "common/seal.h"
+
 /*
  * Anonymous shared memory between the master and its children. No locks, no pointers, no strings.
  * A slot is written by its child alone, an order by the master alone; queue words as each says.
@@ -138,6 +140,7 @@ struct scoreboard {
 	struct board_registry registry;
 	_Atomic int64_t started_ms;	/* CLOCK_REALTIME of the master's start; master */
 	_Atomic uint64_t leftovers;	/* processes of dead supervisors that could not be killed, after the alarm; sweeper */
+	struct seal_shared secrets;	/* of the seals; workers and sweepers, as seal.h says */
 	_Atomic uint32_t log_epoch;	/* master; raised by USR1: a child that sees another value calls log_reopen() */
 	struct board_queue queues[SCOREBOARD_QUEUES];
 };

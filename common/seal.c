@@ -13,7 +13,8 @@
  * Neither covers the payload.
  *
  * This file alone holds the secrets of the process. common/queue_secret.c reads them from Redis; common/message.c knows
- * the form of a line.
+ * the form of a line. Workers and sweepers of one supervisor also share them in memory: one that starts while quredis:secret is
+ * deleted or replaced must know what the others have sealed with. A handler has no access: the memory has no name, and exec unmaps it.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -26,9 +27,11 @@
 #include <nettle/memops.h>
 #include <nettle/sha1.h>
 
+#include "common/nitems.h"
 #include "common/seal.h"
 
 static struct seal_secrets known;
+static struct seal_shared *shared;	/* NULL: of a command, which shares with nobody */
 
 /* ---- secrets ---- */
 
@@ -71,6 +74,51 @@ static void add_secret(struct seal_secrets *s, const unsigned char secret[SEAL_S
 		memcpy(s->secret[s->n++], secret, SEAL_SECRET_BYTES);
 }
 
+/* ---- shared with the other processes of the supervisor ---- */
+
+void seal_share(struct seal_shared *s)
+{
+	shared = s;
+}
+
+/*
+ * The first word names the secret, so two processes that publish the same one write the same words to the same place, and either
+ * completes what the other left if it was killed. A secret whose first word is 0 is not published: chance makes one of 2^64.
+ */
+static void publish_secret(const unsigned char secret[SEAL_SECRET_BYTES])
+{
+	uint64_t words[SEAL_SECRET_BYTES / 8];
+
+	memcpy(words, secret, sizeof(words));
+	for (size_t i = 0; words[0] != 0 && i < SEAL_SECRETS_MAX; i++) {
+		struct seal_shared_secret *place = &shared->secrets[i];
+		uint64_t first = 0;
+
+		if (!atomic_compare_exchange_strong(&place->words[0], &first, words[0]) && first != words[0])
+			continue;
+		for (size_t j = 1; j < nitems(words); j++)
+			atomic_store(&place->words[j], words[j]);
+		atomic_store(&place->whole, 1);
+		return;
+	}
+}
+
+static void add_shared(struct seal_secrets *s)
+{
+	for (size_t i = 0; i < SEAL_SECRETS_MAX; i++) {
+		struct seal_shared_secret *place = &shared->secrets[i];
+		uint64_t words[SEAL_SECRET_BYTES / 8];
+
+		if (atomic_load(&place->whole) == 0)
+			continue;
+		for (size_t j = 0; j < nitems(words); j++)
+			words[j] = atomic_load(&place->words[j]);
+		add_secret(s, (const unsigned char *)words);
+	}
+}
+
+/* ---- learning ---- */
+
 int seal_learn(const char *list)
 {
 	struct seal_secrets learnt = {0};
@@ -89,12 +137,16 @@ int seal_learn(const char *list)
 	for (size_t i = 0; i < known.n; i++)
 		add_secret(&learnt, known.secret[i]);
 	known = learnt;
+	for (size_t i = 0; shared != NULL && i < known.n; i++)
+		publish_secret(known.secret[i]);
 	return 0;
 }
 
 void seal_list(char out[SEAL_LIST_SIZE])
 {
 	out[0] = '\0';
+	if (shared != NULL)
+		add_shared(&known);
 	for (size_t i = 0; i < known.n; i++) {
 		if (i > 0)
 			*out++ = ' ';

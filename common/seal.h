@@ -1,8 +1,10 @@
 #ifndef COMMON_SEAL_H
 #define COMMON_SEAL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Message authentication codes of the lines that quredis puts before messages (docs/design.md, "Seals"). A code is
@@ -22,7 +24,21 @@ struct seal_secrets {			/* the first one seals; each of them verifies */
 	unsigned char secret[SEAL_SECRETS_MAX][SEAL_SECRET_BYTES];
 };
 
-/* The secrets that this process has learnt from Redis. Static, and valid for ever. Not safe for threads; a forked child has a copy. */
+/*
+ * The secrets that any process of one supervisor has learnt, in shared memory (scoreboard.h), zeroed at first. Nothing leaves it.
+ * Processes add to it at the same time, without a lock, and may be killed at any point.
+ */
+struct seal_shared {
+	struct seal_shared_secret {
+		_Atomic uint64_t words[SEAL_SECRET_BYTES / 8];	/* the first is 0 while the place is free */
+		_Atomic uint32_t whole;				/* 1: all words are there */
+	} secrets[SEAL_SECRETS_MAX];
+};
+
+/* From now on this process publishes in s what it learns, and seal_list() adds what others learnt. s must stay. */
+void seal_share(struct seal_shared *s);
+
+/* The secrets that this process has learnt. Static, and valid for ever. Not safe for threads; a forked child has a copy. */
 const struct seal_secrets *seal_known(void);
 
 /*
@@ -32,7 +48,7 @@ const struct seal_secrets *seal_known(void);
  */
 int seal_learn(const char *list);
 
-/* Writes the known secrets in the form that seal_learn() reads; "" if none is known. */
+/* Writes the known secrets in the form that seal_learn() reads, also those that are shared; "" if none is known. */
 void seal_list(char out[SEAL_LIST_SIZE]);
 
 /* Writes a new random secret as text. The process does not learn it: Redis may have one already. */

@@ -169,6 +169,7 @@ static _Noreturn void run(struct master *m, int slot, pid_t master_pid, int sock
 	title_set("%s", title);
 	log_process(title);
 	mark_family(m, p);
+	seal_share(&m->board->secrets);
 	child = describe(m, slot, master_pid);
 	if (p->kind == PROC_WORKER)
 		run_worker(m, slot, &child);

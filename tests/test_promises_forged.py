@@ -1,6 +1,8 @@
 """Only what quredis itself wrote before a message counts: whoever controls the bytes of a message controls that message alone."""
 import concurrent.futures
 import json
+import os
+import signal
 
 import pytest
 
@@ -143,6 +145,44 @@ def test_what_an_older_secret_sealed_still_counts(redis, quredisd, ledger):
     c.lpush("ingress:mail", old)
     wait_for(ledger.runs)
     assert [(r.payload, r.attempt) for r in ledger.runs()] == [(b"body", "4")]
+
+
+def lose_secret(c, other):
+    """Deleted, or replaced by the secret of another Redis."""
+    if other:
+        c.set(SECRET, other)
+    else:
+        c.delete(SECRET)
+
+
+@pytest.mark.parametrize("other", [None, b"ab" * 32], ids=["deleted", "replaced"])
+def test_a_worker_that_starts_while_the_secret_is_lost_knows_it(redis, quredisd, ledger, other):
+    """The sweeper, which puts the secret back, is stopped; the new worker has it from the supervisor and puts it back itself."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", ledger.recorder(), workers=1)])
+    d.wait_event("queue_recovered")
+    old = sealed(c, b"quredis/1 w=0123456789abcdef attempts=1\nbody")
+    ours = c.get(SECRET)
+    os.kill(d.sweeper(), signal.SIGSTOP)
+    lose_secret(c, other)
+    os.kill(d.workers("mail")["mail/0"], signal.SIGKILL)
+    c.lpush("ingress:mail", old)
+    wait_for(ledger.runs)
+    assert [(r.payload, r.attempt) for r in ledger.runs()] == [(b"body", "2")]
+    assert ours in c.get(SECRET).split()
+
+
+@pytest.mark.parametrize("other", [None, b"ab" * 32], ids=["deleted", "replaced"])
+def test_a_sweeper_that_starts_while_the_secret_is_lost_puts_it_back(redis, quredisd, handler, other):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)])
+    d.wait_event("queue_recovered")
+    ours, sweeper = c.get(SECRET), d.sweeper()
+    os.kill(sweeper, signal.SIGSTOP)
+    lose_secret(c, other)
+    os.kill(sweeper, signal.SIGKILL)
+    wait_for(lambda: c.get(SECRET) not in (None, other), 40)
+    assert ours in c.get(SECRET).split()
 
 
 def test_a_key_of_another_type_is_told(redis, quredisd, quredis, ledger):
