@@ -150,10 +150,10 @@ void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* the rec
 
 /*
  * The oldest entry of the tray that is longer than limit escapes; its payload does not leave Redis. One that begins like a wrapper may be
- * MESSAGE_LINE_MAX longer. -> ARRAY of INTEGER its length, 0: there is none; and STRING "", or its first bytes: it may begin with a wrapper
- * and did not move. The caller looks at them and asks again: head is what was answered, head.wrapper_len will not be in escape. head NULL:
- * the first question.
- * record NULL: none is written. aside: it is set aside instead
+ * MESSAGE_LINE_MAX longer. -> ARRAY of INTEGER its length, 0: there is none; STRING "", or its first bytes: it may begin with a wrapper
+ * and did not move; INTEGER 2: its record could not be written, else 1. The caller looks at the first bytes and asks again: head is what was
+ * answered, head.wrapper_len will not be in escape. head NULL: the first question.
+ * record NULL: none is written. Its error_message gets the length and a space in front. aside: it is set aside instead
  */
 void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, const struct message *head,
     const struct record *record, bool aside);

@@ -28,6 +28,9 @@ QUEUE_SCRIPTS_STAMPING(X)
 #define X(name) EMBED(name, ".incbin \"common/scripts/delayed.lua\"\n")
 QUEUE_SCRIPTS_DELAYED(X)
 #undef X
+#define X(name) EMBED(name, ".incbin \"common/scripts/unread.lua\"\n")
+QUEUE_SCRIPTS_UNREAD(X)
+#undef X
 #define X(name) EMBED(name, "")
 QUEUE_SCRIPTS_PLAIN(X)
 #undef X

@@ -86,10 +86,16 @@ static const struct record *record_to_escape(const struct rescue_page *p, struct
 	return record;
 }
 
-static void describe_fate(const struct held *h, char *out, size_t size)
+/* The longest payload of this queue; 0: not known here. */
+static int64_t message_max(const struct rescue_page *p)
+{
+	return p->q->conf == NULL ? 0 : p->q->conf->message_max;
+}
+
+static void describe_fate(const struct rescue_page *p, const struct held *h, char *out, size_t size)
 {
 	if (strcmp(h->class, "TooLarge") == 0)
-		snprintf(out, size, "longer than message_max");
+		snprintf(out, size, "%" PRId64 " bytes; message_max is %" PRId64, h->size, message_max(p));
 	else
 		snprintf(out, size, "its worker died %d times while the message was in work", h->fate.crashes);
 }
@@ -101,7 +107,7 @@ static void append_escape(const struct rescue_page *p, struct held *h)
 	struct record record;
 	char why[96];
 
-	describe_fate(h, why, sizeof(why));
+	describe_fate(p, h, why, sizeof(why));
 	record = record_of(p, &h->fate, h->class, why);
 	if (keys.shared)
 		queue_note_of(&note, &h->m, NULL);
@@ -141,12 +147,6 @@ static bool is_tried(const struct rescue *r, const struct message *m)
 	return strcmp(name, r->trial) == 0;
 }
 
-/* The longest payload of this queue; 0: not known here. */
-static int64_t message_max(const struct rescue_page *p)
-{
-	return p->q->conf == NULL ? 0 : p->q->conf->message_max;
-}
-
 void rescue_page_judge(const struct rescue_page *p, struct held *h)
 {
 	int attempts = p->q->conf == NULL ? RECOVERY_ATTEMPTS : p->q->conf->recovery_attempts;
@@ -166,13 +166,16 @@ static void log_message(const struct rescue_page *p, const struct held *h, bool 
 {
 	uint64_t before = p->r->returned + p->r->escaped;
 	enum log_level level = before <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+	char why[96];
 
-	if (h->class != NULL)
+	if (h->class != NULL) {
+		describe_fate(p, h, why, sizeof(why));
 		log_event(LOG_LEVEL_WARNING, "message_escaped", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
-		    log_str("class", h->class), log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes));
-	else
+		    log_str("class", h->class), log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes), log_str("error", why));
+	} else {
 		log_event(level, "message_rescued", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
 		    log_str("incarnation", p->owner), log_int("crashes", h->fate.crashes));
+	}
 	if (record_failed)
 		log_warning("record_failed", log_str("queue", p->q->keys.name), log_str("id", h->m.id),
 		    log_str("error", "the stream of records could not be written: check the type of its key"));
@@ -266,22 +269,45 @@ static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 
 /* ---- what is not even looked at ---- */
 
-/* As queue_too_large_first(). first: what may be a wrapper; a view, good until the next answer */
-static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, int64_t *len, struct redis_reply *first)
+/* What queue_too_large_first() answers. */
+struct unread {
+	int64_t len;
+	struct redis_reply first;	/* what may be a wrapper; a view, good until the next answer */
+	bool record_failed;
+};
+
+static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, struct unread *out)
 {
 	const struct queue_keys keys = keys_to_escape(p);
-	struct redis_reply reply;
+	struct redis_reply reply, len, recorded;
 
 	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), head, record);
 	if (connection_answer(p->s, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 0).type != REDIS_INTEGER || redis_element(&reply, 1).type != REDIS_STRING) {
-		trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
+	if (reply.type == REDIS_ARRAY && reply.n == 3) {
+		len = redis_element(&reply, 0);
+		out->first = redis_element(&reply, 1);
+		recorded = redis_element(&reply, 2);
+		out->len = len.integer;
+		out->record_failed = recorded.integer == 2;
+		if (len.type == REDIS_INTEGER && out->first.type == REDIS_STRING && recorded.type == REDIS_INTEGER)
+			return 0;
 	}
-	*len = redis_element(&reply, 0).integer;
-	*first = redis_element(&reply, 1);
-	return 0;
+	trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
+
+/* Of a message of which only Redis knows the size; it comes before this text. */
+static const struct record *record_of_unread(const struct rescue_page *p, const struct held *h, char *why, size_t size, struct record *record)
+{
+	snprintf(why, size, "bytes; message_max is %" PRId64, message_max(p));
+	*record = record_of(p, &h->fate, h->class, why);
+	if (escapes_aside(p)) {
+		snprintf(why, size, "bytes: %s", p->r->trouble.text);
+		record->error_message = why;
+		record->error_class = "escape";
+	}
+	return escapes_aside(p) || is_recorded(p) ? record : NULL;
 }
 
 /*
@@ -291,27 +317,28 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 static int let_large_escape(struct rescue_page *p)
 {
 	struct held h = { .class = "TooLarge" };
-	struct record record = record_of(p, &h.fate, h.class, "longer than message_max");
-	const struct record *wanted = record_to_escape(p, &record);
-	struct redis_reply first;
-	int64_t len;
-	int rc = ask_to_escape(p, NULL, wanted, &len, &first);
+	char why[sizeof(p->r->trouble.text) + 16];
+	struct record record;
+	const struct record *wanted = record_of_unread(p, &h, why, sizeof(why), &record);
+	struct unread answer;
+	int rc = ask_to_escape(p, NULL, wanted, &answer);
 
-	if (rc == 0 && first.len > 0) {
+	if (rc == 0 && answer.first.len > 0) {
+		const struct redis_reply first = answer.first;
 		void *kept = redis_keep(&p->s->redis);
 
 		message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
 		if (h.m.doubtful && (rc = connection_secret(p->s)) == 0)
 			message_parse(&h.m, &p->q->keys.lines, first.str, first.len);
 		if (rc == 0)
-			rc = ask_to_escape(p, &h.m, wanted, &len, &first);
+			rc = ask_to_escape(p, &h.m, wanted, &answer);
 		redis_let_go(kept);
 	}
-	if (rc == -1 || len == 0)
+	if (rc == -1 || answer.len == 0)
 		return rc;
-	h.size = len;
-	if (first.len == 0)
-		account(p, &h, false);
+	h.size = answer.len;
+	if (answer.first.len == 0)
+		account(p, &h, answer.record_failed);
 	return 1;
 }
 

@@ -86,8 +86,23 @@ def test_one_that_is_too_large_escapes_unread(redis, slow_link, quredisd, handle
     assert sorted(ledger.lines()) == sorted(f"{hashlib.sha1(m).hexdigest()}  -" for m in others)
     for r in (fields for _, fields in c.xrange("escape:mail:log")):
         assert r[b"error_class"] == b"TooLarge" and int(r[b"size"]) == SIZE and r[b"sha1"].decode() == hashlib.sha1(large).hexdigest()
+        assert r[b"error_message"].decode() == f"{SIZE} bytes; message_max is 65536"
     wait_for(lambda: by_class(d, "mail") == {"TooLarge": 2}, 20)
     assert slow_link.down < SIZE, "the payload crossed the network"
+
+
+@pytest.mark.parametrize("size", [100_000, 17 << 20])
+def test_one_that_is_too_large_has_no_record(redis, quredisd, handler, size):
+    """It escapes, and the log says that the record could not be written. One of 17 MiB is not even read by Redis."""
+    c, large = redis.client(), b"x" * size
+    d = quredisd(queues=[queue("mail", handler("exit 1"), message_max="64K")])
+    d.wait_event("queue_recovered", queue="mail")
+    c.set("escape:mail:log", "no stream")
+    c.lpush("ingress:mail", large)
+    told = d.wait_event("record_failed", queue="mail")
+    assert "mail" in told["worker"] and "the stream of records could not be written" in told["error"]
+    assert d.wait_event("message_escaped", queue="mail", error=f"{size} bytes; message_max is 65536")["class"] == "TooLarge"
+    assert c.lrange("escape:mail", 0, -1) == [large] and c.get("escape:mail:log") == b"no stream"
 
 
 def test_many_too_large_ones_in_a_batch(redis, quredisd, handler, ledger):

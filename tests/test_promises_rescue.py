@@ -221,6 +221,25 @@ def test_one_that_cannot_escape_holds_up_nobody(redis, quredisd, handler, ledger
     assert [r[b"error_class"] for _, r in c.xrange("escape:mail:log")] == [b"TooLarge"] and stray_keys(c, "mail") == []
 
 
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "no record"])
+def test_one_that_escapes_from_rescue_tells_its_size(redis, quredisd, handler, size, recorded):
+    """Log and record name size and limit. If there is no record, the log says that, too. The short one is read, the long one is not."""
+    c, big = redis.client(), b"x" * size
+    d = quredisd(queues=[queue("mail", handler(RUN), message_max="64K")], supervisor={"lease": "2s"})
+    d.wait_event("queue_recovered", queue="mail")
+    if not recorded:
+        c.set("escape:mail:log", "no stream")
+    c.rpush(register(c, "mail"), big)
+    reason = f"{size} bytes; message_max is 65536"
+    assert d.wait_event("message_escaped", queue="mail", timeout=60)["error"] == reason
+    assert c.lrange("escape:mail", 0, -1) == [big]
+    if recorded:
+        assert [r[b"error_message"].decode() for _, r in c.xrange("escape:mail:log")] == [reason] and not d.events("record_failed")
+    else:
+        assert "could not be written" in d.wait_event("record_failed", queue="mail")["error"]
+
+
 def test_a_key_of_another_type_where_a_lease_would_be(redis, quredisd, handler, ledger):
     """In a rescue that was broken off. Of a message that is read in part Redis computes the SHA1, which must not fail for ever over that key."""
     c, held = redis.client(), [b"l" * 5000, b"small"]

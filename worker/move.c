@@ -322,6 +322,12 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 	}
 }
 
+void move_record_failed(const struct worker *w)
+{
+	log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
+	    log_str("error", "the stream of records could not be written: check the type of its key"));
+}
+
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct item *item = tray_item(w, p);
@@ -341,8 +347,7 @@ void move_answer(struct worker *w, struct place p, const struct redis_reply *rep
 	else if (reply->integer > 0)
 		w->owner.moved[p.tray]++;
 	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
-		log_warning("record_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("error", "the stream of records could not be written: check the type of its key"));
+		move_record_failed(w);
 	move_gone(w, p);
 	move_close_tray(w, p.tray);
 }

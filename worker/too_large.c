@@ -47,11 +47,12 @@ bool too_large_arriving(struct worker *w)
 static void send_question(struct worker *w, const struct message *head, int64_t now_ms)
 {
 	bool aside = w->too_large_refusals >= MOVE_ATTEMPTS;
+	char why[96];		/* behind the size, which only Redis knows */
 	const struct record record = {
 		.queue = w->conf->name,
 		.queue_from = "ingress",
 		.error_class = aside ? "escape" : "TooLarge",
-		.error_message = aside ? "escape of a too large message: refused" : "longer than message_max",
+		.error_message = why,
 		.failed_at_ms = clock_realtime_ms(),
 		.exit_code = -1,
 		.duration_ms = -1,
@@ -60,6 +61,8 @@ static void send_question(struct worker *w, const struct message *head, int64_t 
 		.handler = w->conf->handler[0],
 	};
 
+	snprintf(why, sizeof(why), aside ? "bytes: escape refused it; message_max is %" PRId64 : "bytes; message_max is %" PRId64,
+	    w->conf->message_max);
 	if (aside)
 		w->too_large_seen = 0;
 	if (w->too_large_seen > 0)
@@ -79,11 +82,13 @@ bool too_large_send(struct worker *w, int64_t now_ms)
 	return true;
 }
 
-static void escaped(struct worker *w, int64_t len)
+static void escaped(struct worker *w, int64_t len, bool record_failed)
 {
 	char why[96];
 
 	w->owner.moved[w->too_large_tray]++;
+	if (record_failed)
+		move_record_failed(w);
 	if (w->too_large_refusals >= MOVE_ATTEMPTS) {
 		log_error("message_set_aside", log_str("queue", w->conf->name), log_str("worker", w->name), log_int("size", len),
 		    log_str("at", "escape"), log_str("error", "escape refused a message longer than message_max"));
@@ -100,19 +105,20 @@ static void escaped(struct worker *w, int64_t len)
 
 bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
-	struct redis_reply len, first;
+	struct redis_reply len, first, record;
 	struct message head;
 	bool seen = w->too_large_seen > 0;
 
 	w->too_large_seen = 0;
-	if (reply->type != REDIS_ARRAY || reply->n != 2) {
+	if (reply->type != REDIS_ARRAY || reply->n != 3) {
 		w->too_large_refusals += !redis_refuses_all(reply);
 		session_drop(w, reply, now_ms);		/* again, after a while: the tray cannot be read before */
 		return false;
 	}
 	len = redis_element(reply, 0);
 	first = redis_element(reply, 1);
-	if (len.type != REDIS_INTEGER || first.type != REDIS_STRING) {
+	record = redis_element(reply, 2);
+	if (len.type != REDIS_INTEGER || first.type != REDIS_STRING || record.type != REDIS_INTEGER) {
 		session_drop(w, reply, now_ms);
 		return false;
 	}
@@ -126,7 +132,7 @@ bool too_large_answer(struct worker *w, const struct redis_reply *reply, int64_t
 		return true;
 	}
 	if (first.len == 0) {
-		escaped(w, len.integer);
+		escaped(w, len.integer, record.integer == 2);
 		send_question(w, NULL, now_ms);		/* another one may lie there */
 	} else {
 		/* The secrets were read when this connection was opened: a line that they do not verify is payload. */

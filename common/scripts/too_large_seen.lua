@@ -3,15 +3,15 @@
 -- Moves an entry to escape without reading it, which would cost Redis 5 ms per MiB. The caller saw the entry arrive: it has `seen` bytes and
 -- does not begin like a wrapper. If it is alone in its tray and escape is short, the script appends the entries of escape to the tray
 -- and renames the tray to escape. MEMORY USAGE, at most a third more than the size, shows that such an entry is there.
--- Returns {seen, ''}; {0, ''}: nothing moved, and the caller uses too_large.lua.
+-- Record: unread.lua. Returns {seen, '', 1}; {seen, '', 2}: the record could not be written; {0, '', 1}: nothing moved, and the caller
+-- uses too_large.lua.
 local leased, seen, above = redis.call('PEXPIRE', KEYS[1], ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[2]) / 3 * 4 + 65536
-if redis.call('LLEN', KEYS[2]) ~= 1 or redis.call('LLEN', KEYS[3]) > 1000 then return { 0, '' } end
+if redis.call('LLEN', KEYS[2]) ~= 1 or redis.call('LLEN', KEYS[3]) > 1000 then return { 0, '', 1 } end
 local held = tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
 local older = tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[3], 'SAMPLES', 0)) or 0
-if held < seen or held > seen / 3 * 4 + 65536 or held <= above or older > 1048576 then return { 0, '' } end
+if held < seen or held > seen / 3 * 4 + 65536 or held <= above or older > 1048576 then return { 0, '', 1 } end
 local entries = redis.call('LRANGE', KEYS[3], 0, -1)
 if #entries > 0 then redis.call('RPUSH', KEYS[2], unpack(entries)) end
 redis.call('RENAME', KEYS[2], KEYS[3])
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end     -- as in escape.lua
-if ARGV[4] then redis.pcall('XADD', KEYS[4], '*', 'id', '', 'sha1', '', 'size', seen, unpack(ARGV, 4)) end
-return { seen, '' }
+return recorded(KEYS[4], seen, nil, 4)

@@ -238,15 +238,16 @@ static void page(struct buffer *out, unsigned variant)
 	}
 }
 
-/* Of what is too large: its length, and what it begins with if that may be a wrapper. */
+/* Of what is too large: its length, what it begins with if that may be a wrapper, whether it has a record. */
 static void too_large(struct buffer *out, unsigned variant)
 {
-	fake_array(out, 2);
+	fake_array(out, 3);
 	fake_integer(out, variant % 3 * 10000000);
 	if (variant % 2 == 0)
 		fake_text(out, "");
 	else
 		fake_message(out);
+	fake_integer(out, 1 + variant / 2 % 2);
 }
 
 static void digests(struct buffer *out, unsigned variant)
