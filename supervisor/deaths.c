@@ -78,6 +78,33 @@ void deaths_add(struct master *m, int slot, enum blame blame, int64_t now_ms)
 	share_blame(&m->deaths, d);
 }
 
+static bool is_unconfirmed(const struct deaths *d, int slot)
+{
+	for (int i = 0; i < d->n; i++)
+		if (d->items[i].told.slot == slot)
+			return true;
+	return false;
+}
+
+/*
+ * Redis may return to a state in which a buried worker holds messages. It is dead all the same, and the sweeper takes them at once.
+ * Never before each death in this slot is confirmed: the report of a death says whom to blame, and this does not.
+ */
+static void bury_up_to(struct master *m, int slot, uint64_t generation)
+{
+	_Atomic uint64_t *buried = &m->board->buried[slot];
+
+	if (!is_unconfirmed(&m->deaths, slot) && generation > atomic_load(buried))
+		atomic_store(buried, generation);
+}
+
+/* While anything that was adopted may be alive, it may be of an earlier worker of this slot. */
+void deaths_none(struct master *m, int slot)
+{
+	if (!m->deaths.cleaning)
+		bury_up_to(m, slot, slot_generation(&m->board->slots[slot]));
+}
+
 static void clean(struct master *m, int64_t now_ms)
 {
 	size_t left;
@@ -146,9 +173,11 @@ static void confirmed(struct master *m, uint64_t serial)
 
 	for (int i = 0; i < d->n; i++)
 		if (d->items[i].told.serial == serial) {
-			log_debug("death_confirmed", log_str("queue", d->items[i].told.queue),
-			    log_int("slot", d->items[i].told.slot));
+			struct child_death told = d->items[i].told;
+
+			log_debug("death_confirmed", log_str("queue", told.queue), log_int("slot", told.slot));
 			d->items[i] = d->items[--d->n];
+			bury_up_to(m, told.slot, told.generation);
 			return;
 		}
 }

@@ -98,7 +98,9 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	crew_see_success(m, c);
 	if (counts_as_death(m, slot, info, now_ms))
 		policy_death(&c->policy, p->spawned_ms, now_ms, chance());
-	if (!clean)
+	if (clean)
+		deaths_none(m, slot);
+	else
 		deaths_add(m, slot, blame_of(m, slot, info), now_ms);
 	if (p->leaving) {
 		c->leaving--;

@@ -203,13 +203,29 @@ static void take_over_rescues(struct swept *q, const struct redis_reply *reply, 
 
 /* ---- one queue ---- */
 
+static bool parse_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
+{
+	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
+}
+
+/*
+ * A worker of this master that died, or settled everything and left. Its messages were returned, or it had none, so if it has some
+ * now, Redis has returned to an earlier state, or another server answers.
+ */
+static bool is_buried(const struct sweeper *s, const struct queue_worker *w)
+{
+	struct incarnation i;
+
+	return parse_own(s, w, &i) && i.generation <= atomic_load(&s->child->board->buried[i.slot]);
+}
+
 /* A living worker of ours has left this name, and says that nothing runs any more that was fetched under it. */
 static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w)
 {
 	const struct slot *slot;
 	struct incarnation i;
 
-	if (!is_own(s, w) || !w->superseded || incarnation_parse(&i, w->incarnation) == -1 || i.slot < 0 || i.slot >= SCOREBOARD_SLOTS)
+	if (!w->superseded || !parse_own(s, w, &i))
 		return false;
 	slot = &s->child->board->slots[i.slot];
 	return atomic_load(&slot->pid) == w->pid && atomic_load(&slot->abandoned) > i.generation;
@@ -226,6 +242,8 @@ static int sort_owner(struct sweeper *s, struct swept *q, const struct queue_wor
 		if (dead_boots_end(s, w->incarnation) == -1)
 			return -1;
 		rescue_add_owner(q, w, "lock", BLAME_OUTAGE, false);
+	} else if (is_buried(s, w)) {
+		rescue_add_owner(q, w, "reported", BLAME_NOBODY, false);
 	} else if (is_left_behind(s, w)) {
 		rescue_add_owner(q, w, "left", BLAME_NOBODY, false);
 	} else {

@@ -1,6 +1,8 @@
 """Redis returns to an earlier state: a restart from an older copy, a promotion, a reload that no connection notices.
 Whatever lies in the state to which it returned is done, or escapes, and nothing of it is deleted on the word of a process
 that remembers later times."""
+import os
+import signal
 import threading
 
 import pytest
@@ -186,6 +188,38 @@ def test_an_idle_worker_notices(redis_server, start, mode, move):
     wait_for(lambda: not scene.c.llen("ingress:mail") and not trays(scene.c, "mail"), 20)
     server.go_back_unnoticed(copies[0])
     scene.early_is_done()
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["restart", "unnoticed"])
+@pytest.mark.parametrize("end", ["killed", "left"])
+def test_the_message_of_a_worker_that_is_gone_comes_back_soon(redis_server, quredisd, handler, ledger, tmp, end, noticed):
+    """Redis returns to a state in which a worker has a message that died since, or finished it and left. The master remembers that
+    nothing of that worker lives, so nobody waits for its lease, or for the patience that a worker of a living master is given."""
+    server = redis_server(config={"enable-debug-command": "yes"})
+    c = server.client()
+    d = quredisd(redis=server, queues=[queue("mail", handler(EXEC), workers=1)], supervisor={"lease": "4s"})
+    worker = d.wait_workers("mail", 1)["mail/0"]
+    c.lpush("ingress:mail", "gate")
+    wait_for(lambda: ledger.count("start gate 0"), 30)
+    copy = server.keep()
+    if end == "killed":
+        os.kill(worker, signal.SIGKILL)
+        d.wait_event("death_confirmed", queue="mail")
+    else:
+        assert d.quredis("restart", "mail").code == 0
+    (tmp / "gate").touch()
+    wait_for(lambda: ledger.count("end gate") == 1 and not anywhere(c, "mail"), 60)
+    if end == "left":
+        d.wait_event("worker_exited", child=worker)
+    if noticed:
+        server.kill9()
+        server.go_back(copy)
+    else:
+        server.go_back_unnoticed(copy)
+    wait_for(lambda: ledger.count("end gate") == 2, 60, "it to be run again")
+    assert ledger.count("start gate 1") == (2 if end == "killed" else 1)
+    wait_for(lambda: not anywhere(server.client(), "mail"))
+    assert not d.events("owner_lost")
 
 
 def master_and_replica(redis_server):
