@@ -49,6 +49,7 @@ static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_
 	if (q->leads != (ours == 1))
 		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));
 	q->leads = ours == 1;
+	swept_publish(s, q);
 }
 
 void lead_doubt(struct sweeper *s)

@@ -5,6 +5,7 @@
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
+#include "common/nitems.h"
 
 /* Somebody of this master has recovered it before: its gate is no business of our own recovery. */
 static bool was_recovered(const struct board_queue *b)
@@ -23,6 +24,7 @@ struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct 
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovery = q->board == NULL ? RECOVERED : RECOVER_KEYS;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
+	q->published = q->board == NULL ? TROUBLE_NONE : (enum queue_trouble)atomic_load(&q->board->trouble);	/* as our predecessor left it */
 	TAILQ_INSERT_TAIL(&s->queues, q, entry);
 	return q;
 }
@@ -97,22 +99,32 @@ void swept_gate(struct sweeper *s, struct swept *q)
 		log_gate(q, before, gate);
 }
 
+static enum queue_trouble first_trouble(const struct trouble *const *of, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (of[i]->kind != TROUBLE_NONE)
+			return of[i]->kind;
+	return TROUBLE_NONE;
+}
+
+/* The periodic work is another host's once it leads the queue, and so is the trouble with it (lead.c). */
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
-	const struct trouble *own[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->stamps.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble, &q->gauge_trouble, &q->health.trouble,
-		&q->bounds.trouble, &q->forward_trouble };
+	const struct trouble *always[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
+		&q->health.trouble, &q->aside.trouble };
+	const struct trouble *leading[] = { &q->stamps.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble,
+		&q->gauge_trouble, &q->bounds.trouble, &q->forward_trouble, &q->orphans_trouble };
+	enum queue_trouble kind = s->refusal;
 	const struct rescue *r;
 
-	if (s->refusal != TROUBLE_NONE)
-		return s->refusal;
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (own[i]->kind != TROUBLE_NONE)
-			return own[i]->kind;
+	if (kind == TROUBLE_NONE)
+		kind = first_trouble(always, nitems(always));
+	if (kind == TROUBLE_NONE && q->leads)
+		kind = first_trouble(leading, nitems(leading));
 	TAILQ_FOREACH(r, &q->rescues, entry)
-		if (r->trouble.kind != TROUBLE_NONE)
-			return r->trouble.kind;
-	return TROUBLE_NONE;
+		if (kind == TROUBLE_NONE)
+			kind = r->trouble.kind;
+	return kind;
 }
 
 /* What is configured here counts here. */

@@ -1,5 +1,8 @@
 """Records without a dead letter leave by purge, also where dead letters have no bounds; those with one never do."""
-from harness import queue, wait_for
+import os
+import signal
+
+from harness import queue, title_of, wait_for
 from harness.control import status
 from harness.queues import Queue, dumps, sha1
 
@@ -48,6 +51,34 @@ def test_records_without_a_dead_letter(redis, quredisd, handler):
     d.wait_event("orphans_removed", queue="mail", last=more)
     assert young not in ids(c, q) and ids(c, q) == kept
     assert d.stop() == 0
+
+
+def test_trouble_is_shown(redis, quredisd, handler):
+    """As long as it lasts, and as long as this supervisor does the work."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    mail = queue("mail", handler("cat"), workers=0)
+    reason = lambda: status(d, "mail")["reason"]
+    d = quredisd(queues=[mail], purge=purge(max_orphaned_age="1s"))
+    d.wait_event("queue_recovered", queue="mail")
+    usual = reason()
+    c.set(q.log, "no stream")
+    d.wait_event("queue_trouble", queue="mail", at="orphans")
+    wait_for(lambda: reason() == "one of its keys has the wrong type")
+    c.delete(q.log)
+    wait_for(lambda: reason() == usual, 30)
+    c.set(q.log, "no stream")
+    wait_for(lambda: reason() == "one of its keys has the wrong type", 30)
+    c.set("ingress:mail:sweeper", "another host's", px=600_000)
+    d.wait_event("lead_lost", queue="mail")
+    wait_for(lambda: reason() == usual)
+    c.delete("ingress:mail:sweeper")
+    wait_for(lambda: reason() == "one of its keys has the wrong type", 30)
+    sweeper = next(pid for pid in d.children() if "sweeper" in title_of(pid))
+    os.kill(sweeper, signal.SIGSTOP)
+    c.delete(q.log)
+    os.kill(sweeper, signal.SIGKILL)
+    wait_for(lambda: reason() == usual, what="its successor to find it mended")
 
 
 def test_more_than_a_page(redis, quredisd, handler):
