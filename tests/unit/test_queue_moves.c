@@ -625,6 +625,10 @@ static void a_list_is_weighed_and_not_read(void **state)
 	assert_true(w.entries == 3 && w.page == 1);
 	assert_in_range(w.first, 20 * MIB, 26 * MIB);
 	assert_int_equal(REDIS(&server, "LINDEX " RESCUE " 0").len, 20 * MIB);
+	REDIS(&server, "LTRIM " RESCUE " 0 0");
+	w = weigh();
+	assert_true(w.entries == 1 && w.page == 1);
+	assert_in_range(w.first, 20 * MIB, 26 * MIB);
 	setup(NULL);
 	for (int i = 0; i < 5; i++)
 		put_of(400 * 1024, 'x');
@@ -642,6 +646,31 @@ static void a_list_is_weighed_and_not_read(void **state)
 	w = weigh();
 	REDIS(&server, "CONFIG SET list-max-listpack-size -2");
 	assert_true(w.page > 10 && w.first == 0);
+}
+
+static int64_t persistence(const char *field)
+{
+	return strtoll(strstr(REDIS(&server, "INFO persistence").str, field) + strlen(field), NULL, 10);
+}
+
+/* What is written to tell the number of nodes is gone when the script ends. */
+static void a_scale_leaves_nothing_in_the_aof(void **state)
+{
+	int64_t before;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		put_of(3 * MIB, 'x');
+	REDIS(&server, "CONFIG SET appendfsync always");
+	REDIS(&server, "CONFIG SET appendonly yes");
+	while (persistence("aof_rewrite_in_progress:") + persistence("aof_rewrite_scheduled:") > 0)
+		;
+	REDIS(&server, "SET before 1");
+	before = persistence("aof_current_size:");
+	assert_true(weigh().page == 1);
+	REDIS(&server, "SET after 1");
+	assert_in_range(persistence("aof_current_size:") - before, 1, 1000);
+	REDIS(&server, "CONFIG SET appendonly no");
 }
 
 static void a_list_is_weighed_at_maxmemory_and_without_the_right(void **state)
@@ -1597,6 +1626,7 @@ int main(void)
 		T(what_was_seen_is_no_longer_there),
 		T(a_wrapper_does_not_get_into_escape_with_what_is_too_large),
 		T(a_list_is_weighed_and_not_read),
+		T(a_scale_leaves_nothing_in_the_aof),
 		T(a_list_is_weighed_at_maxmemory_and_without_the_right),
 		T(an_answer_that_is_no_weight),
 		T(what_is_held_in_part_is_moved_whole),
