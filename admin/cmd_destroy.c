@@ -74,7 +74,7 @@ static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 	queue_destroy_lists(&a->redis, &a->keys);
 	for (size_t i = 0; i < l->nworkers; i++)
 		queue_destroy_owner(&a->redis, &a->keys, l->workers[i].incarnation);
-	if (take_removed(a, 1 + l->nworkers, removed) == -1)
+	if (take_removed(a, 2 + l->nworkers, removed) == -1)
 		return -1;
 	if (take_removed(a, ask_rates(a, now_ms), removed) == -1)
 		return -1;

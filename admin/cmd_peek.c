@@ -71,7 +71,7 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 	size_t n;
 
 	do {
-		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .sorted = sorted, .first = first, .most = p->left,
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = sorted ? p->a->keys.delayed_apart : NULL, .first = first, .most = p->left,
 		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
 		if (admin_reply(p->a, &reply, key) == -1)
 			return -1;

@@ -192,6 +192,24 @@ static int retry_transit(struct retry *t, const struct lists *l)
 /* ---- delayed: what is due first comes first ---- */
 
 /* n: how many were moved */
+/* left: how many left delayed */
+static int take_moved(struct admin *a, int64_t *left)
+{
+	struct redis_reply reply;
+	int lost = 0;
+
+	if (admin_reply(a, &reply, a->keys.delayed) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis");
+	for (size_t i = 0; i < reply.n; i++)
+		lost += redis_element(&reply, i).integer == QUEUE_DUE_LOST;
+	if (lost > 0)
+		admin_note("warning: %d delayed messages were deleted, because somebody had deleted the lists that held their payloads", lost);
+	*left = (int64_t)reply.n;
+	return 0;
+}
+
 static int hurry_batch(struct admin *a, int limit, int64_t *n)
 {
 	struct redis_reply first;
@@ -203,9 +221,9 @@ static int hurry_batch(struct admin *a, int limit, int64_t *n)
 			return -1;
 		kept = redis_keep(&a->redis);
 	}
-	queue_hurry(&a->redis, &a->keys, limit, a->keys.shared ? &first : NULL);
+	queue_due(&a->redis, &a->keys, true, limit, a->keys.shared ? &first : NULL);
 	redis_let_go(kept);
-	return admin_integer(a, n, a->keys.delayed);
+	return take_moved(a, n);
 }
 
 static int retry_delayed(struct retry *t, int64_t total)

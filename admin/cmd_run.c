@@ -19,6 +19,7 @@
 #include "common/handler.h"
 #include "common/nitems.h"
 #include "common/process.h"
+#include "common/queue_look.h"
 
 /* ---- the message ---- */
 
@@ -54,15 +55,16 @@ static int copy_newest(struct admin *a, const char *key, struct buffer *message)
 
 static int copy_delayed(struct admin *a, struct buffer *message)
 {
-	struct redis_reply reply, entry;
+	struct redis_reply reply;
+	struct queue_looked first;
 
-	redis_appendf(&a->redis, "ZRANGE %s 0 0", a->keys.delayed);
+	queue_look(&a->redis, &(struct queue_look){ .key = a->keys.delayed, .apart = a->keys.delayed_apart, .most = 1, .bytes = 1, .shown = INT64_MAX });
 	if (admin_reply(a, &reply, a->keys.delayed) == -1)
 		return -1;
-	if (!redis_is_strings(&reply) || reply.n == 0)
+	if (queue_look_count(&reply) != 1)
 		return admin_fail(a, EX_NOINPUT, "there is no message in %s", a->keys.delayed);
-	entry = redis_element(&reply, 0);
-	buffer_append(message, entry.str, entry.len);
+	queue_looked(&reply, 0, &first);
+	buffer_append(message, first.head.str, first.head.len);
 	return 0;
 }
 

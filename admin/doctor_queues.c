@@ -191,6 +191,22 @@ static void tell_delayed_of_shared(struct doctor *d, const struct patient *p)
 	free(n);
 }
 
+/* Each has a line in delayed. */
+static int tell_payloads_alone(struct doctor *d, const struct patient *p)
+{
+	struct redis_reply reply;
+
+	redis_appendf(&d->a->redis, "HLEN %s", p->keys.delayed_apart);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_INTEGER && reply.integer > (p->lists.delayed > 0 ? p->lists.delayed : 0))
+		doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed_apart,
+		    "payloads of %" PRId64 " large messages are stored here, but %s holds %" PRId64 " messages: somebody removed some by hand", reply.integer,
+		    p->keys.delayed, p->lists.delayed), "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all that is delayed",
+		    p->keys.delayed_apart, p->keys.name);
+	return 0;
+}
+
 int doctor_delayed(struct doctor *d, struct patient *p)
 {
 	struct redis_reply reply;
@@ -198,11 +214,13 @@ int doctor_delayed(struct doctor *d, struct patient *p)
 	double due;
 	char *shown;
 
+	if (tell_payloads_alone(d, p) == -1)
+		return -1;
 	if (p->lists.delayed <= 0)
 		return 0;
 	if (p->keys.shared)
 		tell_delayed_of_shared(d, p);
-	queue_look(&d->a->redis, &(struct queue_look){ .key = p->keys.delayed, .sorted = true, .most = 1, .bytes = 1 });
+	queue_look(&d->a->redis, &(struct queue_look){ .key = p->keys.delayed, .apart = p->keys.delayed_apart, .most = 1, .bytes = 1 });
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (queue_look_count(&reply) != 1)

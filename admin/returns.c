@@ -97,7 +97,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 	size_t n;
 
 	do {
-		queue_look(&a->redis, &(struct queue_look){ .key = key, .sorted = sorted, .first = first, .most = ENTRIES_MAX,
+		queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = sorted ? a->keys.delayed_apart : NULL, .first = first, .most = ENTRIES_MAX,
 		    .bytes = ENTRIES_STEP_BYTES, .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
 		if (admin_reply(a, &reply, key) == -1)
 			return -1;

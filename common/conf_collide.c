@@ -27,7 +27,7 @@ struct claims {
 };
 
 /* A '*' at the end stands for anything. All keys of DESIGN 3, "What is in Redis". */
-static const char *const ingress_keys[] = { "", ":delayed", ":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*" };
+static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*", ":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*" };
 static const char *const transit_keys[] = { "", ":*" };
 static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed" };
 

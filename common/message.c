@@ -271,6 +271,7 @@ static void append_wrapper(struct buffer *out, const struct wrapper *w)
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
+	append_number(out, "apart", w->apart);
 }
 
 void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w)

@@ -41,6 +41,7 @@ struct wrapper {
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
+	bool apart;			/* to be written: delayed may hold this line alone, and another list the payload; never read */
 };
 
 struct message {

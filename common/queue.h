@@ -25,7 +25,7 @@ struct conf_queue;
 
 struct queue_keys {		/* every string owned */
 	char *name, *ingress, *transit, *escape;
-	char *delayed, *done, *stats, *paused, *sweeper, *notes;	/* ingress + suffix */
+	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* ingress + suffix */
 	char *workers, *aside, *aside_log;			/* transit + suffix */
 	char *log, *forwarded, *claimed;			/* escape + suffix */
 	char *registered;					/* quredis:queue:<name> */
@@ -208,9 +208,11 @@ void queue_forget(struct redis *r, const struct queue_keys *k, const char *incar
 void queue_paused(struct redis *r, const struct queue_keys *k);
 /* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
 void queue_poll(struct redis *r, const struct queue_keys *k);
-/* -> ARRAY: of each that was moved from delayed to ingress, at most limit and about 1 MiB, how many ms that was late. Where the queue is
- * shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL */
-void queue_due(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first);
+#define QUEUE_APART_MIN (64 * 1024)	/* a longer message is stored apart from its line while it is delayed (common/scripts/apart.lua) */
+/* -> ARRAY: of each that left delayed for ingress, at most limit and about 1 MiB, how many ms that was late; QUEUE_DUE_LOST: its payload, which
+ * was stored apart, is gone, and so the message was deleted. all: also those that are not due yet. Where the queue is shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL */
+#define QUEUE_DUE_LOST (-1)
+void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
 
 /* Admin. -> INTEGER 1, 0: it or its record is not there any more; -1: an archive has claimed it. From escape to where producers push,
  * changed; record_id NULL: none. note: as for queue_hand_back(); one that says nothing is forgotten */

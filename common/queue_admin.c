@@ -63,9 +63,15 @@ void queue_purge_escape(struct redis *r, const struct queue_keys *k)
 	purge(r, "LLEN", k->escape, k->log);
 }
 
+static void purge_delayed(struct redis *r, const struct queue_keys *k, const char *how_many)
+{
+	queue_script(r, QUEUE_SCRIPT_purge, 2, (const char *[]){ k->delayed, k->delayed_apart }, 2,
+	    (struct script_arg[]){ script_string(how_many), script_string("apart") });
+}
+
 void queue_purge_delayed(struct redis *r, const struct queue_keys *k)
 {
-	purge(r, "ZCARD", k->delayed, NULL);
+	purge_delayed(r, k, "ZCARD");
 }
 
 void queue_purge_bare(struct redis *r, const struct queue_keys *k)
@@ -91,11 +97,6 @@ void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *
 }
 
 /* ---- single messages and records ---- */
-
-void queue_hurry(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first)
-{
-	queue_take_delayed(r, k, QUEUE_SCRIPT_hurry, limit, first);
-}
 
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id)
 {
@@ -152,9 +153,10 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->delayed, k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed,
+	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed,
 		k->done, k->stats, k->paused, k->sweeper, k->notes };
 
+	purge_delayed(r, k, "EXISTS");
 	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
 	free(rescue);
 }

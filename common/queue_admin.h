@@ -29,8 +29,6 @@ void queue_purge_bare(struct redis *r, const struct queue_keys *k);	/* the bare 
 /* The same for one owner's trays; -1: it lives (its lease is there) and force is not set */
 void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force);
 
-/* -> INTEGER moved from delayed to ingress, at most limit, due or not */
-void queue_hurry(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first);	/* first: as for queue_due() */
 /* -> INTEGER 1; 0: the message was not there, -1: its record was not there, and nothing is deleted. record_id NULL: none */
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id);
 /* -> ARRAY id, sha1, id, sha1 ... of the records from id start on ("-": the oldest) */

@@ -19,6 +19,7 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 		.transit = alloc_string(transit),
 		.escape = alloc_string(escape),
 		.delayed = alloc_format("%s:delayed", ingress),
+		.delayed_apart = alloc_format("%s:delayed:apart", ingress),
 		.done = alloc_format("%s:done", ingress),
 		.stats = alloc_format("%s:stats", ingress),
 		.paused = alloc_format("%s:paused", ingress),
@@ -55,7 +56,7 @@ void queue_keys_default(struct queue_keys *k, const char *name)
 
 void queue_keys_free(struct queue_keys *k)
 {
-	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->done, k->stats, k->paused,
+	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
 		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -13,7 +13,7 @@
  */
 struct queue_look {
 	const char *key;		/* a list, or a sorted set; of records: the stream */
-	bool sorted;
+	const char *apart;		/* of the sorted set: its queue's delayed_apart; NULL: key is no sorted set */
 	int64_t first;			/* index, as LINDEX counts */
 	bool backwards;			/* towards lower indexes: from -1 on, what was pushed first */
 	int64_t most;			/* entries */

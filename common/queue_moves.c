@@ -110,14 +110,14 @@ static size_t out_of_tray_args(const struct queue_owner *o, const struct queue_e
 void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
     const struct queue_change *change, int64_t delay_ms)
 {
-	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed };
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed, o->keys->delayed_apart };
 	struct script_arg args[OUT_OF_TRAY_ARGS + 1];
 	struct script_number delay;
 	struct out_of_tray room;
 	size_t n = out_of_tray_args(o, e, change, &room, args);
 
 	args[n++] = script_number(&delay, delay_ms);
-	queue_script(r, QUEUE_SCRIPT_retry, 3, keys, n, args);
+	queue_script(r, QUEUE_SCRIPT_retry, 4, keys, n, args);
 }
 
 void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
@@ -424,11 +424,6 @@ void queue_poll(struct redis *r, const struct queue_keys *k)
 {
 	redis_appendf(r, "ZCARD %s", k->delayed);
 	redis_appendf(r, "EXISTS %s", k->paused);
-}
-
-void queue_due(struct redis *r, const struct queue_keys *k, int limit, const struct redis_reply *first)
-{
-	queue_take_delayed(r, k, QUEUE_SCRIPT_due, limit, first);
 }
 
 void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,

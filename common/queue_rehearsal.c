@@ -94,7 +94,7 @@ static void quiet(struct redis *r, const struct rehearsal *h)
 
 static void due(struct redis *r, const struct rehearsal *h)
 {
-	queue_due(r, &h->keys, 1, NULL);
+	queue_due(r, &h->keys, false, 1, NULL);
 }
 
 static void fence(struct redis *r, const struct rehearsal *h)

@@ -25,7 +25,7 @@ QUEUE_SCRIPTS_MOVING(X)
 #define X(name) EMBED(name, ".incbin \"common/scripts/own.lua\"\n")
 QUEUE_SCRIPTS_STAMPING(X)
 #undef X
-#define X(name) EMBED(name, ".incbin \"common/scripts/delayed.lua\"\n")
+#define X(name) EMBED(name, ".incbin \"common/scripts/apart.lua\"\n")
 QUEUE_SCRIPTS_DELAYED(X)
 #undef X
 #define X(name) EMBED(name, ".incbin \"common/scripts/unread.lua\"\n")

@@ -119,6 +119,7 @@ void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out
 	const struct queue_type more[] = {
 		{ k->paused, "string" },
 		{ k->sweeper, "string" },
+		{ k->delayed_apart, "hash" },
 		{ k->done, "stream" },
 		{ k->stats, "hash" },
 		{ k->aside, "list" },

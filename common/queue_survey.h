@@ -44,7 +44,7 @@ bool queue_is_rescue_field(const char *field, size_t len);
 
 /* The types of everything a queue may have with a fixed name: QUEUE_SURVEY_TYPES answers STATUS, in this order. The
  * keys are k's, but for the last, which is for the caller to free. */
-#define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 7)
+#define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 8)
 void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES]);
 #define QUEUE_SURVEY_OWNED_TYPE (QUEUE_SURVEY_TYPES - 1)
 

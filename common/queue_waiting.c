@@ -8,6 +8,8 @@
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
+#define DUE_BYTES (1 << 20)	/* moved in one step of the server, not counting the last message */
+
 void queue_stamp(struct redis *r, const struct queue_keys *k, const struct queue_walk *walk)
 {
 	struct script_number from, count, lines, longest;
@@ -68,27 +70,22 @@ struct queue_line queue_stamped_line(const struct redis_reply *reply, size_t i)
 		line.str, line.len };
 }
 
-static void glance(struct redis *r, const char *command, const char *key, int64_t first, int64_t last)
+static void glance(struct redis *r, const char *command, const char *const *keys, size_t nkeys, int64_t first, int64_t last)
 {
 	struct script_number from, to;
 
-	queue_script(r, QUEUE_SCRIPT_glance, 1, &key, 3,
+	queue_script(r, QUEUE_SCRIPT_glance, nkeys, keys, 3,
 	    (struct script_arg[]){ script_number(&from, first), script_number(&to, last), script_string(command) });
 }
 
 void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last)
 {
-	glance(r, "LRANGE", list, first, last);
+	glance(r, "LRANGE", &list, 1, first, last);
 }
 
 void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last)
 {
-	glance(r, "ZRANGE", k->delayed, first, last);
-}
-
-void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last)
-{
-	redis_appendf(r, "ZRANGE %s %d %d", k->delayed, first, last);
+	glance(r, "ZRANGE", (const char *[]){ k->delayed, k->delayed_apart }, 2, first, last);
 }
 
 int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out)
@@ -131,22 +128,22 @@ static size_t line_args(const struct queue_keys *k, const struct redis_reply *fi
 	return n;
 }
 
-void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_script script, int limit,
-    const struct redis_reply *first)
+void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->delayed, k->ingress };
-	struct script_arg *args = alloc_zero(3 + 2 * (first == NULL ? 0 : first->n), sizeof(*args));
+	const char *keys[] = { none, k->delayed, k->ingress, k->delayed_apart };
+	struct script_arg *args = alloc_zero(4 + 2 * (first == NULL ? 0 : first->n), sizeof(*args));
 	struct script_number most, bytes;
 	size_t n = 0;
 
+	args[n++] = script_string(all ? "1" : "0");
 	args[n++] = script_number(&most, limit);
-	args[n++] = script_number(&bytes, QUEUE_DELAYED_BYTES);
+	args[n++] = script_number(&bytes, DUE_BYTES);
 	if (first != NULL) {
 		args[n++] = script_string("plain");
 		n += line_args(k, first, args + n);
 	}
-	queue_script(r, script, 3, keys, n, args);
+	queue_script(r, QUEUE_SCRIPT_due, 4, keys, n, args);
 	free(args);
 	free(none);
 }
@@ -154,7 +151,7 @@ void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_
 void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->delayed, k->escape, k->log };
+	const char *keys[] = { none, k->delayed, k->escape, k->log, k->delayed_apart };
 	struct script_arg args[2 + 2 * RECORD_FIELDS];
 	struct script_number strip;
 	struct record_text text;
@@ -164,6 +161,6 @@ void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct me
 	args[n++] = script_number(&strip, (int64_t)m->wrapper_len);
 	if (record != NULL)
 		n += queue_record_args(record, m, &text, args + n);
-	queue_script(r, QUEUE_SCRIPT_expire_delayed, 4, keys, n, args);
+	queue_script(r, QUEUE_SCRIPT_expire_delayed, 5, keys, n, args);
 	free(none);
 }

@@ -52,7 +52,6 @@ struct queue_line queue_stamped_line(const struct redis_reply *reply, size_t i);
  * quredis; "" if it is none. Payloads are cut. If entries are large, fewer are read: those nearest to `last`. */
 void queue_glance(struct redis *r, const char *list, int64_t first, int64_t last);
 void queue_glance_delayed(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* by due time, 0 is the first; nearest to `first` */
-void queue_delayed_page(struct redis *r, const struct queue_keys *k, int64_t first, int64_t last);	/* -> ARRAY of STRING, the same whole */
 struct queue_glanced {
 	size_t n;		/* redis_element(reply, 0..n-1) */
 	size_t bytes;		/* of the whole entries */
@@ -60,11 +59,6 @@ struct queue_glanced {
 	int64_t server_ms;	/* when they were read */
 };
 int queue_glanced(const struct redis_reply *reply, struct queue_glanced *out);	/* -1: another type of reply */
-
-/* due and hurry: move at most limit messages of delayed into ingress, and no further one once they are QUEUE_DELAYED_BYTES. first: as for queue_due() */
-#define QUEUE_DELAYED_BYTES (1 << 20)
-void queue_take_delayed(struct redis *r, const struct queue_keys *k, enum queue_script script, int limit,
-    const struct redis_reply *first);
 
 /* Moves a message from delayed to escape, by value. record NULL: writes none. -> INTEGER 1; 2: moved, but no record could be written; 0: it was not there */
 void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record);

@@ -85,10 +85,11 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-/* How many were moved; -1: error */
+/* How many left delayed; -1: error */
 static int64_t take_moved(struct sweeper *s, struct swept *q)
 {
 	struct redis_reply reply;
+	size_t lost = 0;
 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
@@ -99,9 +100,15 @@ static int64_t take_moved(struct sweeper *s, struct swept *q)
 	for (size_t i = 0; i < reply.n; i++) {
 		struct redis_reply late = redis_element(&reply, i);
 
-		swept_lag(q, late.type == REDIS_INTEGER ? late.integer : 0);
+		if (late.type == REDIS_INTEGER && late.integer == QUEUE_DUE_LOST)
+			lost++;
+		else
+			swept_lag(q, late.type == REDIS_INTEGER ? late.integer : 0);
 	}
-	swept_count(q, COUNT_DUE, reply.n);
+	if (lost > 0)
+		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", (int64_t)lost), log_str("error",
+		    "somebody deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
+	swept_count(q, COUNT_DUE, reply.n - lost);
 	return (int64_t)reply.n;
 }
 
@@ -127,7 +134,7 @@ static int64_t move_shared(struct sweeper *s, struct swept *q, int budget)
 	if (connection_answer(s, &first) == -1)
 		return -1;
 	kept = redis_keep(&s->redis);
-	queue_due(&s->redis, &q->keys, budget, &first);
+	queue_due(&s->redis, &q->keys, false, budget, &first);
 	redis_let_go(kept);
 	return take_moved(s, q);
 }
@@ -141,7 +148,7 @@ bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		q->asked = q->delayed && !trouble_waits(&q->due_trouble, now_ms);
 		if (q->asked && !q->keys.shared)
-			queue_due(&s->redis, &q->keys, budget, NULL);
+			queue_due(&s->redis, &q->keys, false, budget, NULL);
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		if (!q->asked || s->redis.state == REDIS_CLOSED)

@@ -13,9 +13,11 @@
 #include "common/clock.h"
 #include "common/duration.h"
 #include "common/letter_class.h"
+#include "common/queue_look.h"
 #include "common/queue_waiting.h"
 #include "sweeper/sweeper.h"
 
+#define PAGE_BYTES (1 << 20)	/* of delayed that Redis reads for one page, unless one message is longer */
 #define LOGGED_MAX 100		/* a turn, of those moved; the rest only at level debug */
 
 struct leaving {
@@ -151,13 +153,24 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 	e->n++;
 }
 
+static struct redis_reply nth(const struct purge *p, const struct redis_reply *page, size_t i)
+{
+	struct queue_looked delayed;
+
+	if (p->phase != PURGE_DELAYED)
+		return redis_element(page, page->n - 1 - i);
+	queue_looked(page, i, &delayed);
+	return delayed.head;
+}
+
 static void decide(struct exits *e, const struct redis_reply *page)
 {
 	struct purge *p = &e->t->q->purge;
 	bool ask = e->t->q->conf->purge.check != NULL;
+	size_t n = p->phase == PURGE_DELAYED ? queue_look_count(page) : page->n;
 
-	for (size_t i = 0; i < page->n && e->n < LOOK_PAGE_MAX && !p->asking; i++) {
-		struct redis_reply raw = redis_element(page, p->phase == PURGE_DELAYED ? i : page->n - 1 - i);
+	for (size_t i = 0; i < n && e->n < LOOK_PAGE_MAX && !p->asking; i++) {
+		struct redis_reply raw = nth(p, page, i);
 		struct verdict verdict;
 		struct message m;
 
@@ -187,10 +200,11 @@ int purge_entries(struct purging *t, int n)
 	if (t->q->conf->purge.check != NULL)
 		n = 1;
 	if (p->phase == PURGE_DELAYED)
-		queue_delayed_page(&t->s->redis, &t->q->keys, p->stay, p->stay + n - 1);
+		queue_look(&t->s->redis, &(struct queue_look){ .key = t->q->keys.delayed, .apart = t->q->keys.delayed_apart, .first = p->stay,
+		    .most = n, .bytes = PAGE_BYTES, .shown = INT64_MAX });
 	else
 		queue_list(&t->s->redis, t->q->keys.ingress, -p->stay - n, -1 - p->stay);
-	if (connection_answer(t->s, &page) == 0 && redis_is_strings(&page)) {
+	if (connection_answer(t->s, &page) == 0 && (p->phase == PURGE_DELAYED ? queue_look_count(&page) != SIZE_MAX : redis_is_strings(&page))) {
 		decide(e, &page);
 		rc = page.n == 0 ? 0 : take_answers(e);
 	}

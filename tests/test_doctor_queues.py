@@ -17,7 +17,7 @@ from harness.messages import sealed
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
         "ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "ingress:mail:done": "stream",
         "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list",
-        "transit:mail:aside": "list", "transit:mail:aside:log": "stream"}
+        "transit:mail:aside": "list", "ingress:mail:delayed:apart": "hash", "transit:mail:aside:log": "stream"}
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -342,6 +342,15 @@ def test_delayed(clinic):
     for score in ("inf", "-inf", "-5"):
         clinic.client.execute_command("ZADD", "ingress:mail:delayed", score, "a")
         clinic.doctor().one("delayed", "warning", "no time in ms as its score")
+
+
+def test_payloads_without_lines(clinic):
+    """Large messages that are delayed have their payloads in lists of their own: nobody looks for those whose lines were deleted."""
+    clinic.registered()
+    clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000)
+    clinic.doctor().one("delayed", "warning", "payloads of 1 large messages", advice="quredis purge mail delayed", where="ingress:mail:delayed:apart")
+    clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+    clinic.doctor().good("delayed")
 
 
 def test_workers(clinic):

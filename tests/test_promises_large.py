@@ -1,12 +1,13 @@
 """Large messages: over a slow link, in every mode, and their payload crosses the network once for each run."""
 import hashlib
+import json
 import signal
 
 import pytest
 
 from harness import queue, wait_for
 from harness.control import by_class
-from harness.messages import anywhere, sealed, stray_keys
+from harness.messages import anywhere, sealed, stray_keys, unwrap
 from harness.slow_link import SlowLink
 
 SIZE = 1 << 20
@@ -148,6 +149,45 @@ def test_the_limit_is_exact(redis, quredisd, handler, ledger):
     wait_for(lambda: len(ledger.lines()) == 2 and not anywhere(c, "mail"))
     assert ledger.lines() == ["1024", "1024"] and c.lrange("escape:mail", 0, -1) == [b"y" * 1025]
     assert [f[b"error_class"] for _, f in c.xrange("escape:mail:log")] == [b"TooLarge"]
+
+
+def test_a_large_retry_is_one_message_to_everybody(redis, quredisd, handler, quredis):
+    """While it is delayed its payload is stored apart. It can be shown, run, counted, taken back and purged like any other."""
+    c, payload = redis.client(), b"first" + bytes(SIZE) + b"last"
+    d = quredisd(queues=[queue("mail", handler('[ "$(head -c 5)" != first ]'), max_attempts=9, backoff={"base": "1h", "cap": "1h"})])
+
+    def delayed():
+        c.lpush("ingress:mail", payload)
+        wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+        assert [c.type(k) for k in c.keys("ingress:mail:delayed:apart:*")] == [b"list"] and stray_keys(c, "mail") == []
+        assert c.memory_usage("ingress:mail:delayed") < 4096
+
+    def run(*words):
+        return quredis("-c", d.conf, *words)
+
+    delayed()
+    shown, = json.loads(run("peek", "mail", "delayed", "--json").out)
+    assert shown["size"] == len(payload) and shown["attempts"] == 1
+    assert run("run", "mail", "--from", "delayed").code == 1
+    assert run("retry", "mail", "delayed").code == 0
+    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1 and unwrap(c.zrange("ingress:mail:delayed", 0, 0)[0])[0]["attempts"] == 2)
+    assert unwrap(anywhere(c, "mail")[0])[1] == payload
+    assert run("--yes", "purge", "mail", "delayed").code == 0
+    wait_for(lambda: not c.keys("ingress:mail:delayed*"))
+    delayed()
+    assert run("--yes", "destroy", "mail", "--force").code == 0
+    assert not c.keys("ingress:mail:delayed*")
+
+
+def test_a_large_retry_whose_payload_was_deleted(redis, quredisd, handler, ledger):
+    """It does not run empty."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("wc -c >>@LEDGER@; exit 1"), max_attempts=9, backoff={"base": "3s", "cap": "3s", "jitter": 0.0})])
+    c.lpush("ingress:mail", bytes(SIZE))
+    wait_for(lambda: c.keys("ingress:mail:delayed:apart:*"))
+    assert c.delete(*c.keys("ingress:mail:delayed:apart:*")) == 1
+    assert d.wait_event("delayed_payload_lost", queue="mail")["messages"] == "1"
+    assert ledger.lines() == [str(SIZE)] and not c.keys("ingress:mail:delayed*") and c.llen("ingress:mail") == 0
 
 
 def test_many_large_ones_are_due_at_once(redis, quredisd, ledger, handler):

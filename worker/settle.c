@@ -56,12 +56,19 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 	move_choose(w, p, MOVE_HAND_BACK);
 }
 
+/* While it is delayed: Redis would have to write the payload anew behind its line. */
+static bool is_stored_apart(const struct message *m)
+{
+	return m->raw_len > QUEUE_APART_MIN;
+}
+
 void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
 {
 	struct outcome *o = outcome(w, p);
 	struct message m;
 
 	notes_parse(w, p, &m);
+	m.wrapper.apart = is_stored_apart(&m);
 	remember(w, o, &m, &m.wrapper);
 	o->delay_ms = delay_ms;
 	move_choose(w, p, MOVE_PUT_OFF);
@@ -182,6 +189,7 @@ static void retry(struct worker *w, struct place p, const struct message *m, int
 	wrapper.own_ms = 0;	/* it queues like everyone: its wait begins anew */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
+	wrapper.apart = is_stored_apart(m);
 	remember(w, o, m, &wrapper);
 	o->delay_ms = delay_ms >= 0 ? delay_ms : backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
 	    (unsigned)wrapper.attempts, arc4random());

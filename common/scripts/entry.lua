@@ -5,15 +5,17 @@
 -- lease counts them (done.lua). If either differs, Redis has returned to an earlier state, and the place proves nothing.
 -- len head tail: the size of the entry at that index in bytes, its first bytes and its last bytes. If one differs, another
 -- message is there. Returns the entry; nil: it is not there.
+local function index_expected(list, at)
+  local index, length, moved = string.match(at, '^(-?%d+)/?(%d*)/?(%d*)$')
+  if not index or length == '' then return index end
+  local counted = redis.pcall('HGET', KEYS[1], list) or 0
+  if type(counted) == 'table' or tonumber(counted) ~= tonumber(moved) then return nil end
+  return redis.call('LLEN', list) == tonumber(length) and index
+end
 local function entry_named(list, at, len, head, tail)
   if at == '' then return head end
-  local index, length, moved = string.match(at, '^(-?%d+)/?(%d*)/?(%d*)$')
-  if length ~= '' then
-    local counted = redis.pcall('HGET', KEYS[1], list) or 0
-    if type(counted) == 'table' or tonumber(counted) ~= tonumber(moved) then return nil end
-    if redis.call('LLEN', list) ~= tonumber(length) then return nil end
-  end
-  local entry = redis.call('LINDEX', list, index)
+  local index = index_expected(list, at)
+  local entry = index and redis.call('LINDEX', list, index)
   if not entry or #entry ~= tonumber(len) or string.sub(entry, 1, #head) ~= head then return nil end
   return (tail == '' or string.sub(entry, -#tail) == tail) and entry or nil
 end

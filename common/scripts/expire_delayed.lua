@@ -1,13 +1,16 @@
--- KEYS: none delayed escape log
+-- KEYS: none delayed escape log apart
 -- ARGV: message strip [field value ...]
 -- message escapes if it is still delayed. Returns as escape.lua.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
-redis.call('LPUSH', KEYS[3], string.sub(ARGV[1], ARGV[2] + 1))
-local removed = redis.pcall('ZREM', KEYS[2], ARGV[1])
+local line, letter = string.sub(ARGV[1], 1, ARGV[2]), string.sub(ARGV[1], ARGV[2] + 1)
+local member = payload_apart(KEYS[5], line) == letter and line or ARGV[1]
+redis.call('LPUSH', KEYS[3], letter)
+local removed = redis.pcall('ZREM', KEYS[2], member)
 if removed ~= 1 then                        -- not there, or refused: the copy must not stay
   redis.call('LPOP', KEYS[3])
   return removed
 end
+delete_apart(KEYS[5], member)
 if ARGV[3] then
   local id = redis.pcall('XADD', KEYS[4], '*', unpack(ARGV, 3))
   if type(id) == 'table' then return 2 end

@@ -1,4 +1,4 @@
--- KEYS: list
+-- KEYS: list [apart]
 -- ARGV: first last LRANGE|ZRANGE
 -- Reads how the entries first..last begin. Ends once it has read 1 MiB: a list is read from `last` downwards, a sorted set from `first`
 -- upwards. Returns for each entry, in the order of the list, the beginning that may hold a line of quredis, else ''; then the size of
@@ -15,10 +15,11 @@ while first <= last and bytes < 1048576 do
   local entries, before = redis.call(command, KEYS[1], from, to), bytes
   for i = 1, #entries do
     local entry = entries[list and #entries + 1 - i or i]
-    bytes = bytes + #entry
+    local payload = not list and payload_apart(KEYS[2], entry) or ''
+    bytes, entry = bytes + #entry + #payload, payload == '' and entry or entry .. string.sub(payload, 1, 2048)
     begins[#begins + 1] = string.sub(entry, 1, 10) == 'quredis/1 ' and string.sub(entry, 1, 2048) or ''
   end
-  step = bytes - before < 65536 and 4 or 1          -- few at once: what comes next may be large
+  step = list and bytes - before < 65536 and 4 or 1          -- few at once: what comes next may be large
   if list then last = from - 1 else first = to + 1 end
 end
 local out, n = {}, #begins

@@ -1,4 +1,4 @@
--- KEYS: list, or sorted set
+-- KEYS: list, or sorted set [apart]
 -- ARGV: first step most bytes shown ends sums [scores]
 -- Reads entries from index `first` on, in steps of `step` (1 or -1): at most `most`, and none after it has read `bytes`. Each entry is
 -- copied once. Returns five strings for each entry: its size; its first `shown` bytes; if it is longer, its last `ends` bytes and,
@@ -10,7 +10,8 @@ for _ = 1, tonumber(ARGV[3]) do
   if room <= 0 then break end
   if ARGV[8] then
     local pair = redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')
-    entry, score = pair[1], pair[2]
+    local payload = pair[1] and payload_apart(KEYS[2], pair[1])
+    entry, score = payload and pair[1] .. payload or pair[1], pair[2]
   else
     entry = redis.call('LINDEX', KEYS[1], at)
   end

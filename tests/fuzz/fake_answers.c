@@ -330,6 +330,13 @@ static void secrets(struct buffer *out, unsigned variant)
 	}
 }
 
+static void lates(struct buffer *out, unsigned variant)
+{
+	fake_array(out, variant % 4);
+	for (unsigned i = 0; i < variant % 4; i++)
+		fake_integer(out, i == 2 ? QUEUE_DUE_LOST : (int64_t)variant);
+}
+
 static void scripted(struct buffer *out, const struct fake_command *c, unsigned variant)
 {
 	if (c->script != NULL && strcmp(c->script, "secret") == 0) {
@@ -349,6 +356,8 @@ static void scripted(struct buffer *out, const struct fake_command *c, unsigned 
 		too_large(out, variant);
 	else if (c->script != NULL && strcmp(c->script, "digest") == 0)
 		digests(out, variant);
+	else if (c->script != NULL && strcmp(c->script, "due") == 0)
+		lates(out, variant);
 	else if (c->script != NULL && strcmp(c->script, "log_page") == 0)
 		fake_array(out, 0);
 	else if (c->script != NULL && (strcmp(c->script, "fence") == 0 || strcmp(c->script, "renew") == 0))

@@ -16,7 +16,7 @@ static const struct layout {
 	size_t nkeys;		/* with one more, the last is the notes' key */
 	size_t nargs;		/* at least */
 } layouts[] = {
-	{ "retry", 1, 5, 6, 3, 8 },
+	{ "retry", 1, 5, 6, 4, 8 },
 	{ "hand_back", 1, 5, 6, 3, 7 },
 	{ "return", 0, 4, 5, 3, 6 },
 	{ "redrive", 0, 4, 5, 5, 7 },

@@ -7,7 +7,7 @@ import secrets
 _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
-    "ingress:{q}", "ingress:{q}:(delayed|paused|sweeper|stats|done|notes)", r"ingress:{q}:rate:\d+", "transit:{q}",
+    "ingress:{q}", "ingress:{q}:(delayed|delayed:apart|delayed:apart:[0-9a-f]+|paused|sweeper|stats|done|notes)", r"ingress:{q}:rate:\d+", "transit:{q}",
     "transit:{q}:workers", "transit:{q}:(rescue|aside|aside:log)", "transit:{q}:{inc}:([0-2]|rescue)", "transit:{q}:lease:{inc}", "escape:{q}",
     "escape:{q}:log", "escape:{q}:(forwarded|claimed)", "quredis:queue:{q}",
 ]
@@ -60,14 +60,18 @@ def in_transit(client, queue):
 
 
 # At one moment: read one by one, a message that moves meanwhile would be in none of them.
-_ANYWHERE = """
+_ANYWHERE = r"""
 local out = {}
 local function add(key)
   local kind, found = redis.call('TYPE', key).ok, {}
   if string.find(key, ':scratch:', 1, true) then return end
   if kind == 'list' then found = redis.call('LRANGE', key, 0, -1) end
   if kind == 'zset' then found = redis.call('ZRANGE', key, 0, -1) end
-  for _, message in ipairs(found) do out[#out + 1] = message end
+  for _, message in ipairs(found) do
+    local apart = kind == 'zset' and string.match(message, '^quredis/1 w=(%x+)[^\n]* apart=1[^\n]*\n$')
+    local kept = apart and redis.call('LRANGE', key .. ':apart:' .. apart, 0, 1)
+    out[#out + 1] = kept and message .. string.sub(kept[1], kept[2] + 1) or message
+  end
 end
 add(KEYS[1])
 for _, key in ipairs(redis.call('KEYS', KEYS[2])) do add(key) end

@@ -134,7 +134,7 @@ static void do_redrive_placed(void)
 
 static void do_due(void)
 {
-	queue_due(&server.r, &keys, 10, NULL);
+	queue_due(&server.r, &keys, false, 10, NULL);
 }
 
 static const struct move {
