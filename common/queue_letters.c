@@ -202,29 +202,34 @@ void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t d
 	free(none);
 }
 
-void queue_letters_claim(struct redis *r, const struct queue_keys *k, const char *owner, bool fresh, int64_t depth,
+void queue_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
     const struct queue_letter *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->escape, k->log, k->claimed };
-	struct script_arg args[3 + 3 * QUEUE_LETTERS_GROUP];
+	const char *keys[] = { none, k->escape, k->log, k->claimed, k->sweeper };
+	struct script_arg args[4 + 3 * QUEUE_LETTERS_GROUP];
 	struct script_number from;
 
-	args[0] = script_string(owner);
-	args[1] = script_string(fresh ? "1" : "0");
-	args[2] = script_number(&from, -depth);
+	args[0] = script_string(who->lead);
+	args[1] = script_string(who->node);
+	args[2] = script_string(fresh ? "1" : "0");
+	args[3] = script_number(&from, -depth);
 	for (size_t i = 0; i < n; i++) {
-		args[3 + 3 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
-		args[4 + 3 * i] = script_string(letters[i].sha1);
-		args[5 + 3 * i] = script_string(letters[i].record_id);
+		args[4 + 3 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
+		args[5 + 3 * i] = script_string(letters[i].sha1);
+		args[6 + 3 * i] = script_string(letters[i].record_id);
 	}
-	queue_script(r, QUEUE_SCRIPT_letters_claim, 4, keys, 3 + 3 * n, args);
+	queue_script(r, QUEUE_SCRIPT_letters_claim, 5, keys, 4 + 3 * n, args);
 	free(none);
 }
 
-void queue_letters_release(struct redis *r, const struct queue_keys *k)
+void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node)
 {
-	redis_appendf(r, "DEL %s", k->claimed);
+	char *none = queue_lease_key(k, NULL);
+	const char *keys[] = { none, k->claimed };
+
+	queue_script(r, QUEUE_SCRIPT_letters_release, 2, keys, 1, (struct script_arg[]){ script_string(node) });
+	free(none);
 }
 
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record)

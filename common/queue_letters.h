@@ -51,14 +51,19 @@ struct queue_letter {
 };
 void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n);
 
+struct queue_claimer {
+	const char *lead;	/* the sweeper, as queue_lead() names it */
+	const char *node;	/* its node, whose archive it is */
+};
+
 /*
- * Claims dead letters for the archive of node `owner`. From then on redrive leaves them, so that none is in the archive and in
+ * Claims dead letters for the archive of a node. From then on redrive leaves them, so that none is in the archive and in
  * ingress. fresh: drops all earlier claims first. -> ARRAY of the ids that are claimed; an id is missing if the dead letter
- * is not there any more.
+ * is not there any more, and all are if that sweeper does not have the lead of the queue.
  */
-void queue_letters_claim(struct redis *r, const struct queue_keys *k, const char *owner, bool fresh, int64_t depth,
+void queue_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
     const struct queue_letter *letters, size_t n);
-void queue_letters_release(struct redis *r, const struct queue_keys *k);	/* Drops all claims. -> INTEGER */
+void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node);	/* Drops the claims of that node. -> INTEGER */
 
 /* -> INTEGER 1; 0: not there any more. m: the whole of an entry */
 void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record);

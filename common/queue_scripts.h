@@ -20,7 +20,7 @@
 	X(renew) X(fetch) X(annotate) X(deregister) X(fence) X(mark_dead) X(forget) \
 	X(secret) X(acknowledge) X(lead) X(tally) X(unregister) \
 	X(done_trim) X(done_look)	/* queue_history.c */ \
-	X(letters_glance) X(letters_page) X(letters_claim) X(letters_remove) X(letters_adopt) X(forward)	/* queue_letters.c */ \
+	X(letters_glance) X(letters_page) X(letters_claim) X(letters_release) X(letters_remove) X(letters_adopt) X(forward)	/* queue_letters.c */ \
 	X(purge) X(purge_owner) X(delay) X(log_page)	/* queue_admin.c */ \
 	X(look_records) X(weigh)	/* queue_look.c */
 

@@ -27,11 +27,16 @@ bool lead_is_ours(const struct swept *q)
 	return clock_boottime_ms() < q->lead_until_ms;
 }
 
+void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE])
+{
+	snprintf(out, LEAD_NAME_SIZE, "%s.%016" PRIx64, s->conf->supervisor.node, s->child->boot);
+}
+
 static void ask(struct sweeper *s, struct swept *q, int64_t lease_ms)
 {
-	char name[QUEUE_NAME_MAX + 32];
+	char name[LEAD_NAME_SIZE];
 
-	snprintf(name, sizeof(name), "%s.%016" PRIx64, s->conf->supervisor.node, s->child->boot);
+	lead_name(s, name);
 	queue_lead(&s->redis, &q->keys, name, lease_ms);
 }
 

@@ -4,8 +4,9 @@
  * sweeper first claims in Redis the dead letters that it is going to write, and redrive.lua leaves claimed ones alone.
  *
  * A claim ends when the dead letter is removed (letters_remove.lua), when the sweeper claims the next batch, or when the sweeper has read its
- * archive file and did not find the dead letter there. Only the sweeper that made a claim releases it: no other process can
- * know whether the dead letter was written.
+ * archive file and did not find the dead letter there. Only the node that made a claim releases it: no other can know whether the dead
+ * letter was written. Redis checks that in the same step, and that the sweeper which claims leads the queue, since the lead may pass to
+ * another host between our look and our claim.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 #include "sweeper/sweeper.h"
 
-/* Reads the answer for one group. A dead letter that is missing in it was taken by another client: it stays. */
+/* Reads the answer for one group. A dead letter that is missing in it was taken by another client, or another sweeper leads: it stays. */
 static int read_claimed(struct sweeper *s, struct letter *const *asked, size_t n)
 {
 	struct redis_reply reply;
@@ -38,13 +39,16 @@ static int read_claimed(struct sweeper *s, struct letter *const *asked, size_t n
 static int claim_group(struct sweeper *s, struct swept *q, const struct letters *l, struct letter *const *asked, size_t n, bool fresh)
 {
 	struct queue_letter group[QUEUE_LETTERS_GROUP];
+	char lead[LEAD_NAME_SIZE];
 
+	lead_name(s, lead);
 	for (size_t i = 0; i < n; i++) {
 		const struct letter_entry *e = &l->entries[asked[i]->entry];
 
 		group[i] = (struct queue_letter){ .message = e->message, .record_id = asked[i]->id, .sha1 = e->sha1 };
 	}
-	queue_letters_claim(&s->redis, &q->keys, s->conf->supervisor.node, fresh, (int64_t)l->nentries, group, n);
+	queue_letters_claim(&s->redis, &q->keys, &(struct queue_claimer){ lead, s->conf->supervisor.node }, fresh, (int64_t)l->nentries,
+	    group, n);
 	return read_claimed(s, asked, n);
 }
 
@@ -71,6 +75,6 @@ int letters_release(struct sweeper *s, const struct swept *q)
 {
 	int64_t n;
 
-	queue_letters_release(&s->redis, &q->keys);
+	queue_letters_release(&s->redis, &q->keys, s->conf->supervisor.node);
 	return connection_integer(s, &n);
 }

@@ -163,6 +163,8 @@ void swept_lag(struct swept *q, int64_t lag_ms);	/* so long after it was due or 
 
 bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
 bool lead_is_ours(const struct swept *q);
+#define LEAD_NAME_SIZE (QUEUE_NAME_MAX + 32)
+void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE]);	/* by which Redis knows the leader */
 void lead_doubt(struct sweeper *s);	/* the connection is lost: the next server may know another leader. No periodic work before it is asked */
 void lead_give_up(struct sweeper *s);
 

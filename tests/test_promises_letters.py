@@ -10,10 +10,11 @@ import time
 
 import pytest
 
-from harness import queue, wait_for
+from harness import Tap, queue, wait_for
 from harness.control import status
 from harness.messages import stray_keys, unwrap
 from harness.queues import Queue, sha1
+from harness.redis_proxy import SCRIPTS
 
 FAILS = """import sys
 while head := sys.stdin.buffer.readline():
@@ -133,6 +134,33 @@ def test_claims_of_what_was_not_written_are_released(redis, quredisd, handler, a
     wait_for(lambda: not c.exists("escape:mail:claimed"))
     assert d.quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
     assert not c.llen(q.escape) and not lines(archive)
+
+
+class ClaimsPass(Tap):
+    """Another host takes the lead, and claims, when our release is on its way."""
+
+    def __init__(self, client, claims):
+        self.client, self.claims, self.done = client, claims, False
+
+    def request(self, pair, words):
+        if not self.done and b"escape:mail:claimed" in words and (words[0] == b"DEL" or SCRIPTS.get(words[1]) == "letters_release"):
+            self.client.delete("escape:mail:claimed")
+            self.client.hset("escape:mail:claimed", mapping=self.claims)
+            self.done = True
+
+
+def test_a_release_that_comes_late_drops_no_claims_of_the_next_leader(redis, redis_proxy, quredisd, handler, archive, tag):
+    c = redis.client()
+    q = Queue(c, register=False)
+    fill_escape(c, q, [b"a"])
+    theirs = {c.xrange(q.log)[0][0]: sha1(b"a"), "owner": "another-node"}
+    tap = ClaimsPass(c, theirs)
+    quredisd(redis=redis_proxy(redis, tap), queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
+    c.hset("escape:mail:claimed", mapping={**theirs, "owner": tag})
+    wait_for(lambda: tap.done, 30, "the release")
+    looks = c.info("commandstats")["cmdstat_evalsha"]["calls"]
+    wait_for(lambda: c.info("commandstats")["cmdstat_evalsha"]["calls"] > looks + 3)
+    assert c.hget("escape:mail:claimed", "owner") == b"another-node"
 
 
 # ---- the cap ----

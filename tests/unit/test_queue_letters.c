@@ -113,9 +113,10 @@ static void many_at_once(void **state)
 
 static size_t claim(bool fresh, const struct queue_letter *letters, size_t n)
 {
+	const struct queue_claimer web1 = { .lead = "web1.1", .node = "web1" };
 	struct redis_reply reply;
 
-	queue_letters_claim(&server.r, &keys, "web1", fresh, 10, letters, n);
+	queue_letters_claim(&server.r, &keys, &web1, fresh, 10, letters, n);
 	reply = private_redis_answer(&server);
 	assert_true(redis_is_strings(&reply));
 	return reply.n;
@@ -129,6 +130,7 @@ static void claims(void **state)
 	struct redis_reply reply;
 
 	(void)state;
+	REDIS(&server, "SET i:sweeper web1.1");
 	fail_with("a", "1-1");
 	fail_with("b", "2-1");
 	REDIS(&server, "XADD e:log 3-1 sha1 x message a");
@@ -147,8 +149,35 @@ static void claims(void **state)
 	fail_with("c", "4-1");
 	assert_int_equal(claim(false, &(struct queue_letter){ { "c", 1 }, "4-1", "z" }, 1), 1);
 	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 3);
-	queue_letters_release(&server.r, &keys);
+	queue_letters_release(&server.r, &keys, "web1");
 	assert_int_equal(answer(), 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS e:claimed"), 0);
+	queue_letters_release(&server.r, &keys, "web1");
+	assert_int_equal(answer(), 0);
+}
+
+/* Another host has taken the lead meanwhile, and has claims of its own: they are neither dropped nor added to. */
+static void claims_of_the_next_leader_stay(void **state)
+{
+	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "b", 1 }, "2-1", "x" } };
+
+	(void)state;
+	fail_with("a", "1-1");
+	fail_with("b", "2-1");
+	REDIS(&server, "SET i:sweeper web2.1");
+	REDIS(&server, "HSET e:claimed 1-1 x owner web2");
+	assert_int_equal(claim(true, letters, 2), 0);
+	assert_int_equal(claim(false, letters, 2), 0);
+	queue_letters_release(&server.r, &keys, "web1");
+	assert_int_equal(answer(), 0);
+	assert_string_equal(REDIS(&server, "HGET e:claimed owner").str, "web2");
+	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 2);
+	REDIS(&server, "DEL i:sweeper");		/* nobody leads: its lease ran out */
+	assert_int_equal(claim(true, letters, 2), 0);
+	REDIS(&server, "SET i:sweeper web1.1");
+	assert_int_equal(claim(true, letters + 1, 1), 1);
+	assert_string_equal(REDIS(&server, "HGET e:claimed owner").str, "web1");
+	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 0);
 }
 
 static void what_is_refused_stays(void **state)
@@ -339,6 +368,7 @@ int main(void)
 		cmocka_unit_test_setup(nobody_is_looked_for_far_from_the_end, setup),
 		cmocka_unit_test_setup(many_at_once, setup),
 		cmocka_unit_test_setup(claims, setup),
+		cmocka_unit_test_setup(claims_of_the_next_leader_stay, setup),
 		cmocka_unit_test_setup(what_is_refused_stays, setup),
 		cmocka_unit_test_setup(one_without_a_record_becomes_the_newest_with_it, setup),
 		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
