@@ -107,7 +107,7 @@ struct queue_owner {
 	char *trays[QUEUE_TRAYS];	/* keys */
 	int64_t lease_ms;
 	int64_t moved[QUEUE_TRAYS];	/* how many messages the owner moved out of the tray (retry, escape, hand back), counted by answers */
-	bool blmove;			/* this server has no BRPOPLPUSH any more */
+	bool blmove;			/* this server has no BRPOPLPUSH any more: learnt anew under each name, for the next server may have no BLMOVE yet */
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);

@@ -83,3 +83,18 @@ def test_a_server_without_the_old_fetch_commands(redis_server, quredisd, handler
     assert not d.events("queue_trouble")
     assert not redis.client().keys("*scratch*")
     assert d.stop() == 0
+
+
+def test_after_a_failover_a_worker_tries_the_old_fetch_commands_again(redis_server, redis_proxy, quredisd, handler, ledger):
+    """It learnt that one server has only the new ones; the next one, of an older release, has only the old ones."""
+    new = redis_server(config={"rename-command BRPOPLPUSH": "", "rename-command RPOPLPUSH": ""})
+    old = redis_server(config={"rename-command BLMOVE": "", "rename-command LMOVE": ""})
+    proxy = redis_proxy(new)
+    d = quredisd(redis=proxy, queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])
+    new.client().lpush("ingress:mail", "m")
+    wait_for(lambda: ledger.lines() == ["m"])
+    proxy.forward_to(old)
+    old.client().lpush("ingress:mail", "n")
+    wait_for(lambda: ledger.lines() == ["m", "n"], 30)
+    assert not d.events("queue_trouble") and not d.events("redis_trouble", at="fetch")
+    assert d.stop() == 0

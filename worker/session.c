@@ -149,7 +149,6 @@ static void take_new_name(struct worker *w)
 	w->id.generation = slot_next_generation(w->slot);
 	incarnation_format(&w->id, w->incarnation);
 	queue_owner_init(&w->owner, &w->keys, w->incarnation, w->child->conf->supervisor.lease_ms);
-	w->owner.blmove = w->previous.blmove;
 	w->confirmed = false;
 }
 
