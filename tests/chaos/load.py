@@ -37,7 +37,7 @@ LOADS = {
     "mass": Load(0.928, {"d": 9500, "r": 200, "e": 150, "s": 150, "f": 20, "x": 20, "c": 0.5}, 4000, 100),
     "each": Load(0.035, {"d": 55, "s": 25, "r": 10, "f": 5, "x": 5}, 200, 10),
     "sole": Load(0.005, {"k": 1}, 40, 5),
-    "big": Load(0.002, {"b": 1}, 20, 1),
+    "big": Load(0.002, {"b": 1, "r": 1}, 20, 1),
     "poison": Load(0.00002, {"p": 1}, 2, 1),
     "shared.mass": Load(0.025, {"D": 600, "S": 300, "E": 100, "F": 20, "X": 20, "R": 20, "C": 2}, 400, 20),
     "shared.each": Load(0.005, {"D": 30, "S": 50, "E": 10, "F": 5, "X": 5, "R": 5}, 100, 10),
@@ -105,7 +105,7 @@ def messages(name, kinds, rng):
                 header = " max_attempts=1"
             if header or (kind in "dD" and rng.random() < 0.01):
                 header = f"quredis/1 id={what}{header}\n"
-            yield what, header.encode() + what.encode() + (_random_bytes(rng) if kind == "b" else b"")
+            yield what, header.encode() + what.encode() + (_random_bytes(rng) if name == "big" else b"")
 
 
 class Producer(threading.Thread):

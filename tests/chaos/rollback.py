@@ -26,7 +26,8 @@ from .regime import HERE, SETTLED_S
 
 SYNC_S = 3
 # None are equal, and none crash anybody. Many leave their trays alive.
-QUEUES = {"mass": {"d": 60, "r": 30, "s": 0.5, "f": 4, "x": 4}, "each": {"d": 50, "r": 30, "s": 10, "f": 5, "x": 5}}
+QUEUES = {"mass": {"d": 60, "r": 30, "s": 0.5, "f": 4, "x": 4}, "each": {"d": 50, "r": 30, "s": 10, "f": 5, "x": 5},
+          "big": {"b": 4, "r": 5, "f": 1}}
 Scale = collections.namedtuple("Scale", "messages copies promotions lease_s seed")
 Event = collections.namedtuple("Event", "kind settled revealed there")      # settled, revealed: moments; there: names
 COUNTS = ("pushed", "done", "escaped", "forgotten by Redis", "lost", "runs", "back in a tray", "pushes in doubt")
@@ -199,12 +200,14 @@ class Rollbacks:
 
     def _judge(self, c):
         escaped = collections.Counter(load.name_of(m) for q in QUEUES for m in c.lrange(f"escape:{q}", 0, -1))
-        begun, done = set(), set()
+        begun, done, damaged = set(), set(), set()
         for line in self.ledger.lines("runs"):
             what, name, *rest = line.split(" ")
             begun.add(name)
             if what == "e" and rest[1] == "ok":
                 done.add(name)
+            elif what == "e" and rest[1] == "damaged":
+                damaged.add(name)
         pushed, doubted = self._pushes()
         verdict = judge(pushed, self.events, done, set(escaped))
         counts = dict(zip(COUNTS, (len(pushed), len(done), len(escaped), len(verdict["forgotten"]), len(verdict["lost"]), len(begun),
@@ -215,7 +218,7 @@ class Rollbacks:
         self.counts = counts
         wrong = {"lost": verdict["lost"], "escaped more than once": [n for n, k in escaped.items() if k > 1],
                  "escaped, and not made to fail": [n for n in escaped if n[0] not in load.FAILING],
-                 "run, and never pushed": begun - set(pushed) - doubted,
+                 "run with other bytes": damaged, "run, and never pushed": begun - set(pushed) - doubted,
                  "keys nobody knows": stray_keys(c, *QUEUES)}
         return [f"{what}: {len(names)}: {sorted(names)[:10]}" for what, names in wrong.items() if names]
 
