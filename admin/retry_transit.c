@@ -145,29 +145,19 @@ int retry_owner(struct retry *t, const char *incarnation)
 	return rc;
 }
 
-/* The records of what was set aside. A key of another type is another program's. */
-static int forget_aside(struct admin *a)
-{
-	struct redis_reply reply;
-	int64_t forgotten;
-
-	redis_appendf(&a->redis, "TYPE %s", a->keys.aside_log);
-	if (admin_reply(a, &reply, a->keys.aside_log) == -1)
-		return -1;
-	if (reply.type != REDIS_STATUS || strcmp(reply.str, "stream") != 0)
-		return 0;
-	queue_aside_forget(&a->redis, &a->keys);
-	return admin_integer(a, &forgotten, a->keys.aside_log);
-}
-
+/* If the command was interrupted before it had fenced the list, the messages still lie there, and so do their records. */
 int retry_aside(struct retry *t)
 {
 	struct admin *a = t->a;
 	char *rescue = queue_bare_rescue_key(&a->keys);
 	int rc = retry_tray(t, NULL, a->keys.aside, rescue);
+	int64_t forgotten;
 
 	free(rescue);
-	return rc == -1 || forget_aside(a) == -1 ? -1 : 0;
+	if (rc == -1)
+		return -1;
+	queue_aside_forget(&a->redis, &a->keys);
+	return admin_integer(a, &forgotten, a->keys.aside_log);
 }
 
 int retry_bare(struct retry *t)

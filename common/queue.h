@@ -146,7 +146,7 @@ void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, con
     const struct queue_change *change, struct message *m, const struct record *record);
 /* Two answers: INTEGER how many are set aside, ARRAY the newest record */
 void queue_aside(struct redis *r, const struct queue_keys *k);
-void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* the records. -> INTEGER */
+void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* the records, if no message lies there any more. -> INTEGER */
 
 /*
  * The oldest entry of the tray that is longer than limit escapes; its payload does not leave Redis. One that begins like a wrapper may be

@@ -181,7 +181,9 @@ void queue_aside(struct redis *r, const struct queue_keys *k)
 
 void queue_aside_forget(struct redis *r, const struct queue_keys *k)
 {
-	redis_appendf(r, "DEL %s", k->aside_log);
+	const char *keys[] = { k->aside, k->aside_log };
+
+	queue_script(r, QUEUE_SCRIPT_aside_forget, 2, keys, 0, NULL);
 }
 
 /* Not of what nobody here has seen. */

@@ -17,7 +17,7 @@
 #define QUEUE_SCRIPTS_UNREAD(X) X(too_large) X(too_large_seen) X(too_large_first)
 #define QUEUE_SCRIPTS_MOVING(X) X(retry) X(escape) X(hand_back) X(return) X(redrive) X(discard) X(done) X(digest)
 #define QUEUE_SCRIPTS_PLAIN(X)                                                                     \
-	X(renew) X(fetch) X(annotate) X(deregister) X(fence) X(mark_dead) X(forget) \
+	X(renew) X(fetch) X(annotate) X(deregister) X(fence) X(mark_dead) X(forget) X(aside_forget) \
 	X(secret) X(acknowledge) X(lead) X(tally) X(unregister) \
 	X(done_trim) X(done_look)	/* queue_history.c */ \
 	X(letters_glance) X(letters_page) X(letters_claim) X(letters_release) X(letters_remove) X(letters_adopt) X(forward)	/* queue_letters.c */ \

@@ -82,7 +82,7 @@ static int read_list(struct sweeper *s, struct swept *q, bool *readable)
 }
 
 /* Renames the list to the bare rescue list, which rescue.c empties. If that is interrupted, any sweeper continues it. */
-static int give_back_list(struct sweeper *s, struct swept *q, bool forget, int64_t now_ms)
+static int give_back_list(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
 	char *rescue = queue_bare_rescue_key(&q->keys);
 	int64_t fenced, forgotten;
@@ -97,8 +97,8 @@ static int give_back_list(struct sweeper *s, struct swept *q, bool forget, int64
 		return 0;		/* messages that are already in the bare rescue list go back first */
 	q->aside.n = 0;
 	q->aside.return_at_ms = now_ms + RETURN_MS;
-	if (fenced == 0 || !forget)
-		return 0;		/* the list is empty, or another host has renamed it; or the key of the records may be another program's */
+	if (fenced == 0)
+		return 0;		/* the list is empty, or another host has renamed it */
 	queue_aside_forget(&s->redis, &q->keys);
 	return connection_integer(s, &forgotten);
 }
@@ -109,7 +109,7 @@ static int read_and_give_back(struct sweeper *s, struct swept *q, int64_t now_ms
 	int rc = read_list(s, q, &readable);
 
 	if (rc == 0 && now_ms >= q->aside.return_at_ms && !is_bare_busy(q))
-		rc = give_back_list(s, q, readable, now_ms);
+		rc = give_back_list(s, q, now_ms);
 	publish_list(q);
 	return rc == 0 && readable ? 0 : -1;
 }

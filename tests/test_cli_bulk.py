@@ -205,6 +205,45 @@ def test_retry_interrupted_and_run_again(quredis, redis, sig):
     assert [strip(m) for m in q.fetched()] == [b"%08d" % i for i in range(40000)] and c.xlen(q.log) == 0
 
 
+def test_retry_interrupted_keeps_the_records_of_what_is_aside(redis, redis_proxy):
+    """It was still emptying the rescue list that is in the way."""
+    c = redis.client()
+    q = Queue(c)
+    c.rpush("transit:mail:rescue", *[b"m%d" % i for i in range(500)])
+    c.lpush("transit:mail:aside", "a")
+    c.xadd("transit:mail:aside:log", {"error_message": "why"})
+    proxy = redis_proxy(redis)
+    started = threading.Event()
+
+    def interrupt():
+        started.wait()
+        p.send_signal(signal.SIGINT)
+    proxy.tap = Once("return", "transit:mail:rescue", interrupt)
+    p = subprocess.Popen([QUREDIS, "-u", proxy.url, "retry", "mail", "transit", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    started.set()
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == -signal.SIGINT and json.loads(out)["interrupted"] is True, err
+    assert c.lrange("transit:mail:aside", 0, -1) == [b"a"] and 0 < c.llen(q.ingress) < 500
+    assert c.xlen("transit:mail:aside:log") == 1
+
+
+def test_retry_keeps_the_record_of_what_is_set_aside_meanwhile(redis, redis_proxy, quredis):
+    c = redis.client()
+    q = Queue(c)
+
+    def set_aside(message):
+        c.lpush("transit:mail:aside", message)
+        c.xadd("transit:mail:aside:log", {"error_message": "why"})
+    set_aside("a")
+    proxy = redis_proxy(redis)
+    proxy.tap = Once("aside_forget", "transit:mail:aside:log", lambda: set_aside("b"))
+    assert quredis("-u", proxy.url, "retry", "mail", "transit").code == 0
+    assert [strip(m) for m in q.fetched()] == [b"a"] and c.lrange("transit:mail:aside", 0, -1) == [b"b"]
+    assert c.xlen("transit:mail:aside:log") == 2
+    assert quredis("-u", proxy.url, "retry", "mail", "transit").code == 0
+    assert not c.keys("transit:mail:aside*")
+
+
 @pytest.mark.limit(300)
 def test_redis_dies_during_retry(quredis, redis_server):
     server = redis_server(aof="always")
