@@ -74,7 +74,7 @@ static int records_page(struct admin *a, struct stale *s, const struct letters_b
 	struct letters *l;
 	size_t n;
 
-	letters_walk_ask(&a->redis, &s->keys, walk);
+	letters_walk_ask(&a->redis, &s->keys, walk, LETTERS_PAGE);
 	if (admin_reply(a, &reply, s->keys.log) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1)

@@ -14,6 +14,8 @@
  */
 #define LETTERS_PAGE 100	/* entries, and records, of a look: some 1.2 ms of the server */
 #define LETTERS_PAGE_BYTES (1024 * 1024)
+/* A longer dead letter is not read, unless its queue lets handlers have longer ones. */
+#define LETTERS_ENTRY_MAX (64 * 1024 * 1024)
 
 #define LETTER_DIGEST_SIZE 41
 

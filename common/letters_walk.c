@@ -3,13 +3,13 @@
 
 #include <bsd/string.h>
 
-void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w)
+void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries)
 {
 	const char *ids[LETTERS_PAGE];
 
 	for (size_t i = 0; i < w->nstay; i++)
 		ids[i] = w->stay[i];
-	queue_letters_page_of(r, k, LETTERS_PAGE, LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
+	queue_letters_page_of(r, k, entries, LETTERS_PAGE, LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
 }
 
 struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page)

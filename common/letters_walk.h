@@ -18,7 +18,7 @@ struct letters_walk {
 	int64_t left;				/* so many would have left */
 };
 
-void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w);	/* -> as queue_letters_page_of() */
+void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries);	/* -> as queue_letters_page_of() */
 /* The page of the answer; it lives as long as that. */
 struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page);
 void letters_walk_on(struct letters_walk *w, const struct letters *judged);

@@ -79,24 +79,25 @@ int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_
 	return 0;
 }
 
-void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes)
+void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes)
 {
-	queue_letters_page_of(r, k, most, bytes, "-", NULL, 0);
+	queue_letters_page_of(r, k, entries, most, bytes, "-", NULL, 0);
 }
 
-void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *from,
+void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
     const char *const *ids, size_t n)
 {
 	const char *keys[] = { k->escape, k->log };
-	struct script_arg args[3 + QUEUE_LETTERS_PAGE_MAX];
-	struct script_number limits[2];
+	struct script_arg args[4 + QUEUE_LETTERS_PAGE_MAX];
+	struct script_number limits[3];
 
 	args[0] = script_number(&limits[0], most);
 	args[1] = script_number(&limits[1], bytes);
-	args[2] = script_string(from);
+	args[2] = script_number(&limits[2], entries);
+	args[3] = script_string(from);
 	for (size_t i = 0; i < n; i++)
-		args[3 + i] = script_string(ids[i]);
-	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 3 + n, args);
+		args[4 + i] = script_string(ids[i]);
+	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 4 + n, args);
 }
 
 static bool is_record(const struct redis_reply *reply)

@@ -31,10 +31,13 @@ struct queue_letters_glance {
 };
 int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out);	/* -1: it is none */
 
-/* -> ARRAY for queue_letters_paged(): at most `most` entries and as many records, of each about so many bytes, but one at least */
-void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes);
+/*
+ * -> ARRAY for queue_letters_paged(): at most so many entries, as the right end of escape was weighed (queue_look.h), and `most` records, of each about so many bytes, but one
+ * at least
+ */
+void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes);
 /* The same as if of the records were only there the n <= most of these ids, which are in their order, and those from `from` on */
-void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t most, int64_t bytes, const char *from,
+void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
     const char *const *ids, size_t n);
 struct queue_letters_page {
 	int64_t entries, records, server_ms;	/* as above */

@@ -41,13 +41,13 @@ void queue_look_records(struct redis *r, const struct queue_look *l, const char 
 	queue_script(r, QUEUE_SCRIPT_look_records, 1, &l->key, 5, args);
 }
 
-void queue_weigh(struct redis *r, const char *nobody, const char *list, int64_t most, int64_t bytes)
+void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes)
 {
 	const char *keys[] = { nobody, list };
 	struct script_number numbers[2];
 
-	queue_script(r, QUEUE_SCRIPT_weigh, 2, keys, 2,
-	    (struct script_arg[]){ script_number(&numbers[0], most), script_number(&numbers[1], bytes) });
+	queue_script(r, QUEUE_SCRIPT_weigh, 2, keys, end == QUEUE_END_LEFT ? 2 : 3,
+	    (struct script_arg[]){ script_number(&numbers[0], most), script_number(&numbers[1], bytes), script_string("right") });
 }
 
 int queue_weighed(const struct redis_reply *reply, struct queue_weight *out)

@@ -40,10 +40,11 @@ void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked
 void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until);
 
 /*
- * How many entries at the left end of a list may be read with one look, where not even one of any length may: no entry is
+ * How many entries at one end of a list may be read with one look, where not even one of any length may: no entry is
  * copied to find that out. nobody: the key of a lease that does not exist. -> ARRAY for queue_weighed()
  */
-void queue_weigh(struct redis *r, const char *nobody, const char *list, int64_t most, int64_t bytes);
+enum queue_end { QUEUE_END_LEFT, QUEUE_END_RIGHT };
+void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes);
 struct queue_weight {
 	int64_t entries;	/* of the list */
 	int64_t page;		/* so many are within `bytes`; one at least */

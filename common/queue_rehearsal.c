@@ -109,7 +109,7 @@ static void size(struct redis *r, const struct rehearsal *h)
 
 static void weigh(struct redis *r, const struct rehearsal *h)
 {
-	queue_weigh(r, h->first.lease, h->rescue, 1, 1);
+	queue_weigh(r, h->first.lease, h->rescue, QUEUE_END_LEFT, 1, 1);
 }
 
 static void look(struct redis *r, const struct rehearsal *h)

@@ -242,7 +242,6 @@ static int look_at_page(struct turn *t)
 	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
 		.named = b->named, .nnamed = b->nnamed };
 	struct queue_letters_page page;
-	struct redis_reply reply;
 	struct letters *l;
 	void *kept;
 	int rc;
@@ -252,13 +251,9 @@ static int look_at_page(struct turn *t)
 		if (letters_forwarded(t->s, t->q, forwarded) == -1)
 			return -1;
 	}
-	queue_letters_page(&t->s->redis, &t->q->keys, LETTERS_PAGE, LETTERS_PAGE_BYTES);
-	if (connection_answer(t->s, &reply) == -1)
-		return -1;
-	if (queue_letters_paged(&reply, &page) == -1) {
-		trouble_say(t->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	rc = letters_page_read(t->s, t->q, NULL, &page);
+	if (rc != 1)
+		return rc;
 	kept = redis_keep(&t->s->redis);
 	l = letters_new(&page);
 	rc = act(t, l, letters_judge(l, &bounds), page.server_ms);
@@ -285,6 +280,11 @@ static bool is_over(const struct turn *t)
 {
 	return (t->conf->max_entries > 0 && t->glance.entries > t->conf->max_entries) ||
 	       (t->glance.records > 0 && t->glance.oldest_ms <= t->oldest_ms);
+}
+
+bool letters_are_over(const struct swept *q)
+{
+	return q->bounds.over || q->bounds.stuck.is;
 }
 
 /* Not each turn: when it begins, each hour while it lasts, and when it is over. */
@@ -352,7 +352,7 @@ static int look(struct turn *t)
 		return -1;
 	if (!removes)
 		alarm_about(t, is_over(t));
-	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t))))
+	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t) || b->stuck.is)))
 		return look_at_page(t);
 	if (t->conf->archive != NULL)
 		letters_writable(t->s, t->q);

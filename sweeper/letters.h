@@ -7,6 +7,7 @@
 
 #include "common/letters_pair.h"
 #include "sweeper/errand.h"
+#include "sweeper/letters_page.h"
 #include "sweeper/trouble.h"
 
 #define LETTERS_BATCH 50	/* at most so many go into the archive at once */
@@ -23,6 +24,7 @@ struct bounds {
 	size_t nnamed;
 	bool over;			/* more than bounds allow, and nothing that lets them be removed */
 	int64_t over_logged_ms;		/* CLOCK_MONOTONIC */
+	struct letters_stuck stuck;	/* letters_page.c */
 	bool unwritten;			/* archive_trouble is that a batch could not be written: that the file can be read ends it not */
 	struct trouble trouble, archive_trouble;
 };
@@ -30,6 +32,7 @@ struct bounds {
 struct sweeper;
 struct swept;
 
+bool letters_are_over(const struct swept *q);		/* more than bounds allow, and nothing can remove them */
 int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[QUEUE_RECORD_ID_SIZE]);	/* letters.c. -1: error */
 
 /* letters_claim.c. Those that LEAVE are kept from being redriven while the archive takes them; who is not there any more STAYS. -1: error */

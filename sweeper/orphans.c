@@ -68,7 +68,6 @@ static int remove_those(struct sweeper *s, struct swept *q, const struct letters
 static int look(struct sweeper *s, struct swept *q, const struct letters_bounds *b)
 {
 	struct queue_letters_page page;
-	struct redis_reply reply;
 	struct letters *l;
 	void *kept;
 	bool dry_run = s->conf->purge.dry_run;
@@ -77,16 +76,10 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 
 	if (dry_run && q->orphans_walk == NULL)
 		q->orphans_walk = alloc_zero(1, sizeof(*q->orphans_walk));
-	if (dry_run)
-		letters_walk_ask(&s->redis, &q->keys, q->orphans_walk);
-	else
-		queue_letters_page(&s->redis, &q->keys, LETTERS_PAGE, LETTERS_PAGE_BYTES);
-	if (connection_answer(s, &reply) == -1)
-		return -1;
-	if (queue_letters_paged(&reply, &page) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	rc = letters_page_read(s, q, q->orphans_walk, &page);
+	if (rc != 1)
+		return rc;
+	rc = 0;
 	kept = redis_keep(&s->redis);
 	l = dry_run ? letters_walk_page(q->orphans_walk, &page) : letters_new(&page);
 	n = letters_judge_orphans(l, b);

@@ -93,7 +93,7 @@ static void unarchived(struct page *p, const struct swept *q)
 
 static void over(struct page *p, const struct swept *q)
 {
-	count(p, q, NULL, NULL, q->bounds.over);
+	count(p, q, NULL, NULL, letters_are_over(q));
 }
 
 static void health(struct page *p, const struct swept *q)

@@ -365,7 +365,7 @@ int rescue_page_return(struct rescue_page *p)
 	int rc;
 
 	queue_rescue_size(&p->s->redis, &p->q->keys, p->owner);
-	queue_weigh(&p->s->redis, p->lease, p->rescue, RESCUE_PAGE_MAX, PAGE_BYTES);
+	queue_weigh(&p->s->redis, p->lease, p->rescue, QUEUE_END_LEFT, RESCUE_PAGE_MAX, PAGE_BYTES);
 	if (read_tray_size(p->s, &p->tray) == -1 || connection_answer(p->s, &reply) == -1)
 		return -1;
 	if (queue_weighed(&reply, &weight) == -1) {

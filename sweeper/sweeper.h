@@ -50,6 +50,7 @@
  *	node.c		what this node says of itself
  *	letters.c	dead letters that leave		common/letters_pair.c	which ones (pure)
  *	forward.c	copies of records for another queue
+ *	letters_page.c	pages of dead letters and records, of which none is too long
  *	letters_claim.c	claims that keep them from being redriven meanwhile
  *	letters_archive.c	the archive, in errands	archive.c	its files
  */

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import Tap, queue, wait_for
+from harness import Tap, queue, title_of, wait_for
 from harness.control import status
 from harness.messages import stray_keys, unwrap
 from harness.queues import Queue, sha1
@@ -58,6 +58,12 @@ def paired(c, name="mail"):
     """Dead letters and records are the same messages, in the same order."""
     entries = [sha1(m).encode() for m in reversed(c.lrange(f"escape:{name}", 0, -1))]
     return entries == [fields[b"sha1"] for _, fields in c.xrange(f"escape:{name}:log")]
+
+
+def sweeper_peak_kib(d):
+    """The most memory that it ever had."""
+    pid = next(pid for pid in d.children() if "sweeper" in title_of(pid))
+    return next(int(line.split()[1]) for line in open(f"/proc/{pid}/status") if line.startswith("VmHWM:"))
 
 
 def idle(handler, **keys):
@@ -188,6 +194,28 @@ def test_a_cap_with_archive(redis, quredisd, handler, archive):
     assert sum(int(e["messages"]) for e in d.events("dead_letters_removed")) == FAILURES - CAP
     assert not stray_keys(c, "mail")
     assert d.stop() == 0
+
+
+@pytest.mark.parametrize("at", ["oldest", "second"])
+def test_one_that_is_too_long_to_be_read_stays(redis, quredisd, handler, archive, at):
+    """It is shown, and neither Redis nor the sweeper copies it. When it is gone the others go on."""
+    c = redis.client()
+    q = Queue(c, register=False)
+    long, small = b"x" * (100 << 20), [b"a", b"b", b"c"]
+    q.dead_letters(*small[:at == "second"])
+    c.lpush(q.escape, long)
+    q.record(b"", error_class="TooLarge", size=len(long), sha1="")
+    q.dead_letters(*small[at == "second":])
+    d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 1, "archive": archive})], health={"enabled": True})
+    told = d.wait_event("dead_letter_too_long", queue="mail")
+    assert int(told["memory"]) >= len(long) and told["limit"] == str(64 << 20)
+    assert c.llen(q.escape) == 3 + (at == "oldest") and [message_of(a) for a in lines(archive)] == small[:at == "second"]
+    wait_for(lambda: b"too long to be read" in (c.hget("quredis:health", "mail") or b""))
+    assert sweeper_peak_kib(d) < 64 * 1024
+    assert d.quredis("dlq", "rm", "mail", c.xrange(q.log, count=1)[0][0].decode(), "--yes").code == 0
+    wait_for(lambda: [message_of(a) for a in lines(archive)] == small[:2] and c.lrange(q.escape, 0, -1) == small[2:])
+    d.wait_event("dead_letters_go_on", queue="mail")
+    assert c.xlen(q.log) == 1 and d.stop() == 0
 
 
 @pytest.mark.limit(SLOW_S + 120)

@@ -1,10 +1,10 @@
 -- KEYS: escape log
--- ARGV: most bytes from [id ...]
--- The oldest dead letters and the oldest records, oldest first, of each as many as fit but one at least. Records: those of
--- these ids, then those from `from` on.
-local entries, records, from, t = {}, {}, ARGV[3], redis.call('TIME')
+-- ARGV: most bytes entries from [id ...]
+-- The oldest dead letters, at most `entries`, and the oldest records, at most `most`, oldest first, of each as many as fit but one at least.
+-- Records: those of these ids, then those from `from` on.
+local entries, records, from, t = {}, {}, ARGV[4], redis.call('TIME')
 local room = tonumber(ARGV[2])
-for i = 1, tonumber(ARGV[1]) do
+for i = 1, tonumber(ARGV[3]) do
   local entry = room > 0 and redis.call('LINDEX', KEYS[1], -i)
   if not entry then break end
   entries[i] = entry
@@ -15,7 +15,7 @@ local function take(record)
   records[#records + 1] = record
   for _, field in ipairs(record[2]) do room = room - #field end
 end
-for i = 4, #ARGV do
+for i = 5, #ARGV do
   local record = room > 0 and redis.call('XRANGE', KEYS[2], ARGV[i], ARGV[i])[1]
   if record then take(record) end
 end

@@ -233,18 +233,18 @@ static void a_page_is_as_large_as_it_may_be(void **state)
 
 	(void)state;
 	twenty_fail();
-	queue_letters_page(&server.r, &keys, 8, 1 << 20);
+	queue_letters_page(&server.r, &keys, 8, 8, 1 << 20);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.entry_list.n, 8);
 	assert_int_equal(page.record_list.n, 8);
 	assert_true(page.entries == 20 && page.records == 20 && page.server_ms > 0);
-	queue_letters_page(&server.r, &keys, 8, 25);
+	queue_letters_page(&server.r, &keys, 8, 8, 25);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.entry_list.n, 3);
 	assert_int_equal(page.record_list.n, 2);	/* with their fields' names */
-	queue_letters_page(&server.r, &keys, 8, 1);
+	queue_letters_page(&server.r, &keys, 8, 8, 1);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
 	assert_true(page.entry_list.n == 1 && page.record_list.n == 1);
@@ -266,7 +266,7 @@ static void a_page_as_if_some_were_gone(void **state)
 
 	(void)state;
 	twenty_fail();
-	queue_letters_page_of(&server.r, &keys, 4, 1 << 20, "9-0", stay, nitems(stay));
+	queue_letters_page_of(&server.r, &keys, 4, 4, 1 << 20, "9-0", stay, nitems(stay));
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.record_list.n, 4);
@@ -290,7 +290,7 @@ static void strange_ids_end_a_page(void **state)
 	fail_with("a", "1-18446744073709551615");
 	fail_with("b", "2-1");
 	fail_with("c", "18446744073709551615-1");
-	queue_letters_page(&server.r, &keys, 8, 1 << 20);
+	queue_letters_page(&server.r, &keys, 8, 8, 1 << 20);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.record_list.n, 3);

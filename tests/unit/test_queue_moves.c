@@ -594,16 +594,49 @@ static void put_of(size_t len, char byte)
 }
 
 /* Of at most 100 entries and 1 MiB. */
-static struct queue_weight weigh(void)
+static struct queue_weight weigh_end(enum queue_end end)
 {
 	struct queue_weight weight;
 	struct redis_reply reply;
 
-	queue_weigh(&server.r, "t:lease:none", RESCUE, 100, MIB);
+	queue_weigh(&server.r, "t:lease:none", RESCUE, end, 100, MIB);
 	reply = private_redis_answer(&server);
 	assert_int_equal(queue_weighed(&reply, &weight), 0);
 	assert_int_equal(weight.entries, count(RESCUE));		/* the list is as before */
 	return weight;
+}
+
+static struct queue_weight weigh(void)
+{
+	return weigh_end(QUEUE_END_LEFT);
+}
+
+static void the_right_end_is_weighed(void **state)
+{
+	struct queue_weight w;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		put_of(20 * MIB, 'x');
+	for (int i = 0; i < 5000; i++)
+		put_of(1000, 'x');
+	w = weigh_end(QUEUE_END_RIGHT);
+	assert_true(w.entries == 5003 && w.page == 100 && w.first == 0);
+	put_of(40 * MIB, 'x');
+	put_of(10, 'x');
+	w = weigh_end(QUEUE_END_RIGHT);
+	assert_true(w.page == 1 && w.first == 0);	/* the second node is too much */
+	REDIS(&server, "RPOP " RESCUE);
+	w = weigh_end(QUEUE_END_RIGHT);
+	assert_true(w.page == 1);
+	assert_in_range(w.first, 40 * MIB, 52 * MIB);
+	REDIS(&server, "LTRIM " RESCUE " -1 -1");
+	w = weigh_end(QUEUE_END_RIGHT);
+	assert_in_range(w.first, 40 * MIB, 52 * MIB);
+	REDIS(&server, "LPUSH " RESCUE " a");
+	w = weigh_end(QUEUE_END_RIGHT);
+	assert_true(w.page == 1);
+	assert_in_range(w.first, 40 * MIB, 52 * MIB);
 }
 
 static void a_list_is_weighed_and_not_read(void **state)
@@ -1626,6 +1659,7 @@ int main(void)
 		T(what_was_seen_is_no_longer_there),
 		T(a_wrapper_does_not_get_into_escape_with_what_is_too_large),
 		T(a_list_is_weighed_and_not_read),
+		T(the_right_end_is_weighed),
 		T(a_scale_leaves_nothing_in_the_aof),
 		T(a_list_is_weighed_at_maxmemory_and_without_the_right),
 		T(an_answer_that_is_no_weight),

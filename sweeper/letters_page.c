@@ -1,0 +1,74 @@
+/*
+ * A page of dead letters and records from their old end. Lua in Redis reads an entry by copying it, and here it is in memory several
+ * times, as a line of the archive, too. So the old end is weighed first. What is longer than may be read stays where it is, and all behind
+ * it: the order of list and log is what pairs them. That is logged and shown until an operator has moved or deleted that dead letter.
+ */
+#include "sweeper/letters_page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/clock.h"
+#include "common/queue_look.h"
+#include "sweeper/sweeper.h"
+
+#define STUCK_EVERY_MS (60 * 60 * 1000)
+
+static int64_t longest(const struct swept *q)
+{
+	return q->conf->message_max > LETTERS_ENTRY_MAX ? q->conf->message_max : LETTERS_ENTRY_MAX;
+}
+
+static int weigh(struct sweeper *s, const struct swept *q, struct queue_weight *weight)
+{
+	char *nobody = queue_lease_key(&q->keys, NULL);
+	struct redis_reply reply;
+
+	queue_weigh(&s->redis, nobody, q->keys.escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+	free(nobody);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_weighed(&reply, weight) == 0)
+		return 0;
+	trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
+
+static void note_stuck(struct swept *q, bool is, int64_t memory)
+{
+	struct letters_stuck *stuck = &q->bounds.stuck;
+	int64_t now_ms = clock_monotonic_ms();
+
+	if (is && (!stuck->is || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
+		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", longest(q)),
+		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
+		stuck->logged_ms = now_ms;
+	}
+	if (!is && stuck->is)
+		log_info("dead_letters_go_on", log_str("queue", q->keys.name));
+	stuck->is = is;
+}
+
+int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_walk *walk, struct queue_letters_page *page)
+{
+	struct queue_weight weight;
+	struct redis_reply reply;
+
+	if (weigh(s, q, &weight) == -1)
+		return -1;
+	/* An allocation is at most a third larger than what is in it. */
+	note_stuck(q, weight.first > longest(q) / 3 * 4 + 65536, weight.first);
+	if (q->bounds.stuck.is)
+		return 0;
+	if (walk != NULL)
+		letters_walk_ask(&s->redis, &q->keys, walk, weight.page);
+	else
+		queue_letters_page(&s->redis, &q->keys, weight.page, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_letters_paged(&reply, page) == 0)
+		return 1;
+	trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
