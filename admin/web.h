@@ -11,6 +11,8 @@
 #include "admin/web_session.h"
 #include "admin/web_stream.h"
 
+#include "common/unix_socket.h"
+
 /*
  * The web console: one thread around libevent's evhttp. It never talks to Redis: every question that needs it is a
  * short-lived child's (web_job.h), so a stalled Redis, or a crash, is that request's trouble and nobody else's.
@@ -30,6 +32,7 @@ struct web_settings {
 struct web {
 	struct admin *a;		/* what the command line said; children begin with a copy of its options */
 	struct web_settings settings;
+	struct unix_socket_file socket;	/* at settings.path, if that is where we listen */
 	struct web_sessions sessions;
 	struct event_base *base;
 	struct evhttp *http;
@@ -50,7 +53,7 @@ void web_close(struct web *w);
 
 /* web_listen.c */
 int web_listen(struct web *w);		/* returns a socket, and writes the real port into settings.port; -1: the reason was printed */
-void web_listen_end(struct web *w);	/* removes the unix socket */
+void web_listen_end(struct web *w);	/* removes the unix socket, if it is still ours */
 
 /* web_token.c: web.token_file, or random bytes. -1: said why not. */
 int web_token(struct admin *a, struct web_settings *s);

@@ -63,7 +63,7 @@ static int listen_unix(struct web *w)
 	s->loopback = true;
 	if (unix_socket_answers(s->path))
 		return admin_fail(w->a, EX_UNAVAILABLE, "cannot listen on %s: a console is running there already", s->path);
-	fd = unix_socket_listen(s->path, BACKLOG);
+	fd = unix_socket_listen(s->path, BACKLOG, &w->socket);
 	return fd != -1 ? fd : admin_fail(w->a, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE, "cannot listen on %s: %s", s->path, strerror(errno));
 }
 
@@ -110,5 +110,5 @@ int web_listen(struct web *w)
 void web_listen_end(struct web *w)
 {
 	if (w->settings.path != NULL)
-		unlink(w->settings.path);
+		unix_socket_remove(w->settings.path, &w->socket);
 }

@@ -223,14 +223,16 @@ static void find_below(int at, struct cgroup_dead *of, size_t n, int depth)
 	while (d != NULL && (name = next_below(d))[0] != '\0') {
 		struct cgroup_dead *g = find_wanted(of, n, name);
 		int dir = open_directory(at, name);
+		bool wanted;
 
 		if (dir == -1)
 			continue;
+		wanted = g != NULL && is_own(dir);
+		if (wanted)
+			g->dir = dir;		/* before what is below it, which may have the same name */
 		if (depth > 0)
 			find_below(dir, of, n, depth - 1);
-		if (g != NULL && is_own(dir))
-			g->dir = dir;
-		else
+		if (!wanted)
 			close(dir);
 	}
 	if (d != NULL)
@@ -291,6 +293,8 @@ static size_t count_processes(int dir, const char *name, bool kill, int depth)
 			kill_one((pid_t)pid, name);
 	if (f != NULL)
 		fclose(f);
+	else if (fd != -1)
+		close(fd);
 	d = depth == 0 ? NULL : open_list(dir);
 	while (d != NULL && (below = next_below(d))[0] != '\0') {
 		int inner = open_directory(dir, below);

@@ -45,20 +45,33 @@ static int remove_stale(const char *path)
 	return unlink(path);
 }
 
-int unix_socket_listen(const char *path, int backlog)
+int unix_socket_listen(const char *path, int backlog, struct unix_socket_file *file)
 {
 	struct sockaddr_un sa;
+	struct stat st;
 	int fd, error;
 
 	if (fill_address(&sa, path) == -1 || remove_stale(path) == -1)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd == -1 || (bind_private(fd, &sa) == 0 && listen(fd, backlog) == 0))
+	if (fd == -1)
+		return -1;
+	if (bind_private(fd, &sa) == 0 && lstat(path, &st) == 0 && listen(fd, backlog) == 0) {
+		*file = (struct unix_socket_file){ st.st_dev, st.st_ino };
 		return fd;
+	}
 	error = errno;
 	close(fd);
 	errno = error;
 	return -1;
+}
+
+void unix_socket_remove(const char *path, const struct unix_socket_file *file)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode)
+		unlink(path);
 }
 
 bool unix_socket_answers(const char *path)

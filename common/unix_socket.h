@@ -1,13 +1,24 @@
 #ifndef COMMON_UNIX_SOCKET_H
 #define COMMON_UNIX_SOCKET_H
 
+#include <sys/types.h>
+
 #include <stdbool.h>
+
+/* Which file a socket is; 0: none. */
+struct unix_socket_file {
+	dev_t device;
+	ino_t inode;
+};
 
 /*
  * Creates a socket at path, which has mode 0660 from the first moment, and listens on it. Replaces a socket that exists there; any other
  * file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, or -1 with errno.
  */
-int unix_socket_listen(const char *path, int backlog);
+int unix_socket_listen(const char *path, int backlog, struct unix_socket_file *file);
+
+/* Removes the socket, unless another file is there by now. */
+void unix_socket_remove(const char *path, const struct unix_socket_file *file);
 
 /* true: a process accepts connections at path. */
 bool unix_socket_answers(const char *path);

@@ -42,7 +42,7 @@ static int fail(char *error, size_t size, const char *path)
 
 int control_open(struct control *c, const char *path, char *error, size_t size)
 {
-	c->fd = unix_socket_listen(path, BACKLOG);
+	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
 	if (c->fd == -1)
 		return fail(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
@@ -70,7 +70,7 @@ void control_close_in_child(struct control *c)
 void control_close(struct control *c)
 {
 	if (c->fd != -1)
-		unlink(c->path);
+		unix_socket_remove(c->path, &c->file);
 	control_close_in_child(c);
 }
 

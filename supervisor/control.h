@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/unix_socket.h"
+
 struct master;
 struct pollfd;
 
@@ -38,6 +40,7 @@ struct control_client {
 struct control {
 	int fd;			/* -1: not listening */
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct unix_socket_file file;	/* at path */
 	int64_t accept_at_ms;	/* not before: there was no descriptor or memory for another one */
 	struct control_client clients[CONTROL_CLIENTS];
 };
@@ -46,7 +49,7 @@ void control_init(struct control *c);
 
 /* Listens on path, in place of a socket left there: the lock must be ours. -1 and why in error. */
 int control_open(struct control *c, const char *path, char *error, size_t size);
-void control_close(struct control *c);		/* and removes the socket */
+void control_close(struct control *c);		/* and removes the socket, if it is still ours */
 void control_close_in_child(struct control *c);
 
 size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms);	/* at most CONTROL_POLLFDS */

@@ -151,6 +151,15 @@ def test_many_clients(quredisd):
     assert time.monotonic() - begin < 60
 
 
+def test_a_socket_that_replaced_ours_stays(quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    path = d.sections["supervisor"]["control_socket"]
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        assert d.stop() == 0 and stat.S_ISSOCK(os.stat(path).st_mode)
+
+
 def test_only_the_owner_and_its_group_may_connect(quredisd):
     d = quredisd(queues=[queue("mail", "/bin/cat")])
     path = d.sections["supervisor"]["control_socket"]

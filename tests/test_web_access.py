@@ -215,6 +215,12 @@ def test_a_unix_socket_is_replaced_when_nobody_listens(console, quredis, tmp):
         left.bind(str(path))            # what a console that was killed leaves
     again = console(web={"listen": f"unix:{path}"})
     assert again.ask("/livez").code == 200 and again.stop() == 0 and not path.exists()
+    third = console(web={"listen": f"unix:{path}"})
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as other:        # somebody replaces it meanwhile
+        other.bind(str(path))
+        assert third.stop() == 0 and path.is_socket()
+    path.unlink()
     path.write_text("mine")
     r = quredis("web", conf=web.conf)
     assert r.code == 69 and "File exists" in r.err and path.read_text() == "mine"

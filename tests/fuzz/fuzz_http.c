@@ -127,7 +127,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		.token = alloc_string(TOKEN), .behind_proxy = true, .loopback = true } };
 	if (getenv("FUZZ_LOG") == NULL)
 		FUZZ_ASSERT((stderr = fopen("/dev/null", "we")) != NULL);
-	FUZZ_ASSERT(web_open(&w, unix_socket_listen(path, 16)) == 0);
+	FUZZ_ASSERT(web_open(&w, unix_socket_listen(path, 16, &w.socket)) == 0);
 	return 0;
 }
 

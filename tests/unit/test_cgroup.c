@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <mntent.h>
 #include <setjmp.h>
@@ -164,6 +165,31 @@ static void only_the_dead_are_killed(void **unused)
 	close(deep);
 }
 
+static size_t descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* The outer one is killed with all that is in it. */
+static void one_name_below_itself(void **unused)
+{
+	int outer = fake_group("quredis-dead", "populated 0\n"), inner = fake_group("quredis-dead/quredis-dead", "populated 0\n");
+	size_t before = descriptors();
+
+	(void)unused;
+	kill_group("quredis-dead", 0);
+	assert_true(was_killed(outer) && !was_killed(inner));
+	assert_int_equal(descriptors(), before);
+	close(outer);
+	close(inner);
+}
+
 /* ---- a real one ---- */
 
 static pid_t start_in(int group)
@@ -285,6 +311,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_of_the_token),
 		cmocka_unit_test_setup_teardown(only_the_dead_are_killed, fake_hierarchy, remove_hierarchy),
+		cmocka_unit_test_setup_teardown(one_name_below_itself, fake_hierarchy, remove_hierarchy),
 		cmocka_unit_test_teardown(by_cgroup, leaves_nothing),		/* REAL from here on */
 		cmocka_unit_test_teardown(stale_cgroups_are_removed, leaves_nothing),
 	};
