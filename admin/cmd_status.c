@@ -13,6 +13,7 @@
 
 #include "admin/visible.h"
 #include "common/alloc.h"
+#include "common/nearest.h"
 #include "common/nitems.h"
 
 static struct cell text_of(const json_t *object, const char *key)
@@ -108,10 +109,55 @@ static void dump(struct admin *a, const json_t *json)
 	fputc('\n', a->output.file);
 }
 
+static void keep_queue(json_t *rows, const char *key, const char *queue)
+{
+	for (size_t i = json_array_size(rows); i-- > 0;) {
+		const char *name = json_string_value(json_object_get(json_array_get(rows, i), key));
+
+		if (name == NULL || strcmp(name, queue) != 0)
+			json_array_remove(rows, i);
+	}
+}
+
+static int no_such_queue(struct admin *a, const char *queue, const json_t *queues)
+{
+	const char **names = alloc_zero(json_array_size(queues) + 1, sizeof(*names)), *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(queues); i++) {
+		const char *name = json_string_value(json_object_get(json_array_get(queues, i), "name"));
+
+		if (name != NULL)
+			names[n++] = name;
+	}
+	near = nearest(queue, names, n);
+	admin_fail(a, EX_NOINPUT, "the supervisor here has no queue %.200s%s%s%s", queue, near == NULL ? "" : " (did you mean ",
+	    near == NULL ? "" : near, near == NULL ? "" : "?)");
+	free(names);
+	return -1;
+}
+
+/* Leaves one queue and its workers. -1: there is none of that name; said so */
+static int choose_queue(struct admin *a, const json_t *s, const char *queue)
+{
+	json_t *queues = json_object_get(s, "queues"), *all = json_copy(queues);
+	int rc;
+
+	keep_queue(queues, "name", queue);
+	keep_queue(json_object_get(s, "workers"), "queue", queue);
+	rc = json_array_size(queues) > 0 ? 0 : no_such_queue(a, queue, all);
+	json_decref(all);
+	return rc;
+}
+
 int cmd_status(struct admin *a)
 {
 	json_t *s = ask(a);
 
+	if (s != NULL && a->noperands > 0 && choose_queue(a, s, a->operands[0]) == -1) {
+		json_decref(s);
+		return -1;
+	}
 	if (s == NULL)
 		return -1;
 	if (a->options.json) {

@@ -69,13 +69,14 @@ static const struct command commands[] = {
 	  "are registry entries and registrations, and what a purge.check would keep." },
 	{ "stats", "[QUEUE ...]", "what was done with queues, by all hosts", cmd_stats, NEED_REDIS, 0, SIZE_MAX, OPTION_SINCE,
 	  "In all, or with --since in the last while, at most three days. Figures are some seconds late." },
-	{ "status", "", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 0, 0, NULL },
+	{ "status", "[QUEUE]", "state of queues and workers of the supervisor here", cmd_status, NEED_CONF, 0, 1, 0, "Of one queue, or of all." },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
 	{ "top", "", "watch queues and workers, drawn anew every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE,
 	  "q ends it. Where standard output is no terminal, or with --json, one page." },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },
 	{ "web", "", "serve the web console and its API", cmd_web, NEED_CONF, 0, 0, OPTION_BIND | OPTION_WEB_PORT,
-	  "Until it is interrupted. Who changes something needs the token, which is shown at the start or in web.token_file." },
+	  "Runs until it is interrupted (Ctrl-C). It prints the address for a browser, with a code that opens one session. Programs send the "
+	  "token of web.token_file." },
 };
 #define NCOMMANDS nitems(commands)
 
@@ -153,7 +154,10 @@ static int check_line(struct admin *a, const struct command *c)
 
 	if (strange != 0)
 		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);
-	if (a->noperands < c->min || a->noperands > c->max)
+	if (a->noperands > c->max)
+		return admin_fail(a, EX_USAGE, "unexpected argument %.100s; usage: quredis %s%s%s", a->operands[c->max], c->name,
+		    *c->arguments == '\0' ? "" : " ", c->arguments);
+	if (a->noperands < c->min)
 		return admin_fail(a, EX_USAGE, "usage: quredis %s%s%s", c->name, *c->arguments == '\0' ? "" : " ",
 		    c->arguments);
 	return 0;

@@ -14,12 +14,15 @@
 
 #include "common/alloc.h"
 #include "common/conf_load.h"
+#include "common/conf_types.h"
 
 struct scan {
 	struct conf_loading *l;
 	struct conf_source *source;
 	const char *p;
 	int line;
+	const char *word;	/* the last one: the key, if a value follows */
+	int word_len;
 	bool comma;		/* the last thing seen was a comma */
 	bool fatal;
 };
@@ -105,6 +108,48 @@ static void report_wrapped(struct scan *s, const char *start, int len)
 	src->wrapped[src->nwrapped++] = s->line;
 }
 
+/* What the key that this word ends may be; to be freed. NULL: there is no such key, or there are several that differ. */
+static char *expected_of(const struct conf_schema *schema, const char *word, int len)
+{
+	char *expected = NULL;
+
+	for (size_t i = 0; i < schema->n; i++) {
+		const char *dot = strrchr(schema->keys[i].path, '.'), *last = dot == NULL ? schema->keys[i].path : dot + 1;
+		char *more;
+
+		if (strlen(last) != (size_t)len || strncmp(last, word, (size_t)len) != 0)
+			continue;
+		more = conf_value_expected(&schema->keys[i]);
+		if (expected != NULL && strcmp(expected, more) != 0) {
+			free(expected);
+			free(more);
+			return NULL;
+		}
+		free(expected);
+		expected = more;
+	}
+	return expected;
+}
+
+static void report_unit(struct scan *s, const char *start)
+{
+	const struct conf_origin where = at(s, s->line);
+	char *expected = s->word == NULL ? NULL : expected_of(&conf_schema_queue, s->word, s->word_len);
+	int len;
+
+	while (is_word(*s->p))
+		s->p++;
+	len = (int)(s->p - start);
+	if (expected == NULL && s->word != NULL)
+		expected = expected_of(&conf_schema_global, s->word, s->word_len);
+	if (expected != NULL)
+		conf_error(s->l, &where, "%.*s: expected %s, not %.*s", s->word_len, s->word, expected, len, start);
+	else
+		conf_error(s->l, &where, "%.*s: a number with a unit stands in quotes, as \"60s\" or \"64K\"", len, start);
+	free(expected);
+	s->fatal = true;
+}
+
 static void skip_number(struct scan *s)
 {
 	const char *start = s->p;
@@ -125,13 +170,15 @@ static void skip_number(struct scan *s)
 	while (*s->p == 'L')
 		s->p++;
 	if (is_word(*s->p))
-		fatal(s, s->line, "a number with a unit stands in quotes, as \"60s\" or \"64K\"");
+		report_unit(s, start);
 }
 
 static void skip_word(struct scan *s)
 {
+	s->word = s->p;
 	while (is_word(*s->p))
 		s->p++;
+	s->word_len = (int)(s->p - s->word);
 }
 
 static void skip_punctuation(struct scan *s)

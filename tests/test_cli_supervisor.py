@@ -40,6 +40,17 @@ def test_status(quredisd, redis, handler):
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
 
 
+def test_status_of_one_queue(quredisd, handler):
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=2), queue("idle", handler("cat"))])
+    wait_for(lambda: len(status(d)["workers"]) == 3)
+    s = json.loads(d.quredis("status", "mail", "--json").out)
+    assert [q["name"] for q in s["queues"]] == ["mail"] and {w["name"] for w in s["workers"]} == {"mail/0", "mail/1"}
+    assert "idle" not in d.quredis("status", "mail").out and "idle/0" in d.quredis("status", "idle").out
+    for name, said in (("mial", "the supervisor here has no queue mial (did you mean mail?)"), ("other", "the supervisor here has no queue other")):
+        r = d.quredis("status", name)
+        assert (r.code, r.out, r.err) == (66, "", f"quredis: {said}\n")
+
+
 def test_workers_stand_in_the_order_of_their_queues(quredisd, redis, handler):
     """Also when the first queue has got new workers, in slots behind those of the others."""
     names = ["one/0", "one/1", "two/0", "two/1"]

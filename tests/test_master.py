@@ -190,6 +190,15 @@ def test_the_lock_file_that_is_replaced_meanwhile(quredisd):
     assert status(other)["ok"] and status(d)["ok"]
 
 
+def test_the_lock_file_is_a_link(quredisd, tmp):
+    (tmp / "lock").symlink_to(tmp / "elsewhere")
+    d = quredisd(start=False, queues=[queue("mail", "/bin/true")], supervisor={"lock_file": tmp / "lock"})
+    d.start(wait=False)
+    assert d.wait_exit() == 73 and not (tmp / "elsewhere").exists()
+    reason = d.events("start_failed")[-1]["reason"]
+    assert reason.startswith(f"{tmp}/lock: is a symbolic link") and "supervisor.lock_file" in reason
+
+
 def test_the_directory_of_the_lock_is_made(quredisd, tmp):
     d = quredisd(queues=[queue("mail", "/bin/true")],
                  supervisor={"lock_file": tmp / "run" / "lock", "control_socket": tmp / "run" / "c"})
