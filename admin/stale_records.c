@@ -10,6 +10,7 @@
 #include "common/alloc.h"
 #include "common/letters_walk.h"
 #include "common/queue_history.h"
+#include "common/queue_look.h"
 
 #define HISTORY_PAGE 500
 
@@ -66,15 +67,41 @@ static int forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_
 	return 0;
 }
 
+/*
+ * How many dead letters a page may have; 0: the oldest is too long to be read, and the sweeper does not read it either. Not changed if
+ * the user may not weigh.
+ */
+static int weigh(struct admin *a, const struct stale *s, int64_t *entries)
+{
+	char *nobody = queue_lease_key(&s->keys, NULL);
+	struct queue_weight weight;
+	struct redis_reply reply;
+
+	queue_weigh(&a->redis, nobody, s->keys.escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+	free(nobody);
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (queue_weighed(&reply, &weight) == 0)
+		*entries = letters_is_too_long(weight.first, s->conf->message_max) ? 0 : weight.page;
+	return 0;
+}
+
 /* 1: some would leave, there may be more; 0: none; -1: error */
 static int records_page(struct admin *a, struct stale *s, const struct letters_bounds *b, struct letters_walk *walk)
 {
 	struct queue_letters_page page;
 	struct redis_reply reply;
 	struct letters *l;
+	int64_t entries = LETTERS_PAGE;
 	size_t n;
 
-	letters_walk_ask(&a->redis, &s->keys, walk, LETTERS_PAGE);
+	if (weigh(a, s, &entries) == -1)
+		return -1;
+	if (entries == 0)
+		admin_note("%s: the oldest dead letter is too long to be read, so records without a dead letter are not counted", s->keys.name);
+	if (entries == 0)
+		return 0;
+	letters_walk_ask(&a->redis, &s->keys, walk, entries);
 	if (admin_reply(a, &reply, s->keys.log) == -1)
 		return -1;
 	if (queue_letters_paged(&reply, &page) == -1)

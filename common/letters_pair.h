@@ -16,6 +16,16 @@
 #define LETTERS_PAGE_BYTES (1024 * 1024)
 /* A longer dead letter is not read, unless its queue lets handlers have longer ones. */
 #define LETTERS_ENTRY_MAX (64 * 1024 * 1024)
+static inline int64_t letters_entry_max(int64_t message_max)
+{
+	return message_max > LETTERS_ENTRY_MAX ? message_max : LETTERS_ENTRY_MAX;
+}
+
+/* memory: of the oldest, as it was weighed. An allocation is at most a third larger than what is in it. */
+static inline bool letters_is_too_long(int64_t memory, int64_t message_max)
+{
+	return memory > letters_entry_max(message_max) / 3 * 4 + 65536;
+}
 
 #define LETTER_DIGEST_SIZE 41
 

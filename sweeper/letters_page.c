@@ -15,11 +15,6 @@
 
 #define STUCK_EVERY_MS (60 * 60 * 1000)
 
-static int64_t longest(const struct swept *q)
-{
-	return q->conf->message_max > LETTERS_ENTRY_MAX ? q->conf->message_max : LETTERS_ENTRY_MAX;
-}
-
 static int weigh(struct sweeper *s, const struct swept *q, struct queue_weight *weight)
 {
 	char *nobody = queue_lease_key(&q->keys, NULL);
@@ -41,7 +36,7 @@ static void note_stuck(struct swept *q, bool is, int64_t memory)
 	int64_t now_ms = clock_monotonic_ms();
 
 	if (is && (!stuck->is || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
-		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", longest(q)),
+		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", letters_entry_max(q->conf->message_max)),
 		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
 		stuck->logged_ms = now_ms;
 	}
@@ -57,8 +52,7 @@ int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_w
 
 	if (weigh(s, q, &weight) == -1)
 		return -1;
-	/* An allocation is at most a third larger than what is in it. */
-	note_stuck(q, weight.first > longest(q) / 3 * 4 + 65536, weight.first);
+	note_stuck(q, letters_is_too_long(weight.first, q->conf->message_max), weight.first);
 	if (q->bounds.stuck.is)
 		return 0;
 	if (walk != NULL)

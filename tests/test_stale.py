@@ -169,6 +169,17 @@ def test_records_that_are_still_to_be_forwarded_stay(redis, quredis, conf):
     assert counts(quredis("stale", "--json", conf=path))["mail", "records", "max_orphaned_age"] == 100
 
 
+def test_a_dead_letter_that_is_too_long_is_not_read(redis, quredis, conf):
+    c = redis.client()
+    q = fill(c)
+    c.rpush(q.escape, b"x" * (100 << 20))
+    peak = c.info("memory")["used_memory_peak"]
+    said = quredis("stale", "--json", conf=conf())
+    assert named(said, "mail") == {**ALL, ("records", "max_orphaned_age"): 0}
+    assert "mail: the oldest dead letter is too long to be read" in said.err
+    assert c.info("memory")["used_memory_peak"] - peak < 50 << 20 and c.llen(q.escape) == 1
+
+
 def test_a_key_of_another_type_hides_only_itself(redis, quredis, conf):
     c = redis.client()
     fill(c)
