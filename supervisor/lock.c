@@ -58,8 +58,8 @@ static int open_private(const char *path, bool *was_private, char *error, size_t
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 
 	if (fd == -1 && errno == ELOOP) {
-		snprintf(error, size, "%s: is a symbolic link, which another user may have put there: remove it, or set supervisor.lock_file to "
-		    "the path of the file itself", path);
+		snprintf(error, size, "%s: is a symbolic link, which another user may have put there: remove it, or name the file itself in "
+		    "the configuration", path);
 		return -1;
 	}
 	if (fd == -1)
