@@ -11,12 +11,12 @@ redis.call('DEL', KEYS[1])                  -- never there: a first write that m
 while #lates + rank < tonumber(ARGV[2]) and room > 0 do
   local member, due = unpack(redis.call('ZRANGE', KEYS[2], rank, rank, 'WITHSCORES'))
   if not member or ARGV[1] ~= '1' and tonumber(due) > now then break end
-  local payload, line = payload_apart(KEYS[4], member), ARGV[4] and string.match(string.sub(member, 1, 1024), '^quredis/1 w=[^\n]*\n')
+  local line, payload, other = ARGV[4] and string.match(string.sub(member, 1, 1024), '^quredis/1 w=[^\n]*\n'), payload_apart(KEYS[4], member)
   room = room - #member - #(payload or '')
   if line and not seen[line] then
     rank = rank + 1
   else
-    local rest = line and seen[line] == '1' and (payload or string.sub(member, #line + 1)) or payload and member .. payload or member
+    local rest = (other or line and seen[line] == '1') and (payload or string.sub(member, #line + 1)) or payload and member .. payload or member
     if payload ~= false then redis.call('LPUSH', KEYS[3], rest) end
     local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], rank, rank)
     if removed ~= 1 then                    -- refused: the copy must not stay

@@ -3,7 +3,8 @@
 -- message escapes if it is still delayed. Returns as escape.lua.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local line, letter = string.sub(ARGV[1], 1, ARGV[2]), string.sub(ARGV[1], ARGV[2] + 1)
-local member = payload_apart(KEYS[5], line) == letter and line or ARGV[1]
+local payload, other = payload_apart(KEYS[5], line)
+local member = payload == letter and not other and line or ARGV[1]
 redis.call('LPUSH', KEYS[3], letter)
 local removed = redis.pcall('ZREM', KEYS[2], member)
 if removed ~= 1 then                        -- not there, or refused: the copy must not stay

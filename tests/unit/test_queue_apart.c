@@ -88,7 +88,7 @@ static void assert_is_apart(size_t strip)
 	assert_int_equal(member.n, 1);
 	assert_int_equal(element.len, line.len);
 	assert_memory_equal(element.str, line.data, line.len);
-	assert_int_equal(REDIS_INT(&server, "LLEN %s", list), 2);
+	assert_int_equal(REDIS_INT(&server, "LLEN %s", list), 5);
 	assert_int_equal(atoi(REDIS(&server, "LINDEX %s 1", list).str), (int)strip);
 	assert_int_equal(atoi(REDIS(&server, "HGET " APART " %s", list + sizeof(APART)).str), (int)LARGE);
 	assert_int_equal(REDIS_INT(&server, "EXISTS %s", owner.trays[0]), 0);
@@ -328,6 +328,58 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 	}
 }
 
+/* What can be told only when the payload is read: the message that lies in the tray is an older one, of about the same size. */
+static void another_message_in_its_place_comes_back_as_it_was(void **state)
+{
+	static const struct wrapper again = { .attempts = 1, .apart = true };
+	struct buffer older = {0};
+
+	(void)state;
+	message_wrapper(&older, &keys.lines, &again);
+	size_t strip = older.len;
+	buffer_append(&older, payload, LARGE);
+	older.data[older.len - 9] = 'y';
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE);
+	assert_int_equal(retry(older.data, older.len - strip / 2, strip, 0), 1);
+	assert_int_equal(due(false).n, 1);
+	assert_holds("i", NULL);
+	assert_nothing_is_delayed();
+
+	setup(NULL);
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], older.data, older.len);
+	assert_int_equal(retry(payload, LARGE, 0, 0), 1);
+	assert_int_equal(due(false).n, 1);
+	struct redis_reply entry = REDIS(&server, "LINDEX i 0");
+	assert_int_equal(entry.len, older.len);
+	assert_memory_equal(entry.str, older.data, older.len);
+	buffer_free(&older);
+}
+
+/* It is not gone. */
+static void one_whose_payload_may_not_be_read_stays(void **state)
+{
+	(void)state;
+	put_apart(0);
+	REDIS(&server, "ACL SETUSER default -lrange");
+	queue_due(&server.r, &keys, false, 10, NULL);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_is_apart(0);
+	assert_int_equal(due(false).n, 1);
+	assert_holds("i", &line);
+}
+
+static void where_unlink_is_forbidden_nothing_is_left_either(void **state)
+{
+	(void)state;
+	put_apart(0);
+	REDIS(&server, "ACL SETUSER default -unlink");
+	assert_int_equal(due(false).n, 1);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_holds("i", &line);
+	assert_nothing_is_delayed();
+}
+
 /* An empty message, and one whose payload is such a line. */
 static void only_a_member_without_a_payload_is_apart(void **state)
 {
@@ -361,6 +413,9 @@ int main(void)
 		T(what_is_too_old_escapes_with_its_payload),
 		T(a_purge_and_destroy_leave_nothing),
 		T(one_whose_payload_is_gone_is_deleted_and_told),
+		T(another_message_in_its_place_comes_back_as_it_was),
+		T(one_whose_payload_may_not_be_read_stays),
+		T(where_unlink_is_forbidden_nothing_is_left_either),
 		T(only_a_member_without_a_payload_is_apart),
 	};
 
