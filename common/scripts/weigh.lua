@@ -12,10 +12,10 @@ local n, page, room = redis.call('LLEN', KEYS[2]), tonumber(ARGV[1]), tonumber(A
 local function usage(samples) return redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', samples) end
 local all = n > 0 and usage(0)
 if type(all) ~= 'number' or all <= room then return { n, page, 0 } end
-if n == 1 then return { 1, 1, all } end
 if redis.replicate_commands then redis.replicate_commands() end     -- before Redis 7 set_repl() needs it
 redis.set_repl(redis.REPL_NONE)
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
+redis.call('LPOP', KEYS[1])                 -- who has no right to remove the probes adds none
 local function with_probe() return redis.call('LPUSH', KEYS[2], string.rep('x', 100000)) and usage(1) end
 local with_one = with_probe()
 local size = math.max(1, with_probe() - with_one)

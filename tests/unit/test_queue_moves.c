@@ -721,6 +721,11 @@ static void a_list_is_weighed_at_maxmemory_and_without_the_right(void **state)
 	w = weigh();
 	REDIS(&server, "ACL SETUSER default +@all");
 	assert_true(w.entries == 2 && w.page == 100 && w.first == 0);
+	REDIS(&server, "ACL SETUSER default -lpop");
+	queue_weigh(&server.r, "t:lease:none", RESCUE, QUEUE_END_LEFT, 100, MIB);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_int_equal(count(RESCUE), 2);
 }
 
 static void an_answer_that_is_no_weight(void **state)
