@@ -8,6 +8,7 @@ import pytest
 from harness import wait_for
 from harness.clinic import GONE, HOUR_MS, meanwhile
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1
+from harness.redis_proxy import Once
 from harness.messages import sealed
 
 
@@ -351,6 +352,19 @@ def test_payloads_without_lines(clinic):
     clinic.doctor().one("delayed", "warning", "payloads of 1 large messages", advice="quredis purge mail delayed", where="ingress:mail:delayed:apart")
     clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
     clinic.doctor().good("delayed")
+
+
+def test_a_large_message_that_becomes_delayed_meanwhile(clinic, redis_proxy):
+    """Its payload is there when the doctor counts payloads, and its line was not yet there when the doctor surveyed the queue."""
+    clinic.registered()
+    counted = []
+
+    def delay():
+        clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+        counted.append(clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000))
+    proxy = redis_proxy(clinic.server, Once("HLEN", "ingress:mail:delayed:apart", delay))
+    clinic.doctor("-u", proxy.url).good("delayed")
+    assert counted == [1]
 
 
 def test_workers(clinic):
