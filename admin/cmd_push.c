@@ -95,22 +95,19 @@ static int add_header(struct push *p, struct buffer *out)
 	return 0;
 }
 
-/*
- * What the workers would move to escape unread. What came before it is pushed first, so that the count is exact. A queue that is not in
- * the configuration here has a limit that is not known here.
- */
+/* The workers would move this message to escape unread. Pushes the messages before it first, so that the count is exact. -1, and says why. */
 static int refuse_too_large(struct push *p, size_t len)
 {
-	const struct admin *a = p->a;
+	struct admin *a = p->a;
 	const char *then = "its workers would move it to escape unread";
 	bool many = a->options.lines || a->options.nul;
 
 	if (finish(p) == -1)
 		return -1;
 	if (many)
-		return admin_fail(p->a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
+		return admin_fail(a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
 		    p->acknowledged + 1, len, a->keys.name, a->queue->message_max, then);
-	return admin_fail(p->a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len, a->keys.name,
+	return admin_fail(a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len, a->keys.name,
 	    a->queue->message_max, then);
 }
 
@@ -126,6 +123,7 @@ static int push_one(struct push *p, const void *data, size_t len)
 	if (add_header(p, &p->bytes) == -1)
 		return -1;
 	whole = p->bytes.len - wrapped + len;
+	/* queue NULL: it is not in the configuration here, and so its message_max is not known. */
 	if (p->a->queue != NULL && whole > (size_t)p->a->queue->message_max) {
 		p->bytes.len = before;
 		return refuse_too_large(p, whole);

@@ -191,8 +191,7 @@ static int retry_transit(struct retry *t, const struct lists *l)
 
 /* ---- delayed: what is due first comes first ---- */
 
-/* n: how many were moved */
-/* left: how many left delayed */
+/* *left: how many messages left delayed */
 static int take_moved(struct admin *a, int64_t *left)
 {
 	struct redis_reply reply;
@@ -210,6 +209,7 @@ static int take_moved(struct admin *a, int64_t *left)
 	return 0;
 }
 
+/* *n: how many messages left delayed */
 static int hurry_batch(struct admin *a, int limit, int64_t *n)
 {
 	struct redis_reply first;

@@ -109,6 +109,7 @@ static void dump(struct admin *a, const json_t *json)
 	fputc('\n', a->output.file);
 }
 
+/* Removes the rows whose value of key is not the name of this queue. */
 static void keep_queue(json_t *rows, const char *key, const char *queue)
 {
 	for (size_t i = json_array_size(rows); i-- > 0;) {
@@ -137,7 +138,7 @@ static int no_such_queue(struct admin *a, const char *queue, const json_t *queue
 	return -1;
 }
 
-/* Leaves one queue and its workers. -1: there is none of that name; said so */
+/* Keeps only this queue and its workers. -1: the supervisor has no such queue, which was printed */
 static int choose_queue(struct admin *a, const json_t *s, const char *queue)
 {
 	json_t *queues = json_object_get(s, "queues"), *all = json_copy(queues);
@@ -154,12 +155,12 @@ int cmd_status(struct admin *a)
 {
 	json_t *s = ask(a);
 
-	if (s != NULL && a->noperands > 0 && choose_queue(a, s, a->operands[0]) == -1) {
+	if (s == NULL)
+		return -1;
+	if (a->noperands > 0 && choose_queue(a, s, a->operands[0]) == -1) {
 		json_decref(s);
 		return -1;
 	}
-	if (s == NULL)
-		return -1;
 	if (a->options.json) {
 		dump(a, s);
 	} else {

@@ -68,10 +68,10 @@ static int forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_
 }
 
 /*
- * How many dead letters a page may have; 0: the oldest is too long to be read, and the sweeper does not read it either. Not changed if
- * the user may not weigh.
+ * *entries: how many dead letters a page may have; 0: the oldest is too long to be read, and the sweeper does not read it either. Stays
+ * as it is if the user of Redis may not run the script. -1: error, which was printed.
  */
-static int weigh(struct admin *a, const struct stale *s, int64_t *entries)
+static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries)
 {
 	char *nobody = queue_lease_key(&s->keys, NULL);
 	struct queue_weight weight;
@@ -95,12 +95,12 @@ static int records_page(struct admin *a, struct stale *s, const struct letters_b
 	int64_t entries = LETTERS_PAGE;
 	size_t n;
 
-	if (weigh(a, s, &entries) == -1)
+	if (weigh_escape(a, s, &entries) == -1)
 		return -1;
-	if (entries == 0)
+	if (entries == 0) {
 		admin_note("%s: the oldest dead letter is too long to be read, so records without a dead letter are not counted", s->keys.name);
-	if (entries == 0)
 		return 0;
+	}
 	letters_walk_ask(&a->redis, &s->keys, walk, entries);
 	if (admin_reply(a, &reply, s->keys.log) == -1)
 		return -1;

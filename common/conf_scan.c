@@ -108,7 +108,7 @@ static void report_wrapped(struct scan *s, const char *start, int len)
 	src->wrapped[src->nwrapped++] = s->line;
 }
 
-/* What the key that this word ends may be; to be freed. NULL: there is no such key, or there are several that differ. */
+/* Describes the values of the key with this last part of its path; the caller frees it. NULL: no such key, or several that differ in that. */
 static char *expected_of(const struct conf_schema *schema, const char *word, int len)
 {
 	char *expected = NULL;
@@ -131,6 +131,7 @@ static char *expected_of(const struct conf_schema *schema, const char *word, int
 	return expected;
 }
 
+/* A number with letters behind it, such as 60s without quotes. */
 static void report_unit(struct scan *s, const char *start)
 {
 	const struct conf_origin where = at(s, s->line);

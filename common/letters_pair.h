@@ -14,14 +14,15 @@
  */
 #define LETTERS_PAGE 100	/* entries, and records, of a look: some 1.2 ms of the server */
 #define LETTERS_PAGE_BYTES (1024 * 1024)
-/* A longer dead letter is not read, unless its queue lets handlers have longer ones. */
 #define LETTERS_ENTRY_MAX (64 * 1024 * 1024)
+
+/* The longest dead letter that is read, in bytes, of a queue with this message_max: what a handler may get is read, too. */
 static inline int64_t letters_entry_max(int64_t message_max)
 {
 	return message_max > LETTERS_ENTRY_MAX ? message_max : LETTERS_ENTRY_MAX;
 }
 
-/* memory: of the oldest, as it was weighed. An allocation is at most a third larger than what is in it. */
+/* memory: bytes that the oldest dead letter takes in Redis (struct queue_weight). An allocation is at most a third larger than what is in it. */
 static inline bool letters_is_too_long(int64_t memory, int64_t message_max)
 {
 	return memory > letters_entry_max(message_max) / 3 * 4 + 65536;

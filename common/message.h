@@ -41,7 +41,8 @@ struct wrapper {
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
-	bool apart;			/* to be written: delayed may hold this line alone, and another list the payload; never read */
+	bool apart;			/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list
+					 * holds then (scripts/apart.lua). message_parse() leaves it false */
 };
 
 struct message {

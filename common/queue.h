@@ -153,7 +153,7 @@ void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* the rec
  * MESSAGE_LINE_MAX longer. -> ARRAY of INTEGER its length, 0: there is none; STRING "", or its first bytes: it may begin with a wrapper
  * and did not move; INTEGER 2: its record could not be written, else 1. The caller looks at the first bytes and asks again: head is what was
  * answered, head.wrapper_len will not be in escape. head NULL: the first question.
- * record NULL: none is written. Its error_message gets the length and a space in front. aside: it is set aside instead
+ * record NULL: none is written. The script puts the length and a space before its error_message. aside: the message is set aside instead
  */
 void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, const struct message *head,
     const struct record *record, bool aside);
@@ -209,8 +209,11 @@ void queue_paused(struct redis *r, const struct queue_keys *k);
 /* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
 void queue_poll(struct redis *r, const struct queue_keys *k);
 #define QUEUE_APART_MIN (64 * 1024)	/* a longer message is stored apart from its line while it is delayed (common/scripts/apart.lua) */
-/* -> ARRAY: of each that left delayed for ingress, at most limit and about 1 MiB, how many ms that was late; QUEUE_DUE_LOST: its payload, which
- * was stored apart, is gone, and so the message was deleted. all: also those that are not due yet. Where the queue is shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL */
+/*
+ * Moves messages that are due from delayed to ingress, at most limit and about 1 MiB; all: also those that are not due yet. -> ARRAY: of each
+ * that left delayed, how many ms late; QUEUE_DUE_LOST: its payload, which was stored apart, is gone, so the message was deleted. Where the
+ * queue is shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL
+ */
 #define QUEUE_DUE_LOST (-1)
 void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
 

@@ -32,8 +32,8 @@ struct queue_letters_glance {
 int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out);	/* -1: it is none */
 
 /*
- * -> ARRAY for queue_letters_paged(): at most so many entries, as the right end of escape was weighed (queue_look.h), and `most` records, of each about so many bytes, but one
- * at least
+ * -> ARRAY for queue_letters_paged(): at most `entries` entries and `most` records, of each about so many bytes, but one at least. entries: the
+ * page of queue_weigh() at the right end of escape
  */
 void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes);
 /* The same as if of the records were only there the n <= most of these ids, which are in their order, and those from `from` on */
@@ -61,8 +61,8 @@ struct queue_claimer {
 
 /*
  * Claims dead letters for the archive of a node. From then on redrive leaves them, so that none is in the archive and in
- * ingress. fresh: drops all earlier claims first. -> ARRAY of the ids that are claimed; an id is missing if the dead letter
- * is not there any more, and all are if that sweeper does not have the lead of the queue.
+ * ingress. fresh: drops all earlier claims first. -> ARRAY of the ids that are claimed. An id is missing if the dead letter
+ * is not there any more. If the sweeper `lead` does not have the lead of the queue, the array is empty and nothing changes.
  */
 void queue_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
     const struct queue_letter *letters, size_t n);

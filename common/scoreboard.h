@@ -135,8 +135,8 @@ struct scoreboard {
 	struct slot slots[SCOREBOARD_SLOTS];
 	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];	/* enum order; master */
 	/*
-	 * A generation, kept when the slot is cleared: the workers that had this one or a lower one are dead, nothing of them runs, and
-	 * the sweeper has returned their messages. Master.
+	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are dead, nothing of them
+	 * runs, and the sweeper has returned their messages, or they left none. Master.
 	 */
 	_Atomic uint64_t buried[SCOREBOARD_SLOTS];
 	_Atomic int32_t trial;		/* slot + 1 of the worker that runs a message on trial; 0: none. Workers, compare and swap; the master, of dead ones */

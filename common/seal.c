@@ -83,7 +83,7 @@ void seal_share(struct seal_shared *s)
 
 /*
  * The first word names the secret, so two processes that publish the same one write the same words to the same place, and either
- * completes what the other left if it was killed. A secret whose first word is 0 is not published: chance makes one of 2^64.
+ * completes what the other left if it was killed. A secret whose first word is 0 is not published: one of 2^64 has that.
  */
 static void publish_secret(const unsigned char secret[SEAL_SECRET_BYTES])
 {

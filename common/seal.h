@@ -25,8 +25,8 @@ struct seal_secrets {			/* the first one seals; each of them verifies */
 };
 
 /*
- * The secrets that any process of one supervisor has learnt, in shared memory (scoreboard.h), zeroed at first. Nothing leaves it.
- * Processes add to it at the same time, without a lock, and may be killed at any point.
+ * The secrets that any process of one supervisor has learnt, in shared memory (scoreboard.h), zeroed at first. No secret is ever removed;
+ * once all places are taken, further ones are not shared. Processes add to it at the same time, without a lock, and may be killed at any point.
  */
 struct seal_shared {
 	struct seal_shared_secret {
@@ -35,7 +35,7 @@ struct seal_shared {
 	} secrets[SEAL_SECRETS_MAX];
 };
 
-/* From now on this process publishes in s what it learns, and seal_list() adds what others learnt. s must stay. */
+/* From now on this process publishes in s what it learns, and seal_list() adds what others learnt. s is not owned, and must outlive the process. */
 void seal_share(struct seal_shared *s);
 
 /* The secrets that this process has learnt. Static, and valid for ever. Not safe for threads; a forked child has a copy. */
@@ -48,7 +48,7 @@ const struct seal_secrets *seal_known(void);
  */
 int seal_learn(const char *list);
 
-/* Writes the known secrets in the form that seal_learn() reads, also those that are shared; "" if none is known. */
+/* Learns what other processes share, and writes all known secrets in the form that seal_learn() reads; "" if none is known. */
 void seal_list(char out[SEAL_LIST_SIZE]);
 
 /* Writes a new random secret as text. The process does not learn it: Redis may have one already. */

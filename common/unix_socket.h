@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Which file a socket is; 0: none. */
+/* Tells which file the socket at a path is; all 0: none. */
 struct unix_socket_file {
 	dev_t device;
 	ino_t inode;
@@ -13,11 +13,12 @@ struct unix_socket_file {
 
 /*
  * Creates a socket at path, which has mode 0660 from the first moment, and listens on it. Replaces a socket that exists there; any other
- * file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, or -1 with errno.
+ * file is an error (EEXIST). Returns a non-blocking descriptor, which the caller closes, and writes to *file which file the socket is; or
+ * returns -1 with errno, and does not change *file.
  */
 int unix_socket_listen(const char *path, int backlog, struct unix_socket_file *file);
 
-/* Removes the socket, unless another file is there by now. */
+/* Removes the socket at path, unless another process has replaced it: then the file at path is not `file`. */
 void unix_socket_remove(const char *path, const struct unix_socket_file *file);
 
 /* true: a process accepts connections at path. */
