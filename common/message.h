@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/buffer.h"
 #include "common/seal.h"
@@ -62,6 +63,14 @@ struct message {
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
 };
+
+/* What every wrapper begins with. What begins so may be one; message_parse() tells. */
+#define MESSAGE_WRAPPER_BEGIN "quredis/1 w="
+#define MESSAGE_WRAPPER_BEGIN_LEN (sizeof(MESSAGE_WRAPPER_BEGIN) - 1)
+static inline bool message_may_be_wrapped(const char *raw, size_t len)
+{
+	return len >= MESSAGE_WRAPPER_BEGIN_LEN && memcmp(raw, MESSAGE_WRAPPER_BEGIN, MESSAGE_WRAPPER_BEGIN_LEN) == 0;
+}
 
 /* Never fails: what is not a line of ours is payload. Views into raw; nothing is owned. */
 void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);

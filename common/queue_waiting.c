@@ -104,7 +104,7 @@ static size_t line_length(const char *entry, size_t len)
 {
 	const char *end = memchr(entry, '\n', len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX);
 
-	return end == NULL || len < 12 || memcmp(entry, "quredis/1 w=", 12) != 0 ? 0 : (size_t)(end - entry) + 1;
+	return end == NULL || !message_may_be_wrapped(entry, len) ? 0 : (size_t)(end - entry) + 1;
 }
 
 static size_t line_args(const struct queue_keys *k, const struct redis_reply *first, struct script_arg *args)

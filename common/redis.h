@@ -125,6 +125,12 @@ bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY, of nothing
  */
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
+/*
+ * Waits for the beginning of the next answer. Returns the length of the string that it is, once at least `wanted` of its bytes have arrived, and
+ * not all; begin: these, a view until redis_close(), which must be the next call. -1: the answer is not longer than that, or is no string, or as
+ * redis_wait().
+ */
+int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void));
 
 enum redis_weather redis_weather(const struct redis_reply *reply);
 /* Redis takes no write, or not now, whatever it says: the error is not the fault of one command's keys or arguments. */

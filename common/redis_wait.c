@@ -64,6 +64,25 @@ int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)
 	return 0;
 }
 
+int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	struct limit limit = limit_from_now(r, timeout_ms);
+	struct redis_reply whole;
+	size_t arrived;
+	int64_t len;
+
+	if (redis_pump(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while (redis_take(r, &whole) == 0) {
+		len = redis_arriving(r, begin, &arrived);
+		if (len != -1 && arrived >= wanted)
+			return len;
+		if (wait_turn(r, &limit, interrupted) == -1)
+			return -1;
+	}
+	return -1;
+}
+
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
 {
 	struct limit limit = limit_from_now(r, timeout_ms);

@@ -133,6 +133,24 @@ static bool concerns_all(const struct redis_reply *reply)
 	return false;
 }
 
+int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, size_t wanted)
+{
+	const char *arrived;
+	struct redis other;
+	int64_t len = -1;
+
+	sweeper_beat(s);
+	redis_init(&other, &s->target, s->client_name);
+	if (redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
+		redis_appendf(&other, "LINDEX %s 0", list);
+		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
+	}
+	if (len != -1)
+		memcpy(begin, arrived, wanted);
+	redis_close(&other, NULL);
+	return len;
+}
+
 int connection_answer(struct sweeper *s, struct redis_reply *reply)
 {
 	sweeper_beat(s);

@@ -22,6 +22,7 @@
 #define RECOVERY_ATTEMPTS INT_MAX	/* of a queue that is not configured here: only hosts that serve it know the limit */
 #define PAYLOAD_MAX 65536
 #define PAGE_BYTES (1 << 20)	/* bytes of a list that Redis reads for one page, unless one message is longer */
+#define UNREAD_MIN (16 << 20)	/* memory; the record of a smaller message has its SHA1, for which Redis must read it */
 #define REFUSALS_MAX 6		/* some ten seconds: a key that somebody is replacing is there again */
 
 /* ---- out of the list ---- */
@@ -276,12 +277,10 @@ struct unread {
 	bool record_failed;
 };
 
-static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, struct unread *out)
+static int take_unread(struct rescue_page *p, struct unread *out)
 {
-	const struct queue_keys keys = keys_to_escape(p);
 	struct redis_reply reply, len, recorded;
 
-	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), head, record);
 	if (connection_answer(p->s, &reply) == -1)
 		return -1;
 	if (reply.type == REDIS_ARRAY && reply.n == 3) {
@@ -295,6 +294,34 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 	}
 	trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
 	return -1;
+}
+
+static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, struct unread *out)
+{
+	const struct queue_keys keys = keys_to_escape(p);
+
+	queue_too_large_first(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), head, record);
+	return take_unread(p, out);
+}
+
+/*
+ * The same for one that is alone in its list and has no wrapper: its list becomes the escape list, and no script reads it, which would take Redis
+ * four times as long as this look at how it begins. out->len 0: nothing moved, and ask_to_escape() is to be asked.
+ */
+static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight *weight, const struct record *record, struct unread *out)
+{
+	const struct queue_keys keys = keys_to_escape(p);
+	char begin[MESSAGE_WRAPPER_BEGIN_LEN];
+	int64_t len;
+
+	*out = (struct unread){0};
+	if (weight->entries != 1 || weight->first <= UNREAD_MIN)
+		return 0;
+	len = connection_glimpse(p->s, p->rescue, begin, sizeof(begin));
+	if (len <= message_max(p) || message_may_be_wrapped(begin, sizeof(begin)))
+		return 0;
+	queue_too_large_seen_in(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), len, record);
+	return take_unread(p, out);
 }
 
 /* Of a message of which only Redis knows the size; it comes before this text. */
@@ -314,15 +341,17 @@ static const struct record *record_of_unread(const struct rescue_page *p, const 
  * Its payload stays in Redis; what it begins with is looked at if that may be a wrapper, which does not belong into escape.
  * 1: it escaped; 0: none is too large; -1: error.
  */
-static int let_large_escape(struct rescue_page *p)
+static int let_large_escape(struct rescue_page *p, const struct queue_weight *weight)
 {
 	struct held h = { .class = "TooLarge" };
 	char why[sizeof(p->r->trouble.text) + 16];
 	struct record record;
 	const struct record *wanted = record_of_unread(p, &h, why, sizeof(why), &record);
 	struct unread answer;
-	int rc = ask_to_escape(p, NULL, wanted, &answer);
+	int rc = ask_to_become_escape(p, weight, wanted, &answer);
 
+	if (rc == 0 && answer.len == 0)
+		rc = ask_to_escape(p, NULL, wanted, &answer);
 	if (rc == 0 && answer.first.len > 0) {
 		const struct redis_reply first = answer.first;
 		void *kept = redis_keep(&p->s->redis);
@@ -374,7 +403,7 @@ int rescue_page_return(struct rescue_page *p)
 	}
 	if (weight.entries == 0)
 		return 0;
-	rc = seems_too_large(p, &weight) ? let_large_escape(p) : 0;
+	rc = seems_too_large(p, &weight) ? let_large_escape(p, &weight) : 0;
 	if (rc == 0)
 		rc = read_page(p, &weight);
 	return rc == -1 ? -1 : 1;

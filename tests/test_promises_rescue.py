@@ -167,6 +167,35 @@ def test_one_that_fits_is_where_a_large_one_was(redis, redis_proxy, quredisd, ha
     assert sorted(ledger.lines()) == sorted([digest(b"after"), digest(b"before")]) and c.lindex("escape:mail", 0) == large(1, 12 * MIB)
 
 
+class Scripts(Tap):
+    """Notes which scripts were called with this key."""
+
+    def __init__(self, key):
+        self.key, self.called = key.encode(), []
+
+    def request(self, pair, words):
+        if words[0] == b"EVALSHA" and self.key in words:
+            self.called.append(SCRIPTS.get(words[1]))
+
+
+@pytest.mark.parametrize("what, read", [("plain", 0), ("beside another", 1), ("wrapped", 2)])
+def test_a_very_large_one_becomes_the_escape_list(redis, redis_proxy, quredisd, handler, what, read):
+    """No script reads it, which takes Redis four times as long as a look at how it begins, unless it has company or begins with a line of ours."""
+    c = redis.client()
+    key, payload = register(c, "mail"), large(1, 20 * MIB)
+    c.lpush("escape:mail", b"older")
+    c.rpush(key, sealed(c, b"quredis/1 w=0123456789abcdef crashes=1\n" + payload) if what == "wrapped" else payload)
+    if what == "beside another":
+        c.rpush(key, b"small")
+    proxy = redis_proxy(redis, tap := Scripts(key[:-1] + "rescue"))
+    d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler("exit 65"))], supervisor={"lease": "2s"})
+    wait_for(lambda: c.llen("escape:mail") == 2 + (what == "beside another") and not anywhere(c, "mail"), 60)
+    assert tap.called.count("too_large_first") == read and tap.called.count("too_large_seen") == (what == "plain")
+    assert c.lrange("escape:mail", 0, -1).count(payload) == 1
+    record, = (f for _, f in c.xrange("escape:mail:log") if f[b"error_class"] == b"TooLarge")
+    assert record[b"size"] == b"%d" % len(payload) and record[b"sha1"] == b"" and d.events("message_escaped", queue="mail", **{"class": "TooLarge"})
+
+
 class CutEach(Tap):
     """Every connection that asks for this is closed."""
 

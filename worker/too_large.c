@@ -12,7 +12,6 @@
 
 #include "common/clock.h"
 
-#define WRAPPER_BEGIN "quredis/1 w="
 #define SEEN_MIN (16 << 20)	/* the record of a shorter one has its SHA1, for which Redis must read it */
 
 static void describe_size(char *out, size_t size, const struct worker *w, int64_t len)
@@ -30,9 +29,9 @@ bool too_large_arriving(struct worker *w)
 
 	if (len <= w->conf->message_max || (e->answer != ANSWER_FETCH && e->answer != ANSWER_ADOPT))
 		return false;
-	if (arrived < strlen(WRAPPER_BEGIN))
+	if (arrived < MESSAGE_WRAPPER_BEGIN_LEN)
 		return false;		/* they come next */
-	wrapped = memcmp(begin, WRAPPER_BEGIN, strlen(WRAPPER_BEGIN)) == 0;
+	wrapped = message_may_be_wrapped(begin, arrived);
 	if (wrapped && len <= w->conf->message_max + MESSAGE_LINE_MAX)
 		return false;		/* a wrapper of ours does not count */
 	w->too_large_tray = e->tray;

@@ -67,7 +67,7 @@ static void read_wrapper(const struct worker *w, struct tray *t, struct item *it
 {
 	struct message m;
 
-	if (item->len < 12 || memcmp(raw, "quredis/1 w=", 12) != 0)
+	if (!message_may_be_wrapped(raw, item->len))
 		return;
 	message_parse(&m, &w->keys.lines, raw, item->len);
 	item->solo = message_is_suspect(&m.wrapper);

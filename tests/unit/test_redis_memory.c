@@ -1,4 +1,4 @@
-/* links: common/digest.c tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_waiting.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
+/* links: common/digest.c tests/unit/private_redis.c common/queue_secret.c common/alloc.c common/buffer.c common/clock.c common/duration.c common/message.c common/message_line.c common/seal.c common/queue_keys.c common/queue_moves.c common/queue_too_large.c common/queue_waiting.c common/queue_records.c common/queue_registry.c common/queue_scripts.c common/redis.c common/redis_command.c common/redis_output.c common/redis_reply.c common/redis_wait.c common/redis_target.c */
 /* ldflags: -Wl,--wrap=redisFormatCommandArgv,--wrap=redisAppendCommandArgv,--wrap=redisAppendFormattedCommand */
 /* A command that there is no memory for: nobody waits for its answer, or takes another's for it. */
 #include <setjmp.h>
