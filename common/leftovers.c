@@ -75,6 +75,12 @@ void leftovers_users_add(struct leftovers_users *users, uid_t uid)
 	users->uid[users->n++] = uid;
 }
 
+void leftovers_users_free(struct leftovers_users *users)
+{
+	free(users->uid);
+	*users = (struct leftovers_users){0};
+}
+
 /* ---- one process ---- */
 
 static int read_file(pid_t pid, const char *name, struct buffer *b, size_t max)

@@ -50,6 +50,7 @@ struct leftovers {
 void leftovers_token(const unsigned char key[LEFTOVERS_KEY_SIZE], uint64_t boot, char out[LEFTOVERS_TOKEN_SIZE]);
 
 void leftovers_users_add(struct leftovers_users *users, uid_t uid);	/* no duplicates */
+void leftovers_users_free(struct leftovers_users *users);
 bool leftovers_users_have(const struct leftovers_users *users, uid_t uid);
 
 /*

@@ -228,6 +228,7 @@ static int serve(const struct options *o)
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail(m, status, error);
 	pid_file_remove(&m->pid_file);
+	leftovers_users_free(&m->lock.users);
 	conf_free(m->conf);
 	free(m->conf_path);
 	free(m);
