@@ -87,8 +87,8 @@ static bool is_unconfirmed(const struct deaths *d, int slot)
 }
 
 /*
- * Redis may return to a state in which a buried worker holds messages. It is dead all the same, and the sweeper takes them at once.
- * Never before each death in this slot is confirmed: the report of a death says whom to blame, and this does not.
+ * Redis may return to a state in which a buried worker holds messages. The sweeper then takes them at once, without blame. So this waits until
+ * each death in this slot is confirmed: until then the report of the death must reach the sweeper first, since it says whom to blame.
  */
 static void bury_up_to(struct master *m, int slot, uint64_t generation)
 {
@@ -98,8 +98,8 @@ static void bury_up_to(struct master *m, int slot, uint64_t generation)
 		atomic_store(buried, generation);
 }
 
-/* While anything that was adopted may be alive, it may be of an earlier worker of this slot. */
-void deaths_none(struct master *m, int slot)
+/* Does nothing while an adopted process may be alive: it may come from an earlier worker of this slot. */
+void deaths_clean_exit(struct master *m, int slot)
 {
 	if (!m->deaths.cleaning)
 		bury_up_to(m, slot, slot_generation(&m->board->slots[slot]));

@@ -28,7 +28,7 @@ struct deaths {
 };
 
 void deaths_add(struct master *m, int slot, enum blame blame, int64_t now_ms);	/* the worker of this slot died and was reaped */
-void deaths_none(struct master *m, int slot);	/* the worker of this slot settled everything, ended, and was reaped */
+void deaths_clean_exit(struct master *m, int slot);	/* the worker of this slot settled everything, ended, and was reaped: it is buried at once */
 void deaths_left_behind(struct master *m, int64_t now_ms);	/* something died that may leave orphans */
 
 /* Kills what was adopted, reaps it, and tells sweepers. */

@@ -99,7 +99,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 	if (counts_as_death(m, slot, info, now_ms))
 		policy_death(&c->policy, p->spawned_ms, now_ms, chance());
 	if (clean)
-		deaths_none(m, slot);
+		deaths_clean_exit(m, slot);
 	else
 		deaths_add(m, slot, blame_of(m, slot, info), now_ms);
 	if (p->leaving) {

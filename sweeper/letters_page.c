@@ -1,7 +1,8 @@
 /*
- * A page of dead letters and records from their old end. Lua in Redis reads an entry by copying it, and here it is in memory several
- * times, as a line of the archive, too. So the old end is weighed first. What is longer than may be read stays where it is, and all behind
- * it: the order of list and log is what pairs them. That is logged and shown until an operator has moved or deleted that dead letter.
+ * Reads a page of dead letters and records from their old end. Lua in Redis reads an entry by copying it, and the sweeper and the child that
+ * writes the archive hold it several times. So the sweeper weighs the old end first. If the oldest dead letter is too long to be read, it
+ * stays, and so do all newer ones, since only the order of list and log tells which record belongs to which dead letter. The log and health
+ * show that until an operator has moved or deleted the long one.
  */
 #include "sweeper/letters_page.h"
 
@@ -15,7 +16,7 @@
 
 #define STUCK_EVERY_MS (60 * 60 * 1000)
 
-static int weigh(struct sweeper *s, const struct swept *q, struct queue_weight *weight)
+static int weigh_escape(struct sweeper *s, const struct swept *q, struct queue_weight *weight)
 {
 	char *nobody = queue_lease_key(&q->keys, NULL);
 	struct redis_reply reply;
@@ -50,7 +51,7 @@ int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_w
 	struct queue_weight weight;
 	struct redis_reply reply;
 
-	if (weigh(s, q, &weight) == -1)
+	if (weigh_escape(s, q, &weight) == -1)
 		return -1;
 	note_stuck(q, letters_is_too_long(weight.first, q->conf->message_max), weight.first);
 	if (q->bounds.stuck.is)

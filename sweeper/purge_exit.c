@@ -153,7 +153,8 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 	e->n++;
 }
 
-static struct redis_reply nth(const struct purge *p, const struct redis_reply *page, size_t i)
+/* The message of the page that is judged as number i. Delayed messages come first due first; ingress has its oldest at the right end. */
+static struct redis_reply message_of_page(const struct purge *p, const struct redis_reply *page, size_t i)
 {
 	struct queue_looked delayed;
 
@@ -170,7 +171,7 @@ static void decide(struct exits *e, const struct redis_reply *page)
 	size_t n = p->phase == PURGE_DELAYED ? queue_look_count(page) : page->n;
 
 	for (size_t i = 0; i < n && e->n < LOOK_PAGE_MAX && !p->asking; i++) {
-		struct redis_reply raw = nth(p, page, i);
+		struct redis_reply raw = message_of_page(p, page, i);
 		struct verdict verdict;
 		struct message m;
 

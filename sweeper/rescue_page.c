@@ -324,17 +324,19 @@ static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight
 	return take_unread(p, out);
 }
 
-/* Of a message of which only Redis knows the size; it comes before this text. */
+/* Fills record and why, its error message. Only Redis knows the size of the message: the script puts it before why. NULL: no record is written. */
 static const struct record *record_of_unread(const struct rescue_page *p, const struct held *h, char *why, size_t size, struct record *record)
 {
-	snprintf(why, size, "bytes; message_max is %" PRId64, message_max(p));
+	const struct record *wanted;
+
 	*record = record_of(p, &h->fate, h->class, why);
-	if (escapes_aside(p)) {
+	wanted = record_to_escape(p, record);
+	if (escapes_aside(p))
 		snprintf(why, size, "bytes: %s", p->r->trouble.text);
-		record->error_message = why;
-		record->error_class = "escape";
-	}
-	return escapes_aside(p) || is_recorded(p) ? record : NULL;
+	else
+		snprintf(why, size, "bytes; message_max is %" PRId64, message_max(p));
+	record->error_message = why;
+	return wanted;
 }
 
 /*

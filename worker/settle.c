@@ -56,7 +56,7 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 	move_choose(w, p, MOVE_HAND_BACK);
 }
 
-/* While it is delayed: Redis would have to write the payload anew behind its line. */
+/* While a long message is delayed, its payload is stored apart from its new line: else Redis would copy it. */
 static bool is_stored_apart(const struct message *m)
 {
 	return m->raw_len > QUEUE_APART_MIN;

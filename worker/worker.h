@@ -392,7 +392,7 @@ void verdict_describe(struct failure *f, const struct handler_result *result);	/
 void move_choose(struct worker *w, struct place p, enum move move);
 void move_tick(struct worker *w, int64_t now_ms);
 bool move_hand_back_waits(const struct worker *w);	/* one is chosen and not sent: what is fetched now would overtake it */
-void move_record_failed(const struct worker *w);	/* logs it */
+void move_record_failed(const struct worker *w);	/* logs that a message escaped without its record */
 void move_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms);
 void move_reopen_tray(struct worker *w, int tray);	/* a DELETING one, after its list was read */
 /* After so many refusals, about ten seconds, a message is set aside. By then a short failure is over, or an operator has replaced the key. */
