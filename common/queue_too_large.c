@@ -1,8 +1,7 @@
 /*
- * Messages longer than message_max escape by scripts of their own, since nobody reads them: neither their bytes nor what only those tell
- * are at hand here. common/scripts/unread.lua
+ * Messages longer than message_max escape by scripts of their own. No process reads such a message, so this file knows neither its bytes nor
+ * its id, SHA1 and size: the script adds them to the record (common/scripts/unread.lua).
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/queue.h"
@@ -10,7 +9,7 @@
 #include "common/queue_records.h"
 #include "common/queue_scripts.h"
 
-/* Not of what nobody here has seen. */
+/* A field of the record that is made from the bytes of the message. */
 static bool only_redis_knows(const struct script_arg *name)
 {
 	static const char *const names[] = { "id", "sha1", "size", "message" };

@@ -305,8 +305,8 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 }
 
 /*
- * The same for one that is alone in its list and has no wrapper: its list becomes the escape list, and no script reads it, which would take Redis
- * four times as long as this look at how it begins. out->len 0: nothing moved, and ask_to_escape() is to be asked.
+ * The same for a message that is alone in its list and has no wrapper: its list becomes the escape list. No script reads it; that would take Redis
+ * four times as long as to send it, of which we read only the beginning. out->len 0: nothing moved, and the caller uses ask_to_escape().
  */
 static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight *weight, const struct record *record, struct unread *out)
 {
