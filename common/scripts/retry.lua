@@ -1,17 +1,17 @@
 -- KEYS: lease tray delayed apart
 -- ARGV: lease_ms at len head tail line strip delay_ms
 -- Moves a message (entry.lua) from the tray to delayed, due in delay_ms, with line in place of its first `strip` bytes. If the line says
--- apart=1 and the message is alone in its tray, nothing is copied: its list is renamed (apart.lua). Then only MEMORY USAGE, at most a third
--- more than its size, tells that it is there, until somebody reads it. The lease counts this message among those that left the tray alive
--- (done.lua). Returns 1; 0: the message was not in the tray.
+-- apart=1 and the message is alone in its tray, its list is renamed and nothing copied (apart.lua): then only MEMORY USAGE, at most a third
+-- more than its size, tells that it is there. The lease counts it among those that left the tray alive (done.lua). Returns 1; 0: not there.
 local function did(...) local reply = redis.pcall(...) return type(reply) ~= 'table' or reply.ok ~= nil end
 local function move_apart(due, nonce, len)
-  local held = tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
+  local list, held = KEYS[4] .. ':' .. nonce, tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
   if not index_expected(KEYS[2], ARGV[2]) or redis.call('LLEN', KEYS[2]) ~= 1 or held < len or held > len / 3 * 4 + 65536 then return false end
-  if did('HSET', KEYS[4], nonce, len - ARGV[7]) and did('ZADD', KEYS[3], due, ARGV[6]) and did('RPUSH', KEYS[2], ARGV[7], unpack(ARGV, 3, 5)) and
-    did('RENAME', KEYS[2], KEYS[4] .. ':' .. nonce) then return true end
-  redis.pcall('LTRIM', KEYS[2], 0, 0)       -- refused: all is as it was, and the message is moved as others are
-  for _, undo in ipairs({ { 'ZREM', KEYS[3], ARGV[6] }, { 'HDEL', KEYS[4], nonce } }) do redis.pcall(unpack(undo)) end
+  if did('HSET', KEYS[4], nonce, len - ARGV[7]) and did('RENAME', KEYS[2], list) then
+    if did('RPUSH', list, ARGV[7], unpack(ARGV, 3, 5)) and did('ZADD', KEYS[3], due, ARGV[6]) then return true end
+    for _, undo in ipairs({ { 'LTRIM', list, 0, 0 }, { 'RENAME', list, KEYS[2] } }) do redis.pcall(unpack(undo)) end
+  end
+  redis.pcall('HDEL', KEYS[4], nonce)       -- refused: all is as it was, and the message is moved as others are
 end
 local leased, t = redis.call('PEXPIRE', KEYS[1], ARGV[1]), redis.call('TIME')
 local due = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[8])

@@ -194,7 +194,8 @@ static void assert_moved_whole(void)
 
 static void what_redis_refuses_is_undone_and_the_message_moves_whole(void **state)
 {
-	static const char *const refused[] = { "SET " APART " 1", "ACL SETUSER default -memory", "ACL SETUSER default -rename" };
+	static const char *const refused[] = { "SET " APART " 1", "ACL SETUSER default -memory", "ACL SETUSER default -rename -ltrim",
+		"ACL SETUSER default -rpush -zrem" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
