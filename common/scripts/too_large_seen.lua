@@ -12,6 +12,10 @@ local older = tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[3], 'SAMPLES', 0)) or
 if held < seen or held > seen / 3 * 4 + 65536 or held <= above or older > 1048576 then return { 0, '', 1 } end
 local entries = redis.call('LRANGE', KEYS[3], 0, -1)
 if #entries > 0 then redis.call('RPUSH', KEYS[2], unpack(entries)) end
-redis.call('RENAME', KEYS[2], KEYS[3])
+local renamed = redis.pcall('RENAME', KEYS[2], KEYS[3])
+if renamed.err then                         -- refused: the entries of escape must not stay in the tray
+  redis.call('LTRIM', KEYS[2], 0, 0)
+  return renamed
+end
 if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end     -- as in escape.lua
 return recorded(KEYS[4], seen, nil, 4)

@@ -541,6 +541,26 @@ static void what_was_seen_is_no_longer_there(void **state)
 	assert_int_equal(count("e"), 0);
 }
 
+/* Else dead letters would return to ingress with the tray, and stay in escape. */
+static void a_refused_rename_leaves_no_dead_letter_in_the_tray(void **state)
+{
+	const size_t len = 1 << 20;
+	char *raw = malloc(len);
+
+	(void)state;
+	memset(raw, 'x', len);
+	put(TRAY, raw, len);
+	REDIS(&server, "RPUSH e d1 d2 d3");
+	REDIS(&server, "ACL SETUSER default -rename");
+	queue_too_large_seen(&server.r, &owner, 0, LARGE, (int64_t)len, &record);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_int_equal(count(TRAY), 1);
+	assert_int_equal(REDIS(&server, "LINDEX " TRAY " 0").len, len);
+	assert_int_equal(count("e"), 3);
+	free(raw);
+}
+
 /* Redis cannot tell whether a line is ours: its caller can, and is asked. */
 static void a_wrapper_does_not_get_into_escape_with_what_is_too_large(void **state)
 {
@@ -1662,6 +1682,7 @@ int main(void)
 		T(what_is_too_large_stays_where_escape_is_no_list),
 		T(what_is_very_large_becomes_escape),
 		T(what_was_seen_is_no_longer_there),
+		T(a_refused_rename_leaves_no_dead_letter_in_the_tray),
 		T(a_wrapper_does_not_get_into_escape_with_what_is_too_large),
 		T(a_list_is_weighed_and_not_read),
 		T(the_right_end_is_weighed),
