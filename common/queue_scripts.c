@@ -31,6 +31,9 @@ QUEUE_SCRIPTS_DELAYED(X)
 #define X(name) EMBED(name, ".incbin \"common/scripts/unread.lua\"\n")
 QUEUE_SCRIPTS_UNREAD(X)
 #undef X
+#define X(name) EMBED(name, ".incbin \"common/scripts/nodes.lua\"\n")
+QUEUE_SCRIPTS_WEIGHING(X)
+#undef X
 #define X(name) EMBED(name, "")
 QUEUE_SCRIPTS_PLAIN(X)
 #undef X

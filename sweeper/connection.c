@@ -91,14 +91,14 @@ static int prove_writable(struct sweeper *s)
 }
 
 /* Resolving a host name blocks. The deadline tells the master how long it must not take the sweeper for hung. */
-static int open_socket(struct sweeper *s)
+static int open_socket(struct sweeper *s, struct redis *r)
 {
 	int64_t now_ms = clock_monotonic_ms();
 	int rc;
 
 	if (s->target.unix_path == NULL)
 		atomic_store(&s->slot->deadline_ms, now_ms + RESOLVE_MS);
-	rc = redis_open(&s->redis, now_ms);
+	rc = redis_open(r, now_ms);
 	sweeper_beat(s);
 	atomic_store(&s->slot->deadline_ms, 0);
 	return rc;
@@ -106,7 +106,7 @@ static int open_socket(struct sweeper *s)
 
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
-	if (open_socket(s) == -1 || redis_connect(&s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1 || prove_writable(s) == -1 ||
+	if (open_socket(s, &s->redis) == -1 || redis_connect(&s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1 || prove_writable(s) == -1 ||
 	    server_look(s, now_ms) == -1) {
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
@@ -139,9 +139,8 @@ int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, siz
 	struct redis other;
 	int64_t len = -1;
 
-	sweeper_beat(s);
 	redis_init(&other, &s->target, s->client_name);
-	if (redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
+	if (open_socket(s, &other) == 0 && redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
 		redis_appendf(&other, "LINDEX %s 0", list);
 		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
 	}

@@ -12,7 +12,7 @@ from . import resp
 from .paths import ROOT
 
 CUT = "cut"
-PRELUDES = {"MOVING": "entry", "STAMPING": "own", "DELAYED": "apart", "UNREAD": "unread"}     # common/queue_scripts.h: what stands before them
+PRELUDES = {"MOVING": "entry", "STAMPING": "own", "DELAYED": "apart", "UNREAD": "unread", "WEIGHING": "nodes"}     # common/queue_scripts.h: what stands before them
 
 
 def preludes():

@@ -302,6 +302,22 @@ static void a_purge_and_destroy_leave_nothing(void **state)
 	assert_nothing_is_delayed();
 }
 
+static void one_whose_payload_is_gone_makes_no_empty_dead_letter(void **state)
+{
+	char *list = list_apart();
+	struct message m;
+
+	(void)state;
+	put_apart(60000);
+	REDIS(&server, "DEL %s", list);
+	message_parse(&m, &keys.lines, line.data, line.len);
+	queue_expire_delayed(&server.r, &keys, &m, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS e"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	free(list);
+}
+
 /* Its line alone would run as an empty message. */
 static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 {
@@ -412,6 +428,7 @@ int main(void)
 		T(a_tray_that_holds_something_else_is_left_alone),
 		T(readers_see_one_message),
 		T(what_is_too_old_escapes_with_its_payload),
+		T(one_whose_payload_is_gone_makes_no_empty_dead_letter),
 		T(a_purge_and_destroy_leave_nothing),
 		T(one_whose_payload_is_gone_is_deleted_and_told),
 		T(another_message_in_its_place_comes_back_as_it_was),
