@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from harness import QUREDISD, alive, children_of, descendants_of, open_files, queue, title_of, wait_for
+from harness import QUREDISD, SANITIZED, alive, children_of, descendants_of, open_files, queue, title_of, wait_for
 from harness.control import status
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo done-$m >>@LEDGER@"
@@ -379,6 +379,7 @@ int getaddrinfo(const char *node, const char *service, const struct addrinfo *hi
 """
 
 
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer must come first")
 def test_a_sweeper_that_resolves_a_name_is_not_stalled(quredisd, tmp):
     (tmp / "slow.c").write_text(SLOW_RESOLVER)
     subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", tmp / "slow.so", tmp / "slow.c"], check=True, timeout=60)
