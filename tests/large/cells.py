@@ -265,6 +265,7 @@ class Cell:
                 self.problems.append("other bytes escaped")
             if (found := record(self.client, "large")["error_class"].decode()) != wanted:
                 self.problems.append(f"escaped as {found}")
+        wait_for(lambda: not self.client.keys("*:scratch:*"), 30, "the rehearsal of rights to end")
         self.problems += [f"stray key {k}" for k in stray_keys(self.client, "large", "small")]
 
     def _measured(self, a, payload):
