@@ -64,7 +64,7 @@ struct message {
 	int max_attempts;				/* header; -1: not given */
 };
 
-/* What every wrapper begins with. What begins so may be one; message_parse() tells. */
+/* Every wrapper begins with these bytes. So may a payload: message_parse() tells which it is. */
 #define MESSAGE_WRAPPER_BEGIN "quredis/1 w="
 #define MESSAGE_WRAPPER_BEGIN_LEN (sizeof(MESSAGE_WRAPPER_BEGIN) - 1)
 static inline bool message_may_be_wrapped(const char *raw, size_t len)

@@ -270,7 +270,7 @@ static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 
 /* ---- what is not even looked at ---- */
 
-/* What queue_too_large_first() answers. */
+/* The answer of queue_too_large_first() and queue_too_large_seen_in(). */
 struct unread {
 	int64_t len;
 	struct redis_reply first;	/* what may be a wrapper; a view, good until the next answer */

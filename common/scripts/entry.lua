@@ -4,7 +4,8 @@
 -- writes index/length/moved: how many entries the tray has, and how many left it alive under the lease KEYS[1], as the
 -- lease counts them (done.lua). If either differs, Redis has returned to an earlier state, and the place proves nothing.
 -- len head tail: the size of the entry at that index in bytes, its first bytes and its last bytes. If one differs, another
--- message is there. Returns the entry; nil: it is not there.
+-- message is there. entry_named() returns the entry; nil: it is not there. index_expected() returns the index if the tray is as its owner knows
+-- it; nil: it is not, or the message is to be found by its value.
 local function index_expected(list, at)
   local index, length, moved = string.match(at, '^(-?%d+)/?(%d*)/?(%d*)$')
   if not index or length == '' then return index end

@@ -1,4 +1,4 @@
-/* links: common/leftovers.c common/cgroup.c common/process.c common/alloc.c common/buffer.c common/clock.c */
+/* links: tests/unit/descriptors.c common/leftovers.c common/cgroup.c common/process.c common/alloc.c common/buffer.c common/clock.c */
 /* ldflags: -Wl,--wrap=setmntent */
 /* Cgroups of dead supervisors: found by a name that nobody else can know, killed unless their lock is held, removed. */
 #include <sys/file.h>
@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <mntent.h>
 #include <setjmp.h>
@@ -23,6 +22,7 @@
 #include "common/cgroup.h"
 #include "common/leftovers.h"
 #include "common/process.h"
+#include "tests/unit/descriptors.h"
 
 static const unsigned char key[LEFTOVERS_KEY_SIZE] = "a key";
 static const char *mounts;		/* the table of mounts; NULL: the real one */
@@ -165,27 +165,16 @@ static void only_the_dead_are_killed(void **unused)
 	close(deep);
 }
 
-static size_t descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	size_t n = 0;
-
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* The outer one is killed with all that is in it. */
 static void one_name_below_itself(void **unused)
 {
 	int outer = fake_group("quredis-dead", "populated 0\n"), inner = fake_group("quredis-dead/quredis-dead", "populated 0\n");
-	size_t before = descriptors();
+	size_t before = descriptors_open();
 
 	(void)unused;
 	kill_group("quredis-dead", 0);
 	assert_true(was_killed(outer) && !was_killed(inner));
-	assert_int_equal(descriptors(), before);
+	assert_int_equal(descriptors_open(), before);
 	close(outer);
 	close(inner);
 }

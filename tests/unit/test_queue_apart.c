@@ -71,7 +71,7 @@ static void put_apart(int64_t delay_ms)
 	assert_int_equal(retry(payload, LARGE, 0, delay_ms), 1);
 }
 
-/* That of the only list with a payload. */
+/* The key of the list that holds the payload; the caller frees it. */
 static char *list_apart(void)
 {
 	char *list = NULL;
@@ -95,7 +95,7 @@ static void assert_is_apart(size_t strip)
 	free(list);
 }
 
-/* One message in the list: line, unless it is NULL, and payload. */
+/* The list holds one message: the line `before`, unless it is NULL, and the payload. */
 static void assert_holds(const char *list, const struct buffer *before)
 {
 	struct redis_reply entry = REDIS(&server, "LINDEX %s 0", list);
@@ -345,7 +345,7 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 	}
 }
 
-/* What can be told only when the payload is read: the message that lies in the tray is an older one, of about the same size. */
+/* An older message of about the same size lies in the tray. retry.lua cannot tell, since it does not read it; due.lua reads it and can. */
 static void another_message_in_its_place_comes_back_as_it_was(void **state)
 {
 	static const struct wrapper again = { .attempts = 1, .apart = true };

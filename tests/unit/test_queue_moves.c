@@ -706,7 +706,7 @@ static int64_t persistence(const char *field)
 	return strtoll(strstr(REDIS(&server, "INFO persistence").str, field) + strlen(field), NULL, 10);
 }
 
-/* What is written to tell the number of nodes is gone when the script ends. */
+/* The script removes the probes before it ends. */
 static void a_scale_leaves_nothing_in_the_aof(void **state)
 {
 	int64_t before;

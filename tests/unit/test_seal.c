@@ -50,7 +50,7 @@ static void fork_learner(struct seal_shared *s, int n)
 	_exit(seal_learn(secret(list, n)) == 0 ? 0 : 1);
 }
 
-/* What a process that starts now knows, before it has asked anybody. */
+/* The secrets that a process which starts now knows before it has asked Redis. */
 static void read_in_new_process(struct seal_shared *s, char out[SEAL_LIST_SIZE])
 {
 	int ends[2];
