@@ -13,6 +13,7 @@
 #include "admin/outcome.h"
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/queue_admin.h"
 #include "common/queue_look.h"
 #include "common/queue_rehearsal.h"
 #include "common/queue_survey.h"
@@ -191,27 +192,19 @@ static void tell_delayed_of_shared(struct doctor *d, const struct patient *p)
 	free(n);
 }
 
-/*
- * Each payload that is stored apart has its line in delayed. Both are counted by commands of one write, which Redis runs together: the figure
- * of the survey is older, so a message that became delayed since then would seem to have no line.
- */
+/* Each payload that is stored apart has its line in delayed. */
 static int tell_payloads_alone(struct doctor *d, const struct patient *p)
 {
+	struct queue_apart_count count;
 	struct redis_reply reply;
-	int64_t payloads, lines;
 
-	redis_appendf(&d->a->redis, "HLEN %s", p->keys.delayed_apart);
-	redis_appendf(&d->a->redis, "ZCARD %s", p->keys.delayed);
+	queue_apart_count(&d->a->redis, &p->keys);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	payloads = reply.type == REDIS_INTEGER ? reply.integer : 0;
-	if (doctor_reply(d, &reply) == -1)
-		return -1;
-	lines = reply.type == REDIS_INTEGER ? reply.integer : 0;
-	if (payloads > lines)
+	if (queue_apart_counted(&reply, &count) == 0 && count.payloads > count.delayed)
 		doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed_apart,
-		    "payloads of %" PRId64 " large messages are stored here, but %s holds %" PRId64 " messages: somebody removed some by hand", payloads,
-		    p->keys.delayed, lines), "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all that is delayed",
+		    "payloads of %" PRId64 " large messages are stored here, but %s holds %" PRId64 " messages: somebody removed some by hand", count.payloads,
+		    p->keys.delayed, count.delayed), "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all that is delayed",
 		    p->keys.delayed_apart, p->keys.name);
 	return 0;
 }

@@ -128,6 +128,21 @@ void queue_log_page(struct redis *r, const struct queue_keys *k, const char *sta
 	queue_log_fields(r, k, start, count, (const char *[]){ "sha1" }, 1);
 }
 
+/* ---- looks ---- */
+
+void queue_apart_count(struct redis *r, const struct queue_keys *k)
+{
+	queue_script(r, QUEUE_SCRIPT_apart_count, 2, (const char *[]){ k->delayed, k->delayed_apart }, 0, NULL);
+}
+
+int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out)
+{
+	if (reply->type != REDIS_ARRAY || reply->n != 2 || redis_element(reply, 0).type != REDIS_INTEGER || redis_element(reply, 1).type != REDIS_INTEGER)
+		return -1;
+	*out = (struct queue_apart_count){ redis_element(reply, 0).integer, redis_element(reply, 1).integer };
+	return 0;
+}
+
 /* ---- pause ---- */
 
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why)

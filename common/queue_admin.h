@@ -37,6 +37,14 @@ void queue_log_page(struct redis *r, const struct queue_keys *k, const char *sta
 #define QUEUE_LOG_FIELDS 8
 void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n);
 
+/* -> ARRAY for queue_apart_counted() */
+void queue_apart_count(struct redis *r, const struct queue_keys *k);
+struct queue_apart_count {
+	int64_t payloads;	/* of large messages, stored apart from delayed */
+	int64_t delayed;	/* messages */
+};
+int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out);	/* -1: it is none */
+
 /* -> STATUS; NIL: it was paused already. why: JSON */
 void queue_pause(struct redis *r, const struct queue_keys *k, const char *why);
 void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1; 0: was not paused */

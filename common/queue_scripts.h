@@ -22,7 +22,7 @@
 	X(secret) X(acknowledge) X(lead) X(tally) X(unregister) \
 	X(done_trim) X(done_look)	/* queue_history.c */ \
 	X(letters_glance) X(letters_page) X(letters_claim) X(letters_release) X(letters_remove) X(letters_adopt) X(forward)	/* queue_letters.c */ \
-	X(purge) X(purge_owner) X(delay) X(log_page)	/* queue_admin.c */ \
+	X(purge) X(purge_owner) X(delay) X(log_page) X(apart_count)	/* queue_admin.c */ \
 	X(look_records)	/* queue_look.c */
 
 #define X(name) QUEUE_SCRIPT_##name,

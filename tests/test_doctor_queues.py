@@ -1,5 +1,6 @@
 """quredis doctor: keys, workers and messages of a queue."""
 import json
+import socket
 import subprocess
 import time
 
@@ -8,7 +9,7 @@ import pytest
 from harness import wait_for
 from harness.clinic import GONE, HOUR_MS, meanwhile
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1
-from harness.redis_proxy import Once
+from harness.redis_proxy import Once, Tap
 from harness.messages import sealed
 
 
@@ -362,9 +363,39 @@ def test_a_large_message_that_becomes_delayed_meanwhile(clinic, redis_proxy):
     def delay():
         clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
         counted.append(clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000))
-    proxy = redis_proxy(clinic.server, Once("HLEN", "ingress:mail:delayed:apart", delay))
+    proxy = redis_proxy(clinic.server, Once("apart_count", "ingress:mail:delayed:apart", delay))
     clinic.doctor("-u", proxy.url).good("delayed")
     assert counted == [1]
+
+
+class AfterTheFirstCount(Tap):
+    """act() between the first answer about payloads that are stored apart and the next command."""
+
+    def __init__(self, act):
+        self.act, self.counts = act, 0
+
+    def request(self, pair, words):
+        if self.counts == 1:
+            self.counts += 1
+            if pair.asked:
+                pair.redis.recv(1, socket.MSG_PEEK)     # waits until Redis has answered
+            self.act()
+        elif self.counts == 0 and words[0] in (b"HLEN", b"EVALSHA") and b"ingress:mail:delayed:apart" in words:
+            self.counts += 1
+            return 0            # Redis gets this command alone
+        return None
+
+
+def test_a_large_message_that_becomes_due_meanwhile(clinic, redis_proxy):
+    """A sweeper moves it to ingress while the doctor counts: neither its payload nor its line is left."""
+    clinic.registered()
+    clinic.client.zadd("ingress:mail:delayed", {"line": now_ms() + HOUR_MS})
+    clinic.client.hset("ingress:mail:delayed:apart", "0123456789abcdef", 100000)
+    moved = []
+    proxy = redis_proxy(clinic.server, AfterTheFirstCount(lambda: moved.append(
+        clinic.client.delete("ingress:mail:delayed", "ingress:mail:delayed:apart"))))
+    clinic.doctor("-u", proxy.url).good("delayed")
+    assert moved == [2]
 
 
 def test_workers(clinic):
