@@ -108,18 +108,23 @@ struct queue_owner {
 	int64_t lease_ms;
 	int64_t moved[QUEUE_TRAYS];	/* how many messages the owner moved out of the tray (retry, escape, hand back), counted by answers */
 	bool blmove;			/* this server has no BRPOPLPUSH any more: learnt anew under each name, for the next server may have no BLMOVE yet */
+	struct owner_commands {		/* private to queue_moves.c: what is sent for each message */
+		struct redis_command fetch, done;
+		int64_t block_ms;	/* what fetch was formatted for */
+		bool blmove;
+	} commands[QUEUE_TRAYS];
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);
 
 /* -> STRING the message, or NIL after block_ms (0: RPOPLPUSH, at once) */
-void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms);
+void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms);
 /* The same n times, at once: n answers. */
 void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n);
 /* The same in a script that Redis lets run at maxmemory; never blocks. */
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
 /* Only if moved[tray] is 0; else queue_history_done(). -> INTEGER: 1 the tray is acknowledged whole; 0 it was not there: claim lost */
-void queue_done(struct redis *r, const struct queue_owner *o, int tray);
+void queue_done(struct redis *r, struct queue_owner *o, int tray);
 /* -> INTEGER: 1, 0 claim lost. One message of a tray with others */
 void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e);
 /* -> INTEGER 1, 0 claim lost. It comes back after delay_ms, changed */

@@ -97,8 +97,11 @@ void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const c
 void queue_owner_free(struct queue_owner *o)
 {
 	free(o->lease);
-	for (int i = 0; i < QUEUE_TRAYS; i++)
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		free(o->trays[i]);
+		redis_command_free(&o->commands[i].fetch);
+		redis_command_free(&o->commands[i].done);
+	}
 	*o = (struct queue_owner){0};
 }
 

@@ -49,27 +49,37 @@ static void format_seconds(struct script_number *out, int64_t ms)
 		snprintf(out->text, sizeof(out->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
 }
 
-void queue_fetch(struct redis *r, const struct queue_owner *o, int tray, int64_t block_ms)
+static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block_ms)
 {
-	const char *ingress = o->keys->ingress, *to = o->trays[tray];
+	struct owner_commands *c = &o->commands[tray];
 	struct script_number block;
 
 	format_seconds(&block, block_ms);
-	if (o->blmove && block_ms <= 0)
-		redis_appendf(r, "LMOVE %s %s RIGHT LEFT", ingress, to);
-	else if (o->blmove)
-		redis_appendf(r, "BLMOVE %s %s RIGHT LEFT %s", ingress, to, block.text);
-	else if (block_ms <= 0)
-		redis_appendf(r, "RPOPLPUSH %s %s", ingress, to);
-	else
-		redis_appendf(r, "BRPOPLPUSH %s %s %s", ingress, to, block.text);
+	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress, o->trays[tray], block.text);
+	c->block_ms = block_ms;
+	c->blmove = o->blmove;
+}
+
+void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms)
+{
+	struct owner_commands *c = &o->commands[tray];
+
+	if (block_ms <= 0) {
+		queue_fetch_batch(r, o, tray, 1);
+		return;
+	}
+	if (c->fetch.bytes == NULL || c->block_ms != block_ms || c->blmove != o->blmove)
+		format_blocking_fetch(o, tray, block_ms);
+	redis_append_command(r, &c->fetch, 1);
 }
 
 void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n)
 {
-	const char *argv[] = { o->blmove ? "LMOVE" : "RPOPLPUSH", o->keys->ingress, o->trays[tray], "RIGHT", "LEFT" };
+	struct redis_command c = {0};
 
-	redis_append_times(r, n, o->blmove ? 5 : 3, argv);
+	redis_format(&c, o->blmove ? "LMOVE %s %s RIGHT LEFT" : "RPOPLPUSH %s %s", o->keys->ingress, o->trays[tray]);
+	redis_append_command(r, &c, n);
+	redis_command_free(&c);
 }
 
 void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
@@ -80,9 +90,13 @@ void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
 	queue_script(r, QUEUE_SCRIPT_fetch, 3, keys, 1, (struct script_arg[]){ script_number(&lease, o->lease_ms) });
 }
 
-void queue_done(struct redis *r, const struct queue_owner *o, int tray)
+void queue_done(struct redis *r, struct queue_owner *o, int tray)
 {
-	redis_appendf(r, "DEL %s", o->trays[tray]);
+	struct redis_command *done = &o->commands[tray].done;
+
+	if (done->bytes == NULL)
+		redis_format(done, "DEL %s", o->trays[tray]);
+	redis_append_command(r, done, 1);
 }
 
 void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e)

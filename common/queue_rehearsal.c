@@ -37,102 +37,102 @@ static const struct queue_note *note_of(const struct rehearsal *h)
 	return h->keys.shared ? &h->note : NULL;
 }
 
-static void plant(struct redis *r, const struct rehearsal *h)
+static void plant(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "LPUSH %s %b", h->keys.ingress, h->raw.data, h->raw.len);
 }
 
-static void enrol(struct redis *r, const struct rehearsal *h)
+static void enrol(struct redis *r, struct rehearsal *h)
 {
 	queue_renew(r, &h->first, NULL, "{}");
 }
 
-static void renew(struct redis *r, const struct rehearsal *h)
+static void renew(struct redis *r, struct rehearsal *h)
 {
 	queue_renew(r, &h->second, &h->first, "{}");
 }
 
-static void renew_lease(struct redis *r, const struct rehearsal *h)
+static void renew_lease(struct redis *r, struct rehearsal *h)
 {
 	queue_lease_renew(r, &h->second);
 }
 
-static void annotate(struct redis *r, const struct rehearsal *h)
+static void annotate(struct redis *r, struct rehearsal *h)
 {
 	queue_annotate(r, &h->second, QUEUE_STOPPING, "1");
 }
 
-static void fetch(struct redis *r, const struct rehearsal *h)
+static void fetch(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch(r, &h->second, 0, 0);
 }
 
-static void fetch_blocking(struct redis *r, const struct rehearsal *h)
+static void fetch_blocking(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch(r, &h->second, 0, 1000);
 }
 
-static void fetch_oom(struct redis *r, const struct rehearsal *h)
+static void fetch_oom(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch_oom(r, &h->second, 0);
 }
 
-static void hand_back(struct redis *r, const struct rehearsal *h)
+static void hand_back(struct redis *r, struct rehearsal *h)
 {
 	queue_hand_back(r, &h->second, 0, &h->by_place, &h->change, note_of(h));
 }
 
-static void retry(struct redis *r, const struct rehearsal *h)
+static void retry(struct redis *r, struct rehearsal *h)
 {
 	queue_retry(r, &h->second, 0, &h->by_value, &h->change, 0);
 }
 
-static void quiet(struct redis *r, const struct rehearsal *h)
+static void quiet(struct redis *r, struct rehearsal *h)
 {
 	queue_quiet(r, &h->keys);
 }
 
-static void due(struct redis *r, const struct rehearsal *h)
+static void due(struct redis *r, struct rehearsal *h)
 {
 	queue_due(r, &h->keys, false, 1, NULL);
 }
 
-static void fence(struct redis *r, const struct rehearsal *h)
+static void fence(struct redis *r, struct rehearsal *h)
 {
 	queue_fence(r, &h->keys, h->second.incarnation, h->second.trays[0], h->rescue);
 }
 
-static void size(struct redis *r, const struct rehearsal *h)
+static void size(struct redis *r, struct rehearsal *h)
 {
 	queue_rescue_size(r, &h->keys, h->second.incarnation);
 }
 
-static void weigh(struct redis *r, const struct rehearsal *h)
+static void weigh(struct redis *r, struct rehearsal *h)
 {
 	queue_weigh(r, h->first.lease, h->rescue, QUEUE_END_LEFT, 1, 1);
 }
 
-static void look(struct redis *r, const struct rehearsal *h)
+static void look(struct redis *r, struct rehearsal *h)
 {
 	queue_look(r, &(struct queue_look){ .key = h->rescue, .most = 1, .bytes = 1 });
 }
 
-static void digest(struct redis *r, const struct rehearsal *h)
+static void digest(struct redis *r, struct rehearsal *h)
 {
 	queue_digest(r, h->first.lease, h->rescue, &h->by_place, &(size_t){ 0 }, 1);
 }
 
-static void too_large_first(struct redis *r, const struct rehearsal *h)
+static void too_large_first(struct redis *r, struct rehearsal *h)
 {
 	queue_too_large_first(r, &h->keys, h->first.lease, h->rescue, INT64_MAX, NULL, NULL);
 }
 
-static void give_back(struct redis *r, const struct rehearsal *h)
+static void give_back(struct redis *r, struct rehearsal *h)
 {
 	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->by_value, &h->change, note_of(h));
 }
 
-static void escape(struct redis *r, const struct rehearsal *h)
+static void escape(struct redis *r, struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
@@ -140,17 +140,17 @@ static void escape(struct redis *r, const struct rehearsal *h)
 	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->by_value, &m, note_of(h), &record);
 }
 
-static void too_large(struct redis *r, const struct rehearsal *h)
+static void too_large(struct redis *r, struct rehearsal *h)
 {
 	queue_too_large(r, &h->second, 0, 0, NULL, NULL, false);
 }
 
-static void done(struct redis *r, const struct rehearsal *h)
+static void done(struct redis *r, struct rehearsal *h)
 {
 	queue_done(r, &h->second, 0);
 }
 
-static void stamp(struct redis *r, const struct rehearsal *h)
+static void stamp(struct redis *r, struct rehearsal *h)
 {
 	struct message_stamp line;
 
@@ -158,17 +158,17 @@ static void stamp(struct redis *r, const struct rehearsal *h)
 	queue_stamp(r, &h->keys, &(struct queue_walk){ &line, QUEUE_NEWEST, 1, 1, (int64_t)h->raw.len });
 }
 
-static void glance(struct redis *r, const struct rehearsal *h)
+static void glance(struct redis *r, struct rehearsal *h)
 {
 	queue_glance(r, h->keys.ingress, -1, -1);
 }
 
-static void unstamp(struct redis *r, const struct rehearsal *h)
+static void unstamp(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "LSET %s -1 %s", h->keys.ingress, MESSAGE);
 }
 
-static void expire(struct redis *r, const struct rehearsal *h)
+static void expire(struct redis *r, struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
@@ -176,37 +176,37 @@ static void expire(struct redis *r, const struct rehearsal *h)
 	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->keys.ingress, -1, &h->by_value, &m, NULL, &record);
 }
 
-static void workers(struct redis *r, const struct rehearsal *h)
+static void workers(struct redis *r, struct rehearsal *h)
 {
 	queue_workers(r, &h->keys);
 }
 
-static void holdings(struct redis *r, const struct rehearsal *h)
+static void holdings(struct redis *r, struct rehearsal *h)
 {
 	queue_holdings(r, &h->keys, &h->first.incarnation, 1);
 }
 
-static void mark_dead(struct redis *r, const struct rehearsal *h)
+static void mark_dead(struct redis *r, struct rehearsal *h)
 {
 	queue_mark_dead(r, &h->keys, h->first.incarnation);
 }
 
-static void forget(struct redis *r, const struct rehearsal *h)
+static void forget(struct redis *r, struct rehearsal *h)
 {
 	queue_forget(r, &h->keys, h->first.incarnation);
 }
 
-static void deregister(struct redis *r, const struct rehearsal *h)
+static void deregister(struct redis *r, struct rehearsal *h)
 {
 	queue_deregister(r, &h->second);
 }
 
-static void read_notes(struct redis *r, const struct rehearsal *h)
+static void read_notes(struct redis *r, struct rehearsal *h)
 {
 	queue_notes(r, &h->keys, &(struct queue_bytes){ h->message.raw, h->message.raw_len }, 1);
 }
 
-static void clear(struct redis *r, const struct rehearsal *h)
+static void clear(struct redis *r, struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
 
@@ -216,7 +216,7 @@ static void clear(struct redis *r, const struct rehearsal *h)
 
 static const struct step {
 	const char *name;
-	void (*append)(struct redis *r, const struct rehearsal *h);
+	void (*append)(struct redis *r, struct rehearsal *h);
 } steps[] = {
 	{ "push", plant },
 	{ "register", enrol },

@@ -96,10 +96,17 @@ void redis_expect_by(struct redis *r, int64_t at_ms);
 
 /* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: it is lost, as what was sent before is; the next wait says so. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
-/* The same command so many times, for one formatting; NUL-terminated arguments. */
-void redis_append_times(struct redis *r, int times, size_t argc, const char *const *argv);
 /* format: words separated by blanks; %s a string, %b pointer and size_t, %d an int64_t: each a whole argument. */
 void redis_appendf(struct redis *r, const char *format, ...);
+
+/* A command that is sent often. hiredis needs longer to format a command than to send it, so this one is formatted once. */
+struct redis_command {
+	char *bytes;		/* owned; NULL: not formatted yet */
+	size_t len;
+};
+void redis_format(struct redis_command *c, const char *format, ...);	/* format: as redis_appendf(). Replaces what c holds */
+void redis_append_command(struct redis *r, const struct redis_command *c, int times);
+void redis_command_free(struct redis_command *c);	/* c is as new then */
 
 /* What to poll for; false: nothing (closed). */
 bool redis_pollfd(const struct redis *r, struct pollfd *p);

@@ -193,12 +193,15 @@ static void one_answer_too_many(void **state)
 static void asking_a_closed_connection(void **state)
 {
 	struct server *s = *state;
+	struct redis_command ping = {0};
 	struct redis_reply reply;
 
 	greet(s);
 	redis_close(&s->r, "gone");
 	redis_appendf(&s->r, "GET %s", "k");
-	redis_append_times(&s->r, 2, 1, (const char *[]){ "PING" });
+	redis_format(&ping, "PING");
+	redis_append_command(&s->r, &ping, 2);
+	redis_command_free(&ping);
 	redis_expect_by(&s->r, 5);
 	assert_int_equal(s->r.pending, 0);
 	assert_int_equal(redis_wait(&s->r, &reply, 1000, NULL), -1);

@@ -101,17 +101,18 @@ static void one_behind_another(void **unused)
 	closes();
 }
 
-/* The first is formatted, the rest are copies of it. */
 static void several_at_once(void **unused)
 {
-	const char *argv[] = { "LPUSH", "l", "a" };
+	struct redis_command push = {0};
 
 	(void)unused;
-	for (int memory = 0; memory < 4; memory++) {
+	redis_format(&push, "LPUSH %s %s", "l", "a");
+	for (int memory = 0; memory < 3; memory++) {
 		until_none = memory;
-		redis_append_times(&server.r, 3, 3, argv);
+		redis_append_command(&server.r, &push, 3);
 		closes();
 	}
+	redis_command_free(&push);
 }
 
 int main(void)
