@@ -57,11 +57,12 @@ enum blame {
 /*
  * For the sweeper master_fd is a SOCK_SEQPACKET socket: the master sends deaths, the sweeper answers
  * each with its serial once every tray of that incarnation is empty. Unanswered ones are sent again to the
- * next sweeper. All incarnations of slot with generation <= this one are dead.
+ * next sweeper. The dead worker had the incarnations of its slot from first_generation to generation. Another death in the
+ * same slot may be unanswered, with other blame, so no report speaks of more than its own worker.
  */
 struct child_death {
 	uint64_t serial;
-	uint64_t generation;
+	uint64_t first_generation, generation;
 	int32_t slot;
 	int32_t queue_index;
 	int32_t blame;		/* enum blame */

@@ -225,6 +225,7 @@ static int spawn(struct master *m, const struct proc *as, int child_end, int64_t
 	*p = *as;
 	p->epoch = m->epoch;
 	p->spawned_ms = now_ms;
+	p->first_generation = slot_generation(&m->board->slots[slot]) + 1;
 	slot_clear(&m->board->slots[slot]);
 	slot_set_state(&m->board->slots[slot], SLOT_STARTING);
 	atomic_store(&m->board->slots[slot].heartbeat_ms, now_ms);

@@ -22,15 +22,6 @@
 #define TELL_EVERY_MS 100	/* when the socket is full */
 #define TOGETHER_MS 300		/* workers that die within this time died of one cause. The sweeper is told of a death only after it */
 
-/* A place for it: an earlier death in the same slot and queue says less than this one. */
-static struct death *place(struct deaths *d, int slot, int crew)
-{
-	for (int i = 0; i < d->n; i++)
-		if (d->items[i].told.slot == slot && d->items[i].told.queue_index == crew)
-			return &d->items[i];
-	return d->n < DEATHS_MAX ? &d->items[d->n++] : NULL;
-}
-
 void deaths_left_behind(struct master *m, int64_t now_ms)
 {
 	m->deaths.cleaning = true;
@@ -55,21 +46,18 @@ static void share_blame(struct deaths *d, struct death *last)
 void deaths_add(struct master *m, int slot, enum blame blame, int64_t now_ms)
 {
 	const struct proc *p = &m->procs[slot];
-	uint64_t generation = slot_generation(&m->board->slots[slot]);
 	struct death *d;
 
 	deaths_left_behind(m, now_ms);
-	if (generation == 0)
-		return;			/* never registered anywhere */
-	d = place(&m->deaths, slot, p->crew);
-	if (d == NULL) {
+	if (m->deaths.n == DEATHS_MAX) {
 		/* Its lease runs out all the same. */
 		log_warning("death_untold", log_str("queue", m->crews[p->crew].name), log_int("slot", slot));
 		return;
 	}
+	d = &m->deaths.items[m->deaths.n++];
 	*d = (struct death){
-		.told = { .serial = ++m->deaths.serial, .generation = generation, .slot = slot, .queue_index = p->crew,
-			.blame = (int32_t)blame },
+		.told = { .serial = ++m->deaths.serial, .first_generation = p->first_generation,
+			.generation = slot_generation(&m->board->slots[slot]), .slot = slot, .queue_index = p->crew, .blame = (int32_t)blame },
 		.died_ms = now_ms,
 		.epoch = p->epoch,
 		.sweeper = -1,
@@ -92,10 +80,12 @@ static bool is_unconfirmed(const struct deaths *d, int slot)
  */
 static void bury_up_to(struct master *m, int slot, uint64_t generation)
 {
-	_Atomic uint64_t *buried = &m->board->buried[slot];
+	uint64_t *settled = &m->deaths.settled[slot];
 
-	if (!is_unconfirmed(&m->deaths, slot) && generation > atomic_load(buried))
-		atomic_store(buried, generation);
+	if (generation > *settled)
+		*settled = generation;
+	if (!is_unconfirmed(&m->deaths, slot))
+		atomic_store(&m->board->buried[slot], *settled);
 }
 
 /* Does nothing while an adopted process may be alive: it may come from an earlier worker of this slot. */
@@ -151,17 +141,30 @@ static void tell(struct master *m, struct death *d, int64_t now_ms)
 		master_wake_at(m, now_ms + TELL_EVERY_MS);
 }
 
+/* If not, nothing of the worker is in Redis: its death only shares blame. */
+static bool registered(const struct death *d)
+{
+	return d->told.first_generation <= d->told.generation;
+}
+
+static void forget(struct deaths *d, struct death *one)
+{
+	*one = d->items[--d->n];
+}
+
 void deaths_step(struct master *m, int64_t now_ms)
 {
 	if (m->deaths.cleaning)
 		clean(m, now_ms);
 	if (m->deaths.cleaning)
 		return;
-	for (int i = 0; i < m->deaths.n; i++) {
+	for (int i = m->deaths.n - 1; i >= 0; i--) {
 		struct death *d = &m->deaths.items[i];
 
 		if (d->sweeper == -1 && now_ms - d->died_ms < TOGETHER_MS)
 			master_wake_at(m, d->died_ms + TOGETHER_MS);
+		else if (!registered(d))
+			forget(&m->deaths, d);
 		else if (d->sweeper == -1)
 			tell(m, d, now_ms);
 	}
@@ -176,7 +179,7 @@ static void confirmed(struct master *m, uint64_t serial)
 			struct child_death told = d->items[i].told;
 
 			log_debug("death_confirmed", log_str("queue", told.queue), log_int("slot", told.slot));
-			d->items[i] = d->items[--d->n];
+			forget(d, &d->items[i]);
 			bury_up_to(m, told.slot, told.generation);
 			return;
 		}

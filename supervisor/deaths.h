@@ -9,7 +9,7 @@
 struct master;
 
 /*
- * Deaths of workers the sweeper has not confirmed yet. Told only when nothing a dead worker left behind
+ * Deaths of workers the sweeper has not confirmed yet, each by itself, also if several workers died in one slot. Told only when nothing a dead worker left behind
  * is alive; told again to the next sweeper.
  */
 #define DEATHS_MAX 4096
@@ -22,6 +22,7 @@ struct deaths {
 		int sweeper;		/* slot of the one that was told; -1: nobody yet */
 	} items[DEATHS_MAX];
 	int n;
+	uint64_t settled[SCOREBOARD_SLOTS];	/* the highest generation of which nothing is left in Redis; board->buried once each death in its slot is confirmed */
 	uint64_t serial;		/* of the last one */
 	bool cleaning;			/* adopted processes may be alive: nothing is told */
 	int64_t cleaning_ms;		/* since when */

@@ -29,6 +29,7 @@ struct proc {			/* a child; its place in master.procs is its slot on the scorebo
 	int index;		/* worker: the 2 of "mail/2" */
 	unsigned epoch;		/* of the configuration it was forked with */
 	int64_t spawned_ms;
+	uint64_t first_generation;	/* of its first registration, if it comes to one */
 	bool leaving;		/* replaced or surplus: it is told to finish, and is not counted as staff */
 	int64_t leaving_ms;
 	int64_t kill_grace_ms;	/* worker: its queue's */

@@ -77,8 +77,8 @@ static int answer(struct sweeper *s, const struct death *d)
 
 static bool covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
 {
-	return i->boot == s->child->boot && i->slot == told->slot && i->generation <= told->generation &&
-	       strcmp(i->node, s->conf->supervisor.node) == 0;
+	return i->boot == s->child->boot && i->slot == told->slot && i->generation >= told->first_generation &&
+	       i->generation <= told->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
 }
 
 static void add_rescues(struct sweeper *s, struct swept *q, const struct death *d, const struct queue_worker *workers, size_t n)

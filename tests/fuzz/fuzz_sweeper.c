@@ -129,7 +129,7 @@ static int index_of(const char *name)
 static void report_death(void)
 {
 	static const char *const queues[] = { "plain", "other", "left", "", "a-name-of-sixty-four-bytes-which-is-as-long-as-any-of-them-can-be" };
-	struct child_death d = { .serial = ++deaths, .generation = input_below(input, 4), .slot = 1 + (int32_t)input_below(input, SLOTS),
+	struct child_death d = { .serial = ++deaths, .first_generation = 1, .generation = input_below(input, 4), .slot = 1 + (int32_t)input_below(input, SLOTS),
 		.queue_index = 0, .blame = input_byte(input) % 3 };
 
 	strlcpy(d.queue, queues[input_below(input, nitems(queues))], sizeof(d.queue));

@@ -200,13 +200,16 @@ static enum queue_trouble trouble(int queue)
 	return (enum queue_trouble)atomic_load(&board->queues[queue].trouble);
 }
 
-static void tell(uint64_t serial, int slot, uint64_t generation, const char *queue)
+static void tell_death(struct child_death death, const char *queue)
 {
-	struct child_death death = { .serial = serial, .slot = slot, .generation = generation, .blame = BLAME_WORKER };
-
 	snprintf(death.queue, sizeof(death.queue), "%s", queue);
 	death.queue_index = index_of(queue);
 	assert_int_equal(send(master_fd, &death, sizeof(death), 0), sizeof(death));
+}
+
+static void tell(uint64_t serial, int slot, uint64_t generation, const char *queue)
+{
+	tell_death((struct child_death){ .serial = serial, .slot = slot, .first_generation = 1, .generation = generation, .blame = BLAME_WORKER }, queue);
 }
 
 /* The serial of the next answer; 0: none within timeout_ms. */
@@ -702,6 +705,33 @@ static void a_reported_death_is_answered_when_its_trays_are_empty(void **state)
 	tell(17, 5, 2, "mail");
 	assert_int_equal(told(WAIT_MS), 17);
 	assert_int_equal(llen("ingress:mail"), 2);
+	finish();
+}
+
+/* The later death is reported first: its blame says nothing about the earlier worker. */
+static void each_death_in_a_slot_charges_its_own_message(void **state)
+{
+	struct message m;
+
+	(void)state;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	add_worker("mail", "n." OUR_BOOT ".5.1", LOCK);
+	add_worker("mail", "n." OUR_BOOT ".5.2", LOCK);
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".5.1:0 killer");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".5.2:0 innocent");
+	tell_death((struct child_death){ .serial = 2, .slot = 5, .first_generation = 2, .generation = 2, .blame = BLAME_NOBODY }, "mail");
+	assert_int_equal(told(WAIT_MS), 2);
+	m = entry("ingress:mail", 0);
+	assert_payload(&m, "innocent");
+	assert_int_equal(m.wrapper.crashes, 0);
+	assert_int_equal(llen("ingress:mail"), 1);
+	tell_death((struct child_death){ .serial = 1, .slot = 5, .first_generation = 1, .generation = 1, .blame = BLAME_WORKER }, "mail");
+	assert_int_equal(told(WAIT_MS), 1);
+	assert_int_equal(llen("ingress:mail"), 2);
+	m = entry("ingress:mail", -1);
+	assert_payload(&m, "killer");
+	assert_int_equal(m.wrapper.crashes, 1);
 	finish();
 }
 
@@ -1602,6 +1632,7 @@ int main(void)
 		T(a_successor_leaves_bare_list_and_gate_alone),
 		T(their_time_stays_known),
 		T(a_reported_death_is_answered_when_its_trays_are_empty),
+		T(each_death_in_a_slot_charges_its_own_message),
 		T(deaths_in_queues_that_left_the_configuration),
 		T(deaths_known_at_the_order_are_still_seen_to),
 		T(the_end_of_the_master_ends_it),
