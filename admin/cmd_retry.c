@@ -191,25 +191,23 @@ static int retry_transit(struct retry *t, const struct lists *l)
 
 /* ---- delayed: what is due first comes first ---- */
 
-/* *left: how many messages left delayed */
-static int take_moved(struct admin *a, int64_t *left)
+/* *n: how many messages left delayed */
+static int take_due(struct admin *a, int64_t *n)
 {
+	struct queue_due_moved due;
 	struct redis_reply reply;
-	int lost = 0;
 
 	if (admin_reply(a, &reply, a->keys.delayed) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY)
+	if (queue_due_moved(&reply, &due) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis");
-	for (size_t i = 0; i < reply.n; i++)
-		lost += redis_element(&reply, i).integer == QUEUE_DUE_LOST;
-	if (lost > 0)
-		admin_note("warning: %d delayed messages were deleted, because somebody had deleted the lists that held their payloads", lost);
-	*left = (int64_t)reply.n;
+	if (due.lost > 0)
+		admin_note("warning: %" PRId64 " delayed messages were deleted, because somebody had deleted the lists that held their payloads", due.lost);
+	*n = due.moved + due.lost;
 	return 0;
 }
 
-/* *n: how many messages left delayed */
+/* As take_due(). */
 static int hurry_batch(struct admin *a, int limit, int64_t *n)
 {
 	struct redis_reply first;
@@ -223,7 +221,7 @@ static int hurry_batch(struct admin *a, int limit, int64_t *n)
 	}
 	queue_due(&a->redis, &a->keys, true, limit, a->keys.shared ? &first : NULL);
 	redis_let_go(kept);
-	return take_moved(a, n);
+	return take_due(a, n);
 }
 
 static int retry_delayed(struct retry *t, int64_t total)

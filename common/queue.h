@@ -218,12 +218,18 @@ void queue_paused(struct redis *r, const struct queue_keys *k);
 void queue_poll(struct redis *r, const struct queue_keys *k);
 #define QUEUE_APART_MIN (64 * 1024)	/* a longer message is stored apart from its line while it is delayed (common/scripts/apart.lua) */
 /*
- * Moves messages that are due from delayed to ingress, at most limit and about 1 MiB; all: also those that are not due yet. -> ARRAY: of each
- * that left delayed, how many ms late; QUEUE_DUE_LOST: its payload, which was stored apart, is gone, so the message was deleted. Where the
- * queue is shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else first is NULL
+ * Moves messages that are due from delayed to ingress, at most limit and about 1 MiB; all: also those that are not due yet. -> ARRAY for
+ * queue_due_moved(): of each that left delayed, how many ms late; QUEUE_DUE_LOST: its payload, which was stored apart, is gone, so the message
+ * was deleted. Where the queue is shared they go without their wrappers, and only those of first, the answer to queue_glance_delayed(); else
+ * first is NULL
  */
 #define QUEUE_DUE_LOST (-1)
 void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
+struct queue_due_moved {
+	int64_t moved;		/* to ingress */
+	int64_t lost;		/* deleted */
+};
+int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out);	/* -1: another type of reply */
 
 /* Admin. -> INTEGER 1, 0: it or its record is not there any more; -1: an archive has claimed it. From escape to where producers push,
  * changed; record_id NULL: none. note: as for queue_hand_back(); one that says nothing is forgotten */

@@ -148,6 +148,24 @@ void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit,
 	free(none);
 }
 
+int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out)
+{
+	*out = (struct queue_due_moved){0};
+	if (reply->type != REDIS_ARRAY)
+		return -1;
+	for (size_t i = 0; i < reply->n; i++) {
+		struct redis_reply late = redis_element(reply, i);
+
+		if (late.type != REDIS_INTEGER)
+			return -1;
+		if (late.integer == QUEUE_DUE_LOST)
+			out->lost++;
+		else
+			out->moved++;
+	}
+	return 0;
+}
+
 void queue_expire_delayed(struct redis *r, const struct queue_keys *k, struct message *m, const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);

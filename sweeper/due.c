@@ -85,34 +85,37 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
 	return false;
 }
 
-/* How many left delayed; -1: error */
-static int64_t take_moved(struct sweeper *s, struct swept *q)
+static void observe_lags(struct swept *q, const struct redis_reply *reply)
 {
+	for (size_t i = 0; i < reply->n; i++) {
+		int64_t late = redis_element(reply, i).integer;
+
+		if (late != QUEUE_DUE_LOST)
+			swept_lag(q, late);
+	}
+}
+
+/* How many left delayed; -1: error */
+static int64_t take_due(struct sweeper *s, struct swept *q)
+{
+	struct queue_due_moved due;
 	struct redis_reply reply;
-	size_t lost = 0;
 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY) {
+	if (queue_due_moved(&reply, &due) == -1) {
 		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
 		return -1;
 	}
-	for (size_t i = 0; i < reply.n; i++) {
-		struct redis_reply late = redis_element(&reply, i);
-
-		if (late.type == REDIS_INTEGER && late.integer == QUEUE_DUE_LOST)
-			lost++;
-		else
-			swept_lag(q, late.type == REDIS_INTEGER ? late.integer : 0);
-	}
-	if (lost > 0)
-		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", (int64_t)lost), log_str("error",
+	observe_lags(q, &reply);
+	if (due.lost > 0)
+		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost), log_str("error",
 		    "somebody deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
-	swept_count(q, COUNT_DUE, reply.n - lost);
-	return (int64_t)reply.n;
+	swept_count(q, COUNT_DUE, (uint64_t)due.moved);
+	return due.moved + due.lost;
 }
 
-/* n: how many were moved. True: there may be more. */
+/* n: how many left delayed. True: there may be more. */
 static bool settle(struct sweeper *s, struct swept *q, int64_t n, int64_t now_ms)
 {
 	if (n == -1) {
@@ -124,7 +127,7 @@ static bool settle(struct sweeper *s, struct swept *q, int64_t n, int64_t now_ms
 	return q->delayed;
 }
 
-/* How many of a shared queue: only what was looked at before goes, since only we can tell whose a line is. As take_moved(). */
+/* How many of a shared queue: only what was looked at before goes, since only we can tell whose a line is. As take_due(). */
 static int64_t move_shared(struct sweeper *s, struct swept *q, int budget)
 {
 	struct redis_reply first;
@@ -136,7 +139,7 @@ static int64_t move_shared(struct sweeper *s, struct swept *q, int budget)
 	kept = redis_keep(&s->redis);
 	queue_due(&s->redis, &q->keys, false, budget, &first);
 	redis_let_go(kept);
-	return take_moved(s, q);
+	return take_due(s, q);
 }
 
 /* One round over all queues in one write: none waits for another's thousands. */
@@ -154,7 +157,7 @@ bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 		if (!q->asked || s->redis.state == REDIS_CLOSED)
 			continue;
 		if (!q->keys.shared)
-			more = settle(s, q, take_moved(s, q), now_ms) || more;
+			more = settle(s, q, take_due(s, q), now_ms) || more;
 	}
 	TAILQ_FOREACH(q, &s->queues, entry)
 		if (q->asked && q->keys.shared && s->redis.state != REDIS_CLOSED)

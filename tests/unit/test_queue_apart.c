@@ -326,6 +326,7 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
+		struct queue_due_moved moved;
 		struct redis_reply lates;
 
 		setup(NULL);
@@ -338,11 +339,25 @@ static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
 		assert_int_equal(lates.n, 2);
 		assert_true(redis_element(&lates, 0).integer > 0);
 		assert_int_equal(redis_element(&lates, 1).integer, QUEUE_DUE_LOST);
+		assert_int_equal(queue_due_moved(&lates, &moved), 0);
+		assert_true(moved.moved == 1 && moved.lost == 1);
 		assert_int_equal(REDIS_INT(&server, "LLEN i"), 1);
 		assert_string_equal(REDIS(&server, "LINDEX i 0").str, "small");
 		assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed " APART), 0);
 		free(list);
 	}
+}
+
+static void another_answer_is_no_move(void **state)
+{
+	struct redis_reply reply = REDIS(&server, "PING");
+	struct queue_due_moved moved;
+
+	(void)state;
+	assert_int_equal(queue_due_moved(&reply, &moved), -1);
+	REDIS(&server, "ZADD i:delayed 1 small");
+	reply = REDIS(&server, "ZRANGE i:delayed 0 -1");
+	assert_int_equal(queue_due_moved(&reply, &moved), -1);
 }
 
 /* An older message of about the same size lies in the tray. retry.lua cannot tell, since it does not read it; due.lua reads it and can. */
@@ -431,6 +446,7 @@ int main(void)
 		T(one_whose_payload_is_gone_makes_no_empty_dead_letter),
 		T(a_purge_and_destroy_leave_nothing),
 		T(one_whose_payload_is_gone_is_deleted_and_told),
+		T(another_answer_is_no_move),
 		T(another_message_in_its_place_comes_back_as_it_was),
 		T(one_whose_payload_may_not_be_read_stays),
 		T(where_unlink_is_forbidden_nothing_is_left_either),
