@@ -18,6 +18,16 @@ static void private_queue_start(void)
 	queue_owner_init(&owner, &keys, PRIVATE_OWNER, 30000);
 }
 
+/* A test's setup begins with it: an empty server, and the owner just registered, with nothing moved out of its trays. */
+static inline void private_queue_clear(void)
+{
+	REDIS(&server, "FLUSHALL");
+	queue_owner_free(&owner);
+	queue_owner_init(&owner, &keys, PRIVATE_OWNER, 30000);
+	queue_renew(&server.r, &owner, NULL, "{}");
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+}
+
 /* A group's teardown. */
 static int private_queue_stop(void **state)
 {

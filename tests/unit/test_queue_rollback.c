@@ -39,11 +39,7 @@ static int teardown_all(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	REDIS(&server, "FLUSHALL");
-	queue_owner_free(&owner);
-	queue_owner_init(&owner, &keys, PRIVATE_OWNER, 30000);
-	queue_renew(&server.r, &owner, NULL, "{}");
-	assert_int_equal(private_redis_answer(&server).integer, 0);
+	private_queue_clear();
 	return 0;
 }
 
