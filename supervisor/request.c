@@ -139,7 +139,7 @@ static json_t *no_such_queue(const struct master *m, const json_t *request)
 		if (m->crews[i].conf != NULL)
 			names[n++] = m->crews[i].name;
 	near = nearest(name, names, n);
-	text = near == NULL ? alloc_string("no such queue") : alloc_format("no such queue, the nearest is %s", near);
+	text = near == NULL ? alloc_string("no such queue") : alloc_format("no such queue (did you mean %s?)", near);
 	o = refusal(text);
 	free(text);
 	free(names);

@@ -96,7 +96,7 @@ def test_restart(quredisd, redis, handler):
     assert d.quredis("restart", "nope").code == 66
     for command in ("restart", "quiet"):
         r = d.quredis(command, "mial")
-        assert r.code == 66 and "no such queue, the nearest is mail" in r.err
+        assert r.code == 66 and "no such queue (did you mean mail?)" in r.err
 
 
 def test_scale(quredisd, redis, handler, tmp):
@@ -134,7 +134,7 @@ def test_scale(quredisd, redis, handler, tmp):
         r = d.quredis("scale", "mail", word)
         assert r.code == 64 and ("whole number" in r.err or "option" in r.err), r.err
     r = d.quredis("scale", "mial", "2")
-    assert r.code == 66 and "the nearest is mail" in r.err
+    assert r.code == 66 and "no such queue (did you mean mail?)" in r.err
     assert d.quredis("scale", "other", "1000").code == 0 and d.quredis("scale", "other", "1").code == 0
     assert d.stop() == 0
 
