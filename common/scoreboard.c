@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "common/nitems.h"
 #include "common/scoreboard.h"
 
 const char *const counter_names[COUNTERS] = {
@@ -121,6 +122,19 @@ void slot_fold(struct slot *s, struct board_queue *q)
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		move(&s->durations[i], &q->past[FIGURE_DURATIONS + i]);
 	move(&s->duration_ms, &q->past[FIGURE_DURATION_MS]);
+}
+
+/* First what an operator must mend, then what may pass by itself. Leftovers last: Redis works. */
+enum queue_trouble board_trouble(const struct board_queue *q)
+{
+	static const enum queue_trouble by_importance[] = { TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION,
+		TROUBLE_NO_REDIS, TROUBLE_STORM, TROUBLE_OTHER, TROUBLE_LEFTOVERS };
+	uint32_t sweepers = atomic_load(&q->trouble), workers = atomic_load(&q->worker_trouble);
+
+	for (size_t i = 0; i < nitems(by_importance); i++)
+		if (sweepers == by_importance[i] || workers == by_importance[i])
+			return by_importance[i];
+	return TROUBLE_NONE;
 }
 
 void slot_clear(struct slot *s)

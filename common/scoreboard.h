@@ -91,7 +91,8 @@ enum queue_trouble {
 
 struct board_queue {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
-	_Atomic uint32_t trouble;		/* enum queue_trouble; sweeper and workers */
+	_Atomic uint32_t trouble;		/* enum queue_trouble: what failed for the sweeper; sweeper */
+	_Atomic uint32_t worker_trouble;	/* enum queue_trouble: what failed for a worker last; workers */
 	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Sweeper */
 	_Atomic uint64_t aside;			/* messages that Redis refused to move (sweeper/aside.c); sweeper */
 	_Atomic int64_t aside_size;		/* of the newest of them; -1: not known. Sweeper */
@@ -166,6 +167,7 @@ static inline uint64_t slot_generation(const struct slot *s)
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+enum queue_trouble board_trouble(const struct board_queue *q);	/* the more important of the sweeper's and the workers' */
 void board_observe_lag(struct board_queue *q, int64_t lag_ms);	/* the same */
 /* Moves what the slot of one that is gone counted to its queue's past. A reader who takes the past first sees nothing twice. */
 void slot_fold(struct slot *s, struct board_queue *q);

@@ -71,7 +71,7 @@ static bool is_cut_off(const struct master *m, const struct crew *c)
 static enum crew_state judge_redis(const struct master *m, const struct crew *c, const char **reason)
 {
 	const struct board_queue *q = &m->board->queues[c - m->crews];
-	uint32_t trouble = atomic_load(&q->trouble);
+	enum queue_trouble trouble = board_trouble(q);
 
 	if (trouble > TROUBLE_NONE && trouble <= TROUBLE_OTHER)
 		*reason = troubles[trouble];

@@ -44,7 +44,7 @@ static void values_of(const struct sweeper *s, const struct swept *q, int64_t va
 	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->breaker_step) > 0;
-	value[HEALTH_TROUBLE] = q->board != NULL && is_refused((enum queue_trouble)atomic_load(&q->board->trouble));
+	value[HEALTH_TROUBLE] = q->board != NULL && is_refused(board_trouble(q->board));
 	value[HEALTH_ARCHIVE] = letters_are_unarchived(q);
 	value[HEALTH_BOUNDS] = letters_are_over(q);
 	value[HEALTH_ASIDE] = q->aside.n;
@@ -141,7 +141,7 @@ static uint32_t state_of(const struct sweeper *s, const struct swept *q)
 	if (q->board == NULL)
 		return 0;
 	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 |
-	       atomic_load(&q->board->trouble) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)letters_are_over(q) << 17 |
+	       (uint32_t)board_trouble(q->board) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)letters_are_over(q) << 17 |
 	       atomic_load(&q->board->undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->leftovers) > 0) << 24 |
 	       (uint32_t)(q->aside.n > 0) << 25;
 }

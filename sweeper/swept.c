@@ -144,7 +144,7 @@ int swept_workers(struct sweeper *s, struct swept *q, struct redis_reply *reply,
 	return 0;
 }
 
-/* Workers write the same word: what is theirs is not wiped away by ours being over. */
+/* A sweeper of before that still finishes writes the same word: the end of our trouble does not wipe away its own. */
 static void publish(struct swept *q, enum queue_trouble kind)
 {
 	uint32_t ours = q->published;

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from harness import queue, wait_for
+from harness.control import status
 from harness.messages import anywhere, in_transit, unwrap
 
 NOTE = 'read -r m; echo "$m" >>@LEDGER@; case $m in fail*) exit 1;; again*) [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75;; esac'
@@ -123,6 +124,25 @@ def test_wrong_types(redis, quredisd, handler, ledger, key, when):
     runs = counts(ledger)
     assert runs["fine"] == 1 and runs["again"] == 2 and runs["fail"] == 1
     assert d.running()
+
+
+def test_the_end_of_a_workers_error_leaves_the_sweepers(redis, quredisd, handler, ledger):
+    """Status shows the sweeper's error as long as it lasts, whatever becomes of a worker's connection."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(NOTE))])
+    d.wait_event("queue_recovered", queue="mail")
+    wrong = "one of its keys has the wrong type"
+    c.set("ingress:mail:delayed", "x")
+    wait_for(lambda: status(d, "mail")["reason"] == wrong, 30)
+    worker = [x["id"] for x in c.client_list() if ":mail/" in x["name"]]
+    assert worker
+    for n in worker:
+        c.client_kill_filter(_id=n)
+    d.wait_event("redis_trouble", queue="mail")
+    d.wait_event("redis_fair", queue="mail")
+    assert status(d, "mail")["reason"] == wrong
+    c.delete("ingress:mail:delayed")
+    wait_for(lambda: status(d, "mail")["reason"] is None, 30)
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])

@@ -72,7 +72,7 @@ static void note_weather(struct worker *w, const char *what, const char *text, e
 	char now[sizeof(w->weather)];
 
 	snprintf(now, sizeof(now), "%s: %.64s", what, text);
-	atomic_store(&w->board->trouble, trouble);
+	atomic_store(&w->board->worker_trouble, trouble);
 	if (strcmp(now, w->weather) == 0)
 		return;
 	strlcpy(w->weather, now, sizeof(w->weather));
@@ -92,7 +92,7 @@ void session_fair(struct worker *w)
 	if (w->weather[0] == '\0')
 		return;
 	w->weather[0] = '\0';
-	atomic_store(&w->board->trouble, TROUBLE_NONE);
+	atomic_store(&w->board->worker_trouble, TROUBLE_NONE);
 	log_info("redis_fair", log_str("queue", w->conf->name), log_str("worker", w->name));
 }
 

@@ -85,6 +85,24 @@ static void how_late_is_a_histogram_a_sum_and_the_most(void **state)
 	assert_int_equal(atomic_load(&q->lag_most_ms), 1000);
 }
 
+static void the_more_important_trouble_is_shown(void **state)
+{
+	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
+	static const enum queue_trouble pairs[][2] = {	/* the first one is shown */
+		{ TROUBLE_NONE, TROUBLE_NONE }, { TROUBLE_OTHER, TROUBLE_NONE }, { TROUBLE_WRONG_TYPE, TROUBLE_NO_REDIS },
+		{ TROUBLE_NO_PERMISSION, TROUBLE_STORM }, { TROUBLE_NO_REDIS, TROUBLE_OTHER }, { TROUBLE_STORM, TROUBLE_LEFTOVERS },
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		atomic_store(&q->trouble, pairs[i][0]);
+		atomic_store(&q->worker_trouble, pairs[i][1]);
+		assert_int_equal(board_trouble(q), pairs[i][0]);
+		atomic_store(&q->trouble, pairs[i][1]);
+		atomic_store(&q->worker_trouble, pairs[i][0]);
+		assert_int_equal(board_trouble(q), pairs[i][0]);
+	}
+}
+
 static void slots_do_not_share_cache_lines(void **state)
 {
 	(void)state;
@@ -100,6 +118,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(clear_leaves_nothing_but_the_generation, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_duration_falls_below_its_power_of_two, setup, teardown),
 		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_more_important_trouble_is_shown, setup, teardown),
 		cmocka_unit_test(slots_do_not_share_cache_lines),
 	};
 
