@@ -146,6 +146,7 @@ char *const *handler_env_for(struct handler_env *e, const char *queue, const str
 	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
 	add(e, "QUREDIS_QUEUE=%s", queue);
 	add(e, "QUREDIS_ID=%s", message_id(job->message));
+	add(e, "QUREDIS_SIZE=%zu", message_payload_len(job->message));
 	if (job->facts == NULL)
 		add_attempt(e, job);
 	for (size_t i = 0; job->facts != NULL && job->facts[i] != NULL; i++)

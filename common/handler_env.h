@@ -16,8 +16,8 @@ struct handler_env {
 	struct buffer text;	/* the job's, each with its NUL */
 };
 
-/* At most: INCARNATION QUEUE ID DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
-#define HANDLER_ENV_JOB (5 + HANDLER_FACTS)
+/* At most: INCARNATION QUEUE ID SIZE DEADLINE REQUEST_ID, and the facts or ATTEMPT MAX_ATTEMPTS REDELIVERED */
+#define HANDLER_ENV_JOB (6 + HANDLER_FACTS)
 
 void handler_env_init(struct handler_env *e, const struct conf_queue *conf, char *const *inherited);
 void handler_env_free(struct handler_env *e);

@@ -176,9 +176,9 @@ def test_what_a_handler_is_given(redis, quredisd, show, tmp, tag):
     env = got["env"]
     assert (got["argv"], got["stdin"], got["cwd"]) == (["--fast", "a b"], "hello", "/")
     assert {k: env.get(k) for k in ("QUREDIS_QUEUE", "QUREDIS_ID", "QUREDIS_ATTEMPT", "QUREDIS_MAX_ATTEMPTS",
-                                    "QUREDIS_REDELIVERED", "QUREDIS_REQUEST_ID", "MODE", "PASSED")} == {
+                                    "QUREDIS_REDELIVERED", "QUREDIS_REQUEST_ID", "QUREDIS_SIZE", "MODE", "PASSED")} == {
         "QUREDIS_QUEUE": "mail", "QUREDIS_ID": "m1", "QUREDIS_ATTEMPT": "1", "QUREDIS_MAX_ATTEMPTS": "4",
-        "QUREDIS_REDELIVERED": "0", "QUREDIS_REQUEST_ID": "r-7", "MODE": "quick", "PASSED": "through"}
+        "QUREDIS_REDELIVERED": "0", "QUREDIS_REQUEST_ID": "r-7", "QUREDIS_SIZE": "5", "MODE": "quick", "PASSED": "through"}
     assert env["QUREDIS_INCARNATION"].startswith(tag + ".")
     assert before + 76 < int(env["QUREDIS_DEADLINE"]) / 1000 < time.time() + 78
     assert not {"SECRET", "ABSENT", "QUREDIS_TEST_TAG", "QUREDIS_BUILD", "NOTIFY_SOCKET"} & set(env)

@@ -151,7 +151,7 @@ def test_check_may_object(redis, quredisd, handler, tmp):
     """By its exit status; told the message and what is known of it."""
     c = redis.client()
     check = handler("""body=$(cat); echo "$QUREDIS_QUEUE $QUREDIS_ID $QUREDIS_REASON $QUREDIS_LIMIT_MS $QUREDIS_DRY_RUN ${HOME-none} $body" >>@TMP@/asked
-[ "$QUREDIS_AGE_MS" -ge 7200000 ] || exit 3
+[ "$QUREDIS_AGE_MS" -ge 7200000 ] && [ "$QUREDIS_SIZE" -eq ${#body} ] || exit 3
 case $body in *keep*) exit 1;; *die*) kill -9 $$;; *much*) head -c 5000000 /dev/zero; exit 1;; esac""", name="check")
     now = server_ms(c)
 
