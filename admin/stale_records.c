@@ -73,12 +73,10 @@ static int forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_
  */
 static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries)
 {
-	char *nobody = queue_lease_key(&s->keys, NULL);
 	struct queue_weight weight;
 	struct redis_reply reply;
 
-	queue_weigh(&a->redis, nobody, s->keys.escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
-	free(nobody);
+	letters_walk_weigh(&a->redis, &s->keys);
 	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	if (queue_weighed(&reply, &weight) == 0)

@@ -1,7 +1,19 @@
 /* Records page by page, of which none is removed: what is told counts as gone. */
 #include "common/letters_walk.h"
 
+#include <stdlib.h>
+
 #include <bsd/string.h>
+
+#include "common/queue_look.h"
+
+void letters_walk_weigh(struct redis *r, const struct queue_keys *k)
+{
+	char *nobody = queue_lease_key(k, NULL);
+
+	queue_weigh(r, nobody, k->escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+	free(nobody);
+}
 
 void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries)
 {

@@ -18,6 +18,8 @@ struct letters_walk {
 	int64_t left;				/* so many would have left */
 };
 
+/* How many of the oldest dead letters a page may have, and whether even the oldest is too long. -> ARRAY for queue_weighed() */
+void letters_walk_weigh(struct redis *r, const struct queue_keys *k);
 void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries);	/* -> as queue_letters_page_of() */
 /* The page of the answer; it lives as long as that. */
 struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page);

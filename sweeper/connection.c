@@ -169,16 +169,20 @@ int connection_answer(struct sweeper *s, struct redis_reply *reply)
 	return -1;
 }
 
+int connection_unexpected(struct sweeper *s)
+{
+	trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
+
 int connection_integer(struct sweeper *s, int64_t *out)
 {
 	struct redis_reply reply;
 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_INTEGER) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (reply.type != REDIS_INTEGER)
+		return connection_unexpected(s);
 	*out = reply.integer;
 	return 0;
 }

@@ -103,10 +103,8 @@ static int64_t take_due(struct sweeper *s, struct swept *q)
 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (queue_due_moved(&reply, &due) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_due_moved(&reply, &due) == -1)
+		return connection_unexpected(s);
 	observe_lags(q, &reply);
 	if (due.lost > 0)
 		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost), log_str("error",

@@ -48,10 +48,8 @@ static int read_page(struct sweeper *s, struct swept *q, struct copies *c)
 	queue_forward_page(&s->redis, &q->keys, PAGE, PAGE_BYTES);
 	if (connection_answer(s, &page) == -1)
 		return -1;
-	if (queue_forward_paged(&page) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_forward_paged(&page) == -1)
+		return connection_unexpected(s);
 	strlcpy(c->before, redis_element(&page, 0).str, sizeof(c->before));
 	for (size_t i = 1; i < page.n && i <= PAGE; i++) {
 		struct redis_reply record = redis_element(&page, i);

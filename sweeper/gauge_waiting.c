@@ -58,10 +58,8 @@ static int take_page(struct sweeper *s, struct ages *a, const struct redis_reply
 {
 	struct queue_glanced glanced;
 
-	if (queue_glanced(page, &glanced) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_glanced(page, &glanced) == -1)
+		return connection_unexpected(s);
 	for (size_t i = 0; i < glanced.n; i++) {
 		struct redis_reply begins = redis_element(page, i);
 

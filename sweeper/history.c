@@ -82,10 +82,8 @@ static int name_page(struct sweeper *s, struct swept *q, int64_t before_ms)
 	queue_history_look(&s->redis, &q->keys, h->from[0] == '\0' ? "-" : h->from, before_ms, PAGE);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (!redis_is_strings(&reply)) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (!redis_is_strings(&reply))
+		return connection_unexpected(s);
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply entry = redis_element(&reply, i), message = redis_element(&reply, i + 1);
 

@@ -227,10 +227,8 @@ int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[Q
 	queue_forwarded(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (queue_forward_paged(&reply) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_forward_paged(&reply) == -1)
+		return connection_unexpected(s);
 	strlcpy(forwarded, redis_element(&reply, 0).str, QUEUE_RECORD_ID_SIZE);
 	return 0;
 }
@@ -323,10 +321,8 @@ static int glance_at(struct turn *t)
 	queue_letters_glance(&t->s->redis, &t->q->keys);
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;
-	if (queue_letters_glanced(&reply, &t->glance) == -1) {
-		trouble_say(t->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_letters_glanced(&reply, &t->glance) == -1)
+		return connection_unexpected(t->s);
 	/* No write is under way, and the last batch of the archive is known: what else we have claimed is not in the archive. */
 	t->claims_are_stale = t->conf->archive != NULL && t->q->bounds.nnamed == 0 &&
 	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;

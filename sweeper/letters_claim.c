@@ -21,10 +21,8 @@ static int read_claimed(struct sweeper *s, struct letter *const *asked, size_t n
 
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (!redis_is_strings(&reply)) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (!redis_is_strings(&reply))
+		return connection_unexpected(s);
 	for (size_t i = 0; i < n; i++) {
 		bool claimed = false;
 

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/queue_look.h"
@@ -18,17 +17,12 @@
 
 static int weigh_escape(struct sweeper *s, const struct swept *q, struct queue_weight *weight)
 {
-	char *nobody = queue_lease_key(&q->keys, NULL);
 	struct redis_reply reply;
 
-	queue_weigh(&s->redis, nobody, q->keys.escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
-	free(nobody);
+	letters_walk_weigh(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (queue_weighed(&reply, weight) == 0)
-		return 0;
-	trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-	return -1;
+	return queue_weighed(&reply, weight) == 0 ? 0 : connection_unexpected(s);
 }
 
 static void note_stuck(struct swept *q, bool is, int64_t memory)
@@ -62,8 +56,5 @@ int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_w
 		queue_letters_page(&s->redis, &q->keys, weight.page, LETTERS_PAGE, LETTERS_PAGE_BYTES);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (queue_letters_paged(&reply, page) == 0)
-		return 1;
-	trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-	return -1;
+	return queue_letters_paged(&reply, page) == 0 ? 1 : connection_unexpected(s);
 }

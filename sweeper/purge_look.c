@@ -24,10 +24,8 @@ static int glance(struct purging *t, struct redis_reply *page, struct queue_glan
 		queue_glance(&t->s->redis, t->q->keys.ingress, -1 - to, -1 - p->stay);
 	if (connection_answer(t->s, page) == -1)
 		return -1;
-	if (queue_glanced(page, glanced) == -1) {
-		trouble_say(t->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_glanced(page, glanced) == -1)
+		return connection_unexpected(t->s);
 	/* What the page says was written by a clock that is known to run evenly until now. */
 	clock_learn(t->s, glanced->server_ms, sent_ms);
 	return server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock) ? 0 : -1;

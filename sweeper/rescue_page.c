@@ -264,8 +264,7 @@ static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 		return -1;
 	if (is_page(&reply))
 		return return_page(p, &reply, weight->entries);
-	trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-	return -1;
+	return connection_unexpected(p->s);
 }
 
 /* ---- what is not even looked at ---- */
@@ -292,8 +291,7 @@ static int take_unread(struct rescue_page *p, struct unread *out)
 		if (len.type == REDIS_INTEGER && out->first.type == REDIS_STRING && recorded.type == REDIS_INTEGER)
 			return 0;
 	}
-	trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-	return -1;
+	return connection_unexpected(p->s);
 }
 
 static int ask_to_escape(struct rescue_page *p, const struct message *head, const struct record *record, struct unread *out)
@@ -399,10 +397,8 @@ int rescue_page_return(struct rescue_page *p)
 	queue_weigh(&p->s->redis, p->lease, p->rescue, QUEUE_END_LEFT, RESCUE_PAGE_MAX, PAGE_BYTES);
 	if (read_tray_size(p->s, &p->tray) == -1 || connection_answer(p->s, &reply) == -1)
 		return -1;
-	if (queue_weighed(&reply, &weight) == -1) {
-		trouble_say(p->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_weighed(&reply, &weight) == -1)
+		return connection_unexpected(p->s);
 	if (weight.entries == 0)
 		return 0;
 	rc = seems_too_large(p, &weight) ? let_large_escape(p, &weight) : 0;

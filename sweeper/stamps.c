@@ -72,10 +72,8 @@ static int stamp_call(struct sweeper *s, struct swept *q, struct call *c, const 
 	*c = (struct call){ .kept = NULL };
 	if ((n > 0 && connection_integer(s, &seen) == -1) || connection_answer(s, &reply) == -1)
 		return -1;
-	if (queue_stamped(&reply, &c->said) == -1) {
-		trouble_say(s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_stamped(&reply, &c->said) == -1)
+		return connection_unexpected(s);
 	c->said.stamped += seen;
 	c->kept = redis_keep(&s->redis);
 	return verify_lines(s, c, q, &reply);

@@ -127,6 +127,7 @@ int connection_answer(struct sweeper *s, struct redis_reply *reply);
  * `wanted` bytes of the entry to begin. -1: the entry is not longer than that, or Redis did not answer. Redis copies the entry once.
  */
 int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, size_t wanted);
+int connection_unexpected(struct sweeper *s);		/* says that an answer was of another type; returns -1 */
 int connection_integer(struct sweeper *s, int64_t *out);	/* the same for INTEGER; other types are errors */
 int connection_secret(struct sweeper *s);	/* learns the secrets, and puts ours back where they are missing. -1: as connection_answer() */
 void connection_drain(struct sweeper *s);	/* answers nobody took because one before them was an error */

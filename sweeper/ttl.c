@@ -53,10 +53,8 @@ static int look_at_page(struct look *l, struct page *p, int64_t seen)
 	queue_glance(&l->s->redis, l->q->keys.ingress, last - LOOK_PAGE_MAX + 1, last);
 	if (connection_answer(l->s, &reply) == -1)
 		return -1;
-	if (queue_glanced(&reply, &glanced) == -1) {
-		trouble_say(l->s, TROUBLE_OTHER, "unexpected reply type from Redis");
-		return -1;
-	}
+	if (queue_glanced(&reply, &glanced) == -1)
+		return connection_unexpected(l->s);
 	/* What the page says was written by a clock that is known to run evenly until now. */
 	clock_learn(l->s, glanced.server_ms, sent_ms);
 	l->more = glanced.more || glanced.n == LOOK_PAGE_MAX;
