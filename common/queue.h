@@ -168,7 +168,7 @@ void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int
  */
 void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen, const struct record *record);
 /* The same of a rescue list, whose only entry is that one. nobody: the key of a lease that does not exist */
-void queue_too_large_seen_in(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
     const struct record *record);
 /* The same of the left end of a rescue list, and of no other entry. nobody: the key of a lease that does not exist */
 void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,

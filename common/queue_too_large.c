@@ -84,7 +84,7 @@ void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray
 	too_large_seen(r, (const char *[]){ o->lease, o->trays[tray], o->keys->escape, o->keys->log }, o->lease_ms, limit, seen, record);
 }
 
-void queue_too_large_seen_in(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
     const struct record *record)
 {
 	too_large_seen(r, (const char *[]){ nobody, rescue, k->escape, k->log }, 1, limit, seen, record);

@@ -269,7 +269,7 @@ static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 
 /* ---- what is not even looked at ---- */
 
-/* The answer of queue_too_large_first() and queue_too_large_seen_in(). */
+/* The answer of queue_too_large_first() and queue_too_large_seen_in_rescue(). */
 struct unread {
 	int64_t len;
 	struct redis_reply first;	/* what may be a wrapper; a view, good until the next answer */
@@ -318,7 +318,7 @@ static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight
 	len = connection_glimpse(p->s, p->rescue, begin, sizeof(begin));
 	if (len <= message_max(p) || message_may_be_wrapped(begin, sizeof(begin)))
 		return 0;
-	queue_too_large_seen_in(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), len, record);
+	queue_too_large_seen_in_rescue(&p->s->redis, &keys, p->lease, p->rescue, message_max(p), len, record);
 	return take_unread(p, out);
 }
 

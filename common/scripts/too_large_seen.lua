@@ -1,10 +1,11 @@
 -- KEYS: lease tray escape log
 -- ARGV: lease_ms limit seen [field value ...]
--- Moves an entry to escape without reading it, which would cost Redis 5 ms per MiB. The caller saw the entry arrive: it has `seen` bytes and
--- does not begin like a wrapper. If it is alone in its tray and escape is short, the script appends the entries of escape to the tray
--- and renames the tray to escape. MEMORY USAGE, at most a third more than the size, shows that such an entry is there.
--- Record: unread.lua. Returns {seen, '', 1}; {seen, '', 2}: the record could not be written; {0, '', 1}: nothing moved, and the caller
--- uses too_large.lua.
+-- Moves an entry that is longer than `limit` to escape without reading it: to read it would block Redis for 5 ms per MiB. The caller received
+-- the first bytes of the entry, so it knows its size, `seen` bytes, and that it does not begin like a wrapper. The script moves the entry only if
+-- it is alone in the tray and escape is short: it appends the entries of escape to the tray, and renames the tray to escape. It cannot compare
+-- the entry, so it compares `seen` and `limit` with MEMORY USAGE, which is at most a third more than the size of the entry.
+-- Writes the record (unread.lua). Returns {seen, '', 1}; {seen, '', 2}: Redis refused the record; {0, '', 1}: the script moved nothing, and the
+-- caller runs too_large.lua or too_large_first.lua.
 local leased, seen, above = redis.call('PEXPIRE', KEYS[1], ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[2]) / 3 * 4 + 65536
 if redis.call('LLEN', KEYS[2]) ~= 1 or redis.call('LLEN', KEYS[3]) > 1000 then return { 0, '', 1 } end
 local held = tonumber(redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', 1)) or 0
