@@ -16,13 +16,13 @@ while #lates + rank < tonumber(ARGV[2]) and room > 0 do
   if line and not seen[line] then
     rank = rank + 1
   else
-    local rest = (other or line and seen[line] == '1') and (payload or string.sub(member, #line + 1)) or payload and member .. payload or member
-    if payload ~= false then redis.call('LPUSH', KEYS[3], rest) end
+    local drops_line, entry = other or line and seen[line] == '1', member
+    if payload then entry = drops_line and payload or member .. payload
+    elseif drops_line then entry = string.sub(member, #line + 1) end
+    if payload ~= false then redis.call('LPUSH', KEYS[3], entry) end
     local removed = redis.pcall('ZREMRANGEBYRANK', KEYS[2], rank, rank)
-    if removed ~= 1 then                    -- refused: the copy must not stay
-      if payload ~= false then redis.call('LPOP', KEYS[3]) end
-      return removed
-    end
+    if removed ~= 1 and payload ~= false then redis.call('LPOP', KEYS[3]) end     -- refused: the copy must not stay
+    if removed ~= 1 then return removed end
     delete_apart(KEYS[4], member)
     lates[#lates + 1] = payload == false and -1 or math.max(0, math.min(now - due, 1e15))
   end
