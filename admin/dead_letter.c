@@ -298,7 +298,7 @@ static int find_letter(struct admin *a, int64_t first, size_t size, const char *
 
 static bool is_letter(const struct redis_reply *reply, size_t size, const char *sha1)
 {
-	char sum[41];
+	char sum[DIGEST_HEX_SIZE];
 
 	if (reply->type != REDIS_STRING || reply->len != size)
 		return false;

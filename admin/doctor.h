@@ -11,6 +11,7 @@
 #include "admin/admin.h"
 #include "admin/lists.h"
 #include "admin/unit_file.h"
+#include "common/digest.h"
 
 /*
  * quredis doctor: a table of checks (doctor.c), each of which looks and tells what it found; nothing is said before the
@@ -54,7 +55,7 @@ struct stranger {
 	bool leased;
 	int64_t trays[QUEUE_TRAYS + 1], total;	/* as in struct owner */
 	bool wrong_type;	/* one of the trays is no list */
-	char signature[41];	/* of what lies in the trays; "" if not asked for */
+	char signature[DIGEST_HEX_SIZE];	/* of what lies in the trays; "" if not asked for */
 };
 
 struct patient {		/* a queue */

@@ -15,6 +15,7 @@
 #include "admin/entries.h"
 #include "admin/records.h"
 #include "common/alloc.h"
+#include "common/digest.h"
 #include "common/queue_survey.h"
 
 #define TRIES 3
@@ -102,7 +103,7 @@ static int pair(struct doctor *d, int64_t total, struct pairing *p)
 /* Places in the list are counted from its old end: nothing may be taken from there while they are read. */
 struct old_end {
 	int64_t total;
-	char sha1[41];
+	char sha1[DIGEST_HEX_SIZE];
 };
 
 static int read_old_end(struct doctor *d, struct old_end *e)

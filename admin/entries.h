@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "admin/admin.h"
+#include "common/digest.h"
 #include "common/queue_look.h"
 
 /*
@@ -18,7 +19,7 @@
 struct list_entry {
 	size_t size;
 	struct queue_bytes head, tail;	/* owned. head is all of it unless it is_large() */
-	char sha1[41];			/* "": it has more than QUEUE_LOOK_SUM_MAX bytes */
+	char sha1[DIGEST_HEX_SIZE];			/* "": it has more than QUEUE_LOOK_SUM_MAX bytes */
 	int64_t at;			/* its index when it was read, as LINDEX counts */
 };
 

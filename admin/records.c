@@ -10,6 +10,7 @@
 #include "admin/records.h"
 
 #include "common/alloc.h"
+#include "common/digest.h"
 
 #define PAGE 100
 #define AHEAD_MAX 200000	/* records read and not matched: then an entry counts as without a record */
@@ -20,7 +21,7 @@ struct record_id {
 };
 
 struct node {			/* equal messages: their records, oldest first; never empty */
-	char sha1[41];
+	char sha1[DIGEST_HEX_SIZE];
 	STAILQ_HEAD(, record_id) ids;
 };
 

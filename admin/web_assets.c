@@ -51,7 +51,7 @@ static const char *type_of(const char *path)
 static const char *tag_of(size_t file)
 {
 	static char tags[nitems(files)][44];
-	char sum[41];
+	char sum[DIGEST_HEX_SIZE];
 
 	if (tags[file][0] == '\0') {
 		digest_sha1(files[file].start, (size_t)(files[file].end - files[file].start), sum);

@@ -152,7 +152,7 @@ static void decide(struct letters *l)
 
 /* ---- who leaves ---- */
 
-void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE])
+void letter_digest(const struct letter *l, char out[DIGEST_HEX_SIZE])
 {
 	struct sha1_ctx hash;
 
@@ -170,7 +170,7 @@ void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE])
 
 static bool is_named(const struct letter_name *name, const struct letter *l)
 {
-	char digest[LETTER_DIGEST_SIZE];
+	char digest[DIGEST_HEX_SIZE];
 
 	if (strcmp(name->id, l->id) != 0 || name->digest[0] == '\0')
 		return false;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/digest.h"
 #include "common/queue_letters.h"
 #include "common/record_line.h"
 
@@ -28,7 +29,6 @@ static inline bool letters_is_too_long(int64_t memory, int64_t message_max)
 	return memory > letters_entry_max(message_max) / 3 * 4 + 65536;
 }
 
-#define LETTER_DIGEST_SIZE 41
 
 enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: the archive has it already */
 
@@ -39,7 +39,7 @@ enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: the ar
 struct letter_name {
 	char id[QUEUE_RECORD_ID_SIZE];
 	bool orphan;		/* as a record without a message: none must go with it */
-	char digest[LETTER_DIGEST_SIZE];	/* of the record; a line written by an earlier version has the sha1 of the message instead */
+	char digest[DIGEST_HEX_SIZE];	/* of the record; a line written by an earlier version has the sha1 of the message instead */
 };
 
 struct letter {			/* a record; views into the answer */
@@ -47,7 +47,7 @@ struct letter {			/* a record; views into the answer */
 	int64_t ms;		/* when it failed, by the server's clock */
 	struct record_field *fields;	/* owned */
 	size_t nfields;
-	char sha1[41];		/* of its message; "": it does not say */
+	char sha1[DIGEST_HEX_SIZE];		/* of its message; "": it does not say */
 	size_t size;		/* of its message in bytes; 0: it does not say */
 	int entry;		/* its message is entries[entry]; -1: not on this page */
 	bool orphan;		/* there is none to it any more */
@@ -58,7 +58,7 @@ struct letter {			/* a record; views into the answer */
 
 struct letter_entry {
 	struct queue_bytes message;
-	char sha1[41];
+	char sha1[DIGEST_HEX_SIZE];
 	int record;		/* records[record] is its own; -1: not on this page */
 	bool unrecorded;	/* there is none to it */
 };
@@ -72,7 +72,7 @@ struct letters {
 };
 
 /* The digest covers all fields of the record: two dead letters are the same if id and digest are equal. */
-void letter_digest(const struct letter *l, char out[LETTER_DIGEST_SIZE]);
+void letter_digest(const struct letter *l, char out[DIGEST_HEX_SIZE]);
 
 /* A new page of an answer; it lives as long as that. NULL: it is none */
 struct letters *letters_new(const struct queue_letters_page *page);

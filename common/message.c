@@ -348,7 +348,7 @@ int message_header(struct buffer *out, const char *id, const char *request_id, i
 	return 0;
 }
 
-void message_digest(const struct message *m, char out[41])
+void message_digest(const struct message *m, char out[DIGEST_HEX_SIZE])
 {
 	char *memo = m->sha1_memo;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/buffer.h"
+#include "common/digest.h"
 #include "common/seal.h"
 
 /*
@@ -57,8 +58,8 @@ struct message {
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
-	char sha1[41];			/* of what is behind the wrapper, set by who has only the beginning in raw; "": it is worked out */
-	char *sha1_memo;		/* 41 bytes of the caller, "" at first: the sha1 is kept there, so that the next message_parse()
+	char sha1[DIGEST_HEX_SIZE];			/* of what is behind the wrapper, set by who has only the beginning in raw; "": it is worked out */
+	char *sha1_memo;		/* DIGEST_HEX_SIZE bytes of the caller, "" at first: the sha1 is kept there, so that the next message_parse()
 					 * of the same bytes need not work it out again; NULL: nowhere */
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
@@ -132,6 +133,6 @@ int message_header(struct buffer *out, const char *id, const char *request_id, i
     int64_t enqueued_ms, int64_t timeout_ms, int max_attempts);
 
 /* The SHA1 of the producer's message, worked out if it is not known. 40 hex digits and NUL */
-void message_digest(const struct message *m, char out[41]);
+void message_digest(const struct message *m, char out[DIGEST_HEX_SIZE]);
 
 #endif

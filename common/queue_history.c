@@ -14,7 +14,7 @@
 #define FIRST (SCRIPT_ENTRY_ARGS + 6)	/* before them, but for the notes */
 
 struct entry {
-	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[41];
+	char id[MESSAGE_ID_MAX + 1], finished_at[CLOCK_RFC3339_SIZE], sha1[DIGEST_HEX_SIZE];
 	struct script_number duration, attempts, size;
 	const char *message;
 	size_t kept;

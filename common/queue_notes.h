@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/digest.h"
 #include "common/message.h"
 #include "common/queue.h"
 
@@ -13,7 +14,7 @@
  * while after the last was written.
  */
 #define QUEUE_NOTES_KEEP_MS INT64_C(604800000)
-#define QUEUE_NOTE_FIELD 41
+#define QUEUE_NOTE_FIELD DIGEST_HEX_SIZE
 
 struct queue_bytes;		/* common/queue_admin.h */
 

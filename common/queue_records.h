@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "common/clock.h"
+#include "common/digest.h"
 #include "common/queue.h"
 #include "common/queue_scripts.h"
 
@@ -11,7 +12,7 @@
 struct record_text {
 	struct script_number numbers[8];
 	char failed_at[CLOCK_RFC3339_SIZE], first_failed_at[CLOCK_RFC3339_SIZE];
-	char sha1[41];
+	char sha1[DIGEST_HEX_SIZE];
 };
 
 /* Field, value, field, value …: fills args[2 * RECORD_FIELDS] and returns how many. m: the message as it lies in its list. */

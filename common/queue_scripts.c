@@ -55,7 +55,7 @@ static struct text text_of(enum queue_script script)
 /* Constant once computed, whoever computes it. */
 static const char *sha1_of(enum queue_script script)
 {
-	static char sums[QUEUE_SCRIPT_COUNT][41];
+	static char sums[QUEUE_SCRIPT_COUNT][DIGEST_HEX_SIZE];
 	struct text t = text_of(script);
 
 	if (sums[script][0] == '\0')

@@ -89,7 +89,7 @@ const char *health_text(const struct sweeper *s, const struct swept *q, enum hea
 	char text[DURATION_SIZE];
 	uint32_t undecided;
 
-	if (code == HEALTH_BOUNDS && q->bounds.stuck.is)
+	if (code == HEALTH_BOUNDS && q->bounds.stuck.too_long)
 		strlcpy(out, "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max", HEALTH_TEXT_SIZE);
 	else if (said[code] != NULL)
 		strlcpy(out, said[code], HEALTH_TEXT_SIZE);

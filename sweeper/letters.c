@@ -282,7 +282,7 @@ static bool is_over(const struct turn *t)
 
 bool letters_are_over(const struct swept *q)
 {
-	return q->bounds.over || q->bounds.stuck.is;
+	return q->bounds.over || q->bounds.stuck.too_long;
 }
 
 /* Not each turn: when it begins, each hour while it lasts, and when it is over. */
@@ -348,7 +348,7 @@ static int look(struct turn *t)
 		return -1;
 	if (!removes)
 		alarm_about(t, is_over(t));
-	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t) || b->stuck.is)))
+	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t) || b->stuck.too_long)))
 		return look_at_page(t);
 	if (t->conf->archive != NULL)
 		letters_writable(t->s, t->q);

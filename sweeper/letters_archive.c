@@ -16,6 +16,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/digest.h"
 #include "sweeper/archive.h"
 #include "sweeper/sweeper.h"
 
@@ -91,7 +92,7 @@ struct job {
 static void describe(struct buffer *lines, const struct job *job, const struct letter *r, const char *at)
 {
 	const struct letters *l = job->letters;
-	char digest[LETTER_DIGEST_SIZE];
+	char digest[DIGEST_HEX_SIZE];
 
 	letter_digest(r, digest);
 	record_line(lines, &(struct record_line){ .record_id = r->id, .fields = r->fields, .nfields = r->nfields,
@@ -182,7 +183,7 @@ static void read_names(struct bounds *b)
 	for (rest = b->errand.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
 		const char *id = strsep(&line, " "), *digest = strsep(&line, " ");
 
-		strlcpy(name(b, id, line != NULL)->digest, digest == NULL ? "" : digest, LETTER_DIGEST_SIZE);
+		strlcpy(name(b, id, line != NULL)->digest, digest == NULL ? "" : digest, DIGEST_HEX_SIZE);
 	}
 }
 

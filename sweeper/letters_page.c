@@ -25,19 +25,19 @@ static int weigh_escape(struct sweeper *s, const struct swept *q, struct queue_w
 	return queue_weighed(&reply, weight) == 0 ? 0 : connection_unexpected(s);
 }
 
-static void note_stuck(struct swept *q, bool is, int64_t memory)
+static void note_stuck(struct swept *q, bool too_long, int64_t memory)
 {
 	struct letters_stuck *stuck = &q->bounds.stuck;
 	int64_t now_ms = clock_monotonic_ms();
 
-	if (is && (!stuck->is || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
+	if (too_long && (!stuck->too_long || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
 		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", letters_entry_max(q->conf->message_max)),
 		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
 		stuck->logged_ms = now_ms;
 	}
-	if (!is && stuck->is)
+	if (!too_long && stuck->too_long)
 		log_info("dead_letters_go_on", log_str("queue", q->keys.name));
-	stuck->is = is;
+	stuck->too_long = too_long;
 }
 
 int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_walk *walk, struct queue_letters_page *page)
@@ -48,7 +48,7 @@ int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_w
 	if (weigh_escape(s, q, &weight) == -1)
 		return -1;
 	note_stuck(q, letters_is_too_long(weight.first, q->conf->message_max), weight.first);
-	if (q->bounds.stuck.is)
+	if (q->bounds.stuck.too_long)
 		return 0;
 	if (walk != NULL)
 		letters_walk_ask(&s->redis, &q->keys, walk, weight.page);

@@ -12,7 +12,7 @@ struct swept;
 
 /* The oldest dead letter of a queue is longer than may be read; zeroed: it is not. */
 struct letters_stuck {
-	bool is;
+	bool too_long;
 	int64_t logged_ms;		/* the last warning; CLOCK_MONOTONIC */
 };
 

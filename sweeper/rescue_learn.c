@@ -12,6 +12,7 @@
 #include "sweeper/rescue.h"
 #include "sweeper/sweeper.h"
 
+#include "common/digest.h"
 #include "common/queue_notes.h"
 
 #define NAMED_MAX (16 << 20)	/* the SHA1 of a longer message is not computed for the log: it takes Redis too long */
@@ -44,7 +45,7 @@ static bool is_doubtful(const struct rescue_page *p)
 /* Shared queues: the notes beside the messages. */
 static int read_notes(struct rescue_page *p)
 {
-	char sha1s[RESCUE_PAGE_MAX][41];
+	char sha1s[RESCUE_PAGE_MAX][DIGEST_HEX_SIZE];
 	const char *fields[RESCUE_PAGE_MAX];
 	struct redis_reply answer;
 	struct wrapper note;

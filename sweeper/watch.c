@@ -66,11 +66,10 @@ static struct absence absence_of(struct sweeper *s, const struct swept *q, const
 	return a;
 }
 
-static bool is_own(const struct sweeper *s, const struct queue_worker *w)
+/* A worker of this master; *i is its name, read. */
+static bool is_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
 {
-	struct incarnation i;
-
-	return incarnation_parse(&i, w->incarnation) == 0 && i.boot == s->child->boot;
+	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
 }
 
 static void log_undecided(const struct swept *q, struct absence *a, int64_t now_ms)
@@ -84,7 +83,9 @@ static void log_undecided(const struct swept *q, struct absence *a, int64_t now_
 /* How long it may be without a lease. A worker that is cut off comes back to the trays of its last name only. */
 static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w, int64_t lease_ms)
 {
-	if (!is_own(s, w) || w->superseded)
+	struct incarnation i;
+
+	if (!is_own(s, w, &i) || w->superseded)
 		return lease_ms;
 	return 4 * lease_ms > OWN_PATIENCE_MS ? 4 * lease_ms : OWN_PATIENCE_MS;
 }
@@ -96,8 +97,10 @@ static void missed(struct sweeper *s, struct swept *q, const struct queue_worker
 	int64_t patience_ms = patience_of(s, w, a.lease_ms);
 
 	if (dead_missed(&a, asked_ms, clock_boottime_ms(), patience_ms)) {
+		struct incarnation i;
+
 		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", w->incarnation));
-		rescue_add_owner(q, w, "lease", is_own(s, w) ? BLAME_NOBODY : BLAME_OUTAGE, false);
+		rescue_add_owner(q, w, "lease", is_own(s, w, &i) ? BLAME_NOBODY : BLAME_OUTAGE, false);
 		return;
 	}
 	if (!a.undecided && dead_is_undecided(&a, asked_ms, patience_ms))
@@ -203,11 +206,6 @@ static void take_over_rescues(struct swept *q, const struct redis_reply *reply, 
 
 /* ---- one queue ---- */
 
-static bool parse_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
-{
-	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
-}
-
 /*
  * A worker of this master that died, or settled everything and left. Its messages were returned, or it had none, so if it has some
  * now, Redis has returned to an earlier state, or another server answers.
@@ -216,7 +214,7 @@ static bool is_buried(const struct sweeper *s, const struct queue_worker *w)
 {
 	struct incarnation i;
 
-	return parse_own(s, w, &i) && i.generation <= atomic_load(&s->child->board->buried[i.slot]);
+	return is_own(s, w, &i) && i.generation <= atomic_load(&s->child->board->buried[i.slot]);
 }
 
 /* A living worker of ours has left this name, and says that nothing runs any more that was fetched under it. */
@@ -225,7 +223,7 @@ static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w
 	const struct slot *slot;
 	struct incarnation i;
 
-	if (!w->superseded || !parse_own(s, w, &i))
+	if (!w->superseded || !is_own(s, w, &i))
 		return false;
 	slot = &s->child->board->slots[i.slot];
 	return atomic_load(&slot->pid) == w->pid && atomic_load(&slot->abandoned) > i.generation;

@@ -6,6 +6,7 @@
 
 #include "common/buffer.h"
 #include "common/child.h"
+#include "common/digest.h"
 #include "common/handler.h"
 #include "common/message.h"
 #include "common/queue.h"
@@ -72,7 +73,7 @@ struct item {
 	uint8_t refusals;		/* MOVING: how often it would not, because of this message or of where it goes */
 	struct outcome *outcome;	/* owned; NULL: none */
 	struct wrapper *note;		/* what lay beside it; owned; NULL: nothing */
-	char sha1[41];			/* of the producer's message; "": nobody has asked for it yet */
+	char sha1[DIGEST_HEX_SIZE];			/* of the producer's message; "": nobody has asked for it yet */
 };
 
 struct tray {

@@ -153,7 +153,7 @@ static void answer(struct connection *c, const struct fake_command *command, boo
 /* ---- what was asked ---- */
 
 /* Scripts are loaded in the order of QUEUE_SCRIPTS at each opening, and called by their sums. */
-static char sums[QUEUE_SCRIPT_COUNT][41];
+static char sums[QUEUE_SCRIPT_COUNT][DIGEST_HEX_SIZE];
 
 static void learn_script(struct connection *c, const struct fake_command *command)
 {

@@ -50,7 +50,7 @@ static void check_parts(struct message *m)
 static void check_id(struct message *m)
 {
 	bool given = m->id[0] != '\0';
-	char id[sizeof(m->id)], sha1[41];
+	char id[sizeof(m->id)], sha1[DIGEST_HEX_SIZE];
 
 	strcpy(id, m->id);
 	digest_sha1(message_payload(m), message_payload_len(m), sha1);

@@ -554,7 +554,7 @@ static void a_megabyte(void **state)
 
 static void sha1_is_sha1(void **state)
 {
-	char hex[41];
+	char hex[DIGEST_HEX_SIZE];
 
 	(void)state;
 	digest_sha1("abc", 3, hex);

@@ -768,7 +768,7 @@ static void what_is_held_in_part_is_moved_whole(void **state)
 	struct queue_entry part = { .raw = "", .len = LARGE, .of = 2, .tail = raw + LARGE - QUEUE_ENTRY_ENDS };
 	const size_t from[] = { 0, 1 };
 	struct redis_reply sums, fields;
-	char head[QUEUE_ENTRY_ENDS], sha1[41];
+	char head[QUEUE_ENTRY_ENDS], sha1[DIGEST_HEX_SIZE];
 	struct message m;
 
 	(void)state;
