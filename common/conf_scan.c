@@ -108,18 +108,29 @@ static void report_wrapped(struct scan *s, const char *start, int len)
 	src->wrapped[src->nwrapped++] = s->line;
 }
 
-/* Describes the values of the key with this last part of its path; the caller frees it. NULL: no such key, or several that differ in that. */
-static char *expected_of(const struct conf_schema *schema, const char *word, int len)
+static bool is_last_part(const char *path, const char *word, int len)
 {
+	const char *dot = strrchr(path, '.'), *last = dot == NULL ? path : dot + 1;
+
+	return strlen(last) == (size_t)len && strncmp(last, word, (size_t)len) == 0;
+}
+
+/*
+ * Describes the values of the key with this last part of its path; the caller frees it. NULL: no such key, or several that differ in that:
+ * the scan does not know in which section the word stands.
+ */
+static char *expected_of(const char *word, int len)
+{
+	const struct conf_schema *queue = &conf_schema_queue, *global = &conf_schema_global;
 	char *expected = NULL;
 
-	for (size_t i = 0; i < schema->n; i++) {
-		const char *dot = strrchr(schema->keys[i].path, '.'), *last = dot == NULL ? schema->keys[i].path : dot + 1;
+	for (size_t i = 0; i < queue->n + global->n; i++) {
+		const struct conf_key *key = i < queue->n ? &queue->keys[i] : &global->keys[i - queue->n];
 		char *more;
 
-		if (strlen(last) != (size_t)len || strncmp(last, word, (size_t)len) != 0)
+		if (!is_last_part(key->path, word, len))
 			continue;
-		more = conf_value_expected(&schema->keys[i]);
+		more = conf_value_expected(key);
 		if (expected != NULL && strcmp(expected, more) != 0) {
 			free(expected);
 			free(more);
@@ -135,14 +146,12 @@ static char *expected_of(const struct conf_schema *schema, const char *word, int
 static void report_unit(struct scan *s, const char *start)
 {
 	const struct conf_origin where = at(s, s->line);
-	char *expected = s->word == NULL ? NULL : expected_of(&conf_schema_queue, s->word, s->word_len);
+	char *expected = s->word == NULL ? NULL : expected_of(s->word, s->word_len);
 	int len;
 
 	while (is_word(*s->p))
 		s->p++;
 	len = (int)(s->p - start);
-	if (expected == NULL && s->word != NULL)
-		expected = expected_of(&conf_schema_global, s->word, s->word_len);
 	if (expected != NULL)
 		conf_error(s->l, &where, "%.*s: expected %s, not %.*s", s->word_len, s->word, expected, len, start);
 	else
