@@ -203,7 +203,7 @@ static int tell_payloads_alone(struct doctor *d, const struct patient *p)
 		return -1;
 	if (queue_apart_counted(&reply, &count) == 0 && count.payloads > count.delayed)
 		doctor_advise(doctor_tell(d, SEVERITY_WARNING, p->keys.delayed_apart,
-		    "payloads of %" PRId64 " large messages are stored here, but %s holds %" PRId64 " messages: somebody removed some by hand", count.payloads,
+		    "payloads of %" PRId64 " large messages are named here, but %s holds %" PRId64 " messages: somebody removed some by hand, or Redis refused HDEL", count.payloads,
 		    p->keys.delayed, count.delayed), "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all that is delayed",
 		    p->keys.delayed_apart, p->keys.name);
 	return 0;

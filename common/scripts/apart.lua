@@ -18,11 +18,13 @@ local function payload_apart(apart, member)
   if #entry ~= tonumber(len) or string.sub(entry, 1, #head) ~= head or string.sub(entry, -#tail) ~= tail then return entry, true end
   return strip == '0' and entry or string.sub(entry, strip + 1)
 end
--- Deletes the payload, once its member has left delayed.
+-- Deletes the payload, once its member has left delayed. Redis may refuse HDEL: so each call also looks at one name, and deletes it if its list is gone.
 local function delete_apart(apart, member)
   local list, nonce = list_apart(apart, member)
   if list then
     if type(redis.pcall('UNLINK', list)) == 'table' then redis.pcall('DEL', list) end
     redis.pcall('HDEL', apart, nonce)
+    local left = redis.pcall('HRANDFIELD', apart)             -- unknown before Redis 6.2
+    if type(left) == 'string' and redis.pcall('EXISTS', apart .. ':' .. left) == 0 then redis.pcall('HDEL', apart, left) end
   end
 end

@@ -42,12 +42,17 @@ static int teardown_all(void **state)
 	return private_queue_stop(state);
 }
 
+static void new_line(void)
+{
+	buffer_clear(&line);
+	message_wrapper(&line, &keys.lines, &(struct wrapper){ .attempts = 1, .apart = true });
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	private_queue_clear();
-	buffer_clear(&line);
-	message_wrapper(&line, &keys.lines, &(struct wrapper){ .attempts = 1, .apart = true });
+	new_line();
 	return 0;
 }
 
@@ -408,6 +413,44 @@ static void where_unlink_is_forbidden_nothing_is_left_either(void **state)
 	assert_nothing_is_delayed();
 }
 
+/* If Redis refuses HDEL, a name stays in the hash. A later move removes it. */
+static void a_name_whose_list_is_gone_leaves_with_a_later_move(void **state)
+{
+	char *list;
+
+	(void)state;
+	redis_appendf(&server.r, "HRANDFIELD " APART);
+	if (private_redis_answer_or_error(&server).type == REDIS_ERROR)
+		skip();		/* before Redis 6.2 */
+	put_apart(0);
+	list = list_apart();
+	REDIS(&server, "ACL SETUSER default -hdel");
+	assert_int_equal(due(false).n, 1);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed %s", list), 0);
+	assert_int_equal(REDIS_INT(&server, "HLEN " APART), 1);
+	free(list);
+
+	REDIS(&server, "DEL i %s", owner.lease);
+	new_line();
+	owner.moved[0] = 0;
+	put_apart(0);
+	assert_int_equal(REDIS_INT(&server, "HLEN " APART), 2);
+	assert_int_equal(due(false).n, 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " APART), 0);
+}
+
+/* Each payload whose message is still delayed keeps its name. */
+static void a_name_whose_list_is_there_stays(void **state)
+{
+	(void)state;
+	put_apart(0);
+	REDIS(&server, "HSET " APART " 0123456789abcdef 1");
+	REDIS(&server, "RPUSH " APART ":0123456789abcdef payload");
+	assert_int_equal(due(false).n, 1);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS " APART " 0123456789abcdef"), 1);
+}
+
 /* An empty message, and one whose payload is such a line. */
 static void only_a_member_without_a_payload_is_apart(void **state)
 {
@@ -446,6 +489,8 @@ int main(void)
 		T(another_message_in_its_place_comes_back_as_it_was),
 		T(one_whose_payload_may_not_be_read_stays),
 		T(where_unlink_is_forbidden_nothing_is_left_either),
+		T(a_name_whose_list_is_gone_leaves_with_a_later_move),
+		T(a_name_whose_list_is_there_stays),
 		T(only_a_member_without_a_payload_is_apart),
 	};
 
