@@ -104,6 +104,7 @@ static const struct {
 	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says how they die" },
 	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says how they die; then quredis restart" },
 	{ "breaker", SEVERITY_ERROR, "quredis run QUEUE --from ingress tries the handler on a message; it is tried again by itself" },
+	{ "error", SEVERITY_ERROR, "the supervisor's log, event queue_trouble, says what failed and what helps" },
 	{ "no redis", SEVERITY_ERROR, "the other findings, and the supervisor's log, events redis_trouble and queue_trouble" },
 };
 

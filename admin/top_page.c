@@ -100,7 +100,7 @@ struct crew {
 
 static int badness(const char *state)
 {
-	static const char *const from_good[] = { "running", "paused", "recovering", "breaker", "no redis" };
+	static const char *const from_good[] = { "running", "paused", "recovering", "error", "breaker", "no redis" };
 
 	for (size_t i = 0; i < nitems(from_good); i++)
 		if (strcmp(from_good[i], state) == 0)

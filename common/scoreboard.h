@@ -83,7 +83,7 @@ enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };	/* BA
 
 /* Why a gate is shut, or what is wrong: shown by status. */
 enum queue_trouble {
-	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_OTHER,
+	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_ARCHIVE, TROUBLE_OTHER,
 	TROUBLE_LEFTOVERS	/* recovery waits until processes of a dead supervisor have ended; Redis works */
 };
 

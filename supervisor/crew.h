@@ -12,7 +12,7 @@ struct master;
 
 /* The one state a queue has, and why (crew_state.c). */
 enum crew_state {
-	CREW_RUNNING, CREW_PAUSED, CREW_QUIET, CREW_BACKOFF, CREW_QUARANTINE, CREW_BREAKER, CREW_RECOVERING, CREW_NO_REDIS
+	CREW_RUNNING, CREW_PAUSED, CREW_QUIET, CREW_BACKOFF, CREW_QUARANTINE, CREW_BREAKER, CREW_RECOVERING, CREW_NO_REDIS, CREW_ERROR
 };
 extern const char *const crew_state_names[];	/* "running", "paused", … */
 

@@ -17,15 +17,21 @@ const char *const crew_state_names[] = {
 	[CREW_BREAKER] = "breaker",
 	[CREW_RECOVERING] = "recovering",
 	[CREW_NO_REDIS] = "no redis",
+	[CREW_ERROR] = "error",
 };
 
-static const char *const troubles[] = {
-	[TROUBLE_NO_REDIS] = "no connection to Redis",
-	[TROUBLE_WRONG_TYPE] = "one of its keys has the wrong type",
-	[TROUBLE_NO_PERMISSION] = "Redis refuses password or permission",
-	[TROUBLE_EVICTION] = "maxmemory-policy may evict queues",
-	[TROUBLE_STORM] = "Redis refuses commands for now",
-	[TROUBLE_OTHER] = "Redis answers with an error",
+/* What each kind of trouble means for the queue: whether nothing of it works, or something. */
+static const struct {
+	enum crew_state state;
+	const char *reason;
+} troubles[] = {
+	[TROUBLE_NO_REDIS] = { CREW_NO_REDIS, "no connection to Redis" },
+	[TROUBLE_WRONG_TYPE] = { CREW_ERROR, "one of its keys has the wrong type" },
+	[TROUBLE_NO_PERMISSION] = { CREW_ERROR, "Redis refuses password or permission" },
+	[TROUBLE_EVICTION] = { CREW_NO_REDIS, "maxmemory-policy may evict queues" },
+	[TROUBLE_STORM] = { CREW_NO_REDIS, "Redis refuses commands for now" },
+	[TROUBLE_ARCHIVE] = { CREW_ERROR, "the archive of its dead letters cannot be read or written" },
+	[TROUBLE_OTHER] = { CREW_ERROR, "Redis answers with an error" },
 };
 
 const char *crew_undecided(const struct master *m, const struct crew *c)
@@ -68,20 +74,20 @@ static bool is_cut_off(const struct master *m, const struct crew *c)
 	return any;
 }
 
-static enum crew_state judge_redis(const struct master *m, const struct crew *c, const char **reason)
+static enum crew_state judge_trouble(const struct master *m, const struct crew *c, const char **reason)
 {
 	const struct board_queue *q = &m->board->queues[c - m->crews];
 	enum queue_trouble trouble = board_trouble(q);
+	bool known = trouble > TROUBLE_NONE && trouble <= TROUBLE_OTHER;
 
-	if (trouble > TROUBLE_NONE && trouble <= TROUBLE_OTHER)
-		*reason = troubles[trouble];
-	else if (is_cut_off(m, c))
-		*reason = troubles[TROUBLE_NO_REDIS];
-	else if (atomic_load(&q->gate) == QUEUE_REFUSED)
-		*reason = troubles[TROUBLE_OTHER];
-	else
+	if (is_cut_off(m, c) || atomic_load(&q->gate) == QUEUE_REFUSED) {
+		*reason = troubles[known ? trouble : is_cut_off(m, c) ? TROUBLE_NO_REDIS : TROUBLE_OTHER].reason;
+		return CREW_NO_REDIS;
+	}
+	if (!known)
 		return CREW_RUNNING;
-	return CREW_NO_REDIS;
+	*reason = troubles[trouble].reason;
+	return troubles[trouble].state;
 }
 
 static enum crew_state judge_gate(const struct master *m, const struct crew *c, const char **reason)
@@ -127,7 +133,7 @@ enum crew_state crew_judge(const struct master *m, const struct crew *c, const c
 		*reason = "its workers died five times in thirty seconds";
 		return CREW_BACKOFF;
 	}
-	state = judge_redis(m, c, reason);
+	state = judge_trouble(m, c, reason);
 	if (state != CREW_RUNNING)
 		return state;
 	if (atomic_load(&m->board->queues[c - m->crews].breaker_step) > 0) {

@@ -136,7 +136,6 @@ static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
 	size_t n;
 
 	if (q == NULL) {
-		d->trouble.kind = TROUBLE_OTHER;	/* again, without haste */
 		d->trouble.retry_at_ms = now_ms + 1000;
 		return;
 	}

@@ -27,10 +27,10 @@ static int64_t known(int64_t a, int64_t b)
 	return a < 0 ? b : b < 0 ? a : a + b;
 }
 
-/* By Redis; what dead supervisors left is counted for itself. */
+/* By Redis. Processes of dead supervisors and the archive have health codes of their own. */
 static bool is_refused(enum queue_trouble trouble)
 {
-	return trouble != TROUBLE_NONE && trouble != TROUBLE_LEFTOVERS;
+	return trouble != TROUBLE_NONE && trouble != TROUBLE_LEFTOVERS && trouble != TROUBLE_ARCHIVE;
 }
 
 static void values_of(const struct sweeper *s, const struct swept *q, int64_t value[HEALTH_CODES])

@@ -124,7 +124,7 @@ static int settle(void *arg, int out)
 
 static int archive_trouble(struct sweeper *s, struct swept *q, const char *why, int64_t now_ms)
 {
-	trouble_say(s, TROUBLE_OTHER, why);
+	trouble_say(s, TROUBLE_ARCHIVE, why);
 	return trouble_note(s, q, &q->bounds.archive_trouble, "archive", now_ms);
 }
 

@@ -90,6 +90,7 @@ struct rescue *rescue_add_owner(struct swept *q, const struct queue_worker *who,
 static void drop(struct swept *q, struct rescue *r)
 {
 	TAILQ_REMOVE(&q->rescues, r, entry);
+	trouble_forget(q, &r->trouble);
 	free(r);
 }
 

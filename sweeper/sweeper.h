@@ -139,6 +139,7 @@ int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const ch
 /* The connection was lost over it, perhaps because of it: so after a back-off, too, and others come first. Logged if that goes on. */
 void trouble_cut(struct swept *q, struct trouble *t, const char *at, int64_t now_ms);
 void trouble_over(struct sweeper *s, struct swept *q, struct trouble *t);
+void trouble_forget(struct swept *q, struct trouble *t);	/* the same without a word: what it was about is no longer there */
 void trouble_say(struct sweeper *s, enum queue_trouble kind, const char *error);	/* fills s->error */
 /* Storms, WRONGTYPE, … of an error answer's text. */
 enum queue_trouble trouble_kind(const char *error);

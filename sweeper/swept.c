@@ -5,7 +5,6 @@
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
-#include "common/nitems.h"
 
 /* Somebody of this master has recovered it before: its gate is no business of our own recovery. */
 static bool was_recovered(const struct board_queue *b)
@@ -21,6 +20,9 @@ struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct 
 	q->keys = keys;
 	q->conf = conf;
 	TAILQ_INIT(&q->rescues);
+	TAILQ_INIT(&q->troubles);
+	q->stamps.trouble.leads = q->waiting.trouble.leads = q->purge.trouble.leads = q->history_trouble.leads = q->gauge_trouble.leads =
+	    q->bounds.trouble.leads = q->bounds.archive_trouble.leads = q->forward_trouble.leads = q->orphans_trouble.leads = true;
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovery = q->board == NULL ? RECOVERED : RECOVER_KEYS;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
@@ -44,6 +46,8 @@ void swept_drop(struct sweeper *s, struct swept *q)
 {
 	TAILQ_REMOVE(&s->queues, q, entry);
 	rescue_free_all(q);
+	while (!TAILQ_EMPTY(&q->troubles))
+		trouble_forget(q, TAILQ_FIRST(&q->troubles));
 	bounds_free(q);
 	free(q->absences);
 	buffer_free(&q->purge.asked);
@@ -99,31 +103,15 @@ void swept_gate(struct sweeper *s, struct swept *q)
 		log_gate(q, before, gate);
 }
 
-static enum queue_trouble first_trouble(const struct trouble *const *of, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (of[i]->kind != TROUBLE_NONE)
-			return of[i]->kind;
-	return TROUBLE_NONE;
-}
-
 /* The periodic work is another host's once it leads the queue, and so is the trouble with it (lead.c). */
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
-	const struct trouble *always[] = { &q->recover_trouble, &q->due_trouble, &q->watch_trouble, &q->lead_trouble, &q->tally_trouble,
-		&q->health.trouble, &q->aside.trouble };
-	const struct trouble *leading[] = { &q->stamps.trouble, &q->waiting.trouble, &q->purge.trouble, &q->history_trouble,
-		&q->gauge_trouble, &q->bounds.trouble, &q->forward_trouble, &q->orphans_trouble };
 	enum queue_trouble kind = s->refusal;
-	const struct rescue *r;
+	const struct trouble *t;
 
-	if (kind == TROUBLE_NONE)
-		kind = first_trouble(always, nitems(always));
-	if (kind == TROUBLE_NONE && q->leads)
-		kind = first_trouble(leading, nitems(leading));
-	TAILQ_FOREACH(r, &q->rescues, entry)
-		if (kind == TROUBLE_NONE)
-			kind = r->trouble.kind;
+	TAILQ_FOREACH(t, &q->troubles, entry)
+		if ((kind == TROUBLE_NONE || kind == TROUBLE_ARCHIVE) && (q->leads || !t->leads))
+			kind = t->kind;		/* the archive last: what Redis refuses stops more */
 	return kind;
 }
 

@@ -77,6 +77,7 @@ struct swept {
 	struct trouble orphans_trouble;
 	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
 	struct trouble forward_trouble;
+	struct trouble_list troubles;	/* what is wrong, first ones first (trouble.c) */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };
 TAILQ_HEAD(swept_list, swept);

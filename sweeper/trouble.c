@@ -16,6 +16,7 @@ static const char *const mends[] = {
 	[TROUBLE_WRONG_TYPE] = "a key of this queue has a type quredis does not give it: rename or delete that key",
 	[TROUBLE_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
 	[TROUBLE_STORM] = NULL,
+	[TROUBLE_ARCHIVE] = NULL,
 	[TROUBLE_OTHER] = NULL,
 	[TROUBLE_LEFTOVERS] = NULL,
 };
@@ -67,6 +68,8 @@ int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const ch
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;		/* the connection's trouble, not the queue's */
 	news = t->kind != s->error_kind || strcmp(t->text, s->error) != 0;
+	if (t->kind == TROUBLE_NONE)
+		TAILQ_INSERT_TAIL(&q->troubles, t, entry);
 	t->kind = s->error_kind;
 	try_later(t, now_ms);
 	if (news)
@@ -88,6 +91,13 @@ void trouble_over(struct sweeper *s, struct swept *q, struct trouble *t)
 		return;
 	if (t->text[0] != '\0')
 		log_info("queue_mended", log_str("queue", q->keys.name), log_str("error", t->text));
-	*t = (struct trouble){0};
+	trouble_forget(q, t);
 	swept_publish(s, q);
+}
+
+void trouble_forget(struct swept *q, struct trouble *t)
+{
+	if (t->kind != TROUBLE_NONE)
+		TAILQ_REMOVE(&q->troubles, t, entry);
+	*t = (struct trouble){ .leads = t->leads };
 }

@@ -1,6 +1,7 @@
 #ifndef SWEEPER_TROUBLE_H
 #define SWEEPER_TROUBLE_H
 
+#include <bsd/sys/queue.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -8,13 +9,20 @@
 
 #define TROUBLE_GOES_ON 4	/* times in a row, within some three seconds */
 
-/* What is wrong with one thing of one queue; zeroed: nothing. */
+/*
+ * What is wrong with one thing of one queue; zeroed: nothing. From its first error until it works again it is in the queue's list,
+ * from which status and health take what they show. Whoever frees it calls trouble_forget() first.
+ */
 struct trouble {
+	TAILQ_ENTRY(trouble) entry;	/* of the queue's list, while kind is not NONE */
+	bool leads;		/* of periodic work: shown only while this host leads the queue */
 	enum queue_trouble kind;	/* NONE also where only the connection was lost over it */
 	char text[256];		/* as logged last; "": nothing was */
 	unsigned times;		/* in a row */
 	int64_t retry_at_ms;	/* CLOCK_MONOTONIC */
 };
+
+TAILQ_HEAD(trouble_list, trouble);
 
 static inline bool trouble_waits(const struct trouble *t, int64_t now_ms)
 {

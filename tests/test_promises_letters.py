@@ -438,10 +438,12 @@ def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
     d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
     told = d.wait_event("queue_trouble", at="archive")
     assert str(archive) in told["error"] and "No such file" in told["error"]
-    assert c.llen(q.escape) == 30 and status(d, "mail")["state"] == "running"
+    assert c.llen(q.escape) == 30
+    wait_for(lambda: (status(d, "mail")["state"], status(d, "mail")["reason"]) == ("error", "the archive of its dead letters cannot be read or written"))
     archive.mkdir()
     wait_for(lambda: c.llen(q.escape) == 10, 60)
     d.wait_event("queue_mended")
+    wait_for(lambda: status(d, "mail")["state"] == "running")
     assert [message_of(a) for a in lines(archive)] == [b"%d" % i for i in range(20)]
     assert len(d.events("queue_trouble")) == 1
     archive.rename(archive.with_name("aside"))      # also in the middle of it

@@ -63,16 +63,17 @@ class Past {
 }
 
 const UNSERVED = "no supervisor serves this queue: quredisd is not running, or does not have it";
-const TROUBLE = ["no redis", "quarantine", "backoff", "breaker", "recovering", "quiet"];
+const TROUBLE = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
 export const WHY = {
 	"no redis": "its workers cannot reach Redis, or Redis refuses what the queue needs",
+	error: "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
 	quarantine: "its workers keep dying; one is tried each minute",
 	backoff: "its workers die; they are started ever less often",
 	breaker: "its handler cannot be executed, or failed too often in a row; one message at a time is tried",
 	recovering: "messages of dead workers are being returned",
 	quiet: "told to fetch nothing on this host",
 };
-export const LEVEL = { "no redis": "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
+export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
 
 /** One word of what a queue does, over all hosts. */
 function stateOf(queue, served) {
