@@ -92,7 +92,7 @@ enum queue_trouble {
 struct board_queue {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate; sweeper */
 	_Atomic uint32_t trouble;		/* enum queue_trouble: what failed for the sweeper; sweeper */
-	_Atomic uint32_t worker_trouble;	/* enum queue_trouble: what failed for a worker last; workers */
+	_Atomic uint32_t worker_trouble;	/* enum queue_trouble: what failed for a worker last; workers, and the master when one of them is gone */
 	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Sweeper */
 	_Atomic uint64_t aside;			/* messages that Redis refused to move (sweeper/aside.c); sweeper */
 	_Atomic int64_t aside_size;		/* of the newest of them; -1: not known. Sweeper */

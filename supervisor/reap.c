@@ -109,6 +109,7 @@ static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64
 		c->owed++;
 	}
 	end_trial(m, slot);
+	atomic_store(&m->board->queues[p->crew].worker_trouble, TROUBLE_NONE);	/* if another worker has one, it says so again at its next try */
 	slot_fold(&m->board->slots[slot], &m->board->queues[p->crew]);
 }
 

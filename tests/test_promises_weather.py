@@ -1,5 +1,6 @@
 """What a server refuses: memory, types, policies, rights. A clear message each, nothing lost, heals when mended."""
 import collections
+import os
 import re
 import signal
 
@@ -143,6 +144,26 @@ def test_the_end_of_a_workers_error_leaves_the_sweepers(redis, quredisd, handler
     assert status(d, "mail")["reason"] == wrong
     c.delete("ingress:mail:delayed")
     wait_for(lambda: status(d, "mail")["reason"] is None, 30)
+
+
+def test_a_dead_worker_leaves_no_error(redis, quredisd, handler, ledger):
+    """Its error cannot end by itself any more."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(NOTE))])
+    workers = d.wait_workers("mail", 1)
+    wait_for(lambda: [x for x in c.client_list() if x["cmd"] in ("brpoplpush", "blmove")], 30, "the worker to fetch")
+    c.set("ingress:mail", "x")
+    for client in [x["id"] for x in c.client_list() if ":mail/" in x["name"]]:      # it fetches anew
+        c.client_kill_filter(_id=client)
+    d.wait_event("redis_trouble", queue="mail", at="fetch")
+    for pid in workers.values():
+        os.kill(pid, signal.SIGSTOP)
+    c.delete("ingress:mail")
+    for pid in workers.values():
+        os.kill(pid, signal.SIGKILL)
+    c.lpush("ingress:mail", "fine")
+    wait_for(lambda: ledger.count("fine"), 30)
+    wait_for(lambda: status(d, "mail")["state"] == "running", 30)
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
