@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 
-#include "common/nitems.h"
 #include "common/scoreboard.h"
 
 const char *const counter_names[COUNTERS] = {
@@ -125,16 +124,14 @@ void slot_fold(struct slot *s, struct board_queue *q)
 }
 
 /* First what an operator must mend, then what may pass by itself. Leftovers last: Redis works. */
+enum queue_trouble trouble_worse(enum queue_trouble a, enum queue_trouble b)
+{
+	return a == TROUBLE_NONE || (b != TROUBLE_NONE && b < a) ? b : a;
+}
+
 enum queue_trouble board_trouble(const struct board_queue *q)
 {
-	static const enum queue_trouble by_importance[] = { TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION,
-		TROUBLE_NO_REDIS, TROUBLE_STORM, TROUBLE_OTHER, TROUBLE_LEFTOVERS };
-	uint32_t sweepers = atomic_load(&q->trouble), workers = atomic_load(&q->worker_trouble);
-
-	for (size_t i = 0; i < nitems(by_importance); i++)
-		if (sweepers == by_importance[i] || workers == by_importance[i])
-			return by_importance[i];
-	return TROUBLE_NONE;
+	return trouble_worse((enum queue_trouble)atomic_load(&q->trouble), (enum queue_trouble)atomic_load(&q->worker_trouble));
 }
 
 void slot_clear(struct slot *s)

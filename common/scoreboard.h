@@ -82,10 +82,13 @@ enum queue_departure { QUEUE_STAYS, QUEUE_LEFT, QUEUE_LEFT_TOLD };
 enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };	/* BARE: nothing new is taken from transit:<q> */
 
 /* Why a gate is shut, or what is wrong: shown by status. */
+/* The most important first: of several errors of a queue, status shows that one. */
 enum queue_trouble {
-	TROUBLE_NONE, TROUBLE_NO_REDIS, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_STORM, TROUBLE_ARCHIVE, TROUBLE_OTHER,
+	TROUBLE_NONE, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_NO_REDIS, TROUBLE_STORM, TROUBLE_OTHER,
+	TROUBLE_ARCHIVE,	/* the archive of dead letters cannot be read or written; Redis works */
 	TROUBLE_LEFTOVERS	/* recovery waits until processes of a dead supervisor have ended; Redis works */
 };
+enum queue_trouble trouble_worse(enum queue_trouble a, enum queue_trouble b);	/* the more important one */
 
 #define BREAKER_RING 64
 

@@ -78,7 +78,7 @@ static enum crew_state judge_trouble(const struct master *m, const struct crew *
 {
 	const struct board_queue *q = &m->board->queues[c - m->crews];
 	enum queue_trouble trouble = board_trouble(q);
-	bool known = trouble > TROUBLE_NONE && trouble <= TROUBLE_OTHER;
+	bool known = trouble > TROUBLE_NONE && trouble < TROUBLE_LEFTOVERS;
 
 	if (is_cut_off(m, c) || atomic_load(&q->gate) == QUEUE_REFUSED) {
 		*reason = troubles[known ? trouble : is_cut_off(m, c) ? TROUBLE_NO_REDIS : TROUBLE_OTHER].reason;

@@ -110,8 +110,8 @@ static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept
 	const struct trouble *t;
 
 	TAILQ_FOREACH(t, &q->troubles, entry)
-		if ((kind == TROUBLE_NONE || kind == TROUBLE_ARCHIVE) && (q->leads || !t->leads))
-			kind = t->kind;		/* the archive last: what Redis refuses stops more */
+		if (q->leads || !t->leads)
+			kind = trouble_worse(kind, t->kind);
 	return kind;
 }
 
