@@ -233,17 +233,19 @@ void queue_letters_release(struct redis *r, const struct queue_keys *k, const ch
 	free(none);
 }
 
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record)
+void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, int64_t since_ms,
+    const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log };
-	struct script_arg args[2 + 2 * RECORD_FIELDS];
-	struct script_number from;
+	struct script_arg args[3 + 2 * RECORD_FIELDS];
+	struct script_number from, since;
 	struct record_text text;
 
 	args[0] = script_number(&from, -depth);
 	args[1] = (struct script_arg){ m->raw, m->raw_len };
-	queue_script(r, QUEUE_SCRIPT_letters_adopt, 3, keys, 2 + queue_record_args(record, m, &text, args + 2), args);
+	args[2] = script_number(&since, since_ms);
+	queue_script(r, QUEUE_SCRIPT_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3), args);
 	free(none);
 }
 

@@ -68,8 +68,10 @@ void queue_letters_claim(struct redis *r, const struct queue_keys *k, const stru
     const struct queue_letter *letters, size_t n);
 void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node);	/* Drops the claims of that node. -> INTEGER */
 
-/* -> INTEGER 1; 0: not there any more. m: the whole of an entry */
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const struct record *record);
+/* Writes the record of a dead letter that has none. since_ms: server_ms of the page that shows this. m: the whole of an entry. -> INTEGER 1;
+ * 0: it is not there any more, or a newer record may be its own: look at a new page */
+void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, int64_t since_ms,
+    const struct record *record);
 
 /*
  * Forwarding. Each -> ARRAY for queue_forward_paged(): the id of the last record that was forwarded, "0-0" if none was, and then the records

@@ -146,7 +146,7 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 
 	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
 	m.wrapper_len = 0;		/* whatever it looks like: it is the whole of it that has a record */
-	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, &record);
+	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, server_ms, &record);
 }
 
 /* How many; -1: error */
