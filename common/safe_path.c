@@ -20,7 +20,8 @@
 struct walk {
 	uid_t user;
 	char here[PATH_MAX];	/* the component reached, all links resolved; "" is "/" */
-	char rest[PATH_MAX];	/* the components that follow */
+	char rest[PATH_MAX];	/* the components that follow, */
+	size_t at;		/* from here on */
 	int links;
 	bool open;		/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
 	bool over;		/* the walk cannot go on: the component is missing, or it cannot be opened */
@@ -92,7 +93,8 @@ static void follow_link(struct walk *w)
 		return;
 	}
 	target[len] = '\0';
-	strlcpy(rest, w->rest, sizeof(rest));
+	strlcpy(rest, w->rest + w->at, sizeof(rest));
+	w->at = 0;
 	if (strlcpy(w->rest, target, sizeof(w->rest)) >= sizeof(w->rest) || strlcat(w->rest, "/", sizeof(w->rest)) >= sizeof(w->rest) ||
 	    strlcat(w->rest, rest, sizeof(w->rest)) >= sizeof(w->rest)) {
 		note_too_long(w);
@@ -127,17 +129,17 @@ static void enter_component(struct walk *w, const char *name, size_t len)
 		follow_link(w);
 }
 
-/* Removes the next name from the rest. Returns its length; 0: there is none. */
+/* Takes the next name of the rest. Returns its length; 0: there is none. */
 static size_t next_name(struct walk *w, char name[PATH_MAX])
 {
-	size_t from, len;
+	size_t len;
 
 	do {
-		from = strspn(w->rest, "/");
-		len = strcspn(w->rest + from, "/");
-		memcpy(name, w->rest + from, len);
+		w->at += strspn(w->rest + w->at, "/");
+		len = strcspn(w->rest + w->at, "/");
+		memcpy(name, w->rest + w->at, len);
 		name[len] = '\0';
-		memmove(w->rest, w->rest + from + len, strlen(w->rest + from + len) + 1);
+		w->at += len;
 	} while (strcmp(name, ".") == 0);
 	return len;
 }
