@@ -51,7 +51,7 @@ static void read_record(struct aside *a, const struct redis_reply *records)
 
 static void publish_list(const struct swept *q)
 {
-	const struct aside *a = &q->aside;
+	const struct aside *a = aside_of(q);
 
 	if (q->board == NULL)
 		return;
@@ -67,7 +67,7 @@ static int read_list(struct sweeper *s, struct swept *q, bool *readable)
 	struct redis_reply reply;
 
 	queue_aside(&s->redis, &q->keys);
-	if (connection_integer(s, &q->aside.n) == -1)
+	if (connection_integer(s, &aside_of(q)->n) == -1)
 		return -1;
 	*readable = connection_answer(s, &reply) == 0;
 	if (s->redis.state == REDIS_CLOSED)
@@ -77,7 +77,7 @@ static int read_list(struct sweeper *s, struct swept *q, bool *readable)
 		trouble_say(s, s->error_kind, error);
 		reply = (struct redis_reply){0};
 	}
-	read_record(&q->aside, &reply);
+	read_record(aside_of(q), &reply);
 	return 0;
 }
 
@@ -95,8 +95,8 @@ static int give_back_list(struct sweeper *s, struct swept *q, int64_t now_ms)
 		rescue_add(q, NULL, "aside", BLAME_NOBODY, false)->fence = false;
 	if (fenced == -1)
 		return 0;		/* messages that are already in the bare rescue list go back first */
-	q->aside.n = 0;
-	q->aside.return_at_ms = now_ms + RETURN_MS;
+	aside_of(q)->n = 0;
+	aside_of(q)->return_at_ms = now_ms + RETURN_MS;
 	if (fenced == 0)
 		return 0;		/* the list is empty, or another host has renamed it */
 	queue_aside_forget(&s->redis, &q->keys);
@@ -108,26 +108,23 @@ static int read_and_give_back(struct sweeper *s, struct swept *q, int64_t now_ms
 	bool readable = false;
 	int rc = read_list(s, q, &readable);
 
-	if (rc == 0 && now_ms >= q->aside.return_at_ms && !is_bare_busy(q))
+	if (rc == 0 && now_ms >= aside_of(q)->return_at_ms && !is_bare_busy(q))
 		rc = give_back_list(s, q, now_ms);
 	publish_list(q);
 	return rc == 0 && readable ? 0 : -1;
 }
 
-bool aside_task(struct sweeper *s, int budget, int64_t now_ms)
+static enum task_end run_aside(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
-	struct swept *q;
-
 	(void)budget;
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (q->recovery != RECOVERED || q->conf == NULL || now_ms < q->aside.look_at_ms || !sweeper_goes_on(s))
-			continue;
-		q->aside.look_at_ms = now_ms + LOOK_MS;
-		if (read_and_give_back(s, q, now_ms) == -1)
-			trouble_note(s, q, &q->aside.trouble, "aside", now_ms);
-		else
-			trouble_over(s, q, &q->aside.trouble);
-		connection_drain(s);
-	}
-	return false;
+	return read_and_give_back(s, q, now_ms) == -1 ? TASK_FAILED : TASK_DONE;
 }
+
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
+{
+	(void)s;
+	return q->recovery == RECOVERED && q->conf != NULL;
+}
+
+const struct task aside_task = { .name = "aside", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted, .run_queue = run_aside,
+	.state_size = sizeof(struct aside) };

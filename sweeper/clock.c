@@ -80,7 +80,7 @@ static void keep(struct sweeper *s)
 	connection_answer(s, &reply);		/* refused: then it begins anew after a restart */
 }
 
-bool clock_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	if (now_ms >= s->clock_keep_at_ms) {
@@ -89,6 +89,8 @@ bool clock_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return false;
 }
+
+const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .run = run_clock };
 
 void clock_keep(struct sweeper *s)
 {

@@ -201,7 +201,7 @@ int connection_secret(struct sweeper *s)
 }
 
 /* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
-bool secret_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	(void)now_ms;
@@ -213,6 +213,8 @@ bool secret_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return false;
 }
+
+const struct task secret_task = { .name = "secret", .interval_ms = 10000, .budget = 1, .run = run_secret };
 
 void connection_drain(struct sweeper *s)
 {

@@ -203,7 +203,7 @@ int dead_boots_end(struct sweeper *s, const char *incarnation)
 	return -1;
 }
 
-bool dead_boots_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_dead_boots(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	(void)now_ms;
@@ -212,6 +212,8 @@ bool dead_boots_task(struct sweeper *s, int budget, int64_t now_ms)
 	publish_alive(s);
 	return false;
 }
+
+const struct task dead_boots_task = { .name = "dead_boots", .interval_ms = 10000, .budget = 1, .run = run_dead_boots };
 
 void dead_boots_free(struct sweeper *s)
 {

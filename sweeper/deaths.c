@@ -162,7 +162,7 @@ static bool is_returned(struct sweeper *s, const struct death *d)
 	return true;
 }
 
-bool deaths_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct death *d, *next;
 	bool more = false;
@@ -180,3 +180,5 @@ bool deaths_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return more;
 }
+
+const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths };

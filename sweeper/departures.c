@@ -2,6 +2,7 @@
  * Warns of a queue that left the configuration, or has other keys now, while messages wait in it: the operator may not know about
  * them. The next sweeper does not know the queue, so this one warns, even if it is about to exit.
  */
+#include "sweeper/gauge.h"
 #include "sweeper/sweeper.h"
 
 #include "common/log.h"
@@ -28,7 +29,7 @@ static void log_waiting(struct sweeper *s, struct swept *q)
 	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the queue again or move the messages"));
 }
 
-bool departures_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_departures(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct swept *q;
 
@@ -41,3 +42,5 @@ bool departures_task(struct sweeper *s, int budget, int64_t now_ms)
 		}
 	return false;
 }
+
+const struct task departures_task = { .name = "departures", .budget = 1, .finishing = true, .run = run_departures };

@@ -76,7 +76,7 @@ static void ask_which(struct sweeper *s, int64_t now_ms)
 	}
 }
 
-bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_poll(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	ask_quiet(s, now_ms);
@@ -84,6 +84,8 @@ bool poll_task(struct sweeper *s, int budget, int64_t now_ms)
 		ask_which(s, now_ms);
 	return false;
 }
+
+const struct task poll_task = { .name = "poll", .interval_ms = 1000, .budget = 1, .run = run_poll };
 
 static void observe_lags(struct swept *q, const struct redis_reply *reply)
 {
@@ -141,7 +143,7 @@ static int64_t move_shared(struct sweeper *s, struct swept *q, int budget)
 }
 
 /* One round over all queues in one write: none waits for another's thousands. */
-bool due_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_due(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool more = false;
 	struct swept *q;
@@ -162,3 +164,5 @@ bool due_task(struct sweeper *s, int budget, int64_t now_ms)
 			more = settle(s, q, move_shared(s, q, budget), now_ms) || more;
 	return more;
 }
+
+const struct task due_task = { .name = "due", .budget = 100, .run = run_due };

@@ -10,6 +10,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "sweeper/waiting.h"
 #include "sweeper/sweeper.h"
 
 #define LOGGED_MAX 100		/* a turn; the rest only at level debug */
@@ -71,7 +72,7 @@ static void append_exit(struct exits *e, struct message *m, const struct age_exc
 
 static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 {
-	struct waiting *w = &e->l->q->waiting;
+	struct waiting *w = waiting_of(e->l->q);
 	const char *name = e->l->q->keys.name;
 
 	if (answer == 0)

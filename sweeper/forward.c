@@ -93,44 +93,21 @@ static int forward_page(struct sweeper *s, struct swept *q, const struct swept *
 	return rc;
 }
 
-static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_forward(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	const struct swept *to = swept_find(s, q->conf->dead_letter.forward_to);
-	int rc = 1;
+	int rc = to != NULL;
 
-	while (rc == 1 && to != NULL && budget-- > 0 && sweeper_goes_on(s))
+	(void)now_ms;
+	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
 		rc = forward_page(s, q, to);
-	if (rc == -1)
-		trouble_note(s, q, &q->forward_trouble, "forward", now_ms);
-	else
-		trouble_over(s, q, &q->forward_trouble);
-	q->forward_at_ms = rc == 1 && to != NULL ? now_ms : now_ms + EVERY_MS;
-	if (trouble_waits(&q->forward_trouble, q->forward_at_ms))
-		q->forward_at_ms = q->forward_trouble.retry_at_ms;
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-static bool is_wanted(const struct swept *q)
-{
-	return q->conf != NULL && q->conf->dead_letter.enabled && q->conf->dead_letter.forward_to != NULL && lead_is_ours(q);
-}
-
-int64_t forward_wake_ms(const struct sweeper *s, const struct swept *q)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
 	(void)s;
-	return is_wanted(q) ? q->forward_at_ms : INT64_MAX;
+	return q->conf != NULL && q->conf->dead_letter.enabled && q->conf->dead_letter.forward_to != NULL;
 }
 
-bool forward_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!is_wanted(q) || now_ms < q->forward_at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep_queue(s, q, budget, now_ms);
-		connection_drain(s);
-		more = more || q->forward_at_ms <= now_ms;
-	}
-	return more;
-}
+const struct task forward_task = { .name = "forward", .interval_ms = EVERY_MS, .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_forward };

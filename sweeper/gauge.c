@@ -90,12 +90,12 @@ static void take_pause(struct taking *t)
 	if (!take(t, &reply))
 		return;
 	if (reply.type != REDIS_STRING) {
-		t->g->paused_ms = q->pause_seen_ms = 0;
+		t->g->paused_ms = metrics_of(q)->pause_seen_ms = 0;
 		return;
 	}
-	if (q->pause_seen_ms == 0)
-		q->pause_seen_ms = t->now_ms;
-	seen = t->now_ms - q->pause_seen_ms;
+	if (metrics_of(q)->pause_seen_ms == 0)
+		metrics_of(q)->pause_seen_ms = t->now_ms;
+	seen = t->now_ms - metrics_of(q)->pause_seen_ms;
 	since = queue_paused_since(reply.str, reply.len);
 	t->g->paused_ms = since != -1 && t->g->at_ms - since > seen ? t->g->at_ms - since : seen;
 	if (t->g->paused_ms == 0)
@@ -239,7 +239,7 @@ static int64_t taken_out(const struct queue_figures *f)
  */
 static void take_arrivals(struct taking *t)
 {
-	struct arrivals *a = &t->q->arrivals;
+	struct arrivals *a = &metrics_of(t->q)->arrivals;
 	struct gauge *g = t->g;
 	struct queue_figures totals;
 	struct redis_reply reply;

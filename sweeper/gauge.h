@@ -5,11 +5,10 @@
 #include <stdint.h>
 
 #include "common/queue_stats.h"
+#include "sweeper/task.h"
 
 struct age_clock;
 struct redis_reply;
-struct sweeper;
-struct swept;
 
 /*
  * What a look found in one queue. -1: not known. Ages are proven (common/age.h), so never too high. Of what is in
@@ -40,6 +39,23 @@ struct arrivals {
 	int64_t taken;			/* out of it since ever, less what went back into it; all hosts */
 	int64_t a_minute;
 };
+
+/* What metrics.c knows of a queue. */
+struct metrics_state {
+	struct gauge gauge;		/* the last look */
+	struct arrivals arrivals;
+	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
+};
+
+static inline struct metrics_state *metrics_of(const struct swept *q)
+{
+	return task_state(q, TASK_metrics);
+}
+
+static inline struct gauge *gauge_of(const struct swept *q)
+{
+	return &metrics_of(q)->gauge;
+}
 
 /* Looks. 0; -1: something could not be read (s->error), the rest of g is good, unless the connection is closed. at_ms
  * stays 0 if too little is known of the server's clock. */

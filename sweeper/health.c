@@ -15,6 +15,9 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/queue_health.h"
+#include "sweeper/gauge.h"
+#include "sweeper/aside.h"
+#include "sweeper/letters.h"
 #include "sweeper/sweeper.h"
 
 #define AGAIN_MS 1000		/* a queue whose state changes all the time is looked at no more often */
@@ -35,7 +38,7 @@ static bool is_refused(enum queue_trouble trouble)
 
 static void values_of(const struct sweeper *s, const struct swept *q, int64_t value[HEALTH_CODES])
 {
-	const struct gauge *g = &q->gauge;
+	const struct gauge *g = gauge_of(q);
 
 	value[HEALTH_INGRESS] = g->ingress.size;
 	value[HEALTH_TRANSIT] = g->transit.size;
@@ -47,7 +50,7 @@ static void values_of(const struct sweeper *s, const struct swept *q, int64_t va
 	value[HEALTH_TROUBLE] = q->board != NULL && is_refused(board_trouble(q->board));
 	value[HEALTH_ARCHIVE] = letters_are_unarchived(q);
 	value[HEALTH_BOUNDS] = letters_are_over(q);
-	value[HEALTH_ASIDE] = q->aside.n;
+	value[HEALTH_ASIDE] = aside_of(q)->n;
 	value[HEALTH_LEFTOVERS] = (int64_t)atomic_load(&s->child->board->leftovers);
 }
 
@@ -58,10 +61,10 @@ static void log_change(const struct sweeper *s, const struct swept *q, enum heal
 	char text[HEALTH_TEXT_SIZE];
 
 	for (int i = 0; i < HEALTH_CODES; i++)
-		if (q->health.checks[i].level != HEALTH_HEALTHY)
+		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
 			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_text(s, q, (enum health_code)i, text));
-	log_event(levels[q->health.status], "health_changed", log_str("queue", q->keys.name),
-	    log_str("status", queue_health_names[q->health.status]), log_str("before", queue_health_names[before]),
+	log_event(levels[health_of(q)->status], "health_changed", log_str("queue", q->keys.name),
+	    log_str("status", queue_health_names[health_of(q)->status]), log_str("before", queue_health_names[before]),
 	    log_str("reason", why.data));
 	buffer_free(&why);
 }
@@ -95,14 +98,14 @@ static void recall(struct sweeper *s, struct swept *q)
 	queue_health_read_one(&s->redis, q->keys.name);
 	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
 		return;
-	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, q->gauge.at_ms))
-		resume_from(&q->health, &last);
+	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
+		resume_from(health_of(q), &last);
 	queue_health_free(&last);
 }
 
 static void judge(struct sweeper *s, struct swept *q)
 {
-	struct health *h = &q->health;
+	struct health *h = health_of(q);
 	enum health_status before;
 
 	if (h->since_ms == 0)
@@ -116,7 +119,7 @@ static void judge(struct sweeper *s, struct swept *q)
 	}
 	h->status = health_worst(h->checks);
 	if (h->status != before || h->since_ms == 0)
-		h->since_ms = q->gauge.at_ms;
+		h->since_ms = gauge_of(q)->at_ms;
 	if (h->status != before)
 		log_change(s, q, before);
 }
@@ -143,28 +146,36 @@ static uint32_t state_of(const struct sweeper *s, const struct swept *q)
 	return (uint32_t)(atomic_load(&q->board->breaker_step) > 0) | atomic_load(&q->board->gate) << 1 |
 	       (uint32_t)board_trouble(q->board) << 8 | (uint32_t)letters_are_unarchived(q) << 16 | (uint32_t)letters_are_over(q) << 17 |
 	       atomic_load(&q->board->undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->leftovers) > 0) << 24 |
-	       (uint32_t)(q->aside.n > 0) << 25;
+	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }
 
 bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && q->gauge.at_ms > 0 && now_ms - q->gauge.taken_ms >= AGAIN_MS && state_of(s, q) != q->health.seen;
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && state_of(s, q) != health_of(q)->seen;
 }
 
-void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	struct health *h = &q->health;
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && gauge_of(q)->taken_ms != health_of(q)->looked_ms;
+}
 
-	if (!s->conf->health.enabled || (now_ms < h->due_ms && state_of(s, q) == h->seen))
-		return;
+/* Judges a fresh gauge, logs what changed, writes the report to Redis. */
+static enum task_end run_health(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	struct health *h = health_of(q);
+
+	(void)budget;
+	h->looked_ms = gauge_of(q)->taken_ms;
+	if (now_ms < h->due_ms && state_of(s, q) == h->seen)
+		return TASK_DONE;
 	h->seen = state_of(s, q);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge(s, q);
-	if (report(s, q) == 0)
-		trouble_over(s, q, &h->trouble);
-	else
-		trouble_note(s, q, &h->trouble, "health", now_ms);
+	return report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }
+
+const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
+	.state_size = sizeof(struct health) };
 
 /* ---- all of them ---- */
 
@@ -216,23 +227,29 @@ static void drop(struct sweeper *s, char **names, size_t n)
 	}
 }
 
-void health_add_up(struct sweeper *s, int64_t now_ms)
+/* Once an interval: adds up all reports and logs the sums, removes stale ones. */
+static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct health_sum *sum = &s->health;
 	struct age_clock clock;
 	struct redis_reply reply;
 	char **stale;
 
-	if (!s->conf->health.enabled || now_ms < sum->due_ms || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
-		return;
+	(void)budget;
+	if (!s->conf->health.enabled || s->metrics.looks == 0 || now_ms < sum->due_ms ||
+	    !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return false;
 	*sum = (struct health_sum){ .due_ms = now_ms + s->conf->health.interval_ms };
 	queue_health_read(&s->redis);
 	if (connection_answer(s, &reply) == -1 || (reply.n > 0 && !redis_is_strings(&reply)))
-		return;			/* writing it said what is wrong */
+		return false;		/* writing it said what is wrong */
 	stale = alloc_zero(reply.n / 2 + 1, sizeof(*stale));
 	drop(s, stale, add_all(sum, &reply, clock.now_ms, stale));
 	free(stale);
 	sum->known = true;
 	log_info("health", log_int("healthy", sum->queues[HEALTH_HEALTHY]), log_int("degraded", sum->queues[HEALTH_DEGRADED]),
 	    log_int("unhealthy", sum->queues[HEALTH_UNHEALTHY]), log_int("stuck", sum->stuck));
+	return false;
 }
+
+const struct task health_sum_task = { .name = "health_sum", .budget = 1, .run = run_health_sum };

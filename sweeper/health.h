@@ -5,10 +5,7 @@
 #include <stdint.h>
 
 #include "sweeper/health_rule.h"
-#include "sweeper/trouble.h"
-
-struct sweeper;
-struct swept;
+#include "sweeper/task.h"
 
 /* What is known of one queue's health. A new leader knows nothing of before: it begins at healthy. */
 struct health {
@@ -18,8 +15,13 @@ struct health {
 	int64_t since_ms;		/* the server's: it is so since then; 0: never looked */
 	int64_t due_ms;			/* CLOCK_MONOTONIC: the next look */
 	uint32_t seen;			/* health_is_outdated(): state at the last look */
-	struct trouble trouble;		/* of writing the report */
+	int64_t looked_ms;		/* taken_ms of the gauge that was judged last */
 };
+
+static inline struct health *health_of(const struct swept *q)
+{
+	return task_state(q, TASK_health);
+}
 
 /* All queues of all hosts, as their last reports have them. */
 struct health_sum {
@@ -29,13 +31,8 @@ struct health_sum {
 	int64_t stuck;
 };
 
-/* By q->gauge, which is fresh: judged, logged if it changed, written to Redis. */
 /* Its breaker opened or closed, its gate or trouble changed since the last look: the next one is now. */
 bool health_is_outdated(const struct sweeper *s, const struct swept *q, int64_t now_ms);
-void health_queue(struct sweeper *s, struct swept *q, int64_t now_ms);
-
-/* Once an interval: all reports are added up and logged, stale ones removed. */
-void health_add_up(struct sweeper *s, int64_t now_ms);
 
 /* health_document.c: the report, as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct swept *q);

@@ -22,6 +22,9 @@
 #include "common/duration.h"
 #include "common/nitems.h"
 #include "common/queue_health.h"
+#include "sweeper/gauge.h"
+#include "sweeper/aside.h"
+#include "sweeper/letters.h"
 #include "sweeper/sweeper.h"
 
 #define DIGITS 15		/* of an age: more are noise of its conversion */
@@ -60,18 +63,18 @@ static int64_t limit_of(const struct sweeper *s, const struct swept *q, enum hea
 {
 	struct health_limit limit = health_limit(s, code);
 
-	return q->health.checks[code].level == HEALTH_UNHEALTHY ? limit.unhealthy : limit.degraded;
+	return health_of(q)->checks[code].level == HEALTH_UNHEALTHY ? limit.unhealthy : limit.degraded;
 }
 
 static void aside_text(const struct swept *q, int64_t n, char out[HEALTH_TEXT_SIZE])
 {
 	snprintf(out, HEALTH_TEXT_SIZE, "%" PRId64 " set aside, since Redis refuses to move them; the newest has %" PRId64 " bytes; %s", n,
-	    q->aside.size, q->aside.why);
+	    aside_of(q)->size, aside_of(q)->why);
 }
 
 const char *health_text(const struct sweeper *s, const struct swept *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
 {
-	int64_t value = q->health.value[code], limit = limit_of(s, q, code);
+	int64_t value = health_of(q)->value[code], limit = limit_of(s, q, code);
 	static const char *const counted[] = {
 		[HEALTH_INGRESS] = "messages wait",
 		[HEALTH_TRANSIT] = "messages are in work",
@@ -85,11 +88,11 @@ const char *health_text(const struct sweeper *s, const struct swept *q, enum hea
 		[HEALTH_LEFTOVERS] = "processes of a dead supervisor could not be killed: its messages may run twice",
 		[HEALTH_BOUNDS] = "more or older dead letters than dead_letter allows, and neither archive nor discard is set",
 	};
-	const char *archive = q->bounds.archive_trouble.text;
+	const char *archive = bounds_of(q)->archive_trouble.text;
 	char text[DURATION_SIZE];
 	uint32_t undecided;
 
-	if (code == HEALTH_BOUNDS && q->bounds.stuck.too_long)
+	if (code == HEALTH_BOUNDS && bounds_of(q)->stuck.too_long)
 		strlcpy(out, "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max", HEALTH_TEXT_SIZE);
 	else if (said[code] != NULL)
 		strlcpy(out, said[code], HEALTH_TEXT_SIZE);
@@ -117,11 +120,11 @@ static json_t *reasons(const struct sweeper *s, const struct swept *q)
 
 	for (int i = 0; i < HEALTH_CODES; i++) {
 		enum health_code code = (enum health_code)i;
-		enum health_status level = q->health.checks[i].level;
+		enum health_status level = health_of(q)->checks[i].level;
 
 		if (level != HEALTH_HEALTHY)
 			json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:s}", "code", health_code_names[i],
-			    "status", queue_health_names[level], "value", (json_int_t)q->health.value[i],
+			    "status", queue_health_names[level], "value", (json_int_t)health_of(q)->value[i],
 			    "limit", (json_int_t)limit_of(s, q, code), "text", health_text(s, q, code, text)));
 	}
 	return all;
@@ -171,13 +174,13 @@ static json_t *rates(const struct gauge *g)
 
 char *health_document(const struct sweeper *s, const struct swept *q)
 {
-	const struct gauge *g = &q->gauge;
+	const struct gauge *g = gauge_of(q);
 	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], *dumped, *text;
 	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I}, s:b}",
 	    "queue", q->keys.name,
-	    "status", queue_health_names[q->health.status],
-	    "since", clock_rfc3339(q->health.since_ms, since),
-	    "since_ms", (json_int_t)q->health.since_ms,
+	    "status", queue_health_names[health_of(q)->status],
+	    "since", clock_rfc3339(health_of(q)->since_ms, since),
+	    "since_ms", (json_int_t)health_of(q)->since_ms,
 	    "at", clock_rfc3339(g->at_ms, at),
 	    "at_ms", (json_int_t)g->at_ms,
 	    "interval_ms", (json_int_t)s->conf->health.interval_ms,

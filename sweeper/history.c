@@ -3,10 +3,26 @@
 
 #include "common/clock.h"
 #include "common/queue_history.h"
+#include "common/queue_letters.h"
 
 #define EVERY_MS 1000
 #define EVERY_MOST_MS 10000
 #define PAGE 100
+
+/* Times: CLOCK_MONOTONIC. */
+struct history {
+	int64_t trim_at_ms;		/* it is trimmed again */
+	int64_t gone;			/* by purge.max_done_age since it was told last */
+	int64_t told_ms;		/* 0: never */
+	int64_t name_at_ms;		/* a dry run: its next page */
+	int64_t begun_ms;		/* its round */
+	char from[QUEUE_RECORD_ID_SIZE];	/* where that is; "": it begins */
+};
+
+static struct history *history_of(const struct swept *q)
+{
+	return task_state(q, TASK_history);
+}
 
 static bool is_purged(const struct sweeper *s, const struct swept *q, bool dry_run)
 {
@@ -37,7 +53,7 @@ static int trim(struct sweeper *s, struct swept *q, int64_t before_ms, int budge
 			return -1;
 		if (!is_purged(s, q, false))
 			continue;
-		q->history.gone += n;
+		history_of(q)->gone += n;
 		swept_count(q, COUNT_PURGED_DONE, (uint64_t)n);
 	}
 	return n == PAGE;
@@ -46,7 +62,7 @@ static int trim(struct sweeper *s, struct swept *q, int64_t before_ms, int budge
 /* It goes on all the time: one line an interval. */
 static void tell(const struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	struct history_purge *h = &q->history;
+	struct history *h = history_of(q);
 
 	if (h->gone == 0 || (h->told_ms != 0 && now_ms - h->told_ms < s->conf->purge.interval_ms))
 		return;
@@ -56,19 +72,15 @@ static void tell(const struct sweeper *s, struct swept *q, int64_t now_ms)
 	h->told_ms = now_ms;
 }
 
-static void sweep(struct sweeper *s, struct swept *q, int64_t age_ms, int budget, int64_t now_ms)
+static enum task_end trim_turn(struct sweeper *s, struct swept *q, int64_t age_ms, int budget, int64_t now_ms)
 {
 	int64_t before_ms, every = age_ms / 4 < EVERY_MS ? EVERY_MS : age_ms / 4 > EVERY_MOST_MS ? EVERY_MOST_MS : age_ms / 4;
 	int rc = is_known(s, age_ms, &before_ms) ? trim(s, q, before_ms, budget) : 0;
 
-	q->history_at_ms = now_ms + (rc == 1 ? 0 : every);
-	if (rc == 0) {
-		trouble_over(s, q, &q->history_trouble);
+	history_of(q)->trim_at_ms = now_ms + (rc == 0 ? every : 0);
+	if (rc == 0)
 		tell(s, q, now_ms);
-	} else if (rc == -1) {
-		trouble_note(s, q, &q->history_trouble, "history", now_ms);
-		q->history_at_ms = q->history_trouble.retry_at_ms;
-	}
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
 /* ---- a dry run ---- */
@@ -76,7 +88,7 @@ static void sweep(struct sweeper *s, struct swept *q, int64_t age_ms, int budget
 /* 1: there is more; 0: that was all; -1: error */
 static int name_page(struct sweeper *s, struct swept *q, int64_t before_ms)
 {
-	struct history_purge *h = &q->history;
+	struct history *h = history_of(q);
 	struct redis_reply reply;
 
 	queue_history_look(&s->redis, &q->keys, h->from[0] == '\0' ? "-" : h->from, before_ms, PAGE);
@@ -96,9 +108,9 @@ static int name_page(struct sweeper *s, struct swept *q, int64_t before_ms)
 }
 
 /* Once an interval from the oldest on. */
-static void name_those(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end name_turn(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
-	struct history_purge *h = &q->history;
+	struct history *h = history_of(q);
 	int64_t before_ms;
 	int rc = 1;
 
@@ -106,39 +118,37 @@ static void name_those(struct sweeper *s, struct swept *q, int budget, int64_t n
 		h->begun_ms = now_ms;
 	if (!is_known(s, q->conf->purge.max_done_age_ms, &before_ms)) {
 		h->name_at_ms = now_ms + EVERY_MS;
-		return;
+		return TASK_DONE;
 	}
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
 		rc = name_page(s, q, before_ms);
-	if (rc == -1) {
-		trouble_note(s, q, &q->history_trouble, "history", now_ms);
-		h->name_at_ms = q->history_trouble.retry_at_ms;
-	} else if (rc == 0) {
-		h->from[0] = '\0';
-		h->name_at_ms = h->begun_ms + s->conf->purge.interval_ms;
-	}
+	if (rc != 0)
+		return rc == -1 ? TASK_FAILED : TASK_MORE;
+	h->from[0] = '\0';
+	h->name_at_ms = h->begun_ms + s->conf->purge.interval_ms;
+	return TASK_DONE;
 }
 
 /* ---- the task ---- */
 
-bool history_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		int64_t age_ms = q->conf == NULL ? INT64_MAX : max_age(s, q);
-
-		if (q->conf != NULL && is_purged(s, q, true) && lead_is_ours(q) && now_ms >= q->history.name_at_ms && sweeper_goes_on(s)) {
-			name_those(s, q, budget, now_ms);
-			connection_drain(s);
-			more = more || q->history.name_at_ms <= now_ms;
-		}
-		if (age_ms == INT64_MAX || !lead_is_ours(q) || now_ms < q->history_at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep(s, q, age_ms, budget, now_ms);
-		connection_drain(s);
-		more = more || q->history_at_ms <= now_ms;
-	}
-	return more;
+	return q->conf != NULL && (is_purged(s, q, true) || max_age(s, q) != INT64_MAX);
 }
+
+static enum task_end run_history(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+{
+	bool names = is_purged(s, q, true), trims = max_age(s, q) != INT64_MAX;
+	enum task_end named = TASK_DONE, trimmed = TASK_DONE;
+	const struct history *h = history_of(q);
+
+	if (names && now_ms >= h->name_at_ms)
+		named = name_turn(s, q, budget, now_ms);
+	if (trims && named != TASK_FAILED && now_ms >= h->trim_at_ms)
+		trimmed = trim_turn(s, q, max_age(s, q), budget, now_ms);
+	task_wake_at(q, TASK_history, !trims || (names && h->name_at_ms < h->trim_at_ms) ? h->name_at_ms : h->trim_at_ms);
+	return named > trimmed ? named : trimmed;
+}
+
+const struct task history_task = { .name = "history", .budget = 10, .leads = true, .wanted = is_wanted, .run_queue = run_history,
+	.state_size = sizeof(struct history) };

@@ -74,7 +74,7 @@ static void leave_it(struct sweeper *s)
 		q->lead_until_ms = 0;
 }
 
-bool lead_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_lead(struct sweeper *s, int budget, int64_t now_ms)
 {
 	int64_t sent_ms = clock_boottime_ms();
 	struct swept *q;
@@ -96,6 +96,8 @@ bool lead_task(struct sweeper *s, int budget, int64_t now_ms)
 			answered(s, q, sent_ms, now_ms);
 	return false;
 }
+
+const struct task lead_task = { .name = "lead", .interval_ms = 1000, .per_lease = 8, .budget = 1, .run = run_lead };
 
 /* At a stop: the next host need not wait. Nobody is, if this does not get there. */
 void lead_give_up(struct sweeper *s)

@@ -189,7 +189,7 @@ static size_t count_leaving(struct letters *l, bool archive)
 static int act(struct turn *t, struct letters *l, size_t named, int64_t server_ms)
 {
 	bool archive = t->conf->archive != NULL;
-	struct bounds *b = &t->q->bounds;
+	struct bounds *b = bounds_of(t->q);
 	int64_t adopted;
 	size_t leaving;
 	struct gone gone;
@@ -236,7 +236,7 @@ int letters_forwarded(struct sweeper *s, const struct swept *q, char forwarded[Q
 static int look_at_page(struct turn *t)
 {
 	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
-	struct bounds *b = &t->q->bounds;
+	struct bounds *b = bounds_of(t->q);
 	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
 		.named = b->named, .nnamed = b->nnamed };
 	struct queue_letters_page page;
@@ -282,13 +282,13 @@ static bool is_over(const struct turn *t)
 
 bool letters_are_over(const struct swept *q)
 {
-	return q->bounds.over || q->bounds.stuck.too_long;
+	return bounds_of(q)->over || bounds_of(q)->stuck.too_long;
 }
 
 /* Not each turn: when it begins, each hour while it lasts, and when it is over. */
 static void alarm_about(struct turn *t, bool over)
 {
-	struct bounds *b = &t->q->bounds;
+	struct bounds *b = bounds_of(t->q);
 
 	if (over && (!b->over || t->now_ms - b->over_logged_ms >= OVER_EVERY_MS)) {
 		log_warning("dead_letters_over", log_str("queue", t->q->keys.name), log_int("messages", t->glance.entries),
@@ -305,7 +305,7 @@ static void alarm_about(struct turn *t, bool over)
 /* Dead letters without a record do not age: where there is a ttl, one is looked for now and then. */
 static bool is_odd(const struct turn *t)
 {
-	struct bounds *b = &t->q->bounds;
+	struct bounds *b = bounds_of(t->q);
 
 	if (t->conf->ttl_ms <= 0 || t->glance.entries == t->glance.records || t->now_ms < b->odd_at_ms)
 		return false;
@@ -324,7 +324,7 @@ static int glance_at(struct turn *t)
 	if (queue_letters_glanced(&reply, &t->glance) == -1)
 		return connection_unexpected(t->s);
 	/* No write is under way, and the last batch of the archive is known: what else we have claimed is not in the archive. */
-	t->claims_are_stale = t->conf->archive != NULL && t->q->bounds.nnamed == 0 &&
+	t->claims_are_stale = t->conf->archive != NULL && bounds_of(t->q)->nnamed == 0 &&
 	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;
 	t->glance.claimed_by = NULL;
 	learn_age(t, sent_ms);
@@ -334,7 +334,7 @@ static int glance_at(struct turn *t)
 static int look(struct turn *t)
 {
 	bool removes = t->conf->archive != NULL || t->conf->discard;
-	struct bounds *b = &t->q->bounds;
+	struct bounds *b = bounds_of(t->q);
 
 	if (t->conf->archive != NULL && !letters_hold(t->s, t->q))
 		return 0;
@@ -364,60 +364,46 @@ static int64_t next_look_ms(const struct turn *t)
 	return t->now_ms + (left < EVERY_MOST_MS ? left : EVERY_MOST_MS);
 }
 
-static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_letters(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct turn t = { .s = s, .q = q, .conf = &q->conf->dead_letter, .now_ms = now_ms };
-	struct bounds *b = &q->bounds;
+	const struct bounds *b = bounds_of(q);
+	int64_t at_ms;
 	int rc = 1;
 
+	if (!letters_look_at_errand(s, q, now_ms))
+		return TASK_DONE;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
 		rc = look(&t);
-	if (rc == -1)
-		trouble_note(s, q, &b->trouble, "dead_letters", now_ms);
-	else
-		trouble_over(s, q, &b->trouble);
-	b->at_ms = rc == 1 ? now_ms : next_look_ms(&t);
-	if (rc == -1 && b->trouble.retry_at_ms > b->at_ms)
-		b->at_ms = b->trouble.retry_at_ms;
-	if (trouble_waits(&b->archive_trouble, b->at_ms))
-		b->at_ms = b->archive_trouble.retry_at_ms;
+	at_ms = next_look_ms(&t);
+	if (errand_under_way(&b->errand))
+		at_ms = b->errand.until_ms;
+	task_wake_at(q, TASK_letters, trouble_waits(&b->archive_trouble, at_ms) ? b->archive_trouble.retry_at_ms : at_ms);
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-/* ---- the task ---- */
+/* Another sweeper leads: the archive is its own once no write of ours is under way. */
+static bool let_go(struct sweeper *s, struct swept *q, int64_t now_ms)
+{
+	letters_look_at_errand(s, q, now_ms);
+	if (errand_under_way(&bounds_of(q)->errand))
+		return false;
+	letters_let_go(q);
+	return true;
+}
 
-static bool is_wanted(const struct swept *q)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
 	const struct conf_dead_letter *conf = q->conf == NULL ? NULL : &q->conf->dead_letter;
 
+	(void)s;
 	return conf != NULL && conf->enabled && q->board != NULL && (conf->ttl_ms > 0 || conf->max_entries > 0 || conf->archive != NULL);
 }
 
-int64_t letters_wake_ms(const struct sweeper *s, const struct swept *q)
+static const struct errand *errand_of(const struct swept *q)
 {
-	(void)s;
-	return is_wanted(q) && lead_is_ours(q) && !errand_under_way(&q->bounds.errand) ? q->bounds.at_ms : INT64_MAX;
+	return &bounds_of(q)->errand;
 }
 
-bool letters_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!is_wanted(q))
-			continue;
-		letters_look_at_errand(s, q, now_ms);
-		if (errand_under_way(&q->bounds.errand))
-			continue;
-		if (!lead_is_ours(q)) {
-			letters_let_go(q);
-			continue;
-		}
-		if (now_ms < q->bounds.at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep(s, q, budget, now_ms);
-		connection_drain(s);
-		more = more || q->bounds.at_ms <= now_ms;
-	}
-	return more;
-}
+const struct task letters_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_letters, .stop = let_go,
+	.state_size = sizeof(struct bounds), .free = letters_free_state, .errand = errand_of };

@@ -40,12 +40,12 @@ bool letters_hold(struct sweeper *s, struct swept *q)
 {
 	int64_t mark = atomic_load(&q->board->archiver);
 
-	if (q->bounds.holds)
+	if (bounds_of(q)->holds)
 		return true;
 	if (mark != 0 && is_alive(s, mark))
 		return false;
-	q->bounds.holds = atomic_compare_exchange_strong(&q->board->archiver, &mark, our_mark(s));
-	return q->bounds.holds;
+	bounds_of(q)->holds = atomic_compare_exchange_strong(&q->board->archiver, &mark, our_mark(s));
+	return bounds_of(q)->holds;
 }
 
 void letters_forget_batch(struct bounds *b)
@@ -68,15 +68,15 @@ static struct letter_name *name(struct bounds *b, const char *id, bool orphan)
 
 void letters_let_go(struct swept *q)
 {
-	if (q->bounds.holds)
+	if (bounds_of(q)->holds)
 		atomic_store(&q->board->archiver, 0);
-	q->bounds.holds = q->bounds.settled = false;
-	letters_forget_batch(&q->bounds);
+	bounds_of(q)->holds = bounds_of(q)->settled = false;
+	letters_forget_batch(bounds_of(q));
 }
 
-void bounds_free(struct swept *q)
+void letters_free_state(struct swept *q)
 {
-	errand_free(&q->bounds.errand);
+	errand_free(&bounds_of(q)->errand);
 	letters_let_go(q);
 }
 
@@ -125,18 +125,19 @@ static int settle(void *arg, int out)
 static int archive_trouble(struct sweeper *s, struct swept *q, const char *why, int64_t now_ms)
 {
 	trouble_say(s, TROUBLE_ARCHIVE, why);
-	return trouble_note(s, q, &q->bounds.archive_trouble, "archive", now_ms);
+	bounds_of(q)->archive_trouble.leads = true;
+	return trouble_note(s, q, &bounds_of(q)->archive_trouble, "archive", now_ms);
 }
 
 void letters_writable(struct sweeper *s, struct swept *q)
 {
-	q->bounds.unwritten = false;
-	trouble_over(s, q, &q->bounds.archive_trouble);
+	bounds_of(q)->unwritten = false;
+	trouble_over(s, q, &bounds_of(q)->archive_trouble);
 }
 
 bool letters_are_unarchived(const struct swept *q)
 {
-	return q->bounds.archive_trouble.kind != TROUBLE_NONE;
+	return bounds_of(q)->archive_trouble.kind != TROUBLE_NONE;
 }
 
 static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
@@ -145,8 +146,8 @@ static int begin_errand(struct sweeper *s, struct swept *q, int (*work)(void *, 
 	char why[128];
 
 	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
-	q->bounds.settling = work == settle;
-	if (errand_start(&q->bounds.errand, work, job, ERRAND_MS, now_ms) == 0)
+	bounds_of(q)->settling = work == settle;
+	if (errand_start(&bounds_of(q)->errand, work, job, ERRAND_MS, now_ms) == 0)
 		return 0;
 	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
 	return archive_trouble(s, q, why, now_ms);
@@ -160,7 +161,7 @@ void letters_settle(struct sweeper *s, struct swept *q, int64_t now_ms)
 void letters_archive(struct sweeper *s, struct swept *q, const struct letters *l, int64_t server_ms, int64_t now_ms)
 {
 	struct job job = { .letters = l, .server_ms = server_ms };
-	struct bounds *b = &q->bounds;
+	struct bounds *b = bounds_of(q);
 
 	letters_forget_batch(b);
 	for (size_t i = 0; i < l->nrecords; i++)
@@ -190,7 +191,7 @@ static void read_names(struct bounds *b)
 /* An errand that failed may have left something all the same: the file is asked again. */
 static void ended_badly(struct sweeper *s, struct swept *q, int status, int64_t now_ms)
 {
-	struct bounds *b = &q->bounds;
+	struct bounds *b = bounds_of(q);
 
 	buffer_append(&b->errand.said, "", 1);
 	b->settled = false;
@@ -200,25 +201,28 @@ static void ended_badly(struct sweeper *s, struct swept *q, int status, int64_t 
 		archive_trouble(s, q, b->errand.said.data, now_ms);
 	else
 		archive_trouble(s, q, "it did not answer in time, or was killed", now_ms);
-	b->at_ms = b->archive_trouble.retry_at_ms;
+	task_wake_at(q, TASK_letters, b->archive_trouble.retry_at_ms);
 }
 
-void letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms)
+bool letters_look_at_errand(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	struct bounds *b = &q->bounds;
+	struct bounds *b = bounds_of(q);
 	int status;
 
-	if (!errand_look(&b->errand, &status, now_ms))
-		return;
+	if (!errand_look(&b->errand, &status, now_ms)) {
+		if (errand_under_way(&b->errand))
+			task_wake_at(q, TASK_letters, b->errand.until_ms);
+		return !errand_under_way(&b->errand);
+	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		ended_badly(s, q, status, now_ms);
-		return;
+		return false;
 	}
 	if (!b->settling || !b->unwritten)
 		letters_writable(s, q);
-	b->at_ms = now_ms;
-	if (!b->settling)
-		return;
-	b->settled = true;
-	read_names(b);
+	if (b->settling) {
+		b->settled = true;
+		read_names(b);
+	}
+	return true;
 }

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/queue_look.h"
+#include "sweeper/letters.h"
 #include "sweeper/sweeper.h"
 
 #define STUCK_EVERY_MS (60 * 60 * 1000)
@@ -27,7 +28,7 @@ static int weigh_escape(struct sweeper *s, const struct swept *q, struct queue_w
 
 static void note_stuck(struct swept *q, bool too_long, int64_t memory)
 {
-	struct letters_stuck *stuck = &q->bounds.stuck;
+	struct letters_stuck *stuck = &bounds_of(q)->stuck;
 	int64_t now_ms = clock_monotonic_ms();
 
 	if (too_long && (!stuck->too_long || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
@@ -48,7 +49,7 @@ int letters_page_read(struct sweeper *s, struct swept *q, const struct letters_w
 	if (weigh_escape(s, q, &weight) == -1)
 		return -1;
 	note_stuck(q, letters_is_too_long(weight.first, q->conf->message_max), weight.first);
-	if (q->bounds.stuck.too_long)
+	if (bounds_of(q)->stuck.too_long)
 		return 0;
 	if (walk != NULL)
 		letters_walk_ask(&s->redis, &q->keys, walk, weight.page);

@@ -6,8 +6,11 @@
 
 #include <unistd.h>
 
+#include "sweeper/gauge.h"
+#include "sweeper/health.h"
 #include "sweeper/sweeper.h"
 
+#define CLOCK_LOOK_MS 100	/* between looks while the server's clock is not known */
 #define FRESH_LOOKS 3		/* what was found is told for so many intervals */
 
 static bool is_told(const struct conf *conf)
@@ -48,51 +51,32 @@ void metrics_free(struct sweeper *s)
 
 /* ---- measuring ---- */
 
-static void measure(struct sweeper *s, struct swept *q, int64_t now_ms)
+static enum task_end run_metrics(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
-	int rc = gauge_take(s, q, &q->gauge);
+	struct gauge *g = gauge_of(q);
+	int rc = gauge_take(s, q, g);
 
-	q->gauge_at_ms = now_ms + interval_ms(s);
-	if (s->redis.state == REDIS_CLOSED)
-		return;
-	if (rc == -1)
-		trouble_note(s, q, &q->gauge_trouble, "figures", now_ms);
-	else
-		trouble_over(s, q, &q->gauge_trouble);
-	if (q->gauge.at_ms == 0) {
-		q->gauge_at_ms = now_ms;	/* as soon as the clock is known */
-		return;
-	}
-	s->metrics.looks++;
-	health_queue(s, q, now_ms);
+	(void)budget;
+	task_wake_at(q, TASK_metrics, now_ms + (g->at_ms == 0 ? CLOCK_LOOK_MS : interval_ms(s)));
+	if (g->at_ms > 0)
+		s->metrics.looks++;
+	return rc == -1 ? TASK_FAILED : TASK_DONE;
 }
 
-bool metrics_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	bool any = false;
-	struct swept *q;
-
-	if (!metrics_wanted(s->conf))
-		return false;
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!lead_is_ours(q) || (now_ms < q->gauge_at_ms && !health_is_outdated(s, q, now_ms)) || !sweeper_goes_on(s))
-			continue;
-		if (budget-- == 0)
-			return true;
-		measure(s, q, now_ms);
-		connection_drain(s);
-		any = any || q->gauge.at_ms > 0;
-	}
-	if (any || s->health.due_ms > 0)
-		health_add_up(s, now_ms);
-	return false;
+	(void)q;
+	return metrics_wanted(s->conf);
 }
+
+const struct task metrics_task = { .name = "figures", .budget = 1, .leads = true, .wanted = is_wanted, .urgent = health_is_outdated, .steady = true,
+	.queues = 8, .run_queue = run_metrics, .state_size = sizeof(struct metrics_state) };
 
 /* ---- telling ---- */
 
 bool metrics_is_fresh(const struct sweeper *s, const struct swept *q, int64_t now_ms)
 {
-	return s->up && lead_is_ours(q) && q->gauge.at_ms > 0 && now_ms - q->gauge.taken_ms < FRESH_LOOKS * interval_ms(s);
+	return s->up && lead_is_ours(q) && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms < FRESH_LOOKS * interval_ms(s);
 }
 
 void metrics_tell(struct sweeper *s, int64_t now_ms)

@@ -144,7 +144,7 @@ static char *document(const struct sweeper *s, const struct age_clock *clock, in
 	return text;
 }
 
-bool node_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct age_clock clock;
 	struct redis_reply reply;
@@ -166,6 +166,8 @@ bool node_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return false;
 }
+
+const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node };
 
 void node_drop(struct sweeper *s)
 {

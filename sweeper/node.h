@@ -6,7 +6,6 @@
 
 struct sweeper;
 
-bool node_task(struct sweeper *s, int budget, int64_t now_ms);
 void node_drop(struct sweeper *s);	/* at a stop: it is gone */
 
 #endif

@@ -12,9 +12,20 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/queue_letters.h"
+#include "sweeper/letters.h"
 #include "sweeper/sweeper.h"
 
 #define PAGES_EVERY_MS 100
+
+struct orphans {
+	bool over;			/* their round is, since it was asked for */
+	struct letters_walk *walk;	/* in a round of a dry run; else NULL */
+};
+
+static struct orphans *orphans_of(const struct swept *q)
+{
+	return task_state(q, TASK_orphans);
+}
 
 static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *oldest_ms)
 {
@@ -31,16 +42,16 @@ static void name_those(struct swept *q, const struct letters *l, size_t n, int64
 		if (l->records[i].fate == LETTER_LEAVES)
 			log_info("orphan_would_go", log_str("queue", q->keys.name), log_str("record", l->records[i].id),
 			    log_int("age_ms", server_ms - l->records[i].ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
-	letters_walk_on(q->orphans_walk, l);
+	letters_walk_on(orphans_of(q)->walk, l);
 	swept_count(q, COUNT_WOULD_PURGE, n);
 }
 
 static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	free(q->orphans_walk);
-	q->orphans_walk = NULL;
-	q->orphans_at_ms = now_ms + 2 * s->conf->purge.interval_ms;	/* sooner if purge.c asks */
-	q->orphans_over = true;
+	free(orphans_of(q)->walk);
+	orphans_of(q)->walk = NULL;
+	task_wake_at(q, TASK_orphans, now_ms + 2 * s->conf->purge.interval_ms);	/* sooner if purge.c asks */
+	orphans_of(q)->over = true;
 }
 
 /* ---- a live run ---- */
@@ -74,14 +85,14 @@ static int look(struct sweeper *s, struct swept *q, const struct letters_bounds 
 	int rc = 0;
 	size_t n;
 
-	if (dry_run && q->orphans_walk == NULL)
-		q->orphans_walk = alloc_zero(1, sizeof(*q->orphans_walk));
-	rc = letters_page_read(s, q, q->orphans_walk, &page);
+	if (dry_run && orphans_of(q)->walk == NULL)
+		orphans_of(q)->walk = alloc_zero(1, sizeof(*orphans_of(q)->walk));
+	rc = letters_page_read(s, q, orphans_of(q)->walk, &page);
 	if (rc != 1)
 		return rc;
 	rc = 0;
 	kept = redis_keep(&s->redis);
-	l = dry_run ? letters_walk_page(q->orphans_walk, &page) : letters_new(&page);
+	l = dry_run ? letters_walk_page(orphans_of(q)->walk, &page) : letters_new(&page);
 	n = letters_judge_orphans(l, b);
 	if (n > 0 && dry_run)
 		name_those(q, l, n, page.server_ms);
@@ -101,16 +112,16 @@ static bool is_wanted(const struct sweeper *s, const struct swept *q)
 
 bool orphans_come_first(const struct sweeper *s, const struct swept *q)
 {
-	return is_wanted(s, q) && !q->orphans_over && q->orphans_trouble.kind == TROUBLE_NONE;
+	return is_wanted(s, q) && !orphans_of(q)->over && !task_fails(q, TASK_orphans);
 }
 
 void orphans_begin(struct swept *q, int64_t now_ms)
 {
-	q->orphans_over = false;
-	q->orphans_at_ms = now_ms;
+	orphans_of(q)->over = false;
+	task_wake_at(q, TASK_orphans, now_ms);
 }
 
-static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_orphans(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct letters_bounds b = { .max_entries = -1 };
 	char forwarded[QUEUE_RECORD_ID_SIZE];
@@ -118,7 +129,7 @@ static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms
 
 	if (!is_known(s, q->conf->purge.max_orphaned_age_ms, &b.oldest_ms)) {
 		end_round(s, q, now_ms);
-		return;
+		return TASK_DONE;
 	}
 	if (q->conf->dead_letter.forward_to != NULL)
 		b.forwarded = forwarded;
@@ -126,27 +137,15 @@ static void sweep(struct sweeper *s, struct swept *q, int budget, int64_t now_ms
 		rc = -1;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
 		rc = look(s, q, &b);
-	if (rc == -1) {
-		trouble_note(s, q, &q->orphans_trouble, "orphans", now_ms);
-		q->orphans_at_ms = q->orphans_trouble.retry_at_ms;
-		return;
-	}
-	trouble_over(s, q, &q->orphans_trouble);
 	if (rc == 0)
 		end_round(s, q, now_ms);
-	else
-		q->orphans_at_ms = now_ms + PAGES_EVERY_MS;
+	return rc == -1 ? TASK_FAILED : TASK_DONE;
 }
 
-bool orphans_task(struct sweeper *s, int budget, int64_t now_ms)
+static void free_state(struct swept *q)
 {
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!is_wanted(s, q) || !lead_is_ours(q) || now_ms < q->orphans_at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep(s, q, budget, now_ms);
-		connection_drain(s);
-	}
-	return false;
+	free(orphans_of(q)->walk);
 }
+
+const struct task orphans_task = { .name = "orphans", .interval_ms = PAGES_EVERY_MS, .budget = 4, .leads = true, .wanted = is_wanted,
+	.run_queue = run_orphans, .state_size = sizeof(struct orphans), .free = free_state };

@@ -11,6 +11,9 @@
 #include "common/clock.h"
 #include "common/exposition.h"
 #include "common/nitems.h"
+#include "sweeper/gauge.h"
+#include "sweeper/letters.h"
+#include "sweeper/health.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/tally.h"
 
@@ -38,52 +41,52 @@ static void seconds(struct page *p, const struct swept *q, const char *label, co
 
 static void sizes(struct page *p, const struct swept *q)
 {
-	count(p, q, "list", "ingress", q->gauge.ingress.size);
-	count(p, q, "list", "transit", q->gauge.transit.size);
-	count(p, q, "list", "escape", q->gauge.escape.size);
-	count(p, q, "list", "delayed", q->gauge.delayed);
+	count(p, q, "list", "ingress", gauge_of(q)->ingress.size);
+	count(p, q, "list", "transit", gauge_of(q)->transit.size);
+	count(p, q, "list", "escape", gauge_of(q)->escape.size);
+	count(p, q, "list", "delayed", gauge_of(q)->delayed);
 }
 
 static void oldest(struct page *p, const struct swept *q)
 {
-	seconds(p, q, "list", "ingress", q->gauge.ingress.oldest_ms);
-	seconds(p, q, "list", "transit", q->gauge.transit.oldest_ms);
-	seconds(p, q, "list", "escape", q->gauge.escape.oldest_ms);
+	seconds(p, q, "list", "ingress", gauge_of(q)->ingress.oldest_ms);
+	seconds(p, q, "list", "transit", gauge_of(q)->transit.oldest_ms);
+	seconds(p, q, "list", "escape", gauge_of(q)->escape.oldest_ms);
 }
 
 static void average(struct page *p, const struct swept *q)
 {
-	seconds(p, q, "list", "ingress", q->gauge.ingress.average_ms);
-	seconds(p, q, "list", "transit", q->gauge.transit.average_ms);
-	seconds(p, q, "list", "escape", q->gauge.escape.average_ms);
+	seconds(p, q, "list", "ingress", gauge_of(q)->ingress.average_ms);
+	seconds(p, q, "list", "transit", gauge_of(q)->transit.average_ms);
+	seconds(p, q, "list", "escape", gauge_of(q)->escape.average_ms);
 }
 
 static void stuck(struct page *p, const struct swept *q)
 {
-	count(p, q, "list", "ingress", q->gauge.ingress.stuck);
-	count(p, q, "list", "transit", q->gauge.transit.stuck);
+	count(p, q, "list", "ingress", gauge_of(q)->ingress.stuck);
+	count(p, q, "list", "transit", gauge_of(q)->transit.stuck);
 }
 
 static void paused(struct page *p, const struct swept *q)
 {
-	if (q->gauge.paused_ms >= 0)
-		count(p, q, NULL, NULL, q->gauge.paused_ms > 0);
+	if (gauge_of(q)->paused_ms >= 0)
+		count(p, q, NULL, NULL, gauge_of(q)->paused_ms > 0);
 }
 
 static void owners(struct page *p, const struct swept *q)
 {
-	count(p, q, "state", "active", q->gauge.active);
-	count(p, q, "state", "waiting", q->gauge.workers - q->gauge.active);
+	count(p, q, "state", "active", gauge_of(q)->active);
+	count(p, q, "state", "waiting", gauge_of(q)->workers - gauge_of(q)->active);
 }
 
 static void orphan_owners(struct page *p, const struct swept *q)
 {
-	count(p, q, NULL, NULL, q->gauge.orphan_owners);
+	count(p, q, NULL, NULL, gauge_of(q)->orphan_owners);
 }
 
 static void orphans(struct page *p, const struct swept *q)
 {
-	count(p, q, NULL, NULL, q->gauge.orphans);
+	count(p, q, NULL, NULL, gauge_of(q)->orphans);
 }
 
 static void unarchived(struct page *p, const struct swept *q)
@@ -98,8 +101,8 @@ static void over(struct page *p, const struct swept *q)
 
 static void health(struct page *p, const struct swept *q)
 {
-	if (p->s->conf->health.enabled && q->health.since_ms > 0)
-		count(p, q, NULL, NULL, q->health.status);
+	if (p->s->conf->health.enabled && health_of(q)->since_ms > 0)
+		count(p, q, NULL, NULL, health_of(q)->status);
 }
 
 /* ---- of our own workers ---- */

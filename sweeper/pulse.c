@@ -98,7 +98,7 @@ int pulse_send(struct sweeper *s)
  * Sends a pulse every second turn and looks at the owners after it; if Redis refuses the pulse it does not look. In the turns
  * between, it sends one only if a look has missed an owner, since the pulses must be at most half a lease apart.
  */
-bool pulse_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_pulse(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool looks = ++s->pulses % 2 == 0;
 
@@ -108,3 +108,5 @@ bool pulse_task(struct sweeper *s, int budget, int64_t now_ms)
 		watch_round(s);
 	return false;
 }
+
+const struct task pulse_task = { .name = "pulse", .per_lease = 4, .budget = 1, .run = run_pulse };

@@ -14,7 +14,7 @@
 
 static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	struct purge *p = &q->purge;
+	struct purge *p = purge_of(q);
 	const char *event = s->conf->purge.dry_run ? "purge_dry_run" : "purge_done";
 	/* a dry run logs its result even if it found nothing; a live round that moved nothing is logged at level debug */
 	bool news = s->conf->purge.dry_run || p->purged > 0 || p->spared > 0;
@@ -22,7 +22,7 @@ static void end_round(struct sweeper *s, struct swept *q, int64_t now_ms)
 	log_event(news ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, event, log_str("queue", q->keys.name), log_int("messages", (int64_t)p->purged), log_int("spared", (int64_t)p->spared),
 	    log_int("oldest_ms", p->oldest_ms), log_int("duration_ms", now_ms - p->begun_ms));
 	p->phase = PURGE_IDLE;
-	p->at_ms = p->begun_ms + s->conf->purge.interval_ms;
+	task_wake_at(q, TASK_purge, p->begun_ms + s->conf->purge.interval_ms);
 }
 
 static void begin_round(struct purge *p, int64_t now_ms)
@@ -37,13 +37,18 @@ static void begin_round(struct purge *p, int64_t now_ms)
 }
 
 /* Another sweeper leads, or the queue is no longer purged: the next round begins anew. */
-static void give_up(struct sweeper *s, struct swept *q)
+static bool give_up(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	if (s->purge_check.q == q)
-		purge_check_stop(s);
-	q->purge.asking = q->purge.asked_orphans = false;
-	q->purge.phase = PURGE_IDLE;
-	q->purge.at_ms = 0;
+	struct purge *p = purge_of(q);
+
+	if (p->phase != PURGE_IDLE) {
+		if (s->purge_check.q == q)
+			purge_check_stop(s);
+		p->asking = p->asked_orphans = false;
+		p->phase = PURGE_IDLE;
+		task_wake_at(q, TASK_purge, now_ms);
+	}
+	return true;
 }
 
 /* One check runs at a time, for all queues. 1: its answer was applied; 0: not yet; -1: error. */
@@ -59,22 +64,22 @@ static int ask_check(struct purging *t, int64_t now_ms)
 	return purge_asked(t, agreed);
 }
 
-/* 1: more at once; 0: it waits until at_ms; -1: error. */
+/* 1: more at once; 0: not before the time that was set; -1: error. */
 static int run_turn(struct purging *t, int budget, int64_t now_ms)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	int rc = 1;
 
 	p->logged = 0;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(t->s)) {
 		if (!server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock)) {
-			p->at_ms = now_ms + 1000;
+			task_wake_at(t->q, TASK_purge, now_ms + 1000);
 			return 0;
 		}
 		if (!p->asking) {
 			rc = purge_step(t);
 		} else if ((rc = ask_check(t, now_ms)) == 0 && p->asking) {
-			p->at_ms = now_ms + CHECK_LOOK_MS;
+			task_wake_at(t->q, TASK_purge, now_ms + CHECK_LOOK_MS);
 			return 0;
 		} else if (rc == 0) {
 			rc = 1;
@@ -87,11 +92,11 @@ static int run_turn(struct purging *t, int budget, int64_t now_ms)
 
 static bool may_begin(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	struct purge *p = &q->purge;
+	struct purge *p = purge_of(q);
 	struct age_clock clock;
 
 	if (!server_clock_age(&s->clock, clock_boottime_ms(), &clock)) {
-		p->at_ms = now_ms + 1000;
+		task_wake_at(q, TASK_purge, now_ms + 1000);
 		return false;
 	}
 	if (!p->asked_orphans)
@@ -99,53 +104,33 @@ static bool may_begin(struct sweeper *s, struct swept *q, int64_t now_ms)
 	p->asked_orphans = true;
 	if (!orphans_come_first(s, q))
 		return true;
-	p->at_ms = now_ms + ORPHANS_LOOK_MS;
+	task_wake_at(q, TASK_purge, now_ms + ORPHANS_LOOK_MS);
 	return false;
 }
 
-static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_purge(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct purging t = { .s = s, .q = q };
-	struct purge *p = &q->purge;
+	struct purge *p = purge_of(q);
+	int rc;
 
 	if (p->phase == PURGE_IDLE && !may_begin(s, q, now_ms))
-		return;
+		return TASK_DONE;
 	if (p->phase == PURGE_IDLE)
 		begin_round(p, now_ms);
-	if (run_turn(&t, budget, now_ms) == -1) {
-		trouble_note(s, q, &p->trouble, "purge", now_ms);
-		p->at_ms = p->trouble.retry_at_ms;
-	} else {
-		trouble_over(s, q, &p->trouble);
-	}
+	rc = run_turn(&t, budget, now_ms);
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-static bool is_ours(const struct sweeper *s, const struct swept *q)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	return q->conf != NULL && purge_takes_messages(q->conf) && s->conf->purge.enabled && lead_is_ours(q);
+	return q->conf != NULL && purge_takes_messages(q->conf) && s->conf->purge.enabled;
 }
 
-int64_t purge_wake_ms(const struct sweeper *s, const struct swept *q)
+static void free_state(struct swept *q)
 {
-	return is_ours(s, q) ? q->purge.at_ms : INT64_MAX;
+	buffer_free(&purge_of(q)->asked);
 }
 
-bool purge_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!is_ours(s, q)) {
-			if (q->purge.phase != PURGE_IDLE)
-				give_up(s, q);
-			continue;
-		}
-		if (now_ms < q->purge.at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep_queue(s, q, budget, now_ms);
-		connection_drain(s);
-		more = more || q->purge.at_ms <= now_ms;
-	}
-	return more;
-}
+const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .wanted = is_wanted, .run_queue = run_purge, .stop = give_up,
+	.state_size = sizeof(struct purge), .free = free_state };

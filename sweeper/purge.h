@@ -8,7 +8,7 @@
 #include "common/buffer.h"
 #include "common/purge_rule.h"
 #include "sweeper/errand.h"
-#include "sweeper/trouble.h"
+#include "sweeper/task.h"
 #include "sweeper/ttl.h"
 
 struct sweeper;
@@ -23,7 +23,6 @@ enum purge_phase { PURGE_IDLE, PURGE_LOOK, PURGE_DELAYED };
 
 struct purge {
 	enum purge_phase phase;
-	int64_t at_ms;		/* CLOCK_MONOTONIC: the next step */
 	bool asked_orphans;	/* the purge of records was started; it precedes the round (orphans.h) */
 	int64_t begun_ms;	/* CLOCK_MONOTONIC: begin of this round */
 	int64_t stay;		/* the cursor: entries before it are decided and stay in the list */
@@ -37,8 +36,12 @@ struct purge {
 	uint64_t purged, spared;	/* in this round; spared: purge.check objected */
 	int64_t oldest_ms;	/* of those purged */
 	int logged;		/* in this turn */
-	struct trouble trouble;
 };
+
+static inline struct purge *purge_of(const struct swept *q)
+{
+	return task_state(q, TASK_purge);
+}
 
 /* The purge.check that runs: one at a time, for all queues. Zeroed: none. */
 struct purge_check {

@@ -145,7 +145,7 @@ static void name_incarnation(const struct sweeper *s, char out[INCARNATION_SIZE]
 static struct question *question_new(const struct sweeper *s, const struct swept *q)
 {
 	struct question *question = alloc_zero(1, sizeof(*question));
-	const struct purge *p = &q->purge;
+	const struct purge *p = purge_of(q);
 	struct message *m = &question->message;
 
 	message_parse(m, &q->keys.lines, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
@@ -177,10 +177,10 @@ static void question_free(struct question *question)
 /* Logged once a round: a check that cannot be run fails for each message. */
 static void note_failure(struct swept *q, const char *error)
 {
-	if (!q->purge.check_failed)
+	if (!purge_of(q)->check_failed)
 		log_warning("purge_check_failed", log_str("queue", q->keys.name), log_str("command", q->conf->purge.check[0]),
 		    log_str("error", error), log_str("advice", "messages that it is asked about stay where they are"));
-	q->purge.check_failed = true;
+	purge_of(q)->check_failed = true;
 }
 
 int purge_check_start(struct sweeper *s, struct swept *q, int64_t now_ms)

@@ -33,12 +33,12 @@ struct exits {
 
 static const char *place(const struct purging *t)
 {
-	return t->q->purge.phase == PURGE_DELAYED ? "delayed" : "ingress";
+	return purge_of(t->q)->phase == PURGE_DELAYED ? "delayed" : "ingress";
 }
 
 static bool judge_message(const struct purging *t, const struct message *m, struct verdict *out)
 {
-	return purge_judge(&t->q->conf->purge, t->q->purge.phase != PURGE_DELAYED, m, &t->clock, out);
+	return purge_judge(&t->q->conf->purge, purge_of(t->q)->phase != PURGE_DELAYED, m, &t->clock, out);
 }
 
 static void describe_verdict(const struct purging *t, const struct verdict *v, char out[2 * AGE_TEXT_SIZE])
@@ -51,7 +51,7 @@ static void describe_verdict(const struct purging *t, const struct verdict *v, c
 
 static void send_exit(struct purging *t, struct message *m, const struct verdict *v)
 {
-	const struct purge *p = &t->q->purge;
+	const struct purge *p = purge_of(t->q);
 	char why[2 * AGE_TEXT_SIZE];
 	struct record record = expire_record(t->s, t->q, m, v->class);
 	const struct record *wanted = t->q->conf->dead_letter.enabled ? &record : NULL;
@@ -67,7 +67,7 @@ static void send_exit(struct purging *t, struct message *m, const struct verdict
 
 static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 {
-	bool loud = dry_run || t->q->purge.logged++ < LOGGED_MAX;
+	bool loud = dry_run || purge_of(t->q)->logged++ < LOGGED_MAX;
 
 	log_event(loud ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, dry_run ? "message_would_escape" : "message_escaped",
 	    log_str("queue", t->q->keys.name), log_str("id", l->id), log_str("class", l->verdict.class), log_str("from", place(t)),
@@ -86,7 +86,7 @@ static void count_class(struct swept *q, const char *class)
 
 static void account(struct purging *t, const struct leaving *l)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	bool dry_run = t->s->conf->purge.dry_run;
 
 	swept_count(t->q, dry_run ? COUNT_WOULD_PURGE : COUNT_PURGED, 1);
@@ -126,7 +126,7 @@ static int take_answers(struct exits *e)
 			take_answer(t, &e->sent[i], answer, &gone);
 	}
 	if (gone > 0)
-		t->q->purge.misses = 0;
+		purge_of(t->q)->misses = 0;
 	return rc == -1 || t->s->redis.state == REDIS_CLOSED ? -1 : gone == e->n;
 }
 
@@ -146,7 +146,7 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 	l->verdict = *v;
 	if (t->s->conf->purge.dry_run) {
 		account(t, l);
-		stays(&t->q->purge, false);
+		stays(purge_of(t->q), false);
 		return;
 	}
 	send_exit(t, m, v);
@@ -166,7 +166,7 @@ static struct redis_reply message_of_page(const struct purge *p, const struct re
 
 static void decide(struct exits *e, const struct redis_reply *page)
 {
-	struct purge *p = &e->t->q->purge;
+	struct purge *p = purge_of(e->t->q);
 	bool ask = e->t->q->conf->purge.check != NULL;
 	size_t n = p->phase == PURGE_DELAYED ? queue_look_count(page) : page->n;
 
@@ -192,7 +192,7 @@ static void decide(struct exits *e, const struct redis_reply *page)
 
 int purge_entries(struct purging *t, int n)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	struct exits *e = alloc_zero(1, sizeof(*e));
 	struct redis_reply page;
 	int rc = -1;
@@ -215,7 +215,7 @@ int purge_entries(struct purging *t, int n)
 
 int purge_asked(struct purging *t, bool agreed)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	struct exits *e = alloc_zero(1, sizeof(*e));
 	struct verdict verdict;
 	struct message m;

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/nitems.h"
 #include "common/queue_waiting.h"
+#include "sweeper/waiting.h"
 #include "sweeper/sweeper.h"
 
 #define MISSES_MAX 100		/* in a row that others had moved first; then the rest is for the next round */
@@ -15,7 +16,7 @@
 /* The next page behind the cursor. */
 static int glance(struct purging *t, struct redis_reply *page, struct queue_glanced *glanced)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	int64_t to = p->stay + LOOK_PAGE_MAX - 1, sent_ms = clock_boottime_ms();
 
 	if (p->phase == PURGE_DELAYED)
@@ -34,10 +35,10 @@ static int glance(struct purging *t, struct redis_reply *page, struct queue_glan
 /* The i-th behind the cursor. */
 static void parse_at(const struct purging *t, const struct redis_reply *page, size_t n, size_t i, struct message *m)
 {
-	struct redis_reply begins = redis_element(page, t->q->purge.phase == PURGE_DELAYED ? i : n - 1 - i);
+	struct redis_reply begins = redis_element(page, purge_of(t->q)->phase == PURGE_DELAYED ? i : n - 1 - i);
 
 	message_parse(m, &t->q->keys.lines, begins.str, begins.len);
-	t->q->purge.doubtful = t->q->purge.doubtful || m->doubtful;
+	purge_of(t->q)->doubtful = purge_of(t->q)->doubtful || m->doubtful;
 }
 
 /* How many of the page, from its i-th on, are too old by what they tell. */
@@ -49,7 +50,7 @@ static int count_old(const struct purging *t, const struct redis_reply *page, si
 
 	for (; i < n; i++, count++) {
 		parse_at(t, page, n, i, &m);
-		if (!purge_judge(&t->q->conf->purge, t->q->purge.phase == PURGE_LOOK, &m, &t->clock, &verdict))
+		if (!purge_judge(&t->q->conf->purge, purge_of(t->q)->phase == PURGE_LOOK, &m, &t->clock, &verdict))
 			break;
 	}
 	return count;
@@ -64,7 +65,7 @@ static size_t count_young(const struct purging *t, const struct redis_reply *pag
 
 	for (i = 0; i < n; i++) {
 		parse_at(t, page, n, i, &m);
-		if (purge_judge(&t->q->conf->purge, t->q->purge.phase == PURGE_LOOK, &m, &t->clock, &verdict))
+		if (purge_judge(&t->q->conf->purge, purge_of(t->q)->phase == PURGE_LOOK, &m, &t->clock, &verdict))
 			break;
 		*untimed = *untimed || m.wrapper.own_ms == 0;
 	}
@@ -74,7 +75,7 @@ static size_t count_young(const struct purging *t, const struct redis_reply *pag
 /* Over the next young ones, which get a time where they lack it, and a run of old ones behind them. 1: go on; 0: the round is over; -1: error. */
 static int look_at_page(struct purging *t)
 {
-	struct purge *p = &t->q->purge;
+	struct purge *p = purge_of(t->q);
 	struct queue_glanced glanced;
 	struct redis_reply page;
 	bool untimed = false, last;
@@ -106,8 +107,8 @@ static int look_at_page(struct purging *t)
 
 int purge_step(struct purging *t)
 {
-	if (t->q->purge.doubtful && connection_secret(t->s) == -1)
+	if (purge_of(t->q)->doubtful && connection_secret(t->s) == -1)
 		return -1;
-	t->q->purge.doubtful = false;
+	purge_of(t->q)->doubtful = false;
 	return look_at_page(t);
 }

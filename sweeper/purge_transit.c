@@ -32,7 +32,7 @@ static void look_at(struct sweeper *s, const struct slot *slot, int64_t *told, i
 	    log_int("age_ms", now_ms - started_ms), log_int("limit_ms", q->conf->purge.max_transit_age_ms));
 }
 
-bool transit_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_transit(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	if (!s->conf->purge.enabled)
@@ -43,3 +43,5 @@ bool transit_task(struct sweeper *s, int budget, int64_t now_ms)
 		look_at(s, &s->child->board->slots[i], &s->transit_told[i], now_ms);
 	return false;
 }
+
+const struct task transit_task = { .name = "transit", .interval_ms = 1000, .budget = 1, .run = run_transit };

@@ -216,7 +216,7 @@ static bool recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 	return true;
 }
 
-bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_recover(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool more = false;
 	struct swept *q;
@@ -231,3 +231,5 @@ bool recover_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return more;
 }
+
+const struct task recover_task = { .name = "recover", .budget = 1, .run = run_recover };

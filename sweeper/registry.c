@@ -131,7 +131,7 @@ static int show_now_and_then(struct sweeper *s, int64_t now_ms)
 	return 0;
 }
 
-bool registry_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_registry(struct sweeper *s, int budget, int64_t now_ms)
 {
 	int64_t every_ms = turn_least_ms(s) < ENTER_MS ? turn_least_ms(s) : ENTER_MS;
 	struct registry *g = &s->registry;
@@ -148,6 +148,8 @@ bool registry_task(struct sweeper *s, int budget, int64_t now_ms)
 	g->connection = s->redis.connection;
 	return false;
 }
+
+const struct task registry_task = { .name = "registry", .interval_ms = 1000, .budget = 1, .run = run_registry };
 
 /* ---- pages ---- */
 

@@ -278,7 +278,7 @@ static bool rescue_queue(struct sweeper *s, struct swept *q, int budget, int64_t
 	return done;
 }
 
-bool rescue_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_rescue(struct sweeper *s, int budget, int64_t now_ms)
 {
 	bool more = false;
 	struct swept *q;
@@ -290,3 +290,5 @@ bool rescue_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return more;
 }
+
+const struct task rescue_task = { .name = "rescue", .budget = 4, .finishing = true, .run = run_rescue };

@@ -88,10 +88,12 @@ int server_look(struct sweeper *s, int64_t now_ms)
 	return 0;
 }
 
-bool server_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_server(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
 	if (now_ms - s->server_looked_ms >= (s->refusal == TROUBLE_NONE ? LOOK_MS : LOOK_REFUSED_MS))
 		server_look(s, now_ms);
 	return false;
 }
+
+const struct task server_task = { .name = "server", .interval_ms = 2500, .budget = 1, .run = run_server };

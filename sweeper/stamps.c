@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "sweeper/waiting.h"
 #include "sweeper/sweeper.h"
 
 #include "common/alloc.h"
@@ -122,7 +123,7 @@ static int stamp_newest(struct sweeper *s, struct swept *q)
 static int stamp_all(struct sweeper *s, struct swept *q, int budget)
 {
 	struct call *c = alloc_zero(1, sizeof(*c));
-	struct stamps *st = &q->stamps;
+	struct stamps *st = task_state(q, TASK_stamps);
 	int rc = 0;
 
 	if (st->from == 0) {
@@ -139,39 +140,18 @@ static int stamp_all(struct sweeper *s, struct swept *q, int budget)
 
 /* ---- the task ---- */
 
-static bool is_ours(const struct sweeper *s, const struct swept *q)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
-	return q->conf != NULL && !q->conf->shared && (q->conf->ttl_ms > 0 || metrics_wanted(s->conf)) && lead_is_ours(q);
+	return q->conf != NULL && !q->conf->shared && (q->conf->ttl_ms > 0 || metrics_wanted(s->conf));
 }
 
-int64_t stamps_wake_ms(const struct sweeper *s, const struct swept *q)
-{
-	return is_ours(s, q) ? q->stamps.at_ms : INT64_MAX;
-}
-
-static bool sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_stamps(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	int rc = q->conf->ttl_ms > 0 ? stamp_all(s, q, budget) : stamp_newest(s, q);
-	struct stamps *st = &q->stamps;
 
-	st->at_ms = rc == 1 ? now_ms : now_ms + EVERY_MS;
-	if (rc == -1) {
-		trouble_note(s, q, &st->trouble, "stamps", now_ms);
-		st->at_ms = trouble_waits(&st->trouble, st->at_ms) ? st->trouble.retry_at_ms : st->at_ms;
-	} else {
-		trouble_over(s, q, &st->trouble);
-	}
-	connection_drain(s);
-	return rc == 1;
+	(void)now_ms;
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-bool stamps_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry)
-		if (is_ours(s, q) && now_ms >= q->stamps.at_ms && sweeper_goes_on(s))
-			more = sweep_queue(s, q, budget, now_ms) || more;
-	return more;
-}
+const struct task stamps_task = { .name = "stamps", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .wanted = is_wanted, .run_queue = run_stamps,
+	.state_size = sizeof(struct stamps) };

@@ -18,6 +18,7 @@
 
 #include "common/address.h"
 #include "common/nitems.h"
+#include "sweeper/gauge.h"
 #include "sweeper/sweeper.h"
 #include "sweeper/tally.h"
 
@@ -162,7 +163,7 @@ static const char *level_name(const char *queue, char out[QUEUE_NAME_MAX + 1])
 
 static void send_gauges(struct statsd *d, const struct swept *q)
 {
-	const struct gauge *g = &q->gauge;
+	const struct gauge *g = gauge_of(q);
 	char name[QUEUE_NAME_MAX + 1];
 
 	level_name(q->keys.name, name);

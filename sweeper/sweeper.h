@@ -15,10 +15,12 @@
 #include "sweeper/health.h"
 #include "sweeper/metrics.h"
 #include "sweeper/node.h"
+#include "sweeper/purge.h"
 #include "sweeper/recover.h"
 #include "sweeper/registry.h"
 #include "sweeper/server.h"
 #include "sweeper/swept.h"
+#include "sweeper/task.h"
 #include "sweeper/vacancies.h"
 
 /*
@@ -213,41 +215,5 @@ void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms);
 
 int clock_recall(struct sweeper *s);	/* what was written down before a restart, if nothing is known. -1: the connection is lost */
 void clock_keep(struct sweeper *s);	/* writes it down: the last time */
-
-/* ---- the tasks; true: there is more to do at once ---- */
-
-bool recover_task(struct sweeper *s, int budget, int64_t now_ms);
-bool dead_boots_task(struct sweeper *s, int budget, int64_t now_ms);
-bool departures_task(struct sweeper *s, int budget, int64_t now_ms);
-bool rescue_task(struct sweeper *s, int budget, int64_t now_ms);
-bool deaths_task(struct sweeper *s, int budget, int64_t now_ms);
-bool poll_task(struct sweeper *s, int budget, int64_t now_ms);
-bool due_task(struct sweeper *s, int budget, int64_t now_ms);
-bool pulse_task(struct sweeper *s, int budget, int64_t now_ms);
-bool look_task(struct sweeper *s, int budget, int64_t now_ms);
-bool tally_task(struct sweeper *s, int budget, int64_t now_ms);
-bool lead_task(struct sweeper *s, int budget, int64_t now_ms);
-bool registry_task(struct sweeper *s, int budget, int64_t now_ms);
-bool secret_task(struct sweeper *s, int budget, int64_t now_ms);
-bool stamps_task(struct sweeper *s, int budget, int64_t now_ms);
-bool ttl_task(struct sweeper *s, int budget, int64_t now_ms);
-bool history_task(struct sweeper *s, int budget, int64_t now_ms);
-bool transit_task(struct sweeper *s, int budget, int64_t now_ms);
-bool purge_task(struct sweeper *s, int budget, int64_t now_ms);
-bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms);
-bool aside_task(struct sweeper *s, int budget, int64_t now_ms);
-bool orphans_task(struct sweeper *s, int budget, int64_t now_ms);
-bool metrics_task(struct sweeper *s, int budget, int64_t now_ms);
-bool clock_task(struct sweeper *s, int budget, int64_t now_ms);
-bool letters_task(struct sweeper *s, int budget, int64_t now_ms);
-bool forward_task(struct sweeper *s, int budget, int64_t now_ms);
-bool server_task(struct sweeper *s, int budget, int64_t now_ms);
-
-/* When the task has something to do in this queue (CLOCK_MONOTONIC); INT64_MAX: nothing. */
-int64_t stamps_wake_ms(const struct sweeper *s, const struct swept *q);
-int64_t ttl_wake_ms(const struct sweeper *s, const struct swept *q);
-int64_t purge_wake_ms(const struct sweeper *s, const struct swept *q);
-int64_t letters_wake_ms(const struct sweeper *s, const struct swept *q);
-int64_t forward_wake_ms(const struct sweeper *s, const struct swept *q);
 
 #endif

@@ -21,8 +21,7 @@ struct swept *swept_add(struct sweeper *s, struct queue_keys keys, const struct 
 	q->conf = conf;
 	TAILQ_INIT(&q->rescues);
 	TAILQ_INIT(&q->troubles);
-	q->stamps.trouble.leads = q->waiting.trouble.leads = q->purge.trouble.leads = q->history_trouble.leads = q->gauge_trouble.leads =
-	    q->bounds.trouble.leads = q->bounds.archive_trouble.leads = q->forward_trouble.leads = q->orphans_trouble.leads = true;
+	tasks_enter(q);
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovery = q->board == NULL ? RECOVERED : RECOVER_KEYS;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
@@ -48,10 +47,8 @@ void swept_drop(struct sweeper *s, struct swept *q)
 	rescue_free_all(q);
 	while (!TAILQ_EMPTY(&q->troubles))
 		trouble_forget(q, TAILQ_FIRST(&q->troubles));
-	bounds_free(q);
+	tasks_leave(q);
 	free(q->absences);
-	buffer_free(&q->purge.asked);
-	free(q->orphans_walk);
 	queue_keys_free(&q->keys);
 	free(q);
 }
@@ -60,6 +57,28 @@ void swept_free_all(struct sweeper *s)
 {
 	while (!TAILQ_EMPTY(&s->queues))
 		swept_drop(s, TAILQ_FIRST(&s->queues));
+}
+
+/* ---- what task.h declares of one queue ---- */
+
+void *task_state(const struct swept *q, enum task_id id)
+{
+	return q->tasks[id]->state;
+}
+
+int64_t task_at_ms(const struct swept *q, enum task_id id)
+{
+	return q->tasks[id]->at_ms;
+}
+
+void task_wake_at(struct swept *q, enum task_id id, int64_t at_ms)
+{
+	q->tasks[id]->at_ms = at_ms;
+}
+
+bool task_fails(const struct swept *q, enum task_id id)
+{
+	return q->tasks[id]->trouble.kind != TROUBLE_NONE;
 }
 
 struct swept *swept_find(struct sweeper *s, const char *name)

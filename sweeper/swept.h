@@ -10,16 +10,9 @@
 #include "common/dead.h"
 #include "common/queue.h"
 #include "common/scoreboard.h"
-#include "sweeper/aside.h"
-#include "sweeper/gauge.h"
-#include "sweeper/health.h"
-#include "sweeper/history.h"
-#include "sweeper/letters.h"
-#include "sweeper/orphans.h"
-#include "sweeper/purge.h"
 #include "sweeper/rescue.h"
+#include "sweeper/task.h"
 #include "sweeper/trouble.h"
-#include "sweeper/waiting.h"
 
 /* How far a queue's recovery is (recover.c). */
 enum recovery { RECOVER_KEYS, RECOVER_RIGHTS, RECOVER_OWNERS, RECOVER_LISTS, RECOVERED };
@@ -57,26 +50,7 @@ struct swept {
 	bool leads;			/* the last answer; as logged */
 	struct trouble lead_trouble;
 	struct trouble tally_trouble;
-	struct stamps stamps;		/* stamps.c */
-	struct waiting waiting;		/* ttl.c */
-	struct purge purge;		/* purge.c */
-	int64_t history_at_ms;		/* CLOCK_MONOTONIC: trimmed again (history.c) */
-	struct history_purge history;
-	struct trouble history_trouble;
-	struct gauge gauge;		/* gauge.c: the last look */
-	struct arrivals arrivals;
-	int64_t gauge_at_ms;		/* CLOCK_MONOTONIC: the next one (metrics.c) */
-	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when a look finds it paused; 0: it is not */
-	struct trouble gauge_trouble;
-	struct health health;		/* health.c */
-	struct aside aside;		/* aside.c */
-	struct bounds bounds;		/* letters.c */
-	int64_t orphans_at_ms;		/* CLOCK_MONOTONIC: the next look (orphans.c) */
-	bool orphans_over;		/* their round is, since it was asked for */
-	struct letters_walk *orphans_walk;	/* in a round of a dry run; else NULL */
-	struct trouble orphans_trouble;
-	int64_t forward_at_ms;		/* CLOCK_MONOTONIC: the next look (forward.c) */
-	struct trouble forward_trouble;
+	struct task_in_queue *tasks[TASKS];	/* NULL: the task looks at all queues itself (task.h) */
 	struct trouble_list troubles;	/* what is wrong, first ones first (trouble.c) */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };

@@ -128,7 +128,7 @@ static int tally(struct sweeper *s, struct swept *q, const struct queue_figures 
 	return -1;
 }
 
-bool tally_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_tally(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct queue_figures *sums = tally_add_up(s);
 	int64_t minute = -1;
@@ -148,3 +148,5 @@ bool tally_task(struct sweeper *s, int budget, int64_t now_ms)
 	free(sums);
 	return false;
 }
+
+const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .run = run_tally };

@@ -10,6 +10,7 @@
 #include "common/age.h"
 #include "common/clock.h"
 #include "common/queue_waiting.h"
+#include "sweeper/waiting.h"
 #include "sweeper/sweeper.h"
 
 #define DEEPEST 100000		/* entries further from the pop end are not looked at */
@@ -93,13 +94,13 @@ static int step(struct look *l, int64_t *seen, int64_t *due_ms)
 
 static bool may_go_on(const struct look *l, int *budget)
 {
-	return --*budget >= 0 && l->q->waiting.expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
+	return --*budget >= 0 && waiting_of(l->q)->expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
 }
 
 /* Reads the pop end, where the oldest messages are, as long as some of them expire. 1: there may be more of those; 0: no more; -1: error. */
 static int look_at_pop_end(struct look *l, int *budget)
 {
-	struct waiting *w = &l->q->waiting;
+	struct waiting *w = waiting_of(l->q);
 	int64_t stay = 0, gone = 0;
 	int rc;
 
@@ -115,7 +116,7 @@ static int look_at_pop_end(struct look *l, int *budget)
 /* 1: there is more to do at once; 0: not before the next second; -1: error. */
 static int run_turn(struct look *l, int budget)
 {
-	struct waiting *w = &l->q->waiting;
+	struct waiting *w = waiting_of(l->q);
 	int64_t unused = 0;
 	int rc = 0;
 
@@ -134,48 +135,28 @@ static int run_turn(struct look *l, int budget)
 	return rc == -1 ? -1 : 0;
 }
 
-static void sweep_queue(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
+static enum task_end run_ttl(struct sweeper *s, struct swept *q, int budget, int64_t now_ms)
 {
 	struct look l = { .s = s, .q = q };
-	struct waiting *w = &q->waiting;
-	int64_t next_ms = q->stamps.at_ms > now_ms ? q->stamps.at_ms : now_ms + EVERY_MS;
+	struct waiting *w = waiting_of(q);
 	int rc;
 
+	if (task_at_ms(q, TASK_stamps) > now_ms)
+		task_wake_at(q, TASK_ttl, task_at_ms(q, TASK_stamps));
 	w->expired = 0;
 	w->oldest_ms = 0;
 	rc = run_turn(&l, budget);
-	if (rc == -1)
-		trouble_note(s, q, &w->trouble, "ttl", now_ms);
-	else
-		trouble_over(s, q, &w->trouble);
-	w->at_ms = rc == 1 ? now_ms : trouble_waits(&w->trouble, next_ms) ? w->trouble.retry_at_ms : next_ms;
 	if (w->expired > 0)
 		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)w->expired),
 		    log_int("oldest_ms", w->oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
+	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-static bool is_ours(const struct swept *q)
-{
-	return q->conf != NULL && q->conf->ttl_ms > 0 && lead_is_ours(q) && q->stamps.trouble.kind == TROUBLE_NONE;
-}
-
-int64_t ttl_wake_ms(const struct sweeper *s, const struct swept *q)
+static bool is_wanted(const struct sweeper *s, const struct swept *q)
 {
 	(void)s;
-	return is_ours(q) ? q->waiting.at_ms : INT64_MAX;
+	return q->conf != NULL && q->conf->ttl_ms > 0 && !task_fails(q, TASK_stamps);
 }
 
-bool ttl_task(struct sweeper *s, int budget, int64_t now_ms)
-{
-	bool more = false;
-	struct swept *q;
-
-	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!is_ours(q) || now_ms < q->waiting.at_ms || !sweeper_goes_on(s))
-			continue;
-		sweep_queue(s, q, budget, now_ms);
-		connection_drain(s);
-		more = more || q->waiting.at_ms <= now_ms;
-	}
-	return more;
-}
+const struct task ttl_task = { .name = "ttl", .interval_ms = EVERY_MS, .budget = 20, .leads = true, .wanted = is_wanted, .run_queue = run_ttl,
+	.state_size = sizeof(struct waiting) };

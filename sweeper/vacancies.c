@@ -151,7 +151,7 @@ static bool rests(const struct sweeper *s, int64_t now_ms)
 	return v->page.rank == 0 && v->begun_ms != 0 && now_ms - v->begun_ms < turn_ms(s);
 }
 
-bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_vacancies(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct vacancies *v = &s->vacancies;
 
@@ -167,3 +167,5 @@ bool vacancies_task(struct sweeper *s, int budget, int64_t now_ms)
 	}
 	return false;
 }
+
+const struct task vacancies_task = { .name = "vacancies", .interval_ms = 1000, .budget = 1, .run = run_vacancies };

@@ -5,17 +5,15 @@
 #include <stdint.h>
 
 #include "common/message.h"
-#include "sweeper/trouble.h"
+#include "sweeper/task.h"
 
 struct sweeper;
 struct swept;
 
 /* Where the sweeper is with the stamps of a queue (stamps.c). Zeroed: nothing was stamped yet. */
 struct stamps {
-	int64_t at_ms;		/* CLOCK_MONOTONIC: the next turn */
 	int64_t from;		/* index at which this round continues; 0: it is over */
 	struct message_stamp line;	/* of this round */
-	struct trouble trouble;
 };
 
 /* Stamps those of these entries of ingress that have no time. from: an index as of LINDEX, below 0. -1: error */
@@ -27,13 +25,16 @@ int stamps_range(struct sweeper *s, struct swept *q, int64_t from, int64_t count
  * trust none of this: they check each message again.
  */
 struct waiting {
-	int64_t at_ms;		/* CLOCK_MONOTONIC: the next turn */
 	int64_t seen;		/* entries from the pop end that this round has looked at */
 	int64_t due_ms;		/* the server's clock: no message at the pop end expires before; 0: not known */
 	int64_t since_ms;	/* the epoch of due_ms */
 	uint64_t expired;	/* messages that expired in this turn */
 	int64_t oldest_ms;	/* the highest age of those */
-	struct trouble trouble;
 };
+
+static inline struct waiting *waiting_of(const struct swept *q)
+{
+	return task_state(q, TASK_ttl);
+}
 
 #endif

@@ -338,7 +338,7 @@ static void look_after_names(const struct sweeper *s, struct swept *q)
 	q->unlooked = true;
 }
 
-bool look_task(struct sweeper *s, int budget, int64_t now_ms)
+static bool run_look(struct sweeper *s, int budget, int64_t now_ms)
 {
 	struct swept *q, *next;
 
@@ -357,3 +357,5 @@ bool look_task(struct sweeper *s, int budget, int64_t now_ms)
 	s->looking = s->looking && registry_look(s, budget, now_ms);
 	return s->looking;
 }
+
+const struct task look_task = { .name = "look", .budget = 32, .run = run_look };
