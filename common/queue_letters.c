@@ -127,18 +127,18 @@ static int are_records(const struct redis_reply *reply, size_t first)
 
 int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out)
 {
-	struct redis_reply part[5];
+	struct redis_reply part[6];
 
-	if (reply->type != REDIS_ARRAY || reply->n != 5)
+	if (reply->type != REDIS_ARRAY || reply->n != 6)
 		return -1;
-	for (size_t i = 0; i < 5; i++)
+	for (size_t i = 0; i < 6; i++)
 		part[i] = redis_element(reply, i);
 	if (!is_number(&part[0]) || !is_number(&part[1]) || !is_number(&part[2]) || !redis_is_strings(&part[3]) ||
-	    part[4].type != REDIS_ARRAY)
+	    part[4].type != REDIS_ARRAY || part[5].type != REDIS_STRING)
 		return -1;
 	if (are_records(&part[4], 0) == -1)
 		return -1;
-	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4] };
+	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4], part[5].str };
 	return 0;
 }
 
@@ -233,18 +233,18 @@ void queue_letters_release(struct redis *r, const struct queue_keys *k, const ch
 	free(none);
 }
 
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, int64_t since_ms,
+void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
     const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log };
 	struct script_arg args[3 + 2 * RECORD_FIELDS];
-	struct script_number from, since;
+	struct script_number from;
 	struct record_text text;
 
 	args[0] = script_number(&from, -depth);
 	args[1] = (struct script_arg){ m->raw, m->raw_len };
-	args[2] = script_number(&since, since_ms);
+	args[2] = script_string(newest);
 	queue_script(r, QUEUE_SCRIPT_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3), args);
 	free(none);
 }

@@ -42,6 +42,7 @@ void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t 
 struct queue_letters_page {
 	int64_t entries, records, server_ms;	/* as above */
 	struct redis_reply entry_list, record_list;	/* ARRAYs, oldest first; a record is [id, [field, value ...]] */
+	const char *newest;			/* the id of the newest record of all; part of the reply */
 };
 int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out);
 
@@ -68,9 +69,9 @@ void queue_letters_claim(struct redis *r, const struct queue_keys *k, const stru
     const struct queue_letter *letters, size_t n);
 void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node);	/* Drops the claims of that node. -> INTEGER */
 
-/* Writes the record of a dead letter that has none. since_ms: server_ms of the page that shows this. m: the whole of an entry. -> INTEGER 1;
- * 0: it is not there any more, or a newer record may be its own: look at a new page */
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, int64_t since_ms,
+/* Writes the record of a dead letter that has none. newest: the id of the newest record of all, by a page or by the last answer. m: the whole of
+ * an entry. -> STRING the id of the new record; "": the dead letter is not there any more, or a record was written since: look at a new page */
+void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
     const struct record *record);
 
 /*

@@ -6,9 +6,27 @@
 
 #define QUIET_LOOK_MS 4000	/* how late a pause, or what others delayed, may be seen on an idle queue */
 
+struct due {
+	bool delayed;			/* something may be due */
+	bool asked;			/* an answer is under way */
+	bool quiet;			/* nothing was delayed or paused at the last look */
+	int64_t look_at_ms;		/* CLOCK_MONOTONIC: the next look at a quiet queue */
+	uint64_t settled_seen;		/* board->workers_done at the last look */
+};
+
+static struct due *due_of(const struct swept *q)
+{
+	return task_state(q, TASK_due);
+}
+
+void due_set_delayed(struct swept *q, bool delayed)
+{
+	due_of(q)->delayed = delayed;
+}
+
 static void note(struct sweeper *s, struct swept *q, int64_t now_ms)
 {
-	trouble_note(s, q, &q->due_trouble, "due", now_ms);
+	trouble_note(s, q, task_trouble(q, TASK_due), "due", now_ms);
 }
 
 /* Where nothing is delayed or paused, and no worker has settled anything since, a look now and then will do. */
@@ -16,10 +34,10 @@ static bool wants_look(struct swept *q, int64_t now_ms)
 {
 	uint64_t settled = q->board == NULL ? 0 : atomic_load(&q->board->workers_done);
 
-	if (q->quiet && settled == q->settled_seen && now_ms < q->look_at_ms)
+	if (due_of(q)->quiet && settled == due_of(q)->settled_seen && now_ms < due_of(q)->look_at_ms)
 		return false;
-	q->settled_seen = settled;
-	q->look_at_ms = now_ms + QUIET_LOOK_MS;
+	due_of(q)->settled_seen = settled;
+	due_of(q)->look_at_ms = now_ms + QUIET_LOOK_MS;
 	return true;
 }
 
@@ -30,23 +48,22 @@ static void ask_quiet(struct sweeper *s, int64_t now_ms)
 	int64_t n;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		q->asked = q->conf != NULL && !trouble_waits(&q->due_trouble, now_ms) && wants_look(q, now_ms);
-		if (q->asked)
+		due_of(q)->asked = q->conf != NULL && !trouble_waits(task_trouble(q, TASK_due), now_ms) && wants_look(q, now_ms);
+		if (due_of(q)->asked)
 			queue_quiet(&s->redis, &q->keys);
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!q->asked || s->redis.state == REDIS_CLOSED)
+		if (!due_of(q)->asked || s->redis.state == REDIS_CLOSED)
 			continue;
-		q->quiet = false;
+		due_of(q)->quiet = false;
 		if (connection_integer(s, &n) == -1) {
 			note(s, q, now_ms);
-			q->asked = false;
+			due_of(q)->asked = false;
 		} else if (n == 0) {
-			q->quiet = true;
-			q->delayed = q->paused = q->asked = false;
-			q->polled = true;
-			trouble_over(s, q, &q->due_trouble);
-			swept_gate(s, q);
+			due_of(q)->quiet = true;
+			due_of(q)->delayed = due_of(q)->asked = false;
+			trouble_over(s, q, task_trouble(q, TASK_due));
+			swept_set_paused(s, q, false);
 		}
 	}
 }
@@ -56,21 +73,18 @@ static void ask_which(struct sweeper *s, int64_t now_ms)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (q->asked)
+		if (due_of(q)->asked)
 			queue_poll(&s->redis, &q->keys);
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		int64_t delayed = 0, paused = 0;
 		int wrong;
 
-		if (!q->asked || s->redis.state == REDIS_CLOSED)
+		if (!due_of(q)->asked || s->redis.state == REDIS_CLOSED)
 			continue;
 		wrong = connection_integer(s, &delayed);
-		if (s->redis.state != REDIS_CLOSED && connection_integer(s, &paused) == 0) {
-			q->paused = paused != 0;
-			q->polled = true;
-			swept_gate(s, q);
-		}
-		q->delayed = wrong == 0 && delayed > 0;
+		if (s->redis.state != REDIS_CLOSED && connection_integer(s, &paused) == 0)
+			swept_set_paused(s, q, paused != 0);
+		due_of(q)->delayed = wrong == 0 && delayed > 0;
 		if (wrong == -1)
 			note(s, q, now_ms);
 	}
@@ -122,9 +136,9 @@ static bool settle(struct sweeper *s, struct swept *q, int64_t n, int64_t now_ms
 		note(s, q, now_ms);
 		return false;
 	}
-	trouble_over(s, q, &q->due_trouble);
-	q->delayed = n > 0;	/* fewer than the budget may be all that one step carries; else not before the next poll */
-	return q->delayed;
+	trouble_over(s, q, task_trouble(q, TASK_due));
+	due_of(q)->delayed = n > 0;	/* fewer than the budget may be all that one step carries; else not before the next poll */
+	return due_of(q)->delayed;
 }
 
 /* How many of a shared queue: only what was looked at before goes, since only we can tell whose a line is. As take_due(). */
@@ -149,20 +163,20 @@ static bool run_due(struct sweeper *s, int budget, int64_t now_ms)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		q->asked = q->delayed && !trouble_waits(&q->due_trouble, now_ms);
-		if (q->asked && !q->keys.shared)
+		due_of(q)->asked = due_of(q)->delayed && !trouble_waits(task_trouble(q, TASK_due), now_ms);
+		if (due_of(q)->asked && !q->keys.shared)
 			queue_due(&s->redis, &q->keys, false, budget, NULL);
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if (!q->asked || s->redis.state == REDIS_CLOSED)
+		if (!due_of(q)->asked || s->redis.state == REDIS_CLOSED)
 			continue;
 		if (!q->keys.shared)
 			more = settle(s, q, take_due(s, q), now_ms) || more;
 	}
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (q->asked && q->keys.shared && s->redis.state != REDIS_CLOSED)
+		if (due_of(q)->asked && q->keys.shared && s->redis.state != REDIS_CLOSED)
 			more = settle(s, q, move_shared(s, q, budget), now_ms) || more;
 	return more;
 }
 
-const struct task due_task = { .name = "due", .budget = 100, .run = run_due };
+const struct task due_task = { .name = "due", .budget = 100, .run = run_due, .in_queues = true, .state_size = sizeof(struct due) };

@@ -11,6 +11,18 @@
 #include "common/clock.h"
 #include "common/queue_watch.h"
 
+struct lead {
+	int64_t until_ms;		/* CLOCK_BOOTTIME: the end of our lease; 0: we have none */
+	int64_t ask_at_ms;		/* CLOCK_MONOTONIC */
+	bool asked;			/* an answer is under way */
+	bool ours;			/* the last answer; as logged */
+};
+
+static struct lead *lead_of(const struct swept *q)
+{
+	return task_state(q, TASK_lead);
+}
+
 bool lead_wanted(const struct sweeper *s, const struct swept *q)
 {
 	const struct conf_queue *conf = q->conf;
@@ -24,7 +36,12 @@ bool lead_wanted(const struct sweeper *s, const struct swept *q)
 
 bool lead_is_ours(const struct swept *q)
 {
-	return clock_boottime_ms() < q->lead_until_ms;
+	return clock_boottime_ms() < lead_of(q)->until_ms;
+}
+
+bool lead_was_ours(const struct swept *q)
+{
+	return lead_of(q)->ours;
 }
 
 void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE])
@@ -46,14 +63,14 @@ static void answered(struct sweeper *s, struct swept *q, int64_t sent_ms, int64_
 
 	if (connection_integer(s, &ours) == -1) {
 		if (s->redis.state != REDIS_CLOSED)
-			trouble_note(s, q, &q->lead_trouble, "lead", now_ms);
+			trouble_note(s, q, task_trouble(q, TASK_lead), "lead", now_ms);
 		return;
 	}
-	trouble_over(s, q, &q->lead_trouble);
-	q->lead_until_ms = ours == 1 ? sent_ms + s->conf->supervisor.lease_ms : 0;
-	if (q->leads != (ours == 1))
+	trouble_over(s, q, task_trouble(q, TASK_lead));
+	lead_of(q)->until_ms = ours == 1 ? sent_ms + s->conf->supervisor.lease_ms : 0;
+	if (lead_of(q)->ours != (ours == 1))
 		log_info(ours == 1 ? "lead_taken" : "lead_lost", log_str("queue", q->keys.name));
-	q->leads = ours == 1;
+	lead_of(q)->ours = ours == 1;
 	swept_publish(s, q);
 }
 
@@ -62,7 +79,7 @@ void lead_doubt(struct sweeper *s)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		q->lead_until_ms = q->lead_at_ms = 0;
+		lead_of(q)->until_ms = lead_of(q)->ask_at_ms = 0;
 }
 
 /* After a reload the successor does it, by the new configuration and under the same name. */
@@ -71,7 +88,7 @@ static void leave_it(struct sweeper *s)
 	struct swept *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		q->lead_until_ms = 0;
+		lead_of(q)->until_ms = 0;
 }
 
 static bool run_lead(struct sweeper *s, int budget, int64_t now_ms)
@@ -85,19 +102,19 @@ static bool run_lead(struct sweeper *s, int budget, int64_t now_ms)
 		return false;
 	}
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		q->asked = lead_wanted(s, q) && now_ms >= q->lead_at_ms && !trouble_waits(&q->lead_trouble, now_ms);
-		if (!q->asked)
+		lead_of(q)->asked = lead_wanted(s, q) && now_ms >= lead_of(q)->ask_at_ms && !trouble_waits(task_trouble(q, TASK_lead), now_ms);
+		if (!lead_of(q)->asked)
 			continue;
 		ask(s, q, s->conf->supervisor.lease_ms);
-		q->lead_at_ms = now_ms + s->conf->supervisor.lease_ms / 4;
+		lead_of(q)->ask_at_ms = now_ms + s->conf->supervisor.lease_ms / 4;
 	}
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (q->asked && s->redis.state != REDIS_CLOSED)
+		if (lead_of(q)->asked && s->redis.state != REDIS_CLOSED)
 			answered(s, q, sent_ms, now_ms);
 	return false;
 }
 
-const struct task lead_task = { .name = "lead", .interval_ms = 1000, .per_lease = 8, .budget = 1, .run = run_lead };
+const struct task lead_task = { .name = "lead", .interval_ms = 1000, .per_lease = 8, .budget = 1, .run = run_lead, .in_queues = true, .state_size = sizeof(struct lead) };
 
 /* At a stop: the next host need not wait. Nobody is, if this does not get there. */
 void lead_give_up(struct sweeper *s)

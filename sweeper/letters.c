@@ -130,7 +130,7 @@ static int remove_those(const struct turn *t, const struct letters *l, enum lett
 
 /* ---- records for those that have none ---- */
 
-static void append_adoption(const struct turn *t, const struct letter_entry *e, int64_t depth, int64_t server_ms)
+static void append_adoption(const struct turn *t, const struct letter_entry *e, int64_t depth, const char *newest, int64_t server_ms)
 {
 	const struct record record = {
 		.queue = t->q->keys.name,
@@ -146,22 +146,27 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 
 	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
 	m.wrapper_len = 0;		/* whatever it looks like: it is the whole of it that has a record */
-	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, server_ms, &record);
+	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
 }
 
-/* How many; -1: error */
-static int64_t adopt(const struct turn *t, const struct letters *l, int64_t server_ms)
+/* One after the other, since each names the record of the one before. Returns how many got a record; -1: error */
+static int64_t adopt(const struct turn *t, const struct letters *l, const struct queue_letters_page *page)
 {
-	size_t answers = 0;
+	char newest[QUEUE_RECORD_ID_SIZE];
+	struct redis_reply reply;
 	int64_t n = 0;
-	int rc;
+	int rc = 0;
 
-	for (size_t i = 0; i < l->nentries; i++)
-		if (l->entries[i].unrecorded) {
-			append_adoption(t, &l->entries[i], (int64_t)i + 1, server_ms);
-			answers++;
-		}
-	rc = take_counts(t->s, answers, &n);
+	strlcpy(newest, page->newest, sizeof(newest));
+	for (size_t i = 0; i < l->nentries && rc == 0 && newest[0] != '\0'; i++) {
+		if (!l->entries[i].unrecorded)
+			continue;
+		append_adoption(t, &l->entries[i], (int64_t)i + 1, newest, page->server_ms);
+		if ((rc = connection_answer(t->s, &reply)) == 0 && reply.type != REDIS_STRING)
+			rc = connection_unexpected(t->s);
+		strlcpy(newest, rc == 0 ? reply.str : "", sizeof(newest));
+		n += newest[0] != '\0';
+	}
 	if (n > 0)
 		log_info("dead_letters_unrecorded", log_str("queue", t->q->keys.name), log_int("messages", n));
 	return rc == -1 ? -1 : n;
@@ -186,7 +191,7 @@ static size_t count_leaving(struct letters *l, bool archive)
 }
 
 /* 1: there is more to do at once; 0: nothing, or an errand is under way; -1: error */
-static int act(struct turn *t, struct letters *l, size_t named, int64_t server_ms)
+static int act(struct turn *t, struct letters *l, size_t named, const struct queue_letters_page *page)
 {
 	bool archive = t->conf->archive != NULL;
 	struct bounds *b = bounds_of(t->q);
@@ -199,7 +204,7 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->nnamed)
 		return 1;		/* the rest is seen on another page, or not at all */
 	if (named == 0 && letters_hides_named(l, b->named, b->nnamed)) {
-		adopted = adopt(t, l, server_ms);
+		adopted = adopt(t, l, page);
 		return adopted == -1 ? -1 : adopted > 0;
 	}
 	letters_forget_batch(b);
@@ -207,11 +212,11 @@ static int act(struct turn *t, struct letters *l, size_t named, int64_t server_m
 	if (leaving > 0 && archive) {
 		if (letters_claim(t->s, t->q, l) == -1)
 			return -1;
-		letters_archive(t->s, t->q, l, server_ms, t->now_ms);
+		letters_archive(t->s, t->q, l, page->server_ms, t->now_ms);
 	}
 	if (leaving > 0 && !archive && remove_those(t, l, LETTER_LEAVES, &gone) == -1)
 		return -1;
-	adopted = adopt(t, l, server_ms);
+	adopted = adopt(t, l, page);
 	if (adopted == -1)
 		return -1;
 	if (adopted > 0)
@@ -254,7 +259,7 @@ static int look_at_page(struct turn *t)
 		return rc;
 	kept = redis_keep(&t->s->redis);
 	l = letters_new(&page);
-	rc = act(t, l, letters_judge(l, &bounds), page.server_ms);
+	rc = act(t, l, letters_judge(l, &bounds), &page);
 	letters_free(l);
 	redis_let_go(kept);
 	return rc;

@@ -172,9 +172,8 @@ static int recover_lists(struct sweeper *s, struct swept *q)
 	queue_poll(&s->redis, &q->keys);
 	if (connection_integer(s, &n) == -1 || connection_integer(s, &paused) == -1)
 		return -1;
-	q->delayed = n > 0;
-	q->paused = paused != 0;
-	q->polled = true;
+	due_set_delayed(q, n > 0);
+	swept_set_paused(s, q, paused != 0);
 	return 0;
 }
 
@@ -202,10 +201,10 @@ static bool recover_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 		return false;		/* for rescue.c */
 	if (stages[stage](s, q) == -1) {
 		connection_drain(s);
-		trouble_note(s, q, &q->recover_trouble, at[stage], now_ms);
+		trouble_note(s, q, task_trouble(q, TASK_recover), at[stage], now_ms);
 		return false;
 	}
-	trouble_over(s, q, &q->recover_trouble);
+	trouble_over(s, q, task_trouble(q, TASK_recover));
 	if (stage == RECOVER_RIGHTS)
 		q->rehearse = false;
 	if (q->recovery == RECOVERED)
@@ -223,7 +222,7 @@ static bool run_recover(struct sweeper *s, int budget, int64_t now_ms)
 
 	(void)budget;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		if ((q->recovery == RECOVERED && !q->rehearse) || trouble_waits(&q->recover_trouble, now_ms))
+		if ((q->recovery == RECOVERED && !q->rehearse) || trouble_waits(task_trouble(q, TASK_recover), now_ms))
 			continue;
 		if (!sweeper_goes_on(s))
 			return false;
@@ -232,4 +231,4 @@ static bool run_recover(struct sweeper *s, int budget, int64_t now_ms)
 	return more;
 }
 
-const struct task recover_task = { .name = "recover", .budget = 1, .run = run_recover };
+const struct task recover_task = { .name = "recover", .budget = 1, .run = run_recover, .in_queues = true };

@@ -24,37 +24,43 @@
 #include "sweeper/vacancies.h"
 
 /*
- * The sweeper's state, shared by the files of this folder only. Each task is a file: it looks at every
- * queue in turn, one bounded unit at a time, and keeps what went wrong with the queue it went wrong with.
- *	sweeper.c	the loop, the table of tasks, orders
- *	connection.c	the one connection; answers
- *	server.c	what kind of server it is; refusal
- *	swept.c		the queues, their gates		trouble.c	what is wrong with one, and when it is tried again
- *	recover.c	a queue's start			rescue.c	a dead owner's messages go back
- *	rescue_page.c	so many of them at a time	rescue_learn.c	what it must know of them first
- *	deaths.c	deaths the master reports	watch.c		owners nobody reports
- *	pulse.c		which server took a write of ours, and when
- *	departures.c	what waits in a queue that left the configuration
- *	late.c		what comes into the trays of the dead
- *	aside.c		what Redis refused to move
- *	dead_boots.c	what their handlers left running
- *	common/dead.c	who is dead by its lease (pure)	registry.c	our queues in it, and those of others
- *	registry_page.c	pages of it			vacancies.c	what leaves it
- *	due.c		retries that are due, pause flags	lead.c	whose a queue's periodic work is
- *	clock.c		what time it is on the server		tally.c		statistics
- *	stamps.c	since when messages wait
- *	ttl.c		what waits for too long		expire.c	its way out
- *	common/purge_rule.c	what exists for too long (pure)
- *	purge.c		when it is looked for		purge_look.c, purge_exit.c, purge_check.c, purge_transit.c
- *	history.c	what was done leaves
- *	metrics.c	when queues are measured	gauge.c		one queue is
- *	health.c	whether it is well		statsd.c, textfile.c	whom it is told
- *	node.c		what this node says of itself
- *	letters.c	dead letters that leave		common/letters_pair.c	which ones (pure)
- *	forward.c	copies of records for another queue
- *	letters_page.c	pages of dead letters and records, of which none is too long
- *	letters_claim.c	claims that keep them from being redriven meanwhile
- *	letters_archive.c	the archive, in errands	archive.c	its files
+ * The sweeper: one process, one connection to Redis, one loop. Its work is a list of tasks (task.h), most of them in one queue at a time.
+ *
+ * The core
+ *	sweeper.c	the loop, orders of the master, the end
+ *	task.c		runs the tasks: when, in which queues, and after an error
+ *	swept.c		the queues that the sweeper knows, and their gates
+ *	trouble.c	errors of a queue: logged once, shown in status and health, tried again less and less often
+ *	connection.c	the connection, answers, secrets	server.c	what kind of server it is, and whether it is refused
+ *	clock.c		the server's time			interrupt.c	signals
+ *	errand.c	children that do work which may block
+ *
+ * Messages of dead workers go back
+ *	recover.c	at the start of a queue			deaths.c	deaths that the master reports
+ *	watch.c		owners that nobody reports		pulse.c		proves that their leases had time to be renewed
+ *	rescue.c	one rescue; rescue_learn.c reads what it must know first, rescue_page.c moves a page of messages
+ *	late.c		trays of the dead that fill afterwards	dead_boots.c	ends what the handlers of a dead supervisor left running
+ *	departures.c	warns of messages in a queue that left the configuration
+ *
+ * Messages whose time has come, or has passed
+ *	due.c		retries that are due; pauses		aside.c		what Redis refused to move
+ *	stamps.c	writes since when messages wait		ttl.c, expire.c	what has waited longer than its ttl
+ *	purge.c		what exists for too long; purge_look.c, purge_exit.c, purge_check.c; purge_transit.c reports what runs for too long
+ *	history.c	done messages
+ *
+ * Dead letters
+ *	letters.c	which leave, by number and age; letters_page.c, letters_claim.c, letters_archive.c; archive.c writes the files
+ *	forward.c	copies records to another queue		orphans.c	records without a dead letter
+ *
+ * The registry
+ *	lead.c		which host does a queue's periodic work
+ *	registry.c	our queues in it, those of others; registry_page.c reads it; vacancies.c removes entries that nobody uses
+ *
+ * Reports
+ *	tally.c		statistics				gauge.c		measures a queue
+ *	metrics.c	when, and for whom: statsd.c, textfile.c (with prometheus.c)
+ *	health.c	judges a gauge (health_rule.c), and reports it (health_document.c)
+ *	node.c		what this host says of itself
  */
 struct sweeper {
 	const struct child *child;
@@ -163,6 +169,8 @@ void swept_drop(struct sweeper *s, struct swept *q);	/* one without rescues */
  */
 int swept_workers(struct sweeper *s, struct swept *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n);
 void swept_gate(struct sweeper *s, struct swept *q);	/* brings the gate to what is known */
+void swept_set_paused(struct sweeper *s, struct swept *q, bool paused);	/* as Redis says; and the gate */
+void due_set_delayed(struct swept *q, bool delayed);	/* due.c: something may be due */
 void swept_publish(struct sweeper *s, struct swept *q);	/* the same for the trouble shown */
 void swept_publish_undecided(struct swept *q);	/* the same for why a silent worker's messages are not returned: status, health, the node's report */
 void swept_publish_all(struct sweeper *s, enum queue_trouble kind);	/* it concerns them all; NONE: it is over */
@@ -172,7 +180,8 @@ void swept_lag(struct swept *q, int64_t lag_ms);	/* so long after it was due or 
 /* ---- lead.c ---- */
 
 bool lead_wanted(const struct sweeper *s, const struct swept *q);	/* it has periodic work */
-bool lead_is_ours(const struct swept *q);
+bool lead_is_ours(const struct swept *q);	/* by a lease that has not run out, on this connection */
+bool lead_was_ours(const struct swept *q);	/* by the last answer: what status goes by */
 #define LEAD_NAME_SIZE (QUEUE_NAME_MAX + 32)
 void lead_name(const struct sweeper *s, char out[LEAD_NAME_SIZE]);	/* by which Redis knows the leader */
 void lead_doubt(struct sweeper *s);	/* the connection is lost: the next server may know another leader. No periodic work before it is asked */

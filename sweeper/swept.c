@@ -76,6 +76,11 @@ void task_wake_at(struct swept *q, enum task_id id, int64_t at_ms)
 	q->tasks[id]->at_ms = at_ms;
 }
 
+struct trouble *task_trouble(struct swept *q, enum task_id id)
+{
+	return &q->tasks[id]->trouble;
+}
+
 bool task_fails(const struct swept *q, enum task_id id)
 {
 	return q->tasks[id]->trouble.kind != TROUBLE_NONE;
@@ -122,6 +127,13 @@ void swept_gate(struct sweeper *s, struct swept *q)
 		log_gate(q, before, gate);
 }
 
+void swept_set_paused(struct sweeper *s, struct swept *q, bool paused)
+{
+	q->paused = paused;
+	q->polled = true;
+	swept_gate(s, q);
+}
+
 /* The periodic work is another host's once it leads the queue, and so is the trouble with it (lead.c). */
 static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept *q)
 {
@@ -129,7 +141,7 @@ static enum queue_trouble trouble_of(const struct sweeper *s, const struct swept
 	const struct trouble *t;
 
 	TAILQ_FOREACH(t, &q->troubles, entry)
-		if (q->leads || !t->leads)
+		if (lead_was_ours(q) || !t->leads)
 			kind = trouble_worse(kind, t->kind);
 	return kind;
 }

@@ -26,31 +26,18 @@ struct swept {
 	enum recovery recovery;
 	bool was_recovered;		/* by our predecessor: the gate does not wait for us */
 	bool rehearse;			/* the server may be another since the rights were rehearsed */
-	struct trouble recover_trouble;
 	bool unregistered;		/* the registry would not take it: logged */
 	struct rescue_list rescues;	/* dead owners, reported ones first */
 	uint64_t rescued, escaped;	/* by recovery, for its log line */
 	bool polled;			/* paused is known */
 	bool paused;
-	bool delayed;			/* something may be due */
-	bool asked;			/* an answer is under way (due.c) */
-	bool quiet;			/* nothing was delayed or paused at the last look */
-	int64_t look_at_ms;		/* CLOCK_MONOTONIC: the next look at a quiet one */
-	uint64_t settled_seen;		/* board->workers_done at the last look */
-	struct trouble due_trouble;
 	struct absence *absences;	/* owners last seen without a lease */
 	size_t nabsences;
 	bool broken_off;		/* the last look found a rescue that nobody may be going on with */
 	uint32_t renamed_seen;		/* board->renamed at the last look that it caused, */
 	int64_t renamed_connection;	/* and redis.connection */
 	bool unlooked;			/* this round has not come to it yet */
-	struct trouble watch_trouble;
-	int64_t lead_until_ms;		/* CLOCK_BOOTTIME: its periodic work is ours (lead.c) */
-	int64_t lead_at_ms;		/* CLOCK_MONOTONIC: asked for again */
-	bool leads;			/* the last answer; as logged */
-	struct trouble lead_trouble;
-	struct trouble tally_trouble;
-	struct task_in_queue *tasks[TASKS];	/* NULL: the task looks at all queues itself (task.h) */
+	struct task_in_queue *tasks[TASKS];	/* NULL: the task has nothing to remember of a queue (task.h) */
 	struct trouble_list troubles;	/* what is wrong, first ones first (trouble.c) */
 	enum queue_trouble published;	/* what we wrote into board->trouble last */
 };

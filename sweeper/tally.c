@@ -138,15 +138,15 @@ static bool run_tally(struct sweeper *s, int budget, int64_t now_ms)
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		struct queue_figures *done = q->board == NULL ? NULL : &sums[q->board - s->child->board->queues];
 
-		if (done == NULL || s->redis.state == REDIS_CLOSED || trouble_waits(&q->tally_trouble, now_ms) || !claim_all(q->board, done))
+		if (done == NULL || s->redis.state == REDIS_CLOSED || trouble_waits(task_trouble(q, TASK_tally), now_ms) || !claim_all(q->board, done))
 			continue;
 		if (tally(s, q, done, &minute) == 0)
-			trouble_over(s, q, &q->tally_trouble);
+			trouble_over(s, q, task_trouble(q, TASK_tally));
 		else if (s->redis.state != REDIS_CLOSED)
-			trouble_note(s, q, &q->tally_trouble, "tally", now_ms);
+			trouble_note(s, q, task_trouble(q, TASK_tally), "tally", now_ms);
 	}
 	free(sums);
 	return false;
 }
 
-const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .run = run_tally };
+const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .run = run_tally, .in_queues = true };

@@ -22,7 +22,7 @@ static const struct task *const tasks[] = {
 void tasks_enter(struct swept *q)
 {
 	for (int i = 0; i < TASKS; i++) {
-		if (tasks[i]->run_queue == NULL)
+		if (tasks[i]->run_queue == NULL && !tasks[i]->in_queues)
 			continue;
 		q->tasks[i] = alloc_zero(1, sizeof(*q->tasks[i]));
 		q->tasks[i]->trouble.leads = tasks[i]->leads;

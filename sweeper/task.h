@@ -44,6 +44,7 @@ struct task {
 
 	/* Looks at all queues itself. True: there is more to do at once. */
 	bool (*run)(struct sweeper *s, int budget, int64_t now_ms);
+	bool in_queues;			/* run: the task has errors, and perhaps a state, in each queue */
 
 	/* Works in one queue. Called when the queue's time has come, for each queue that wants it. */
 	enum task_end (*run_queue)(struct sweeper *s, struct swept *q, int budget, int64_t now_ms);
@@ -77,6 +78,7 @@ void *task_state(const struct swept *q, enum task_id id);
 int64_t task_at_ms(const struct swept *q, enum task_id id);
 void task_wake_at(struct swept *q, enum task_id id, int64_t at_ms);
 bool task_fails(const struct swept *q, enum task_id id);	/* its last run in this queue failed */
+struct trouble *task_trouble(struct swept *q, enum task_id id);	/* for a task with run: its error in this queue */
 
 bool tasks_run(struct sweeper *s);	/* one turn of all. True: there is more to do at once */
 /* The outputs of errands, at most `most`; and, after poll(2), which tasks run in the next turn because of them. Others run when their time has come. */

@@ -298,9 +298,9 @@ bool watch_queue(struct sweeper *s, struct swept *q, int64_t now_ms)
 
 	connection_drain(s);
 	if (rc == 0)
-		trouble_over(s, q, &q->watch_trouble);
+		trouble_over(s, q, task_trouble(q, TASK_look));
 	else if (q->conf != NULL)
-		trouble_note(s, q, &q->watch_trouble, "workers", now_ms);
+		trouble_note(s, q, task_trouble(q, TASK_look), "workers", now_ms);
 	else
 		registry_wrong(s, q->keys.name);
 	if (!is_idle(q))
@@ -349,7 +349,7 @@ static bool run_look(struct sweeper *s, int budget, int64_t now_ms)
 		if (budget == 0 || !sweeper_goes_on(s))
 			return s->looking;
 		q->unlooked = false;
-		if (trouble_waits(&q->watch_trouble, now_ms))
+		if (trouble_waits(task_trouble(q, TASK_look), now_ms))
 			continue;
 		budget--;
 		watch_queue(s, q, now_ms);
@@ -358,4 +358,4 @@ static bool run_look(struct sweeper *s, int budget, int64_t now_ms)
 	return s->looking;
 }
 
-const struct task look_task = { .name = "look", .budget = 32, .run = run_look };
+const struct task look_task = { .name = "look", .budget = 32, .run = run_look, .in_queues = true };

@@ -1,9 +1,9 @@
 -- KEYS: escape log
 -- ARGV: most bytes entries from [id ...]
 -- The oldest dead letters, at most `entries`, and the oldest records, at most `most`, oldest first, of each as many as fit but one at least.
--- Records: those of these ids, then those from `from` on.
+-- Records: those of these ids, then those from `from` on. Returns how many of each there are, the time, these, and the newest record's id.
 local entries, records, from, t = {}, {}, ARGV[4], redis.call('TIME')
-local room = tonumber(ARGV[2])
+local room, newest = tonumber(ARGV[2]), redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1] or { '0-0' }
 for i = 1, tonumber(ARGV[3]) do
   local entry = room > 0 and redis.call('LINDEX', KEYS[1], -i)
   if not entry then break end
@@ -27,4 +27,4 @@ for i = #records + 1, tonumber(ARGV[1]) do
   if #ms > 15 then break end                -- nobody's clock: numbers of Lua are exact up to here
   from = #serial < 16 and string.format('%s-%.0f', ms, serial + 1) or string.format('%.0f-0', ms + 1)
 end
-return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), t[1] * 1000 + math.floor(t[2] / 1000), entries, records }
+return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), t[1] * 1000 + math.floor(t[2] / 1000), entries, records, newest[1] }
