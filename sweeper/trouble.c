@@ -67,6 +67,8 @@ int trouble_note(struct sweeper *s, struct swept *q, struct trouble *t, const ch
 
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;		/* the connection's trouble, not the queue's */
+	if (s->error_kind == TROUBLE_NONE)
+		s->error_kind = TROUBLE_OTHER;
 	news = t->kind != s->error_kind || strcmp(t->text, s->error) != 0;
 	if (t->kind == TROUBLE_NONE)
 		TAILQ_INSERT_TAIL(&q->troubles, t, entry);
