@@ -164,7 +164,7 @@ def test_a_narrow_terminal_cuts_nothing(clinic):
     lines = narrow.replace("\r", "").split("\n")
     assert all(len(re.sub(r"\x1b\[\d*m", "", line)) <= 80 for line in lines) and len(lines) > len(wide.split("\n"))
     assert "..." not in narrow
-    words = {w for line in wide.split("\n") for w in line.split() if len(w) < 12}
+    words = {w for line in wide.split("\n") for w in line.split() if len(w) < 12 and not w.isdigit()}     # ages and sizes differ
     assert words <= set(narrow.split())
 
 
