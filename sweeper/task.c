@@ -119,12 +119,18 @@ static int64_t interval_of(const struct sweeper *s, const struct task *t)
 	return t->per_lease == 0 || (t->interval_ms > 0 && t->interval_ms < part) ? t->interval_ms : part;
 }
 
+/* After the order to finish only some do. */
+static bool may_run(const struct sweeper *s, const struct task *t)
+{
+	return s->finish_by_ms == 0 || t->finishing;
+}
+
 static bool run_task(struct sweeper *s, enum task_id id, int64_t now_ms)
 {
 	const struct task *t = tasks[id];
 	bool more;
 
-	if (now_ms < s->task_due_ms[id] || (s->finish_by_ms != 0 && !t->finishing))
+	if (now_ms < s->task_due_ms[id] || !may_run(s, t))
 		return false;
 	if (t->run_queue != NULL)
 		return run_in_queues(s, id, now_ms);
@@ -154,9 +160,9 @@ int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 	const struct swept *q;
 
 	for (int i = 0; i < TASKS; i++) {
-		if (interval_of(s, tasks[i]) > 0)
+		if (may_run(s, tasks[i]) && interval_of(s, tasks[i]) > 0)
 			at_ms = earliest(at_ms, s->task_due_ms[i]);
-		if (tasks[i]->run_queue == NULL)
+		if (!may_run(s, tasks[i]) || tasks[i]->run_queue == NULL)
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
 			if (is_wanted(s, q, tasks[i]))

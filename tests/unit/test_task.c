@@ -252,6 +252,16 @@ static void one_that_lost_the_lead_is_stopped_once(void **state)
 	assert_int_equal(runs[0], 1);
 }
 
+/* Nor does it keep the loop from sleeping. */
+static void none_after_the_order_to_finish(void **state)
+{
+	(void)state;
+	s.finish_by_ms = 1;
+	assert_false(tasks_run(&s));
+	assert_int_equal(runs[0], 0);
+	assert_int_equal(tasks_wake_ms(&s, 5), 5);
+}
+
 static void so_many_queues_a_turn(void **state)
 {
 	(void)state;
@@ -276,6 +286,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_steady_task_runs_as_often_after_an_error, start, stop),
 		cmocka_unit_test_setup_teardown(an_error_of_the_connection_is_not_the_queues, start, stop),
 		cmocka_unit_test_setup_teardown(one_that_lost_the_lead_is_stopped_once, start, stop),
+		cmocka_unit_test_setup_teardown(none_after_the_order_to_finish, start, stop),
 		cmocka_unit_test_setup_teardown(so_many_queues_a_turn, start, stop),
 	};
 
