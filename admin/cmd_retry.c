@@ -227,7 +227,7 @@ static int hurry_batch(struct admin *a, int limit, int64_t *n)
 static int retry_delayed(struct retry *t, int64_t total)
 {
 	while (t->moved < total && !interrupt_asked()) {
-		int64_t left = total - t->moved, n;
+		int64_t left = total - t->moved, n = 0;
 
 		if (hurry_batch(t->a, left < ENTRIES_MAX ? (int)left : ENTRIES_MAX, &n) == -1)
 			return -1;
