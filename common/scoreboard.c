@@ -123,7 +123,6 @@ void slot_fold(struct slot *s, struct board_queue *q)
 	move(&s->duration_ms, &q->past[FIGURE_DURATION_MS]);
 }
 
-/* First what an operator must mend, then what may pass by itself. Leftovers last: Redis works. */
 enum queue_trouble trouble_worse(enum queue_trouble a, enum queue_trouble b)
 {
 	return a == TROUBLE_NONE || (b != TROUBLE_NONE && b < a) ? b : a;

@@ -81,8 +81,10 @@ enum queue_departure { QUEUE_STAYS, QUEUE_LEFT, QUEUE_LEFT_TOLD };
 
 enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };	/* BARE: nothing new is taken from transit:<q> */
 
-/* Why a gate is shut, or what is wrong: shown by status. */
-/* The most important first: of several errors of a queue, status shows that one. */
+/*
+ * Why a gate is shut, or what is wrong. The most important first, since of several errors of a queue status shows only one: first those that an
+ * operator must mend, then those that may pass by themselves, and last those during which Redis works.
+ */
 enum queue_trouble {
 	TROUBLE_NONE, TROUBLE_WRONG_TYPE, TROUBLE_NO_PERMISSION, TROUBLE_EVICTION, TROUBLE_NO_REDIS, TROUBLE_STORM, TROUBLE_OTHER,
 	TROUBLE_ARCHIVE,	/* the archive of dead letters cannot be read or written; Redis works */
@@ -170,8 +172,8 @@ static inline uint64_t slot_generation(const struct slot *s)
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
-enum queue_trouble board_trouble(const struct board_queue *q);	/* the more important of the sweeper's and the workers' */
 void board_observe_lag(struct board_queue *q, int64_t lag_ms);	/* the same */
+enum queue_trouble board_trouble(const struct board_queue *q);	/* the more important of the sweeper's and the workers' */
 /* Moves what the slot of one that is gone counted to its queue's past. A reader who takes the past first sees nothing twice. */
 void slot_fold(struct slot *s, struct board_queue *q);
 void slot_clear(struct slot *s);	/* all but the generation; the master, when its child is reaped */

@@ -20,7 +20,7 @@ const char *const crew_state_names[] = {
 	[CREW_ERROR] = "error",
 };
 
-/* What each kind of trouble means for the queue: whether nothing of it works, or something. */
+/* The state and the reason that status shows for each kind of error. "no redis": nothing of the queue works; "error": a part of it fails. */
 static const struct {
 	enum crew_state state;
 	const char *reason;

@@ -40,7 +40,7 @@ struct arrivals {
 	int64_t a_minute;
 };
 
-/* What metrics.c knows of a queue. */
+/* The state of the task metrics in a queue. */
 struct metrics_state {
 	struct gauge gauge;		/* the last look */
 	struct arrivals arrivals;

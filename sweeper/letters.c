@@ -149,7 +149,7 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
 }
 
-/* One after the other, since each names the record of the one before. Returns how many got a record; -1: error */
+/* Requests one record after the other, since each request names the newest record. Returns how many dead letters got one; -1: error */
 static int64_t adopt(const struct turn *t, const struct letters *l, const struct queue_letters_page *page)
 {
 	char newest[QUEUE_RECORD_ID_SIZE];

@@ -10,8 +10,8 @@
 #define TROUBLE_GOES_ON 4	/* times in a row, within some three seconds */
 
 /*
- * What is wrong with one thing of one queue; zeroed: nothing. From its first error until it works again it is in the queue's list,
- * from which status and health take what they show. Whoever frees it calls trouble_forget() first.
+ * The error of one task, rescue or death in one queue; zeroed: none. The list of the queue holds it from the first failure until a success, and
+ * status and health show what is in that list. Its owner calls trouble_forget() before freeing it.
  */
 struct trouble {
 	TAILQ_ENTRY(trouble) entry;	/* of the queue's list, while kind is not NONE */
