@@ -10,6 +10,8 @@
 #   make soak-large       messages up to 256 MiB over a slow link, on a machine that nobody else uses (LARGE_SIZES= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
 #   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
+#   make writers          which files assign the fields of each struct that has more than one owner
+#   make layers           which folder includes which; an include past the table of folders fails
 #   make model            the protocol as a model, searched by Spin
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
@@ -47,21 +49,62 @@ O     := $(BUILD)/$(MODE)
 
 # ---- sources ------------------------------------------------------------------------------------
 
-DAEMON := $(wildcard common/*.c supervisor/*.c worker/*.c sweeper/*.c)
-CLI    := $(wildcard common/*.c admin/*.c)
-UNIT   := $(wildcard tests/unit/test_*.c)
+# Each folder is a static library, with all .c files of it and of those below it that are not in the table. The table says which folders it may use: those behind its name, and
+# what these use in turn. A folder stands behind all that it uses, so nothing here can go round in a circle. A call past the table does
+# not link ($O/FOLDER/wall), and `make layers` and tests/tree/test_layers.py see an include past it.
+reversed = $(if $1,$(call reversed,$(wordlist 2,$(words $1),$1)) $(firstword $1))
+define folder
+FOLDERS  += $1
+USES_$1  := $2
+BELOW_$1 := $$(call reversed,$$(filter $2 $$(foreach f,$2,$$(BELOW_$$f)),$$(FOLDERS)))
+endef
+FOLDERS :=
+$(eval $(call folder,common/base,))
+$(eval $(call folder,common/log,common/base))
+$(eval $(call folder,common/redis,common/base))
+$(eval $(call folder,common/message,common/base))
+$(eval $(call folder,common/conf,common/log common/redis))
+$(eval $(call folder,common/board,common/conf common/message))
+$(eval $(call folder,common/queue,common/board))
+$(eval $(call folder,common/dead_letters,common/queue))
+$(eval $(call folder,common/handler,common/conf common/message))
+$(eval $(call folder,worker,common/handler common/dead_letters))
+$(eval $(call folder,sweeper/core,common/queue))
+$(eval $(call folder,sweeper/registry,sweeper/core))
+$(eval $(call folder,sweeper/dead_letters,sweeper/core common/dead_letters))
+$(eval $(call folder,sweeper/age,sweeper/dead_letters common/handler))
+$(eval $(call folder,sweeper/rescue,sweeper/registry sweeper/age))
+$(eval $(call folder,sweeper/report,sweeper/rescue))
+$(eval $(call folder,sweeper,sweeper/report))
+$(eval $(call folder,supervisor/host,common/conf))
+$(eval $(call folder,supervisor/children,worker sweeper supervisor/host))
+$(eval $(call folder,supervisor/queues,supervisor/children))
+$(eval $(call folder,supervisor,supervisor/queues))
+$(eval $(call folder,admin/cli,common/handler common/dead_letters))
+$(eval $(call folder,admin/queues,admin/cli))
+$(eval $(call folder,admin/dead_letters,admin/queues))
+$(eval $(call folder,admin/moves,admin/dead_letters))
+$(eval $(call folder,admin/trial,admin/cli))
+$(eval $(call folder,admin/doctor,admin/moves))
+$(eval $(call folder,admin/web,admin/cli))
+$(eval $(call folder,admin/top,admin/web))
+$(eval $(call folder,admin/commands,admin/doctor admin/top admin/trial))
+$(eval $(call folder,admin,admin/commands))
+
+UNIT   := $(wildcard tests/unit/*/test_*.c)
 FUZZED := $(wildcard tests/fuzz/fuzz_*.c)
 
 DAEMON_LIBS = -lhiredis -lconfig -lbsd -lnettle -ljansson
 CLI_LIBS    = $(DAEMON_LIBS) -levent_core -levent_extra
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
-DAEMON_OBJS := $(DAEMON:%.c=$O/%.o)
-CLI_OBJS    := $(CLI:%.c=$O/%.o)
-UNIT_PROGS  := $(UNIT:tests/unit/%.c=$O/unit/%)
+library    = $(1:%=$O/%/library.a)
+# main() is the program's, not its folder's
+sources_of = $(filter-out %/main.c $(foreach f,$(filter $1/%,$(FOLDERS)),$f/%),$(wildcard $1/*.c $1/*/*.c))
+UNIT_PROGS  := $(patsubst %.c,$O/unit/%,$(notdir $(UNIT)))
 FUZZ_PROGS  := $(FUZZED:tests/fuzz/%.c=$O/fuzz/%)
 
-all: $O/quredisd $O/quredis
+all: $O/quredisd $O/quredis $(FOLDERS:%=$O/%/wall)
 ifeq ($O,build/release)
 all: build/quredisd build/quredis
 build/quredisd build/quredis: build/%: build/release/%
@@ -125,28 +168,54 @@ $O/%.o: %.c $O/command
 	$Q$(COMPILE) -c -o $@ $<
 
 # embedded with .incbin, which -MMD does not see
-$O/common/queue_scripts.o: $(wildcard common/scripts/*.lua)
-$O/admin/web_assets.o: $(wildcard admin/web/*)
+$O/common/queue/scripts.o: $(wildcard common/queue/scripts/*.lua common/queue/scripts/shared/*.lua)
+$O/admin/web/assets.o: $(wildcard admin/web/assets/*)
 
-$O/quredisd: $(DAEMON_OBJS)
+# A library is made again when a source of its folder is removed, too.
+$O/sources: FORCE
+	@mkdir -p $O
+	@printf '%s\n' $(foreach f,$(FOLDERS),$(call sources_of,$f)) | cmp -s - $@ || printf '%s\n' $(foreach f,$(FOLDERS),$(call sources_of,$f)) >$@
+
+define folder_rules
+$O/$1/library.a: $(patsubst %.c,$O/%.o,$(call sources_of,$1)) $O/sources
+	@mkdir -p $$(@D)
+	$$Qrm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
+$O/$1/wall: $(call library,$1 $(BELOW_$1))
+	$$Q$$(LINK) -Wl,--defsym=main=0 -Wl,--whole-archive $$< -Wl,--no-whole-archive $$(filter-out $$<,$$^) -o $$@ $$(CLI_LIBS) $$(LDLIBS)
+endef
+$(foreach f,$(FOLDERS),$(eval $(call folder_rules,$f)))
+
+$O/quredisd: $O/supervisor/main.o $(call library,supervisor $(BELOW_supervisor))
 	$(call say,link,$@)
-	$Q$(LINK) -o $@ $(DAEMON_OBJS) $(DAEMON_LIBS) $(LDLIBS)
+	$Q$(LINK) -o $@ $^ $(DAEMON_LIBS) $(LDLIBS)
 
-$O/quredis: $(CLI_OBJS)
+$O/quredis: $O/admin/main.o $(call library,admin $(BELOW_admin))
 	$(call say,link,$@)
-	$Q$(LINK) -o $@ $(CLI_OBJS) $(CLI_LIBS) $(LDLIBS)
+	$Q$(LINK) -o $@ $^ $(CLI_LIBS) $(LDLIBS)
 
-# A unit test names in a comment the sources it links, and gets no others:
-#	/* links: common/buffer.c common/alloc.c */
-# and, where it needs any, linker flags:	/* ldflags: -Wl,--wrap=malloc */
+# The table of folders, for tests/tree/layers: FOLDER: FOLDER THAT IT MAY USE ...
+print-folders:
+	@$(foreach f,$(FOLDERS),echo '$f: $(USES_$f)';)
+
+layers:
+	tests/tree/layers
+
+writers:
+	tests/tree/writers
+
+# A unit test is linked with the libraries of all folders; the linker takes from them what the test calls. A function that the test defines
+# itself stands in for the library's, as long as nothing else of the library's file is called. In comments the test names
+# other sources of tests/ and linker flags, where it needs any:
+#	/* links: tests/unit/private_redis.c */
+#	/* ldflags: -Wl,--wrap=malloc */
 comment = $(shell sed -n 's,^/\* *$1: *\(.*[^ ]\) *\*/,\1,p' $2.c)
 define unit_program
-$O/unit/$1: $O/tests/unit/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,tests/unit/$1))
+$O/unit/$(notdir $1): $O/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,$1)) $(call library,$(call reversed,$(FOLDERS)))
 	@mkdir -p $O/unit
 	$$(call say,link,$$@)
-	$$Q$$(LINK) $(call comment,ldflags,tests/unit/$1) -o $$@ $$(filter %.o,$$^) $(UNIT_LIBS) $(LDLIBS)
+	$$Q$$(LINK) $(call comment,ldflags,$1) -o $$@ $$(filter %.o %.a,$$^) $(UNIT_LIBS) $(LDLIBS)
 endef
-$(foreach t,$(UNIT:tests/unit/%.c=%),$(eval $(call unit_program,$t)))
+$(foreach t,$(UNIT:.c=),$(eval $(call unit_program,$t)))
 
 unit-programs: $(UNIT_PROGS)
 
@@ -182,14 +251,12 @@ unit: unit-programs
 
 # ---- fuzzing ------------------------------------------------------------------------------------
 
-# As unit programs are, but "worker/" means every source of that folder, less those that a line "except:" names.
-# They need clang and its run-time libraries, so they are made by a make of their own.
-sources = $(filter-out $(call comment,except,$1),$(foreach w,$(call comment,links,$1),$(if $(filter %/,$w),$(wildcard $w*.c),$w)))
+# Linked as unit programs are. They need clang and its run-time libraries, so they are made by a make of their own.
 define fuzz_program
-$O/fuzz/$1: $O/tests/fuzz/$1.o $(patsubst %.c,$O/%.o,$(call sources,tests/fuzz/$1))
+$O/fuzz/$1: $O/tests/fuzz/$1.o $(patsubst %.c,$O/%.o,$(call comment,links,tests/fuzz/$1)) $(call library,$(call reversed,$(FOLDERS)))
 	@mkdir -p $O/fuzz
 	$$(call say,link,$$@)
-	$$Q$$(LINK) -fsanitize=fuzzer $(call comment,ldflags,tests/fuzz/$1) -o $$@ $$(filter %.o,$$^) $(CLI_LIBS) $(LDLIBS)
+	$$Q$$(LINK) -fsanitize=fuzzer $(call comment,ldflags,tests/fuzz/$1) -o $$@ $$(filter %.o %.a,$$^) $(CLI_LIBS) $(LDLIBS)
 endef
 ifdef FUZZ
 $(foreach t,$(FUZZED:tests/fuzz/%.c=%),$(eval $(call fuzz_program,$t)))
@@ -207,27 +274,27 @@ fuzz: fuzz-programs
 check: all unit-programs crashpoint-programs
 	tests/run --build $O
 
-# tests/test_systemd.py boots a Debian root with the units in it, if systemd-root made one; it stays in build.
+# tests/supervisor/test_systemd.py boots a Debian root with the units in it, if systemd-root made one; it stays in build.
 systemd-root: all
 	tests/systemd/make-root $(abspath $(BUILD))/systemd-root $O/quredisd $O/quredis
 
 check-systemd: systemd-root
-	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_systemd.py
+	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/supervisor/test_systemd.py
 
 valgrind: all unit-programs
 	tests/valgrind/run --build $O
 
 ttl-soak: all
-	TTL_MESSAGES=$${TTL_MESSAGES:-100000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_ttl_traffic.py
+	TTL_MESSAGES=$${TTL_MESSAGES:-100000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/regimes/test_ttl_traffic.py
 
 # tests/chaos/soak says what can be scaled. A ledger that was found wrong is kept, and named.
 letters-soak: all
 	LETTERS_FAILURES=$${LETTERS_FAILURES:-100000} LETTERS_CAP=$${LETTERS_CAP:-10000} LETTERS_SLOW_US=$${LETTERS_SLOW_US:-5000} \
-		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_promises_letters.py -k 'cap_with_archive or killed_again'
+		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_letters.py -k 'cap_with_archive or killed_again'
 
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
 purge-soak: all
-	PURGE_MESSAGES=$${PURGE_MESSAGES:-1000000} PURGE_SLOW_US=$${PURGE_SLOW_US:-5000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/test_purge.py
+	PURGE_MESSAGES=$${PURGE_MESSAGES:-1000000} PURGE_SLOW_US=$${PURGE_SLOW_US:-5000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/sweeper/test_purge.py
 
 soak: all
 	QUREDIS_BUILD=$O tests/chaos/soak
@@ -278,7 +345,7 @@ bench-peers: all
 # Warnings of the compiler as errors, and what cppcheck, shellcheck and mandoc say.
 lint:
 	$(MAKE) WERROR=1 BUILD=$(BUILD)/lint all unit-programs
-	tests/run --build $(BUILD)/lint/$(MODE) tests/test_lint.py
+	tests/run --build $(BUILD)/lint/$(MODE) tests/tree/test_lint.py
 
 # ---- install ------------------------------------------------------------------------------------
 
@@ -292,7 +359,7 @@ FISH_COMPLETION = $(completions)/fish/vendor_completions.d/quredis.fish
 ZSH_COMPLETION  = $(completions)/zsh/site-functions/_quredis
 
 # A configuration that is already there is never overwritten.
-install: all
+install: $O/quredisd $O/quredis
 	$(INSTALL) -d $(DESTDIR)$(bindir) $(DESTDIR)$(sbindir) $(DOCDIRS:%=$(DESTDIR)$(docdir)/%) \
 		$(DESTDIR)$(sysconfdir)/quredis/conf.d
 	$(INSTALL) -m 755 $O/quredisd $(DESTDIR)$(sbindir)/quredisd
@@ -347,8 +414,8 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check check-systemd systemd-root unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak
+.PHONY: all check check-systemd systemd-root unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 
--include $(patsubst %.o,%.d,$(sort $(DAEMON_OBJS) $(CLI_OBJS) $(patsubst %.c,$O/%.o,$(wildcard tests/unit/*.c tests/fuzz/*.c))))
+-include $(patsubst %.o,%.d,$(patsubst %.c,$O/%.o,$(wildcard $(FOLDERS:%=%/*.c) $(FOLDERS:%=%/*/*.c) tests/unit/*.c tests/unit/*/*.c tests/fuzz/*.c)))

@@ -1,4 +1,4 @@
-/* quredis: the command line. Reads the words, finds the command, ends with its status. */
+/* quredis: parses the command line, finds the command, runs it and exits with its status. */
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
@@ -9,9 +9,9 @@
 
 #include <jansson.h>
 
-#include "admin/command.h"
+#include "admin/commands/commands.h"
 
-#include "common/alloc.h"
+#include "common/base/base.h"
 
 static int run(struct admin *a)
 {
@@ -19,8 +19,8 @@ static int run(struct admin *a)
 
 	if (a->options.version)
 		return cmd_version(a);
-	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a->operands[0]))) {
-		command_list(a->noperands == 0 ? NULL : a->operands[0], a->options.help ? stdout : stderr);
+	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a, a->operands[0]))) {
+		command_list(a, a->noperands == 0 ? NULL : a->operands[0], a->options.help ? stdout : stderr);
 		a->status = a->options.help ? EX_OK : EX_USAGE;
 		return a->options.help ? 0 : -1;
 	}
@@ -28,7 +28,7 @@ static int run(struct admin *a)
 	return c == NULL ? -1 : command_run(a, c);
 }
 
-/* What was said counts only if it arrived. A reader that went away is no failure of ours. */
+/* Output that could not be written is an error, unless the reader has closed the pipe. */
 static int finish_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -40,7 +40,7 @@ static int finish_output(void)
 
 int main(int argc, char **argv)
 {
-	struct admin a = {0};
+	struct admin a = { .commands = &commands };
 
 	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
 	setlocale(LC_CTYPE, "");		/* only which characters can be shown */

@@ -1,6 +1,6 @@
 /*
- * quredisd: options, configuration, lock, and then the master. Everything that can make a start fail
- * before the first fork fails here, with its reason on stderr and in the log.
+ * quredisd: options, configuration, lock, and then the master. Whatever can make a start fail before the first fork fails here,
+ * with its reason on stderr and in the log.
  */
 #include <sys/prctl.h>
 
@@ -16,16 +16,11 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "common/alloc.h"
-#include "common/clock.h"
-#include "common/conf.h"
-#include "common/log.h"
-#include "common/process.h"
-#include "supervisor/keeper.h"
+#include "common/base/base.h"
+#include "common/conf/conf.h"
+#include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/reload.h"
-#include "supervisor/signals.h"
-#include "supervisor/title.h"
+#include "supervisor/request.h"
 
 #define LOCK_EVERY_MS 100
 #define LOCK_EXTRA_MS 5000	/* on top of kill_grace: for workers of a master that was killed */
@@ -83,13 +78,13 @@ static struct options parse(int argc, char *argv[])
 		o.print = o.print || c == 'T';
 	}
 	if (optind != argc) {
-		fprintf(stderr, "quredisd: what is '%s'? A configuration is given with -c\n", argv[optind]);
+		fprintf(stderr, "quredisd: unexpected argument '%s'. Name a configuration with -c\n", argv[optind]);
 		usage(stderr, EX_USAGE);
 	}
 	return o;
 }
 
-/* Whatever opens a descriptor next must not get one that means stdout to somebody. */
+/* Occupies descriptors 0 to 2 if they are closed, so that no file that is opened later becomes stdout or stderr. */
 static void open_standard(void)
 {
 	int fd;
@@ -118,50 +113,22 @@ static int test_or_print(const struct options *o)
 	return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
-/* The log may be a file that nobody looks at while they type. */
+/* Also on stderr: the log may be a file, and an operator at a terminal must see the reason. */
 static int fail(const struct master *m, int status, const char *reason)
 {
-	if (strcmp(m->conf->log.target, "stderr") != 0)
+	if (strcmp(m->config.conf->log.target, "stderr") != 0)
 		warnx("%s", reason);
 	log_error("start_failed", log_str("reason", reason), log_int("exit", status));
 	return status;
 }
 
-/* A reload must find the same file wherever we are, and titles are written over the arguments. */
-static char *absolute(const char *path)
-{
-	char *real = realpath(path, NULL);
-
-	return real != NULL ? real : alloc_string(path);
-}
-
-static int load(struct master *m, const char *path)
-{
-	struct conf_report report;
-
-	m->conf_path = absolute(path);
-	m->conf = conf_load(m->conf_path, 0, &report);
-	if (m->conf == NULL) {
-		conf_report_print(&report, stderr);
-	} else if (log_open(m->conf->log.target, m->conf->log.format, m->conf->log.level) == -1) {
-		warnx("log.target %s: %s", m->conf->log.target, log_open_error());
-		conf_report_free(&report);
-		return EX_CANTCREAT;
-	} else {
-		log_process("master");
-		reload_log_report(&report);
-	}
-	conf_report_free(&report);
-	return m->conf == NULL ? EX_CONFIG : EX_OK;
-}
-
-/* Another supervisor that lives is a mistake; workers of one that was killed are about to go. */
+/* A living supervisor that holds the lock is an error. Workers of one that was killed hold it until they end, so wait for them. */
 static int await_lock(struct master *m)
 {
-	const char *path = m->conf->supervisor.lock_file;
-	int64_t end_ms = clock_monotonic_ms() + m->conf->supervisor.kill_grace_ms + LOCK_EXTRA_MS;
+	const char *path = m->config.conf->supervisor.lock_file;
+	int64_t end_ms = clock_monotonic_ms() + m->config.conf->supervisor.kill_grace_ms + LOCK_EXTRA_MS;
 	char error[PATH_MAX + 256];
-	bool told = false;
+	bool logged = false;
 	pid_t holder;
 	int r;
 
@@ -172,11 +139,11 @@ static int await_lock(struct master *m)
 			snprintf(error, sizeof(error), "%s: quredisd runs already, pid %d", path, (int)holder);
 			return fail(m, EX_TEMPFAIL, error);
 		}
-		if (!told)
+		if (!logged)
 			log_info("lock_waiting", log_str("path", path));
-		told = true;
+		logged = true;
 		if (signals_wait_stop(LOCK_EVERY_MS) != 0)
-			return fail(m, EX_TEMPFAIL, "told to stop while waiting for the lock");
+			return fail(m, EX_TEMPFAIL, "stopped by a signal while waiting for the lock");
 		if (clock_monotonic_ms() >= end_ms) {
 			snprintf(error, sizeof(error), "%s: still held by processes of another quredisd (lslocks names them)", path);
 			return fail(m, EX_TEMPFAIL, error);
@@ -204,7 +171,7 @@ static int check_keeper(const struct master *m)
 {
 	char error[PATH_MAX + 256];
 
-	if (!m->conf->redis.embedded || keeper_check(m->conf, error, sizeof(error)) == 0)
+	if (!m->config.conf->redis.embedded || keeper_check(m->config.conf, error, sizeof(error)) == 0)
 		return EX_OK;
 	return fail(m, EX_CONFIG, error);
 }
@@ -217,20 +184,19 @@ static int serve(const struct options *o)
 
 	/* The master holds secrets, and may have the same user as a handler: hide its memory from /proc, ptrace(2) and core files. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	m->lock.fd = m->pid_file.fd = m->cgroup_fd = m->life_fd[0] = m->life_fd[1] = m->keeper_fd[0] = m->keeper_fd[1] = -1;
-	control_init(&m->control);
+	m->lock.fd = m->pid_file.fd = -1;
+	control_init(&m->control, request_answer, m);
 	m->signal_fd = signals_open();
 	if (m->signal_fd == -1)
 		err(EX_OSERR, "signals");
 	notify_open(&m->notify);
-	if ((status = load(m, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
+	if ((status = reload_start(&m->config, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail(m, status, error);
 	pid_file_remove(&m->pid_file);
 	leftovers_users_free(&m->lock.users);
-	conf_free(m->conf);
-	free(m->conf_path);
+	reload_free(&m->config);
 	free(m);
 	return status;
 }

@@ -1,61 +1,39 @@
 /*
- * The master: one loop that forks children, hears of their ends, and takes orders from signals and the
- * control socket. It knows no Redis and no handlers, and waits for nothing but ppoll. What each step
- * does is in the file of its name; here is only their order.
+ * The master: one loop that forks children, learns of their ends, and takes orders from signals and the control socket. It
+ * never talks to Redis or to a handler, and waits for nothing but ppoll(2). Here is only the order of the steps; each is in a
+ * file of its own, which master.h lists.
  */
-#include <sys/stat.h>
+#include "supervisor/master.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
 
-#include "supervisor/master.h"
-
-#include "common/cgroup.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/process.h"
+#include "common/base/base.h"
+#include "common/log/log.h"
 #include "supervisor/reap.h"
-#include "supervisor/reload.h"
-#include "supervisor/signals.h"
-#include "supervisor/staff.h"
+#include "supervisor/request.h"
 #include "supervisor/status.h"
-#include "supervisor/title.h"
-#include "supervisor/watch.h"
 
 #define LOOK_EVERY_MS 1000
 #define SWEEPERS_POLLED 8
-#define LAST_MS 2000		/* for what is left when we go */
+#define LAST_MS 2000		/* for what is left when the master ends */
 
-void master_wake_at(struct master *m, int64_t at_ms)
+static void wake_at(struct master *m, int64_t at_ms)
 {
 	if (at_ms < m->wake_ms)
 		m->wake_ms = at_ms;
 }
 
-void master_set_quiet(struct master *m, bool quiet, int64_t now_ms)
-{
-	m->quiet = quiet;
-	for (int i = 0; i < m->ncrews; i++)
-		if (m->crews[i].conf != NULL)
-			crew_order_all(m, &m->crews[i], now_ms);
-}
-
 /* ---- signals ---- */
-
-static void on_int(struct master *m, int64_t now_ms)
-{
-	m->stop.interrupts++;
-	stop_begin(m, m->stop.interrupts > 1, "SIGINT", now_ms);
-}
 
 static void on_hup(struct master *m, int64_t now_ms)
 {
@@ -72,10 +50,8 @@ static void on_usr1(struct master *m)
 {
 	if (log_reopen() == -1)
 		log_error("log_reopen_failed", log_str("reason", strerror(errno)));
-	atomic_fetch_add(&m->board->log_epoch, 1);
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0)
-			kill(m->procs[slot].pid, SIGTERM);
+	atomic_fetch_add(&m->board->master.log_epoch, 1);
+	processes_signal_all(&m->processes, SIGTERM);
 }
 
 static void obey(struct master *m, int sig, int64_t now_ms)
@@ -85,7 +61,7 @@ static void obey(struct master *m, int sig, int64_t now_ms)
 	else if (sig == SIGQUIT)
 		stop_begin(m, true, "SIGQUIT", now_ms);
 	else if (sig == SIGINT)
-		on_int(m, now_ms);
+		stop_interrupt(m, now_ms);
 	else if (sig == SIGHUP)
 		on_hup(m, now_ms);
 	else if (sig == SIGUSR1)
@@ -93,7 +69,7 @@ static void obey(struct master *m, int sig, int64_t now_ms)
 	else if (sig == SIGUSR2)
 		status_log(m, now_ms);
 	else if ((sig == SIGTSTP || sig == SIGCONT) && m->stop.phase == STOP_NOT)
-		master_set_quiet(m, sig == SIGTSTP, now_ms);
+		queues_set_all_quiet(&m->queues, sig == SIGTSTP, now_ms);
 }
 
 static void take_signals(struct master *m, int64_t now_ms)
@@ -121,41 +97,41 @@ struct polled {
 	size_t sweepers, n;
 };
 
-static void await(struct master *m, struct polled *p)
+static void await(struct master *m, struct polled *polled)
 {
 	int64_t now_ms = clock_monotonic_ms(), wait_ms = m->wake_ms - now_ms;
 	struct timespec ts = {0};
 
-	*p = (struct polled){0};
-	p->fds[0] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
-	for (int slot = 0; slot < m->top && p->sweepers < SWEEPERS_POLLED; slot++)
-		if (m->procs[slot].fd != -1) {
-			p->slots[p->sweepers++] = slot;
-			p->fds[p->sweepers] = (struct pollfd){ .fd = m->procs[slot].fd, .events = POLLIN };
+	*polled = (struct polled){0};
+	polled->fds[0] = (struct pollfd){ .fd = m->signal_fd, .events = POLLIN };
+	for (const struct process *p = NULL; polled->sweepers < SWEEPERS_POLLED && (p = processes_next(&m->processes, p, PROCESS_SWEEPER)) != NULL;)
+		if (p->role.socket != -1) {
+			polled->slots[polled->sweepers++] = processes_slot(&m->processes, p);
+			polled->fds[polled->sweepers] = (struct pollfd){ .fd = p->role.socket, .events = POLLIN };
 		}
-	p->n = 1 + p->sweepers;
-	p->n += control_pollfds(&m->control, p->fds + p->n, now_ms);
+	polled->n = 1 + polled->sweepers;
+	polled->n += control_pollfds(&m->control, polled->fds + polled->n, now_ms);
 	if (wait_ms > 0)
 		ts = (struct timespec){ .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000 };
-	if (ppoll(p->fds, p->n, &ts, NULL) == -1) {
+	if (ppoll(polled->fds, polled->n, &ts, NULL) == -1) {
 		clock_poll_failed();
-		for (size_t i = 0; i < p->n; i++)
-			p->fds[i].revents = 0;
+		for (size_t i = 0; i < polled->n; i++)
+			polled->fds[i].revents = 0;
 	}
 }
 
-static void hear_sweepers(struct master *m, const struct polled *p)
+static void hear_sweepers(struct master *m, const struct polled *polled)
 {
-	for (size_t i = 0; i < p->sweepers; i++)
-		if (p->fds[1 + i].revents != 0 && m->procs[p->slots[i]].fd == p->fds[1 + i].fd)
-			deaths_answer(m, p->slots[i]);
+	for (size_t i = 0; i < polled->sweepers; i++)
+		if (polled->fds[1 + i].revents != 0 && m->processes.items[polled->slots[i]].role.socket == polled->fds[1 + i].fd)
+			deaths_answer(&m->deaths, polled->slots[i]);
 }
 
-/* ---- what is looked at once a second ---- */
+/* ---- once a second ---- */
 
-static void entitle(struct master *m)
+static void set_title(struct master *m)
 {
-	int workers = staff_count(m);
+	int workers = queues_count_workers(&m->queues);
 
 	if (workers == m->titled)
 		return;
@@ -166,48 +142,81 @@ static void entitle(struct master *m)
 
 static void look(struct master *m, int64_t now_ms)
 {
-	entitle(m);
+	set_title(m);
 	if (now_ms >= m->look_ms) {
-		watch_children(m, now_ms);
-		crews_look(m, now_ms);
+		watch_children(&m->processes, now_ms);
+		queues_look(&m->queues, now_ms);
 		m->look_ms = now_ms + LOOK_EVERY_MS;
 	}
-	watch_fences(m, now_ms, clock_boottime_ms());
-	master_wake_at(m, m->look_ms);
+	wake_at(m, watch_fences(&m->processes, m->config.conf->supervisor.lease_ms, now_ms, clock_boottime_ms()));
+	wake_at(m, m->look_ms);
 }
 
 static void announce(struct master *m)
 {
-	if (m->ready || m->stop.phase != STOP_NOT || !staff_is_complete(m))
+	if (m->ready || m->stop.phase != STOP_NOT || !staffing_is_complete(m))
 		return;
 	m->ready = true;
 	notify_ready(&m->notify);
-	log_info("ready", log_str("version", QUREDIS_VERSION), log_str("node", m->conf->supervisor.node),
-	    log_int("queues", (int64_t)m->conf->nqueues), log_int("workers", staff_count(m)));
+	log_info("ready", log_str("version", QUREDIS_VERSION), log_str("node", m->config.conf->supervisor.node),
+	    log_int("queues", (int64_t)m->config.conf->nqueues), log_int("workers", queues_count_workers(&m->queues)));
 }
 
 static void turn(struct master *m)
 {
-	struct polled p;
+	struct polled polled;
 	int64_t now_ms;
 
-	await(m, &p);
+	await(m, &polled);
 	now_ms = clock_monotonic_ms();
 	m->wake_ms = now_ms + LOOK_EVERY_MS;
-	/* The dead are buried before anybody is told of them, and before orders could go to their pids. */
+	/* The dead are buried before the sweeper gets reports of them, and before orders could go to their pids. */
 	take_signals(m, now_ms);
-	hear_sweepers(m, &p);
-	deaths_step(m, now_ms);
-	control_step(m, p.fds + 1 + p.sweepers, p.n - 1 - p.sweepers, now_ms);
+	hear_sweepers(m, &polled);
+	wake_at(m, reap_orphans(m, now_ms));
+	wake_at(m, deaths_step(&m->deaths, now_ms));
+	control_step(&m->control, polled.fds + 1 + polled.sweepers, polled.n - 1 - polled.sweepers, now_ms);
 	/* What signals and requests changed is carried out: stopping first, since it forbids new workers. */
-	stop_step(m, now_ms);
-	staff_step(m, now_ms);
+	wake_at(m, stop_step(m, now_ms));
+	wake_at(m, staffing_step(m, now_ms));
 	look(m, now_ms);
 	announce(m);
-	master_wake_at(m, notify_tick(&m->notify, m->stop.phase != STOP_NOT, now_ms));
+	wake_at(m, notify_tick(&m->notify, m->stop.phase != STOP_NOT, now_ms));
 }
 
 /* ---- the first and the last ---- */
+
+static struct master *of_sweeper;	/* in a sweeper: what queue_index_of() answers from */
+
+static int queue_index_of(const char *name)
+{
+	return queues_find(&of_sweeper->queues, name);
+}
+
+static void close_in_child(void *master)
+{
+	struct master *m = master;
+
+	of_sweeper = m;
+	close(m->signal_fd);
+	m->signal_fd = -1;
+	control_close_in_child(&m->control);
+	notify_close(&m->notify);
+	pid_file_close(&m->pid_file);
+}
+
+void master_connect(struct master *m)
+{
+	processes_init(&m->processes, m->board);
+	orphans_init(&m->orphans, &m->processes);
+	deaths_init(&m->deaths, &m->processes, &m->orphans);
+	queues_init(&m->queues, &m->processes, &m->deaths);
+	m->spawner = (struct spawner){
+		.processes = &m->processes, .lock = &m->lock, .cgroup_fd = -1, .life_fd = { -1, -1 }, .keeper_fd = { -1, -1 },
+		.close_masters = close_in_child, .queue_index_of = queue_index_of, .master = m,
+	};
+	arc4random_buf(&m->spawner.boot, sizeof(m->spawner.boot));
+}
 
 static int give_up(char *error, size_t size, const char *what, int status)
 {
@@ -215,63 +224,34 @@ static int give_up(char *error, size_t size, const char *what, int status)
 	return status;
 }
 
-static void name_cgroup(const struct master *m, char name[CGROUP_NAME_SIZE])
-{
-	char token[LEFTOVERS_TOKEN_SIZE];
-
-	leftovers_token(m->lock.key, m->boot, token);
-	cgroup_name(token, name);
-}
-
-/* Where it cannot be made, leftovers are found by their environment alone. */
-static void open_cgroup(struct master *m)
-{
-	char name[CGROUP_NAME_SIZE];
-
-	name_cgroup(m, name);
-	m->cgroup_fd = cgroup_make(name);
-	if (m->cgroup_fd == -1)
-		log_debug("cgroup_missing", log_str("cgroup", name), log_str("reason", strerror(errno)));
-}
-
-static void close_cgroup(struct master *m)
-{
-	char name[CGROUP_NAME_SIZE];
-
-	name_cgroup(m, name);
-	if (m->cgroup_fd != -1)
-		cgroup_remove(m->cgroup_fd, name);
-	m->cgroup_fd = -1;
-}
-
 static int set_up(struct master *m, char *error, size_t size)
 {
-	arc4random_buf(&m->boot, sizeof(m->boot));
+	const char *what;
+
 	m->since_ms = clock_realtime_ms();
 	m->started_ms = clock_monotonic_ms();
 	m->titled = -1;
 	m->board = scoreboard_new();
 	if (m->board == NULL)
 		return give_up(error, size, "scoreboard", EX_OSERR);
-	if (reload_note_users(m, m->conf, error, size) == -1)
+	if (reload_note_users(m, m->config.conf, error, size) == -1)
 		return EX_CANTCREAT;
-	atomic_store(&m->board->started_ms, m->since_ms);
+	atomic_store(&m->board->master.started_ms, m->since_ms);
 	if (process_become_subreaper() == -1)
 		return give_up(error, size, "subreaper", EX_OSERR);
-	reap_note_inherited(m);
-	if (pipe2(m->life_fd, O_CLOEXEC) == -1 || (m->conf->redis.embedded && pipe2(m->keeper_fd, O_CLOEXEC) == -1))
-		return give_up(error, size, "pipe", EX_OSERR);
-	open_cgroup(m);
+	master_connect(m);
+	if (spawner_open(&m->spawner, m->config.conf->redis.embedded, &what) == -1)
+		return give_up(error, size, what, EX_OSERR);
 	reload_first(m);
-	return control_open(&m->control, m->conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
+	return control_open(&m->control, m->config.conf->supervisor.control_socket, error, size) == -1 ? EX_CANTCREAT : EX_OK;
 }
 
 static void tear_down(struct master *m)
 {
 	control_close(&m->control);
-	/* As PID 1, or of what outlived its worker by a moment: nothing of ours stays. */
-	process_kill_children_wait(reap_is_spared, m, LAST_MS);
-	close_cgroup(m);
+	/* The master may be PID 1, or the new parent of what outlived its worker by a moment: nothing of its own stays. */
+	orphans_kill_last(&m->orphans, LAST_MS);
+	spawner_close(&m->spawner);
 	log_info("stopped", log_int("uptime_ms", clock_monotonic_ms() - m->started_ms));
 	notify_close(&m->notify);
 }

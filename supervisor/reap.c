@@ -1,7 +1,9 @@
 /*
- * Burying: what a dead child was, what it still holds, what its death means. The order is docs/design.md's: peek,
- * kill the handler's group, clear it, reap; what it left behind is deaths.c's.
+ * What the end of a child means. The order is that of docs/design.md: learn of it without reaping it, kill the handler's process
+ * group, clear the group's number, reap. As long as the child is a zombie no other process can have these numbers.
  */
+#include "supervisor/reap.h"
+
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -11,18 +13,16 @@
 
 #include <bsd/stdlib.h>
 
-#include "common/log.h"
-#include "common/process.h"
-#include "supervisor/child.h"
+#include "common/base/base.h"
+#include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/reap.h"
 
 static double chance(void)
 {
 	return (double)arc4random() / (double)UINT32_MAX;
 }
 
-static bool is_peeked(idtype_t type, pid_t pid, siginfo_t *info)
+static bool has_ended(idtype_t type, pid_t pid, siginfo_t *info)
 {
 	int r;
 
@@ -39,14 +39,17 @@ static void reap(pid_t pid)
 		;
 }
 
-static void log_end(enum log_level level, const char *event, const char *queue, const char *worker,
-    const struct proc *p, const siginfo_t *info, int64_t now_ms)
-{
-	bool exited = info->si_code == CLD_EXITED;
-	struct log_field how = exited ? log_int("exit", info->si_status)
-				      : log_str("signal", process_signal_name(info->si_status));
+/* ---- what its end means ---- */
 
-	log_event(level, event, log_str("queue", queue), log_str("worker", worker), log_int("child", p->pid), how,
+static void log_end(const struct process *p, enum log_level level, const char *event, const siginfo_t *info, int64_t now_ms)
+{
+	struct log_field how = info->si_code == CLD_EXITED ? log_int("exit", info->si_status)
+							   : log_str("signal", process_signal_name(info->si_status));
+	bool worker = p->role.kind == PROCESS_WORKER;
+	char name[PROCESS_NAME_SIZE];
+
+	log_event(level, event, log_str("queue", worker ? p->role.queue_name : NULL),
+	    log_str("worker", worker ? process_name(&p->role, name) : NULL), log_int("child", p->pid), how,
 	    log_int("lived_ms", now_ms - p->spawned_ms));
 }
 
@@ -55,19 +58,14 @@ static bool is_clean(const siginfo_t *info)
 	return info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_DONE;
 }
 
-static bool was_ordered(const struct master *m, int slot)
-{
-	return atomic_load(&m->board->orders[slot]) >= ORDER_FINISH;
-}
-
-/* One that ends well without having been told to may do so, but not all the time. */
+/* A worker that ends well without an order may do so, but not all the time. */
 static bool counts_as_death(const struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
-	const struct proc *p = &m->procs[slot];
+	const struct process *p = &m->processes.items[slot];
 
-	if (p->leaving || m->stop.phase != STOP_NOT)
+	if (p->state == PROCESS_LEAVING || m->stop.phase != STOP_NOT)
 		return false;
-	return !is_clean(info) || (!was_ordered(m, slot) && now_ms - p->spawned_ms < POLICY_ALIVE_MS);
+	return !is_clean(info) || (!processes_is_finishing(&m->processes, slot) && now_ms - p->spawned_ms < POLICY_ALIVE_MS);
 }
 
 /* If the dead worker had a message on trial, another worker may begin a trial now. */
@@ -75,7 +73,7 @@ static void end_trial(struct master *m, int slot)
 {
 	int32_t its = slot + 1;
 
-	atomic_compare_exchange_strong(&m->board->trial, &its, 0);
+	atomic_compare_exchange_strong(&m->board->workers.trial, &its, 0);
 }
 
 /* Nobody is charged if the worker was ordered to stop, even if it was killed before it had ended; if it reports that it left work unsettled; or if its lease ran out. */
@@ -83,137 +81,102 @@ static enum blame blame_of(const struct master *m, int slot, const siginfo_t *in
 {
 	bool unsettled = info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED;
 
-	return was_ordered(m, slot) || m->procs[slot].fenced || unsettled ? BLAME_NOBODY : BLAME_WORKER;
+	return processes_is_finishing(&m->processes, slot) || m->processes.items[slot].fenced || unsettled ? BLAME_NOBODY : BLAME_WORKER;
 }
 
 static void bury_worker(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
-	struct proc *p = &m->procs[slot];
-	struct crew *c = &m->crews[p->crew];
-	char name[CHILD_NAME_SIZE];
 	bool clean = is_clean(info);
 
-	log_end(clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "worker_exited" : "worker_died", c->name,
-	    child_name(m, p, name), p, info, now_ms);
-	crew_see_success(m, c);
-	if (counts_as_death(m, slot, info, now_ms))
-		policy_death(&c->policy, p->spawned_ms, now_ms, chance());
-	if (clean)
-		deaths_clean_exit(m, slot);
-	else
-		deaths_add(m, slot, blame_of(m, slot, info), now_ms);
-	if (p->leaving) {
-		c->leaving--;
+	log_end(&m->processes.items[slot], clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "worker_exited" : "worker_died", info, now_ms);
+	if (clean) {
+		deaths_clean_exit(&m->deaths, slot);
 	} else {
-		c->staff--;
-		c->owed++;
+		orphans_expect(&m->orphans, now_ms);
+		deaths_add(&m->deaths, slot, blame_of(m, slot, info), now_ms);
 	}
+	queues_worker_ended(&m->queues, slot, counts_as_death(m, slot, info, now_ms), now_ms, chance());
 	end_trial(m, slot);
-	atomic_store(&m->board->queues[p->crew].worker_trouble, TROUBLE_NONE);	/* if another worker has one, it says so again at its next try */
-	slot_fold(&m->board->slots[slot], &m->board->queues[p->crew]);
 }
 
 static void bury_sweeper(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
-	struct proc *p = &m->procs[slot];
-	bool clean = is_clean(info) && was_ordered(m, slot);
+	const struct process *p = &m->processes.items[slot];
+	bool clean = is_clean(info) && processes_is_finishing(&m->processes, slot);
 
-	log_end(clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "sweeper_exited" : "sweeper_died", NULL, NULL, p,
-	    info, now_ms);
-	deaths_answer(m, slot);		/* what it said last */
-	deaths_sweeper_gone(m, slot);
+	log_end(p, clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "sweeper_exited" : "sweeper_died", info, now_ms);
+	deaths_answer(&m->deaths, slot);	/* what it sent last */
+	deaths_sweeper_gone(&m->deaths, slot);
 	if (clean)
 		return;
-	if (!p->leaving)
-		policy_death(&m->sweeper_policy, p->spawned_ms, now_ms, chance());
-	deaths_left_behind(m, now_ms);
+	if (p->state == PROCESS_SERVING)
+		staffing_sweeper_died(m, p->spawned_ms, now_ms, chance());
+	orphans_expect(&m->orphans, now_ms);
 }
 
-static void bury_keeper(struct master *m, const struct proc *p, pid_t redis, const siginfo_t *info, int64_t now_ms)
+static void bury_keeper(struct master *m, int slot, pid_t redis, const siginfo_t *info, int64_t now_ms)
 {
+	const struct process *p = &m->processes.items[slot];
 	bool clean = is_clean(info) && m->stop.phase == STOP_KEEPER;
 
-	log_end(clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "keeper_exited" : "keeper_died", NULL, NULL, p,
-	    info, now_ms);
+	log_end(p, clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "keeper_exited" : "keeper_died", info, now_ms);
 	if (clean)
 		return;
-	policy_death(&m->keeper_policy, p->spawned_ms, now_ms, chance());
+	staffing_keeper_died(m, p->spawned_ms, now_ms, chance());
 	if (redis > 1 && kill(redis, SIGTERM) == 0)
-		m->orphan_redis = redis;
+		orphans_keep_redis(&m->orphans, redis);
 }
 
 static void bury(struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
-	struct proc *p = &m->procs[slot];
-	pid_t left = (pid_t)atomic_load(&m->board->slots[slot].handler_pgid);
+	const struct process *p = &m->processes.items[slot];
+	pid_t handler = (pid_t)atomic_load(&m->board->slots[slot].handler_pgid);	/* of the keeper: its redis-server */
 
-	child_kill_handler(m, slot);
+	processes_kill_handler(&m->processes, slot);
 	reap(p->pid);
-	if (p->kind == PROC_WORKER)
+	if (p->role.kind == PROCESS_WORKER)
 		bury_worker(m, slot, info, now_ms);
-	else if (p->kind == PROC_SWEEPER)
+	else if (p->role.kind == PROCESS_SWEEPER)
 		bury_sweeper(m, slot, info, now_ms);
 	else
-		bury_keeper(m, p, left, info, now_ms);
-	child_release(m, slot);
+		bury_keeper(m, slot, handler, info, now_ms);
+	processes_release(&m->processes, slot);
 }
 
-static bool note(pid_t pid, void *master)
+/* ---- looking for those that ended ---- */
+
+/* Orphans, and processes from before the master. A child may be among them, if it ended a moment ago. */
+static void reap_adopted(struct master *m, int64_t now_ms)
 {
-	struct master *m = master;
-
-	if (m->ninherited < MASTER_INHERITED)
-		m->inherited[m->ninherited++] = pid;
-	return true;
-}
-
-void reap_note_inherited(struct master *m)
-{
-	process_kill_children(note, m);		/* kills nobody: each is spared */
-}
-
-static void forget(struct master *m, pid_t pid)
-{
-	for (int i = 0; i < m->ninherited; i++)
-		if (m->inherited[i] == pid)
-			m->inherited[i--] = m->inherited[--m->ninherited];
-	if (pid == m->orphan_redis)
-		m->orphan_redis = 0;
-}
-
-bool reap_is_spared(pid_t pid, void *master)
-{
-	const struct master *m = master;
-
-	for (int i = 0; i < m->ninherited; i++)
-		if (m->inherited[i] == pid)
-			return true;
-	return pid == m->orphan_redis || child_slot_of(m, pid) != -1;
-}
-
-void reap_adopted(struct master *m, int64_t now_ms)
-{
+	const struct process *p;
 	siginfo_t info;
-	int slot;
 
-	while (is_peeked(P_ALL, 0, &info)) {
-		slot = child_slot_of(m, info.si_pid);
-		if (slot != -1) {
-			bury(m, slot, &info, now_ms);
+	while (has_ended(P_ALL, 0, &info)) {
+		p = processes_by_pid(&m->processes, info.si_pid);
+		if (p != NULL) {
+			bury(m, processes_slot(&m->processes, p), &info, now_ms);
 			continue;
 		}
-		forget(m, info.si_pid);
+		orphans_reaped(&m->orphans, info.si_pid);
 		reap(info.si_pid);
 	}
 }
 
-/* Our own first: a group's number is good only as long as its members are not reaped. */
+/* The master's own children first: the number of a handler's group is good only as long as its members are not reaped. */
 void reap_children(struct master *m, int64_t now_ms)
 {
 	siginfo_t info;
 
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && is_peeked(P_PID, m->procs[slot].pid, &info))
-			bury(m, slot, &info, now_ms);
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_ANY)) != NULL;)
+		if (has_ended(P_PID, p->pid, &info))
+			bury(m, processes_slot(&m->processes, p), &info, now_ms);
 	reap_adopted(m, now_ms);
+}
+
+int64_t reap_orphans(struct master *m, int64_t now_ms)
+{
+	if (!m->orphans.pending)
+		return INT64_MAX;
+	reap_adopted(m, now_ms);
+	return orphans_kill(&m->orphans, now_ms);
 }

@@ -1,22 +1,22 @@
 /*
- * Going over to another configuration: parse, validate, compare, commit. What is equal keeps its processes; any
- * error keeps all of them. How workers are replaced is crew.c's and staff.c's.
+ * Going over to another configuration: parse, validate, compare, commit. What is equal keeps its processes, and any error keeps
+ * the running configuration. How the workers of a queue that changed are replaced is queues.c's and staffing.c's.
  */
+#include "supervisor/reload.h"
+
+#include <err.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
-#include "common/alloc.h"
-#include "common/log.h"
-#include "supervisor/lock_text.h"
+#include "common/base/base.h"
+#include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/reload.h"
-#include "supervisor/staff.h"
 
-
-void reload_log_report(const struct conf_report *report)
+static void log_report(const struct conf_report *report)
 {
 	for (size_t i = 0; i < report->n; i++) {
 		const struct conf_problem *p = &report->problems[i];
@@ -24,6 +24,52 @@ void reload_log_report(const struct conf_report *report)
 		log_event(p->warning ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR, "config_problem", log_str("reason", p->text));
 	}
 }
+
+/* ---- at the start ---- */
+
+/* A reload must find the same file in whatever directory the master is, and titles are written over the arguments. */
+static char *absolute(const char *path)
+{
+	char *real = realpath(path, NULL);
+
+	return real != NULL ? real : alloc_string(path);
+}
+
+int reload_start(struct configuration *c, const char *path)
+{
+	struct conf_report report;
+	int status = EX_CONFIG;
+
+	c->path = absolute(path);
+	c->conf = conf_load(c->path, 0, &report);
+	if (c->conf == NULL) {
+		conf_report_print(&report, stderr);
+	} else if (log_open(c->conf->log.target, c->conf->log.format, c->conf->log.level) == -1) {
+		warnx("log.target %s: %s", c->conf->log.target, log_open_error());
+		status = EX_CANTCREAT;
+	} else {
+		log_process("master");
+		log_report(&report);
+		status = EX_OK;
+	}
+	conf_report_free(&report);
+	return status;
+}
+
+void reload_free(struct configuration *c)
+{
+	conf_free(c->conf);
+	free(c->path);
+	*c = (struct configuration){0};
+}
+
+void reload_first(struct master *m)
+{
+	for (size_t i = 0; i < m->config.conf->nqueues; i++)
+		queues_enter(&m->queues, m->config.conf->queues[i]);
+}
+
+/* ---- what cannot change ---- */
 
 static void add_problem(struct conf_report *report, char *text)
 {
@@ -67,22 +113,24 @@ int reload_note_users(struct master *m, const struct conf *conf, char *error, si
 		const struct conf_run_as *r = &conf->queues[i]->run_as;
 
 		if (r->switch_user && lock_text_add_user(&m->lock, r->uid) == -1) {
-			snprintf(error, size, "%s: cannot be written: %s", m->conf->supervisor.lock_file, strerror(errno));
+			snprintf(error, size, "%s: cannot be written: %s", m->config.conf->supervisor.lock_file, strerror(errno));
 			return -1;
 		}
 	}
 	return 0;
 }
 
+/* ---- reloading ---- */
+
 static struct conf *load(struct master *m, struct conf_report *report)
 {
-	struct conf *conf = conf_load(m->conf_path, 0, report);
+	struct conf *conf = conf_load(m->config.path, 0, report);
 	char error[PATH_MAX + 256];
 
 	if (conf == NULL)
 		return NULL;
-	refuse_changes(m->conf, conf, report);
-	if (report->errors == 0 && log_differs(m->conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
+	refuse_changes(m->config.conf, conf, report);
+	if (report->errors == 0 && log_differs(m->config.conf, conf) && log_open(conf->log.target, conf->log.format, conf->log.level) == -1)
 		add_problem(report, alloc_format("log.target: %s: %s", conf->log.target, log_open_error()));
 	if (report->errors == 0 && reload_note_users(m, conf, error, sizeof(error)) == -1)
 		add_problem(report, alloc_string(error));
@@ -104,55 +152,52 @@ static bool same_server(const struct conf *a, const struct conf *b)
 }
 
 struct changes {
-	bool globals;		/* everybody is replaced */
+	bool globals;		/* every worker is replaced */
 	int entered, left, changed;
 };
 
-/* Returns -1 if there is no room for it. */
+/* One queue of the new configuration. Returns -1 if there is no room for it. */
 static int go_over(struct master *m, const struct conf *new, const struct conf_queue *q, struct changes *d, int64_t now_ms)
 {
-	struct crew *c = crew_find(m, q->name);
+	int queue = queues_find(&m->queues, q->name);
+	const struct conf_queue *old = queue == -1 ? NULL : m->queues.items[queue].conf;
 
-	if (c == NULL) {
+	if (old == NULL) {
 		d->entered++;
-		return crew_enter(m, q) == NULL ? -1 : 0;
+		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
-	c->scaled = -1;			/* the file says again how many */
-	if (!d->globals && conf_queue_equal(c->conf, q)) {
-		c->conf = q;
+	if (!d->globals && conf_queue_equal(old, q)) {
+		queues_keep(&m->queues, queue, q);
 		return 0;
 	}
 	d->changed++;
-	if (!same_keys(c->conf, q) || !same_server(m->conf, new)) {
-		crew_leave(m, c, now_ms);	/* what was recovered there says nothing of here */
-		return crew_enter(m, q) == NULL ? -1 : 0;
+	if (!same_keys(old, q) || !same_server(m->config.conf, new)) {
+		queues_leave(&m->queues, queue, m->config.epoch, now_ms);	/* what was recovered at the old keys proves nothing about the new ones */
+		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
-	crew_recycle(m, c, now_ms);
-	c->conf = q;
+	queues_recycle(&m->queues, queue, now_ms);
+	queues_keep(&m->queues, queue, q);
 	return 0;
 }
 
 static void commit(struct master *m, struct conf *new, int64_t now_ms)
 {
-	struct changes d = { .globals = !conf_globals_equal(m->conf, new) };
-	int sweeper = staff_sweeper(m);
+	struct changes d = { .globals = !conf_globals_equal(m->config.conf, new) };
 
-	for (int i = 0; i < m->ncrews; i++)
-		if (m->crews[i].conf != NULL && conf_queue_find(new, m->crews[i].name) == NULL) {
-			crew_leave(m, &m->crews[i], now_ms);
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
+		if (conf_queue_find(new, q->name) == NULL) {
+			queues_leave(&m->queues, queues_place(&m->queues, q), m->config.epoch, now_ms);
 			d.left++;
 		}
 	for (size_t i = 0; i < new->nqueues; i++)
 		if (go_over(m, new, new->queues[i], &d, now_ms) == -1)
-			log_error("queue_refused", log_str("queue", new->queues[i]->name), log_str("reason", "no room"));
+			log_error("queue_not_started", log_str("queue", new->queues[i]->name), log_str("reason", "no room"));
 	if (d.globals || d.entered + d.left + d.changed > 0) {
-		m->epoch++;
-		m->sweeper_policy = (struct policy){0};
-		if (sweeper != -1)
-			m->procs[sweeper].leaving = true;
+		m->config.epoch++;
+		staffing_replace_sweeper(m, now_ms);
 	}
-	conf_free(m->conf);
-	m->conf = new;
+	conf_free(m->config.conf);
+	m->config.conf = new;
 	log_info("reload_done", log_int("queues", (int64_t)new->nqueues), log_int("entered", d.entered),
 	    log_int("left", d.left), log_int("changed", d.changed));
 }
@@ -164,7 +209,7 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 	notify_reloading(&m->notify);
 	*report = (struct conf_report){0};
 	new = load(m, report);
-	reload_log_report(report);
+	log_report(report);
 	if (new == NULL)
 		log_error("reload_failed", log_int("problems", (int64_t)report->errors),
 		    log_str("reason", "the running configuration is kept"));
@@ -172,10 +217,4 @@ int reload_run(struct master *m, struct conf_report *report, int64_t now_ms)
 		commit(m, new, now_ms);
 	notify_ready(&m->notify);
 	return new == NULL ? -1 : 0;
-}
-
-void reload_first(struct master *m)
-{
-	for (size_t i = 0; i < m->conf->nqueues; i++)
-		crew_enter(m, m->conf->queues[i]);
 }

@@ -4,19 +4,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 
 struct master;
 
-/* Reads the configuration again and goes over to it. Returns 0, or -1: the running one is kept, and report
- * says why. The report is filled in both cases, logged, and freed by the caller. */
-int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
+/* The running configuration. Owner: reload.c. */
+struct configuration {
+	char *path;
+	struct conf *conf;	/* NULL: none was loaded */
+	unsigned epoch;		/* counts configurations that differ; a child keeps the one that it was forked with */
+};
 
-void reload_first(struct master *m);	/* at the start: the queues of m->conf enter */
+/* At the start: loads the configuration and opens the log. Returns an exit status; the reason is on stderr. */
+int reload_start(struct configuration *c, const char *path);
+void reload_free(struct configuration *c);
+
+void reload_first(struct master *m);	/* at the start: the queues of the configuration enter */
 
 /* Writes every user that handlers of this configuration can have into the lock file, before any handler starts. -1: the reason is in error */
 int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size);
 
-void reload_log_report(const struct conf_report *report);
+/* Reads the configuration again and goes over to it. Returns 0, or -1: the running one is kept, and the report
+ * gives the reasons. The report is filled and logged in both cases; the caller frees it. */
+int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
 
 #endif

@@ -1,19 +1,13 @@
-/*
- * What can be asked for on the control socket: a table of commands. Bytes and connections are
- * control.c's.
- */
+/* Commands of the control socket: one row of a table for each. Connections are host/control.c's. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "supervisor/request.h"
 
-#include "common/alloc.h"
-#include "common/log.h"
-#include "common/nearest.h"
-#include "common/nitems.h"
+#include "common/base/base.h"
+#include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/reload.h"
 #include "supervisor/status.h"
 
 static json_t *refusal(const char *why)
@@ -52,13 +46,9 @@ static json_t *queue_names(const struct master *m)
 {
 	json_t *a = json_array();
 
-	for (int i = 0; i < m->ncrews; i++) {
-		const struct conf_queue *q = m->crews[i].conf;
-
-		if (q != NULL)
-			json_array_append_new(a, json_pack("{s:s,s:s,s:s,s:s}", "queue", q->name, "ingress", q->ingress,
-			    "transit", q->transit, "escape", q->escape));
-	}
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
+		json_array_append_new(a, json_pack("{s:s,s:s,s:s,s:s}", "queue", q->name, "ingress", q->conf->ingress,
+		    "transit", q->conf->transit, "escape", q->conf->escape));
 	return a;
 }
 
@@ -107,22 +97,17 @@ static json_t *answer_stop(struct master *m, const json_t *request, int64_t now_
 	const json_t *fast = json_object_get(request, "fast");
 
 	if (fast != NULL && !json_is_boolean(fast))
-		return refusal("\"fast\" is true or false");
+		return refusal("\"fast\" must be true or false");
 	stop_begin(m, json_is_true(fast), "control socket", now_ms);
 	return consent();
 }
 
-/* 0: all queues, *c is NULL; -1: there is no such queue. */
-static int which(struct master *m, const json_t *request, struct crew **c)
+/* The queue that the request names; -1: there is no such queue, or it names none. */
+static int queue_of(const struct master *m, const json_t *request)
 {
-	const json_t *queue = json_object_get(request, "queue");
+	const json_t *name = json_object_get(request, "queue");
 
-	*c = NULL;
-	if (queue == NULL)
-		return 0;
-	if (json_is_string(queue))
-		*c = crew_find(m, json_string_value(queue));
-	return *c == NULL ? -1 : 0;
+	return json_is_string(name) ? queues_find(&m->queues, json_string_value(name)) : -1;
 }
 
 static json_t *no_such_queue(const struct master *m, const json_t *request)
@@ -133,11 +118,10 @@ static json_t *no_such_queue(const struct master *m, const json_t *request)
 	size_t n = 0;
 
 	if (name == NULL)
-		return refusal("a queue is named by a string");
-	names = alloc_zero((size_t)m->ncrews + 1, sizeof(*names));
-	for (int i = 0; i < m->ncrews; i++)
-		if (m->crews[i].conf != NULL)
-			names[n++] = m->crews[i].name;
+		return refusal("\"queue\" must be a string");
+	names = alloc_zero((size_t)m->queues.n + 1, sizeof(*names));
+	for (const struct queue_workers *q = NULL; (q = queues_next(&m->queues, q)) != NULL;)
+		names[n++] = q->name;
 	near = nearest(name, names, n);
 	text = near == NULL ? alloc_string("no such queue") : alloc_format("no such queue (did you mean %s?)", near);
 	o = refusal(text);
@@ -148,14 +132,14 @@ static json_t *no_such_queue(const struct master *m, const json_t *request)
 
 static json_t *answer_restart(struct master *m, const json_t *request, int64_t now_ms)
 {
-	struct crew *c;
+	int queue = queue_of(m, request);
 
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
-	if (which(m, request, &c) == -1 || c == NULL)
+	if (queue == -1)
 		return no_such_queue(m, request);
-	log_info("queue_restart", log_str("queue", c->name));
-	crew_recycle(m, c, now_ms);
+	log_info("queue_restart", log_str("queue", m->queues.items[queue].name));
+	queues_recycle(&m->queues, queue, now_ms);
 	return consent();
 }
 
@@ -163,36 +147,37 @@ static json_t *answer_scale(struct master *m, const json_t *request, int64_t now
 {
 	const json_t *workers = json_object_get(request, "workers");
 	json_int_t n = json_integer_value(workers);
-	struct crew *c;
+	int queue = queue_of(m, request);
 
 	(void)now_ms;
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
-	if (which(m, request, &c) == -1 || c == NULL)
+	if (queue == -1)
 		return no_such_queue(m, request);
+	_Static_assert(CONF_WORKERS_MAX == 1000, "the text below names it");
 	if (!json_is_integer(workers) || n < 0 || n > CONF_WORKERS_MAX)
-		return refusal("\"workers\" is a whole number, or there are too many");
-	if (n + crew_wanted_by_others(m, c) > SCOREBOARD_WORKERS)
+		return refusal("\"workers\" must be a whole number from 0 to 1000");
+	if (n + queues_wanted_by_others(&m->queues, queue) > SCOREBOARD_WORKERS)
 		return refusal("that would be too many workers in all queues together");
-	log_info("queue_scaled", log_str("queue", c->name), log_int("workers", n), log_int("before", crew_wanted(c)));
-	c->scaled = (int)n;
+	log_info("queue_scaled", log_str("queue", m->queues.items[queue].name), log_int("workers", n),
+	    log_int("before", queues_wanted(&m->queues.items[queue])));
+	queues_scale(&m->queues, queue, (int)n);
 	return consent();
 }
 
 static json_t *set_quiet(struct master *m, const json_t *request, bool quiet, int64_t now_ms)
 {
-	struct crew *c;
+	bool all = json_object_get(request, "queue") == NULL;
+	int queue = queue_of(m, request);
 
 	if (m->stop.phase != STOP_NOT)
 		return refusal("stopping");
-	if (which(m, request, &c) == -1)
+	if (!all && queue == -1)
 		return no_such_queue(m, request);
-	if (c == NULL) {
-		master_set_quiet(m, quiet, now_ms);
-		return consent();
-	}
-	c->quiet = quiet;
-	crew_order_all(m, c, now_ms);
+	if (all)
+		queues_set_all_quiet(&m->queues, quiet, now_ms);
+	else
+		queues_set_quiet(&m->queues, queue, quiet, now_ms);
 	return consent();
 }
 
@@ -224,17 +209,17 @@ static json_t *dispatch(struct master *m, const json_t *request, int64_t now_ms)
 	const char *name = json_string_value(json_object_get(request, "command"));
 
 	if (name == NULL)
-		return refusal("a request is an object with a \"command\"");
+		return refusal("a request must be an object with a \"command\"");
 	for (size_t i = 0; i < nitems(commands); i++)
 		if (strcmp(name, commands[i].name) == 0)
 			return commands[i].answer(m, request, now_ms);
 	return refusal("unknown command");
 }
 
-char *request_answer(struct master *m, const char *line, size_t len, int64_t now_ms)
+char *request_answer(void *master, const char *line, size_t len, int64_t now_ms)
 {
 	json_t *request = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL);
-	json_t *answer = dispatch(m, request, now_ms);
+	json_t *answer = dispatch(master, request, now_ms);
 	char *text = answer == NULL ? NULL : json_dumps(answer, JSON_COMPACT);
 
 	json_decref(answer);

@@ -4,9 +4,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct master;
-
-/* Does what a line of the control socket asks for. Returns the answer, a line to be freed; NULL: no memory. */
-char *request_answer(struct master *m, const char *line, size_t len, int64_t now_ms);
+/*
+ * A request is one JSON object, and so is its answer:
+ *
+ *	{"command":"status"}			-> {"ok":true, …}	status.c
+ *	{"command":"reload"}			-> {"ok":true,"warnings":[…]} or {"ok":false,"error":…,"problems":[…]}
+ *	{"command":"stop","fast":false}		-> {"ok":true}; the connection closes when the master has ended
+ *	{"command":"restart","queue":Q}		-> {"ok":true}
+ *	{"command":"scale","queue":Q,"workers":N}	-> {"ok":true}
+ *	{"command":"quiet"} {"command":"resume"}, of all or of one "queue"	-> {"ok":true}
+ *	anything else				-> {"ok":false,"error":…}
+ *
+ * Executes a line of the control socket; master is a struct master. Returns the answer, a line to be freed; NULL: no memory.
+ */
+char *request_answer(void *master, const char *line, size_t len, int64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What is going on, as a JSON object for the control socket and as lines for the log. Names and shape are
+ * The state of the supervisor, as a JSON object for the control socket and as lines for the log. Names and shape are
  * stable:
  *
  *	{ "version", "pid", "node", "boot": "16 hex digits", "since": RFC 3339, "uptime_ms",
@@ -24,14 +24,11 @@
 
 #include <bsd/string.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/queue.h"
-#include "supervisor/child.h"
+#include "common/base/base.h"
+#include "common/log/log.h"
+#include "common/queue/queue.h"
 #include "supervisor/master.h"
-#include "supervisor/staff.h"
 #include "supervisor/status.h"
-#include "supervisor/totals.h"
 
 static json_t *number(uint64_t n)
 {
@@ -71,42 +68,47 @@ static json_t *durations(const struct totals *t)
 	return a;
 }
 
-static json_t *aside(const struct master *m, const struct crew *c)
+static json_t *aside(const struct master *m, const struct queue_workers *q)
 {
-	const struct board_queue *q = &m->board->queues[c - m->crews];
+	const struct board_queue *b = &m->board->queues[queues_place(&m->queues, q)];
+	const char *reason = queue_state_aside(&m->queues, q);
 
-	if (crew_aside(m, c) == NULL)
+	if (reason == NULL)
 		return json_null();
-	return json_pack("{s:o,s:I,s:s}", "messages", number(atomic_load(&q->aside)), "size", (json_int_t)atomic_load(&q->aside_size),
-	    "reason", crew_aside(m, c));
+	return json_pack("{s:o,s:I,s:s}", "messages", number(atomic_load(&b->sweeper.aside)), "size", (json_int_t)atomic_load(&b->sweeper.aside_size),
+	    "reason", reason);
 }
 
-static json_t *queue(const struct master *m, int crew)
+static json_t *queue(const struct master *m, const struct queue_workers *q)
 {
-	const struct crew *c = &m->crews[crew];
-	struct totals t = totals_of(m, crew);
+	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const char *reason;
-	enum crew_state state = crew_judge(m, c, &reason);
+	enum queue_state judged = queue_state_judge(&m->queues, q, &reason);
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o}",
-	    "name", c->name,
-	    "state", crew_state_names[state],
+	    "name", q->name,
+	    "state", queue_state_names[judged],
 	    "reason", text_or_null(reason),
-	    "undecided", text_or_null(crew_undecided(m, c)),
-	    "aside", aside(m, c),
-	    "workers", "wanted", crew_wanted(c), "alive", c->staff, "draining", t.draining,
+	    "undecided", text_or_null(queue_state_undecided(&m->queues, q)),
+	    "aside", aside(m, q),
+	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
 	    "restarts", number(t.restarts),
 	    "counters", counters(&t),
 	    "durations", durations(&t));
 }
 
-static const char *incarnation(const struct master *m, int slot, char out[INCARNATION_SIZE])
+static const struct slot *slot_of(const struct master *m, const struct process *p)
 {
-	struct incarnation i = { .boot = m->boot, .slot = slot, .generation = slot_generation(&m->board->slots[slot]) };
+	return &m->board->slots[processes_slot(&m->processes, p)];
+}
+
+static const char *incarnation(const struct master *m, const struct process *p, char out[INCARNATION_SIZE])
+{
+	struct incarnation i = { .boot = m->spawner.boot, .slot = processes_slot(&m->processes, p), .generation = slot_generation(slot_of(m, p)) };
 
 	if (i.generation == 0)
 		return NULL;
-	strlcpy(i.node, m->conf->supervisor.node, sizeof(i.node));
+	strlcpy(i.node, m->config.conf->supervisor.node, sizeof(i.node));
 	incarnation_format(&i, out);
 	return out;
 }
@@ -125,93 +127,90 @@ static const char *state_name(const struct slot *s)
 	return state <= SLOT_STOPPING ? slot_state_names[state] : "unknown";
 }
 
-static json_t *worker(const struct master *m, int slot, int64_t now_ms)
+static json_t *worker(const struct master *m, const struct process *p, int64_t now_ms)
 {
-	const struct proc *p = &m->procs[slot];
-	const struct slot *s = &m->board->slots[slot];
-	char name[CHILD_NAME_SIZE], inc[INCARNATION_SIZE];
+	const struct slot *s = slot_of(m, p);
+	char name[PROCESS_NAME_SIZE], inc[INCARNATION_SIZE];
 	int64_t running = running_ms(s, now_ms);
 
 	return json_pack("{s:s,s:s,s:i,s:i,s:o,s:s,s:o,s:o,s:I,s:b,s:b}",
-	    "queue", m->crews[p->crew].name,
-	    "name", child_name(m, p, name),
+	    "queue", p->role.queue_name,
+	    "name", process_name(&p->role, name),
 	    "pid", (int)p->pid,
-	    "slot", slot,
-	    "incarnation", text_or_null(incarnation(m, slot, inc)),
+	    "slot", processes_slot(&m->processes, p),
+	    "incarnation", text_or_null(incarnation(m, p, inc)),
 	    "state", state_name(s),
 	    "serial", number(atomic_load(&s->serial)),
 	    "running_ms", running < 0 ? json_null() : json_integer(running),
 	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&s->heartbeat_ms)),
-	    "draining", p->leaving || atomic_load(&m->board->orders[slot]) >= ORDER_FINISH,
+	    "draining", p->state == PROCESS_LEAVING || processes_is_finishing(&m->processes, processes_slot(&m->processes, p)),
 	    "redis", atomic_load(&s->redis_down) == 0);
 }
 
 static json_t *sweeper(const struct master *m, int64_t now_ms)
 {
-	int slot = staff_sweeper(m);
+	const struct process *p = processes_sweeper(&m->processes);
 
-	if (slot == -1)
+	if (p == NULL)
 		return json_null();
-	return json_pack("{s:i,s:s,s:I}", "pid", (int)m->procs[slot].pid, "state", state_name(&m->board->slots[slot]),
-	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&m->board->slots[slot].heartbeat_ms)));
+	return json_pack("{s:i,s:s,s:I}", "pid", (int)p->pid, "state", state_name(slot_of(m, p)),
+	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&slot_of(m, p)->heartbeat_ms)));
 }
 
 static json_t *keeper(const struct master *m)
 {
-	int slot = staff_keeper(m);
+	const struct process *p = processes_next(&m->processes, NULL, PROCESS_KEEPER);
 
-	if (slot == -1)
+	if (p == NULL)
 		return json_null();
-	return json_pack("{s:i,s:i}", "pid", (int)m->procs[slot].pid, "redis_pid",
-	    (int)atomic_load(&m->board->slots[slot].handler_pgid));
+	return json_pack("{s:i,s:i}", "pid", (int)p->pid, "redis_pid", (int)atomic_load(&slot_of(m, p)->handler_pgid));
 }
 
-static const char *state(const struct master *m)
+static const char *state_of_master(const struct master *m)
 {
 	if (m->stop.phase != STOP_NOT)
 		return "draining";
-	return m->quiet ? "quiet" : "running";
+	return m->queues.quiet ? "quiet" : "running";
 }
 
-static bool is_shown(const struct crew *c)
+static bool is_shown(const struct queue_workers *q)
 {
-	return c->conf != NULL || (c->leaving > 0 && c->heir == -1);
+	return q->membership == MEMBER_CONFIGURED || (q->leaving > 0 && q->heir == -1);
 }
 
 static json_t *queues(const struct master *m)
 {
 	json_t *a = json_array();
 
-	for (int i = 0; i < m->ncrews; i++)
-		if (is_shown(&m->crews[i]))
-			json_array_append_new(a, queue(m, i));
+	for (int i = 0; i < m->queues.n; i++)
+		if (is_shown(&m->queues.items[i]))
+			json_array_append_new(a, queue(m, &m->queues.items[i]));
 	return a;
 }
 
-/* As the queues are, and then by number: slots are taken again as they become free. */
-static int by_place(const void *a, const void *b)
+/* In the order of the queues, then by number. The order of the slots says nothing, since a free slot is taken again. */
+static int by_queue_and_index(const void *a, const void *b)
 {
-	const struct proc *p = *(const struct proc *const *)a, *q = *(const struct proc *const *)b;
+	const struct process *p = *(const struct process *const *)a, *q = *(const struct process *const *)b;
 
-	if (p->crew != q->crew)
-		return p->crew - q->crew;
-	if (p->index != q->index)
-		return p->index - q->index;
+	if (p->role.queue != q->role.queue)
+		return p->role.queue - q->role.queue;
+	if (p->role.index != q->role.index)
+		return p->role.index - q->role.index;
 	return p < q ? -1 : p > q;
 }
 
 static json_t *workers(const struct master *m, int64_t now_ms)
 {
-	const struct proc *procs[SCOREBOARD_SLOTS];
+	const struct process *sorted[SCOREBOARD_SLOTS];
 	size_t n = 0;
 	json_t *a = json_array();
 
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_WORKER)
-			procs[n++] = &m->procs[slot];
-	qsort(procs, n, sizeof(procs[0]), by_place);
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
+		sorted[n++] = p;
+	qsort(sorted, n, sizeof(sorted[0]), by_queue_and_index);
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(a, worker(m, (int)(procs[i] - m->procs), now_ms));
+		json_array_append_new(a, worker(m, sorted[i], now_ms));
 	return a;
 }
 
@@ -219,17 +218,17 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 {
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
-	snprintf(boot, sizeof(boot), "%016" PRIx64, m->boot);
+	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
 	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:o,s:{s:o,s:b},s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
 	    "pid", (int)getpid(),
-	    "node", m->conf->supervisor.node,
+	    "node", m->config.conf->supervisor.node,
 	    "boot", boot,
 	    "since", clock_rfc3339(m->since_ms, since),
 	    "uptime_ms", (json_int_t)(now_ms - m->started_ms),
-	    "state", state(m),
-	    "config", path(m->conf_path),
-	    "redis", "url", path(m->conf->redis.url), "embedded", m->conf->redis.embedded,
+	    "state", state_of_master(m),
+	    "config", path(m->config.path),
+	    "redis", "url", path(m->config.conf->redis.url), "embedded", m->config.conf->redis.embedded,
 	    "sweeper", sweeper(m, now_ms),
 	    "keeper", keeper(m),
 	    "unconfirmed_deaths", m->deaths.n,
@@ -237,41 +236,38 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "workers", workers(m, now_ms));
 }
 
-static void log_queue(const struct master *m, int crew)
+static void log_queue(const struct master *m, const struct queue_workers *q)
 {
-	const struct crew *c = &m->crews[crew];
-	struct totals t = totals_of(m, crew);
+	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const char *reason;
-	enum crew_state state_now = crew_judge(m, c, &reason);
+	enum queue_state judged = queue_state_judge(&m->queues, q, &reason);
 
-	log_info("status_queue", log_str("queue", c->name), log_str("state", crew_state_names[state_now]),
-	    log_str("reason", reason), log_int("wanted", crew_wanted(c)), log_int("alive", c->staff),
+	log_info("status_queue", log_str("queue", q->name), log_str("state", queue_state_names[judged]),
+	    log_str("reason", reason), log_int("wanted", queues_wanted(q)), log_int("alive", q->serving),
 	    log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),
 	    log_int("escaped", (int64_t)t.counters[COUNT_ESCAPED]));
 }
 
-static void log_worker(const struct master *m, int slot, int64_t now_ms)
+static void log_worker(const struct master *m, const struct process *p, int64_t now_ms)
 {
-	const struct proc *p = &m->procs[slot];
-	const struct slot *s = &m->board->slots[slot];
-	char name[CHILD_NAME_SIZE], inc[INCARNATION_SIZE];
+	const struct slot *s = slot_of(m, p);
+	char name[PROCESS_NAME_SIZE], inc[INCARNATION_SIZE];
 
-	log_info("status_worker", log_str("queue", m->crews[p->crew].name), log_str("worker", child_name(m, p, name)),
-	    log_int("child", p->pid), log_str("incarnation", incarnation(m, slot, inc)), log_str("state", state_name(s)),
+	log_info("status_worker", log_str("queue", p->role.queue_name), log_str("worker", process_name(&p->role, name)),
+	    log_int("child", p->pid), log_str("incarnation", incarnation(m, p, inc)), log_str("state", state_name(s)),
 	    log_int("serial", (int64_t)atomic_load(&s->serial)), log_int("running_ms", running_ms(s, now_ms)),
 	    log_int("heartbeat_age_ms", now_ms - atomic_load(&s->heartbeat_ms)));
 }
 
 void status_log(const struct master *m, int64_t now_ms)
 {
-	log_info("status", log_str("state", state(m)), log_int("queues", (int64_t)m->conf->nqueues), log_int("workers", staff_count(m)),
-	    log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
-	for (int i = 0; i < m->ncrews; i++)
-		if (is_shown(&m->crews[i]))
-			log_queue(m, i);
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_WORKER)
-			log_worker(m, slot, now_ms);
+	log_info("status", log_str("state", state_of_master(m)), log_int("queues", (int64_t)m->config.conf->nqueues),
+	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
+	for (int i = 0; i < m->queues.n; i++)
+		if (is_shown(&m->queues.items[i]))
+			log_queue(m, &m->queues.items[i]);
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
+		log_worker(m, p, now_ms);
 }

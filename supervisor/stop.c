@@ -1,82 +1,79 @@
 /*
- * Stopping, in order: workers finish, then hand back; what died meanwhile is confirmed; the sweeper; the
- * embedded Redis last. Every phase has an end. Who does not keep to it is killed by watch.c.
+ * Stopping, in order: workers finish, then hand back; the sweeper confirms the deaths of that time; the sweeper ends; the
+ * embedded Redis ends last. A child that does not keep to its time is killed by watch.c.
  */
-#include <unistd.h>
-
 #include "supervisor/stop.h"
 
-#include "common/log.h"
-#include "supervisor/child.h"
+#include <assert.h>
+
+#include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/staff.h"
 
 #define CONFIRM_MS 5000
 #define CONFIRM_AWAY_MS 1000
 #define KEEPER_MS 75000		/* it gives Redis a minute to save */
 
+/* The one place where the phase changes. */
 static void enter(struct master *m, enum stop_phase phase, int64_t now_ms)
 {
+	static const bool legal[][STOP_GONE + 1] = {
+		[STOP_NOT] = { [STOP_FINISHING] = true, [STOP_HANDING_BACK] = true },
+		[STOP_FINISHING] = { [STOP_HANDING_BACK] = true, [STOP_CONFIRMING] = true },
+		[STOP_HANDING_BACK] = { [STOP_CONFIRMING] = true },
+		[STOP_CONFIRMING] = { [STOP_SWEEPER] = true },
+		[STOP_SWEEPER] = { [STOP_KEEPER] = true },
+		[STOP_KEEPER] = { [STOP_GONE] = true },
+		[STOP_GONE] = { false },
+	};
+
+	assert(legal[m->stop.phase][phase]);
 	m->stop.phase = phase;
 	m->stop.since_ms = now_ms;
-}
-
-static void order_kind(struct master *m, enum proc_kind kind, enum order order, int64_t now_ms)
-{
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind == kind)
-			child_order(m, slot, order, now_ms);
-}
-
-static bool any(const struct master *m, enum proc_kind kind)
-{
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind == kind)
-			return true;
-	return false;
 }
 
 static void hand_back(struct master *m, int64_t now_ms)
 {
 	enter(m, STOP_HANDING_BACK, now_ms);
-	order_kind(m, PROC_WORKER, ORDER_HAND_BACK, now_ms);
+	processes_order_all(&m->processes, PROCESS_WORKER, ORDER_HAND_BACK, now_ms);
 }
 
 void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms)
 {
+	int workers = queues_count_workers(&m->queues);
+
 	if (m->stop.phase >= STOP_HANDING_BACK || (m->stop.phase == STOP_FINISHING && !fast))
 		return;
-	log_info("stopping", log_str("reason", reason), log_str("how", fast ? "fast" : "drain"),
-	    log_int("workers", staff_count(m)));
+	log_info("stopping", log_str("reason", reason), log_str("how", fast ? "fast" : "drain"), log_int("workers", workers));
 	if (m->stop.phase == STOP_NOT)
 		notify_stopping(&m->notify);
-	notify_status(&m->notify, "stopping: %d workers", staff_count(m));
+	notify_status(&m->notify, "stopping: %d workers", workers);
 	if (fast) {
 		hand_back(m, now_ms);
 		return;
 	}
 	enter(m, STOP_FINISHING, now_ms);
-	order_kind(m, PROC_WORKER, ORDER_FINISH, now_ms);
+	processes_order_all(&m->processes, PROCESS_WORKER, ORDER_FINISH, now_ms);
 }
 
-/* The keeper ends when nobody holds the pipe any more: we are the last. */
-static void leave_keeper(struct master *m, int64_t now_ms)
+void stop_interrupt(struct master *m, int64_t now_ms)
+{
+	m->stop.interrupts++;
+	stop_begin(m, m->stop.interrupts > 1, "SIGINT", now_ms);
+}
+
+static void end_keeper(struct master *m, int64_t now_ms)
 {
 	enter(m, STOP_KEEPER, now_ms);
-	if (m->keeper_fd[1] != -1)
-		close(m->keeper_fd[1]);
-	m->keeper_fd[1] = -1;
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].kind == PROC_KEEPER)
-			m->procs[slot].due_ms = now_ms + KEEPER_MS;
+	spawner_leave_keeper(&m->spawner);
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_KEEPER)) != NULL;)
+		processes_kill_at(&m->processes, processes_slot(&m->processes, p), now_ms + KEEPER_MS);
 }
 
 /* A sweeper without Redis can confirm nothing. */
 static int64_t confirm_ms(const struct master *m)
 {
-	for (int slot = 0; slot < m->top; slot++)
-		if (m->procs[slot].pid > 0 && m->procs[slot].kind == PROC_SWEEPER &&
-		    slot_state(&m->board->slots[slot]) != SLOT_CONNECTING)
+	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_SWEEPER)) != NULL;)
+		if (slot_state(&m->board->slots[processes_slot(&m->processes, p)]) != SLOT_CONNECTING)
 			return CONFIRM_MS;
 	return CONFIRM_AWAY_MS;
 }
@@ -86,13 +83,13 @@ static bool is_over(const struct master *m, int64_t now_ms)
 	switch (m->stop.phase) {
 	case STOP_FINISHING:
 	case STOP_HANDING_BACK:
-		return !any(m, PROC_WORKER);
+		return !processes_any(&m->processes, PROCESS_WORKER);
 	case STOP_CONFIRMING:
-		return (m->deaths.n == 0 && !m->deaths.cleaning) || now_ms - m->stop.since_ms >= confirm_ms(m);
+		return deaths_are_settled(&m->deaths) || now_ms - m->stop.since_ms >= confirm_ms(m);
 	case STOP_SWEEPER:
-		return !any(m, PROC_SWEEPER);
+		return !processes_any(&m->processes, PROCESS_SWEEPER);
 	case STOP_KEEPER:
-		return !any(m, PROC_KEEPER);
+		return !processes_any(&m->processes, PROCESS_KEEPER);
 	default:
 		return false;
 	}
@@ -107,10 +104,10 @@ static void go_on(struct master *m, int64_t now_ms)
 		break;
 	case STOP_CONFIRMING:
 		enter(m, STOP_SWEEPER, now_ms);
-		order_kind(m, PROC_SWEEPER, ORDER_FINISH, now_ms);
+		processes_order_all(&m->processes, PROCESS_SWEEPER, ORDER_FINISH, now_ms);
 		break;
 	case STOP_SWEEPER:
-		leave_keeper(m, now_ms);
+		end_keeper(m, now_ms);
 		break;
 	default:
 		enter(m, STOP_GONE, now_ms);
@@ -118,20 +115,19 @@ static void go_on(struct master *m, int64_t now_ms)
 	}
 }
 
-void stop_step(struct master *m, int64_t now_ms)
+int64_t stop_step(struct master *m, int64_t now_ms)
 {
-	if (m->stop.phase == STOP_FINISHING && any(m, PROC_WORKER)) {
-		int64_t end_ms = m->stop.since_ms + m->conf->supervisor.drain_timeout_ms;
+	int64_t due_ms = INT64_MAX;
 
-		if (now_ms >= end_ms) {
-			log_warning("drain_timeout", log_int("workers", staff_count(m)));
+	if (m->stop.phase == STOP_FINISHING && processes_any(&m->processes, PROCESS_WORKER)) {
+		due_ms = m->stop.since_ms + m->config.conf->supervisor.drain_timeout_ms;
+		if (now_ms >= due_ms) {
+			log_warning("drain_timeout", log_int("workers", queues_count_workers(&m->queues)));
 			hand_back(m, now_ms);
-		} else {
-			master_wake_at(m, end_ms);
+			due_ms = INT64_MAX;
 		}
 	}
 	while (is_over(m, now_ms))
 		go_on(m, now_ms);
-	if (m->stop.phase == STOP_CONFIRMING)
-		master_wake_at(m, m->stop.since_ms + confirm_ms(m));
+	return m->stop.phase == STOP_CONFIRMING ? m->stop.since_ms + confirm_ms(m) : due_ms;
 }

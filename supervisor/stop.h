@@ -7,8 +7,11 @@
 struct master;
 
 /*
- *	running -> finishing -> handing back -> confirming -> sweeper -> keeper -> gone
- *	           (a fast stop begins at handing back)
+ * The phases of a stop. Each has an end, and only later ones follow:
+ *
+ *	NOT -> FINISHING -> HANDING_BACK -> CONFIRMING -> SWEEPER -> KEEPER -> GONE
+ *
+ * A fast stop begins at HANDING_BACK. FINISHING goes on to CONFIRMING if all workers ended in time.
  */
 enum stop_phase {
 	STOP_NOT, STOP_FINISHING, STOP_HANDING_BACK, STOP_CONFIRMING, STOP_SWEEPER, STOP_KEEPER, STOP_GONE
@@ -17,13 +20,14 @@ enum stop_phase {
 struct stop {
 	enum stop_phase phase;
 	int64_t since_ms;	/* of the phase */
-	int interrupts;		/* SIGINTs so far */
+	int interrupts;		/* SIGINTs so far; only ever rises */
 };
 
-/* Again, and slower than what is under way: nothing. */
+/* Begins a stop, or makes one that has begun faster. Otherwise it does nothing. */
 void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms);
+void stop_interrupt(struct master *m, int64_t now_ms);	/* SIGINT: the second one makes it fast */
 
-/* Goes on to the next phase where the last is over. */
-void stop_step(struct master *m, int64_t now_ms);
+/* Goes on to the next phase where the last is over. Returns when to call again; INT64_MAX: when something happens. */
+int64_t stop_step(struct master *m, int64_t now_ms);
 
 #endif

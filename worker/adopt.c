@@ -1,12 +1,13 @@
 /*
- * After a doubt (a lost connection, a late lease) each tray is read again under its new name: what we
- * believe to be in it is held against what is. A message that is still there is still ours; one whose
- * move was under way and is not there was moved; anything else that is not there was lost to another
- * owner; what is there and not known came with an answer that never arrived.
+ * After a doubt (a lost connection, a lease that was renewed late, counts that disagree) the worker takes a new name, and Redis moves
+ * its trays to that name. Then this file reads each list, and makes the worker's tray equal to it.
  *
- * Redis may have returned to an earlier state: a restart from an older copy, a failover. Then a tray may hold a message again
- * that the worker had retried, handed back or let escape. Redis undid that move at both ends, so the tray holds the only
- * copy. The worker therefore trusts nothing that it remembers about a tray before it has read the list:
+ * What may be true after a doubt. For each command that was sent and not answered, Redis executed it, or will never execute it: a late
+ * command of the old connection names trays of the old name, which are empty, so it reaches nothing. A sweeper that held the
+ * worker for dead may have returned messages of its trays, and another worker may run them. Another client may have removed
+ * a message. And Redis may have returned to an earlier state (a restart from an older copy, a failover): then a tray may hold a
+ * message again that the worker had retried, handed back or let escape. Redis undid that move at both ends, so the tray holds the
+ * only copy. The worker therefore trusts nothing that it remembers about a tray before it has read the list:
  *
  *	the list has	the worker believes	the worker
  *	it		it is in the tray	keeps the item; sends an unanswered move again
@@ -15,16 +16,24 @@
  *	not		it is in the tray	has lost its claim: another owner has the message
  *	it		nothing of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
- * A message that reappeared may have run before: it runs again as redelivered, and messages_reappeared is logged. A DEL that
- * was sent before the doubt is never sent again as it was: the tray holds other messages now, so it is reopened, and only a
- * message that was just read there and is done is deleted.
+ * Why this order of steps is safe. The commands are INFO, the renewal, which moves the trays in the same script, and then the reads, all
+ * on one connection. Nobody but this worker writes to trays of the new name, and it starts, moves and deletes nothing before
+ * session_adopted(), which follows the last list: so each list still holds when it is used. Messages that are certainly in the tray are
+ * matched before messages in doubt. Equal messages are the reason: if one of two has left, the one whose move was under way is
+ * the one that left. Unknown messages are added last, since only what matched no item is unknown. To take a move for done is safe
+ * because a move removes a message from its tray in the script that copies it. To take a claim for lost loses nothing: at worst the
+ * sweeper has returned the message, and it runs a second time.
+ *
+ * A message that reappeared may have run before: it runs again as redelivered, and messages_reappeared is logged. The worker never sends a
+ * DEL again that it sent before the doubt: the tray may hold other messages now. The tray is reopened instead, and only a message
+ * that was just read there and is done is deleted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "worker/worker.h"
 
-#include "common/queue_watch.h"
+#include "common/queue/queue.h"
 
 #define ITEMS_MAX (2 * BATCH_MAX)	/* items of a tray, including those in state GONE */
 
@@ -50,15 +59,16 @@ static bool match_entry(struct there *there, const struct tray *t, const struct 
 
 static void claim_lost(struct worker *w, struct place p)
 {
-	struct item *item = tray_item(w, p);
+	struct item *item = tray_item(&w->trays, p);
 
-	atomic_fetch_add(&w->slot->counters[COUNT_CLAIM_LOST], 1);
-	log_warning("claim_lost", log_str("queue", w->conf->name), log_str("worker", w->name),
-	    log_str("tray", w->owner.trays[p.tray]), log_int("messages", 1));
-	if (item->state == ITEM_RUNNING)
-		item->lost = w->claim_gone = true;
-	else
-		move_gone(w, p);
+	atomic_fetch_add(&w->env->slot->counters[COUNT_CLAIM_LOST], 1);
+	log_warning("claim_lost", log_str("tray", w->session.owner.trays[p.tray]), log_int("messages", 1));
+	if (item->state == ITEM_RUNNING) {
+		tray_lose(&w->trays, p);
+		fence_claim_lost(&w->fence);
+	} else {
+		mover_gone(w, p);
+	}
 }
 
 static bool in_doubt(const struct item *item)
@@ -73,7 +83,7 @@ static bool in_doubt(const struct item *item)
  */
 static void match_certain(struct worker *w, int tray, struct there *there)
 {
-	struct tray *t = &w->trays[tray];
+	struct tray *t = &w->trays.tray[tray];
 
 	for (int i = 0; i < t->n; i++) {
 		struct item *item = &t->items[i];
@@ -81,7 +91,7 @@ static void match_certain(struct worker *w, int tray, struct there *there)
 		if (item->state == ITEM_GONE || item->lost || in_doubt(item) || match_entry(there, t, item))
 			continue;
 		if (t->sent)		/* the DEL worked, and its answer was lost */
-			move_gone(w, (struct place){ tray, i });
+			mover_gone(w, (struct place){ tray, i });
 		else
 			claim_lost(w, (struct place){ tray, i });
 	}
@@ -99,21 +109,21 @@ static int last_in_doubt(const struct tray *t)
 
 static void match_doubtful(struct worker *w, int tray, struct there *there)
 {
-	struct tray *t = &w->trays[tray];
+	struct tray *t = &w->trays.tray[tray];
 
 	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
 		if (match_entry(there, t, &t->items[i]))
-			t->items[i].sent = 0;		/* it is sent again */
+			tray_move_sent(&w->trays, (struct place){ tray, i }, false);	/* it is sent again */
 		else
-			move_gone(w, (struct place){ tray, i });
+			mover_gone(w, (struct place){ tray, i });
 	}
 }
 
+/* A worker never asks for so many. exit() leaves the trays as they are, like a death. */
 static _Noreturn void unexpected(const struct worker *w, int tray)
 {
 	/* The tray holds more than a worker ever fetches, so another client writes there. The sweeper returns all of it, uncharged. */
-	log_error("tray_unexpected", log_str("queue", w->conf->name), log_str("worker", w->name),
-	    log_str("tray", w->owner.trays[tray]));
+	log_error("tray_unexpected", log_str("tray", w->session.owner.trays[tray]));
 	exit(CHILD_EXIT_UNSETTLED);
 }
 
@@ -128,8 +138,8 @@ static int count_unknown(const struct there *there)
 
 void adopt_ask_server(struct worker *w, int64_t now_ms)
 {
-	w->server_now = (struct redis_identity){0};
-	queue_identity(&w->redis);
+	w->adoption.server_now = (struct redis_identity){0};
+	queue_identity(&w->session.redis);
 	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++)
 		session_expect(w, ANSWER_SERVER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
 }
@@ -138,13 +148,13 @@ void adopt_ask_server(struct worker *w, int64_t now_ms)
 void adopt_server_answer(struct worker *w, const struct redis_reply *reply)
 {
 	if (reply->type == REDIS_STRING)
-		redis_identity_read(&w->server_now, reply->str, reply->len);
+		redis_identity_read(&w->adoption.server_now, reply->str, reply->len);
 }
 
 /* false: it restarted or was promoted meanwhile, so it may have returned to an earlier state. */
 static bool is_same_server(const struct worker *w)
 {
-	return redis_identity_known(&w->server_now) && redis_identity_same(&w->server, &w->server_now);
+	return redis_identity_known(&w->adoption.server_now) && redis_identity_same(&w->adoption.server, &w->adoption.server_now);
 }
 
 /*
@@ -154,7 +164,7 @@ static bool is_same_server(const struct worker *w)
  */
 static void add_unknown(struct worker *w, int tray, const struct there *there)
 {
-	struct tray *t = &w->trays[tray];
+	struct tray *t = &w->trays.tray[tray];
 	int again = count_unknown(there) - (t->asked - t->answered), added = 0;
 
 	if (t->n + count_unknown(there) > ITEMS_MAX)
@@ -164,21 +174,22 @@ static void add_unknown(struct worker *w, int tray, const struct there *there)
 
 		if (there->matched[i])
 			continue;
-		tray_add(w, tray, entry.str, entry.len);
-		t->items[t->n - 1].again = added++ < again || !is_same_server(w);
+		tray_add(&w->trays, tray, entry.str, entry.len, added++ < again || !is_same_server(w));
+		fetcher_received(w, entry.len);
 	}
 	if (again > 0)
-		log_warning("messages_reappeared", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("tray", w->owner.trays[tray]), log_int("messages", again));
-	t->mixed = t->mixed || again > 0;
-	if (added > 0 && (w->keys.shared || t->doubtful))
-		t->notes = NOTES_WANTED;
+		log_warning("messages_reappeared",
+		    log_str("tray", w->session.owner.trays[tray]), log_int("messages", again));
+	if (again > 0)
+		tray_mix(&w->trays, tray);
+	if (added > 0 && (w->env->keys.shared || t->doubtful))
+		tray_set_notes(&w->trays, tray, NOTES_WANTED);
 }
 
 void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
 	struct there there = { .reply = reply };
-	struct tray *t = &w->trays[tray];
+	struct tray *t = &w->trays.tray[tray];
 
 	if (!redis_is_strings(reply)) {
 		session_drop(w, reply, now_ms);
@@ -190,12 +201,12 @@ void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 	match_doubtful(w, tray, &there);
 	add_unknown(w, tray, &there);
 	if (t->state == TRAY_DELETING)
-		move_reopen_tray(w, tray);
+		mover_reopen_tray(w, tray);
 	if (t->state == TRAY_FETCHING || (t->state == TRAY_EMPTY && t->n > 0))
-		tray_filled(w, tray);
-	move_close_tray(w, tray);
+		tray_filled(&w->trays, tray);
+	tray_close(&w->trays, tray);
 	if (tray == QUEUE_TRAYS - 1) {
-		w->server = w->server_now;
+		w->adoption.server = w->adoption.server_now;
 		session_adopted(w);
 	}
 }

@@ -8,32 +8,32 @@
  */
 #include "worker/worker.h"
 
-#include "common/backoff.h"
+#include "common/base/base.h"
 
 #define PROBE_BASE_MS 500
 #define PROBE_CAP_MS 30000
 
 int64_t breaker_until_ms(const struct board_queue *b)
 {
-	return atomic_load(&b->breaker_step) == 0 ? 0 : atomic_load(&b->breaker_until_ms);
+	return atomic_load(&b->workers.breaker.step) == 0 ? 0 : atomic_load(&b->workers.breaker.until_ms);
 }
 
 static int64_t pause_ms(uint32_t step)
 {
-	return backoff_ms(PROBE_BASE_MS, 2, PROBE_CAP_MS, 0, step, 0);
+	return clock_backoff_ms(PROBE_BASE_MS, 2, PROBE_CAP_MS, 0, step, 0);
 }
 
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms)
 {
-	uint32_t step = atomic_load(&b->breaker_step);
-	int64_t until = atomic_load(&b->breaker_until_ms);
+	uint32_t step = atomic_load(&b->workers.breaker.step);
+	int64_t until = atomic_load(&b->workers.breaker.until_ms);
 
 	if (step == 0)
 		return true;
-	if (until > now_ms || !atomic_compare_exchange_strong(&b->breaker_until_ms, &until, now_ms + pause_ms(step + 1)))
+	if (until > now_ms || !atomic_compare_exchange_strong(&b->workers.breaker.until_ms, &until, now_ms + pause_ms(step + 1)))
 		return false;
 	/* Taken to fail: a success closes. Lost if another just closed it, as it should be. */
-	atomic_compare_exchange_strong(&b->breaker_step, &step, step + 1);
+	atomic_compare_exchange_strong(&b->workers.breaker.step, &step, step + 1);
 	return true;
 }
 
@@ -41,46 +41,46 @@ bool breaker_open(struct board_queue *b, int64_t now_ms)
 {
 	uint32_t closed = 0;
 
-	if (!atomic_compare_exchange_strong(&b->breaker_step, &closed, 1))
+	if (!atomic_compare_exchange_strong(&b->workers.breaker.step, &closed, 1))
 		return false;
-	atomic_store(&b->breaker_until_ms, now_ms + pause_ms(1));
+	atomic_store(&b->workers.breaker.until_ms, now_ms + pause_ms(1));
 	return true;
 }
 
 /* A message that fails again proves nothing about the handler, even if other messages were done in between. */
 static bool counted_already(const struct board_queue *b, uint64_t message)
 {
-	uint32_t seen = atomic_load(&b->failed_seen), n = seen < BREAKER_RING ? seen : BREAKER_RING;
+	uint32_t seen = atomic_load(&b->workers.breaker.failed_seen), n = seen < BREAKER_RING ? seen : BREAKER_RING;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (atomic_load(&b->failed_ids[i]) == message)
+		if (atomic_load(&b->workers.breaker.failed_ids[i]) == message)
 			return true;
 	return false;
 }
 
 bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms)
 {
-	uint32_t failures = atomic_load(&b->failures), seen;
+	uint32_t failures = atomic_load(&b->workers.breaker.failures), seen;
 
 	if (threshold <= 0)
 		return false;
 	if (!counted_already(b, message)) {
-		seen = atomic_fetch_add(&b->failed_seen, 1);
-		atomic_store(&b->failed_ids[seen % BREAKER_RING], message);
-		failures = atomic_fetch_add(&b->failures, 1) + 1;
+		seen = atomic_fetch_add(&b->workers.breaker.failed_seen, 1);
+		atomic_store(&b->workers.breaker.failed_ids[seen % BREAKER_RING], message);
+		failures = atomic_fetch_add(&b->workers.breaker.failures, 1) + 1;
 	}
 	return failures >= (uint32_t)threshold && breaker_open(b, now_ms);
 }
 
 static bool close_breaker(struct board_queue *b)
 {
-	return atomic_load(&b->breaker_step) != 0 && atomic_exchange(&b->breaker_step, 0) != 0;
+	return atomic_load(&b->workers.breaker.step) != 0 && atomic_exchange(&b->workers.breaker.step, 0) != 0;
 }
 
 bool breaker_succeeded(struct board_queue *b)
 {
-	if (atomic_load(&b->failures) != 0)
-		atomic_store(&b->failures, 0);
+	if (atomic_load(&b->workers.breaker.failures) != 0)
+		atomic_store(&b->workers.breaker.failures, 0);
 	return close_breaker(b);
 }
 
@@ -88,23 +88,23 @@ bool breaker_answered(struct board_queue *b, int threshold)
 {
 	if (threshold <= 0)
 		return breaker_succeeded(b);
-	return atomic_load(&b->failures) < (uint32_t)threshold && close_breaker(b);
+	return atomic_load(&b->workers.breaker.failures) < (uint32_t)threshold && close_breaker(b);
 }
 
 bool breaker_concerns(const struct board_queue *b, uint32_t generation)
 {
-	return atomic_load(&b->handler_generation) == generation;
+	return atomic_load(&b->master.handler_generation) == generation;
 }
 
 void breaker_note_answer(struct board_queue *b, uint32_t generation)
 {
-	if (atomic_load(&b->answered_generation) != generation + 1)
-		atomic_store(&b->answered_generation, generation + 1);
+	if (atomic_load(&b->workers.breaker.answered_generation) != generation + 1)
+		atomic_store(&b->workers.breaker.answered_generation, generation + 1);
 }
 
 bool breaker_knows_answers(const struct board_queue *b, uint32_t generation)
 {
-	return atomic_load(&b->answered_generation) == generation + 1;
+	return atomic_load(&b->workers.breaker.answered_generation) == generation + 1;
 }
 
 /* FNV-1a of the message id: distinct enough to tell one failing message from many. */

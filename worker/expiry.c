@@ -1,32 +1,37 @@
 /*
- * A message that has waited for too long is not started. What it says of its age is held against the clock
- * of Redis as the sweeper knows it; before that counts, the server is asked once more, since its clock may
- * have been set right now. Most messages have no limit, and none of this is done for them.
+ * A message that has waited longer than its TTL does not start: it escapes. Its age is computed with the clock of Redis as the sweeper
+ * has measured it. Before a message escapes, the worker reads that clock once more, since it may have been set meanwhile; the
+ * answer counts for all messages that were fetched before the question. Most messages have no TTL, and cost nothing here.
  */
 #include "worker/worker.h"
 
-#include "common/age.h"
-#include "common/clock.h"
-#include "common/queue_watch.h"
-#include "common/server_clock.h"
+#include "common/base/base.h"
+#include "common/board/board.h"
+#include "common/message/message.h"
+#include "common/queue/queue.h"
 
 static bool is_late(const struct worker *w, struct age_excess *excess)
 {
 	struct server_clock known;
 	struct age_clock clock;
 
-	server_clock_read(&known, &w->child->board->clock);
+	server_clock_read(&known, &w->env->child->board->sweeper.clock);
 	return server_clock_age(&known, clock_boottime_ms(), &clock) &&
-	       age_expired(&w->message, w->conf->ttl_ms, &clock, excess);
+	       age_expired(w->starter.job.message, w->env->conf->ttl_ms, &clock, excess);
+}
+
+void expiry_lost(struct expiry *e)
+{
+	e->asking = false;
 }
 
 static void ask_time(struct worker *w, int64_t now_ms)
 {
-	queue_time(&w->redis);
+	queue_time(&w->session.redis);
 	session_expect(w, ANSWER_TIME, -1, 0, now_ms + REDIS_TIMEOUT_MS);
-	w->time_sent_ms = clock_boottime_ms();
-	w->time_asked_serial = w->fillings;
-	w->asking_time = true;
+	w->expiry.sent_ms = clock_boottime_ms();
+	w->expiry.asked_serial = w->trays.fillings;
+	w->expiry.asking = true;
 }
 
 bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
@@ -34,17 +39,17 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 	char text[AGE_TEXT_SIZE];
 	struct age_excess excess;
 
-	if (w->conf->ttl_ms <= 0 && w->message.ttl_ms < 0)
+	if (w->env->conf->ttl_ms <= 0 && w->starter.job.message->ttl_ms < 0)
 		return false;
-	if (w->message.wrapper_len + w->message.header_len == 0)
-		return false;		/* it says nothing of itself */
+	if (w->starter.job.message->wrapper_len + w->starter.job.message->header_len == 0)
+		return false;		/* it has neither wrapper nor header: it says nothing about its age */
 	if (!is_late(w, &excess))
 		return false;
-	if (w->trays[p.tray].serial > w->time_serial) {
+	if (w->trays.tray[p.tray].serial > w->expiry.known_serial) {
 		ask_time(w, now_ms);
 		return true;
 	}
-	if (!w->time_agrees)
+	if (!w->expiry.agrees)
 		return false;
 	settle_expired(w, p, age_describe(&excess, text));
 	return true;
@@ -52,11 +57,11 @@ bool expiry_holds(struct worker *w, struct place p, int64_t now_ms)
 
 void expiry_time_answer(struct worker *w, const struct redis_reply *reply)
 {
-	struct server_time t = { .server_ms = queue_time_parse(reply), .sent_ms = w->time_sent_ms, .answered_ms = clock_boottime_ms() };
+	struct server_time t = { .server_ms = queue_time_parse(reply), .sent_ms = w->expiry.sent_ms, .answered_ms = clock_boottime_ms() };
 	struct server_clock known;
 
-	server_clock_read(&known, &w->child->board->clock);
-	w->time_agrees = t.server_ms != -1 && server_clock_agrees(&known, &t);
-	w->time_serial = w->time_asked_serial;
-	w->asking_time = false;
+	server_clock_read(&known, &w->env->child->board->sweeper.clock);
+	w->expiry.agrees = t.server_ms != -1 && server_clock_agrees(&known, &t);
+	w->expiry.known_serial = w->expiry.asked_serial;
+	w->expiry.asking = false;
 }

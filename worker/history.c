@@ -1,40 +1,41 @@
 /*
- * What was done is remembered, if the queue wants it, and what was remembered until then beside a message of a shared queue
- * is forgotten: in the write that acknowledges, never instead of it. The same script acknowledges a tray from which a message was moved
- * (retry, escape, hand-back): it deletes the tray only if the lease has counted the same moves, since otherwise Redis has returned to an
- * earlier state, and the message may lie in the tray again.
+ * Acknowledges the messages of a tray that are done. If the queue keeps a history, the write that acknowledges also adds the
+ * entries, and in a shared queue it deletes the notes of these messages. One script does all of that, so history and
+ * acknowledgement cannot disagree.
+ * The same script acknowledges a tray from which messages were moved (retry, escape, hand-back). It deletes the tray only if
+ * the lease has counted as many moves as the worker has. If the counts differ, Redis has returned to an earlier state, and a
+ * message that was moved may lie in the tray again.
  */
 #include "worker/worker.h"
 
-#include "common/queue_history.h"
+#include "common/queue/queue.h"
 
 static void add(struct worker *w, struct queue_history *h, struct place p)
 {
-	const struct item *item = tray_item(w, p);
-	struct message m;
+	const struct item *item = tray_item(&w->trays, p);
+	struct message *m = tray_message(&w->trays, p);
 
-	notes_parse(w, p, &m);
-	if (w->conf->done.keep > 0)
-		queue_history_add(h, &m, item->done_ms, item->duration_ms, (size_t)w->conf->done.payload);
+	if (w->env->conf->done.keep > 0)
+		queue_history_add(h, m, item->done_ms, item->duration_ms, (size_t)w->env->conf->done.payload);
 	if (item->note != NULL)
-		queue_history_forget(h, &m);
+		queue_history_forget(h, m);
 }
 
 static void acknowledge(struct worker *w, int tray, const struct queue_entry *one, struct queue_history *h)
 {
-	queue_history_done(&w->redis, &w->owner, tray, one, h, w->conf->done.keep, w->child->conf->supervisor.node);
+	queue_history_done(&w->session.redis, &w->session.owner, tray, one, h, w->env->conf->done.keep, w->env->child->conf->supervisor.node);
 	queue_history_free(h);
 }
 
 static bool has_note(const struct worker *w, const struct tray *t)
 {
-	for (int i = 0; w->keys.shared && i < t->n; i++)
+	for (int i = 0; w->env->keys.shared && i < t->n; i++)
 		if (t->items[i].note != NULL)
 			return true;
 	return false;
 }
 
-/* The only message that is left in a tray, if it is small enough to be removed by its value; else NULL. */
+/* Returns the only message that is left in a tray, if it is small enough to be removed by its value; else NULL. */
 static const struct item *single_small(const struct tray *t)
 {
 	const struct item *found = NULL;
@@ -49,20 +50,23 @@ static const struct item *single_small(const struct tray *t)
 	return found;
 }
 
-/* Each message that was done, and no other, is deleted. What only needs DEL or LREM is spared the script. */
+/*
+ * Deletes exactly the messages that are done. Without history, notes and earlier moves a plain DEL or LREM does that, and the
+ * script is not needed.
+ */
 void history_done(struct worker *w, int tray)
 {
-	const struct tray *t = &w->trays[tray];
-	bool remembered = w->conf->done.keep > 0 || has_note(w, t);
+	const struct tray *t = &w->trays.tray[tray];
+	bool remembered = w->env->conf->done.keep > 0 || has_note(w, t);
 	const struct item *single;
 	struct queue_history *h;
 
-	if (!remembered && w->owner.moved[tray] == 0) {
-		queue_done(&w->redis, &w->owner, tray);
+	if (!remembered && w->session.owner.moved[tray] == 0) {
+		queue_done(&w->session.redis, &w->session.owner, tray);
 		return;
 	}
 	if (!remembered && (single = single_small(t)) != NULL) {
-		queue_done_one(&w->redis, &w->owner, tray,
+		queue_done_one(&w->session.redis, &w->session.owner, tray,
 		    &(struct queue_entry){ .raw = tray_raw(t, single), .len = single->len, .at = QUEUE_ANYWHERE });
 		return;
 	}
@@ -78,8 +82,8 @@ void history_done_one(struct worker *w, struct place p, const struct queue_entry
 	struct queue_history *h;
 
 	/* Only the script can name a large message by its place. */
-	if (w->conf->done.keep <= 0 && tray_item(w, p)->note == NULL && entry->at == QUEUE_ANYWHERE) {
-		queue_done_one(&w->redis, &w->owner, p.tray, entry);
+	if (w->env->conf->done.keep <= 0 && tray_item(&w->trays, p)->note == NULL && entry->at == QUEUE_ANYWHERE) {
+		queue_done_one(&w->session.redis, &w->session.owner, p.tray, entry);
 		return;
 	}
 	h = queue_history_new(1);
@@ -91,10 +95,9 @@ void history_answer(struct worker *w, const struct redis_reply *reply)
 {
 	bool failed = reply->integer == 2;
 
-	if (w->conf->done.keep <= 0 || reply->integer <= 0)
+	if (w->env->conf->done.keep <= 0 || reply->integer <= 0)
 		return;
-	if (failed && !w->history_failed)
-		log_warning("history_failed", log_str("queue", w->conf->name), log_str("worker", w->name),
-		    log_str("error", "what is done could not be added to the history: check the type of its key"));
-	w->history_failed = failed;
+	if (failed && !w->history.failed)
+		log_warning("history_failed", log_str("error", "what is done could not be added to the history: check the type of its key"));
+	w->history.failed = failed;
 }

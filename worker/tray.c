@@ -1,46 +1,116 @@
 /*
- * Trays and what lies in them: memory and counts only. What is in a tray here is what is believed to be
- * in the list of the same number in Redis, less what is GONE.
+ * Trays and the messages in them: memory, states and counts, nothing else. No function here sends anything. A tray mirrors the list of
+ * the same number in Redis, less what is GONE. Only this file assigns the fields of trays and items; of an outcome, which
+ * settle.c fills, it owns the memory.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/worker.h"
+#include "worker/tray.h"
 
-#include "common/alloc.h"
+#include "common/base/base.h"
+#include "worker/settle.h"
 
 /*
- * Memory of messages that stays with an empty tray: all of a batch (about 1 MiB, batch.c), since for the next batch the kernel
+ * Memory of messages that stays with an empty tray: all of a batch (about 1 MiB, pacing.c), since for the next batch the kernel
  * would have to clear each page anew. When no message comes, less.
  */
 #define KEPT_MAX (2 * 1024 * 1024)
 #define KEPT_IDLE_MAX (256 * 1024)
 #define COPIED_MAX (64 * 1024)	/* a message up to this size is copied into its tray's bytes */
 
-struct item *tray_item(struct worker *w, struct place p)
+#define TO(state) (1u << (state))
+
+void tray_init(struct trays *ts, const struct queue_keys *keys)
 {
-	return &w->trays[p.tray].items[p.item];
+	ts->keys = keys;
 }
 
-const char *tray_raw(const struct tray *t, const struct item *item)
+/* ---- states ---- */
+
+/* FILLED -> EMPTY: all its messages left it one by one. DELETING -> FILLED: its list was read after a doubt. */
+static void change_tray(struct tray *t, enum tray_state to)
 {
-	return item->kept == NULL ? t->bytes.data + item->at : item->kept_raw;
+	static const unsigned legal[TRAY_STATES] = {
+		[TRAY_EMPTY] = TO(TRAY_FETCHING) | TO(TRAY_FILLED),
+		[TRAY_FETCHING] = TO(TRAY_FILLED),
+		[TRAY_FILLED] = TO(TRAY_DELETING) | TO(TRAY_EMPTY),
+		[TRAY_DELETING] = TO(TRAY_EMPTY) | TO(TRAY_FILLED),
+	};
+
+	assert((legal[t->state] & TO(to)) != 0);
+	t->state = to;
 }
 
-void tray_set(struct tray *t, struct item *item, enum item_state state)
+/* Keeps the counts. WAITING -> MOVING: it is handed back, or escapes without a run. MOVING -> MOVING: another move was chosen. */
+static void change_item(struct tray *t, struct item *item, enum item_state to)
 {
+	static const unsigned legal[ITEM_STATES] = {
+		[ITEM_WAITING] = TO(ITEM_RUNNING) | TO(ITEM_MOVING) | TO(ITEM_GONE),
+		[ITEM_RUNNING] = TO(ITEM_WAITING) | TO(ITEM_DONE) | TO(ITEM_MOVING) | TO(ITEM_GONE),
+		[ITEM_DONE] = TO(ITEM_MOVING) | TO(ITEM_GONE),
+		[ITEM_MOVING] = TO(ITEM_MOVING) | TO(ITEM_GONE),
+	};
+
+	assert((legal[item->state] & TO(to)) != 0 && t->count[item->state] > 0);
 	if (item->state == ITEM_WAITING && item->solo)
 		t->solos--;
-	if (state == ITEM_WAITING) {		/* it was not started after all */
+	if (to == ITEM_WAITING) {
 		t->solos += item->solo;
 		t->next = item - t->items < t->next ? (int)(item - t->items) : t->next;
 	}
 	t->count[item->state]--;
-	t->count[state]++;
-	item->state = state;
+	t->count[to]++;
+	item->state = to;
 }
 
-/* A handler reads its message from these bytes until it ends (common/handler.h, common/persistent.h). So they must not move: keep them, and let a copy grow. */
+/* ---- parsed messages ---- */
+
+static void forget_parsed(struct trays *ts, struct item *item)
+{
+	parsed_drop(&ts->pool, item->parsed);
+	item->parsed = NULL;
+}
+
+static void parse(struct trays *ts, struct tray *t, struct item *item)
+{
+	item->parsed = parsed_new(&ts->pool, &ts->keys->lines, tray_raw(t, item), item->len);
+	if (item->note != NULL)
+		item->parsed->message.wrapper = *item->note;
+	item->parsed->message.wrapper.redelivered += item->again;
+}
+
+void tray_forget_message(struct trays *ts, struct place p)
+{
+	forget_parsed(ts, tray_item(ts, p));
+}
+
+struct message *tray_message(struct trays *ts, struct place p)
+{
+	struct tray *t = &ts->tray[p.tray];
+	struct item *item = &t->items[p.item];
+
+	if (item->parsed == NULL)
+		parse(ts, t, item);
+	item->parsed->message.raw = tray_raw(t, item);	/* the tray's bytes may have moved since */
+	return &item->parsed->message;
+}
+
+/* Reads what the wrapper says of the message. For a message without one this costs one comparison. */
+static void read_wrapper(struct trays *ts, struct tray *t, struct item *item)
+{
+	if (!message_may_be_wrapped(tray_raw(t, item), item->len))
+		return;
+	parse(ts, t, item);
+	item->solo = message_is_suspect(&item->parsed->message.wrapper);
+	t->solos += item->solo;
+	t->doubtful = t->doubtful || item->parsed->message.doubtful;
+}
+
+/* ---- adding ---- */
+
+/* A handler reads its message from these bytes until it ends (common/handler/handler.h). So they must not move: keep them, and let a copy grow. */
 static void keep_for_running(struct tray *t, size_t more)
 {
 	struct buffer copy = {0};
@@ -53,6 +123,65 @@ static void keep_for_running(struct tray *t, size_t more)
 	t->bytes = copy;
 }
 
+static struct item *append_item(struct tray *t, size_t len, bool again)
+{
+	struct item *item;
+
+	if (t->n == t->cap) {
+		t->cap = t->cap == 0 ? 4 : t->cap * 2;
+		t->items = alloc_resize(t->items, (size_t)t->cap, sizeof(*t->items));
+	}
+	item = &t->items[t->n++];
+	*item = (struct item){ .at = t->bytes.len, .len = len, .state = ITEM_WAITING, .again = again };
+	t->count[ITEM_WAITING]++;
+	return item;
+}
+
+void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again)
+{
+	struct tray *t = &ts->tray[tray];
+	struct item *item = append_item(t, len, again);
+
+	keep_for_running(t, len + 1);
+	/* With a NUL behind it, as readers of text may expect. */
+	buffer_append(&t->bytes, raw, len);
+	buffer_append(&t->bytes, "", 1);
+	read_wrapper(ts, t, item);
+}
+
+void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply)
+{
+	struct tray *t = &ts->tray[tray];
+	struct item *item;
+
+	if (reply->len <= COPIED_MAX) {
+		tray_add(ts, tray, reply->str, reply->len, false);
+		return;
+	}
+	item = append_item(t, reply->len, false);
+	item->kept_raw = reply->str;
+	item->kept = redis_keep(r);
+	read_wrapper(ts, t, item);
+}
+
+/* ---- a tray ---- */
+
+void tray_ask(struct trays *ts, int tray, int n)
+{
+	struct tray *t = &ts->tray[tray];
+
+	change_tray(t, TRAY_FETCHING);
+	t->asked = n;
+}
+
+bool tray_answered(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	assert(t->state == TRAY_FETCHING && t->answered < t->asked);
+	return ++t->answered == t->asked;
+}
+
 static void free_outgrown(struct tray *t)
 {
 	for (size_t i = 0; i < t->noutgrown; i++)
@@ -62,92 +191,17 @@ static void free_outgrown(struct tray *t)
 	t->noutgrown = 0;
 }
 
-/* Reads what the wrapper says of the message. For a message without one this costs one comparison. */
-static void read_wrapper(const struct worker *w, struct tray *t, struct item *item, const char *raw)
+static void mark_refused(struct trays *ts, bool *mark, bool refused)
 {
-	struct message m;
-
-	if (!message_may_be_wrapped(raw, item->len))
-		return;
-	message_parse(&m, &w->keys.lines, raw, item->len);
-	item->solo = message_is_suspect(&m.wrapper);
-	t->doubtful = t->doubtful || m.doubtful;
+	ts->refusals += refused - *mark;
+	assert(ts->refusals >= 0);
+	*mark = refused;
 }
 
-/* Adds an item whose bytes the caller provides. */
-static struct item *append_item(struct worker *w, struct tray *t, const char *raw, size_t len)
+static void free_item(struct trays *ts, struct item *item)
 {
-	struct item *item;
-
-	if (t->n == t->cap) {
-		t->cap = t->cap == 0 ? 4 : t->cap * 2;
-		t->items = alloc_resize(t->items, (size_t)t->cap, sizeof(*t->items));
-	}
-	item = &t->items[t->n++];
-	*item = (struct item){ .at = t->bytes.len, .len = len, .state = ITEM_WAITING };
-	t->count[ITEM_WAITING]++;
-	read_wrapper(w, t, item, raw);
-	t->solos += item->solo;
-	atomic_fetch_add(&w->slot->counters[COUNT_FETCHED], 1);
-	batch_learn_size(w, len);
-	return item;
-}
-
-void tray_add(struct worker *w, int tray, const char *raw, size_t len)
-{
-	struct tray *t = &w->trays[tray];
-
-	append_item(w, t, raw, len);
-	keep_for_running(t, len + 1);
-	/* With a NUL behind it, as readers of text may expect. */
-	buffer_append(&t->bytes, raw, len);
-	buffer_append(&t->bytes, "", 1);
-}
-
-void tray_add_reply(struct worker *w, int tray, const struct redis_reply *reply)
-{
-	struct item *item;
-
-	if (reply->len <= COPIED_MAX) {
-		tray_add(w, tray, reply->str, reply->len);
-		return;
-	}
-	item = append_item(w, &w->trays[tray], reply->str, reply->len);
-	item->kept_raw = reply->str;
-	item->kept = redis_keep(&w->redis);
-}
-
-void tray_filled(struct worker *w, int tray)
-{
-	struct tray *t = &w->trays[tray];
-
-	t->asked = t->answered = 0;
-	t->state = TRAY_FILLED;
-	t->notes = w->keys.shared || t->doubtful ? NOTES_WANTED : NOTES_KNOWN;
-	t->serial = ++w->fillings;
-	t->started_us = 0;
-	if (t->count[ITEM_GONE] == t->n)
-		tray_empty(t);
-}
-
-void tray_secrets_learnt(struct worker *w, int tray)
-{
-	struct tray *t = &w->trays[tray];
-
-	for (int i = 0; i < t->n; i++) {
-		struct item *item = &t->items[i];
-
-		if (item->state != ITEM_WAITING || item->solo)
-			continue;
-		item->sha1[0] = '\0';		/* what was taken for payload may be a wrapper */
-		read_wrapper(w, t, item, tray_raw(t, item));
-		t->solos += item->solo;
-	}
-	t->doubtful = false;
-}
-
-static void free_item(struct item *item)
-{
+	mark_refused(ts, &item->refused, false);
+	forget_parsed(ts, item);
 	free(item->note);
 	item->note = NULL;
 	redis_let_go(item->kept);
@@ -160,12 +214,13 @@ static void free_item(struct item *item)
 	item->outcome = NULL;
 }
 
-void tray_empty(struct tray *t)
+/* All but the state. */
+static void clear(struct trays *ts, struct tray *t)
 {
 	for (int i = 0; i < t->n; i++)
-		free_item(&t->items[i]);
+		free_item(ts, &t->items[i]);
 	free_outgrown(t);
-	t->state = TRAY_EMPTY;
+	mark_refused(ts, &t->refused, false);
 	t->notes = NOTES_KNOWN;
 	t->n = t->next = t->solos = t->asked = t->answered = 0;
 	memset(t->count, 0, sizeof(t->count));
@@ -175,19 +230,181 @@ void tray_empty(struct tray *t)
 	buffer_clear(&t->bytes);
 }
 
-void tray_free_memory(struct worker *w)
+void tray_empty(struct trays *ts, int tray)
 {
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state == TRAY_EMPTY && w->trays[i].bytes.cap > KEPT_IDLE_MAX)
-			buffer_free(&w->trays[i].bytes);
+	change_tray(&ts->tray[tray], TRAY_EMPTY);
+	clear(ts, &ts->tray[tray]);
 }
 
-struct place tray_next(struct worker *w)
+void tray_filled(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	change_tray(t, TRAY_FILLED);
+	t->asked = t->answered = 0;
+	t->notes = ts->keys->shared || t->doubtful ? NOTES_WANTED : NOTES_KNOWN;
+	t->serial = ++ts->fillings;
+	if (t->count[ITEM_GONE] == t->n)
+		tray_empty(ts, tray);
+}
+
+void tray_close(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	if (t->state != TRAY_FILLED || t->count[ITEM_WAITING] + t->count[ITEM_RUNNING] + t->count[ITEM_MOVING] > 0)
+		return;
+	if (t->count[ITEM_DONE] == 0) {
+		tray_empty(ts, tray);
+	} else {
+		change_tray(t, TRAY_DELETING);
+		t->sent = false;
+	}
+}
+
+void tray_reopen(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	change_tray(t, TRAY_FILLED);
+	mark_refused(ts, &t->refused, false);
+	t->sent = false;
+}
+
+void tray_delete_sent(struct trays *ts, int tray, bool sent)
+{
+	assert(ts->tray[tray].state == TRAY_DELETING);
+	ts->tray[tray].sent = sent;
+}
+
+void tray_delete_refused(struct trays *ts, int tray, bool refused)
+{
+	mark_refused(ts, &ts->tray[tray].refused, refused);
+}
+
+void tray_mix(struct trays *ts, int tray)
+{
+	ts->tray[tray].mixed = true;
+}
+
+void tray_set_notes(struct trays *ts, int tray, enum tray_notes notes)
+{
+	ts->tray[tray].notes = notes;
+}
+
+void tray_secrets_learnt(struct trays *ts, int tray)
+{
+	struct tray *t = &ts->tray[tray];
+
+	for (int i = 0; i < t->n; i++) {
+		struct item *item = &t->items[i];
+
+		if (item->state != ITEM_WAITING || item->solo)
+			continue;
+		forget_parsed(ts, item);	/* what was taken for payload may be a wrapper */
+		read_wrapper(ts, t, item);
+	}
+	t->doubtful = false;
+}
+
+/* ---- an item ---- */
+
+void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note)
+{
+	struct tray *t = &ts->tray[p.tray];
+	struct item *item = tray_item(ts, p);
+
+	assert(item->state == ITEM_WAITING);
+	free(item->note);
+	item->note = alloc_zero(1, sizeof(*item->note));
+	*item->note = *note;
+	forget_parsed(ts, item);
+	if (item->solo || !message_is_suspect(note))
+		return;
+	item->solo = true;
+	t->solos++;
+}
+
+void tray_start(struct trays *ts, struct place p)
+{
+	change_item(&ts->tray[p.tray], tray_item(ts, p), ITEM_RUNNING);
+}
+
+void tray_unstart(struct trays *ts, struct place p)
+{
+	change_item(&ts->tray[p.tray], tray_item(ts, p), ITEM_WAITING);
+}
+
+void tray_lose(struct trays *ts, struct place p)
+{
+	assert(tray_item(ts, p)->state == ITEM_RUNNING);
+	tray_item(ts, p)->lost = true;
+}
+
+void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t duration_ms)
+{
+	struct item *item = tray_item(ts, p);
+
+	change_item(&ts->tray[p.tray], item, ITEM_DONE);
+	item->done_ms = done_ms;
+	item->duration_ms = duration_ms;
+	if (done_ms == 0 && item->note == NULL)
+		forget_parsed(ts, item);
+}
+
+void tray_move(struct trays *ts, struct place p, enum move move)
+{
+	struct item *item = tray_item(ts, p);
+
+	change_item(&ts->tray[p.tray], item, ITEM_MOVING);
+	item->move = move;
+	item->sent = 0;
+}
+
+void tray_move_sent(struct trays *ts, struct place p, bool sent)
+{
+	assert(tray_item(ts, p)->state == ITEM_MOVING);
+	tray_item(ts, p)->sent = sent ? ++ts->moves_sent : 0;
+}
+
+void tray_move_refused(struct trays *ts, struct place p, bool refused)
+{
+	mark_refused(ts, &tray_item(ts, p)->refused, refused);
+}
+
+int tray_count_refusal(struct trays *ts, struct place p)
+{
+	struct item *item = tray_item(ts, p);
+
+	return item->refusals == UINT8_MAX ? UINT8_MAX : ++item->refusals;
+}
+
+void tray_gone(struct trays *ts, struct place p)
+{
+	struct item *item = tray_item(ts, p);
+
+	change_item(&ts->tray[p.tray], item, ITEM_GONE);
+	mark_refused(ts, &item->refused, false);
+	forget_parsed(ts, item);
+}
+
+struct outcome *tray_outcome(struct trays *ts, struct place p)
+{
+	struct item *item = tray_item(ts, p);
+
+	if (item->outcome == NULL)
+		item->outcome = alloc_zero(1, sizeof(*item->outcome));
+	return item->outcome;
+}
+
+/* ---- looking ---- */
+
+struct place tray_next(struct trays *ts)
 {
 	struct tray *oldest = NULL;
 
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		struct tray *t = &w->trays[i];
+		struct tray *t = &ts->tray[i];
 
 		if (t->state == TRAY_FILLED && t->count[ITEM_WAITING] > 0 && (oldest == NULL || t->serial < oldest->serial))
 			oldest = t;
@@ -196,52 +413,38 @@ struct place tray_next(struct worker *w)
 		return (struct place){ -1, -1 };
 	while (oldest->items[oldest->next].state != ITEM_WAITING)
 		oldest->next++;		/* there is one, the count says */
-	return (struct place){ (int)(oldest - w->trays), oldest->next };
+	return (struct place){ (int)(oldest - ts->tray), oldest->next };
 }
 
-bool tray_fetching(const struct worker *w)
-{
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state == TRAY_FETCHING)
-			return true;
-	return false;
-}
-
-int tray_free(struct worker *w)
+int tray_free(struct trays *ts)
 {
 	for (int n = 0; n < QUEUE_TRAYS; n++) {
-		int i = (w->next_tray + n) % QUEUE_TRAYS;
+		int i = (ts->next + n) % QUEUE_TRAYS;
 
-		if (w->trays[i].state == TRAY_EMPTY) {
-			w->next_tray = (i + 1) % QUEUE_TRAYS;
+		if (ts->tray[i].state == TRAY_EMPTY) {
+			ts->next = (i + 1) % QUEUE_TRAYS;
 			return i;
 		}
 	}
 	return -1;
 }
 
-int tray_count(const struct worker *w, enum item_state state)
-{
-	int n = 0;
+/* ---- memory ---- */
 
-	for (int i = 0; i < QUEUE_TRAYS; i++)
-		n += w->trays[i].count[state];
-	return n;
-}
-
-bool tray_all_empty(const struct worker *w)
+void tray_free_memory(struct trays *ts)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++)
-		if (w->trays[i].state != TRAY_EMPTY)
-			return false;
-	return true;
+		if (ts->tray[i].state == TRAY_EMPTY && ts->tray[i].bytes.cap > KEPT_IDLE_MAX)
+			buffer_free(&ts->tray[i].bytes);
+	parsed_pool_free(&ts->pool);
 }
 
-void tray_free_all(struct worker *w)
+void tray_free_all(struct trays *ts)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		tray_empty(&w->trays[i]);
-		buffer_free(&w->trays[i].bytes);
-		free(w->trays[i].items);
+		clear(ts, &ts->tray[i]);
+		buffer_free(&ts->tray[i].bytes);
+		free(ts->tray[i].items);
 	}
+	parsed_pool_free(&ts->pool);
 }

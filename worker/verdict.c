@@ -1,6 +1,7 @@
 /*
- * What the end of a handler means for its message: an exit status, a signal, a timeout become done, a
- * failure with its class and words, or a hand-back. What follows from that is settle.c's.
+ * Translates the end of a handler into a verdict about its message: done, a failure with its class and text, or a hand-back.
+ * The input is an exit status, a signal, a timeout, or the error that prevented the start. settle.c decides what follows from a
+ * verdict. A run whose claim was lost changes nothing in Redis, whatever its end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,9 +9,9 @@
 
 #include "worker/worker.h"
 
-#include "common/process.h"
+#include "common/base/base.h"
 
-/* The handler's own last words, for the record's error_message. */
+/* The last line that the handler wrote to stderr becomes the error_message of the record. */
 static int last_line(const struct handler_result *result, const char **line)
 {
 	const char *data = result->stderr_tail;
@@ -48,7 +49,7 @@ void verdict_describe(struct failure *f, const struct handler_result *result)
 static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
 {
 	if (result->end == HANDLER_EXITED && result->code >= 0)
-		return w->conf->exit_codes[result->code & 0xff];
+		return w->env->conf->exit_codes[result->code & 0xff];
 	return CONF_OUTCOME_FAIL;
 }
 
@@ -57,10 +58,10 @@ static bool unrepresentable(const struct handler_result *result)
 	return result->end == HANDLER_UNREPRESENTABLE || (result->end == HANDLER_UNRUNNABLE && result->error == E2BIG);
 }
 
-/* Told to stop, it may still have come to its end. */
+/* A handler that was ordered to stop may still have finished its message: its exit status then means done. */
 static bool finished_after_stop(const struct worker *w, const struct handler_result *result)
 {
-	return result->exit_after_stop && result->code >= 0 && w->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
+	return result->exit_after_stop && result->code >= 0 && w->env->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
 }
 
 static void failed(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
@@ -68,15 +69,15 @@ static void failed(struct worker *w, struct place p, const struct handler_result
 	struct failure f = { .verdict = outcome_of(w, result), .delay_ms = -1 };
 
 	if (result->end == HANDLER_TIMED_OUT)
-		atomic_fetch_add(&w->slot->counters[COUNT_TIMED_OUT], 1);
+		atomic_fetch_add(&w->env->slot->counters[COUNT_TIMED_OUT], 1);
 	verdict_describe(&f, result);
 	settle_failed(w, p, &f, now_ms);
 }
 
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
-	if (tray_item(w, p)->lost) {	/* another owns it since: our run is the surplus one */
-		move_gone(w, p);
+	if (tray_item(&w->trays, p)->lost) {	/* another worker owns the message now, so this was the surplus run */
+		mover_gone(w, p);
 	} else if (unrepresentable(result)) {
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
@@ -90,5 +91,5 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 	} else {
 		failed(w, p, result, now_ms);
 	}
-	move_close_tray(w, p.tray);
+	tray_close(&w->trays, p.tray);
 }

@@ -1,4 +1,4 @@
-"""Cycles of which an errand's calls are counted: what the sweeper has done by a child, since it may block (sweeper/errand.c)."""
+"""Cycles of which an errand's calls are counted: what the sweeper has done by a child, since it may block (sweeper/core/subprocess.c)."""
 from .letters import line
 from .rules import Archive, Figures, Questions, Ruled
 
@@ -16,14 +16,14 @@ class ArchiveErrand(Errand, Archive):
     """What goes wrong with the disk is told, and that it is over."""
 
     def _alarms(self):
-        return [e["event"] for e in self.d.events() if e.get("event") in ("queue_trouble", "queue_mended") and e["queue"] == "mail"]
+        return [e["event"] for e in self.d.events() if e.get("event") in ("queue_error", "queue_error_cleared") and e["queue"] == "mail"]
 
     def complete(self):
-        return super().complete() and self._alarms()[-1:] != ["queue_trouble"]
+        return super().complete() and self._alarms()[-1:] != ["queue_error"]
 
     def judge(self):
         super().judge()
-        if self.result.fired and self.fault.what in ("kill", "ENOSPC", "EIO", "EDQUOT", "torn") and "queue_trouble" not in self._alarms():
+        if self.result.fired and self.fault.what in ("kill", "ENOSPC", "EIO", "EDQUOT", "torn") and "queue_error" not in self._alarms():
             self.result.wrong.append("no alarm")
 
 

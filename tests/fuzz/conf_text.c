@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/conf_text.h"
 
-#include "common/alloc.h"
+#include "common/base/alloc.h"
 #include "tests/fuzz/input.h"
 
 char *conf_text_path(const char *text)

@@ -1,7 +1,7 @@
 #ifndef TESTS_FUZZ_CONF_TEXT_H
 #define TESTS_FUZZ_CONF_TEXT_H
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 
 /* A configuration file without a place: conf_text_path() can be given to conf_load(). A new string. */
 char *conf_text_path(const char *text);

@@ -6,9 +6,9 @@
 
 #include "tests/fuzz/fake_handler.h"
 
-#include "common/alloc.h"
-#include "common/handler.h"
-#include "common/nitems.h"
+#include "common/base/alloc.h"
+#include "common/handler/handler.h"
+#include "common/base/nitems.h"
 
 struct handler {
 	const struct conf_queue *conf;
@@ -32,11 +32,10 @@ bool fake_handler_runs(void)
 	return the_handler != NULL && the_handler->running && !the_handler->finished;
 }
 
-struct handler *handler_new(const struct conf_queue *conf, const char *worker_name)
+struct handler *handler_new(const struct conf_queue *conf)
 {
 	struct handler *h = alloc_zero(1, sizeof(*h));
 
-	(void)worker_name;
 	h->conf = conf;
 	the_handler = h;
 	return h;

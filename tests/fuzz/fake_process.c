@@ -12,9 +12,9 @@
 
 #include "tests/fuzz/fake_process.h"
 
-#include "common/handler_pipes.h"
-#include "common/handler_process.h"
-#include "common/nitems.h"
+#include "common/handler/spawn.h"
+#include "common/handler/process.h"
+#include "common/base/nitems.h"
 
 #define GIVE_UP_MS 10000
 #define FD_LEAST 200		/* apart from those under test */
@@ -39,9 +39,9 @@ static void close_ends(void)
 
 /* ---- what its owner calls ---- */
 
-void handler_process_init(struct handler_process *p, const struct conf_queue *conf, const char *worker)
+void handler_process_init(struct handler_process *p, const struct conf_queue *conf)
 {
-	*p = (struct handler_process){ .conf = conf, .worker = worker, .failure_pipe = { -1, -1 }, .due_ms = INT64_MAX };
+	*p = (struct handler_process){ .conf = conf, .failure_pipe = { -1, -1 }, .due_ms = INT64_MAX };
 }
 
 void handler_process_free(struct handler_process *p)
@@ -109,7 +109,7 @@ void handler_process_tick(struct handler_process *p, int64_t now_ms)
 	if (!is_active(p))
 		return;
 	if (p->phase == HANDLER_TERMINATING && now_ms >= p->due_ms)
-		handler_process_force(p);
+		handler_process_force(p, now_ms);
 	if (self.ended && p->phase != HANDLER_CLEARING) {
 		p->family.status = self.status;
 		p->family.leader = 0;
@@ -135,10 +135,16 @@ void handler_process_terminate(struct handler_process *p, int64_t now_ms)
 		fake_process_end(SIGTERM);
 }
 
-void handler_process_force(struct handler_process *p)
+void handler_process_show(struct handler_process *p, struct message *message)
 {
+	p->message = message;
+}
+
+void handler_process_force(struct handler_process *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
 	p->phase = HANDLER_KILLING;
-	p->due_ms = handler_after(p->now_ms, 10000);
+	p->due_ms = handler_after(now_ms, 10000);
 	fake_process_end(SIGKILL);
 	self.cleared = true;
 }

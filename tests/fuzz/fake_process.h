@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "tests/fuzz/input.h"
 
 /*
- * common/handler_process.h without a process: the handler is the input. It has the pipes that a process would
+ * common/handler/process.h without a process: the handler is the input. It has the pipes that a process would
  * have, and reads, says, closes and ends what and when the input tells.
  */
 struct fake_process {

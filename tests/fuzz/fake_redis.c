@@ -14,10 +14,10 @@
 
 #include "tests/fuzz/fake_redis.h"
 
-#include "common/digest.h"
-#include "common/message.h"
-#include "common/nitems.h"
-#include "common/queue_scripts.h"
+#include "common/base/encode.h"
+#include "common/message/message.h"
+#include "common/base/nitems.h"
+#include "common/queue/scripts.h"
 #include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_time.h"
 
@@ -153,19 +153,19 @@ static void answer(struct connection *c, const struct fake_command *command, boo
 /* ---- what was asked ---- */
 
 /* Scripts are loaded in the order of QUEUE_SCRIPTS at each opening, and called by their sums. */
-static char sums[QUEUE_SCRIPT_COUNT][DIGEST_HEX_SIZE];
+static char sums[QUEUE_SCRIPT_COUNT][ENCODE_SHA1_SIZE];
 
 static void learn_script(struct connection *c, const struct fake_command *command)
 {
 	unsigned i = c->scripts++ % QUEUE_SCRIPT_COUNT;
 
 	if (sums[i][0] == '\0')
-		digest_sha1(command->argv[2], command->len[2], sums[i]);
+		encode_sha1(command->argv[2], command->len[2], sums[i]);
 }
 
 static const char *script_of(const char *sha1)
 {
-#define X(name) #name,
+#define X(name, before) #name,
 	static const char *const names[] = { QUEUE_SCRIPTS(X) };
 #undef X
 	for (size_t i = 0; i < nitems(names); i++)

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/buffer.h"
-#include "common/redis.h"
+#include "common/base/buffer.h"
+#include "common/redis/redis.h"
 #include "tests/fuzz/input.h"
 
 /*

@@ -3,8 +3,8 @@
 
 #include "tests/fuzz/fake_registry.h"
 
-#include "common/nitems.h"
-#include "common/queue.h"
+#include "common/base/nitems.h"
+#include "common/queue/moves.h"
 #include "tests/fuzz/fake_answers.h"
 
 /* Whose registration, and whether its master is ours. */

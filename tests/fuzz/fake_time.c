@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/fake_time.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 #define START_US (INT64_C(1000) * 1000 * 1000)
 #define REALTIME_MS INT64_C(1700000000000)

@@ -1,5 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c admin/ common/ */
-/* except: admin/main.c */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_values.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=isatty -Wl,--wrap=conf_load -Wl,--wrap=conf_free */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 /*
@@ -17,10 +16,10 @@
 
 #include "tests/fuzz/input.h"
 
-#include "admin/command.h"
-#include "admin/records.h"
-#include "common/alloc.h"
-#include "common/nitems.h"
+#include "admin/commands/commands.h"
+#include "admin/dead_letters/records.h"
+#include "common/base/alloc.h"
+#include "common/base/nitems.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_redis.h"
@@ -29,7 +28,7 @@
 #include "tests/fuzz/script_move.h"
 
 #define WORDS_MAX 8
-#define STATUS_WORST 3		/* below those of sysexits(3): admin/confirm.c, admin/doctor.h */
+#define STATUS_WORST 3		/* below those of sysexits(3): admin/cli/confirm.c, admin/doctor/command.c */
 #define SAID_MAX (16 << 20)
 
 /* "left" is known from the registry only. */
@@ -263,7 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t line = (flags & 0x3f) % nitems(lines);
 	char *argv[WORDS_MAX + 3], *given[WORDS_MAX + 3];
 	int argc = words_of(line, flags, argv);
-	struct admin a = {0};
+	struct admin a = { .commands = &commands };
 	struct said out, err;
 
 	memcpy(given, argv, sizeof(given));

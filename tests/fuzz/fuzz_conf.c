@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c common/alloc.c common/buffer.c common/conf.c common/address.c common/conf_check.c common/conf_check_queue.c common/conf_check_shared.c common/conf_check_letters.c common/conf_codes.c common/conf_collide.c common/conf_equal.c common/conf_handler.c common/conf_places.c common/conf_load.c common/conf_merge.c common/conf_names.c common/conf_parse.c common/conf_print.c common/conf_report.c common/conf_scan.c common/conf_schema.c common/conf_secrets.c common/conf_source.c common/conf_types.c common/conf_users.c common/conf_values.c common/duration.c common/nearest.c common/redis_target.c common/size.c common/safe_path.c */
+/* links: tests/fuzz/input.c */
 /* ldflags: -Wl,--wrap=open -Wl,--wrap=getpwnam -Wl,--wrap=getgrnam */
 /*
  * Configuration files of any bytes, whole and in pieces of conf.d: what loads, prints, and what was printed loads
@@ -19,8 +19,8 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/alloc.h"
-#include "common/conf.h"
+#include "common/base/alloc.h"
+#include "common/conf/conf.h"
 
 #define SEPARATOR 0x1e
 #define FRAGMENTS_MAX 4

@@ -1,5 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/conf_text.c supervisor/ common/ */
-/* except: supervisor/main.c */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=conf_load -Wl,--wrap=conf_free -Wl,--wrap=kill -Wl,--wrap=fork */
 /*
  * The control socket: requests of any bytes, in any pieces, to a master in some state. Each line is answered
@@ -20,16 +19,17 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/alloc.h"
-#include "common/buffer.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/nitems.h"
-#include "supervisor/child.h"
+#include "common/base/alloc.h"
+#include "common/base/buffer.h"
+#include "common/base/clock.h"
+#include "common/log/log.h"
+#include "common/base/nitems.h"
 #include "supervisor/master.h"
 #include "supervisor/reload.h"
+#include "supervisor/request.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_time.h"
+#include "sweeper/sweeper.h"
 
 #define PID 5000000		/* above what Linux gives */
 #define USED 512		/* places of processes and queues that one input may come to */
@@ -106,48 +106,49 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- the master ---- */
 
-static void add_process(int slot, enum proc_kind kind, int crew, uint8_t state)
+static void add_process(enum process_kind kind, int queue, bool leaving)
 {
-	m.procs[slot] = (struct proc){ .pid = PID + slot, .kind = kind, .crew = crew, .fd = -1, .leaving = (state & 1) != 0 };
-	if (kind != PROC_WORKER)
+	struct process_role role = { .kind = kind, .queue = queue, .socket = -1 };
+	int slot = processes_start(&m.processes, &role, ORDER_RUN, 0);
+
+	processes_forked(&m.processes, slot, PID + slot);
+	if (kind == PROCESS_SWEEPER)
 		return;
-	if (m.procs[slot].leaving)
-		m.crews[crew].leaving++;
-	else
-		m.crews[crew].staff++;
+	strcpy(m.processes.items[slot].role.queue_name, m.queues.items[queue].name);
+	queues_worker_forked(&m.queues, queue, 0);
+	if (leaving)
+		queues_dismiss_surplus(&m.queues, queue, 0);
 }
 
 static void begin(uint8_t state)
 {
-	memset(m.procs, 0, sizeof(m.procs[0]) * USED);
-	memset(m.crews, 0, sizeof(m.crews[0]) * USED);
-	memset((void *)board->orders, 0, sizeof(board->orders[0]) * USED);
-	m.ncrews = m.deaths.n = 0;
-	m.epoch = 0;
+	memset(m.processes.items, 0, sizeof(m.processes.items[0]) * USED);
+	memset(m.queues.items, 0, sizeof(m.queues.items[0]) * USED);
+	memset((void *)board->master.orders, 0, sizeof(board->master.orders[0]) * USED);
+	m.queues.n = m.deaths.n = 0;
 	m.stop = (struct stop){0};
-	m.conf_path = alloc_string((state & 0x80) != 0 ? "/etc/\xff" : "/etc/quredis.conf");
-	m.conf = first;
+	m.staffing = (struct staffing){0};
+	m.config = (struct configuration){ .path = alloc_string((state & 0x80) != 0 ? "/etc/\xff" : "/etc/quredis.conf"), .conf = first };
 	m.board = board;
-	m.boot = 0xb0;
-	m.signal_fd = m.life_fd[0] = m.life_fd[1] = m.keeper_fd[0] = m.keeper_fd[1] = m.notify.fd = -1;
-	m.top = 5;
-	control_init(&m.control);
+	master_connect(&m);
+	m.spawner.boot = 0xb0;
+	m.signal_fd = m.notify.fd = -1;
+	control_init(&m.control, request_answer, &m);
 	reload_first(&m);
-	add_process(0, PROC_SWEEPER, 0, 0);
-	add_process(1, PROC_WORKER, 0, state >> 1);
-	add_process(2, PROC_WORKER, 0, state >> 2);
-	add_process(3, PROC_WORKER, 1, state >> 3);
-	m.quiet = (state & 1) != 0;
+	add_process(PROCESS_SWEEPER, -1, false);
+	add_process(PROCESS_WORKER, 0, (state & 2) != 0);
+	add_process(PROCESS_WORKER, 0, (state & 4) != 0);
+	add_process(PROCESS_WORKER, 1, (state & 8) != 0);
+	m.queues.quiet = (state & 1) != 0;
 	if ((state & 0x40) != 0)
 		m.stop.phase = STOP_FINISHING;
 }
 
 static void finish(void)
 {
-	FUZZ_ASSERT(m.ncrews < USED);
+	FUZZ_ASSERT(m.queues.n < USED);
 	control_close_in_child(&m.control);
-	conf_free(m.conf);
-	free(m.conf_path);
+	reload_free(&m.config);
 }
 
 /* ---- the client ---- */
@@ -170,7 +171,7 @@ static void step(void)
 
 	FUZZ_ASSERT(n <= nitems(fds));
 	poll(fds, n, 0);
-	control_step(&m, fds, n, clock_monotonic_ms());
+	control_step(&m.control, fds, n, clock_monotonic_ms());
 }
 
 /* Until the master has taken all of it and answered; false: it has closed. */

@@ -1,5 +1,4 @@
-/* links: tests/fuzz/input.c admin/ common/ */
-/* except: admin/main.c */
+/* links: tests/fuzz/input.c */
 /* ldflags: -Wl,--wrap=web_job_start */
 /*
  * The console's server: requests of any bytes, in any pieces, on one connection. Where one request ends and the next begins is
@@ -25,12 +24,12 @@
 
 #include "tests/fuzz/input.h"
 
-#include "admin/web_call.h"
-#include "common/alloc.h"
-#include "common/buffer.h"
-#include "common/clock.h"
-#include "common/nitems.h"
-#include "common/unix_socket.h"
+#include "admin/web/call.h"
+#include "common/base/alloc.h"
+#include "common/base/buffer.h"
+#include "common/base/clock.h"
+#include "common/base/nitems.h"
+#include "common/base/unix_socket.h"
 
 #define TURNS_MAX 5000
 #define JOBS_MAX 256

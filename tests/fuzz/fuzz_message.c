@@ -1,4 +1,4 @@
-/* links: common/digest.c tests/fuzz/input.c common/alloc.c common/buffer.c common/duration.c common/message.c common/message_line.c common/seal.c */
+/* links: tests/fuzz/input.c */
 /*
  * The lines in front of a message: whatever bytes lie in a list, taking our wrapper off and putting one on
  * changes no byte of the producer's, and what is remembered is read again as it was written.
@@ -7,9 +7,9 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/buffer.h"
-#include "common/digest.h"
-#include "common/message.h"
+#include "common/base/buffer.h"
+#include "common/base/encode.h"
+#include "common/message/message.h"
 #include "tests/unit/sealed.h"
 
 #define COUNT_MAX 1000000	/* what a line of ours can hold */
@@ -50,10 +50,10 @@ static void check_parts(struct message *m)
 static void check_id(struct message *m)
 {
 	bool given = m->id[0] != '\0';
-	char id[sizeof(m->id)], sha1[DIGEST_HEX_SIZE];
+	char id[sizeof(m->id)], sha1[ENCODE_SHA1_SIZE];
 
 	strcpy(id, m->id);
-	digest_sha1(message_payload(m), message_payload_len(m), sha1);
+	encode_sha1(message_payload(m), message_payload_len(m), sha1);
 	FUZZ_ASSERT(given ? strcmp(message_id(m), id) == 0 : strncmp(message_id(m), "sha1:", 5) == 0);
 	FUZZ_ASSERT(given || strcmp(message_id(m) + 5, sha1) == 0);
 	FUZZ_ASSERT(strlen(message_id(m)) <= MESSAGE_ID_MAX);

@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c admin/options.c admin/visible.c common/alloc.c common/backoff.c common/buffer.c common/duration.c common/nearest.c common/redis_target.c common/size.c common/persistent_reply.c */
+/* links: tests/fuzz/input.c */
 /*
  * What people write: options, numbers, durations, sizes, addresses. What is accepted is in its range and is
  * written again as it was read; what is shown has no secret and nothing that commands a terminal.
@@ -9,15 +9,14 @@
 
 #include "tests/fuzz/input.h"
 
-#include "admin/options.h"
-#include "admin/visible.h"
-#include "common/alloc.h"
-#include "common/backoff.h"
-#include "common/duration.h"
-#include "common/nitems.h"
-#include "common/redis.h"
-#include "common/size.h"
-#include "common/persistent_reply.h"
+#include "admin/cli/options.h"
+#include "admin/cli/visible.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/nitems.h"
+#include "common/redis/redis.h"
+#include "common/base/units.h"
+#include "common/handler/persistent_reply.h"
 
 #define WORDS_MAX 32
 #define DELAY_MASK ((INT64_C(1) << 50) - 1)	/* more than any duration of the configuration */
@@ -85,24 +84,24 @@ static void command_line(struct input *in)
 
 static void duration(const char *text)
 {
-	char shown[DURATION_SIZE];
+	char shown[UNITS_SIZE];
 	int64_t ms, again;
 
-	if (duration_parse(text, &ms) == -1)
+	if (units_parse_duration(text, &ms) == -1)
 		return;
 	FUZZ_ASSERT(ms >= 0 && text[0] >= '0' && text[0] <= '9');
-	FUZZ_ASSERT(strlen(duration_format(ms, shown)) < DURATION_SIZE && duration_parse(shown, &again) == 0 && again == ms);
+	FUZZ_ASSERT(strlen(units_format_duration(ms, shown)) < UNITS_SIZE && units_parse_duration(shown, &again) == 0 && again == ms);
 }
 
 static void size(const char *text)
 {
-	char shown[SIZE_SIZE];
+	char shown[UNITS_SIZE];
 	int64_t bytes, again;
 
-	if (size_parse(text, &bytes) == -1)
+	if (units_parse_size(text, &bytes) == -1)
 		return;
 	FUZZ_ASSERT(bytes >= 0 && text[0] >= '0' && text[0] <= '9');
-	FUZZ_ASSERT(strlen(size_format(bytes, shown)) < SIZE_SIZE && size_parse(shown, &again) == 0 && again == bytes);
+	FUZZ_ASSERT(strlen(units_format_size(bytes, shown)) < UNITS_SIZE && units_parse_size(shown, &again) == 0 && again == bytes);
 }
 
 static void numbers(struct input *in)
@@ -114,7 +113,7 @@ static void numbers(struct input *in)
 	duration(text);
 	size(text);
 	free(text);
-	delay = backoff_ms(base, 1 + input_byte(in) / 16.0, cap, input_byte(in) / 255.0, attempt, (uint32_t)input_number(in));
+	delay = clock_backoff_ms(base, 1 + input_byte(in) / 16.0, cap, input_byte(in) / 255.0, attempt, (uint32_t)input_number(in));
 	FUZZ_ASSERT(delay >= 0 && delay <= cap);
 }
 

@@ -1,5 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_process.c tests/fuzz/conf_text.c common/ */
-/* except: common/handler_process.c */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_process.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 /*
  * A handler that stays and may do anything with its pipes. Whatever it says, each job is answered once or is
@@ -12,15 +11,15 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/alloc.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/nitems.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/log/log.h"
+#include "common/base/nitems.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_process.h"
 #include "tests/fuzz/fake_time.h"
-#include "common/persistent.h"
-#include "common/persistent_lines.h"
+#include "common/handler/persistent.h"
+#include "common/handler/persistent_lines.h"
 
 #define JOBS_MAX 300		/* in one input */
 #define STEPS_MAX 4000
@@ -325,7 +324,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_time_begin();
 	fake_process_begin();
 	run = (struct run){ .in = &in, .conf = conf->queues[which % conf->nqueues] };
-	run.p = persistent_new(run.conf, "one/0");
+	run.p = persistent_new(run.conf);
 	for (int i = 0; i < STEPS_MAX && in.left > 0; i++)
 		step(&run);
 	in.left = 0;

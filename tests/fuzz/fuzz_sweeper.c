@@ -1,4 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c sweeper/ common/ */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_values.c tests/fuzz/fake_registry.c tests/fuzz/script_move.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=exit -Wl,--wrap=getppid -Wl,--wrap=leftovers_kill -Wl,--wrap=cgroup_kill -Wl,--wrap=rescue_add -Wl,--wrap=rescue_add_owner */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 /*
@@ -19,19 +19,20 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/cgroup.h"
-#include "common/child.h"
-#include "common/leftovers.h"
-#include "common/log.h"
-#include "common/nitems.h"
-#include "common/queue.h"
-#include "sweeper/rescue.h"
+#include "common/base/cgroup.h"
+#include "common/board/child.h"
+#include "common/base/leftovers.h"
+#include "common/log/log.h"
+#include "common/base/nitems.h"
+#include "common/queue/moves.h"
+#include "sweeper/rescue/rescue.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fake_registry.h"
 #include "tests/fuzz/fake_time.h"
 #include "tests/fuzz/script_move.h"
 #include "tests/unit/sealed.h"
+#include "sweeper/sweeper.h"
 
 #define BOOT UINT64_C(0xb0)
 #define MASTER 4711
@@ -63,10 +64,10 @@ _Noreturn void __wrap_exit(int status);
 pid_t __wrap_getppid(void);
 int __wrap_leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users *users, int64_t timeout_ms);
 void __wrap_cgroup_kill(struct cgroup_dead *of, size_t n, int64_t timeout_ms);
-struct rescue *__real_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate);
-struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate);
-struct rescue *__real_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
-struct rescue *__wrap_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+struct rescue *__real_rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate);
+struct rescue *__wrap_rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate);
+struct rescue *__real_rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+struct rescue *__wrap_rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
 
 /* ---- the machine around it ---- */
 
@@ -151,7 +152,7 @@ static void at_poll(void)
 	read_answers();
 	switch (input_byte(input) >> 3) {
 	case 0x1f:
-		atomic_store(&board->orders[0], ORDER_FINISH);
+		atomic_store(&board->master.orders[0], ORDER_FINISH);
 		break;
 	case 0x1e:
 	case 0x1d:
@@ -216,13 +217,13 @@ static void check_death(const char *incarnation, const char *why, bool supersede
 		FUZZ_ASSERT(ours && superseded);
 }
 
-struct rescue *__wrap_rescue_add(struct swept *q, const char *incarnation, const char *why, enum blame blame, bool gate)
+struct rescue *__wrap_rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate)
 {
 	check_death(incarnation, why, false);
 	return __real_rescue_add(q, incarnation, why, blame, gate);
 }
 
-struct rescue *__wrap_rescue_add_owner(struct swept *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate)
+struct rescue *__wrap_rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate)
 {
 	check_death(who->incarnation, why, who->superseded);
 	return __real_rescue_add_owner(q, who, why, blame, gate);
@@ -246,14 +247,14 @@ static void reset_board(uint8_t how)
 {
 	memset((void *)&board->slots[0], 0, 2 * sizeof(board->slots[0]));
 	memset((void *)&board->queues[0], 0, 2 * sizeof(board->queues[0]));
-	atomic_store(&board->orders[0], ORDER_RUN);
+	atomic_store(&board->master.orders[0], ORDER_RUN);
 	/* One that another sweeper has recovered before. */
 	if ((how & 1) != 0) {
-		atomic_store(&board->queues[0].recovered, RECOVERED_ALL);
-		atomic_store(&board->queues[0].gate, QUEUE_OPEN);
+		atomic_store(&board->queues[0].sweeper.recovered, RECOVERED_ALL);
+		atomic_store(&board->queues[0].sweeper.gate, QUEUE_OPEN);
 	}
 	if ((how & 2) != 0)
-		atomic_store(&board->queues[1].recovered, RECOVERED_BARE);
+		atomic_store(&board->queues[1].sweeper.recovered, RECOVERED_BARE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,4 @@
-/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/script_move.c tests/fuzz/worker_server.c tests/fuzz/fake_process.c tests/fuzz/fake_handler.c tests/fuzz/conf_text.c worker/ common/ */
-/* except: worker/worker.c common/handler.c common/handler_process.c */
+/* links: tests/fuzz/input.c tests/fuzz/fake_time.c tests/fuzz/fake_redis.c tests/fuzz/fake_answers.c tests/fuzz/fake_values.c tests/fuzz/script_move.c tests/fuzz/worker_server.c tests/fuzz/fake_process.c tests/fuzz/fake_handler.c tests/fuzz/conf_text.c */
 /* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf -Wl,--wrap=ppoll -Wl,--wrap=exit */
 /* ldflags: -Wl,--wrap=redisConnectUnixNonBlock -Wl,--wrap=redisConnectNonBlock -Wl,--wrap=redisFree -Wl,--wrap=redisBufferRead -Wl,--wrap=redis_output_write */
 /*
@@ -15,8 +14,8 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/log.h"
-#include "common/nitems.h"
+#include "common/log/log.h"
+#include "common/base/nitems.h"
 #include "tests/fuzz/conf_text.h"
 #include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/fake_handler.h"
@@ -99,7 +98,7 @@ static void check_tray(const struct tray *t)
 	FUZZ_ASSERT(t->state != TRAY_FETCHING || count[ITEM_WAITING] == t->n);
 	FUZZ_ASSERT(t->state != TRAY_FILLED || count[ITEM_GONE] < t->n);
 	FUZZ_ASSERT(t->state != TRAY_DELETING || (count[ITEM_DONE] > 0 && count[ITEM_DONE] + count[ITEM_GONE] == t->n));
-	FUZZ_ASSERT(t->notes == NOTES_KNOWN || worker->conf->shared);
+	FUZZ_ASSERT(t->notes == NOTES_KNOWN || worker->env->conf->shared);
 }
 
 /* A tray at the last look, if its notes were not known then. */
@@ -129,9 +128,9 @@ static int refusals(const struct worker *w)
 	int n = 0;
 
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		n += w->trays[i].refused;
-		for (int k = 0; k < w->trays[i].n; k++)
-			n += w->trays[i].items[k].refused;
+		n += w->trays.tray[i].refused;
+		for (int k = 0; k < w->trays.tray[i].n; k++)
+			n += w->trays.tray[i].items[k].refused;
 	}
 	return n;
 }
@@ -140,46 +139,46 @@ static int running(const struct worker *w)
 {
 	int n = 0;
 
-	if (w->conf->mode == CONF_MODE_EXEC) {
-		if (w->running.tray != -1)
-			FUZZ_ASSERT(w->trays[w->running.tray].items[w->running.item].state == ITEM_RUNNING);
-		return w->running.tray != -1;
+	if (w->env->conf->mode == CONF_MODE_EXEC) {
+		if (w->exec.running.tray != -1)
+			FUZZ_ASSERT(w->trays.tray[w->exec.running.tray].items[w->exec.running.item].state == ITEM_RUNNING);
+		return w->exec.running.tray != -1;
 	}
-	for (unsigned i = 0; i < w->given_size; i++)
-		if (w->given[i].tray != -1) {
-			FUZZ_ASSERT(w->trays[w->given[i].tray].items[w->given[i].item].state == ITEM_RUNNING);
+	for (unsigned i = 0; i < w->persistent.given_size; i++)
+		if (w->persistent.given[i].tray != -1) {
+			FUZZ_ASSERT(w->trays.tray[w->persistent.given[i].tray].items[w->persistent.given[i].item].state == ITEM_RUNNING);
 			n++;
 		}
-	FUZZ_ASSERT(n == persistent_unanswered(w->persistent));
+	FUZZ_ASSERT(n == persistent_unanswered(w->persistent.process));
 	return n;
 }
 
 static void check(struct worker *w)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++)
-		check_tray(&w->trays[i]);
+		check_tray(&w->trays.tray[i]);
 	for (int i = 0; i < QUEUE_TRAYS; i++)
-		check_unknown(&w->trays[i], &glances[i]);
-	FUZZ_ASSERT(tray_count(w, ITEM_RUNNING) == running(w));
-	FUZZ_ASSERT(refusals(w) == w->refusals && (w->refusals == 0 || w->move_errors > 0));
-	FUZZ_ASSERT(w->expect_next - w->expect_first <= ANSWERS_MAX);
-	if (w->redis.state == REDIS_READY)
-		FUZZ_ASSERT((unsigned)w->redis.pending == w->expect_next - w->expect_first);
+		check_unknown(&w->trays.tray[i], &glances[i]);
+	FUZZ_ASSERT(tray_count(&w->trays, ITEM_RUNNING) == running(w));
+	FUZZ_ASSERT(refusals(w) == w->trays.refusals && (w->trays.refusals == 0 || w->mover.retry.errors > 0));
+	FUZZ_ASSERT(w->session.answers.next - w->session.answers.first <= ANSWERS_MAX);
+	if (w->session.redis.state == REDIS_READY)
+		FUZZ_ASSERT((unsigned)w->session.redis.pending == w->session.answers.next - w->session.answers.first);
 	else
-		FUZZ_ASSERT(w->expect_next == w->expect_first && !w->registered);
-	FUZZ_ASSERT(w->batch >= 1 && w->batch <= w->conf->batch.max);
-	FUZZ_ASSERT(!w->solo_running || tray_count(w, ITEM_RUNNING) == 1);
-	fake_redis_check(&w->redis);
+		FUZZ_ASSERT(w->session.answers.next == w->session.answers.first && !w->session.registered);
+	FUZZ_ASSERT(w->pacing.batch >= 1 && w->pacing.batch <= w->env->conf->batch.max);
+	FUZZ_ASSERT(!w->starter.solo_running || tray_count(&w->trays, ITEM_RUNNING) == 1);
+	fake_redis_check(&w->session.redis);
 }
 
 /* ---- turns ---- */
 
 static void raise_order(enum order order)
 {
-	enum order now = (enum order)atomic_load(&board->orders[1]);
+	enum order now = (enum order)atomic_load(&board->master.orders[1]);
 
 	if (order > now || (order == ORDER_RUN && now == ORDER_QUIET))
-		atomic_store(&board->orders[1], order);
+		atomic_store(&board->master.orders[1], order);
 }
 
 static void event(struct worker *w)
@@ -191,7 +190,7 @@ static void event(struct worker *w)
 		raise_order((enum order)(b >> 4) % (ORDER_HAND_BACK + 1));
 		break;
 	case 1:
-		atomic_store(&w->board->gate, (uint32_t)(b >> 4) % 4);
+		atomic_store(&w->env->board->sweeper.gate, (uint32_t)(b >> 4) % 4);
 		break;
 	case 2:
 		fake_time_pass_ms(input_time_ms(input));
@@ -201,16 +200,16 @@ static void event(struct worker *w)
 		break;
 	case 4:
 		if (b > 0xf0)
-			w->master_gone = true;
+			exit_master_gone(&w->exit);
 		break;
 	case 5:
 	case 6:
 	case 7:
 	case 8:
-		if (w->conf->mode == CONF_MODE_EXEC)
+		if (w->env->conf->mode == CONF_MODE_EXEC)
 			fake_handler_act();
 		else
-			fake_process_act(input, w->next_serial - 1);
+			fake_process_act(input, w->persistent.next_serial - 1);
 		break;
 	default:
 		break;
@@ -222,9 +221,9 @@ static void check_fence(const struct worker *w, int64_t boottime_ms)
 {
 	const struct fake_process *p = fake_process_look();
 
-	if (w->conf->fence != CONF_FENCE_KILL || boottime_ms < w->lease_until_ms)
+	if (w->env->conf->fence != CONF_FENCE_KILL || boottime_ms < w->session.lease.until_ms)
 		return;
-	FUZZ_ASSERT(w->conf->mode == CONF_MODE_EXEC ? !fake_handler_runs() : !p->started || p->ended || persistent_unanswered(w->persistent) == 0);
+	FUZZ_ASSERT(w->env->conf->mode == CONF_MODE_EXEC ? !fake_handler_runs() : !p->started || p->ended || persistent_unanswered(w->persistent.process) == 0);
 }
 
 /* True: it has left. */
@@ -237,7 +236,7 @@ static bool one_turn(struct worker *w, const sigset_t *mask)
 	turn(w, now_ms);
 	check(w);
 	check_fence(w, boottime_ms);
-	if (w->left || gives_up(w, now_ms))
+	if (w->exit.left || exit_gives_up(w, now_ms))
 		return true;
 	FUZZ_ASSERT(next_deadline_ms(w, now_ms) <= now_ms + LOOK_MS);
 	wait_for_events(w, mask, now_ms);
@@ -255,27 +254,28 @@ static void run(struct worker *w)
 		left = one_turn(w, &mask);
 	}
 	input->left = 0;
-	atomic_store(&board->orders[1], ORDER_HAND_BACK);
+	atomic_store(&board->master.orders[1], ORDER_HAND_BACK);
 	for (int i = 0; !left; i++) {
 		FUZZ_ASSERT(i < LAST_TURNS);
 		left = one_turn(w, &mask);
 		fake_time_pass_ms(100);	/* kill_grace, and as long again for what does not die */
 	}
-	FUZZ_ASSERT(!w->clean || tray_all_empty(w));
+	FUZZ_ASSERT(!w->exit.clean || tray_all_empty(&w->trays));
 }
 
 static void reset_board(size_t queue)
 {
 	memset((void *)&board->slots[1], 0, sizeof(board->slots[1]));
 	memset((void *)&board->queues[queue], 0, sizeof(board->queues[queue]));
-	atomic_store(&board->queues[queue].gate, QUEUE_OPEN);
-	atomic_store(&board->orders[1], ORDER_RUN);
+	atomic_store(&board->queues[queue].sweeper.gate, QUEUE_OPEN);
+	atomic_store(&board->master.orders[1], ORDER_RUN);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct fake_redis_target target = { .answer = worker_server_answer };
 	struct input in = { data, size };
+	struct env *env;
 	size_t queue = input_byte(&in) % conf->nqueues;
 	const struct child child = { .conf = conf, .queue = conf->queues[queue], .board = board, .slot = 1, .queue_index = (int)queue,
 		.master_fd = -1, .boot = 0xb0, .lock_identity = "boot:1:2" };
@@ -288,16 +288,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_process_begin();
 	reset_board(queue);
 	memset(glances, 0, sizeof(glances));
+	env = env_new(&child);
 	worker = alloc_zero(1, sizeof(*worker));
 	worker_server_begin(worker);
-	worker_init(worker, &child);
+	worker_init(worker, env);
 	if (setjmp(exited) == 0)
 		run(worker);
-	worker->runner->free(worker);
-	tray_free_all(worker);
+	worker->starter.runner->free(worker);
+	tray_free_all(&worker->trays);
+	fetcher_free(&worker->fetcher);
 	session_free(worker);
-	queue_keys_free(&worker->keys);
 	free(worker);
+	env_free(env);
 	worker = NULL;
 	fake_redis_end();
 	fake_process_finish();

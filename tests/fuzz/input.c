@@ -3,8 +3,8 @@
 
 #include "tests/fuzz/input.h"
 
-#include "common/alloc.h"
-#include "common/nitems.h"
+#include "common/base/alloc.h"
+#include "common/base/nitems.h"
 
 uint8_t input_byte(struct input *in)
 {

@@ -1,11 +1,11 @@
-/* Calls of the scripts that move one message, read from their arguments: common/scripts/entry.lua. */
+/* Calls of the scripts that move one message, read from their arguments: common/queue/scripts/shared/entry.lua. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/script_move.h"
 
-#include "common/message.h"
-#include "common/nitems.h"
+#include "common/message/message.h"
+#include "common/base/nitems.h"
 
 #define ENTRY_ARGS 4		/* at len head tail */
 

@@ -5,13 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/buffer.h"
-#include "common/message.h"
+#include "common/base/buffer.h"
+#include "common/message/message.h"
 #include "tests/fuzz/fake_redis.h"
 
 /*
- * A call of a script that takes one message out of a list (QUEUE_SCRIPTS_MOVING), read from its arguments as
- * common/scripts/entry.lua reads them. Pointers are into the command.
+ * A call of a script that takes one message out of a list (ENTRY in common/queue/scripts.h), read from its arguments as
+ * common/queue/scripts/shared/entry.lua reads them. Pointers are into the command.
  */
 struct script_move {
 	const char *list;		/* the key of the list that holds the message */

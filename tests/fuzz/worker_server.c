@@ -11,14 +11,14 @@
 
 #include "tests/fuzz/worker_server.h"
 
-#include "common/nitems.h"
-#include "common/queue_notes.h"
+#include "common/base/nitems.h"
+#include "common/queue/notes.h"
 #include "tests/fuzz/fake_answers.h"
 #include "tests/fuzz/script_move.h"
 
 static const struct worker *worker;
 
-/* What the lease of the current name counts, as common/scripts/done.lua reads it. */
+/* What the lease of the current name counts, as common/queue/scripts/done.lua reads it. */
 static struct {
 	char incarnation[INCARNATION_SIZE];
 	int64_t left[QUEUE_TRAYS];	/* how many messages left each tray alive under this name */
@@ -34,8 +34,8 @@ void worker_server_begin(const struct worker *w)
 
 static int tray_named(const char *key)
 {
-	for (int i = 0; worker->owner.keys != NULL && i < QUEUE_TRAYS; i++)
-		if (strcmp(worker->owner.trays[i], key) == 0)
+	for (int i = 0; worker->session.owner.keys != NULL && i < QUEUE_TRAYS; i++)
+		if (strcmp(worker->session.owner.trays[i], key) == 0)
 			return i;
 	return -1;
 }
@@ -44,7 +44,7 @@ static int tray_named(const char *key)
 static void check_delete(const char *key)
 {
 	int i = tray_named(key);
-	const struct tray *t = &worker->trays[i < 0 ? 0 : i];
+	const struct tray *t = &worker->trays.tray[i < 0 ? 0 : i];
 
 	if (i == -1)
 		return;		/* of an incarnation before: the name is nobody's now */
@@ -58,7 +58,7 @@ static void check_bare_delete(const char *key)
 	int i = tray_named(key);
 
 	check_delete(key);
-	FUZZ_ASSERT(i == -1 || worker->owner.moved[i] == 0);
+	FUZZ_ASSERT(i == -1 || worker->session.owner.moved[i] == 0);
 }
 
 static bool is_done(const struct tray *t, const char *sha1)
@@ -70,7 +70,7 @@ static bool is_done(const struct tray *t, const char *sha1)
 
 		if (item->state != ITEM_DONE && (item->state != ITEM_MOVING || item->move != MOVE_DONE))
 			continue;
-		message_parse(&m, &worker->keys.lines, tray_raw(t, item), item->len);
+		message_parse(&m, &worker->env->keys.lines, tray_raw(t, item), item->len);
 		queue_note_of(&note, &m, NULL);
 		if (strcmp(note.field, sha1) == 0)
 			return true;
@@ -88,10 +88,10 @@ static void check_done(const struct fake_command *c)
 		return;
 	if (strcmp(c->argv[args], "0") == 0) {
 		check_delete(c->argv[4]);
-		FUZZ_ASSERT(strtoll(c->argv[args + 5], NULL, 10) == worker->owner.moved[i]);
+		FUZZ_ASSERT(strtoll(c->argv[args + 5], NULL, 10) == worker->session.owner.moved[i]);
 	}
 	for (size_t k = 0; k < n && args + 10 + k < c->argc; k++)
-		FUZZ_ASSERT(is_done(&worker->trays[i], c->argv[args + 10 + k]));
+		FUZZ_ASSERT(is_done(&worker->trays.tray[i], c->argv[args + 10 + k]));
 }
 
 /* ---- moves ---- */
@@ -133,14 +133,14 @@ static int moves_sent(const struct tray *t)
 /* The other list gets the producer's message; in a shared queue nothing before it. */
 static void check_result(const struct script_move *m, const char *raw, size_t len)
 {
-	bool bare = worker->conf->shared || (m->line_len == 0 && m->strip > 0);
+	bool bare = worker->env->conf->shared || (m->line_len == 0 && m->strip > 0);
 	struct message before, after;
 	struct buffer result = {0};
 	size_t skip;
 
 	script_move_result(m, raw, len, &result);
-	message_parse(&before, &worker->keys.lines, raw, len);
-	message_parse(&after, &worker->keys.lines, result.data, result.len);
+	message_parse(&before, &worker->env->keys.lines, raw, len);
+	message_parse(&after, &worker->env->keys.lines, result.data, result.len);
 	skip = bare ? 0 : after.wrapper_len;
 	FUZZ_ASSERT(result.len - skip == before.raw_len - before.wrapper_len);
 	FUZZ_ASSERT(result.len == skip || memcmp(result.data + skip, raw + before.wrapper_len, result.len - skip) == 0);
@@ -155,13 +155,13 @@ static void check_move(const struct fake_command *c, const struct script_move *m
 
 	if (i == -1)
 		return;		/* of an incarnation before: the name is nobody's now */
-	item = moving_item(&worker->trays[i], m, c->script);
+	item = moving_item(&worker->trays.tray[i], m, c->script);
 	FUZZ_ASSERT(item != NULL);
-	FUZZ_ASSERT(!m->by_place || (moves_sent(&worker->trays[i]) == 1 && !worker->trays[i].mixed));
-	FUZZ_ASSERT(strcmp(c->script, "retry") != 0 || (m->line_len > 0 && !worker->conf->shared));
-	FUZZ_ASSERT((item->move == MOVE_ASIDE) == (strcmp(c->argv[5], worker->keys.aside) == 0));
+	FUZZ_ASSERT(!m->by_place || (moves_sent(&worker->trays.tray[i]) == 1 && !worker->trays.tray[i].mixed));
+	FUZZ_ASSERT(strcmp(c->script, "retry") != 0 || (m->line_len > 0 && !worker->env->conf->shared));
+	FUZZ_ASSERT((item->move == MOVE_ASIDE) == (strcmp(c->argv[5], worker->env->keys.aside) == 0));
 	if (strcmp(c->script, "done") != 0)
-		check_result(m, tray_raw(&worker->trays[i], item), item->len);
+		check_result(m, tray_raw(&worker->trays.tray[i], item), item->len);
 }
 
 /* The last message of a tray that is acknowledged. */
@@ -181,7 +181,7 @@ static void check_removal(const struct fake_command *c)
 {
 	const struct script_move m = { .head = c->argv[3], .head_len = c->len[3], .len = c->len[3], .tail = "" };
 	int i = tray_named(c->argv[1]);
-	const struct tray *t = i == -1 ? NULL : &worker->trays[i];
+	const struct tray *t = i == -1 ? NULL : &worker->trays.tray[i];
 
 	if (t != NULL && t->state == TRAY_DELETING)
 		FUZZ_ASSERT(t->sent && is_last_done(t, &m));
@@ -203,7 +203,7 @@ static void begin_lease(const struct fake_command *c)
 
 static bool is_lease(const char *key)
 {
-	return worker->owner.keys != NULL && strcmp(worker->owner.lease, key) == 0;
+	return worker->session.owner.keys != NULL && strcmp(worker->session.owner.lease, key) == 0;
 }
 
 /* variant: Redis has returned to an earlier state. */
@@ -237,7 +237,7 @@ static void check_too_large(const struct fake_command *c)
 {
 	size_t args = 3 + strtoul(c->argv[2], NULL, 10);
 
-	FUZZ_ASSERT(strtoll(c->argv[args + 1], NULL, 10) == worker->conf->message_max);
+	FUZZ_ASSERT(strtoll(c->argv[args + 1], NULL, 10) == worker->env->conf->message_max);
 }
 
 /* Asked to acknowledge a whole tray: what it counted is not what the worker counted. */
@@ -260,7 +260,7 @@ static bool script_answer(const struct fake_command *c, struct buffer *out, unsi
 		check_too_large(c);
 	if (strcmp(c->script, "done") == 0)
 		check_done(c);
-	if (script_move_read(c, &worker->keys.lines, &m))
+	if (script_move_read(c, &worker->env->keys.lines, &m))
 		check_move(c, &m);
 	if (i == -1 || variant == 1 || variant == 0x1f)
 		return false;
@@ -308,6 +308,6 @@ bool worker_server_answer(const struct fake_command *c, struct buffer *out, unsi
 	if (i == -1)
 		fake_array(out, 0);
 	else
-		list_tray(&worker->trays[i], out, variant);
+		list_tray(&worker->trays.tray[i], out, variant);
 	return true;
 }

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 #include "tests/fuzz/fake_redis.h"
 #include "worker/worker.h"
 

@@ -18,6 +18,9 @@ from .waiting import wait_for
 HOUR_MS = 3600 * 1000
 LEASE_S = 1
 USER = {"run_as": {"user": "nobody"}} if os.geteuid() == 0 else {}
+UNIT_DEFAULTS = {    # of systemd, as systemctl show prints them
+    "Type": "simple", "TimeoutStopUSec": "1min 30s", "WatchdogUSec": "0", "KillMode": "control-group", "OOMPolicy": "stop", "User": "",
+    "RuntimeDirectory": "", "RuntimeDirectoryPreserve": "no", "ProtectHome": "no", "PrivateTmp": "no", "Environment": ""}
 GONE = incarnation(0, node="gone", boot=0xdead)     # a worker of a host that is no more
 
 _SHIM = r"""
@@ -102,8 +105,9 @@ class Clinic:
 
     def __init__(self, machine, handler, tmp):
         self.machine, self.tmp = machine, tmp
-        self.units = tmp / "units"
-        self.units.mkdir()
+        self.bin = tmp / "systemd"
+        self.bin.mkdir()
+        self.no_systemd()
         self.server = machine.server(aof="always")
         self.client = self.server.client()
         self.handler = handler("cat >/dev/null")
@@ -125,15 +129,28 @@ class Clinic:
     def queue(self, name="mail", handler=None, **keys):
         return queue(name, handler or self.handler, **{"timeout": "5s", **USER, **keys})
 
-    def unit(self, text="", name="quredisd.service"):
-        path = self.units / name
-        path.parent.mkdir(exist_ok=True)
-        start = f"ExecStart=/usr/local/sbin/quredisd -c {self.conf}\n" if name == "quredisd.service" else ""
-        path.write_text(f"[Unit]\nTimeoutStopSec=1\n[Service]\n{start}{text}\n[Install]\nKillMode=none\n")
-        return path
+    def no_systemd(self):
+        self._systemctl("echo 'System has not been booted with systemd as init system (PID 1).' >&2; exit 1")
+
+    def unit(self, text="", conf=None, loaded=True):
+        """systemctl shows a unit with these settings, written as in a unit file; all others are the defaults of systemd."""
+        shown = {**UNIT_DEFAULTS, "LoadState": "loaded" if loaded else "not-found", "FragmentPath": "/etc/systemd/system/quredisd.service",
+                 "ExecStart": f"{{ path=/usr/local/sbin/quredisd ; argv[]=/usr/local/sbin/quredisd -c {conf or self.conf} ; ignore_errors=no ; pid=0 }}"}
+        for name, value in re.findall(r"^(\w+)=(.*)$", text, re.M):
+            name = re.sub(r"Sec$", "USec", name)
+            if name in shown and name != "ExecStart":
+                shown[name] = value
+        (self.bin / "shown").write_text("".join(f"{k}={v}\n" for k, v in shown.items()))
+        self._systemctl(f'[ "$1 $2" = "show quredisd.service" ] && cat {self.bin}/shown')
+        return shown["FragmentPath"]
+
+    def _systemctl(self, script):
+        path = self.bin / "systemctl"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
 
     def run(self, *args, json=True, **options):
-        env = {"SYSTEMD_UNIT_PATH": str(self.units), **options.pop("env", {})}
+        env = {"PATH": f"{self.bin}:{os.environ['PATH']}", **options.pop("env", {})}
         where = [] if "-c" in args else ["-c", self.conf]
         return run_quredis(*where, "doctor", *(["--json"] if json else []), *args, tag=self.machine.tag, env=env, **options)
 

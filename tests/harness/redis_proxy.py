@@ -12,27 +12,25 @@ from . import resp
 from .paths import ROOT
 
 CUT = "cut"
-PRELUDES = {"MOVING": "entry", "STAMPING": "own", "DELAYED": "apart", "UNREAD": "unread", "WEIGHING": "nodes"}     # common/queue_scripts.h: what stands before them
 
 
-def preludes():
-    """script -> the file that stands before it."""
-    text = (ROOT / "common/queue_scripts.h").read_text()
-    return {name: prelude for group, prelude in PRELUDES.items()
-            for name in re.findall(r"X\((\w+)\)", re.search(rf"define QUEUE_SCRIPTS_{group}\(X\) (.*)", text)[1])}
+def shared_texts():
+    """Script -> the texts of scripts/shared that stand before it, from the table in common/queue/scripts.h."""
+    text = (ROOT / "common/queue/scripts.h").read_text()
+    return {name: before.lower().split() for name, before in re.findall(r"X\((\w+), ([A-Z_ ]*)\)", text)}
 
 
 def script_text(name):
     """As Redis gets it."""
-    files = [preludes()[name], name] if name in preludes() else [name]
-    return b"".join((ROOT / f"common/scripts/{f}.lua").read_bytes() for f in files)
+    files = [*(f"shared/{f}" for f in shared_texts()[name]), name]
+    return b"".join((ROOT / f"common/queue/scripts/{f}.lua").read_bytes() for f in files)
 
 
 def script_hash(name):
     return hashlib.sha1(script_text(name)).hexdigest().encode()
 
 
-SCRIPTS = {script_hash(p.stem): p.stem for p in (ROOT / "common/scripts").glob("*.lua")}
+SCRIPTS = {script_hash(p.stem): p.stem for p in (ROOT / "common/queue/scripts").glob("*.lua")}
 
 
 class Tap:

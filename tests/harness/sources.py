@@ -16,7 +16,7 @@ def read(*folders):
     """path -> text without comments; strings stay."""
     token = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//[^\n]*|/\*.*?\*/', re.S)
     return {str(p.relative_to(ROOT)): token.sub(lambda m: m[0] if m[0][0] in "\"'" else " ", p.read_text())
-            for folder in folders for p in sorted((ROOT / folder).glob("*.c"))}
+            for folder in folders for p in sorted((ROOT / folder).rglob("*.c"))}
 
 
 @functools.lru_cache(None)
@@ -40,9 +40,8 @@ def strings():
 
 _SCHEMA_DUMP = r"""
 #include <stdio.h>
-#include "common/conf_schema.h"
-#include "common/duration.h"
-#include "common/size.h"
+#include "common/conf/schema.h"
+#include "common/base/units.h"
 
 static const char *const types[CONF_TYPES] = {
 	[CONF_TYPE_BOOL] = "boolean", [CONF_TYPE_INT] = "integer", [CONF_TYPE_COUNT] = "integer",
@@ -53,12 +52,12 @@ static const char *const types[CONF_TYPES] = {
 
 static void range(const struct conf_key *k)
 {
-	char least[DURATION_SIZE], most[DURATION_SIZE];
+	char least[UNITS_SIZE], most[UNITS_SIZE];
 
 	if (k->type == CONF_TYPE_DURATION)
-		printf(", %s to %s", duration_format(k->min, least), duration_format(k->max, most));
+		printf(", %s to %s", units_format_duration(k->min, least), units_format_duration(k->max, most));
 	else if (k->type == CONF_TYPE_SIZE)
-		printf(", %s to %s", size_format(k->min, least), size_format(k->max, most));
+		printf(", %s to %s", units_format_size(k->min, least), units_format_size(k->max, most));
 	else if (k->type == CONF_TYPE_OCTAL)
 		printf(", %03llo to %03llo", (unsigned long long)k->min, (unsigned long long)k->max);
 	else if (k->type == CONF_TYPE_INT || k->type == CONF_TYPE_COUNT || k->type == CONF_TYPE_FLOAT)
@@ -102,7 +101,7 @@ def conf_keys():
         with open(f"{tmp}/dump.c", "w") as f:
             f.write(_SCHEMA_DUMP)
         subprocess.run([os.environ.get("CC", "cc").split()[0], "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-o", f"{tmp}/dump", f"{tmp}/dump.c",
-                        "common/conf_schema.c", "common/duration.c", "common/size.c"], cwd=ROOT, check=True)
+                        "common/conf/schema.c", "common/base/units.c"], cwd=ROOT, check=True)
         lines = subprocess.check_output([f"{tmp}/dump"], text=True).splitlines()
     return dict(line.split("\t") for line in lines)
 
@@ -172,6 +171,11 @@ def _fields(arguments, body):
     return fields
 
 
+def _bound(path):
+    """The fields that log_bind() adds to what this file logs: it runs in the process of a worker."""
+    return {"queue", "worker"} if re.match(r"worker/|common/(?:handler|persistent)", path) else set()
+
+
 @functools.lru_cache(None)
 def log_events():
     """event -> names of its fields, over all places that log it."""
@@ -183,7 +187,7 @@ def log_events():
             calls += [a[1:] for a in _calls(body, "log_event")] + [a[1:] for a in _calls(body, "render")]
             for arguments in calls:
                 for name in _event_names(arguments[0], function, text):
-                    events.setdefault(name, set()).update(_fields(arguments[1:], body))
+                    events.setdefault(name, set()).update(_fields(arguments[1:], body) | _bound(path))
     return events
 
 
@@ -210,24 +214,29 @@ def _table(path, name):
 
 
 def record_fields():
-    return _table("common/queue_records.c", "record_fields")
+    return _table("common/queue/records.c", "record_fields")
 
 
 def counters():
-    return _table("common/scoreboard.c", "counter_names")
+    return _table("common/board/scoreboard.c", "counter_names")
+
+
+def metrics():
+    """name -> the identifier of its row in the table."""
+    return {m[2]: m[1] for m in re.finditer(r'X\((\w+), "(quredis_\w+)"', (ROOT / "common/base/exposition.h").read_text())}
 
 
 def queue_states():
-    return _table("supervisor/crew_state.c", "crew_state_names")
+    return _table("supervisor/queues/queue_state.c", "queue_state_names")
 
 
 def worker_states():
-    return _table("common/scoreboard.c", "slot_state_names")
+    return _table("common/board/scoreboard.c", "slot_state_names")
 
 
 def error_classes():
     """Every CamelCase string that worker or sweeper puts into a record."""
-    return {c for text in [*read("worker", "sweeper").values(), read("common")["common/purge_rule.c"]] for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
+    return {c for text in [*read("worker", "sweeper").values(), read("common")["common/queue/purge_rule.c"]] for c in re.findall(r'"((?:TTL)?(?:[A-Z][a-z]+){1,3})"', text)}
 
 
 def environment():
@@ -237,7 +246,7 @@ def environment():
 
 
 def handler_environment():
-    text = read("common")["common/handler_env.c"]
+    text = read("common")["common/handler/env.c"]
     return set(re.findall(r'"(QUREDIS_\w+)=%', text)) | set(re.findall(r'"(\w+)"', re.search(r"passed\[\] = \{(.*?)\}", text, re.S)[1]))
 
 
@@ -253,7 +262,7 @@ def status_keys():
 
 
 def exit_statuses(*paths):
-    """Numbers of the sysexits(3) names, and of STATUS_ constants, in these files; 71 for memory (common/alloc.c)."""
+    """Numbers of the sysexits(3) names, and of STATUS_ constants, in these files; 71 for memory (common/base/alloc.c)."""
     numbers = {"OK": 0, "USAGE": 64, "DATAERR": 65, "NOINPUT": 66, "NOUSER": 67, "NOHOST": 68, "UNAVAILABLE": 69, "SOFTWARE": 70,
                "OSERR": 71, "OSFILE": 72, "CANTCREAT": 73, "IOERR": 74, "TEMPFAIL": 75, "PROTOCOL": 76, "NOPERM": 77, "CONFIG": 78}
     texts = [text for path, text in read(*FOLDERS).items() if path.startswith(paths)]

@@ -2,7 +2,7 @@
  * The sweeper, as far as messages move: who is taken for dead, what is fenced, returned and charged; what is due.
  * All it remembers is who is being rescued, and how that became known; so its own death changes nothing, nor does
  * another sweeper beside it.
- *	sweeper/rescue.c deaths.c dead.c watch.c recover.c due.c
+ *	sweeper/rescue/rescue.c deaths.c dead.c watch.c recover.c due.c
  */
 
 #define REFERS(w, i) ((i) == (w) || wk[w].previous == (i))

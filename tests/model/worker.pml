@@ -1,7 +1,7 @@
 /*
  * A worker: trays in rotation, one handler or a window of them, what is sent and what the answers mean; a new
  * name after every doubt, and adoption.
- *	worker/tray.c run.c run_exec.c run_persistent.c settle.c move.c fetch.c	messages
+ *	worker/tray.c starter.c runner_exec.c runner_persistent.c settle.c mover.c fetcher.c	messages
  *	worker/session.c adopt.c worker.c						names
  */
 
@@ -112,7 +112,7 @@ inline empty_tray(k)
 	tr[k].state = EMPTY; tr[k].sent = 0; tr[k].asked = 0; tr[k].serial = 0
 }
 
-/* move_close_tray() */
+/* mover_close_tray() */
 inline close(k)
 {
 	if
@@ -188,7 +188,7 @@ inline send_move(w, k, j)
 	fi
 }
 
-/* move_tick(): in each tray the newest first. */
+/* mover_tick(): in each tray the newest first. */
 inline send_moves(w)
 {
 	if
@@ -272,8 +272,8 @@ inline end_trial(w)
 	wk[w].tries = 0
 }
 
-/* run_next(): the first that waits in the oldest tray; of a solo one all others are taken away first. */
-inline run_next(w)
+/* starter_next(): the first that waits in the oldest tray; of a solo one all others are taken away first. */
+inline starter_next(w)
 {
 	e = NOBODY;
 	n = NOBODY;
@@ -317,11 +317,11 @@ inline turn(w)
 	fi;
 	if
 	:: wk[w].leaving -> relieve(w, NOBODY)
-	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) < WINDOW -> run_next(w)
+	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) < WINDOW -> starter_next(w)
 	:: else
 	fi;
 	if
-	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) > 0 && ITEMS(RUNNING) < WINDOW -> run_next(w)
+	:: !wk[w].leaving && USABLE(w) && ITEMS(RUNNING) > 0 && ITEMS(RUNNING) < WINDOW -> starter_next(w)
 	:: else
 	fi;
 	send_moves(w);

@@ -1,7 +1,7 @@
 #ifndef TESTS_UNIT_FILE_TEXT_H
 #define TESTS_UNIT_FILE_TEXT_H
 
-#include "common/buffer.h"
+#include "common/base/buffer.h"
 
 /* The file that was read last, with a NUL behind it that counts. */
 extern struct buffer file_bytes;

@@ -1,7 +1,7 @@
 #ifndef TESTS_UNIT_PRIVATE_QUEUE_H
 #define TESTS_UNIT_PRIVATE_QUEUE_H
 
-#include "common/queue.h"
+#include "common/queue/moves.h"
 #include "tests/unit/private_redis.h"
 
 /* What tests of one queue share: a redis-server of their own, the keys of the queue, and one owner of its trays. */

@@ -15,8 +15,8 @@
 
 #include "tests/unit/private_redis.h"
 
-#include "common/clock.h"
-#include "common/queue.h"
+#include "common/base/clock.h"
+#include "common/queue/moves.h"
 
 #define START_MS 20000
 

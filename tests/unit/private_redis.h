@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/redis.h"
+#include "common/redis/redis.h"
 
 /* A redis-server of this program alone, on a unix socket in a directory of its own; it dies with us. */
 struct private_redis {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/buffer.h"
-#include "common/digest.h"
-#include "common/message.h"
+#include "common/base/buffer.h"
+#include "common/base/encode.h"
+#include "common/message/message.h"
 
 #define SEALED_SECRET "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define SEALED_OTHER "ff112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -31,14 +31,14 @@ static inline void sealed_append(struct buffer *out, const struct message_keys *
 	const char *end = memchr(raw, '\n', len), *own = memmem(raw, (size_t)(end - raw), " own=", 5);
 	size_t line = (size_t)((own == NULL ? end : own) - raw), claim = (size_t)(end - raw) - line;
 	bool by_redis = own != NULL && memchr(own + 1, ' ', claim - 1) == NULL;
-	char key[SEAL_KEY_HEX + 1], mac[DIGEST_HEX_SIZE], *text = NULL;
+	char key[SEAL_KEY_HEX + 1], mac[ENCODE_SHA1_SIZE], *text = NULL;
 
 	if (!by_redis) {
 		seal_line(mac, keys->secrets, keys->queue, raw, line + claim);
 	} else {
 		seal_key(key, keys->secrets, keys->queue, raw, line);
 		if (asprintf(&text, "%s%.*s%s", key, (int)claim, own, key) != -1)
-			digest_sha1(text, strlen(text), mac);
+			encode_sha1(text, strlen(text), mac);
 		free(text);
 	}
 	buffer_append(out, raw, line + claim);

@@ -1,0 +1,360 @@
+/*
+ * What every command needs before it starts: the configuration, the connection to Redis, the queue that the operand names; and how
+ * a command reports an error.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "admin/cli/admin.h"
+
+#include "admin/cli/visible.h"
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
+
+/* Names of keys and errors of Redis are untrusted: control characters in them must not reach the terminal. */
+static __attribute__((format(printf, 2, 0))) void print_line(const char *prefix, const char *fmt, va_list ap)
+{
+	char *text = NULL, *shown;
+
+	if (vasprintf(&text, fmt, ap) == -1)
+		return;
+	shown = visible_line(text);
+	fflush(stdout);
+	fprintf(stderr, "%s%s\n", prefix, shown);
+	free(shown);
+	free(text);
+}
+
+int admin_fail(struct admin *a, int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (a->complaint != NULL)
+		vsnprintf(a->complaint, COMPLAINT_SIZE, fmt, ap);
+	else
+		print_line("quredis: ", fmt, ap);
+	va_end(ap);
+	a->status = status;
+	return -1;
+}
+
+void admin_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	print_line("", fmt, ap);
+	va_end(ap);
+}
+
+/* ---- configuration ---- */
+
+const char *admin_conf_path(const struct admin *a)
+{
+	const struct options *o = &a->options;
+
+	if (o->conf_path != NULL)
+		return o->conf_path;
+	return access(CONF_DEFAULT, R_OK) == 0 ? CONF_DEFAULT : NULL;	/* without a file, the defaults apply */
+}
+
+static int loaded(struct admin *a, struct conf_report *report)
+{
+	if (a->conf == NULL) {
+		conf_report_print(report, stderr);
+		a->status = EX_CONFIG;
+	}
+	conf_report_free(report);
+	return a->conf == NULL ? -1 : 0;
+}
+
+int admin_load(struct admin *a, unsigned flags)
+{
+	struct conf_report report;
+
+	a->conf = conf_load(admin_conf_path(a), flags, &report);
+	return loaded(a, &report);
+}
+
+int admin_load_to_run(struct admin *a, const char *queue)
+{
+	struct conf_report report;
+
+	a->conf = conf_load_to_run(admin_conf_path(a), queue, &report);
+	return loaded(a, &report);
+}
+
+/* ---- connection ---- */
+
+/* -u replaces the whole address of the configuration; -H and -P replace their part of it. */
+static int find_target(struct admin *a)
+{
+	const struct options *o = &a->options;
+	struct redis_target *t = &a->target;
+	bool other = o->url != NULL;
+	char why[256];
+
+	if (other && (o->host != NULL || o->port != 0))
+		return admin_fail(a, EX_USAGE, "-u cannot be combined with -H or -P");
+	if (redis_target_parse(t, other ? o->url : a->conf->redis.url, other ? NULL : a->conf->redis.user,
+		other ? NULL : a->conf->redis.password, why, sizeof(why)) == -1)
+		return admin_fail(a, other ? EX_USAGE : EX_CONFIG, "%s", why);
+	if (other && t->password != NULL && !a->served)
+		admin_note("quredis: other users of this host can see a password on the command line; "
+			   "use QUREDIS_REDIS_URL or redis.password_file");
+	if (o->host == NULL && o->port == 0)
+		return 0;
+	if (t->host == NULL || o->host != NULL) {
+		free(t->host);
+		t->host = alloc_string(o->host != NULL ? o->host : "127.0.0.1");
+	}
+	if (t->unix_path != NULL || t->port == 0 || o->port != 0)
+		t->port = o->port != 0 ? (int)o->port : 6379;
+	free(t->unix_path);
+	free(t->shown);
+	t->unix_path = NULL;
+	t->shown = alloc_format("redis://%s:%d/%d", t->host, t->port, t->db);
+	return 0;
+}
+
+int admin_connect(struct admin *a)
+{
+	if (find_target(a) == -1)
+		return -1;
+	redis_init(&a->redis, &a->target, "quredis");
+	queue_greets(&a->redis, false);
+	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
+		return 0;
+	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (a->status == EX_NOPERM && a->target.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
+		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
+	return -1;
+}
+
+int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key)
+{
+	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200);
+	const char *before = shown == NULL ? "Redis" : shown;
+	int rc;
+
+	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
+		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
+	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION)
+		rc = admin_fail(a, EX_NOPERM, "%s: %s", before, text);
+	else
+		rc = admin_fail(a, EX_TEMPFAIL, "%s: %s", before, text);
+	free(text);
+	free(shown);
+	return rc;
+}
+
+int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
+{
+	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
+}
+
+int admin_integer(struct admin *a, int64_t *value, const char *key)
+{
+	struct redis_reply reply;
+
+	if (admin_reply(a, &reply, key) == -1)
+		return -1;
+	if (reply.type != REDIS_INTEGER || reply.integer < -1 || reply.integer > ADMIN_COUNT_MAX)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a number");
+	*value = reply.integer;
+	return 0;
+}
+
+int admin_seals(struct admin *a)
+{
+	struct redis_reply reply;
+
+	if (seal_known()->n > 0)
+		return 0;
+	queue_secret(&a->redis, true);
+	if (admin_reply(a, &reply, NULL) == -1)
+		return -1;
+	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading quredis:secret") : 0;
+}
+
+int admin_server_time(struct admin *a, int64_t *ms)
+{
+	struct redis_reply reply;
+
+	redis_appendf(&a->redis, "TIME");
+	if (admin_reply(a, &reply, NULL) == -1)
+		return -1;
+	*ms = queue_time_parse(&reply);
+	return *ms == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected the time") : 0;
+}
+
+/* ---- queues ---- */
+
+int admin_registered(struct admin *a, char ***names, size_t *n)
+{
+	struct redis_reply reply;
+
+	*names = NULL;
+	*n = 0;
+	redis_appendf(&a->redis, "ZRANGE " QUEUE_REGISTRY " 0 -1");
+	if (admin_reply(a, &reply, QUEUE_REGISTRY) == -1)
+		return -1;
+	if (!redis_is_strings(&reply))
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a list");
+	*names = alloc_zero(reply.n, sizeof(**names));
+	for (size_t i = 0; i < reply.n; i++) {
+		struct redis_reply name = redis_element(&reply, i);
+
+		if (strlen(name.str) == name.len)	/* no key of quredis contains a NUL */
+			(*names)[(*n)++] = alloc_string(name.str);
+	}
+	return 0;
+}
+
+void admin_names_free(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+static int no_such_queue(struct admin *a, const char *name)
+{
+	char **names, *shown = visible(name, strlen(name), 200);
+	const char **known, *near;
+	size_t n, nknown = 0;
+
+	if (admin_registered(a, &names, &n) == -1) {
+		free(shown);
+		return -1;
+	}
+	known = alloc_zero(n + a->conf->nqueues, sizeof(*known));
+	for (size_t i = 0; i < a->conf->nqueues; i++)
+		known[nknown++] = a->conf->queues[i]->name;
+	for (size_t i = 0; i < n; i++)
+		known[nknown++] = names[i];
+	near = nearest(name, known, nknown);
+	if (near != NULL) {
+		char *other = visible(near, strlen(near), 200);
+
+		admin_fail(a, EX_NOINPUT, "no queue %s (did you mean %s?)", shown, other);
+		free(other);
+	} else {
+		admin_fail(a, EX_NOINPUT, "no queue %s in the configuration or the registry", shown);
+	}
+	free(known);
+	free(shown);
+	admin_names_free(names, n);
+	return -1;
+}
+
+/* The gem rewrites entries of the registry without the shared flag. Workers repeat the flag when they register, so it is read there, too.
+ * If this user may not read that, the entry decides. */
+static int learn_shared(struct admin *a, struct queue_keys *k)
+{
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+
+	if (k->shared)
+		return 0;
+	queue_workers(&a->redis, k);
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	n = queue_workers_parse(&reply, &workers);
+	k->shared = queue_workers_share(workers, n);
+	queue_workers_free(workers, n);
+	return 0;
+}
+
+int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
+{
+	const struct conf_queue *known = conf_queue_find(a->conf, name);
+	struct redis_reply reply;
+	char *key;
+	int rc;
+
+	if (known != NULL) {
+		queue_keys_from_conf(keys, known);
+		return 0;
+	}
+	key = queue_registered_key(name);
+	redis_appendf(&a->redis, "GET %s", key);
+	rc = admin_reply(a, &reply, key);
+	free(key);
+	if (rc == -1)
+		return -1;
+	if (reply.type != REDIS_STRING)
+		return no_such_queue(a, name);
+	if (queue_registered_parse(keys, name, reply.str, reply.len) == -1)
+		return admin_fail(a, EX_CONFIG, "the entry of this queue in the registry is invalid (no JSON with ingress, transit and escape)");
+	return learn_shared(a, keys);
+}
+
+int admin_prepare(struct admin *a, enum admin_need need)
+{
+	if (need >= NEED_CONF && admin_load(a, CONF_LENIENT_HANDLERS) == -1)
+		return -1;
+	if (need >= NEED_REDIS && admin_connect(a) == -1)
+		return -1;
+	if (need < NEED_QUEUE)
+		return 0;
+	a->queue = conf_queue_find(a->conf, a->operands[0]);
+	if (admin_find_queue(a, a->operands[0], &a->keys) == -1)
+		return -1;
+	return 0;
+}
+
+void admin_close(struct admin *a)
+{
+	redis_close(&a->redis, NULL);
+	queue_keys_free(&a->keys);
+	redis_target_free(&a->target);
+	if (a->conf != NULL)
+		conf_free(a->conf);
+	json_decref(a->supervisor);
+	options_free(&a->options);
+}
+
+static const char *const list_names[] = {
+	[LIST_INGRESS] = "ingress", [LIST_TRANSIT] = "transit", [LIST_ESCAPE] = "escape", [LIST_DELAYED] = "delayed",
+};
+
+const char *admin_list_name(enum admin_list list)
+{
+	return list_names[list];
+}
+
+int admin_list_parse(struct admin *a, const char *word, unsigned allowed, enum admin_list *list)
+{
+	const char *near = nearest(word, list_names, nitems(list_names));
+	char *shown;
+
+	for (size_t i = 0; i < nitems(list_names); i++)
+		if (strcmp(word, list_names[i]) == 0 && (allowed & LIST_BIT(i)) != 0) {
+			*list = (enum admin_list)i;
+			return 0;
+		}
+	shown = visible(word, strlen(word), 100);
+	if (near != NULL && strcmp(near, word) != 0)
+		admin_fail(a, EX_USAGE, "no such type: %s (did you mean %s?)", shown, near);
+	else
+		admin_fail(a, EX_USAGE, "type %s is not one of %s%s%s%s", shown, allowed & LIST_BIT(LIST_INGRESS) ? "ingress " : "",
+		    allowed & LIST_BIT(LIST_TRANSIT) ? "transit " : "", allowed & LIST_BIT(LIST_ESCAPE) ? "escape " : "",
+		    allowed & LIST_BIT(LIST_DELAYED) ? "delayed" : "");
+	free(shown);
+	return -1;
+}

@@ -1,0 +1,25 @@
+#ifndef ADMIN_CLI_CLI_H
+#define ADMIN_CLI_CLI_H
+
+/*
+ * What every command of quredis is made of. Read admin.h first, then command.h.
+ *	admin		one run: configuration, connection, queue, errors	command		a command and its table
+ *	options		the command line					control		the socket of the supervisor here
+ *	confirm		questions to the operator				interrupt	INT and TERM during long work
+ *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
+ *	progress	how far long work is					pager		how many entries to read at a time
+ *	visible		text of strangers, made safe for a terminal
+ */
+#include "admin/cli/admin.h"
+#include "admin/cli/command.h"
+#include "admin/cli/confirm.h"
+#include "admin/cli/control.h"
+#include "admin/cli/interrupt.h"
+#include "admin/cli/options.h"
+#include "admin/cli/outcome.h"
+#include "admin/cli/output.h"
+#include "admin/cli/pager.h"
+#include "admin/cli/progress.h"
+#include "admin/cli/visible.h"
+
+#endif

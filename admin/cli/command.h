@@ -1,0 +1,36 @@
+#ifndef ADMIN_CLI_COMMAND_H
+#define ADMIN_CLI_COMMAND_H
+
+#include <stdio.h>
+
+#include "admin/cli/admin.h"
+
+struct command {
+	const char *name;		/* one word, or two: "dlq ls" */
+	const char *arguments;		/* as help shows them */
+	const char *summary;
+	int (*run)(struct admin *a);
+	enum admin_need need;
+	size_t min, max;		/* operands; NEED_QUEUE: the first is the queue */
+	unsigned options;		/* OPTION_ bits it takes */
+	const char *details;		/* more for "help COMMAND"; NULL: nothing */
+};
+
+struct command_table {
+	const struct command *all;	/* sorted by name */
+	size_t n;
+};
+
+/* The command that the operands name; removes its words from them. NULL: an error was printed, and status is set. */
+const struct command *command_find(struct admin *a);
+
+/* Checks the operands and options, connects as the command needs it, and runs it; with --help prints its help. -1: status is set. */
+int command_run(struct admin *a, const struct command *c);
+
+/* Whether commands of two words begin with this one, as those of "dlq" do. */
+bool command_is_group(const struct admin *a, const char *word);
+
+void command_list(const struct admin *a, const char *group, FILE *out);	/* what "help" prints; group NULL: all commands */
+void command_help(const struct command *c, FILE *out);			/* what "help COMMAND" prints */
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * A client of the control socket of the supervisor on this host. Every wait has a limit. If the supervisor cannot be reached,
+ * it prints the reason.
+ */
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "admin/cli/control.h"
+
+#include "common/base/base.h"
+
+#define ANSWER_TIMEOUT_MS 10000		/* a reload looks up users and reads files */
+#define ANSWER_MAX (64 * 1024 * 1024)
+
+/* -1: errno says why. */
+static int connect_socket(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd, saved;
+
+	if (strlcpy(address.sun_path, path, sizeof(address.sun_path)) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return -1;
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return -1;
+}
+
+static int fail_connect(struct admin *a)
+{
+	const char *path = a->conf->supervisor.control_socket;
+
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		return admin_fail(a, EX_UNAVAILABLE, "no supervisor answers at %s", path);
+	if (errno == EACCES || errno == EPERM)
+		return admin_fail(a, EX_NOPERM, "%s: %s (its owner, and the owner's group, may)", path, strerror(errno));
+	return admin_fail(a, EX_UNAVAILABLE, "%s: %s", path, strerror(errno));
+}
+
+/* 1: ready, 0: timeout, -1: errno. */
+static int wait_for(int fd, short events, int64_t until_ms)
+{
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = events };
+		int64_t left = until_ms - clock_monotonic_ms();
+		int n;
+
+		if (left <= 0)
+			return 0;
+		n = poll(&p, 1, left > 1000 ? 1000 : (int)left);
+		if (n > 0)
+			return 1;
+		if (n == -1 && errno != EINTR)
+			return -1;
+	}
+}
+
+static int send_all(int fd, const char *data, size_t len, int64_t until_ms)
+{
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n == -1 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		if (n > 0) {
+			data += n;
+			len -= (size_t)n;
+			continue;
+		}
+		if (wait_for(fd, POLLOUT, until_ms) != 1) {
+			errno = ETIMEDOUT;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* A line without its newline. -1: errno; 0 and no newline: the other end closed. */
+static int receive_line(int fd, struct buffer *line, int64_t until_ms)
+{
+	char chunk[16 * 1024];
+
+	for (;;) {
+		ssize_t n = recv(fd, chunk, sizeof(chunk), 0);
+		const char *end;
+
+		if (n == 0)
+			return 0;
+		if (n == -1 && errno != EAGAIN && errno != EINTR)
+			return -1;
+		if (n == -1) {
+			if (wait_for(fd, POLLIN, until_ms) == 1)
+				continue;
+			errno = ETIMEDOUT;
+			return -1;
+		}
+		end = memchr(chunk, '\n', (size_t)n);
+		buffer_append(line, chunk, end == NULL ? (size_t)n : (size_t)(end - chunk));
+		if (end != NULL)
+			return 0;
+		if (line->len > ANSWER_MAX) {
+			errno = EMSGSIZE;
+			return -1;
+		}
+	}
+}
+
+/* NULL: errno, or 0 if the connection was closed or the answer is not JSON. */
+static json_t *exchange(int fd, json_t *request, int64_t timeout_ms)
+{
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+	struct buffer line = {0};
+	char *text = json_dumps(request, JSON_COMPACT);
+	json_t *answer = NULL;
+	int saved = 0;
+
+	if (text != NULL)
+		buffer_format(&line, "%s\n", text);
+	free(text);
+	if (send_all(fd, line.data, line.len, until) == -1) {
+		saved = errno;
+	} else {
+		buffer_clear(&line);
+		if (receive_line(fd, &line, until) == -1)
+			saved = errno;
+		else if (line.len > 0)
+			answer = json_loadb(line.data, line.len, 0, NULL);
+	}
+	buffer_free(&line);
+	errno = saved;
+	return answer;
+}
+
+static json_t *request_of(const char *command, json_t *more)
+{
+	json_t *request = json_pack("{s:s}", "command", command);
+
+	if (more != NULL)
+		json_object_update(request, more);
+	json_decref(more);
+	return request;
+}
+
+/* Sends a request. NULL: no answer; an error was printed. An answer that is not "ok" is returned, too, after its error was printed. */
+static json_t *order(struct admin *a, int fd, json_t *request)
+{
+	json_t *answer = exchange(fd, request, ANSWER_TIMEOUT_MS);
+	const char *error;
+
+	if (answer == NULL) {
+		admin_fail(a, EX_UNAVAILABLE, "the supervisor: %s",
+		    errno != 0 ? strerror(errno) : "it closed the connection (only its owner and the owner's group may ask)");
+		return NULL;
+	}
+	if (json_is_true(json_object_get(answer, "ok")))
+		return answer;
+	error = json_string_value(json_object_get(answer, "error"));
+	admin_fail(a, EX_TEMPFAIL, "the supervisor: %s", error != NULL ? error : "refused");
+	return answer;
+}
+
+json_t *control_ask(struct admin *a, const char *command, json_t *more)
+{
+	json_t *request = request_of(command, more), *answer = NULL;
+	int fd = connect_socket(a->conf->supervisor.control_socket);
+
+	if (fd == -1) {
+		fail_connect(a);
+	} else {
+		answer = order(a, fd, request);
+		close(fd);
+	}
+	json_decref(request);
+	return answer;
+}
+
+int control_stop(struct admin *a, bool fast, int64_t wait_ms)
+{
+	json_t *request = request_of("stop", json_pack("{s:b}", "fast", (int)fast)), *answer;
+	struct buffer rest = {0};
+	int fd = connect_socket(a->conf->supervisor.control_socket), rc = -1;
+
+	if (fd == -1) {
+		fail_connect(a);
+	} else if ((answer = order(a, fd, request)) != NULL) {
+		rc = json_is_true(json_object_get(answer, "ok")) ? 0 : -1;
+		json_decref(answer);
+		/* The supervisor closes the connection when it exits. */
+		if (rc == 0 && wait_ms > 0 && receive_line(fd, &rest, clock_monotonic_ms() + wait_ms) == -1 && errno == ETIMEDOUT)
+			rc = admin_fail(a, EX_TEMPFAIL, "it is still running; quredis status shows what it waits for");
+	}
+	buffer_free(&rest);
+	json_decref(request);
+	if (fd != -1)
+		close(fd);
+	return rc;
+}
+
+/* ---- handlers that run ---- */
+
+static const json_t *workers_here(struct admin *a)
+{
+	json_t *request;
+	int fd;
+
+	if (a->status_asked)
+		return json_object_get(a->supervisor, "workers");
+	a->status_asked = true;
+	fd = connect_socket(a->conf->supervisor.control_socket);
+	if (fd == -1)
+		return NULL;
+	request = request_of("status", NULL);
+	a->supervisor = exchange(fd, request, ANSWER_TIMEOUT_MS);
+	json_decref(request);
+	close(fd);
+	return json_object_get(a->supervisor, "workers");
+}
+
+int64_t control_elapsed(struct admin *a, const struct queue_worker *w)
+{
+	const json_t *workers = workers_here(a), *worker;
+	size_t i;
+
+	json_array_foreach(workers, i, worker) {
+		const char *incarnation = json_string_value(json_object_get(worker, "incarnation"));
+		const json_t *running = json_object_get(worker, "running_ms");
+
+		if (incarnation != NULL && strcmp(incarnation, w->incarnation) == 0 && json_is_integer(running))
+			return json_integer_value(running);
+	}
+	return -1;
+}

@@ -1,0 +1,28 @@
+#ifndef ADMIN_CLI_CONTROL_H
+#define ADMIN_CLI_CONTROL_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "admin/cli/admin.h"
+
+/*
+ * The supervisor's control socket: one JSON object a line, each way. supervisor/status.c describes the answer to "status"; the
+ * commands only show it.
+ */
+
+/*
+ * Sends {"command": command, ...more}. more: its reference is taken; NULL: nothing. Returns a new reference; or NULL, after an
+ * error was printed. An answer that is not "ok" is returned, too, because of its other members, after its error was printed
+ * (EX_TEMPFAIL).
+ */
+json_t *control_ask(struct admin *a, const char *command, json_t *more);
+
+/* Orders a stop and waits until the supervisor has exited; wait_ms 0: does not wait. */
+int control_stop(struct admin *a, bool fast, int64_t wait_ms);
+
+/* How long the handler of this worker has been running, if a supervisor on this host knows it. -1: not known. Prints nothing. */
+int64_t control_elapsed(struct admin *a, const struct queue_worker *w);
+
+#endif

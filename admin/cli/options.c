@@ -1,0 +1,190 @@
+/*
+ * Parses the command line with getopt_long(3), from a table of options. Its own messages suggest the nearest option. Whether a
+ * command takes an option is checked when the command is known (command.c).
+ */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+
+#include "admin/cli/options.h"
+
+#include "common/base/base.h"
+
+#define FIELD(member) offsetof(struct options, member)
+#define NO_LETTER(n) (256 + (n))
+#define OPTIONS_MAX 40
+
+const struct option_spec option_specs[] = {
+	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)", OPTION_IS_STRING, FIELD(conf_path), 0, 0 },
+	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0 },
+	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535 },
+	{ 'u', "url", "URL", 0, "Redis as redis://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
+	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0 },
+	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0 },
+	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
+	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0 },
+	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0 },
+	{ 'V', "version", NULL, 0, "print the version", OPTION_IS_FLAG, FIELD(version), 0, 0 },
+	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0, 0 },
+	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0 },
+	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
+	{ 'i', "id", "ID", OPTION_ID, "set the message's id, in a header line before it", OPTION_IS_STRING, FIELD(id), 0, 0 },
+	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
+	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
+	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
+	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
+	{ NO_LETTER(20), "canary", NULL, OPTION_CANARY, "retry one first, and the others when it is done", OPTION_IS_FLAG, FIELD(canary), 0, 0 },
+	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
+	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again", OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX },
+	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed", OPTION_IS_STRING, FIELD(from), 0, 0 },
+	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0 },
+	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
+	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
+	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
+	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
+	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
+	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
+	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
+	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
+	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
+};
+const size_t option_specs_count = nitems(option_specs);
+
+const struct option_spec *option_of_bit(unsigned bit)
+{
+	for (size_t i = 0; i < option_specs_count; i++)
+		if (option_specs[i].bit == bit)
+			return &option_specs[i];
+	return NULL;
+}
+
+static const struct option_spec *option_of_letter(int letter)
+{
+	for (size_t i = 0; i < option_specs_count; i++)
+		if (option_specs[i].letter == letter)
+			return &option_specs[i];
+	return NULL;
+}
+
+/* Describes the table to getopt. A leading "-" makes it return operands in their order, whatever POSIXLY_CORRECT says. */
+static void describe(struct buffer *letters, struct option longs[OPTIONS_MAX])
+{
+	buffer_format(letters, "-:");
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const struct option_spec *s = &option_specs[i];
+
+		longs[i] = (struct option){ s->name, s->argument != NULL ? required_argument : no_argument, NULL, s->letter };
+		if (s->letter < 256)
+			buffer_format(letters, "%c%s", s->letter, s->argument != NULL ? ":" : "");
+	}
+	longs[option_specs_count] = (struct option){0};
+}
+
+static int bad_value(const struct option_spec *s, const char *value, const char *wanted)
+{
+	fprintf(stderr, "quredis: --%s: %s is not %s\n", s->name, value, wanted);
+	return -1;
+}
+
+static int store(struct options *o, const struct option_spec *s, char *value)
+{
+	char *field = (char *)o + s->offset;
+	const char *why = NULL;
+	int64_t number;
+
+	o->given |= s->bit;
+	switch (s->kind) {
+	case OPTION_IS_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case OPTION_IS_STRING:
+		memcpy(field, &value, sizeof(value));
+		return 0;
+	case OPTION_IS_NUMBER:
+		number = strtonum(value, s->min, s->max, &why);
+		if (why != NULL)
+			return bad_value(s, value, "a number in the allowed range");
+		break;
+	case OPTION_IS_DURATION:
+		if (units_parse_duration(value, &number) == -1)
+			return bad_value(s, value, "a duration like 250ms, 30s, 5m, 1h or 7d");
+		break;
+	}
+	memcpy(field, &number, sizeof(number));
+	return 0;
+}
+
+static int unknown(char *const *argv, int letter)
+{
+	const char *names[OPTIONS_MAX], *near, *word = argv[optind - 1];
+
+	if (letter != 0 && letter < 256 && strncmp(word, "--", 2) != 0) {
+		fprintf(stderr, "quredis: unknown option -%c\n", letter);
+		return -1;
+	}
+	for (size_t i = 0; i < option_specs_count; i++)
+		names[i] = option_specs[i].name;
+	near = nearest(word + 2, names, option_specs_count);
+	fprintf(stderr, "quredis: unknown option %s%s%s%s\n", word, near != NULL ? " (did you mean --" : "",
+	    near != NULL ? near : "", near != NULL ? "?)" : "");
+	return -1;
+}
+
+static int parse_one(struct options *o, int letter, char **argv)
+{
+	const struct option_spec *s;
+
+	if (letter == 1) {
+		o->operands[o->noperands++] = optarg;
+		return 0;
+	}
+	if (letter == ':') {
+		fprintf(stderr, "quredis: option %s requires an argument\n", argv[optind - 1]);
+		return -1;
+	}
+	s = letter == '?' ? NULL : option_of_letter(letter);
+	return s == NULL ? unknown(argv, optopt) : store(o, s, optarg);
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
+	struct option longs[OPTIONS_MAX];
+	struct buffer letters = {0};
+	int letter, rc = 0;
+
+	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
+	describe(&letters, longs);
+	opterr = 0;
+	optind = 0;		/* resets getopt: completion parses a second line */
+	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1)
+		rc = parse_one(o, letter, argv);
+	while (rc == 0 && optind < argc)	/* operands after "--" */
+		o->operands[o->noperands++] = argv[optind++];
+	buffer_free(&letters);
+	return rc;
+}
+
+void options_free(struct options *o)
+{
+	free(o->operands);
+	*o = (struct options){0};
+}
+
+void options_print(unsigned bits, FILE *out)
+{
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const struct option_spec *s = &option_specs[i];
+		char left[64], letter[8] = "    ";
+
+		if (bits == 0 ? s->bit != 0 : (s->bit & bits) == 0)
+			continue;
+		if (s->letter < 256)
+			snprintf(letter, sizeof(letter), "-%c, ", s->letter);
+		snprintf(left, sizeof(left), "%s--%s%s%s", letter, s->name, s->argument != NULL ? " " : "",
+		    s->argument != NULL ? s->argument : "");
+		fprintf(out, "  %-24s  # %s\n", left, s->summary);
+	}
+}

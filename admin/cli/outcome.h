@@ -1,0 +1,24 @@
+#ifndef ADMIN_CLI_OUTCOME_H
+#define ADMIN_CLI_OUTCOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/cli/admin.h"
+
+/* The result of a command that moves or deletes messages. */
+struct outcome {
+	const char *action;	/* the command: "purge" */
+	const char *did, *would;	/* "purged", "would purge" */
+	const char *list;	/* "escape"; NULL: none */
+	int64_t count;
+	int64_t held;		/* messages of live workers, which were left alone */
+	bool interrupted;	/* before all was done */
+};
+
+void outcome_say(struct admin *a, const struct outcome *o);
+
+/* "1 message", "2 messages": a new string. */
+char *outcome_count(int64_t n);
+
+#endif

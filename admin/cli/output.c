@@ -1,0 +1,105 @@
+/* What tables and JSON share: the properties of the output file, and the text of a cell. */
+#include <sys/ioctl.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "admin/cli/output.h"
+
+#include "admin/cli/visible.h"
+#include "common/base/base.h"
+
+void output_init(struct output *o, FILE *file, bool json)
+{
+	const char *no_color = getenv("NO_COLOR");
+	struct winsize size;
+	bool terminal = isatty(fileno(file)) == 1;
+
+	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = SIZE_MAX };
+	if (!terminal)
+		return;
+	o->colour = no_color == NULL || no_color[0] == '\0';
+	o->width = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void output_begin(struct output *o, const struct column *columns, size_t n)
+{
+	o->columns = columns;
+	o->ncolumns = n;
+	o->nrows = 0;
+	o->format->begin(o);
+}
+
+void output_row(struct output *o, const struct cell *cells)
+{
+	o->format->row(o, cells);
+	o->nrows++;
+}
+
+void output_end(struct output *o, bool complete)
+{
+	o->format->end(o, complete);
+}
+
+void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells)
+{
+	o->columns = columns;
+	o->ncolumns = n;
+	o->format->object(o, cells);
+}
+
+/* At most two units: enough for a person to compare. */
+static char *elapsed_text(int64_t ms)
+{
+	int64_t s = ms / 1000;
+
+	if (ms < 1000)
+		return alloc_format("%" PRId64 "ms", ms < 0 ? 0 : ms);
+	if (s < 60)
+		return alloc_format("%" PRId64 ".%" PRId64 "s", s, ms % 1000 / 100);
+	if (s < 3600)
+		return alloc_format("%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
+	if (s < 86400)
+		return alloc_format("%" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
+	return alloc_format("%" PRId64 "d%02" PRId64 "h", s / 86400, s % 86400 / 3600);
+}
+
+static char *json_text(const json_t *json, size_t max_columns)
+{
+	char *dump = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY), *text;
+
+	if (dump == NULL)
+		return alloc_string("-");
+	text = visible(dump, strlen(dump), max_columns);
+	free(dump);
+	return text;
+}
+
+char *cell_text(const struct cell *c, size_t max_columns)
+{
+	char stamp[CLOCK_RFC3339_SIZE];
+
+	switch (c->type) {
+	case CELL_TEXT:
+		return c->data == NULL ? alloc_string("-") : visible(c->data, strlen(c->data), max_columns);
+	case CELL_BYTES:
+		return c->data == NULL ? alloc_string("-") : visible(c->data, c->len, max_columns);
+	case CELL_INT:
+		return alloc_format("%" PRId64, c->value);
+	case CELL_BOOL:
+		return alloc_string(c->value != 0 ? "yes" : "no");
+	case CELL_ELAPSED:
+		return elapsed_text(c->value);
+	case CELL_TIME:
+		return alloc_string(clock_rfc3339(c->value, stamp));
+	case CELL_JSON:
+		return json_text(c->json, max_columns);
+	case CELL_NONE:
+		break;
+	}
+	return alloc_string("-");
+}

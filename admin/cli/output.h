@@ -1,0 +1,89 @@
+#ifndef ADMIN_CLI_OUTPUT_H
+#define ADMIN_CLI_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * The standard output of a command: rows under columns, or one object. The same cells become a table (output_table.c) or JSON
+ * (output_json.c).
+ */
+struct json_t;
+
+struct column {
+	const char *key;	/* of the member in JSON; NULL: left out */
+	const char *title;	/* in the table; NULL: left out */
+	bool right;		/* aligned to the right, as numbers are */
+};
+
+struct cell {
+	enum cell_type {
+		CELL_NONE,	/* "-"; null */
+		CELL_TEXT,	/* a string made by quredis */
+		CELL_BYTES,	/* untrusted bytes; in JSON under KEY, or under KEY_base64 if they are not UTF-8 */
+		CELL_INT,
+		CELL_BOOL,	/* yes, no; in JSON true, false */
+		CELL_ELAPSED,	/* ms; in a table "3m12s", in JSON a number */
+		CELL_TIME,	/* ms since 1970; RFC 3339 */
+		CELL_JSON	/* any value, borrowed; in a table a compact dump */
+	} type;
+	const char *data;	/* TEXT, BYTES; NULL: as CELL_NONE. Valid during the call */
+	size_t len;		/* BYTES */
+	int64_t value;
+	struct json_t *json;
+};
+
+struct output;
+struct output_format {
+	void (*begin)(struct output *o);
+	void (*row)(struct output *o, const struct cell *cells);
+	void (*end)(struct output *o, bool complete);
+	void (*object)(struct output *o, const struct cell *cells);
+};
+extern const struct output_format output_table, output_json;
+
+struct output {
+	const struct output_format *format;
+	FILE *file;
+	size_t width;			/* of the terminal; SIZE_MAX: none */
+	bool colour;
+	bool keep_first;		/* the first column is an id, which is useless if cut */
+	bool keep_tail;			/* a cell that is cut keeps its last word */
+	const int *give_way;		/* columns to leave out if the terminal is too narrow, in this order; -1 ends them; NULL: none */
+	bool wrap;			/* a long cell continues on the next line instead of being cut */
+	const struct column *columns;	/* columns of the current rows or object */
+	size_t ncolumns;
+	size_t nrows;
+	struct table_row *rows;		/* table: rows that are not written yet */
+	size_t nheld, held_bytes;
+	size_t *widths;			/* table: fixed when the first rows are written */
+	bool *left_out;			/* table: columns left out for lack of room; NULL: none can be */
+};
+
+/* Sets width and colour by file: both only for a terminal, no colour with NO_COLOR. */
+void output_init(struct output *o, FILE *file, bool json);
+
+void output_begin(struct output *o, const struct column *columns, size_t n);
+void output_row(struct output *o, const struct cell *cells);
+void output_end(struct output *o, bool complete);	/* complete false: writes the rows so far, and does not close the array */
+
+/* One object: "title  value" lines, or one JSON object. */
+void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells);
+
+/* The text of a cell in a table: a new string of at most max_columns. */
+char *cell_text(const struct cell *c, size_t max_columns);
+
+static inline struct cell cell_str(const char *s) { return (struct cell){ .type = CELL_TEXT, .data = s }; }
+static inline struct cell cell_bytes(const void *p, size_t len)
+{
+	return (struct cell){ .type = CELL_BYTES, .data = p, .len = len };
+}
+static inline struct cell cell_int(int64_t v) { return (struct cell){ .type = CELL_INT, .value = v }; }
+static inline struct cell cell_bool(bool v) { return (struct cell){ .type = CELL_BOOL, .value = v }; }
+static inline struct cell cell_elapsed(int64_t ms) { return (struct cell){ .type = CELL_ELAPSED, .value = ms }; }
+static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
+static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
+
+#endif

@@ -1,0 +1,31 @@
+#ifndef ADMIN_COMMANDS_COMMANDS_H
+#define ADMIN_COMMANDS_COMMANDS_H
+
+#include "admin/cli/cli.h"
+
+/*
+ * The commands of quredis that have no folder of their own, one file each, and the table of all commands (table.c). main()
+ * passes the table to struct admin; code that looks a command up finds it there.
+ */
+extern const struct command_table commands;
+
+int cmd_completion(struct admin *a);
+int cmd_destroy(struct admin *a);
+int cmd_done_ls(struct admin *a);
+int cmd_health(struct admin *a);
+int cmd_help(struct admin *a);
+int cmd_ls(struct admin *a);
+int cmd_nodes(struct admin *a);
+int cmd_pause(struct admin *a);
+int cmd_peek(struct admin *a);
+int cmd_quiet(struct admin *a);
+int cmd_reload(struct admin *a);
+int cmd_restart(struct admin *a);
+int cmd_resume(struct admin *a);
+int cmd_scale(struct admin *a);
+int cmd_stats(struct admin *a);
+int cmd_status(struct admin *a);
+int cmd_stop(struct admin *a);
+int cmd_version(struct admin *a);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * quredis destroy: deletes every key of a queue, then its registration. The keys are deleted in groups. Those from which the
+ * others are found go last, so that an interrupted command can be run again.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+static size_t alive(const struct lists *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nworkers; i++)
+		n += l->owners[i].alive ? 1 : 0;
+	return n;
+}
+
+static int refuse(struct admin *a, size_t n)
+{
+	return admin_fail(a, EX_TEMPFAIL, "%zu worker%s of %s %s alive: stop %s first (--force destroys all the same)", n,
+	    n == 1 ? "" : "s", a->keys.name, n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+}
+
+/* The length of a key of the wrong type is not known: it counts as 0, but the key is deleted, too. */
+static int64_t known(int64_t length)
+{
+	return length == LISTS_WRONG_TYPE ? 0 : length;
+}
+
+static int take_removed(struct admin *a, size_t answers, int64_t *removed)
+{
+	for (size_t i = 0; i < answers; i++) {
+		int64_t n;
+
+		if (admin_integer(a, &n, a->keys.name) == -1)
+			return -1;
+		*removed += n;
+	}
+	return 0;
+}
+
+/* Deletes all minutes that can still exist; their order does not matter. Returns the number of requests. */
+static size_t ask_rates(struct admin *a, int64_t now_ms)
+{
+	int64_t minute = now_ms / 60000 - QUEUE_RATE_MINUTES, left = QUEUE_RATE_MINUTES + 2;
+	size_t groups = 0;
+
+	while (left > 0) {
+		int n = left < QUEUE_KEYS_GROUP ? (int)left : QUEUE_KEYS_GROUP;
+
+		queue_destroy_rates(&a->redis, &a->keys, minute, n);
+		minute += n;
+		left -= n;
+		groups++;
+	}
+	return groups;
+}
+
+static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
+{
+	int64_t now_ms;
+
+	if (admin_server_time(a, &now_ms) == -1)
+		return -1;
+	queue_destroy_lists(&a->redis, &a->keys);
+	for (size_t i = 0; i < l->nworkers; i++)
+		queue_destroy_owner(&a->redis, &a->keys, l->workers[i].incarnation);
+	if (take_removed(a, 2 + l->nworkers, removed) == -1)
+		return -1;
+	if (take_removed(a, ask_rates(a, now_ms), removed) == -1)
+		return -1;
+	queue_destroy_registration(&a->redis, &a->keys);
+	return take_removed(a, 3, removed);
+}
+
+static void say(struct admin *a, const struct lists *l, int64_t removed)
+{
+	static const struct column columns[] = {
+		{ "queue", "", false }, { "action", "", false }, { "ingress_size", "", false }, { "transit_size", "", false },
+		{ "escape_size", "", false }, { "delayed_size", "", false }, { "keys", "", false }, { "dry_run", "", false },
+	};
+
+	if (a->options.json)
+		output_object(&a->output, columns, nitems(columns),
+		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known(l->ingress)), cell_int(known(l->transit)),
+			cell_int(known(l->escape)), cell_int(known(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
+	else
+		printf("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed\n",
+		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known(l->ingress), known(l->transit),
+		    known(l->escape), known(l->delayed));
+	if (a->queue != NULL)
+		admin_note("%s is still in the configuration: a supervisor that reads it makes the queue again", a->keys.name);
+}
+
+int cmd_destroy(struct admin *a)
+{
+	struct lists l;
+	int64_t removed = 0;
+	char *question;
+	int rc;
+
+	/* Keys of the wrong type are destroyed, too. */
+	rc = lists_read(a, &a->keys, 0, &l);
+	if (rc == 0 && alive(&l) > 0 && !a->options.force)
+		rc = refuse(a, alive(&l));
+	if (rc == 0 && !a->options.dry_run) {
+		question = alloc_format("This deletes %s and its %" PRId64 " messages.", a->keys.name,
+		    known(l.ingress) + known(l.transit) + known(l.escape) + known(l.delayed));
+		rc = confirm_by_name(a, question, a->keys.name);
+		free(question);
+		if (rc == 0)
+			rc = destroy(a, &l, &removed);
+	}
+	if (rc == 0)
+		say(a, &l, removed);
+	lists_free(&l);
+	return rc;
+}

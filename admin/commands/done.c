@@ -1,0 +1,54 @@
+/* quredis done ls: lists the messages that a queue has done lately, if it keeps a history (done.keep). */
+#include "admin/commands/commands.h"
+#include "admin/dead_letters/dead_letters.h"
+
+#include "common/base/base.h"
+
+#define LIMIT 50
+#define DURATION 3			/* index of its column */
+
+static const struct column columns[] = {
+	{ "entry", "Entry", false },
+	{ "finished_at", "Finished at", false },
+	{ "id", "Id", false },
+	{ "duration_ms", "Duration", true },
+	{ "attempts", "Attempts", true },
+	{ "size", "Size", true },
+	{ "message", "Message", false },
+	{ "worker", NULL, false },
+	{ "node", NULL, false },
+	{ "sha1", NULL, false },
+};
+
+struct listing {
+	struct admin *a;
+	int64_t left;
+};
+
+static int show_row(void *arg, const struct dead_letter *d)
+{
+	struct cell cells[nitems(columns)];
+	struct listing *l = arg;
+
+	if (l->left-- == 0)
+		return 1;
+	cells[0] = cell_str(d->record_id);
+	for (size_t i = 1; i < nitems(cells); i++)
+		cells[i] = dead_letter_cell(d, columns[i].key);
+	if (cells[DURATION].type == CELL_INT)
+		cells[DURATION] = cell_elapsed(cells[DURATION].value);
+	output_row(&l->a->output, cells);
+	return 0;
+}
+
+int cmd_done_ls(struct admin *a)
+{
+	struct listing l = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
+	int rc;
+
+	a->output.keep_first = true;
+	output_begin(&a->output, columns, nitems(columns));
+	rc = dead_letter_each_done(a, show_row, &l) == -1 ? -1 : 0;
+	output_end(&a->output, rc == 0);
+	return rc;
+}

@@ -1,0 +1,366 @@
+/*
+ * quredis health: shows the last reports of the sweepers of all hosts (quredis:health), for people, programs and monitors. The
+ * sweeper judges a queue, and owns the rule. This file only shows reports, and decides when a report is stale and when one is
+ * missing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define STATUS_UNKNOWN 3		/* exit status and level: no sweeper reports */
+#define UNREPORTED "nobody reports this queue: does a supervisor that has it run?"
+
+struct reports {
+	struct queue_health *all;
+	size_t n;
+	int level;			/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
+	const char *why;		/* no report: what the operator should check */
+};
+
+static int by_queue(const void *a, const void *b)
+{
+	return strcmp(((const struct queue_health *)a)->queue, ((const struct queue_health *)b)->queue);
+}
+
+static void reports_free(struct reports *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		queue_health_free(&r->all[i]);
+	free(r->all);
+}
+
+static bool is_meant(const struct admin *a, const char *queue)
+{
+	return a->noperands == 0 || strcmp(a->operands[0], queue) == 0;
+}
+
+/* A bad report is worse than a missing one. */
+static int badness(int level)
+{
+	static const int of[] = { 0, 1, 3, 2 };
+
+	return of[level];
+}
+
+static void keep(struct reports *r, struct queue_health *h)
+{
+	r->level = r->n == 0 || badness(h->level) > badness(r->level) ? h->level : r->level;
+	r->all[r->n++] = *h;
+}
+
+static bool is_reported(const struct reports *r, const char *queue)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->all[i].queue, queue) == 0)
+			return true;
+	return false;
+}
+
+static void keep_unknown(struct reports *r, const char *name)
+{
+	struct queue_health h = { .level = STATUS_UNKNOWN };
+
+	h.document = json_pack("{s:s, s:s, s:[{s:s, s:s, s:s}]}", "queue", name, "status", "unknown", "reasons",
+	    "code", "unreported", "status", "unknown", "text", UNREPORTED);
+	h.queue = json_string_value(json_object_get(h.document, "queue"));
+	h.status = json_string_value(json_object_get(h.document, "status"));
+	keep(r, &h);
+}
+
+/* Whether workers of quredis ever registered for the queue. Where only other programs use it, no sweeper looks at it. */
+static int has_workers(struct admin *a, const char *name, int64_t *there)
+{
+	struct queue_keys keys;
+	int rc;
+
+	*there = 0;
+	if (admin_find_queue(a, name, &keys) == -1) {
+		rc = a->status == EX_UNAVAILABLE ? -1 : 0;
+		a->status = 0;
+		return rc;
+	}
+	redis_appendf(&a->redis, "EXISTS %s", keys.workers);
+	rc = admin_integer(a, there, keys.workers);
+	queue_keys_free(&keys);
+	return rc;
+}
+
+/*
+ * A queue without a report is not healthy because others are. Where health is on, adds the queues of the configuration that
+ * lack a report, and those of the registry that have registered workers.
+ */
+static int keep_unreported(struct admin *a, struct reports *r, char *const *names, size_t n)
+{
+	if (!a->conf->health.enabled || r->n == 0)
+		return 0;
+	for (size_t i = 0; i < a->conf->nqueues; i++)
+		if (is_meant(a, a->conf->queues[i]->name) && !is_reported(r, a->conf->queues[i]->name))
+			keep_unknown(r, a->conf->queues[i]->name);
+	for (size_t i = 0; i < n; i++) {
+		int64_t there;
+
+		if (!is_meant(a, names[i]) || is_reported(r, names[i]))
+			continue;
+		if (has_workers(a, names[i], &there) == -1)
+			return -1;
+		if (there > 0)
+			keep_unknown(r, names[i]);
+	}
+	return 0;
+}
+
+/* Takes the whole hash. Returns how many reports are stale. */
+static size_t take_all(const struct admin *a, struct reports *r, const struct redis_reply *reply, int64_t server_ms)
+{
+	size_t stale = 0;
+
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply text = redis_element(reply, i + 1);
+		struct queue_health h;
+
+		if (queue_health_parse(&h, text.str, text.len) == -1)
+			continue;
+		if (is_meant(a, h.queue) && !queue_health_is_stale(&h, server_ms)) {
+			keep(r, &h);
+			continue;
+		}
+		stale += is_meant(a, h.queue);
+		queue_health_free(&h);
+	}
+	return stale;
+}
+
+static int take(struct admin *a, struct reports *r, int64_t server_ms)
+{
+	struct redis_reply reply;
+	size_t stale = 0, nnames;
+	char **names;
+	int rc;
+
+	if (admin_registered(a, &names, &nnames) == -1)
+		return -1;
+	queue_health_read(&a->redis);
+	rc = admin_reply(a, &reply, "the report of health");
+	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
+		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
+	if (rc == 0) {
+		r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + nnames + 1, sizeof(*r->all));
+		stale = take_all(a, r, &reply, server_ms);
+		rc = keep_unreported(a, r, names, nnames);
+	}
+	admin_names_free(names, nnames);
+	if (rc == -1)
+		return -1;
+	qsort(r->all, r->n, sizeof(*r->all), by_queue);
+	if (r->n == 0) {
+		r->level = STATUS_UNKNOWN;
+		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
+		    : "nobody reports: does a supervisor with health.enabled run?";
+	}
+	return 0;
+}
+
+/* ---- for people ---- */
+
+static int64_t number(const json_t *document, const char *group, const char *key)
+{
+	const json_t *n = json_object_get(json_object_get(document, group), key);
+
+	/* no list can hold so many: the report is wrong */
+	return json_is_integer(n) && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
+}
+
+static struct cell count_cell(const json_t *document, const char *group, const char *key)
+{
+	int64_t n = number(document, group, key);
+
+	return n < 0 ? cell_none() : cell_int(n);
+}
+
+static struct cell age_cell(const json_t *document, const char *group)
+{
+	const json_t *n = json_object_get(json_object_get(document, group), "oldest_age");
+
+	return json_is_number(n) ? cell_elapsed(clock_ms_of(json_number_value(n) * 1000)) : cell_none();
+}
+
+static struct cell stuck_cell(const json_t *document)
+{
+	int64_t a = number(document, "ingress", "stuck_count"), b = number(document, "transit", "stuck_count");
+
+	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
+}
+
+/* The texts of all reasons in one line; "" if the report has none. A new string. */
+static char *reasons_of(const json_t *document)
+{
+	struct buffer all = {0};
+	const json_t *reason;
+	char *text;
+	size_t i;
+
+	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
+		const char *said = json_string_value(json_object_get(reason, "text"));
+
+		if (said != NULL)
+			buffer_format(&all, "%s%s", all.len > 0 ? "; " : "", said);
+	}
+	text = alloc_copy(all.data == NULL ? "" : all.data, all.len);
+	buffer_free(&all);
+	return text;
+}
+
+static void show(struct admin *a, const struct reports *r)
+{
+	static const struct column columns[] = {
+		{ NULL, "Queue", false }, { NULL, "Status", false }, { NULL, "Ingress", true }, { NULL, "Oldest", true },
+		{ NULL, "Transit", true }, { NULL, "Escape", true }, { NULL, "Stuck", true }, { NULL, "Workers", true },
+		{ NULL, "Active", true }, { NULL, "Done/min", true }, { NULL, "Reason", false },
+	};
+
+	output_begin(&a->output, columns, nitems(columns));
+	for (size_t i = 0; i < r->n; i++) {
+		const json_t *d = r->all[i].document;
+		char *why = reasons_of(d);
+
+		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status),
+		    count_cell(d, "ingress", "size"), age_cell(d, "ingress"), count_cell(d, "transit", "size"),
+		    count_cell(d, "escape", "size"), stuck_cell(d), count_cell(d, "workers", "alive"), count_cell(d, "workers", "active"),
+		    count_cell(d, "rates", "done"), cell_str(why[0] == '\0' ? NULL : why) });
+		free(why);
+	}
+	output_end(&a->output, true);
+}
+
+/* ---- for programs ---- */
+
+static void show_json(struct admin *a, const struct reports *r)
+{
+	json_t *queues = json_array(), *all;
+
+	for (size_t i = 0; i < r->n; i++)
+		json_array_append(queues, r->all[i].document);
+	all = json_pack("{s:s, s:o}", "status", r->level == STATUS_UNKNOWN ? "unknown" : queue_health_names[r->level], "queues", queues);
+	json_dumpf(all, a->output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	fputc('\n', a->output.file);
+	json_decref(all);
+}
+
+/* ---- for monitors: one line, then figures after a "|" ---- */
+
+static void print_visible(const char *text)
+{
+	char *shown = visible(text, strlen(text), 500);
+
+	for (char *c = shown; *c != '\0'; c++)
+		putchar(*c == '|' ? '/' : *c);		/* a "|" begins the figures */
+	free(shown);
+}
+
+static void print_reasons(const struct reports *r)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->n; i++) {
+		char *why = reasons_of(r->all[i].document);
+
+		if (r->all[i].level > 0) {
+			fputs(any ? ", " : " - ", stdout);
+			print_visible(r->all[i].queue);
+			fputs(": ", stdout);
+			print_visible(why[0] == '\0' ? r->all[i].status : why);
+			any = true;
+		}
+		free(why);
+	}
+	if (!any)
+		printf(" - %zu queue%s", r->n, r->n == 1 ? "" : "s");
+}
+
+static void print_figures(const struct reports *r)
+{
+	static const char *const lists[] = { "ingress", "transit", "escape" };
+	bool any = false;
+
+	for (size_t i = 0; i < r->n; i++)
+		for (size_t l = 0; l < nitems(lists); l++) {
+			int64_t n = number(r->all[i].document, lists[l], "size");
+
+			if (n < 0)
+				continue;
+			fputs(any ? " '" : " | '", stdout);
+			print_visible(r->all[i].queue);
+			printf(" %s'=%" PRId64, lists[l], n);
+			any = true;
+		}
+}
+
+static void show_nagios(const struct reports *r)
+{
+	static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
+
+	printf("QUREDIS %s", words[r->level]);
+	if (r->why != NULL)
+		printf(" - %s", r->why);
+	else
+		print_reasons(r);
+	print_figures(r);
+	putchar('\n');
+}
+
+/* ---- the command ---- */
+
+static int look(struct admin *a, struct reports *r)
+{
+	int64_t server_ms;
+
+	if (admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 || take(a, r, server_ms) == -1)
+		return -1;
+	/* No sweeper reports a queue that does not exist, either. */
+	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;
+}
+
+/* Converts an error into the line and the exit status that a monitor expects. */
+static int look_for_monitor(struct admin *a, struct reports *r, char complaint[COMPLAINT_SIZE])
+{
+	int rc;
+
+	a->complaint = complaint;
+	rc = look(a, r);
+	a->complaint = NULL;
+	if (rc == -1) {
+		r->level = STATUS_UNKNOWN;
+		r->why = complaint[0] == '\0' ? "the configuration has errors" : complaint;
+	}
+	return 0;
+}
+
+int cmd_health(struct admin *a)
+{
+	struct reports r = { .level = STATUS_UNKNOWN };
+	char complaint[COMPLAINT_SIZE] = "";
+	int rc = a->options.nagios ? look_for_monitor(a, &r, complaint) : look(a, &r);
+
+	if (rc == 0) {
+		if (a->options.nagios)
+			show_nagios(&r);
+		else if (a->options.json)
+			show_json(a, &r);
+		else if (r.why != NULL)
+			admin_note("quredis: %s", r.why);
+		else
+			show(a, &r);
+		a->status = r.level;
+	}
+	reports_free(&r);
+	return rc;
+}

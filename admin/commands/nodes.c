@@ -1,0 +1,234 @@
+/*
+ * quredis nodes: the supervisors of all hosts, as each last reported about itself. It finds nodes in the registrations of
+ * workers and in the leads of queues, and adds the node of the configuration here. A node that neither works on a queue nor
+ * leads one is not found.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+struct nodes {
+	char **names;
+	size_t n, room;
+};
+
+/* Takes ownership of name. */
+static void nodes_add(struct nodes *nodes, char *name)
+{
+	bool known = name[0] == '\0';
+
+	for (size_t i = 0; i < nodes->n && !known; i++)
+		known = strcmp(nodes->names[i], name) == 0;
+	if (known) {
+		free(name);
+		return;
+	}
+	if (nodes->n == nodes->room) {
+		nodes->room = nodes->room * 2 + 16;
+		nodes->names = alloc_resize(nodes->names, nodes->room, sizeof(*nodes->names));
+	}
+	nodes->names[nodes->n++] = name;
+}
+
+/* ---- finding nodes ---- */
+
+/* A key of the wrong type is an error of that queue only; the others are still shown. */
+static int take_workers(struct admin *a, struct nodes *nodes)
+{
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	n = queue_workers_parse(&reply, &workers);
+	for (size_t i = 0; i < n; i++)
+		if (workers[i].died_at_ms == 0)
+			nodes_add(nodes, alloc_string(workers[i].node));
+	queue_workers_free(workers, n);
+	return 0;
+}
+
+static int take_leader(struct admin *a, struct nodes *nodes)
+{
+	struct redis_reply reply;
+	char *node;
+
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	node = queue_leader_node(&reply);
+	if (node != NULL)
+		nodes_add(nodes, node);
+	return 0;
+}
+
+static int find(struct admin *a, struct nodes *nodes)
+{
+	struct registry_queue *queues;
+	size_t n;
+	int rc = 0;
+
+	nodes_add(nodes, alloc_string(a->conf->supervisor.node));
+	if (registry_read(a, &queues, &n) == -1)
+		return -1;
+	for (size_t i = 0; i < n; i++) {
+		queue_workers(&a->redis, &queues[i].keys);
+		queue_leader(&a->redis, &queues[i].keys);
+	}
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = take_workers(a, nodes) == -1 || take_leader(a, nodes) == -1 ? -1 : 0;
+	registry_free(queues, n);
+	return rc;
+}
+
+/* ---- their reports ---- */
+
+/* Any program may have written the report: limits the number, so that sums do not overflow. */
+static int64_t number_of(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 && n < INT32_MAX ? n : 0;
+}
+
+static int64_t sum_of(const json_t *object)
+{
+	int64_t sum = 0;
+	const char *key;
+	json_t *n;
+
+	json_object_foreach((json_t *)object, key, n)
+		sum += json_is_integer(n) && json_integer_value(n) > 0 && json_integer_value(n) < INT32_MAX ? json_integer_value(n) : 0;
+	return sum;
+}
+
+struct counted {
+	int64_t queues, wanted, alive, running, restarts;
+};
+
+static struct counted count(const json_t *report)
+{
+	struct counted c = {0};
+	const json_t *q;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "queues"), i, q) {
+		const json_t *workers = json_object_get(q, "workers");
+
+		c.queues++;
+		c.wanted += number_of(q, "wanted");
+		c.alive += sum_of(workers);
+		c.running += number_of(workers, "running");
+		c.restarts += number_of(q, "restarts");
+	}
+	return c;
+}
+
+static struct cell since_cell(const json_t *report, int64_t server_ms)
+{
+	const char *started = json_string_value(json_object_get(report, "started"));
+	int64_t ms = started == NULL ? -1 : clock_rfc3339_parse(started);
+
+	return ms == -1 ? cell_none() : cell_elapsed(server_ms - ms);
+}
+
+static void show(struct admin *a, const char *node, const json_t *report, int64_t server_ms)
+{
+	struct counted c = count(report);
+	const json_t *at = json_object_get(report, "at_ms"), *pid = json_object_get(report, "pid");
+
+	if (report == NULL) {
+		output_row(&a->output, (struct cell[]){ cell_str(node), cell_str("no report"), cell_none(), cell_none(), cell_none(), cell_none(),
+		    cell_none(), cell_none(), cell_none(), cell_none() });
+		return;
+	}
+	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
+	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
+	    json_is_integer(at) ? cell_elapsed(server_ms - clock_ms_of(json_number_value(at))) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
+	    cell_int(c.alive), cell_int(c.running), cell_int(c.restarts) });
+}
+
+static int read_reports(struct admin *a, const struct nodes *nodes, json_t **reports)
+{
+	struct redis_reply reply;
+
+	for (size_t i = 0; i < nodes->n; i++)
+		queue_node_read(&a->redis, nodes->names[i]);
+	for (size_t i = 0; i < nodes->n; i++) {
+		if (admin_reply(a, &reply, nodes->names[i]) == -1)
+			return -1;
+		reports[i] = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
+		if (reports[i] != NULL && !json_is_object(reports[i])) {
+			json_decref(reports[i]);
+			reports[i] = NULL;
+		}
+	}
+	return 0;
+}
+
+static void show_json(struct admin *a, const struct nodes *nodes, json_t *const *reports)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < nodes->n; i++) {
+		json_t *report = reports[i] != NULL ? json_incref(reports[i]) : json_pack("{s:s, s:n}", "node", nodes->names[i], "pid");
+
+		if (report != NULL)		/* NULL: the name is not UTF-8 */
+			json_array_append_new(all, report);
+	}
+	json_dumpf(all, a->output.file, JSON_INDENT(2));
+	fputc('\n', a->output.file);
+	json_decref(all);
+}
+
+static void show_table(struct admin *a, const struct nodes *nodes, json_t *const *reports, int64_t server_ms)
+{
+	static const struct column columns[] = {
+		{ NULL, "Node", false }, { NULL, "Version", false }, { NULL, "Pid", true }, { NULL, "Up", true }, { NULL, "Seen", true },
+		{ NULL, "Queues", true }, { NULL, "Workers", true }, { NULL, "Alive", true }, { NULL, "Running", true },
+		{ NULL, "Restarts", true },
+	};
+
+	output_begin(&a->output, columns, nitems(columns));
+	for (size_t i = 0; i < nodes->n; i++)
+		show(a, nodes->names[i], reports[i], server_ms);
+	output_end(&a->output, true);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int cmd_nodes(struct admin *a)
+{
+	struct nodes nodes = {0};
+	json_t **reports = NULL;
+	int64_t server_ms;
+	int rc = find(a, &nodes);
+
+	qsort(nodes.names, nodes.n, sizeof(*nodes.names), by_name);
+	reports = alloc_zero(nodes.n + 1, sizeof(*reports));
+	if (rc == 0 && (rc = admin_server_time(a, &server_ms)) == 0 && (rc = read_reports(a, &nodes, reports)) == 0) {
+		if (a->options.json)
+			show_json(a, &nodes, reports);
+		else
+			show_table(a, &nodes, reports, server_ms);
+	}
+	for (size_t i = 0; i < nodes.n; i++) {
+		json_decref(reports[i]);
+		free(nodes.names[i]);
+	}
+	free(reports);
+	free(nodes.names);
+	return rc;
+}

@@ -1,0 +1,128 @@
+/* quredis pause, quredis resume: stop and allow the fetches of a queue on all hosts. Both can be repeated without harm. */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+
+#include "common/base/base.h"
+
+/* JSON that says who paused the queue, and when, for operators who find it paused. */
+static char *reason(void)
+{
+	char host[256] = "", stamp[CLOCK_RFC3339_SIZE], *text;
+	const char *login = getlogin();		/* the user who logged in, also behind sudo */
+	const struct passwd *user = login == NULL ? getpwuid(getuid()) : NULL;
+	json_t *object;
+
+	gethostname(host, sizeof(host) - 1);
+	object = json_pack("{s:s?, s:i, s:s, s:s}", "user", login != NULL ? login : user != NULL ? user->pw_name : NULL, "uid", (int)getuid(), "host", host, "since",
+	    clock_rfc3339(clock_realtime_ms(), stamp));
+	text = json_dumps(object, JSON_COMPACT);
+	json_decref(object);
+	return text;
+}
+
+/* Reads the reason from the key as one line; NULL: the queue is not paused. The caller frees it. */
+static int read_reason(struct admin *a, char **why)
+{
+	struct redis_reply reply;
+
+	*why = NULL;
+	redis_appendf(&a->redis, "GET %s", a->keys.paused);
+	if (admin_reply(a, &reply, a->keys.paused) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING)
+		*why = visible(reply.str, reply.len, 200);
+	return 0;
+}
+
+/* The reason as a text. An operator may have written the key by hand, in another form than reason(). The caller frees it. */
+static char *in_words(const char *why)
+{
+	json_t *object = json_loads(why, 0, NULL);
+	const char *user = NULL, *host = NULL, *since = NULL;
+	char *words;
+
+	if (json_unpack(object, "{s:s, s:s, s:s}", "user", &user, "host", &host, "since", &since) == 0)
+		words = alloc_format(", by %s on %s, since %s", user, host, since);
+	else
+		words = alloc_format(": %s", why);
+	json_decref(object);
+	return words;
+}
+
+static void say_in_words(const struct admin *a, bool paused, bool changed, const char *why)
+{
+	const char *name = a->keys.name;
+	char *who = why == NULL ? alloc_string("") : in_words(why);
+
+	if (!changed)
+		printf("%s was %s already%s\n", name, paused ? "paused" : "running", who);
+	else if (a->options.dry_run)
+		printf("would %s %s%s%s\n", paused ? "pause" : "resume", name, why == NULL ? "" : ", paused", who);
+	else
+		printf("%s is %s%s%s\n", name, paused ? "paused" : "running", why == NULL ? "" : "; it was paused", who);
+	free(who);
+}
+
+static void say(struct admin *a, bool paused, bool changed, const char *why)
+{
+	static const struct column columns[] = {
+		{ "queue", "", false }, { "paused", "", false }, { "changed", "", false }, { "by", "", false },
+		{ "dry_run", "", false },
+	};
+
+	if (a->options.json) {
+		output_object(&a->output, columns, 5, (struct cell[]){ cell_str(a->keys.name), cell_bool(paused),
+		    cell_bool(changed), cell_str(why), cell_bool(a->options.dry_run) });
+		return;
+	}
+	say_in_words(a, paused, changed, why);
+}
+
+int cmd_pause(struct admin *a)
+{
+	struct redis_reply reply;
+	char *before, *why;
+	bool changed;
+
+	if (read_reason(a, &before) == -1)
+		return -1;
+	changed = before == NULL;
+	if (!a->options.dry_run && changed) {
+		why = reason();
+		queue_pause(&a->redis, &a->keys, why);
+		free(why);
+		if (admin_reply(a, &reply, a->keys.paused) == -1)
+			return -1;
+		changed = reply.type != REDIS_NIL;	/* NIL: another process has paused the queue first */
+	}
+	say(a, true, changed, before);
+	free(before);
+	return 0;
+}
+
+int cmd_resume(struct admin *a)
+{
+	int64_t gone;
+	char *before;
+
+	if (read_reason(a, &before) == -1)
+		return -1;
+	gone = before != NULL;
+	if (!a->options.dry_run) {
+		queue_resume(&a->redis, &a->keys);
+		if (admin_integer(a, &gone, a->keys.paused) == -1) {
+			free(before);
+			return -1;
+		}
+	}
+	say(a, false, gone == 1, gone == 1 ? before : NULL);
+	free(before);
+	return 0;
+}

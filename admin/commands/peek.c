@@ -1,0 +1,169 @@
+/* quredis peek: shows the messages of a list, newest first (delayed: first due first), and changes nothing. */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define LIMIT 101		/* as many as the Ruby gem shows */
+#define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut */
+#define SERVED_BYTES (64 * 1024 * 1024)	/* for the console: the bytes that Redis reads for one list; the output ends there */
+
+enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, ID, MESSAGE, CUT, NCOLUMNS };
+
+static const struct column all_columns[NCOLUMNS] = {
+	[DUE] = { "due", "Due", false },
+	[WORKER] = { "worker", "Worker", false },
+	[PID] = { "pid", "Pid", true },
+	[ALIVE] = { "alive", "Alive", false },
+	[ELAPSED] = { "elapsed_ms", "Elapsed", true },
+	[SIZE] = { "size", "Size", true },
+	[ATTEMPTS] = { "attempts", "Attempts", true },
+	[CRASHES] = { "crashes", "Crashes", true },
+	[REDELIVERED] = { "redelivered", NULL, false },
+	[WAITING_SINCE] = { "waiting_since", NULL, false },
+	[ID] = { "id", "Id", false },
+	[MESSAGE] = { "message", "Message", false },
+	[CUT] = { "cut", NULL, false },
+};
+
+struct peek {
+	struct admin *a;
+	int64_t left;			/* rows that may still be printed */
+	int64_t room;			/* bytes that Redis may still read */
+	struct cell of_owner[ELAPSED + 1];	/* the cells that are equal for all messages of one list */
+};
+
+/* data: len bytes, the whole entry or the beginning of an entry of size bytes. */
+static void show(struct peek *p, const void *data, size_t len, size_t size)
+{
+	struct cell cells[NCOLUMNS];
+	struct message m;
+	int64_t since;
+
+	message_parse(&m, &p->a->keys.lines, data, len);
+	since = m.wrapper.own_ms;
+	memcpy(cells, p->of_owner, sizeof(p->of_owner));
+	cells[SIZE] = cell_int((int64_t)(size - m.wrapper_len));
+	cells[ATTEMPTS] = cell_int(m.wrapper.attempts);
+	cells[CRASHES] = cell_int(m.wrapper.crashes);
+	cells[REDELIVERED] = cell_int(m.wrapper.redelivered);
+	cells[WAITING_SINCE] = since > 0 ? cell_time(since) : cell_none();
+	/* a message without an id is named by the sha1 of all its bytes */
+	cells[ID] = size > len && m.id[0] == '\0' ? cell_none() : cell_str(message_id(&m));
+	cells[MESSAGE] = cell_bytes(m.raw + m.wrapper_len, len - m.wrapper_len);
+	cells[CUT] = cell_bool(size > len);
+	output_row(&p->a->output, cells);
+	p->left--;
+}
+
+/* Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the later steps. */
+static int peek_list(struct peek *p, const char *key, bool sorted)
+{
+	struct redis_reply reply;
+	int64_t first = 0;
+	size_t n;
+
+	do {
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = sorted ? p->a->keys.delayed_apart : NULL, .first = first, .most = p->left,
+		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
+		if (admin_reply(p->a, &reply, key) == -1)
+			return -1;
+		n = queue_look_count(&reply);
+		if (n == SIZE_MAX)
+			return admin_fail(p->a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
+		for (size_t i = 0; i < n && p->left > 0; i++) {
+			struct queue_looked l;
+
+			queue_looked(&reply, i, &l);
+			if (sorted)
+				p->of_owner[DUE] = cell_time(clock_ms_of(strtod(l.score.str, NULL)));
+			show(p, l.head.str, l.head.len, l.size);
+			p->room -= (int64_t)l.size;
+		}
+		first += (int64_t)n;
+	} while (n > 0 && p->left > 0 && p->room > 0);
+	return 0;
+}
+
+static int peek_tray(struct peek *p, const struct queue_worker *w, bool alive, int tray, int64_t elapsed_ms)
+{
+	char *key = queue_tray_key(&p->a->keys, w->incarnation, tray);
+	int rc;
+
+	p->of_owner[WORKER] = cell_str(w->incarnation);
+	p->of_owner[PID] = w->pid > 0 ? cell_int(w->pid) : cell_none();
+	p->of_owner[ALIVE] = cell_bool(alive);
+	p->of_owner[ELAPSED] = elapsed_ms >= 0 ? cell_elapsed(elapsed_ms) : cell_none();
+	rc = peek_list(p, key, false);
+	free(key);
+	return rc;
+}
+
+static int peek_bare(struct peek *p, const char *key)
+{
+	p->of_owner[WORKER] = p->of_owner[PID] = p->of_owner[ALIVE] = p->of_owner[ELAPSED] = cell_none();
+	return peek_list(p, key, false);
+}
+
+static int peek_transit(struct peek *p)
+{
+	struct admin *a = p->a;
+	struct lists l;
+	char *rescue = queue_bare_rescue_key(&a->keys);
+	int rc = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
+
+	for (size_t i = 0; rc == 0 && i < l.nworkers; i++) {
+		/* Only its supervisor knows how long a handler has been running. */
+		int64_t elapsed = l.owners[i].total > 0 ? control_elapsed(a, &l.workers[i]) : -1;
+
+		for (int t = 0; rc == 0 && t <= QUEUE_TRAYS; t++)
+			if (l.owners[i].trays[t] > 0)
+				rc = peek_tray(p, &l.workers[i], l.owners[i].alive, t, elapsed);
+	}
+	if (rc == 0)
+		rc = peek_bare(p, rescue);
+	if (rc == 0)
+		rc = peek_bare(p, a->keys.aside);
+	if (rc == 0)
+		rc = peek_bare(p, a->keys.transit);
+	lists_free(&l);
+	free(rescue);
+	return rc;
+}
+
+/* Leaves out columns that do not apply to this list. */
+static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list)
+{
+	memcpy(columns, all_columns, sizeof(all_columns));
+	if (list != LIST_DELAYED)
+		columns[DUE] = (struct column){0};
+	for (int i = WORKER; list != LIST_TRANSIT && i <= ELAPSED; i++)
+		columns[i] = (struct column){0};
+}
+
+int cmd_peek(struct admin *a)
+{
+	struct peek p = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT, .room = a->served ? SERVED_BYTES : INT64_MAX };
+	struct column columns[NCOLUMNS];
+	enum admin_list list;
+	int rc;
+
+	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
+		LIST_BIT(LIST_DELAYED), &list) == -1)
+		return -1;
+	choose_columns(columns, list);
+	output_begin(&a->output, columns, NCOLUMNS);
+	if (list == LIST_TRANSIT)
+		rc = peek_transit(&p);
+	else if (list == LIST_DELAYED)
+		rc = peek_list(&p, a->keys.delayed, true);
+	else
+		rc = peek_list(&p, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, false);
+	output_end(&a->output, rc == 0);
+	return rc;
+}

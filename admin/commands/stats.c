@@ -1,0 +1,299 @@
+/*
+ * quredis stats: what all hosts did with queues, since ever or in a given time, from Redis (common/queue/stats.h). Workers
+ * count on the scoreboard, and sweepers write the sums to Redis every few seconds, so the figures are some seconds late.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define PAGE 500		/* minutes in one request */
+
+static const int percents[] = { 50, 90, 99 };
+
+struct stats {
+	const struct queue_keys *keys;
+	struct queue_figures sum;
+	json_t *minutes;		/* the minutes with any figure; NULL: totals */
+};
+
+/* ---- reading ---- */
+
+static void add(struct queue_figures *sum, const struct queue_figures *f)
+{
+	for (int i = 0; i < QUEUE_FIGURES; i++)
+		sum->n[i] += f->n[i];
+}
+
+/* Whether Redis has this counter: it has none for dry runs. */
+static bool is_counted(int counter)
+{
+	return counter != COUNT_WOULD_PURGE;
+}
+
+static json_t *counters_of(const struct queue_figures *f, bool all)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < COUNTERS; i++)
+		if (is_counted(i) && (all || f->n[i] > 0))
+			json_object_set_new(o, counter_names[i], json_integer((json_int_t)f->n[i]));
+	return o;
+}
+
+static void keep_minute(struct stats *s, int64_t minute, const struct queue_figures *f)
+{
+	json_t *counters = counters_of(f, false);
+	char at[CLOCK_RFC3339_SIZE];
+
+	if (json_object_size(counters) > 0)
+		json_array_append_new(s->minutes, json_pack("{s:s, s:O}", "minute", clock_rfc3339(minute * MINUTE_MS, at),
+		    "counters", counters));
+	json_decref(counters);
+}
+
+static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t n)
+{
+	struct queue_figures f;
+	struct redis_reply reply;
+
+	for (int64_t i = 0; i < n; i++)
+		queue_rate(&a->redis, s->keys, first + i);
+	for (int64_t i = 0; i < n; i++) {
+		if (admin_reply(a, &reply, s->keys->stats) == -1)
+			return -1;
+		queue_figures_parse(&f, &reply);
+		add(&s->sum, &f);
+		keep_minute(s, first + i, &f);
+	}
+	return 0;
+}
+
+/* Sums the minutes of the given time. The first and the last one count in full. */
+static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
+{
+	int64_t last = server_ms / MINUTE_MS, first = (server_ms - a->options.since_ms) / MINUTE_MS;
+
+	if (last - first >= QUEUE_RATE_MINUTES)
+		first = last - QUEUE_RATE_MINUTES + 1;
+	s->minutes = json_array();
+	for (; first <= last; first += PAGE)
+		if (take_minutes(a, s, first, last - first + 1 < PAGE ? last - first + 1 : PAGE) == -1)
+			return -1;
+	return 0;
+}
+
+static int take_totals(struct admin *a, struct stats *s)
+{
+	struct redis_reply reply;
+
+	if (admin_reply(a, &reply, s->keys->stats) == -1)
+		return -1;
+	queue_figures_parse(&s->sum, &reply);
+	return 0;
+}
+
+/* ---- output ---- */
+
+static json_t *histogram_of(const uint64_t buckets[SCOREBOARD_BUCKETS])
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		json_array_append_new(all, json_pack("{s:o, s:I}",
+		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_integer((json_int_t)1 << i) : json_null(),
+		    "count", (json_int_t)buckets[i]));
+	return all;
+}
+
+static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentile)(const struct queue_figures *f, int percent))
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < nitems(percents); i++) {
+		int64_t ms = percentile(f, percents[i]);
+		char name[16];
+
+		snprintf(name, sizeof(name), "p%d", percents[i]);
+		json_object_set_new(o, name, ms > 0 ? json_integer(ms) : json_null());
+	}
+	return o;
+}
+
+static json_t *document(const struct admin *a, const struct stats *s)
+{
+	const struct queue_figures *f = &s->sum;
+	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
+	    "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
+	    "duration_ms", (json_int_t)f->n[FIGURE_DURATION_MS], "lag", "durations", histogram_of(&f->n[FIGURE_LAGS]),
+	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
+
+	if (s->minutes != NULL) {
+		json_object_set_new(o, "since_ms", json_integer(a->options.since_ms));
+		json_object_set(o, "minutes", s->minutes);
+	}
+	return o;
+}
+
+static void dump(struct admin *a, json_t *json)
+{
+	json_dumpf(json, a->output.file, JSON_INDENT(2));
+	fputc('\n', a->output.file);
+	json_decref(json);
+}
+
+/* A new string: "<8ms", since the histogram knows only the bounds of its buckets. */
+static char *percentile_text(int64_t ms)
+{
+	char *bound, *text;
+
+	if (ms == -1)
+		return alloc_string("-");
+	if (ms == 0)
+		return alloc_string("long");
+	bound = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = ms }, SIZE_MAX);
+	text = alloc_format("<%s", bound);
+	free(bound);
+	return text;
+}
+
+static void show_table(struct admin *a, const struct stats *all, size_t n)
+{
+	static const enum counter shown[] = { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
+		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
+	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
+	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", false } };
+	struct cell cells[nitems(columns)];
+	char *texts[nitems(percents)];
+
+	for (size_t i = 0; i < nitems(shown); i++)
+		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], true };
+	for (size_t i = 0; i < nitems(percents); i++)
+		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], true };
+	output_begin(&a->output, columns, nitems(columns));
+	for (size_t q = 0; q < n; q++) {
+		cells[0] = cell_str(all[q].keys->name);
+		for (size_t i = 0; i < nitems(shown); i++)
+			cells[1 + i] = cell_int((int64_t)all[q].sum.n[shown[i]]);
+		for (size_t i = 0; i < nitems(percents); i++)
+			cells[1 + nitems(shown) + i] = cell_str(texts[i] = percentile_text(queue_percentile(&all[q].sum, percents[i])));
+		output_row(&a->output, cells);
+		for (size_t i = 0; i < nitems(percents); i++)
+			free(texts[i]);
+	}
+	output_end(&a->output, true);
+}
+
+static void show_one(struct admin *a, const struct stats *s)
+{
+	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
+	struct column columns[1 + COUNTERS + nitems(percents) + 1] = { { NULL, "queue", false } };
+	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
+	char *texts[nitems(percents) + 1];
+	size_t n = 1, ntexts = 0;
+
+	for (int i = 0; i < COUNTERS; i++) {
+		if (!is_counted(i))
+			continue;
+		columns[n] = (struct column){ NULL, counter_names[i], true };
+		cells[n++] = cell_int((int64_t)s->sum.n[i]);
+	}
+	for (size_t i = 0; i < nitems(percents); i++) {
+		columns[n] = (struct column){ NULL, titles[i], true };
+		cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_percentile(&s->sum, percents[i])));
+	}
+	columns[n] = (struct column){ NULL, "99 % of lags are below", true };
+	cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_lag_percentile(&s->sum, 99)));
+	output_object(&a->output, columns, n, cells);
+	while (ntexts > 0)
+		free(texts[--ntexts]);
+}
+
+static void show(struct admin *a, const struct stats *all, size_t n)
+{
+	json_t *array;
+
+	if (!a->options.json) {
+		if (a->noperands == 1)
+			show_one(a, &all[0]);
+		else
+			show_table(a, all, n);
+		return;
+	}
+	if (a->noperands == 1) {
+		dump(a, document(a, &all[0]));
+		return;
+	}
+	array = json_array();
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, document(a, &all[i]));
+	dump(a, array);
+}
+
+/* ---- choosing queues ---- */
+
+static int find_named(struct admin *a, struct registry_queue **queues, size_t *n)
+{
+	*queues = alloc_zero(a->noperands, sizeof(**queues));
+	for (*n = 0; *n < a->noperands; ++*n)
+		if (admin_find_queue(a, a->operands[*n], &(*queues)[*n].keys) == -1) {
+			registry_free(*queues, *n);
+			return -1;
+		}
+	return 0;
+}
+
+/* Sends all requests before it waits for the first answer. */
+static int read_totals(struct admin *a, struct stats *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		queue_totals(&a->redis, all[i].keys);
+	for (size_t i = 0; i < n; i++)
+		if (take_totals(a, &all[i]) == -1)
+			return -1;
+	return 0;
+}
+
+static int read_since(struct admin *a, struct stats *all, size_t n)
+{
+	int64_t server_ms;
+
+	if (admin_server_time(a, &server_ms) == -1)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (take_since(a, &all[i], server_ms) == -1)
+			return -1;
+	return 0;
+}
+
+int cmd_stats(struct admin *a)
+{
+	struct registry_queue *queues;
+	struct stats *all;
+	size_t n;
+	int rc = a->noperands > 0 ? find_named(a, &queues, &n) : registry_read(a, &queues, &n);
+
+	if (rc == -1)
+		return -1;
+	all = alloc_zero(n, sizeof(*all));
+	for (size_t i = 0; i < n; i++)
+		all[i].keys = &queues[i].keys;
+	rc = a->options.since_ms >= 0 ? read_since(a, all, n) : read_totals(a, all, n);
+	if (rc == 0)
+		show(a, all, n);
+	for (size_t i = 0; i < n; i++)
+		json_decref(all[i].minutes);
+	free(all);
+	registry_free(queues, n);
+	return rc;
+}

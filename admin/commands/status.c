@@ -1,0 +1,170 @@
+/*
+ * quredis status: shows the status of the supervisor on this host as tables. With --json it prints the supervisor's own
+ * document unchanged (supervisor/status.c describes it).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/commands/commands.h"
+
+#include "common/base/base.h"
+
+static struct cell text_of(const json_t *object, const char *key)
+{
+	return cell_str(json_string_value(json_object_get(object, key)));
+}
+
+static struct cell number_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell_int(json_integer_value(n)) : cell_none();
+}
+
+static struct cell elapsed_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell_elapsed(json_integer_value(n)) : cell_none();
+}
+
+/* ---- status ---- */
+
+static void say_supervisor(const json_t *s)
+{
+	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
+	    SIZE_MAX);
+	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
+
+	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n\n",
+	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
+	    json_integer_value(json_object_get(s, "pid")), up);
+	free(up);
+	free(node);
+}
+
+static void show_queues(struct admin *a, const json_t *queues)
+{
+	static const struct column columns[] = {
+		{ "name", "Queue", false }, { "state", "State", false }, { "wanted", "Workers", true }, { "alive", "Alive", true },
+		{ "done", "Done", true }, { "failed", "Failed", true }, { "escaped", "Escaped", true },
+		{ "restarts", "Restarts", true }, { "reason", "Reason", false },
+	};
+	const json_t *q;
+	size_t i;
+
+	output_begin(&a->output, columns, nitems(columns));
+	json_array_foreach(queues, i, q) {
+		const json_t *w = json_object_get(q, "workers"), *c = json_object_get(q, "counters");
+
+		output_row(&a->output, (struct cell[]){ text_of(q, "name"), text_of(q, "state"), number_of(w, "wanted"),
+		    number_of(w, "alive"), number_of(c, "done"), number_of(c, "failed"), number_of(c, "escaped"),
+		    number_of(q, "restarts"), text_of(q, "reason") });
+	}
+	output_end(&a->output, true);
+}
+
+static void show_workers(struct admin *a, const json_t *workers)
+{
+	static const struct column columns[] = {
+		{ "name", "Worker", false }, { "pid", "Pid", true }, { "state", "State", false }, { "serial", "Messages", true },
+		{ "running_ms", "Running", true }, { "heartbeat_age_ms", "Seen", true }, { "redis", "Redis", false },
+		{ "incarnation", "Incarnation", false },
+	};
+	const json_t *w;
+	size_t i;
+
+	output_begin(&a->output, columns, nitems(columns));
+	json_array_foreach(workers, i, w)
+		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
+		    number_of(w, "serial"), elapsed_of(w, "running_ms"), elapsed_of(w, "heartbeat_age_ms"),
+		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
+	output_end(&a->output, true);
+}
+
+/* NULL: an error was printed. */
+static json_t *ask(struct admin *a)
+{
+	json_t *s = control_ask(a, "status", NULL);
+
+	if (s != NULL && !json_is_true(json_object_get(s, "ok"))) {
+		json_decref(s);
+		return NULL;
+	}
+	if (s != NULL)
+		json_object_del(s, "ok");
+	return s;
+}
+
+static void dump(struct admin *a, const json_t *json)
+{
+	json_dumpf(json, a->output.file, JSON_INDENT(2) | JSON_ENCODE_ANY);
+	fputc('\n', a->output.file);
+}
+
+/* Removes the rows whose value of key is not the name of this queue. */
+static void keep_queue(json_t *rows, const char *key, const char *queue)
+{
+	for (size_t i = json_array_size(rows); i-- > 0;) {
+		const char *name = json_string_value(json_object_get(json_array_get(rows, i), key));
+
+		if (name == NULL || strcmp(name, queue) != 0)
+			json_array_remove(rows, i);
+	}
+}
+
+static int no_such_queue(struct admin *a, const char *queue, const json_t *queues)
+{
+	const char **names = alloc_zero(json_array_size(queues) + 1, sizeof(*names)), *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(queues); i++) {
+		const char *name = json_string_value(json_object_get(json_array_get(queues, i), "name"));
+
+		if (name != NULL)
+			names[n++] = name;
+	}
+	near = nearest(queue, names, n);
+	admin_fail(a, EX_NOINPUT, "the supervisor here has no queue %.200s%s%s%s", queue, near == NULL ? "" : " (did you mean ",
+	    near == NULL ? "" : near, near == NULL ? "" : "?)");
+	free(names);
+	return -1;
+}
+
+/* Removes all other queues and their workers. -1: the supervisor has no such queue; an error was printed */
+static int choose_queue(struct admin *a, const json_t *s, const char *queue)
+{
+	json_t *queues = json_object_get(s, "queues"), *all = json_copy(queues);
+	int rc;
+
+	keep_queue(queues, "name", queue);
+	keep_queue(json_object_get(s, "workers"), "queue", queue);
+	rc = json_array_size(queues) > 0 ? 0 : no_such_queue(a, queue, all);
+	json_decref(all);
+	return rc;
+}
+
+int cmd_status(struct admin *a)
+{
+	json_t *s = ask(a);
+
+	if (s == NULL)
+		return -1;
+	if (a->noperands > 0 && choose_queue(a, s, a->operands[0]) == -1) {
+		json_decref(s);
+		return -1;
+	}
+	if (a->options.json) {
+		dump(a, s);
+	} else {
+		say_supervisor(s);
+		show_queues(a, json_object_get(s, "queues"));
+		putchar('\n');
+		show_workers(a, json_object_get(s, "workers"));
+	}
+	json_decref(s);
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* quredis reload, stop, restart, scale, quiet: send orders to the supervisor on this host. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/stdlib.h>
+
+#include "admin/commands/commands.h"
+#include "admin/queues/queues.h"
+
+/* a stop may take longer than drain_timeout and kill_grace by this: handing back, the sweeper, the embedded Redis saving its data */
+#define STOP_MORE_MS 60000
+
+/* Prints the notes of an answer on standard error, with --json, too. */
+static void say_texts(const json_t *answer, const char *member, const char *prefix)
+{
+	const json_t *text;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, member), i, text)
+		admin_note("%s%s", prefix, json_string_value(text));
+}
+
+static void say(struct admin *a, const char *action, const char *text)
+{
+	static const struct column columns[] = { { "action", "", false }, { "ok", "", false }, { "dry_run", "", false } };
+
+	if (a->options.json)
+		output_object(&a->output, columns, 3, (struct cell[]){ cell_str(action), cell_bool(true),
+		    cell_bool(a->options.dry_run) });
+	else
+		printf("%s%s\n", a->options.dry_run ? "would be done: " : "", text);
+}
+
+/* Warns of messages in a queue that left the configuration. The master never talks to Redis; its sweeper logs the same a moment later. */
+static void warn_of_queue(struct admin *a, const json_t *left)
+{
+	const char *name, *ingress, *transit, *escape;
+	struct lists l = {0};
+	struct queue_keys k;
+
+	if (json_unpack((json_t *)(uintptr_t)left, "{s:s,s:s,s:s,s:s}", "queue", &name, "ingress", &ingress, "transit", &transit,
+	    "escape", &escape) == -1)
+		return;
+	queue_keys_init(&k, name, ingress, transit, escape);
+	if (a->redis.state != REDIS_READY || lists_read(a, &k, 0, &l) == -1)
+		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait in it", name);
+	else if (l.ingress + l.delayed + l.transit + l.escape > 0)
+		admin_note("warning: queue %s left the configuration while messages wait in it: %" PRId64 " in ingress, %" PRId64 " delayed, %"
+		    PRId64 " in transit, %" PRId64 " in escape", name, l.ingress, l.delayed, l.transit, l.escape);
+	lists_free(&l);
+	queue_keys_free(&k);
+}
+
+static void warn_of_left(struct admin *a, const json_t *answer)
+{
+	int status = a->status;
+	const json_t *left;
+	size_t i;
+
+	if (json_array_size(json_object_get(answer, "left")) > 0)
+		admin_connect(a);
+	json_array_foreach(json_object_get(answer, "left"), i, left)
+		warn_of_queue(a, left);
+	a->status = status;	/* the reload succeeded, even if Redis could not be read */
+}
+
+/* Sends an order and prints the answer. */
+static int order(struct admin *a, const char *command, json_t *more, const char *done)
+{
+	json_t *answer;
+	bool ok;
+
+	if (a->options.dry_run) {
+		json_decref(more);
+		say(a, command, done);
+		return 0;
+	}
+	answer = control_ask(a, command, more);
+	if (answer == NULL)
+		return -1;
+	ok = json_is_true(json_object_get(answer, "ok"));
+	say_texts(answer, "problems", "");
+	say_texts(answer, "warnings", "warning: ");
+	warn_of_left(a, answer);
+	json_decref(answer);
+	if (ok)
+		say(a, command, done);
+	return ok ? 0 : -1;
+}
+
+int cmd_reload(struct admin *a)
+{
+	int rc = order(a, "reload", NULL, "the configuration is read and in force");
+
+	/* The file has errors: a repetition would fail, too. */
+	if (rc == -1 && a->status == EX_TEMPFAIL)
+		a->status = EX_CONFIG;
+	return rc;
+}
+
+int cmd_stop(struct admin *a)
+{
+	const struct conf *c = a->conf;
+	int64_t wait_ms = c->supervisor.drain_timeout_ms + c->supervisor.kill_grace_ms + STOP_MORE_MS;
+
+	if (!a->options.dry_run && control_stop(a, a->options.fast, a->options.no_wait ? 0 : wait_ms) == -1)
+		return -1;
+	say(a, "stop", a->options.no_wait ? "the supervisor is stopping" : "the supervisor is stopped");
+	return 0;
+}
+
+static json_t *queue_member(const struct admin *a)
+{
+	return a->noperands > 0 ? json_pack("{s:s}", "queue", a->operands[0]) : NULL;
+}
+
+/* Translates the refusal of a supervisor that does not run this queue. */
+static int no_queue(struct admin *a, int rc)
+{
+	if (rc == -1 && a->status == EX_TEMPFAIL && a->noperands > 0 && conf_queue_find(a->conf, a->operands[0]) == NULL)
+		a->status = EX_NOINPUT;
+	return rc;
+}
+
+int cmd_restart(struct admin *a)
+{
+	return no_queue(a, order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
+}
+
+int cmd_scale(struct admin *a)
+{
+	const char *why;
+	long long n = strtonum(a->operands[1], 0, CONF_WORKERS_MAX, &why);
+
+	if (why != NULL || a->operands[1][strspn(a->operands[1], "0123456789")] != '\0') {
+		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX, a->operands[1]);
+		return -1;
+	}
+	return no_queue(a, order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
+	    "workers are started, or finish what they run; the next reload goes by the configuration again"));
+}
+
+int cmd_quiet(struct admin *a)
+{
+	if (a->options.off)
+		return no_queue(a, order(a, "resume", queue_member(a), "workers fetch again"));
+	return no_queue(a, order(a, "quiet", queue_member(a), "workers finish what they run and fetch nothing more"));
+}

@@ -1,0 +1,79 @@
+/* The table of commands. A command is one row here, and no other list exists: help, completion and the console read this table, too. */
+#include "admin/commands/commands.h"
+
+#include "admin/dead_letters/dead_letters.h"
+#include "admin/doctor/doctor.h"
+#include "admin/moves/moves.h"
+#include "admin/top/top.h"
+#include "admin/trial/trial.h"
+#include "admin/web/web.h"
+
+#include "common/base/base.h"
+
+static const struct command rows[] = {
+	{ "completion", "SHELL", "print a script for bash, fish or zsh that completes commands, queues and ids", cmd_completion, NEED_NOTHING, 1, SIZE_MAX, 0,
+	  "In bash: eval \"$(quredis completion bash)\"" },
+	{ "destroy", "QUEUE", "remove a queue: all its keys and its registration", cmd_destroy, NEED_QUEUE, 1, 1, 0,
+	  "Refused while workers are registered and alive. On a terminal you must type the name; elsewhere --yes is required." },
+	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS,
+	  "One object per line, in the format of dead_letter.archive. Without -n it writes all." },
+	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_CLASS | OPTION_BEFORE, NULL },
+	{ "dlq retry", "QUEUE ID...|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,
+	  OPTION_ALL | OPTION_CLASS | OPTION_CANARY | OPTION_RATE | OPTION_FAILURES,
+	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken. With --canary, --rate or "
+	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given." },
+	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX, OPTION_ALL | OPTION_CLASS,
+	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken." },
+	{ "dlq show", "QUEUE ID", "show everything known about a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
+	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken." },
+	{ "dlq stats", "QUEUE", "count dead letters by class, by cause and by hour", cmd_dlq_stats, NEED_QUEUE, 1, 1, OPTION_COUNT,
+	  "A cause is the class, how the handler ended, and the first line of the error without its numbers and ids. It shows "
+	  "the 20 most frequent classes and causes, and the 20 latest hours." },
+	{ "doctor", "", "check this host, Redis and all queues, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
+	  "Exit status 0: no problem, or only notes; 1: warnings; 2: errors; 69: Redis cannot be reached. -n: how many keys, and dead letters "
+	  "of a queue, it reads at most. To check the rights of this user it moves a message on keys of its own, unless --dry-run." },
+	{ "done ls", "QUEUE", "list messages done recently, newest first", cmd_done_ls, NEED_QUEUE, 1, 1, OPTION_COUNT,
+	  "For queues that keep a history (done.keep)." },
+	{ "health", "[QUEUE]", "show the health of queues, as their supervisors last reported it", cmd_health, NEED_NOTHING, 0, 1, OPTION_NAGIOS,
+	  "Of one queue, or of all. Exit status 0: healthy; 1: degraded; 2: unhealthy; 3: no supervisor reports it (health.enabled)." },
+	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL },
+	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
+	  "All queues of the configuration and of the registry, with the number of messages in each list." },
+	{ "nodes", "", "list the supervisors of all hosts, as they last reported", cmd_nodes, NEED_REDIS, 0, 0, 0, NULL },
+	{ "pause", "QUEUE", "stop fetching from a queue, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0, NULL },
+	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT,
+	  "TYPE is ingress, transit, escape or delayed. Without -n it shows the newest 101." },
+	{ "purge", "QUEUE TYPE", "delete the messages of a list", cmd_purge, NEED_QUEUE, 2, 2, 0,
+	  "TYPE is ingress, transit, escape (with its records) or delayed. Messages that live workers hold stay, unless --force is given." },
+	{ "push", "QUEUE [MESSAGE]", "put a message into ingress", cmd_push, NEED_QUEUE, 1, 2,
+	  OPTION_LINES | OPTION_NUL | OPTION_DELAY | OPTION_ID | OPTION_TTL,
+	  "Without MESSAGE, standard input is one message, byte for byte; with --lines or --null it is many." },
+	{ "quiet", "[QUEUE]", "stop fetching on this host", cmd_quiet, NEED_CONF, 0, 1, OPTION_OFF,
+	  "Of one queue, or of all. Running messages are finished. pause does the same on all hosts." },
+	{ "reload", "", "make the supervisor read its configuration again", cmd_reload, NEED_CONF, 0, 0, 0, NULL },
+	{ "restart", "QUEUE", "replace a queue's workers and handlers, one after the other has finished", cmd_restart, NEED_CONF, 1, 1, 0, NULL },
+	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL },
+	{ "retry", "QUEUE TYPE", "put the messages of a list back into ingress", cmd_retry, NEED_QUEUE, 2, 2, 0,
+	  "TYPE is transit, escape or delayed. Messages that live workers hold stay, unless --force is given. "
+	  "You may interrupt it, and run it again to continue." },
+	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
+	  "Without MESSAGE and --from, the message is standard input. The user, environment and limits are those of a worker; "
+	  "no list changes." },
+	{ "scale", "QUEUE WORKERS", "set the number of workers of a queue on this host", cmd_scale, NEED_CONF, 2, 2, 0,
+	  "It lasts until the next reload or start, which use the configuration. Surplus workers finish the messages that they run." },
+	{ "stale", "[QUEUE]", "count the messages that the rules of purge{} would take", cmd_stale, NEED_REDIS, 0, 1, 0,
+	  "Of one queue, or of all. It writes nothing; purge.enabled and purge.dry_run decide whether the rules are applied. It does not "
+	  "count registry entries and registrations, and ignores purge.check." },
+	{ "stats", "[QUEUE ...]", "show what all hosts did with queues", cmd_stats, NEED_REDIS, 0, SIZE_MAX, OPTION_SINCE,
+	  "In total, or with --since in the last TIME, at most three days. Figures are some seconds old." },
+	{ "status", "[QUEUE]", "show the state of queues and workers on this host", cmd_status, NEED_CONF, 0, 1, 0, "Of one queue, or of all." },
+	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL },
+	{ "top", "", "watch queues and workers, refreshed every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE,
+	  "q quits. If standard output is no terminal, or with --json, it prints one page." },
+	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL },
+	{ "web", "", "serve the web console and its API", cmd_web, NEED_CONF, 0, 0, OPTION_BIND | OPTION_WEB_PORT,
+	  "Runs until it is interrupted (Ctrl-C). It prints the address for a browser, with a code that opens one session. Programs send the "
+	  "token of web.token_file." },
+};
+
+const struct command_table commands = { rows, nitems(rows) };

@@ -1,0 +1,360 @@
+/* Reads records from the log of escape, and finds the message of a record. quredis(1) and docs/design.md describe the fields. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "admin/dead_letters/dead_letter.h"
+
+#include "admin/cli/cli.h"
+#include "admin/queues/queues.h"
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define LOOKS 3			/* for a message that changes its place meanwhile */
+
+static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
+{
+	return record_field_of(d->fields, d->nfields, name);
+}
+
+bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value)
+{
+	const struct queue_bytes *b = field_of(d, field);
+
+	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
+}
+
+struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
+{
+	const struct queue_bytes *b = field_of(d, field);
+	const char *why = NULL;
+	long long n;
+
+	if (b == NULL || (b->len == 0 && strcmp(field, "message") != 0 && strcmp(field, "stderr") != 0))
+		return cell_none();
+	if (record_field_is_number(field)) {
+		n = strtonum(b->data, 0, INT64_MAX, &why);	/* every reply ends with a NUL */
+		if (why == NULL)
+			return cell_int(n);
+	}
+	return cell_bytes(b->data, b->len);
+}
+
+/* ---- reading ---- */
+
+static struct queue_bytes bytes_of(const struct redis_reply *r)
+{
+	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
+}
+
+/* entry: [id, [field, value, ...]]. Views into the answer. */
+static int parse(struct dead_letter *d, const struct redis_reply *entry)
+{
+	struct redis_reply id, fields;
+
+	*d = (struct dead_letter){0};
+	if (entry->type != REDIS_ARRAY || entry->n != 2)
+		return -1;
+	id = redis_element(entry, 0);
+	fields = redis_element(entry, 1);
+	if (id.type != REDIS_STRING || fields.type != REDIS_ARRAY || !record_id_valid(id.str))
+		return -1;
+	strlcpy(d->record_id, id.str, sizeof(d->record_id));
+	d->fields = alloc_zero(fields.n / 2, sizeof(*d->fields));
+	for (; d->nfields < fields.n / 2; d->nfields++) {
+		struct redis_reply name = redis_element(&fields, 2 * d->nfields), value = redis_element(&fields, 2 * d->nfields + 1);
+
+		d->fields[d->nfields].name = bytes_of(&name);
+		d->fields[d->nfields].value = bytes_of(&value);
+	}
+	return 0;
+}
+
+static struct queue_bytes copy(const struct queue_bytes *b)
+{
+	return (struct queue_bytes){ alloc_copy(b->data, b->len), b->len };
+}
+
+static void own(struct dead_letter *d)
+{
+	for (size_t i = 0; i < d->nfields; i++) {
+		d->fields[i].name = copy(&d->fields[i].name);
+		d->fields[i].value = copy(&d->fields[i].value);
+	}
+	d->owned = true;
+}
+
+void dead_letter_free(struct dead_letter *d)
+{
+	for (size_t i = 0; d->owned && i < d->nfields; i++) {
+		free((void *)(uintptr_t)d->fields[i].name.data);
+		free((void *)(uintptr_t)d->fields[i].value.data);
+	}
+	free(d->fields);
+	*d = (struct dead_letter){0};
+}
+
+/* The id before this one, for reading on downwards. */
+static void id_before(const char *id, char before[RECORD_ID_SIZE])
+{
+	uint64_t ms = strtoull(id, NULL, 10), serial = strtoull(strchr(id, '-') + 1, NULL, 10);
+
+	if (serial == 0)
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms == 0 ? 0 : ms - 1, UINT64_MAX);
+	else
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
+}
+
+struct walk {
+	int (*f)(void *arg, const struct dead_letter *d);
+	void *arg;
+	const char *stream;
+	const char *until;	/* the last one, upwards; NULL: downwards to the oldest */
+	int64_t shown;		/* bytes of each value */
+	char from[RECORD_ID_SIZE];
+};
+
+/* A page from `from` on, in one direction or the other. A record may be as large as dead_letter.payload_max allows. */
+static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
+{
+	queue_look_records(&a->redis, &(struct queue_look){ .key = w->stream, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES,
+	    .shown = w->shown }, w->from, w->until);
+	if (admin_reply(a, reply, w->stream) == -1)
+		return -1;
+	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+}
+
+static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *page)
+{
+	int stop = 0;
+
+	for (size_t i = 0; i < page->n && stop == 0; i++) {
+		struct redis_reply entry = redis_element(page, i);
+		struct dead_letter d;
+
+		if (parse(&d, &entry) == -1)
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+		if (w->until != NULL)
+			record_id_next(d.record_id, w->from);
+		else
+			id_before(d.record_id, w->from);
+		stop = w->f(w->arg, &d);
+		free(d.fields);
+	}
+	return stop;
+}
+
+static int walk(struct admin *a, struct walk *w)
+{
+	struct redis_reply reply;
+	void *kept;
+	int rc;
+
+	do {
+		if (ask_page(a, w, &reply) == -1)
+			return -1;
+		kept = redis_keep(&a->redis);
+		rc = walk_page(a, w, &reply);
+		redis_let_go(kept);
+	} while (rc == 0 && reply.n > 0);
+	return rc;
+}
+
+int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN, .from = "+" });
+}
+
+int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	struct walk w = { .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN };
+
+	if (!record_id_valid(record_id))
+		return admin_fail(a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
+	id_before(record_id, w.from);
+	return walk(a, &w);
+}
+
+int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .shown = DEAD_LETTER_SHOWN, .from = "+" });
+}
+
+int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg)
+{
+	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .until = until == NULL ? "+" : until, .shown = shown, .from = "-" });
+}
+
+/* ---- finding one ---- */
+
+struct search {
+	const char *id;
+	char record_id[RECORD_ID_SIZE];	/* of the newest */
+	size_t matches;
+};
+
+static int match_message_id(void *arg, const struct dead_letter *d)
+{
+	struct search *s = arg;
+
+	if (dead_letter_is(d, "id", s->id) && s->matches++ == 0)
+		strlcpy(s->record_id, d->record_id, sizeof(s->record_id));
+	return 0;
+}
+
+static int find_record(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
+{
+	struct redis_reply reply, entry;
+
+	queue_look_records(&a->redis, &(struct queue_look){ .key = a->keys.log, .most = 1, .bytes = 1, .shown = shown }, id, id);
+	if (admin_reply(a, &reply, a->keys.log) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n == 0)
+		return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id);
+	entry = redis_element(&reply, 0);
+	if (parse(d, &entry) == -1)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a record");
+	own(d);
+	return 0;
+}
+
+int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
+{
+	struct search s = { .id = id };
+	char *named;
+
+	*d = (struct dead_letter){0};
+	if (record_id_valid(id))
+		return find_record(a, id, shown, d);
+	if (dead_letter_each(a, match_message_id, &s) == -1)
+		return -1;
+	named = visible(id, strlen(id), 200);
+	if (s.matches == 0)
+		admin_fail(a, EX_NOINPUT, "%s has no record or message %s", a->keys.name, named);
+	else if (s.matches > 1)
+		admin_note("%zu records have the id %s: this is the newest, %s", s.matches, named, s.record_id);
+	free(named);
+	return s.matches == 0 ? -1 : find_record(a, s.record_id, shown, d);
+}
+
+/* ---- its message ---- */
+
+/* size: 0 if it does not say. */
+static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t *size)
+{
+	const struct queue_bytes *kept = field_of(d, "message"), *text = field_of(d, "size");
+	const char *why = NULL;
+
+	*size = text == NULL ? 0 : (size_t)strtonum(text->data, 0, INT64_MAX, &why);
+	return kept != NULL && text != NULL && why == NULL && *size == kept->len ? kept : NULL;
+}
+
+struct same_size {
+	char size[24];
+	size_t records;
+};
+
+static int count_same_size(void *arg, const struct dead_letter *d)
+{
+	struct same_size *s = arg;
+
+	s->records += dead_letter_is(d, "size", s->size) && dead_letter_is(d, "sha1", "");
+	return 0;
+}
+
+/*
+ * Redis computes no sha1 of a message of more than QUEUE_LOOK_SUM_MAX bytes. Its record tells only its size, which is enough if no other
+ * such record and no other such message has it.
+ */
+static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
+{
+	struct same_size s = { .records = 0 };
+	int found;
+
+	snprintf(s.size, sizeof(s.size), "%zu", size);
+	if (dead_letter_each(a, count_same_size, &s) == -1)
+		return -1;
+	found = entry_find_by_size(a, a->keys.escape, size, e);
+	if (found == 1 && s.records > 1) {
+		entry_free(e);
+		found = 2;
+	}
+	return found;
+}
+
+/* As entry_find_by_size(). */
+static int find_letter(struct admin *a, int64_t first, size_t size, const char *sha1, struct list_entry *e)
+{
+	if (sha1[0] == '\0' && size > QUEUE_LOOK_SUM_MAX)
+		return find_by_size(a, size, e);
+	return entry_find(a, a->keys.escape, first, size, sha1, e);
+}
+
+static bool is_letter(const struct redis_reply *reply, size_t size, const char *sha1)
+{
+	char sum[ENCODE_SHA1_SIZE];
+
+	if (reply->type != REDIS_STRING || reply->len != size)
+		return false;
+	encode_sha1(reply->str, reply->len, sum);
+	return sha1[0] == '\0' || strcmp(sum, sha1) == 0;
+}
+
+/* The list is the only place of a message too large for its record. */
+static int find_in_list(struct admin *a, size_t size, const char *sha1, struct queue_bytes *message)
+{
+	struct redis_reply reply;
+	struct list_entry e;
+	int found = 1;
+
+	for (int i = 0; i < LOOKS && message->data == NULL && found == 1; i++) {
+		found = find_letter(a, 0, size, sha1, &e);
+		if (found != 1)
+			break;
+		redis_appendf(&a->redis, "LINDEX %s %d", a->keys.escape, e.at);
+		entry_free(&e);
+		if (admin_reply(a, &reply, a->keys.escape) == -1)
+			return -1;
+		if (is_letter(&reply, size, sha1))
+			*message = copy(&(struct queue_bytes){ reply.str, reply.len });
+	}
+	return found == -1 ? -1 : 0;
+}
+
+int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t first, struct list_entry *e)
+{
+	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	size_t size;
+	int found;
+
+	kept = kept_whole(d, &size);
+	*e = (struct list_entry){0};
+	if (kept != NULL && size <= QUEUE_BY_VALUE_MAX) {
+		*e = (struct list_entry){ .size = size, .head = copy(kept) };
+		return 1;
+	}
+	found = sha1 == NULL ? 0 : find_letter(a, first, size, sha1->data, e);
+	if (found == 2)
+		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
+		    "dlq retry --all puts all of them back", d->record_id, size);
+	return found;
+}
+
+int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message)
+{
+	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	size_t size;
+
+	*message = (struct queue_bytes){0};
+	kept = kept_whole(d, &size);
+	if (kept != NULL) {
+		*message = copy(kept);
+		return 0;
+	}
+	return sha1 == NULL ? 0 : find_in_list(a, size, sha1->data, message);
+}

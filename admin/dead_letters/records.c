@@ -1,0 +1,181 @@
+/* Pairing dead letters with their records while both are read from the oldest on. */
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+#include <bsd/sys/queue.h>
+
+#include "admin/dead_letters/records.h"
+
+#include "common/base/base.h"
+
+#define PAGE 100
+#define AHEAD_MAX 200000	/* records read and not matched: then an entry counts as without a record */
+
+struct record_id {
+	STAILQ_ENTRY(record_id) next;
+	char id[RECORD_ID_SIZE];
+};
+
+struct node {			/* equal messages: their records, oldest first; never empty */
+	char sha1[ENCODE_SHA1_SIZE];
+	STAILQ_HEAD(, record_id) ids;
+};
+
+static int by_sha1(const void *a, const void *b)
+{
+	return strcmp(((const struct node *)a)->sha1, ((const struct node *)b)->sha1);
+}
+
+bool record_id_valid(const char *id)
+{
+	uint64_t ms, serial;
+
+	return queue_record_id_parse(id, &ms, &serial) == 0;
+}
+
+int record_id_next(const char *id, char next[RECORD_ID_SIZE])
+{
+	if (!record_id_valid(id))
+		return -1;
+	queue_record_id_next(id, next);
+	return 0;
+}
+
+void records_init(struct records *r)
+{
+	*r = (struct records){ .next = "-" };
+}
+
+static void free_node(void *p)
+{
+	struct node *node = p;
+	struct record_id *id;
+
+	while ((id = STAILQ_FIRST(&node->ids)) != NULL) {
+		STAILQ_REMOVE_HEAD(&node->ids, next);
+		free(id);
+	}
+	free(node);
+}
+
+void records_free(struct records *r)
+{
+	tdestroy(r->by_sha1, free_node);
+	r->by_sha1 = NULL;
+}
+
+static void add(struct records *r, const char *id, const char *sha1)
+{
+	struct node *node = alloc_zero(1, sizeof(*node)), **found;
+	struct record_id *record = alloc_zero(1, sizeof(*record));
+
+	strlcpy(node->sha1, sha1, sizeof(node->sha1));
+	STAILQ_INIT(&node->ids);
+	strlcpy(record->id, id, sizeof(record->id));
+	found = tsearch(node, &r->by_sha1, by_sha1);
+	if (found == NULL)
+		abort();	/* out of memory: there is no other reason */
+	if (*found != node)
+		free(node);
+	STAILQ_INSERT_TAIL(&(*found)->ids, record, next);
+	r->n++;
+}
+
+static bool take(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+{
+	struct node wanted, **found;
+	struct record_id *first;
+
+	strlcpy(wanted.sha1, sha1, sizeof(wanted.sha1));
+	found = tfind(&wanted, &r->by_sha1, by_sha1);
+	if (found == NULL)
+		return false;
+	struct node *node = *found;
+	first = STAILQ_FIRST(&node->ids);
+	strlcpy(id, first->id, RECORD_ID_SIZE);
+	STAILQ_REMOVE_HEAD(&node->ids, next);
+	free(first);
+	r->n--;
+	if (STAILQ_EMPTY(&node->ids)) {
+		tdelete(node, &r->by_sha1, by_sha1);
+		free(node);
+	}
+	return true;
+}
+
+int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg)
+{
+	struct redis_reply reply;
+
+	queue_log_page(&a->redis, &a->keys, next, PAGE);
+	if (admin_reply(a, &reply, a->keys.log) == -1)
+		return -1;
+	if (!redis_is_strings(&reply))
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+	for (size_t i = 0; i + 1 < reply.n; i += 2) {
+		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
+
+		if (record_id_next(id.str, next) == -1)
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+		f(arg, id.str, sha1.str);
+	}
+	return reply.n < (size_t)PAGE * 2 ? 0 : 1;
+}
+
+static void keep(void *arg, const char *id, const char *sha1)
+{
+	add(arg, id, sha1);
+}
+
+static int read_on(struct admin *a, struct records *r)
+{
+	int more = records_page(a, r->next, keep, r);
+
+	r->at_end = more == 0;
+	return more == -1 ? -1 : 0;
+}
+
+int records_read_rest(struct admin *a, struct records *r, int64_t most)
+{
+	for (int64_t n = 0; !r->at_end && n < most; n += PAGE)
+		if (read_on(a, r) == -1)
+			return -1;
+	return 0;
+}
+
+struct visit {
+	void (*f)(void *arg, const char *id);
+	void *arg;
+};
+
+static void visit(const void *p, VISIT when, void *arg)
+{
+	const struct node *node = *(const struct node *const *)p;
+	const struct visit *v = arg;
+	const struct record_id *id;
+
+	/* An entry without a sha1 is no record of ours. */
+	if ((when == postorder || when == leaf) && node->sha1[0] != '\0')
+		STAILQ_FOREACH(id, &node->ids, next)
+			v->f(v->arg, id->id);
+}
+
+void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg)
+{
+	twalk_r(r->by_sha1, visit, &(struct visit){ f, arg });
+}
+
+int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+{
+	id[0] = '\0';
+	while (!take(r, sha1, id)) {
+		if (r->at_end || r->n >= AHEAD_MAX)
+			return 0;
+		if (read_on(a, r) == -1)
+			return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,186 @@
+#ifndef ADMIN_DOCTOR_CHECKS_H
+#define ADMIN_DOCTOR_CHECKS_H
+
+#include <sys/types.h>
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+#include "admin/queues/queues.h"
+#include "common/base/base.h"
+
+/*
+ * quredis doctor runs a table of checks, which add findings; the findings are printed when the last check has ended. Only the
+ * files of this folder include this header; the door of the folder is cmd_doctor().
+ *	command.c	the command: runs the checks, applies fixes, prints
+ *	doctor.c	the core that runs the table		findings.c	the list of findings
+ *	conf.c		the configuration			handlers.c	whether handlers can be executed
+ *	systemd.c	the unit				supervisor.c	the supervisor of this host
+ *	server.c	Redis as a server			registry.c	which queues exist
+ *	queues.c	keys and work of one queue		owners.c	registrations and leases
+ *	survey.c	keys that no registration leads to	lost.c		messages that no process will find
+ *	records.c	dead letters and their records
+ *
+ * Each row: the name of the check; what it needs; what the report says if there is no finding. Order matters: a check may use
+ * what those before it found out. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct doctor *, struct
+ * queue_check *) and runs for each queue. They return 0, or -1 if the check could not be done: the reason is in d->why.
+ */
+#define CHECKS(SYSTEM, QUEUE) \
+	SYSTEM(configuration, NEEDS_NOTHING, "no errors, no warnings") \
+	SYSTEM(systemd, NEEDS_FILE, "the unit fits the configuration") \
+	SYSTEM(handlers, NEEDS_FILE, "their users can execute them all") \
+	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
+	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
+	SYSTEM(redis, NEEDS_NOTHING, "Redis answers") \
+	SYSTEM(role, NEEDS_CONNECTION, "Redis is a master") \
+	SYSTEM(version, NEEDS_INFO, "new enough") \
+	SYSTEM(eviction, NEEDS_INFO, "maxmemory-policy is noeviction: Redis deletes no key by itself") \
+	SYSTEM(memory, NEEDS_INFO, "Redis has enough memory") \
+	SYSTEM(persistence, NEEDS_INFO, "appendfsync always: acknowledged data survives a crash of Redis") \
+	SYSTEM(writes, NEEDS_INFO, "the last writes to disk succeeded") \
+	SYSTEM(clients, NEEDS_INFO, "maxclients is high enough for all workers") \
+	SYSTEM(clock, NEEDS_CONNECTION, "the clocks of Redis and this host agree") \
+	SYSTEM(registry, NEEDS_CONNECTION, "the registry agrees with the configuration") \
+	QUEUE(types, NEEDS_CONNECTION, "every key has the right type") \
+	QUEUE(rights, NEEDS_CONNECTION, "this user may run every command of workers and sweeper") \
+	QUEUE(registrations, NEEDS_CONNECTION, "every registered worker is alive, or died a short time ago") \
+	SYSTEM(keys, NEEDS_CONNECTION, "all keys of all queues were scanned") \
+	QUEUE(leases, NEEDS_SURVEY, "every live worker is registered") \
+	QUEUE(lost, NEEDS_SURVEY, "every tray with messages has an owner") \
+	QUEUE(leftovers, NEEDS_CONNECTION, "no message is stuck on its way back to ingress") \
+	QUEUE(records, NEEDS_CONNECTION, "every dead letter has its record") \
+	QUEUE(bounds, NEEDS_CONNECTION, "no queue has more dead letters than dead_letter allows") \
+	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
+	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \
+	QUEUE(shared, NEEDS_CONNECTION, "no wrapper of quredis reaches other programs") \
+	QUEUE(workers, NEEDS_CONNECTION, "every queue with messages has workers")
+
+enum severity { SEVERITY_OK, SEVERITY_NOTE, SEVERITY_WARNING, SEVERITY_ERROR };
+
+struct doctor;
+struct finding;
+
+/* A safe repair that --fix applies. */
+struct fix {
+	const char *does;	/* "remove the registration" */
+	int (*apply)(struct doctor *d, const struct finding *f);	/* -1: failed, the reason is in d->why */
+};
+
+struct finding {
+	STAILQ_ENTRY(finding) next;
+	const char *check;
+	enum severity severity;
+	struct queue_check *queue;	/* NULL: of no queue */
+	char *where, *what, *advice;	/* owned; where and advice may be NULL */
+	const struct fix *fix;		/* NULL: an operator has to act */
+	char *subject;			/* what the fix is applied to; owned, may be NULL */
+	enum { FIX_NONE, FIX_WOULD, FIX_DONE, FIX_FAILED } fixed;
+};
+STAILQ_HEAD(findings, finding);
+
+/* An owner of trays or of a lease that is not registered. */
+struct unregistered {
+	char incarnation[INCARNATION_SIZE];
+	bool leased;
+	int64_t trays[QUEUE_TRAYS + 1], total;	/* as in struct owner */
+	bool wrong_type;	/* one of the trays is not a list */
+	char signature[ENCODE_SHA1_SIZE];	/* of the contents of the trays; "" unless asked for */
+};
+
+/* One queue under examination. */
+struct queue_check {
+	struct queue_keys keys;
+	const struct conf_queue *conf;	/* NULL: known only from the registry */
+	bool readable;		/* its lists were read; otherwise nothing below is known */
+	struct lists lists;
+	size_t alive;		/* workers with a lease */
+	struct unregistered *unregistered;	/* sorted by incarnation; owned */
+	size_t nunregistered;
+};
+
+struct doctor {
+	struct admin *a;
+	struct findings findings;
+	char why[COMPLAINT_SIZE];	/* the last message of admin_fail() */
+
+	/* for the check that runs */
+	const char *check;
+	struct queue_check *queue;	/* NULL: the check is not about one queue */
+	struct finding *before;		/* the last finding before this check and queue; NULL: there was none */
+
+	/* the host */
+	struct conf_report report, strict;	/* of the configuration as the command line reads it; as the supervisor does */
+	bool unreadable;		/* the configuration could not be read: a->conf holds the defaults, or is NULL */
+	uid_t supervisor_uid;		/* the user of the supervisor; ours if it is not known */
+	struct buffer unit;		/* of systemd.c; empty: no unit runs this configuration */
+	const char *no_unit;		/* then: why */
+	struct json_t *status;		/* of the supervisor here; NULL: none answered */
+
+	/* Redis */
+	bool connected;
+	bool away;			/* it cannot be reached, or the connection was lost */
+	char *info;			/* the answer of INFO; NULL: refused */
+	size_t info_len;
+	int64_t server_ms;		/* its clock when the queues were read */
+	int64_t keys_most, records_most;	/* limits: keys to scan; records to read of one queue */
+
+	struct queue_check *queues;	/* those of the configuration first; they never move */
+	size_t nqueues;
+	bool surveyed, sampled;		/* the scan was done; it did not see all keys */
+	int64_t read_ms;		/* CLOCK_MONOTONIC when the lists were read */
+	bool waited;			/* a lease has passed since, in which every live owner could have renewed its own */
+};
+
+#define SYSTEM(name, ...) int check_##name(struct doctor *d);
+#define QUEUE(name, ...) int check_##name(struct doctor *d, struct queue_check *q);
+CHECKS(SYSTEM, QUEUE)
+#undef SYSTEM
+#undef QUEUE
+
+/* ---- doctor.c ---- */
+
+/* Runs every check. -1: the command line is wrong; the reason is in d->why. */
+int doctor_run(struct doctor *d);
+void doctor_init(struct doctor *d, struct admin *a);
+void doctor_free(struct doctor *d);
+/* Makes q (NULL: none) the queue of the next findings, and of what reads a->keys and a->queue. */
+void doctor_enter(struct doctor *d, struct queue_check *q);
+/* One answer of Redis, which may be an error. -1: the connection was lost. */
+int doctor_reply(struct doctor *d, struct redis_reply *reply);
+/* Discards the answers that a failed check did not read. */
+void doctor_drain(struct doctor *d);
+/* Waits until moves that were under way when the queues were read have ended. */
+void doctor_let_moves_end(const struct doctor *d);
+
+/* ---- findings.c ---- */
+
+/* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
+struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
+    __attribute__((format(printf, 4, 5)));
+/* What the operator should do. */
+void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
+void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
+/* Ends a check of one queue: findings beyond a number that an operator can read are only counted. */
+void findings_end_check(struct doctor *d);
+enum severity findings_worst(const struct doctor *d);
+void findings_print(struct doctor *d);		/* on standard output, the worst first */
+void findings_summarize(struct doctor *d);	/* on standard error */
+void findings_free(struct doctor *d);
+
+/* ---- conf.c, systemd.c, registry.c, survey.c ---- */
+
+/* Whether two paths lead to the same file. */
+bool doctor_is_same_file(const char *a, const char *b);
+/* Reads the unit, if it runs this configuration. */
+void unit_find(struct doctor *d);
+bool unit_is_ours(const struct doctor *d);
+/* A property of the unit as systemctl show prints it; "": not set, or there is no unit. */
+const char *unit_get(const struct doctor *d, const char *property);
+void registry_free_queues(struct doctor *d);
+/* Reads trays, lease and registration of an unregistered owner. 1: it is registered by now; -1: as a check. */
+int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool sign);
+
+#endif

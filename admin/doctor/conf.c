@@ -1,0 +1,132 @@
+/*
+ * The configuration, as quredisd -t reads it. This user may not be the supervisor's: what only the supervisor can judge, such as
+ * whether a file can be read, is then reported as a note.
+ */
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/conf/conf.h"
+
+/* A new string. */
+static char *user_name(uid_t uid)
+{
+	const struct passwd *pw = getpwuid(uid);
+
+	return pw == NULL ? alloc_format("uid %u", uid) : alloc_string(pw->pw_name);
+}
+
+/* The owner of the socket of a supervisor that runs; otherwise the user that the unit names. */
+static uid_t find_supervisor_uid(const struct doctor *d)
+{
+	const char *user = unit_get(d, "User");
+	const struct passwd *pw;
+	struct stat st;
+
+	if (d->a->conf != NULL && stat(d->a->conf->supervisor.control_socket, &st) == 0 && S_ISSOCK(st.st_mode))
+		return st.st_uid;
+	if (user[0] != '\0' && (pw = getpwnam(user)) != NULL)
+		return pw->pw_uid;
+	return unit_is_ours(d) && user[0] == '\0' ? 0 : geteuid();
+}
+
+bool doctor_is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* ---- loading ---- */
+
+static void load_strict(struct doctor *d)
+{
+	struct conf *conf = conf_load(admin_conf_path(d->a), 0, &d->strict);
+
+	if (conf != NULL)
+		conf_free(conf);
+}
+
+/* For the checks of handlers. A user that does not exist is an error of the strict load. */
+static void resolve_users(const struct doctor *d)
+{
+	for (size_t i = 0; i < d->a->conf->nqueues; i++) {
+		struct conf_run_as *r = &d->a->conf->queues[i]->run_as;
+
+		if (conf_run_as_resolve(r) == 0 && r->user == NULL)
+			r->uid = d->supervisor_uid;
+	}
+}
+
+static void load(struct doctor *d)
+{
+	struct admin *a = d->a;
+	struct conf_report none;
+
+	unit_find(d);
+	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS, &d->report);
+	d->unreadable = a->conf == NULL;
+	d->supervisor_uid = find_supervisor_uid(d);
+	if (!d->unreadable) {
+		load_strict(d);
+		resolve_users(d);
+	} else if (a->options.url != NULL || a->options.host != NULL || a->options.port != 0) {
+		a->conf = conf_load(NULL, CONF_LENIENT_HANDLERS, &none);	/* the command line says where Redis is */
+		conf_report_free(&none);
+	}
+}
+
+/* ---- reporting ---- */
+
+static void add_problem(struct doctor *d, const struct conf_problem *p, bool only_supervisor)
+{
+	const char *path = admin_conf_path(d->a), *what = p->text + (p->place_len > 0 ? p->place_len + strlen(": ") : 0);
+	char *where = p->place_len > 0 ? alloc_copy(p->text, p->place_len) : alloc_string(path == NULL ? "environment" : path);
+	struct finding *f = findings_add(d, only_supervisor ? SEVERITY_NOTE : p->warning ? SEVERITY_WARNING : SEVERITY_ERROR, where, "%s", what);
+
+	if (only_supervisor) {
+		char *ours = user_name(geteuid()), *theirs = user_name(d->supervisor_uid);
+
+		findings_advise(f, "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- quredis doctor", ours, theirs, theirs);
+		free(ours);
+		free(theirs);
+	} else if (strstr(p->text, strerror(EACCES)) != NULL) {
+		findings_advise(f, "run doctor as root or as the supervisor's user");
+	} else if (p->warning) {
+		findings_advise(f, "change it, or keep it if it is intended: quredis.conf(5)");
+	} else {
+		findings_advise(f, "correct it, check it with quredisd -t, apply it with quredis reload");
+	}
+	free(where);
+}
+
+static bool is_in(const struct conf_report *report, const struct conf_problem *p)
+{
+	for (size_t i = 0; i < report->n; i++)
+		if (strcmp(report->problems[i].text, p->text) == 0)
+			return true;
+	return false;
+}
+
+int check_configuration(struct doctor *d)
+{
+	bool other_user;
+
+	load(d);
+	other_user = d->unreadable || d->supervisor_uid != geteuid();
+	for (size_t i = 0; other_user && i < d->report.n; i++)
+		add_problem(d, &d->report.problems[i], false);
+	for (size_t i = 0; i < d->strict.n; i++)
+		if (!other_user || !is_in(&d->report, &d->strict.problems[i]))
+			add_problem(d, &d->strict.problems[i], other_user);
+	return 0;
+}

@@ -1,0 +1,218 @@
+/* The findings of all checks, in the order of the table, and how they are printed: one row each, the worst first. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+
+#define PRINTED_MAX 20		/* findings of one check and queue */
+
+static const char *const severity_names[] = {
+	[SEVERITY_OK] = "ok", [SEVERITY_NOTE] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_ERROR] = "error",
+};
+
+/* ---- adding ---- */
+
+static struct finding *append(struct doctor *d, enum severity severity, const char *where, char *what)
+{
+	struct finding *f = alloc_zero(1, sizeof(*f));
+
+	*f = (struct finding){ .check = d->check, .severity = severity, .queue = d->queue, .what = what,
+		.where = alloc_string(where != NULL ? where : d->queue != NULL ? d->queue->keys.name : NULL) };
+	STAILQ_INSERT_TAIL(&d->findings, f, next);
+	return f;
+}
+
+__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, ap) == -1)
+		alloc_failed();
+	return text;
+}
+
+struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
+{
+	va_list ap;
+	char *text;
+
+	va_start(ap, what);
+	text = format(what, ap);
+	va_end(ap);
+	return append(d, severity, where, text);
+}
+
+void findings_advise(struct finding *f, const char *advice, ...)
+{
+	va_list ap;
+
+	free(f->advice);
+	va_start(ap, advice);
+	f->advice = format(advice, ap);
+	va_end(ap);
+}
+
+void findings_offer(struct finding *f, const struct fix *fix, const char *subject)
+{
+	f->fix = fix;
+	f->subject = alloc_string(subject);
+}
+
+static void finding_free(struct finding *f)
+{
+	free(f->where);
+	free(f->what);
+	free(f->advice);
+	free(f->subject);
+	free(f);
+}
+
+static struct finding *next_of(const struct doctor *d, struct finding *f)
+{
+	return f == NULL ? STAILQ_FIRST(&d->findings) : STAILQ_NEXT(f, next);
+}
+
+/* Removes what follows this finding. Returns how many that were, and the worst of them. */
+static size_t remove_after(struct doctor *d, struct finding *kept, enum severity *worst)
+{
+	struct finding *f;
+	size_t n = 0;
+
+	*worst = SEVERITY_OK;
+	while ((f = next_of(d, kept)) != NULL) {
+		*worst = f->severity > *worst ? f->severity : *worst;
+		STAILQ_REMOVE_AFTER(&d->findings, kept, next);
+		finding_free(f);
+		n++;
+	}
+	return n;
+}
+
+void findings_end_check(struct doctor *d)
+{
+	struct finding *kept = d->before;
+	enum severity worst;
+	size_t more;
+
+	for (int i = 0; i < PRINTED_MAX && next_of(d, kept) != NULL; i++)
+		kept = next_of(d, kept);
+	more = kept == NULL ? 0 : remove_after(d, kept, &worst);
+	if (more > 0)
+		findings_advise(append(d, worst, NULL, alloc_format("%zu more findings like these", more)),
+		    d->a->options.fix ? "run doctor again to fix more of them" : "correct these, and run doctor again");
+	d->before = STAILQ_LAST(&d->findings, finding, next);
+}
+
+void findings_free(struct doctor *d)
+{
+	struct finding *f;
+
+	while ((f = STAILQ_FIRST(&d->findings)) != NULL) {
+		STAILQ_REMOVE_HEAD(&d->findings, next);
+		finding_free(f);
+	}
+}
+
+/* ---- printing ---- */
+
+/* Counts findings by severity. Returns how many were fixed; those count no more. */
+static size_t count(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
+{
+	const struct finding *f;
+	size_t fixed = 0;
+
+	STAILQ_FOREACH(f, &d->findings, next)
+		if (f->fixed == FIX_DONE)
+			fixed++;
+		else
+			n[f->severity]++;
+	return fixed;
+}
+
+enum severity findings_worst(const struct doctor *d)
+{
+	size_t n[SEVERITY_ERROR + 1] = {0};
+	int worst = SEVERITY_ERROR;
+
+	count(d, n);
+	while (worst > SEVERITY_OK && n[worst] == 0)
+		worst--;
+	return (enum severity)worst;
+}
+
+/* What to do, what was done, or why it failed. */
+static char *advice_of(const struct finding *f)
+{
+	switch (f->fixed) {
+	case FIX_DONE:
+		return alloc_format("fixed: %s", f->fix->does);
+	case FIX_WOULD:
+		return alloc_format("would fix: %s", f->fix->does);
+	case FIX_FAILED:
+		return alloc_format("not fixed: %s", f->advice);
+	case FIX_NONE:
+		break;
+	}
+	if (f->fix == NULL)
+		return alloc_string(f->advice);
+	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
+}
+
+/* In the table the place of a worker needs the name of its queue; keys contain it. */
+static char *place_of(const struct finding *f)
+{
+	const char *queue = f->queue == NULL ? NULL : f->queue->keys.name;
+
+	if (f->where == NULL || queue == NULL || strstr(f->where, queue) != NULL)
+		return alloc_string(f->where);
+	return alloc_format("%s: %s", queue, f->where);
+}
+
+static void print(struct doctor *d, const struct finding *f)
+{
+	char *advice = advice_of(f), *place = place_of(f);
+
+	output_row(&d->a->output, (struct cell[]){ cell_str(severity_names[f->severity]), cell_str(f->check),
+	    cell_str(f->queue == NULL ? NULL : f->queue->keys.name), cell_str(f->where), cell_str(place), cell_str(f->what), cell_str(advice),
+	    cell_bool(f->fix != NULL), cell_bool(f->fixed == FIX_DONE) });
+	free(advice);
+	free(place);
+}
+
+void findings_print(struct doctor *d)
+{
+	static const struct column columns[] = {
+		{ "severity", "Severity", false }, { "check", "Check", false }, { "queue", NULL, false }, { "where", NULL, false },
+		{ NULL, "Where", false }, { "what", "What", false }, { "advice", "What to do", false }, { "fixable", NULL, false }, { "fixed", NULL, false },
+	};
+	const struct finding *f;
+
+	d->a->output.wrap = true;
+	output_begin(&d->a->output, columns, nitems(columns));
+	for (int severity = SEVERITY_ERROR; severity >= SEVERITY_OK; severity--)
+		STAILQ_FOREACH(f, &d->findings, next)
+			if (f->severity == (enum severity)severity)
+				print(d, f);
+	output_end(&d->a->output, true);
+}
+
+void findings_summarize(struct doctor *d)
+{
+	size_t n[SEVERITY_ERROR + 1] = {0}, fixed = count(d, n);
+	const char *before = "";
+
+	fflush(stdout);
+	if (fixed > 0)
+		fprintf(stderr, "%zu fixed; ", fixed);
+	for (int s = SEVERITY_ERROR; s > SEVERITY_OK; s--) {
+		if (n[s] == 0)
+			continue;
+		fprintf(stderr, "%s%zu %s%s", before, n[s], severity_names[s], n[s] == 1 ? "" : "s");
+		before = ", ";
+	}
+	fprintf(stderr, "%s\n", before[0] == '\0' ? "no problem found" : "");
+}

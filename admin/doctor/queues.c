@@ -1,0 +1,276 @@
+/* One queue: the types of its keys, the rights of this user, and whether something works on its messages. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <bsd/stdlib.h>
+#include <jansson.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define BOUNDS_SLACK 1000	/* dead letters above the bound that the archive may still be taking, 50 at a time */
+#define PAUSED_LONG_MS (60 * 60 * 1000)
+#define OVERDUE_MS 60000
+#define WRAPPERS_LOOK 100	/* messages at each end of ingress */
+
+static char *elapsed(int64_t ms)
+{
+	return cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = ms }, SIZE_MAX);
+}
+
+/* ---- types ---- */
+
+static void add_type(struct doctor *d, const char *key, const char *is, const char *wanted)
+{
+	findings_advise(findings_add(d, SEVERITY_ERROR, key, "it is a %s, but quredis needs a %s: commands that use it fail", is, wanted),
+	    "another program uses this key: rename or delete it, or give the queue other names");
+}
+
+int check_types(struct doctor *d, struct queue_check *q)
+{
+	struct queue_type wanted[QUEUE_SURVEY_TYPES];
+	struct redis_reply reply;
+	int rc = 0;
+
+	queue_survey_types_wanted(&q->keys, wanted);
+	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++)
+		redis_appendf(&d->a->redis, "TYPE %s", wanted[i].key);
+	for (size_t i = 0; i < QUEUE_SURVEY_TYPES && rc == 0; i++) {
+		rc = doctor_reply(d, &reply);
+		if (rc == 0 && reply.type == REDIS_STATUS && strcmp(reply.str, "none") != 0 && strcmp(reply.str, wanted[i].type) != 0)
+			add_type(d, wanted[i].key, reply.str, wanted[i].type);
+	}
+	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
+	for (size_t i = 0; i < q->lists.nworkers && rc == 0; i++)
+		for (int t = 0; t <= QUEUE_TRAYS; t++)
+			if (q->lists.owners[i].trays[t] == LISTS_WRONG_TYPE) {
+				char *key = queue_tray_key(&q->keys, q->lists.workers[i].incarnation, t);
+
+				add_type(d, key, "key of another type", "list");
+				free(key);
+			}
+	return rc;
+}
+
+/* ---- rights ---- */
+
+/* A missing right. An error that passes by itself, or for which workers have another way, is none. */
+static bool is_refusal(const struct redis_reply *reply)
+{
+	return redis_error_class(reply) == REDIS_ERROR_PERMISSION;
+}
+
+/* Moves a message through every step on keys of its own. Steps after the first refused one may fail because of it. */
+int check_rights(struct doctor *d, struct queue_check *q)
+{
+	struct redis_reply reply;
+	enum queue_rehearsal what;
+	bool refused = false;
+	char *name;
+	size_t n;
+
+	if (q->conf == NULL || d->a->options.dry_run)	/* it writes */
+		return 0;
+	what = queue_rehearsal_of(&q->keys, conf_queue_ages(d->a->conf, q->conf));
+	name = alloc_format("doctor:%s", d->a->conf->supervisor.node);
+	n = queue_rehearse(&d->a->redis, &q->keys, name, what);
+	free(name);
+	for (size_t i = 0; i < n; i++) {
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		if (refused)
+			continue;
+		refused = is_refusal(&reply) || (q->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, what, &reply));
+		if (refused)
+			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "Redis does not allow the user %s the step \"%s\": %s",
+			    d->a->target.user != NULL ? d->a->target.user : "default", queue_rehearsal_step(i, what),
+			    reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)"),
+			    "allow the user that command and the keys of the queue: ACL SETUSER");
+	}
+	return 0;
+}
+
+/* ---- bounds ---- */
+
+int check_bounds(struct doctor *d, struct queue_check *q)
+{
+	const struct conf_dead_letter *conf = q->conf == NULL ? NULL : &q->conf->dead_letter;
+	bool removable;
+	char *n;
+
+	if (conf == NULL || !conf->enabled || conf->max_entries <= 0 || q->lists.escape <= conf->max_entries)
+		return 0;
+	removable = conf->archive != NULL || conf->discard;
+	if (removable && q->lists.escape - conf->max_entries <= BOUNDS_SLACK)
+		return 0;
+	n = outcome_count(q->lists.escape);
+	findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.escape, "%s in escape, but dead_letter.max_entries is %" PRId64 "%s", n,
+	    conf->max_entries, removable ? "" : "; without archive or discard none is removed"),
+	    removable ? "if the number does not fall, look for queue_error of %s in the supervisors' log" :
+	    "set dead_letter.archive or dead_letter.discard, or see what failed: quredis dlq stats %s", q->keys.name);
+	free(n);
+	return 0;
+}
+
+/* ---- paused ---- */
+
+static void add_paused(struct doctor *d, const struct queue_check *q, const json_t *why)
+{
+	const char *user = json_string_value(json_object_get(why, "user")), *host = json_string_value(json_object_get(why, "host"));
+	const char *stamp = json_string_value(json_object_get(why, "since"));
+	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp), ms = since == -1 ? -1 : d->server_ms - since;
+	char *shown = ms < 0 ? alloc_string("an unknown time") : elapsed(ms), *n = outcome_count(q->lists.ingress < 0 ? 0 : q->lists.ingress);
+	bool known = user != NULL && host != NULL;
+
+	findings_advise(findings_add(d, ms >= 0 && ms < PAUSED_LONG_MS ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "paused for %s%s%s%s%s, with %s waiting",
+	    shown, known ? ", by " : "", known ? user : "", known ? " on " : "", known ? host : "", n), "quredis resume %s", q->keys.name);
+	free(shown);
+	free(n);
+}
+
+int check_paused(struct doctor *d, struct queue_check *q)
+{
+	struct redis_reply reply;
+	json_t *why;
+
+	if (!q->lists.paused)
+		return 0;
+	redis_appendf(&d->a->redis, "GET %s", q->keys.paused);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_NIL)
+		return 0;	/* it was resumed since */
+	why = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
+	add_paused(d, q, why);
+	json_decref(why);
+	return 0;
+}
+
+/* ---- delayed ---- */
+
+/* A large delayed message has a line in delayed and a payload in a key of its own. */
+static int check_payloads(struct doctor *d, const struct queue_check *q)
+{
+	struct queue_apart_count count;
+	struct redis_reply reply;
+
+	queue_apart_count(&d->a->redis, &q->keys);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (queue_apart_counted(&reply, &count) == 0 && count.payloads > count.delayed)
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed_apart,
+		    "payloads of large messages: %" PRId64 ", but %s holds %" PRId64 " messages: another program removed some, or Redis refused HDEL",
+		    count.payloads, q->keys.delayed, count.delayed),
+		    "the keys %s:* hold the payloads; quredis purge %s delayed deletes them, and all delayed messages", q->keys.delayed_apart, q->keys.name);
+	return 0;
+}
+
+static int check_overdue(struct doctor *d, const struct queue_check *q)
+{
+	struct redis_reply reply;
+	struct queue_looked first;
+	double due;
+	char *shown;
+
+	queue_look(&d->a->redis, &(struct queue_look){ .key = q->keys.delayed, .apart = q->keys.delayed_apart, .most = 1, .bytes = 1 });
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (queue_look_count(&reply) != 1)
+		return 0;
+	queue_looked(&reply, 0, &first);
+	due = strtod(first.score.str, NULL);
+	if (!isfinite(due) || due < 0) {
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the score of the first of %" PRId64 " delayed messages is not a time in ms",
+		    q->lists.delayed), "quredis retry %s delayed moves all of them to ingress now", q->keys.name);
+	} else if ((double)d->server_ms - due >= OVERDUE_MS) {
+		shown = elapsed(d->server_ms - (int64_t)due);
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the first message has been due for %s: no sweeper moves it", shown),
+		    "start quredisd on a host that has the queue; or quredis retry %s delayed", q->keys.name);
+		free(shown);
+	}
+	return 0;
+}
+
+int check_delayed(struct doctor *d, struct queue_check *q)
+{
+	char *n;
+
+	if (check_payloads(d, q) == -1)
+		return -1;
+	if (q->lists.delayed <= 0)
+		return 0;
+	if (q->keys.shared) {
+		n = outcome_count(q->lists.delayed);
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "%s delayed in a queue that is shared with other programs", n),
+		    "they return to ingress unwrapped when they are due; set shared = true in the configuration of every host");
+		free(n);
+	}
+	return check_overdue(d, q);
+}
+
+/* ---- shared ---- */
+
+static int count_wrappers(struct doctor *d, const struct queue_check *q, int64_t first, int64_t last, int64_t *n)
+{
+	struct queue_glanced glanced;
+	struct redis_reply reply;
+
+	queue_glance(&d->a->redis, q->keys.ingress, first, last);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (queue_glanced(&reply, &glanced) == -1)
+		return 0;
+	for (size_t i = 0; i < glanced.n; i++) {
+		struct redis_reply begins = redis_element(&reply, i);
+		struct message m;
+
+		message_parse(&m, &q->keys.lines, begins.str, begins.len);
+		*n += m.wrapper_len > 0;
+	}
+	return 0;
+}
+
+/* Looks at both ends of ingress: the next messages, and the newest ones. */
+int check_shared(struct doctor *d, struct queue_check *q)
+{
+	int64_t n = 0, waiting = q->lists.ingress, oldest = waiting < WRAPPERS_LOOK ? waiting : WRAPPERS_LOOK;
+	int64_t newest = waiting - oldest < WRAPPERS_LOOK ? waiting - oldest : WRAPPERS_LOOK;
+	char *count;
+
+	if (!q->keys.shared || waiting <= 0)
+		return 0;
+	if (count_wrappers(d, q, -oldest, -1, &n) == -1 || (newest > 0 && count_wrappers(d, q, 0, newest - 1, &n) == -1))
+		return -1;
+	if (n > 0) {
+		count = outcome_count(n);
+		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.ingress,
+		    "%s with a wrapper of quredis at the ends of ingress, in a queue that is shared with other programs", count),
+		    "a host without shared = true wrote them: set it in the configuration of every host");
+		free(count);
+	}
+	return 0;
+}
+
+/* ---- workers ---- */
+
+int check_workers(struct doctor *d, struct queue_check *q)
+{
+	int64_t waiting = q->lists.ingress > 0 ? q->lists.ingress : 0, delayed = q->lists.delayed > 0 ? q->lists.delayed : 0;
+	bool none = q->conf != NULL && q->conf->workers == 0;
+	char *n;
+
+	if (q->alive > 0 || q->lists.paused || waiting + delayed == 0)
+		return 0;
+	n = outcome_count(waiting);
+	findings_advise(findings_add(d, none ? SEVERITY_NOTE : SEVERITY_WARNING, NULL, "%s waiting, and %" PRId64 " delayed, but no worker is alive%s", n, delayed,
+	    none ? " (workers = 0 here)" : q->conf == NULL ? " (this configuration does not have the queue)" : ""),
+	    q->conf == NULL ? "start quredisd on a host that has the queue, or quredis destroy %s" :
+	    none ? "start quredisd on a host that has workers for %s" : "start quredisd, and read its log about %s", q->keys.name);
+	free(n);
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* Redis as a server: whether it answers, is the right one, keeps what it acknowledges, and has room. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+#define CLOCK_NOTE_MS 1000
+#define CLOCK_WARNING_MS 60000
+#define CLIENTS_SPARE 16	/* for the sweeper, the command line and producers */
+#define FULL_PERCENT 80
+#define MIB (1024 * 1024)
+#define WRITE_ALL "CONFIG SET appendonly yes, appendfsync always, and in redis.conf"
+
+/* ---- INFO and CONFIG ---- */
+
+static bool info_text(const struct doctor *d, const char *name, char *out, size_t size)
+{
+	return redis_info_value(d->info, d->info_len, name, out, size);
+}
+
+/* -1: INFO does not have it. */
+static int64_t info_number(const struct doctor *d, const char *name)
+{
+	char text[32], *end;
+	int64_t n;
+
+	if (d->info == NULL || !info_text(d, name, text, sizeof(text)))
+		return -1;
+	n = strtoll(text, &end, 10);
+	return end == text || n < 0 ? -1 : n;
+}
+
+/* CONFIG GET of one name; false: this server does not tell it. */
+static bool setting(struct doctor *d, const char *name, char *out, size_t size)
+{
+	struct redis_reply reply;
+
+	out[0] = '\0';
+	redis_appendf(&d->a->redis, "CONFIG GET %s", name);
+	if (doctor_reply(d, &reply) == -1 || reply.type != REDIS_ARRAY || reply.n != 2)
+		return false;
+	return redis_element(&reply, 1).type == REDIS_STRING && strlcpy(out, redis_element(&reply, 1).str, size) < size;
+}
+
+/* For a check that asked CONFIG GET. -1: the connection was lost. */
+static int still_connected(const struct doctor *d)
+{
+	return d->a->redis.state == REDIS_CLOSED ? -1 : 0;
+}
+
+/* A finding about the server. */
+#define add(d, severity, ...) findings_add(d, severity, (d)->a->target.shown, __VA_ARGS__)
+
+/* ---- the connection ---- */
+
+static void add_refused(struct doctor *d)
+{
+	const char *where = d->a->target.shown, *why = d->a->redis.error;
+	size_t n = where == NULL ? 0 : strlen(where);
+	bool replica = strstr(why, "replica") != NULL, refused = d->a->redis.error_class == REDIS_ERROR_PERMISSION;
+
+	/* The address has a column of its own. */
+	if (n > 0 && strncmp(why, where, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+		why += n + 2;
+	if (replica)
+		findings_advise(add(d, SEVERITY_ERROR, "%s", why), "set redis.url to the master: redis-cli INFO replication names it");
+	else if (refused)
+		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
+		    "check redis.password_file, whether this user may read that file, and the user in redis.url");
+	else
+		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
+		    "check that it runs, that redis.url or $QUREDIS_REDIS_URL is right, and its log");
+	d->away = !replica && !refused;
+}
+
+/* Hosted servers and access lists may refuse INFO. */
+static int read_info(struct doctor *d)
+{
+	struct redis_reply reply;
+
+	redis_appendf(&d->a->redis, "INFO");
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_STRING) {
+		findings_advise(add(d, SEVERITY_NOTE, "INFO is refused, so version, eviction, memory and persistence are unknown"),
+		    "allow this user +info, or check yourself: noeviction, appendfsync always");
+		return 0;
+	}
+	d->info = alloc_copy(reply.str, reply.len);
+	d->info_len = reply.len;
+	return 0;
+}
+
+int check_redis(struct doctor *d)
+{
+	struct admin *a = d->a;
+
+	if (a->conf == NULL) {
+		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "Redis and the queues were not checked, because the configuration cannot be read"),
+		    "correct the configuration, or give the address of Redis with -u");
+		return 0;
+	}
+	if (admin_connect(a) == 0) {
+		d->connected = true;
+		return read_info(d);
+	}
+	if (a->target.shown == NULL && a->status != EX_USAGE)
+		findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "%s", d->why), "correct redis.url");
+	else if (a->status != EX_USAGE)
+		add_refused(d);
+	return 0;
+}
+
+/* ---- what it is ---- */
+
+/* Connecting to a replica fails, so this is a master. */
+int check_role(struct doctor *d)
+{
+	int64_t replicas = info_number(d, "connected_slaves");
+	char lag[32], least[32];
+
+	if (replicas > 0 && setting(d, "min-replicas-to-write", least, sizeof(least)) && strcmp(least, "0") == 0) {
+		setting(d, "min-replicas-max-lag", lag, sizeof(lag));
+		findings_advise(add(d, SEVERITY_NOTE, "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64 " replica%s",
+		    replicas, replicas == 1 ? "" : "s"), "CONFIG SET min-replicas-to-write 1, min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
+	}
+	return still_connected(d);
+}
+
+int check_version(struct doctor *d)
+{
+	char version[32], valkey[32];
+
+	if (!info_text(d, "redis_version", version, sizeof(version)))
+		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain its version"), "quredis needs Redis %d or later", REDIS_OLDEST_MAJOR);
+	else if (strtol(version, NULL, 10) < REDIS_OLDEST_MAJOR)
+		findings_advise(add(d, SEVERITY_ERROR, "Redis %s is too old: quredisd runs no queue", version), "install Redis %d or later, or Valkey",
+		    REDIS_OLDEST_MAJOR);
+	else if (info_text(d, "valkey_version", valkey, sizeof(valkey)))
+		add(d, SEVERITY_OK, "Valkey %s, compatible with Redis %s", valkey, version);
+	else
+		add(d, SEVERITY_OK, "Redis %s", version);
+	return 0;
+}
+
+int check_clients(struct doctor *d)
+{
+	int64_t most = info_number(d, "maxclients"), now = info_number(d, "connected_clients"), workers = 0;
+	char text[32];
+
+	if (most == -1 && setting(d, "maxclients", text, sizeof(text)))
+		most = strtoll(text, NULL, 10);
+	for (size_t i = 0; i < d->a->conf->nqueues; i++)
+		workers += d->a->conf->queues[i]->workers;
+	if (most > 0 && most < workers + CLIENTS_SPARE)
+		findings_advise(add(d, SEVERITY_ERROR, "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
+		    "raise maxclients of Redis, and its limit of open files");
+	else if (most > 0 && now >= most - most / 10)
+		findings_advise(add(d, SEVERITY_WARNING, "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers", now,
+		    most), "redis-cli CLIENT LIST shows them; raise maxclients");
+	return still_connected(d);
+}
+
+int check_clock(struct doctor *d)
+{
+	int64_t before = clock_realtime_ms(), after, ahead, off;
+	struct redis_reply reply;
+
+	redis_appendf(&d->a->redis, "TIME");
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	after = clock_realtime_ms();
+	d->server_ms = queue_time_parse(&reply);
+	if (d->server_ms == -1)
+		return admin_fail(d->a, EX_PROTOCOL, "TIME: %s", reply.type == REDIS_ERROR ? reply.str : "unexpected reply from Redis");
+	ahead = d->server_ms - (before + after) / 2;
+	off = (ahead < 0 ? -ahead : ahead) - (after - before) / 2;
+	if (off >= CLOCK_NOTE_MS)
+		findings_advise(add(d, off < CLOCK_WARNING_MS ? SEVERITY_NOTE : SEVERITY_WARNING,
+		    "its clock is %" PRId64 ".%" PRId64 " s %s this host's; delays and records use its clock, logs use this host's", off / 1000, off % 1000 / 100,
+		    ahead > 0 ? "ahead of" : "behind"), "synchronize both with NTP");
+	return 0;
+}
+
+/* ---- what it keeps ---- */
+
+int check_eviction(struct doctor *d)
+{
+	bool accepted = d->a->conf->redis.allow_eviction;
+	char policy[32];
+
+	if (!info_text(d, "maxmemory_policy", policy, sizeof(policy)))
+		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"), "check yourself that it is noeviction");
+	else if (redis_policy_evicts(policy))
+		findings_advise(add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
+		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"), "CONFIG SET maxmemory-policy noeviction, and in redis.conf");
+	return 0;
+}
+
+/* Without maxmemory the limit is the memory of the machine. */
+int check_memory(struct doctor *d)
+{
+	static const char *const make_room = "raise maxmemory, or make room: quredis ls shows what waits, quredis dlq ls what failed";
+	int64_t used = info_number(d, "used_memory"), most = info_number(d, "maxmemory"), machine = info_number(d, "total_system_memory");
+	int64_t uncounted = info_number(d, "mem_not_counted_for_evict");
+	int percent;
+
+	if (most > 0 && uncounted > 0)
+		used -= uncounted;
+	if (used <= 0)
+		return 0;
+	percent = most > used ? (int)(100.0 * (double)used / (double)most) : 100;
+	if (most > 0 && used >= most)
+		findings_advise(add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers", used / 1024, most / 1024), "%s", make_room);
+	else if (most > 0 && percent >= FULL_PERCENT)
+		findings_advise(add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers", percent), "%s", make_room);
+	else if (most > 0)
+		add(d, SEVERITY_OK, "it uses %d %% of maxmemory", percent);
+	else if (machine > 0 && used > machine / 100 * FULL_PERCENT)
+		findings_advise(add(d, SEVERITY_WARNING, "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill it",
+		    used / MIB, machine / MIB), "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it");
+	else
+		add(d, SEVERITY_OK, "it uses %" PRId64 " MiB and has no maxmemory", used / MIB);
+	return 0;
+}
+
+static void add_without_log(struct doctor *d)
+{
+	int64_t saved = info_number(d, "rdb_last_save_time"), changes = info_number(d, "rdb_changes_since_last_save");
+	int64_t age_s = clock_realtime_ms() / 1000 - saved;
+	char save[128];
+
+	if (setting(d, "save", save, sizeof(save)) && save[0] == '\0')
+		findings_advise(add(d, SEVERITY_WARNING, "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"), WRITE_ALL);
+	else
+		findings_advise(add(d, SEVERITY_WARNING, "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %" PRId64 " s",
+		    changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL);
+}
+
+int check_persistence(struct doctor *d)
+{
+	char fsync[32];
+
+	if (info_number(d, "aof_enabled") == 0)
+		add_without_log(d);
+	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)))
+		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
+		    "check yourself: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
+	else if (strcmp(fsync, "everysec") == 0)
+		findings_advise(add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
+		    "CONFIG SET appendfsync always, if that is too much; it is slower");
+	else if (strcmp(fsync, "always") != 0)
+		findings_advise(add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
+		    "CONFIG SET appendfsync always, or everysec");
+	return still_connected(d);
+}
+
+int check_writes(struct doctor *d)
+{
+	static const struct { const char *name; enum severity severity; const char *what; } results[] = {
+		{ "rdb_last_bgsave_status", SEVERITY_ERROR, "its last snapshot failed, so it may refuse every write (stop-writes-on-bgsave-error)" },
+		{ "aof_last_write_status", SEVERITY_ERROR, "its last write to the append-only file failed, so it refuses every write" },
+		{ "aof_last_bgrewrite_status", SEVERITY_WARNING, "the last rewrite of its append-only file failed, so the file grows" },
+	};
+	char status[16];
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		if (info_text(d, results[i].name, status, sizeof(status)) && strcmp(status, "ok") != 0)
+			findings_advise(add(d, results[i].severity, "%s (%s is %s)", results[i].what, results[i].name, status),
+			    "its log says why: often a full disk, or a directory that it may not write");
+	return 0;
+}

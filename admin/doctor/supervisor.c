@@ -1,0 +1,157 @@
+/* The supervisor of this host: whether it answers, runs this configuration, and has queues that do not work. */
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+
+/* ---- the socket ---- */
+
+static void add_stopped(struct doctor *d, const char *path)
+{
+	if (d->a->conf->nqueues == 0)
+		findings_add(d, SEVERITY_OK, path, "no supervisor runs here, and no queue is configured");
+	else
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "no supervisor runs here"), unit_is_ours(d) ? "systemctl start quredisd" :
+		    "start quredisd; a host that only pushes messages needs none");
+}
+
+static void check_owner(struct doctor *d, const char *path, const struct stat *st)
+{
+	const char *user = unit_get(d, "User");
+	const struct passwd *pw = getpwnam(user[0] == '\0' ? "root" : user);
+
+	if (unit_is_ours(d) && pw != NULL && pw->pw_uid != st->st_uid)
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "it belongs to uid %u, but the unit runs quredisd as %s", st->st_uid, pw->pw_name),
+		    "an operator started another supervisor by hand: stop it, and systemctl start quredisd");
+	if ((st->st_mode & S_IRWXO) != 0)
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "every user may connect to it (mode %04o)", st->st_mode & 07777),
+		    "chmod 660 %s; quredisd still refuses users without the right", path);
+}
+
+static void check_running(struct doctor *d, const char *path)
+{
+	const char *theirs = json_string_value(json_object_get(d->status, "config")), *ours = admin_conf_path(d->a);
+	const char *version = json_string_value(json_object_get(d->status, "version"));
+
+	if (theirs != NULL && ours != NULL && !doctor_is_same_file(theirs, ours))
+		findings_advise(findings_add(d, SEVERITY_WARNING, path, "the supervisor there runs %s, not %s", theirs, ours),
+		    "to check that one: quredis -c %s doctor", theirs);
+	if (version != NULL && strcmp(version, QUREDIS_VERSION) != 0)
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "the supervisor is version %s, this command is %s", version, QUREDIS_VERSION),
+		    "restart quredisd at a good time");
+}
+
+static void ask(struct doctor *d, const char *path)
+{
+	json_t *status = control_ask(d->a, "status", NULL);
+
+	if (status != NULL && json_is_true(json_object_get(status, "ok"))) {
+		d->status = status;
+		check_running(d, path);
+		return;
+	}
+	json_decref(status);
+	if (d->a->status == EX_NOPERM)
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "this user may not ask the supervisor"), "run doctor as root or as the supervisor's user");
+	else if (strstr(d->why, "no supervisor answers") != NULL)
+		add_stopped(d, path);
+	else
+		findings_advise(findings_add(d, SEVERITY_ERROR, path, "%s", d->why), "read the supervisor's log");
+}
+
+int check_control(struct doctor *d)
+{
+	const char *path = d->a->conf->supervisor.control_socket;
+	struct stat st;
+
+	if (lstat(path, &st) == -1 && errno == ENOENT) {
+		add_stopped(d, path);
+	} else if (lstat(path, &st) == -1) {
+		findings_advise(findings_add(d, SEVERITY_NOTE, path, "%s", strerror(errno)), "run doctor as root or as the supervisor's user");
+	} else if (!S_ISSOCK(st.st_mode)) {
+		findings_advise(findings_add(d, SEVERITY_ERROR, path, "it is not a socket, so quredisd cannot start"),
+		    "remove it, or set supervisor.control_socket");
+	} else {
+		check_owner(d, path, &st);
+		ask(d, path);
+	}
+	return 0;
+}
+
+/* ---- its queues ---- */
+
+static const struct {
+	const char *state;
+	enum severity severity;
+	const char *advice;
+} states[] = {
+	{ "quiet", SEVERITY_NOTE, "quredis quiet --off" },
+	{ "recovering", SEVERITY_NOTE, "wait; if it lasts, the supervisor's log says why" },
+	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says why workers die" },
+	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart" },
+	{ "breaker", SEVERITY_ERROR, "try the handler on a message: quredis run QUEUE --from ingress; workers also keep trying it" },
+	{ "error", SEVERITY_ERROR, "the supervisor's log, event queue_error, says what failed and what to do" },
+	{ "no redis", SEVERITY_ERROR, "see the other findings, and the events redis_error and queue_error in the supervisor's log" },
+};
+
+static void check_queue(struct doctor *d, const json_t *q)
+{
+	const char *name = json_string_value(json_object_get(q, "name")), *state = json_string_value(json_object_get(q, "state"));
+	const char *reason = json_string_value(json_object_get(q, "reason")), *undecided = json_string_value(json_object_get(q, "undecided"));
+
+	for (size_t i = 0; state != NULL && i < nitems(states); i++)
+		if (strcmp(states[i].state, state) == 0)
+			findings_advise(findings_add(d, states[i].severity, name, "%s: %s", state, reason == NULL ? "" : reason), "%s", states[i].advice);
+	if (undecided != NULL)
+		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
+		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);
+}
+
+static bool runs(const json_t *queues, const char *name)
+{
+	const json_t *q;
+	size_t i;
+
+	json_array_foreach(queues, i, q) {
+		const char *other = json_string_value(json_object_get(q, "name"));
+
+		if (other != NULL && strcmp(other, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+int check_supervisor(struct doctor *d)
+{
+	const json_t *queues = json_object_get(d->status, "queues"), *q;
+	const char *state = json_string_value(json_object_get(d->status, "state"));
+	json_int_t deaths = json_integer_value(json_object_get(d->status, "unconfirmed_deaths"));
+	size_t i;
+
+	if (d->status == NULL) {
+		findings_add(d, SEVERITY_OK, NULL, "skipped: no supervisor answered");
+		return 0;
+	}
+	if (state != NULL && strcmp(state, "draining") == 0)
+		findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "the supervisor drains, and then stops"), "wait");
+	json_array_foreach(queues, i, q)
+		check_queue(d, q);
+	for (i = 0; i < d->a->conf->nqueues; i++)
+		if (!runs(queues, d->a->conf->queues[i]->name))
+			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name, "it is configured, but the supervisor does not run it"),
+			    "quredis reload");
+	if (deaths > 0)
+		findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "messages of dead workers have not returned yet; dead workers: %" JSON_INTEGER_FORMAT,
+		    deaths), "the supervisor's log says why the sweeper cannot return them");
+	return 0;
+}

@@ -1,0 +1,239 @@
+/*
+ * Keys below the transits of all queues, found with SCAN: trays and leases of owners that are not registered. No other part of
+ * quredis uses SCAN. It costs Redis about a second for a few million keys, in small steps.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define SCAN_COUNT 1000
+#define UNREGISTERED_MOST 10000	/* of one queue */
+#define SIGNED_ENTRIES 16
+
+/* ---- one key ---- */
+
+static int by_incarnation(const void *a, const void *b)
+{
+	return strcmp(((const struct unregistered *)a)->incarnation, ((const struct unregistered *)b)->incarnation);
+}
+
+static bool is_registered(const struct queue_check *q, const char *incarnation)
+{
+	for (size_t i = 0; i < q->lists.nworkers; i++)
+		if (strcmp(q->lists.workers[i].incarnation, incarnation) == 0)
+			return true;
+	return false;
+}
+
+static void take_owner(struct doctor *d, struct queue_check *q, const char *incarnation)
+{
+	if (is_registered(q, incarnation))
+		return;
+	if (q->nunregistered == UNREGISTERED_MOST) {
+		d->sampled = true;
+		return;
+	}
+	q->unregistered = alloc_resize(q->unregistered, q->nunregistered + 1, sizeof(*q->unregistered));
+	q->unregistered[q->nunregistered] = (struct unregistered){0};
+	strlcpy(q->unregistered[q->nunregistered++].incarnation, incarnation, INCARNATION_SIZE);
+}
+
+/* If the name of one transit is the beginning of another's, the key belongs to the longer one. */
+static void take_key(struct doctor *d, const struct redis_reply *key)
+{
+	struct queue_check *longest = NULL;
+	struct queue_place place, found = {0};
+
+	for (size_t i = 0; i < d->nqueues; i++) {
+		struct queue_check *q = &d->queues[i];
+
+		if (!q->readable || queue_place_parse(&place, &q->keys, key->str, key->len) == -1 ||
+		    (longest != NULL && strlen(q->keys.transit) <= strlen(longest->keys.transit)))
+			continue;
+		longest = q;
+		found = place;
+	}
+	if (longest != NULL && (found.kind == QUEUE_PLACE_LEASE || found.kind == QUEUE_PLACE_TRAY))
+		take_owner(d, longest, found.incarnation);
+}
+
+/* ---- all keys ---- */
+
+/* What the names of all transits begin with, so that Redis does not send other keys; a new string. */
+static char *common_prefix(const struct doctor *d)
+{
+	char *prefix = alloc_string(d->queues[0].keys.transit);
+
+	for (size_t i = 1; i < d->nqueues; i++) {
+		size_t n = 0;
+
+		while (prefix[n] != '\0' && prefix[n] == d->queues[i].keys.transit[n])
+			n++;
+		prefix[n] = '\0';
+	}
+	return prefix;
+}
+
+/* 1: there are more; 0: that was the last page; -1: as a check. */
+static int scan_page(struct doctor *d, char cursor[32], const char *prefix)
+{
+	struct redis_reply reply, keys;
+
+	queue_scan(&d->a->redis, cursor, prefix, SCAN_COUNT);
+	if (admin_reply(d->a, &reply, NULL) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n != 2 || redis_element(&reply, 0).type != REDIS_STRING ||
+	    redis_element(&reply, 1).type != REDIS_ARRAY)
+		return admin_fail(d->a, EX_PROTOCOL, "SCAN: unexpected reply type from Redis");
+	keys = redis_element(&reply, 1);
+	for (size_t i = 0; i < keys.n; i++) {
+		struct redis_reply key = redis_element(&keys, i);
+
+		take_key(d, &key);
+	}
+	strlcpy(cursor, redis_element(&reply, 0).str, 32);
+	return strcmp(cursor, "0") == 0 ? 0 : 1;
+}
+
+static int scan(struct doctor *d)
+{
+	char *prefix = common_prefix(d), cursor[32] = "0";
+	struct progress progress;
+	int64_t looked = 0;
+	int rc;
+
+	progress_begin(&progress, "scanning all keys", 0);
+	do {
+		rc = scan_page(d, cursor, prefix);
+		looked += SCAN_COUNT;
+		progress_show(&progress, looked);
+	} while (rc == 1 && looked < d->keys_most);
+	progress_end(&progress);
+	d->sampled = d->sampled || rc == 1;
+	free(prefix);
+	return rc == -1 ? -1 : 0;
+}
+
+/* ---- what the owners hold ---- */
+
+static void sort_owners(struct queue_check *q)
+{
+	size_t n = 0;
+
+	if (q->nunregistered > 0)
+		qsort(q->unregistered, q->nunregistered, sizeof(*q->unregistered), by_incarnation);
+	for (size_t i = 0; i < q->nunregistered; i++)
+		if (n == 0 || strcmp(q->unregistered[n - 1].incarnation, q->unregistered[i].incarnation) != 0)
+			q->unregistered[n++] = q->unregistered[i];
+	q->nunregistered = n;
+}
+
+/* Of each tray its length and its left end, where an owner pushes: every change by an owner changes the signature. */
+static int sign(struct doctor *d, struct queue_check *q, struct unregistered *u)
+{
+	struct buffer all = {0};
+	int rc = 0;
+
+	for (int t = 0; rc == 0 && t <= QUEUE_TRAYS; t++) {
+		char *key = queue_tray_key(&q->keys, u->incarnation, t);
+		struct entries page = {0};
+
+		buffer_format(&all, "%d:%" PRId64 ";", t, u->trays[t]);
+		if (u->trays[t] > 0)
+			rc = entries_read(d->a, key, 0, false, SIGNED_ENTRIES, &page);
+		for (size_t i = 0; i < page.n; i++)
+			buffer_format(&all, "%zu:%s", page.all[i].size, page.all[i].sha1);
+		entries_free(&page);
+		free(key);
+	}
+	encode_sha1(all.data, all.len, u->signature);
+	buffer_free(&all);
+	return rc;
+}
+
+static int take_number(struct doctor *d, const char *key, int64_t *value)
+{
+	struct redis_reply reply;
+
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	*value = reply.type == REDIS_INTEGER ? reply.integer : LISTS_WRONG_TYPE;
+	return redis_error_class(&reply) == REDIS_ERROR_WRONG_TYPE || reply.type != REDIS_ERROR ? 0 : admin_refused(d->a, &reply, key);
+}
+
+int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool signing)
+{
+	int64_t registered, lease_ms;
+
+	queue_knows_worker(&d->a->redis, &q->keys, u->incarnation);
+	queue_lease_left(&d->a->redis, &q->keys, u->incarnation);
+	for (int t = 0; t <= QUEUE_TRAYS; t++) {
+		char *key = queue_tray_key(&q->keys, u->incarnation, t);
+
+		redis_appendf(&d->a->redis, "LLEN %s", key);
+		free(key);
+	}
+	if (take_number(d, q->keys.workers, &registered) == -1 || take_number(d, q->keys.transit, &lease_ms) == -1)
+		return -1;
+	u->leased = lease_ms != -2;
+	u->total = 0;
+	u->wrong_type = false;
+	for (int t = 0; t <= QUEUE_TRAYS; t++) {
+		if (take_number(d, q->keys.transit, &u->trays[t]) == -1)
+			return -1;
+		u->total += u->trays[t] > 0 ? u->trays[t] : 0;
+		u->wrong_type = u->wrong_type || u->trays[t] == LISTS_WRONG_TYPE;
+	}
+	if (registered == 1)
+		return 1;
+	return signing ? sign(d, q, u) : 0;
+}
+
+/* Keeps the owners that still are unregistered, and still own something. */
+static int look_at_owners(struct doctor *d, struct queue_check *q)
+{
+	size_t n = 0;
+
+	sort_owners(q);
+	for (size_t i = 0; i < q->nunregistered; i++) {
+		struct unregistered *u = &q->unregistered[i];
+		int rc = survey_look(d, q, u, d->a->options.fix);
+
+		if (rc == -1)
+			return -1;
+		if (rc == 0 && (u->leased || u->total > 0 || u->wrong_type))
+			q->unregistered[n++] = *u;
+	}
+	q->nunregistered = n;
+	return 0;
+}
+
+int check_keys(struct doctor *d)
+{
+	int rc = d->nqueues == 0 ? 0 : scan(d);
+
+	for (size_t i = 0; i < d->nqueues && rc == 0; i++)
+		rc = look_at_owners(d, &d->queues[i]);
+	if (rc == 0) {
+		d->surveyed = d->nqueues > 0;
+		if (d->sampled)
+			findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "there are more keys than the scan read (%" PRId64 "): others may hold lost messages",
+			    d->keys_most), "give a larger --limit");
+		return 0;
+	}
+	if (d->a->status != EX_NOPERM)
+		return -1;
+	doctor_drain(d);
+	findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown, "this user may not scan keys, so doctor cannot find lost messages: %s", d->why),
+	    "run it as a user of Redis who may SCAN (-u)");
+	return 0;
+}

@@ -1,0 +1,42 @@
+#ifndef ADMIN_MOVES_BULK_H
+#define ADMIN_MOVES_BULK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+#include "admin/queues/queues.h"
+
+/*
+ * Work on a whole list of the queue in a->keys. Each function asks the operator, does the work and prints the number of
+ * messages. Commands that do the same to a list share it: dlq rm --all and purge escape; dlq retry --all and retry escape.
+ */
+int bulk_purge(struct admin *a, enum admin_list list, const char *action);
+int bulk_retry(struct admin *a, enum admin_list list, const char *action);
+int bulk_retry_paced(struct admin *a);		/* escape, with --canary, --rate and --max-failures */
+
+/* Whether the command may touch the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
+static inline bool bulk_takes_bare(const struct admin *a)
+{
+	return a->options.force || !a->keys.shared;
+}
+
+/* How many messages of the list the command takes. Of transit: those that no live worker holds; with --force all of them. */
+static inline int64_t bulk_total(const struct admin *a, const struct lists *l, enum admin_list list)
+{
+	int64_t n = a->options.force ? l->transit : l->transit - l->held;
+
+	switch (list) {
+	case LIST_INGRESS:
+		return l->ingress;
+	case LIST_ESCAPE:
+		return l->escape;
+	case LIST_DELAYED:
+		return l->delayed;
+	case LIST_TRANSIT:
+		break;
+	}
+	return bulk_takes_bare(a) ? n : n - l->bare - l->bare_rescue;
+}
+
+#endif

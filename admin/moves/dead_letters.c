@@ -1,0 +1,299 @@
+/*
+ * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, of a class, or all. With --all they do what
+ * retry and purge do with escape; otherwise they take one dead letter after the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/dead_letters/dead_letters.h"
+#include "admin/moves/bulk.h"
+#include "admin/moves/moves.h"
+#include "admin/moves/retry.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+
+#define LOOKS 3			/* at a list in which dead letters change their places meanwhile */
+
+/* The operands must name dead letters, or --all must be given, not both. */
+static int check_operands(struct admin *a, const char *usage)
+{
+	if (a->options.all == (a->noperands > 1))
+		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
+	if (a->options.class != NULL && !a->options.all)
+		return admin_fail(a, EX_USAGE, "--class goes with --all");
+	return 0;
+}
+
+static int retry_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
+{
+	int64_t moved;
+
+	if (retry_redrive_one(a, e, d->record_id, &moved) == -1)
+		return -1;
+	if (moved == -1)
+		return admin_fail(a, EX_NOINPUT, "%s is being archived", d->record_id);
+	if (moved == 0)
+		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
+	return 0;
+}
+
+static int fail_without_record(struct admin *a, const struct dead_letter *d)
+{
+	return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
+}
+
+/* Deletes a record whose message is not in escape any more. */
+static int remove_record(struct admin *a, const struct dead_letter *d)
+{
+	int64_t removed;
+
+	redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
+	if (admin_integer(a, &removed, a->keys.log) == -1)
+		return -1;
+	if (removed == 0)
+		return fail_without_record(a, d);
+	admin_note("the message was no longer in %s; only the record was deleted", a->keys.escape);
+	return 0;
+}
+
+/* Deletes the message and its record; e NULL: only the record. A large message is named by its place, which may change meanwhile. */
+static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
+{
+	struct list_entry again = {0};
+	int found = e != NULL;
+
+	for (int i = 0; i < LOOKS && found == 1; i++) {
+		struct queue_entry named = entry_name(i == 0 ? e : &again);
+		int64_t removed;
+		int rc;
+
+		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
+		queue_discard(&a->redis, &a->keys, &named, d->record_id);
+		entry_free(&again);
+		rc = admin_integer(a, &removed, a->keys.escape);
+		if (rc == -1 || removed == 1)
+			return rc;
+		if (removed == -1)
+			return fail_without_record(a, d);
+		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, e->at, &again);
+	}
+	entry_free(&again);
+	if (found == 1)
+		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
+	return found == -1 ? -1 : remove_record(a, d);
+}
+
+/* An action on each dead letter, and its progress. */
+struct action {
+	struct admin *a;
+	bool retry;
+	struct outcome outcome;
+	struct progress progress;
+	int status;			/* EX_NOINPUT: some were missing; else EX_OK */
+	int64_t first;			/* index in escape where the search for the next message begins; negative: where the last message was found */
+	char newest[RECORD_ID_SIZE];	/* id of the newest record when they were counted. Messages that fail again meanwhile have newer records */
+};
+
+static struct action action_of(struct admin *a, bool retry)
+{
+	return (struct action){ .a = a, .retry = retry, .outcome = { .action = retry ? "dlq retry" : "dlq rm",
+		.did = retry ? "put back into ingress:" : "deleted", .would = retry ? "would put back into ingress:" : "would delete", .list = "escape" } };
+}
+
+static int act(struct action *t, const struct dead_letter *d)
+{
+	struct admin *a = t->a;
+	struct list_entry e;
+	int found = dead_letter_entry(a, d, t->first, &e), rc = 0;
+
+	if (found == -1)
+		return -1;
+	if (e.at < 0)
+		t->first = e.at;
+	if (t->retry && found == 0)
+		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
+	else if (!a->options.dry_run)
+		rc = t->retry ? retry_message(a, d, &e) : remove_message(a, d, found == 1 ? &e : NULL);
+	entry_free(&e);
+	t->outcome.count += rc == 0;
+	return rc;
+}
+
+/* A dead letter that is missing, because another command was faster, does not end the work on the others. */
+static int pass_over_missing(struct action *t, int rc)
+{
+	if (rc == -1 && t->a->status != EX_NOINPUT)
+		return -1;
+	if (rc == -1)
+		t->status = EX_NOINPUT;
+	return 0;
+}
+
+static int finish(struct action *t, int rc)
+{
+	if (rc == 0)
+		t->a->status = t->status;
+	/* if the only one is missing, that error is all there is to print */
+	if (t->outcome.count > 0 || (rc == 0 && t->status == EX_OK))
+		outcome_say(t->a, &t->outcome);
+	return rc == 0 && t->status == EX_OK ? 0 : -1;
+}
+
+/* ---- by id ---- */
+
+/* The dead letters that the operands name, each once: two operands may be the record id and the message id of the same one. */
+struct named {
+	struct dead_letter *all;
+	size_t n;
+};
+
+static bool is_named(const struct named *named, const char *record_id)
+{
+	for (size_t i = 0; i < named->n; i++)
+		if (strcmp(named->all[i].record_id, record_id) == 0)
+			return true;
+	return false;
+}
+
+static int find_named(struct action *t, struct named *named)
+{
+	struct admin *a = t->a;
+
+	for (size_t i = 1; i < a->noperands; i++) {
+		struct dead_letter d;
+		int rc = dead_letter_find(a, a->operands[i], DEAD_LETTER_SHOWN, &d);
+
+		if (rc == 0 && !is_named(named, d.record_id))
+			named->all[named->n++] = d;
+		else
+			dead_letter_free(&d);
+		if (pass_over_missing(t, rc) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+static int confirm_named(const struct action *t, const struct named *named)
+{
+	struct admin *a = t->a;
+
+	if (named->n == 0 || t->retry || a->options.dry_run)
+		return 0;
+	return named->n == 1 ? confirm(a, "Delete dead letter %s of %s?", named->all[0].record_id, a->keys.name)
+	    : confirm(a, "Delete %zu dead letters of %s?", named->n, a->keys.name);
+}
+
+static int act_on_named(struct action *t, const struct named *named)
+{
+	int rc = 0;
+
+	interrupt_begin();
+	for (size_t i = 0; i < named->n && rc == 0 && !t->outcome.interrupted; i++) {
+		t->outcome.interrupted = interrupt_asked();
+		rc = t->outcome.interrupted ? 0 : pass_over_missing(t, act(t, &named->all[i]));
+	}
+	rc = finish(t, rc);
+	interrupt_end();
+	return rc;
+}
+
+static int by_id(struct admin *a, bool retry)
+{
+	struct action t = action_of(a, retry);
+	struct named named = { .all = alloc_zero(a->noperands, sizeof(*named.all)) };
+	int rc = find_named(&t, &named);
+
+	if (rc == 0)
+		rc = confirm_named(&t, &named);
+	if (rc == 0)
+		rc = act_on_named(&t, &named);
+	for (size_t i = 0; i < named.n; i++)
+		dead_letter_free(&named.all[i]);
+	free(named.all);
+	return rc;
+}
+
+/* ---- of a class ---- */
+
+static int count_one(void *arg, const struct dead_letter *d)
+{
+	struct action *t = arg;
+
+	if (t->newest[0] == '\0')
+		strlcpy(t->newest, d->record_id, sizeof(t->newest));
+	t->progress.total += dead_letter_is(d, "error_class", t->a->options.class);
+	return 0;
+}
+
+static int act_on_one(void *arg, const struct dead_letter *d)
+{
+	struct action *t = arg;
+
+	if (!dead_letter_is(d, "error_class", t->a->options.class))
+		return 0;
+	t->outcome.interrupted = interrupt_asked();
+	if (t->outcome.interrupted)
+		return 1;
+	progress_show(&t->progress, t->outcome.count);
+	return pass_over_missing(t, act(t, d));
+}
+
+static int confirm_class(const struct action *t, int64_t n)
+{
+	char *class = alloc_format(", class %s", t->a->options.class);
+	int rc = confirm_messages(t->a, t->retry ? "Put back" : "Delete", n, "escape", class);
+
+	free(class);
+	return rc;
+}
+
+static int by_class(struct admin *a, bool retry)
+{
+	struct action t = action_of(a, retry);
+	int64_t n;
+	int rc;
+
+	t.first = -1;		/* records come oldest first, and escape is in the same order */
+	if (dead_letter_each(a, count_one, &t) == -1)
+		return -1;
+	n = t.progress.total;
+	if (!a->options.dry_run && confirm_class(&t, n) == -1)
+		return -1;
+	interrupt_begin();
+	progress_begin(&t.progress, t.outcome.action, n);
+	rc = n == 0 || dead_letter_each_oldest(a, t.newest, DEAD_LETTER_SHOWN, act_on_one, &t) != -1 ? 0 : -1;
+	progress_end(&t.progress);
+	rc = finish(&t, rc);
+	interrupt_end();
+	return rc;
+}
+
+/* ---- the commands ---- */
+
+int cmd_dlq_retry(struct admin *a)
+{
+	bool paced = (a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) != 0;
+
+	if (check_operands(a, "dlq retry QUEUE ID...|--all") == -1)
+		return -1;
+	if (paced && (!a->options.all || a->options.class != NULL))
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all, and not with --class");
+	if (paced)
+		return bulk_retry_paced(a);
+	if (a->options.class != NULL)
+		return by_class(a, true);
+	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
+}
+
+int cmd_dlq_rm(struct admin *a)
+{
+	if (check_operands(a, "dlq rm QUEUE ID...|--all") == -1)
+		return -1;
+	if (a->options.class != NULL)
+		return by_class(a, false);
+	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
+}

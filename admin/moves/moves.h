@@ -1,0 +1,26 @@
+#ifndef ADMIN_MOVES_MOVES_H
+#define ADMIN_MOVES_MOVES_H
+
+/*
+ * Commands that move or delete messages; and stale, which counts what a purge of the sweeper would take.
+ *	push			quredis push
+ *	bulk.h			work on a whole list, shared by commands
+ *	purge			quredis purge
+ *	retry			quredis retry, and each way back into ingress
+ *	retry_transit		the trays of a dead owner
+ *	retry_paced, returns	dlq retry --canary --rate: how many messages fail again
+ *	dead_letters		quredis dlq retry, dlq rm
+ *	stale, stale_*		quredis stale
+ */
+#include "admin/moves/bulk.h"
+#include "admin/moves/retry.h"
+#include "admin/moves/returns.h"
+
+int cmd_dlq_retry(struct admin *a);
+int cmd_dlq_rm(struct admin *a);
+int cmd_purge(struct admin *a);
+int cmd_push(struct admin *a);
+int cmd_retry(struct admin *a);
+int cmd_stale(struct admin *a);
+
+#endif

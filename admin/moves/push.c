@@ -1,0 +1,267 @@
+/*
+ * quredis push: pushes messages from an argument or from standard input, into ingress or, wrapped, into delayed. Many messages
+ * are sent in batches, with several batches unanswered at a time and in constant memory. The result counts the messages that
+ * Redis acknowledged.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "admin/moves/moves.h"
+
+#include "common/base/base.h"
+
+#define BATCH_BYTES (256 * 1024)
+#define SLOWEST_BYTES_PER_MS 1024		/* a slower connection times out */
+#define UNDER_WAY 16				/* batches that are sent and not answered yet */
+#define MESSAGE_MAX (512 * 1024 * 1024)		/* the largest value that Redis accepts */
+
+struct push {
+	struct admin *a;
+	struct progress progress;
+	struct buffer bytes;			/* of the current batch */
+	size_t ends[QUEUE_BATCH];		/* where each of its messages ends in bytes */
+	size_t n;
+	size_t sizes[UNDER_WAY];		/* messages in each unanswered batch, oldest first */
+	size_t nunder_way;
+	int64_t sent, acknowledged;
+	int64_t server_ms, asked_ms;		/* with --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
+};
+
+static int take_answer(struct push *p)
+{
+	int64_t answer;
+
+	if (admin_integer(p->a, &answer, p->a->options.delay_ms >= 0 ? p->a->keys.delayed : p->a->keys.ingress) == -1)
+		return -1;
+	p->acknowledged += (int64_t)p->sizes[0];
+	p->nunder_way--;
+	memmove(p->sizes, p->sizes + 1, p->nunder_way * sizeof(p->sizes[0]));
+	progress_show(&p->progress, p->acknowledged);
+	return 0;
+}
+
+static int flush_batch(struct push *p)
+{
+	struct queue_bytes messages[QUEUE_BATCH];
+	size_t start = 0;
+
+	if (p->n == 0)
+		return 0;
+	for (size_t i = 0; i < p->n; start = p->ends[i++])
+		messages[i] = (struct queue_bytes){ p->bytes.data + start, p->ends[i] - start };
+	if (p->nunder_way == UNDER_WAY && take_answer(p) == -1)
+		return -1;
+	if (p->a->options.delay_ms >= 0)
+		queue_push_delayed(&p->a->redis, &p->a->keys, p->a->options.delay_ms, p->sent, messages, p->n);
+	else
+		queue_push(&p->a->redis, &p->a->keys, messages, p->n);
+	p->a->extra_ms = (int64_t)(p->bytes.len / SLOWEST_BYTES_PER_MS);
+	p->sizes[p->nunder_way++] = p->n;
+	p->sent += (int64_t)p->n;
+	p->n = 0;
+	buffer_clear(&p->bytes);
+	return 0;
+}
+
+static int finish(struct push *p)
+{
+	if (flush_batch(p) == -1)
+		return -1;
+	while (p->nunder_way > 0)
+		if (take_answer(p) == -1)
+			return -1;
+	return 0;
+}
+
+/* Writes the header that the options ask for. */
+static int add_header(struct push *p, struct buffer *out)
+{
+	const struct options *o = &p->a->options;
+	int64_t now_ms = p->server_ms + clock_monotonic_ms() - p->asked_ms + (o->delay_ms > 0 ? o->delay_ms : 0);
+
+	if (o->id == NULL && o->ttl_ms < 0)
+		return 0;
+	if (message_header(out, o->id, NULL, o->ttl_ms, o->ttl_ms < 0 ? -1 : now_ms, -1, -1) == -1)
+		return admin_fail(p->a, EX_USAGE, "--id: at most %d of letters, digits and . _ : + -", MESSAGE_ID_MAX);
+	return 0;
+}
+
+/*
+ * Workers would move this message to escape unread, so it is refused. Pushes the messages before it first, so that the printed
+ * count is exact. Prints an error and returns -1.
+ */
+static int refuse_too_large(struct push *p, size_t len)
+{
+	struct admin *a = p->a;
+	const char *then = "its workers would move it to escape unread";
+	bool many = a->options.lines || a->options.nul;
+
+	if (finish(p) == -1)
+		return -1;
+	if (many)
+		return admin_fail(a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
+		    p->acknowledged + 1, len, a->keys.name, a->queue->message_max, then);
+	return admin_fail(a, EX_DATAERR, "the message has %zu bytes, and message_max of %s is %" PRId64 ": %s", len, a->keys.name,
+	    a->queue->message_max, then);
+}
+
+/* Pushes one message of the input. */
+static int push_one(struct push *p, const void *data, size_t len)
+{
+	struct message m = { .raw = "" };	/* not parsed: the producer's bytes are not interpreted */
+	size_t before = p->bytes.len, wrapped, whole;
+
+	if (p->a->options.delay_ms >= 0 && !p->a->options.dry_run)
+		message_wrap(&p->bytes, &p->a->keys.lines, &m, &(struct wrapper){0});
+	wrapped = p->bytes.len;
+	if (add_header(p, &p->bytes) == -1)
+		return -1;
+	whole = p->bytes.len - wrapped + len;
+	/* queue NULL: the configuration here does not have the queue, so its message_max is not known. */
+	if (p->a->queue != NULL && whole > (size_t)p->a->queue->message_max) {
+		p->bytes.len = before;
+		return refuse_too_large(p, whole);
+	}
+	if (p->a->options.dry_run) {
+		p->bytes.len = before;
+		p->acknowledged++;
+		return 0;
+	}
+	buffer_append(&p->bytes, data, len);
+	p->ends[p->n++] = p->bytes.len;
+	return p->n == QUEUE_BATCH || p->bytes.len >= BATCH_BYTES ? flush_batch(p) : 0;
+}
+
+/* ---- input ---- */
+
+/* Returns the number of bytes read; 0: end of input, or interrupted; -1: error. */
+static ssize_t read_some(struct push *p, char *chunk, size_t size)
+{
+	ssize_t n;
+
+	do {
+		if (interrupt_asked())
+			return 0;
+		n = read(STDIN_FILENO, chunk, size);
+	} while (n == -1 && errno == EINTR);
+	return n == -1 ? admin_fail(p->a, EX_IOERR, "standard input: %s", strerror(errno)) : n;
+}
+
+static int keep(struct push *p, struct buffer *message, const char *data, size_t len)
+{
+	if (message->len + len > MESSAGE_MAX)
+		return admin_fail(p->a, EX_DATAERR, "a message of more than 512 MiB is more than Redis takes");
+	buffer_append(message, data, len);
+	return 0;
+}
+
+/* Pushes the messages that end in this chunk; the unfinished rest stays in rest. */
+static int split_chunk(struct push *p, struct buffer *rest, const char *chunk, size_t len, char separator)
+{
+	const char *end;
+
+	while ((end = memchr(chunk, separator, len)) != NULL) {
+		size_t n = (size_t)(end - chunk);
+		int rc;
+
+		if (rest->len == 0) {
+			rc = push_one(p, chunk, n);
+		} else {
+			rc = keep(p, rest, chunk, n) == -1 ? -1 : push_one(p, rest->data, rest->len);
+			buffer_clear(rest);
+		}
+		if (rc == -1)
+			return -1;
+		chunk += n + 1;
+		len -= n + 1;
+	}
+	return keep(p, rest, chunk, len);
+}
+
+static int push_many(struct push *p, char separator)
+{
+	struct buffer rest = {0};
+	char chunk[64 * 1024];
+	ssize_t n;
+	int rc = 0;
+
+	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
+		rc = n == -1 ? -1 : split_chunk(p, &rest, chunk, (size_t)n, separator);
+	if (rc == 0 && rest.len > 0 && !interrupt_asked())
+		rc = push_one(p, rest.data, rest.len);
+	buffer_free(&rest);
+	return rc;
+}
+
+/* Pushes nothing if the input was interrupted: half a message must not be pushed. */
+static int push_input(struct push *p)
+{
+	struct buffer message = {0};
+	char chunk[64 * 1024];
+	ssize_t n;
+	int rc = 0;
+
+	if (isatty(STDIN_FILENO) == 1)
+		admin_note("the message is read from the terminal; Ctrl-D ends it");
+	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
+		rc = n == -1 ? -1 : keep(p, &message, chunk, (size_t)n);
+	if (rc == 0 && !interrupt_asked())
+		rc = push_one(p, message.len == 0 ? "" : message.data, message.len);
+	buffer_free(&message);
+	return rc;
+}
+
+static int check(struct admin *a)
+{
+	const struct options *o = &a->options;
+
+	if (o->lines && o->nul)
+		return admin_fail(a, EX_USAGE, "--lines and --null exclude each other");
+	if ((o->lines || o->nul) && (a->noperands > 1 || o->id != NULL))
+		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
+	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
+		return admin_fail(a, EX_USAGE, "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
+	if (o->delay_ms >= 0 && a->keys.shared)
+		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
+	return 0;
+}
+
+int cmd_push(struct admin *a)
+{
+	struct push p = { .a = a };
+	bool many = a->options.lines || a->options.nul;
+	int rc;
+
+	if (check(a) == -1)
+		return -1;
+	if (a->options.ttl_ms >= 0 && admin_server_time(a, &p.server_ms) == -1)
+		return -1;
+	if (a->options.delay_ms >= 0 && !a->options.dry_run && admin_seals(a) == -1)
+		return -1;
+	p.asked_ms = clock_monotonic_ms();
+	interrupt_begin();
+	progress_begin(&p.progress, "push", 0);
+	if (many)
+		rc = push_many(&p, a->options.nul ? '\0' : '\n');
+	else
+		rc = a->noperands > 1 ? push_one(&p, a->operands[1], strlen(a->operands[1])) : push_input(&p);
+	if (rc == 0)
+		rc = finish(&p);
+	progress_end(&p.progress);
+	if (rc == -1 && many && !a->options.dry_run)
+		admin_note("%" PRId64 " messages are in, %zu were under way when it failed", p.acknowledged,
+		    (size_t)(p.sent - p.acknowledged));
+	if (rc == 0)
+		outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
+		    .count = p.acknowledged });
+	buffer_free(&p.bytes);
+	if (rc == 0 && interrupt_asked())
+		admin_note("interrupted: what came after was not pushed");
+	interrupt_end();
+	return rc;
+}

@@ -1,0 +1,292 @@
+/*
+ * quredis retry: moves messages of transit, escape or delayed back into ingress, in their order, a batch at a time. One script
+ * moves each message, so the command can be interrupted anywhere and run again.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/dead_letters/dead_letters.h"
+#include "admin/moves/bulk.h"
+#include "admin/moves/moves.h"
+#include "admin/moves/retry.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define LOOKS 3			/* for a dead letter that changes its place meanwhile */
+
+/* ---- escape: oldest first, from the right end ---- */
+
+/*
+ * A dead letter becomes a new message that waits from now on. In a shared queue a note keeps that time only for a message with
+ * a ttl in its header, which could otherwise expire at once. sha1: the message must have it; NULL: only its length and its ends
+ * are compared.
+ */
+static void append_redrive(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, const char *sha1)
+{
+	struct queue_entry e = entry_name(entry);
+	const struct queue_note *noted;
+	struct buffer line = {0};
+	struct wrapper w = {0};
+	struct queue_note note;
+	struct message m;
+
+	e.sha1 = e.at == QUEUE_ANYWHERE ? NULL : sha1;
+	message_parse(&m, &a->keys.lines, entry->head.data, entry->head.len);
+	if (!a->keys.shared || m.ttl_ms >= 0)
+		w.own_ms = w.redriven_ms = now_ms;
+	noted = queue_remember(&a->keys, &m, &w, &line, &note);
+	if (noted != NULL && entry_is_large(entry))
+		strlcpy(note.field, entry->sha1, sizeof(note.field));	/* m has only the beginning of the message */
+	queue_redrive(&a->redis, &a->keys, &e, &(struct queue_change){ &line, m.wrapper_len }, noted,
+	    record_id[0] != '\0' ? record_id : NULL);
+	buffer_free(&line);
+}
+
+/* Sends the move and takes its answer. If a large message has left its place, searches for it from there on. */
+static int redrive_placed(struct admin *a, const struct list_entry *entry, int64_t now_ms, const char *record_id, bool exact, int64_t *moved)
+{
+	struct list_entry again;
+	int found = 1;
+
+	append_redrive(a, entry, now_ms, record_id, exact ? entry->sha1 : NULL);
+	if (admin_integer(a, moved, a->keys.escape) == -1)
+		return -1;
+	for (int i = 0; i < LOOKS && *moved == 0 && found == 1 && entry_is_large(entry); i++) {
+		found = entry_find(a, a->keys.escape, entry->at, entry->size, entry->sha1, &again);
+		if (found != 1)
+			break;
+		append_redrive(a, &again, now_ms, record_id, exact ? entry->sha1 : NULL);
+		entry_free(&again);
+		if (admin_integer(a, moved, a->keys.escape) == -1)
+			return -1;
+	}
+	return found == -1 ? -1 : 0;
+}
+
+int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved)
+{
+	int64_t now_ms;
+
+	return admin_seals(a) == -1 || admin_server_time(a, &now_ms) == -1 ? -1 :
+	    redrive_placed(a, entry, now_ms, record_id, true, moved);
+}
+
+/* The script finds a large message by its place, which is certain only when all moves before it are answered. */
+static int redrive_each(struct retry *t, const struct entries *oldest, char (*ids)[RECORD_ID_SIZE], int64_t now_ms)
+{
+	size_t unanswered = 0;
+	int64_t moved;
+
+	for (size_t i = 0; i < oldest->n; i++) {
+		struct list_entry *e = &oldest->all[i];
+
+		if (!entry_is_large(e)) {
+			append_redrive(t->a, e, now_ms, ids[i], NULL);
+			unanswered++;
+			continue;
+		}
+		if (retry_take_moved(t, unanswered, t->a->keys.escape) == -1)
+			return -1;
+		unanswered = 0;
+		e->at = -1 - t->claimed;
+		if (redrive_placed(t->a, e, now_ms, ids[i], false, &moved) == -1)
+			return -1;
+		retry_note_moved(t, moved);
+	}
+	return retry_take_moved(t, unanswered, t->a->keys.escape);
+}
+
+int retry_redrive(struct retry *t, struct records *records, const struct entries *oldest)
+{
+	char (*ids)[RECORD_ID_SIZE] = alloc_zero(oldest->n, sizeof(*ids));
+	int64_t now_ms;
+	int rc = admin_seals(t->a) == -1 ? -1 : admin_server_time(t->a, &now_ms);
+
+	/* Records are looked up first, each with a round trip; then the moves of small messages go out in one write. */
+	for (size_t i = 0; rc == 0 && i < oldest->n; i++)
+		rc = records_match(t->a, records, oldest->all[i].sha1, ids[i]);
+	if (rc == 0)
+		rc = redrive_each(t, oldest, ids, now_ms);
+	free(ids);
+	return rc;
+}
+
+/*
+ * Moves as many messages as there were at the start: those that fail again meanwhile enter at the other end. It skips messages
+ * that an archive has claimed. If these leave meanwhile, others are skipped in their place, so the caller starts another pass.
+ */
+static int pass_over_escape(struct retry *t, int64_t total)
+{
+	struct records records;
+	int rc = 0;
+
+	records_init(&records);
+	t->claimed = 0;
+	while (rc == 0 && t->moved + t->gone + t->claimed < total && !interrupt_asked()) {
+		int64_t left = total - t->moved - t->gone - t->claimed;
+		struct entries oldest;
+		size_t n;
+
+		rc = entries_read(t->a, t->a->keys.escape, -1 - t->claimed, true, left, &oldest);
+		if (rc == 0)
+			rc = retry_redrive(t, &records, &oldest);
+		n = oldest.n;
+		entries_free(&oldest);
+		if (n == 0)
+			break;
+	}
+	records_free(&records);
+	return rc;
+}
+
+void retry_note_claimed(const struct retry *t)
+{
+	if (t->claimed > 0)
+		admin_note("%" PRId64 " messages are being archived and were left", t->claimed);
+}
+
+static int retry_escape(struct retry *t, int64_t total)
+{
+	int64_t before;
+	int rc;
+
+	do {
+		before = t->moved;
+		rc = pass_over_escape(t, total);
+	} while (rc == 0 && t->claimed > 0 && t->moved > before && !interrupt_asked());
+	retry_note_claimed(t);
+	return rc;
+}
+
+/* ---- transit: messages that no live worker holds ---- */
+
+static int retry_transit(struct retry *t, const struct lists *l)
+{
+	int rc = 0;
+
+	/* An owner whose lease has run out never gets it back: its worker takes a new incarnation. */
+	for (size_t i = 0; rc == 0 && i < l->nworkers; i++)
+		if (l->owners[i].total > 0 && (!l->owners[i].alive || t->a->options.force))
+			rc = retry_owner(t, l->workers[i].incarnation);
+	if (rc == 0 && l->aside > 0 && !interrupt_asked())
+		rc = retry_aside(t);
+	if (rc == -1 || interrupt_asked() || !bulk_takes_bare(t->a))
+		return rc;
+	return retry_bare(t);
+}
+
+/* ---- delayed: first due first ---- */
+
+/* *n: the number of messages that left delayed */
+static int take_due(struct admin *a, int64_t *n)
+{
+	struct queue_due_moved due;
+	struct redis_reply reply;
+
+	if (admin_reply(a, &reply, a->keys.delayed) == -1)
+		return -1;
+	if (queue_due_moved(&reply, &due) == -1)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis");
+	if (due.lost > 0)
+		admin_note("warning: %" PRId64 " delayed messages were deleted, because somebody had deleted the lists that held their payloads", due.lost);
+	*n = due.moved + due.lost;
+	return 0;
+}
+
+/* As take_due(). */
+static int hurry_batch(struct admin *a, int limit, int64_t *n)
+{
+	struct redis_reply first;
+	void *kept = NULL;
+
+	if (a->keys.shared) {
+		queue_glance_delayed(&a->redis, &a->keys, 0, limit - 1);
+		if (admin_reply(a, &first, a->keys.delayed) == -1)
+			return -1;
+		kept = redis_keep(&a->redis);
+	}
+	queue_due(&a->redis, &a->keys, true, limit, a->keys.shared ? &first : NULL);
+	redis_let_go(kept);
+	return take_due(a, n);
+}
+
+static int retry_delayed(struct retry *t, int64_t total)
+{
+	while (t->moved < total && !interrupt_asked()) {
+		int64_t left = total - t->moved, n = 0;
+
+		if (hurry_batch(t->a, left < ENTRIES_MAX ? (int)left : ENTRIES_MAX, &n) == -1)
+			return -1;
+		if (n == 0)
+			break;
+		t->moved += n;
+		progress_show(&t->progress, t->moved);
+	}
+	return 0;
+}
+
+/* ---- the whole list ---- */
+
+static int retry_list(struct retry *t, enum admin_list list, const struct lists *l, int64_t total)
+{
+	if (list == LIST_TRANSIT)
+		return retry_transit(t, l);
+	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, total);
+}
+
+static int retry_all(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
+{
+	struct retry t = { .a = a };
+	int64_t total = o->count;
+	char *what;
+	int rc;
+
+	if (confirm_messages(a, "Put", total, o->list, " back into ingress") == -1)
+		return -1;
+	what = alloc_format("retry %s %s", a->keys.name, o->list);
+	interrupt_begin();
+	progress_begin(&t.progress, what, total);
+	rc = retry_list(&t, list, l, total);
+	progress_end(&t.progress);
+	free(what);
+	o->count = t.moved;
+	o->interrupted = interrupt_asked() && t.moved + t.gone < total;
+	if (rc == -1 && t.moved > 0)
+		admin_note("%" PRId64 " of %" PRId64 " messages were put back before the error; run it again to continue", t.moved, total);
+	return rc;
+}
+
+int bulk_retry(struct admin *a, enum admin_list list, const char *action)
+{
+	struct outcome o = { .action = action, .did = "put back into ingress:", .would = "would put back into ingress:",
+		.list = admin_list_name(list) };
+	struct lists l;
+	int rc = lists_read(a, &a->keys, LIST_BIT(list) | LIST_BIT(LIST_INGRESS), &l);
+
+	if (rc == 0) {
+		o.count = bulk_total(a, &l, list);
+		o.held = list == LIST_TRANSIT ? l.transit - o.count : 0;
+	}
+	if (rc == 0 && !a->options.dry_run)
+		rc = retry_all(a, list, &l, &o);
+	lists_free(&l);
+	if (rc == 0)
+		outcome_say(a, &o);
+	interrupt_end();
+	return rc;
+}
+
+int cmd_retry(struct admin *a)
+{
+	enum admin_list list;
+
+	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED),
+		&list) == -1)
+		return -1;
+	return bulk_retry(a, list, "retry");
+}

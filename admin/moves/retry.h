@@ -1,0 +1,44 @@
+#ifndef ADMIN_MOVES_RETRY_H
+#define ADMIN_MOVES_RETRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+
+/* Moves messages of the queue in a->keys back into ingress. */
+struct retry {
+	struct admin *a;
+	struct progress progress;
+	int64_t moved;
+	int64_t gone;		/* another process moved them first */
+	int64_t claimed;	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
+};
+
+/*
+ * Moves the messages of one owner's trays and rescue list, or of the bare list. The owner must be dead: the function takes them
+ * away from a live one, too. -1: error of Redis; messages moved until then are counted.
+ */
+int retry_owner(struct retry *t, const char *incarnation);
+int retry_bare(struct retry *t);
+int retry_aside(struct retry *t);		/* moves messages that were set aside */
+
+/* The oldest dead letters, oldest first, with their records. records: reads along in the log. */
+struct records;
+struct entries;
+struct list_entry;
+int retry_redrive(struct retry *t, struct records *records, const struct entries *oldest);
+
+/* Takes one answer for each of n messages: 1 moved, 0 another process moved it, -1 an archive has claimed it. */
+int retry_take_moved(struct retry *t, size_t n, const char *key);
+void retry_note_moved(struct retry *t, int64_t moved);		/* counts one of these answers */
+void retry_note_claimed(const struct retry *t);	/* prints how many are claimed, if any */
+/*
+ * Moves one dead letter, which was found at the place that entry names, back into ingress: a new message to the queue, which
+ * waits from now on. If a large one is not there any more, searches for it. moved: as for retry_take_moved(). -1: error of
+ * Redis.
+ */
+int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved);
+
+#endif

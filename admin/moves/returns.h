@@ -1,0 +1,31 @@
+#ifndef ADMIN_MOVES_RETURNS_H
+#define ADMIN_MOVES_RETURNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+#include "admin/dead_letters/dead_letters.h"
+
+/* Messages that were put back into ingress, and how many of them are dead letters again, according to the records written since. */
+struct returns {
+	void *sha1s;			/* tsearch(3) tree of the sha1s of those put back */
+	char next[RECORD_ID_SIZE];	/* id from which the log is read on */
+	int64_t failed;			/* records since then that belong to one of them */
+	char last[RECORD_ID_SIZE];	/* the newest of those */
+};
+
+/* Counts records from now on. -1: error of Redis */
+int returns_begin(struct admin *a, struct returns *r);
+void returns_add(struct returns *r, const char *sha1);	/* sha1 of a dead letter, as it was in escape */
+int returns_look(struct admin *a, struct returns *r);
+void returns_free(struct returns *r);
+
+/*
+ * Whether this message waits, is delayed or in flight. A message of the same length and with the same ends counts as the same,
+ * whatever its wrapper. -1: error of Redis
+ */
+struct list_entry;
+int returns_is_under_way(struct admin *a, const struct list_entry *message);
+
+#endif

@@ -1,0 +1,44 @@
+#ifndef ADMIN_MOVES_STALE_H
+#define ADMIN_MOVES_STALE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+
+#include "common/queue/queue.h"
+
+/*
+ * What the rules of purge{} would take from a queue. It uses the sweeper's own judgement (common/queue/purge_rule.h) and what
+ * the leader knows of the server's clock. Nothing is written. While lists change, the result is an estimate.
+ */
+enum stale_rule { STALE_INGRESS, STALE_MESSAGE, STALE_DELAYED, STALE_DONE, STALE_RECORDS, STALE_RULES };
+
+struct stale_count {
+	int64_t count;
+	int64_t oldest_ms;	/* age of the oldest; 0: count is 0 */
+};
+
+struct stale {
+	struct queue_keys keys;
+	const struct conf_queue *conf;
+	char *leader;			/* the node whose sweeper applies the rules; NULL: no node leads the queue */
+	struct age_clock clock;		/* the leader's knowledge of the clock; without a leader, times count as they are */
+	unsigned looked;		/* 1u << rule: the rule applies to this queue, and was counted */
+	struct stale_count counts[STALE_RULES];
+	char *error;			/* why the queue cannot be read; NULL: it can */
+};
+
+static inline void stale_add(struct stale_count *to, int64_t count, int64_t oldest_ms)
+{
+	to->count += count;
+	if (count > 0 && oldest_ms > to->oldest_ms)
+		to->oldest_ms = oldest_ms;
+}
+
+/* Each returns -1 after admin_fail(), and stops early when it is interrupted. */
+int stale_waiting(struct admin *a, struct stale *s);	/* stale_waiting.c: ingress and delayed */
+int stale_done(struct admin *a, struct stale *s);	/* stale_records.c */
+int stale_records(struct admin *a, struct stale *s);
+
+#endif

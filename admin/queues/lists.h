@@ -1,0 +1,42 @@
+#ifndef ADMIN_QUEUES_LISTS_H
+#define ADMIN_QUEUES_LISTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+
+/*
+ * How many messages lie in each list of a queue, and which workers own the trays. It takes two round trips, because only the hash of
+ * workers tells the trays; each serves many queues at once.
+ */
+#define LISTS_WRONG_TYPE (-1)
+
+struct owner {
+	bool alive;				/* its lease is there */
+	int64_t trays[QUEUE_TRAYS + 1];		/* messages; the last: its rescue list */
+	int64_t total;
+};
+
+struct lists {
+	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE */
+	int64_t transit;			/* sum over the bare list, all trays, rescue lists and what is set aside */
+	int64_t bare, bare_rescue, aside;
+	int64_t held;				/* of transit: in trays of owners that are alive */
+	bool paused;
+	struct queue_worker *workers;		/* owned */
+	struct owner *owners;			/* one for each worker; owned */
+	size_t nworkers;
+};
+
+void lists_ask(struct admin *a, const struct queue_keys *k);
+int lists_take(struct admin *a, struct lists *l);
+void lists_ask_trays(struct admin *a, const struct queue_keys *k, const struct lists *l);
+int lists_take_trays(struct admin *a, struct lists *l);
+void lists_free(struct lists *l);
+
+/* Reads everything of one queue. A list of the wrong type is an error if it is wanted (LIST_BITs). */
+int lists_read(struct admin *a, const struct queue_keys *k, unsigned wanted, struct lists *l);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * Reads all queues and the names of their keys, for commands that show all of them, without a round trip for each queue.
+ * admin_find_queue() finds a single queue.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/queues/registry.h"
+
+#include "admin/cli/cli.h"
+#include "common/base/base.h"
+
+static void ask(struct admin *a, const char *name)
+{
+	char *key = queue_registered_key(name);
+
+	redis_appendf(&a->redis, "GET %s", key);
+	free(key);
+}
+
+/* 1: *keys are those of the entry; 0: the entry is invalid; -1: Redis failed. */
+static int take(struct admin *a, const char *name, struct queue_keys *keys)
+{
+	struct redis_reply reply;
+	char *shown;
+
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+		return 1;
+	if (reply.type == REDIS_ERROR && redis_error_class(&reply) != REDIS_ERROR_WRONG_TYPE) {
+		admin_refused(a, &reply, name);
+		return 0;
+	}
+	shown = visible(name, strlen(name), 200);
+	admin_fail(a, EX_CONFIG, "the entry of %s in the registry is invalid", shown);
+	free(shown);
+	return 0;
+}
+
+static int take_registered(struct admin *a, char *const *names, size_t nnames, struct registry_queue *queues, size_t *n)
+{
+	for (size_t i = 0; i < nnames; i++)
+		if (conf_queue_find(a->conf, names[i]) == NULL)
+			ask(a, names[i]);
+	for (size_t i = 0; i < nnames; i++) {
+		int rc = conf_queue_find(a->conf, names[i]) != NULL ? 0 : take(a, names[i], &queues[*n].keys);
+
+		if (rc == -1)
+			return -1;
+		*n += (size_t)rc;
+	}
+	return 0;
+}
+
+int registry_read(struct admin *a, struct registry_queue **queues, size_t *n)
+{
+	char **names;
+	size_t nnames;
+	int rc;
+
+	*queues = NULL;
+	*n = 0;
+	if (admin_registered(a, &names, &nnames) == -1)
+		return -1;
+	*queues = alloc_zero(a->conf->nqueues + nnames, sizeof(**queues));
+	for (size_t i = 0; i < a->conf->nqueues; i++) {
+		queue_keys_from_conf(&(*queues)[*n].keys, a->conf->queues[i]);
+		(*queues)[(*n)++].configured = true;
+	}
+	rc = take_registered(a, names, nnames, *queues, n);
+	admin_names_free(names, nnames);
+	if (rc == -1) {
+		registry_free(*queues, *n);
+		*queues = NULL;
+		*n = 0;
+	}
+	return rc;
+}
+
+void registry_free(struct registry_queue *queues, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		queue_keys_free(&queues[i].keys);
+	free(queues);
+}

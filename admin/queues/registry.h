@@ -1,0 +1,18 @@
+#ifndef ADMIN_QUEUES_REGISTRY_H
+#define ADMIN_QUEUES_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "admin/cli/cli.h"
+
+/* All queues: of the configuration, then those of the registry that it does not have. */
+struct registry_queue {
+	struct queue_keys keys;
+	bool configured;
+};
+/* In two round trips, however many there are. Prints an error for each invalid entry and leaves it out. -1: Redis failed; an error was printed. */
+int registry_read(struct admin *a, struct registry_queue **queues, size_t *n);
+void registry_free(struct registry_queue *queues, size_t n);
+
+#endif

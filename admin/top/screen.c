@@ -1,0 +1,214 @@
+/*
+ * The terminal of quredis top: draws on the alternate screen in plain ANSI, and reads keys without Enter. It restores the
+ * terminal however the process ends, except by SIGKILL. Handlers of ordinary signals only note the signal. Handlers of crashes
+ * write the restoring sequence and nothing else.
+ */
+#include <sys/ioctl.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "admin/top/top.h"
+
+#include "common/base/base.h"
+
+#define ENTER "\033[?1049h\033[?25l\033[?7l"	/* alternate screen, no cursor, long lines are cut */
+#define LEAVE "\033[?7h\033[?25h\033[?1049l"
+#define HOME "\033[H"
+#define CLEAR_LINE "\033[K"
+#define CLEAR_REST "\033[J"
+
+static struct termios before;
+static bool has_keys;			/* `before` has the settings of standard input */
+static volatile sig_atomic_t entered, ends_by, resized, stopped;
+
+/* Restores the terminal. A signal handler calls it: async-signal-safe functions only. */
+static void give_back(void)
+{
+	if (!entered)
+		return;
+	entered = 0;
+	if (write(STDOUT_FILENO, LEAVE, sizeof(LEAVE) - 1) == -1)
+		return;
+	if (has_keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+static void take(void)
+{
+	struct termios keys = before;
+
+	keys.c_lflag &= (tcflag_t)~(ICANON | ECHO);
+	keys.c_cc[VMIN] = 0;
+	keys.c_cc[VTIME] = 0;
+	entered = 1;
+	if (has_keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+	fputs(ENTER, stdout);
+	fflush(stdout);
+}
+
+static void on_signal(int sig)
+{
+	if (sig == SIGWINCH)
+		resized = 1;
+	else if (sig == SIGTSTP)
+		stopped = 1;
+	else if (sig != SIGCONT)
+		ends_by = sig;
+}
+
+static void on_crash(int sig)
+{
+	give_back();
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM, SIGUSR1, SIGUSR2 };
+static const int others[] = { SIGWINCH, SIGTSTP, SIGCONT };
+static const int crashes[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+
+/* The signals are blocked except during a wait, so that no page is written in part. */
+static void catch_all(const int *signals, size_t n, sigset_t *blocked)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < n; i++) {
+		sigaction(signals[i], &action, NULL);
+		sigaddset(blocked, signals[i]);
+	}
+}
+
+void top_screen_enter(void)
+{
+	struct sigaction crash = { .sa_handler = on_crash, .sa_flags = (int)SA_RESETHAND };
+	sigset_t blocked;
+
+	has_keys = tcgetattr(STDIN_FILENO, &before) == 0;
+	sigemptyset(&blocked);
+	sigemptyset(&crash.sa_mask);
+	catch_all(ending, nitems(ending), &blocked);
+	catch_all(others, nitems(others), &blocked);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	for (size_t i = 0; i < nitems(crashes); i++)
+		sigaction(crashes[i], &crash, NULL);
+	atexit(give_back);
+	take();
+}
+
+void top_screen_leave(void)
+{
+	fflush(stdout);
+	give_back();
+}
+
+void top_screen_die(void)
+{
+	sigset_t one;
+
+	if (ends_by == 0)
+		return;
+	signal(ends_by, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, ends_by);
+	raise(ends_by);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+/* ---- drawing ---- */
+
+static struct winsize size_of_terminal(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == -1 || size.ws_col == 0 || size.ws_row == 0)
+		size = (struct winsize){ .ws_col = 80, .ws_row = 24 };
+	return size;
+}
+
+size_t top_screen_width(void)
+{
+	return size_of_terminal().ws_col;
+}
+
+void top_screen_draw(const char *text, const char *note)
+{
+	int rows = size_of_terminal().ws_row - (note != NULL ? 1 : 0), row = 0;
+
+	fputs(HOME, stdout);
+	for (const char *line = text; *line != '\0' && row < rows; row++) {
+		size_t len = strcspn(line, "\n");
+
+		if (row > 0)
+			fputs("\r\n", stdout);
+		fwrite(line, 1, len, stdout);
+		fputs(CLEAR_LINE, stdout);
+		line += len + (line[len] == '\n');
+	}
+	if (note != NULL)
+		printf("%s%s" CLEAR_LINE, row > 0 ? "\r\n" : "", note);
+	fputs(row < rows ? CLEAR_REST : "", stdout);
+	fflush(stdout);
+}
+
+/* ---- waiting ---- */
+
+/* Stops the process as an uncaught signal would, and takes the terminal back when it continues. */
+static void stop(void)
+{
+	sigset_t one;
+
+	stopped = 0;
+	give_back();
+	signal(SIGTSTP, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	sigprocmask(SIG_BLOCK, &one, NULL);
+	signal(SIGTSTP, on_signal);
+	take();
+}
+
+static enum top_event key(void)
+{
+	char keys[64];
+	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+
+	for (ssize_t i = 0; i < n; i++)
+		if (keys[i] == 'q' || keys[i] == 'Q' || keys[i] == 3)
+			return TOP_QUIT;
+	return n > 0 ? TOP_REDRAW : TOP_QUIT;		/* end of input or an error: the terminal is closed */
+}
+
+enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
+{
+	struct pollfd p[3] = { { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN }, { .fd = fds[0], .events = POLLIN },
+		{ .fd = fds[1], .events = POLLIN } };
+	struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+	sigset_t open;
+	int ready;
+
+	sigemptyset(&open);
+	ready = ppoll(p, nitems(p), &ts, &open);
+	if (ends_by != 0)
+		return TOP_QUIT;
+	if (stopped)
+		stop();
+	if (resized || ready == -1) {
+		resized = 0;
+		return TOP_REDRAW;
+	}
+	if (p[0].revents != 0)
+		return key();
+	return ready > 0 ? TOP_READABLE : TOP_NOTHING;
+}

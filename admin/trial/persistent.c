@@ -1,0 +1,123 @@
+/*
+ * A trial of a persistent handler: starts it, gives it one job, closes its input when it has answered, and waits for its end.
+ * INT or TERM asks the handler to end, a second one kills it.
+ */
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/trial/trial.h"
+
+#include "admin/cli/cli.h"
+#include "common/base/base.h"
+#include "common/handler/handler.h"
+
+#define SERIAL 1		/* not 0: a handler that prints "OK 0" while idle has not answered */
+#define REASON_MAX 200		/* as in a worker */
+
+/* One INT or TERM asks the handler to end, two kill it. */
+static void obey(struct persistent *p, int64_t now_ms)
+{
+	if (interrupt_count() == 1)
+		persistent_stop(p, now_ms);
+	else if (interrupt_count() > 1)
+		persistent_kill(p);
+}
+
+static void turn(struct persistent *p, const sigset_t *open)
+{
+	struct pollfd fds[PERSISTENT_POLLFDS];
+	size_t n = persistent_pollfds(p, fds);
+	int ready = trial_poll(fds, n, persistent_deadline_ms(p), open);
+	int64_t now = clock_monotonic_ms();
+
+	if (ready > 0)
+		persistent_io(p, fds, n, now);
+	else
+		persistent_quiet(p);
+	obey(p, now);
+}
+
+static void judge_answer(const struct persistent_reply *r, struct trial *t)
+{
+	static const struct {
+		const char *word, *outcome;
+		int status;
+	} of[] = {
+		[PERSISTENT_OK] = { "OK", "done", EX_OK },
+		[PERSISTENT_RETRY] = { "RETRY", "retry", EX_TEMPFAIL },
+		[PERSISTENT_FAIL] = { "FAIL", "failed attempt", TRIAL_FAILED },
+	};
+	int len = r->reason_len > REASON_MAX ? REASON_MAX : (int)r->reason_len;
+
+	t->outcome = of[r->verdict].outcome;
+	t->status = of[r->verdict].status;
+	t->reason = alloc_format("%s%s%.*s", of[r->verdict].word, len > 0 ? ": " : "", len, len > 0 ? r->reason : "");
+	t->duration_ms = r->duration_ms;
+	buffer_append(&t->stderr_tail, r->stderr_tail, r->stderr_len);
+}
+
+/*
+ * The handler ended without an answer. In a worker that opens the queue's breaker, unless the handler read the message and has
+ * answered others.
+ */
+static void judge_end(const struct persistent_end *e, struct trial *t)
+{
+	t->outcome = "breaker";
+	t->status = TRIAL_FAILED;
+	t->code = e->code;
+	t->signal = e->signal;
+	t->duration_ms = e->duration_ms;
+	buffer_append(&t->stderr_tail, e->stderr_tail, e->stderr_len);
+	switch (e->how) {
+	case PERSISTENT_EXITED:
+		t->reason = alloc_format("it ended before it answered: exit status %d", e->code);
+		break;
+	case PERSISTENT_SIGNALED:
+		t->reason = alloc_format("it ended before it answered: killed by %s", process_signal_name(e->signal));
+		break;
+	case PERSISTENT_DESYNC:
+		t->reason = alloc_string("it answered what it was not asked, or closed its end without an answer");
+		break;
+	case PERSISTENT_TIMED_OUT:
+		t->outcome = "failed attempt";
+		t->reason = alloc_string("no answer within its timeout: is its output flushed?");
+		break;
+	case PERSISTENT_STOPPED:
+		t->outcome = "failed attempt";
+		t->reason = alloc_string("interrupted");
+		break;
+	case PERSISTENT_UNRUNNABLE:
+		trial_not_run(t, e->stage, e->error);
+		break;
+	}
+}
+
+static void serve(struct persistent *p, const struct handler_job *job, const sigset_t *open, struct trial *t)
+{
+	struct persistent_reply reply;
+	struct persistent_end end;
+
+	persistent_give(p, SERIAL, job, clock_monotonic_ms());
+	persistent_flush(p);
+	do {
+		turn(p, open);
+		while (persistent_reply(p, &reply)) {
+			judge_answer(&reply, t);
+			persistent_drain(p, clock_monotonic_ms());
+		}
+		persistent_tick(p, clock_monotonic_ms());
+	} while (!persistent_ended(p, &end));
+	if (t->outcome == NULL)
+		judge_end(&end, t);
+}
+
+int trial_persistent(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t)
+{
+	struct persistent *p = persistent_new(q);
+	int rc = persistent_start(p, job->incarnation, clock_monotonic_ms());
+
+	if (rc == 0)
+		serve(p, job, open, t);
+	persistent_free(p);
+	return rc;
+}

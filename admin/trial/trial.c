@@ -1,0 +1,57 @@
+/*
+ * A trial of a handler: what both modes share, such as signals, the poll and the result. trial/exec.c and trial/persistent.c
+ * start the handler, feed it and judge its end.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "admin/trial/trial.h"
+
+#include "admin/cli/cli.h"
+#include "common/base/base.h"
+
+#define TURN_MS 1000			/* the longest poll */
+
+int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open)
+{
+	int64_t left = at_ms == INT64_MAX ? TURN_MS : at_ms - clock_monotonic_ms();
+
+	if (left < 0)
+		left = 0;
+	if (left > TURN_MS)
+		left = TURN_MS;
+	return ppoll(fds, n, &(struct timespec){ .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 }, open);
+}
+
+void trial_not_run(struct trial *t, const char *stage, int error)
+{
+	t->outcome = "not run";
+	t->status = error == EPERM || error == EACCES ? EX_NOPERM : EX_CONFIG;
+	t->reason = alloc_format("%s: %s", stage, strerror(error));
+}
+
+int trial_run(struct admin *a, const struct handler_job *job, struct trial *t)
+{
+	sigset_t open;
+	int rc;
+
+	interrupt_begin_counting(&open);
+	rc = process_become_subreaper();
+	if (rc == 0)
+		rc = (a->queue->mode == CONF_MODE_PERSISTENT ? trial_persistent : trial_exec)(a->queue, job, &open, t);
+	if (rc == -1)
+		admin_fail(a, EX_OSERR, "fork failed: %s", strerror(errno));
+	else
+		a->status = t->status;
+	return rc;
+}
+
+void trial_free(struct trial *t)
+{
+	free(t->reason);
+	buffer_free(&t->stderr_tail);
+	interrupt_end();
+}

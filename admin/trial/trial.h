@@ -1,0 +1,43 @@
+#ifndef ADMIN_TRIAL_TRIAL_H
+#define ADMIN_TRIAL_TRIAL_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+
+#include "common/base/base.h"
+#include "common/handler/handler.h"
+
+/* One run of a queue's handler without a worker: the same user, environment, limits and end. No message is settled. */
+#define TRIAL_WORKER "run"		/* the name of the worker in the log */
+#define TRIAL_FAILED 1			/* exit status of a failed attempt */
+
+struct trial {
+	const char *outcome;		/* what a worker would do: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
+	int status;			/* sysexits(3), or TRIAL_FAILED */
+	char *reason;			/* owned */
+	int code;			/* exit status; -1: no exit status */
+	int signal;			/* 0: no signal */
+	int64_t duration_ms;
+	struct buffer stderr_tail;
+};
+
+/* For a->queue, which has a handler. Fills in *t, whose fields are zero except code. -1: fork failed; an error was printed. */
+int trial_run(struct admin *a, const struct handler_job *job, struct trial *t);
+void trial_free(struct trial *t);
+
+/* One for each mode. open: the signal mask during a poll. -1: errno */
+int trial_exec(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
+int trial_persistent(const struct conf_queue *q, const struct handler_job *job, const sigset_t *open, struct trial *t);
+
+/* One poll, until at_ms at the latest (CLOCK_MONOTONIC; INT64_MAX: no limit). Returns the number of ready descriptors. */
+int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open);
+
+/* The executable did not run: sets outcome, status and reason. */
+void trial_not_run(struct trial *t, const char *stage, int error);
+
+int cmd_run(struct admin *a);
+
+#endif

@@ -1,0 +1,86 @@
+/* The files of the pages are part of the binary: no request can read any other file. */
+#include <stdio.h>
+#include <string.h>
+
+#include <event2/http.h>
+
+#include "admin/web/call.h"
+#include "admin/web/files.h"
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+
+#define X(name, path)                                                                              \
+	__asm__(".pushsection .rodata\n"                                                           \
+		"web_file_" #name ":\n"                                                            \
+		".incbin \"admin/web/assets/" path "\"\n"                                                 \
+		"web_file_" #name "_end:\n"                                                        \
+		".byte 0\n"                                                                        \
+		".popsection\n");                                                                  \
+	extern const char web_file_##name[], web_file_##name##_end[];
+WEB_FILES(X)
+#undef X
+
+static const struct {
+	const char *ending, *type;
+} types[] = {
+	{ ".html", "text/html; charset=utf-8" }, { ".js", "text/javascript; charset=utf-8" }, { ".css", "text/css; charset=utf-8" },
+	{ ".svg", "image/svg+xml" }, { ".png", "image/png" }, { ".ico", "image/x-icon" }, { ".json", "application/json" },
+};
+
+static const struct {
+	const char *path, *start, *end;
+} files[] = {
+#define X(name, path) { path, web_file_##name, web_file_##name##_end },
+	WEB_FILES(X)
+#undef X
+};
+
+static const char *type_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot != NULL && i < nitems(types); i++)
+		if (strcmp(dot, types[i].ending) == 0)
+			return types[i].type;
+	return "application/octet-stream";
+}
+
+/* The entity tag of a file, computed at its first use. */
+static const char *tag_of(size_t file)
+{
+	static char tags[nitems(files)][44];
+	char sum[ENCODE_SHA1_SIZE];
+
+	if (tags[file][0] == '\0') {
+		encode_sha1(files[file].start, (size_t)(files[file].end - files[file].start), sum);
+		snprintf(tags[file], sizeof(tags[file]), "\"%s\"", sum);
+	}
+	return tags[file];
+}
+
+static bool is_known(const struct web_call *call, const char *tag)
+{
+	const char *seen = evhttp_find_header(evhttp_request_get_input_headers(call->req), "If-None-Match");
+
+	return seen != NULL && strstr(seen, tag) != NULL;
+}
+
+void web_asset(struct web_call *call)
+{
+	const char *path = evhttp_uri_get_path(evhttp_request_get_evhttp_uri(call->req));
+	const char *asked = path == NULL || path[0] == '\0' || strcmp(path, "/") == 0 ? "index.html" : path + 1;
+
+	for (size_t i = 0; i < nitems(files); i++) {
+		if (strcmp(files[i].path, asked) != 0)
+			continue;
+		web_answer_header(call, "ETag", tag_of(i));
+		web_answer_header(call, "Cache-Control", "no-cache");
+		if (is_known(call, tag_of(i)))
+			web_answer(call, 304, NULL, NULL, 0);
+		else
+			web_answer(call, 200, type_of(files[i].path), files[i].start, (size_t)(files[i].end - files[i].start));
+		return;
+	}
+	web_call_not_found(call);
+}

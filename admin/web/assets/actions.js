@@ -1,0 +1,157 @@
+// Actions: ask for confirmation, send the request, report the result.
+import { ApiError, post } from "./api.js";
+import { askToSignIn, confirm, toast } from "./dialogs.js";
+import { count, plural } from "./format.js";
+
+const IDS_AT_ONCE = 50;
+
+/** Sends a POST in a session; asks the user to sign in if there is none. Returns null if the user cancels. */
+async function send(path, params) {
+	for (;;) {
+		try {
+			return await post(path, params);
+		} catch (e) {
+			if (!(e instanceof ApiError) || e.status !== 401)
+				throw e;
+			if (!await askToSignIn("Sign in to make changes."))
+				return null;
+		}
+	}
+}
+
+/** The server stops an action that takes too long. Sends it again while each request makes progress. */
+async function sendWhole(path, params) {
+	let done = 0;
+	for (;;) {
+		const result = await send(path, params);
+		if (result === null)
+			return done > 0 ? { count: done, interrupted: true } : null;
+		done += result.count;
+		if (!result.interrupted || result.count === 0)
+			return { ...result, count: done };
+		toast("ok", `${count(done)} so far; continuing`);
+	}
+}
+
+/** Runs an action and reports the result. Resolves with its answer, or null if it failed. */
+async function told(action, tell) {
+	try {
+		const result = await action();
+		if (result !== null)
+			toast("ok", tell(result));
+		return result;
+	} catch (e) {
+		toast("bad", `The action failed: ${e.message}`);
+		return null;
+	}
+}
+
+const moved = (queue) => (r) => `${plural(r.count, "message")} of ${queue} returned to ingress${left(r)}`;
+const deleted = (queue, what) => (r) => `${plural(r.count, what)} of ${queue} deleted${left(r)}`;
+const left = (r) => (r.interrupted ? "; interrupted: repeat the action to continue" : r.held > 0 ? `; ${count(r.held)} stay with live workers` : "");
+
+export function pause(queue) {
+	return told(() => send("queue/pause", { queue }), () => `${queue} is paused on every host. Running handlers finish.`);
+}
+
+export function resume(queue) {
+	return told(() => send("queue/resume", { queue }), () => `${queue} is resumed`);
+}
+
+// ---- whole lists ----
+
+const LISTS = { ingress: "waiting messages", transit: "messages in flight", escape: "dead letters", delayed: "delayed messages" };
+
+export async function retryList(queue, list, n) {
+	const sure = await confirm({
+		title: `Return all ${LISTS[list]} of ${queue} to ingress?`, text: `${plural(n, "message")} will return to ingress, in order.`,
+		detail: list === "transit" ? "Messages that a live worker holds stay. The others are marked as redelivered."
+			: list === "delayed" ? "They run before they are due." : "They return as new messages: no attempt is charged.",
+		yes: `Retry ${count(n)}` });
+	return sure ? told(() => sendWhole("queue/retry", { queue, list }), moved(queue)) : null;
+}
+
+/** Asks the server how many messages the action would affect. */
+export async function purgeList(queue, list) {
+	const would = await dryRun("queue/purge", { queue, list, dry_run: true });
+	if (would === null)
+		return null;
+	const n = plural(would.count, "message");
+	const sure = await confirm({
+		title: `Delete all ${LISTS[list]} of ${queue}?`, text: `${n} will be deleted.`,
+		detail: list === "transit" ? "Messages that a live worker holds stay." : list === "escape" ? "Their records are deleted, too." : null,
+		yes: `Delete ${count(would.count)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
+	return sure ? told(() => sendWhole("queue/purge", { queue, list }), deleted(queue, "message")) : null;
+}
+
+async function dryRun(path, params) {
+	try {
+		return await send(path, params);
+	} catch (e) {
+		toast("bad", `The action failed: ${e.message}`);
+		return null;
+	}
+}
+
+// ---- dead letters ----
+
+/** Some dead letters may be gone since. Then the answer is an error with the number of those that were found. */
+async function sendSome(path, params) {
+	try {
+		return await send(path, params);
+	} catch (e) {
+		if (e.status !== 404)
+			throw e;
+		return { count: e.document?.count ?? 0 };
+	}
+}
+
+/** Sends many ids in several requests, and adds up the answers. */
+async function sendIds(path, queue, ids) {
+	const sum = { count: 0, missing: 0 };
+	for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
+		const some = ids.slice(at, at + IDS_AT_ONCE);
+		const result = await sendSome(path, { queue, id: some });
+		if (result === null)
+			return at > 0 ? sum : null;
+		sum.count += result.count;
+		if (result.interrupted)
+			return { ...sum, interrupted: true };
+		sum.missing += some.length - result.count;
+	}
+	return sum;
+}
+
+const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} no longer existed` : "");
+
+export async function retryLetters(queue, ids, what = "") {
+	const n = plural(ids.length, "dead letter");
+	const sure = await confirm({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will return to ingress as new messages: no attempt is charged.`,
+		yes: `Retry ${count(ids.length)}` });
+	return sure ? told(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
+}
+
+export async function deleteLetters(queue, ids, what = "") {
+	const n = plural(ids.length, "dead letter");
+	const sure = await confirm({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted with their records.`,
+		yes: `Delete ${count(ids.length)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
+	return sure ? told(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
+}
+
+/** All dead letters of a queue, or of one class. n: their number a moment ago. */
+export async function retryAllLetters(queue, kind, n) {
+	const which = kind ? ` of class ${kind}` : "";
+	const sure = await confirm({ title: `Retry all dead letters of ${queue}${which}?`,
+		text: `All ${count(n)} will return to ingress, oldest first, as new messages: no attempt is charged.`,
+		detail: "To test one first and limit the rate of the others: quredis dlq retry --all --canary --rate 50/s", yes: `Retry all ${count(n)}` });
+	return sure ? told(() => sendWhole("queue/dlq/retry", { queue, all: true, class: kind }), moved(queue)) : null;
+}
+
+export async function deleteAllLetters(queue, kind, n) {
+	const which = kind ? ` of class ${kind}` : "";
+	const sure = await confirm({ title: `Delete all dead letters of ${queue}${which}?`, text: `All ${count(n)} will be deleted with their records.`,
+		detail: "To save them first: quredis dlq export", yes: `Delete all ${count(n)}`,
+		again: `All ${plural(n, "dead letter")} of ${queue}${which} will be deleted. This cannot be undone.` });
+	return sure ? told(() => sendWhole("queue/dlq/rm", { queue, all: true, class: kind }), deleted(queue, "dead letter")) : null;
+}
+

@@ -1,0 +1,77 @@
+// Dialogs that ask, and short messages (toasts).
+import { hasSession, signInWith, signOut } from "./api.js";
+import { h } from "./dom.js";
+
+const TOAST_MS = 8000;
+
+/** Opens a <dialog> and resolves with the value of the button that closed it; "" for Escape. */
+function ask(title, body, buttons, on_open) {
+	return new Promise((resolve) => {
+		const form = h("form", { method: "dialog" }, h("h2", { id: "ask" }, title), body, h("div", { class: "buttons" }, buttons));
+		const dialog = h("dialog", { "aria-labelledby": "ask" }, form);
+		dialog.addEventListener("close", () => {
+			resolve(dialog.returnValue);
+			dialog.remove();
+		});
+		document.body.append(dialog);
+		dialog.showModal();
+		on_open?.(dialog);
+	});
+}
+
+function button(value, text, css, props) {
+	return h("button", { value, class: css, ...props }, text);
+}
+
+/**
+ * Asks for confirmation. again: the text of a second question, for actions that cannot be undone; its button is at another
+ * place, so that a double click does not confirm.
+ */
+export async function confirm({ title, text, detail, yes, again }) {
+	const body = [h("p", null, text), detail && h("p", { class: "muted" }, detail)];
+	const first = await ask(title, body, [
+		button("", "Cancel", null, { autofocus: true }), button("yes", again ? `${yes}…` : yes, again ? "danger" : "primary")]);
+	if (first !== "yes" || !again)
+		return first === "yes";
+	const second = await ask("Are you sure?", [h("p", { class: "grave" }, again)], [
+		button("yes", `${yes} permanently`, "danger"), button("", "Keep", "primary", { autofocus: true })]);
+	return second === "yes";
+}
+
+/** Asks for the token or a code until the console accepts it. false: the user cancelled. */
+export async function askToSignIn(why) {
+	for (;;) {
+		const input = h("input", { type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, id: "token-text" });
+		const body = [h("p", null, why), h("label", { for: "token-text" }, "Token or code"), input,
+			h("p", { class: "muted" }, "quredis web prints a code when it starts, and a new one on SIGUSR1. The token is in web.token_file; without that file, it was printed at the start.")];
+		const said = await ask("Sign in", body, [button("", "Cancel", null, { formnovalidate: true }), button("yes", "Sign in", "primary")]);
+		if (said !== "yes" || input.value === "")
+			return false;
+		try {
+			await signInWith(input.value.trim());
+			return true;
+		} catch (e) {
+			why = `The console rejected it: ${e.message}`;
+		}
+	}
+}
+
+export async function askToSignOut() {
+	if (!hasSession() || !await confirm({ title: "Sign out?", text: "This signs out all tabs of this browser.", yes: "Sign out" }))
+		return;
+	try {
+		await signOut();
+	} catch (e) {
+		toast("bad", `The console keeps the session until it expires: ${e.message}`);
+	}
+}
+
+/** level: ok, bad. */
+export function toast(level, text) {
+	const close = h("button", { type: "button", class: "close", "aria-label": "Dismiss" }, "×");
+	const node = h("div", { class: `toast toast-${level}` }, h("span", null, text), close);
+	close.addEventListener("click", () => node.remove());
+	document.getElementById("toasts").append(node);
+	setTimeout(() => node.remove(), level === "bad" ? 2 * TOAST_MS : TOAST_MS);
+	return node;
+}

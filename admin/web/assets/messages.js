@@ -1,0 +1,158 @@
+// The messages of one list of a queue, from `quredis peek` or `quredis done ls`, and a dialog for one message.
+import { get } from "./api.js";
+import { draw, h, setText } from "./dom.js";
+import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
+import { preview, viewer } from "./message.js";
+import { command } from "./parts.js";
+import { Table, textCell } from "./table.js";
+import { field } from "./visible.js";
+
+export const LISTS = [["ingress", "Waiting"], ["transit", "In flight"], ["delayed", "Delayed"], ["escape", "Dead letters"], ["done", "Done"]];
+
+const PAGE = 50;
+const MOST = 1000;
+const AGAIN_MS = 1500;
+
+const EMPTY = {
+	ingress: (queue) => [h("p", null, "No messages are waiting."), command(`quredis push ${queue} 'a message'`)],
+	transit: () => h("p", null, "No messages are in flight."),
+	delayed: () => h("p", null, "No messages are delayed."),
+	escape: () => h("p", null, "This queue has no dead letters."),
+	done: () => [h("p", null, "This queue keeps no history. To keep one, add to its configuration:"), command("done = { keep = 1000; };")],
+};
+
+function timeCell(of) {
+	return (td, row) => {
+		if (!td.firstChild)
+			td.append(document.createElement("time"));
+		setTime(td.firstChild, of(row));
+	};
+}
+
+/** The node: all of an incarnation except its last three parts. */
+export function hostOf(worker) {
+	return worker ? worker.split(".").slice(0, -3).join(".") : "–";
+}
+
+function columns(list, open) {
+	const own = {
+		ingress: [{ id: "since", title: "Waiting since", css: "time", cell: timeCell((m) => m.waiting_since) }],
+		transit: [
+			{ id: "elapsed", title: "Elapsed", css: "number", cell: (td, m) => setElapsed(td, m.started_at ?? null) },
+			{ id: "pid", title: "Pid", css: "number second", cell: textCell((m) => m.pid ?? "–") },
+			{ id: "host", title: "Host", css: "second", cell: textCell((m) => hostOf(m.worker)) },
+			{ id: "owner", title: "Worker", css: "second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: the sweeper returns its messages")) }],
+		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) }],
+		escape: [],
+		done: [{ id: "finished", title: "Finished", css: "time", cell: timeCell((m) => m.finished_at) },
+			{ id: "took", title: "Took", css: "number", cell: textCell((m) => duration(m.duration_ms)) },
+			{ id: "node", title: "Host", css: "second", cell: textCell((m) => m.node ?? "–") }],
+	}[list];
+	return [
+		{ id: "message", title: "Message", header: true, css: "message", cell: (td, m) => draw(td, preview(m.value), () =>
+			h("button", { type: "button", class: "linkish", onclick: () => open(m) }, list === "done" && m.value?.text === "" ? "(not kept)" : preview(m.value))) },
+		...own,
+		...(list === "escape" ? [] : [{ id: "attempts", title: "Attempts", css: "number", hint: "Failed attempts", cell: textCell((m) => count(m.attempts)) }]),
+		{ id: "size", title: "Size", css: "number second", cell: textCell((m) => bytes(m.size)) },
+		{ id: "id", title: "Id", css: "id third", cell: (td, m) => { setText(td, m.id); td.title = m.id; } },
+	];
+}
+
+/** Equal messages have equal ids, so a key also has the number of the copy, counted from the end that does not move. */
+function withKeys(rows) {
+	const seen = new Map();
+	return rows.toReversed().map((m) => {
+		const name = m.entry ?? [m.worker, m.due, m.id].join(" ");
+		seen.set(name, (seen.get(name) ?? 0) + 1);
+		return { ...m, value: field(m, "message"), key: `${name} ${seen.get(name)}`,
+			started_at: m.elapsed_ms === null || m.elapsed_ms === undefined ? null : now() - m.elapsed_ms };
+	}).toReversed();
+}
+
+export function openMessage(queue, message) {
+	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "finished_at", "duration_ms", "worker", "pid"]
+		.filter((k) => message[k] !== null && message[k] !== undefined);
+	const dialog = h("dialog", { class: "wide", "aria-label": `A message of ${queue}` },
+		h("form", { method: "dialog" },
+			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
+			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value),
+			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(message[k]))]))));
+	dialog.addEventListener("close", () => dialog.remove());
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
+export class MessageList {
+	constructor(queue, list, on_error) {
+		Object.assign(this, { queue, list, on_error, limit: PAGE, abort: new AbortController() });
+		this.table = new Table({ name: `messages-${list}`, caption: `Messages in ${list} of ${queue}`, key: (m) => m.key,
+			columns: columns(list, (m) => openMessage(queue, m)) });
+		this.foot = h("div", { class: "foot" });
+		this.element = h("div", null, this.table.element, this.foot);
+		this.table.element.hidden = true;
+		this.reload();
+	}
+
+	/** Receives the size at each event. Reads the list again when the size changes (transit: always), but not too often. */
+	changed(size) {
+		const same = size === this.size && this.list !== "transit";
+		this.size = size;
+		if (same || this.timer || (this.list === "transit" && size === 0 && this.table.rows.length === 0))
+			return this.#showFoot();
+		this.timer = setTimeout(() => {
+			this.timer = null;
+			this.reload();
+		}, AGAIN_MS - Math.min(AGAIN_MS, performance.now() - (this.asked_at ?? 0)));
+	}
+
+	async reload() {
+		this.asked_at = performance.now();
+		try {
+			const rows = await this.#ask();
+			this.on_error("");
+			this.#show(rows);
+		} catch (e) {
+			if (!this.abort.signal.aborted)
+				this.on_error(`The list could not be read: ${e.message}`);
+		}
+	}
+
+	#ask() {
+		const { queue, list, limit } = this;
+		return list === "done" ? get("queue/done", { queue, limit }, this.abort.signal) : get("queue/messages", { queue, list, limit }, this.abort.signal);
+	}
+
+	#show(rows) {
+		this.loaded = true;
+		this.table.element.hidden = rows.length === 0;
+		this.table.update(withKeys(rows));
+		this.#showFoot();
+	}
+
+	#showFoot() {
+		const n = this.table.rows.length;
+		draw(this.foot, [this.loaded, n, this.size], () => {
+			if (!this.loaded)
+				return h("p", { class: "muted loading" }, "Reading …");
+			if (n === 0)
+				return h("div", { class: "empty" }, EMPTY[this.list](this.queue));
+			const history = this.list === "done";
+			// the server stops after 64 MiB
+			if (!history && n < Math.min(this.limit, this.size))
+				return h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)} of ${count(this.size)}; the others are not read because the messages are too large`);
+			const more = (history ? n === this.limit : this.size > n) && this.limit < MOST;
+			return [h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)}${this.size > n && !history ? ` of ${count(this.size)}` : ""}`),
+				more && h("button", { type: "button", onclick: () => this.#more() }, "Show more")];
+		});
+	}
+
+	#more() {
+		this.limit = Math.min(MOST, this.limit * 4);
+		this.reload();
+	}
+
+	close() {
+		this.abort.abort();
+		clearTimeout(this.timer);
+	}
+}

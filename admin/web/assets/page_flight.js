@@ -1,0 +1,98 @@
+// Which worker runs which message for how long, over all queues and hosts.
+import { get } from "./api.js";
+import { draw, h, setText } from "./dom.js";
+import { count, now, plural, setElapsed } from "./format.js";
+import { badge } from "./icons.js";
+import { preview } from "./message.js";
+import { hostOf, openMessage } from "./messages.js";
+import { empty, notice, Poll, queueLink, setNotice } from "./parts.js";
+import { store } from "./store.js";
+import { Table, textCell } from "./table.js";
+import { field } from "./visible.js";
+
+const EVERY_MS = 2000;
+const QUEUES_AT_ONCE = 12;
+const OF_A_QUEUE = 100;
+
+const COLUMNS = [
+	{ id: "elapsed", title: "Elapsed", css: "number", value: (m) => (m.started_at === null ? -Infinity : -m.started_at), first: "down",
+		cell: (td, m) => setElapsed(td, m.started_at) },
+	{ id: "queue", title: "Queue", header: true, value: (m) => m.queue, cell: (td, m) => queueLink(td, m.queue) },
+	{ id: "message", title: "Message", css: "message", cell: (td, m) => draw(td, preview(m.message_value), () =>
+		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }) }, preview(m.message_value))) },
+	{ id: "owner", title: "Worker", value: (m) => (m.alive ? "alive" : "dead"), cell: (td, m) => draw(td, [m.alive, m.worker], () =>
+		(m.worker === null ? badge("unknown", "bare list", "In the bare list of another consumer, such as the gem")
+			: m.alive ? badge("run", "alive", m.worker) : badge("warn", "dead", `${m.worker}: the sweeper returns its messages`))) },
+	{ id: "pid", title: "Pid", css: "number second", value: (m) => m.pid, cell: textCell((m) => m.pid ?? "–") },
+	{ id: "host", title: "Host", css: "second", value: (m) => hostOf(m.worker), cell: textCell((m) => hostOf(m.worker)) },
+	{ id: "attempts", title: "Attempts", css: "number third", hint: "Failed attempts", value: (m) => m.attempts, cell: textCell((m) => count(m.attempts)) },
+	{ id: "worker", title: "Incarnation", css: "id third", cell: textCell((m) => m.worker ?? "–") },
+];
+
+/** When each incarnation started its handler, from the report of its node. */
+function beganAt() {
+	const began = new Map();
+	for (const node of store.nodes)
+		for (const run of node.running ?? [])
+			began.set(run.incarnation, node.at_ms - run.running_ms);
+	return began;
+}
+
+export class FlightPage {
+	title = "In flight";
+
+	constructor() {
+		this.sum = h("span", { class: "muted", role: "status" });
+		this.notice = notice();
+		this.table = new Table({ name: "flight", caption: "Messages in flight", columns: COLUMNS, key: (m) => m.key, sort: ["elapsed", "down"] });
+		this.rest = h("div");
+		this.element = h("div", { class: "page" }, h("div", { class: "title" }, h("h1", null, "In flight"), this.sum), this.notice, this.table.element, this.rest);
+		this.table.element.hidden = true;
+		this.poll = new Poll((signal) => this.#ask(signal), EVERY_MS);
+	}
+
+	/** Reads the queues that have messages in flight according to the stream. */
+	async #ask(signal) {
+		if (!store.known)
+			return;
+		const busy = store.queues.filter((q) => q.transit_size > 0).sort((a, b) => b.transit_size - a.transit_size);
+		const asked = busy.slice(0, QUEUES_AT_ONCE);
+		const answers = await Promise.allSettled(asked.map((q) =>
+			get("queue/messages", { queue: q.name, list: "transit", limit: OF_A_QUEUE }, signal)));
+		const failed = answers.find((a) => a.status === "rejected");
+		setNotice(this.notice, failed && !signal.aborted ? `Some queues could not be read: ${failed.reason.message}`
+			: busy.length > asked.length ? `Showing the ${asked.length} queues with the most messages in flight; ${busy.length - asked.length} other queues have some, too.` : "");
+		this.#show(answers.flatMap((a, i) => (a.status === "fulfilled" ? a.value.map((m) => ({ ...m, queue: asked[i].name })) : [])));
+	}
+
+	#show(messages) {
+		const began = beganAt(), seen = new Map();
+		const rows = messages.map((m) => {
+			const name = [m.queue, m.worker, m.id].join(" ");
+			seen.set(name, (seen.get(name) ?? 0) + 1);
+			const known = m.elapsed_ms !== null && m.elapsed_ms !== undefined;
+			return { ...m, key: `${name} ${seen.get(name)}`, message_value: field(m, "message"),
+				started_at: known ? now() - m.elapsed_ms : began.get(m.worker) ?? null };
+		});
+		this.loaded = true;
+		this.table.element.hidden = rows.length === 0;
+		this.table.update(rows);
+		setText(this.sum, plural(rows.length, "message"));
+		this.#showRest(rows.length);
+	}
+
+	#showRest(n) {
+		draw(this.rest, [this.loaded, n === 0], () => (n === 0 && this.loaded
+			? empty("Nothing is in flight", h("p", null, "No worker has a message now. Messages that take only a moment seldom appear here."))
+			: null));
+	}
+
+	refresh() {
+		if (!this.loaded && store.known)
+			this.poll.now();
+	}
+
+	close() {
+		this.poll.stop();
+	}
+}

@@ -1,0 +1,90 @@
+// The health of each queue with its reasons, and the findings of `quredis doctor` on demand.
+import { get } from "./api.js";
+import { draw, h, setAttribute, setText } from "./dom.js";
+import { count, duration, plural, setTime } from "./format.js";
+import { badge, HEALTH } from "./icons.js";
+import { command, empty, notice, queueLink, setNotice } from "./parts.js";
+import { store } from "./store.js";
+import { Table, textCell } from "./table.js";
+
+const RANK = { unhealthy: 0, degraded: 1, unknown: 2, healthy: 3 };
+const seconds = (s) => (s === undefined || s === null ? "–" : duration(s * 1000));
+
+const COLUMNS = [
+	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
+	{ id: "status", title: "Status", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
+	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
+		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, r.text))) : h("span", { class: "muted" }, "–"))) },
+	{ id: "since", title: "Since", css: "time", cell: (td, q) => {
+		if (!td.firstChild)
+			td.append(document.createElement("time"));
+		setTime(td.firstChild, q.since);
+	} },
+	{ id: "ingress", title: "Waiting", css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
+	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
+	{ id: "average", title: "Average age", css: "number third", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
+	{ id: "longest", title: "Longest in flight", css: "number third", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
+	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
+	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
+	{ id: "workers", title: "Workers", css: "number third", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
+];
+
+function stuckOf(q) {
+	const stuck = [q.ingress?.stuck_count, q.transit?.stuck_count].filter((n) => n !== undefined);
+	return stuck.length > 0 ? stuck.reduce((a, b) => a + b, 0) : undefined;
+}
+
+const SEVERITY = { error: "bad", warning: "warn", note: "ok", ok: "ok" };
+const FINDINGS = [
+	{ id: "severity", title: "Severity", cell: (td, f) => draw(td, f.severity, () => badge(SEVERITY[f.severity] ?? "unknown", f.severity)) },
+	{ id: "what", title: "What", header: true, css: "finding", cell: (td, f) => draw(td, [f.queue, f.what, f.advice], () =>
+		[h("span", null, f.queue ? `${f.queue}: ` : "", f.what), f.advice && h("span", { class: "advice muted" }, f.advice)]) },
+	{ id: "where", title: "Where", css: "where second", cell: textCell((f) => f.where ?? "–") },
+	{ id: "check", title: "Check", css: "third", cell: textCell((f) => f.check) },
+];
+
+export class HealthPage {
+	title = "Health";
+
+	constructor() {
+		this.overall = h("span");
+		this.rest = h("div");
+		this.table = new Table({ name: "health", caption: "Health of queues", columns: COLUMNS, key: (q) => q.queue, sort: ["status", "up"] });
+		this.ask = h("button", { type: "button", onclick: () => this.#ask() }, "Run doctor");
+		this.found = h("span", { class: "muted", role: "status" });
+		this.notice = notice();
+		this.findings = new Table({ name: "findings", caption: "Findings of quredis doctor", columns: FINDINGS, key: (f) => f.key });
+		this.findings.element.hidden = true;
+		this.element = h("div", { class: "page" }, h("div", { class: "title" }, h("h1", null, "Health"), this.overall), this.rest, this.table.element,
+			h("div", { class: "title" }, h("h2", null, "Doctor"), this.found, h("div", { class: "grow" }), this.ask),
+			h("p", { class: "muted" }, "quredis doctor checks the configuration, the handlers, the unit, Redis and every key of the queues, and says what to do. It changes nothing."),
+			this.notice, this.findings.element);
+	}
+
+	refresh() {
+		const health = store.health, queues = health?.queues ?? [];
+		this.table.element.hidden = queues.length === 0;
+		this.table.update(queues);
+		draw(this.overall, [health?.status], () => (health ? badge(HEALTH[health.status] ?? "unknown", health.status) : null));
+		draw(this.rest, [store.known, queues.length === 0], () => (store.known && queues.length === 0
+			? empty("No supervisor reports the health of these queues", h("p", null, "In quredis.conf, then ", h("code", null, "quredis reload"), ":"),
+				command('health = { enabled = true; thresholds = { ingress_max = 500; dlq_max_warning = 100; stuck_age = "2h"; }; };')) : null));
+	}
+
+	async #ask() {
+		setAttribute(this.ask, "disabled", true);
+		setText(this.found, "Checking …");
+		try {
+			const findings = await get("doctor");
+			this.findings.element.hidden = findings.length === 0;
+			this.findings.update(findings.map((f, i) => ({ ...f, key: `${i} ${f.check} ${f.what}` })));
+			const n = (severity) => findings.filter((f) => f.severity === severity).length;
+			setText(this.found, `${plural(n("error"), "error")}, ${plural(n("warning"), "warning")}`);
+			setNotice(this.notice, "");
+		} catch (e) {
+			setText(this.found, "");
+			setNotice(this.notice, `The checks could not run: ${e.message}`);
+		}
+		setAttribute(this.ask, "disabled", null);
+	}
+}

@@ -1,0 +1,154 @@
+// All queues, and what needs attention.
+import { Sparkline } from "./chart.js";
+import { draw, h, setText } from "./dom.js";
+import { count, duration, now, plural, rate } from "./format.js";
+import { badge, HEALTH, icon } from "./icons.js";
+import { command, empty, Figures, healthCell, queueLink } from "./parts.js";
+import { href } from "./route.js";
+import { store } from "./store.js";
+import { Table } from "./table.js";
+
+const FILTER_FROM = 8;
+const OF_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
+const TROUBLES_SHOWN = 6;
+const NAMES_SHOWN = 4;
+const RANK = { unhealthy: 3, degraded: 2, unknown: 1, healthy: 0 };
+
+function numberCell(td, n, to) {
+	draw(td, [n, to], () => (to && n > 0 ? h("a", { href: to }, count(n)) : h("span", { class: n > 0 ? null : "zero" }, count(n))));
+}
+
+function oldest(queue) {
+	const age = queue.health?.ingress?.oldest_age;
+	return queue.ingress_size > 0 && age !== undefined ? age * 1000 : null;
+}
+
+function paceCell(td, queue) {
+	if (!td.spark) {
+		td.spark = new Sparkline();
+		td.figure = h("span");
+		td.append(td.spark.element, td.figure);
+	}
+	td.spark.set(queue.past.line(now()));
+	setText(td.figure, rate(store.rate(queue, "done")));
+}
+
+const COLUMNS = [
+	{ id: "name", title: "Queue", header: true, value: (q) => q.name, cell: (td, q) => queueLink(td, q.name) },
+	{ id: "state", title: "State", value: (q) => q.state.word, css: "state",
+		cell: (td, q) => draw(td, q.state, () => badge(q.state.level, q.state.word, q.state.why)) },
+	{ id: "ingress", title: "Waiting", value: (q) => q.ingress_size, first: "down", css: "number",
+		cell: (td, q) => numberCell(td, q.ingress_size, href(["queue", q.name, "ingress"])) },
+	{ id: "transit", title: "In flight", value: (q) => q.transit_size, first: "down", css: "number",
+		cell: (td, q) => numberCell(td, q.transit_size, href(["queue", q.name, "transit"])) },
+	{ id: "delayed", title: "Delayed", value: (q) => q.delayed_size, first: "down", css: "number second",
+		cell: (td, q) => numberCell(td, q.delayed_size, href(["queue", q.name, "delayed"])) },
+	{ id: "escape", title: "Dead letters", value: (q) => q.escape_size, first: "down", css: "number letters",
+		cell: (td, q) => numberCell(td, q.escape_size, href(["letters", q.name])) },
+	{ id: "pace", title: "Done a minute", value: (q) => store.rate(q, "done"), first: "down", css: "number pace second",
+		hint: "Done in the last minute; the line shows the last five minutes", cell: paceCell },
+	{ id: "failed", title: "Failed", value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
+		hint: "Failed attempts in the last minute",
+		cell: (td, q) => setText(td, rate(store.rate(q, "failed"))) },
+	{ id: "oldest", title: "Oldest", value: oldest, first: "down", css: "number third", hint: "How long the oldest message has been waiting",
+		cell: (td, q) => setText(td, duration(oldest(q))) },
+	{ id: "workers", title: "Workers", value: (q) => q.alive, first: "down", css: "number third", hint: "Live workers / configured workers, on all hosts",
+		cell: (td, q) => setText(td, q.served.length > 0 ? `${q.alive}/${q.wanted}` : "–") },
+	{ id: "health", title: "Health", value: (q) => RANK[q.health?.status] ?? -1, first: "down", css: "health second",
+		cell: (td, q) => healthCell(td, q.health) },
+];
+
+/** Shown if no queue has a problem. A few dead letters are no problem of the queue, but need a decision. */
+function wellLine(letters, judged) {
+	const well = judged ? "All queues are healthy" : "No problems found";
+	return h("p", { class: "well" }, icon(letters > 0 ? "warn" : "ok"),
+		h("span", null, well, letters > 0 && ["; ", h("a", { href: "#/letters" }, plural(letters, "dead letter")), letters === 1 ? " needs" : " need", " a decision"]));
+}
+
+function troubleLine(same) {
+	const names = same.slice(0, NAMES_SHOWN).map((t) => h("a", { href: t.to }, t.name));
+	const more = same.length - names.length;
+	return h("li", null, icon(same[0].level), h("span", { class: "names" }, names, more > 0 && ` and ${count(more)} more`), h("span", null, same[0].text));
+}
+
+export class OverviewPage {
+	title = "Overview";
+
+	constructor() {
+		this.figures = new Figures([
+			["Waiting", "In ingress, over all queues"], ["In flight", "Fetched by workers", "#/flight"], ["Delayed", "Retries, and messages pushed with a delay"],
+			["Dead letters", "In escape", "#/letters"], ["Done a minute", "Over the last minute, all hosts"], ["Failed a minute", "Failed attempts"],
+			["Workers", "Live workers / configured workers", "#/nodes"]]);
+		this.spark = new Sparkline(280, 44);
+		this.trouble = h("section", { class: "trouble", "aria-label": "What needs attention" });
+		this.filter = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", oninput: () => this.refresh() });
+		this.tools = h("div", { class: "tools", hidden: true }, this.filter, this.found = h("span", { class: "muted", role: "status" }));
+		this.table = new Table({ name: "overview", caption: "Queues", columns: COLUMNS, key: (q) => q.name, sort: ["name", "up"],
+			row_class: (q) => (q.paused ? "off" : null) });
+		this.rest = h("div");
+		this.element = h("div", { class: "page" }, h("h1", { class: "hidden" }, "Overview"),
+			h("div", { class: "totals" }, this.figures.element, h("div", { class: "total-line", title: "Done, over the last five minutes" }, this.spark.element)),
+			this.trouble, this.tools, this.table.element, this.rest);
+	}
+
+	refresh() {
+		const queues = store.queues;
+		const totals = store.totals();
+		this.#showTotals(totals);
+		this.#showTrouble(totals.escape);
+		this.tools.hidden = queues.length < FILTER_FROM;
+		const wanted = this.tools.hidden ? "" : this.filter.value.trim().toLowerCase();
+		const found = wanted ? queues.filter((q) => q.name.toLowerCase().includes(wanted)) : queues;
+		setText(this.found, wanted ? `${count(found.length)} of ${count(queues.length)} queues` : `${count(queues.length)} queues`);
+		this.table.element.hidden = queues.length === 0;
+		this.table.update(found);
+		this.#showRest();
+	}
+
+	#showTotals(t) {
+		this.figures.set(store.known ? [t.ingress, t.transit, t.delayed, t.escape, rate(t.done), rate(t.failed), `${count(t.alive)}/${count(t.wanted)}`] : Array(7).fill("–"),
+			["", "", "", t.escape > 0 ? "some" : "", "", "", t.alive < t.wanted ? "warn" : ""]);
+		this.spark.set(t.line);
+	}
+
+	/** All problems in words, the worst first. Queues with the same problem share a line. */
+	#showTrouble(letters) {
+		const ill = store.queues.flatMap((q) => this.#troublesOf(q)).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
+		this.trouble.hidden = !store.known || store.queues.length === 0;
+		draw(this.trouble, [ill, store.health === null, letters], () => {
+			if (ill.length === 0)
+				return wellLine(letters, store.health !== null);
+			const kinds = Map.groupBy(ill, (t) => `${t.level} ${t.text}`);
+			const lines = [...kinds.values()].slice(0, TROUBLES_SHOWN).map(troubleLine);
+			return [h("ul", null, lines), kinds.size > lines.length && h("a", { class: "more", href: "#/health" }, `and ${count(kinds.size - lines.length)} more`)];
+		});
+	}
+
+	#troublesOf(queue) {
+		const reasons = (queue.health?.reasons ?? []).map((r) => r.text);
+		const level = queue.health ? HEALTH[queue.health.status] : queue.state.level;
+		if (queue.state.level === "bad" && !(queue.health?.reasons ?? []).some((r) => r.code === "breaker"))
+			reasons.unshift(queue.state.why);
+		else if (queue.state.word === "no workers" && queue.ingress_size > 0 && queue.wanted === 0)
+			reasons.unshift("messages wait, but no worker fetches");
+		if (reasons.length === 0)
+			return [];
+		const only_letters = (queue.health?.reasons ?? []).every((r) => OF_LETTERS.includes(r.code)) && reasons.length === queue.health?.reasons?.length;
+		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([only_letters ? "letters" : "queue", queue.name]) }];
+	}
+
+	#showRest() {
+		draw(this.rest, [store.known, store.queues.length > 0, store.health !== null], () => {
+			if (!store.known)
+				return h("p", { class: "muted loading" }, "Reading from Redis …");
+			if (store.queues.length === 0)
+				return empty("No queues yet", h("p", null, "A queue appears as soon as quredisd serves it. In /etc/quredis/conf.d/hello.conf:"),
+					command('queues = ( { name = "hello"; handler = ["/usr/bin/logger"]; } );'),
+					h("p", null, "then start quredisd, and push a message:"), command("quredis push hello 'my first message'"));
+			if (store.health === null)
+				return h("p", { class: "muted" }, "No supervisor reports the health of these queues. ", h("code", null, "health = { enabled = true; };"),
+					" in quredis.conf turns on health reports and the age of the oldest message.");
+			return null;
+		});
+	}
+}

@@ -1,0 +1,91 @@
+// One dead letter: why it failed, the output of its handler, and the message.
+import { deleteLetters, retryLetters } from "./actions.js";
+import { get } from "./api.js";
+import { h } from "./dom.js";
+import { absolute, bytes, duration, time } from "./format.js";
+import { preview, viewer } from "./message.js";
+import { empty } from "./parts.js";
+import { href } from "./route.js";
+import { field } from "./visible.js";
+
+const TIMES = new Set(["failed_at", "first_failed_at"]);
+const APART = new Set(["message", "stderr", "error_message", "error_class"]);
+const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "attempts", "retry_count", "crashes", "exit_code", "signal", "duration_ms",
+	"handler", "node", "worker", "request_id", "size", "sha1"];
+
+const MEANS = {
+	HandlerExit: "The handler ended with an exit status other than 0, and no attempt was left.",
+	HandlerSignal: "A signal killed the handler.",
+	HandlerTimeout: "The handler ran longer than its timeout.",
+	Rejected: "The handler rejected the message: a retry would not help.",
+	Unrepresentable: "The message cannot be given to this handler as an argument.",
+	TooLarge: "The message is longer than message_max. No worker fetched it.",
+	UnknownVersion: "The header of the message has an unknown version.",
+	WorkerLost: "Workers died with this message in flight more often than allowed.",
+	TTLExpired: "The message waited longer than its TTL.",
+	DeadlineExceeded: "The message existed longer than max_message_age, over all its attempts.",
+	Purged: "The message waited longer than purge allows.",
+	Unrecorded: "It had no record: another program pushed it, or records were off.",
+};
+
+function shown(key, record) {
+	const value = field(record, key);
+	if (value === null || value.text === "")
+		return h("span", { class: "muted" }, "–");
+	if (TIMES.has(key) && !Number.isNaN(Date.parse(value.text)))
+		return [absolute(Date.parse(value.text)), " (", time(value.text), ")"];
+	if (key === "duration_ms")
+		return duration(record[key]);
+	if (key === "size")
+		return record[key] < 1024 ? bytes(record[key]) : `${bytes(record[key])} (${record[key]} bytes)`;
+	return h("code", null, preview(value));
+}
+
+export class RecordPage {
+	constructor(route) {
+		[, this.queue, this.id] = route.path;
+		this.title = `Dead letter ${this.id}`;
+		this.abort = new AbortController();
+		this.body = h("div", null, h("p", { class: "muted loading" }, "Reading …"));
+		this.element = h("div", { class: "page" },
+			h("p", { class: "crumbs" }, h("a", { href: href(["letters"]) }, "Dead letters"), " / ", h("a", { href: href(["letters", this.queue]) }, this.queue)), this.body);
+		this.#read();
+	}
+
+	async #read() {
+		try {
+			this.#show(await get("queue/dlq/record", { queue: this.queue, id: this.id }, this.abort.signal));
+		} catch (e) {
+			if (!this.abort.signal.aborted)
+				this.body.replaceChildren(e.status === 404
+					? empty("This dead letter is no longer here", h("p", null, "It was retried, deleted, or removed by the bounds of its queue."))
+					: empty("Reading it failed", h("p", null, e.message)));
+		}
+	}
+
+	#show(record) {
+		const error = field(record, "error_message"), message = field(record, "message"), stderr = field(record, "stderr");
+		const keys = [...FIRST, ...Object.keys(record).map((k) => k.replace(/_base64$/, ""))]
+			.filter((k, i, all) => all.indexOf(k) === i && !APART.has(k) && (k in record || `${k}_base64` in record));
+		this.body.replaceChildren(
+			h("div", { class: "title" }, h("h1", null, preview(field(record, "error_class"))), h("div", { class: "grow" }),
+				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters) }, "Retry"),
+				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters) }, "Delete")),
+			h("p", { class: "said-large" }, preview(error)),
+			MEANS[record.error_class] ? h("p", { class: "muted" }, MEANS[record.error_class]) : "",
+			h("div", { class: "record" },
+				h("div", null, message && (message.text !== "" || record.size === 0) ? viewer("Message", message)
+					: h("p", { class: "notice" }, "The record does not contain the message, because it is larger than dead_letter.payload_max. The whole message is in escape."),
+				stderr && stderr.text !== "" ? viewer("End of the handler's stderr", stderr) : h("p", { class: "muted" }, "The handler wrote nothing to stderr.")),
+				h("dl", { class: "pairs facts" }, keys.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, shown(k, record))]))));
+	}
+
+	async #act(action) {
+		if (await action(this.queue, [this.id]) !== null)
+			location.hash = href(["letters", this.queue]);
+	}
+
+	close() {
+		this.abort.abort();
+	}
+}

@@ -1,0 +1,92 @@
+// Parts that several pages share: a strip of figures, the name and health of a queue, an empty list.
+import { draw, h, setAttribute, setText } from "./dom.js";
+import { count } from "./format.js";
+import { badge, HEALTH } from "./icons.js";
+import { href } from "./route.js";
+
+/** Figures side by side: entries [label, hint, href or null]; set([value, …], [level, …]). */
+export class Figures {
+	constructor(entries) {
+		this.values = entries.map(() => h("span", { class: "value" }, "–"));
+		this.items = entries.map(([label, hint, to], i) => {
+			const text = [this.values[i], h("span", { class: "label" }, label)];
+			return h("li", { title: hint }, to ? h("a", { href: to }, text) : text);
+		});
+		this.element = h("ul", { class: "figures" }, this.items);
+	}
+
+	set(values, levels = []) {
+		values.forEach((v, i) => {
+			setText(this.values[i], typeof v === "string" ? v : count(v));
+			setAttribute(this.items[i], "class", levels[i] ? `figure-${levels[i]}` : null);
+		});
+	}
+}
+
+export function queueLink(td, name) {
+	draw(td, name, () => h("a", { class: "queue-link", title: name.length > 30 ? name : null, href: href(["queue", name]) }, name));
+}
+
+/** The status of a queue with its reasons, for a cell. */
+export function healthCell(td, health) {
+	const reasons = health?.reasons ?? [];
+	draw(td, [health?.status, reasons.map((r) => r.text)], () => (health
+		? [badge(HEALTH[health.status] ?? "unknown", health.status, reasons.map((r) => r.text).join("\n")),
+			reasons.length > 0 && h("span", { class: "reason" }, reasons[0].text, reasons.length > 1 ? ` (+${reasons.length - 1})` : "")]
+		: h("span", { class: "muted" }, "–")));
+}
+
+export function empty(title, ...rest) {
+	return h("div", { class: "empty" }, h("h2", null, title), rest);
+}
+
+export function command(text) {
+	return h("code", { class: "command" }, text);
+}
+
+/** A line with the error of a part of a page; empty: no error. */
+export function notice() {
+	return h("p", { class: "notice", role: "status" });
+}
+
+export function setNotice(node, text) {
+	setText(node, text);
+	node.hidden = !text;
+}
+
+/** Repeats a request while the page is open and visible, one at a time. */
+export class Poll {
+	constructor(ask, every_ms) {
+		this.abort = new AbortController();
+		this.ask = ask;
+		this.every_ms = every_ms;
+		this.#turn();
+	}
+
+	async #turn() {
+		if (this.abort.signal.aborted)
+			return;
+		if (!document.hidden)
+			await this.now();
+		this.timer = setTimeout(() => this.#turn(), this.every_ms);
+	}
+
+	async now() {
+		if (this.busy)
+			return;
+		this.busy = true;
+		try {
+			await this.ask(this.abort.signal);
+		} catch (e) {
+			if (!this.abort.signal.aborted)
+				throw e;
+		} finally {
+			this.busy = false;
+		}
+	}
+
+	stop() {
+		this.abort.abort();
+		clearTimeout(this.timer);
+	}
+}

@@ -1,0 +1,178 @@
+// The current state of all queues, from the stream: one view for each queue, and its recent counters.
+import { now, setServerTime } from "./format.js";
+
+export const BUCKET_MS = 10000;
+export const BUCKETS = 30;
+const WINDOW_MS = 65000;
+const ENOUGH_MS = 12000;
+const OUTCOMES = ["done", "failed", "retried", "escaped"];
+
+/** The counters of one queue over time: how much each grew, in buckets and in the last minute. */
+class Past {
+	constructor() {
+		this.samples = [];
+		this.buckets = new Map();
+	}
+
+	/** Counters fall if a queue is destroyed and created again: then the history starts again. */
+	add(time, counters) {
+		const last = this.samples.at(-1);
+		if (last && counters.fetched < last.counters.fetched)
+			this.samples = [];
+		else if (last)
+			this.#gain(time, counters.done - last.counters.done);
+		this.samples.push({ time, counters });
+		while (this.samples.length > 2 && this.samples[1].time < time - WINDOW_MS)
+			this.samples.shift();
+	}
+
+	/** Minutes before the page was opened, spread evenly over the buckets; the bucket of that moment gets a share. */
+	seed(minutes) {
+		const opened = this.samples[0]?.time ?? now(), last = Math.floor(opened / BUCKET_MS);
+		for (const { minute, counters } of minutes) {
+			const start = Date.parse(minute), end = Math.min(start + 60000, opened);
+			const pace = (counters.done ?? 0) / Math.max(end - start, BUCKET_MS);
+			for (let b = start / BUCKET_MS; b <= last && b * BUCKET_MS < end; b++)
+				this.buckets.set(b, (b === last ? this.buckets.get(b) ?? 0 : 0) + pace * Math.min(BUCKET_MS, end - b * BUCKET_MS));
+		}
+	}
+
+	#gain(time, n) {
+		const bucket = Math.floor(time / BUCKET_MS);
+		this.buckets.set(bucket, (this.buckets.get(bucket) ?? 0) + Math.max(0, n));
+		for (const old of this.buckets.keys())
+			if (old < bucket - 2 * BUCKETS)
+				this.buckets.delete(old);
+	}
+
+	/** The growth of a counter in a minute; undefined: not observed long enough. Between two samples it did not change. */
+	rate(counter, time) {
+		const first = this.samples[0], last = this.samples.at(-1);
+		if (!first || time - first.time < ENOUGH_MS)
+			return undefined;
+		const before = this.samples.findLast((s) => s.time <= time - 60000);
+		const gained = last.counters[counter] - (before ?? first).counters[counter];
+		return before ? gained : gained * 60000 / (time - first.time);
+	}
+
+	/** The last whole buckets, oldest first, as messages a minute. */
+	line(time) {
+		const end = Math.floor(time / BUCKET_MS);
+		return Array.from({ length: BUCKETS }, (_, i) => (this.buckets.get(end - BUCKETS + i) ?? 0) * 60000 / BUCKET_MS);
+	}
+}
+
+const UNSERVED = "no supervisor serves this queue: quredisd does not run, or its configuration does not have the queue";
+const TROUBLE = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
+export const WHY = {
+	"no redis": "its workers cannot reach Redis, or Redis refuses their commands",
+	error: "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
+	quarantine: "its workers keep dying; the supervisor starts one each minute",
+	backoff: "its workers die; the supervisor waits longer before each start",
+	breaker: "its handler cannot be executed, or failed too often in a row; workers try one message at a time",
+	recovering: "the sweeper returns messages of dead workers",
+	quiet: "an operator stopped fetching on this host",
+};
+export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
+
+/** The state of a queue over all hosts, in one word. */
+function stateOf(queue, served) {
+	if (queue.paused)
+		return { level: "off", word: "paused", why: "no worker fetches from it until it is resumed" };
+	if (served.length === 0)
+		return { level: "none", word: "no workers", why: UNSERVED };
+	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]);
+	const worst = TROUBLE.find((t) => states.includes(t));
+	if (worst)
+		return { level: LEVEL[worst], word: worst, why: WHY[worst] };
+	if (served.every((s) => s.wanted === 0))
+		return { level: "none", word: "no workers", why: "workers = 0 on every host" };
+	return queue.transit_size > 0 ? { level: "run", word: "running", why: "" } : { level: "idle", word: "idle", why: "" };
+}
+
+export class Store extends EventTarget {
+	constructor() {
+		super();
+		this.known = false;
+		this.queues = [];       // views, in the order of the server
+		this.nodes = [];
+		this.health = null;
+		this.pasts = new Map();
+		this.link = { state: "connecting", since: Date.now(), why: "" };
+	}
+
+	take(overview) {
+		setServerTime(overview.time);
+		this.time = overview.time;
+		this.nodes = overview.nodes ?? [];
+		this.health = overview.health?.queues?.length > 0 ? overview.health : null;
+		const stats = new Map((overview.stats ?? []).map((s) => [s.name, s]));
+		const health = new Map((overview.health?.queues ?? []).map((q) => [q.queue, q]));
+		const served = this.#served();
+		this.queues = (overview.queues ?? []).map((queue) =>
+			this.#view(queue, stats.get(queue.name), health.get(queue.name), served.get(queue.name) ?? []));
+		this.known = true;
+		this.dispatchEvent(new Event("change"));
+	}
+
+	#served() {
+		const served = new Map();
+		for (const node of this.nodes)
+			for (const queue of node.queues ?? [])
+				served.set(queue.name, [...(served.get(queue.name) ?? []), { ...queue, node: node.node }]);
+		return served;
+	}
+
+	#view(queue, stats, health, served) {
+		const past = this.past(queue.name);
+		if (stats)
+			past.add(this.time, stats.counters);
+		const workers = served.map((s) => Object.values(s.workers ?? {}).reduce((a, b) => a + b, 0));
+		return {
+			...queue, stats, health, served, past, state: stateOf(queue, served),
+			wanted: served.reduce((n, s) => n + s.wanted, 0), alive: workers.reduce((a, b) => a + b, 0),
+		};
+	}
+
+	past(name) {
+		if (!this.pasts.has(name))
+			this.pasts.set(name, new Past());
+		return this.pasts.get(name);
+	}
+
+	seed(stats) {
+		for (const { name, minutes } of stats)
+			if (minutes)
+				this.past(name).seed(minutes);
+		this.dispatchEvent(new Event("change"));
+	}
+
+	queue(name) {
+		return this.queues.find((q) => q.name === name);
+	}
+
+	/** Messages of a queue in a minute; until the stream has enough samples, the figure of the last health report. */
+	rate(queue, counter) {
+		return queue.past.rate(counter, now()) ?? queue.health?.rates?.[counter];
+	}
+
+	totals() {
+		const sum = (of) => this.queues.reduce((n, q) => n + (of(q) ?? 0), 0);
+		const lines = this.queues.map((q) => q.past.line(now()));
+		return {
+			ingress: sum((q) => q.ingress_size), transit: sum((q) => q.transit_size), delayed: sum((q) => q.delayed_size),
+			escape: sum((q) => q.escape_size), wanted: sum((q) => q.wanted), alive: sum((q) => q.alive),
+			...Object.fromEntries(OUTCOMES.map((c) => [c, this.queues.some((q) => this.rate(q, c) !== undefined) ? sum((q) => this.rate(q, c)) : null])),
+			line: Array.from({ length: BUCKETS }, (_, i) => lines.reduce((n, l) => n + l[i], 0)),
+		};
+	}
+
+	setLink(state, why) {
+		if (this.link.state !== state)
+			this.link = { state, since: Date.now(), why };
+		this.link.why = why;
+		this.dispatchEvent(new Event("link"));
+	}
+}
+
+export const store = new Store();

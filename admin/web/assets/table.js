@@ -1,0 +1,144 @@
+// A table that changes in place. A key identifies each row, a cell is written only if it differs, and order,
+// selection, scroll position and focus survive each refresh.
+import { h, keepFocus, setAttribute, setText } from "./dom.js";
+
+/**
+ * columns: {id, title, cell(td, row), value(row) for sorting, css, header: the cell that names the row, wide: text}
+ * key(row); selectable: rows have a checkbox, on_select(Set of keys); sort: [column id, "up" or "down"], remembered.
+ */
+export class Table {
+	constructor({ name, caption, columns, key, selectable, on_select, sort, row_class }) {
+		Object.assign(this, { name, columns, key, selectable, on_select, row_class });
+		this.rows = [];
+		this.lines = new Map();
+		this.selected = new Set();
+		this.sort = JSON.parse(sessionStorage.getItem(`sort-${name}`)) ?? sort ?? null;
+		this.body = h("tbody");
+		this.heads = columns.map((c) => this.#head(c));
+		this.all = selectable && h("input", { type: "checkbox", "aria-label": "select all shown rows", onchange: () => this.#markAll() });
+		this.element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+			h("table", { class: `table table-${name}` }, h("caption", { class: "hidden" }, caption),
+				h("thead", null, h("tr", null, this.all && h("th", { class: "mark", scope: "col" }, this.all), this.heads)), this.body));
+		this.#showSort();
+	}
+
+	#head(column) {
+		const title = column.value
+			? h("button", { type: "button", class: "sorter", title: column.hint, onclick: () => this.#sortBy(column) }, column.title)
+			: column.title || h("span", { class: "hidden" }, column.label ?? column.id);
+		return h("th", { scope: "col", class: column.css, title: column.value ? null : column.hint }, title);
+	}
+
+	#sortBy(column) {
+		const [id, way] = this.sort ?? [];
+		const other = way === "up" ? "down" : "up";
+		this.sort = [column.id, id === column.id ? other : column.first ?? "up"];
+		sessionStorage.setItem(`sort-${this.name}`, JSON.stringify(this.sort));
+		this.#showSort();
+		this.update(this.rows);
+	}
+
+	#showSort() {
+		this.columns.forEach((c, i) =>
+			setAttribute(this.heads[i], "aria-sort", this.sort?.[0] === c.id ? { up: "ascending", down: "descending" }[this.sort[1]] : null));
+	}
+
+	#sorted(rows) {
+		const column = this.columns.find((c) => c.id === this.sort?.[0]);
+		if (!column)
+			return rows;
+		const way = this.sort[1] === "up" ? 1 : -1;
+		const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+		return rows.map((row) => ({ row, value: column.value(row) ?? -Infinity }))
+			.sort((a, b) => way * compare(a.value, b.value)).map((r) => r.row);
+	}
+
+	update(rows) {
+		this.rows = rows;
+		const keys = new Set(rows.map(this.key));
+		keepFocus(() => {
+			for (const [key, line] of this.lines)
+				if (!keys.has(key))
+					this.#drop(key, line);
+			this.#place(this.#sorted(rows));
+		});
+		this.#showMarks();
+	}
+
+	#drop(key, line) {
+		line.remove();
+		this.lines.delete(key);
+		this.selected.delete(key);
+	}
+
+	#place(rows) {
+		let next = this.body.firstElementChild;
+		for (const row of rows) {
+			const line = this.#line(row);
+			if (line === next)
+				next = next.nextElementSibling;
+			else
+				this.body.insertBefore(line, next);
+		}
+	}
+
+	#line(row) {
+		const key = this.key(row);
+		if (!this.lines.has(key))
+			this.lines.set(key, this.#newLine(key));
+		const line = this.lines.get(key);
+		setAttribute(line, "class", this.row_class?.(row));
+		const skip = this.selectable ? 1 : 0;
+		this.columns.forEach((c, i) => c.cell(line.children[i + skip], row));
+		return line;
+	}
+
+	#newLine(key) {
+		const cells = this.columns.map((c) => h(c.header ? "th" : "td", { class: c.css, scope: c.header ? "row" : null }));
+		if (this.selectable)
+			cells.unshift(h("td", { class: "mark" },
+				h("input", { type: "checkbox", "aria-label": `mark ${key}`, onclick: (e) => this.#mark(key, e.target.checked, e.shiftKey) })));
+		return h("tr", { "data-key": key }, cells);
+	}
+
+	// ---- selection ----
+
+	/** With the shift key, all rows between this one and the previous one. */
+	#mark(key, on, range) {
+		const order = [...this.body.children].map((line) => line.dataset.key);
+		const [a, b] = [order.indexOf(range && this.last ? this.last : key), order.indexOf(key)];
+		for (const k of order.slice(Math.min(a, b), Math.max(a, b) + 1))
+			this.selected[on ? "add" : "delete"](k);
+		this.last = key;
+		this.#showMarks();
+	}
+
+	#markAll() {
+		const on = this.selected.size < this.rows.length;
+		this.selected = new Set(on ? this.rows.map(this.key) : []);
+		this.#showMarks();
+	}
+
+	unmark() {
+		this.selected.clear();
+		this.#showMarks();
+	}
+
+	#showMarks() {
+		if (!this.selectable)
+			return;
+		for (const [key, line] of this.lines) {
+			const on = this.selected.has(key);
+			line.firstElementChild.firstElementChild.checked = on;
+			line.classList.toggle("marked", on);
+		}
+		this.all.checked = this.rows.length > 0 && this.selected.size === this.rows.length;
+		this.all.indeterminate = this.selected.size > 0 && !this.all.checked;
+		this.on_select?.(this.selected);
+	}
+}
+
+/** A cell of plain text. */
+export function textCell(of) {
+	return (td, row) => setText(td, of(row));
+}

@@ -1,0 +1,312 @@
+/*
+ * /metrics: the figures of all queues and hosts that Redis holds, for Prometheus, under the names of metrics.textfile. That
+ * file is about one supervisor, this page about all of them: a Prometheus that scrapes both counts everything twice.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/web/call.h"
+#include "admin/web/web.h"
+
+#include "common/base/base.h"
+
+/* About 7 KB for each queue on one host; the page contains no message. */
+#define PAGE_MAX ((size_t)2 * WEB_ANSWER_MAX)
+#define BUCKETS_MAX 64
+
+struct page {
+	struct buffer out;
+	enum metric metric;		/* being written */
+	json_t *seen;			/* its samples so far: Prometheus rejects a page that has one twice */
+};
+
+/* One row of the overview: a queue or a node, by its name. */
+struct source;
+typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
+static row_writer write_number, write_age, write_status, write_reason, write_outcomes, write_durations, write_lags, write_purged_waiting, write_up,
+    write_node_workers, write_node_queues;
+
+/* The parts of the overview, where their rows are, and the key of a row's name. */
+enum part { QUEUES, HEALTH, STATS, NODES };
+static const struct { const char *key, *rows, *name; } parts[] = {
+	[QUEUES] = { "queues", NULL, "name" }, [HEALTH] = { "health", "queues", "queue" }, [STATS] = { "stats", NULL, "name" },
+	[NODES] = { "nodes", NULL, "node" },
+};
+
+/* Rows of one metric stand together. */
+static const struct source {
+	enum metric metric;
+	enum part part;
+	row_writer *write;
+	const char *label;		/* the value of the second label; NULL: there is none, or write() finds it */
+	const char *object, *key;	/* the number is row.object.key, or row.key */
+} sources[] = {
+	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "ingress", NULL, "ingress_size" },
+	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "transit", NULL, "transit_size" },
+	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "escape", NULL, "escape_size" },
+	{ METRIC_QUEUE_MESSAGES, QUEUES, write_number, "delayed", NULL, "delayed_size" },
+	{ METRIC_PAUSED, QUEUES, write_number, NULL, NULL, "paused" },
+	{ METRIC_OLDEST_AGE, HEALTH, write_age, "ingress", "ingress", "oldest_age" },
+	{ METRIC_OLDEST_AGE, HEALTH, write_age, "transit", "transit", "oldest_age" },
+	{ METRIC_OLDEST_AGE, HEALTH, write_age, "escape", "escape", "oldest_age" },
+	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "ingress", "ingress", "avg_age" },
+	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "transit", "transit", "avg_age" },
+	{ METRIC_AVERAGE_AGE, HEALTH, write_age, "escape", "escape", "avg_age" },
+	{ METRIC_STUCK, HEALTH, write_number, "ingress", "ingress", "stuck_count" },
+	{ METRIC_STUCK, HEALTH, write_number, "transit", "transit", "stuck_count" },
+	{ METRIC_QUEUE_WORKERS, HEALTH, write_number, "active", "workers", "active" },
+	{ METRIC_QUEUE_WORKERS, HEALTH, write_number, "waiting", "workers", "waiting" },
+	{ METRIC_ORPHAN_REGISTRATIONS, HEALTH, write_number, NULL, "orphans", "registrations" },
+	{ METRIC_ORPHAN_MESSAGES, HEALTH, write_number, NULL, "orphans", "messages" },
+	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, NULL, NULL, "archive" },
+	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, NULL, NULL, "bounds" },
+	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
+	{ METRIC_MESSAGES, STATS, write_outcomes, NULL, NULL, NULL },
+	{ METRIC_HANDLER_DURATION, STATS, write_durations, NULL, NULL, NULL },
+	{ METRIC_SWEEP_LAG, STATS, write_lags, NULL, NULL, NULL },
+	{ METRIC_PURGED, STATS, write_purged_waiting, "ingress", NULL, NULL },
+	{ METRIC_PURGED, STATS, write_number, "delayed", "counters", "purged_delayed" },
+	{ METRIC_PURGED, STATS, write_number, "transit", "counters", "transit_old" },
+	{ METRIC_PURGED, STATS, write_number, "done", "counters", "purged_done" },
+	{ METRIC_PURGED, STATS, write_number, "orphaned", "counters", "orphaned" },
+	{ METRIC_NODE_UP, NODES, write_up, NULL, NULL, NULL },
+	{ METRIC_NODE_REPORTED, NODES, write_number, NULL, NULL, "at_ms" },
+	{ METRIC_WORKERS, NODES, write_node_workers, NULL, NULL, NULL },
+	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
+	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
+};
+
+/* ---- samples ---- */
+
+static bool is_new(struct page *p, const char *const values[METRIC_LABELS])
+{
+	struct buffer key = {0};
+	bool new;
+
+	for (size_t i = 0; i < METRIC_LABELS; i++)
+		buffer_format(&key, "%s\n", values[i] == NULL ? "" : values[i]);
+	buffer_append(&key, "", 1);
+	new = json_object_get(p->seen, key.data) == NULL;
+	json_object_set_new(p->seen, key.data, json_true());
+	buffer_free(&key);
+	return new;
+}
+
+static void sample(struct page *p, const char *const values[METRIC_LABELS], int64_t n)
+{
+	if (n >= 0 && is_new(p, values))
+		exposition_sample(&p->out, p->metric, values, n);
+}
+
+/* Other programs write to Redis, too: a value that quredis would not write is -1, and is left out. */
+static int64_t number_of(const json_t *n)
+{
+	return json_is_boolean(n) ? json_is_true(n) : json_is_integer(n) ? json_integer_value(n) : -1;
+}
+
+static void write_number(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	const json_t *object = s->object == NULL ? row : json_object_get(row, s->object);
+
+	sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, number_of(json_object_get(object, s->key)));
+}
+
+/* ---- of the health of a queue ---- */
+
+/* An age is in seconds, with a fraction. */
+static void write_age(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	const json_t *age = json_object_get(json_object_get(report, s->object), s->key);
+
+	if (json_is_number(age))
+		sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
+}
+
+static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	static const char *const levels[] = { "healthy", "degraded", "unhealthy" };
+	const char *status = json_string_value(json_object_get(report, s->key));
+
+	for (size_t i = 0; status != NULL && i < nitems(levels); i++)
+		if (strcmp(status, levels[i]) == 0)
+			sample(p, (const char *const[METRIC_LABELS]){ name }, (int64_t)i);
+}
+
+/* 1 if the report gives this reason. */
+static void write_reason(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	const json_t *reason;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(report, "reasons"), i, reason) {
+		const char *code = json_string_value(json_object_get(reason, "code"));
+
+		found = found || (code != NULL && strcmp(code, s->key) == 0);
+	}
+	sample(p, (const char *const[METRIC_LABELS]){ name }, found);
+}
+
+/* ---- of the statistics of a queue ---- */
+
+static void write_outcomes(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	const char *event;
+	json_t *n;
+
+	(void)s;
+	json_object_foreach(json_object_get(row, "counters"), event, n)
+		if (strcmp(event, "reconnected") != 0)
+			sample(p, (const char *const[METRIC_LABELS]){ name, event }, number_of(n));
+}
+
+/* of: the object that holds "durations" and their sum. */
+static void histogram(struct page *p, const char *name, const json_t *of)
+{
+	const char *const values[METRIC_LABELS] = { name };
+	const json_t *sum_ms = json_object_get(of, "duration_ms"), *bucket;
+	struct exposition_bucket buckets[BUCKETS_MAX];
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(of, "durations"), i, bucket) {
+		const json_t *below_ms = json_object_get(bucket, "below_ms");
+
+		if (n < BUCKETS_MAX)
+			buckets[n++] = (struct exposition_bucket){ json_is_integer(below_ms) ? json_number_value(below_ms) / 1000 : INFINITY,
+				json_integer_value(json_object_get(bucket, "count")) };
+	}
+	if (n > 0 && is_new(p, values))
+		exposition_histogram(&p->out, p->metric, values, buckets, n, json_integer_value(sum_ms));
+}
+
+static void write_durations(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	(void)s;
+	histogram(p, name, row);
+}
+
+static void write_lags(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	(void)s;
+	histogram(p, name, json_object_get(row, "lag"));
+}
+
+/* Purged from ingress: the rest of all purged messages, as in tally_purged_waiting() of the sweeper. */
+static void write_purged_waiting(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	const json_t *counters = json_object_get(row, "counters");
+	json_int_t all = json_integer_value(json_object_get(counters, "purged"));
+	json_int_t delayed = json_integer_value(json_object_get(counters, "purged_delayed"));
+
+	sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, all > delayed ? all - delayed : 0);
+}
+
+/* ---- of a node ---- */
+
+static void write_up(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	(void)s;
+	sample(p, (const char *const[METRIC_LABELS]){ name }, json_is_integer(json_object_get(node, "at_ms")));
+}
+
+static void write_node_queues(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	const json_t *queue;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "queues"), i, queue) {
+		const char *queue_name = json_string_value(json_object_get(queue, "name"));
+
+		if (queue_name != NULL)
+			sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, number_of(json_object_get(queue, s->key)));
+	}
+}
+
+static void write_node_workers(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	const json_t *queue;
+	const char *state;
+	json_t *n;
+	size_t i;
+
+	(void)s;
+	json_array_foreach(json_object_get(node, "queues"), i, queue) {
+		const char *queue_name = json_string_value(json_object_get(queue, "name"));
+
+		json_object_foreach(json_object_get(queue, "workers"), state, n)
+			if (queue_name != NULL && json_is_integer(n))
+				sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, state }, json_integer_value(n));
+	}
+}
+
+/* ---- the page ---- */
+
+static void begin_metric(struct page *p, enum metric m)
+{
+	exposition_metric(&p->out, m);
+	json_object_clear(p->seen);
+	p->metric = m;
+}
+
+static void write_source(struct page *p, const struct source *s, const json_t *overview)
+{
+	const json_t *part = json_object_get(overview, parts[s->part].key), *row;
+	size_t i;
+
+	json_array_foreach(parts[s->part].rows == NULL ? part : json_object_get(part, parts[s->part].rows), i, row) {
+		const char *name = json_string_value(json_object_get(row, parts[s->part].name));
+
+		if (name != NULL)
+			s->write(p, s, name, row);
+	}
+}
+
+/* Without Redis the page says only that. */
+static int print(void *arg)
+{
+	const struct web_call *call = arg;
+	struct page p = { .seen = json_object() };
+	int status;
+	json_t *overview = web_overview(call->w->a, &status);
+
+	begin_metric(&p, METRIC_BUILD_INFO);
+	sample(&p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
+	begin_metric(&p, METRIC_REDIS_UP);
+	sample(&p, (const char *const[METRIC_LABELS]){ NULL }, overview != NULL);
+	for (size_t i = 0; overview != NULL && i < nitems(sources); i++) {
+		if (i == 0 || sources[i].metric != sources[i - 1].metric)
+			begin_metric(&p, sources[i].metric);
+		write_source(&p, &sources[i], overview);
+	}
+	fwrite(p.out.data, 1, p.out.len, stdout);
+	buffer_free(&p.out);
+	json_decref(p.seen);
+	json_decref(overview);
+	return EX_OK;
+}
+
+static void done(const struct web_job *job, void *arg)
+{
+	struct web_call *call = arg;
+	struct buffer why = {0};
+
+	if (web_job_status(job) == EX_OK && job->answer.len > 0) {
+		web_answer(call, 200, "text/plain; version=0.0.4; charset=utf-8", job->answer.data, job->answer.len);
+		return;
+	}
+	web_command_trouble(job, &why);
+	web_answer(call, job->late ? 504 : 503, "application/json", why.data, why.len);
+	buffer_free(&why);
+}
+
+void web_metrics(struct web_call *call)
+{
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX,
+	    .stranger = !call->is_known }) == -1)
+		web_answer_error(call, 503, "too many requests wait already");
+}

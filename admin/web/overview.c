@@ -1,0 +1,63 @@
+/* The overview: one document with the answers of ls, stats, health and nodes, made in a child. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/web/call.h"
+#include "admin/web/web.h"
+
+#include "common/base/base.h"
+
+/* The answer of the command. NULL: it is incomplete, and *status is its exit status. */
+static json_t *answer_of(const struct admin *server, const char *command, int *status)
+{
+	struct options options = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	char *text = NULL;
+	size_t len = 0;
+	FILE *file = open_memstream(&text, &len);
+	json_t *answer;
+
+	if (file == NULL) {
+		*status = EX_OSERR;
+		return NULL;
+	}
+	*status = web_command_run(server, &options, command, NULL, 0, file);
+	fclose(file);
+	answer = json_loadb(text, len, 0, NULL);
+	free(text);
+	return answer;
+}
+
+json_t *web_overview(const struct admin *server, int *status)
+{
+	static const struct { const char *key, *command; } parts[] = { { "queues", "ls" }, { "stats", "stats" }, { "health", "health" }, { "nodes", "nodes" } };
+	json_t *all = json_object();
+
+	json_object_set_new(all, "time", json_integer(clock_realtime_ms()));
+	for (size_t i = 0; i < nitems(parts); i++) {
+		json_t *answer = answer_of(server, parts[i].command, status);
+
+		/* EX_CONFIG: one queue cannot be read, and the others are shown */
+		if (answer == NULL && *status != EX_CONFIG) {
+			json_decref(all);
+			return NULL;
+		}
+		json_object_set_new(all, parts[i].key, answer != NULL ? answer : json_null());
+	}
+	return all;
+}
+
+int web_overview_print(struct web *w)
+{
+	int status;
+	json_t *all = web_overview(w->a, &status);
+
+	if (all == NULL)
+		return status == EX_OK ? EX_SOFTWARE : status;
+	json_dumpf(all, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(all);
+	return EX_OK;
+}

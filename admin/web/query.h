@@ -1,0 +1,43 @@
+#ifndef ADMIN_WEB_QUERY_H
+#define ADMIN_WEB_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bsd/sys/queue.h>
+#include <event2/keyvalq_struct.h>
+
+/* Parameters of a request: bits, so that a route can name those that it takes. */
+#define WEB_QUEUE	0x01u
+#define WEB_LIST	0x02u
+#define WEB_ID		0x04u		/* may occur more than once */
+#define WEB_LIMIT	0x08u
+#define WEB_CLASS	0x10u
+#define WEB_BEFORE	0x20u
+#define WEB_ALL		0x40u
+#define WEB_DRY_RUN	0x80u
+#define WEB_SINCE	0x100u
+
+#define WEB_LIMIT_DEFAULT 50
+#define WEB_LIMIT_MAX 1000
+
+struct web_query {
+	struct evkeyvalq pairs;		/* owns all texts */
+	unsigned given;			/* bits */
+	char *queue, *list, *class, *before;	/* NULL: not given */
+	char **ids;			/* the array is owned */
+	size_t nids;
+	int64_t limit;			/* WEB_LIMIT_DEFAULT if not given */
+	int64_t since_ms;		/* -1: not given */
+	bool all, dry_run;
+};
+
+/*
+ * Reads the text behind the question mark (NULL: none). takes: which parameters it may have; needs: which it must have. -1: *why
+ * is a new string with the error. web_query_free() is needed in both cases.
+ */
+int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsigned needs, char **why);
+void web_query_free(struct web_query *q);
+
+#endif

@@ -1,0 +1,18 @@
+#ifndef COMMON_BASE_ALLOC_H
+#define COMMON_BASE_ALLOC_H
+
+#include <stddef.h>
+
+/*
+ * Allocation that ends the process (exit 71, EX_OSERR, one line on stderr) instead of returning NULL. For a child that is a
+ * death like any other: its message is rescued.
+ */
+void *alloc_zero(size_t count, size_t size);
+void *alloc_resize(void *old, size_t count, size_t size);
+void *alloc_copy(const void *data, size_t len);		/* adds a NUL after the last byte */
+void *alloc_bytes(size_t size);				/* has the signature of malloc(3), for libraries that take such a function */
+char *alloc_string(const char *s);			/* strdup; NULL stays NULL */
+_Noreturn void alloc_failed(void);			/* ends the process if a library ran out of memory */
+char *alloc_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

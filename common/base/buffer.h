@@ -1,0 +1,20 @@
+#ifndef COMMON_BASE_BUFFER_H
+#define COMMON_BASE_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that grow. Zeroed is empty. data is NULL while cap is 0. len <= cap always. */
+struct buffer {
+	char *data;
+	size_t len;
+	size_t cap;
+};
+
+void buffer_append(struct buffer *b, const void *data, size_t len);
+void buffer_format(struct buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buffer_consume(struct buffer *b, size_t len);	/* drops the first len bytes */
+void buffer_clear(struct buffer *b);			/* empty, memory kept */
+void buffer_free(struct buffer *b);			/* empty, memory given back */
+
+#endif

@@ -1,0 +1,189 @@
+/*
+ * Who can change a file, and where it lies. The daemon trusts a path only if no other user can change what it names, and writes only to files that no other
+ * user could have prepared.
+ *
+ * The walk enters a path from "/" down, as the kernel does, and checks each component first. Only root and the user can change a component that passed the
+ * check, so it stays good while the rest is checked.
+ */
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/base/file.h"
+
+#include "common/base/alloc.h"
+#include "common/base/nitems.h"
+
+#define LINKS_MAX 40		/* as the kernel's */
+
+struct walk {
+	uid_t user;
+	char here[PATH_MAX];	/* the component reached, all links resolved; "" is "/" */
+	char rest[PATH_MAX];	/* the components that follow, */
+	size_t at;		/* from here on */
+	int links;
+	bool open;		/* here is a sticky directory: others can create entries in it, but not rename or remove ours */
+	bool over;		/* the walk cannot go on: the component is missing, or it cannot be opened */
+	bool everybody;		/* with flaw: every user can change the component */
+	char *flaw;		/* NULL: none so far */
+};
+
+static const char *shown(const struct walk *w)
+{
+	return w->here[0] == '\0' ? "/" : w->here;
+}
+
+static void judge_owner(struct walk *w, const struct stat *st)
+{
+	bool writable = !S_ISLNK(st->st_mode) && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
+
+	w->open = writable && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
+	if (st->st_uid != 0 && st->st_uid != w->user) {
+		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s", shown(w), st->st_uid, shown(w)) :
+		    alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", shown(w), st->st_uid, w->user);
+	} else if (writable && !w->open) {
+		w->everybody = (st->st_mode & S_IWOTH) != 0;
+		w->flaw = w->everybody ?
+		    alloc_format("everybody can write %s (mode %04o): chmod go-w %s", shown(w), st->st_mode & 07777, shown(w)) :
+		    alloc_format("its group (gid %u) can write %s (mode %04o): chmod g-w %s", st->st_gid, shown(w), st->st_mode & 07777, shown(w));
+	}
+}
+
+/* A path that cannot be read cannot be used either; the caller that opens it reports that. A missing one is a flaw if others can create it. */
+static void note_missing(struct walk *w, int error)
+{
+	w->over = true;
+	if (error != ENOENT || !w->open)
+		return;
+	w->everybody = true;
+	w->flaw = alloc_format("%s does not exist, and others can create it first", shown(w));
+}
+
+/* The kernel resolves one link at a time and may still accept the path. */
+static void note_too_long(struct walk *w)
+{
+	w->flaw = alloc_format("%s: the path is too long once its links are resolved", shown(w));
+}
+
+static void go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	*(slash == NULL ? path : slash) = '\0';
+}
+
+static void check_component(struct walk *w, struct stat *st)
+{
+	if (lstat(shown(w), st) == -1)
+		note_missing(w, errno);
+	else
+		judge_owner(w, st);
+}
+
+/* Puts the target of the link before the rest; a relative target starts in the directory of the link. */
+static void follow_link(struct walk *w)
+{
+	char target[PATH_MAX], rest[PATH_MAX];
+	ssize_t len = readlink(w->here, target, sizeof(target) - 1);
+	struct stat st;
+
+	if (len <= 0 || ++w->links > LINKS_MAX) {
+		w->over = true;		/* the kernel cannot open it either */
+		return;
+	}
+	target[len] = '\0';
+	strlcpy(rest, w->rest + w->at, sizeof(rest));
+	w->at = 0;
+	if (strlcpy(w->rest, target, sizeof(w->rest)) >= sizeof(w->rest) || strlcat(w->rest, "/", sizeof(w->rest)) >= sizeof(w->rest) ||
+	    strlcat(w->rest, rest, sizeof(w->rest)) >= sizeof(w->rest)) {
+		note_too_long(w);
+		return;
+	}
+	if (target[0] == '/')
+		w->here[0] = '\0';
+	else
+		go_up(w->here);
+	check_component(w, &st);
+}
+
+static void enter_component(struct walk *w, const char *name, size_t len)
+{
+	struct stat st;
+	size_t at = strlen(w->here);
+
+	if (len == 2 && memcmp(name, "..", 2) == 0) {
+		go_up(w->here);
+		check_component(w, &st);
+		return;
+	}
+	if (at + 1 + len >= sizeof(w->here)) {
+		note_too_long(w);
+		return;
+	}
+	w->here[at] = '/';
+	memcpy(w->here + at + 1, name, len);
+	w->here[at + 1 + len] = '\0';
+	check_component(w, &st);
+	if (w->flaw == NULL && !w->over && S_ISLNK(st.st_mode))
+		follow_link(w);
+}
+
+/* Takes the next name of the rest. Returns its length; 0: there is none. */
+static size_t next_name(struct walk *w, char name[PATH_MAX])
+{
+	size_t len;
+
+	do {
+		w->at += strspn(w->rest + w->at, "/");
+		len = strcspn(w->rest + w->at, "/");
+		memcpy(name, w->rest + w->at, len);
+		name[len] = '\0';
+		w->at += len;
+	} while (strcmp(name, ".") == 0);
+	return len;
+}
+
+char *file_path_flaw(const char *path, uid_t user, bool *everybody)
+{
+	struct walk w = { .user = user };
+	char name[PATH_MAX];
+	struct stat st;
+	size_t len;
+
+	*everybody = false;
+	if (strlcpy(w.rest, path, sizeof(w.rest)) >= sizeof(w.rest))
+		return NULL;		/* longer than the kernel accepts */
+	check_component(&w, &st);
+	while (w.flaw == NULL && !w.over && (len = next_name(&w, name)) > 0)
+		enter_component(&w, name, len);
+	*everybody = w.everybody;
+	return w.flaw;
+}
+
+/* ---- file systems ---- */
+
+static const struct { uint32_t magic; const char *name; } network_types[] = {
+	{ 0x00006969, "nfs" }, { 0x0000517b, "smb" }, { 0xff534d42, "cifs" }, { 0xfe534d42, "smb2" },
+	{ 0x5346414f, "afs" }, { 0x6b414653, "kafs" }, { 0x73757245, "coda" }, { 0x00c36400, "ceph" },
+	{ 0x0bd00bd0, "lustre" }, { 0x7461636f, "ocfs2" }, { 0x01161970, "gfs2" }, { 0x0000564c, "ncp" },
+	{ 0x01021997, "9p" }, { 0x47504653, "gpfs" }, { 0xaad7aaea, "panfs" }, { 0x19830326, "fhgfs" },
+};
+
+const char *file_network_fs(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == -1)
+		return NULL;
+	for (size_t i = 0; i < nitems(network_types); i++)
+		if ((uint32_t)fs.f_type == network_types[i].magic)
+			return network_types[i].name;
+	return NULL;
+}

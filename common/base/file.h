@@ -1,0 +1,49 @@
+#ifndef COMMON_BASE_FILE_H
+#define COMMON_BASE_FILE_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/*
+ * Checks a file that only this process should write, and that was opened with O_NOFOLLOW. Another user who can write to the
+ * directory could have created it first: as a file of their own, to read what is written, or as a hard link to a file that
+ * must not be changed. Returns the flaw, for a message "PATH FLAW" (static); NULL: there is none.
+ */
+static inline const char *file_flaw(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "is not a regular file";
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return "belongs to another user: remove it";
+	return st->st_nlink > 1 ? "has a second name, a hard link: remove it" : NULL;
+}
+
+/*
+ * Whether only root and one user can change what a path names.
+ *
+ * The rule is that of OpenSSH's safe_path() (misc.c there; StrictModes and AuthorizedKeysCommand in sshd_config(5)): every
+ * component up to "/" is owned by root or the user, and neither its group nor others can write it. Two points differ.
+ *
+ *  - Every link on the way is a component as well: it is owned by root or the user, and the path that it leads to follows the
+ *    same rule up to "/". sshd resolves the path first, and looks only at where it leads.
+ *  - A directory with the sticky bit, as /tmp, may be writable if the component in it exists. There only root, the owner of the
+ *    directory and the owner of the entry can rename or remove an entry, and by this rule both are root or the user.
+ *
+ * The mode shows what access control lists allow: their mask is in the bits of the group.
+ */
+
+/*
+ * path is absolute. NULL: it is safe, or there is nothing that could be changed. Else a new string that names the component,
+ * what is wrong with it, and how to mend it; *everybody: not only its owner or group, but every user can change it.
+ */
+char *file_path_flaw(const char *path, uid_t user, bool *everybody);
+
+/* The name of the network file system that an open file lies on, such as "nfs". There flock(2) proves nothing: the lock is local to this host, or lost
+ * with the connection. NULL: the file lies on no known one. */
+const char *file_network_fs(int fd);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * "Did you mean?": the known word that is most similar to a misspelled one. Similarity is the edit distance: the least number of letters to insert, remove,
+ * replace, or swap with their neighbour. The table of distances between all beginnings of two words is computed row by row; a row needs only the two
+ * above it.
+ */
+#include <string.h>
+
+#include <sys/param.h>
+
+#include "common/base/nearest.h"
+
+#define WORD_MAX 63	/* bytes; a longer word is similar to none */
+
+static size_t least(size_t a, size_t b, size_t c)
+{
+	return MIN(a, MIN(b, c));
+}
+
+/* One row of the edit distance table from the two rows above it. */
+static void next_row(const char *a, size_t i, const char *b, size_t bn, const size_t *above2, const size_t *above,
+    size_t *row)
+{
+	row[0] = i;
+	for (size_t j = 1; j <= bn; j++) {
+		row[j] = least(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+		if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+			row[j] = MIN(row[j], above2[j - 2] + 1);
+	}
+}
+
+static size_t distance(const char *a, const char *b)
+{
+	size_t rows[3][WORD_MAX + 1] = {0};
+	size_t an = strlen(a), bn = strlen(b);
+
+	if (an > WORD_MAX || bn > WORD_MAX)
+		return an + bn;
+	for (size_t j = 0; j <= bn; j++)
+		rows[0][j] = j;
+	for (size_t i = 1; i <= an; i++)
+		next_row(a, i, b, bn, rows[(i + 1) % 3], rows[(i + 2) % 3], rows[i % 3]);
+	return rows[an % 3][bn];
+}
+
+const char *nearest(const char *name, const char *const *candidates, size_t n)
+{
+	const char *best = NULL;
+	size_t best_distance = 1 + strlen(name) / 4 + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t d = distance(name, candidates[i]);
+
+		if (d < best_distance) {
+			best = candidates[i];
+			best_distance = d;
+		}
+	}
+	return best;
+}

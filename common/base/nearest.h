@@ -1,0 +1,10 @@
+#ifndef COMMON_BASE_NEAREST_H
+#define COMMON_BASE_NEAREST_H
+
+#include <stddef.h>
+
+/* The candidate with the smallest edit distance to name, if that is close enough to be what was
+ * meant (distance <= 1 + length/4); else NULL. */
+const char *nearest(const char *name, const char *const *candidates, size_t n);
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * Durations and sizes as the configuration and the command line write them. A text is decimal digits and one unit; its value is exact, or the text is
+ * refused: an empty text, a sign, a space, a fraction, another unit, or a value beyond int64_t. Callers check the range.
+ *
+ * expand_number(3) and humanize_number(3) of libbsd do not fit. expand_number() also accepts leading space and a sign ("-1" becomes 2^64 - 1), octal and
+ * hexadecimal numbers ("010" is 8), lower-case units and a trailing "b"; a typing error would become another value. humanize_number() rounds, and
+ * quredisd -T must print a value that parses to the same.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/units.h"
+
+#include "common/base/nitems.h"
+
+static const struct {
+	const char *name;
+	int64_t ms;
+} duration_units[] = { { "d", 86400000 }, { "h", 3600000 }, { "m", 60000 }, { "s", 1000 }, { "ms", 1 } };
+
+static int parse_digits(const char **s, int64_t *n)
+{
+	const char *p = *s;
+
+	for (*n = 0; *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(*n, 10, n) || __builtin_add_overflow(*n, *p - '0', n))
+			return -1;
+	if (p == *s)
+		return -1;
+	*s = p;
+	return 0;
+}
+
+int units_parse_duration(const char *s, int64_t *ms)
+{
+	int64_t n;
+
+	if (parse_digits(&s, &n) == -1)
+		return -1;
+	for (size_t i = 0; i < nitems(duration_units); i++)
+		if (strcmp(s, duration_units[i].name) == 0)
+			return __builtin_mul_overflow(n, duration_units[i].ms, ms) ? -1 : 0;
+	return -1;
+}
+
+const char *units_format_duration(int64_t ms, char out[UNITS_SIZE])
+{
+	size_t i = 0;
+
+	if (ms == 0)
+		return memcpy(out, "0s", 3);
+	while (ms % duration_units[i].ms != 0)
+		i++;
+	snprintf(out, UNITS_SIZE, "%lld%s", (long long)(ms / duration_units[i].ms), duration_units[i].name);
+	return out;
+}
+
+static const char size_units[] = "KMGT";
+
+int units_parse_size(const char *s, int64_t *bytes)
+{
+	const char *unit;
+	int64_t n;
+
+	if (parse_digits(&s, &n) == -1)
+		return -1;
+	if (*s != '\0') {
+		unit = strchr(size_units, *s++);
+		if (unit == NULL || *s != '\0' || __builtin_mul_overflow(n, INT64_C(1024) << (10 * (unit - size_units)), &n))
+			return -1;
+	}
+	*bytes = n;
+	return 0;
+}
+
+const char *units_format_size(int64_t bytes, char out[UNITS_SIZE])
+{
+	size_t i = 0;
+
+	while (bytes != 0 && bytes % 1024 == 0 && i < strlen(size_units)) {
+		bytes /= 1024;
+		i++;
+	}
+	snprintf(out, UNITS_SIZE, "%lld%.*s", (long long)bytes, i == 0 ? 0 : 1, &size_units[i == 0 ? 0 : i - 1]);
+	return out;
+}

@@ -1,0 +1,332 @@
+/*
+ * Checks that look at more than one value, outside of a queue or across queues. Checks of one queue are in check_queue.c, those of users, programs and
+ * directories of this host in check_host.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+#include "common/redis/redis.h"
+
+struct claim {
+	char *name;
+	bool prefix;		/* claims every key that begins with name */
+	int queue;		/* index; -1: quredis itself */
+	const char *key;	/* "ingress", "transit" or "escape" */
+};
+
+struct claims {
+	struct conf_loading *l;
+	struct claim *list;
+	size_t n;
+	bool *reported;		/* by queue: it has its error already, and gets only one */
+};
+
+/* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for any text. */
+static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*", ":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*" };
+static const char *const transit_keys[] = { "", ":*" };
+static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed" };
+
+static void add_claim(struct claims *c, const char *base, const char *suffix, int queue, const char *key)
+{
+	char *name = alloc_format("%s%s", base, suffix);
+	size_t len = strlen(suffix);
+	bool prefix = len > 0 && suffix[len - 1] == '*';
+
+	if (prefix)
+		name[strlen(name) - 1] = '\0';
+	c->list = alloc_resize(c->list, c->n + 1, sizeof(*c->list));
+	c->list[c->n++] = (struct claim){ name, prefix, queue, key };
+}
+
+static void claim_keys(struct claims *c, int queue)
+{
+	const struct conf_queue *q = c->l->conf->queues[queue];
+
+	if (q->ingress == NULL || q->transit == NULL || q->escape == NULL)
+		return;
+	for (size_t i = 0; i < nitems(ingress_keys); i++)
+		add_claim(c, q->ingress, ingress_keys[i], queue, "ingress");
+	for (size_t i = 0; i < nitems(transit_keys); i++)
+		add_claim(c, q->transit, transit_keys[i], queue, "transit");
+	for (size_t i = 0; i < nitems(escape_keys); i++)
+		add_claim(c, q->escape, escape_keys[i], queue, "escape");
+}
+
+/* Sorts a prefix before all keys that begin with it, so that collisions stand together. */
+static int compare_claims(const void *a, const void *b)
+{
+	return strcmp(((const struct claim *)a)->name, ((const struct claim *)b)->name);
+}
+
+/* a is not sorted behind b. */
+static bool claims_collide(const struct claim *a, const struct claim *b)
+{
+	return a->prefix ? strncmp(a->name, b->name, strlen(a->name)) == 0 : strcmp(a->name, b->name) == 0;
+}
+
+/* The keys made of one list do not collide with each other. */
+static bool same_list(const struct claim *a, const struct claim *b)
+{
+	return a->queue == b->queue && strcmp(a->key, b->key) == 0;
+}
+
+static const struct conf_origin *place_of(const struct claims *c, const struct claim *claim)
+{
+	const struct conf_queue *q = c->l->conf->queues[claim->queue];
+	const struct conf_origin *o = conf_queue_origin(q, claim->key);
+
+	return conf_given(o) ? o : conf_queue_origin(q, "name");
+}
+
+/* Reports a collision at the queue that comes later in the files. */
+static void report_collision(struct claims *c, const struct claim *a, const struct claim *b)
+{
+	const struct claim *later = a->queue > b->queue ? a : b, *other = later == a ? b : a;
+	struct conf_queue **queues = c->l->conf->queues;
+	char *where;
+
+	if (c->reported[later->queue])
+		return;
+	c->reported[later->queue] = true;
+	if (other->queue == -1) {
+		conf_error(c->l, place_of(c, later), "queue %s: keys that begin with %s are reserved for quredis",
+		    queues[later->queue]->name, other->name);
+		return;
+	}
+	where = conf_place(place_of(c, other));
+	conf_error(c->l, place_of(c, later), "queue %s: its %s and the %s of queue %s (%s) use the same key %s",
+	    queues[later->queue]->name, later->key, other->key, queues[other->queue]->name, where,
+	    strlen(a->name) > strlen(b->name) ? a->name : b->name);
+	free(where);
+}
+
+static void report_collisions(struct claims *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t k = i + 1; k < c->n && claims_collide(&c->list[i], &c->list[k]); k++)
+			if (!same_list(&c->list[i], &c->list[k]))
+				report_collision(c, &c->list[i], &c->list[k]);
+}
+
+/* True: an earlier queue has the same name. That has an error of its own, so the keys of this one are not compared. */
+static bool named_before(const struct conf *conf, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (conf->queues[i]->name != NULL && conf->queues[k]->name != NULL &&
+		    strcmp(conf->queues[i]->name, conf->queues[k]->name) == 0)
+			return true;
+	return false;
+}
+
+static void check_keys(struct conf_loading *l)
+{
+	struct claims c = { .l = l, .reported = alloc_zero(l->conf->nqueues, sizeof(bool)) };
+
+	add_claim(&c, "quredis:", "*", -1, "");
+	for (size_t i = 0; i < l->conf->nqueues; i++)
+		if (!named_before(l->conf, i))
+			claim_keys(&c, (int)i);
+	qsort(c.list, c.n, sizeof(*c.list), compare_claims);
+	report_collisions(&c);
+	for (size_t i = 0; i < c.n; i++)
+		free(c.list[i].name);
+	free(c.list);
+	free(c.reported);
+}
+
+#define SOCKET_PATH_MAX 107
+
+/* Half of the scoreboard's rows: during a reload a queue has a row for its old and one for its new configuration. */
+#define QUEUES_MAX (SCOREBOARD_QUEUES / 2)
+
+static void check_embedded(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct conf_origin *url = conf_origin(conf, "redis.url"), *dir = conf_origin(conf, "redis.dir");
+
+	if (!conf->redis.embedded) {
+		if (conf_given(dir))
+			conf_warning(l, dir, "redis.dir has no effect without redis.embedded = true");
+		return;
+	}
+	if (conf->redis.dir == NULL && !conf_given(dir))
+		conf_error(l, conf_origin(conf, "redis.embedded"), "redis.embedded = true requires redis.dir");
+	if (conf_given(url))
+		conf_error(l, url, "redis.url cannot be set together with redis.embedded = true (the socket is in redis.dir)");
+	else if (conf->redis.url != NULL && url->kind == CONF_ORIGIN_DERIVED &&
+	    strlen(conf->redis.url) - strlen("unix://") > SOCKET_PATH_MAX)
+		conf_error(l, dir, "redis.dir is too long: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+}
+
+static void check_url(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "redis.url");
+	struct redis_target target;
+	char why[512];
+
+	if (!conf_given(where) || where->kind == CONF_ORIGIN_BAD)
+		return;
+	if (redis_target_parse(&target, l->conf->redis.url, NULL, NULL, why, sizeof(why)) == -1)
+		conf_error(l, where, "redis.url: %s", why);
+	else
+		redis_target_free(&target);
+}
+
+static void check_supervisor(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	if (strlen(conf->supervisor.node) > QUEUE_NAME_MAX || conf->supervisor.node[strspn(conf->supervisor.node,
+	    QUEUE_NAME_BYTES)] != '\0')
+		conf_error(l, conf_origin(conf, "supervisor.node"),
+		    "supervisor.node: expected 1 to %d letters, digits, dots, dashes and underscores", QUEUE_NAME_MAX);
+	if (strlen(conf->supervisor.control_socket) > SOCKET_PATH_MAX)
+		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
+		    "supervisor.control_socket: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+	if (strcmp(conf->supervisor.control_socket, conf->supervisor.lock_file) == 0)
+		conf_error(l, conf_origin(conf, "supervisor.control_socket"),
+		    "supervisor.control_socket and supervisor.lock_file are the same file");
+}
+
+static void check_log(struct conf_loading *l)
+{
+	const char *target = l->conf->log.target;
+
+	if (target[0] != '/' && strcmp(target, "stderr") != 0 && strcmp(target, "syslog") != 0)
+		conf_error(l, conf_origin(l->conf, "log.target"),
+		    "log.target: expected \"stderr\", \"syslog\" or an absolute path, not \"%s\"", target);
+}
+
+static void check_web(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "web.listen");
+	const char *listen = l->conf->web.listen, *path = address_unix_path(listen);
+	struct address address;
+
+	if (path != NULL && strlen(path) > SOCKET_PATH_MAX)
+		conf_error(l, where, "web.listen: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
+	else if (path == NULL && address_parse(&address, listen) == -1)
+		conf_error(l, where, "web.listen: expected \"address:port\", \"[address]:port\" or \"unix:/path\", not \"%s\"", listen);
+	else if (path == NULL && address_reach(address.host) == ADDRESS_OTHER && !l->conf->web.behind_proxy)
+		conf_warning(l, where, "web.listen: other hosts can reach %s and the console has no TLS: quredis web refuses to start unless "
+		    "web.behind_proxy = true", address.host);
+}
+
+/* Health compares with the critical number first, so a higher warning number has no effect. */
+static void check_order(struct conf_loading *l, const char *kind, int64_t warning, int64_t critical)
+{
+	char key[64];
+	const struct conf_origin *where;
+
+	if (warning <= critical)
+		return;
+	snprintf(key, sizeof(key), "health.thresholds.%s_warning", kind);
+	where = conf_origin(l->conf, key);
+	if (!conf_given(where)) {
+		snprintf(key, sizeof(key), "health.thresholds.%s_critical", kind);
+		where = conf_origin(l->conf, key);
+	}
+	conf_warning(l, where, "health.thresholds.%s_warning = %lld is above %s_critical = %lld: it has no effect", kind, (long long)warning, kind,
+	    (long long)critical);
+}
+
+static void check_health(struct conf_loading *l)
+{
+	check_order(l, "dlq_max", l->conf->health.dlq_max_warning, l->conf->health.dlq_max_critical);
+	check_order(l, "stuck_max", l->conf->health.stuck_max_warning, l->conf->health.stuck_max_critical);
+}
+
+/* Compares names as statsd gets them: sweeper/report/statsd.c replaces a dot, which separates levels there, by an underscore. */
+static bool is_same_in_statsd(const char *a, const char *b)
+{
+	for (; *a != '\0' && (*a == *b || ((*a == '.' || *a == '_') && (*b == '.' || *b == '_'))); a++)
+		b++;
+	return *a == *b;
+}
+
+static void check_level_names(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		for (size_t k = 0; k < i && conf->queues[i]->name != NULL; k++) {
+			const char *name = conf->queues[i]->name, *other = conf->queues[k]->name;
+
+			if (other != NULL && strcmp(other, name) != 0 && is_same_in_statsd(other, name))
+				conf_warning(l, conf_queue_origin(conf->queues[i], "name"),
+				    "queues %s and %s have the same name in metrics.statsd, which replaces a dot by an underscore", other, name);
+		}
+}
+
+static void check_metrics(struct conf_loading *l)
+{
+	const char *statsd = l->conf->metrics.statsd;
+	struct address address;
+
+	if (statsd != NULL)
+		check_level_names(l);
+
+	if (statsd != NULL && address_parse(&address, statsd) == -1)
+		conf_error(l, conf_origin(l->conf, "metrics.statsd"),
+		    "metrics.statsd: expected \"host:port\" or \"[address]:port\", not \"%s\"", statsd);
+}
+
+static void check_twice(struct conf_loading *l, size_t i)
+{
+	const struct conf_queue *q = l->conf->queues[i];
+	char *before;
+
+	for (size_t k = 0; q->name != NULL && k < i; k++) {
+		const struct conf_queue *other = l->conf->queues[k];
+
+		if (other->name == NULL || strcmp(other->name, q->name) != 0)
+			continue;
+		before = conf_place(conf_queue_origin(other, "name"));
+		conf_error(l, conf_queue_origin(q, "name"), "queue %s is already defined at %s", q->name, before);
+		free(before);
+		return;
+	}
+}
+
+static void check_totals(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	int64_t workers = 0;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		workers += conf->queues[i]->workers;
+	if (workers > SCOREBOARD_WORKERS)
+		conf_error(l, NULL, "%lld workers in all: expected at most %d", (long long)workers, SCOREBOARD_WORKERS);
+	if (conf->nqueues > QUEUES_MAX)
+		conf_error(l, NULL, "%zu queues: expected at most %d", conf->nqueues, QUEUES_MAX);
+	if (conf->nqueues == 0 && conf->files[0] != NULL)
+		conf_warning(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[0] },
+		    "no queue is defined: nothing will run");
+}
+
+void conf_check(struct conf_loading *l)
+{
+	check_embedded(l);
+	check_url(l);
+	check_supervisor(l);
+	check_log(l);
+	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
+	check_health(l);
+	check_metrics(l);
+	check_web(l);
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
+		check_twice(l, i);
+		conf_check_queue(l, l->conf->queues[i]);
+	}
+	check_totals(l);
+	conf_check_root(l);
+	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
+		conf_check_places(l);
+	check_keys(l);
+	conf_secrets(l);
+}

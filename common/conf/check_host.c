@@ -1,0 +1,353 @@
+/*
+ * Checks against this host, at load time only: users and groups of handlers, whether they can execute their programs, and who can change the files and
+ * directories that the configuration names (common/base/file.h). Resolves run_as, so that a forked child need not ask a name service, which may hang.
+ *
+ * A missing directory that the sweeper uses later is a warning: it may be created until then, and the sweeper logs the error when it matters. A path to
+ * write to that others can change is a warning, too: a file of another user is refused when it is opened (common/base/file.h).
+ */
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+/* ---- users and groups ---- */
+
+#define NAMED_MAX 10
+
+static const char *shown_name(const struct conf_queue *q)
+{
+	return q->name == NULL ? "?" : q->name;
+}
+
+static void resolve_groups(struct conf_run_as *r)
+{
+	int n = 16;
+
+	free(r->groups);
+	if (r->login == NULL) {
+		r->groups = alloc_copy(&r->gid, sizeof(r->gid));
+		r->ngroups = 1;
+		return;
+	}
+	r->groups = alloc_zero((size_t)n, sizeof(*r->groups));
+	while (getgrouplist(r->login, r->gid, r->groups, &n) == -1)
+		r->groups = alloc_resize(r->groups, (size_t)n, sizeof(*r->groups));
+	r->ngroups = n;
+}
+
+static bool resolve_user(struct conf_run_as *r)
+{
+	const struct passwd *pw = getpwnam(r->user);
+
+	if (pw == NULL)
+		return false;
+	r->uid = pw->pw_uid;
+	r->gid = pw->pw_gid;
+	free(r->home);
+	free(r->login);
+	r->home = alloc_string(pw->pw_dir);
+	r->login = alloc_string(pw->pw_name);
+	return true;
+}
+
+static bool resolve_group(struct conf_run_as *r)
+{
+	const struct group *gr = getgrnam(r->group);
+
+	if (gr != NULL)
+		r->gid = gr->gr_gid;
+	return gr != NULL;
+}
+
+unsigned conf_run_as_resolve(struct conf_run_as *r)
+{
+	unsigned missing = 0;
+
+	r->uid = geteuid();
+	r->gid = getegid();
+	if (r->user != NULL && !resolve_user(r))
+		missing |= CONF_NO_USER;
+	if (r->group != NULL && !resolve_group(r))
+		missing |= CONF_NO_GROUP;
+	if (missing == 0 && (r->user != NULL || r->group != NULL))
+		resolve_groups(r);
+	return missing;
+}
+
+static bool in_groups(const struct conf_run_as *r, gid_t gid)
+{
+	if (gid == r->gid)
+		return true;
+	for (int i = 0; i < r->ngroups; i++)
+		if (r->groups[i] == gid)
+			return true;
+	return false;
+}
+
+bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what)
+{
+	if (r->uid == 0)
+		return what != S_IXOTH || S_ISDIR(st->st_mode) || (st->st_mode & 0111) != 0;
+	if (st->st_uid == r->uid)
+		return (st->st_mode & (what << 6)) != 0;
+	return (st->st_mode & (in_groups(r, st->st_gid) ? what << 3 : what)) != 0;
+}
+
+static void check_allowed(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_run_as *r = &q->run_as;
+
+	if (r->user != NULL && r->uid != geteuid())
+		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: only root can run handlers as \"%s\"", r->user);
+	if (r->group != NULL && r->gid != getegid())
+		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: only root can run handlers in \"%s\"",
+		    r->group);
+}
+
+static void check_missing(struct conf_loading *l, const struct conf_queue *q, unsigned missing)
+{
+	if (missing & CONF_NO_USER)
+		conf_error(l, conf_queue_origin(q, "run_as.user"), "run_as.user: user \"%s\" does not exist", q->run_as.user);
+	if (missing & CONF_NO_GROUP)
+		conf_error(l, conf_queue_origin(q, "run_as.group"), "run_as.group: group \"%s\" does not exist", q->run_as.group);
+}
+
+static void check_user(struct conf_loading *l, struct conf_queue *q)
+{
+	struct conf_run_as *r = &q->run_as;
+	unsigned missing = conf_run_as_resolve(r);
+
+	check_missing(l, q, missing);
+	if (missing != 0 || (r->user == NULL && r->group == NULL))
+		return;
+	if (geteuid() == 0)
+		r->switch_user = true;
+	else
+		check_allowed(l, q);
+}
+
+void conf_check_root(struct conf_loading *l)
+{
+	const struct conf_queue *first = NULL;
+	struct buffer names = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; geteuid() == 0 && i < l->conf->nqueues; i++) {
+		const struct conf_queue *q = l->conf->queues[i];
+
+		if (!conf_is_served(l, q) || q->run_as.user != NULL || conf_given(conf_queue_origin(q, "run_as.user")))
+			continue;
+		if (n++ == 0)
+			first = q;
+		if (n <= NAMED_MAX)
+			buffer_format(&names, "%s%s", n > 1 ? ", " : "", shown_name(q));
+	}
+	if (n > NAMED_MAX)
+		buffer_format(&names, " and %zu more", n - NAMED_MAX);
+	if (n > 0)
+		conf_warning(l, conf_queue_place(first), n == 1 ? "queue %s: without run_as.user its handlers run as root" :
+		    "queues %s: without run_as.user their handlers run as root", names.data);
+	buffer_free(&names);
+}
+
+/* ---- paths ---- */
+
+/* A relative path starts in the current directory. Returns a new string. */
+static char *absolute(const char *path)
+{
+	char here[PATH_MAX];
+
+	return path[0] == '/' || getcwd(here, sizeof(here)) == NULL ? alloc_string(path) : alloc_format("%s/%s", here, path);
+}
+
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave)
+{
+	char *whole = absolute(path);
+	bool everybody;
+	char *flaw = file_path_flaw(whole, user, &everybody);
+
+	if (flaw != NULL && (everybody || grave))
+		conf_error(l, where, "%s: %s", what, flaw);
+	else if (flaw != NULL)
+		conf_warning(l, where, "%s: %s", what, flaw);
+	free(flaw);
+	free(whole);
+}
+
+/* quredis never writes to a file of another user; but another user who can change the path can keep it from writing. */
+static void check_target(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *path)
+{
+	bool everybody;
+	char *flaw = path[0] == '/' ? file_path_flaw(path, geteuid(), &everybody) : NULL;
+
+	if (flaw != NULL)
+		conf_warning(l, where, "%s: %s", key, flaw);
+	free(flaw);
+}
+
+static void check_directory(struct conf_loading *l, const struct conf_origin *where, const char *key, const char *dir)
+{
+	struct stat st;
+
+	if (stat(dir, &st) == -1)
+		conf_warning(l, where, "%s: %s: %s", key, dir, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		conf_warning(l, where, "%s: %s is not a directory", key, dir);
+}
+
+static void check_archive(struct conf_loading *l, const struct conf_origin *where, const struct conf_dead_letter *d)
+{
+	if (!conf_given(where) || d->archive == NULL)
+		return;
+	check_directory(l, where, "dead_letter.archive", d->archive);
+	check_target(l, where, "dead_letter.archive", d->archive);
+}
+
+static void check_textfile(struct conf_loading *l)
+{
+	const char *path = l->conf->metrics.textfile, *slash = path == NULL ? NULL : strrchr(path, '/');
+	char *dir;
+
+	if (slash == NULL)
+		return;
+	dir = slash == path ? alloc_string("/") : alloc_copy(path, (size_t)(slash - path));
+	check_directory(l, conf_origin(l->conf, "metrics.textfile"), "metrics.textfile", dir);
+	free(dir);
+}
+
+static void check_targets(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct { const char *key, *path; } targets[] = {
+		{ "log.target", conf->log.target },
+		{ "supervisor.lock_file", conf->supervisor.lock_file },
+		{ "metrics.textfile", conf->metrics.textfile },
+		{ "redis.dir", conf->redis.embedded ? conf->redis.dir : NULL },
+	};
+
+	for (size_t i = 0; i < nitems(targets); i++)
+		if (targets[i].path != NULL)
+			check_target(l, conf_origin(conf, targets[i].key), targets[i].key, targets[i].path);
+}
+
+void conf_check_places(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+
+	check_archive(l, conf_origin(conf, "dead_letter.archive"), &conf->dead_letter);
+	for (size_t i = 0; i < conf->nqueues; i++)
+		check_archive(l, conf_queue_origin(conf->queues[i], "dead_letter.archive"), &conf->queues[i]->dead_letter);
+	check_textfile(l);
+	check_targets(l);
+	if (conf->redis.embedded && conf->redis.server != NULL)
+		conf_check_path(l, conf_origin(conf, "redis.server"), "redis.server", conf->redis.server, geteuid(), geteuid() == 0);
+	for (size_t i = 0; i < l->nfiles; i++)
+		conf_check_path(l, &(struct conf_origin){ CONF_ORIGIN_FILE, 0, conf->files[i] }, "the configuration file", conf->files[i], geteuid(),
+		    geteuid() == 0);
+}
+
+/* ---- handlers ---- */
+
+struct program {
+	struct conf_loading *l;
+	const struct conf_queue *q;
+	const struct conf_origin *where;
+	const char *key, *path;
+};
+
+/* Looks at the file alone, not at the directories of its path. */
+static bool may_execute(const struct program *s, const struct stat *st)
+{
+	const struct conf_run_as *r = &s->q->run_as;
+
+	return r->switch_user ? conf_run_as_may(r, st, S_IXOTH) : faccessat(AT_FDCWD, s->path, X_OK, AT_EACCESS) == 0;
+}
+
+static void check_executable(const struct program *s)
+{
+	struct stat st;
+
+	if (stat(s->path, &st) == -1)
+		conf_error(s->l, s->where, errno == ENOENT ? "%s: %s does not exist" : "%s: %s: %s", s->key, s->path,
+		    strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		conf_error(s->l, s->where, "%s: %s is not a regular file", s->key, s->path);
+	else if (!may_execute(s, &st))
+		conf_error(s->l, s->where, "%s: %s cannot be executed by %s (mode %04o)", s->key, s->path,
+		    s->q->run_as.login != NULL ? s->q->run_as.login : "the supervisor's user", st.st_mode & 07777);
+	conf_check_path(s->l, s->where, s->key, s->path, s->q->run_as.uid, s->q->run_as.uid == 0);
+}
+
+static void check_working_directory(struct conf_loading *l, const struct conf_queue *q)
+{
+	struct stat st;
+	const char *dir = q->run_as.directory;
+
+	if (dir == NULL)
+		return;
+	if (stat(dir, &st) == -1)
+		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s: %s", dir, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		conf_error(l, conf_queue_origin(q, "run_as.directory"), "run_as.directory: %s is not a directory", dir);
+}
+
+static void check_program(struct conf_loading *l, const struct conf_queue *q, const struct conf_origin *where, const char *key,
+    const char *path)
+{
+	struct program s = { .l = l, .q = q, .where = where, .key = key, .path = path };
+
+	if (path[0] != '/') {
+		conf_error(l, where, "%s: expected an absolute path as the first element, not \"%s\"", key, path);
+		return;
+	}
+	check_executable(&s);
+}
+
+static bool has_own_check(const struct conf_queue *q)
+{
+	return conf_given(conf_queue_origin(q, "purge.check"));
+}
+
+/* True: the global purge.check was checked already, with an earlier queue of the same user. */
+static bool is_checked(const struct conf_loading *l, const struct conf_queue *q)
+{
+	for (size_t i = 0; !has_own_check(q) && i < l->conf->nqueues && l->conf->queues[i] != q; i++) {
+		const struct conf_queue *other = l->conf->queues[i];
+
+		if (!has_own_check(other) && conf_is_served(l, other) && other->run_as.uid == q->run_as.uid &&
+		    other->run_as.gid == q->run_as.gid)
+			return true;
+	}
+	return false;
+}
+
+static void check_purge_program(struct conf_loading *l, const struct conf_queue *q)
+{
+	const char *path = q->purge.check == NULL ? NULL : q->purge.check[0];
+
+	if (path == NULL || path[0] != '/' || is_checked(l, q))		/* not absolute: conf_check_purge() reports it */
+		return;
+	check_program(l, q, has_own_check(q) ? conf_queue_origin(q, "purge.check") : conf_origin(l->conf, "purge.check"), "purge.check",
+	    path);
+}
+
+void conf_check_execution(struct conf_loading *l, struct conf_queue *q)
+{
+	check_user(l, q);
+	check_working_directory(l, q);
+	if (q->handler != NULL)
+		check_program(l, q, conf_queue_origin(q, "handler"), "handler", q->handler[0]);
+	check_purge_program(l, q);
+}

@@ -1,0 +1,325 @@
+/*
+ * Checks of one queue that look at more than one of its values: the queue itself, its dead letters, and what shared = true rules out.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+/* ---- the queue ---- */
+
+static const char *shown_name(const struct conf_queue *q)
+{
+	return q->name == NULL ? "?" : q->name;
+}
+
+/* Where a value of the queue was set, there or in `defaults`; else the queue as a whole. */
+static const struct conf_origin *place_of(const struct conf_queue *q, const char *key)
+{
+	const struct conf_origin *own = conf_queue_origin(q, key);
+
+	return conf_given(own) ? own : conf_queue_place(q);
+}
+
+static void check_name(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "name");
+
+	if (!conf_given(where))
+		conf_error(l, conf_queue_place(q), "this queue has no name");
+	else if (q->name != NULL && (strlen(q->name) > QUEUE_NAME_MAX || q->name[strspn(q->name, QUEUE_NAME_BYTES)] != '\0'))
+		conf_error(l, where, "name: expected 1 to %d letters, digits, dots, dashes and underscores, not \"%s\"",
+		    QUEUE_NAME_MAX, q->name);
+}
+
+static void check_present(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->handler == NULL && !conf_given(conf_queue_origin(q, "handler")) &&
+	    !conf_given(conf_queue_origin(&l->defaults, "handler")))
+		conf_error(l, conf_queue_place(q), "queue %s has no handler", shown_name(q));
+}
+
+static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
+{
+	char timeout[UNITS_SIZE], drain[UNITS_SIZE];
+	const struct conf_origin *where = conf_queue_origin(q, "timeout");
+	const struct conf_origin *drain_where = conf_origin(l->conf, "supervisor.drain_timeout");
+
+	if (where->kind == CONF_ORIGIN_BAD || drain_where->kind == CONF_ORIGIN_BAD ||
+	    q->timeout_ms <= l->conf->supervisor.drain_timeout_ms)
+		return;
+	if (!conf_given(where) && !conf_given(drain_where))
+		return;		/* the built-in defaults need no warning */
+	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
+	    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q),
+	    units_format_duration(q->timeout_ms, timeout), units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
+}
+
+/*
+ * The worker renews its lease every quarter of it. With fence = "kill" it ends its handlers when a renewal was refused, or had no answer for another
+ * quarter. That leaves half of the lease for TERM, kill_grace and KILL: a third for kill_grace, and the rest for delays.
+ */
+static void check_fence(struct conf_loading *l, const struct conf_queue *q)
+{
+	char grace[UNITS_SIZE], lease[UNITS_SIZE], most[UNITS_SIZE];
+	int64_t lease_ms = l->conf->supervisor.lease_ms;
+
+	if (q->fence != CONF_FENCE_KILL || conf_queue_origin(q, "kill_grace")->kind == CONF_ORIGIN_BAD ||
+	    conf_origin(l->conf, "supervisor.lease")->kind == CONF_ORIGIN_BAD || q->kill_grace_ms <= lease_ms / 3)
+		return;
+	conf_error(l, conf_queue_origin(q, "fence"),
+	    "queue %s: with fence = \"kill\", kill_grace may be at most a third of supervisor.lease (%s of %s), not %s: "
+	    "its handlers must be dead before the lease can expire", shown_name(q),
+	    units_format_duration(lease_ms / 3, most), units_format_duration(lease_ms, lease), units_format_duration(q->kill_grace_ms, grace));
+}
+
+static void check_backoff(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *base = conf_queue_origin(q, "backoff.base"), *cap = conf_queue_origin(q, "backoff.cap");
+
+	if (base->kind != CONF_ORIGIN_BAD && cap->kind != CONF_ORIGIN_BAD && q->backoff.cap_ms < q->backoff.base_ms)
+		conf_error(l, conf_given(cap) ? cap : base, "backoff.cap is less than backoff.base");
+}
+
+static size_t env_name_len(const char *entry)
+{
+	return strcspn(entry, "=");
+}
+
+static bool env_name_valid(const char *entry)
+{
+	size_t len = env_name_len(entry);
+
+	if (len == 0 || isdigit((unsigned char)entry[0]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)entry[i]) && entry[i] != '_')
+			return false;
+	return true;
+}
+
+static bool env_repeated(char *const *env, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (env_name_len(env[k]) == env_name_len(env[i]) && strncmp(env[k], env[i], env_name_len(env[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Values may be secrets, so errors show only names. */
+static void check_env(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "env");
+
+	for (size_t i = 0; q->env != NULL && q->env[i] != NULL; i++) {
+		int len = (int)env_name_len(q->env[i]);
+
+		if (!env_name_valid(q->env[i]))
+			conf_error(l, where, "env: expected \"NAME=VALUE\" or \"NAME\" (letters, digits, _)");
+		else if (strncmp(q->env[i], "QUREDIS_", 8) == 0)
+			conf_error(l, where, "env: %.*s: names that begin with QUREDIS_ are set by quredisd", len, q->env[i]);
+		else if (env_repeated(q->env, i))
+			conf_error(l, where, "env: %.*s is set twice", len, q->env[i]);
+	}
+}
+
+static bool given_here(const struct conf_loading *l, const struct conf_queue *q, const char *key)
+{
+	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_FILE && !conf_given(conf_queue_origin(&l->defaults, key));
+}
+
+/* Warns only of keys that the queue itself sets: `defaults` may serve queues of both modes. */
+static void check_mode(struct conf_loading *l, const struct conf_queue *q)
+{
+	static const char *const persistent_only[] = { "window", "reply_fd", "recycle.jobs", "recycle.rss", "recycle.age" };
+
+	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && given_here(l, q, "input"))
+		conf_warning(l, conf_queue_origin(q, "input"),
+		    "queue %s: input = \"argv\" has no effect with mode = \"persistent\"", shown_name(q));
+	for (size_t i = 0; q->mode == CONF_MODE_EXEC && i < nitems(persistent_only); i++)
+		if (given_here(l, q, persistent_only[i]))
+			conf_warning(l, conf_queue_origin(q, persistent_only[i]),
+			    "queue %s: %s has no effect without mode = \"persistent\"", shown_name(q), persistent_only[i]);
+}
+
+/* ---- dead letters ---- */
+
+/* Age, number and forwarding of dead letters are taken from their records. */
+static void check_records(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_dead_letter *d = &q->dead_letter;
+	const struct {
+		const char *key;
+		bool set;
+	} need[] = { { "ttl", d->ttl_ms > 0 }, { "max_entries", d->max_entries > 0 }, { "forward_to", d->forward_to != NULL } };
+
+	for (size_t i = 0; i < nitems(need) && !d->enabled; i++)
+		if (need[i].set)
+			conf_warning(l, place_of(q, "dead_letter.enabled"),
+			    "queue %s: dead_letter.%s has no effect without records (dead_letter.enabled = false)", q->name, need[i].key);
+}
+
+static void check_archive(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_dead_letter *d = &q->dead_letter;
+
+	if (d->enabled && d->archive != NULL && d->ttl_ms <= 0 && d->max_entries <= 0)
+		conf_warning(l, place_of(q, "dead_letter.archive"),
+		    "queue %s: dead_letter.archive has no effect without dead_letter.ttl or dead_letter.max_entries", q->name);
+}
+
+/* In a cycle of forward_to a dead letter would circulate for ever. */
+static void check_cycle(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_queue *next = q;
+
+	for (size_t steps = 0; steps <= l->conf->nqueues && next->dead_letter.forward_to != NULL; steps++) {
+		next = conf_queue_find(l->conf, next->dead_letter.forward_to);
+		if (next == NULL)
+			return;
+		if (next != q)
+			continue;
+		conf_error(l, place_of(q, "dead_letter.forward_to"),
+		    "queue %s: dead_letter.forward_to = \"%s\" is part of a cycle: its dead letters would return to it", q->name, q->dead_letter.forward_to);
+		return;
+	}
+}
+
+static const char *nearest_queue(const struct conf *conf, const struct conf_queue *q, const char *name)
+{
+	const char **names = alloc_zero(conf->nqueues, sizeof(*names)), *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if (conf->queues[i] != q && conf->queues[i]->name != NULL)
+			names[n++] = conf->queues[i]->name;
+	near = nearest(name, names, n);
+	free(names);
+	return near;
+}
+
+static void report_no_queue(struct conf_loading *l, const struct conf_queue *q, const char *name)
+{
+	const char *near = nearest_queue(l->conf, q, name);
+
+	conf_error(l, place_of(q, "dead_letter.forward_to"), "queue %s: dead_letter.forward_to: queue %s does not exist%s%s%s", q->name, name,
+	    near == NULL ? "" : ": did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?");
+}
+
+static void check_forward(struct conf_loading *l, const struct conf_queue *q)
+{
+	const char *to = q->dead_letter.forward_to;
+
+	if (to == NULL)
+		return;
+	if (conf_queue_find(l->conf, to) != NULL)
+		check_cycle(l, q);
+	else if (!l->broken)
+		report_no_queue(l, q, to);
+}
+
+static void check_letters(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->name == NULL)
+		return;
+	check_records(l, q);
+	check_archive(l, q);
+	check_forward(l, q);
+}
+
+/* ---- shared = true ---- */
+
+static bool is_bad(const struct conf_queue *q, const char *key)
+{
+	return conf_queue_origin(q, key)->kind == CONF_ORIGIN_BAD;
+}
+
+static void check_shared_attempts(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (q->max_attempts > 1 && !is_bad(q, "max_attempts"))
+		conf_error(l, place_of(q, "max_attempts"),
+		    "queue %s: max_attempts = %d is not possible with shared = true: a retry adds a line before the message, "
+		    "which the other consumers would read; each message has one attempt", shown_name(q), q->max_attempts);
+}
+
+/* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker takes it for a failure (worker/settle.c). */
+static void check_shared_codes(struct conf_loading *l, const struct conf_queue *q)
+{
+	for (size_t code = 0; code < nitems(q->exit_codes) && !is_bad(q, "exit_codes"); code++) {
+		if (q->exit_codes[code] != CONF_OUTCOME_RETRY || code == EX_TEMPFAIL)
+			continue;
+		conf_error(l, place_of(q, "exit_codes"),
+		    "queue %s: exit_codes.retry = [%zu] is not possible with shared = true: a retry adds a line before the message, "
+		    "which the other consumers would read", shown_name(q), code);
+		return;
+	}
+}
+
+static void check_shared_ttl(struct conf_loading *l, const struct conf_queue *q)
+{
+	char ttl[UNITS_SIZE];
+
+	if (q->ttl_ms > 0 && !is_bad(q, "ttl"))
+		conf_error(l, place_of(q, "ttl"),
+		    "queue %s: ttl = %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
+		    "and the other consumers would read that line; a producer may set ttl and enqueued in the message", shown_name(q),
+		    units_format_duration(q->ttl_ms, ttl));
+}
+
+/* An error only for limits that the queue itself sets: the global ones may serve other queues. */
+static void check_shared_purge(struct conf_loading *l, const struct conf_queue *q)
+{
+	static const char *const ages[] = { "purge.max_ingress_age", "purge.max_message_age" };
+
+	for (size_t i = 0; i < nitems(ages); i++)
+		if (conf_given(conf_queue_origin(q, ages[i])))
+			conf_error(l, conf_queue_origin(q, ages[i]),
+			    "queue %s: %s is not possible with shared = true: quredis would have to write the arrival time before the message, "
+			    "and the other consumers would read that line", shown_name(q), ages[i]);
+	if (l->conf->purge.enabled)
+		conf_warning(l, place_of(q, "shared"), "queue %s: with shared = true, purge does not check waiting messages", shown_name(q));
+}
+
+static void check_shared(struct conf_loading *l, const struct conf_queue *q)
+{
+	if (!q->shared)
+		return;
+	check_shared_attempts(l, q);
+	check_shared_codes(l, q);
+	check_shared_ttl(l, q);
+	check_shared_purge(l, q);
+}
+
+/* ---- all ---- */
+
+void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge)
+{
+	if (conf_given(where) && where->kind != CONF_ORIGIN_BAD && purge->check != NULL && purge->check[0][0] != '/')
+		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"", purge->check[0]);
+}
+
+bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
+{
+	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
+}
+
+void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
+{
+	check_name(l, q);
+	check_present(l, q);
+	check_timeout(l, q);
+	check_fence(l, q);
+	check_backoff(l, q);
+	check_env(l, q);
+	check_mode(l, q);
+	check_letters(l, q);
+	check_shared(l, q);
+	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
+	if (conf_is_served(l, q))
+		conf_check_execution(l, q);
+}

@@ -1,0 +1,142 @@
+/*
+ * The life of a struct conf: made empty, searched, compared, freed. load.c fills it.
+ *
+ * Two configurations are compared by the schema, so a new key counts without an edit here. A reload uses the comparison: it replaces the workers of
+ * the queues that differ, and the sweeper if anything else differs.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+#include "common/conf/schema.h"
+#include "common/conf/types.h"
+
+static void unset_values(const struct conf_schema *schema, void *base)
+{
+	for (size_t i = 0; i < schema->n; i++)
+		conf_value_unset(&schema->keys[i], base);
+}
+
+static void free_values(const struct conf_schema *schema, void *base)
+{
+	for (size_t i = 0; i < schema->n; i++)
+		conf_value_free(&schema->keys[i], base);
+}
+
+struct conf *conf_new(void)
+{
+	struct conf *conf = alloc_zero(1, sizeof(*conf));
+
+	unset_values(&conf_schema_global, conf);
+	conf->origins = alloc_zero(conf_schema_global.n, sizeof(*conf->origins));
+	conf->files = alloc_zero(1, sizeof(*conf->files));
+	return conf;
+}
+
+void conf_queue_init(struct conf_queue *q)
+{
+	unset_values(&conf_schema_queue, q);
+	q->origins = alloc_zero(conf_schema_queue.n + 1, sizeof(*q->origins));
+}
+
+struct conf_queue *conf_queue_add(struct conf *conf)
+{
+	struct conf_queue *q = alloc_zero(1, sizeof(*q));
+
+	conf_queue_init(q);
+	conf->queues = alloc_resize(conf->queues, conf->nqueues + 1, sizeof(*conf->queues));
+	conf->queues[conf->nqueues++] = q;
+	return q;
+}
+
+void conf_queue_release(struct conf_queue *q)
+{
+	free_values(&conf_schema_queue, q);
+	free(q->run_as.groups);
+	free(q->run_as.home);
+	free(q->run_as.login);
+	free(q->origins);
+}
+
+void conf_free(struct conf *conf)
+{
+	if (conf == NULL)
+		return;
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		conf_queue_release(conf->queues[i]);
+		free(conf->queues[i]);
+	}
+	free(conf->queues);
+	free_values(&conf_schema_global, conf);
+	free(conf->redis.user);
+	if (conf->redis.password != NULL)
+		explicit_bzero(conf->redis.password, strlen(conf->redis.password));
+	free(conf->redis.password);
+	for (char **f = conf->files; *f != NULL; f++)
+		free(*f);
+	free(conf->files);
+	free(conf->origins);
+	free(conf);
+}
+
+struct conf_queue *conf_queue_find(const struct conf *conf, const char *name)
+{
+	for (size_t i = 0; i < conf->nqueues; i++)
+		if (conf->queues[i]->name != NULL && strcmp(conf->queues[i]->name, name) == 0)
+			return conf->queues[i];
+	return NULL;
+}
+
+struct conf_origin *conf_origin(const struct conf *conf, const char *path)
+{
+	return &conf->origins[conf_key_index(&conf_schema_global, path)];
+}
+
+struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *path)
+{
+	return &q->origins[conf_key_index(&conf_schema_queue, path)];
+}
+
+struct conf_origin *conf_queue_place(const struct conf_queue *q)
+{
+	return &q->origins[conf_schema_queue.n];
+}
+
+/* ---- what a reload compares ---- */
+
+static bool equal_values(const struct conf_schema *schema, const void *a, const void *b, const char *but)
+{
+	for (size_t i = 0; i < schema->n; i++)
+		if (strcmp(schema->keys[i].path, but) != 0 && !conf_value_equal(&schema->keys[i], a, b))
+			return false;
+	return true;
+}
+
+static bool equal_strings(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+/* The user's id or groups may have changed on the host since the last load. */
+static bool equal_resolved(const struct conf_run_as *a, const struct conf_run_as *b)
+{
+	return a->switch_user == b->switch_user && a->uid == b->uid && a->gid == b->gid && a->ngroups == b->ngroups &&
+	    (a->ngroups == 0 || memcmp(a->groups, b->groups, (size_t)a->ngroups * sizeof(*a->groups)) == 0) &&
+	    equal_strings(a->home, b->home) && equal_strings(a->login, b->login);
+}
+
+bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
+{
+	return equal_values(&conf_schema_queue, a, b, "workers") && equal_resolved(&a->run_as, &b->run_as);
+}
+
+bool conf_globals_equal(const struct conf *a, const struct conf *b)
+{
+	return equal_values(&conf_schema_global, a, b, "") && equal_strings(a->redis.user, b->redis.user) &&
+	    equal_strings(a->redis.password, b->redis.password);
+}

@@ -1,0 +1,238 @@
+#ifndef COMMON_CONF_CONF_H
+#define COMMON_CONF_CONF_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/log/log.h"
+
+/*
+ * The configuration (quredis.conf(5)): the only header of this folder for the rest of the program.
+ *
+ *	conf_load()	reads the files, applies environment and defaults, checks all of it, and reports each error with its file and line
+ *	struct conf	the values, one field for each key of schema.c
+ *	conf_print()	shows them as a file again, with the origin of each
+ *	conf_*_equal()	tell a reload which queues changed
+ *
+ * Durations are ms, sizes bytes; -1 in either means "not set" or "no limit". struct conf owns everything in it; conf_free() frees it. After the
+ * load only conf_run_as_resolve() changes values.
+ */
+enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
+enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
+enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
+
+/* What an exit status means (docs/design.md). FAIL: a failed attempt. */
+enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
+
+
+struct conf_backoff {
+	int64_t base_ms;
+	double factor;
+	int64_t cap_ms;
+	double jitter;		/* 0..1: share of the delay that is random */
+};
+
+struct conf_run_as {
+	char *user;		/* NULL: the supervisor's own */
+	char *group;		/* NULL: the user's */
+	char *directory;	/* NULL: "/" */
+	mode_t umask;
+	int nice;
+	bool no_new_privs;
+	/* resolved at load, so that a just-forked child need not (FACTS 9) */
+	bool switch_user;	/* uid, gid, groups are to be set */
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups;
+	int ngroups;
+	char *home;		/* of user; NULL without user */
+	char *login;		/* name of uid; NULL without user */
+};
+
+struct conf_limits {		/* -1: inherited */
+	int64_t memory;		/* RLIMIT_DATA, bytes */
+	int64_t open_files;
+	int64_t processes;
+	int64_t cpu_ms;		/* whole seconds for RLIMIT_CPU, rounded up */
+	int64_t file_size;	/* bytes */
+	int oom_score_adj;	/* -1000..1000 */
+	bool oom_score_adj_set;
+};
+
+struct conf_dead_letter {
+	bool enabled;
+	int64_t ttl_ms;
+	int64_t max_entries;
+	int64_t payload_max;	/* bytes of a message kept in its record */
+	char *archive;
+	int64_t archive_size;	/* bytes after which a file of it is full */
+	bool discard;
+	char *forward_to;
+};
+
+struct conf_purge {
+	bool enabled, dry_run;
+	int64_t interval_ms;
+	int64_t max_ingress_age_ms, max_transit_age_ms, max_done_age_ms, max_orphaned_age_ms, max_message_age_ms;
+	char **check;
+};
+
+#define CONF_WORKERS_MAX 1000
+
+struct conf_queue {
+	char *name, *ingress, *transit, *escape;	/* ingress, transit, escape: whole key names */
+	bool shared;			/* other programs fetch from it, too */
+	bool headers;			/* false: a producer's first line "quredis/1 ..." is payload */
+	char **handler;			/* argv, NULL at the end; handler[0] absolute */
+	enum conf_mode mode;
+	enum conf_input input;
+	int window;
+	int reply_fd;
+	char **env;			/* "NAME=VALUE" set; "NAME" passed through; NULL at the end */
+	int64_t timeout_ms;
+	int64_t kill_grace_ms;		/* default: supervisor.kill_grace */
+	enum conf_fence fence;
+	int workers;			/* 0..CONF_WORKERS_MAX */
+	struct { int max; int64_t time_ms; } batch;
+	struct { int64_t jobs, rss, age_ms; } recycle;
+	int64_t message_max;		/* bytes; a longer message is not fetched */
+	int max_attempts;
+	struct conf_backoff backoff;
+	enum conf_outcome exit_codes[256];
+	struct { int failures; } breaker;
+	int recovery_attempts;
+	int64_t ttl_ms;
+	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
+	struct conf_dead_letter dead_letter;
+	struct conf_purge purge;
+	struct conf_run_as run_as;
+	struct conf_limits limits;
+	int64_t stderr_tail;		/* bytes of stderr kept for the record */
+	struct conf_origin *origins;	/* where each value came from (conf/schema.h) */
+};
+
+struct conf {
+	struct {
+		char *url;		/* unix://, redis://, rediss://; the password is taken out of it */
+		char *user;		/* ACL user from the url; NULL: default */
+		char *password;		/* from password_file, $CREDENTIALS_DIRECTORY or the url; NULL: none */
+		char *password_file;
+		bool embedded;
+		char *dir;
+		char *server;		/* embedded: the redis-server executable */
+		bool allow_eviction;	/* accept an evicting maxmemory-policy */
+	} redis;
+	struct {
+		char *node;		/* default: the host name, unusable bytes replaced by '-' */
+		char *lock_file, *control_socket;
+		int64_t drain_timeout_ms, kill_grace_ms, lease_ms;
+	} supervisor;
+	struct { char *target; enum log_format format; enum log_level level; } log;
+	struct conf_dead_letter dead_letter;
+	struct conf_purge purge;
+	struct {
+		bool enabled;
+		int64_t interval_ms;
+		int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
+		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
+	} health;
+	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
+	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;	/* hosts: NULL: none */
+	struct conf_queue **queues;	/* in the order of the files */
+	size_t nqueues;
+	struct conf_origin *origins;	/* of what is above the queues */
+	char **files;			/* what was read, in order; NULL at the end */
+};
+
+/* All that was wrong, in the order of the files; "FILE:LINE: what was expected". */
+struct conf_report {
+	struct conf_problem {
+		bool warning;
+		size_t place_len;	/* of "FILE:LINE" at the beginning of text; 0: nowhere in particular */
+		char *text;
+	} *problems;
+	size_t n, errors;
+};
+
+/*
+ * Reads path and the *.conf of the directory conf.d beside it, in name order, merges, applies
+ * environment (QUREDIS_REDIS_URL, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
+ * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
+ * filled in both cases and freed with conf_report_free().
+ * path NULL: no file, environment and defaults only.
+ * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked, and a password
+ * that cannot be read is a warning: the CLI.
+ * run_as is then not resolved either: who executes a handler loads without this flag.
+ */
+#define CONF_LENIENT_HANDLERS 1u
+struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
+/* For who executes the handler of this queue alone: users and handlers of others are not looked at, as if lenient. */
+struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
+
+/* One line out of a file of mode 0600, or a credential of $CREDENTIALS_DIRECTORY: a new string, to be wiped. NULL: *why is a
+ * new string. For secrets that one program needs, and not each one that reads the configuration. */
+char *conf_secret_read(const char *file, char **why);
+
+void conf_free(struct conf *conf);
+void conf_report_free(struct conf_report *report);
+void conf_report_print(const struct conf_report *report, FILE *out);
+
+/* Prints the effective configuration, with the origin of each value as a comment. Leaves out secrets, including the values that `env` sets,
+ * with a comment. Except for these it parses again to an equal configuration. */
+void conf_print(const struct conf *conf, FILE *out);
+
+struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
+
+/* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md, "Time to live"). */
+static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
+{
+	return !q->shared && (q->ttl_ms > 0 || conf->health.enabled || conf->purge.enabled || conf->metrics.statsd != NULL ||
+	    conf->metrics.textfile != NULL);
+}
+
+/*
+ * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns a set
+ * of what does not exist: then the groups are not filled in.
+ */
+#define CONF_NO_USER 1u
+#define CONF_NO_GROUP 2u
+unsigned conf_run_as_resolve(struct conf_run_as *r);
+/* Whether the user may do this with a file: S_IROTH or S_IXOTH. As the kernel decides, but for ACLs. */
+bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what);
+
+/* Whether workers, or the sweeper, need to be replaced when a becomes b. Every key counts but
+ * `workers`, which only changes how many there are. */
+bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
+bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
+
+/* Where a value came from. Arrays of these stand parallel to a schema's keys. */
+enum conf_origin_kind {
+	CONF_ORIGIN_NONE,	/* not set */
+	CONF_ORIGIN_DEFAULT,
+	CONF_ORIGIN_INHERITED,	/* from the global key named in `from` */
+	CONF_ORIGIN_DERIVED,	/* worked out from another value, named in `from`; cannot be written down */
+	CONF_ORIGIN_FILE,	/* from, line */
+	CONF_ORIGIN_ENVIRONMENT,	/* the variable `from` */
+	CONF_ORIGIN_BAD		/* written in a file, but unusable; stands at its default */
+};
+struct conf_origin {
+	enum conf_origin_kind kind;
+	int line;		/* 0: the whole file */
+	const char *from;	/* file name (owned by struct conf), variable or key (constant) */
+};
+
+/* Where a value came from. The place of a queue as a whole is behind those of its keys. */
+struct conf_origin *conf_origin(const struct conf *conf, const char *path);
+struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *path);
+struct conf_origin *conf_queue_place(const struct conf_queue *q);
+static inline bool conf_given(const struct conf_origin *o)
+{
+	return o->kind == CONF_ORIGIN_FILE || o->kind == CONF_ORIGIN_ENVIRONMENT || o->kind == CONF_ORIGIN_BAD;
+}
+
+#endif

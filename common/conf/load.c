@@ -1,0 +1,350 @@
+/*
+ * Loads a configuration: files, environment, defaults, checks, in this order. Each step reports what is wrong and goes on, so that the operator sees all
+ * errors of all files at once, sorted by file and line. Only a file that cannot be parsed ends it early: what is missing then proves nothing.
+ *
+ * A value comes from the environment, the queue in a file, the group `defaults`, the global group of the same name, or the schema: the first that has one.
+ * A value that was refused stands at its default while the checks run, so that they find something sane.
+ *
+ * Loading changes nothing in the process, since a running master reloads with it.
+ */
+#include <ctype.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+/* ---- the report ---- */
+
+struct conf_issue {
+	size_t file;		/* index in conf->files; nfiles: none */
+	int line;
+	size_t serial;		/* order of discovery */
+	bool warning;
+	size_t place_len;
+	char *text;
+};
+
+char *conf_place(const struct conf_origin *where)
+{
+	if (where->kind == CONF_ORIGIN_ENVIRONMENT)
+		return alloc_format("environment %s", where->from);
+	if (where->line == 0)
+		return alloc_string(where->from);
+	return alloc_format("%s:%d", where->from, where->line);
+}
+
+/* A default has no place: an error about it is caused by another value. */
+static bool has_place(const struct conf_origin *where)
+{
+	return where != NULL && where->from != NULL && (conf_given(where));
+}
+
+static size_t file_index(const struct conf_loading *l, const struct conf_origin *where)
+{
+	for (size_t i = 0; i < l->nfiles; i++)
+		if (where->from == l->conf->files[i])
+			return i;
+	return l->nfiles;
+}
+
+static __attribute__((format(printf, 4, 0))) void add_issue(struct conf_loading *l, bool warning,
+    const struct conf_origin *where, const char *fmt, va_list ap)
+{
+	struct conf_issue *issue;
+	char *text = NULL, *place;
+
+	if (vasprintf(&text, fmt, ap) == -1)
+		text = alloc_string("out of memory");
+	l->issues = alloc_resize(l->issues, l->nissues + 1, sizeof(*l->issues));
+	issue = &l->issues[l->nissues];
+	*issue = (struct conf_issue){ .file = l->nfiles, .serial = l->nissues++, .warning = warning, .text = text };
+	if (!has_place(where))
+		return;
+	issue->file = file_index(l, where);
+	issue->line = where->line;
+	place = conf_place(where);
+	issue->place_len = strlen(place);
+	issue->text = alloc_format("%s: %s", place, text);
+	free(place);
+	free(text);
+}
+
+void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_issue(l, false, where, fmt, ap);
+	va_end(ap);
+}
+
+void conf_warning(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_issue(l, true, where, fmt, ap);
+	va_end(ap);
+}
+
+static int compare_issues(const void *a, const void *b)
+{
+	const struct conf_issue *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return x->serial < y->serial ? -1 : 1;
+}
+
+static void fill_report(struct conf_loading *l, struct conf_report *report)
+{
+	*report = (struct conf_report){ .problems = alloc_zero(l->nissues, sizeof(*report->problems)), .n = l->nissues };
+	if (l->nissues > 0)
+		qsort(l->issues, l->nissues, sizeof(*l->issues), compare_issues);
+	for (size_t i = 0; i < l->nissues; i++) {
+		report->problems[i] = (struct conf_problem){ l->issues[i].warning, l->issues[i].place_len,
+			l->issues[i].text };
+		report->errors += !l->issues[i].warning;
+	}
+	free(l->issues);
+	l->issues = NULL;
+	l->nissues = 0;
+}
+
+void conf_report_free(struct conf_report *report)
+{
+	for (size_t i = 0; i < report->n; i++)
+		free(report->problems[i].text);
+	free(report->problems);
+	*report = (struct conf_report){0};
+}
+
+void conf_report_print(const struct conf_report *report, FILE *out)
+{
+	for (size_t i = 0; i < report->n; i++)
+		fprintf(out, "%s%s\n", report->problems[i].warning ? "warning: " : "", report->problems[i].text);
+}
+
+/* ---- values that no file gives ---- */
+
+static const struct {
+	const char *variable, *path;
+} variables[] = {
+	{ "QUREDIS_REDIS_URL", "redis.url" },
+	{ "QUREDIS_LOG_LEVEL", "log.level" },
+};
+
+static void merge_environment(struct conf_loading *l)
+{
+	for (size_t i = 0; i < nitems(variables); i++) {
+		const struct conf_key *key = conf_key_find(&conf_schema_global, variables[i].path);
+		struct conf_origin where = { CONF_ORIGIN_ENVIRONMENT, 0, variables[i].variable };
+		struct conf_raw raw = { .kind = CONF_RAW_STRING, .string = getenv(variables[i].variable) };
+		char *expected;
+
+		if (raw.string == NULL)
+			continue;
+		if (conf_value_read(key, &raw, l->conf) == 0) {
+			*conf_origin(l->conf, key->path) = where;
+			continue;
+		}
+		expected = conf_value_expected(key);
+		conf_error(l, &where, "expected %s", expected);
+		free(expected);
+	}
+}
+
+static bool has_value(const struct conf_origin *o)
+{
+	return o->kind != CONF_ORIGIN_NONE && o->kind != CONF_ORIGIN_BAD;
+}
+
+static void fall_back(const struct conf_key *key, void *base, struct conf_origin *o)
+{
+	if (has_value(o) || key->fallback == NULL)
+		return;
+	conf_value_default(key, base);
+	if (o->kind == CONF_ORIGIN_NONE)
+		o->kind = CONF_ORIGIN_DEFAULT;
+}
+
+static void inherit(const struct conf *conf, const struct conf_key *key, struct conf_queue *q, struct conf_origin *o)
+{
+	size_t i = conf_key_index(&conf_schema_global, key->inherits);
+
+	if (conf->origins[i].kind == CONF_ORIGIN_NONE)
+		return;
+	conf_value_copy(key, q, &conf_schema_global.keys[i], conf);
+	if (o->kind == CONF_ORIGIN_NONE)
+		*o = (struct conf_origin){ CONF_ORIGIN_INHERITED, 0, conf_schema_global.keys[i].path };
+}
+
+static void merge_queue(struct conf_loading *l, struct conf_queue *q)
+{
+	for (size_t i = 0; i < conf_schema_queue.n; i++) {
+		const struct conf_key *key = &conf_schema_queue.keys[i];
+
+		if (has_value(&q->origins[i]))
+			continue;
+		if (q->origins[i].kind == CONF_ORIGIN_NONE && has_value(&l->defaults.origins[i])) {
+			conf_value_copy(key, q, key, &l->defaults);
+			q->origins[i] = l->defaults.origins[i];
+		} else if (key->inherits != NULL) {
+			inherit(l->conf, key, q, &q->origins[i]);
+		} else {
+			fall_back(key, q, &q->origins[i]);
+		}
+	}
+	q->purge.enabled = l->conf->purge.enabled;	/* global keys only */
+	q->purge.dry_run = l->conf->purge.dry_run;
+	q->purge.interval_ms = l->conf->purge.interval_ms;
+}
+
+/* A default forward_to does not apply to its own target. own: the queue itself sets it. */
+static void forward_to_others(struct conf_queue *q, bool own)
+{
+	struct conf_origin *o = conf_queue_origin(q, "dead_letter.forward_to");
+
+	if (own || q->dead_letter.forward_to == NULL || q->name == NULL || strcmp(q->dead_letter.forward_to, q->name) != 0)
+		return;
+	free(q->dead_letter.forward_to);
+	q->dead_letter.forward_to = NULL;
+	o->kind = CONF_ORIGIN_NONE;
+}
+
+static void name_key(struct conf_queue *q, char **field, const char *path)
+{
+	struct conf_origin *o = conf_queue_origin(q, path);
+
+	if (*field != NULL || q->name == NULL)
+		return;
+	*field = alloc_format("%s:%s", path, q->name);
+	if (o->kind == CONF_ORIGIN_NONE)
+		o->kind = CONF_ORIGIN_DEFAULT;
+}
+
+/* Default node: the host name, with bytes that key names cannot have replaced. */
+static void name_node(struct conf *conf)
+{
+	struct conf_origin *o = conf_origin(conf, "supervisor.node");
+	char host[QUEUE_NAME_MAX + 1] = "";
+
+	if (conf->supervisor.node != NULL)
+		return;
+	if (gethostname(host, sizeof(host) - 1) == -1 || host[0] == '\0')
+		strcpy(host, "localhost");
+	for (char *p = host; *p != '\0'; p++)
+		if (!isalnum((unsigned char)*p) && strchr("._-", *p) == NULL)
+			*p = '-';
+	conf->supervisor.node = alloc_string(host);
+	if (o->kind == CONF_ORIGIN_NONE)
+		o->kind = CONF_ORIGIN_DEFAULT;
+}
+
+static void derive_embedded_url(struct conf *conf)
+{
+	struct conf_origin *o = conf_origin(conf, "redis.url");
+
+	if (!conf->redis.embedded || conf->redis.dir == NULL || conf_given(o))
+		return;
+	free(conf->redis.url);
+	conf->redis.url = alloc_format("unix://%s/redis.sock", conf->redis.dir);
+	*o = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "redis.dir" };
+}
+
+static void merge_defaults(struct conf_loading *l)
+{
+	struct conf *conf = l->conf;
+
+	for (size_t i = 0; i < conf_schema_global.n; i++)
+		fall_back(&conf_schema_global.keys[i], conf, &conf->origins[i]);
+	name_node(conf);
+	derive_embedded_url(conf);
+	for (size_t i = 0; i < conf->nqueues; i++) {
+		struct conf_queue *q = conf->queues[i];
+		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));
+
+		merge_queue(l, q);
+		forward_to_others(q, own);
+		name_key(q, &q->ingress, "ingress");
+		name_key(q, &q->transit, "transit");
+		name_key(q, &q->escape, "escape");
+	}
+}
+
+/* ---- the order of loading ---- */
+
+static void load_file(struct conf_loading *l, const char *path)
+{
+	struct conf_source source;
+
+	if (conf_source_read(l, path, &source) == 0 && conf_scan(l, &source) == 0)
+		conf_parse(l, &source);
+	else
+		l->broken = true;
+	conf_source_free(&source);
+}
+
+static void load_files(struct conf_loading *l, const char *path)
+{
+	char **fragments = conf_fragments(l, path);
+
+	load_file(l, path);
+	for (size_t i = 0; fragments[i] != NULL; i++) {
+		load_file(l, fragments[i]);
+		free(fragments[i]);
+	}
+	free(fragments);
+}
+
+static void load_all(struct conf_loading *l, const char *path)
+{
+	if (path != NULL)
+		load_files(l, path);
+	if (l->broken)
+		return;
+	merge_environment(l);
+	merge_defaults(l);
+	conf_check(l);
+}
+
+static struct conf *load_for(const char *path, unsigned flags, const char *only, struct conf_report *report)
+{
+	struct conf_loading l = { .conf = conf_new(), .flags = flags, .only = only };
+	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = (locale_t)0;
+
+	if (c != (locale_t)0)	/* libconfig and strtod take the decimal point of the locale */
+		before = uselocale(c);
+	conf_queue_init(&l.defaults);
+	load_all(&l, path);
+	conf_queue_release(&l.defaults);
+	free(l.modes);
+	fill_report(&l, report);
+	if (c != (locale_t)0) {
+		uselocale(before);
+		freelocale(c);
+	}
+	if (report->errors == 0)
+		return l.conf;
+	conf_free(l.conf);
+	return NULL;
+}
+
+struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report)
+{
+	return load_for(path, flags, NULL, report);
+}
+
+struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report)
+{
+	return load_for(path, 0, queue, report);
+}

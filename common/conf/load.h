@@ -1,0 +1,92 @@
+#ifndef COMMON_CONF_LOAD_H
+#define COMMON_CONF_LOAD_H
+
+#include <sys/types.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "common/conf/schema.h"
+#include "common/conf/types.h"
+
+/*
+ * What the files of this folder share; the rest of the program sees conf.h alone.
+ *
+ *	load.c		the order: files, environment, defaults, checks; the report
+ *	source.c	files read whole, and the password of Redis
+ *	scan.c		what libconfig would accept and misread
+ *	parse.c		one file's text into struct conf
+ *	schema.c	the table of all keys
+ *	types.c		what each type of key accepts, and how it is stored
+ *	print.c		a configuration as a file again
+ *	names.c		advice on a name that is no key
+ *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and paths of this host
+ *	conf.c		the life of a struct conf
+ */
+
+/* What the steps of one conf_load() share. Nothing of it outlives the call but conf and the report. */
+struct conf_loading {
+	struct conf *conf;		/* being filled; owns the file names that origins point to */
+	struct conf_queue defaults;	/* the group `defaults` */
+	unsigned flags;			/* of conf_load() */
+	const char *only;		/* of conf_load_to_run(); NULL: all queues */
+	bool broken;			/* a file could not be read or parsed: what is missing proves nothing */
+	mode_t *modes;			/* of conf->files */
+	size_t nfiles;
+	struct conf_issue *issues;	/* in the order of discovery */
+	size_t nissues;
+};
+
+/* load.c. where NULL: the problem has no place. The report is sorted by place at the end. */
+void conf_error(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void conf_warning(struct conf_loading *l, const struct conf_origin *where, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+char *conf_place(const struct conf_origin *where);		/* "FILE:LINE"; new string */
+
+/* source.c: a file, read whole. */
+struct conf_source {
+	const char *name;	/* owned by struct conf */
+	char *text;		/* NUL behind the last byte */
+	size_t len;
+	int *wrapped;		/* lines on which an integer is too large for libconfig; already reported */
+	size_t nwrapped;
+};
+int conf_source_read(struct conf_loading *l, const char *path, struct conf_source *s);	/* -1: reported */
+void conf_source_free(struct conf_source *s);
+/* The *.conf of conf.d beside path, in the order of their bytes; NULL at the end; new. */
+char **conf_fragments(struct conf_loading *l, const char *path);
+mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where);	/* mode of the file that `where` names; 0: it names none */
+/* Takes the password of Redis out of its file, $CREDENTIALS_DIRECTORY or the address. Warns of a readable file whose `env` sets values. */
+void conf_secrets(struct conf_loading *l);
+
+/* scan.c. Reports all that it finds. -1: do not parse the text. */
+int conf_scan(struct conf_loading *l, struct conf_source *s);
+
+/* parse.c: one file into conf, defaults and queues. */
+void conf_parse(struct conf_loading *l, const struct conf_source *s);
+
+/* names.c: the error for a name that is no key. prefix: the group it stands in, "" or "backoff.". Returns a new string. */
+char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name);
+/* The group that an earlier system called `path`; NULL: none. */
+const char *conf_renamed_group(const char *path);
+
+/* check.c, check_queue.c, check_host.c */
+void conf_check(struct conf_loading *l);
+void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
+void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
+/* True: this process is to start handlers of the queue, so its user and its programs must exist here. */
+bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
+void conf_check_execution(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as; checks directory and programs */
+void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
+void conf_check_places(struct conf_loading *l);	/* checks the paths that the daemon itself uses */
+/* Checks a path by common/base/file.h. A flaw is an error if `grave`, or if every user can change the path; else a warning. */
+void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave);
+
+/* conf.c */
+struct conf *conf_new(void);
+void conf_queue_init(struct conf_queue *q);	/* zeroed memory; every value "not set" */
+struct conf_queue *conf_queue_add(struct conf *conf);
+void conf_queue_release(struct conf_queue *q);	/* what is in it */
+
+#endif

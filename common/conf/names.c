@@ -1,0 +1,190 @@
+/*
+ * Advice for an unknown key, in this order: the key that replaces a name of the systems before quredis, the place where a key of that name is allowed,
+ * and the key with the most similar name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/conf/conf.h"
+
+#include "common/base/base.h"
+#include "common/conf/load.h"
+
+/* Names of the systems before quredis, accepted in any group: some were global, others in groups of other names. */
+static const struct {
+	const char *old, *now;
+} renamed[] = {
+	{ "dlq_enabled", "dead_letter.enabled" },
+	{ "dlq_ttl", "dead_letter.ttl" },
+	{ "dlq_max_entries", "dead_letter.max_entries" },
+	{ "ttl_ms", "dead_letter.ttl" },
+	{ "exchange", "escape (of a queue)" },
+	{ "purge_enabled", "purge.enabled" },
+	{ "purge_interval", "purge.interval" },
+	{ "purge_dry_run", "purge.dry_run" },
+	{ "max_pending_age", "purge.max_transit_age" },
+	{ "max_ready_age", "purge.max_ingress_age" },
+	{ "max_completed_age", "purge.max_done_age" },
+	{ "max_request_age", "purge.max_message_age" },
+	{ "ondemand_request_ttl", "purge.max_message_age" },
+	{ "health_check_enabled", "health.enabled" },
+	{ "health_check_interval", "health.interval" },
+	{ "health_thresholds", "health.thresholds" },
+	{ "pending_queue_max", "health.thresholds.transit_max" },
+	{ "ready_queue_max", "health.thresholds.ingress_max" },
+	{ "stuck_vm_age_threshold", "health.thresholds.stuck_age" },
+	{ "stuck_vm_max_warning", "health.thresholds.stuck_max_warning" },
+	{ "stuck_vm_max_critical", "health.thresholds.stuck_max_critical" },
+	{ "worker_queue_ttl_ms", "ttl (of a queue; a duration such as \"5m\")" },
+	{ "worker_queue_ttl", "ttl (of a queue; a duration such as \"5m\")" },
+	{ "max_retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "max_vm_retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "retries", "max_attempts (of a queue; the first attempt counts)" },
+	{ "concurrency", "workers (of a queue)" },
+	{ "command", "handler (of a queue)" },
+	{ "host", "redis.url (\"redis://HOST:PORT/DB\")" },
+	{ "port", "redis.url (\"redis://HOST:PORT/DB\")" },
+	{ "password", "redis.password_file" },
+};
+
+static const char *last_part(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot == NULL ? path : dot + 1;
+}
+
+static const char *renamed_to(const char *name)
+{
+	for (size_t i = 0; i < nitems(renamed); i++)
+		if (strcmp(renamed[i].old, name) == 0)
+			return renamed[i].now;
+	return NULL;
+}
+
+const char *conf_renamed_group(const char *path)
+{
+	const char *now = renamed_to(path);
+
+	return now != NULL && conf_key_is_group(&conf_schema_global, now) ? now : NULL;
+}
+
+/* The names that may stand in a group: keys and groups, each once. */
+struct names {
+	char **list;
+	size_t n;
+};
+
+static void add_name(struct names *names, const char *start, size_t len)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (strlen(names->list[i]) == len && strncmp(names->list[i], start, len) == 0)
+			return;
+	names->list = alloc_resize(names->list, names->n + 1, sizeof(*names->list));
+	names->list[names->n++] = alloc_copy(start, len);
+}
+
+static void free_names(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->list[i]);
+	free(names->list);
+}
+
+static struct names members(const struct conf_schema *schema, const char *prefix)
+{
+	struct names names = {0};
+	size_t len = strlen(prefix);
+
+	for (size_t i = 0; i < schema->n; i++)
+		if (strncmp(schema->keys[i].path, prefix, len) == 0)
+			add_name(&names, schema->keys[i].path + len, strcspn(schema->keys[i].path + len, "."));
+	if (schema == &conf_schema_global && len == 0) {
+		add_name(&names, "defaults", 8);
+		add_name(&names, "queues", 6);
+	}
+	return names;
+}
+
+/* A key whose last part is exactly this name, wherever it stands. */
+static char *in_schema(const struct conf_schema *schema, const char *name)
+{
+	const char *of = schema == &conf_schema_queue ? " of a queue" : "";
+
+	for (size_t i = 0; i < schema->n; i++)
+		if (strcmp(last_part(schema->keys[i].path), name) == 0)
+			return alloc_format("did you mean '%s'%s?", schema->keys[i].path, of);
+	return NULL;
+}
+
+static char *elsewhere(const struct conf_schema *schema, const char *name)
+{
+	const struct conf_schema *other = schema == &conf_schema_queue ? &conf_schema_global : &conf_schema_queue;
+	char *text = in_schema(schema, name);
+
+	return text != NULL ? text : in_schema(other, name);
+}
+
+/* Shorter names are similar to too many others. */
+#define NEAR_MIN 6
+
+static char *near_elsewhere(const struct conf_schema *schema, const char *name)
+{
+	const struct conf_schema *schemas[] = { &conf_schema_global, &conf_schema_queue };
+	struct names names = {0};
+	const char *near;
+	char *text;
+
+	if (strlen(name) < NEAR_MIN)
+		return NULL;
+	for (size_t s = 0; s < nitems(schemas); s++)
+		for (size_t i = 0; i < schemas[s]->n; i++)
+			add_name(&names, last_part(schemas[s]->keys[i].path), strlen(last_part(schemas[s]->keys[i].path)));
+	near = nearest(name, (const char *const *)names.list, names.n);
+	text = near == NULL ? NULL : elsewhere(schema, near);
+	free_names(&names);
+	return text;
+}
+
+/* For a path that exists in the other schema: a key of a queue among the global ones, or the reverse. */
+static char *in_other_schema(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	bool of_queue = schema == &conf_schema_queue;
+	const struct conf_schema *other = of_queue ? &conf_schema_global : &conf_schema_queue;
+	char *path = alloc_format("%s%s", prefix, name), *text = NULL;
+
+	if (conf_key_find(other, path) != NULL || conf_key_is_group(other, path))
+		text = alloc_string(of_queue ? "it is a global key, not one of a queue" : "it is a key of a queue");
+	free(path);
+	return text;
+}
+
+/* For a key in a wrong place, a typing error, or both. NULL: no advice. */
+static char *advice(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	struct names names = members(schema, prefix);
+	char *text = in_other_schema(schema, prefix, name);
+	const char *near = nearest(name, (const char *const *)names.list, names.n);
+
+	if (text == NULL)
+		text = elsewhere(schema, name);
+	if (text == NULL)
+		text = near != NULL ? alloc_format("did you mean '%s%s'?", prefix, near) : near_elsewhere(schema, name);
+	free_names(&names);
+	return text;
+}
+
+char *conf_unknown(const struct conf_schema *schema, const char *prefix, const char *name)
+{
+	const char *now = renamed_to(name);
+	char *hint, *text;
+
+	if (now != NULL)
+		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
+	hint = advice(schema, prefix, name);
+	if (hint == NULL)
+		return alloc_format("unknown key '%s%s'", prefix, name);
+	text = alloc_format("unknown key '%s%s': %s", prefix, name, hint);
+	free(hint);
+	return text;
+}

@@ -1,0 +1,213 @@
+/*
+ * The table of all configuration keys. A new key is a row here, a field in conf.h, and a line in the manual. types.c says what each type accepts; checks
+ * that need more than one value are in check.c and its neighbours.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "common/conf/schema.h"
+
+#include "common/base/base.h"
+
+#define SECOND INT64_C(1000)
+#define HOUR (3600 * SECOND)
+#define DAY (24 * HOUR)
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define TIB (1024 * 1024 * MIB)
+#define COUNT_MAX INT64_C(1000000000000)
+
+static const char *const log_formats[] = { "logfmt", "json", NULL };
+static const char *const log_levels[] = { "debug", "info", "warning", "error", NULL };
+static const char *const modes[] = { "exec", "persistent", NULL };
+static const char *const inputs[] = { "stdin", "argv", NULL };
+static const char *const fences[] = { "finish", "kill", NULL };
+
+#define KEY(name, kind, field, ...) \
+	{ .path = name, .type = CONF_TYPE_##kind, .offset = offsetof(OWNER, field), __VA_ARGS__ }
+#define RANGE(least, most) .min = (least), .max = (most)
+
+#define OWNER struct conf
+
+static const struct conf_key global_keys[] = {
+	KEY("redis.url", STRING, redis.url, .fallback = "redis://127.0.0.1:6379/0"),
+	KEY("redis.password_file", STRING, redis.password_file),
+	KEY("redis.embedded", BOOL, redis.embedded, .fallback = "false"),
+	KEY("redis.dir", PATH, redis.dir),
+	KEY("redis.server", PATH, redis.server, .fallback = "/usr/bin/redis-server"),
+	KEY("redis.allow_eviction", BOOL, redis.allow_eviction, .fallback = "false"),
+
+	KEY("supervisor.node", STRING, supervisor.node),
+	KEY("supervisor.lock_file", PATH, supervisor.lock_file, .fallback = "/run/quredis/quredisd.lock"),
+	KEY("supervisor.control_socket", PATH, supervisor.control_socket, .fallback = "/run/quredis/control.sock"),
+	KEY("supervisor.drain_timeout", DURATION, supervisor.drain_timeout_ms, .fallback = "20s", RANGE(0, 7 * DAY)),
+	KEY("supervisor.kill_grace", DURATION, supervisor.kill_grace_ms, .fallback = "5s", RANGE(0, HOUR)),
+	KEY("supervisor.lease", DURATION, supervisor.lease_ms, .fallback = "30s", RANGE(SECOND, HOUR)),
+
+	KEY("log.target", STRING, log.target, .fallback = "stderr"),
+	KEY("log.format", CHOICE, log.format, .fallback = "logfmt", .choices = log_formats),
+	KEY("log.level", CHOICE, log.level, .fallback = "info", .choices = log_levels),
+
+	KEY("dead_letter.enabled", BOOL, dead_letter.enabled, .fallback = "true"),
+	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY)),
+	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX)),
+	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, .fallback = "64K", RANGE(0, 512 * MIB)),
+	KEY("dead_letter.archive", PATH, dead_letter.archive),
+	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, .fallback = "64M", RANGE(KIB, TIB)),
+	KEY("dead_letter.discard", BOOL, dead_letter.discard, .fallback = "false"),
+	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to),
+
+	/* without effect while purge.enabled is false */
+	KEY("purge.enabled", BOOL, purge.enabled, .fallback = "false"),
+	KEY("purge.interval", DURATION, purge.interval_ms, .fallback = "1h", RANGE(SECOND, 30 * DAY)),
+	KEY("purge.dry_run", BOOL, purge.dry_run, .fallback = "false"),
+	KEY("purge.max_ingress_age", DURATION, purge.max_ingress_age_ms,
+	    .fallback = "24h", RANGE(SECOND, 3650 * DAY)),
+	KEY("purge.max_transit_age", DURATION, purge.max_transit_age_ms, .fallback = "2h", RANGE(SECOND, 3650 * DAY)),
+	KEY("purge.max_done_age", DURATION, purge.max_done_age_ms, .fallback = "1h", RANGE(SECOND, 3650 * DAY)),
+	KEY("purge.max_orphaned_age", DURATION, purge.max_orphaned_age_ms,
+	    .fallback = "24h", RANGE(SECOND, 3650 * DAY)),
+	KEY("purge.max_message_age", DURATION, purge.max_message_age_ms,
+	    .fallback = "24h", RANGE(SECOND, 3650 * DAY)),
+	KEY("purge.check", STRINGS, purge.check),
+
+	KEY("health.enabled", BOOL, health.enabled, .fallback = "false"),
+	KEY("health.interval", DURATION, health.interval_ms, .fallback = "5m", RANGE(SECOND, DAY)),
+	KEY("health.thresholds.ingress_max", COUNT, health.ingress_max, .fallback = "500", RANGE(0, COUNT_MAX)),
+	KEY("health.thresholds.transit_max", COUNT, health.transit_max, .fallback = "100", RANGE(0, COUNT_MAX)),
+	KEY("health.thresholds.dlq_max_warning", COUNT, health.dlq_max_warning,
+	    .fallback = "100", RANGE(0, COUNT_MAX)),
+	KEY("health.thresholds.dlq_max_critical", COUNT, health.dlq_max_critical,
+	    .fallback = "1000", RANGE(0, COUNT_MAX)),
+	KEY("health.thresholds.stuck_age", DURATION, health.stuck_age_ms,
+	    .fallback = "2h", RANGE(SECOND, 3650 * DAY)),
+	KEY("health.thresholds.stuck_max_warning", COUNT, health.stuck_max_warning,
+	    .fallback = "10", RANGE(0, COUNT_MAX)),
+	KEY("health.thresholds.stuck_max_critical", COUNT, health.stuck_max_critical,
+	    .fallback = "50", RANGE(0, COUNT_MAX)),
+
+	KEY("metrics.statsd", STRING, metrics.statsd),
+	KEY("metrics.textfile", PATH, metrics.textfile),
+	KEY("metrics.interval", DURATION, metrics.interval_ms, .fallback = "15s", RANGE(SECOND, HOUR)),
+
+	KEY("web.listen", STRING, web.listen, .fallback = "127.0.0.1:7379"),
+	KEY("web.token_file", STRING, web.token_file),
+	KEY("web.read_only", BOOL, web.read_only, .fallback = "false"),
+	KEY("web.public_reads", BOOL, web.public_reads, .fallback = "false"),
+	KEY("web.behind_proxy", BOOL, web.behind_proxy, .fallback = "false"),
+	KEY("web.hosts", STRINGS, web.hosts),
+};
+
+#undef OWNER
+#define OWNER struct conf_queue
+
+static const struct conf_key queue_keys[] = {
+	KEY("name", STRING, name, .flags = CONF_QUEUE_ONLY),
+	KEY("ingress", STRING, ingress, .flags = CONF_QUEUE_ONLY),
+	KEY("transit", STRING, transit, .flags = CONF_QUEUE_ONLY),
+	KEY("escape", STRING, escape, .flags = CONF_QUEUE_ONLY),
+	KEY("shared", BOOL, shared, .fallback = "false"),
+	KEY("headers", BOOL, headers, .fallback = "true"),
+
+	KEY("handler", STRINGS, handler),
+	KEY("mode", CHOICE, mode, .fallback = "exec", .choices = modes),
+	KEY("input", CHOICE, input, .fallback = "stdin", .choices = inputs),
+	KEY("window", INT, window, .fallback = "1", RANGE(1, 1000)),
+	KEY("reply_fd", INT, reply_fd, RANGE(3, 9)),
+	KEY("env", STRINGS, env),
+	KEY("timeout", DURATION, timeout_ms, .fallback = "5m", RANGE(1, 365 * DAY)),
+	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),
+	KEY("fence", CHOICE, fence, .fallback = "finish", .choices = fences),
+
+	KEY("message_max", SIZE, message_max, .fallback = "8M", RANGE(KIB, 512 * MIB)),
+	KEY("workers", INT, workers, .fallback = "1", RANGE(0, CONF_WORKERS_MAX)),
+	KEY("batch.max", INT, batch.max, .fallback = "64", RANGE(1, 1000)),
+	KEY("batch.time", DURATION, batch.time_ms, .fallback = "20ms", RANGE(1, HOUR)),
+	KEY("recycle.jobs", COUNT, recycle.jobs, RANGE(1, COUNT_MAX)),
+	KEY("recycle.rss", SIZE, recycle.rss, RANGE(MIB, 64 * TIB)),
+	KEY("recycle.age", DURATION, recycle.age_ms, RANGE(SECOND, 365 * DAY)),
+
+	KEY("max_attempts", INT, max_attempts, .fallback = "1", RANGE(1, 1000000)),
+	KEY("backoff.base", DURATION, backoff.base_ms, .fallback = "1s", RANGE(1, 30 * DAY)),
+	KEY("backoff.factor", FLOAT, backoff.factor, .fallback = "2.0", RANGE(1, 100)),
+	KEY("backoff.cap", DURATION, backoff.cap_ms, .fallback = "5m", RANGE(1, 30 * DAY)),
+	KEY("backoff.jitter", FLOAT, backoff.jitter, .fallback = "0.2", RANGE(0, 1)),
+	KEY("exit_codes", CODES, exit_codes, .fallback = "{ done = [0]; retry = [75]; escape = [65]; fail = []; }"),
+	KEY("breaker.failures", INT, breaker.failures, .fallback = "0", RANGE(0, 64)),
+	KEY("recovery_attempts", INT, recovery_attempts, .fallback = "1", RANGE(0, 1000)),
+
+	KEY("ttl", DURATION, ttl_ms, RANGE(SECOND, 3650 * DAY)),
+	KEY("done.keep", COUNT, done.keep, RANGE(1, COUNT_MAX)),
+	KEY("done.max_age", DURATION, done.max_age_ms, .fallback = "1h", RANGE(SECOND, 3650 * DAY)),
+	KEY("done.payload", SIZE, done.payload, .fallback = "0", RANGE(0, 512 * MIB)),
+
+	KEY("dead_letter.enabled", BOOL, dead_letter.enabled, .inherits = "dead_letter.enabled"),
+	KEY("dead_letter.ttl", DURATION, dead_letter.ttl_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "dead_letter.ttl"),
+	KEY("dead_letter.max_entries", COUNT, dead_letter.max_entries, RANGE(1, COUNT_MAX),
+	    .inherits = "dead_letter.max_entries"),
+	KEY("dead_letter.payload_max", SIZE, dead_letter.payload_max, RANGE(0, 512 * MIB),
+	    .inherits = "dead_letter.payload_max"),
+	KEY("dead_letter.archive", PATH, dead_letter.archive, .inherits = "dead_letter.archive"),
+	KEY("dead_letter.archive_size", SIZE, dead_letter.archive_size, RANGE(KIB, TIB),
+	    .inherits = "dead_letter.archive_size"),
+	KEY("dead_letter.discard", BOOL, dead_letter.discard, .inherits = "dead_letter.discard"),
+	KEY("dead_letter.forward_to", STRING, dead_letter.forward_to, .inherits = "dead_letter.forward_to"),
+
+	KEY("purge.max_ingress_age", DURATION, purge.max_ingress_age_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "purge.max_ingress_age"),
+	KEY("purge.max_transit_age", DURATION, purge.max_transit_age_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "purge.max_transit_age"),
+	KEY("purge.max_done_age", DURATION, purge.max_done_age_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "purge.max_done_age"),
+	KEY("purge.max_orphaned_age", DURATION, purge.max_orphaned_age_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "purge.max_orphaned_age"),
+	KEY("purge.max_message_age", DURATION, purge.max_message_age_ms, RANGE(SECOND, 3650 * DAY),
+	    .inherits = "purge.max_message_age"),
+	KEY("purge.check", STRINGS, purge.check, .inherits = "purge.check"),
+
+	KEY("run_as.user", STRING, run_as.user),
+	KEY("run_as.group", STRING, run_as.group),
+	KEY("run_as.directory", PATH, run_as.directory),
+	KEY("run_as.umask", OCTAL, run_as.umask, .fallback = "077", RANGE(0, 0777)),
+	KEY("run_as.nice", INT, run_as.nice, .fallback = "0", RANGE(-20, 19)),
+	KEY("run_as.no_new_privs", BOOL, run_as.no_new_privs, .fallback = "true"),
+
+	KEY("limits.memory", SIZE, limits.memory, RANGE(MIB, 64 * TIB)),
+	KEY("limits.open_files", COUNT, limits.open_files, RANGE(4, 1 << 30)),
+	KEY("limits.processes", COUNT, limits.processes, RANGE(1, 1 << 30)),
+	KEY("limits.cpu", DURATION, limits.cpu_ms, RANGE(SECOND, 365 * DAY)),
+	KEY("limits.file_size", SIZE, limits.file_size, RANGE(0, 1024 * TIB)),
+	KEY("limits.oom_score_adj", INT, limits.oom_score_adj, RANGE(-1000, 1000),
+	    .set_offset = offsetof(struct conf_queue, limits.oom_score_adj_set)),
+	KEY("stderr_tail", SIZE, stderr_tail, .fallback = "8K", RANGE(0, MIB)),
+};
+
+const struct conf_schema conf_schema_global = { "", global_keys, nitems(global_keys) };
+const struct conf_schema conf_schema_queue = { "queue.", queue_keys, nitems(queue_keys) };
+
+const struct conf_key *conf_key_find(const struct conf_schema *schema, const char *path)
+{
+	for (size_t i = 0; i < schema->n; i++)
+		if (strcmp(schema->keys[i].path, path) == 0)
+			return &schema->keys[i];
+	return NULL;
+}
+
+size_t conf_key_index(const struct conf_schema *schema, const char *path)
+{
+	const struct conf_key *key = conf_key_find(schema, path);
+
+	assert(key != NULL);
+	return (size_t)(key - schema->keys);
+}
+
+bool conf_key_is_group(const struct conf_schema *schema, const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < schema->n; i++)
+		if (strncmp(schema->keys[i].path, path, len) == 0 && schema->keys[i].path[len] == '.')
+			return true;
+	return false;
+}

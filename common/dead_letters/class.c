@@ -1,0 +1,30 @@
+/*
+ * The classes of dead letters. worker/verdict.c and settle.c choose the class of a message that failed; the sweeper chooses
+ * that of a message that waited too long or lost its worker.
+ */
+#include <string.h>
+
+#include "common/dead_letters/class.h"
+
+const struct letter_class letter_classes[LETTER_CLASSES] = {
+	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
+	{ "HandlerExit", COUNT_HANDLER_EXIT },
+	{ "HandlerSignal", COUNT_HANDLER_SIGNAL },
+	{ "HandlerTimeout", COUNT_HANDLER_TIMEOUT },
+	{ "Purged", -1 },	/* COUNT_PURGED also counts DeadlineExceeded */
+	{ "Rejected", COUNT_REJECTED },
+	{ "TTLExpired", COUNT_EXPIRED },
+	{ "TooLarge", COUNT_TOO_LARGE },
+	{ "UnknownVersion", COUNT_UNKNOWN_VERSION },
+	{ "Unrecorded", -1 },
+	{ "Unrepresentable", COUNT_UNREPRESENTABLE },
+	{ "WorkerLost", COUNT_WORKER_LOST },
+};
+
+int letter_class_counter(const char *name)
+{
+	for (size_t i = 0; i < LETTER_CLASSES; i++)
+		if (strcmp(letter_classes[i].name, name) == 0)
+			return letter_classes[i].counter;
+	return -1;
+}

@@ -1,0 +1,289 @@
+/*
+ * Decides which record belongs to which dead letter, and which of them leave. Pure: the input is a page, the result is written
+ * into it.
+ *
+ * A record and a dead letter of the same sha1 form a pair, the oldest with the oldest. A record of a message that is too long
+ * for a sha1 is paired by size. List and log are in the same order: one script adds a dead letter with its record, one script
+ * removes both, and a dead letter that had no record becomes the newest when it gets one. So an entry or a record between two
+ * pairs, without a counterpart there, has no counterpart at all. If a page shows no pair, the totals of list and log tell which
+ * side has too many.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/dead_letters/pair.h"
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+#include "common/queue/queue.h"
+
+/* ---- a page ---- */
+
+static struct queue_bytes bytes_of(const struct redis_reply *r)
+{
+	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
+}
+
+static void read_record(struct letter *l, const struct redis_reply *record)
+{
+	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
+	const struct queue_bytes *sha1, *size;
+	uint64_t ms = 0, serial;
+
+	strlcpy(l->id, id.str, sizeof(l->id));
+	queue_record_id_parse(l->id, &ms, &serial);
+	l->ms = ms > INT64_MAX ? INT64_MAX : (int64_t)ms;
+	l->nfields = fields.n / 2;
+	l->fields = alloc_zero(l->nfields, sizeof(*l->fields));
+	for (size_t i = 0; i < l->nfields; i++) {
+		struct redis_reply name = redis_element(&fields, 2 * i), value = redis_element(&fields, 2 * i + 1);
+
+		l->fields[i] = (struct record_field){ bytes_of(&name), bytes_of(&value) };
+	}
+	sha1 = record_field_of(l->fields, l->nfields, "sha1");
+	if (sha1 != NULL && sha1->len == sizeof(l->sha1) - 1)
+		memcpy(l->sha1, sha1->data, sha1->len);
+	size = record_field_of(l->fields, l->nfields, "size");
+	l->size = size == NULL ? 0 : strtoull(size->data, NULL, 10);
+	l->entry = -1;
+}
+
+struct letters *letters_new(const struct queue_letters_page *page)
+{
+	struct letters *l = alloc_zero(1, sizeof(*l));
+
+	l->entries_total = page->entries;
+	l->records_total = page->records;
+	for (; l->nentries < page->entry_list.n && l->nentries < LETTERS_PAGE; l->nentries++) {
+		struct redis_reply entry = redis_element(&page->entry_list, l->nentries);
+		struct letter_entry *e = &l->entries[l->nentries];
+
+		e->message = bytes_of(&entry);
+		encode_sha1(e->message.data, e->message.len, e->sha1);
+		e->record = -1;
+	}
+	for (; l->nrecords < page->record_list.n && l->nrecords < LETTERS_PAGE; l->nrecords++) {
+		struct redis_reply record = redis_element(&page->record_list, l->nrecords);
+
+		read_record(&l->records[l->nrecords], &record);
+	}
+	return l;
+}
+
+void letters_free(struct letters *l)
+{
+	for (size_t i = 0; i < l->nrecords; i++)
+		free(l->records[i].fields);
+	free(l);
+}
+
+/* ---- pairs ---- */
+
+/* Among equal messages, the oldest entry is paired with the oldest record. */
+static void find_entry(struct letters *l, size_t record)
+{
+	struct letter *r = &l->records[record];
+
+	for (size_t i = 0; i < l->nentries && r->sha1[0] != '\0'; i++) {
+		struct letter_entry *e = &l->entries[i];
+
+		if (e->record != -1 || strcmp(e->sha1, r->sha1) != 0)
+			continue;
+		r->entry = (int)i;
+		e->record = (int)record;
+		return;
+	}
+}
+
+/* Different messages can have the same size. So a pair is certain only if this page shows one entry and one record of that size. */
+static void find_entry_by_size(struct letters *l, size_t record)
+{
+	struct letter *r = &l->records[record];
+	size_t entries = 0, records = 0, last = 0;
+
+	for (size_t i = 0; i < l->nentries; i++)
+		if (l->entries[i].record == -1 && l->entries[i].message.len == r->size) {
+			last = i;
+			entries++;
+		}
+	for (size_t i = 0; i < l->nrecords; i++)
+		records += l->records[i].sha1[0] == '\0' && l->records[i].size == r->size;
+	if (entries != 1 || records != 1)
+		return;
+	r->entry = (int)last;
+	l->entries[last].record = (int)record;
+}
+
+static size_t least(int64_t a, size_t b)
+{
+	return a < 0 ? 0 : (size_t)a < b ? (size_t)a : b;
+}
+
+/*
+ * The page shows no pair: marks as many as are certainly too many on one side. If both totals are equal, marks one entry as
+ * unrecorded, since otherwise nothing would ever change.
+ */
+static void decide_by_figures(struct letters *l)
+{
+	int64_t more = l->entries_total - l->records_total;
+	size_t entries = least(more > 0 ? more : 1, l->nentries), records = least(-more, l->nrecords);
+
+	for (size_t i = 0; more >= 0 && i < entries; i++)
+		l->entries[i].unrecorded = true;
+	for (size_t i = 0; more < 0 && i < records; i++)
+		l->records[i].orphan = true;
+}
+
+static void decide(struct letters *l)
+{
+	bool whole_list = (int64_t)l->nentries >= l->entries_total, whole_log = (int64_t)l->nrecords >= l->records_total;
+	size_t last_entry = 0, last_record = 0;		/* index after the last pair */
+
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].entry != -1)
+			last_record = i + 1;
+	for (size_t i = 0; i < l->nentries; i++)
+		if (l->entries[i].record != -1)
+			last_entry = i + 1;
+	for (size_t i = 0; i < l->nrecords; i++)
+		l->records[i].orphan = l->records[i].archived_orphan || (l->records[i].entry == -1 && (whole_list || i < last_record));
+	for (size_t i = 0; i < l->nentries; i++)
+		l->entries[i].unrecorded = l->entries[i].record == -1 && (whole_log || i < last_entry);
+	if (last_record == 0 && !whole_list && !whole_log)
+		decide_by_figures(l);
+}
+
+/* ---- which ones leave ---- */
+
+void letter_digest(const struct letter *l, char out[ENCODE_SHA1_SIZE])
+{
+	struct sha1_ctx hash;
+
+	sha1_init(&hash);
+	for (size_t i = 0; i < l->nfields; i++) {
+		const struct record_field *f = &l->fields[i];
+		const uint64_t lens[] = { f->name.len, f->value.len };		/* the lengths, so that different fields cannot give the same bytes */
+
+		sha1_update(&hash, sizeof(lens), (const uint8_t *)lens);
+		sha1_update(&hash, f->name.len, (const uint8_t *)f->name.data);
+		sha1_update(&hash, f->value.len, (const uint8_t *)f->value.data);
+	}
+	encode_sha1_end(&hash, out);
+}
+
+static bool is_named(const struct letter_name *name, const struct letter *l)
+{
+	char digest[ENCODE_SHA1_SIZE];
+
+	if (strcmp(name->id, l->id) != 0 || name->digest[0] == '\0')
+		return false;
+	letter_digest(l, digest);
+	return strcmp(name->digest, digest) == 0 || strcmp(name->digest, l->sha1) == 0;
+}
+
+static const struct letter_name *name_of(const struct letters_bounds *b, const struct letter *l)
+{
+	for (size_t i = 0; i < b->nnamed; i++)
+		if (is_named(&b->named[i], l))
+			return &b->named[i];
+	return NULL;
+}
+
+bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed)
+{
+	const struct letters_bounds b = { .named = named, .nnamed = nnamed };
+
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (name_of(&b, &l->records[i]) != NULL)
+			return true;
+	return false;
+}
+
+/* A record that was archived without a message is not paired, even if an equal message is in the list now: that message must stay. */
+static void pair(struct letters *l, const struct letters_bounds *b)
+{
+	for (size_t i = 0; i < l->nrecords; i++) {
+		const struct letter_name *name = name_of(b, &l->records[i]);
+
+		l->records[i].archived_orphan = name != NULL && name->orphan;
+		if (!l->records[i].archived_orphan)
+			find_entry(l, i);
+	}
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].sha1[0] == '\0' && l->records[i].size > QUEUE_LOOK_SUM_MAX && !l->records[i].archived_orphan)
+			find_entry_by_size(l, i);
+}
+
+static size_t judge_named(struct letters *l, const struct letters_bounds *b, int64_t *excess)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
+		struct letter *r = &l->records[i];
+
+		if (name_of(b, r) == NULL || (r->entry == -1 && !r->orphan))
+			continue;
+		r->fate = LETTER_NAMED;
+		*excess -= r->entry != -1;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * A removed record cannot be restored, so place and totals must both prove that its message is gone. Here no entries get
+ * records, so entries without a record could hide the entries that belong to records. A record without a sha1 may belong to any
+ * entry.
+ */
+size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b)
+{
+	bool whole_list = (int64_t)l->nentries >= l->entries_total, paired = false;
+	size_t n = 0, orphans = 0;
+
+	pair(l, b);
+	decide(l);
+	for (size_t i = 0; i < l->nrecords; i++) {
+		paired = paired || l->records[i].entry != -1;
+		orphans += l->records[i].orphan;
+	}
+	if (!whole_list && (!paired || (int64_t)orphans > l->records_total - l->entries_total))
+		return 0;
+	for (size_t i = 0; i < l->nrecords; i++) {
+		struct letter *r = &l->records[i];
+
+		if (r->ms > b->oldest_ms || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
+			break;
+		if (!r->orphan || (r->sha1[0] == '\0' && l->entries_total > 0))
+			continue;
+		r->fate = LETTER_LEAVES;
+		r->reason = "max_orphaned_age";
+		n++;
+	}
+	return n;
+}
+
+/* From the oldest record on, up to the first one that stays, or whose message is not known for certain. */
+size_t letters_judge(struct letters *l, const struct letters_bounds *b)
+{
+	int64_t excess = b->max_entries < 0 ? 0 : l->entries_total - b->max_entries;
+	size_t named;
+
+	pair(l, b);
+	decide(l);
+	named = judge_named(l, b, &excess);
+	for (size_t i = 0; i < l->nrecords; i++) {
+		struct letter *r = &l->records[i];
+		bool old = r->ms <= b->oldest_ms, ready = r->entry != -1 || r->orphan;
+
+		if (r->fate == LETTER_NAMED)
+			continue;
+		if ((!old && excess <= 0) || !ready || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
+			break;
+		r->fate = LETTER_LEAVES;
+		r->reason = old ? "ttl" : "max_entries";
+		excess -= r->entry != -1;
+	}
+	return named;
+}

@@ -1,0 +1,28 @@
+#ifndef COMMON_DEAD_LETTERS_WALK_H
+#define COMMON_DEAD_LETTERS_WALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/dead_letters/pair.h"
+
+/*
+ * A walk over all records that removes none, for callers that only name the records that would leave. Each page is as it would
+ * be if the records named so far were gone: it begins with those that stay, and continues after the last one seen. Zeroed: at
+ * the beginning.
+ */
+struct letters_walk {
+	char stay[LETTERS_PAGE][QUEUE_RECORD_ID_SIZE];
+	size_t nstay;
+	char from[QUEUE_RECORD_ID_SIZE];	/* "": from the first record on */
+	int64_t left;				/* records that would have left so far */
+};
+
+/* Reads how many of the oldest dead letters fit on a page, and whether even the oldest is too long. -> ARRAY for queue_weighed() */
+void letters_walk_weigh(struct redis *r, const struct queue_keys *k);
+void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries);	/* -> as queue_letters_page_of() */
+/* Parses the page from its answer, which must live as long. */
+struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page);
+void letters_walk_on(struct letters_walk *w, const struct letters *judged);
+
+#endif

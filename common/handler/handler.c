@@ -1,0 +1,294 @@
+/*
+ * One run of an exec handler: start, input, timeout, end. The run is finished when no process of it is left and its outputs are
+ * drained. handler/process.c owns the process; env.c, input.c and output.c have the environment, input and output. The worker
+ * decides what an end means for the message. The output pipes serve every run.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/base.h"
+#include "common/handler/env.h"
+#include "common/handler/handler.h"
+#include "common/handler/input.h"
+#include "common/handler/output.h"
+#include "common/handler/spawn.h"
+#include "common/handler/process.h"
+
+struct handler {
+	const struct conf_queue *conf;
+	char **argv;
+	size_t argc;
+	struct handler_env env;
+	struct handler_input input;
+	struct handler_output output;
+	int out[2], err[2];		/* -1: not open */
+	struct handler_process process;
+
+	/* state of the current run */
+	enum { IDLE, ACTIVE, FINISHED } state;
+	const struct handler_job *job;
+	bool timed_out, stopped, unrepresentable;
+	bool collected;			/* FINISHED, and the result was taken */
+	int64_t now_ms;
+	int64_t timeout_at_ms;		/* INT64_MAX: never */
+};
+
+struct handler *handler_new(const struct conf_queue *conf)
+{
+	struct handler *h = alloc_zero(1, sizeof(*h));
+
+	h->conf = conf;
+	while (conf->handler[h->argc] != NULL)
+		h->argc++;
+	h->argv = alloc_zero(h->argc + 2, sizeof(*h->argv));
+	memcpy(h->argv, conf->handler, h->argc * sizeof(*h->argv));
+	h->out[0] = h->out[1] = h->err[0] = h->err[1] = -1;
+	handler_process_init(&h->process, conf);
+	handler_input_init(&h->input);
+	handler_env_init(&h->env, conf, environ);
+	handler_output_init(&h->output, conf->stderr_tail);
+	handler_output_lend(&h->output);
+	return h;
+}
+
+static void close_outputs(struct handler *h)
+{
+	handler_pipe_close(h->out);
+	handler_pipe_close(h->err);
+}
+
+void handler_free(struct handler *h)
+{
+	if (h == NULL)
+		return;
+	handler_kill(h);
+	handler_process_free(&h->process);
+	handler_input_free(&h->input);
+	handler_env_free(&h->env);
+	handler_output_free(&h->output);
+	close_outputs(h);
+	free(h->argv);
+	free(h);
+}
+
+/* ---- start ---- */
+
+static int64_t realtime_deadline_ms(const struct handler_job *job)
+{
+	return job->timeout_ms == -1 ? -1 : clock_realtime_ms() + job->timeout_ms;
+}
+
+/* Restores the flags that a new pipe has. The last run may have changed them: libuv, for one, makes its outputs non-blocking. */
+static int output_pipe(int pair[2])
+{
+	if (pair[0] == -1)
+		return handler_pipe_open(pair, 0);
+	return fcntl(pair[1], F_SETFL, 0);
+}
+
+/* If an empty pipe takes the whole payload, the pipe need not be non-blocking. */
+static int input_pipe(struct handler *h, int pair[2])
+{
+	if (h->conf->input == CONF_INPUT_ARGV)
+		return handler_input_null(&h->input);
+	return handler_pipe_open(pair, message_payload_len(h->job->message) > PIPE_BUF ? 1 : -1);
+}
+
+static int spawn(struct handler *h, const int in[2])
+{
+	struct handler_plan plan = {
+		.argv = h->argv,
+		.envp = handler_env_for(&h->env, h->conf->name, h->job, realtime_deadline_ms(h->job)),
+		.stdio = { in[0] == -1 ? h->input.null_fd : in[0], h->out[1], h->err[1] },
+		.reply_end = -1,
+	};
+
+	return handler_process_start(&h->process, &plan, h->now_ms);
+}
+
+static int start_process(struct handler *h)
+{
+	int in[2] = { -1, -1 }, result = -1;
+
+	if (handler_process_prepare(&h->process) == -1 || output_pipe(h->out) == -1 || output_pipe(h->err) == -1 ||
+	    input_pipe(h, in) == -1)
+		goto out;
+	if (in[1] != -1)
+		handler_input_begin(&h->input, in[1], h->job->message);
+	in[1] = -1;
+	result = spawn(h, in);
+	if (result == -1)
+		handler_input_end(&h->input);
+	else
+		handler_output_begin(&h->output, h->out[0], h->err[0], h->job->message, h->now_ms);
+out:
+	handler_pipe_close(in);
+	return result;
+}
+
+/* false: the message cannot be an argument. */
+static bool make_argument(struct handler *h)
+{
+	if (h->conf->input == CONF_INPUT_ARGV)
+		h->argv[h->argc] = handler_input_argument(&h->input, h->job->message);
+	return h->conf->input != CONF_INPUT_ARGV || h->argv[h->argc] != NULL;
+}
+
+static void begin_run(struct handler *h, const struct handler_job *job, int64_t now_ms)
+{
+	h->state = IDLE;
+	h->collected = false;
+	h->job = job;
+	handler_process_show(&h->process, job->message);
+	h->now_ms = now_ms;
+	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
+	h->timed_out = h->stopped = h->unrepresentable = false;
+}
+
+int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms)
+{
+	begin_run(h, job, now_ms);
+	if (!make_argument(h)) {
+		handler_output_begin(&h->output, -1, -1, job->message, now_ms);
+		h->unrepresentable = true;
+		h->state = FINISHED;
+		return 0;
+	}
+	if (start_process(h) == -1)
+		return -1;
+	h->state = ACTIVE;
+	return 0;
+}
+
+/* ---- descriptors ---- */
+
+pid_t handler_pgid(const struct handler *h)
+{
+	return h->process.family.leader;
+}
+
+static size_t add_pollfd(struct pollfd *p, size_t n, int fd, short events)
+{
+	if (fd == -1)
+		return n;
+	p[n] = (struct pollfd){ .fd = fd, .events = events };
+	return n + 1;
+}
+
+size_t handler_pollfds(const struct handler *h, struct pollfd *p)
+{
+	size_t n = 0;
+
+	n = add_pollfd(p, n, h->input.fd, POLLOUT);
+	for (size_t i = 0; i < nitems(h->output.streams); i++)
+		n = add_pollfd(p, n, h->output.streams[i].fd, POLLIN);
+	return n;
+}
+
+static void take_event(struct handler *h, int fd)
+{
+	if (fd == h->input.fd)
+		handler_input_feed(&h->input);
+	for (size_t i = 0; i < nitems(h->output.streams); i++)
+		if (fd == h->output.streams[i].fd)
+			handler_output_read(&h->output, &h->output.streams[i]);
+}
+
+void handler_io(struct handler *h, const struct pollfd *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i].revents != 0 && p[i].fd != -1)
+			take_event(h, p[i].fd);
+}
+
+/* ---- end ---- */
+
+int64_t handler_deadline_ms(const struct handler *h)
+{
+	if (h->state == FINISHED)
+		return h->collected ? INT64_MAX : h->now_ms;
+	if (h->state == IDLE)
+		return INT64_MAX;
+	return h->process.phase == HANDLER_RUNNING ? h->timeout_at_ms : h->process.due_ms;
+}
+
+/* A process that was given up may still hold the outputs: the next run gets new ones. */
+static void finish(struct handler *h)
+{
+	handler_input_end(&h->input);
+	handler_output_end(&h->output);
+	if (h->process.family.nabandoned > 0)
+		close_outputs(h);
+	h->state = FINISHED;
+}
+
+void handler_tick(struct handler *h, int64_t now_ms)
+{
+	h->now_ms = now_ms;
+	handler_process_tick(&h->process, now_ms);
+	if (h->state != ACTIVE)
+		return;
+	handler_output_credit(&h->output, now_ms);
+	if (h->process.phase == HANDLER_GONE) {
+		finish(h);
+	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {
+		h->timed_out = true;
+		handler_process_terminate(&h->process, now_ms);
+	}
+}
+
+void handler_stop(struct handler *h, int64_t now_ms)
+{
+	h->now_ms = now_ms;
+	if (h->state != ACTIVE || h->process.phase != HANDLER_RUNNING)
+		return;
+	h->stopped = true;
+	handler_process_terminate(&h->process, now_ms);
+}
+
+void handler_kill(struct handler *h)
+{
+	if (h->process.phase != HANDLER_RUNNING && h->process.phase != HANDLER_TERMINATING)
+		return;
+	h->stopped = !h->timed_out;
+	handler_process_force(&h->process, h->now_ms);
+}
+
+static enum handler_end end_of(const struct handler *h, int code)
+{
+	if (h->unrepresentable)
+		return HANDLER_UNREPRESENTABLE;
+	if (h->process.failure.error != 0)
+		return HANDLER_UNRUNNABLE;
+	if (h->timed_out)
+		return HANDLER_TIMED_OUT;
+	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE))
+		return HANDLER_STOPPED;
+	return code != -1 ? HANDLER_EXITED : HANDLER_SIGNALED;
+}
+
+bool handler_finished(struct handler *h, struct handler_result *result)
+{
+	const struct handler_process *p = &h->process;
+	bool ran = !h->unrepresentable;
+	int code = ran ? handler_process_code(p) : -1;
+
+	if (h->state != FINISHED)
+		return false;
+	*result = (struct handler_result){
+		.end = end_of(h, code),
+		.code = code,
+		.signal = ran ? handler_process_signal(p) : 0,
+		.error = ran ? p->failure.error : 0,
+		.stage = ran && p->failure.error != 0 ? handler_stage_names[p->failure.stage] : NULL,
+		.duration_ms = ran ? p->duration_ms : 0,
+		.exit_after_stop = h->stopped && code != -1,
+	};
+	h->collected = true;
+	result->stderr_tail = handler_output_tail(&h->output, &result->stderr_len);
+	return true;
+}

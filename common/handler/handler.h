@@ -1,0 +1,89 @@
+#ifndef COMMON_HANDLER_HANDLER_H
+#define COMMON_HANDLER_HANDLER_H
+
+#include <sys/types.h>
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/message/message.h"
+
+/*
+ * One run of a queue's handler in exec mode (docs/design.md). No function blocks: the worker polls the descriptors and calls
+ * these functions.
+ *
+ *	started -> running -> (TERM -> KILL) -> leader exited -> group and adopted killed -> finished
+ *
+ * The caller is a child subreaper without other children, ignores SIGPIPE, and unblocks signals only while it polls.
+ */
+#define HANDLER_POLLFDS 3	/* stdin, stdout, stderr */
+
+struct handler_job {
+	struct message *message;		/* message_payload() gives its input */
+	const char *incarnation;
+	int attempt;				/* 1 for the first attempt */
+	int max_attempts;
+	bool redelivered;
+	int64_t timeout_ms;			/* from the start of the run; -1: no timeout */
+	char *const *facts;			/* NULL-terminated: at most HANDLER_FACTS "QUREDIS_NAME=VALUE", in place of attempt,
+						 * max_attempts and redelivered. NULL: these */
+};
+
+#define HANDLER_FACTS 4
+
+enum handler_end {
+	HANDLER_EXITED,			/* code */
+	HANDLER_SIGNALED,		/* signal, core */
+	HANDLER_TIMED_OUT,		/* killed after timeout_ms; code or signal say how it ended */
+	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done */
+	HANDLER_UNRUNNABLE,		/* could not be executed: see error, stage */
+	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or more than 100 KiB: never started */
+};
+
+struct handler_result {
+	enum handler_end end;
+	int code;			/* -1: no exit status */
+	int signal;			/* 0: no signal */
+	int error;			/* errno of what failed before the executable ran */
+	const char *stage;		/* "execve", "chdir", "setuid", …: what failed */
+	int64_t duration_ms;
+	const char *stderr_tail;	/* last bytes of stderr, owned by the handler, valid until the next start */
+	size_t stderr_len;
+	bool exit_after_stop;		/* it was asked to stop, and exited by itself with `code` */
+};
+
+struct handler;
+
+/* conf must live as long as the handler. */
+struct handler *handler_new(const struct conf_queue *conf);
+void handler_free(struct handler *h);
+
+/*
+ * Returns 0: running, or finished at once with UNREPRESENTABLE or UNRUNNABLE; -1: fork failed (errno: EAGAIN, ENOMEM, EMFILE):
+ * nothing was started, try again later. job and its message must live until the run is finished.
+ */
+int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms);
+
+pid_t handler_pgid(const struct handler *h);		/* 0: no process */
+int64_t handler_deadline_ms(const struct handler *h);	/* when the timeout, the KILL or the next check is due; INT64_MAX: never */
+size_t handler_pollfds(const struct handler *h, struct pollfd *p);	/* at most HANDLER_POLLFDS */
+void handler_io(struct handler *h, const struct pollfd *p, size_t n);	/* p, n: as handler_pollfds() filled them in */
+
+/* Timers and waitpid: call it after every poll and on SIGCHLD. */
+void handler_tick(struct handler *h, int64_t now_ms);
+void handler_stop(struct handler *h, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
+void handler_kill(struct handler *h);			/* KILL to the group at once */
+
+/*
+ * True once the leader is reaped, its group and all adopted processes are gone, and the outputs are drained. The result is then
+ * filled in, and the handler can be started again.
+ */
+bool handler_finished(struct handler *h, struct handler_result *result);
+
+/* The other headers of this folder. */
+#include "common/handler/persistent.h"
+
+#endif

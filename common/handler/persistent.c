@@ -1,0 +1,229 @@
+/*
+ * A persistent handler: starts its process, and gives it jobs. The other parts: persistent_answers.c takes its answers,
+ * persistent_life.c ends it, persistent_input.c writes frames, persistent_lines.c reads lines, persistent_reply.c parses them,
+ * persistent_window.c keeps the unanswered jobs, and handler/process.c owns the process as in exec mode. The worker decides
+ * what happens to a message. A job costs no allocation, no system call of its own, and no reading of a clock.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/handler/persistent_state.h"
+
+#include "common/base/base.h"
+#include "common/handler/spawn.h"
+
+#define PENDING_LONG (128 * 1024)	/* with so many unwritten bytes, no more jobs are given */
+
+struct persistent *persistent_new(const struct conf_queue *conf)
+{
+	struct persistent *p = alloc_zero(1, sizeof(*p));
+
+	p->conf = conf;
+	p->lines = message_keys_of(conf->ingress, conf->headers);
+	handler_env_init(&p->env, conf, environ);
+	handler_process_init(&p->process, conf);
+	handler_output_init(&p->output, conf->stderr_tail);
+	persistent_input_init(&p->input);
+	persistent_lines_init(&p->replies);
+	persistent_window_init(&p->window, conf->window);
+	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
+	return p;
+}
+
+void persistent_free(struct persistent *p)
+{
+	if (p == NULL)
+		return;
+	if (p->process.phase == HANDLER_RUNNING || p->process.phase == HANDLER_TERMINATING)
+		handler_process_force(&p->process, p->now_ms);
+	handler_process_free(&p->process);
+	handler_env_free(&p->env);
+	handler_output_free(&p->output);
+	persistent_input_free(&p->input);
+	persistent_lines_free(&p->replies);
+	persistent_window_free(&p->window);
+	free(p);
+}
+
+/* ---- start ---- */
+
+struct pipes {
+	int in[2], out[2], err[2], reply[2];	/* reply: only with reply_fd */
+};
+
+bool persistent_has_reply_fd(const struct persistent *p)
+{
+	return p->conf->reply_fd > STDERR_FILENO;
+}
+
+static void close_pipes(struct pipes *pipes)
+{
+	handler_pipe_close(pipes->in);
+	handler_pipe_close(pipes->out);
+	handler_pipe_close(pipes->err);
+	handler_pipe_close(pipes->reply);
+}
+
+static int open_pipes(const struct persistent *p, struct pipes *pipes)
+{
+	*pipes = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	if (handler_pipe_open(pipes->in, 1) == 0 && handler_pipe_open(pipes->out, 0) == 0 && handler_pipe_open(pipes->err, 0) == 0 &&
+	    (!persistent_has_reply_fd(p) || (handler_pipe_open(pipes->reply, 0) == 0 && handler_fd_move(&pipes->reply[1], HANDLER_FD_SAFE) == 0)))
+		return 0;
+	close_pipes(pipes);
+	return -1;
+}
+
+static int taken(int *fd)
+{
+	int mine = *fd;
+
+	*fd = -1;
+	return mine;
+}
+
+static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
+{
+	p->state = ACTIVE;
+	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->ready = p->quiet = false;
+	p->given = p->looked_given = 0;
+	p->shown_serial = UINT64_MAX;
+	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = p->ready_look_ms = now_ms;
+	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
+	p->realtime_ms = clock_realtime_ms() - now_ms;
+	p->stderr_mark = p->stderr_before = p->output.stderr_total;
+	persistent_window_clear(&p->window);
+	persistent_input_begin(&p->input, taken(&pipes->in[1]));
+	persistent_lines_begin(&p->replies, taken(persistent_has_reply_fd(p) ? &pipes->reply[0] : &pipes->out[0]));
+	handler_output_begin(&p->output, taken(&pipes->out[0]), taken(&pipes->err[0]), NULL, now_ms);
+}
+
+int persistent_start(struct persistent *p, const char *incarnation, int64_t now_ms)
+{
+	struct pipes pipes;
+	struct handler_plan plan = {
+		.argv = p->conf->handler,
+		.envp = handler_env_of_persistent(&p->env, p->conf, incarnation),
+	};
+
+	assert(p->state == IDLE);
+	if (handler_process_prepare(&p->process) == -1 || open_pipes(p, &pipes) == -1)
+		return -1;
+	plan.stdio[0] = pipes.in[0];
+	plan.stdio[1] = pipes.out[1];
+	plan.stdio[2] = pipes.err[1];
+	plan.reply_end = pipes.reply[1];
+	if (handler_process_start(&p->process, &plan, now_ms) == -1) {
+		close_pipes(&pipes);
+		return -1;
+	}
+	begin(p, &pipes, now_ms);
+	close_pipes(&pipes);
+	handler_process_learn(&p->process);
+	return 0;
+}
+
+/* ---- capacity ---- */
+
+bool persistent_running(const struct persistent *p)
+{
+	return p->state != IDLE;
+}
+
+bool persistent_ready(const struct persistent *p)
+{
+	return p->state == ACTIVE && p->ready;
+}
+
+bool persistent_alive(const struct persistent *p)
+{
+	return p->state == ACTIVE && p->process.phase == HANDLER_RUNNING && p->process.failure.error == 0 && !p->drained &&
+	    !p->recycled && p->input.fd != -1 && p->replies.fd != -1;
+}
+
+int persistent_unanswered(const struct persistent *p)
+{
+	return p->window.n;
+}
+
+int persistent_room(const struct persistent *p)
+{
+	int64_t left = p->conf->recycle.jobs < 0 ? INT64_MAX : p->conf->recycle.jobs - p->given;
+	int room = p->conf->window - p->window.n;
+
+	if (!persistent_alive(p) || p->input.large != NULL || persistent_input_pending(&p->input) >= PENDING_LONG)
+		return 0;
+	return left < room ? (int)left : room;
+}
+
+pid_t persistent_pgid(const struct persistent *p)
+{
+	return p->process.family.leader;
+}
+
+int64_t persistent_timeout_at_ms(const struct persistent *p)
+{
+	return p->timeout_at_ms;
+}
+
+/* ---- jobs ---- */
+
+void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark)
+{
+	p->oldest_since_ms = p->now_ms;
+	p->stderr_mark = stderr_mark;
+	p->reprieved = false;
+	p->timeout_at_ms = p->window.n == 0 ? INT64_MAX :
+	    handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
+}
+
+void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms)
+{
+	uint64_t begin = p->input.total;
+
+	assert(persistent_room(p) > 0);
+	p->now_ms = now_ms;
+	p->given++;
+	persistent_input_add(&p->input, serial, job, job->timeout_ms < 0 ? -1 : now_ms + p->realtime_ms + job->timeout_ms);
+	persistent_window_add(&p->window, &(struct persistent_job){
+		.serial = serial,
+		.raw = job->message->raw,
+		.raw_len = job->message->raw_len,
+		.timeout_ms = job->timeout_ms,
+		.given_ms = now_ms,
+		.begin = begin,
+		.end = p->input.total,
+	});
+	if (p->window.n == 1)
+		persistent_oldest_began(p, p->output.stderr_total);
+}
+
+void persistent_flush(struct persistent *p)
+{
+	if (p->process.phase == HANDLER_RUNNING)
+		persistent_input_flush(&p->input);
+}
+
+bool persistent_unwritten(const struct persistent *p)
+{
+	return p->process.phase == HANDLER_RUNNING && p->input.fd != -1 && persistent_input_pending(&p->input) > 0;
+}
+
+uint64_t persistent_recall(struct persistent *p)
+{
+	uint64_t written = p->input.total - persistent_input_pending(&p->input), serial;
+	int n = p->window.n;
+
+	while (n > 0 && persistent_window_at(&p->window, n - 1)->begin >= written)
+		n--;
+	if (n == p->window.n)
+		return UINT64_MAX;
+	serial = persistent_window_at(&p->window, n)->serial;
+	persistent_input_recall(&p->input, persistent_window_at(&p->window, n)->begin);
+	p->given -= p->window.n - n;
+	persistent_window_cut(&p->window, n);
+	if (n == 0)
+		persistent_oldest_began(p, p->output.stderr_total);
+	return serial;
+}

@@ -1,0 +1,109 @@
+#ifndef COMMON_HANDLER_PERSISTENT_H
+#define COMMON_HANDLER_PERSISTENT_H
+
+#include <sys/types.h>
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/handler/handler.h"
+#include "common/handler/persistent_reply.h"
+
+/*
+ * A persistent handler: a process that gets many jobs (docs/design.md; quredis-handler(7), PERSISTENT HANDLERS). No function
+ * blocks. A turn of its owner's loop:
+ *
+ *	ppoll(persistent_pollfds()) -> persistent_io() or _quiet() -> persistent_reply() until false -> persistent_tick()
+ *	-> persistent_ended()? -> persistent_give() while persistent_room() > 0 -> persistent_flush()
+ *
+ * The caller is a child subreaper without other children, ignores SIGPIPE, and unblocks signals, SIGCHLD among them, only while
+ * it polls. now_ms is CLOCK_MONOTONIC everywhere.
+ */
+#define PERSISTENT_POLLFDS 4	/* stderr, stdout, replies, stdin */
+
+enum persistent_how {
+	PERSISTENT_EXITED,		/* code */
+	PERSISTENT_SIGNALED,		/* signal */
+	PERSISTENT_TIMED_OUT,		/* killed by this program: the oldest unanswered job took too long */
+	PERSISTENT_STOPPED,		/* persistent_stop() or persistent_kill() */
+	PERSISTENT_UNRUNNABLE,		/* could not be executed: see error, stage */
+	PERSISTENT_DESYNC		/* killed by this program: it answered a job that it was not given, or can answer no more (logged) */
+};
+
+/* The end of its process. Unanswered are the jobs whose reply persistent_reply() has not returned. */
+struct persistent_end {
+	enum persistent_how how;
+	int code;			/* exit status; -1: no exit status */
+	int signal;			/* 0: no signal */
+	int error;			/* UNRUNNABLE: errno */
+	const char *stage;		/* UNRUNNABLE: "execve", "chdir", … */
+	bool asked;			/* it was asked to exit, by persistent_drain() or recycle, so its exit is no fault */
+	bool read_any;			/* false: the process read no byte of any job, so no message can be the cause of its end */
+	bool answered_any;		/* false: the handler may be broken, and not a job */
+	int unanswered;
+	uint64_t oldest;		/* serial of the oldest unanswered job, the one that TIMED_OUT is about. Valid if unanswered > 0 */
+	uint64_t unread_from;		/* the process read no byte of the unanswered jobs from this serial on; UINT64_MAX: no such job */
+	int64_t duration_ms;		/* for how long `oldest` was the oldest unanswered job; 0: no unanswered job */
+	int64_t lived_ms;
+	const char *stderr_tail;	/* stderr since then, or since the last answer. Valid until the next start */
+	size_t stderr_len;
+};
+
+struct persistent;
+
+/* conf must live as long as the handler. */
+struct persistent *persistent_new(const struct conf_queue *conf);
+void persistent_free(struct persistent *p);		/* kills the process if it runs */
+
+/*
+ * Starts the process, after the end of the last one was taken. Returns 0 (it may still end as UNRUNNABLE); -1: fork failed
+ * (errno), try again later.
+ */
+int persistent_start(struct persistent *p, const char *incarnation, int64_t now_ms);
+
+bool persistent_alive(const struct persistent *p);	/* executed, and takes jobs now or when there is room */
+bool persistent_running(const struct persistent *p);	/* started, and its end was not taken yet */
+bool persistent_ready(const struct persistent *p);	/* the process has read from its input or answered, so it has started up */
+int persistent_room(const struct persistent *p);	/* how many jobs may be given now */
+int persistent_unanswered(const struct persistent *p);
+
+/*
+ * Requires room > 0. Serials increase, over all processes. The message's bytes (not the struct) must live until it is answered
+ * or the end is taken; job itself only during the call. persistent_flush() writes it.
+ */
+void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms);
+void persistent_flush(struct persistent *p);		/* one write; the rest is written after polls, by persistent_io() */
+bool persistent_unwritten(const struct persistent *p);	/* some bytes are not written yet */
+/*
+ * Takes back the jobs of which no byte was written, as if they had not been given. Returns the serial of the first; UINT64_MAX:
+ * there is none.
+ */
+uint64_t persistent_recall(struct persistent *p);
+
+size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds);	/* at most PERSISTENT_POLLFDS */
+void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms);
+void persistent_quiet(struct persistent *p);	/* call it instead of persistent_io() if the poll found no event */
+bool persistent_read(struct persistent *p, int64_t now_ms);	/* reads answers only, without a poll. False: there are none yet */
+
+/*
+ * Returns the next answer, in the order of arrival; never BEAT. Call it until it returns false, in each turn: only then can the
+ * end of the process be noticed.
+ */
+bool persistent_reply(struct persistent *p, struct persistent_reply *out);
+
+void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
+void persistent_drain(struct persistent *p, int64_t now_ms);	/* closes its stdin: it answers the jobs it has, and exits */
+void persistent_stop(struct persistent *p, int64_t now_ms);	/* TERM to the group, KILL after kill_grace. A second call does nothing */
+void persistent_kill(struct persistent *p);			/* KILL to the group at once */
+
+/* True once, when the leader, its group and the adopted processes are gone and all answers were taken. Then it can be started again. */
+bool persistent_ended(struct persistent *p, struct persistent_end *out);
+
+pid_t persistent_pgid(const struct persistent *p);		/* 0: no process */
+int64_t persistent_deadline_ms(const struct persistent *p);	/* when persistent_tick() is due; INT64_MAX: never */
+int64_t persistent_timeout_at_ms(const struct persistent *p);	/* of the oldest unanswered job; INT64_MAX: no timeout, or no job */
+
+#endif

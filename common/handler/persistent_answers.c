@@ -1,0 +1,200 @@
+/*
+ * What comes from a persistent handler: which descriptors to poll, and which unanswered job each answer settles. A handler that
+ * answers a job it was not given, or whose answers cannot be read any more, is killed: from then on no answer can be trusted.
+ */
+#include <poll.h>
+
+#include "common/handler/persistent_state.h"
+
+#include "common/base/base.h"
+#include "common/log/log.h"
+
+void persistent_show_oldest(struct persistent *p)
+{
+	const struct persistent_job *oldest = p->window.n == 0 ? NULL : persistent_window_at(&p->window, 0);
+
+	handler_output_show(&p->output, oldest == NULL ? NULL : &p->shown);
+	handler_process_show(&p->process, oldest == NULL ? NULL : &p->shown);
+	if (oldest == NULL || oldest->serial == p->shown_serial)
+		return;
+	message_parse(&p->shown, &p->lines, oldest->raw, oldest->raw_len);
+	p->shown_serial = oldest->serial;
+}
+
+/* ---- descriptors ---- */
+
+static size_t add_pollfd(struct pollfd *fds, size_t n, int fd, short events)
+{
+	if (fd == -1)
+		return n;
+	fds[n] = (struct pollfd){ .fd = fd, .events = events };
+	return n + 1;
+}
+
+/*
+ * stdin is polled without an event, to learn that the handler has closed it. stderr comes first, so that lines about a job
+ * arrive before its answer.
+ */
+size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
+{
+	size_t n = 0;
+
+	for (size_t i = nitems(p->output.streams); i-- > 0;)
+		n = add_pollfd(fds, n, p->output.streams[i].fd, POLLIN);
+	if (persistent_lines_room(&p->replies))
+		n = add_pollfd(fds, n, p->replies.fd, POLLIN);
+	if (p->process.phase == HANDLER_RUNNING)
+		n = add_pollfd(fds, n, p->input.fd, persistent_input_pending(&p->input) > 0 ? POLLOUT : 0);
+	return n;
+}
+
+static void take_event(struct persistent *p, const struct pollfd *event)
+{
+	if (event->fd == p->replies.fd) {
+		persistent_lines_read(&p->replies);
+	} else if (event->fd == p->input.fd) {
+		if ((event->revents & POLLERR) != 0)
+			persistent_input_close(&p->input, false);
+		persistent_input_flush(&p->input);
+	} else {
+		persistent_show_oldest(p);
+		for (size_t i = 0; i < nitems(p->output.streams); i++)
+			if (event->fd == p->output.streams[i].fd)
+				handler_output_read(&p->output, &p->output.streams[i]);
+	}
+}
+
+void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	p->stderr_before = p->output.stderr_total;
+	for (size_t i = 0; i < n; i++) {
+		if (fds[i].revents == 0 || fds[i].fd == -1)
+			continue;
+		take_event(p, &fds[i]);
+	}
+}
+
+void persistent_quiet(struct persistent *p)
+{
+	p->quiet = true;
+}
+
+bool persistent_read(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	p->stderr_before = p->output.stderr_total;
+	return persistent_lines_read(&p->replies);
+}
+
+/* ---- answers ---- */
+
+void persistent_lose_step(struct persistent *p, const char *why, const char *line, size_t len)
+{
+	persistent_show_oldest(p);
+	log_error("handler_desync", log_str("error", why), log_bytes("line", line, len));
+	p->desync = true;
+	if (p->process.phase == HANDLER_RUNNING)
+		handler_process_terminate(&p->process, p->now_ms);
+}
+
+static void heard(struct persistent *p, uint64_t serial)
+{
+	if (p->window.n > 0 && persistent_window_at(&p->window, 0)->serial == serial && !p->timed_out) {
+		p->reprieved = false;
+		p->timeout_at_ms = handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
+	}
+}
+
+static void fill_in(struct persistent *p, int i, struct persistent_reply *r)
+{
+	r->duration_ms = p->now_ms - (i == 0 ? p->oldest_since_ms : persistent_window_at(&p->window, i)->given_ms);
+	r->stderr_tail = NULL;
+	r->stderr_len = 0;
+	if (r->verdict == PERSISTENT_OK)
+		return;
+	persistent_show_oldest(p);
+	if (p->output.streams[HANDLER_STREAM_STDERR].fd != -1)
+		handler_output_read(&p->output, &p->output.streams[HANDLER_STREAM_STDERR]);
+	r->stderr_tail = handler_output_tail_since(&p->output, p->stderr_mark, &r->stderr_len);
+}
+
+/* True: the caller gets the answer. A BEAT for a job that is answered already is ignored: a thread of the handler may send it. */
+static bool take_reply(struct persistent *p, struct persistent_reply *r, const char *line, size_t len)
+{
+	int i;
+
+	if (p->desync)
+		return false;
+	p->ready = true;
+	if (r->verdict == PERSISTENT_BEAT) {
+		heard(p, r->serial);
+		return false;
+	}
+	i = persistent_window_find(&p->window, r->serial);
+	if (i == -1) {
+		persistent_lose_step(p, "an answer to a job that is not outstanding", line, len);
+		return false;
+	}
+	if (p->timed_out && r->serial == p->timed_out_serial)
+		return false;		/* too late: the job has timed out */
+	fill_in(p, i, r);
+	if (persistent_window_at(&p->window, i)->end == p->input.total)
+		persistent_input_own(&p->input);	/* the handler answered before it had read all of the job; all earlier frames are copied already */
+	persistent_window_remove(&p->window, i);
+	p->answered_any = true;
+	if (i == 0)
+		persistent_oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->stderr_before);
+	return true;
+}
+
+static void take_output(struct persistent *p, const char *data, size_t len)
+{
+	persistent_show_oldest(p);
+	handler_output_take(&p->output, &p->output.streams[persistent_has_reply_fd(p) ? HANDLER_STREAM_REPLY : HANDLER_STREAM_STDOUT], data, len);
+}
+
+static bool take_line(struct persistent *p, enum persistent_line kind, const char *line, size_t len, struct persistent_reply *out)
+{
+	bool first = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_BEGIN;
+	bool newline = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_END;
+
+	if (first && persistent_reply_parse(out, line, len)) {
+		p->dropping = !newline;
+		return take_reply(p, out, line, len);
+	}
+	if (first)
+		p->dropping = false;
+	if (!p->dropping)
+		take_output(p, line, len + newline);
+	return false;
+}
+
+static void finish(struct persistent *p)
+{
+	const char *rest;
+	size_t len = persistent_lines_rest(&p->replies, &rest);
+
+	if (len > 0 && !p->dropping)
+		take_output(p, rest, len);
+	persistent_show_oldest(p);
+	handler_output_end(&p->output);
+	persistent_lines_close(&p->replies);
+	p->state = FINISHED;
+}
+
+bool persistent_reply(struct persistent *p, struct persistent_reply *out)
+{
+	enum persistent_line kind;
+	const char *line;
+	size_t len;
+
+	do {
+		while ((kind = persistent_lines_next(&p->replies, &line, &len)) != PERSISTENT_LINE_NONE)
+			if (take_line(p, kind, line, len, out))
+				return true;
+	} while (p->state == LAST_WORDS && persistent_lines_read(&p->replies));
+	if (p->state == LAST_WORDS)
+		finish(p);
+	return false;
+}

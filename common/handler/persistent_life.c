@@ -1,0 +1,245 @@
+/*
+ * The end of a persistent handler: timeouts, replacement by age, jobs and memory, orders to exit, and what its end says. A
+ * process that is asked to exit gets EOF and answers its jobs first. A process that has nothing more to answer, or may answer
+ * no more, is killed. struct persistent_end describes the end once all processes are gone and all answers were taken.
+ */
+#include <unistd.h>
+
+#include "common/handler/persistent_state.h"
+
+#include "common/base/base.h"
+#include "common/log/log.h"
+
+#define LOOK_MS 1000			/* between checks of memory and the clocks */
+#define REAP_MS 100			/* between checks whether a busy handler has died */
+#define EXIT_MS 100			/* an exit may take this long, even if kill_grace is shorter */
+#define READY_LOOK_MS 100		/* longest pause between two checks whether a new process has begun to read */
+
+/* ---- time ---- */
+
+static void terminate(struct persistent *p)
+{
+	handler_process_terminate(&p->process, p->now_ms);
+}
+
+/* Why the process must be replaced; NULL: it need not be. */
+static const char *worn_out(struct persistent *p)
+{
+	if (p->conf->recycle.jobs >= 0 && p->given >= p->conf->recycle.jobs)
+		return "jobs";
+	if (p->conf->recycle.age_ms >= 0 && p->now_ms - p->process.started_ms >= p->conf->recycle.age_ms)
+		return "age";
+	if (p->now_ms - p->looked_ms < LOOK_MS)
+		return NULL;
+	p->looked_ms = p->now_ms;
+	p->realtime_ms = clock_realtime_ms() - p->now_ms;
+	if (p->conf->recycle.rss < 0 || p->given == p->looked_given)
+		return NULL;
+	p->looked_given = p->given;
+	return process_resident_bytes(p->process.leader) >= p->conf->recycle.rss ? "rss" : NULL;
+}
+
+static void recycle(struct persistent *p)
+{
+	const char *why = p->recycled || p->drained ? NULL : worn_out(p);
+
+	if (why == NULL)
+		return;
+	log_info("handler_recycled", log_str("reason", why), log_int("jobs", p->given));
+	p->recycled = true;
+}
+
+/* A process that was asked to exit gets EOF: once it has all its jobs, or, if it is replaced, once it has answered them. */
+static void close_stdin(struct persistent *p)
+{
+	if ((p->drained && persistent_input_pending(&p->input) == 0) || (p->recycled && p->window.n == 0))
+		persistent_input_close(&p->input, true);
+}
+
+/* True: no more answers can come. It has answered all that it read and can read no more, or it can answer no more. */
+static bool is_over(const struct persistent *p)
+{
+	if (p->replies.fd == -1)
+		return true;
+	return p->input.fd == -1 && (p->window.n == 0 || persistent_window_at(&p->window, 0)->end > p->input.taken);
+}
+
+static void await_exit(struct persistent *p)
+{
+	int64_t grace = p->conf->kill_grace_ms;
+
+	if (p->exit_by_ms == INT64_MAX)
+		p->exit_by_ms = handler_after(p->now_ms, grace >= 0 && grace < EXIT_MS ? EXIT_MS : grace);
+	if (p->now_ms < p->exit_by_ms)
+		return;
+	if (p->window.n > 0)
+		persistent_lose_step(p, "it closed its end while jobs were unanswered, and stayed", NULL, 0);
+	else
+		terminate(p);
+}
+
+/* Waits one more turn, since the answer may have arrived after the last read. */
+static void time_out(struct persistent *p)
+{
+	if (!p->reprieved) {
+		p->reprieved = true;
+		return;
+	}
+	p->timed_out = true;
+	p->timed_out_serial = persistent_window_at(&p->window, 0)->serial;
+	terminate(p);
+}
+
+/*
+ * The kernel reports no event when a process reads from a pipe. So a process that starts up is checked again and again: soon at
+ * first, then each time after a quarter of the time that it has taken so far.
+ */
+static void check_ready(struct persistent *p)
+{
+	int64_t wait = (p->now_ms - p->process.started_ms) / 4;
+
+	if (p->window.n == 0 || p->now_ms < p->ready_look_ms)
+		return;
+	p->ready = persistent_input_is_read(&p->input);
+	p->ready_look_ms = p->now_ms + (wait < 1 ? 1 : wait > READY_LOOK_MS ? READY_LOOK_MS : wait);
+}
+
+static void serve(struct persistent *p)
+{
+	if (!p->ready)
+		check_ready(p);
+	recycle(p);
+	close_stdin(p);
+	if (is_over(p))
+		await_exit(p);
+	else if (p->now_ms >= p->timeout_at_ms)
+		time_out(p);
+}
+
+/* SIGCHLD stays pending until a poll finds no other event. To check after each event would cost a system call for every message. */
+static bool reaping_is_due(struct persistent *p)
+{
+	bool due = p->quiet || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
+	    p->now_ms - p->reaped_ms >= REAP_MS;
+
+	p->quiet = false;
+	if (due)
+		p->reaped_ms = p->now_ms;
+	return due;
+}
+
+void persistent_tick(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	if (reaping_is_due(p)) {
+		persistent_show_oldest(p);
+		handler_process_tick(&p->process, now_ms);
+	}
+	if (p->state != ACTIVE)
+		return;
+	handler_output_credit(&p->output, now_ms);
+	if (p->process.phase == HANDLER_GONE) {
+		persistent_input_close(&p->input, false);
+		p->state = LAST_WORDS;
+	} else if (p->process.phase == HANDLER_RUNNING) {
+		serve(p);
+	}
+}
+
+void persistent_drain(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	if (p->state != ACTIVE || p->process.phase != HANDLER_RUNNING)
+		return;
+	p->drained = true;
+	close_stdin(p);
+}
+
+void persistent_stop(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
+	if (p->state != ACTIVE || p->process.phase != HANDLER_RUNNING)
+		return;
+	p->stopped = true;
+	terminate(p);
+}
+
+void persistent_kill(struct persistent *p)
+{
+	if (p->process.phase != HANDLER_RUNNING && p->process.phase != HANDLER_TERMINATING)
+		return;
+	p->stopped = !p->timed_out && !p->desync;
+	handler_process_force(&p->process, p->now_ms);
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t persistent_deadline_ms(const struct persistent *p)
+{
+	int64_t at;
+
+	if (p->state == LAST_WORDS || p->state == FINISHED)
+		return p->now_ms;
+	if (p->state == IDLE || p->process.phase != HANDLER_RUNNING)
+		return p->process.due_ms;
+	at = is_over(p) ? least(p->exit_by_ms, p->now_ms + EXIT_MS) : p->timeout_at_ms;
+	if (!p->ready && p->window.n > 0)
+		at = least(at, p->ready_look_ms);
+	if (p->conf->recycle.age_ms >= 0 && !p->recycled && !p->drained)
+		at = least(at, handler_after(p->process.started_ms, p->conf->recycle.age_ms));
+	return at;
+}
+
+/* ---- end ---- */
+
+static enum persistent_how how_of(const struct persistent *p)
+{
+	if (p->process.failure.error != 0)
+		return PERSISTENT_UNRUNNABLE;
+	if (p->desync)
+		return PERSISTENT_DESYNC;
+	if (p->timed_out)
+		return PERSISTENT_TIMED_OUT;
+	if (p->stopped)
+		return PERSISTENT_STOPPED;
+	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;
+}
+
+static uint64_t unread_from(const struct persistent *p)
+{
+	for (int i = 0; i < p->window.n; i++)
+		if (persistent_window_at(&p->window, i)->begin >= p->input.taken)
+			return persistent_window_at(&p->window, i)->serial;
+	return UINT64_MAX;
+}
+
+bool persistent_ended(struct persistent *p, struct persistent_end *out)
+{
+	const struct handler_process *process = &p->process;
+
+	if (p->state != FINISHED)
+		return false;
+	*out = (struct persistent_end){
+		.how = how_of(p),
+		.code = handler_process_code(process),
+		.signal = handler_process_signal(process),
+		.error = process->failure.error,
+		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
+		.asked = p->drained || p->recycled,
+		.read_any = p->input.taken > 0,
+		.answered_any = p->answered_any,
+		.unanswered = p->window.n,
+		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,
+		.unread_from = unread_from(p),
+		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest_since_ms,
+		.lived_ms = process->duration_ms,
+	};
+	out->stderr_tail = handler_output_tail_since(&p->output, p->stderr_mark, &out->stderr_len);
+	persistent_window_clear(&p->window);
+	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
+	p->state = IDLE;
+	return true;
+}

@@ -1,0 +1,33 @@
+#ifndef COMMON_HANDLER_PERSISTENT_WINDOW_H
+#define COMMON_HANDLER_PERSISTENT_WINDOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Jobs that were given to a persistent handler and are unanswered: oldest first, with increasing serials. */
+struct persistent_job {
+	uint64_t serial;
+	const char *raw;		/* the message as it lies in Redis; not owned */
+	size_t raw_len;
+	int64_t timeout_ms;		/* -1: no timeout */
+	int64_t given_ms;
+	uint64_t begin, end;		/* position of its frame in all bytes ever written to this process */
+};
+
+struct persistent_window {
+	struct persistent_job *jobs;	/* room for twice the window, so that they are rarely moved to the front */
+	int cap, first, n;
+};
+
+void persistent_window_init(struct persistent_window *w, int window);
+void persistent_window_free(struct persistent_window *w);
+void persistent_window_clear(struct persistent_window *w);
+
+/* Requires room for another job, and a serial above all earlier ones. */
+void persistent_window_add(struct persistent_window *w, const struct persistent_job *job);
+struct persistent_job *persistent_window_at(const struct persistent_window *w, int i);	/* index 0: the oldest; i < n */
+int persistent_window_find(const struct persistent_window *w, uint64_t serial);		/* its index; -1: not in the window */
+void persistent_window_remove(struct persistent_window *w, int i);
+void persistent_window_cut(struct persistent_window *w, int n);		/* keeps the n oldest jobs only */
+
+#endif

@@ -1,0 +1,346 @@
+/*
+ * The log: one line an event, one write(2) a line, to stderr, a file or syslog, out of one static
+ * buffer, so that logging needs no memory. How a line looks is log/line.c's. A target that takes
+ * nothing (disk full, reader stalled or gone) costs lines, never a wait without end: lost lines are
+ * counted and reported by `log_lines_lost` once it heals. What is logged when is the callers' business.
+ */
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/base/base.h"
+#include "common/log/line.h"
+#include "common/log/log.h"
+
+#define STALL_MS 200		/* longest wait for a slow reader; after that none until it takes a line */
+
+static const char *const level_names[] = { "debug", "info", "warning", "error" };
+static const int level_priorities[] = { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR };
+
+static struct {
+	int fd;
+	bool owned;		/* fd is ours to close */
+	bool socket;
+	bool blocking;		/* fd's description is shared with others and cannot be made non-blocking */
+	bool syslog;
+	bool journal;
+	char *path;		/* of a file target; NULL: stderr or syslog */
+	enum log_format format;
+	enum log_level level;
+	char process[96];
+	struct log_field bound[2];	/* of log_bind(); data NULL: left out */
+	uint64_t lost;		/* lines since the last one that went out */
+	bool stalled;		/* a wait for the reader ended in vain */
+	const char *refusal;	/* why the last file could not be opened */
+	bool torn;		/* the last line went out in part: the next write begins with a newline */
+} state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
+
+static struct log_line line;
+
+static bool has_field(const struct log_field *fields, size_t n, const struct log_field *bound)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bound->data != NULL && strcmp(fields[i].key, bound->key) == 0)
+			return true;
+	return false;
+}
+
+static void render(enum log_level level, const char *event, const struct log_field *fields, size_t n)
+{
+	char prefix[8] = "\n", time[CLOCK_RFC3339_SIZE];
+
+	if (state.journal)
+		snprintf(prefix, sizeof(prefix), "\n<%d>", level_priorities[level]);
+	log_line_begin(&line, state.format, prefix);
+	if (!state.journal && !state.syslog)
+		log_line_field(&line, log_str("time", clock_rfc3339(clock_realtime_ms(), time)));
+	log_line_field(&line, log_str("level", level_names[level]));
+	log_line_field(&line, log_str("event", event));
+	if (state.process[0] != '\0')
+		log_line_field(&line, log_str("process", state.process));
+	log_line_field(&line, log_int("pid", getpid()));
+	for (size_t i = 0; i < nitems(state.bound); i++)
+		if (!has_field(fields, n, &state.bound[i]))
+			log_line_field(&line, state.bound[i]);
+	for (size_t i = 0; i < n; i++)
+		log_line_field(&line, fields[i]);
+	log_line_end(&line);
+}
+
+static bool writable(int timeout_ms)
+{
+	struct pollfd p = { .fd = state.fd, .events = POLLOUT };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* Waits for a slow reader, but in vain only once until it takes something again. */
+static bool wait_for_reader(void)
+{
+	if (state.stalled || !writable(STALL_MS))
+		state.stalled = true;
+	return !state.stalled;
+}
+
+static int send_all(const char *p, size_t len)
+{
+	size_t sent = 0;
+
+	if (state.blocking && !writable(0) && !wait_for_reader())
+		return -1;
+	while (sent < len) {
+		ssize_t n = state.socket ? send(state.fd, p + sent, len - sent, MSG_DONTWAIT | MSG_NOSIGNAL)
+					 : write(state.fd, p + sent, len - sent);
+
+		if (n >= 0)
+			sent += (size_t)n;
+		if (n == 0 || (n == -1 && errno != EINTR && (errno != EAGAIN || !wait_for_reader())))
+			break;
+	}
+	if (sent > 0)
+		state.torn = p[sent - 1] != '\n';
+	return sent == len ? 0 : -1;
+}
+
+/* The line begins with a newline, which is only sent to end a torn one. */
+static void deliver(enum log_level level)
+{
+	size_t from = state.torn ? 0 : 1;
+
+	if (state.syslog)
+		syslog(level_priorities[level], "%s", line.text + 1);
+	else if (send_all(line.text + from, line.len - from) == -1)
+		state.lost++;
+	else
+		state.stalled = false;
+}
+
+static void report_lost(void)
+{
+	uint64_t lost = state.lost;
+	struct log_field count = log_int("count", (int64_t)lost);
+
+	if (lost == 0)
+		return;
+	state.lost = 0;
+	render(LOG_LEVEL_WARNING, "log_lines_lost", &count, 1);
+	deliver(LOG_LEVEL_WARNING);
+	if (state.lost > 0)		/* not healed: this very line does not count */
+		state.lost = lost;
+}
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields, size_t n)
+{
+	int saved = errno;
+
+	if (!log_enabled(level))
+		return;
+	report_lost();
+	render(level, event, fields, n);
+	deliver(level);
+	errno = saved;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level >= state.level;
+}
+
+void log_process(const char *name)
+{
+	strlcpy(state.process, name, sizeof(state.process));
+	state.lost = 0;			/* after a fork: the parent reports its own */
+}
+
+void log_bind(const char *queue, const char *worker)
+{
+	state.bound[0] = log_str("queue", queue);
+	state.bound[1] = log_str("worker", worker);
+}
+
+/* Never 0-2: whoever closes or redirects those must not hit the log. */
+static int above_standard(int fd)
+{
+	int high;
+
+	if (fd == -1 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
+}
+
+/* The owner of a terminal or of /dev/null does not matter. A file or a pipe that another user created may be there to read the log. */
+static const char *flaw_of(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1)
+		return strerror(errno);
+	if (S_ISCHR(st.st_mode))
+		return NULL;
+	if (S_ISFIFO(st.st_mode))
+		return st.st_uid == 0 || st.st_uid == geteuid() ? NULL : "is a pipe of another user";
+	return file_flaw(&st);
+}
+
+static int open_file(const char *path)
+{
+	int fd = above_standard(open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640));
+
+	state.refusal = fd == -1 ? errno == ELOOP ? "is a link: name the file itself, or \"stderr\"" : strerror(errno) : flaw_of(fd);
+	if (fd != -1 && state.refusal != NULL) {
+		close(fd);
+		fd = -1;
+		errno = EPERM;
+	}
+	return fd;
+}
+
+const char *log_open_error(void)
+{
+	return state.refusal;
+}
+
+/*
+ * Pipes and terminals are opened once more: O_NONBLOCK on descriptor 2 itself would hit everybody who
+ * shares it. Not a file: an offset of our own would overwrite what others write there.
+ */
+static int open_stderr(mode_t type)
+{
+	if (type != S_IFIFO && type != S_IFCHR)
+		return -1;
+	return above_standard(open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+static bool is_journal(const struct stat *st)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	uintmax_t device, inode;
+
+	return stream != NULL && sscanf(stream, "%ju:%ju", &device, &inode) == 2 && device == st->st_dev &&
+	    inode == st->st_ino;
+}
+
+static void use_stderr(void)
+{
+	struct stat st = {0};
+
+	if (fstat(STDERR_FILENO, &st) == -1)
+		st.st_mode = 0;
+	state.fd = open_stderr(st.st_mode & S_IFMT);
+	state.owned = state.fd != -1;
+	state.socket = S_ISSOCK(st.st_mode);
+	state.journal = is_journal(&st);
+	state.blocking = !state.owned && !state.socket && !S_ISREG(st.st_mode);
+	if (!state.owned)
+		state.fd = STDERR_FILENO;
+}
+
+static void close_target(void)
+{
+	if (state.owned)
+		close(state.fd);
+	if (state.syslog)
+		closelog();
+	free(state.path);
+	state.path = NULL;
+	state.owned = state.socket = state.blocking = state.syslog = state.journal = false;
+	state.stalled = state.torn = false;
+}
+
+static void use_file(int fd, char *path)
+{
+	state.fd = fd;
+	state.owned = true;
+	state.path = path;
+}
+
+static void use_syslog(void)
+{
+	openlog("quredisd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	state.syslog = true;
+}
+
+static int open_path(const char *target)
+{
+	char *path;
+	int fd;
+
+	if (target[0] != '/') {
+		errno = EINVAL;
+		state.refusal = strerror(errno);
+		return -1;
+	}
+	path = strdup(target);
+	state.refusal = strerror(ENOMEM);
+	fd = path == NULL ? -1 : open_file(path);
+	if (fd == -1) {
+		free(path);
+		return -1;
+	}
+	close_target();
+	use_file(fd, path);
+	return 0;
+}
+
+int log_open(const char *target, enum log_format format, enum log_level level)
+{
+	if (strcmp(target, "stderr") == 0) {
+		close_target();
+		use_stderr();
+	} else if (strcmp(target, "syslog") == 0) {
+		close_target();
+		use_syslog();
+	} else if (open_path(target) == -1) {
+		return -1;
+	}
+	state.format = format;
+	state.level = level;
+	return 0;
+}
+
+/* libc owns the connection to syslog: close it here; libc opens it again when needed. */
+bool log_move(int fd)
+{
+	if (state.syslog) {
+		closelog();
+		openlog("quredisd", LOG_PID, LOG_DAEMON);
+	}
+	state.lost = 0;			/* the parent reports its own */
+	if (!state.owned || state.fd == fd)
+		return state.owned;
+	if (dup3(state.fd, fd, O_CLOEXEC) == -1) {
+		state.fd = STDERR_FILENO;
+		state.owned = false;
+		return false;
+	}
+	close(state.fd);
+	state.fd = fd;
+	return true;
+}
+
+int log_reopen(void)
+{
+	int fd;
+
+	if (state.path == NULL)
+		return 0;
+	fd = open_file(state.path);
+	if (fd == -1)
+		return -1;
+	close(state.fd);
+	state.fd = fd;
+	state.stalled = state.torn = false;
+	return 0;
+}

@@ -1,0 +1,363 @@
+/*
+ * The bytes of a message: our wrapper line, the producer's header line, the payload. One parser for
+ * both lines (message/line.c); what it does not accept whole is payload, so nothing a producer sends is ever lost.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "common/message/message.h"
+
+#include "common/base/base.h"
+#include "common/message/line.h"
+
+#define COUNT_MAX 1000000
+
+static bool starts_with(const char *data, size_t len, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return len >= n && memcmp(data, prefix, n) == 0;
+}
+
+static int parse_nonce(const struct message_line *line, uint64_t *nonce)
+{
+	const char *value = line->pairs[0].value;
+
+	if (strlen(value) != 16 || strspn(value, "0123456789abcdef") != 16)
+		return -1;
+	*nonce = strtoull(value, NULL, 16);
+	return 0;
+}
+
+static int parse_memory(struct wrapper *w, const struct message_line *line)
+{
+	int64_t attempts = 0, crashes = 0, redelivered = 0, outages = 0, solo = 0;
+
+	if (message_line_number(line, "attempts", COUNT_MAX, &attempts) == -1 ||
+	    message_line_number(line, "crashes", COUNT_MAX, &crashes) == -1 ||
+	    message_line_number(line, "redelivered", COUNT_MAX, &redelivered) == -1 ||
+	    message_line_number(line, "outages", COUNT_MAX, &outages) == -1 ||
+	    message_line_number(line, "solo", 1, &solo) == -1 ||
+	    message_line_number(line, "own", INT64_MAX, &w->own_ms) == -1 ||
+	    message_line_number(line, "redriven", INT64_MAX, &w->redriven_ms) == -1 ||
+	    message_line_number(line, "first_failed", INT64_MAX, &w->first_failed_ms) == -1)
+		return -1;
+	w->attempts = (int)attempts;
+	w->crashes = (int)crashes;
+	w->redelivered = (int)redelivered;
+	w->outages = (int)outages;
+	w->solo = solo != 0;
+	return 0;
+}
+
+/* The seal, which is the last pair. NULL: the line has none, or it has another form. */
+static const struct message_pair *seal_of(const struct message_line *line)
+{
+	const struct message_pair *last = &line->pairs[line->npairs - 1];
+
+	return strcmp(last->key, "mac") == 0 && strlen(last->value) == SEAL_MAC_HEX ? last : NULL;
+}
+
+/*
+ * data: the bytes from which the line was parsed. The seal covers the bytes and not the parsed pairs, so nothing can be read in two
+ * ways. If own is the last key before the seal, Redis may have written both (common/queue/scripts/stamp.lua), with the other kind of seal.
+ */
+static bool is_sealed(const struct message_line *line, const struct message_pair *mac, const char *data, const struct message_keys *keys)
+{
+	size_t end = message_line_offset(line, mac) - 1, own = message_line_offset(line, mac - 1) - 1;
+
+	if (strcmp(mac[-1].key, "own") == 0 &&
+	    seal_claim_holds(keys->secrets, keys->queue, data, own, data + own, end - own, mac->value))
+		return true;
+	return seal_line_holds(keys->secrets, keys->queue, data, end, mac->value);
+}
+
+static int parse_wrapper(struct message *m, const struct message_line *line, const struct message_keys *keys)
+{
+	struct wrapper *w = &m->wrapper;
+	const struct message_pair *mac;
+
+	if (line->len == 0 || line->npairs == 0 || strcmp(line->pairs[0].key, "w") != 0 || (mac = seal_of(line)) == NULL)
+		return -1;
+	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
+		return -1;
+	m->doubtful = !is_sealed(line, mac, m->raw, keys);
+	return m->doubtful ? -1 : 0;
+}
+
+int message_recall(struct wrapper *w, const char *text, size_t len)
+{
+	struct message_line line;
+
+	*w = (struct wrapper){0};
+	if (message_line_parse_pairs(&line, text, len) == 0 && parse_memory(w, &line) == 0)
+		return 0;
+	*w = (struct wrapper){0};
+	return -1;
+}
+
+static int copy_id(const struct message_line *line, const char *key, char out[MESSAGE_ID_MAX + 1])
+{
+	const char *value = message_line_value(line, key);
+
+	if (value == NULL)
+		return 0;
+	return value[0] != '\0' && strlcpy(out, value, MESSAGE_ID_MAX + 1) <= MESSAGE_ID_MAX ? 0 : -1;
+}
+
+/* Unknown keys are the producer's own and are left alone. */
+static int parse_header(struct message *m, const struct message_line *line)
+{
+	int64_t max_attempts = -1;
+
+	if (line->len == 0 || (line->npairs > 0 && strcmp(line->pairs[0].key, "w") == 0))
+		return -1;
+	if (copy_id(line, "id", m->id) == -1 || copy_id(line, "request_id", m->request_id) == -1 ||
+	    message_line_duration(line, "ttl", &m->ttl_ms) == -1 || message_line_duration(line, "timeout", &m->timeout_ms) == -1 ||
+	    message_line_number(line, "enqueued", INT64_MAX, &m->enqueued_ms) == -1 ||
+	    message_line_number(line, "max_attempts", 1000000, &max_attempts) == -1 || max_attempts == 0)
+		return -1;
+	m->max_attempts = (int)max_attempts;
+	return 0;
+}
+
+static void forget_header(struct message *m)
+{
+	m->id[0] = m->request_id[0] = '\0';
+	m->ttl_ms = m->enqueued_ms = m->timeout_ms = m->max_attempts = -1;
+}
+
+/* "quredis/2 ..." : a producer that knows more than we do. */
+static bool other_version(const char *data, size_t len)
+{
+	size_t at = strlen(MESSAGE_MAGIC), digits = 0;
+
+	if (!starts_with(data, len, MESSAGE_MAGIC))
+		return false;
+	while (at + digits < len && data[at + digits] >= '0' && data[at + digits] <= '9')
+		digits++;
+	if (digits == 0 || digits > 6 || at + digits >= len || data[at + digits] != ' ')
+		return false;
+	return memchr(data, '\n', len < MESSAGE_LINE_MAX ? len : MESSAGE_LINE_MAX) != NULL &&
+	       !(digits == 1 && data[at] == '1');
+}
+
+/*
+ * The wrapper that was verified last. All that Redis stamped in one call have the same line, so most need not be verified: that
+ * would cost more than all else a worker does for a small message. A line that was ours once remains so.
+ */
+static struct {
+	const struct seal_secrets *secrets;
+	char queue[256];
+	size_t len;			/* of data; 0: none */
+	char data[MESSAGE_STAMP_SIZE];
+	struct wrapper wrapper;
+} verified;
+
+static void remember_verified(const struct message *m, const struct message_keys *keys)
+{
+	verified.len = 0;
+	if (m->wrapper_len > sizeof(verified.data) || strlcpy(verified.queue, keys->queue, sizeof(verified.queue)) >= sizeof(verified.queue))
+		return;
+	memcpy(verified.data, m->raw, m->wrapper_len);
+	verified.secrets = keys->secrets;
+	verified.wrapper = m->wrapper;
+	verified.len = m->wrapper_len;
+}
+
+static bool is_verified(const struct message *m, const struct message_keys *keys)
+{
+	return verified.len > 0 && m->raw_len >= verified.len && memcmp(m->raw, verified.data, verified.len) == 0 &&
+	       verified.secrets == keys->secrets && strcmp(verified.queue, keys->queue) == 0;
+}
+
+static void read_wrapper(struct message *m, const struct message_keys *keys)
+{
+	struct message_line line;
+
+	if (is_verified(m, keys)) {
+		m->wrapper = verified.wrapper;
+		m->wrapper_len = verified.len;
+		return;
+	}
+	message_line_parse(&line, m->raw, m->raw_len);
+	if (parse_wrapper(m, &line, keys) == 0) {
+		m->wrapper_len = line.len;
+		remember_verified(m, keys);
+	} else {
+		m->wrapper = (struct wrapper){0};
+	}
+}
+
+/* Most messages have no header, and cost next to nothing. */
+static void parse_lines(struct message *m, const struct message_keys *keys)
+{
+	struct message_line line;
+
+	read_wrapper(m, keys);
+	if (!keys->headers || !starts_with(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, MESSAGE_MAGIC))
+		return;
+	message_line_parse(&line, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+	if (parse_header(m, &line) == 0)
+		m->header_len = line.len;
+	else
+		forget_header(m);
+	m->unknown_version = other_version(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len)
+{
+	m->raw = raw;
+	m->raw_len = len;
+	m->wrapper_len = m->header_len = 0;
+	m->wrapper = (struct wrapper){0};
+	m->doubtful = m->unknown_version = false;
+	m->sha1[0] = '\0';
+	m->sha1_memo = NULL;
+	forget_header(m);
+	if (starts_with(raw, len, MESSAGE_MAGIC))
+		parse_lines(m, keys);
+}
+
+const char *message_id(struct message *m)
+{
+	char sha1[ENCODE_SHA1_SIZE];
+
+	if (m->id[0] == '\0') {
+		if (m->header_len == 0)
+			message_digest(m, sha1);
+		else
+			encode_sha1(message_payload(m), message_payload_len(m), sha1);
+		snprintf(m->id, sizeof(m->id), "sha1:%s", sha1);
+	}
+	return m->id;
+}
+
+static void append_number(struct buffer *out, const char *key, int64_t value)
+{
+	if (value > 0)
+		buffer_format(out, " %s=%" PRId64, key, value);
+}
+
+/* What the parser would not take is never written: the line would become part of the payload. */
+static void append_count(struct buffer *out, const char *key, int count)
+{
+	append_number(out, key, count > COUNT_MAX ? COUNT_MAX : count);
+}
+
+static void append_memory(struct buffer *out, const struct wrapper *w)
+{
+	append_count(out, "attempts", w->attempts);
+	append_count(out, "crashes", w->crashes);
+	append_count(out, "redelivered", w->redelivered);
+	append_count(out, "outages", w->outages);
+	append_number(out, "solo", w->solo);
+	append_number(out, "own", w->own_ms);
+	append_number(out, "redriven", w->redriven_ms);
+	append_number(out, "first_failed", w->first_failed_ms);
+}
+
+/* Appends a wrapper without its seal. */
+static void append_wrapper(struct buffer *out, const struct wrapper *w)
+{
+	uint64_t nonce;
+
+	arc4random_buf(&nonce, sizeof(nonce));
+	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
+	append_memory(out, w);
+	append_number(out, "apart", w->apart);
+}
+
+void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w)
+{
+	char mac[SEAL_MAC_HEX + 1];
+	size_t start = out->len;
+
+	append_wrapper(out, w);
+	seal_line(mac, keys->secrets, keys->queue, out->data + start, out->len - start);
+	buffer_format(out, " mac=%s\n", mac);
+}
+
+void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w)
+{
+	message_wrapper(out, keys, w);
+	buffer_append(out, m->raw + m->wrapper_len, m->raw_len - m->wrapper_len);
+}
+
+void message_stamp(struct message_stamp *stamp, const struct message_keys *keys, const struct wrapper *w)
+{
+	struct wrapper timeless = *w;
+	struct buffer line = {0};
+
+	timeless.own_ms = 0;
+	append_wrapper(&line, &timeless);
+	seal_key(stamp->key, keys->secrets, keys->queue, line.data, line.len);
+	buffer_append(&line, "", 1);
+	strlcpy(stamp->line, line.data, sizeof(stamp->line));
+	buffer_free(&line);
+}
+
+const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE])
+{
+	struct buffer text = {0};
+
+	append_memory(&text, w);
+	buffer_append(&text, "", 1);
+	strlcpy(out, text.data[0] == ' ' ? text.data + 1 : text.data, MESSAGE_MEMORY_SIZE);
+	buffer_free(&text);
+	return out;
+}
+
+static int append_value(struct buffer *out, const char *key, const char *value)
+{
+	size_t len = value == NULL ? 0 : strlen(value);
+
+	if (value == NULL)
+		return 0;
+	if (len == 0 || len > MESSAGE_ID_MAX || strspn(value, MESSAGE_VALUE_BYTES) != len)
+		return -1;
+	buffer_format(out, " %s=%s", key, value);
+	return 0;
+}
+
+static void append_duration(struct buffer *out, const char *key, int64_t ms)
+{
+	char text[UNITS_SIZE];
+
+	if (ms >= 0)
+		buffer_format(out, " %s=%s", key, units_format_duration(ms, text));
+}
+
+int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms, int64_t enqueued_ms,
+    int64_t timeout_ms, int max_attempts)
+{
+	buffer_format(out, MESSAGE_VERSION);
+	if (append_value(out, "id", id) == -1 || append_value(out, "request_id", request_id) == -1)
+		return -1;
+	append_duration(out, "ttl", ttl_ms);
+	append_number(out, "enqueued", enqueued_ms);
+	append_duration(out, "timeout", timeout_ms);
+	append_number(out, "max_attempts", max_attempts);
+	buffer_append(out, "\n", 1);
+	return 0;
+}
+
+void message_digest(const struct message *m, char out[ENCODE_SHA1_SIZE])
+{
+	char *memo = m->sha1_memo;
+
+	if (m->sha1[0] != '\0') {
+		strlcpy(out, m->sha1, ENCODE_SHA1_SIZE);
+	} else if (memo != NULL && memo[0] != '\0') {
+		strlcpy(out, memo, ENCODE_SHA1_SIZE);
+	} else {
+		encode_sha1(m->raw + m->wrapper_len, m->raw_len - m->wrapper_len, out);
+		if (memo != NULL)
+			strlcpy(memo, out, ENCODE_SHA1_SIZE);
+	}
+}

@@ -1,0 +1,207 @@
+/*
+ * What operators do to a queue: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes constant
+ * time, or steps of at most a hundred entries, which the commands in admin/ repeat.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue/admin.h"
+
+#include "common/base/base.h"
+#include "common/queue/scripts.h"
+#include "common/queue/waiting.h"
+
+char *queue_registered_key(const char *name)
+{
+	return alloc_format("quredis:queue:%s", name);
+}
+
+/* ---- push ---- */
+
+void queue_push(struct redis *r, const struct queue_keys *k, const struct queue_bytes *messages, size_t n)
+{
+	const char *argv[QUEUE_BATCH + 2] = { "LPUSH", k->ingress };
+	size_t lens[QUEUE_BATCH + 2] = { 5, strlen(k->ingress) };
+
+	for (size_t i = 0; i < n; i++) {
+		argv[i + 2] = messages[i].data;
+		lens[i + 2] = messages[i].len;
+	}
+	redis_append(r, n + 2, argv, lens);
+}
+
+void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
+    const struct queue_bytes *messages, size_t n)
+{
+	struct script_arg args[QUEUE_BATCH + 2];
+	struct script_number delay, index;
+
+	args[0] = script_number(&delay, delay_ms);
+	args[1] = script_number(&index, first);
+	for (size_t i = 0; i < n; i++)
+		args[i + 2] = (struct script_arg){ messages[i].data, messages[i].len };
+	queue_script(r, QUEUE_SCRIPT_delay, 1, (const char *[]){ k->delayed }, n + 2, args);
+}
+
+/* ---- purge ---- */
+
+static void purge(struct redis *r, const char *how_many, const char *list, const char *with)
+{
+	const char *keys[] = { list, with };
+
+	queue_script(r, QUEUE_SCRIPT_purge, with == NULL ? 1 : 2, keys, 1, (struct script_arg[]){ script_string(how_many) });
+}
+
+void queue_purge_ingress(struct redis *r, const struct queue_keys *k)
+{
+	purge(r, "LLEN", k->ingress, NULL);
+}
+
+void queue_purge_escape(struct redis *r, const struct queue_keys *k)
+{
+	purge(r, "LLEN", k->escape, k->log);
+}
+
+static void purge_delayed(struct redis *r, const struct queue_keys *k, const char *how_many)
+{
+	queue_script(r, QUEUE_SCRIPT_purge, 2, (const char *[]){ k->delayed, k->delayed_apart }, 2,
+	    (struct script_arg[]){ script_string(how_many), script_string("apart") });
+}
+
+void queue_purge_delayed(struct redis *r, const struct queue_keys *k)
+{
+	purge_delayed(r, k, "ZCARD");
+}
+
+void queue_purge_bare(struct redis *r, const struct queue_keys *k)
+{
+	char *lease = queue_lease_key(k, NULL), *rescue = queue_bare_rescue_key(k);
+	const char *keys[] = { lease, k->transit, rescue };
+
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 3, keys, 1, (struct script_arg[]){ script_string("1") });
+	free(lease);
+	free(rescue);
+}
+
+void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force)
+{
+	struct queue_owner o;
+	char *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	queue_script(r, QUEUE_SCRIPT_purge_owner, 5, keys, 1, (struct script_arg[]){ script_string(force ? "1" : "0") });
+	queue_owner_free(&o);
+	free(rescue);
+}
+
+/* ---- single messages and records ---- */
+
+void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id)
+{
+	const char *keys[] = { k->escape, k->log };
+	struct script_arg args[SCRIPT_ENTRY_ARGS + 2];
+	struct script_entry room;
+	size_t n = script_entry(e, &room, args);
+
+	args[n++] = script_string(e->sha1);
+	if (record_id != NULL)
+		args[n++] = script_string(record_id);
+	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, n, args);
+}
+
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n)
+{
+	struct script_arg args[2 + QUEUE_LOG_FIELDS];
+	struct script_number most;
+
+	args[0] = script_string(start);
+	args[1] = script_number(&most, count);
+	for (size_t i = 0; i < n; i++)
+		args[2 + i] = script_string(fields[i]);
+	queue_script(r, QUEUE_SCRIPT_log_page, 1, (const char *[]){ k->log }, 2 + n, args);
+}
+
+void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count)
+{
+	queue_log_fields(r, k, start, count, (const char *[]){ "sha1" }, 1);
+}
+
+/* ---- reads ---- */
+
+void queue_apart_count(struct redis *r, const struct queue_keys *k)
+{
+	queue_script(r, QUEUE_SCRIPT_apart_count, 2, (const char *[]){ k->delayed, k->delayed_apart }, 0, NULL);
+}
+
+int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out)
+{
+	if (reply->type != REDIS_ARRAY || reply->n != 2 || redis_element(reply, 0).type != REDIS_INTEGER || redis_element(reply, 1).type != REDIS_INTEGER)
+		return -1;
+	*out = (struct queue_apart_count){ redis_element(reply, 0).integer, redis_element(reply, 1).integer };
+	return 0;
+}
+
+/* ---- pause ---- */
+
+void queue_pause(struct redis *r, const struct queue_keys *k, const char *why)
+{
+	redis_appendf(r, "SET %s %s NX", k->paused, why);
+}
+
+void queue_resume(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "DEL %s", k->paused);
+}
+
+/* ---- destroy ---- */
+
+static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
+{
+	const char *argv[QUEUE_KEYS_GROUP + 1] = { "UNLINK" };
+
+	memcpy(argv + 1, keys, n * sizeof(*keys));
+	redis_append(r, n + 1, argv, NULL);
+}
+
+void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
+{
+	char *rescue = queue_bare_rescue_key(k);
+	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed,
+		k->done, k->stats, k->paused, k->sweeper, k->notes };
+
+	purge_delayed(r, k, "EXISTS");
+	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
+	free(rescue);
+}
+
+void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	struct queue_owner o;
+	char *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	unlink_keys(r, keys, sizeof(keys) / sizeof(keys[0]));
+	queue_owner_free(&o);
+	free(rescue);
+}
+
+void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n)
+{
+	char *keys[QUEUE_KEYS_GROUP] = {0};
+
+	for (int i = 0; i < n; i++)
+		keys[i] = queue_rate_key(k, first_minute + i);
+	unlink_keys(r, (const char *const *)keys, (size_t)n);
+	for (int i = 0; i < n; i++)
+		free(keys[i]);
+}
+
+void queue_destroy_registration(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "UNLINK %s", k->workers);
+	redis_appendf(r, "ZREM " QUEUE_REGISTRY " %s", k->name);
+	redis_appendf(r, "UNLINK %s", k->registered);
+}

@@ -1,0 +1,67 @@
+#ifndef COMMON_QUEUE_ADMIN_H
+#define COMMON_QUEUE_ADMIN_H
+
+#include "common/queue/moves.h"
+
+/*
+ * What an operator does to a queue, beyond the moves of common/queue/moves.h. As there, every function that takes a struct
+ * redis appends one command or script and returns at once; the caller takes the answer later.
+ */
+#define QUEUE_BATCH 64		/* the most messages of one queue_push() or queue_push_delayed() */
+
+char *queue_registered_key(const char *name);	/* for a queue whose lists are not known yet; a new string */
+
+struct queue_bytes {
+	const void *data;
+	size_t len;
+};
+/* -> INTEGER length of ingress. Workers fetch the messages in this order */
+void queue_push(struct redis *r, const struct queue_keys *k, const struct queue_bytes *messages, size_t n);
+/* -> INTEGER n. messages are wrapped. first: how many messages this run has delayed before; it keeps their order */
+void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t delay_ms, int64_t first,
+    const struct queue_bytes *messages, size_t n);
+
+/* -> INTEGER messages removed, all at once, in constant time. Escape is removed with its records. */
+void queue_purge_ingress(struct redis *r, const struct queue_keys *k);
+void queue_purge_escape(struct redis *r, const struct queue_keys *k);
+void queue_purge_delayed(struct redis *r, const struct queue_keys *k);
+void queue_purge_bare(struct redis *r, const struct queue_keys *k);	/* the bare transit list and its rescue list */
+/* The same for the trays of one owner. -> -1: the owner is alive (it has a lease) and force is not set */
+void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *incarnation, bool force);
+
+/*
+ * -> INTEGER 1: deleted; 0: the message was missing; -1: the record was missing. In both cases nothing is deleted. record_id
+ * NULL: no record
+ */
+void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id);
+/* -> ARRAY id, sha1, id, sha1 ... of count records, from id start on ("-": from the oldest) */
+void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count);
+/* The same with the values of these n <= QUEUE_LOG_FIELDS fields in place of sha1; "": the record has no such field */
+#define QUEUE_LOG_FIELDS 8
+void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n);
+
+/* -> ARRAY for queue_apart_counted() */
+void queue_apart_count(struct redis *r, const struct queue_keys *k);
+struct queue_apart_count {
+	int64_t payloads;	/* payloads of large messages, which are stored apart from delayed */
+	int64_t delayed;	/* messages in delayed */
+};
+int queue_apart_counted(const struct redis_reply *reply, struct queue_apart_count *out);	/* -1: unexpected reply type */
+
+/* -> STATUS; NIL: the queue was paused already. why: JSON */
+void queue_pause(struct redis *r, const struct queue_keys *k, const char *why);
+void queue_resume(struct redis *r, const struct queue_keys *k);		/* -> INTEGER 1; 0: the queue was not paused */
+
+/*
+ * Removes a queue: deletes all its keys in groups of at most QUEUE_KEYS_GROUP. The keys from which the others are found go
+ * last, so that an interrupted removal can be run again. Each group -> INTEGER keys removed.
+ */
+#define QUEUE_KEYS_GROUP 100
+void queue_destroy_lists(struct redis *r, const struct queue_keys *k);
+void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation);
+/* The figures of n <= QUEUE_KEYS_GROUP minutes, counted since 1970 */
+void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n);
+/* -> three INTEGERs */
+void queue_destroy_registration(struct redis *r, const struct queue_keys *k);
+
+#endif

@@ -1,0 +1,67 @@
+/* The hash of health reports in Redis, and the part of a report that every reader needs. */
+#include <string.h>
+
+#include <jansson.h>
+
+#include "common/queue/health.h"
+
+#include "common/base/base.h"
+
+#define KEY "quredis:health"
+
+const char *const queue_health_names[3] = { "healthy", "degraded", "unhealthy" };
+
+void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms)
+{
+	redis_appendf(r, "HSET " KEY " %s %s", queue, document);
+	redis_appendf(r, "PEXPIRE " KEY " %d", QUEUE_HEALTH_KEPT * interval_ms);
+}
+
+void queue_health_read(struct redis *r)
+{
+	redis_appendf(r, "HGETALL " KEY);
+}
+
+void queue_health_read_one(struct redis *r, const char *queue)
+{
+	redis_appendf(r, "HGET " KEY " %s", queue);
+}
+
+void queue_health_drop(struct redis *r, const char *queue)
+{
+	redis_appendf(r, "HDEL " KEY " %s", queue);
+}
+
+static int level_of(const char *status)
+{
+	for (int i = 0; i < (int)nitems(queue_health_names); i++)
+		if (strcmp(status, queue_health_names[i]) == 0)
+			return i;
+	return -1;
+}
+
+int queue_health_parse(struct queue_health *h, const char *text, size_t len)
+{
+	json_int_t at, interval;
+
+	*h = (struct queue_health){ .document = json_loadb(text, len, 0, NULL) };
+	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I}", "queue", &h->queue, "status", &h->status, "at_ms", &at,
+		"interval_ms", &interval) == -1 || (h->level = level_of(h->status)) == -1 || at < 0 || interval <= 0) {
+		queue_health_free(h);
+		return -1;
+	}
+	h->at_ms = at;
+	h->interval_ms = interval;
+	return 0;
+}
+
+void queue_health_free(struct queue_health *h)
+{
+	json_decref(h->document);
+	*h = (struct queue_health){0};
+}
+
+bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms)
+{
+	return server_ms > h->at_ms && (server_ms - h->at_ms) / QUEUE_HEALTH_KEPT >= h->interval_ms;
+}

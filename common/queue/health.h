@@ -1,0 +1,37 @@
+#ifndef COMMON_QUEUE_HEALTH_H
+#define COMMON_QUEUE_HEALTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/redis/redis.h"
+
+/*
+ * The last health reports (docs/design.md): the hash quredis:health, with one field for each queue. The value is a JSON
+ * document; sweeper/report/health_document.c describes it. The leader of a queue writes its field. A report that is not renewed
+ * becomes stale, by the time and the interval that it contains.
+ */
+#define QUEUE_HEALTH_KEPT 3	/* a report is valid for this many of its intervals */
+
+/* Two answers: INTEGER each. The hash does not expire before this report is stale. */
+void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms);
+void queue_health_read(struct redis *r);	/* -> ARRAY: queue, document, queue, document ... */
+void queue_health_read_one(struct redis *r, const char *queue);	/* -> STRING, or NIL */
+void queue_health_drop(struct redis *r, const char *queue);	/* -> INTEGER */
+
+/* What a document says. queue_health_parse() returns -1 if it is no report. */
+struct queue_health {
+	struct json_t *document;	/* owned */
+	const char *queue, *status;	/* point into document */
+	int level;			/* 0 healthy, 1 degraded, 2 unhealthy */
+	int64_t at_ms, interval_ms;	/* at_ms: ms since 1970, by the clock of Redis */
+};
+int queue_health_parse(struct queue_health *h, const char *text, size_t len);
+void queue_health_free(struct queue_health *h);
+/* The report is older than QUEUE_HEALTH_KEPT intervals. */
+bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms);
+
+extern const char *const queue_health_names[3];		/* "healthy", "degraded", "unhealthy" */
+
+#endif

@@ -1,0 +1,135 @@
+/* The names of keys and of owners. Every key of a queue is the name of one of its three lists with a suffix. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/queue/moves.h"
+
+#include "common/base/base.h"
+#include "common/conf/conf.h"
+
+void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape)
+{
+	*k = (struct queue_keys){
+		.name = alloc_string(name),
+		.ingress = alloc_string(ingress),
+		.transit = alloc_string(transit),
+		.escape = alloc_string(escape),
+		.delayed = alloc_format("%s:delayed", ingress),
+		.delayed_apart = alloc_format("%s:delayed:apart", ingress),
+		.done = alloc_format("%s:done", ingress),
+		.stats = alloc_format("%s:stats", ingress),
+		.paused = alloc_format("%s:paused", ingress),
+		.sweeper = alloc_format("%s:sweeper", ingress),
+		.notes = alloc_format("%s:notes", ingress),
+		.workers = alloc_format("%s:workers", transit),
+		.aside = alloc_format("%s:aside", transit),
+		.aside_log = alloc_format("%s:aside:log", transit),
+		.log = alloc_format("%s:log", escape),
+		.forwarded = alloc_format("%s:forwarded", escape),
+		.claimed = alloc_format("%s:claimed", escape),
+		.registered = alloc_format("quredis:queue:%s", name),
+	};
+	k->lines = message_keys_of(k->ingress, true);
+}
+
+void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q)
+{
+	queue_keys_init(k, q->name, q->ingress, q->transit, q->escape);
+	k->shared = q->shared;
+	k->lines.headers = q->headers;
+}
+
+void queue_keys_default(struct queue_keys *k, const char *name)
+{
+	char *ingress = alloc_format("ingress:%s", name), *transit = alloc_format("transit:%s", name),
+	     *escape = alloc_format("escape:%s", name);
+
+	queue_keys_init(k, name, ingress, transit, escape);
+	free(ingress);
+	free(transit);
+	free(escape);
+}
+
+void queue_keys_free(struct queue_keys *k)
+{
+	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
+		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->registered };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		free(all[i]);
+	*k = (struct queue_keys){0};
+}
+
+char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray)
+{
+	if (tray == QUEUE_RESCUE)
+		return alloc_format("%s:%s:rescue", k->transit, incarnation);
+	return alloc_format("%s:%s:%d", k->transit, incarnation, tray);
+}
+
+char *queue_rate_key(const struct queue_keys *k, int64_t minute)
+{
+	return alloc_format("%s:rate:%" PRId64, k->ingress, minute);
+}
+
+char *queue_lease_key(const struct queue_keys *k, const char *incarnation)
+{
+	return alloc_format("%s:lease:%s", k->transit, incarnation == NULL ? QUEUE_NOBODY : incarnation);
+}
+
+char *queue_bare_rescue_key(const struct queue_keys *k)
+{
+	return alloc_format("%s:rescue", k->transit);
+}
+
+void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms)
+{
+	*o = (struct queue_owner){ .keys = k, .incarnation = incarnation, .lease_ms = lease_ms };
+	o->lease = queue_lease_key(k, incarnation);
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		o->trays[i] = queue_tray_key(k, incarnation, i);
+}
+
+void queue_owner_free(struct queue_owner *o)
+{
+	free(o->lease);
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		free(o->trays[i]);
+		redis_command_free(&o->commands[i].fetch);
+		redis_command_free(&o->commands[i].done);
+	}
+	*o = (struct queue_owner){0};
+}
+
+void incarnation_format(const struct incarnation *i, char out[INCARNATION_SIZE])
+{
+	snprintf(out, INCARNATION_SIZE, "%s.%016" PRIx64 ".%d.%" PRIu64, i->node, i->boot, i->slot, i->generation);
+}
+
+/* The node may hold dots itself, so the parts are taken from the right. */
+int incarnation_parse(struct incarnation *i, const char *s)
+{
+	char copy[INCARNATION_SIZE], *part[3], *end;
+
+	if (strlcpy(copy, s, sizeof(copy)) >= sizeof(copy))
+		return -1;
+	for (int n = 2; n >= 0; n--) {
+		part[n] = strrchr(copy, '.');
+		if (part[n] == NULL)
+			return -1;
+		*part[n]++ = '\0';
+	}
+	if (copy[0] == '\0' || strlcpy(i->node, copy, sizeof(i->node)) >= sizeof(i->node) ||
+	    strlen(part[0]) != 16 || strspn(part[0], "0123456789abcdef") != 16)
+		return -1;
+	i->boot = strtoull(part[0], NULL, 16);
+	i->slot = (int)strtol(part[1], &end, 10);
+	if (part[1][0] == '\0' || *end != '\0')
+		return -1;
+	i->generation = strtoull(part[2], &end, 10);
+	return part[2][0] == '\0' || *end != '\0' ? -1 : 0;
+}

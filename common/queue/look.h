@@ -1,0 +1,55 @@
+#ifndef COMMON_QUEUE_LOOK_H
+#define COMMON_QUEUE_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/redis/redis.h"
+
+/*
+ * Reads lists whose entries may be large. Both what Redis copies in one step and what it sends is bounded in bytes, not only in
+ * entries. As in common/queue/moves.h, each function appends one script.
+ */
+struct queue_look {
+	const char *key;		/* of a list or a sorted set; queue_look_records(): of the stream */
+	const char *apart;		/* for a sorted set: delayed_apart of its queue; NULL: key is a list */
+	int64_t first;			/* the index to begin with, as LINDEX counts */
+	bool backwards;			/* towards lower indexes: from -1 on, oldest first */
+	int64_t most;			/* entries */
+	int64_t bytes;			/* limit for what Redis reads in one step; the last entry may exceed it */
+	int64_t shown;			/* bytes returned of each entry, or of each value of a record */
+	int64_t ends;			/* if the entry is longer than shown: so many of its last bytes are returned, too */
+	bool sums;			/* also the sha1 of an entry that is longer than shown and not longer than QUEUE_LOOK_SUM_MAX */
+};
+#define QUEUE_LOOK_SUM_MAX (16 * 1024 * 1024)
+
+/* -> ARRAY of STRING for queue_looked(). Empty: no entry from there on */
+void queue_look(struct redis *r, const struct queue_look *l);
+struct queue_looked {			/* views into the answer; "": not requested, or not computed */
+	size_t size;			/* of the whole entry */
+	struct redis_reply head, tail, sha1, score;
+};
+size_t queue_look_count(const struct redis_reply *reply);	/* the number of entries in it; SIZE_MAX: unexpected reply type */
+void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked *out);
+
+/*
+ * -> ARRAY of records as of XRANGE, from the id `from` on: downwards; or, if until is not NULL, upwards to the id `until`. Uses
+ * key, most, bytes and shown of l. Empty: no record from there on
+ */
+void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until);
+
+/*
+ * How many entries at one end of a list fit into one look. It copies no entry to find out, so it also serves where even one
+ * entry may be too large to read. nobody: the key of a lease that does not exist. -> ARRAY for queue_weighed()
+ */
+enum queue_end { QUEUE_END_LEFT, QUEUE_END_RIGHT };
+void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes);
+struct queue_weight {
+	int64_t entries;	/* of the list */
+	int64_t page;		/* entries from that end that fit into `bytes`; at least one */
+	int64_t first;		/* 0; or, if the first entry exceeds `bytes`, the memory that it takes: its size and at most a quarter more */
+};
+int queue_weighed(const struct redis_reply *reply, struct queue_weight *out);	/* -1: unexpected reply type */
+
+#endif

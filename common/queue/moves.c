@@ -1,0 +1,376 @@
+/*
+ * The moves of a message, each one command or one script. Every move copies first and removes second, so a failure in between
+ * leaves the message where it was.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue/moves.h"
+
+#include "common/base/base.h"
+#include "common/queue/notes.h"
+#include "common/queue/records.h"
+#include "common/queue/scripts.h"
+#include "common/queue/waiting.h"
+
+#define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long messages that arrive late under a dead name are looked for */
+
+/* change NULL: the entry stays unchanged. */
+#define CHANGE_ARGS 2
+static size_t change_args(const struct queue_change *c, struct script_number *strip, struct script_arg *args)
+{
+	bool empty = c == NULL || c->line->data == NULL;
+
+	args[0] = (struct script_arg){ empty ? "" : c->line->data, empty ? 0 : c->line->len };
+	args[1] = script_number(strip, c == NULL ? 0 : (int64_t)c->strip);
+	return CHANGE_ARGS;
+}
+
+/* The arguments of a note: field, text, and how long all notes are kept. */
+#define NOTE_ARGS 3
+static size_t note_args(const struct queue_note *note, struct script_number *keep, struct script_arg *args)
+{
+	if (note == NULL)
+		return 0;
+	args[0] = script_string(note->field);
+	args[1] = script_string(note->text);
+	args[2] = script_number(keep, QUEUE_NOTES_KEEP_MS);
+	return NOTE_ARGS;
+}
+
+/* Fractions need Redis 6; whole seconds are all that older servers take. */
+static void format_seconds(struct script_number *out, int64_t ms)
+{
+	if (ms % 1000 == 0)
+		snprintf(out->text, sizeof(out->text), "%" PRId64, ms / 1000);
+	else
+		snprintf(out->text, sizeof(out->text), "%" PRId64 ".%03" PRId64, ms / 1000, ms % 1000);
+}
+
+static void format_blocking_fetch(struct queue_owner *o, int tray, int64_t block_ms)
+{
+	struct owner_commands *c = &o->commands[tray];
+	struct script_number block;
+
+	format_seconds(&block, block_ms);
+	redis_format(&c->fetch, o->blmove ? "BLMOVE %s %s RIGHT LEFT %s" : "BRPOPLPUSH %s %s %s", o->keys->ingress, o->trays[tray], block.text);
+	c->block_ms = block_ms;
+	c->blmove = o->blmove;
+}
+
+void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms)
+{
+	struct owner_commands *c = &o->commands[tray];
+
+	if (block_ms <= 0) {
+		queue_fetch_batch(r, o, tray, 1);
+		return;
+	}
+	if (c->fetch.bytes == NULL || c->block_ms != block_ms || c->blmove != o->blmove)
+		format_blocking_fetch(o, tray, block_ms);
+	redis_append_command(r, &c->fetch, 1);
+}
+
+void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n)
+{
+	struct redis_command c = {0};
+
+	redis_format(&c, o->blmove ? "LMOVE %s %s RIGHT LEFT" : "RPOPLPUSH %s %s", o->keys->ingress, o->trays[tray]);
+	redis_append_command(r, &c, n);
+	redis_command_free(&c);
+}
+
+void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray)
+{
+	const char *keys[] = { o->lease, o->keys->ingress, o->trays[tray] };
+	struct script_number lease;
+
+	queue_script(r, QUEUE_SCRIPT_fetch, 3, keys, 1, (struct script_arg[]){ script_number(&lease, o->lease_ms) });
+}
+
+void queue_done(struct redis *r, struct queue_owner *o, int tray)
+{
+	struct redis_command *done = &o->commands[tray].done;
+
+	if (done->bytes == NULL)
+		redis_format(done, "DEL %s", o->trays[tray]);
+	redis_append_command(r, done, 1);
+}
+
+void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e)
+{
+	redis_appendf(r, "LREM %s -1 %b", o->trays[tray], e->raw, e->len);
+}
+
+/* The arguments with which retry.lua and hand_back.lua begin: the lease, the message, and its change. */
+#define OUT_OF_TRAY_ARGS (1 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS)
+struct out_of_tray {
+	struct script_number lease, strip;
+	struct script_entry entry;
+};
+
+static size_t out_of_tray_args(const struct queue_owner *o, const struct queue_entry *e, const struct queue_change *change,
+    struct out_of_tray *room, struct script_arg *args)
+{
+	size_t n = 0;
+
+	args[n++] = script_number(&room->lease, o->lease_ms);
+	n += script_entry(e, &room->entry, args + n);
+	return n + change_args(change, &room->strip, args + n);
+}
+
+void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, int64_t delay_ms)
+{
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->delayed, o->keys->delayed_apart };
+	struct script_arg args[OUT_OF_TRAY_ARGS + 1];
+	struct script_number delay;
+	struct out_of_tray room;
+	size_t n = out_of_tray_args(o, e, change, &room, args);
+
+	args[n++] = script_number(&delay, delay_ms);
+	queue_script(r, QUEUE_SCRIPT_retry, 4, keys, n, args);
+}
+
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, const struct queue_note *note)
+{
+	const char *keys[] = { o->lease, o->trays[tray], o->keys->ingress, o->keys->notes };
+	struct script_arg args[OUT_OF_TRAY_ARGS + NOTE_ARGS];
+	struct script_number keep;
+	struct out_of_tray room;
+	size_t n = out_of_tray_args(o, e, change, &room, args);
+
+	n += note_args(note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_hand_back, note == NULL ? 3 : 4, keys, n, args);
+}
+
+/* keys: lease, source, target, its log, notes */
+static void move_with_record(struct redis *r, const char *const keys[5], int64_t lease_ms, int count, const struct queue_entry *e,
+    const struct queue_change *change, struct message *m, const struct queue_note *note, const struct record *record)
+{
+	struct script_arg args[4 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + 2 * RECORD_FIELDS];
+	struct record_text text;
+	struct script_number lease_number, count_number, strip_number;
+	bool keep = record != NULL && m->raw_len - m->wrapper_len <= record->payload_max;
+	struct script_entry room;
+	size_t n = 0;
+
+	args[n++] = script_number(&lease_number, lease_ms);
+	n += script_entry(e, &room, args + n);
+	args[n++] = script_number(&count_number, count);
+	n += change_args(change, &strip_number, args + n);
+	args[n++] = script_string(note == NULL ? NULL : note->field);
+	args[n++] = script_string(keep ? "1" : "0");
+	if (record != NULL) {
+		n += queue_record_args(record, m, &text, args + n);
+		args[n - 1] = script_string(NULL);	/* only Redis has the message */
+	}
+	queue_script(r, QUEUE_SCRIPT_escape, note == NULL ? 4 : 5, keys, n, args);
+}
+
+void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms, const char *source,
+    int count, const struct queue_entry *e, struct message *m, const struct queue_note *note, const struct record *record)
+{
+	struct buffer none = {0};
+
+	move_with_record(r, (const char *[]){ lease, source, k->escape, k->log, k->notes }, lease_ms, count, e,
+	    &(struct queue_change){ &none, m->wrapper_len }, m, note, record);
+}
+
+void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, struct message *m, const struct record *record)
+{
+	move_with_record(r, (const char *[]){ o->lease, o->trays[tray], o->keys->aside, o->keys->aside_log, NULL }, o->lease_ms, -1, e,
+	    change, m, NULL, record);
+}
+
+void queue_aside(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "LLEN %s", k->aside);
+	redis_appendf(r, "XREVRANGE %s + - COUNT 1", k->aside_log);
+}
+
+void queue_aside_forget(struct redis *r, const struct queue_keys *k)
+{
+	const char *keys[] = { k->aside, k->aside_log };
+
+	queue_script(r, QUEUE_SCRIPT_aside_forget, 2, keys, 0, NULL);
+}
+
+void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n)
+{
+	const char *keys[] = { nobody, list };
+	struct script_arg args[SCRIPT_ENTRY_ARGS + QUEUE_DIGESTS];
+	struct script_number offsets[QUEUE_DIGESTS];
+	struct script_entry room;
+	size_t nargs = script_entry(e, &room, args);
+
+	for (size_t i = 0; i < n && i < QUEUE_DIGESTS; i++)
+		args[nargs++] = script_number(&offsets[i], (int64_t)from[i]);
+	queue_script(r, QUEUE_SCRIPT_digest, 2, keys, nargs, args);
+}
+
+void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration)
+{
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2],
+		old == NULL ? NULL : old->lease, old == NULL ? NULL : old->trays[0], old == NULL ? NULL : old->trays[1],
+		old == NULL ? NULL : old->trays[2] };
+	char *field = queue_rescue_field(old == NULL ? NULL : old->incarnation);
+	struct script_number lease;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation),
+		script_string(registration), script_string(old == NULL ? "" : old->incarnation), script_string(field) };
+
+	queue_script(r, QUEUE_SCRIPT_renew, old == NULL ? 5 : 9, keys, old == NULL ? 3 : 5, args);
+	free(field);
+}
+
+void queue_lease_renew(struct redis *r, const struct queue_owner *o)
+{
+	redis_appendf(r, "PEXPIRE %s %d", o->lease, o->lease_ms);
+}
+
+void queue_lease_counts(struct redis *r, const struct queue_owner *o)
+{
+	redis_appendf(r, "HMGET %s %s %s %s", o->lease, o->trays[0], o->trays[1], o->trays[2]);
+}
+
+bool queue_lease_agrees(const struct queue_owner *o, const struct redis_reply *counts)
+{
+	for (size_t i = 0; i < QUEUE_TRAYS; i++) {
+		struct redis_reply count = redis_element(counts, i);
+
+		if ((count.type == REDIS_STRING ? strtoll(count.str, NULL, 10) : 0) != o->moved[i])
+			return false;
+	}
+	return true;
+}
+
+void queue_deregister(struct redis *r, const struct queue_owner *o)
+{
+	char *rescue = queue_tray_key(o->keys, o->incarnation, QUEUE_RESCUE);
+	const char *keys[] = { o->keys->workers, o->lease, o->trays[0], o->trays[1], o->trays[2], rescue };
+
+	queue_script(r, QUEUE_SCRIPT_deregister, 6, keys, 1, (struct script_arg[]){ script_string(o->incarnation) });
+	free(rescue);
+}
+
+void queue_annotate(struct redis *r, const struct queue_owner *o, const char *key, const char *value)
+{
+	const char *keys[] = { o->keys->workers, o->lease };
+	struct script_number lease;
+	struct script_arg args[] = { script_number(&lease, o->lease_ms), script_string(o->incarnation), script_string(key),
+		script_string(value) };
+
+	queue_script(r, QUEUE_SCRIPT_annotate, 2, keys, 4, args);
+}
+
+void queue_list(struct redis *r, const char *list, int64_t first, int64_t last)
+{
+	redis_appendf(r, "LRANGE %s %d %d", list, first, last);
+}
+
+/* The bare list has no owner. */
+static const char *owner_of(const char *incarnation)
+{
+	return incarnation == NULL ? QUEUE_NOBODY : incarnation;
+}
+
+char *queue_rescue_field(const char *incarnation)
+{
+	return alloc_format("%s:rescue", owner_of(incarnation));
+}
+
+void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue)
+{
+	char *field = queue_rescue_field(incarnation);
+	struct queue_owner o;
+
+	queue_owner_init(&o, k, owner_of(incarnation), 0);
+	const char *keys[] = { k->workers, o.lease, source, rescue, o.trays[0], o.trays[1], o.trays[2] };
+	queue_script(r, QUEUE_SCRIPT_fence, incarnation == NULL ? 4 : 7, keys, 1, (struct script_arg[]){ script_string(field) });
+	queue_owner_free(&o);
+	free(field);
+}
+
+void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *field = queue_rescue_field(incarnation);
+
+	redis_appendf(r, "HGET %s %s", k->workers, field);
+	free(field);
+}
+
+void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
+    const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note)
+{
+	char *lease = queue_lease_key(k, incarnation);
+	const char *keys[] = { lease, rescue, k->ingress, k->notes };
+	struct script_arg args[SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
+	struct queue_entry first = *e;
+	struct script_number strip, keep;
+	struct script_entry room;
+	size_t n;
+
+	first.at = 0;
+	n = script_entry(&first, &room, args);
+	n += change_args(change, &strip, args + n);
+	n += note_args(note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_return, note == NULL ? 3 : 4, keys, n, args);
+	free(lease);
+}
+
+void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *lease = queue_lease_key(k, incarnation);
+	const char *keys[] = { k->workers, lease };
+
+	queue_script(r, QUEUE_SCRIPT_mark_dead, 2, keys, 1, (struct script_arg[]){ script_string(incarnation) });
+	free(lease);
+}
+
+void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	struct queue_owner o;
+	char *field = queue_rescue_field(incarnation), *rescue = queue_tray_key(k, incarnation, QUEUE_RESCUE);
+	struct script_number keep;
+
+	queue_owner_init(&o, k, incarnation, 0);
+	const char *keys[] = { k->workers, o.lease, o.trays[0], o.trays[1], o.trays[2], rescue };
+	struct script_arg args[] = { script_string(incarnation), script_string(field), script_number(&keep, KEEP_DEAD_MS) };
+	queue_script(r, QUEUE_SCRIPT_forget, 6, keys, 3, args);
+	queue_owner_free(&o);
+	free(field);
+	free(rescue);
+}
+
+void queue_paused(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s", k->paused);
+}
+
+void queue_poll(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "ZCARD %s", k->delayed);
+	redis_appendf(r, "EXISTS %s", k->paused);
+}
+
+void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
+    const struct queue_note *note, const char *record_id)
+{
+	char *lease = queue_lease_key(k, NULL);
+	const char *keys[] = { lease, k->escape, k->log, k->ingress, k->claimed, k->notes };
+	struct script_arg args[2 + SCRIPT_ENTRY_ARGS + CHANGE_ARGS + NOTE_ARGS];
+	struct script_number strip, keep;
+	struct script_entry room;
+	size_t n = script_entry(e, &room, args);
+
+	n += change_args(change, &strip, args + n);
+	args[n++] = script_string(record_id);
+	args[n++] = script_string(e->sha1);
+	n += note_args(note, &keep, args + n);
+	queue_script(r, QUEUE_SCRIPT_redrive, note == NULL ? 5 : 6, keys, n, args);
+	free(lease);
+}

@@ -1,0 +1,324 @@
+#ifndef COMMON_QUEUE_MOVES_H
+#define COMMON_QUEUE_MOVES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+#include "common/redis/redis.h"
+
+/*
+ * A queue in Redis (docs/design.md): its keys, the moves of a message between them, the registry and the records. Every
+ * function that takes a struct redis appends one command or script and returns at once; its answers arrive in order, through
+ * redis_take() or redis_wait(). "->" says what the answer is. An answer can always be an error instead. All moves copy first
+ * and remove second.
+ */
+struct conf_queue;
+
+/* ---- keys (queue/keys.c) ---- */
+
+#define QUEUE_TRAYS 3
+#define INCARNATION_SIZE 160	/* "<node>.<boot>.<slot>.<generation>" and NUL */
+
+struct queue_keys {		/* every string is owned */
+	char *name, *ingress, *transit, *escape;
+	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* key of ingress and a suffix */
+	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
+	char *log, *forwarded, *claimed;			/* key of escape and a suffix */
+	char *registered;					/* quredis:queue:<name> */
+	struct message_keys lines;	/* which lines before its messages are genuine; has views into this struct */
+	bool shared;		/* other programs fetch from it, too: quredis puts nothing before a message, and keeps notes beside it */
+};
+
+#define QUEUE_REGISTRY "quredis:queues"
+
+void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape);
+void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q);
+void queue_keys_default(struct queue_keys *k, const char *name);	/* with the default names of the lists */
+void queue_keys_free(struct queue_keys *k);
+
+/* Keys of one incarnation; each a new string. tray 0..QUEUE_TRAYS-1, or QUEUE_RESCUE. */
+#define QUEUE_RESCUE QUEUE_TRAYS
+char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tray);
+#define QUEUE_NOBODY "none"			/* stands for an incarnation where there is none */
+char *queue_lease_key(const struct queue_keys *k, const char *incarnation);	/* incarnation NULL: a key that never exists */
+char *queue_rate_key(const struct queue_keys *k, int64_t minute);	/* figures of one minute since 1970 */
+char *queue_bare_rescue_key(const struct queue_keys *k);	/* the rescue list of the bare transit list */
+/* the field of the workers hash that says how many messages a rescue list held; NULL: the bare list's */
+char *queue_rescue_field(const char *incarnation);
+
+struct incarnation {		/* the parts of an incarnation's name */
+	char node[QUEUE_NAME_MAX + 1];
+	uint64_t boot;
+	int slot;
+	uint64_t generation;
+};
+void incarnation_format(const struct incarnation *i, char out[INCARNATION_SIZE]);
+int incarnation_parse(struct incarnation *i, const char *s);	/* -1: not an incarnation */
+
+/* ---- scripts (queue/scripts.c) ---- */
+
+void queue_scripts_load(struct redis *r);	/* appends SCRIPT LOAD of each */
+
+/* ---- the secrets that seal lines (queue/secret.c) ---- */
+
+/*
+ * From now on each new connection of r loads the scripts and learns the secrets. create: it also creates the first secret if
+ * Redis has none.
+ */
+void queue_greets(struct redis *r, bool create);
+/* Reads the secrets, and restores those that this process knows and Redis lacks. create: as above. -> STRING for queue_secret_learn() */
+void queue_secret(struct redis *r, bool create);
+int queue_secret_learn(const struct redis_reply *reply);	/* -1: the reply has no secret; the known ones stay */
+
+/* ---- moves (queue/moves.c) ---- */
+
+/*
+ * Names a message for a script, where it lies. The payload of a message longer than QUEUE_BY_VALUE_MAX is not sent back to
+ * Redis: the script finds it by its place, and compares its length and its ends.
+ */
+#define QUEUE_BY_VALUE_MAX 4096		/* below this length, sending a message is cheaper than waiting for the answers of its neighbours' moves */
+struct queue_entry {
+	const char *raw;		/* the bytes as they lie in the list */
+	size_t len;
+	int64_t at;			/* its index, as LINDEX counts; QUEUE_ANYWHERE: found by its value, whatever its length */
+	/*
+	 * of, moved: what the owner of a tray assumes: how many entries the tray has, and how many messages left it by a move
+	 * under this lease. For the rescue list of a dead owner, which has no lease, moved is 0.
+	 * If Redis knows other numbers, it has returned to an earlier state and the place may hold another message: nothing
+	 * moves. of 0: not a tray, or not known; nothing is compared.
+	 */
+	int64_t of, moved;
+	const char *tail;		/* its last QUEUE_ENTRY_ENDS bytes, if raw has only the beginning; NULL: raw is the whole entry */
+	const char *sha1;		/* for moves out of escape: the sha1 of the whole message; NULL: its ends are enough */
+};
+#define QUEUE_ENTRY_ENDS 1024		/* bytes of each end that are compared */
+#define QUEUE_ANYWHERE INT64_MIN
+/* How a move changes an entry: line replaces its first `strip` bytes, the old wrapper. */
+struct queue_change {
+	const struct buffer *line;
+	size_t strip;
+};
+
+/* The trays of one owner, and its lease. */
+struct queue_owner {
+	const struct queue_keys *keys;
+	const char *incarnation;
+	char *lease;			/* key */
+	char *trays[QUEUE_TRAYS];	/* keys */
+	int64_t lease_ms;
+	int64_t moved[QUEUE_TRAYS];	/* messages that the owner moved out of the tray (retry, escape, hand-back), counted by answers */
+	bool blmove;			/* this server has no BRPOPLPUSH. Every new name finds out again, because the next server may have no BLMOVE */
+	struct owner_commands {		/* private to queue/moves.c: formatted commands, to save time for each message */
+		struct redis_command fetch, done;
+		int64_t block_ms;	/* block_ms for which fetch was formatted */
+		bool blmove;
+	} commands[QUEUE_TRAYS];
+};
+void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
+void queue_owner_free(struct queue_owner *o);
+
+/* -> STRING the message, or NIL after block_ms. block_ms 0: RPOPLPUSH, which does not wait */
+void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms);
+/* The same n times, without waiting: n answers. */
+void queue_fetch_batch(struct redis *r, const struct queue_owner *o, int tray, int n);
+/* The same, by a script that Redis allows at maxmemory; never waits. */
+void queue_fetch_oom(struct redis *r, const struct queue_owner *o, int tray);
+/*
+ * Only if moved[tray] is 0; else use queue_history_done(). -> INTEGER 1: the whole tray is acknowledged; 0: it was missing, so
+ * the claim is lost
+ */
+void queue_done(struct redis *r, struct queue_owner *o, int tray);
+/* For one message of a tray with others. -> INTEGER 1; 0: the claim is lost */
+void queue_done_one(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e);
+/* -> INTEGER 1; 0: the claim is lost. The message, changed, returns to ingress after delay_ms */
+void queue_retry(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, int64_t delay_ms);
+/*
+ * Moves the message to ingress's pop end. -> INTEGER 1; 0: the claim is lost. change NULL: unchanged. note: what is remembered
+ * beside it from then on (common/queue/notes.h); NULL: an existing note stays
+ */
+struct queue_note;
+void queue_hand_back(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, const struct queue_note *note);
+/*
+ * -> INTEGER 1; 2: moved, but the record could not be written; 0: the message was missing. source: a tray, a rescue list or
+ * ingress. lease: the key of the owner's lease (PEXPIRE). count: of LREM, -1 from the tail (a tray), 1 from the head (rescue).
+ * m: e, parsed. note: is deleted; NULL: none. record NULL: none is written. If e->tail is set, m->sha1 and m->id must be set,
+ * too
+ */
+struct record;
+void queue_escape(struct redis *r, const struct queue_keys *k, const char *lease, int64_t lease_ms,
+    const char *source, int count, const struct queue_entry *e, struct message *m, const struct queue_note *note,
+    const struct record *record);
+
+/*
+ * A message that Redis refuses to move leaves its tray for the list `aside`, so that it does not block the messages behind it.
+ * Its record goes to aside_log. change NULL: unchanged. -> as queue_escape()
+ */
+void queue_set_aside(struct redis *r, const struct queue_owner *o, int tray, const struct queue_entry *e,
+    const struct queue_change *change, struct message *m, const struct record *record);
+/* Two answers: INTEGER messages that are set aside, ARRAY the newest record */
+void queue_aside(struct redis *r, const struct queue_keys *k);
+void queue_aside_forget(struct redis *r, const struct queue_keys *k);	/* deletes the records, if no message is set aside any more. -> INTEGER */
+
+/*
+ * Moves the oldest entry of the tray that is longer than limit to escape; its payload does not leave Redis. An entry that
+ * begins like a wrapper may be longer by MESSAGE_LINE_MAX. -> ARRAY of INTEGER its length, 0: no such entry; STRING "", or its
+ * first bytes: it may begin with a wrapper, and did not move; INTEGER 2: its record could not be written, else 1. The caller
+ * parses the first bytes and asks again: head is the result, and escape gets the entry without its first head.wrapper_len
+ * bytes. head NULL: the first question.
+ * record NULL: none is written. The script puts the length and a space before its error_message. aside: the message is set
+ * aside instead
+ */
+void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, const struct message *head,
+    const struct record *record, bool aside);
+/*
+ * The same for an entry of `seen` bytes that the caller saw arriving from this tray, without a wrapper. Not even Redis reads
+ * it. Length 0 in the answer: that was not possible, and the caller must use queue_too_large().
+ */
+void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen, const struct record *record);
+/* The same for a rescue list with that single entry. nobody: the key of a lease that does not exist */
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
+    const struct record *record);
+/* queue_too_large() for the left end of a rescue list, and no other entry. nobody: the key of a lease that does not exist */
+void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,
+    const struct message *head, const struct record *record);
+/*
+ * -> ARRAY of n <= QUEUE_DIGESTS STRING: the SHA1 of the message from each of these offsets on; "": the message was missing.
+ * nobody: as above
+ */
+#define QUEUE_DIGESTS 2
+void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n);
+
+/* ---- incarnations. registration: JSON of queue_registration() ---- */
+/*
+ * Registers an incarnation or renews it. -> INTEGER trays taken over; -1: this incarnation was registered before and its lease
+ * has expired, so it must not be used any more. old: the incarnation before it; NULL: the first one. The old trays become those
+ * of the new one, in the same places. The old incarnation is marked dead (died_at) and watched for messages that arrive late.
+ */
+void queue_renew(struct redis *r, const struct queue_owner *o, const struct queue_owner *old, const char *registration);
+void queue_lease_renew(struct redis *r, const struct queue_owner *o);	/* -> INTEGER 1; 0: the lease is gone */
+/*
+ * Writes key=value into the owner's registration; a rescue reads it to decide what the owner's death charges. -> INTEGER 1; 0:
+ * the owner is unknown or marked dead
+ */
+#define QUEUE_STOPPING "stopping"	/* "1": the worker was ordered to stop */
+#define QUEUE_TRIAL "trial"		/* queue_trial_name() of the message that it runs alone in its supervisor */
+void queue_annotate(struct redis *r, const struct queue_owner *o, const char *key, const char *value);
+/* Reads how many moves out of each tray the lease has counted. -> ARRAY of QUEUE_TRAYS STRING or NIL */
+void queue_lease_counts(struct redis *r, const struct queue_owner *o);
+bool queue_lease_agrees(const struct queue_owner *o, const struct redis_reply *counts);	/* true: the counts are equal to o->moved */
+/* -> INTEGER 1: deregistered; 0: a tray holds messages, or a rescue is under way, so it stays registered */
+void queue_deregister(struct redis *r, const struct queue_owner *o);
+/* -> ARRAY of STRING: entries first..last of a list, as LRANGE counts (0 is the newest) */
+void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
+
+/*
+ * Rescue, by the sweeper. incarnation: the dead owner; NULL: the bare transit list. source: a tray of it, or that list. ->
+ * INTEGER messages that are now in rescue; 0: source was empty; -1: rescue is not empty, so return its messages first. The
+ * fence is one O(1) step. After it, no command that the owner may still send can reach the messages.
+ */
+void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
+/* How many messages all trays of the owner held at the first fence. -> STRING number, or NIL */
+void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
+/*
+ * Moves an entry from rescue's left end to ingress's pop end, changed. -> INTEGER 1; 0: it is not the left end any more,
+ * because another process moved it. e->at counts as 0. note: as for queue_hand_back()
+ */
+void queue_return(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *rescue,
+    const struct queue_entry *e, const struct queue_change *change, const struct queue_note *note);
+/* Sets died_at in the workers hash and deletes the lease. -> INTEGER 1; 0: unknown or marked before */
+void queue_mark_dead(struct redis *r, const struct queue_keys *k, const char *incarnation);
+/* Deletes the registration of an owner that died more than an hour ago and has nothing left. -> INTEGER 1: deleted */
+void queue_forget(struct redis *r, const struct queue_keys *k, const char *incarnation);
+
+/* -> INTEGER 1 if paused, else 0 */
+void queue_paused(struct redis *r, const struct queue_keys *k);
+/* Two answers: INTEGER how many are delayed; INTEGER 1 if paused, else 0 */
+void queue_poll(struct redis *r, const struct queue_keys *k);
+#define QUEUE_APART_MIN (64 * 1024)	/* a longer message is stored apart from its line while it is delayed (common/queue/scripts/shared/apart.lua) */
+/*
+ * Moves messages that are due from delayed to ingress, at most limit and about 1 MiB; all: also those that are not due yet. ->
+ * ARRAY for queue_due_moved(): for each message that left delayed, how many ms late it was; QUEUE_DUE_LOST: its payload, which
+ * was stored apart, is missing, so the message was deleted. In a shared queue the messages lose their wrappers, and only those
+ * of first move, the answer to queue_glance_delayed(); else first is NULL
+ */
+#define QUEUE_DUE_LOST (-1)
+void queue_due(struct redis *r, const struct queue_keys *k, bool all, int limit, const struct redis_reply *first);
+struct queue_due_moved {
+	int64_t moved;		/* to ingress */
+	int64_t lost;		/* deleted, since the payload was missing */
+};
+int queue_due_moved(const struct redis_reply *reply, struct queue_due_moved *out);	/* -1: unexpected reply type */
+
+/*
+ * Redrive, by an operator: moves a dead letter from escape to where producers push, changed. -> INTEGER 1; 0: it or its record
+ * is missing; -1: an archive has claimed it. record_id NULL: no record. note: as for queue_hand_back(); an empty note deletes
+ * an existing one
+ */
+void queue_redrive(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const struct queue_change *change,
+    const struct queue_note *note, const char *record_id);
+
+/* ---- registry (queue/registry.c) ---- */
+
+/* {"lock":…,"node":…,"pid":…,"since":…,"lease":…}, and "shared" if the queue is shared; a new string */
+char *queue_registration(const char *lock_identity, const char *node, int pid, int64_t since_ms, int64_t lease_ms, bool shared);
+struct queue_worker {		/* one field of the workers hash; strings are owned */
+	char *incarnation, *lock, *node;
+	int64_t pid, since_ms, died_at_ms;	/* died_at_ms 0: alive as far as known */
+	int64_t lease_ms;		/* after so many ms without a renewal the lease expires; 0: not known */
+	bool shared;			/* its registration says that its queue is shared */
+	bool stopping;			/* QUEUE_STOPPING */
+	char *trial;			/* QUEUE_TRIAL; "": none */
+	/*
+	 * A younger incarnation of the same worker process is registered: that process lost this name with a connection, and
+	 * will never take its trays over, because a renewal names the incarnation right before it, and marks that one dead.
+	 */
+	bool superseded;
+};
+/* Takes the answer of HGETALL. Leaves out fields that are no incarnation. Returns the number of workers. */
+void queue_workers(struct redis *r, const struct queue_keys *k);	/* appends HGETALL */
+size_t queue_workers_parse(const struct redis_reply *reply, struct queue_worker **out);
+void queue_workers_free(struct queue_worker *w, size_t n);
+bool queue_workers_share(const struct queue_worker *w, size_t n);	/* true: one of them says that the queue is shared */
+/*
+ * From the same answer: the owners whose messages are being returned, or were when a rescue was interrupted; "": the bare list.
+ * New strings. Returns their number.
+ */
+size_t queue_rescues_parse(const struct redis_reply *reply, char ***out);
+void queue_rescues_free(char **names, size_t n);
+
+/*
+ * Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does, and "shared" if it is shared. again:
+ * writes only what is missing. -> two answers
+ */
+void queue_register(struct redis *r, const struct queue_keys *k, bool again);
+/* Reads the JSON of quredis:queue:<name>. Returns -1 if it does not name three lists. k must be initialised. */
+int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len);
+
+/* ---- records (queue/records.c) ---- */
+
+/*
+ * The record of a dead letter (docs/design.md). Its id, request_id, sha1, size and message come from the message itself, its
+ * retry_count from attempts. NULL strings are written as "".
+ */
+struct record {
+	const char *queue, *queue_from, *error_class, *error_message;
+	int64_t failed_at_ms;		/* ms since 1970 */
+	int64_t first_failed_ms;	/* ms since 1970; 0: equal to failed_at_ms */
+	int attempts, crashes;		/* including this failure */
+	int exit_code;			/* -1: no exit status */
+	const char *signal;		/* "SIGKILL"; NULL: no signal */
+	const char *stderr_tail;
+	size_t stderr_len;
+	int64_t duration_ms;		/* -1: the handler did not run */
+	const char *node, *worker, *handler;
+	size_t payload_max;		/* a message of at most so many bytes is kept in the record; a longer one is left out */
+};
+#define RECORD_FIELDS 21
+extern const char *const record_fields[RECORD_FIELDS];	/* names in the order they are written */
+
+#endif

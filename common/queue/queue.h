@@ -1,0 +1,24 @@
+#ifndef COMMON_QUEUE_QUEUE_H
+#define COMMON_QUEUE_QUEUE_H
+
+/* A queue in Redis: its keys, and all operations on them. */
+#include "common/queue/admin.h"
+#include "common/queue/dead.h"
+#include "common/queue/gauge.h"
+#include "common/queue/health.h"
+#include "common/queue/history.h"
+#include "common/queue/look.h"
+#include "common/queue/moves.h"
+#include "common/queue/nodes.h"
+#include "common/queue/notes.h"
+#include "common/queue/purge_rule.h"
+#include "common/queue/purge_walk.h"
+#include "common/queue/records.h"
+#include "common/queue/rehearsal.h"
+#include "common/queue/scripts.h"
+#include "common/queue/stats.h"
+#include "common/queue/survey.h"
+#include "common/queue/waiting.h"
+#include "common/queue/watch.h"
+
+#endif

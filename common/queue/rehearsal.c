@@ -1,0 +1,344 @@
+/*
+ * Leads one message through every move of workers and sweeper, on scratch keys. It checks only whether the server allows the
+ * moves; other tests check what they do.
+ */
+#include <stdlib.h>
+
+#include "common/queue/rehearsal.h"
+
+#include "common/base/base.h"
+#include "common/queue/admin.h"
+#include "common/queue/look.h"
+#include "common/queue/notes.h"
+#include "common/queue/waiting.h"
+#include "common/queue/watch.h"
+
+#define LEASE_MS 60000
+#define MESSAGE "rehearsal"
+
+static const struct seal_secrets nobodys = { .n = 1 };	/* seals the wrappers of the rehearsal only; no other process uses it */
+
+struct rehearsal {
+	struct queue_keys keys;
+	struct queue_owner first, second;	/* two owners; the second takes over from the first */
+	struct message message;
+	struct buffer raw;
+	struct buffer line;			/* the wrapper; empty: the message has none */
+	struct queue_change change;
+	struct queue_entry by_value, by_place;
+	char *rescue;				/* rescue list of the second */
+	struct queue_note note;
+};
+
+/* The note for the moves of a shared queue. */
+static const struct queue_note *note_of(const struct rehearsal *h)
+{
+	return h->keys.shared ? &h->note : NULL;
+}
+
+static void plant(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "LPUSH %s %b", h->keys.ingress, h->raw.data, h->raw.len);
+}
+
+static void enrol(struct redis *r, struct rehearsal *h)
+{
+	queue_renew(r, &h->first, NULL, "{}");
+}
+
+static void renew(struct redis *r, struct rehearsal *h)
+{
+	queue_renew(r, &h->second, &h->first, "{}");
+}
+
+static void renew_lease(struct redis *r, struct rehearsal *h)
+{
+	queue_lease_renew(r, &h->second);
+}
+
+static void annotate(struct redis *r, struct rehearsal *h)
+{
+	queue_annotate(r, &h->second, QUEUE_STOPPING, "1");
+}
+
+static void fetch(struct redis *r, struct rehearsal *h)
+{
+	queue_fetch(r, &h->second, 0, 0);
+}
+
+static void fetch_blocking(struct redis *r, struct rehearsal *h)
+{
+	queue_fetch(r, &h->second, 0, 1000);
+}
+
+static void fetch_oom(struct redis *r, struct rehearsal *h)
+{
+	queue_fetch_oom(r, &h->second, 0);
+}
+
+static void hand_back(struct redis *r, struct rehearsal *h)
+{
+	queue_hand_back(r, &h->second, 0, &h->by_place, &h->change, note_of(h));
+}
+
+static void retry(struct redis *r, struct rehearsal *h)
+{
+	queue_retry(r, &h->second, 0, &h->by_value, &h->change, 0);
+}
+
+static void quiet(struct redis *r, struct rehearsal *h)
+{
+	queue_quiet(r, &h->keys);
+}
+
+static void due(struct redis *r, struct rehearsal *h)
+{
+	queue_due(r, &h->keys, false, 1, NULL);
+}
+
+static void fence(struct redis *r, struct rehearsal *h)
+{
+	queue_fence(r, &h->keys, h->second.incarnation, h->second.trays[0], h->rescue);
+}
+
+static void size(struct redis *r, struct rehearsal *h)
+{
+	queue_rescue_size(r, &h->keys, h->second.incarnation);
+}
+
+static void weigh(struct redis *r, struct rehearsal *h)
+{
+	queue_weigh(r, h->first.lease, h->rescue, QUEUE_END_LEFT, 1, 1);
+}
+
+static void look(struct redis *r, struct rehearsal *h)
+{
+	queue_look(r, &(struct queue_look){ .key = h->rescue, .most = 1, .bytes = 1 });
+}
+
+static void digest(struct redis *r, struct rehearsal *h)
+{
+	queue_digest(r, h->first.lease, h->rescue, &h->by_place, &(size_t){ 0 }, 1);
+}
+
+static void too_large_first(struct redis *r, struct rehearsal *h)
+{
+	queue_too_large_first(r, &h->keys, h->first.lease, h->rescue, INT64_MAX, NULL, NULL);
+}
+
+static void give_back(struct redis *r, struct rehearsal *h)
+{
+	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->by_value, &h->change, note_of(h));
+}
+
+static void escape(struct redis *r, struct rehearsal *h)
+{
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	struct message m = h->message;
+
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->by_value, &m, note_of(h), &record);
+}
+
+static void too_large(struct redis *r, struct rehearsal *h)
+{
+	queue_too_large(r, &h->second, 0, 0, NULL, NULL, false);
+}
+
+static void done(struct redis *r, struct rehearsal *h)
+{
+	queue_done(r, &h->second, 0);
+}
+
+static void stamp(struct redis *r, struct rehearsal *h)
+{
+	struct message_stamp line;
+
+	message_stamp(&line, &h->keys.lines, &(struct wrapper){0});
+	queue_stamp(r, &h->keys, &(struct queue_walk){ &line, QUEUE_NEWEST, 1, 1, (int64_t)h->raw.len });
+}
+
+static void glance(struct redis *r, struct rehearsal *h)
+{
+	queue_glance(r, h->keys.ingress, -1, -1);
+}
+
+static void unstamp(struct redis *r, struct rehearsal *h)
+{
+	redis_appendf(r, "LSET %s -1 %s", h->keys.ingress, MESSAGE);
+}
+
+static void expire(struct redis *r, struct rehearsal *h)
+{
+	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
+	struct message m = h->message;
+
+	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->keys.ingress, -1, &h->by_value, &m, NULL, &record);
+}
+
+static void workers(struct redis *r, struct rehearsal *h)
+{
+	queue_workers(r, &h->keys);
+}
+
+static void holdings(struct redis *r, struct rehearsal *h)
+{
+	queue_holdings(r, &h->keys, &h->first.incarnation, 1);
+}
+
+static void mark_dead(struct redis *r, struct rehearsal *h)
+{
+	queue_mark_dead(r, &h->keys, h->first.incarnation);
+}
+
+static void forget(struct redis *r, struct rehearsal *h)
+{
+	queue_forget(r, &h->keys, h->first.incarnation);
+}
+
+static void deregister(struct redis *r, struct rehearsal *h)
+{
+	queue_deregister(r, &h->second);
+}
+
+static void read_notes(struct redis *r, struct rehearsal *h)
+{
+	queue_notes(r, &h->keys, &(struct queue_bytes){ h->message.raw, h->message.raw_len }, 1);
+}
+
+static void clear(struct redis *r, struct rehearsal *h)
+{
+	const struct queue_keys *k = &h->keys;
+
+	redis_appendf(r, "DEL %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->escape, k->delayed, k->workers, k->log,
+	    h->first.lease, h->first.trays[0], h->second.lease, h->second.trays[0], h->rescue, k->paused, k->notes);
+}
+
+static const struct step {
+	const char *name;
+	void (*append)(struct redis *r, struct rehearsal *h);
+} steps[] = {
+	{ "push", plant },
+	{ "register", enrol },
+	{ "renew", renew },
+	{ "renew lease", renew_lease },
+	{ "annotate", annotate },
+	{ "fetch", fetch },
+	{ "hand back", hand_back },
+	{ "fetch at maxmemory", fetch_oom },
+	{ "retry", retry },
+	{ "look for retries", quiet },
+	{ "due", due },
+	{ "blocking fetch", fetch_blocking },
+	{ "fence", fence },
+	{ "read rescue size", size },
+	{ "weigh rescue", weigh },
+	{ "read rescue", look },
+	{ "digest", digest },
+	{ "escape from rescue unread", too_large_first },
+	{ "return", give_back },
+	{ "fetch again", fetch },
+	{ "escape", escape },
+	{ "push another", plant },
+	{ "fetch another", fetch },
+	{ "escape unread", too_large },
+	{ "done", done },
+	{ "read workers", workers },
+	{ "look at trays", holdings },
+	{ "mark dead", mark_dead },
+	{ "forget", forget },
+	{ "deregister", deregister },
+};
+
+static char *beside(const char *key, const char *name)
+{
+	return alloc_format("%s:scratch:%s", key, name);
+}
+
+static void init(struct rehearsal *h, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
+    char second[INCARNATION_SIZE])
+{
+	struct incarnation i = { .node = "rehearsal" };
+	char *ingress = beside(k->ingress, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
+
+	*h = (struct rehearsal){0};
+	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
+	h->keys.shared = k->shared;
+	h->keys.lines.secrets = &nobodys;
+	incarnation_format(&i, first);
+	i.generation++;
+	incarnation_format(&i, second);
+	queue_owner_init(&h->first, &h->keys, first, LEASE_MS);
+	queue_owner_init(&h->second, &h->keys, second, LEASE_MS);
+	h->rescue = queue_tray_key(&h->keys, second, QUEUE_RESCUE);
+	buffer_append(&h->raw, MESSAGE, sizeof(MESSAGE) - 1);
+	message_parse(&h->message, &h->keys.lines, h->raw.data, h->raw.len);
+	h->change = (struct queue_change){ &h->line, 0 };
+	h->by_value = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = QUEUE_ANYWHERE };
+	h->by_place = (struct queue_entry){ .raw = h->raw.data, .len = h->raw.len, .at = -1 };
+	queue_note_of(&h->note, &h->message, &(struct wrapper){ .redelivered = 1 });
+	free(ingress);
+	free(transit);
+	free(escaped);
+}
+
+/* Steps after the first list, before the scratch keys are deleted again. */
+static const struct step age_steps[] = {
+	{ "push again", plant },
+	{ "stamp", stamp },
+	{ "look at what waits", glance },
+	{ "unstamp", unstamp },
+	{ "expire", expire },
+};
+
+static const struct step note_steps[] = {
+	{ "read notes", read_notes },
+};
+
+static const struct {
+	const struct step *steps;
+	size_t n;
+} more[] = {
+	[REHEARSE_AGES] = { age_steps, nitems(age_steps) },
+	[REHEARSE_NOTES] = { note_steps, nitems(note_steps) },
+};
+
+static const struct step clearing = { "clear", clear };
+
+/* The i-th of the steps that are appended. */
+static const struct step *step_of(size_t i, enum queue_rehearsal what)
+{
+	if (i == 0)
+		return &clearing;
+	i--;
+	if (i < nitems(steps))
+		return &steps[i];
+	i -= nitems(steps);
+	return i < more[what].n ? &more[what].steps[i] : i == more[what].n ? &clearing : NULL;
+}
+
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what)
+{
+	char first[INCARNATION_SIZE], second[INCARNATION_SIZE];
+	struct rehearsal h;
+	size_t n = 0;
+
+	init(&h, k, name, first, second);
+	while (step_of(n, what) != NULL)
+		step_of(n++, what)->append(r, &h);
+	free(h.rescue);
+	buffer_free(&h.raw);
+	queue_owner_free(&h.first);
+	queue_owner_free(&h.second);
+	queue_keys_free(&h.keys);
+	return n;
+}
+
+const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what)
+{
+	return step_of(i, what)->name;
+}
+
+bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply)
+{
+	return (step_of(i, what)->append == escape || step_of(i, what)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
+}

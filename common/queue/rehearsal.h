@@ -1,0 +1,36 @@
+#ifndef COMMON_QUEUE_REHEARSAL_H
+#define COMMON_QUEUE_REHEARSAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/queue/moves.h"
+
+/*
+ * Performs each move of a message once, on scratch keys beside the queue's own ("…:scratch:<name>"), so that a missing right
+ * shows before a message depends on it. Appends all commands and returns the number of answers. The first command and the last
+ * one delete the scratch keys. A rehearsal that is interrupted leaves some, and so does a Redis that returns to a state from
+ * the middle of one; the next rehearsal with the same name removes them. So the name is that of the node, whose sweeper
+ * rehearses at each start, reload and change of the server, or "doctor:" and the node. If two rehearsals use one name at the
+ * same moment, each may remove the other's keys: an answer may then be "no such key", and nothing else is harmed.
+ */
+enum queue_rehearsal {
+	REHEARSE_MOVES,		/* the moves that every queue needs */
+	REHEARSE_AGES,		/* and those of a queue in which the age of messages is known */
+	REHEARSE_NOTES,		/* and those of a shared queue */
+};
+size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what);
+
+/* What a queue needs. ages: the age of its messages is known. */
+static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k, bool ages)
+{
+	return k->shared ? REHEARSE_NOTES : ages ? REHEARSE_AGES : REHEARSE_MOVES;
+}
+
+/* The name of the move to which the i-th answer belongs: "retry". */
+const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what);
+
+/* The answer is no error, but says that the record of a dead letter could not be written. */
+bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply);
+
+#endif

@@ -1,0 +1,125 @@
+/* The scripts of common/queue/scripts, compiled into the binary. They are called by the SHA1 of their text. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/queue/scripts.h"
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+#include "common/queue/moves.h"
+
+#define SHARED(name) ".incbin \"common/queue/scripts/shared/" name ".lua\"\n"
+#define ENTRY SHARED("entry")
+#define PUT_BACK SHARED("put_back")
+#define RECORD SHARED("record")
+#define UNREAD SHARED("unread")
+#define APART SHARED("apart")
+#define OWN SHARED("own")
+#define NODES SHARED("nodes")
+#define X(name, before)                                                                            \
+	__asm__(".pushsection .rodata\n"                                                           \
+		"queue_script_" #name ":\n" before                                                 \
+		".incbin \"common/queue/scripts/" #name ".lua\"\n"                                 \
+		"queue_script_" #name "_end:\n"                                                    \
+		".byte 0\n"                                                                        \
+		".popsection\n");                                                                  \
+	extern const char queue_script_##name[], queue_script_##name##_end[];
+QUEUE_SCRIPTS(X)
+#undef X
+
+#define SCRIPT_ARGUMENTS_FEW 96
+
+struct text {
+	const char *start, *end;
+};
+
+static struct text text_of(enum queue_script script)
+{
+#define X(name, before) [QUEUE_SCRIPT_##name] = { queue_script_##name, queue_script_##name##_end },
+	static const struct text texts[] = { QUEUE_SCRIPTS(X) };
+#undef X
+	return texts[script];
+}
+
+/* Computed at the first use, and constant from then on. */
+static const char *sha1_of(enum queue_script script)
+{
+	static char sums[QUEUE_SCRIPT_COUNT][ENCODE_SHA1_SIZE];
+	struct text t = text_of(script);
+
+	if (sums[script][0] == '\0')
+		encode_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
+	return sums[script];
+}
+
+void queue_scripts_load(struct redis *r)
+{
+	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++) {
+		struct text t = text_of((enum queue_script)i);
+
+		redis_appendf(r, "SCRIPT LOAD %b", t.start, (size_t)(t.end - t.start));
+	}
+}
+
+struct script_arg script_number(struct script_number *room, int64_t value)
+{
+	return (struct script_arg){ room->text, (size_t)snprintf(room->text, sizeof(room->text), "%" PRId64, value) };
+}
+
+struct script_arg script_string(const char *s)
+{
+	return (struct script_arg){ s == NULL ? "" : s, s == NULL ? 0 : strlen(s) };
+}
+
+size_t script_entry(const struct queue_entry *e, struct script_entry *room, struct script_arg args[SCRIPT_ENTRY_ARGS])
+{
+	size_t head = e->len < QUEUE_ENTRY_ENDS ? e->len : QUEUE_ENTRY_ENDS;
+	size_t tail = e->len - head < QUEUE_ENTRY_ENDS ? e->len - head : QUEUE_ENTRY_ENDS;
+
+	if (e->at == QUEUE_ANYWHERE) {
+		args[0] = args[1] = args[3] = script_string(NULL);
+		args[2] = (struct script_arg){ e->raw, e->len };
+	} else {
+		if (e->of > 0)
+			snprintf(room->at, sizeof(room->at), "%" PRId64 "/%" PRId64 "/%" PRId64, e->at, e->of, e->moved);
+		else
+			snprintf(room->at, sizeof(room->at), "%" PRId64, e->at);
+		args[0] = script_string(room->at);
+		args[1] = script_number(&room->len, (int64_t)e->len);
+		args[2] = (struct script_arg){ e->raw, head };
+		args[3] = (struct script_arg){ (e->tail == NULL ? e->raw + e->len : e->tail + QUEUE_ENTRY_ENDS) - tail, tail };
+	}
+	return SCRIPT_ENTRY_ARGS;
+}
+
+void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
+    const struct script_arg *args)
+{
+	const char *few[SCRIPT_ARGUMENTS_FEW], **argv = few;
+	size_t few_lens[SCRIPT_ARGUMENTS_FEW], *lens = few_lens, argc = 0;
+	char count[24];
+
+	if (3 + nkeys + nargs > SCRIPT_ARGUMENTS_FEW) {
+		argv = alloc_zero(3 + nkeys + nargs, sizeof(*argv));
+		lens = alloc_zero(3 + nkeys + nargs, sizeof(*lens));
+	}
+	snprintf(count, sizeof(count), "%zu", nkeys);
+	argv[argc++] = "EVALSHA";
+	argv[argc++] = sha1_of(script);
+	argv[argc++] = count;
+	for (size_t i = 0; i < nkeys; i++)
+		argv[argc++] = keys[i];
+	for (size_t i = 0; i < argc; i++)
+		lens[i] = strlen(argv[i]);
+	for (size_t i = 0; i < nargs; i++, argc++) {
+		argv[argc] = args[i].data;
+		lens[argc] = args[i].len;
+	}
+	redis_append(r, argc, argv, lens);
+	if (argv != few) {
+		free(argv);
+		free(lens);
+	}
+}

@@ -1,0 +1,64 @@
+#ifndef COMMON_QUEUE_SCRIPTS_H
+#define COMMON_QUEUE_SCRIPTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/redis/redis.h"
+
+/*
+ * Every script of common/queue/scripts/NAME.lua, and the texts of common/queue/scripts/shared/ that stand before it. A new script needs its
+ * line here and nothing else.
+ */
+#define QUEUE_SCRIPTS(X)                                                                                                          \
+	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
+	X(retry, ENTRY) X(escape, ENTRY RECORD) X(hand_back, ENTRY PUT_BACK) X(return, ENTRY PUT_BACK) X(redrive, ENTRY)          \
+	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART RECORD)                                         \
+	/* messages that nobody has read: queue/too_large.c */                                                                    \
+	X(too_large, RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, RECORD UNREAD)                            \
+	/* owners and their trays: queue/moves.c */                                                                               \
+	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \
+	X(secret, ) X(acknowledge, ) X(lead, ) X(tally, ) X(unregister, )                                                         \
+	/* waiting and delayed messages: queue/waiting.c, queue/look.c, queue/watch.c */                                          \
+	X(stamp, OWN) X(stamp_seen, OWN) X(due, APART) X(glance, APART) X(look, APART) X(look_records, ) X(weigh, NODES)          \
+	/* history: queue/history.c */                                                                                            \
+	X(done_trim, ) X(done_look, )                                                                                             \
+	/* dead letters: dead_letters/removal.c */                                                                                \
+	X(letters_glance, ) X(letters_page, ) X(letters_claim, ) X(letters_release, ) X(letters_remove, ) X(letters_adopt, )      \
+	X(forward, )                                                                                                              \
+	/* work of operators: queue/admin.c */                                                                                    \
+	X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
+
+#define X(name, before) QUEUE_SCRIPT_##name,
+enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };
+#undef X
+
+struct script_arg {
+	const void *data;
+	size_t len;
+};
+
+/* Storage for a number as text, while its argument is in use. */
+struct script_number {
+	char text[24];
+};
+
+struct script_arg script_number(struct script_number *room, int64_t value);
+struct script_arg script_string(const char *s);		/* s NULL counts as "" */
+
+/* Storage for the numbers among the arguments that name an entry. */
+struct script_entry {
+	char at[72];
+	struct script_number len;
+};
+
+/* Writes the arguments by which common/queue/scripts/shared/entry.lua names an entry; returns their number. */
+#define SCRIPT_ENTRY_ARGS 4
+struct queue_entry;
+size_t script_entry(const struct queue_entry *e, struct script_entry *room, struct script_arg args[SCRIPT_ENTRY_ARGS]);
+
+/* Appends EVALSHA. */
+void queue_script(struct redis *r, enum queue_script script, size_t nkeys, const char *const *keys, size_t nargs,
+    const struct script_arg *args);
+
+#endif

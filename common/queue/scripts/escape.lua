@@ -1,0 +1,21 @@
+-- KEYS: lease source escape log [notes]
+-- ARGV: lease_ms at len head tail count line strip note keep [field value ...]
+-- Moves a message (shared/entry.lua) from source to escape with line in place of its first `strip` bytes, deletes its note, and writes its
+-- record from the fields. count: as for LREM. keep: if 1, the last field of the record gets the message as its value, so that it need
+-- not come back to Redis. The lease counts this message among those that left the tray alive (done.lua).
+-- Returns 1; 2: escaped, but the record could not be written; 0: the message was not in source.
+local leased = redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local entry = entry_named(KEYS[2], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
+if not entry then return 0 end
+local message = changed(entry, ARGV[7], ARGV[8])
+redis.call('LPUSH', KEYS[3], message)
+local removed = redis.pcall('LREM', KEYS[2], ARGV[6], entry)
+if removed ~= 1 then                        -- not there, or refused: the copy must not stay, or each try adds one
+  redis.call('LPOP', KEYS[3])
+  return removed
+end
+if leased == 1 then redis.pcall('HINCRBY', KEYS[1], KEYS[2], 1) end
+if KEYS[5] then redis.pcall('HDEL', KEYS[5], ARGV[9]) end
+local record = { unpack(ARGV, 11) }
+if ARGV[10] == '1' then record[#record] = message end
+return write_record(KEYS[4], record)

@@ -1,0 +1,34 @@
+#ifndef COMMON_QUEUE_STATS_H
+#define COMMON_QUEUE_STATS_H
+
+#include <stdint.h>
+
+#include "common/board/board.h"
+#include "common/queue/moves.h"
+
+/*
+ * What all hosts did with a queue (docs/design.md): totals in <ingress>:stats, and the same for each of the last 72 hours'
+ * minutes in <ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
+ * durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late the sweeper moved messages that were
+ * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms". A missing field counts as 0.
+ */
+#define QUEUE_RATE_MINUTES (72 * 60)
+#define QUEUE_FIGURES SCOREBOARD_FIGURES
+
+struct queue_figures {		/* indexed as in the scoreboard: enum counter, enum figure */
+	uint64_t n[QUEUE_FIGURES];
+};
+
+/* -> INTEGER 1. Fields that are 0 are left out. If all are 0, sends nothing, gets no answer, and returns false. */
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done);
+
+/* -> ARRAY for queue_figures_parse(), which ignores unknown fields and values that are no number. */
+void queue_totals(struct redis *r, const struct queue_keys *k);
+void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
+void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
+
+/* The time in ms below which so many percent of the handlers ran: the bound of a bucket; 0: above the last bound; -1: none ran */
+int64_t queue_percentile(const struct queue_figures *f, int percent);
+int64_t queue_lag_percentile(const struct queue_figures *f, int percent);	/* the same of the sweeper's lag */
+
+#endif

@@ -1,0 +1,198 @@
+/* Sends the sweeper's requests about a queue. Most are cheap reads that change nothing; the sweeper interprets the answers. */
+#include <stdlib.h>
+
+#include "common/queue/watch.h"
+
+#include "common/base/base.h"
+#include "common/queue/scripts.h"
+
+#define PULSE_MS 30000
+
+void queue_quiet(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s %s", k->delayed, k->paused);
+}
+
+/* Appends one command with all these keys, and frees them. */
+static void append_over(struct redis *r, const char *command, char **keys, size_t n)
+{
+	const char **argv = alloc_zero(n + 1, sizeof(*argv));
+
+	argv[0] = command;
+	for (size_t i = 0; i < n; i++)
+		argv[i + 1] = keys[i];
+	redis_append(r, n + 1, argv, NULL);
+	for (size_t i = 0; i < n; i++)
+		free(keys[i]);
+	free(argv);
+}
+
+void queue_leases(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n)
+{
+	char *keys[QUEUE_OWNERS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = queue_lease_key(k, incarnations[i]);
+	append_over(r, "EXISTS", keys, n);
+}
+
+void queue_holdings(struct redis *r, const struct queue_keys *k, const char *const *incarnations, size_t n)
+{
+	char *keys[QUEUE_OWNERS_MAX * (QUEUE_TRAYS + 1)];
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
+			keys[count++] = queue_tray_key(k, incarnations[i], tray);
+	append_over(r, "EXISTS", keys, count);
+}
+
+void queue_rescue_over(struct redis *r, const struct queue_keys *k, const char *incarnation)
+{
+	char *field = queue_rescue_field(incarnation);
+
+	redis_appendf(r, "HDEL %s %s", k->workers, field);
+	free(field);
+}
+
+void queue_is_registered(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "EXISTS %s", k->registered);
+}
+
+void queue_registry_page(struct redis *r, int64_t first, int64_t n)
+{
+	redis_appendf(r, "ZRANGE " QUEUE_REGISTRY " %d %d WITHSCORES", first, first + n - 1);
+}
+
+void queue_registry_is_there(struct redis *r)
+{
+	redis_appendf(r, "EXISTS " QUEUE_REGISTRY);
+}
+
+void queue_registry_show(struct redis *r, const char *const *names, size_t n)
+{
+	const char *argv[2 + 2 * QUEUE_REGISTRY_GROUP] = { "ZADD", QUEUE_REGISTRY };
+	struct script_number now;
+
+	script_number(&now, clock_realtime_ms() / 1000);
+	for (size_t i = 0; i < n; i++) {
+		argv[2 + 2 * i] = now.text;
+		argv[3 + 2 * i] = names[i];
+	}
+	redis_append(r, 2 + 2 * n, argv, NULL);
+}
+
+void queue_is_used(struct redis *r, const struct queue_keys *k)
+{
+	char *rescue = queue_bare_rescue_key(k);
+
+	redis_appendf(r, "EXISTS %s %s %s %s %s %s %s %s %s %s %s %s", k->ingress, k->delayed, k->done, k->paused, k->sweeper, k->transit,
+	    rescue, k->workers, k->aside, k->escape, k->log, k->forwarded);
+	free(rescue);
+}
+
+void queue_unregister(struct redis *r, const char *name, const char *score, const char *entry)
+{
+	char *key = alloc_format("quredis:queue:%s", name);
+
+	queue_script(r, QUEUE_SCRIPT_unregister, 2, (const char *[]){ QUEUE_REGISTRY, key }, 3,
+	    (struct script_arg[]){ script_string(name), script_string(score), script_string(entry) });
+	free(key);
+}
+
+void queue_forget_totals(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "UNLINK %s", k->stats);
+}
+
+void queue_registered(struct redis *r, const char *name)
+{
+	char *key = alloc_format("quredis:queue:%s", name);
+
+	redis_appendf(r, "GET %s", key);
+	free(key);
+}
+
+void queue_registered_all(struct redis *r, char *const *names, size_t n)
+{
+	char **keys = alloc_zero(n, sizeof(*keys));
+
+	for (size_t i = 0; i < n; i++)
+		keys[i] = alloc_format("quredis:queue:%s", names[i]);
+	append_over(r, "MGET", keys, n);
+	free(keys);
+}
+
+void queue_time(struct redis *r)
+{
+	redis_appendf(r, "TIME");
+}
+
+void queue_pulse(struct redis *r, const char *node)
+{
+	char *key = alloc_format("quredis:node:%s:pulse", node);	/* this key never exists: the command only proves the right to write */
+
+	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
+	queue_time(r);
+	queue_identity(r);
+	free(key);
+}
+
+void queue_identity(struct redis *r)
+{
+	redis_appendf(r, "INFO server");
+	redis_appendf(r, "INFO replication");
+}
+
+int64_t queue_time_parse(const struct redis_reply *reply)
+{
+	struct redis_reply seconds, micros;
+
+	if (!redis_is_strings(reply) || reply->n != 2)
+		return -1;
+	seconds = redis_element(reply, 0);
+	micros = redis_element(reply, 1);
+	return clock_ms_of(strtod(seconds.str, NULL) * 1000 + strtod(micros.str, NULL) / 1000);
+}
+
+void queue_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_TYPES])
+{
+	const struct queue_type wanted[QUEUE_TYPES] = {
+		{ k->ingress, "list" },
+		{ k->transit, "list" },
+		{ k->escape, "list" },
+		{ k->log, "stream" },
+		{ k->delayed, "zset" },
+		{ k->workers, "hash" },
+		{ k->registered, "string" },
+		{ k->notes, "hash" },		/* of a shared queue */
+	};
+
+	for (size_t i = 0; i < QUEUE_TYPES; i++)
+		out[i] = wanted[i];
+}
+
+size_t queue_types_asked(const struct queue_keys *k)
+{
+	return k->shared ? QUEUE_TYPES : QUEUE_TYPES - 1;
+}
+
+void queue_types(struct redis *r, const struct queue_keys *k)
+{
+	struct queue_type wanted[QUEUE_TYPES];
+
+	queue_types_wanted(k, wanted);
+	for (size_t i = 0; i < queue_types_asked(k); i++)
+		redis_appendf(r, "TYPE %s", wanted[i].key);
+}
+
+void queue_lead(struct redis *r, const struct queue_keys *k, const char *sweeper, int64_t lease_ms)
+{
+	char *none = queue_lease_key(k, NULL);
+	const char *keys[] = { none, k->sweeper };
+	struct script_number lease;
+
+	queue_script(r, QUEUE_SCRIPT_lead, 2, keys, 2, (struct script_arg[]){ script_string(sweeper), script_number(&lease, lease_ms) });
+	free(none);
+}

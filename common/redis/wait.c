@@ -1,0 +1,97 @@
+/*
+ * For those who may wait for Redis: the sweeper and the command line.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/redis/redis.h"
+
+#include "common/base/base.h"
+
+/* How long to wait: the limit begins anew with each sign of life. */
+struct limit {
+	int64_t timeout_ms, until_ms;
+	uint64_t progress;
+};
+
+static struct limit limit_from_now(const struct redis *r, int64_t timeout_ms)
+{
+	return (struct limit){ timeout_ms, clock_monotonic_ms() + timeout_ms, r->progress };
+}
+
+static void extend(struct limit *limit, const struct redis *r, int64_t now_ms)
+{
+	if (r->progress == limit->progress)
+		return;
+	limit->progress = r->progress;
+	limit->until_ms = now_ms + limit->timeout_ms;
+}
+
+/* One turn of waiting. -1: closed or interrupted. */
+static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(void))
+{
+	int64_t now = clock_monotonic_ms();
+	int64_t left = limit->until_ms - now;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct pollfd p;
+
+	if (left <= 0)
+		return redis_fail(r, "no answer in time", REDIS_ERROR_TRANSIENT);
+	if (!redis_pollfd(r, &p))
+		return -1;
+	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
+		return redis_fail(r, strerror(errno), REDIS_ERROR_TRANSIENT);
+	if (interrupted != NULL && interrupted())
+		return redis_fail(r, "interrupted", REDIS_ERROR_NONE);
+	now = clock_monotonic_ms();
+	if (redis_pump(r, now) == -1)
+		return -1;
+	extend(limit, r, now);
+	return 0;
+}
+
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	struct limit limit = limit_from_now(r, timeout_ms);
+
+	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while (r->state == REDIS_OPENING)
+		if (wait_turn(r, &limit, interrupted) == -1)
+			return -1;
+	return 0;
+}
+
+int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	struct limit limit = limit_from_now(r, timeout_ms);
+	struct redis_reply whole;
+	size_t arrived;
+	int64_t len;
+
+	if (redis_pump(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while (redis_take(r, &whole) == 0) {
+		len = redis_arriving(r, begin, &arrived);
+		if (len != -1 && arrived >= wanted)
+			return len;
+		if (wait_turn(r, &limit, interrupted) == -1)
+			return -1;
+	}
+	return -1;
+}
+
+int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	struct limit limit = limit_from_now(r, timeout_ms);
+	int rc;
+
+	if (redis_pump(r, clock_monotonic_ms()) == -1)
+		return -1;
+	while ((rc = redis_take(r, reply)) == 0)
+		if (wait_turn(r, &limit, interrupted) == -1)
+			return -1;
+	return rc == 1 ? 0 : -1;
+}

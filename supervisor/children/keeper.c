@@ -1,0 +1,277 @@
+/*
+ * The embedded Redis: a process in a session of its own that starts redis-server, starts it again when it
+ * dies, and ends it when nobody is left who could use it. Its lock, shared with redis-server, keeps a
+ * second server off the directory (two of them destroy the append-only file).
+ */
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "supervisor/children/keeper.h"
+
+#include "common/base/base.h"
+#include "common/board/board.h"
+#include "common/conf/conf.h"
+#include "common/log/log.h"
+#include "supervisor/children/policy.h"
+
+#define LOCK_MS 90000		/* an earlier Redis may still be saving */
+#define LOCK_EVERY_MS 100
+#define SAVE_MS 60000		/* from TERM to KILL */
+
+struct keeper {
+	const struct conf *conf;
+	struct scoreboard *board;
+	struct slot *slot;
+	uint32_t log_epoch;
+	int life_fd;
+	int lock_fd;
+	int signal_fd;
+	pid_t redis;		/* 0: does not run */
+	int64_t started_ms;
+	int64_t next_ms;	/* when it may be started */
+	int deaths;		/* in a row */
+	bool ending;		/* it was told to */
+};
+
+/* ---- the directory ---- */
+
+static int refuse(char *error, size_t size, const char *dir, const char *why)
+{
+	snprintf(error, size, "redis.dir %s: %s", dir, why);
+	return -1;
+}
+
+int keeper_check(const struct conf *conf, char *error, size_t size)
+{
+	const char *dir = conf->redis.dir;
+	struct sockaddr_un sa;
+	struct stat st;
+
+	if (strlen(dir) + sizeof("/redis.sock") > sizeof(sa.sun_path))
+		return refuse(error, size, dir, "too long for the name of a socket in it");
+	if (mkdir(dir, 0700) == -1 && errno != EEXIST)
+		return refuse(error, size, dir, strerror(errno));
+	if (stat(dir, &st) == -1)
+		return refuse(error, size, dir, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return refuse(error, size, dir, "is no directory");
+	if (st.st_uid != geteuid())
+		return refuse(error, size, dir, "belongs to another user");
+	if ((st.st_mode & 077) != 0)
+		return refuse(error, size, dir, "others may enter it; it must have mode 0700");
+	if (access(dir, R_OK | W_OK | X_OK) == -1)
+		return refuse(error, size, dir, strerror(errno));
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+static void drain_signals(struct keeper *k)
+{
+	uint32_t epoch = atomic_load(&k->board->master.log_epoch);
+	struct signalfd_siginfo info;
+
+	while (read(k->signal_fd, &info, sizeof(info)) > 0)
+		;
+	if (epoch != k->log_epoch)
+		log_reopen();
+	k->log_epoch = epoch;
+}
+
+/* Sleeps until something happens. True: nobody holds the other end any more. */
+static bool is_alone(struct keeper *k, int64_t timeout_ms)
+{
+	struct pollfd p[] = {
+		{ .fd = k->life_fd, .events = POLLIN },
+		{ .fd = k->signal_fd, .events = POLLIN },
+	};
+
+	int n = poll(p, 2, timeout_ms > INT_MAX ? -1 : (int)timeout_ms);
+
+	if (n == -1)
+		clock_poll_failed();
+	if (n > 0 && p[1].revents != 0)
+		drain_signals(k);
+	return n > 0 && p[0].revents != 0;
+}
+
+static int open_lock(const char *dir)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/quredis.lock", dir);
+	return open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static _Noreturn void give_up(const char *reason, const char *dir, int status)
+{
+	log_error("keeper_failed", log_str("reason", reason), log_str("dir", dir));
+	_exit(status);
+}
+
+static void await_lock(struct keeper *k)
+{
+	const char *dir = k->conf->redis.dir;
+	int64_t end_ms = clock_monotonic_ms() + LOCK_MS;
+	bool told = false;
+
+	k->lock_fd = open_lock(dir);
+	if (k->lock_fd == -1)
+		give_up(strerror(errno), dir, EX_CANTCREAT);
+	while (flock(k->lock_fd, LOCK_EX | LOCK_NB) == -1) {
+		if (!told)
+			log_info("keeper_waiting", log_str("reason", "another Redis still holds the directory"),
+			    log_str("dir", dir));
+		told = true;
+		if (is_alone(k, LOCK_EVERY_MS))
+			_exit(CHILD_EXIT_DONE);
+		if (clock_monotonic_ms() >= end_ms)
+			give_up("another Redis still holds the directory", dir, EX_TEMPFAIL);
+	}
+}
+
+/* ---- redis-server ---- */
+
+static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
+{
+	const char *dir = k->conf->redis.dir;
+	char socket[PATH_MAX], logfile[PATH_MAX];
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	snprintf(socket, sizeof(socket), "%s/redis.sock", dir);
+	snprintf(logfile, sizeof(logfile), "%s/redis.log", dir);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != keeper_pid)
+		_exit(EX_TEMPFAIL);
+	if (null != -1)
+		dup2(null, STDIN_FILENO);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	fcntl(k->lock_fd, F_SETFD, 0);		/* it holds the lock as well */
+	process_reset_signals();
+	execlp(k->conf->redis.server, "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
+	    "--dir", dir, "--logfile", logfile, "--daemonize", "no", "--supervised", "no", "--save", "",
+	    "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", (char *)NULL);
+	log_error("redis_failed", log_str("reason", strerror(errno)), log_str("server", k->conf->redis.server));
+	_exit(EX_UNAVAILABLE);
+}
+
+static void start(struct keeper *k, int64_t now_ms)
+{
+	pid_t self = getpid(), pid = fork();
+
+	if (pid == 0)
+		exec_redis(k, self);
+	if (pid == -1) {
+		log_error("redis_failed", log_str("reason", strerror(errno)));
+		k->next_ms = now_ms + policy_delay_ms(++k->deaths, 0);
+		return;
+	}
+	k->redis = pid;
+	k->started_ms = now_ms;
+	atomic_store(&k->slot->handler_pgid, pid);
+	log_info("redis_started", log_int("child", pid), log_str("dir", k->conf->redis.dir));
+}
+
+static void log_end(const struct keeper *k, int status)
+{
+	struct log_field how = WIFSIGNALED(status) ? log_str("signal", process_signal_name(WTERMSIG(status)))
+						   : log_int("exit", WEXITSTATUS(status));
+
+	log_event(k->ending ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "redis_exited", log_int("child", k->redis), how);
+}
+
+/* Reaps it if it ended. */
+static void reap(struct keeper *k, int64_t now_ms)
+{
+	int status;
+	pid_t pid;
+
+	if (k->redis == 0)
+		return;
+	do
+		pid = waitpid(k->redis, &status, WNOHANG);
+	while (pid == -1 && errno == EINTR);
+	if (pid != k->redis)
+		return;
+	log_end(k, status);
+	if (now_ms - k->started_ms >= POLICY_ALIVE_MS)
+		k->deaths = 0;
+	k->next_ms = now_ms + policy_delay_ms(++k->deaths, 0);
+	k->redis = 0;
+	atomic_store(&k->slot->handler_pgid, 0);
+}
+
+/* Gives Redis time to save, then none. */
+static void await_end(struct keeper *k, int sig)
+{
+	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + SAVE_MS;
+	struct pollfd p = { .fd = k->signal_fd, .events = POLLIN };
+
+	k->ending = true;
+	if (k->redis != 0)
+		kill(k->redis, sig);
+	for (; k->redis != 0 && now_ms < end_ms; now_ms = clock_monotonic_ms()) {
+		int n = poll(&p, 1, (int)(end_ms - now_ms));
+
+		if (n == -1)
+			clock_poll_failed();
+		if (n > 0)
+			drain_signals(k);
+		reap(k, now_ms);
+	}
+}
+
+static _Noreturn void finish(struct keeper *k)
+{
+	await_end(k, SIGTERM);
+	await_end(k, SIGKILL);
+	_exit(k->redis == 0 ? CHILD_EXIT_DONE : EX_TEMPFAIL);
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+_Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int slot, int life_fd)
+{
+	struct keeper k = {
+		.conf = conf, .board = board, .slot = &board->slots[slot], .log_epoch = atomic_load(&board->master.log_epoch),
+		.life_fd = life_fd, .signal_fd = open_signals(),
+	};
+	int64_t now_ms;
+
+	setsid();
+	if (k.signal_fd == -1)
+		give_up(strerror(errno), conf->redis.dir, EX_OSERR);
+	await_lock(&k);
+	slot_set_state(k.slot, SLOT_RUNNING);
+	do {
+		now_ms = clock_monotonic_ms();
+		reap(&k, now_ms);
+		if (k.redis == 0 && now_ms >= k.next_ms)
+			start(&k, now_ms);
+	} while (!is_alone(&k, k.redis != 0 ? INT64_MAX : k.next_ms - now_ms));
+	finish(&k);
+}

@@ -1,0 +1,99 @@
+#ifndef SUPERVISOR_CHILDREN_PROCESSES_H
+#define SUPERVISOR_CHILDREN_PROCESSES_H
+
+#include <sys/types.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+
+/*
+ * The table of the master's children, and the one gate for everything that the master does to a child. A child keeps one place
+ * in this table as long as it lives; the place is its slot on the scoreboard. processes.c alone assigns the fields of a process
+ * and the master's words about a slot (order, queue_of, active_sweeper). Others read processes and call these functions.
+ */
+enum process_kind { PROCESS_ANY, PROCESS_WORKER, PROCESS_SWEEPER, PROCESS_KEEPER };
+
+/*
+ *	FREE -> STARTING	about to be forked
+ *	STARTING -> SERVING	forked
+ *	STARTING -> FREE	fork failed
+ *	SERVING -> LEAVING	surplus or replaced: it does not count as one of those wanted, and ends as soon as it may
+ *	SERVING -> FREE, LEAVING -> FREE	it ended and was reaped
+ */
+enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_SERVING, PROCESS_LEAVING };
+
+#define PROCESS_QUEUE_SIZE 65
+
+struct process_role {		/* what a process is forked for */
+	enum process_kind kind;
+	int queue;		/* worker: its queue's place, on the scoreboard and in struct queues; else -1 */
+	char queue_name[PROCESS_QUEUE_SIZE];	/* worker: a queue that left the configuration has its place taken by another */
+	int index;		/* worker: the 2 of "mail/2" */
+	int64_t kill_grace_ms;	/* worker: its queue's */
+	bool fence_kills;	/* worker: its queue has fence = "kill" */
+	int socket;		/* sweeper: our end of its socket; else -1 */
+	unsigned epoch;		/* of the configuration it is forked with */
+};
+
+struct process {
+	enum process_state state;
+	pid_t pid;		/* > 0 exactly in SERVING and LEAVING */
+	struct process_role role;
+	int64_t spawned_ms;
+	uint64_t first_generation;	/* of its first registration, if it comes to one */
+	int64_t leaving_ms;	/* since when it is LEAVING */
+	int64_t kill_at_ms;	/* it is killed if it is still there then; 0: it has the time it needs */
+	bool fenced;		/* killed because its lease ran out under a handler */
+	int64_t stuck_heartbeat_ms;	/* the heartbeat that looked too old at the last look; 0: none did */
+};
+
+struct processes {
+	struct scoreboard *board;
+	struct process items[SCOREBOARD_SLOTS];
+	int top;		/* places from here on were never used */
+};
+
+void processes_init(struct processes *ps, struct scoreboard *board);
+
+/* The next living process of this kind behind p, the first for NULL; NULL: there is no further one. */
+const struct process *processes_next(const struct processes *ps, const struct process *p, enum process_kind kind);
+int processes_slot(const struct processes *ps, const struct process *p);
+const struct process *processes_by_pid(const struct processes *ps, pid_t pid);	/* NULL: none of ours */
+const struct process *processes_sweeper(const struct processes *ps);	/* the one that serves; NULL: none */
+bool processes_any(const struct processes *ps, enum process_kind kind);
+
+/* ---- from before the fork to the end ---- */
+
+/* Takes a free place, and prepares its slot: the child has its order before it lives. -1 and ENOSPC: all places are taken. */
+int processes_start(struct processes *ps, const struct process_role *role, enum order order, int64_t now_ms);
+void processes_forked(struct processes *ps, int slot, pid_t pid);
+void processes_not_forked(struct processes *ps, int slot);
+void processes_leave(struct processes *ps, int slot, int64_t now_ms);
+void processes_release(struct processes *ps, int slot);	/* its pid is reaped; closes its socket */
+
+/* ---- what the master does to a child ---- */
+
+/* Changes its order and makes it look. An order is only ever raised, but for RUN and QUIET; a lower one has no effect. */
+void processes_order(struct processes *ps, int slot, enum order order, int64_t now_ms);
+void processes_order_all(struct processes *ps, enum process_kind kind, enum order order, int64_t now_ms);
+bool processes_is_finishing(const struct processes *ps, int slot);	/* it has the order to finish or to hand back */
+void processes_signal_all(const struct processes *ps, int sig);
+
+void processes_kill(struct processes *ps, int slot);		/* SIGKILL to it and to its handler's group */
+void processes_kill_handler(struct processes *ps, int slot);
+void processes_kill_at(struct processes *ps, int slot, int64_t at_ms);
+void processes_fence(struct processes *ps, int slot);		/* kills it; nobody is blamed for its death */
+void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);	/* 0: its loop turns again */
+void processes_close_socket(struct processes *ps, int slot);
+
+#define PROCESS_NAME_SIZE 80
+const char *process_name(const struct process_role *role, char out[PROCESS_NAME_SIZE]);	/* "mail/2", "sweeper" */
+
+static inline bool process_lives(const struct process *p)
+{
+	return p->state == PROCESS_SERVING || p->state == PROCESS_LEAVING;
+}
+
+#endif

@@ -1,0 +1,272 @@
+/*
+ * Makes children. Nothing else forks, and nothing else calls worker_run() and sweeper_run(). Between fork() and these calls the
+ * child gets rid of what is the master's, and marks itself so that the next start of quredisd can find its children.
+ */
+#include "supervisor/children/spawner.h"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/base/base.h"
+#include "common/log/log.h"
+#include "supervisor/children/keeper.h"
+#include "sweeper/sweeper.h"
+
+#define FORK_DELAY_MS 1000
+#define FORK_DELAY_MAX_MS 30000
+
+static void close_fd(int *fd)
+{
+	if (*fd != -1)
+		close(*fd);
+	*fd = -1;
+}
+
+/* ---- what children inherit ---- */
+
+static void name_cgroup(const struct spawner *s, char name[CGROUP_NAME_SIZE])
+{
+	char token[LEFTOVERS_TOKEN_SIZE];
+
+	leftovers_token(s->lock->key, s->boot, token);
+	cgroup_name(token, name);
+}
+
+/* Where it cannot be made, leftovers are found by their environment alone. */
+static void open_cgroup(struct spawner *s)
+{
+	char name[CGROUP_NAME_SIZE];
+
+	name_cgroup(s, name);
+	s->cgroup_fd = cgroup_make(name);
+	if (s->cgroup_fd == -1)
+		log_debug("cgroup_missing", log_str("cgroup", name), log_str("reason", strerror(errno)));
+}
+
+int spawner_open(struct spawner *s, bool embedded, const char **what)
+{
+	*what = "pipe";
+	if (pipe2(s->life_fd, O_CLOEXEC) == -1 || (embedded && pipe2(s->keeper_fd, O_CLOEXEC) == -1))
+		return -1;
+	open_cgroup(s);
+	return 0;
+}
+
+void spawner_leave_keeper(struct spawner *s)
+{
+	close_fd(&s->keeper_fd[1]);
+}
+
+void spawner_close(struct spawner *s)
+{
+	char name[CGROUP_NAME_SIZE];
+
+	name_cgroup(s, name);
+	if (s->cgroup_fd != -1)
+		cgroup_remove(s->cgroup_fd, name);
+	s->cgroup_fd = -1;
+}
+
+/* ---- in the child ---- */
+
+/* What stays: the log, the lock, the read end of life_fd, the write end of keeper_fd. */
+static void close_masters(struct spawner *s)
+{
+	s->close_masters(s->master);
+	close_fd(&s->life_fd[1]);
+	close_fd(&s->keeper_fd[0]);
+	for (const struct process *p = NULL; (p = processes_next(s->processes, p, PROCESS_SWEEPER)) != NULL;)
+		processes_close_socket(s->processes, processes_slot(s->processes, p));
+}
+
+static _Noreturn void run_worker(struct child *child, const struct process_role *role, const struct spawner_worker *w)
+{
+	child->queue = w->conf;
+	child->queue_index = role->queue;
+	child->index = role->index;
+	child->handler_generation = w->handler_generation;
+	worker_run(child);
+}
+
+static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int socket)
+{
+	close_fd(&s->life_fd[0]);	/* its own socket says the same */
+	child->lock_key = s->lock->key;
+	child->handler_users = &s->lock->users;
+	child->master_fd = socket;
+	child->queue_index_of = s->queue_index_of;
+	sweeper_run(child);
+}
+
+static _Noreturn void run_keeper(struct spawner *s, const struct child *child, int read_end)
+{
+	/* It must not hold the lock against the next start, nor the pipe that tells it to end. */
+	close_fd(&s->lock->fd);
+	close_fd(&s->life_fd[0]);
+	close_fd(&s->keeper_fd[1]);
+	keeper_run(child->conf, child->board, child->slot, read_end);
+}
+
+/* Marks the child's own children, so that the next start can find them if master and workers are killed. The keeper needs no mark: its redis-server ends by itself. */
+static void mark_family(struct spawner *s, enum process_kind kind)
+{
+	char token[LEFTOVERS_TOKEN_SIZE];
+
+	if (kind == PROCESS_KEEPER) {
+		close_fd(&s->cgroup_fd);
+		return;
+	}
+	leftovers_token(s->lock->key, s->boot, token);
+	setenv(LEFTOVERS_TOKEN_NAME, token, 1);
+	if (s->cgroup_fd != -1 && cgroup_enter(s->cgroup_fd) == -1)
+		log_warning("cgroup_not_entered", log_str("reason", strerror(errno)));
+	close_fd(&s->cgroup_fd);
+	if (kind != PROCESS_SWEEPER)
+		explicit_bzero(s->lock->key, sizeof(s->lock->key));
+}
+
+/* A core shows why a child hung. But with a core a handler of the same user could read a password from the child's memory. */
+static void allow_core(const struct conf *conf)
+{
+	if (conf->redis.password == NULL)
+		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+}
+
+static void follow_master(pid_t master_pid)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != master_pid)
+		_exit(CHILD_EXIT_DONE);		/* the master died before the kernel knew that it must tell this child */
+	process_become_subreaper();
+}
+
+static void set_title(const struct process_role *role)
+{
+	char name[PROCESS_NAME_SIZE], title[PROCESS_NAME_SIZE + 16];
+
+	snprintf(title, sizeof(title), "%s%s", role->kind == PROCESS_WORKER ? "worker " : "", process_name(role, name));
+	title_set("%s", title);
+	log_process(title);
+}
+
+/* socket: the sweeper's own end. w: NULL but for a worker. */
+static _Noreturn void run(struct spawner *s, struct child *child, int socket, const struct spawner_worker *w)
+{
+	const struct process_role *role = &s->processes->items[child->slot].role;
+	int keeper_read = -1;
+
+	signals_child();
+	if (role->kind == PROCESS_KEEPER) {
+		keeper_read = s->keeper_fd[0];
+		s->keeper_fd[0] = -1;
+	} else {
+		follow_master(child->master_pid);
+	}
+	allow_core(child->conf);
+	if (role->socket != -1)
+		close(role->socket);	/* the master's end */
+	close_masters(s);
+	atomic_store(&child->board->slots[child->slot].pid, getpid());
+	set_title(role);
+	mark_family(s, role->kind);
+	seal_share(&child->board->secrets);
+	if (role->kind == PROCESS_WORKER)
+		run_worker(child, role, w);
+	if (role->kind == PROCESS_SWEEPER)
+		run_sweeper(s, child, socket);
+	run_keeper(s, child, keeper_read);
+}
+
+/* ---- in the master ---- */
+
+static int fork_failed(struct spawner *s, const struct process_role *role, int64_t now_ms)
+{
+	int64_t delay = FORK_DELAY_MS << (s->failures < 5 ? s->failures : 5);
+	char name[PROCESS_NAME_SIZE];
+
+	if (delay > FORK_DELAY_MAX_MS)
+		delay = FORK_DELAY_MAX_MS;
+	s->failures++;
+	s->retry_at_ms = now_ms + delay;
+	log_error("fork_failed", log_str("worker", process_name(role, name)), log_str("reason", strerror(errno)),
+	    log_int("retry_ms", delay));
+	return -1;
+}
+
+static int fork_one(struct spawner *s, const struct conf *conf, const struct process_role *role, int socket, const struct spawner_worker *w, int64_t now_ms)
+{
+	struct child child = {
+		.conf = conf, .board = s->processes->board, .queue_index = -1, .master_fd = s->life_fd[0],
+		.boot = s->boot, .lock_identity = s->lock->identity, .master_pid = getpid(),
+	};
+	pid_t pid;
+
+	child.slot = processes_start(s->processes, role, w == NULL ? ORDER_RUN : w->order, now_ms);
+	if (child.slot == -1)
+		return fork_failed(s, role, now_ms);
+	pid = fork();
+	if (pid == 0)
+		run(s, &child, socket, w);
+	if (pid == -1) {
+		processes_not_forked(s->processes, child.slot);
+		return fork_failed(s, role, now_ms);
+	}
+	processes_forked(s->processes, child.slot, pid);
+	s->failures = 0;
+	return child.slot;
+}
+
+int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epoch, const struct spawner_worker *w, int64_t now_ms)
+{
+	struct process_role role = {
+		.kind = PROCESS_WORKER, .queue = w->queue, .index = w->index, .kill_grace_ms = w->conf->kill_grace_ms,
+		.fence_kills = w->conf->fence == CONF_FENCE_KILL, .socket = -1, .epoch = epoch,
+	};
+	char name[PROCESS_NAME_SIZE];
+	int slot;
+
+	strlcpy(role.queue_name, w->conf->name, sizeof(role.queue_name));
+	slot = fork_one(s, conf, &role, -1, w, now_ms);
+	if (slot != -1)
+		log_info("worker_started", log_str("queue", role.queue_name), log_str("worker", process_name(&role, name)),
+		    log_int("child", s->processes->items[slot].pid), log_int("slot", slot));
+	return slot;
+}
+
+int spawner_fork_sweeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms)
+{
+	struct process_role role = { .kind = PROCESS_SWEEPER, .queue = -1, .socket = -1, .epoch = epoch };
+	int pair[2], slot;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == -1)
+		return fork_failed(s, &role, now_ms);
+	role.socket = pair[0];
+	slot = fork_one(s, conf, &role, pair[1], NULL, now_ms);
+	close(pair[1]);
+	if (slot == -1) {
+		close(pair[0]);
+		return -1;
+	}
+	log_info("sweeper_started", log_int("child", s->processes->items[slot].pid), log_int("slot", slot));
+	return slot;
+}
+
+int spawner_fork_keeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms)
+{
+	const struct process_role role = { .kind = PROCESS_KEEPER, .queue = -1, .socket = -1, .epoch = epoch };
+	int slot = fork_one(s, conf, &role, -1, NULL, now_ms);
+
+	if (slot != -1)
+		log_info("keeper_started", log_int("child", s->processes->items[slot].pid), log_int("slot", slot));
+	return slot;
+}

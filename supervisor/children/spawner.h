@@ -1,0 +1,47 @@
+#ifndef SUPERVISOR_CHILDREN_SPAWNER_H
+#define SUPERVISOR_CHILDREN_SPAWNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "supervisor/children/processes.h"
+#include "supervisor/host/host.h"
+
+/*
+ * Forks children, and owns what every child inherits: the pipes by which children and the keeper see that the master is gone,
+ * and the cgroup of this boot. When to fork is for others to decide.
+ */
+struct spawner {
+	struct processes *processes;
+	struct lock *lock;
+	uint64_t boot;
+	int cgroup_fd;			/* directory of this boot's cgroup; -1: there is none */
+	int life_fd[2];			/* children read EOF when the master is gone */
+	int keeper_fd[2];		/* the keeper reads EOF when master, workers and sweepers are gone; -1: none or closed */
+	int64_t retry_at_ms;		/* fork failed: not again before */
+	int failures;			/* of fork in a row; 0 after a success */
+	void (*close_masters)(void *master);	/* in a new child: closes what only the master uses */
+	int (*queue_index_of)(const char *name);	/* in the sweeper: as in struct child */
+	void *master;			/* for close_masters() */
+};
+
+/* What a worker is forked for. */
+struct spawner_worker {
+	const struct conf_queue *conf;
+	int queue, index;		/* as in struct process_role */
+	uint32_t handler_generation;
+	enum order order;		/* its first one: a quiet worker fetches nothing from the first turn */
+};
+
+/* The caller has filled processes, lock, boot and the functions. -1: errno, and *what names the call that failed. */
+int spawner_open(struct spawner *s, bool embedded, const char **what);
+void spawner_leave_keeper(struct spawner *s);	/* the keeper ends once no other child holds its pipe */
+void spawner_close(struct spawner *s);		/* removes the cgroup */
+
+/* Fork one. Return its slot, or -1: no process, no memory or no slot. That was logged, and holds up the next fork. */
+int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epoch, const struct spawner_worker *w, int64_t now_ms);
+int spawner_fork_sweeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms);
+int spawner_fork_keeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms);
+
+#endif

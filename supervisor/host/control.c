@@ -1,0 +1,242 @@
+/*
+ * Connections of the control socket inside the master's loop. One line of a client is answered at a time: the next one is read
+ * when the client has taken the answer, so a client that does not read uses no memory.
+ */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "supervisor/host/control.h"
+
+#include "common/base/base.h"
+#include "common/log/log.h"
+
+#define PATIENCE_MS 10000	/* a client may take this long to complete a line, or to read an answer */
+#define BUSY_MS 1000		/* a client that moved a byte this short ago keeps its place */
+#define BACKLOG 128
+#define RETRY_ACCEPT_MS 500	/* between tries while accept() fails */
+
+static const char too_long[] = "{\"ok\":false,\"error\":\"a request is at most 4095 bytes\"}";
+
+void control_init(struct control *c, char *(*answer)(void *arg, const char *line, size_t len, int64_t now_ms), void *arg)
+{
+	c->answer = answer;
+	c->arg = arg;
+	c->fd = -1;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		c->clients[i].fd = -1;
+}
+
+static int fail(char *error, size_t size, const char *path)
+{
+	snprintf(error, size, "control socket %s: %s", path, strerror(errno));
+	return -1;
+}
+
+int control_open(struct control *c, const char *path, char *error, size_t size)
+{
+	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
+	if (c->fd == -1)
+		return fail(error, size, path);
+	strlcpy(c->path, path, sizeof(c->path));
+	return 0;
+}
+
+static void drop(struct control_client *client)
+{
+	close(client->fd);
+	free(client->out);
+	client->fd = -1;
+	client->out = NULL;
+}
+
+void control_close_in_child(struct control *c)
+{
+	if (c->fd != -1)
+		close(c->fd);
+	c->fd = -1;
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd != -1)
+			drop(&c->clients[i]);
+}
+
+void control_close(struct control *c)
+{
+	if (c->fd != -1)
+		unix_socket_remove(c->path, &c->file);
+	control_close_in_child(c);
+}
+
+/* A free place, or that of the client that has moved no byte for longest; NULL: all clients are busy. */
+static struct control_client *find_place(struct control *c, int64_t now_ms)
+{
+	struct control_client *idlest = &c->clients[0];
+
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		if (c->clients[i].fd == -1)
+			return &c->clients[i];
+		if (c->clients[i].moved_ms < idlest->moved_ms)
+			idlest = &c->clients[i];
+	}
+	return now_ms - idlest->moved_ms >= BUSY_MS ? idlest : NULL;
+}
+
+static void accept_client(struct control *c, int64_t now_ms)
+{
+	struct control_client *client;
+	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd == -1) {
+		/* The connection stays in the backlog, and would end every poll. */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			c->accept_at_ms = now_ms + RETRY_ACCEPT_MS;
+		return;
+	}
+	if (!unix_socket_peer_is_allowed(fd)) {
+		log_warning("control_denied", log_str("reason", "the client runs as neither the owner nor its group"));
+		close(fd);
+		return;
+	}
+	client = find_place(c, now_ms);
+	if (client->fd != -1)
+		drop(client);
+	client->fd = fd;
+	client->in_len = 0;
+	client->out = NULL;
+	client->closing = false;
+	client->moved_ms = now_ms;
+}
+
+/* Takes ownership of text. A newline replaces its NUL. */
+static void start_answer(struct control_client *client, char *text)
+{
+	if (text == NULL) {
+		drop(client);
+		return;
+	}
+	client->out = text;
+	client->out_len = strlen(text) + 1;
+	client->out_sent = 0;
+	text[client->out_len - 1] = '\n';
+}
+
+static void flush(struct control_client *client, int64_t now_ms)
+{
+	ssize_t n = send(client->fd, client->out + client->out_sent, client->out_len - client->out_sent,
+	    MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n == -1) {
+		if (errno != EAGAIN && errno != EINTR)
+			drop(client);
+		return;
+	}
+	client->moved_ms = now_ms;
+	client->out_sent += (size_t)n;
+	if (client->out_sent < client->out_len)
+		return;
+	free(client->out);
+	client->out = NULL;
+	if (client->closing)
+		drop(client);
+}
+
+static void serve(struct control *c, struct control_client *client, int64_t now_ms)
+{
+	char *newline;
+
+	while (client->fd != -1 && client->out == NULL &&
+	    (newline = memchr(client->in, '\n', client->in_len)) != NULL) {
+		size_t len = (size_t)(newline - client->in);
+
+		start_answer(client, c->answer(c->arg, client->in, len, now_ms));
+		client->in_len -= len + 1;
+		memmove(client->in, newline + 1, client->in_len);
+		if (client->fd != -1)
+			flush(client, now_ms);
+	}
+	if (client->fd != -1 && client->out == NULL && client->in_len == sizeof(client->in)) {
+		client->closing = true;
+		start_answer(client, strdup(too_long));
+		if (client->fd != -1)
+			flush(client, now_ms);
+	}
+}
+
+static void receive(struct control *c, struct control_client *client, int64_t now_ms)
+{
+	ssize_t n = recv(client->fd, client->in + client->in_len, sizeof(client->in) - client->in_len, MSG_DONTWAIT);
+
+	if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR)) {
+		drop(client);
+		return;
+	}
+	if (n == -1)
+		return;
+	client->moved_ms = now_ms;
+	client->in_len += (size_t)n;
+	serve(c, client, now_ms);
+}
+
+size_t control_pollfds(struct control *c, struct pollfd *p, int64_t now_ms)
+{
+	size_t n = 0;
+
+	if (c->fd != -1 && now_ms >= c->accept_at_ms && find_place(c, now_ms) != NULL)
+		p[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd != -1)
+			p[n++] = (struct pollfd){
+				.fd = c->clients[i].fd,
+				.events = c->clients[i].out != NULL ? POLLOUT : POLLIN,
+			};
+	return n;
+}
+
+static struct control_client *client_of(struct control *c, int fd)
+{
+	for (int i = 0; i < CONTROL_CLIENTS; i++)
+		if (c->clients[i].fd == fd)
+			return &c->clients[i];
+	return NULL;
+}
+
+static void ready(struct control *c, struct control_client *client, int64_t now_ms)
+{
+	if (client->out == NULL) {
+		receive(c, client, now_ms);
+		return;
+	}
+	flush(client, now_ms);
+	if (client->fd != -1)
+		serve(c, client, now_ms);
+}
+
+void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	bool incoming = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct control_client *client = client_of(c, p[i].fd);
+
+		if (p[i].revents != 0 && client != NULL)
+			ready(c, client, now_ms);
+		else if (p[i].revents != 0 && p[i].fd == c->fd)
+			incoming = true;
+	}
+	for (int i = 0; i < CONTROL_CLIENTS; i++) {
+		struct control_client *client = &c->clients[i];
+
+		if (client->fd != -1 && (client->in_len > 0 || client->out != NULL) &&
+		    now_ms - client->moved_ms >= PATIENCE_MS)
+			drop(client);
+	}
+	if (incoming && find_place(c, now_ms) != NULL)	/* last: it may take a place, and a descriptor's number, that p still refers to */
+		accept_client(c, now_ms);
+}

@@ -1,0 +1,22 @@
+#ifndef SUPERVISOR_HOST_LOCK_TEXT_H
+#define SUPERVISOR_HOST_LOCK_TEXT_H
+
+#include <sys/types.h>
+
+struct lock;
+
+/*
+ * The lock file holds the pid of its holder, and what the next start needs to recognise leftover handlers: a key, which is
+ * made once and stays as long as the file, and every user that a handler ever had:
+ *
+ *	1234
+ *	key 64 hex digits
+ *	users 0 33 1000
+ *
+ * It is written in place, since the inode is the identity of the lock. No line ever becomes shorter, so an interrupted write
+ * destroys nothing.
+ */
+int lock_text_take_over(struct lock *l);		/* call it once the lock is held. -1: errno */
+int lock_text_add_user(struct lock *l, uid_t uid);	/* before a handler with this user starts. -1: errno */
+
+#endif

@@ -1,0 +1,21 @@
+#ifndef SUPERVISOR_HOST_SIGNALS_H
+#define SUPERVISOR_HOST_SIGNALS_H
+
+#include <stdbool.h>
+
+/*
+ * Blocks the signals that are orders to the master, and ignores the others that a terminal sends. Call it before the first
+ * fork. Returns a signalfd (close-on-exec, non-blocking), or -1 and errno.
+ */
+int signals_open(void);
+
+/* The next signal; 0: none. */
+int signals_next(int fd);
+
+/* In a child right after fork: the state that common/board/child.h promises. */
+void signals_child(void);
+
+/* Waits at most timeout_ms for a signal that ends a start. Returns the signal, or 0. */
+int signals_wait_stop(int timeout_ms);
+
+#endif

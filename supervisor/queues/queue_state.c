@@ -1,0 +1,163 @@
+/*
+ * One state and one reason for each queue, out of what crash policy, scoreboard and operator say: of several the one that an
+ * operator must know first. Nothing here changes anything.
+ */
+#include "supervisor/queues/queue_state.h"
+
+#include "common/queue/queue.h"
+
+const char *const queue_state_names[] = {
+	[STATE_RUNNING] = "running",
+	[STATE_PAUSED] = "paused",
+	[STATE_QUIET] = "quiet",
+	[STATE_BACKOFF] = "backoff",
+	[STATE_QUARANTINE] = "quarantine",
+	[STATE_BREAKER] = "breaker",
+	[STATE_RECOVERING] = "recovering",
+	[STATE_NO_REDIS] = "no redis",
+	[STATE_ERROR] = "error",
+};
+
+/* The state and the reason that status shows for each kind of error. "no redis": nothing of the queue works; "error": a part of it fails. */
+static const struct error_state {
+	enum queue_state state;
+	const char *reason;		/* NULL: the error is no state of its own */
+} error_states[] = {
+	[QUEUE_ERROR_NONE] = { STATE_RUNNING, NULL },
+	[QUEUE_ERROR_NO_REDIS] = { STATE_NO_REDIS, "no connection to Redis" },
+	[QUEUE_ERROR_WRONG_TYPE] = { STATE_ERROR, "one of its keys has the wrong type" },
+	[QUEUE_ERROR_NO_PERMISSION] = { STATE_ERROR, "Redis refuses password or permission" },
+	[QUEUE_ERROR_EVICTION] = { STATE_NO_REDIS, "maxmemory-policy may evict queues" },
+	[QUEUE_ERROR_TRANSIENT] = { STATE_NO_REDIS, "Redis refuses commands for now" },
+	[QUEUE_ERROR_ARCHIVE] = { STATE_ERROR, "the archive of its dead letters cannot be read or written" },
+	[QUEUE_ERROR_OTHER] = { STATE_ERROR, "Redis answers with an error" },
+	[QUEUE_ERROR_LEFTOVERS] = { STATE_RUNNING, NULL },	/* its gate says that the queue recovers */
+};
+
+static const struct board_queue *board_of(const struct queues *qs, const struct queue_workers *q)
+{
+	return &qs->board->queues[queues_place(qs, q)];
+}
+
+const char *queue_state_undecided(const struct queues *qs, const struct queue_workers *q)
+{
+	uint32_t word = atomic_load(&board_of(qs, q)->sweeper.undecided);
+
+	return word == 0 ? NULL : doubt_text((enum doubt)(word - 1));
+}
+
+const char *queue_state_aside(const struct queues *qs, const struct queue_workers *q)
+{
+	const struct board_queue *b = board_of(qs, q);
+
+	if (atomic_load(&b->sweeper.aside) == 0)
+		return NULL;
+	switch ((enum queue_error)atomic_load(&b->sweeper.aside_error)) {
+	case QUEUE_ERROR_WRONG_TYPE:
+		return "messages are set aside: a key they go to has the wrong type";
+	case QUEUE_ERROR_NO_PERMISSION:
+		return "messages are set aside: Redis refuses the permission to move them";
+	default:
+		return "messages are set aside: Redis refuses to move them";
+	}
+}
+
+/* Every worker that serves the queue lost its connection. */
+static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
+{
+	if (q->serving == 0)
+		return false;
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == PROCESS_SERVING && p->role.queue == queues_place(qs, q) &&
+		    atomic_load(&qs->board->slots[processes_slot(qs->processes, p)].redis_down) == 0)
+			return false;
+	return true;
+}
+
+/* Nothing of the queue works if all its workers lost Redis, or the sweeper shut its gate. The reason is then the error that is known, if any. */
+static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const char **reason)
+{
+	const struct board_queue *b = board_of(qs, q);
+	const struct error_state *known = &error_states[scoreboard_queue_error(qs->board, b)];
+	enum queue_error guess;
+
+	if (is_cut_off(qs, q))
+		guess = QUEUE_ERROR_NO_REDIS;
+	else if (atomic_load(&b->sweeper.gate) == QUEUE_REFUSED)
+		guess = QUEUE_ERROR_OTHER;
+	else
+		guess = QUEUE_ERROR_NONE;
+	if (guess == QUEUE_ERROR_NONE) {
+		*reason = known->reason;
+		return known->state;
+	}
+	*reason = known->reason != NULL ? known->reason : error_states[guess].reason;
+	return STATE_NO_REDIS;
+}
+
+static enum queue_state judge_gate(const struct queues *qs, const struct queue_workers *q, const char **reason)
+{
+	const struct board_queue *b = board_of(qs, q);
+
+	switch (atomic_load(&b->sweeper.gate)) {
+	case QUEUE_RECOVERING:
+		*reason = atomic_load(&b->sweeper.error) == QUEUE_ERROR_LEFTOVERS ? "processes of a dead supervisor are being killed" :
+		    "messages of dead workers are being returned";
+		return STATE_RECOVERING;
+	case QUEUE_PAUSED:
+		*reason = "paused in Redis";
+		return STATE_PAUSED;
+	default:
+		return STATE_RUNNING;
+	}
+}
+
+/* The queue runs, but an operator should know about this. NULL: nothing. */
+static const char *reason_to_warn(const struct queues *qs, const struct queue_workers *q)
+{
+	const char *undecided = queue_state_undecided(qs, q);
+
+	if (undecided != NULL)
+		return undecided;
+	if (queue_state_aside(qs, q) != NULL)
+		return queue_state_aside(qs, q);
+	if (queues_wanted(q) == 0)
+		return q->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
+	if (atomic_load(&qs->board->sweeper.leftovers) > 0)
+		return "processes of a dead supervisor could not be killed: its messages may run twice";
+	return NULL;
+}
+
+enum queue_state queue_state_judge(const struct queues *qs, const struct queue_workers *q, const char **reason)
+{
+	enum queue_state state;
+
+	if (q->policy.state == POLICY_QUARANTINE) {
+		*reason = "its workers died ten times in five minutes, no message done; one is tried each minute";
+		return STATE_QUARANTINE;
+	}
+	if (q->policy.state == POLICY_BACKOFF) {
+		*reason = "its workers died five times in thirty seconds";
+		return STATE_BACKOFF;
+	}
+	state = judge_error(qs, q, reason);
+	if (state != STATE_RUNNING)
+		return state;
+	if (atomic_load(&board_of(qs, q)->workers.breaker.step) > 0) {
+		*reason = "its handler cannot be executed, or failed too often in a row";
+		return STATE_BREAKER;
+	}
+	state = judge_gate(qs, q, reason);
+	if (state != STATE_RUNNING)
+		return state;
+	if (q->membership == MEMBER_LEFT) {
+		*reason = "left the configuration";
+		return STATE_QUIET;
+	}
+	if (qs->quiet || q->quiet) {
+		*reason = "told to fetch nothing";
+		return STATE_QUIET;
+	}
+	*reason = reason_to_warn(qs, q);
+	return STATE_RUNNING;
+}

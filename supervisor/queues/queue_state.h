@@ -1,0 +1,13 @@
+#ifndef SUPERVISOR_QUEUES_QUEUE_STATE_H
+#define SUPERVISOR_QUEUES_QUEUE_STATE_H
+
+#include "supervisor/queues/queues.h"
+
+extern const char *const queue_state_names[];	/* "running", "paused", … */
+
+/* *reason is static; NULL: there is none. */
+enum queue_state queue_state_judge(const struct queues *qs, const struct queue_workers *q, const char **reason);
+const char *queue_state_aside(const struct queues *qs, const struct queue_workers *q);	/* why messages were set aside; NULL: none is */
+const char *queue_state_undecided(const struct queues *qs, const struct queue_workers *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */
+
+#endif

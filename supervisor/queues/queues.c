@@ -1,0 +1,376 @@
+/*
+ * The queues of the configuration, and those that left it while something of them is left. How a worker is forked is
+ * spawner.c's, when one is missing staffing.c's, and whether a queue's configuration changed reload.c's.
+ */
+#include "supervisor/queues/queues.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/log/log.h"
+
+void queues_init(struct queues *qs, struct processes *ps, const struct deaths *d)
+{
+	qs->board = ps->board;
+	qs->processes = ps;
+	qs->deaths = d;
+}
+
+/* ---- looking ---- */
+
+const struct queue_workers *queues_next(const struct queues *qs, const struct queue_workers *q)
+{
+	for (q = q == NULL ? qs->items : q + 1; q < qs->items + qs->n; q++)
+		if (q->membership == MEMBER_CONFIGURED)
+			return q;
+	return NULL;
+}
+
+int queues_place(const struct queues *qs, const struct queue_workers *q)
+{
+	return (int)(q - qs->items);
+}
+
+int queues_find(const struct queues *qs, const char *name)
+{
+	for (const struct queue_workers *q = NULL; (q = queues_next(qs, q)) != NULL;)
+		if (strcmp(q->name, name) == 0)
+			return queues_place(qs, q);
+	return -1;
+}
+
+int queues_wanted(const struct queue_workers *q)
+{
+	if (q->membership != MEMBER_CONFIGURED)
+		return 0;
+	return q->scaled == -1 ? q->conf->workers : q->scaled;
+}
+
+int queues_wanted_by_others(const struct queues *qs, int queue)
+{
+	int n = 0;
+
+	for (const struct queue_workers *q = NULL; (q = queues_next(qs, q)) != NULL;)
+		n += q == &qs->items[queue] ? 0 : queues_wanted(q);
+	return n;
+}
+
+int queues_root(const struct queues *qs, int queue)
+{
+	while (qs->items[queue].heir != -1)
+		queue = qs->items[queue].heir;
+	return queue;
+}
+
+int queues_count_workers(const struct queues *qs)
+{
+	int n = 0;
+
+	for (int i = 0; i < qs->n; i++)
+		n += qs->items[i].serving + qs->items[i].leaving;
+	return n;
+}
+
+bool queues_are_complete(const struct queues *qs)
+{
+	for (const struct queue_workers *q = NULL; (q = queues_next(qs, q)) != NULL;)
+		if (q->serving < queues_wanted(q))
+			return false;
+	return true;
+}
+
+static bool index_is_taken(const struct queues *qs, int queue, int index)
+{
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == PROCESS_SERVING && p->role.queue == queue && p->role.index == index)
+			return true;
+	return false;
+}
+
+int queues_free_index(const struct queues *qs, int queue)
+{
+	int wanted = queues_wanted(&qs->items[queue]);
+
+	for (int index = 0; index < wanted; index++)
+		if (!index_is_taken(qs, queue, index))
+			return index;
+	return -1;
+}
+
+/* ---- counts of workers ---- */
+
+/* The one place where the counts change. Each stays what the table of processes says it is; check_counts() compares. */
+static void count_workers(struct queue_workers *q, int serving, int leaving)
+{
+	q->serving += serving;
+	q->leaving += leaving;
+	assert(q->serving >= 0 && q->leaving >= 0 && q->serving + q->leaving <= SCOREBOARD_SLOTS);
+}
+
+static void check_counts(const struct queues *qs)
+{
+	int serving[SCOREBOARD_QUEUES] = {0}, leaving[SCOREBOARD_QUEUES] = {0};
+
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		(p->state == PROCESS_SERVING ? serving : leaving)[p->role.queue]++;
+	for (int i = 0; i < qs->n; i++)
+		assert(qs->items[i].serving == serving[i] && qs->items[i].leaving == leaving[i]);
+}
+
+static void dismiss(struct queues *qs, int slot, int64_t now_ms)
+{
+	processes_leave(qs->processes, slot, now_ms);
+	count_workers(&qs->items[qs->processes->items[slot].role.queue], -1, 1);
+}
+
+/* Those with the highest indexes. staffing.c gives them the order to finish. */
+void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms)
+{
+	int wanted = queues_wanted(&qs->items[queue]);
+
+	if (qs->items[queue].serving <= wanted)
+		return;
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == PROCESS_SERVING && p->role.queue == queue && p->role.index >= wanted)
+			dismiss(qs, processes_slot(qs->processes, p), now_ms);
+}
+
+/* Those that serve leave; those that the queue had leaving before, under whatever configuration, hand back. */
+static void dismiss_all(struct queues *qs, int queue, int64_t now_ms)
+{
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
+		if (strcmp(p->role.queue_name, qs->items[queue].name) != 0)
+			continue;
+		if (p->state == PROCESS_LEAVING)
+			processes_order(qs->processes, processes_slot(qs->processes, p), ORDER_HAND_BACK, now_ms);
+		else
+			dismiss(qs, processes_slot(qs->processes, p), now_ms);
+	}
+}
+
+/* ---- membership ---- */
+
+static void set_membership(struct queue_workers *q, enum membership to, const struct conf_queue *conf)
+{
+	static const bool legal[][3] = {
+		[MEMBER_NONE] = { [MEMBER_CONFIGURED] = true },
+		[MEMBER_CONFIGURED] = { [MEMBER_LEFT] = true },
+		[MEMBER_LEFT] = { [MEMBER_NONE] = true },
+	};
+
+	assert(legal[q->membership][to]);
+	assert((conf != NULL) == (to == MEMBER_CONFIGURED));
+	q->membership = to;
+	q->conf = conf;
+}
+
+static bool is_known_to_a_sweeper(const struct queues *qs, const struct queue_workers *q)
+{
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_SWEEPER)) != NULL;)
+		if (p->role.epoch <= q->left_epoch)
+			return true;
+	return false;
+}
+
+/* Nothing uses the place any more, but for its totals. */
+static bool is_unused(const struct queues *qs, const struct queue_workers *q)
+{
+	return q->membership == MEMBER_LEFT && q->serving == 0 && q->leaving == 0 &&
+	    !deaths_concern_queue(qs->deaths, queues_place(qs, q)) && !is_known_to_a_sweeper(qs, q);
+}
+
+/* Its totals go to its heir, which takes its place for those whose heir it was. */
+static void dissolve(struct queues *qs, int queue)
+{
+	struct queue_workers *q = &qs->items[queue], *heir = q->heir == -1 ? NULL : &qs->items[q->heir];
+
+	if (heir != NULL) {
+		scoreboard_inherit(&qs->board->queues[q->heir], &qs->board->queues[queue]);
+		heir->restarts += q->restarts;
+	}
+	for (int i = 0; i < qs->n; i++)
+		if (qs->items[i].heir == queue)
+			qs->items[i].heir = q->heir;
+	set_membership(q, MEMBER_NONE, NULL);
+	memset(q, 0, sizeof(*q));
+	scoreboard_clear_queue(&qs->board->queues[queue]);
+}
+
+/* An unused place. with_heir: only if nothing of it is forgotten. -1: there is none. */
+static int find_unused(const struct queues *qs, bool with_heir)
+{
+	for (int i = 0; i < qs->n; i++)
+		if (is_unused(qs, &qs->items[i]) && (qs->items[i].heir != -1 || !with_heir))
+			return i;
+	return -1;
+}
+
+static int find_room(struct queues *qs)
+{
+	int queue = find_unused(qs, true);
+
+	if (queue == -1 && qs->n < SCOREBOARD_QUEUES)
+		return qs->n++;
+	if (queue == -1)
+		queue = find_unused(qs, false);
+	if (queue != -1)
+		dissolve(qs, queue);
+	return queue;
+}
+
+int queues_enter(struct queues *qs, const struct conf_queue *conf)
+{
+	int queue = find_room(qs);
+	struct queue_workers *q;
+
+	if (queue == -1)
+		return -1;
+	q = &qs->items[queue];
+	strlcpy(q->name, conf->name, sizeof(q->name));
+	set_membership(q, MEMBER_CONFIGURED, conf);
+	q->scaled = -1;
+	q->heir = -1;
+	for (int i = 0; i < qs->n; i++)
+		if (i != queue && qs->items[i].heir == -1 && strcmp(qs->items[i].name, q->name) == 0)
+			qs->items[i].heir = queue;
+	return queue;
+}
+
+void queues_leave(struct queues *qs, int queue, unsigned epoch, int64_t now_ms)
+{
+	struct queue_workers *q = &qs->items[queue];
+
+	dismiss_all(qs, queue, now_ms);
+	set_membership(q, MEMBER_LEFT, NULL);
+	q->left_epoch = epoch;
+	atomic_store(&qs->board->queues[queue].master.left, 1);
+}
+
+void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf)
+{
+	struct queue_workers *q = &qs->items[queue];
+
+	assert(q->membership == MEMBER_CONFIGURED);
+	q->conf = conf;
+	q->scaled = -1;		/* the file says again how many */
+}
+
+void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
+{
+	struct queue_workers *q = &qs->items[queue];
+
+	dismiss_all(qs, queue, now_ms);
+	q->policy = (struct policy){0};
+	q->unreplaced = 0;
+	scoreboard_new_handler(&qs->board->queues[queue], ++q->handler_generation);
+}
+
+/* ---- the operator ---- */
+
+void queues_scale(struct queues *qs, int queue, int workers)
+{
+	assert(workers >= 0);
+	qs->items[queue].scaled = workers;
+}
+
+enum order queues_first_order(const struct queues *qs, int queue)
+{
+	return qs->quiet || qs->items[queue].quiet ? ORDER_QUIET : ORDER_RUN;
+}
+
+static void order_all(struct queues *qs, int queue, int64_t now_ms)
+{
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;)
+		if (p->state == PROCESS_SERVING && p->role.queue == queue)
+			processes_order(qs->processes, processes_slot(qs->processes, p), queues_first_order(qs, queue), now_ms);
+}
+
+void queues_set_quiet(struct queues *qs, int queue, bool quiet, int64_t now_ms)
+{
+	qs->items[queue].quiet = quiet;
+	order_all(qs, queue, now_ms);
+}
+
+void queues_set_all_quiet(struct queues *qs, bool quiet, int64_t now_ms)
+{
+	qs->quiet = quiet;
+	for (const struct queue_workers *q = NULL; (q = queues_next(qs, q)) != NULL;)
+		order_all(qs, queues_place(qs, q), now_ms);
+}
+
+/* ---- workers come and go ---- */
+
+static void see_success(struct queues *qs, struct queue_workers *q)
+{
+	uint64_t done = atomic_load(&qs->board->queues[queues_place(qs, q)].workers.done);
+
+	if (done == q->done_seen)
+		return;
+	q->done_seen = done;
+	policy_success(&q->policy);
+}
+
+void queues_worker_forked(struct queues *qs, int queue, int64_t now_ms)
+{
+	struct queue_workers *q = &qs->items[queue];
+
+	count_workers(q, 1, 0);
+	policy_spawned(&q->policy, now_ms);
+	if (q->unreplaced == 0)
+		return;
+	q->unreplaced--;
+	q->restarts++;
+	atomic_fetch_add(&qs->board->queues[queue].master.restarts, 1);
+}
+
+void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms, double chance)
+{
+	const struct process *p = &qs->processes->items[slot];
+	struct queue_workers *q = &qs->items[p->role.queue];
+	bool served = p->state == PROCESS_SERVING;
+
+	see_success(qs, q);
+	if (died)
+		policy_death(&q->policy, p->spawned_ms, now_ms, chance);
+	count_workers(q, served ? -1 : 0, served ? 0 : -1);
+	if (served)
+		q->unreplaced++;
+	slot_fold(&qs->board->slots[slot], &qs->board->queues[p->role.queue]);
+}
+
+static bool is_no_warning(enum queue_state state)
+{
+	return state == STATE_RUNNING || state == STATE_PAUSED || state == STATE_QUIET || state == STATE_RECOVERING;
+}
+
+static void look(struct queues *qs, struct queue_workers *q, int64_t now_ms)
+{
+	const char *reason;
+	enum queue_state state;
+
+	see_success(qs, q);
+	policy_tick(&q->policy, (size_t)q->serving, now_ms);
+	state = queue_state_judge(qs, q, &reason);
+	if (state == q->state && reason == q->reason)
+		return;
+	q->state = state;
+	q->reason = reason;
+	log_event(is_no_warning(state) ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
+	    log_str("state", queue_state_names[state]), log_str("reason", reason));
+}
+
+void queues_look(struct queues *qs, int64_t now_ms)
+{
+	check_counts(qs);
+	for (int i = 0; i < qs->n; i++)
+		if (qs->items[i].membership == MEMBER_CONFIGURED)
+			look(qs, &qs->items[i], now_ms);
+}
+
+void queues_publish_wanted(struct queues *qs)
+{
+	for (int i = 0; i < qs->n; i++)
+		atomic_store(&qs->board->queues[i].master.wanted, (uint32_t)queues_wanted(&qs->items[i]));
+}

@@ -1,0 +1,27 @@
+#ifndef SUPERVISOR_STAFFING_H
+#define SUPERVISOR_STAFFING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "supervisor/children/children.h"
+
+struct master;
+
+/* Crash policies of the children that serve no single queue. */
+struct staffing {
+	struct policy sweeper, keeper;
+};
+
+/* Forks keeper, sweeper and workers that are missing, as far as crash policies and memory allow; dismisses surplus workers; lets
+ * those that leave finish once they are replaced. Returns when to call again; INT64_MAX: when something happens. */
+int64_t staffing_step(struct master *m, int64_t now_ms);
+
+bool staffing_is_complete(const struct master *m);
+
+/* chance: 0..1, for the policy. */
+void staffing_sweeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance);
+void staffing_keeper_died(struct master *m, int64_t spawned_ms, int64_t now_ms, double chance);
+void staffing_replace_sweeper(struct master *m, int64_t now_ms);	/* the configuration changed: the sweeper leaves, another one follows at once */
+
+#endif

@@ -1,0 +1,10 @@
+#ifndef SWEEPER_AGE_AGE_H
+#define SWEEPER_AGE_AGE_H
+
+struct sweeper_queue;
+
+/* What other folders use of this folder. */
+
+void due_wake(struct sweeper_queue *q);	/* messages are delayed: moves those that are due in this turn, without asking first */
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * Moves retries that are due back to ingress, and sets the gates of paused queues.
+ *
+ * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write. QUIET asks
+ * whether anything is delayed or paused at all. That one command a second is what an idle queue costs, and while no worker
+ * settles anything, not even that. WHICH tells the two apart. MOVE moves what is due. In a shared queue only the sweeper can
+ * tell which lines are quredis's own, so GLANCE reads the delayed messages first, and MOVE moves only those.
+ */
+#include "sweeper/age/age.h"
+
+#include "sweeper/core/core.h"
+
+#define EVERY_MS 1000
+#define QUIET_LOOK_MS 4000	/* on an idle queue, a pause or a message delayed by another host is noticed this late at most */
+
+extern const struct task due_task;
+
+struct due {
+	enum { DUE_QUIET, DUE_WHICH, DUE_GLANCE, DUE_MOVE } step;
+	int64_t look_at_ms;		/* CLOCK_MONOTONIC: the next QUIET, also while messages move */
+	bool quiet;			/* nothing was delayed or paused at the last look */
+	int64_t quiet_until_ms;		/* CLOCK_MONOTONIC of the next look while quiet */
+	uint64_t settled_seen;		/* board->workers.done at the last look */
+	int64_t connection;		/* redis.connection of the last request: steps continue on that connection only */
+	struct redis_reply glanced;	/* the answer of GLANCE, */
+	void *kept;			/* the reply that holds it; NULL: none */
+};
+
+static struct due *due_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &due_task);
+}
+
+static void drop_glanced(struct due *d)
+{
+	redis_let_go(d->kept);
+	d->kept = NULL;
+}
+
+/* Begins with the first of the steps that move. */
+static void begin_move(struct sweeper_queue *q)
+{
+	drop_glanced(due_of(q));
+	due_of(q)->step = q->keys.shared ? DUE_GLANCE : DUE_MOVE;
+}
+
+void due_wake(struct sweeper_queue *q)
+{
+	due_of(q)->quiet = false;
+	begin_move(q);
+	task_wake_at(q, &due_task, 0);
+}
+
+/*
+ * False: nothing was delayed or paused at the last look, and no worker has settled anything since, so a look every
+ * QUIET_LOOK_MS is enough.
+ */
+static bool wants_look(struct sweeper_queue *q, int64_t now_ms)
+{
+	uint64_t settled = q->board == NULL ? 0 : atomic_load(&q->board->workers.done);
+	struct due *d = due_of(q);
+
+	if (d->quiet && settled == d->settled_seen && now_ms < d->quiet_until_ms)
+		return false;
+	d->settled_seen = settled;
+	d->quiet_until_ms = now_ms + QUIET_LOOK_MS;
+	return true;
+}
+
+/* ---- requests ---- */
+
+static void begin_look(struct sweeper *s, struct due *d, int64_t now_ms)
+{
+	if (d->connection != s->redis.connection) {	/* the answers of the old connection are lost */
+		d->connection = s->redis.connection;
+		d->step = DUE_QUIET;
+		drop_glanced(d);
+	}
+	if (d->step != DUE_QUIET && d->kept == NULL && now_ms >= d->look_at_ms)
+		d->step = DUE_QUIET;
+	if (d->step == DUE_QUIET)
+		d->look_at_ms = now_ms + EVERY_MS;
+}
+
+static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	struct due *d = due_of(q);
+
+	begin_look(s, d, now_ms);
+	switch (d->step) {
+	case DUE_QUIET:
+		if (!wants_look(q, now_ms))
+			return false;
+		queue_quiet(&s->redis, &q->keys);
+		break;
+	case DUE_WHICH:
+		queue_poll(&s->redis, &q->keys);
+		break;
+	case DUE_GLANCE:
+		queue_glance_delayed(&s->redis, &q->keys, 0, budget - 1);
+		break;
+	case DUE_MOVE:
+		queue_due(&s->redis, &q->keys, false, budget, d->kept == NULL ? NULL : &d->glanced);
+		drop_glanced(d);
+		break;
+	}
+	return true;
+}
+
+/* ---- answers ---- */
+
+static enum task_end fail(struct sweeper_queue *q)
+{
+	due_of(q)->step = DUE_QUIET;
+	return TASK_FAILED;
+}
+
+static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct due *d = due_of(q);
+	int64_t n;
+
+	d->quiet = false;
+	if (connection_integer(s, &n) == -1)
+		return fail(q);
+	d->quiet = n == 0;
+	if (d->quiet)
+		sweeper_queue_set_paused(s, q, false);
+	else
+		d->step = DUE_WHICH;
+	return d->quiet ? TASK_DONE : TASK_ASK;
+}
+
+static enum task_end take_which(struct sweeper *s, struct sweeper_queue *q)
+{
+	int64_t delayed = 0, paused = 0;
+	int wrong = connection_integer(s, &delayed);
+
+	due_of(q)->step = DUE_QUIET;
+	if (s->redis.state != REDIS_CLOSED && connection_integer(s, &paused) == 0)
+		sweeper_queue_set_paused(s, q, paused != 0);
+	if (wrong == -1)
+		return TASK_FAILED;
+	if (delayed == 0)
+		return TASK_DONE;
+	begin_move(q);
+	return TASK_ASK;
+}
+
+static enum task_end take_glanced(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct due *d = due_of(q);
+
+	if (connection_answer(s, &d->glanced) == -1)
+		return fail(q);
+	d->kept = redis_keep(&s->redis);
+	d->step = DUE_MOVE;
+	return TASK_ASK;
+}
+
+static void observe_lags(struct sweeper_queue *q, const struct redis_reply *reply)
+{
+	for (size_t i = 0; i < reply->n; i++) {
+		int64_t late = redis_element(reply, i).integer;
+
+		if (late != QUEUE_DUE_LOST)
+			sweeper_queue_observe_lag(q, late);
+	}
+}
+
+static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct queue_due_moved due;
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == -1)
+		return fail(q);
+	if (queue_due_moved(&reply, &due) == -1) {
+		connection_unexpected(s);
+		return fail(q);
+	}
+	observe_lags(q, &reply);
+	if (due.lost > 0)
+		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost), log_str("error",
+		    "somebody deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
+	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
+	due_of(q)->step = DUE_QUIET;
+	if (due.moved + due.lost == 0)
+		return TASK_DONE;
+	begin_move(q);		/* there may be more: one step may carry fewer than the budget allows */
+	return TASK_MORE;
+}
+
+static enum task_end take_due(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	(void)now_ms;
+	switch (due_of(q)->step) {
+	case DUE_QUIET:
+		return take_quiet(s, q);
+	case DUE_WHICH:
+		return take_which(s, q);
+	case DUE_GLANCE:
+		return take_glanced(s, q);
+	case DUE_MOVE:
+		break;
+	}
+	return take_moved(s, q);
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	(void)s;
+	return q->conf != NULL;
+}
+
+static void free_state(struct sweeper_queue *q)
+{
+	drop_glanced(due_of(q));
+}
+
+const struct task due_task = { .name = "due", .interval_ms = EVERY_MS, .budget = 100, .wanted = is_wanted, .ask = ask_due, .take = take_due,
+	.state_size = sizeof(struct due), .free = free_state };

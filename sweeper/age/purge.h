@@ -1,0 +1,77 @@
+#ifndef SWEEPER_AGE_PURGE_H
+#define SWEEPER_AGE_PURGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/core/core.h"
+#include "sweeper/age/ttl.h"
+
+struct sweeper;
+struct sweeper_queue;
+
+/*
+ * The state of a round of purge in one queue. A round goes through ingress from the pop end, then through delayed:
+ *	IDLE -interval-> LOOK -end-> DELAYED -end-> IDLE
+ * It remembers only a cursor, however long the list is; scripts check each message again before they move it.
+ */
+enum purge_phase { PURGE_IDLE, PURGE_LOOK, PURGE_DELAYED };
+
+struct purge {
+	enum purge_phase phase;
+	bool asked_orphans;	/* the purge of records was started; it precedes the round (sweeper/dead_letters/orphans.c) */
+	int64_t begun_ms;	/* CLOCK_MONOTONIC: begin of this round */
+	int64_t stay;		/* the cursor: entries before it were judged and stay in the list */
+	int64_t kept;		/* those of them that a live run would keep, too; <= stay */
+	int misses;		/* consecutive entries that had left or moved */
+	bool doubtful;		/* a line has a seal with an unknown secret: the secrets are read before the next step */
+	bool asking;		/* purge.check runs, or must run, for the message `asked` */
+	struct buffer asked;
+	struct verdict asked_verdict;
+	bool check_failed;	/* this was logged in this round */
+	uint64_t purged, spared;	/* in this round; spared: purge.check objected */
+	int64_t oldest_ms;	/* age of the oldest message purged */
+	int logged;		/* lines logged in this turn */
+};
+
+extern const struct task purge_task;
+
+static inline struct purge *purge_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &purge_task);
+}
+
+
+/* The task's own state: the purge.check that runs. Zeroed: none runs. */
+struct purge_check {
+	struct subprocess subprocess;
+	struct sweeper_queue *q;	/* the queue of its message; NULL: none runs */
+};
+
+/* A turn of one queue. */
+struct purging {
+	struct sweeper *s;
+	struct sweeper_queue *q;
+	struct age_clock clock;
+};
+
+/* purge_scan.c: 1: the round goes on; 0: it is over; -1: error */
+int purge_step(struct purging *t);
+
+/*
+ * purge_move.c: decides the next n entries after the cursor, and moves the cursor over those that stay. 1: go on; 0: some had
+ * moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.asked.
+ */
+int purge_entries(struct purging *t, int n);
+int purge_asked(struct purging *t, bool agreed);	/* the same for purge.asked, after purge.check ended */
+
+/* purge_check.c */
+int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* -1: it cannot run: the message stays */
+bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms);	/* true once */
+const struct sweeper_queue *purge_check_queue(const struct sweeper *s);	/* the queue whose check runs: one at a time for all queues. NULL: none */
+void purge_check_stop(struct sweeper *s);
+
+#endif

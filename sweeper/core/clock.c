@@ -1,0 +1,92 @@
+/*
+ * What time it is on the server, and since when its clock can be believed: for what waits too long, here
+ * and in the workers. The rule is common/board/server_clock.c's. Where ages are wanted it is written down in Redis, so that a
+ * supervisor that is started again goes on with it.
+ */
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define LOGGED_EVERY_MS 60000	/* else a clock that is slewed would be logged at every look */
+#define KEEP_EVERY_MS 60000
+
+/* A predecessor's knowledge goes on: its clock is ours. */
+void clock_init(struct sweeper *s)
+{
+	server_clock_read(&s->clock, &s->child->board->sweeper.clock);
+}
+
+static void log_step(struct sweeper *s, int64_t step_ms)
+{
+	int64_t now_ms = clock_monotonic_ms();
+
+	if (s->clock_logged_ms != 0 && now_ms - s->clock_logged_ms < LOGGED_EVERY_MS)
+		return;
+	s->clock_logged_ms = now_ms;
+	log_warning("server_clock_set", log_int("step_ms", step_ms),
+	    log_str("advice", "the clock of Redis was set, or this is another server: what waits counts from now"));
+}
+
+void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms)
+{
+	struct server_time t = { .server_ms = server_ms, .sent_ms = sent_ms, .answered_ms = clock_boottime_ms() };
+	int64_t step_ms = server_clock_take(&s->clock, &t);
+
+	if (step_ms != 0) {
+		log_step(s, step_ms);
+		s->clock_keep_at_ms = 0;	/* that it was put back again must not look as if nothing had been */
+	} else if (s->clock_recalled) {
+		log_info("server_clock_restored", log_int("known_ms", server_ms - s->clock.since_ms));
+	}
+	s->clock_recalled = false;
+	server_clock_publish(&s->clock, &s->child->board->sweeper.clock);
+}
+
+/* ---- over a restart ---- */
+
+static bool is_wanted(const struct sweeper *s)
+{
+	for (size_t i = 0; i < s->conf->nqueues; i++)
+		if (conf_queue_ages(s->conf, s->conf->queues[i]))
+			return true;
+	return false;
+}
+
+int clock_recall(struct sweeper *s)
+{
+	char boot_id[PROCESS_BOOT_ID_SIZE];
+	struct redis_reply reply;
+
+	if (s->clock.checked_ms != 0 || !is_wanted(s) || process_boot_id(boot_id) == -1)
+		return 0;
+	queue_node_clock_read(&s->redis, s->conf->supervisor.node);
+	if (connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING)
+		s->clock_recalled = server_clock_recall(&s->clock, boot_id, reply.str, clock_boottime_ms());
+	return s->redis.state == REDIS_CLOSED ? -1 : 0;
+}
+
+static void keep(struct sweeper *s)
+{
+	char boot_id[PROCESS_BOOT_ID_SIZE], text[SERVER_CLOCK_TEXT_SIZE];
+	struct redis_reply reply;
+
+	if (s->clock.checked_ms == 0 || !is_wanted(s) || !sweeper_is_active(s) ||
+	    process_boot_id(boot_id) == -1)
+		return;
+	server_clock_text(&s->clock, boot_id, text);
+	queue_node_clock_write(&s->redis, s->conf->supervisor.node, text);
+	connection_answer(s, &reply);		/* refused: then it begins anew after a restart */
+}
+
+static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	if (now_ms >= s->clock_keep_at_ms) {
+		s->clock_keep_at_ms = now_ms + KEEP_EVERY_MS;
+		keep(s);
+	}
+	return false;
+}
+
+const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .run = run_clock, .settle = keep };

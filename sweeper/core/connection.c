@@ -1,0 +1,223 @@
+/*
+ * The one connection of the sweeper. It is opened with a back-off, and used only after the server has accepted a write. An error that concerns the whole
+ * server closes it; an error that concerns one queue is kept in s->error, for the task that works in that queue.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+#include "sweeper/core/interrupt.h"
+
+#define RECONNECT_BASE_MS 100
+#define RECONNECT_CAP_MS 30000
+#define RECONNECT_LEAST_MS 20
+#define RESOLVE_MS 110000	/* a resolver with several servers and search domains may take so long */
+
+static const struct sweeper *waiting;	/* a wait's callback gets no argument */
+
+/* Called whenever a wait wakes up. Each part of a long answer is progress, so it counts as a heartbeat. */
+static bool wait_is_interrupted(void)
+{
+	sweeper_beat(waiting);
+	return interrupt_asked();
+}
+
+int connection_init(struct sweeper *s)
+{
+	const struct conf *conf = s->conf;
+
+	waiting = s;
+	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->error,
+		sizeof(s->error)) == -1)
+		return -1;
+	snprintf(s->client_name, sizeof(s->client_name), "quredisd:%s:sweeper", conf->supervisor.node);
+	redis_init(&s->redis, &s->target, s->client_name);
+	queue_greets(&s->redis, true);
+	return 0;
+}
+
+void connection_free(struct sweeper *s)
+{
+	redis_close(&s->redis, NULL);
+	redis_target_free(&s->target);
+}
+
+/* One line a change: the same reason again is silent. */
+static void log_down(struct sweeper *s)
+{
+	if (strcmp(s->down, s->redis.error) == 0)
+		return;
+	strlcpy(s->down, s->redis.error, sizeof(s->down));
+	log_warning("redis_down", log_str("reason", s->down),
+	    log_str("advice", redis_error_needs_operator(s->redis.error_class)
+				? "check redis.url, redis.password_file and the rights of the Redis user" : NULL));
+}
+
+void connection_lost(struct sweeper *s, int64_t now_ms)
+{
+	int64_t wait_ms;
+
+	redis_close(&s->redis, NULL);
+	tasks_disconnected(s);
+	s->up = false;
+	s->failures++;
+	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->failures, arc4random());
+	s->connect_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
+	atomic_store(&s->slot->redis_down, 1);
+	sweeper_queues_publish_error(s, redis_error_needs_operator(s->redis.error_class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS);
+	if (!interrupt_asked())
+		log_down(s);
+}
+
+/* A server that refuses the first requests of the tasks, among them a write like those of the leases, is of no use. */
+static int greet_server(struct sweeper *s)
+{
+	if (clock_recall(s) == -1)
+		return -1;
+	if (tasks_connected(s) == 0)
+		return 0;
+	if (s->redis.state != REDIS_CLOSED) {
+		s->redis.error_class = s->error_kind == QUEUE_ERROR_NO_PERMISSION ? REDIS_ERROR_PERMISSION : REDIS_ERROR_TRANSIENT;
+		redis_close(&s->redis, s->error);
+	}
+	return -1;
+}
+
+/* Resolving a host name blocks. The deadline tells the master how long it must not take the sweeper for hung. */
+static int open_socket(struct sweeper *s, struct redis *r)
+{
+	int64_t now_ms = clock_monotonic_ms();
+	int rc;
+
+	if (s->target.unix_path == NULL)
+		atomic_store(&s->slot->deadline_ms, now_ms + RESOLVE_MS);
+	rc = redis_open(r, now_ms);
+	sweeper_beat(s);
+	atomic_store(&s->slot->deadline_ms, 0);
+	return rc;
+}
+
+int connection_open(struct sweeper *s, int64_t now_ms)
+{
+	if (open_socket(s, &s->redis) == -1 || redis_connect(&s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1 || greet_server(s) == -1 ||
+	    server_look(s, now_ms) == -1) {
+		connection_lost(s, clock_monotonic_ms());
+		return -1;
+	}
+	s->up = true;
+	s->failures = 0;
+	if (s->down[0] != '\0')
+		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.version));
+	s->down[0] = '\0';
+	atomic_store(&s->slot->redis_down, 0);
+	sweeper_queues_publish_error(s, QUEUE_ERROR_NONE);
+	return 0;
+}
+
+int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, size_t wanted)
+{
+	const char *arrived;
+	struct redis other;
+	int64_t len = -1;
+
+	redis_init(&other, &s->target, s->client_name);
+	if (open_socket(s, &other) == 0 && redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
+		redis_appendf(&other, "LINDEX %s 0", list);
+		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
+	}
+	if (len != -1)
+		memcpy(begin, arrived, wanted);
+	redis_close(&other, NULL);
+	return len;
+}
+
+int connection_answer(struct sweeper *s, struct redis_reply *reply)
+{
+	sweeper_beat(s);
+	if (redis_wait(&s->redis, reply, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1)
+		return -1;
+	if (reply->type != REDIS_ERROR)
+		return 0;
+	if (redis_error_is_of_server(reply)) {
+		char why[sizeof(s->redis.error)];
+
+		strlcpy(why, reply->str, sizeof(why));
+		s->redis.error_class = redis_error_class(reply);
+		redis_close(&s->redis, why);
+		return -1;
+	}
+	connection_set_error(s, queue_error_of(redis_error_class(reply)), reply->str);
+	return -1;
+}
+
+void connection_set_error(struct sweeper *s, enum queue_error kind, const char *error)
+{
+	s->error_kind = kind;
+	strlcpy(s->error, error, sizeof(s->error));
+}
+
+int connection_unexpected(struct sweeper *s)
+{
+	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply type from Redis");
+	return -1;
+}
+
+int connection_integer(struct sweeper *s, int64_t *out)
+{
+	struct redis_reply reply;
+
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_INTEGER)
+		return connection_unexpected(s);
+	*out = reply.integer;
+	return 0;
+}
+
+int connection_secret(struct sweeper *s)
+{
+	struct redis_reply reply;
+
+	queue_secret(&s->redis, true);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (queue_secret_learn(&reply) == 0)
+		return 0;
+	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading quredis:secret");
+	return -1;
+}
+
+/* Restores quredis:secret if it was deleted. Another host may have created a new secret since; the script keeps both. */
+static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	(void)now_ms;
+	if (connection_secret(s) == 0) {
+		s->secret_failed = false;
+	} else if (s->redis.state != REDIS_CLOSED && !s->secret_failed) {
+		log_warning("secret_error", log_str("error", s->error));
+		s->secret_failed = true;
+	}
+	return false;
+}
+
+const struct task secret_task = { .name = "secret", .interval_ms = 10000, .budget = 1, .run = run_secret };
+
+void connection_drain(struct sweeper *s)
+{
+	enum queue_error kind = s->error_kind;
+	char error[sizeof(s->error)];
+	struct redis_reply reply;
+
+	if (s->redis.state != REDIS_READY || s->redis.pending == 0)
+		return;
+	strlcpy(error, s->error, sizeof(error));
+	while (s->redis.state == REDIS_READY && s->redis.pending > 0)
+		connection_answer(s, &reply);
+	connection_set_error(s, kind, error);	/* the first error is the one to report */
+}

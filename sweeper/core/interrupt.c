@@ -1,0 +1,31 @@
+/* TERM, which only says "look": at the order, or for the master. It arrives while we poll, never elsewhere. */
+#include <sys/types.h>
+
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "sweeper/core/interrupt.h"
+
+static pid_t master_pid;
+
+static void on_term(int sig)
+{
+	(void)sig;
+}
+
+void interrupt_catch(pid_t master, sigset_t *while_polling)
+{
+	struct sigaction sa = { .sa_handler = on_term };
+
+	master_pid = master;
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	sigprocmask(SIG_SETMASK, NULL, while_polling);
+	sigdelset(while_polling, SIGTERM);
+}
+
+bool interrupt_asked(void)
+{
+	return getppid() != master_pid;
+}

@@ -1,0 +1,179 @@
+/*
+ * The sweeper process: its loop, the orders of the master, and its end. Its work is in the tasks of the table (task.h).
+ */
+#include <poll.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/core/interrupt.h"
+#include "sweeper/core/subprocess.h"
+
+#define FINISH_MS 5000		/* what known deaths are given after the order to finish */
+#define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
+#define SUBPROCESSES_POLLED 64	/* more are looked at in their turn */
+#define CLEAR_MS 2000
+#define BUSY_MS 100		/* the same while something waits for its back-off */
+
+void sweeper_beat(const struct sweeper *s)
+{
+	atomic_store(&s->slot->heartbeat_ms, clock_monotonic_ms());
+}
+
+bool sweeper_goes_on(struct sweeper *s)
+{
+	sweeper_beat(s);
+	return s->redis.state == REDIS_READY && !interrupt_asked();
+}
+
+bool sweeper_is_active(const struct sweeper *s)
+{
+	return atomic_load(&s->child->board->master.active_sweeper) == s->child->slot;
+}
+
+bool sweeper_measures_queues(const struct sweeper *s)
+{
+	return s->conf->health.enabled || s->conf->metrics.statsd != NULL || s->conf->metrics.textfile != NULL;
+}
+
+void sweeper_lost_master(struct sweeper *s)
+{
+	s->master_gone = true;
+}
+
+/* ---- tasks ---- */
+
+static bool run_tasks(struct sweeper *s)
+{
+	bool more = tasks_run(s);
+
+	if (s->redis.state == REDIS_CLOSED)
+		connection_lost(s, clock_monotonic_ms());
+	return more && s->up;
+}
+
+/* ---- orders ---- */
+
+static void look_at_order(struct sweeper *s, int64_t now_ms)
+{
+	uint32_t epoch = atomic_load(&s->child->board->master.log_epoch);
+
+	if (epoch != s->log_epoch)
+		log_reopen();
+	s->log_epoch = epoch;
+	if (s->finish_by_ms == 0 && atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH)
+		s->finish_by_ms = now_ms + FINISH_MS;
+	if (interrupt_asked())
+		s->master_gone = true;
+}
+
+static bool finished(const struct sweeper *s, int64_t now_ms)
+{
+	if (s->master_gone)
+		return true;
+	return s->finish_by_ms != 0 && (!s->up || !tasks_are_pending(s) || now_ms >= s->finish_by_ms);
+}
+
+/* ---- the loop ---- */
+
+static void show_state(const struct sweeper *s)
+{
+	slot_set_state(s->slot, s->finish_by_ms != 0 ? SLOT_STOPPING : s->up ? SLOT_IDLE : SLOT_CONNECTING);
+}
+
+/* True: there is more to do at once. */
+static bool turn(struct sweeper *s)
+{
+	int64_t now_ms = clock_monotonic_ms();
+
+	sweeper_beat(s);
+	tasks_each_turn(s, now_ms);
+	look_at_order(s, now_ms);
+	show_state(s);
+	if (s->master_gone)
+		return false;
+	s->clearing = subprocess_kill_adopted();
+	if (s->up)
+		return run_tasks(s);
+	return s->finish_by_ms == 0 && now_ms >= s->connect_at_ms && connection_open(s, now_ms) == 0;
+}
+
+static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
+{
+	if (!s->up)
+		return s->connect_at_ms < now_ms + LOOK_MS ? s->connect_at_ms : now_ms + LOOK_MS;
+	return tasks_wake_ms(s, now_ms + (tasks_are_pending(s) || s->clearing ? BUSY_MS : LOOK_MS));
+}
+
+static void wait_for_events(struct sweeper *s)
+{
+	int64_t now_ms = clock_monotonic_ms(), left = wake_at(s, now_ms) - now_ms;
+	struct timespec ts = { .tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000 };
+	struct pollfd p[2 + SUBPROCESSES_POLLED] = { { .fd = s->child->master_fd, .events = POLLIN } };
+	nfds_t redis = 1, n, subprocesses;
+	int ready;
+
+	if (left <= 0)
+		ts = (struct timespec){0};
+	if (!s->up || !redis_pollfd(&s->redis, &p[redis]))
+		redis = 0;
+	n = 1 + (redis != 0);
+	subprocesses = tasks_pollfds(s, &p[n], SUBPROCESSES_POLLED);
+	ready = ppoll(p, n + subprocesses, &ts, s->redis.poll_mask);
+	if (ready == -1)
+		clock_poll_failed();
+	if (ready > 0)
+		tasks_polled(s, &p[n], subprocesses);
+	if (ready > 0 && redis != 0 && p[redis].revents != 0 &&
+	    redis_pump(&s->redis, clock_monotonic_ms()) == -1)
+		connection_lost(s, clock_monotonic_ms());
+}
+
+static void init(struct sweeper *s, const struct child *child, sigset_t *while_polling)
+{
+	s->child = child;
+	s->conf = child->conf;
+	s->slot = &child->board->slots[child->slot];
+	slot_next_generation(s->slot);	/* marks that an earlier process in this slot has left are void now */
+	s->log_epoch = atomic_load(&child->board->master.log_epoch);
+	interrupt_catch(child->master_pid, while_polling);
+	if (connection_init(s) == -1) {
+		log_error("redis_url", log_str("error", s->error));	/* the configuration was checked: cannot be */
+		exit(1);
+	}
+	s->redis.poll_mask = while_polling;
+	clock_init(s);
+	sweeper_queues_init(s);
+}
+
+static void free_all(struct sweeper *s)
+{
+	sweeper_queues_free(s);
+	tasks_free(s);
+	connection_free(s);
+	free(s);
+	process_kill_children_wait(NULL, NULL, CLEAR_MS);	/* what killed subprocesses left to us */
+}
+
+_Noreturn void core_run(const struct child *child, const struct task *const *tasks, size_t ntasks)
+{
+	struct sweeper *s = alloc_zero(1, sizeof(*s));
+	sigset_t while_polling;
+
+	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
+	tasks_init(s, tasks, ntasks);
+	init(s, child, &while_polling);
+	do {
+		if (!turn(s) && !finished(s, clock_monotonic_ms()))
+			wait_for_events(s);
+	} while (!finished(s, clock_monotonic_ms()));
+	slot_set_state(s->slot, SLOT_STOPPING);
+	if (!s->master_gone && s->up)
+		tasks_settle(s);
+	free_all(s);
+	exit(CHILD_EXIT_DONE);
+}

@@ -1,0 +1,207 @@
+/* The queues of the sweeper, and what the scoreboard shows of them: gate, error, counters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+
+/* An earlier sweeper of this master has recovered it: its workers may fetch while we recover it again. */
+static bool was_recovered(const struct board_queue *b)
+{
+	return atomic_load(&b->sweeper.recovered) == RECOVERED_ALL && atomic_load(&b->sweeper.gate) != QUEUE_RECOVERING;
+}
+
+struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf)
+{
+	struct sweeper_queue *q = alloc_zero(1, sizeof(*q));
+	int index = conf == NULL ? -1 : s->child->queue_index_of(keys.name);
+
+	q->keys = keys;
+	q->conf = conf;
+	TAILQ_INIT(&q->errors);
+	tasks_enter(s, q);
+	q->board = index == -1 ? NULL : &s->child->board->queues[index];
+	q->recovered = q->board == NULL;
+	q->was_recovered = q->board != NULL && was_recovered(q->board);
+	q->published = q->board == NULL ? QUEUE_ERROR_NONE : (enum queue_error)atomic_load(&q->board->sweeper.error);	/* as our predecessor left it */
+	TAILQ_INSERT_TAIL(&s->queues, q, entry);
+	return q;
+}
+
+void sweeper_queues_init(struct sweeper *s)
+{
+	TAILQ_INIT(&s->queues);
+	for (size_t i = 0; i < s->conf->nqueues; i++) {
+		struct queue_keys keys;
+
+		queue_keys_from_conf(&keys, s->conf->queues[i]);
+		sweeper_queue_add(s, keys, s->conf->queues[i]);
+	}
+}
+
+void sweeper_queue_remove(struct sweeper *s, struct sweeper_queue *q)
+{
+	TAILQ_REMOVE(&s->queues, q, entry);
+	while (!TAILQ_EMPTY(&q->errors))
+		task_error_forget(q, TAILQ_FIRST(&q->errors));
+	tasks_leave(q);
+	queue_keys_free(&q->keys);
+	free(q);
+}
+
+void sweeper_queues_free(struct sweeper *s)
+{
+	while (!TAILQ_EMPTY(&s->queues))
+		sweeper_queue_remove(s, TAILQ_FIRST(&s->queues));
+}
+
+struct sweeper_queue *sweeper_queue_find(struct sweeper *s, const char *name)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (strcmp(q->keys.name, name) == 0)
+			return q;
+	return NULL;
+}
+
+struct sweeper_queue *sweeper_queue_of_board(struct sweeper *s, int64_t index)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (index >= 0 && q->board == &s->child->board->queues[index])
+			return q;
+	return NULL;
+}
+
+bool sweeper_queue_has_transit(const struct sweeper *s, const char *transit)
+{
+	const struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (strcmp(q->keys.transit, transit) == 0)
+			return true;
+	return false;
+}
+
+void sweeper_queues_each(struct sweeper *s, void (*visit)(struct sweeper *s, struct sweeper_queue *q, void *arg), void *arg)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		visit(s, q, arg);
+}
+
+static void log_gate(const struct sweeper_queue *q, enum queue_gate before, enum queue_gate gate)
+{
+	if (gate == QUEUE_PAUSED)
+		log_info("queue_paused", log_str("queue", q->keys.name));
+	else if (gate == QUEUE_OPEN && before == QUEUE_PAUSED)
+		log_info("queue_resumed", log_str("queue", q->keys.name));
+}
+
+/* What is not known yet stays as our predecessor left it. */
+void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
+{
+	enum queue_gate before, gate;
+
+	if (q->board == NULL)
+		return;
+	before = (enum queue_gate)atomic_load(&q->board->sweeper.gate);
+	if (s->refusal != QUEUE_ERROR_NONE)
+		gate = QUEUE_REFUSED;
+	else if (!q->recovered && !q->was_recovered)
+		gate = QUEUE_RECOVERING;
+	else if (!q->polled)
+		gate = before;
+	else
+		gate = q->paused ? QUEUE_PAUSED : QUEUE_OPEN;
+	if (gate == before)
+		return;
+	atomic_store(&q->board->sweeper.gate, gate);
+	if (q->polled)
+		log_gate(q, before, gate);
+}
+
+void sweeper_queue_set_recovered(struct sweeper *s, struct sweeper_queue *q)
+{
+	q->recovered = true;
+	sweeper_queue_update_gate(s, q);
+}
+
+void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool paused)
+{
+	q->paused = paused;
+	q->polled = true;
+	sweeper_queue_update_gate(s, q);
+}
+
+/* Errors of periodic work count only while this host leads: afterwards the leader has them itself (lead.c). */
+static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	enum queue_error kind = s->refusal;
+	const struct task_error *t;
+
+	TAILQ_FOREACH(t, &q->errors, entry)
+		if (lead_was_ours(q) || !t->leads)
+			kind = queue_error_worse(kind, t->kind);
+	return kind;
+}
+
+/* The registrations of workers tell whether a queue of others is shared; of our own queues the configuration does. */
+static void learn(struct sweeper_queue *q, const struct queue_worker *w, size_t n)
+{
+	if (q->conf == NULL && queue_workers_share(w, n))
+		q->keys.shared = true;
+}
+
+int sweeper_queue_read_workers(struct sweeper *s, struct sweeper_queue *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n)
+{
+	queue_workers(&s->redis, &q->keys);
+	if (connection_answer(s, reply) == -1)
+		return -1;
+	*n = queue_workers_parse(reply, workers);
+	learn(q, *workers, *n);
+	return 0;
+}
+
+/* An older sweeper that still finishes writes the same word: the end of our error must not clear the error of that one. */
+static void publish(struct sweeper_queue *q, enum queue_error kind)
+{
+	uint32_t ours = q->published;
+
+	if (q->board == NULL || kind == q->published)
+		return;
+	if (kind != QUEUE_ERROR_NONE)
+		atomic_store(&q->board->sweeper.error, kind);
+	else
+		atomic_compare_exchange_strong(&q->board->sweeper.error, &ours, QUEUE_ERROR_NONE);
+	q->published = kind;
+}
+
+void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q)
+{
+	publish(q, error_of(s, q));
+}
+
+void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		publish(q, kind != QUEUE_ERROR_NONE ? kind : error_of(s, q));
+}
+
+void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)
+{
+	if (q->board != NULL && n > 0)
+		atomic_fetch_add(&q->board->sweeper.swept[counter], n);
+}
+
+void sweeper_queue_observe_lag(struct sweeper_queue *q, int64_t lag_ms)
+{
+	if (q->board != NULL)
+		board_observe_lag(q->board, lag_ms);
+}

@@ -1,0 +1,448 @@
+/*
+ * Runs the tasks: which of them, in which queues, and when again. Only this file knows what an error of a task in a queue leads to: a line of the
+ * log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and lives as long as
+ * the queue, or the sweeper.
+ */
+#include <stdlib.h>
+
+#include "sweeper/core/task.h"
+
+#include "common/base/base.h"
+#include "sweeper/core/core.h"
+#include "sweeper/core/subprocess.h"
+
+/* ---- states ---- */
+
+static bool works_in_queues(const struct task *t)
+{
+	return t->run_queue != NULL || t->ask != NULL;
+}
+
+static struct task_in_queue *in_queue(const struct sweeper *s, const struct sweeper_queue *q, size_t id)
+{
+	return &q->tasks[s->tasks[id].in_queue];
+}
+
+void tasks_init(struct sweeper *s, const struct task *const *table, size_t n)
+{
+	s->tasks = alloc_zero(n, sizeof(*s->tasks));
+	s->ntasks = n;
+	for (size_t i = 0; i < n; i++) {
+		s->tasks[i].task = table[i];
+		s->tasks[i].in_queue = s->nqueue_tasks;
+		s->nqueue_tasks += works_in_queues(table[i]);
+		if (table[i]->own_size > 0)
+			s->tasks[i].own = alloc_zero(1, table[i]->own_size);
+	}
+}
+
+void tasks_free(struct sweeper *s)
+{
+	for (size_t i = 0; i < s->ntasks; i++) {
+		if (s->tasks[i].task->free_own != NULL)
+			s->tasks[i].task->free_own(s);
+		free(s->tasks[i].own);
+	}
+	free(s->tasks);
+}
+
+void tasks_enter(struct sweeper *s, struct sweeper_queue *q)
+{
+	q->ntasks = s->nqueue_tasks;
+	q->tasks = alloc_zero(q->ntasks + 1, sizeof(*q->tasks));
+	for (size_t i = 0; i < s->ntasks; i++) {
+		struct task_in_queue *in = in_queue(s, q, i);
+
+		if (!works_in_queues(s->tasks[i].task))
+			continue;
+		in->task = s->tasks[i].task;
+		in->at_ms = in->task->interval_ms == TASK_WHEN_WOKEN_MS ? TASK_WHEN_WOKEN_MS : 0;
+		in->error.leads = in->task->leads;
+		if (in->task->state_size > 0)
+			in->state = alloc_zero(1, in->task->state_size);
+	}
+}
+
+void tasks_leave(struct sweeper_queue *q)
+{
+	for (size_t i = 0; i < q->ntasks; i++) {
+		if (q->tasks[i].task->free != NULL)
+			q->tasks[i].task->free(q);
+		free(q->tasks[i].state);
+	}
+	free(q->tasks);
+}
+
+/* ---- one run in one queue ---- */
+
+static int64_t interval_of(const struct sweeper *s, const struct task *t)
+{
+	int64_t part = t->per_lease > 0 ? s->conf->supervisor.lease_ms / t->per_lease : INT64_MAX;
+
+	return t->per_lease == 0 || (t->interval_ms > 0 && t->interval_ms < part) ? t->interval_ms : part;
+}
+
+static bool has_use_for(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)
+{
+	return t->wanted == NULL || t->wanted(s, q);
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q, const struct task *t)
+{
+	return (!t->leads || lead_is_ours(q)) && has_use_for(s, q, t);
+}
+
+static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, const struct task_in_queue *in, int64_t now_ms)
+{
+	if (now_ms >= in->at_ms)
+		return true;
+	return in->task->urgent != NULL && (in->task->steady || !task_error_waits(&in->error, now_ms)) && in->task->urgent(s, q, now_ms);
+}
+
+/*
+ * All queues of a task that asks get the same times, multiples of its interval: so their requests go out in one write, and the loop wakes once for
+ * all of them.
+ */
+static void begin_run(const struct sweeper *s, struct task_in_queue *in, int64_t now_ms)
+{
+	int64_t interval_ms = interval_of(s, in->task);
+
+	in->runs = true;
+	in->at_ms = in->task->ask != NULL && interval_ms > 0 ? (now_ms / interval_ms + 1) * interval_ms : now_ms + interval_ms;
+}
+
+static void stop_in_queue(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, int64_t now_ms)
+{
+	if (in->runs && (in->task->stop == NULL || in->task->stop(s, q, now_ms)))
+		in->runs = false;
+}
+
+static void end_run(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, enum task_end end, int64_t now_ms)
+{
+	const struct task *t = in->task;
+
+	if (s->redis.state == REDIS_CLOSED)
+		return;			/* the connection's error, not the queue's */
+	if (end != TASK_FAILED) {
+		task_error_clear(s, q, &in->error);
+		if (end == TASK_MORE)
+			in->at_ms = now_ms;
+		return;
+	}
+	task_error_note(s, q, &in->error, t->step == NULL ? t->name : t->step(q), now_ms);
+	if (!t->steady && in->error.retry_at_ms > in->at_ms)
+		in->at_ms = in->error.retry_at_ms;
+}
+
+enum ran { RAN, RAN_MORE, RAN_REMOVED };
+
+static enum ran run_in_queue(struct sweeper *s, struct sweeper_queue *q, struct task_in_queue *in, int64_t now_ms)
+{
+	enum task_end end;
+
+	begin_run(s, in, now_ms);
+	end = in->task->run_queue(s, q, in->task->budget, now_ms);
+	end_run(s, q, in, end, now_ms);
+	connection_drain(s);
+	if (end == TASK_REMOVE) {
+		sweeper_queue_remove(s, q);
+		return RAN_REMOVED;
+	}
+	return in->at_ms <= now_ms ? RAN_MORE : RAN;
+}
+
+/* True: there is more to do at once. */
+static bool run_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
+{
+	const struct task *t = s->tasks[id].task;
+	struct sweeper_queue *q, *next;
+	bool more = false;
+	int ran = 0;
+
+	TAILQ_FOREACH_SAFE(q, &s->queues, entry, next) {
+		struct task_in_queue *in = in_queue(s, q, id);
+
+		if (!is_wanted(s, q, t)) {
+			stop_in_queue(s, q, in, now_ms);
+			continue;
+		}
+		if (!is_due(s, q, in, now_ms) || !sweeper_goes_on(s))
+			continue;
+		if (t->queues > 0 && ran++ == t->queues)
+			return true;
+		more = run_in_queue(s, q, in, now_ms) == RAN_MORE || more;
+	}
+	return more;
+}
+
+/* ---- a round of requests, one queue's after the other's in one write ---- */
+
+static bool ask_all(struct sweeper *s, size_t id, int64_t now_ms)
+{
+	const struct task *t = s->tasks[id].task;
+	struct sweeper_queue *q;
+	bool any = false;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		struct task_in_queue *in = in_queue(s, q, id);
+
+		in->asked = in->takes_part && t->ask(s, q, t->budget, now_ms);
+		in->takes_part = false;
+		any = any || in->asked;
+	}
+	return any;
+}
+
+static bool take_all(struct sweeper *s, size_t id, int64_t now_ms)
+{
+	const struct task *t = s->tasks[id].task;
+	struct sweeper_queue *q;
+	bool more = false;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		struct task_in_queue *in = in_queue(s, q, id);
+		enum task_end end;
+
+		if (!in->asked || s->redis.state == REDIS_CLOSED)
+			continue;
+		end = t->take(s, q, now_ms);
+		in->takes_part = end == TASK_ASK;
+		if (end != TASK_ASK)
+			end_run(s, q, in, end, now_ms);
+		more = more || (end == TASK_MORE && s->redis.state != REDIS_CLOSED);
+	}
+	return more;
+}
+
+static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
+{
+	const struct task *t = s->tasks[id].task;
+	struct sweeper_queue *q;
+	bool more = false;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		struct task_in_queue *in = in_queue(s, q, id);
+
+		in->takes_part = is_wanted(s, q, t) && is_due(s, q, in, now_ms);
+		if (in->takes_part)
+			begin_run(s, in, now_ms);
+		else if (!is_wanted(s, q, t))
+			stop_in_queue(s, q, in, now_ms);
+	}
+	while (sweeper_goes_on(s) && ask_all(s, id, now_ms)) {
+		more = take_all(s, id, now_ms) || more;
+		connection_drain(s);
+	}
+	return more;
+}
+
+/* ---- all ---- */
+
+/* After the order to finish only some do. */
+static bool may_run(const struct sweeper *s, const struct task *t)
+{
+	return s->finish_by_ms == 0 || t->finishing;
+}
+
+static bool run_task(struct sweeper *s, size_t id, int64_t now_ms)
+{
+	struct task_in_sweeper *in = &s->tasks[id];
+	bool more;
+
+	if (!may_run(s, in->task))
+		return false;
+	if (in->task->run_queue != NULL)
+		return run_in_queues(s, id, now_ms);
+	if (in->task->ask != NULL)
+		return ask_in_queues(s, id, now_ms);
+	if (in->task->run == NULL || now_ms < in->due_ms)
+		return false;
+	in->due_ms = now_ms + interval_of(s, in->task);
+	more = in->task->run(s, in->task->budget, now_ms);
+	connection_drain(s);
+	return more;
+}
+
+bool tasks_run(struct sweeper *s)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < s->ntasks && sweeper_goes_on(s); i++)
+		more = run_task(s, i, clock_monotonic_ms()) || more;
+	return more;
+}
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
+{
+	int64_t at_ms = latest_ms;
+	const struct sweeper_queue *q;
+
+	for (size_t i = 0; i < s->ntasks; i++) {
+		const struct task *t = s->tasks[i].task;
+
+		if (!may_run(s, t))
+			continue;
+		if (t->run != NULL && interval_of(s, t) > 0)
+			at_ms = earliest(at_ms, s->tasks[i].due_ms);
+		if (!works_in_queues(t))
+			continue;
+		TAILQ_FOREACH(q, &s->queues, entry)
+			if (is_wanted(s, q, t))
+				at_ms = earliest(at_ms, in_queue(s, q, i)->at_ms);
+	}
+	return at_ms;
+}
+
+bool tasks_need_lead(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	for (size_t i = 0; i < s->ntasks; i++)
+		if (s->tasks[i].task->leads && has_use_for(s, q, s->tasks[i].task))
+			return true;
+	return false;
+}
+
+/* ---- events ---- */
+
+void tasks_each_turn(struct sweeper *s, int64_t now_ms)
+{
+	for (size_t i = 0; i < s->ntasks; i++)
+		if (s->tasks[i].task->each_turn != NULL)
+			s->tasks[i].task->each_turn(s, now_ms);
+}
+
+bool tasks_are_pending(const struct sweeper *s)
+{
+	for (size_t i = 0; i < s->ntasks; i++)
+		if (s->tasks[i].task->is_pending != NULL && s->tasks[i].task->is_pending(s))
+			return true;
+	return false;
+}
+
+int tasks_connected(struct sweeper *s)
+{
+	for (size_t i = 0; i < s->ntasks; i++)
+		if (s->tasks[i].task->connected != NULL && s->tasks[i].task->connected(s) == -1)
+			return -1;
+	return 0;
+}
+
+void tasks_disconnected(struct sweeper *s)
+{
+	for (size_t i = 0; i < s->ntasks; i++)
+		if (s->tasks[i].task->disconnected != NULL)
+			s->tasks[i].task->disconnected(s);
+}
+
+void tasks_settle(struct sweeper *s)
+{
+	for (size_t i = 0; i < s->ntasks && s->redis.state == REDIS_READY; i++)
+		if (s->tasks[i].task->settle != NULL)
+			s->tasks[i].task->settle(s);
+}
+
+/* ---- subprocesses ---- */
+
+nfds_t tasks_pollfds(const struct sweeper *s, struct pollfd *p, nfds_t most)
+{
+	const struct sweeper_queue *q;
+	nfds_t n = 0;
+
+	for (size_t i = 0; i < s->ntasks; i++) {
+		if (s->tasks[i].task->subprocess == NULL)
+			continue;
+		TAILQ_FOREACH(q, &s->queues, entry)
+			if (n < most && subprocess_pollfd(s->tasks[i].task->subprocess(q), &p[n]))
+				n++;
+	}
+	return n;
+}
+
+static bool is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n)
+{
+	struct pollfd own;
+
+	if (!subprocess_pollfd(e, &own))
+		return false;
+	for (nfds_t i = 0; i < n; i++)
+		if (p[i].fd == own.fd && p[i].revents != 0)
+			return true;
+	return false;
+}
+
+void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
+{
+	struct sweeper_queue *q;
+
+	for (size_t i = 0; i < s->ntasks; i++) {
+		if (s->tasks[i].task->subprocess == NULL)
+			continue;
+		TAILQ_FOREACH(q, &s->queues, entry)
+			if (is_ready(s->tasks[i].task->subprocess(q), p, n))
+				in_queue(s, q, i)->at_ms = 0;
+	}
+}
+
+/* ---- for tasks ---- */
+
+static struct task_in_queue *find(const struct sweeper_queue *q, const struct task *t)
+{
+	size_t i = 0;
+
+	while (q->tasks[i].task != t)	/* each task that runs is in the table */
+		i++;
+	return &q->tasks[i];
+}
+
+void *task_own(const struct sweeper *s, const struct task *t)
+{
+	size_t i = 0;
+
+	while (s->tasks[i].task != t)
+		i++;
+	return s->tasks[i].own;
+}
+
+void *task_state(const struct sweeper_queue *q, const struct task *t)
+{
+	return find(q, t)->state;
+}
+
+int64_t task_at_ms(const struct sweeper_queue *q, const struct task *t)
+{
+	return find(q, t)->at_ms;
+}
+
+void task_wake_at(struct sweeper_queue *q, const struct task *t, int64_t at_ms)
+{
+	find(q, t)->at_ms = at_ms;
+}
+
+bool task_fails(const struct sweeper_queue *q, const struct task *t)
+{
+	return find(q, t)->error.kind != QUEUE_ERROR_NONE;
+}
+
+bool task_wake_all(struct sweeper *s, const struct task *t, int64_t now_ms)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry)
+		if (find(q, t)->at_ms <= now_ms && is_wanted(s, q, t))
+			return false;
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		struct task_in_queue *in = find(q, t);
+
+		in->at_ms = task_error_waits(&in->error, now_ms) ? in->error.retry_at_ms : now_ms;
+	}
+	return true;
+}
+
+bool task_run_now(struct sweeper *s, struct sweeper_queue *q, const struct task *t, int64_t now_ms)
+{
+	return run_in_queue(s, q, find(q, t), now_ms) != RAN_REMOVED;
+}

@@ -1,0 +1,80 @@
+/*
+ * The errors of tasks in queues. An error is logged once, until its text changes; the list of its queue decides what the scoreboard shows; each
+ * failure in a row lengthens the back-off of its owner. A success ends all three. Other successes do not: each error has one owner.
+ */
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+
+#define RETRY_BASE_MS 200
+#define RETRY_CAP_MS 15000
+
+static const char *const mends[] = {
+	[QUEUE_ERROR_WRONG_TYPE] = "a key of this queue has a type quredis does not give it: rename or delete that key",
+	[QUEUE_ERROR_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
+	[QUEUE_ERROR_TRANSIENT] = NULL,
+	[QUEUE_ERROR_ARCHIVE] = NULL,
+	[QUEUE_ERROR_OTHER] = NULL,
+	[QUEUE_ERROR_LEFTOVERS] = NULL,
+};
+
+static void try_later(struct task_error *t, int64_t now_ms)
+{
+	t->times++;
+	t->retry_at_ms = now_ms + clock_backoff_ms(RETRY_BASE_MS, 2, RETRY_CAP_MS, 0.5, t->times, arc4random());
+}
+
+static void log_error_of(const struct sweeper_queue *q, struct task_error *t, const char *at, const char *error)
+{
+	strlcpy(t->text, error, sizeof(t->text));
+	log_error("queue_error", log_str("queue", q->keys.name), log_str("at", at), log_str("error", t->text),
+	    log_str("advice", mends[t->kind]));
+}
+
+int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
+{
+	bool news;
+
+	if (s->redis.state == REDIS_CLOSED)
+		return -1;		/* the connection's error, not the queue's */
+	if (s->error_kind == QUEUE_ERROR_NONE)
+		s->error_kind = QUEUE_ERROR_OTHER;
+	news = t->kind != s->error_kind || strcmp(t->text, s->error) != 0;
+	if (t->kind == QUEUE_ERROR_NONE)
+		TAILQ_INSERT_TAIL(&q->errors, t, entry);
+	t->kind = s->error_kind;
+	try_later(t, now_ms);
+	if (news)
+		log_error_of(q, t, at, s->error);
+	sweeper_queue_publish_error(s, q);
+	return -1;
+}
+
+void task_error_note_cut(struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
+{
+	try_later(t, now_ms);
+	if (t->times >= TASK_ERROR_PERSISTS && t->text[0] == '\0')
+		log_error_of(q, t, at, "the connection to Redis is lost each time");
+}
+
+void task_error_clear(struct sweeper *s, struct sweeper_queue *q, struct task_error *t)
+{
+	if (t->times == 0)
+		return;
+	if (t->text[0] != '\0')
+		log_info("queue_error_cleared", log_str("queue", q->keys.name), log_str("error", t->text));
+	task_error_forget(q, t);
+	sweeper_queue_publish_error(s, q);
+}
+
+void task_error_forget(struct sweeper_queue *q, struct task_error *t)
+{
+	if (t->kind != QUEUE_ERROR_NONE)
+		TAILQ_REMOVE(&q->errors, t, entry);
+	*t = (struct task_error){ .leads = t->leads };
+}

@@ -1,0 +1,32 @@
+#ifndef SWEEPER_CORE_TASK_ERROR_H
+#define SWEEPER_CORE_TASK_ERROR_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+
+#define TASK_ERROR_PERSISTS 4	/* times in a row, within some three seconds */
+
+/*
+ * The error of one task, rescue or death in one queue; zeroed: none. The list of the queue holds it from the first failure until a success, and
+ * status and health show what is in that list. Its owner calls task_error_forget() before freeing it.
+ */
+struct task_error {
+	TAILQ_ENTRY(task_error) entry;	/* of the queue's list, while kind is not NONE */
+	bool leads;		/* of periodic work: shown only while this host leads the queue */
+	enum queue_error kind;	/* NONE also where only the connection was lost over it */
+	char text[256];		/* as logged last; "": nothing was */
+	unsigned times;		/* in a row */
+	int64_t retry_at_ms;	/* CLOCK_MONOTONIC */
+};
+
+TAILQ_HEAD(task_error_list, task_error);
+
+static inline bool task_error_waits(const struct task_error *t, int64_t now_ms)
+{
+	return now_ms < t->retry_at_ms;
+}
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * Runs the archive of bounds.c in subprocesses. One sweeper of a master holds the archive of a queue at a time. A subprocess
+ * does not know whether its lines are later removed from Redis, and Redis does not know whether they were written. So after a
+ * start and after each failure a subprocess reads the last batch of the file, and bounds.c removes those dead letters that it
+ * names.
+ */
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/dead_letters/bounds.h"
+
+#include "common/base/base.h"
+#include "sweeper/dead_letters/archive.h"
+#include "sweeper/core/core.h"
+
+#define SUBPROCESS_MS 60000
+
+/* ---- holding the archive: one sweeper of this master for each queue ---- */
+
+static int64_t our_mark(const struct sweeper *s)
+{
+	return (int64_t)(slot_generation(s->slot) << 16) + s->child->slot + 1;
+}
+
+static bool is_alive(const struct sweeper *s, int64_t mark)
+{
+	const struct slot *holder = &s->child->board->slots[(mark & 0xffff) - 1];
+
+	return slot_state(holder) != SLOT_FREE && slot_generation(holder) == (uint64_t)mark >> 16;
+}
+
+bool archiver_hold(struct sweeper *s, struct sweeper_queue *q)
+{
+	int64_t mark = atomic_load(&q->board->sweeper.archiver);
+
+	if (bounds_of(q)->holds)
+		return true;
+	if (mark != 0 && is_alive(s, mark))
+		return false;
+	bounds_of(q)->holds = atomic_compare_exchange_strong(&q->board->sweeper.archiver, &mark, our_mark(s));
+	return bounds_of(q)->holds;
+}
+
+void archiver_forget_batch(struct bounds *b)
+{
+	free(b->named);
+	b->named = NULL;
+	b->nnamed = 0;
+}
+
+static struct letter_name *name(struct bounds *b, const char *id, bool orphan)
+{
+	struct letter_name *n;
+
+	b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
+	n = &b->named[b->nnamed++];
+	*n = (struct letter_name){ .orphan = orphan };
+	strlcpy(n->id, id, sizeof(n->id));
+	return n;
+}
+
+void archiver_let_go(struct sweeper_queue *q)
+{
+	if (bounds_of(q)->holds)
+		atomic_store(&q->board->sweeper.archiver, 0);
+	bounds_of(q)->holds = bounds_of(q)->settled = false;
+	archiver_forget_batch(bounds_of(q));
+}
+
+void archiver_free(struct sweeper_queue *q)
+{
+	subprocess_free(&bounds_of(q)->subprocess);
+	archiver_let_go(q);
+}
+
+/* ---- subprocesses ---- */
+
+struct job {
+	struct archive archive;
+	const struct letters *letters;	/* those with fate LEAVES are written */
+	int64_t server_ms;
+	const char *batch;
+};
+
+static void describe(struct buffer *lines, const struct job *job, const struct letter *r, const char *at)
+{
+	const struct letters *l = job->letters;
+	char digest[ENCODE_SHA1_SIZE];
+
+	letter_digest(r, digest);
+	record_line(lines, &(struct record_line){ .record_id = r->id, .fields = r->fields, .nfields = r->nfields,
+	    .message = r->entry == -1 ? NULL : &l->entries[r->entry].message, .archived_at = at, .reason = r->reason,
+	    .batch = job->batch, .digest = digest, .orphan = r->orphan });
+}
+
+static int write_batch(void *arg, int out)
+{
+	const struct job *job = arg;
+	char at[CLOCK_RFC3339_SIZE], stamp[CLOCK_RFC3339_SIZE], *to = stamp;
+	struct buffer lines = {0};
+
+	clock_rfc3339(job->server_ms, at);
+	for (const char *p = at; *p != '\0'; p++)
+		if (*p != '-' && *p != ':')
+			*to++ = *p;
+	*to = '\0';
+	for (size_t i = 0; i < job->letters->nrecords; i++)
+		if (job->letters->records[i].fate == LETTER_LEAVES)
+			describe(&lines, job, &job->letters->records[i], at);
+	return archive_append(&job->archive, lines.data, lines.len, stamp, out);
+}
+
+static int settle(void *arg, int out)
+{
+	return archive_last_batch(&((const struct job *)arg)->archive, out);
+}
+
+static int archive_error(struct sweeper *s, struct sweeper_queue *q, const char *why, int64_t now_ms)
+{
+	connection_set_error(s, QUEUE_ERROR_ARCHIVE, why);
+	bounds_of(q)->archive_error.leads = true;
+	return task_error_note(s, q, &bounds_of(q)->archive_error, "archive", now_ms);
+}
+
+void archiver_clear_error(struct sweeper *s, struct sweeper_queue *q)
+{
+	bounds_of(q)->unwritten = false;
+	task_error_clear(s, q, &bounds_of(q)->archive_error);
+}
+
+const char *archiver_error(const struct sweeper_queue *q)
+{
+	return bounds_of(q)->archive_error.text;
+}
+
+bool archiver_fails(const struct sweeper_queue *q)
+{
+	return bounds_of(q)->archive_error.kind != QUEUE_ERROR_NONE;
+}
+
+static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
+{
+	const struct conf_dead_letter *conf = &q->conf->dead_letter;
+	char why[128];
+
+	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
+	bounds_of(q)->settling = work == settle;
+	if (subprocess_start(&bounds_of(q)->subprocess, work, job, SUBPROCESS_MS, now_ms) == 0)
+		return 0;
+	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
+	return archive_error(s, q, why, now_ms);
+}
+
+void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	start_subprocess(s, q, settle, &(struct job){0}, now_ms);
+}
+
+void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct letters *l, int64_t server_ms, int64_t now_ms)
+{
+	struct job job = { .letters = l, .server_ms = server_ms };
+	struct bounds *b = bounds_of(q);
+
+	archiver_forget_batch(b);
+	for (size_t i = 0; i < l->nrecords; i++)
+		if (l->records[i].fate == LETTER_LEAVES)
+			letter_digest(&l->records[i], name(b, l->records[i].id, l->records[i].orphan)->digest);
+	if (b->nnamed == 0)
+		return;			/* other processes took all of them meanwhile */
+	job.batch = b->named[0].id;
+	if (start_subprocess(s, q, write_batch, &job, now_ms) == -1)
+		archiver_forget_batch(b);
+}
+
+/* Reads the output of archive_last_batch(): the records of the last batch, one a line. */
+static void read_names(struct bounds *b)
+{
+	char *line, *rest = b->subprocess.said.data;
+
+	archiver_forget_batch(b);
+	buffer_append(&b->subprocess.said, "", 1);
+	for (rest = b->subprocess.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
+		const char *id = strsep(&line, " "), *digest = strsep(&line, " ");
+
+		strlcpy(name(b, id, line != NULL)->digest, digest == NULL ? "" : digest, ENCODE_SHA1_SIZE);
+	}
+}
+
+/* A subprocess that failed may have written its lines all the same: the last batch is read again. */
+static void ended_badly(struct sweeper *s, struct sweeper_queue *q, int status, int64_t now_ms)
+{
+	struct bounds *b = bounds_of(q);
+
+	buffer_append(&b->subprocess.said, "", 1);
+	b->settled = false;
+	b->unwritten = b->unwritten || !b->settling;
+	archiver_forget_batch(b);
+	if (WIFEXITED(status) && b->subprocess.said.data[0] != '\0')
+		archive_error(s, q, b->subprocess.said.data, now_ms);
+	else
+		archive_error(s, q, "it did not answer in time, or was killed", now_ms);
+	task_wake_at(q, &bounds_task, b->archive_error.retry_at_ms);
+}
+
+bool archiver_poll(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+{
+	struct bounds *b = bounds_of(q);
+	int status;
+
+	if (!subprocess_poll(&b->subprocess, &status, now_ms)) {
+		if (subprocess_runs(&b->subprocess))
+			task_wake_at(q, &bounds_task, b->subprocess.until_ms);
+		return !subprocess_runs(&b->subprocess);
+	}
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+		ended_badly(s, q, status, now_ms);
+		return false;
+	}
+	if (!b->settling || !b->unwritten)
+		archiver_clear_error(s, q);
+	if (b->settling) {
+		b->settled = true;
+		read_names(b);
+	}
+	return true;
+}

@@ -1,0 +1,26 @@
+#ifndef SWEEPER_REGISTRY_REGISTRY_H
+#define SWEEPER_REGISTRY_REGISTRY_H
+
+#include <stdbool.h>
+
+#include "sweeper/registry/page.h"
+
+struct sweeper;
+struct sweeper_queue;
+
+#define REGISTRY_SHOWN_MS 10000		/* how often the score of a queue is renewed that nothing else shows to be served */
+
+/*
+ * Enters a queue of this supervisor into the registry, or with `again` only what is missing of its entry. -1: the connection is
+ * lost. A refusal is logged, but is no error: only other hosts need the registry.
+ */
+int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again);
+
+/*
+ * Notes that an entry of the registry, or the queue that it names, could not be read (s->error). It is logged once, until a
+ * whole turn through the registry had no error.
+ */
+void registry_note_error(struct sweeper *s, const char *queue);
+void registry_end_turn(struct sweeper *s);
+
+#endif

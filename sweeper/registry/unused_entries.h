@@ -1,0 +1,42 @@
+#ifndef SWEEPER_REGISTRY_UNUSED_ENTRIES_H
+#define SWEEPER_REGISTRY_UNUSED_ENTRIES_H
+
+#include <bsd/sys/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sweeper/registry/page.h"
+
+/* An entry of the registry whose queue was unused at every look so far. All times: CLOCK_MONOTONIC. */
+struct unused_entry {
+	RB_ENTRY(unused_entry) entry;
+	char *name, *score, *json;	/* json NULL: the queue has only a name in the registry */
+	int64_t since_ms, looked_ms;
+	int64_t told_ms;		/* when a dry run named it; 0: never */
+	uint64_t turn;			/* the turn in which it was seen last */
+};
+RB_HEAD(unused_entry_tree, unused_entry);
+
+#define UNUSED_ENTRIES_MAX 10000	/* further ones must wait until some of these are removed */
+
+/* Zeroed: no entry is remembered. */
+struct unused_entries {
+	struct unused_entry_tree tree;
+	size_t n;
+	struct registry_page page;
+	size_t next;		/* entry of it; <= page.n */
+	uint64_t turn;
+	int64_t begun_ms;	/* begin of this turn; 0: none yet */
+};
+
+/*
+ * Notes that e is unused now. Returns what is remembered of it: since when it is unused, if it is still the same entry and no
+ * two looks were more than gap_ms apart. NULL: there are too many.
+ */
+struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms, int64_t now_ms);
+void unused_entries_forget(struct unused_entries *v, const char *name);	/* its queue is used, or it was removed */
+void unused_entries_end_turn(struct unused_entries *v);	/* forgets the entries that this turn has not seen: the registry has them no more */
+void unused_entries_free(struct unused_entries *v);	/* frees what is remembered; the page belongs to its reader */
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Warns of a queue that left the configuration, or has other keys now, while messages wait in it: the operator may not know about
+ * them. The next sweeper does not know the queue, so this one warns, even if it is about to exit.
+ */
+#include "sweeper/report/gauge.h"
+#include "sweeper/core/core.h"
+
+#include "common/log/log.h"
+
+/* True for the first of this master's sweepers that gets here: it logs. */
+static bool claim_log(struct sweeper_queue *q)
+{
+	uint32_t nobody = 0;
+
+	return atomic_compare_exchange_strong(&q->board->sweeper.left_logged, &nobody, 1);
+}
+
+/* Warns also if the lists could not be read, since they may hold messages. A size of -1 (not known) is left out of the line. */
+static void log_waiting(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct gauge g;
+	int rc = gauge_sizes(s, q, &g);
+
+	if (rc == 0 && g.ingress.size + g.delayed + g.transit.size + g.escape.size == 0)
+		return;
+	log_warning("queue_left_waiting", log_str("queue", q->keys.name), log_int("ingress", g.ingress.size),
+	    log_int("delayed", g.delayed), log_int("transit", g.transit.size), log_int("escape", g.escape.size),
+	    log_str("error", rc == -1 ? s->error : NULL),
+	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the queue again or move the messages"));
+}
+
+static enum task_end run_departures(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	(void)budget;
+	(void)now_ms;
+	if (claim_log(q))
+		log_waiting(s, q);
+	return TASK_DONE;
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	(void)s;
+	return q->conf != NULL && q->board != NULL && atomic_load(&q->board->master.left) != 0 && atomic_load(&q->board->sweeper.left_logged) == 0;
+}
+
+const struct task departures_task = { .name = "departures", .budget = 1, .finishing = true, .wanted = is_wanted, .run_queue = run_departures };

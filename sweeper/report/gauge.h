@@ -1,0 +1,75 @@
+#ifndef SWEEPER_REPORT_GAUGE_H
+#define SWEEPER_REPORT_GAUGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/queue/queue.h"
+#include "sweeper/core/core.h"
+
+struct age_clock;
+struct redis_reply;
+
+/*
+ * The result of measuring a queue. -1: not known. Ages are proven (common/message/age.h), so never too high. The age of a
+ * message in flight is the time of its run; if its owner is dead, the time since the death.
+ */
+struct gauge_list {
+	int64_t size, oldest_ms, average_ms, stuck;	/* stuck: messages at least as old as health.thresholds.stuck_age, as far as ages are known */
+};
+
+struct gauge {
+	int64_t at_ms;			/* ms since 1970 by the clock of Redis; 0: never measured */
+	int64_t taken_ms;		/* CLOCK_MONOTONIC */
+	struct gauge_list ingress, transit, escape;
+	int64_t delayed;
+	int64_t paused_ms;		/* for how long it has been paused; 0: not paused */
+	int64_t workers, active;	/* owners with a lease; those of them with messages in flight */
+	int64_t orphan_owners;		/* registered as alive, without a lease */
+	int64_t orphans;		/* messages of owners without a lease, in rescue lists, and in the bare list */
+	bool rated;			/* rate is known */
+	struct queue_figures rate;	/* of the last whole minute, all hosts */
+	int64_t enqueued;		/* messages pushed in a minute, estimated over the last minute or a little more */
+};
+
+/* Remembers ingress from one look to another, a minute later, for that estimate. Zeroed: no look yet. */
+struct arrivals {
+	int64_t at_ms;			/* by the clock of Redis */
+	int64_t size;
+	int64_t taken;			/* messages ever taken out of ingress, less those that went back; all hosts */
+	int64_t a_minute;
+};
+
+/* The state of the task metrics in a queue. */
+struct metrics_state {
+	struct gauge gauge;		/* result of the last look */
+	struct arrivals arrivals;
+	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when looks find it paused; 0: not paused */
+};
+
+extern const struct task metrics_task;
+
+static inline struct metrics_state *metrics_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &metrics_task);
+}
+
+static inline struct gauge *gauge_of(const struct sweeper_queue *q)
+{
+	return &metrics_of(q)->gauge;
+}
+
+/*
+ * Measures the queue. 0; -1: an answer could not be used (s->error). The rest of g is valid, unless the connection is closed.
+ * at_ms stays 0 if too little is known of the server's clock.
+ */
+int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
+
+/* Reads only the sizes, and no age. Returns as gauge_take(). */
+int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
+
+/* gauge_waiting.c: ages in ingress; g->ingress.size must be known. Returns 0, -1 as above */
+#define GAUGE_FIRST 16		/* entries at the pop end that are read with the sizes */
+int gauge_waiting(struct sweeper *s, struct sweeper_queue *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first);
+
+#endif

@@ -1,0 +1,263 @@
+/*
+ * Judges the health of the queues that this sweeper leads. Figures become levels by health_rule.c. The levels become a report
+ * in Redis (health_document.c), and a line in the log when they change. Once an interval the reports of all queues and hosts
+ * are added up, and stale ones are removed.
+ */
+#include "sweeper/report/health.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/rescue/rescue.h"
+#include "sweeper/report/gauge.h"
+#include "sweeper/report/metrics.h"
+#include "sweeper/dead_letters/dead_letters.h"
+#include "sweeper/core/core.h"
+
+#define AGAIN_MS 1000		/* a queue whose state changes all the time is not judged more often */
+
+/* ---- one queue ---- */
+
+/* The sum of the known values; -1: none is known. */
+static int64_t known(int64_t a, int64_t b)
+{
+	return a < 0 ? b : b < 0 ? a : a + b;
+}
+
+/* Whether Redis refuses something. Processes of dead supervisors and the archive have health codes of their own. */
+static bool is_refused(enum queue_error error)
+{
+	return error != QUEUE_ERROR_NONE && error != QUEUE_ERROR_LEFTOVERS && error != QUEUE_ERROR_ARCHIVE;
+}
+
+static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
+{
+	const struct gauge *g = gauge_of(q);
+
+	value[HEALTH_INGRESS] = g->ingress.size;
+	value[HEALTH_TRANSIT] = g->transit.size;
+	value[HEALTH_DEAD_LETTERS] = g->escape.size;
+	value[HEALTH_STUCK] = known(g->ingress.stuck, g->transit.stuck);
+	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
+	value[HEALTH_PAUSED] = g->paused_ms;
+	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
+	value[HEALTH_ERROR] = q->board != NULL && is_refused(scoreboard_queue_error(s->child->board, q->board));
+	value[HEALTH_ARCHIVE] = archiver_fails(q);
+	value[HEALTH_BOUNDS] = bounds_are_exceeded(q);
+	value[HEALTH_ASIDE] = aside_of(q)->n;
+	value[HEALTH_LEFTOVERS] = (int64_t)atomic_load(&s->child->board->sweeper.leftovers);
+}
+
+static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum health_status before)
+{
+	static const enum log_level levels[] = { LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
+	struct buffer why = {0};
+	char text[HEALTH_TEXT_SIZE];
+
+	for (int i = 0; i < HEALTH_CODES; i++)
+		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
+			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_text(s, q, (enum health_code)i, text));
+	log_event(levels[health_of(q)->status], "health_changed", log_str("queue", q->keys.name),
+	    log_str("status", queue_health_names[health_of(q)->status]), log_str("before", queue_health_names[before]),
+	    log_str("reason", why.data));
+	buffer_free(&why);
+}
+
+/*
+ * Continues with the levels of an earlier report: a bad level stays until the figure is better for long enough, whichever
+ * sweeper judges it.
+ */
+static void resume_from(struct health *h, const struct queue_health *last)
+{
+	const json_t *reasons = json_object_get(last->document, "reasons"), *reason;
+	const char *code, *status;
+	size_t i;
+
+	json_array_foreach(reasons, i, reason) {
+		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
+			continue;
+		for (int c = 0; c < HEALTH_CODES; c++)
+			for (int level = HEALTH_DEGRADED; level <= HEALTH_UNHEALTHY; level++)
+				if (strcmp(code, health_code_names[c]) == 0 && strcmp(status, queue_health_names[level]) == 0)
+					h->checks[c].level = (enum health_status)level;
+	}
+	h->status = health_worst(h->checks);
+	if ((int)h->status == last->level)
+		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
+}
+
+/* This sweeper has not judged the queue yet: another host, or this one before a reload, may have reported it. */
+static void recall(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct queue_health last;
+	struct redis_reply reply;
+
+	queue_health_read_one(&s->redis, q->keys.name);
+	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING || queue_health_parse(&last, reply.str, reply.len) == -1)
+		return;
+	if (strcmp(last.queue, q->keys.name) == 0 && !queue_health_is_stale(&last, gauge_of(q)->at_ms))
+		resume_from(health_of(q), &last);
+	queue_health_free(&last);
+}
+
+static void judge(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct health *h = health_of(q);
+	enum health_status before;
+
+	if (h->since_ms == 0)
+		recall(s, q);
+	before = h->status;
+	values_of(s, q, h->value);
+	for (int i = 0; i < HEALTH_CODES; i++) {
+		struct health_limit limit = health_limit(s, (enum health_code)i);
+
+		health_look(&h->checks[i], (enum health_code)i, h->value[i], &limit);
+	}
+	h->status = health_worst(h->checks);
+	if (h->status != before || h->since_ms == 0)
+		h->since_ms = gauge_of(q)->at_ms;
+	if (h->status != before)
+		log_change(s, q, before);
+}
+
+static int report(struct sweeper *s, const struct sweeper_queue *q)
+{
+	char *document = health_document(s, q);
+	struct redis_reply reply;
+	int rc = 0;
+
+	queue_health_write(&s->redis, q->keys.name, document, s->conf->health.interval_ms);
+	for (int i = 0; i < 2; i++)
+		if (connection_answer(s, &reply) == -1)
+			rc = -1;
+	free(document);
+	return rc;
+}
+
+/* What changes from one moment to the next, and can be seen here without asking Redis. */
+static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	if (q->board == NULL)
+		return 0;
+	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
+	       (uint32_t)scoreboard_queue_error(s->child->board, q->board) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
+	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
+	       (uint32_t)(aside_of(q)->n > 0) << 25;
+}
+
+bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && state_of(s, q) != health_of(q)->seen;
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && gauge_of(q)->taken_ms != health_of(q)->looked_ms;
+}
+
+/* Judges a fresh gauge, logs what changed, writes the report to Redis. */
+static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	struct health *h = health_of(q);
+
+	(void)budget;
+	h->looked_ms = gauge_of(q)->taken_ms;
+	if (now_ms < h->due_ms && state_of(s, q) == h->seen)
+		return TASK_DONE;
+	h->seen = state_of(s, q);
+	h->due_ms = now_ms + s->conf->health.interval_ms;
+	judge(s, q);
+	return report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
+}
+
+const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
+	.state_size = sizeof(struct health) };
+
+/* ---- the sum over all queues ---- */
+
+static void add_stuck(struct health_sum *sum, const json_t *document, const char *list)
+{
+	json_int_t n = json_integer_value(json_object_get(json_object_get(document, list), "stuck_count"));
+
+	if (n > 0 && n < INT64_MAX / 2048)
+		sum->stuck += n;
+}
+
+static void add(struct health_sum *sum, const struct queue_health *h)
+{
+	sum->queues[h->level]++;
+	add_stuck(sum, h->document, "ingress");
+	add_stuck(sum, h->document, "transit");
+}
+
+/* Adds up the reports. Returns the number of fields that are stale or no report, and their names in new strings. */
+static size_t add_all(struct health_sum *sum, const struct redis_reply *reply, int64_t server_ms, char **stale)
+{
+	size_t nstale = 0;
+
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply name = redis_element(reply, i), text = redis_element(reply, i + 1);
+		struct queue_health h;
+		bool good = queue_health_parse(&h, text.str, text.len) == 0;
+
+		if (good && !queue_health_is_stale(&h, server_ms))
+			add(sum, &h);
+		else if (strlen(name.str) == name.len)
+			stale[nstale++] = alloc_string(name.str);
+		if (good)
+			queue_health_free(&h);
+	}
+	return nstale;
+}
+
+static void drop(struct sweeper *s, char **names, size_t n)
+{
+	struct redis_reply reply;
+
+	for (size_t i = 0; i < n; i++)
+		queue_health_drop(&s->redis, names[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (s->redis.state != REDIS_CLOSED)
+			connection_answer(s, &reply);
+		free(names[i]);
+	}
+}
+
+const struct health_sum *health_sum_of(const struct sweeper *s)
+{
+	return task_own(s, &health_sum_task);
+}
+
+/* Once an interval: adds up all reports, logs the sums, and removes stale reports. */
+static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct health_sum *sum = task_own(s, &health_sum_task);
+	struct age_clock clock;
+	struct redis_reply reply;
+	char **stale;
+
+	(void)budget;
+	if (!s->conf->health.enabled || metrics_own(s)->looks == 0 || now_ms < sum->due_ms ||
+	    !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return false;
+	*sum = (struct health_sum){ .due_ms = now_ms + s->conf->health.interval_ms };
+	queue_health_read(&s->redis);
+	if (connection_answer(s, &reply) == -1 || (reply.n > 0 && !redis_is_strings(&reply)))
+		return false;		/* the write has logged the error */
+	stale = alloc_zero(reply.n / 2 + 1, sizeof(*stale));
+	drop(s, stale, add_all(sum, &reply, clock.now_ms, stale));
+	free(stale);
+	sum->known = true;
+	log_info("health", log_int("healthy", sum->queues[HEALTH_HEALTHY]), log_int("degraded", sum->queues[HEALTH_DEGRADED]),
+	    log_int("unhealthy", sum->queues[HEALTH_UNHEALTHY]), log_int("stuck", sum->stuck));
+	return false;
+}
+
+const struct task health_sum_task = { .name = "health_sum", .budget = 1, .run = run_health_sum, .own_size = sizeof(struct health_sum) };

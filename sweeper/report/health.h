@@ -1,0 +1,47 @@
+#ifndef SWEEPER_REPORT_HEALTH_H
+#define SWEEPER_REPORT_HEALTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sweeper/report/health_rule.h"
+#include "sweeper/core/core.h"
+
+/* The health of one queue. A new leader continues with the last report; without one it begins at healthy. */
+struct health {
+	struct health_check checks[HEALTH_CODES];
+	int64_t value[HEALTH_CODES];	/* figures at the last look; -1: not known */
+	enum health_status status;
+	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
+	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
+	uint32_t seen;			/* state_of() at the last look, for health_is_outdated() */
+	int64_t looked_ms;		/* taken_ms of the gauge that was judged last */
+};
+
+extern const struct task health_task, health_sum_task;
+
+static inline struct health *health_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &health_task);
+}
+
+/* All queues of all hosts, by their last reports. */
+struct health_sum {
+	int64_t due_ms;			/* CLOCK_MONOTONIC */
+	bool known;
+	int64_t queues[HEALTH_UNHEALTHY + 1];
+	int64_t stuck;
+};
+
+const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the reports were added up */
+
+/* True: the breaker, the gate or the error of the queue has changed since the last look, so the next one is due now. */
+bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
+
+/* health_document.c: the report as JSON; a new string */
+char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
+struct health_limit health_limit(const struct sweeper *s, enum health_code code);
+#define HEALTH_TEXT_SIZE 320
+const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
+
+#endif

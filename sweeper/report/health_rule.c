@@ -1,0 +1,76 @@
+/* The rule of health, which the header states. Pure: health.c reads the figures, and reports the levels. */
+#include "sweeper/report/health_rule.h"
+
+#define CALM_LOOKS 2		/* looks in a row before a level becomes better */
+#define ORPHAN_LOOKS 2
+
+const char *const health_code_names[HEALTH_CODES] = {
+	[HEALTH_INGRESS] = "ingress",
+	[HEALTH_TRANSIT] = "transit",
+	[HEALTH_DEAD_LETTERS] = "dead_letters",
+	[HEALTH_STUCK] = "stuck",
+	[HEALTH_ORPHANS] = "orphans",
+	[HEALTH_PAUSED] = "paused",
+	[HEALTH_BREAKER] = "breaker",
+	[HEALTH_ERROR] = "error",
+	[HEALTH_ARCHIVE] = "archive",
+	[HEALTH_BOUNDS] = "bounds",
+	[HEALTH_LEFTOVERS] = "leftovers",
+	[HEALTH_ASIDE] = "aside",
+};
+
+static enum health_status above(int64_t value, int64_t degraded, int64_t unhealthy)
+{
+	return value > unhealthy ? HEALTH_UNHEALTHY : value > degraded ? HEALTH_DEGRADED : HEALTH_HEALTHY;
+}
+
+/* Nine tenths of the limit, rounded up. The limits 0 and 1 stay as they are, so there only the number of looks counts. */
+static int64_t calm(int64_t limit)
+{
+	return limit == HEALTH_NO_LIMIT ? limit : limit - limit / 10;
+}
+
+static void rise(struct health_check *c, enum health_code code, enum health_status to)
+{
+	c->falling = 0;
+	if (++c->rising < (code == HEALTH_ORPHANS ? ORPHAN_LOOKS : 1))
+		return;
+	c->level = to;
+	c->rising = 0;
+}
+
+static void fall(struct health_check *c, enum health_status to)
+{
+	c->rising = 0;
+	c->allowed = c->falling == 0 || to > c->allowed ? to : c->allowed;
+	if (++c->falling < CALM_LOOKS)
+		return;
+	c->level = c->allowed;
+	c->falling = 0;
+}
+
+void health_look(struct health_check *c, enum health_code code, int64_t value, const struct health_limit *limit)
+{
+	enum health_status wanted, allowed;
+
+	if (value < 0)
+		return;
+	wanted = above(value, limit->degraded, limit->unhealthy);
+	allowed = above(value, calm(limit->degraded), calm(limit->unhealthy));
+	if (wanted > c->level)
+		rise(c, code, wanted);
+	else if (allowed < c->level)
+		fall(c, allowed);
+	else
+		c->rising = c->falling = 0;
+}
+
+enum health_status health_worst(const struct health_check checks[HEALTH_CODES])
+{
+	enum health_status worst = HEALTH_HEALTHY;
+
+	for (int i = 0; i < HEALTH_CODES; i++)
+		if (checks[i].level > worst)
+			worst = checks[i].level;
+	return worst;
+}

@@ -1,0 +1,178 @@
+/*
+ * The report of this node for consoles on other hosts, written every ten seconds from the scoreboard. Names and shape are
+ * stable:
+ *
+ *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
+ *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
+ *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
+ *	      "undecided": why a silent worker's messages are not returned, where that is so,
+ *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
+ *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
+ *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
+ *
+ * This node does not need the report itself, so a server that refuses it delays nothing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <bsd/string.h>
+#include <jansson.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/core/core.h"
+
+#define RUNNING_MS 1000
+
+extern const struct task node_task;
+
+/* The states of quredis status, as far as the sweeper knows them. */
+static const char *const state_names[] = {
+	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "running", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "no redis",
+};
+
+/* Of each queue of the board, how many slots are in which state, and how much memory they and their handlers have. */
+struct census {
+	struct counted {
+		int workers[SLOT_STOPPING + 1];
+		int64_t worker_bytes, handler_bytes;
+	} queues[SCOREBOARD_QUEUES];
+};
+
+static json_t *running(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
+{
+	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
+	char name[INCARNATION_SIZE];
+
+	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
+	incarnation_format(&i, name);
+	return json_pack("{s:s, s:s, s:I}", "queue", queue, "incarnation", name, "running_ms", (json_int_t)ms);
+}
+
+static int64_t resident(int32_t pid)
+{
+	int64_t bytes = pid > 0 ? process_resident_bytes(pid) : 0;
+
+	return bytes > 0 ? bytes : 0;
+}
+
+static json_t *count(struct sweeper *s, struct census *c, int64_t now_ms)
+{
+	json_t *all = json_array();
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		const struct slot *slot = &s->child->board->slots[i];
+		int64_t queue = atomic_load(&s->child->board->master.queue_of[i]) - 1, started = atomic_load(&slot->started_ms);
+		const struct sweeper_queue *q;
+
+		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
+			continue;
+		c->queues[queue].workers[slot_state(slot)]++;
+		c->queues[queue].worker_bytes += resident(atomic_load(&slot->pid));
+		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
+		q = started == 0 || now_ms - started < RUNNING_MS ? NULL : sweeper_queue_of_board(s, queue);
+		if (q != NULL)
+			json_array_append_new(all, running(s, slot, q->keys.name, now_ms - started));
+	}
+	return all;
+}
+
+static json_t *workers(const int counted[SLOT_STOPPING + 1])
+{
+	json_t *o = json_object();
+
+	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
+		if (counted[state] > 0)
+			json_object_set_new(o, slot_state_names[state], json_integer(counted[state]));
+	return o;
+}
+
+static json_t *queue(const struct sweeper_queue *q, uint32_t gate, const struct counted *c)
+{
+	bool breaker = atomic_load(&q->board->workers.breaker.step) > 0;
+	uint32_t undecided = atomic_load(&q->board->sweeper.undecided);
+
+	return json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
+	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate],
+	    "undecided", undecided > 0 ? doubt_text((enum doubt)(undecided - 1)) : NULL, "wanted", (int)atomic_load(&q->board->master.wanted), "workers", workers(c->workers),
+	    "restarts", (json_int_t)atomic_load(&q->board->master.restarts), "breaker", breaker,
+	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
+}
+
+struct queues {
+	const struct census *census;
+	json_t *all;
+};
+
+static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	uint32_t gate = q->board == NULL ? QUEUE_RECOVERING : atomic_load(&q->board->sweeper.gate);
+	struct queues *out = arg;
+
+	if (q->conf != NULL && q->board != NULL && gate <= QUEUE_REFUSED)
+		json_array_append_new(out->all, queue(q, gate, &out->census->queues[q->board - s->child->board->queues]));
+}
+
+static json_t *queues(struct sweeper *s, const struct census *c)
+{
+	struct queues out = { c, json_array() };
+
+	sweeper_queues_each(s, append_queue, &out);
+	return out.all;
+}
+
+static char *document(struct sweeper *s, const struct age_clock *clock, int64_t now_ms)
+{
+	struct census c = {0};
+	char started[CLOCK_RFC3339_SIZE], at[CLOCK_RFC3339_SIZE], boot[17], *text;
+	json_t *long_ones = count(s, &c, now_ms), *o;
+
+	snprintf(boot, sizeof(boot), "%016" PRIx64, s->child->boot);
+	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:{s:I, s:I}, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
+	    "pid", (int)s->child->master_pid, "boot", boot,
+	    "started", clock_rfc3339(atomic_load(&s->child->board->master.started_ms), started),
+	    "at", clock_rfc3339(clock->now_ms, at), "at_ms", (json_int_t)clock->now_ms,
+	    "clock", "since_ms", (json_int_t)clock->since_ms, "stepped_ms", (json_int_t)clock->stepped_ms,
+	    "queues", queues(s, &c), "running", long_ones);
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	return text;
+}
+
+static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
+{
+	bool *refused = task_own(s, &node_task);	/* whether the refusal was logged */
+	struct age_clock clock;
+	struct redis_reply reply;
+	char *text;
+
+	(void)budget;
+	if (!sweeper_is_active(s) || !server_clock_age(&s->clock, clock_boottime_ms(), &clock))
+		return false;
+	text = document(s, &clock, now_ms);
+	if (text == NULL)
+		return false;
+	queue_node_write(&s->redis, s->conf->supervisor.node, text);
+	free(text);
+	if (connection_answer(s, &reply) == 0) {
+		*refused = false;
+	} else if (s->redis.state != REDIS_CLOSED && !*refused) {
+		log_warning("node_unreported", log_str("error", s->error));
+		*refused = true;
+	}
+	return false;
+}
+
+/* At the end of the process: deletes the report. */
+static void settle(struct sweeper *s)
+{
+	struct redis_reply reply;
+
+	if (!sweeper_is_active(s) || s->redis.state != REDIS_READY)
+		return;
+	queue_node_drop(&s->redis, s->conf->supervisor.node);
+	connection_answer(s, &reply);
+}
+
+const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node, .settle = settle, .own_size = sizeof(bool) };

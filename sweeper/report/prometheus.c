@@ -1,0 +1,249 @@
+/*
+ * The page of metrics.textfile. Figures of a queue come only from the sweeper that leads it; figures of workers only from
+ * their own supervisor. So a sum over all hosts counts everything once. Counters begin when the supervisor starts.
+ */
+#include "sweeper/report/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/base/base.h"
+#include "sweeper/report/gauge.h"
+#include "sweeper/report/health.h"
+#include "sweeper/dead_letters/dead_letters.h"
+#include "sweeper/core/core.h"
+#include "sweeper/report/tally.h"
+
+struct queue_metric;
+
+struct page {
+	struct sweeper *s;
+	struct buffer *out;
+	const struct queue_figures *counted;	/* of each queue, by its index on the board */
+	int64_t now_ms;				/* CLOCK_MONOTONIC */
+	const struct queue_metric *row;		/* the row that is being written */
+	enum metric metric;			/* the metric of that row */
+	size_t queue_label;			/* index of the label "queue"; a label "node" may precede it, which this page leaves out */
+};
+
+/* Writes one sample of a queue. value: of the label after "queue", or NULL. A negative n is not known, and left out. */
+static void sample(struct page *p, const struct sweeper_queue *q, const char *value, int64_t n)
+{
+	const char *values[METRIC_LABELS] = {0};
+
+	values[p->queue_label] = q->keys.name;
+	values[p->queue_label + 1] = value;
+	if (n >= 0)
+		exposition_sample(p->out, p->metric, values, n);
+}
+
+/* ---- of the queues that this sweeper leads ---- */
+
+static void write_sizes(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, "ingress", gauge_of(q)->ingress.size);
+	sample(p, q, "transit", gauge_of(q)->transit.size);
+	sample(p, q, "escape", gauge_of(q)->escape.size);
+	sample(p, q, "delayed", gauge_of(q)->delayed);
+}
+
+static void write_oldest_age(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, "ingress", gauge_of(q)->ingress.oldest_ms);
+	sample(p, q, "transit", gauge_of(q)->transit.oldest_ms);
+	sample(p, q, "escape", gauge_of(q)->escape.oldest_ms);
+}
+
+static void write_average_age(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, "ingress", gauge_of(q)->ingress.average_ms);
+	sample(p, q, "transit", gauge_of(q)->transit.average_ms);
+	sample(p, q, "escape", gauge_of(q)->escape.average_ms);
+}
+
+static void write_stuck(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, "ingress", gauge_of(q)->ingress.stuck);
+	sample(p, q, "transit", gauge_of(q)->transit.stuck);
+}
+
+static void write_paused(struct page *p, const struct sweeper_queue *q)
+{
+	if (gauge_of(q)->paused_ms >= 0)
+		sample(p, q, NULL, gauge_of(q)->paused_ms > 0);
+}
+
+static void write_queue_workers(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, "active", gauge_of(q)->active);
+	sample(p, q, "waiting", gauge_of(q)->workers - gauge_of(q)->active);
+}
+
+static void write_orphan_registrations(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, gauge_of(q)->orphan_owners);
+}
+
+static void write_orphan_messages(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, gauge_of(q)->orphans);
+}
+
+static void write_unarchived(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, archiver_fails(q));
+}
+
+static void write_over(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, bounds_are_exceeded(q));
+}
+
+static void write_health(struct page *p, const struct sweeper_queue *q)
+{
+	if (p->s->conf->health.enabled && health_of(q)->since_ms > 0)
+		sample(p, q, NULL, health_of(q)->status);
+}
+
+/* ---- of the workers of this supervisor ---- */
+
+static const struct queue_figures *figures_of(const struct page *p, const struct sweeper_queue *q)
+{
+	return &p->counted[q->board - p->s->child->board->queues];
+}
+
+static void write_outcomes(struct page *p, const struct sweeper_queue *q)
+{
+	for (int i = 0; i < COUNTERS; i++)
+		if (i != COUNT_RECONNECTED)
+			sample(p, q, counter_names[i], (int64_t)figures_of(p, q)->n[i]);
+}
+
+static void histogram(struct page *p, const struct sweeper_queue *q, const uint64_t counts[SCOREBOARD_BUCKETS], uint64_t sum_ms)
+{
+	struct exposition_bucket buckets[SCOREBOARD_BUCKETS];
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		buckets[i] = (struct exposition_bucket){ i < SCOREBOARD_BUCKETS - 1 ? (double)(INT64_C(1) << i) / 1000 : INFINITY, (int64_t)counts[i] };
+	exposition_histogram(p->out, p->metric, (const char *const[METRIC_LABELS]){ q->keys.name }, buckets, SCOREBOARD_BUCKETS, (int64_t)sum_ms);
+}
+
+static void write_durations(struct page *p, const struct sweeper_queue *q)
+{
+	histogram(p, q, &figures_of(p, q)->n[FIGURE_DURATIONS], figures_of(p, q)->n[FIGURE_DURATION_MS]);
+}
+
+static void write_lags(struct page *p, const struct sweeper_queue *q)
+{
+	histogram(p, q, &figures_of(p, q)->n[FIGURE_LAGS], figures_of(p, q)->n[FIGURE_LAG_MS]);
+}
+
+static void write_purged(struct page *p, const struct sweeper_queue *q)
+{
+	const uint64_t *n = figures_of(p, q)->n;
+
+	sample(p, q, "ingress", (int64_t)tally_purged_waiting(figures_of(p, q)));
+	sample(p, q, "delayed", (int64_t)n[COUNT_PURGED_DELAYED]);
+	sample(p, q, "transit", (int64_t)n[COUNT_TRANSIT_OLD]);
+	sample(p, q, "done", (int64_t)n[COUNT_PURGED_DONE]);
+	sample(p, q, "orphaned", (int64_t)n[COUNT_ORPHANED]);
+}
+
+static void write_purge_dry_run(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, (int64_t)figures_of(p, q)->n[COUNT_WOULD_PURGE]);
+}
+
+static void write_restarts(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, (int64_t)atomic_load(&q->board->master.restarts));
+}
+
+static void write_workers(struct page *p, const struct sweeper_queue *q)
+{
+	const struct scoreboard *board = p->s->child->board;
+	int64_t n[SLOT_STOPPING + 1] = {0};
+
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++)
+		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && slot_state(&board->slots[i]) <= SLOT_STOPPING)
+			n[slot_state(&board->slots[i])]++;
+	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
+		sample(p, q, slot_state_names[state], n[state]);
+}
+
+static void write_breaker(struct page *p, const struct sweeper_queue *q)
+{
+	sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
+}
+
+/* ---- the page ---- */
+
+static const struct queue_metric {
+	enum metric metric;
+	/* which queues: those that this sweeper leads; those of its own workers; the same without the label "node" */
+	enum { LED, OURS, OURS_WITHOUT_NODE } of;
+	void (*write)(struct page *p, const struct sweeper_queue *q);
+} queue_metrics[] = {
+	{ METRIC_QUEUE_MESSAGES, LED, write_sizes },
+	{ METRIC_OLDEST_AGE, LED, write_oldest_age },
+	{ METRIC_AVERAGE_AGE, LED, write_average_age },
+	{ METRIC_STUCK, LED, write_stuck },
+	{ METRIC_PAUSED, LED, write_paused },
+	{ METRIC_QUEUE_WORKERS, LED, write_queue_workers },
+	{ METRIC_ORPHAN_REGISTRATIONS, LED, write_orphan_registrations },
+	{ METRIC_ORPHAN_MESSAGES, LED, write_orphan_messages },
+	{ METRIC_DEAD_LETTERS_UNARCHIVED, LED, write_unarchived },
+	{ METRIC_DEAD_LETTERS_OVER, LED, write_over },
+	{ METRIC_HEALTH_STATUS, LED, write_health },
+	{ METRIC_MESSAGES, OURS, write_outcomes },
+	{ METRIC_HANDLER_DURATION, OURS, write_durations },
+	{ METRIC_SWEEP_LAG, OURS, write_lags },
+	{ METRIC_PURGED, OURS, write_purged },
+	{ METRIC_PURGE_DRY_RUN, OURS, write_purge_dry_run },
+	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
+	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
+	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
+};
+
+static void write_if_known(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	struct page *p = arg;
+
+	if (q->conf != NULL && (p->row->of == LED ? metrics_is_fresh(s, q, p->now_ms) : q->board != NULL))
+		p->row->write(p, q);
+}
+
+static void write_queue_metric(struct page *p, const struct queue_metric *m)
+{
+	p->row = m;
+	p->metric = m->metric;
+	p->queue_label = m->of == OURS_WITHOUT_NODE;
+	exposition_metric(p->out, m->metric);
+	sweeper_queues_each(p->s, write_if_known, p);
+}
+
+static void write_process_metric(struct page *p, enum metric m, const char *value, int64_t n)
+{
+	exposition_metric(p->out, m);
+	exposition_sample(p->out, m, (const char *const[METRIC_LABELS]){ value }, n);
+}
+
+static void write_process(struct page *p)
+{
+	write_process_metric(p, METRIC_REGISTRATIONS_REMOVED, NULL, (int64_t)atomic_load(&p->s->child->board->sweeper.registry.left));
+	write_process_metric(p, METRIC_BUILD_INFO, QUREDIS_VERSION, 1);
+	write_process_metric(p, METRIC_REDIS_UP, NULL, p->s->up);
+	write_process_metric(p, METRIC_SWEEPER_LOOKS, NULL, (int64_t)metrics_own(p->s)->looks);
+	write_process_metric(p, METRIC_WRITTEN, NULL, clock_realtime_ms());
+}
+
+void prometheus_page(struct sweeper *s, struct buffer *out, int64_t now_ms)
+{
+	struct queue_figures *counted = tally_add_up(s);
+	struct page p = { .s = s, .out = out, .counted = counted, .now_ms = now_ms };
+
+	write_process(&p);
+	for (size_t i = 0; i < nitems(queue_metrics); i++)
+		write_queue_metric(&p, &queue_metrics[i]);
+	free(counted);
+}

@@ -1,0 +1,296 @@
+/*
+ * Sends figures to statsd as datagrams: the last look at each queue that this sweeper leads, and what the workers of this
+ * supervisor counted since the last time. It never waits and never repeats: a lost datagram is a lost figure. Dots in the names
+ * of queues are replaced, because a dot would begin a new level of the metric's name. A subprocess looks up the host name,
+ * since that may take long.
+ */
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bsd/string.h>
+
+#include "common/base/base.h"
+#include "sweeper/report/gauge.h"
+#include "sweeper/report/health.h"
+#include "sweeper/report/metrics.h"
+#include "sweeper/core/core.h"
+#include "sweeper/report/tally.h"
+
+#define LOOKUP_TIMEOUT_MS 20000
+#define LOOKUP_AGAIN_MS 60000		/* after a failed lookup */
+#define LOOKUP_EVERY_MS 300000		/* the name may get another address */
+#define REFUSED_AGAIN_MS 5000		/* the name may have another address: localhost is ::1 and 127.0.0.1 */
+#define GOOD_ROUNDS 3			/* until a refusal counts as over: the kernel reports one only at the next datagram */
+#define LINE_MAX 256
+
+/* ---- state ---- */
+
+static void note(struct sweeper *s, const char *error)
+{
+	struct statsd *d = &metrics_own(s)->statsd;
+
+	if (strcmp(d->error, error) == 0)
+		return;
+	strlcpy(d->error, error, sizeof(d->error));
+	if (error[0] == '\0')
+		log_info("statsd_up", log_str("target", s->conf->metrics.statsd));
+	else
+		log_warning("statsd_down", log_str("target", s->conf->metrics.statsd), log_str("error", error));
+}
+
+/* ---- the address ---- */
+
+static int resolve(const char *target, int flags, struct addrinfo **found)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = flags | AI_NUMERICSERV };
+	struct address a;
+
+	return address_parse(&a, target) == -1 ? EAI_NONAME : getaddrinfo(a.host, a.port, &hints, found);
+}
+
+static void connect_to(struct statsd *d, const struct sockaddr *address, socklen_t len)
+{
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd != -1 && connect(fd, address, len) == -1) {
+		close(fd);
+		fd = -1;
+	}
+	if (fd == -1)
+		return;
+	if (d->fd != -1)
+		close(d->fd);
+	d->fd = fd;
+}
+
+/* If the name has several addresses, each one is used in turn. */
+static int look_up(void *arg, int out)
+{
+	const struct sweeper *s = arg;
+	struct addrinfo *first, *found;
+	int error = resolve(s->conf->metrics.statsd, 0, &first);
+
+	if (error != 0) {
+		dprintf(out, "%s", gai_strerror(error));
+		return 1;
+	}
+	found = first;
+	for (int i = 0; i < metrics_own(s)->statsd.turn; i++)
+		found = found->ai_next == NULL ? first : found->ai_next;
+	return write(out, found->ai_addr, found->ai_addrlen) == (ssize_t)found->ai_addrlen ? 0 : 1;
+}
+
+/* A numeric address needs no lookup. */
+static void find(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &metrics_own(s)->statsd;
+	struct addrinfo *found;
+
+	if (subprocess_runs(&d->asked) || now_ms < d->ask_ms)
+		return;
+	d->ask_ms = now_ms + LOOKUP_EVERY_MS;
+	d->turn += d->fd != -1 && d->good == 0;
+	if (resolve(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
+		if (d->fd == -1)
+			connect_to(d, found->ai_addr, found->ai_addrlen);
+		if (d->fd == -1)
+			note(s, strerror(errno));
+		freeaddrinfo(found);
+	} else if (subprocess_start(&d->asked, look_up, s, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
+		note(s, strerror(errno));
+	}
+	if (d->fd == -1)
+		d->ask_ms = now_ms + LOOKUP_AGAIN_MS;
+}
+
+void statsd_look(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &metrics_own(s)->statsd;
+	struct sockaddr_storage address;
+	int status;
+
+	if (!subprocess_poll(&d->asked, &status, now_ms))
+		return;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && d->asked.said.len <= sizeof(address)) {
+		memcpy(&address, d->asked.said.data, d->asked.said.len);
+		connect_to(d, (const struct sockaddr *)&address, (socklen_t)d->asked.said.len);
+		d->ask_ms = now_ms + LOOKUP_EVERY_MS;
+	} else if (d->fd == -1) {
+		buffer_append(&d->asked.said, "", 1);
+		note(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
+	}
+}
+
+/* ---- datagrams ---- */
+
+static void flush(struct statsd *d)
+{
+	if (d->packet.len > 0 && send(d->fd, d->packet.data, d->packet.len - 1, MSG_NOSIGNAL) == -1 && errno != EAGAIN)
+		d->refused = true;
+	buffer_clear(&d->packet);
+}
+
+static __attribute__((format(printf, 2, 3))) void line(struct statsd *d, const char *fmt, ...)
+{
+	char text[LINE_MAX];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0 || n >= LINE_MAX - 1)
+		return;			/* no queue has such a long name */
+	text[n++] = '\n';
+	if (d->packet.len + (size_t)n - 1 > STATSD_PACKET_MAX)
+		flush(d);
+	buffer_append(&d->packet, text, (size_t)n);
+}
+
+static const char *level_name(const char *queue, char out[QUEUE_NAME_MAX + 1])
+{
+	strlcpy(out, queue, QUEUE_NAME_MAX + 1);
+	for (char *c = out; *c != '\0'; c++)
+		*c = *c == '.' ? '_' : *c;
+	return out;
+}
+
+static void send_gauges(struct statsd *d, const struct sweeper_queue *q)
+{
+	const struct gauge *g = gauge_of(q);
+	char name[QUEUE_NAME_MAX + 1];
+
+	level_name(q->keys.name, name);
+	if (g->escape.size >= 0)
+		line(d, "quredis.dlq.%s.size:%" PRId64 "|g", name, g->escape.size);
+	if (g->ingress.size >= 0)
+		line(d, "quredis.health.queue.%s.size:%" PRId64 "|g", name, g->ingress.size);
+	if (g->transit.size >= 0)
+		line(d, "quredis.health.queue.%s.in_work:%" PRId64 "|g", name, g->transit.size);
+	if (g->ingress.size == 0 || g->ingress.oldest_ms >= 0)
+		line(d, "quredis.health.queue.%s.oldest_age:%" PRId64 "|g", name,
+		    g->ingress.size == 0 || g->ingress.oldest_ms < 0 ? 0 : g->ingress.oldest_ms / 1000);
+}
+
+static void send_lag(struct statsd *d, const struct sweeper_queue *q, const char *name, const struct queue_figures *new)
+{
+	uint64_t moved = 0;
+
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		moved += new->n[FIGURE_LAGS + i];
+	if (moved == 0)
+		return;
+	line(d, "quredis.sweep.%s.lag.count:%" PRIu64 "|c", name, moved);
+	line(d, "quredis.sweep.%s.lag.ms:%" PRIu64 "|c", name, new->n[FIGURE_LAG_MS]);
+	line(d, "quredis.sweep.%s.lag.max:%" PRIu64 "|g", name, atomic_exchange(&q->board->sweeper.lag_max_ms, 0));
+}
+
+/* sent: adds up what was sent for all queues */
+static void send_counters(struct statsd *d, const struct sweeper_queue *q, const struct queue_figures *counted, struct queue_figures *sent)
+{
+	struct queue_figures new;
+	char name[QUEUE_NAME_MAX + 1];
+
+	level_name(q->keys.name, name);
+	for (int i = 0; i < QUEUE_FIGURES; i++) {
+		new.n[i] = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->sweeper.sent[i], counted->n[i]);
+		sent->n[i] += new.n[i];
+		if (i < COUNTERS && new.n[i] > 0)
+			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], new.n[i]);
+	}
+	send_lag(d, q, name, &new);
+}
+
+/* What purge took from all queues, by the place of the messages. What dry runs only named counts separately. */
+static void send_purge(struct statsd *d, struct board_registry *r, const struct queue_figures *sent)
+{
+	uint64_t registrations = tally_claim(&r->left_told, atomic_load(&r->left));
+	uint64_t would = tally_claim(&r->would_leave_told, atomic_load(&r->would_leave));
+	const struct {
+		const char *name;
+		uint64_t n;
+	} kinds[] = {
+		{ "ingress", tally_purged_waiting(sent) },
+		{ "delayed", sent->n[COUNT_PURGED_DELAYED] },
+		{ "transit", sent->n[COUNT_TRANSIT_OLD] },
+		{ "done", sent->n[COUNT_PURGED_DONE] },
+		{ "orphaned", sent->n[COUNT_ORPHANED] + registrations },
+		{ "dry_run", sent->n[COUNT_WOULD_PURGE] + would },
+	};
+
+	for (size_t i = 0; i < nitems(kinds); i++)
+		if (kinds[i].n > 0)
+			line(d, "quredis.purge.%s.count:%" PRIu64 "|c", kinds[i].name, kinds[i].n);
+}
+
+static void send_health(struct sweeper *s)
+{
+	const struct health_sum *sum = health_sum_of(s);
+	int worst = HEALTH_UNHEALTHY;
+
+	if (!sum->known)
+		return;
+	while (worst > HEALTH_HEALTHY && sum->queues[worst] == 0)
+		worst--;
+	line(&metrics_own(s)->statsd, "quredis.health.status:%d|g", worst);
+	line(&metrics_own(s)->statsd, "quredis.health.stuck.count:%" PRId64 "|g", sum->stuck);
+}
+
+/* The error of the last datagram of a round is reported with the next one, so one more round must pass. */
+static void judge_round(struct sweeper *s, int64_t now_ms)
+{
+	struct statsd *d = &metrics_own(s)->statsd;
+
+	d->good = d->refused ? 0 : d->good + 1;
+	if (d->refused) {
+		note(s, "datagrams are refused");
+		if (d->ask_ms > now_ms + REFUSED_AGAIN_MS)
+			d->ask_ms = now_ms + REFUSED_AGAIN_MS;
+	} else if (d->good >= GOOD_ROUNDS) {
+		note(s, "");
+	}
+	d->refused = false;
+}
+
+/* A round, for each queue. */
+struct round {
+	struct statsd *d;
+	const struct queue_figures *counted;
+	struct queue_figures sent;	/* of all queues */
+	int64_t now_ms;
+};
+
+static void send_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
+{
+	struct round *r = arg;
+
+	if (q->conf != NULL && metrics_is_fresh(s, q, r->now_ms))
+		send_gauges(r->d, q);
+	if (q->board != NULL)
+		send_counters(r->d, q, &r->counted[q->board - s->child->board->queues], &r->sent);
+}
+
+void statsd_send(struct sweeper *s, int64_t now_ms)
+{
+	struct round r = { .d = &metrics_own(s)->statsd, .now_ms = now_ms };
+	struct queue_figures *counted;
+
+	find(s, now_ms);
+	if (r.d->fd == -1)
+		return;
+	r.counted = counted = tally_add_up(s);
+	send_health(s);
+	sweeper_queues_each(s, send_queue, &r);
+	send_purge(r.d, &s->child->board->sweeper.registry, &r.sent);
+	flush(r.d);
+	judge_round(s, now_ms);
+	free(counted);
+}

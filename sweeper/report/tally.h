@@ -1,0 +1,22 @@
+#ifndef SWEEPER_REPORT_TALLY_H
+#define SWEEPER_REPORT_TALLY_H
+
+#include <stdint.h>
+
+#include "common/queue/queue.h"
+
+struct sweeper;
+
+/* What the scoreboard counts of each of its queues, since the master's start: SCOREBOARD_QUEUES of them, new. */
+struct queue_figures *tally_add_up(struct sweeper *s);
+
+/*
+ * Claims the growth of a counter for the caller: returns total less *told, and sets *told to total. 0 if total is not above
+ * *told: it may seem to fall while the master reaps a worker.
+ */
+uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total);
+
+/* The purged messages that were waiting in ingress. */
+uint64_t tally_purged_waiting(const struct queue_figures *f);
+
+#endif

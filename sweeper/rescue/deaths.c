@@ -1,0 +1,214 @@
+/*
+ * Deaths that the master reports. The sweeper answers a report when every tray of all the incarnations that it covers is empty,
+ * and not before: until then the master repeats the report to the next sweeper.
+ */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/core/core.h"
+#include "sweeper/rescue/rescue.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+extern const struct task deaths_task;
+
+/* A death that the master reported and this sweeper has not answered. */
+struct death {
+	TAILQ_ENTRY(death) entry;
+	struct child_death told;
+	bool looked_up;			/* rescues of its incarnations have begun */
+	struct task_error error;
+};
+
+/* The own state of the task. */
+TAILQ_HEAD(deaths, death);
+
+static struct deaths *deaths_of(const struct sweeper *s)
+{
+	struct deaths *all = task_own(s, &deaths_task);
+
+	if (all->tqh_last == NULL)
+		TAILQ_INIT(all);
+	return all;
+}
+
+/* ---- the socket ---- */
+
+static bool known(const struct sweeper *s, uint64_t serial)
+{
+	const struct death *d;
+
+	TAILQ_FOREACH(d, deaths_of(s), entry)
+		if (d->told.serial == serial)
+			return true;
+	return false;
+}
+
+static void add(struct sweeper *s, const struct child_death *told)
+{
+	struct death *d;
+
+	if (known(s, told->serial))
+		return;
+	d = alloc_zero(1, sizeof(*d));
+	d->told = *told;
+	d->told.queue[sizeof(d->told.queue) - 1] = '\0';
+	TAILQ_INSERT_TAIL(deaths_of(s), d, entry);
+}
+
+static void receive(struct sweeper *s, int64_t now_ms)
+{
+	struct child_death told;
+	ssize_t n;
+
+	(void)now_ms;
+	while (!s->master_gone) {
+		n = recv(s->child->master_fd, &told, sizeof(told), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(told))
+			add(s, &told);
+		else if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
+			sweeper_lost_master(s);
+		else if (n == -1 && errno == EAGAIN)
+			return;
+	}
+}
+
+static void free_own(struct sweeper *s)
+{
+	struct death *d;
+
+	while ((d = TAILQ_FIRST(deaths_of(s))) != NULL) {
+		TAILQ_REMOVE(deaths_of(s), d, entry);
+		free(d);
+	}
+}
+
+/* -1: the socket is full; try again later. */
+static int answer(struct sweeper *s, const struct death *d)
+{
+	const struct child_death_answer a = { .serial = d->told.serial };
+
+	return send(s->child->master_fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(a) ? 0 : -1;
+}
+
+/* ---- whose trays ---- */
+
+static bool covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
+{
+	return i->boot == s->child->boot && i->slot == told->slot && i->generation >= told->first_generation &&
+	       i->generation <= told->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
+}
+
+static void add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct death *d, const struct queue_worker *workers, size_t n)
+{
+	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
+	char name[INCARNATION_SIZE];
+	enum blame blame = (enum blame)d->told.blame;
+	bool registered = false;
+
+	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
+	incarnation_format(&last, name);
+	for (size_t i = 0; i < n; i++) {
+		struct incarnation who;
+
+		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !covers(s, &d->told, &who))
+			continue;
+		registered = registered || strcmp(workers[i].incarnation, name) == 0;
+		rescue_add_owner(q, &workers[i], "reported", blame, false);
+	}
+	if (!registered)
+		rescue_add(q, name, "reported", blame, false);
+}
+
+/* Reads the queue's lists from the registry; without an entry they have the default names. */
+static int read_registry(struct sweeper *s, const char *name, struct queue_keys *keys)
+{
+	struct redis_reply reply;
+
+	queue_registered(&s->redis, name);
+	if (connection_answer(s, &reply) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+		return 0;
+	queue_keys_default(keys, name);
+	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
+	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
+	return 0;
+}
+
+static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
+{
+	struct sweeper_queue *q = sweeper_queue_find(s, d->told.queue);
+	struct queue_keys keys;
+
+	if (q != NULL)
+		return q;
+	return read_registry(s, d->told.queue, &keys) == -1 ? NULL : sweeper_queue_add(s, keys, NULL);
+}
+
+static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
+{
+	struct sweeper_queue *q = queue_of(s, d);
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+
+	if (q == NULL) {
+		d->error.retry_at_ms = now_ms + 1000;
+		return;
+	}
+	if (sweeper_queue_read_workers(s, q, &reply, &workers, &n) == -1) {
+		task_error_note(s, q, &d->error, "workers", now_ms);
+		return;
+	}
+	task_error_clear(s, q, &d->error);
+	add_rescues(s, q, d, workers, n);
+	queue_workers_free(workers, n);
+	d->looked_up = true;
+}
+
+static bool is_returned(struct sweeper *s, const struct death *d)
+{
+	struct sweeper_queue *q = sweeper_queue_find(s, d->told.queue);
+	const struct rescue *r;
+
+	if (q == NULL)
+		return true;	/* a queue that is not configured here, and was removed when all was done */
+	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
+		if (r->incarnation[0] != '\0' && covers(s, &d->told, &r->who))
+			return false;
+	return true;
+}
+
+static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct death *d, *next;
+	bool more = false;
+
+	TAILQ_FOREACH_SAFE(d, deaths_of(s), entry, next) {
+		if (!d->looked_up && budget-- > 0 && !task_error_waits(&d->error, now_ms) && sweeper_goes_on(s)) {
+			look_up(s, d, now_ms);
+			more = more || d->looked_up;
+			continue;
+		}
+		if (!d->looked_up || !is_returned(s, d) || answer(s, d) == -1)
+			continue;
+		TAILQ_REMOVE(deaths_of(s), d, entry);
+		free(d);
+	}
+	return more;
+}
+
+static bool is_pending(const struct sweeper *s)
+{
+	return !TAILQ_EMPTY(deaths_of(s));
+}
+
+const struct task deaths_task = { .name = "deaths", .budget = 64, .finishing = true, .run = run_deaths, .each_turn = receive, .is_pending = is_pending,
+	.own_size = sizeof(struct deaths), .free_own = free_own };

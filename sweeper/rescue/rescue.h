@@ -1,0 +1,67 @@
+#ifndef SWEEPER_RESCUE_RESCUE_H
+#define SWEEPER_RESCUE_RESCUE_H
+
+#include <bsd/sys/queue.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+#include "common/message/message.h"
+#include "common/queue/queue.h"
+#include "sweeper/core/core.h"
+#include "sweeper/rescue/aside.h"
+
+struct sweeper;
+struct sweeper_queue;
+
+/*
+ * One dead owner whose messages are being returned:
+ *	rescue list empty? -no-> return a page, again
+ *	  └yes-> fence a tray -something was in it-> again
+ *	           └all are empty-> mark dead, over
+ * All of this state is in Redis: a sweeper that continues after a kill begins at the top.
+ */
+struct rescue {
+	TAILQ_ENTRY(rescue) entry;
+	char incarnation[INCARNATION_SIZE];	/* "": the bare transit list */
+	struct incarnation who;
+	const char *why;	/* "reported", "lock", "lease", "left", "late", "bare"; static */
+	enum blame blame;
+	char trial[QUEUE_NOTE_FIELD];	/* queue_trial_name() of the message that it tried; "": none */
+	bool fence;		/* false: only what already lies in rescue (the bare list after the start) */
+	bool gate;		/* the queue opens only when this is over */
+	uint64_t returned, escaped;
+	struct task_error error;
+};
+TAILQ_HEAD(rescue_list, rescue);
+
+/* The state of the task rescue in a queue. */
+struct rescues {
+	struct rescue_list list;	/* reported owners first */
+	uint64_t returned, escaped;	/* of those that the gate waited for */
+};
+
+extern const struct task rescue_task;
+struct rescues *rescues_of(const struct sweeper_queue *q);
+
+/* NULL: none under way. incarnation "": of the bare list */
+struct rescue *rescue_find(const struct sweeper_queue *q, const char *incarnation);
+bool rescue_keeps_failing(const struct sweeper_queue *q);	/* one of the queue's rescues keeps failing */
+
+/* incarnation NULL: the bare list. An owner is added only once; one that the master reports goes first. */
+struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate);
+/* The same for a registered owner. If its registration shows that its death must charge no message, blame is ignored. */
+struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+
+/*
+ * Decides what the death charges to a message (docs/design.md, "Who is blamed"), and writes into w what goes back with it. tried: the
+ * message was on trial. tray: how many messages the dead owner's trays held; -1: not known. True: no attempts are left, and the
+ * message escapes.
+ */
+bool rescue_judge(struct wrapper *w, enum blame blame, bool tried, int64_t tray, int recovery_attempts);
+
+/* The next page's size after one of n entries with so many bytes. */
+int rescue_page(size_t n, size_t bytes);
+
+#endif

@@ -1,0 +1,432 @@
+/*
+ * Looks for owners that are dead and that no master reports: those of supervisors that held our lock before, of hosts that vanished, and dead
+ * names of living workers.
+ *
+ * Twice a lease a round wakes this task for each queue: it reads the registrations of the queue and asks for the leases of all owners that should
+ * have one. That a lease is missing proves nothing by itself. Redis may have refused the renewals, may have been away, or may have
+ * returned to an earlier state; or the worker is cut off while Redis answers us. So an owner becomes an `absence`: first missed at some look, and dead
+ * only if later looks miss it, too, for its patience, while pulses show that it could have renewed its lease all the time (common/queue/dead.c
+ * decides). Any doubt starts that time anew. An owner that is missed for long without such a proof is `undecided`: the log, status and
+ * health say why its messages are not returned.
+ *
+ * Some need no such proof: an owner under our own lock whose supervisor is gone, a worker that the master has reaped, and a name that a living
+ * worker of ours has left. Owners that are marked dead are asked for late messages (late.c), and forgotten after an hour.
+ *
+ * A sweeper notes in Redis whose messages it returns. A note that outlives its sweeper is found here as well, and its rescue is taken over.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "sweeper/rescue/watch.h"
+
+#include "sweeper/core/core.h"
+#include "sweeper/registry/registry.h"
+#include "sweeper/rescue/dead_supervisors.h"
+#include "sweeper/rescue/foreign.h"
+#include "sweeper/rescue/late.h"
+#include "sweeper/rescue/pulse.h"
+#include "sweeper/rescue/recover.h"
+#include "sweeper/rescue/rescue.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define OWN_PATIENCE_MS 120000	/* at least: the master reports the death of its own workers, and back-off may keep a living one from Redis for a while */
+#define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
+#define FORGET_MS (60 * 60 * 1000)
+
+/* Some of the workers that were read; name is an array for requests about all of them. */
+struct owners {
+	const struct queue_worker **who;
+	const char **name;
+	size_t n;
+};
+
+static struct owners owners_new(size_t most)
+{
+	return (struct owners){ alloc_zero(most + 1, sizeof(struct queue_worker *)), alloc_zero(most + 1, sizeof(char *)), 0 };
+}
+
+static void owners_add(struct owners *o, const struct queue_worker *w)
+{
+	o->who[o->n] = w;
+	o->name[o->n++] = w->incarnation;
+}
+
+static void owners_free(struct owners *o)
+{
+	free(o->who);
+	free(o->name);
+}
+
+/* A view of those from `first` on, at most `most`. */
+static struct owners owners_group(const struct owners *o, size_t first, size_t most)
+{
+	size_t left = o->n - first;
+
+	return (struct owners){ o->who + first, o->name + first, left < most ? left : most };
+}
+
+/* The state of the task in a queue. */
+struct watch {
+	struct absence *absences;	/* owners without a lease at the last look */
+	size_t nabsences;
+	bool broken_off;		/* the last look found a rescue whose sweeper may be dead */
+	uint32_t renamed_seen;		/* board->workers.renamed at the last look that it caused, */
+	int64_t renamed_connection;	/* and redis.connection */
+};
+
+static struct watch *watch_of(const struct sweeper_queue *q)
+{
+	return task_state(q, &watch_task);
+}
+
+/* ---- owners without a lease ---- */
+
+/* The absence from the last look, or a new one. */
+static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *q, const struct queue_worker *w)
+{
+	int64_t own_ms = s->conf->supervisor.lease_ms, theirs_ms = w->lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : w->lease_ms;
+	struct absence a = { .lease_ms = theirs_ms > own_ms ? theirs_ms : own_ms };
+
+	for (size_t i = 0; i < watch_of(q)->nabsences; i++)
+		if (strcmp(watch_of(q)->absences[i].incarnation, w->incarnation) == 0)
+			return watch_of(q)->absences[i];
+	strlcpy(a.incarnation, w->incarnation, sizeof(a.incarnation));
+	calm_pulse(&a.calm, pulse_last(s), a.lease_ms);
+	return a;
+}
+
+/* A worker of this master; *i is its name, read. */
+static bool is_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
+{
+	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
+}
+
+static void log_undecided(const struct sweeper_queue *q, struct absence *a, int64_t now_ms)
+{
+	a->undecided = true;
+	log_warning("rescue_undecided", log_str("queue", q->keys.name), log_str("incarnation", a->incarnation),
+	    log_int("missed_ms", now_ms - a->first_ms), log_str("reason", doubt_text(a->calm.doubt)),
+	    log_str("advice", "if that worker is dead, quredis retry QUEUE transit returns its messages"));
+}
+
+/* How long it may be without a lease. A worker that is cut off comes back to the trays of its last name only. */
+static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w, int64_t lease_ms)
+{
+	struct incarnation i;
+
+	if (!is_own(s, w, &i) || w->superseded)
+		return lease_ms;
+	return 4 * lease_ms > OWN_PATIENCE_MS ? 4 * lease_ms : OWN_PATIENCE_MS;
+}
+
+/*
+ * The master reports its own dead workers. So one that it did not report is alive, and the messages that it left under this
+ * name are not charged.
+ */
+static void missed(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
+{
+	struct absence a = absence_of(s, q, w);
+	int64_t patience_ms = patience_of(s, w, a.lease_ms);
+
+	if (dead_missed(&a, asked_ms, clock_boottime_ms(), patience_ms)) {
+		struct incarnation i;
+
+		log_warning("owner_lost", log_str("queue", q->keys.name), log_str("incarnation", w->incarnation));
+		rescue_add_owner(q, w, "lease", is_own(s, w, &i) ? BLAME_NOBODY : BLAME_OUTAGE, false);
+		return;
+	}
+	if (!a.undecided && dead_is_undecided(&a, asked_ms, patience_ms))
+		log_undecided(q, &a, asked_ms);
+	now[(*n)++] = a;
+}
+
+/* Some owner of this group has no lease: asks for each. */
+static int ask_each(struct sweeper *s, struct sweeper_queue *q, const struct owners *group, struct absence *now, size_t *n)
+{
+	int64_t asked_ms = clock_boottime_ms(), present;
+	int rc = 0;
+
+	for (size_t i = 0; i < group->n; i++)
+		queue_leases(&s->redis, &q->keys, &group->name[i], 1);
+	for (size_t i = 0; i < group->n; i++)
+		if (connection_integer(s, &present) == -1)
+			rc = -1;
+		else if (present == 0)
+			missed(s, q, group->who[i], asked_ms, now, n);
+	return rc;
+}
+
+static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const struct owners *living)
+{
+	struct absence *now = alloc_zero(living->n + 1, sizeof(*now));
+	size_t n = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < living->n && rc == 0; i += QUEUE_OWNERS_MAX) {
+		struct owners group = owners_group(living, i, QUEUE_OWNERS_MAX);
+		int64_t present;
+
+		queue_leases(&s->redis, &q->keys, group.name, group.n);
+		rc = connection_integer(s, &present);
+		if (rc == 0 && present < (int64_t)group.n)
+			rc = ask_each(s, q, &group, now, &n);
+	}
+	if (rc == -1) {			/* the look is incomplete: it proves no absence, and every count begins anew */
+		free(now);
+		for (size_t i = 0; i < watch_of(q)->nabsences; i++)
+			dead_unseen(&watch_of(q)->absences[i]);
+		return -1;
+	}
+	free(watch_of(q)->absences);
+	watch_of(q)->absences = now;
+	watch_of(q)->nabsences = n;
+	watch_publish_undecided(q);
+	return 0;
+}
+
+/* ---- dead owners of one queue ---- */
+
+static int forget(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w)
+{
+	int64_t forgotten;
+
+	if (w->died_at_ms == 0 || pulse_last(s)->server_ms - w->died_at_ms < FORGET_MS)
+		return 0;
+	queue_forget(&s->redis, &q->keys, w->incarnation);
+	return connection_integer(s, &forgotten);
+}
+
+/* ---- rescues that were interrupted ---- */
+
+static bool is_registered(const struct queue_worker *workers, size_t n, const char *incarnation)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(workers[i].incarnation, incarnation) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A sweeper notes in Redis whose messages it returns, and deletes the note at the end. A note about the bare list, or about an
+ * owner that is not registered any more, is the only trace of an interrupted rescue. The sweeper that wrote it may be alive, so
+ * it is taken over only if the second look finds it, too.
+ */
+static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply *reply, const struct queue_worker *workers, size_t n)
+{
+	char **names;
+	size_t found = queue_rescues_parse(reply, &names), broken_off = 0;
+
+	for (size_t i = 0; i < found; i++) {
+		if (is_registered(workers, n, names[i]) || rescue_find(q, names[i]) != NULL)
+			continue;
+		broken_off++;
+		if (watch_of(q)->broken_off)
+			rescue_add(q, names[i][0] == '\0' ? NULL : names[i], "late", BLAME_NOBODY, false)->fence = names[i][0] != '\0';
+	}
+	watch_of(q)->broken_off = broken_off > 0;
+	queue_rescues_free(names, found);
+}
+
+/* ---- one queue ---- */
+
+/*
+ * A worker of this master that died, or settled everything and exited. Its messages were returned, or it had none. If it has
+ * messages now, Redis has returned to an earlier state, or another server answers.
+ */
+static bool is_buried(const struct sweeper *s, const struct queue_worker *w)
+{
+	struct incarnation i;
+
+	return is_own(s, w, &i) && i.generation <= atomic_load(&s->child->board->master.buried[i.slot]);
+}
+
+/* A living worker of this master has another name now, and reports that no message fetched under this name runs any more. */
+static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w)
+{
+	const struct slot *slot;
+	struct incarnation i;
+
+	if (!w->superseded || !is_own(s, w, &i))
+		return false;
+	slot = &s->child->board->slots[i.slot];
+	return atomic_load(&slot->pid) == w->pid && atomic_load(&slot->abandoned) > i.generation;
+}
+
+/* Adds the owner to those that are dead, to those that should have a lease, or to neither. */
+static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, struct owners *living, struct owners *dead)
+{
+	if (rescue_find(q, w->incarnation) != NULL)
+		return 0;
+	if (w->died_at_ms != 0) {
+		owners_add(dead, w);
+	} else if (recover_is_ours(s, w)) {
+		if (dead_supervisors_end(s, w->incarnation) == -1)
+			return -1;
+		rescue_add_owner(q, w, "lock", BLAME_OUTAGE, false);
+	} else if (is_buried(s, w)) {
+		rescue_add_owner(q, w, "reported", BLAME_NOBODY, false);
+	} else if (is_left_behind(s, w)) {
+		rescue_add_owner(q, w, "left", BLAME_NOBODY, false);
+	} else {
+		owners_add(living, w);
+	}
+	return 0;
+}
+
+/* If the handlers of one owner have not ended yet, the others are still looked at. */
+static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *workers, size_t n)
+{
+	struct owners living = owners_new(n), dead = owners_new(n);
+	int sorted = 0, rc;
+
+	dead_supervisors_note(s, workers, n);
+	for (size_t i = 0; i < n; i++)
+		sorted = sort_owner(s, q, &workers[i], &living, &dead) == -1 ? -1 : sorted;
+	rc = look_at_leases(s, q, &living);
+	if (rc == 0)
+		rc = late_look(s, q, dead.name, dead.n, false);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = forget(s, q, &workers[i]);
+	owners_free(&living);
+	owners_free(&dead);
+	return sorted == -1 ? -1 : rc;
+}
+
+static int look(struct sweeper *s, struct sweeper_queue *q)
+{
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+	int rc;
+
+	if (sweeper_queue_read_workers(s, q, &reply, &workers, &n) == -1)
+		return -1;
+	take_over_rescues(q, &reply, workers, n);
+	rc = look_at_workers(s, q, workers, n);
+	queue_workers_free(workers, n);
+	return rc;
+}
+
+/* ---- the task ---- */
+
+/* A queue that is not configured here, and needs no more work. */
+static bool is_idle(const struct sweeper_queue *q)
+{
+	return q->conf == NULL && TAILQ_EMPTY(&rescues_of(q)->list) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off;
+}
+
+static uint32_t renamed(const struct sweeper_queue *q)
+{
+	return q->board == NULL ? 0 : atomic_load(&q->board->workers.renamed);
+}
+
+static enum task_end run_watch(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
+{
+	int rc;
+
+	(void)budget;
+	(void)now_ms;
+	watch_of(q)->renamed_seen = renamed(q);
+	watch_of(q)->renamed_connection = s->redis.connection;
+	rc = look(s, q);
+	if (rc == -1 && q->conf != NULL)
+		return TASK_FAILED;
+	if (rc == -1)
+		registry_note_error(s, q->keys.name);
+	return is_idle(q) ? TASK_REMOVE : TASK_DONE;
+}
+
+static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	(void)s;
+	return q->recovered;
+}
+
+/*
+ * A worker of this master has reconnected under a new name: messages under its older names need not wait for the next round.
+ * Each connection may lead to another server, with other names on it.
+ */
+static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	const struct watch *w = watch_of(q);
+
+	(void)now_ms;
+	return renamed(q) != 0 && (renamed(q) != w->renamed_seen || s->redis.connection != w->renamed_connection);
+}
+
+static void free_state(struct sweeper_queue *q)
+{
+	free(watch_of(q)->absences);
+}
+
+const struct task watch_task = { .name = "workers", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .queues = 32, .wanted = is_wanted, .urgent = is_urgent,
+	.run_queue = run_watch, .state_size = sizeof(struct watch), .free = free_state };
+
+/* A round begins only when the last one is over: otherwise the queues at its end might never be looked at. */
+void watch_round(struct sweeper *s, int64_t now_ms)
+{
+	if (!foreign_is_busy(s) && task_wake_all(s, &watch_task, now_ms))
+		foreign_round(s);
+}
+
+/* ---- for pulse.c and rescue.c ---- */
+
+static void break_calm(struct sweeper *s, struct sweeper_queue *q, void *why)
+{
+	(void)s;
+	for (size_t i = 0; i < watch_of(q)->nabsences; i++)
+		calm_broken(&watch_of(q)->absences[i].calm, *(const enum doubt *)why);
+}
+
+void watch_break_calm(struct sweeper *s, enum doubt why)
+{
+	sweeper_queues_each(s, break_calm, &why);
+}
+
+static void pass_pulse(struct sweeper *s, struct sweeper_queue *q, void *pulse)
+{
+	struct watch *w = watch_of(q);
+
+	(void)s;
+	for (size_t i = 0; i < w->nabsences; i++)
+		calm_pulse(&w->absences[i].calm, pulse, w->absences[i].lease_ms);
+}
+
+void watch_pulse(struct sweeper *s, const struct pulse *p)
+{
+	struct pulse copy = *p;
+
+	sweeper_queues_each(s, pass_pulse, &copy);
+}
+
+static void count_absences(struct sweeper *s, struct sweeper_queue *q, void *sum)
+{
+	(void)s;
+	*(size_t *)sum += watch_of(q)->nabsences;
+}
+
+bool watch_misses_owners(struct sweeper *s)
+{
+	size_t n = 0;
+
+	sweeper_queues_each(s, count_absences, &n);
+	return n > 0;
+}
+
+void watch_publish_undecided(struct sweeper_queue *q)
+{
+	const struct watch *w = watch_of(q);
+	uint32_t word = 0;
+
+	for (size_t i = 0; i < w->nabsences && word == 0; i++)
+		if (w->absences[i].undecided)
+			word = (uint32_t)w->absences[i].calm.doubt + 1;
+	if (word == 0 && rescue_keeps_failing(q))
+		word = DOUBT_MOVES + 1;
+	if (q->board != NULL)
+		atomic_store(&q->board->sweeper.undecided, word);
+}

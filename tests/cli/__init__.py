@@ -1,0 +1,1 @@
+"""quredis, the command line, as a person or a script calls it."""

@@ -1,0 +1,1 @@
+"""quredisd -t and -T, and which paths are trusted. golden/ holds configurations and what is said about each."""

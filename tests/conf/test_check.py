@@ -1,0 +1,79 @@
+"""quredisd -t and -T, as a person calls them. What is said about which mistake is in tests/unit/conf/."""
+import os
+import re
+import subprocess
+
+import pytest
+
+from harness import QUREDISD, ROOT
+
+EX_CONFIG = 78
+GOLDEN = sorted((ROOT / "tests/conf/golden").glob("*.conf"))
+
+
+def call(flag, path, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("QUREDIS_")}
+    return subprocess.run([QUREDISD, flag, "-c", path], capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL,
+                          env={**env, **environment})
+
+
+def write(path, text, mode=0o600):
+    path.parent.mkdir(mode=0o755, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def values(printed):
+    """What -T printed without the origins."""
+    return [line.split("\t# ")[0] for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda p: p.stem)
+def test_mistakes_are_all_told_with_their_lines(tmp, golden):
+    conf = write(tmp / "etc/quredis.conf", golden.read_text())
+    expected = golden.with_suffix(".expected").read_text().splitlines()
+    done = call("-t", conf)
+    said = done.stderr.replace(f"{tmp}/etc/", "").splitlines()
+    assert [line for line in expected if line not in said] == []
+    assert done.returncode == (EX_CONFIG if any(not line.startswith("warning: ") for line in expected) else 0)
+    assert done.stdout == ""
+
+
+def test_the_shipped_configuration_is_right(tmp):
+    conf = write(tmp / "etc/quredis.conf", (ROOT / "etc/quredis.conf").read_text(), 0o644)
+    assert call("-t", conf).returncode == 0
+    assert call("-T", conf).returncode == 0
+
+
+def test_printed_is_read_again_and_equal(tmp):
+    conf = write(tmp / "etc/quredis.conf", r"""
+redis = { url = "redis://me:geheim@127.0.0.1:1/2"; };
+log = { level = "debug"; };
+defaults = { timeout = "3s"; handler = ["/bin/sh", "-c", "printf '%s\\n' \"$1\" ü \x01\t"]; };
+queues = ( { name = "a"; backoff = { jitter = 0.25; }; exit_codes = { retry = [1]; fail = [75]; }; } );
+""")
+    write(tmp / "etc/conf.d/b.conf", 'queues = ( { name = "b"; env = ["A=\\"b\\""]; limits = { memory = "1G"; }; } );')
+    first = call("-T", conf)
+    assert first.returncode == 0, first.stderr
+    assert "geheim" not in first.stdout + first.stderr
+    assert f"{conf}:3" in first.stdout and "etc/conf.d/b.conf:1" in first.stdout
+    second = call("-T", write(tmp / "again/quredis.conf", first.stdout))
+    assert second.returncode == 0, second.stderr
+    assert values(second.stdout) == values(first.stdout)
+    assert r'"printf \'%s\\n\' \"$1\" ü \x01\x09"'.replace(r"\'", "'") in first.stdout
+
+
+def test_the_environment_is_named_as_origin(tmp):
+    conf = write(tmp / "etc/quredis.conf", 'log = { level = "debug"; };')
+    printed = call("-T", conf, QUREDIS_LOG_LEVEL="error", QUREDIS_REDIS_URL="redis://:geheim@h").stdout
+    assert 'level = "error";\t# environment QUREDIS_LOG_LEVEL' in printed
+    assert 'url = "redis://h";\t# environment QUREDIS_REDIS_URL; the password is left out here' in printed
+    assert "geheim" not in printed
+
+
+def test_a_wrong_configuration_is_not_printed(tmp):
+    conf = write(tmp / "etc/quredis.conf", "wrong = 1;")
+    done = call("-T", conf)
+    assert (done.returncode, done.stdout) == (EX_CONFIG, "")
+    assert re.search(r"quredis\.conf:1: unknown key 'wrong'", done.stderr)

@@ -1,0 +1,1 @@
+"""quredis doctor."""

@@ -1,0 +1,196 @@
+"""quredis doctor: a healthy system, how findings are shown, the configuration, asking, and strangers."""
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import socket
+import struct
+import termios
+import time
+
+import pytest
+
+from harness import ROOT, queue, run_quredis, wait_for
+from harness.clinic import GONE, HOUR_MS, USER
+from harness.queues import Queue, dumps, incarnation, now_ms
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+# ---- a healthy system ----
+
+def test_healthy(clinic, quredis):
+    """A supervisor that runs, with work done, one delayed and one failed: nothing is wrong, and every check says so."""
+    fail = clinic.tmp / "fail"
+    fail.write_text("#!/bin/sh\ncat >/dev/null\nexit 3\n")
+    fail.chmod(0o755)
+    clinic.configure(clinic.queue(workers=2), clinic.queue("bad", fail), start=True)
+    clinic.unit((ROOT / "etc/systemd/quredisd.service").read_text().replace("PrivateTmp=yes\n", ""))
+    clinic.client.lpush("ingress:mail", *[b"m%d" % i for i in range(20)])
+    clinic.client.lpush("ingress:bad", b"x", b"x")
+    clinic.client.zadd("ingress:mail:delayed", {"later": now_ms() + HOUR_MS})
+    wait_for(lambda: clinic.client.llen("escape:bad") == 2 and not clinic.client.llen("ingress:mail"))
+    # a lease is renewed before the trays of the last messages are empty
+    wait_for(lambda: not [k for k in clinic.client.keys("transit:*:[012]")])
+    before = {k for k in clinic.client.keys("*")}
+    r = clinic.doctor()
+    assert r.bad() == [] and r.code == 0 and r.err == "no problem found\n"
+    assert [x["check"] for x in r.rows] == documented_checks()
+    assert {k for k in clinic.client.keys("*")} == before, "the rehearsal leaves nothing"
+    table = clinic.run(json=False)
+    assert table.code == 0 and len(table.out.splitlines()) == len(r.rows) + 1
+    assert table.out.split()[:6] == ["Severity", "Check", "Where", "What", "What", "to"]
+
+
+def documented_checks():
+    page = (ROOT / "man/quredis.1").read_text()
+    return re.findall(r"^\.It Sy (\w+)$", page.split(".Sh WHAT DOCTOR CHECKS")[1].split("\n.Sh ")[0], re.M)
+
+
+def test_every_finding_says_what_to_do(clinic, tmp):
+    """One row a finding, in a table and in JSON, the worst first; nothing of a stranger steers a terminal."""
+    clinic.server.config_set("appendonly", "no")
+    clinic.server.config_set("maxmemory-policy", "allkeys-lru")
+    clinic.client.zadd("quredis:queues", {b"\x1b[2J\0\xff": 1})
+    r = clinic.doctor()
+    assert r.code == 2 and [x["severity"] for x in r.rows] == sorted((x["severity"] for x in r.rows),
+                                                                     key=["error", "warning", "note", "ok"].index)
+    assert all(set(x) == {"severity", "check", "queue", "where", "what", "advice", "fixable", "fixed"} for x in r.rows)
+    assert all(x["advice"] for x in r.bad())
+    assert re.search(r"^1 error, \d warnings$", r.err.strip()), r.err
+    out = clinic.run(json=False).raw
+    assert b"\x1b" not in out and b"\\033[2J" in out
+
+
+def test_usage(clinic):
+    for words, code in ((["mail"], 64), (["--class", "x"], 64), (["-n", "x"], 64)):
+        r = clinic.run(*words)
+        assert (r.code, r.out) == (code, "") and r.err.count("\n") == 1
+    r = run_quredis("doctor", "-u", clinic.server.url, "-H", "127.0.0.1")
+    assert r.code == 64 and "-u cannot be combined" in r.err and r.out == ""
+
+
+# ---- configuration ----
+
+def test_configuration_with_errors(clinic):
+    clinic.conf.write_text(f'redis = {{ url = "{clinic.server.url}"; }};\nqueues = ( {{ name = "mail"; wrokers = 3; }} );\n')
+    clinic.registered("other").client.lpush("ingress:other", "x")
+    r = clinic.doctor()
+    row = r.bad("configuration")[0]
+    assert r.code == 2 and row["severity"] == "error" and "workers" in row["what"] and row["where"] == f"{clinic.conf}:2"
+    assert "quredisd -t" in row["advice"]
+    assert "not checked" in r.one("redis", "note")["what"]
+    # Redis is known all the same
+    r = clinic.doctor("-u", clinic.server.url)
+    assert r.bad("configuration") and r.one("workers", "warning", "1 message waiting")["queue"] == "other"
+
+
+def test_configuration_that_is_not_there(clinic):
+    r = clinic.doctor("-c", clinic.tmp / "none.conf")
+    assert r.code == 2 and "does not exist" in r.bad("configuration")[0]["what"]
+
+
+def test_configuration_as_the_supervisor_reads_it(clinic):
+    clinic.configure(clinic.queue(handler="/no/such/program"))
+    r = clinic.doctor()
+    assert r.code == 2 and "/no/such/program does not exist" in r.one("configuration", "error", where="quredis.conf:")["what"]
+
+
+def test_configuration_with_warnings(clinic):
+    clinic.configure(clinic.queue(timeout="1h"))
+    clinic.registered()
+    r = clinic.doctor()
+    r.one("configuration", "warning", "timeout 1h is longer than supervisor.drain_timeout 10s")
+    assert r.code == 1
+
+
+@as_root
+def test_configuration_of_another_user(clinic, tmp):
+    """What only the supervisor's own eyes can see is a note to others."""
+    clinic.configure(clinic.queue(run_as={"user": "nobody"}))
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(str(clinic.daemon.sections["supervisor"]["control_socket"]))
+    os.chown(clinic.daemon.sections["supervisor"]["control_socket"], 1, 1)
+    s.close()
+    (tmp / "none").mkdir()
+    clinic.configure(clinic.queue(handler="/no/such/program"), supervisor={"control_socket": clinic.daemon.dir / "c"})
+    row = clinic.doctor().one("configuration", "note", "does not exist")
+    assert "runuser -u daemon" in row["advice"] and "checked as root, but quredisd runs as daemon" in row["advice"]
+
+
+# ---- asking ----
+
+def on_a_terminal(argv, answer, columns=200):
+    """What is seen there, as one line, and the exit status."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        os.execv(argv[0], argv)
+    seen, answered = b"", False
+    with contextlib.suppress(OSError):      # the end of a terminal
+        while data := os.read(fd, 65536):
+            seen += data
+            if b"[y/N]" in seen and not answered:
+                os.write(fd, answer)
+                answered = True
+    os.close(fd)
+    return seen.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_fix_asks_on_a_terminal(clinic):
+    seen, code = on_a_terminal(clinic.command("--fix"), b"n\n")
+    assert "mail: write the registry entry" in seen and "Apply this fix? [y/N]" in seen and "nothing was done" in seen and code == 1
+    assert not clinic.client.exists("quredis:queues")
+    seen, code = on_a_terminal(clinic.command("--fix"), b"y\n")
+    assert "1 fixed" in seen and code == 1 and clinic.client.exists("quredis:queues")
+    seen, code = on_a_terminal(clinic.command("--fix"), b"")
+    assert "[y/N]" not in seen, "there is nothing to ask"
+
+
+def test_a_narrow_terminal_cuts_nothing(clinic):
+    """What does not fit goes on below, in its column."""
+    wide, _ = on_a_terminal(clinic.command(), b"", 400)
+    narrow, _ = on_a_terminal(clinic.command(), b"", 80)
+    lines = narrow.replace("\r", "").split("\n")
+    assert all(len(re.sub(r"\x1b\[\d*m", "", line)) <= 80 for line in lines) and len(lines) > len(wide.split("\n"))
+    assert "..." not in narrow
+    words = {w for line in wide.split("\n") for w in line.split() if len(w) < 12 and not w.isdigit()}     # ages and sizes differ
+    assert words <= set(narrow.split())
+
+
+# ---- strangers ----
+
+def test_hostile_data_everywhere(clinic, tag):
+    """All keys of a queue hold what they should not: it ends, says so, and changes nothing it does not know."""
+    c = clinic.client
+    Queue(c, "mail")
+    c.lpush("ingress:mail:delayed", "x")
+    c.hset("transit:mail:workers", mapping={b"\xff" * 3000: b"\0", f"{GONE}:rescue": "x", GONE: b'{"died_at":true}', "a.b": "{"})
+    c.set("escape:mail", "x")
+    c.xadd("escape:mail:log", {b"\xff": b"\0"})
+    c.sadd("ingress:mail:paused", "x")
+    for i in range(50):
+        c.zadd("quredis:queues", {os.urandom(20): 1})
+        c.set(b"transit:mail:" + os.urandom(12), "x")
+    c.set(f"transit:mail:lease:{incarnation(5)}", "x")
+    c.rpush(f"transit:mail:{incarnation(6)}:0", *[os.urandom(100) for _ in range(100)])
+    before, workers = dumps(c), c.hgetall("transit:mail:workers")
+    r = clinic.doctor("--fix", "--dry-run")
+    assert r.code == 2 and dumps(c) == before
+    assert {"types", "registry", "leases", "lost", "paused"} <= {x["check"] for x in r.bad()}
+    table = clinic.run("--fix", "--yes", json=False)
+    assert table.code == 2 and not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", table.raw)
+    assert c.llen("ingress:mail") == 100 and not c.exists(f"transit:mail:{incarnation(6)}:0")
+    touched = {b"ingress:mail", f"transit:mail:{incarnation(6)}:0".encode(), b"transit:mail:workers",
+               b"quredis:secret"}      # what is put back is sealed
+    assert {k: v for k, v in dumps(c).items() if k not in touched} == {k: v for k, v in before.items() if k not in touched}
+    assert c.hgetall("transit:mail:workers") == workers
+
+
+def test_many_queues_are_quick(clinic):
+    for i in range(200):
+        Queue(clinic.client, f"q{i}").worker(incarnation(i))
+    clinic.registered()
+    start = time.monotonic()
+    assert clinic.doctor().code == 1 and time.monotonic() - start < 20

@@ -1,0 +1,195 @@
+"""quredis doctor: Redis, what it promises, and the registry."""
+import json
+import os
+
+import pytest
+
+from harness import wait_for
+from harness.queues import Queue
+
+
+
+# ---- Redis ----
+
+def test_redis_away(clinic):
+    clinic.server.stop()
+    r = clinic.doctor()
+    assert r.code == 69
+    row = r.one("redis", "error", "it cannot be reached", where=clinic.server.url)
+    assert clinic.server.url not in row["what"] and "check that it runs" in row["advice"]
+    r.good("handlers")
+    assert not [x for x in r.rows if x["check"] in ("types", "lost", "eviction")]
+
+
+def test_redis_that_goes_away_meanwhile(clinic, redis_proxy):
+    proxy = redis_proxy(clinic.server)
+    proxy.lose_reply(b"SCAN")
+    clinic.registered()
+    r = clinic.doctor("-u", proxy.url)
+    assert r.code == 69
+    r.one("keys", "error", "the check failed", advice="run it again")
+    assert not [x for x in r.rows if x["check"] in ("lost", "records")]
+
+
+def test_redis_password(clinic):
+    clinic.server.config_set("requirepass", "s3cret")
+    r = clinic.doctor()
+    r.one("redis", "error", "it refuses this user", "NOAUTH", advice="redis.password_file")
+    assert r.code == 2
+
+
+def test_redis_that_hides_info(clinic):
+    clinic.registered()
+    clinic.client.execute_command("ACL", "SETUSER", "default", "-info")
+    r = clinic.doctor()
+    clinic.client.execute_command("ACL", "SETUSER", "default", "+info")
+    r.one("redis", "note", "INFO is refused", advice="+info")
+    assert not [x for x in r.rows if x["check"] in ("version", "eviction", "memory", "persistence", "writes", "clients")]
+    r.good("lost")
+
+
+def test_role_replica(clinic):
+    clinic.client.execute_command("REPLICAOF", "127.0.0.1", "1")
+    r = clinic.doctor()
+    r.one("redis", "error", "replica", advice="master")
+    assert r.code == 2
+
+
+def test_role_with_replicas(clinic, redis_server, edited):
+    url = edited(rb"connected_slaves:0", b"connected_slaves:2")
+    clinic.registered()
+    clinic.doctor("-u", url).one("role", "note", "min-replicas-to-write is 0, with 2 replicas", advice="min-replicas-to-write 1")
+    clinic.server.config_set("min-replicas-to-write", "1")
+    assert clinic.doctor("-u", url).bad("role") == []
+
+
+def test_version(clinic, edited):
+    r = clinic.doctor("-u", edited(rb"redis_version:[\d.]+", b"redis_version:4.0.14"))
+    r.one("version", "error", "Redis 4.0.14 is too old", advice="Redis 5 or later")
+    r = clinic.doctor("-u", edited(rb"redis_version:[\d.]+", b"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1"))
+    assert next(x["what"] for x in r.rows if x["check"] == "version") == "Valkey 8.0.1, compatible with Redis 7.2.4"
+    clinic.doctor("-u", edited(rb"redis_version:[\d.]+\r\n", b"")).one("version", "note", "does not contain its version")
+
+
+def test_eviction(clinic, edited):
+    clinic.server.config_set("maxmemory-policy", "volatile-ttl")
+    clinic.doctor().one("eviction", "error", "maxmemory-policy is volatile-ttl", "quredisd runs no queue", advice="noeviction")
+    clinic.configure(redis={"url": clinic.server.url, "allow_eviction": True})
+    clinic.doctor().one("eviction", "warning", "redis.allow_eviction accepts", advice="noeviction")
+    clinic.doctor("-u", edited(rb"maxmemory_policy:[^\r]+\r\n", b"")).one("eviction", "note", "does not contain", advice="check yourself")
+
+
+def test_memory(clinic, edited):
+    clinic.client.setrange("fill", 20 << 20, "x")     # so that a connection more or less does not count
+    used = clinic.client.info("memory")["used_memory"]
+    clinic.server.config_set("maxmemory", used * 10)
+    clinic.doctor().good("memory")
+    clinic.server.config_set("maxmemory", used * 11 // 10)
+    clinic.doctor().one("memory", "warning", "% of maxmemory; when it is full", advice="raise maxmemory")
+    clinic.server.config_set("maxmemory", used // 2)
+    r = clinic.doctor()
+    r.one("memory", "error", "it is full", "refuses producers", advice="quredis ls")
+    r.good("rights")
+    clinic.server.config_set("maxmemory", 0)
+    clinic.doctor("-u", edited(rb"total_system_memory:\d+", b"total_system_memory:1000000")).one("memory", "warning", "has no maxmemory")
+
+
+def test_persistence(clinic):
+    clinic.server.config_set("appendfsync", "everysec")
+    clinic.doctor().one("persistence", "note", "appendfsync is everysec", "last 2 s", advice="appendfsync always")
+    clinic.server.config_set("appendfsync", "no")
+    clinic.doctor().one("persistence", "warning", "appendfsync is no", advice="always")
+    clinic.server.config_set("appendonly", "no")
+    clinic.doctor().one("persistence", "warning", "it writes nothing to disk", advice="appendonly yes")
+    clinic.server.config_set("save", "3600 1")
+    clinic.doctor().one("persistence", "warning", "loses everything since the last snapshot", advice="appendonly yes")
+
+
+def test_persistence_that_cannot_be_read(clinic):
+    clinic.client.execute_command("ACL", "SETUSER", "default", "-config")
+    r = clinic.doctor()
+    clinic.client.execute_command("ACL", "SETUSER", "default", "+config")
+    r.one("persistence", "note", "appendfsync cannot be read", advice="check yourself")
+
+
+def test_writes(clinic, edited):
+    os.mkdir(clinic.server.dir / "dump.rdb")
+    clinic.client.bgsave()
+    wait_for(lambda: clinic.client.info("persistence")["rdb_last_bgsave_status"] == "err")
+    clinic.doctor().one("writes", "error", "its last snapshot failed", advice="full disk")
+    url = edited(rb"aof_last_write_status:ok", b"aof_last_write_status:err")
+    assert {r["severity"] for r in clinic.doctor("-u", url).bad("writes")} == {"error"}
+    assert "append-only file failed" in json.dumps(clinic.doctor("-u", url).rows)
+
+
+def test_clients(clinic, edited):
+    clinic.doctor("-u", edited(rb"maxclients:\d+", b"maxclients:16")).one(
+        "clients", "error", "maxclients is 16", "this host alone has 1 workers", advice="raise maxclients")
+    clinic.doctor("-u", edited(rb"connected_clients:\d+", b"connected_clients:9500")).one(
+        "clients", "warning", "9500 of 10000 clients", advice="CLIENT LIST")
+
+
+def test_clock(clinic, shim):
+    clinic.doctor(env={**shim, "LIE_CLOCK": "20"}).one("clock", "note", "its clock is", "behind this host's", advice="NTP")
+    clinic.doctor(env={**shim, "LIE_CLOCK": "-4000"}).one("clock", "warning", "ahead of this host's")
+    clinic.doctor(env=shim).good("clock")
+
+
+# ---- the registry ----
+
+def test_registry_without_the_queue(clinic):
+    r = clinic.doctor()
+    row = r.one("registry", "warning", "not in the registry", advice="quredis doctor --fix")
+    assert row["queue"] == "mail" and row["fixable"] and not row["fixed"] and not clinic.client.exists("quredis:queues")
+    r = clinic.doctor("--fix")
+    assert r.bad("registry")[0]["fixed"] and "1 fixed" in r.err
+    clinic.doctor().good("registry")
+    assert json.loads(clinic.client.get("quredis:queue:mail")) == {
+        "name": "mail", "ingress": "ingress:mail", "transit": "transit:mail", "escape": "escape:mail"}
+    assert clinic.client.zrange("quredis:queues", 0, -1) == [b"mail"]
+
+
+@pytest.mark.parametrize("garbage", [b"", b"[1]", b'{"ingress": 3}', b"\xff\0", b'{"ingress":"a"'])
+def test_registry_garbage(clinic, garbage):
+    clinic.registered()
+    clinic.client.set("quredis:queue:mail", garbage)
+    clinic.client.zadd("quredis:queues", {"other": 1})
+    clinic.client.set("quredis:queue:other", garbage)
+    rows = {r["where"]: r for r in clinic.doctor().bad("registry")}
+    assert rows["quredis:queue:mail"]["fixable"] and "cannot be read" in rows["quredis:queue:mail"]["what"]
+    assert not rows["quredis:queue:other"]["fixable"] and "ZREM" in rows["quredis:queue:other"]["advice"]
+    assert clinic.run("--fix").code == 1
+    assert {r["where"] for r in clinic.doctor().bad("registry")} == {"quredis:queue:other"}
+
+
+def test_registry_with_other_lists(clinic):
+    clinic.registered(ingress="in:mail", transit="tr:mail", escape="ou:mail")
+    clinic.doctor().one("registry", "warning", "names other lists (in:mail, tr:mail, ou:mail)", "they are empty", advice="--fix")
+    clinic.client.lpush("in:mail", "a", "b")
+    row = clinic.doctor("--fix").one("registry", "error", "they hold messages or workers: 2", advice="empty the old ones")
+    assert not row["fixable"] and b"in:mail" in clinic.client.get("quredis:queue:mail")
+    clinic.client.delete("in:mail")
+    clinic.doctor("--fix")
+    clinic.doctor().good("registry")
+
+
+def test_registry_names(clinic):
+    clinic.registered()
+    clinic.client.zadd("quredis:queues", {"": 1, b"a\0b": 1, "x" * 65: 1, "a b": 1, "lost": 1})
+    rows = clinic.doctor().bad("registry")
+    assert len(rows) == 5 and all(r["severity"] == "warning" for r in rows)
+    assert sum("not a valid name of a queue" in r["what"] for r in rows) == 4
+    assert "no entry for it" in next(r["what"] for r in rows if r["where"] == "quredis:queue:lost")
+
+
+def test_registry_of_a_renamed_queue(clinic):
+    clinic.registered()
+    Queue(clinic.client, "post", "ingress:mail", "transit:mail", "escape:mail")
+    row = clinic.doctor().one("registry", "warning", "it has the same lists as mail", advice="do not destroy it")
+    assert row["queue"] == "post" and "ZREM quredis:queues post" in row["advice"]
+
+
+def test_registry_of_another_type(clinic):
+    clinic.client.set("quredis:queues", "x")
+    rows = clinic.doctor().bad("registry")
+    assert any(r["severity"] == "error" and "WRONGTYPE" in r["what"] and r["where"] == "quredis:queues" for r in rows)

@@ -1,0 +1,1 @@
+"""The promises of the manuals, with real processes and faults."""

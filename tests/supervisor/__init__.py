@@ -1,0 +1,1 @@
+"""The master: its start, signals, reload, control socket, systemd, embedded Redis."""

@@ -1,0 +1,274 @@
+"""The units in a booted Debian: what systemd does with quredisd, and quredisd with what systemd says.
+
+`make systemd-root` makes the root once; `make check-systemd` runs this and accepts no skip. Without a root, or where
+systemd-nspawn may not boot one, it is skipped.
+"""
+import json
+import os
+import shutil
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from harness import BUILD, ROOT, wait_for
+from harness.config import render
+from harness.processes import WITH_US, children_of
+
+MACHINE = BUILD.parent / "systemd-root"
+CONF = "/etc/quredis/quredis.conf"
+# notes "start NAME REDELIVERED PID", waits for /test/go, notes "end NAME"; with something in a session of its own
+GATED = """#!/bin/sh
+read -r m
+setsid sleep 1000 >/dev/null 2>&1 &
+echo "start $m $QUREDIS_REDELIVERED $$ $!" >>/test/ledger
+while ! [ -e /test/go ]; do sleep 0.05; done
+echo "end $m" >>/test/ledger
+"""
+
+
+def unavailable(why):
+    if os.environ.get("QUREDIS_SYSTEMD") == "required":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+class Container:
+    """A booted root. What is written in it is forgotten with it; /test is shared."""
+
+    def __init__(self, directory, stage):
+        self.shared = directory
+        self.log = directory / "console"
+        command = ["systemd-nspawn", "-q", "-b", "-D", str(MACHINE), "--volatile=overlay", "--register=no", "--keep-unit",
+                   "--private-network", "--console=pipe", f"--machine=q{uuid.uuid4().hex[:12]}",
+                   f"--bind-ro={stage}/usr/local:/usr/local", f"--bind={directory}:/test"]
+        with open(self.log, "wb") as out:
+            self.process = subprocess.Popen([*WITH_US, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def leader(self):
+        """Its first process, once there is one."""
+        if self.process.poll() is not None:
+            unavailable("systemd-nspawn cannot boot here: " + self.log.read_text(errors="replace")[-500:])
+        return next(iter(children_of(self.process.pid)), None)
+
+    def booted(self):
+        leader = self.leader()
+        return leader and self.run("systemctl", "is-system-running", check=False).stdout.strip() in ("running", "degraded")
+
+    def run(self, *command, check=True, stdin=None):
+        done = subprocess.run(["nsenter", "-t", str(self.leader()), "-a", *command], input=stdin, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=100)
+        assert done.returncode == 0 or not check, (command, done)
+        return done
+
+    def write(self, path, text, mode="644"):
+        self.run("sh", "-c", f"mkdir -p {os.path.dirname(path)} && cat >{path}.new && chmod {mode} {path}.new && mv {path}.new {path}", stdin=text)
+
+    def redis(self, *command):
+        return self.run("redis-cli", *command).stdout.strip()
+
+    def close(self):
+        self.process.terminate()                # to systemd-nspawn: an orderly power off
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory):
+    if os.geteuid() != 0:
+        unavailable("needs root")
+    if any(shutil.which(tool) is None for tool in ("systemd-nspawn", "nsenter")):
+        unavailable("needs systemd-nspawn (systemd-container)")
+    if not MACHINE.is_dir():
+        unavailable(f"{MACHINE} does not exist: `make systemd-root` makes it")
+    directory = tmp_path_factory.mktemp("systemd")
+    os.chmod(directory, 0o755)
+    stage = directory / "stage"
+    subprocess.run(["make", "-s", "-C", ROOT, f"BUILD={BUILD.parent}", f"DESTDIR={stage}", "prefix=/usr/local", "install"], check=True,
+                   stdout=subprocess.DEVNULL)
+    c = Container(directory, stage)
+    try:
+        wait_for(c.booted, 60, "the container to boot")
+        yield c
+    finally:
+        c.close()
+
+
+class Service:
+    """quredisd in the container, as systemd sees it."""
+
+    def __init__(self, container):
+        self.c = container
+        self.ledger = container.shared / "ledger"
+
+    def configure(self, text=None, **queue):
+        queues = [{"name": "mail", "handler": ["/test/handler"], "run_as": {"user": "nobody"}, **queue}]
+        self.c.write(CONF, text or render({"redis": {"url": "redis://127.0.0.1:6379"}, "queues": queues,
+                                           "supervisor": {"drain_timeout": "60s", "kill_grace": "2s"}}))
+
+    def drop_in(self, **settings):
+        lines = "".join(f"{k}={v}\n" for k, v in settings.items())
+        self.c.write("/etc/systemd/system/quredisd.service.d/test.conf", f"[Service]\n{lines}")
+        self.c.run("systemctl", "daemon-reload")
+
+    def systemctl(self, *args, check=True):
+        return self.c.run("systemctl", *args, check=check)
+
+    def show(self, *names):
+        text = self.systemctl("show", "quredisd", "--timestamp=unix", "-p", ",".join(names)).stdout
+        values = dict(line.split("=", 1) for line in text.splitlines())
+        return values[names[0]] if len(names) == 1 else values
+
+    def status(self):
+        return json.loads(self.c.run("quredis", "-c", CONF, "status", "--json").stdout)
+
+    def push(self, name):
+        self.c.redis("LPUSH", "ingress:mail", name)
+
+    def rows(self, what):
+        return [line.split() for line in self.ledger.read_text().splitlines() if line.startswith(what + " ")]
+
+    def go(self, open_it=True):
+        (self.c.shared / "go").touch() if open_it else (self.c.shared / "go").unlink(missing_ok=True)
+
+    def alive(self, pid):
+        return self.c.run("kill", "-0", pid, check=False).returncode == 0
+
+
+@pytest.fixture
+def service(container):
+    s = Service(container)
+    s.ledger.write_text("")
+    s.ledger.chmod(0o666)
+    s.go(False)
+    (container.shared / "handler").write_text(GATED)
+    (container.shared / "handler").chmod(0o755)
+    s.configure()
+    container.redis("FLUSHALL")
+    s.systemctl("start", "quredisd")
+    yield s
+    s.go()
+    s.systemctl("stop", "quredisd", check=False)
+    print(container.run("journalctl", "-u", "quredisd", "--no-pager", "-o", "cat", "-n", "60", check=False).stdout)
+    s.drop_in()
+    s.systemctl("reset-failed", "quredisd", check=False)
+
+
+def test_start(service):
+    s = service.show("ActiveState", "Type", "StatusText", "MainPID", "NRestarts")
+    assert (s["ActiveState"], s["Type"], s["NRestarts"]) == ("active", "notify", "0") and "1 workers" in s["StatusText"]
+    umask = service.c.run("sh", "-c", f"grep Umask /proc/{s['MainPID']}/status").stdout.split()[1]
+    assert umask == "0027"
+    service.go()
+    service.push("m")
+    wait_for(lambda: service.rows("end"))
+    (run,) = service.rows("start")
+    wait_for(lambda: not service.alive(run[4]), what="what the handler left to be killed")
+    assert service.c.redis("LLEN", "escape:mail") == "0"
+
+
+def test_doctor_reads_the_unit(service):
+    """The form of systemctl show, which other tests of doctor imitate."""
+    def said():
+        rows = json.loads(service.c.run("quredis", "-c", CONF, "doctor", "--json", check=False).stdout)
+        return [r["what"] for r in rows if r["check"] == "systemd"]
+    service.drop_in(TimeoutStopSec="61s", KillMode="process")
+    assert any("TimeoutStopSec=1min 1s is not more than" in s for s in said()) and any("KillMode=process" in s for s in said())
+    service.drop_in()
+    assert not any("KillMode" in s or "skipped" in s or "no quredisd.service" in s for s in said())
+
+
+def test_reload(service):
+    pid = service.show("MainPID")
+    service.configure(workers=3)
+    service.systemctl("reload", "quredisd")
+    wait_for(lambda: service.status()["queues"][0]["workers"]["alive"] == 3)
+    service.configure(text="queues = ( nonsense")
+    assert service.systemctl("reload", "quredisd", check=False).returncode != 0
+    s = service.show("ActiveState", "SubState", "MainPID", "NRestarts")
+    assert s == {"ActiveState": "active", "SubState": "running", "MainPID": pid, "NRestarts": "0"}
+    service.configure(workers=2)
+    service.systemctl("reload", "quredisd")
+    wait_for(lambda: service.status()["queues"][0]["workers"]["alive"] == 2)
+
+
+def test_the_master_is_killed(service):
+    """systemd starts another one; nothing of the first lives beside it, and its message runs again at once."""
+    service.push("m")
+    first = wait_for(lambda: service.rows("start"))[0]
+    pid = service.show("MainPID")
+    service.systemctl("kill", "--kill-who=main", "--signal=KILL", "quredisd")
+    second = wait_for(lambda: len(service.rows("start")) == 2 and service.rows("start")[1], 60)
+    assert not any(service.alive(p) for p in (pid, first[3], first[4]))
+    assert second[:3] == ["start", "m", "1"]
+    s = service.show("ActiveState", "NRestarts", "MainPID")
+    assert (s["ActiveState"], s["NRestarts"]) == ("active", "1") and s["MainPID"] != pid
+    service.go()
+    wait_for(lambda: service.rows("end") == [["end", "m"]])
+
+
+def test_watchdog(service):
+    """A master that stands still is replaced."""
+    service.systemctl("stop", "quredisd")
+    service.drop_in(WatchdogSec="2s", TimeoutAbortSec="1s")
+    service.systemctl("start", "quredisd")
+    pid = service.show("MainPID")
+    service.systemctl("kill", "--kill-who=main", "--signal=STOP", "quredisd")
+    wait_for(lambda: service.show("NRestarts") == "1" and service.show("ActiveState") == "active", 60)
+    assert service.show("MainPID") != pid
+    service.go()
+    service.push("m")
+    wait_for(lambda: service.rows("end"))
+    journal = service.c.run("journalctl", "-u", "quredisd", "--no-pager", "-o", "cat").stdout
+    assert "Watchdog timeout" in journal
+
+
+def test_drain(service):
+    """A stop lets the handler finish, for longer than TimeoutStopSec, and starts nothing else."""
+    service.drop_in(TimeoutStopSec="2s")
+    service.push("m")
+    wait_for(lambda: service.rows("start"))
+    since = time.monotonic()
+    service.systemctl("stop", "--no-block", "quredisd")
+    wait_for(lambda: service.show("ActiveState") == "deactivating")
+    service.push("n")
+    wait_for(lambda: time.monotonic() - since > 5, what="more than TimeoutStopSec to pass")
+    assert service.show("ActiveState") == "deactivating"
+    service.go()
+    wait_for(lambda: service.show("ActiveState") == "inactive", 60)
+    assert service.show("Result") == "success"
+    assert service.rows("end") == [["end", "m"]] and len(service.rows("start")) == 1
+    assert service.c.redis("LRANGE", "ingress:mail", "0", "-1") == "n"
+
+
+def test_redis_is_restarted(service):
+    """With a message in work: it is done once, and quredisd stays."""
+    service.push("m")
+    wait_for(lambda: service.rows("start"))
+    pid = service.show("MainPID")
+    service.c.redis("SAVE")
+    service.systemctl("restart", "redis-server")
+    service.go()
+    wait_for(lambda: service.rows("end"), 60)
+    service.push("n")
+    wait_for(lambda: len(service.rows("end")) == 2, 60)
+    wait_for(lambda: service.c.run("sh", "-c", "redis-cli --scan --pattern 'transit:mail:*:[0-9]*' | wc -l").stdout.strip() == "0")
+    assert [r[1] for r in service.rows("start")] == ["m", "n"]
+    assert service.show("MainPID") == pid and service.show("NRestarts") == "0"
+
+
+@pytest.mark.parametrize("text", ["queues = ( nonsense", "queues = ();\nredis = { urll = \"x\"; };\n"], ids=["syntax", "key"])
+def test_a_bad_configuration_is_not_tried_again(service, text):
+    service.systemctl("stop", "quredisd")
+    service.configure(text=text)
+    assert service.systemctl("start", "quredisd", check=False).returncode != 0
+    s = service.show("ActiveState", "SubState", "Result", "ExecMainStatus", "NRestarts")
+    assert s == {"ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "ExecMainStatus": "78", "NRestarts": "0"}
+    assert "quredis.conf:" in service.c.run("journalctl", "-u", "quredisd", "--no-pager", "-o", "cat", "-n", "20").stdout
+    service.configure()
+    service.systemctl("start", "quredisd")
+    assert service.show("ActiveState") == "active"

@@ -1,0 +1,1 @@
+"""The sweeper: rescue, purge, health, metrics and its other tasks."""

@@ -1,0 +1,465 @@
+"""health: figures as an independent look finds them, a status that does not flap, and whom it is told."""
+import json
+import re
+
+import pytest
+
+from harness import queue, wait_for
+from harness.queues import Queue, wrapper
+
+RATES = ("done", "failed", "retried", "escaped", "expired", "rescued")
+
+
+def server_ms(c):
+    seconds, micros = c.time()
+    return seconds * 1000 + micros // 1000
+
+
+def report(c, name="mail"):
+    text = c.hget("quredis:health", name)
+    return json.loads(text) if text else None
+
+
+def next_report(c, name="mail", after=None, n=1):
+    """The n-th report of a look that began after now, by the clock of Redis."""
+    for _ in range(n):
+        after = server_ms(c) if after is None else after
+        found = wait_for(lambda: (r := report(c, name)) and r["at_ms"] > after and r, 30, f"a report of {name}")
+        after = found["at_ms"]
+    return found
+
+
+def health(interval="1s", **thresholds):
+    return {"enabled": True, "interval": interval, "thresholds": thresholds}
+
+
+# ---- figures ----
+
+def header(message):
+    """The pairs of the producer's header behind a wrapper."""
+    if message.startswith(b"quredis/1 w="):
+        message = message.split(b"\n", 1)[1]
+    if not message.startswith(b"quredis/1 "):
+        return {}
+    return dict(p.split("=", 1) for p in message.split(b"\n", 1)[0].decode().split(" ")[1:])
+
+
+def ages(messages, now):
+    """Of each message, newest first: seconds, or None. By its own time, or its producer's."""
+    found = []
+    for m in messages:
+        w, h = wrapper(m), header(m)
+        times = [int(x[k]) for x, k in ((w, "own"), (h, "enqueued")) if k in x and int(x[k]) <= now]
+        found.append((now - min(times)) / 1000 if times else None)
+    return found
+
+
+def of_list(messages, now, stuck_s):
+    known = [a for a in ages(messages, now) if a is not None]
+    return {"size": len(messages), **({"oldest_age": max(known), "avg_age": sum(known) / len(known)} if known else {}),
+            "stuck_count": sum(a >= stuck_s for a in known)}
+
+
+def expected(c, name, doc, stuck_s):
+    """The report as somebody who knows Redis, and only what docs/design.md says, would write it."""
+    now = doc["at_ms"]
+    failed = [now - int(i.split(b"-")[0]) for i, _ in c.xrange(f"escape:{name}:log")]
+    alive, active, lost, held, orphans = 0, 0, 0, 0, 0
+    for inc in c.hkeys(f"transit:{name}:workers"):
+        inc = inc.decode()
+        n = sum(c.llen(f"transit:{name}:{inc}:{t}") for t in ("0", "1", "2", "rescue"))
+        held += n
+        if c.exists(f"transit:{name}:lease:{inc}"):
+            alive, active = alive + 1, active + (n > 0)
+        else:
+            lost, orphans = lost + 1, orphans + n
+    bare = c.llen(f"transit:{name}") + c.llen(f"transit:{name}:rescue")
+    rates = c.hgetall(f"ingress:{name}:rate:{now // 60000 - 1}")
+    return {
+        "ingress": of_list(c.lrange(f"ingress:{name}", 0, -1), now, stuck_s),
+        "transit": {"size": held + bare},
+        "escape": {"size": c.llen(f"escape:{name}"), **({"oldest_age": max(failed) / 1000, "avg_age": sum(failed) / len(failed) / 1000}
+                                                        if failed else {})},
+        "delayed": {"size": c.zcard(f"ingress:{name}:delayed")},
+        "workers": {"alive": alive, "active": active, "waiting": alive - active},
+        "rates": {k: int(rates.get(k.encode(), 0)) for k in RATES},
+        "orphans": {"registrations": lost, "messages": orphans + bare},
+        "paused": bool(c.exists(f"ingress:{name}:paused")),
+    }
+
+
+def assert_same(doc, wanted):
+    for key, value in wanted.items():
+        if not isinstance(value, dict):
+            assert doc[key] == value, key
+            continue
+        got = {k: v for k, v in doc[key].items() if key != "transit" or k in value}
+        assert got.keys() == value.keys(), (key, got, value)
+        for k, v in value.items():
+            assert got[k] == pytest.approx(v, abs=0.0015), (key, k, got, value)
+
+
+def test_how_many_come_a_minute(redis, quredisd, handler):
+    """Whatever becomes of them: done, tried again, expired, purged, or they wait. A minute lies between the looks that are compared."""
+    c = redis.client()
+    again = handler('[ "$QUREDIS_ATTEMPT" -ge 2 ] || exit 1; cat >/dev/null')
+    queues = [queue("done", handler("cat"), workers=2), queue("again", again, workers=2, max_attempts=5, backoff={"base": "100ms", "cap": "200ms"}),
+              queue("late", handler("cat"), workers=0, ttl="1s"), queue("old", handler("cat"), workers=0), queue("stay", handler("cat"), workers=0)]
+    sizes = {"done": 300, "again": 30, "late": 40, "old": 50, "stay": 25}
+    begun = server_ms(c)
+    d = quredisd(queues=queues, health=health(), purge={"enabled": True, "interval": "1s", "max_message_age": "1h"})
+    assert not any("enqueued" in next_report(c, q)["rates"] for q in sizes)      # looks at rest, of which the first is compared with
+    for q, n in sizes.items():
+        c.lpush(f"ingress:{q}", *[(f"quredis/1 enqueued=1000\n{i}" if q == "old" else str(i)) for i in range(n)])
+
+    def told():
+        docs = {q: json.loads(c.hget("quredis:health", q)) for q in sizes}
+        return all("enqueued" in doc["rates"] for doc in docs.values()) and docs
+    second = wait_for(told, 100)
+    for q, n in sizes.items():
+        elapsed = second[q]["at_ms"] - begun
+        assert elapsed > 60000 and int(n * 60000 / elapsed) <= second[q]["rates"]["enqueued"] <= n, q
+    assert c.hget("ingress:again:stats", "due") == b"30" and c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
+    assert d.stop() == 0
+
+
+def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("empty", handler("cat"), workers=0)],
+                 health=health(stuck_age="1h"))
+    d.wait_event("lead_taken", queue="mail")
+    now, q = server_ms(c), Queue(c, "mail")
+    for i in range(15):                                 # oldest first; now and then one gets a time
+        c.lpush(q.ingress, *[f"raw {i} {n}" for n in range(i)], f"quredis/1 enqueued={now - 1000 * 900 * i}\nknown {i}")
+        if i % 5 == 4:
+            wait_for(lambda: b" own=" in c.lindex(q.ingress, 0), 20)
+    q.dead_letters(*[b"dead %d" % i for i in range(9)])
+    c.zadd(q.delayed, {"a": now + 10 ** 7, "b": now + 10 ** 7})
+    q.worker("other.00000000000000aa.1.1", t0=["x", "y"], t1=["z"])
+    q.worker("other.00000000000000aa.2.1")
+    q.worker("other.00000000000000aa.3.1", alive=False, t0=["lost"])
+    c.rpush("transit:mail", "somebody else's")
+    for minute in range(now // 60000 - 2, now // 60000 + 3):
+        c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 7 + minute % 5, "escaped": 2, "fetched": 9, "below_64": 3})
+    wait_for(lambda: b" own=" in c.lindex(q.ingress, 0), 20)
+    doc = next_report(c, n=2)
+    wanted = expected(c, "mail", doc, 3600)
+    assert wanted["ingress"]["size"] == 120 and wanted["ingress"]["stuck_count"] > 5 and wanted["ingress"]["avg_age"] > 60
+    assert wanted["workers"] == {"alive": 2, "active": 1, "waiting": 1} and wanted["orphans"] == {"registrations": 1, "messages": 2}
+    assert_same(doc, wanted)
+    assert doc["status"] == "degraded" and {r["code"] for r in doc["reasons"]} == {"stuck", "orphans"}
+    c.set("ingress:mail:paused", json.dumps({"since": "2026-01-01T00:00:00.000Z"}))
+    doc = next_report(c)
+    assert_same(doc, expected(c, "mail", doc, 3600))
+    assert "paused" in {r["code"] for r in doc["reasons"]}
+    empty = report(c, "empty")
+    assert_same(empty, expected(c, "empty", empty, 3600))
+    assert empty["status"] == "healthy" and empty["reasons"] == [] and empty["node"] == d.sections["supervisor"]["node"]
+    assert 0 < c.pttl("quredis:health") <= 3000
+    assert d.stop() == 0
+
+
+def test_a_long_list_is_sampled(redis, quredisd, handler):
+    """Ages are never too high, and those at the pop end are seen."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(stuck_age="1h", ingress_max=10000))
+    d.wait_event("lead_taken", queue="mail")
+    old = server_ms(c) - 7200000
+    c.lpush("ingress:mail", *[f"quredis/1 enqueued={old + i}\nold {i}" for i in range(30)])
+    for i in range(0, 60000, 10000):
+        c.lpush("ingress:mail", *[f"raw {i + n}" for n in range(10000)])
+    c.lpush("ingress:mail", *[b"\0" * 100000] * 3)
+    wait_for(lambda: b" own=" in c.lindex("ingress:mail", 0), 20)
+    doc = next_report(c, n=2)
+    i = doc["ingress"]
+    assert i["size"] == 60033 and i["stuck_count"] >= 30
+    assert i["oldest_age"] == pytest.approx((doc["at_ms"] - old) / 1000, abs=0.0015)
+    assert 0 <= i["avg_age"] < 7200 and doc["status"] == "degraded"
+    assert {r["code"] for r in doc["reasons"]} == {"ingress", "stuck"}
+    assert d.stop() == 0
+
+
+def test_what_is_in_work_for_long_is_stuck(redis, quredisd, handler, tmp):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done"), workers=2, timeout="60s")],
+                 health=health(stuck_age="2s", stuck_max_warning=0, stuck_max_critical=5))
+    first = next_report(c)
+    assert first["transit"]["stuck_count"] == 0 and first["status"] == "healthy"
+    c.lpush("ingress:mail", "a", "b")
+    pushed = server_ms(c)
+    doc = wait_for(lambda: (r := report(c)) and r["transit"].get("stuck_count") == 2 and r, 30)
+    assert 2 <= doc["transit"]["oldest_age"] <= (doc["at_ms"] - pushed) / 1000 + 1 and doc["transit"]["size"] == 2
+    assert doc["workers"] == {"alive": 2, "active": 2, "waiting": 0}
+    assert doc["status"] == "degraded" and [r["code"] for r in doc["reasons"]] == ["stuck"]
+    (tmp / "go").touch()
+    wait_for(lambda: report(c)["status"] == "healthy", 30)
+    assert d.stop() == 0
+
+
+def test_what_another_host_has_in_work_is_known_from_its_report(redis, quredisd, handler, tmp):
+    c = redis.client()
+    slow = handler("cat >/dev/null; while [ ! -e @TMP@/go ]; do sleep 0.1; done")
+    here = quredisd(queues=[queue("mail", slow, workers=0)], supervisor={"node": "here"}, health=health(stuck_age="3s", stuck_max_warning=1))
+    here.wait_event("lead_taken", queue="mail")
+    there = quredisd(queues=[queue("mail", slow, workers=2, timeout="60s")], supervisor={"node": "there"})
+    c.lpush("ingress:mail", "a", "b")
+    pushed = server_ms(c)
+    doc = wait_for(lambda: (r := report(c)) and r["transit"].get("stuck_count") == 2 and r, 40)
+    assert doc["node"] == "here" and 3 <= doc["transit"]["oldest_age"] <= (doc["at_ms"] - pushed) / 1000 + 1
+    assert doc["status"] == "degraded" and doc["workers"] == {"alive": 2, "active": 2, "waiting": 0}
+    c.set("quredis:node:there", json.dumps({"at_ms": 1, "running": [{"incarnation": 1}, 7, {"running_ms": -1}]}))
+    doc = next_report(c)
+    assert "oldest_age" not in doc["transit"] or doc["transit"]["oldest_age"] > 0
+    (tmp / "go").touch()
+    wait_for(lambda: report(c)["status"] == "healthy", 40)
+    assert there.stop() == 0 and here.stop() == 0
+
+
+# ---- status ----
+
+def test_status_walks_without_flapping(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)],
+                 health=health(dlq_max_warning=10, dlq_max_critical=20))
+
+    def dead(n):
+        with c.pipeline() as p:
+            p.delete("escape:mail")
+            if n:
+                p.lpush("escape:mail", *range(n))
+            p.execute()
+        return next_report(c)["status"]
+
+    def asked(*words):
+        r = quredis("health", *words)
+        return r.code, r.out
+
+    next_report(c)
+    assert asked() [0] == 0
+    assert dead(10) == "healthy"
+    assert dead(11) == "degraded"
+    assert asked("--nagios") == (1, "QUREDIS WARNING - mail: 11 dead letters, the limit is 10 | 'mail ingress'=0 'mail transit'=0 "
+                                 "'mail escape'=11 'news ingress'=0 'news transit'=0 'news escape'=0\n")
+    assert asked("news")[0] == 0
+    assert [dead(n) for n in (10, 11, 10, 12, 9, 10)] == ["degraded"] * 6          # 9 is nine tenths: once is not enough
+    assert dead(21) == "unhealthy"
+    code, out = asked("--json")
+    document = json.loads(out)
+    assert code == 2 and document["status"] == "unhealthy" and [q["queue"] for q in document["queues"]] == ["mail", "news"]
+    (reason,) = document["queues"][0]["reasons"]
+    assert reason == {"code": "dead_letters", "status": "unhealthy", "value": 21, "limit": 20, "text": "21 dead letters, the limit is 20"}
+    assert [dead(n) for n in (20, 21, 19, 21, 20)] == ["unhealthy"] * 5
+    assert asked("--nagios")[1].startswith("QUREDIS CRITICAL - mail: 20 dead letters")
+    dead(0)
+    next_report(c)
+    assert report(c)["status"] == "healthy" and report(c)["reasons"] == []
+    table = asked()[1]
+    assert asked()[0] == 0 and [line.split()[:2] for line in table.splitlines()] == [["Queue", "Status"], ["mail", "healthy"], ["news", "healthy"]]
+    walked = [(e["before"], e["status"]) for e in d.events("health_changed")]
+    assert walked == [("healthy", "degraded"), ("degraded", "unhealthy"), ("unhealthy", "healthy")]
+    assert [e["level"] for e in d.events("health_changed")] == ["warning", "error", "info"]
+    summary = wait_for(lambda: d.events("health") and d.events("health")[-1])
+    assert int(summary["healthy"]) + int(summary["degraded"]) + int(summary["unhealthy"]) == 2
+    assert d.stop() == 0
+
+
+def test_wrong_types(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)], health=health())
+    next_report(c)
+    for key in ("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log"):
+        getattr(c, "lpush" if key.endswith("paused") else "set")(key, "x")
+    c.set("transit:mail", "x")
+    wait_for(lambda: (r := report(c)) and r["status"] == "unhealthy" and r["workers"], 30)
+    doc = next_report(c)
+    assert [r["code"] for r in doc["reasons"]] == ["error"] and "size" not in doc["escape"] and doc["delayed"] == {}
+    assert doc["ingress"]["size"] == 0 and "size" not in doc["transit"]
+    assert next_report(c, "news")["status"] == "healthy"
+    assert quredis("health").code == 2 and quredis("health", "news").code == 0
+    c.delete("escape:mail", "ingress:mail:delayed", "ingress:mail:paused", "escape:mail:log", "transit:mail")
+    wait_for(lambda: report(c)["status"] == "healthy", 60)
+    c.delete("quredis:health")
+    c.set("quredis:health", "x")
+    assert "WRONGTYPE" in d.wait_event("queue_error", queue="news", at="health")["error"]
+    assert quredis("health").code == 78
+    c.delete("quredis:health")
+    d.wait_event("queue_error_cleared", queue="news")
+    wait_for(lambda: report(c, "news"), 30)
+    assert d.stop() == 0
+
+
+# ---- who reports, and whom ----
+
+def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
+    """With one a step below what is there, and all others far above."""
+    c = redis.client()
+    idle = queue("mail", handler("cat"), workers=0)
+    far = dict.fromkeys(("ingress_max", "transit_max", "dlq_max_warning", "dlq_max_critical", "stuck_max_warning", "stuck_max_critical"), 1000)
+    d = quredisd(queues=[idle], health=health(**far))
+    q, now = Queue(c, "mail", register=False), server_ms(c)
+    c.lpush(q.ingress, *[f"quredis/1 enqueued={now - 10 ** 7}\n{i}" for i in range(8)], *[f"raw {i}" for i in range(4)])
+    q.worker("other.00000000000000aa.1.1", t0=["a", "b", "c"], t1=["d", "e", "f"])
+    q.dead_letters(*[b"%d" % i for i in range(10)])
+    for name, there, code, status in (("ingress_max", 12, "ingress", "degraded"), ("transit_max", 6, "transit", "degraded"),
+                                      ("dlq_max_warning", 10, "dead_letters", "degraded"), ("dlq_max_critical", 10, "dead_letters", "unhealthy"),
+                                      ("stuck_max_warning", 8, "stuck", "degraded"), ("stuck_max_critical", 8, "stuck", "unhealthy")):
+        d.reload(health=health(**{**far, name: there - 1}))
+        wanted = [{"code": code, "status": status, "value": there, "limit": there - 1}]
+        wait_for(lambda: (r := report(c)) and r["status"] == status and [{k: x[k] for k in wanted[0]} for x in r["reasons"]] == wanted, 30, name)
+        d.reload(health=health(**{**far, name: 1000}))
+        wait_for(lambda: report(c)["status"] == "healthy", 30, f"healthy after {name}")
+    assert d.stop() == 0
+
+
+def test_it_looks_as_often_as_it_is_told(redis, quredisd, handler, tmp):
+    """Also where the same figures are taken more often, for others."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1h"), metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    first = wait_for(lambda: report(c), 30)
+    d.wait_event("health")
+    start = server_ms(c)
+    wait_for(lambda: server_ms(c) > start + 3500)
+    assert report(c) == first and len(d.events("health")) == 1
+    d.reload(health=health("2s"))
+    second = next_report(c)
+    third = next_report(c, after=second["at_ms"])
+    assert third["at_ms"] - second["at_ms"] >= 1900
+    assert d.stop() == 0
+
+
+def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
+    """All that is done without what can be switched on, and each key that it leaves."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("read -r m; case $m in bad*) exit 65;; again*) exit 75;; esac"), backoff={"base": "1h", "cap": "1h"})])
+    c.lpush("ingress:mail", "a", "bad", "again")
+    wait_for(lambda: [c.hget("ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
+    names = {re.sub(r"(lease|rate|node):.*", r"\1", k.decode()) for k in c.keys()}
+    assert names == {"quredis:queues", "quredis:secret", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats", "ingress:mail:rate",
+                     "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
+    c.set("ingress:mail:paused", "x")
+    c.lpush("ingress:mail", "stays as it is")
+    d.wait_event("queue_paused")
+    start = server_ms(c)
+    wait_for(lambda: server_ms(c) > start + 2500)       # the newest would get a time once a second
+    assert c.lrange("ingress:mail", 0, -1) == [b"stays as it is"]
+    r = quredis("health")
+    assert r.code == 3 and "health.enabled" in r.err and r.out == ""
+    assert json.loads(quredis("health", "--json").out) == {"status": "unknown", "queues": []}
+    assert d.stop() == 0
+    redis.stop()
+    r = quredis("health", "--nagios")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - Redis: ")
+    assert quredis("health").code == 69
+
+
+def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
+    """Not at the next interval: neither that it opened, nor a pause."""
+    c = redis.client()
+    run = handler("cat >/dev/null; [ -e @TMP@/good ]")
+    d = quredisd(queues=[queue("mail", run, breaker={"failures": 2}), queue("fax", run)],
+                 health={**health(), "interval": "1h", "thresholds": {"dlq_max_warning": 1000, "dlq_max_critical": 2000}})
+    wait_for(lambda: report(c) and report(c)["status"] == "healthy" and report(c, "fax"), 30)
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(20)])
+    wait_for(lambda: [x["code"] for x in report(c)["reasons"]] == ["breaker"], 20)
+    assert report(c)["status"] == "degraded" and d.wait_event("health_changed", queue="mail", status="degraded")
+    before = report(c)["at_ms"]
+    (tmp / "good").touch()
+    wait_for(lambda: report(c)["at_ms"] > before and not c.llen("ingress:mail"), 60)
+    before = report(c, "fax")["at_ms"]
+    c.set("ingress:fax:paused", "me")
+    wait_for(lambda: report(c, "fax")["at_ms"] > before, 20)
+    assert d.stop() == 0
+
+
+def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, quredis):
+    c = redis.client()
+    cat = handler("cat")
+    both = quredisd(queues=[queue("mail", cat), queue("fax", cat)], health=health(dlq_max_warning=0, dlq_max_critical=0))
+    other = quredisd(queues=[queue("mail", cat)], health=health(), supervisor={"node": "other", "lease": "2s"})
+    next_report(c, "fax")
+    wait_for(lambda: quredis("health", conf=both.conf).code == 0, 30)
+    both.kill_tree()
+    # other hosts report their queues, and fax does not vanish from what is judged
+    def unknown():
+        r = quredis("health", "--json", conf=both.conf)
+        found = json.loads(r.out)
+        return r.code == 3 and len(found["queues"]) == 2 and report(c)["node"] == "other" and found
+    found = wait_for(unknown, 30)
+    assert found["status"] == "unknown"
+    fax, mail = found["queues"]
+    assert (fax["queue"], fax["status"], [x["code"] for x in fax["reasons"]]) == ("fax", "unknown", ["unreported"])
+    assert (mail["queue"], mail["status"]) == ("mail", "healthy")
+    r = quredis("health", "--nagios", conf=both.conf)
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - fax: nobody reports"), r.out
+    assert "fax" in quredis("health", conf=both.conf).out
+    # what is known to be bad is worse
+    report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c) + 600000}
+    c.hset("quredis:health", "tube", json.dumps({**report_of_mail, "queue": "tube"}))
+    assert quredis("health", conf=both.conf).code == 2
+    # a host that does not have fax knows of it by its workers, who did not leave in an orderly way
+    c.hdel("quredis:health", "tube")
+    r = quredis("health", "--nagios", conf=other.conf)
+    assert r.code == 3 and "fax: nobody reports" in r.out
+    c.delete("transit:fax:workers")
+    assert quredis("health", conf=other.conf).code == 0
+    assert other.stop() == 0
+
+
+def test_a_queue_that_does_not_exist(redis, quredisd, handler, quredis):
+    quredisd(queues=[queue("mail", handler("cat"))], health=health())
+    next_report(redis.client())
+    r = quredis("health", "mial")
+    assert r.code == 66 and "did you mean mail?" in r.err
+    r = quredis("health", "mial", "--nagios")
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - no queue mial")
+
+
+def test_another_host_goes_on(redis, quredisd, handler, quredis):
+    c = redis.client()
+    hosts = {f"host{i}": quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(),
+                                  supervisor={"node": f"host{i}", "lease": "2s"}) for i in range(2)}
+    first = next_report(c)["node"]
+    assert next_report(c)["node"] == first
+    hosts[first].kill_tree()
+    wait_for(lambda: (r := report(c)) and r["node"] != first, 30)
+    (other,) = hosts.keys() - {first}
+    c.hset("quredis:health", mapping={"gone": json.dumps({**report(c), "queue": "gone", "at_ms": server_ms(c) - 3001, "status": "unhealthy"}),
+                                      "odd": "no report", "list": "[1]", "\xff": "{}"})
+    assert quredis("health").code == 0
+    wait_for(lambda: c.hkeys("quredis:health") == [b"mail"], 30)
+    assert hosts[other].stop() == 0
+    reported = server_ms(c)
+    wait_for(lambda: server_ms(c) > reported + 3200)
+    assert quredis("health").code == 3 and not c.exists("quredis:health")
+
+
+def test_a_reload_and_another_host_go_on_from_the_last_report(redis, quredisd, handler):
+    """What was bad, and since when, is not found out anew; nobody is told again."""
+    c = redis.client()
+    c.lpush("escape:mail", *range(30))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(dlq_max_warning=20), supervisor={"node": "a", "lease": "2s"})
+    first = next_report(c)
+    assert first["status"] == "degraded"
+    sweeper = d.sweeper()
+    d.reload(log={"level": "info"})
+    wait_for(lambda: d.sweeper() not in (None, sweeper))
+    assert next_report(c, n=2)["since"] == first["since"]
+    other = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(dlq_max_warning=20),
+                     supervisor={"node": "b", "lease": "2s"})
+    c.lpop("escape:mail", 11)                     # 19: better, but not well enough
+    d.kill_tree()
+    wait_for(lambda: (r := report(c)) and r["node"] == "b", 30)
+    assert next_report(c, n=3)["since"] == first["since"] and report(c)["status"] == "degraded"
+    assert [e["before"] for e in d.events("health_changed")] == ["healthy"] and other.events("health_changed") == []
+
+
+def test_a_hundred_queues_while_redis_comes_and_goes(redis, quredisd, handler):
+    c = redis.client()
+    names = [f"q-{i}.x_y" for i in range(100)]
+    d = quredisd(queues=[queue(n, handler("cat"), workers=0) for n in names], health=health())
+    wait_for(lambda: c.hlen("quredis:health") == 100, 60)
+    redis.restart()
+    wait_for(lambda: len(redis.client().hkeys("quredis:health")) == 100, 60)
+    assert {k.decode() for k in redis.client().hkeys("quredis:health")} == set(names)
+    assert not d.events("health_changed")
+    assert d.stop() == 0

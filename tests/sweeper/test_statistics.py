@@ -1,0 +1,176 @@
+"""What was done with a queue by all hosts: totals and each minute's, in Redis, without a command a message."""
+import json
+import os
+import re
+import signal
+
+from harness import queue, wait_for
+from harness.control import status
+from harness.messages import anywhere
+from harness.queues import Queue
+
+FAILS = 'read -r m; case $m in bad*) exit 3;; esac'
+MINUTES = 72 * 60
+
+
+def figures(c, key):
+    return {k.decode(): int(v) for k, v in c.hgetall(key).items()}
+
+
+def totals(c, name="mail"):
+    return figures(c, f"ingress:{name}:stats")
+
+
+def rates(c, name="mail"):
+    """The sum over all minutes."""
+    found = {}
+    for key in c.keys(f"ingress:{name}:rate:*"):
+        for k, v in figures(c, key).items():
+            found[k] = found.get(k, 0) + v
+    return found
+
+
+def settled(c, name="mail"):
+    return not anywhere(c, name) and not c.exists(f"ingress:{name}:delayed")
+
+
+def test_totals_and_minutes(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2)])
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(40)], *[f"bad{i}" for i in range(7)])
+    wait_for(lambda: c.llen("escape:mail") == 7 and settled(c))
+    wait_for(lambda: totals(c).get("done") == 40 and totals(c).get("escaped") == 7, 30, "the sweeper writes them down")
+    assert d.stop() == 0
+    found = totals(c)
+    assert (found["done"], found["failed"], found["escaped"]) == (40, 7, 7)
+    assert sum(n for k, n in found.items() if k.startswith("below_") or k == "longer") == 47
+    assert rates(c) == found
+    minute = int(c.time()[0]) // 60
+    for key in c.keys("ingress:mail:rate:*"):
+        assert minute - 2 <= int(key.rsplit(b":", 1)[1]) <= minute
+        assert MINUTES - 2 < c.ttl(key) / 60 <= MINUTES
+
+
+def test_what_was_done_last_is_written_at_a_stop_and_adds_up_over_restarts(redis, quredisd, handler, tmp):
+    c = redis.client()
+    for n in range(1, 4):
+        d = quredisd(queues=[queue("mail", handler(FAILS), workers=2)])
+        c.lpush("ingress:mail", *[f"m{n}-{i}" for i in range(20)])
+        wait_for(lambda: settled(c))
+        assert d.stop() == 0
+        assert totals(c)["done"] == 20 * n
+
+
+def test_a_worker_or_sweeper_that_is_killed_takes_no_figures_along(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(FAILS))])
+    for n in range(1, 4):
+        c.lpush("ingress:mail", *[f"m{n}-{i}" for i in range(10)])
+        wait_for(lambda: settled(c))
+        wait_for(lambda: status(d, "mail")["counters"]["done"] == 10 * n)
+        before = d.wait_workers("mail", 1)
+        os.kill(before["mail/0"], signal.SIGKILL)
+        if n == 2:
+            os.kill(d.sweeper(), signal.SIGKILL)
+        wait_for(lambda: d.wait_workers("mail", 1) != before)
+    wait_for(lambda: totals(c).get("done", 0) >= 30, 30)
+    assert d.stop() == 0
+    assert totals(c)["done"] == 30
+
+
+def test_a_reload_neither_loses_nor_doubles(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2)])
+    for n in range(1, 5):
+        c.lpush("ingress:mail", *[f"m{n}-{i}" for i in range(10)])
+        d.reload(queues=[queue("mail", handler(FAILS), workers=2, timeout=f"{n}m")])
+        wait_for(lambda: settled(c))
+    assert d.stop() == 0
+    assert totals(c)["done"] == 40
+
+
+def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
+    c = redis.client()
+    c.set("ingress:mail:stats", "not a hash")
+    d = quredisd(queues=[queue("mail", handler(FAILS)), queue("news", handler(FAILS))])
+    c.lpush("ingress:mail", "a")
+    c.lpush("ingress:news", "b")
+    wait_for(lambda: totals(c, "news").get("done") == 1, 30)
+    d.wait_event("queue_error", queue="mail", at="tally")
+    c.delete("ingress:mail:stats")
+    wait_for(lambda: totals(c).get("done") == 1, 60, "nothing that was refused is forgotten")
+    assert d.stop() == 0
+
+
+def test_stats(redis, quredisd, handler, quredis):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(FAILS), workers=2), queue("idle", handler("cat"))])
+    c.lpush("ingress:mail", "a", "b", "c", "bad")
+    wait_for(lambda: totals(c).get("done") == 3 and totals(c).get("escaped") == 1, 30)
+    every = json.loads(d.quredis("stats", "--json").out)
+    assert [s["name"] for s in every] == ["mail", "idle"]
+    mail = every[0]
+    written = totals(c)
+    assert {k: v for k, v in mail["counters"].items() if v} == {k: v for k, v in written.items() if "below" not in k and k not in ("longer", "duration_ms")}
+    assert "would_purge" not in mail["counters"] and "would_purge" not in d.quredis("stats", "mail").out
+    assert mail["duration_ms"] == written["duration_ms"] > 0 and mail["lag"]["below_ms"]["p99"] is None
+    assert sum(b["count"] for b in mail["durations"]) == 4 and every[1]["below_ms"] == {"p50": None, "p90": None, "p99": None}
+    assert json.loads(d.quredis("stats", "mail", "--json").out) == mail and "minutes" not in mail
+    last = json.loads(d.quredis("stats", "mail", "--since", "10m", "--json").out)
+    assert last["counters"] == mail["counters"] and sum(m["counters"].get("done", 0) for m in last["minutes"]) == 3
+    table = d.quredis("stats").out.splitlines()
+    assert table[0].split()[:6] == ["Queue", "fetched", "done", "failed", "retried", "escaped"]
+    assert table[1].split()[:6] == ["mail", "4", "3", "1", "0", "1"] and table[2].split() == ["idle"] + 9 * ["0"] + 3 * ["-"]
+    assert any(line.split() == ["done", "3"] for line in d.quredis("stats", "mail").out.splitlines())
+    assert d.stop() == 0
+    assert json.loads(quredis("stats", "mail", "--json").out)["counters"]["done"] == 3      # nobody runs any more
+
+
+def test_how_late_what_was_due_and_expired_is(redis, quredisd, handler):
+    """A host is away: what became due meanwhile is late by that, and what is on time is not."""
+    c = redis.client()
+    now = c.time()[0] * 1000
+    c.zadd("ingress:mail:delayed", {b"one": now - 40000, b"two": now - 41000})
+    c.lpush("ingress:mail", f"quredis/1 ttl=10s enqueued={now - 100000}\nx")
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0, ttl="1h")])
+    wait_for(lambda: totals(c).get("due") == 2 and totals(c).get("expired") == 1, 40)
+    lag = json.loads(d.quredis("stats", "mail", "--json").out)["lag"]
+    assert sum(b["count"] for b in lag["durations"]) == 3 and 171000 <= lag["duration_ms"] < 400000
+    assert lag["below_ms"]["p50"] == 65536 and lag["below_ms"]["p99"] in (131072, 262144)
+    assert re.search(r"^ *99 % of lags are below +<[0-9ms]+$", d.quredis("stats", "mail").out, re.M)
+    assert d.stop() == 0
+
+
+def test_stats_of_three_days(redis, quredis):
+    """Minutes are added up as far as they were asked for; percentiles are those of the histogram."""
+    c, now = redis.client(), int(redis.client().time()[0]) // 60
+    for name in ("mail", "news"):
+        Queue(c, name)
+    c.hset("ingress:mail:stats", mapping={"done": 10 ** 12, "below_8": 50, "below_64": 40, "below_1024": 9, "longer": 1, "odd": 3, "failed": "x"})
+    for ago in (0, 1, 30, 59, 61, 1000, MINUTES - 2, MINUTES + 2):
+        c.hset(f"ingress:mail:rate:{now - ago}", mapping={"done": ago + 1, "below_2": 1})
+
+    def stats(*words):
+        return json.loads(quredis("stats", *words, "--json").out)
+
+    whole = stats("mail")
+    assert whole["counters"]["done"] == 10 ** 12 and whole["counters"]["failed"] == 0
+    assert whole["below_ms"] == {"p50": 8, "p90": 64, "p99": 1024}
+    hour = stats("mail", "--since", "60m")
+    assert hour["counters"]["done"] in (1 + 2 + 31 + 60, 1 + 2 + 31 + 60 + 62)                # a minute may have begun since
+    assert [m["counters"]["done"] for m in hour["minutes"]][-3:] == [31, 2, 1] and hour["since_ms"] == 3600000
+    assert hour["below_ms"]["p99"] == 2
+    everything = 1 + 2 + 31 + 60 + 62 + 1001 + MINUTES - 1
+    assert stats("mail", "--since", "72h")["counters"]["done"] == stats("mail", "--since", "3650d")["counters"]["done"] == everything
+    assert [s["name"] for s in stats("news", "mail", "--since", "1m")] == ["news", "mail"]
+    row = quredis("stats").out.splitlines()[1].split()
+    assert row[0] == "mail" and row[-3:] == ["<8ms", "<64ms", "<1.0s"]
+    assert quredis("stats", "mial").code == 66 and quredis("stats", "mail", "--since", "x").code == 64
+    c.set("ingress:news:stats", "x")
+    r = quredis("stats")
+    assert r.code == 78 and "ingress:news:stats" in r.err
+    c.set("quredis:queue:odd", "{")
+    c.zadd("quredis:queues", {"odd": 1})
+    c.delete("ingress:news:stats")
+    r = quredis("stats")
+    assert r.code == 78 and {line.split()[0] for line in r.out.splitlines()} == {"Queue", "mail", "news"}

@@ -1,0 +1,54 @@
+
+/* What failures have in common. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "admin/dead_letters/cause.h"
+
+static void assert_line(const char *error, const char *expected)
+{
+	char out[CAUSE_SIZE];
+
+	assert_string_equal(cause_describe("C", "", "", error, strlen(error), out), expected);
+}
+
+static void numbers_and_ids_are_left_out(void **state)
+{
+	(void)state;
+	assert_line("", "C");
+	assert_line("user 17 of 4", "C: user # of #");
+	assert_line("at 12:30:05.123", "C: at #:#:#.#");
+	assert_line("id 6f1c2d3e-0000-4a5b-8c9d-123456789abc gone", "C: id # gone");
+	assert_line("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709", "C: sha#:#");
+	assert_line("address 0x7ffe1234abcd", "C: address #x#");
+	assert_line("mail2 cannot", "C: mail# cannot");
+	assert_line("deadbeef and facade stay", "C: deadbeef and facade stay");
+	assert_line("first\nsecond", "C: first");
+	assert_line("tab\there", "C: tab here");
+}
+
+static void what_is_long_is_cut(void **state)
+{
+	char error[1000], out[CAUSE_SIZE];
+
+	(void)state;
+	memset(error, 'x', sizeof(error));
+	cause_describe("Class", "255", "SIGKILL", error, sizeof(error), out);
+	assert_true(strlen(out) < CAUSE_SIZE);
+	assert_memory_equal(out, "Class exit 255 SIGKILL: xxx", 27);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_and_ids_are_left_out),
+		cmocka_unit_test(what_is_long_is_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

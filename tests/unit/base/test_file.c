@@ -1,0 +1,224 @@
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/file.h"
+
+/* Which paths can be changed by others: owners, modes, sticky directories, links. In /tmp, which is sticky itself. */
+
+#define OTHER 65534
+
+static char directory[32];
+static bool everybody;
+
+static const char *at(const char *name)
+{
+	static char path[8][PATH_MAX];
+	static size_t next;
+
+	next = (next + 1) % 8;
+	snprintf(path[next], sizeof(path[next]), "%s/%s", directory, name);
+	return path[next];
+}
+
+static void make_directory(const char *name, mode_t mode)
+{
+	assert_int_equal(mkdir(at(name), 0700), 0);
+	assert_int_equal(chmod(at(name), mode), 0);
+}
+
+static void make_file(const char *name, mode_t mode)
+{
+	int fd = open(at(name), O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_not_equal(fd, -1);
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static void is_safe_for(uid_t user, const char *path)
+{
+	char *flaw = file_path_flaw(path, user, &everybody);
+
+	if (flaw != NULL)
+		fail_msg("%s: %s", path, flaw);
+	assert_false(everybody);
+}
+
+static void is_safe(const char *path)
+{
+	is_safe_for(geteuid(), path);
+}
+
+static void is_flawed_for(uid_t user, const char *path, const char *component, const char *what)
+{
+	char *flaw = file_path_flaw(path, user, &everybody);
+
+	if (flaw == NULL)
+		fail_msg("%s is found safe", path);
+	if (strstr(flaw, component) == NULL || strstr(flaw, what) == NULL)
+		fail_msg("%s: %s, not %s: %s", path, flaw, component, what);
+	free(flaw);
+}
+
+static void is_flawed(const char *path, const char *component, const char *what)
+{
+	is_flawed_for(geteuid(), path, component, what);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(directory, "/tmp/safe_path.XXXXXX");
+	return mkdtemp(directory) == NULL || chmod(directory, 0755) == -1 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	char command[64];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", directory);
+	return system(command);
+}
+
+static void what_only_root_can_change(void **state)
+{
+	(void)state;
+	is_safe("/");
+	is_safe("/bin/true");
+	is_safe("//usr/./bin/../bin/env");
+	is_safe("/nowhere/at/all");
+	is_safe("/bin/true/below");
+	make_file("file", 0755);
+	is_safe(at("file"));
+	is_safe(at("missing"));
+}
+
+/* Every component counts, not only the last two. */
+static void a_mode_that_lets_others_write(void **state)
+{
+	(void)state;
+	make_directory("a", 0755);
+	make_directory("a/b", 0755);
+	make_file("a/b/file", 0755);
+	is_safe(at("a/b/file"));
+	chmod(at("a"), 0757);
+	is_flawed(at("a/b/file"), "/a (mode 0757)", "everybody can write");
+	assert_true(everybody);
+	chmod(at("a"), 0775);
+	is_flawed(at("a/b/file"), "/a (mode 0775)", "its group");
+	assert_false(everybody);
+	chmod(at("a"), 0755);
+	chmod(at("a/b/file"), 0775);
+	is_flawed(at("a/b/file"), "/a/b/file (mode 0775)", "chmod g-w ");
+	chmod(at("a/b/file"), 01777);		/* the bit means nothing for a file */
+	is_flawed(at("a/b/file"), "/a/b/file (mode 1777)", "everybody can write");
+}
+
+static void a_sticky_directory(void **state)
+{
+	(void)state;
+	make_directory("s", 01777);
+	make_directory("s/mine", 0755);
+	make_file("s/mine/file", 0755);
+	is_safe(at("s/mine/file"));
+	is_safe(at("s/mine/missing"));
+	is_safe(at("s"));
+	is_flawed(at("s/missing"), "/s/missing", "others can create it first");
+	assert_true(everybody);
+	is_flawed(at("s/mine/../missing"), "/s/missing", "others can create it first");
+	chmod(at("s"), 01775);
+	is_safe(at("s/mine/file"));
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(chown(at("s/mine"), OTHER, OTHER), 0);
+	is_flawed(at("s/mine/file"), "/s/mine belongs to uid 65534", "chown root ");
+	assert_int_equal(chown(at("s/mine"), 0, 0), 0);
+	assert_int_equal(chown(at("s"), OTHER, OTHER), 0);		/* who may rename what is in it */
+	is_flawed(at("s/mine/file"), "/s belongs to uid 65534", "expected root");
+}
+
+static void another_owner(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make_directory("d", 0755);
+	make_file("d/file", 0755);
+	assert_int_equal(chown(at("d"), OTHER, OTHER), 0);
+	is_flawed(at("d/file"), "/d belongs to uid 65534", "expected root: chown root ");
+	is_safe_for(OTHER, at("d/file"));
+	is_flawed_for(12345, at("d/file"), "/d belongs to uid 65534", "expected root or uid 12345");
+}
+
+static void links(void **state)
+{
+	(void)state;
+	make_directory("open", 0777);
+	make_file("open/file", 0755);
+	make_directory("l", 0755);
+	make_directory("l/deep", 0755);
+	make_file("l/file", 0755);
+	assert_int_equal(symlink("../file", at("l/deep/good")), 0);
+	is_safe(at("l/deep/good"));
+	assert_int_equal(symlink("../../open/file", at("l/deep/relative")), 0);
+	is_flawed(at("l/deep/relative"), "/open (mode 0777)", "everybody");
+	assert_int_equal(symlink(at("open/file"), at("l/absolute")), 0);
+	is_flawed(at("l/absolute"), "/open (mode 0777)", "everybody");
+	assert_int_equal(symlink("deep", at("l/dir")), 0);
+	is_flawed(at("l/dir/relative"), "/open (mode 0777)", "everybody");
+	assert_int_equal(symlink(at("l/file"), at("open/link")), 0);	/* what it leads to is good, but who leads there? */
+	is_flawed(at("open/link"), "/open (mode 0777)", "everybody");
+	assert_int_equal(symlink("loop", at("l/loop")), 0);
+	is_safe(at("l/loop"));		/* it cannot be opened */
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(lchown(at("l/deep/good"), OTHER, OTHER), 0);
+	is_flawed(at("l/deep/good"), "/l/deep/good belongs to uid 65534", "expected root");
+}
+
+/* The link is short enough for the kernel, and so is the path; together they are not. */
+static void a_link_that_is_too_long(void **state)
+{
+	char target[PATH_MAX], path[PATH_MAX];
+	size_t len = strlen(directory);
+
+	(void)state;
+	make_file("file", 0755);
+	memset(target, '/', sizeof(target));
+	memcpy(target + sizeof(target) - 1 - len, directory, len + 1);
+	assert_int_equal(symlink(target, at("link")), 0);
+	snprintf(path, sizeof(path), "%s/./././file", at("link"));
+	is_flawed(path, directory, "too long once its links are resolved");
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(unlink(at("link")), 0);
+	assert_int_equal(symlink(target + 100, at("link")), 0);
+	is_safe(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(what_only_root_can_change),
+		TEST(a_mode_that_lets_others_write),
+		TEST(a_sticky_directory),
+		TEST(another_owner),
+		TEST(links),
+		TEST(a_link_that_is_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,64 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/nearest.h"
+#include "common/base/nitems.h"
+
+static const char *const keys[] = { "workers", "timeout", "handler", "max_attempts", "name", "env" };
+
+static void finds_what_was_meant(void **state)
+{
+	static const char *const pairs[][2] = { { "worker", "workers" }, { "wrokers", "workers" }, { "workerss", "workers" },
+		{ "workers", "workers" }, { "time_out", "timeout" }, { "timeotu", "timeout" }, { "hander", "handler" },
+		{ "max_atempts", "max_attempts" }, { "maxattempt", "max_attempts" }, { "nam", "name" }, { "evn", "env" } };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(pairs); i++) {
+		const char *found = nearest(pairs[i][0], keys, nitems(keys));
+
+		if (found == NULL || strcmp(found, pairs[i][1]) != 0)
+			fail_msg("%s: expected %s, got %s", pairs[i][0], pairs[i][1], found == NULL ? "nothing" : found);
+	}
+}
+
+static void is_silent_when_nothing_is_near(void **state)
+{
+	static const char *const far[] = { "", "x", "colour", "working_directory", "tempo", "attempts_of_all" };
+	char longer[200];
+
+	(void)state;
+	for (size_t i = 0; i < nitems(far); i++)
+		if (nearest(far[i], keys, nitems(keys)) != NULL)
+			fail_msg("\"%s\" is near to %s", far[i], nearest(far[i], keys, nitems(keys)));
+	memset(longer, 'w', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	assert_null(nearest(longer, keys, nitems(keys)));
+	assert_null(nearest("workers", keys, 0));
+}
+
+/* A swap of neighbours is one slip, not two. */
+static void prefers_the_nearest(void **state)
+{
+	static const char *const near[] = { "abdc", "abxx", "abcd" };
+
+	(void)state;
+	assert_string_equal(nearest("abcd", near, 3), "abcd");
+	assert_string_equal(nearest("abdc", near + 1, 2), "abcd");
+	assert_string_equal(nearest("abd", near, 3), "abdc");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_was_meant),
+		cmocka_unit_test(is_silent_when_nothing_is_near),
+		cmocka_unit_test(prefers_the_nearest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

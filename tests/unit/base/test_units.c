@@ -1,0 +1,138 @@
+/* Durations and sizes: what is accepted, with which value, and how it is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/nitems.h"
+#include "common/base/units.h"
+
+static void duration_reads_each_unit(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} known[] = { { "0s", 0 }, { "0ms", 0 }, { "250ms", 250 }, { "30s", 30000 }, { "5m", 300000 }, { "1h", 3600000 },
+		{ "7d", 604800000 }, { "007s", 7000 }, { "9223372036854775807ms", INT64_MAX },
+		{ "106751991167d", INT64_C(106751991167) * 86400000 } };
+	int64_t ms;
+
+	(void)state;
+	for (size_t i = 0; i < nitems(known); i++) {
+		assert_int_equal(units_parse_duration(known[i].text, &ms), 0);
+		assert_int_equal(ms, known[i].ms);
+	}
+}
+
+static void duration_refuses_anything_else(void **state)
+{
+	static const char *const bad[] = { "", "s", "30", "30 s", " 30s", "30s ", "-1s", "+1s", "1.5s", "1S", "1sec", "1m30s",
+		"1w", "ms", "0x1s", "9223372036854775808ms", "106751991168d", "99999999999999999999s", "1s\n" };
+	int64_t ms = 42;
+
+	(void)state;
+	for (size_t i = 0; i < nitems(bad); i++)
+		if (units_parse_duration(bad[i], &ms) != -1)
+			fail_msg("\"%s\" was taken", bad[i]);
+}
+
+static void duration_formats_shortest_and_exact(void **state)
+{
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} known[] = { { 0, "0s" }, { 1, "1ms" }, { 999, "999ms" }, { 1000, "1s" }, { 1500, "1500ms" }, { 60000, "1m" },
+		{ 90000, "90s" }, { 3600000, "1h" }, { 86400000, "1d" }, { 7 * INT64_C(86400000), "7d" },
+		{ INT64_MAX, "9223372036854775807ms" } };
+	char text[UNITS_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < nitems(known); i++)
+		assert_string_equal(units_format_duration(known[i].ms, text), known[i].text);
+}
+
+static void duration_formats_what_parses_again(void **state)
+{
+	char text[UNITS_SIZE];
+	int64_t back;
+
+	(void)state;
+	for (int64_t ms = 1; ms > 0 && ms < INT64_MAX / 7; ms = ms * 5 / 3 + 1) {
+		assert_int_equal(units_parse_duration(units_format_duration(ms, text), &back), 0);
+		assert_int_equal(back, ms);
+	}
+}
+
+static void size_reads_each_unit(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t bytes;
+	} known[] = { { "0", 0 }, { "512", 512 }, { "64K", 65536 }, { "512M", 536870912 }, { "5G", INT64_C(5368709120) },
+		{ "2T", INT64_C(2199023255552) }, { "9223372036854775807", INT64_MAX }, { "0K", 0 },
+		{ "8388607T", INT64_C(8388607) << 40 } };
+	int64_t bytes;
+
+	(void)state;
+	for (size_t i = 0; i < nitems(known); i++) {
+		assert_int_equal(units_parse_size(known[i].text, &bytes), 0);
+		assert_int_equal(bytes, known[i].bytes);
+	}
+}
+
+static void size_refuses_anything_else(void **state)
+{
+	static const char *const bad[] = { "", "K", "64k", "64KB", "64KiB", "64 K", " 64K", "64K ", "-1", "+1", "1.5G", "0x10",
+		"9223372036854775808", "8388608T", "99999999999999999999", "1P", "64K\n" };
+	int64_t bytes = 42;
+
+	(void)state;
+	for (size_t i = 0; i < nitems(bad); i++)
+		if (units_parse_size(bad[i], &bytes) != -1)
+			fail_msg("\"%s\" was taken", bad[i]);
+}
+
+static void size_formats_shortest_and_exact(void **state)
+{
+	static const struct {
+		int64_t bytes;
+		const char *text;
+	} known[] = { { 0, "0" }, { 1, "1" }, { 1023, "1023" }, { 1024, "1K" }, { 1536, "1536" }, { 65536, "64K" },
+		{ INT64_C(1) << 20, "1M" }, { INT64_C(5) << 30, "5G" }, { INT64_C(1) << 40, "1T" },
+		{ INT64_C(1) << 50, "1024T" }, { INT64_MAX, "9223372036854775807" } };
+	char text[UNITS_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < nitems(known); i++)
+		assert_string_equal(units_format_size(known[i].bytes, text), known[i].text);
+}
+
+static void size_formats_what_parses_again(void **state)
+{
+	char text[UNITS_SIZE];
+	int64_t back;
+
+	(void)state;
+	for (int64_t bytes = 1; bytes > 0 && bytes < INT64_MAX / 7; bytes = bytes * 5 / 3 + 1) {
+		assert_int_equal(units_parse_size(units_format_size(bytes, text), &back), 0);
+		assert_int_equal(back, bytes);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(duration_reads_each_unit),
+		cmocka_unit_test(duration_refuses_anything_else),
+		cmocka_unit_test(duration_formats_shortest_and_exact),
+		cmocka_unit_test(duration_formats_what_parses_again),
+		cmocka_unit_test(size_reads_each_unit),
+		cmocka_unit_test(size_refuses_anything_else),
+		cmocka_unit_test(size_formats_shortest_and_exact),
+		cmocka_unit_test(size_formats_what_parses_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/board/scoreboard.h"
+
+static int setup(void **state)
+{
+	*state = scoreboard_new();
+	return *state == NULL ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+	scoreboard_free(*state);
+	return 0;
+}
+
+static void every_counter_and_state_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < COUNTERS; i++)
+		assert_non_null(counter_names[i]);
+	for (int i = 0; i <= SLOT_STOPPING; i++)
+		assert_non_null(slot_state_names[i]);
+}
+
+static void a_state_keeps_the_generation_and_the_reverse(void **state)
+{
+	struct slot *s = &((struct scoreboard *)*state)->slots[7];
+
+	assert_int_equal(slot_state(s), SLOT_FREE);
+	assert_int_equal(slot_next_generation(s), 1);
+	slot_set_state(s, SLOT_RUNNING);
+	assert_int_equal(slot_generation(s), 1);
+	assert_int_equal(slot_next_generation(s), 2);
+	assert_int_equal(slot_state(s), SLOT_RUNNING);
+}
+
+static void clear_leaves_nothing_but_the_generation(void **state)
+{
+	struct slot *s = &((struct scoreboard *)*state)->slots[0], zero;
+
+	memset(s, 0xff, sizeof(*s));
+	atomic_store(&s->state, 41 << 8 | SLOT_RUNNING);
+	slot_clear(s);
+	assert_int_equal(slot_next_generation(s), 42);
+	assert_int_equal(slot_state(s), SLOT_FREE);
+	memset(&zero, 0, sizeof(zero));
+	assert_memory_equal((char *)s + sizeof(s->state), (char *)&zero + sizeof(s->state),
+	    offsetof(struct slot, duration_ms) + sizeof(s->duration_ms) - sizeof(s->state));
+}
+
+static void a_duration_falls_below_its_power_of_two(void **state)
+{
+	static const struct { int64_t ms; int bucket; } cases[] = {
+		{ -5, 0 }, { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 3 }, { 1023, 10 }, { 1024, 11 },
+		{ (1 << 22) - 1, 22 }, { 1 << 22, 23 }, { INT64_MAX, 23 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct slot *s = &((struct scoreboard *)*state)->slots[i];
+
+		slot_observe(s, cases[i].ms);
+		assert_int_equal(atomic_load(&s->durations[cases[i].bucket]), 1);
+	}
+}
+
+static void how_late_is_a_histogram_a_sum_and_the_most(void **state)
+{
+	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
+
+	board_observe_lag(q, 3);
+	board_observe_lag(q, 1000);
+	board_observe_lag(q, -1);
+	assert_int_equal(atomic_load(&q->sweeper.lags[2]), 1);
+	assert_int_equal(atomic_load(&q->sweeper.lags[10]), 1);
+	assert_int_equal(atomic_load(&q->sweeper.lags[0]), 1);
+	assert_int_equal(atomic_load(&q->sweeper.lag_ms), 1003);
+	assert_int_equal(atomic_load(&q->sweeper.lag_max_ms), 1000);
+}
+
+#define QUEUE 3
+
+static void worker_of(struct scoreboard *b, int slot, int queue, enum queue_error error)
+{
+	atomic_store(&b->master.queue_of[slot], queue + 1);
+	atomic_store(&b->slots[slot].error, error);
+}
+
+static void the_more_important_error_is_shown(void **state)
+{
+	struct scoreboard *b = *state;
+	struct board_queue *q = &b->queues[QUEUE];
+	static const enum queue_error pairs[][2] = {	/* the first one is shown */
+		{ QUEUE_ERROR_NONE, QUEUE_ERROR_NONE }, { QUEUE_ERROR_OTHER, QUEUE_ERROR_NONE }, { QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_REDIS },
+		{ QUEUE_ERROR_NO_PERMISSION, QUEUE_ERROR_TRANSIENT }, { QUEUE_ERROR_NO_REDIS, QUEUE_ERROR_OTHER }, { QUEUE_ERROR_TRANSIENT, QUEUE_ERROR_LEFTOVERS },
+	};
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		atomic_store(&q->sweeper.error, pairs[i][0]);
+		worker_of(b, 7, QUEUE, pairs[i][1]);
+		assert_int_equal(scoreboard_queue_error(b, q), pairs[i][0]);
+		atomic_store(&q->sweeper.error, pairs[i][1]);
+		worker_of(b, 7, QUEUE, pairs[i][0]);
+		assert_int_equal(scoreboard_queue_error(b, q), pairs[i][0]);
+	}
+}
+
+static void the_end_of_one_workers_error_hides_no_others(void **state)
+{
+	struct scoreboard *b = *state;
+	struct board_queue *q = &b->queues[QUEUE];
+
+	worker_of(b, 1, QUEUE, QUEUE_ERROR_WRONG_TYPE);
+	worker_of(b, 2, QUEUE, QUEUE_ERROR_NO_PERMISSION);
+	worker_of(b, 3, QUEUE + 1, QUEUE_ERROR_NO_REDIS);
+	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_WRONG_TYPE);
+	worker_of(b, 1, QUEUE, QUEUE_ERROR_NONE);
+	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_NO_PERMISSION);
+	slot_clear(&b->slots[2]);	/* it died */
+	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_NONE);
+	assert_int_equal(scoreboard_queue_error(b, &b->queues[QUEUE + 1]), QUEUE_ERROR_NO_REDIS);
+}
+
+static void slots_do_not_share_cache_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(sizeof(struct slot) % 64, 0);
+	assert_int_equal(sizeof(struct board_queue) % 64, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_counter_and_state_has_a_name),
+		cmocka_unit_test_setup_teardown(a_state_keeps_the_generation_and_the_reverse, setup, teardown),
+		cmocka_unit_test_setup_teardown(clear_leaves_nothing_but_the_generation, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_duration_falls_below_its_power_of_two, setup, teardown),
+		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
+		cmocka_unit_test(slots_do_not_share_cache_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

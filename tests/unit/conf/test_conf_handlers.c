@@ -1,0 +1,296 @@
+/* links: tests/unit/conf/conf_fixture.c */
+
+/* What of the machine matters to the handlers of a configuration: executables, paths, users. */
+#include <sys/stat.h>
+
+#include <grp.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/conf/conf_fixture.h"
+
+static void as_root_only(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+static void read_handler(struct conf_fixture *f, const char *handler, const char *more)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"%s\"]; %s } );", handler, more);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+}
+
+static void handlers(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	read_handler(f, "/bin/true", "");
+	assert_loaded(f);
+	strcpy(path, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0755));
+	read_handler(f, path, "");
+	assert_loaded(f);
+	chmod(path, 0644);
+	read_handler(f, path, "");
+	assert_refused(f, "quredis.conf:1: handler: run cannot be executed by the supervisor's user (mode 0644)");
+	chmod(path, 0757);
+	read_handler(f, path, "");
+	assert_refused(f, "handler: everybody can write run (mode 0757): chmod go-w ");
+	assert_int_equal(unlink(path), 0);
+	read_handler(f, path, "");
+	assert_refused(f, "handler: run does not exist");
+	read_handler(f, f->dir, "");
+	assert_refused(f, "is not a regular file");
+	read_handler(f, "true", "");
+	assert_refused(f, "handler: expected an absolute path as the first element, not \"true\"");
+	read_handler(f, "/bin/true", "run_as = { directory = \"/nowhere\"; };");
+	assert_refused(f, "run_as.directory: /nowhere: No such file or directory");
+	read_handler(f, "/bin/true", "run_as = { directory = \"/bin/true\"; };");
+	assert_refused(f, "run_as.directory: /bin/true is not a directory");
+}
+
+/* They may come until they are needed. */
+static void what_is_needed_later(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_write(f, "quredis.conf", "dead_letter = { ttl = \"1d\"; archive = \"/nowhere\"; };\n"
+	    "\nmetrics = { textfile = \"/nowhere/a.prom\"; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"];\n"
+	    " dead_letter = { archive = \"/bin/true\"; }; } );");
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: dead_letter.archive: /nowhere: No such file or directory");
+	assert_said(f, "warning: quredis.conf:3: metrics.textfile: /nowhere: No such file or directory");
+	assert_said(f, "warning: quredis.conf:5: dead_letter.archive: /bin/true is not a directory");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+}
+
+/* One for many queues is told of once. */
+static void checks_of_purge(void **state)
+{
+	struct conf_fixture *f = *state;
+	char text[1024];
+
+	snprintf(text, sizeof(text), "purge = { check = [\"%s\"]; };\ndefaults = { timeout = \"1s\"; handler = [\"/bin/true\"]; };\n"
+	    "queues = ( { name = \"a\"; purge = { check = [\"/nowhere/check\"]; }; },\n"
+	    "{ name = \"b\"; }, { name = \"c\"; }, { name = \"d\"; purge = { check = [\"check\"]; }; } );", f->dir);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: purge.check: ");
+	assert_said(f, " is not a regular file\nquredis.conf:3: purge.check: /nowhere/check does not exist\n");
+	assert_said(f, "quredis.conf:4: purge.check: expected an absolute path as the first element, not \"check\"\n");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_refused(f, "quredis.conf:4: purge.check: expected an absolute path as the first element");
+	conf_write(f, "quredis.conf", "purge = { check = [\"/bin/true\", \"-x\"]; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; } );");
+	conf_read(f, 0);
+	assert_loaded(f);
+}
+
+/* An error for handlers that run as root, and for all if everybody can change them; else a warning. */
+static void handlers_that_others_can_change(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256], dir[256];
+	bool root = geteuid() == 0;
+
+	strcpy(path, conf_write_bytes(f, "bin/run", "#!/bin/sh\n", 10, 0755));
+	snprintf(dir, sizeof(dir), "%s/bin", f->dir);
+	chmod(dir, 0757);
+	read_handler(f, path, root ? "run_as = { user = \"nobody\"; };" : "");
+	assert_refused(f, "quredis.conf:1: handler: everybody can write bin (mode 0757): chmod go-w ");
+	chmod(dir, 01777);
+	read_handler(f, path, "");
+	assert_loaded(f);
+	assert_false(conf_said(f, "write"));
+	chmod(dir, 0775);
+	read_handler(f, path, "");
+	assert_said(f, "quredis.conf:1: handler: its group (gid ");
+	assert_true((f->conf == NULL) == root && conf_said(f, "warning: quredis.conf:1: handler: ") != root);
+	if (!root)
+		skip();
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: handler: its group (gid ");
+	chmod(dir, 0755);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	read_handler(f, path, "");
+	assert_refused(f, "quredis.conf:1: handler: bin/run belongs to uid 65534, expected root: chown root ");
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+	assert_false(conf_said(f, "belongs"));
+	read_handler(f, "/bin/true", "");
+	assert_loaded(f);
+	snprintf(dir, sizeof(dir), "purge = { check = [\"%s\"]; };", path);
+	read_handler(f, "/bin/true", dir);
+	assert_refused(f, "quredis.conf:1: purge.check: bin/run belongs to uid 65534");
+}
+
+/* Who can change the configuration commands the handlers; who can change the rest can only keep it from being written. */
+static void other_paths_that_others_can_change(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256], text[1024];
+	bool root = geteuid() == 0;
+
+	read_handler(f, "/bin/true", "");
+	assert_int_equal(chmod(f->dir, 0775), 0);
+	conf_read(f, 0);
+	assert_said(f, root ? "quredis.conf: the configuration file: its group (gid " : "warning: quredis.conf: the configuration file: its group (gid ");
+	assert_true((f->conf == NULL) == root);
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+	assert_int_equal(chmod(f->dir, 0755), 0);
+	strcpy(path, conf_write_bytes(f, "open/pass", "x", 1, 0600));
+	snprintf(text, sizeof(text), "%s/open", f->dir);
+	assert_int_equal(chmod(text, 0777), 0);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: everybody can write open (mode 0777)");
+	assert_int_equal(chmod(text, 01777), 0);
+	conf_read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	snprintf(text, sizeof(text), "log = { target = \"%s/open/log\"; };\nsupervisor = { lock_file = \"%s/open/lock\"; };\n"
+	    "dead_letter = { ttl = \"1d\"; archive = \"%s/open/archive\"; };\nmetrics = { textfile = \"%s/open/q.prom\"; };\n"
+	    "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; } );", f->dir, f->dir, f->dir, f->dir);
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: log.target: open/log does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:2: supervisor.lock_file: open/lock does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:3: dead_letter.archive: open/archive does not exist, and others can create it first\n");
+	assert_said(f, "warning: quredis.conf:4: metrics.textfile: open/q.prom does not exist, and others can create it first\n");
+}
+
+static void env_that_everybody_can_read(void **state)
+{
+	struct conf_fixture *f = *state;
+	const char *told = "warning: quredis.conf:1: env: everybody can read this file, and the values in it: chmod o-r quredis.conf";
+	const char *text = "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; },\n"
+	    "{ name = \"b\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; } );";
+
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0644);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_said(f, told);
+	assert_false(conf_said(f, "hush"));
+	assert_false(conf_said(f, "quredis.conf:2: env"));
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_string_equal(f->report, "");
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0640);
+	conf_read(f, 0);
+	assert_false(conf_said(f, "env:"));
+	read_handler(f, "/bin/true", "env = [\"PATH\"];");
+	chmod(f->path, 0644);
+	conf_read(f, 0);
+	assert_false(conf_said(f, "env:"));
+}
+
+static void users_that_are_not_there(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	read_handler(f, "/bin/true", "run_as = { user = \"no such user\"; group = \"no such group\"; };");
+	assert_refused(f, "quredis.conf:1: run_as.user: user \"no such user\" does not exist");
+	assert_said(f, "quredis.conf:1: run_as.group: group \"no such group\" does not exist");
+	conf_read(f, CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+}
+
+/* Once, at the first, and with as many names as a line can have. */
+static void several_run_as_root(struct conf_fixture *f)
+{
+	char text[4096] = "queues = (\n{ name = \"x\"; handler = [\"/bin/true\"]; run_as = { user = \"nobody\"; }; },\n";
+
+	for (int i = 1; i <= 12; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s{ name = \"q%d\"; handler = [\"/bin/true\"]; }", i > 1 ? ",\n" : "", i);
+	strcat(text, ");\n");
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->report, "warning: quredis.conf:3: queues q1, q2, q3, q4, q5, q6, q7, q8, q9, q10 and 2 more: "
+	    "without run_as.user their handlers run as root\n");
+}
+
+static void root_may_run_as_anyone(void **state)
+{
+	struct conf_fixture *f = *state;
+	const struct passwd *nobody = getpwnam("nobody");
+	const struct conf_run_as *r;
+	char path[256];
+
+	as_root_only();
+	assert_non_null(nobody);
+	read_handler(f, "/bin/true", "");
+	assert_said(f, "warning: quredis.conf:1: queue a: without run_as.user its handlers run as root");
+	assert_false(f->conf->queues[0]->run_as.switch_user);
+	several_run_as_root(f);
+	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->report, "");
+	r = &f->conf->queues[0]->run_as;
+	assert_true(r->switch_user);
+	assert_int_equal(r->uid, nobody->pw_uid);
+	assert_int_equal(r->gid, nobody->pw_gid);
+	assert_true(r->ngroups >= 1);
+	assert_string_equal(r->home, nobody->pw_dir);
+	assert_string_equal(r->login, "nobody");
+	read_handler(f, "/bin/true", "run_as = { user = \"nobody\"; group = \"daemon\"; };");
+	assert_loaded(f);
+	assert_int_equal(f->conf->queues[0]->run_as.gid, getgrnam("daemon")->gr_gid);
+	strcpy(path, conf_write_bytes(f, "run", "#!/bin/sh\n", 10, 0700));
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_refused(f, "handler: run cannot be executed by nobody (mode 0700)");
+	chmod(path, 0701);
+	read_handler(f, path, "run_as = { user = \"nobody\"; };");
+	assert_loaded(f);
+}
+
+static void others_only_as_themselves(void **state)
+{
+	struct conf_fixture *f = *state;
+	const struct passwd *me = getpwuid(geteuid());
+	char more[256];
+
+	if (geteuid() == 0 || me == NULL)
+		skip();
+	read_handler(f, "/bin/true", "run_as = { user = \"root\"; };");
+	assert_refused(f, "run_as.user: only root can run handlers as \"root\"");
+	snprintf(more, sizeof(more), "run_as = { user = \"%s\"; };", me->pw_name);
+	read_handler(f, "/bin/true", more);
+	assert_loaded(f);
+	assert_false(f->conf->queues[0]->run_as.switch_user);
+	assert_string_equal(f->conf->queues[0]->run_as.login, me->pw_name);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
+		TEST(handlers),
+		TEST(checks_of_purge),
+		TEST(what_is_needed_later),
+		TEST(handlers_that_others_can_change),
+		TEST(other_paths_that_others_can_change),
+		TEST(env_that_everybody_can_read),
+		TEST(users_that_are_not_there),
+		TEST(root_may_run_as_anyone),
+		TEST(others_only_as_themselves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,168 @@
+/* links: tests/unit/conf/conf_fixture.c */
+
+/* Where passwords come from, and who may read them: password files, credentials, addresses. */
+#include <sys/stat.h>
+
+#include <grp.h>
+#include <pwd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/conf/conf_fixture.h"
+
+static void as_root_only(void)
+{
+	if (geteuid() != 0)
+		skip();
+}
+
+static void password_files(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	strcpy(path, conf_write(f, "pass", "s3cr3t \n"));
+	conf_read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.password, "s3cr3t ");
+	chmod(path, 0400);
+	conf_read_with_password_file(f, path, 0);
+	assert_loaded(f);
+	chmod(path, 0640);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "pass can be read by others (mode 0640): chmod go-rwx ");
+	chmod(path, 0601);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "quredis.conf:1: redis.password_file: pass can be");
+	conf_write(f, "pass", "");
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass is empty");
+	conf_write(f, "pass", "\n");
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass is empty");
+	conf_write(f, "pass", "one\ntwo\n");
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass holds more than one line of text");
+	conf_write_bytes(f, "pass", "a\0b", 3, 0600);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass holds more than one line of text");
+	assert_int_equal(unlink(path), 0);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "redis.password_file: pass does not exist");
+	assert_false(conf_said(f, "one"));
+}
+
+/* The command line, run by root, may read what belongs to the daemon's user; the daemon itself may not. */
+static void password_files_of_the_daemons_user(void **state)
+{
+	struct conf_fixture *f = *state;
+	char path[256];
+
+	as_root_only();
+	strcpy(path, conf_write(f, "pass", "x"));
+	assert_int_equal(chown(path, 12345, 0), 0);
+	conf_read_with_password_file(f, path, 0);
+	assert_refused(f, "pass belongs to uid 12345");
+	conf_read_with_password_file(f, path, CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+}
+
+/* The command line does what needs no password. */
+static void a_lenient_load_does_without_the_password(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read_with_password_file(f, "/nowhere", CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: redis.password_file: /nowhere does not exist");
+	assert_null(f->conf->redis.password);
+	conf_read_with_password_file(f, "credential", CONF_LENIENT_HANDLERS);
+	assert_loaded(f);
+	assert_said(f, "warning: quredis.conf:1: redis.password_file: \"credential\" is the name of a credential");
+}
+
+static void credentials(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_read_with_password_file(f, "redis", 0);
+	assert_refused(f, "\"redis\" is the name of a credential, but $CREDENTIALS_DIRECTORY is not set");
+	setenv("CREDENTIALS_DIRECTORY", f->dir, 1);
+	conf_write_bytes(f, "redis", "from systemd", 12, 0440);
+	conf_read_with_password_file(f, "redis", 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.password, "from systemd");
+	conf_read_with_password_file(f, "sub/redis", 0);
+	assert_refused(f, "expected an absolute path or the name of a credential");
+	conf_write_bytes(f, "redis", "from systemd", 12, 0444);
+	conf_read_with_password_file(f, "redis", 0);
+	assert_refused(f, "redis can be read by others");
+}
+
+static void a_password_in_the_address(void **state)
+{
+	struct conf_fixture *f = *state;
+	static const char text[] = "redis = { url = \"redis://me:p@ss:w/rd@host:1/2\"; };";
+	char *printed, path[256], both[512];
+
+	conf_write(f, "quredis.conf", text);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "redis://me@host:1/2");
+	assert_string_equal(f->conf->redis.user, "me");
+	assert_string_equal(f->conf->redis.password, "p@ss:w/rd");
+	printed = conf_printed(f->conf);
+	assert_null(strstr(printed, "p@ss"));
+	assert_non_null(strstr(printed, "the password is left out here"));
+	free(printed);
+	conf_write_bytes(f, "quredis.conf", text, strlen(text), 0644);
+	conf_read(f, 0);
+	assert_refused(f, "quredis.conf:1: redis.url holds a password and others can read this file: chmod 600");
+	assert_false(conf_said(f, "p@ss"));
+	strcpy(path, conf_write(f, "pass", "x"));
+	snprintf(both, sizeof(both), "redis = { url = \"redis://:y@h\"; password_file = \"%s\"; };", path);
+	conf_read_text(f, both);
+	assert_refused(f, "pass cannot be used together with a password in redis.url");
+}
+
+static void addresses_without_a_password(void **state)
+{
+	struct conf_fixture *f = *state;
+
+	conf_write_bytes(f, "quredis.conf", "redis = { url = \"redis://me@h\"; };", 34, 0644);
+	conf_read(f, 0);
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.user, "me");
+	assert_null(f->conf->redis.password);
+	conf_read_text(f, "redis = { url = \"unix:///run/a@b:c@d.sock\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "unix:///run/a@b:c@d.sock");
+	assert_null(f->conf->redis.user);
+	conf_read_text(f, "redis = { url = \"redis://:@h\"; };");
+	assert_loaded(f);
+	assert_string_equal(f->conf->redis.url, "redis://h");
+	assert_null(f->conf->redis.password);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, conf_fixture_setup, conf_fixture_teardown)
+		TEST(password_files),
+		TEST(password_files_of_the_daemons_user),
+		TEST(a_lenient_load_does_without_the_password),
+		TEST(credentials),
+		TEST(a_password_in_the_address),
+		TEST(addresses_without_a_password),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

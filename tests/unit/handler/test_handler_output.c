@@ -1,0 +1,115 @@
+/* links: tests/unit/file_text.c tests/unit/handler/handler_faults.c tests/unit/handler/handler_loop.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
+/* What handlers say: it is logged, line by line, and none hangs the loop by it. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/handler/output.h"
+#include "tests/unit/file_text.h"
+#include "tests/unit/handler/handler_loop.h"
+
+static void floods(void **unused)
+{
+	(void)unused;
+	loop_run_shell("yes out | head -c 10000000 & yes err | head -c 10000000 >&2; wait; echo last >&2; exit 6");
+	loop_exited_with(6);
+	assert_int_equal(loop.result.stderr_len, 8192);
+	assert_memory_equal(loop.result.stderr_tail + 8192 - 9, "err\nlast\n", 9);
+	assert_true(loop_logged_times("event=handler_output ") >= 1000);
+	assert_true(loop_logged_times("event=handler_output ") < 100000);
+	loop_logged("level=warning event=handler_output_dropped");
+}
+
+static void floods_without_lines(void **unused)
+{
+	(void)unused;
+	loop_run_shell("head -c 10000000 /dev/zero; head -c 10000000 /dev/zero | tr '\\0' x >&2");
+	loop_exited_with(0);
+	assert_int_equal(loop.result.stderr_len, 8192);
+	assert_memory_equal(loop.result.stderr_tail, "xxxxxxxx", 8);
+}
+
+static void dropped_are_counted(void **unused)
+{
+	size_t lines, dropped = 0;
+
+	(void)unused;
+	loop_run_shell("seq 20000");
+	loop_exited_with(0);
+	lines = loop_logged_times("event=handler_output ");
+	for (const char *p = file_bytes.data; (p = strstr(p, "handler_output_dropped")) != NULL; p++)
+		dropped += strtoul(strstr(p, "count=") + 6, NULL, 10);
+	assert_int_equal(lines + dropped, 20000);
+	assert_true(lines >= HANDLER_OUTPUT_BURST);
+}
+
+static void lines(void **unused)
+{
+	(void)unused;
+	loop_run_shell("head -c 2500 /dev/zero | tr '\\0' a; echo; echo; printf '%01024d\\n' 5; printf end");
+	loop_exited_with(0);
+	assert_int_equal(loop_logged_times("event=handler_output "), 6);
+	loop_logged("line=aaaa");
+	loop_logged("line=\"\"\n");
+	loop_logged("0005\n");
+	loop_logged("line=end\n");
+	assert_int_equal(loop_logged_times("aaaaaaaaaa"), 2 * (1024 - 9) + 2500 - 2048 - 9);
+}
+
+static void tail(void **unused)
+{
+	(void)unused;
+	loop.conf.stderr_tail = 10;
+	loop_set_handler("/bin/sh", "-c", "[ -e \"$0\" ] && exec printf new >&2; : >\"$0\"; seq 100000 >&2; printf 0123456789abc >&2",
+	    loop_file, NULL);
+	loop_run();
+	assert_int_equal(loop.result.stderr_len, 10);
+	assert_memory_equal(loop.result.stderr_tail, "3456789abc", 10);
+	loop_run();						/* nothing of the last run */
+	assert_int_equal(loop.result.stderr_len, 3);
+	assert_memory_equal(loop.result.stderr_tail, "new", 3);
+	loop.conf.stderr_tail = 0;
+	loop_run_shell("seq 1000 >&2");
+	assert_int_equal(loop.result.stderr_len, 0);
+}
+
+static void closes_outputs(void **unused)
+{
+	(void)unused;
+	loop_run_shell("exec >&- 2>&-; sleep 0.3; exit 4");
+	loop_exited_with(4);
+	assert_true(loop.turns < 50);
+}
+
+/* libuv makes its outputs non-blocking: the next run's are not. */
+static void outputs_are_as_new(void **unused)
+{
+	(void)unused;
+	loop_set_handler("/usr/bin/perl", "-e", "use Fcntl; fcntl(STDOUT, F_GETFL, 0) & O_NONBLOCK and exit 9; fcntl(STDOUT, F_SETFL, O_NONBLOCK)",
+	    NULL);
+	if (access(loop.argv[0], X_OK) == -1)
+		skip();
+	for (int i = 0; i < 3; i++) {
+		loop_run();
+		loop_exited_with(0);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(floods), TEST(floods_without_lines), TEST(dropped_are_counted), TEST(lines), TEST(tail),
+		TEST(closes_outputs), TEST(outputs_are_as_new),
+	};
+
+	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+}

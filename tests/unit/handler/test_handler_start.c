@@ -1,0 +1,180 @@
+/* links: tests/unit/descriptors.c tests/unit/file_text.c tests/unit/handler/handler_faults.c tests/unit/handler/handler_loop.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=process_close_on_exec_from,--wrap=waitid,--wrap=waitpid */
+/* Handlers that cannot be started: the reason is told, and what is mended heals. */
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/descriptors.h"
+#include "tests/unit/handler/handler_loop.h"
+#include "tests/unit/under_valgrind.h"
+
+/* ---- what cannot be executed ---- */
+
+static void unrunnable_with(int error, const char *stage)
+{
+	loop_run();
+	assert_int_equal(loop.result.end, HANDLER_UNRUNNABLE);
+	assert_int_equal(loop.result.error, error);
+	assert_string_equal(loop.result.stage, stage);
+	assert_int_equal(loop.result.code, -1);
+	assert_int_equal(loop.result.signal, 0);
+	assert_true(loop.turns < 20);
+}
+
+static void unrunnable(void **unused)
+{
+	int fd;
+
+	(void)unused;
+	if (under_valgrind())
+		skip();
+	loop_set_handler("/nowhere/at/all", NULL);
+	unrunnable_with(ENOENT, "execve");
+	loop_set_handler("/etc/passwd", NULL);
+	unrunnable_with(EACCES, "execve");
+	fd = open(loop_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	assert_int_equal(write(fd, "echo no shell\n", 14), 14);
+	loop_set_handler(loop_file, NULL);
+	unrunnable_with(ETXTBSY, "execve");
+	close(fd);
+	unrunnable_with(ENOEXEC, "execve");
+	loop_set_handler("/bin/true", NULL);
+	loop.conf.run_as.directory = (char *)"/nowhere";
+	unrunnable_with(ENOENT, "chdir");
+	loop.conf.run_as.directory = loop_dir;
+	loop_run();					/* and mending it heals */
+	loop_exited_with(0);
+}
+
+static void starts_with_less_than(rlim_t needed)
+{
+	struct rlimit old;
+	int spare;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (rlim_t n = 0; n <= needed; n++) {	/* one is spare */
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)spare + n, old.rlim_max });
+		assert_int_equal(loop_start(), -1);
+		assert_int_equal(errno, EMFILE);
+		assert_false(handler_finished(loop.h, &loop.result));
+		assert_int_equal(handler_deadline_ms(loop.h), INT64_MAX);
+	}
+	setrlimit(RLIMIT_NOFILE, &old);
+	close(spare);
+}
+
+static void no_descriptors(void **unused)
+{
+	size_t before = descriptors_open();
+
+	(void)unused;
+	if (getenv("QUREDIS_VALGRIND") != NULL)
+		skip();			/* it has a limit of its own */
+	loop_set_handler("/bin/true", NULL);
+	starts_with_less_than(6);	/* two each for outputs and stdin */
+	loop_run();
+	loop_exited_with(0);
+	handler_free(loop.h);
+	loop.h = NULL;
+	assert_int_equal(descriptors_open(), before);
+	loop_run();
+	before = descriptors_open();
+	starts_with_less_than(2);	/* the outputs' are still there */
+	assert_int_equal(descriptors_open(), before);
+	loop_run();
+	loop_exited_with(0);
+}
+
+static void no_process(void **unused)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)unused;
+	if (pid == 0) {
+		setrlimit(RLIMIT_NPROC, &(struct rlimit){ 0, 0 });
+		if (setgid(65534) == -1 || setuid(65534) == -1)
+			status = 0;	/* not root: the limit holds for us as we are */
+		loop_set_handler("/bin/true", NULL);
+		status = loop_start();
+		_exit(status == -1 && errno == EAGAIN ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* ---- another user ---- */
+
+/* In a process that is nobody's. */
+static void holds_for_nobody(bool (*holds)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(setgid(65534) == -1 || setuid(65534) == -1 ? 2 : holds() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool is_refused_its_groups(void)
+{
+	loop_set_handler("/bin/true", NULL);
+	loop_run();
+	return loop.result.end == HANDLER_UNRUNNABLE && loop.result.error == EPERM && strcmp(loop.result.stage, "setgroups") == 0;
+}
+
+static void may_not_switch(void **unused)
+{
+	(void)unused;
+	if (getenv("QUREDIS_VALGRIND") != NULL)
+		skip();			/* fails under it only */
+	loop_become_nobody();
+	loop.conf.run_as.uid = 1;
+	holds_for_nobody(is_refused_its_groups);
+}
+
+static bool adjusts_its_handler(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		return false;
+	loop_run_shell("until [ $(cat /proc/self/oom_score_adj) = 555 ]; do sleep 0.01; done");
+	return loop.result.end == HANDLER_EXITED && loop.result.code == 0;
+}
+
+/* A worker that hides its memory from its own user can still adjust its handler. */
+static void not_dumpable(void **unused)
+{
+	(void)unused;
+	if (getenv("QUREDIS_VALGRIND") != NULL)
+		skip();			/* fails under it only */
+	loop_become_nobody();
+	loop.conf.run_as.switch_user = false;
+	loop.conf.limits.oom_score_adj = 555;
+	loop.conf.limits.oom_score_adj_set = true;
+	holds_for_nobody(adjusts_its_handler);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(unrunnable), TEST(no_descriptors), TEST(no_process), TEST(may_not_switch), TEST(not_dumpable),
+	};
+
+	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+}

@@ -1,0 +1,422 @@
+/* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
+/*
+ * Handlers that stay: what they are given, and what they answer. The handler is this program: a payload is what it is to do, one
+ * command a line, or bytes to take the sum of.
+ */
+#include <sys/wait.h>
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/alloc.h"
+#include "common/base/buffer.h"
+#include "common/base/clock.h"
+#include "common/base/nitems.h"
+#include "tests/unit/file_text.h"
+#include "tests/unit/persistent/persistent_loop.h"
+#include "tests/unit/persistent/scripted_handler.h"
+
+/* ---- answers ---- */
+
+static void all_verdicts(void **unused)
+{
+	struct pollfd p[PERSISTENT_POLLFDS];
+
+	(void)unused;
+	loop_start();
+	assert_true(persistent_alive(loop.p));
+	assert_int_equal(persistent_room(loop.p), 1);
+	loop_give("say OK @");
+	assert_int_equal(persistent_room(loop.p), 0);
+	assert_int_equal(persistent_unanswered(loop.p), 1);
+	loop_until_answers(1);
+	assert_int_equal(persistent_room(loop.p), 1);
+	assert_int_equal(persistent_pollfds(loop.p, p), 3);
+	assert_int_equal(p[2].events, 0);	/* a pipe with room is always writable */
+	loop_give("say RETRY @ 250ms server away");
+	loop_until_answers(2);
+	loop_give("say RETRY @");
+	loop_until_answers(3);
+	loop_give("say FAIL @ no such user: 100%n");
+	loop_until_answers(4);
+	loop_got_ok(0, 1);
+	loop_got(1, 2, PERSISTENT_RETRY, 250, "server away");
+	loop_got(2, 3, PERSISTENT_RETRY, -1, "");
+	loop_got(3, 4, PERSISTENT_FAIL, -1, "no such user: 100%n");
+	loop_drain();
+	assert_true(loop.end.answered_any);
+	assert_int_equal(loop.end.unread_from, UINT64_MAX);
+	loop_not_logged("handler_output");
+}
+
+static void any_order(int window)
+{
+	loop.conf.window = window;
+	loop_start();
+	assert_int_equal(persistent_room(loop.p), window);
+	for (int round = 0; round < 3; round++) {
+		uint64_t first = loop.serial + 1;
+		int before = loop.ngot;
+
+		for (int i = 0; i < window; i++)
+			loop_give(i < window - 1 ? "hold" : "hold\nrelease");
+		assert_int_equal(persistent_room(loop.p), 0);
+		loop_until_answers(before + window);
+		assert_int_equal(persistent_room(loop.p), window);
+		for (int i = 0; i < window; i++)
+			loop_got_ok(before + i, first + (uint64_t)(window - 1 - i));
+	}
+	loop_drain();
+}
+
+static void any_order_1(void **unused)
+{
+	(void)unused;
+	any_order(1);
+}
+
+static void any_order_8(void **unused)
+{
+	(void)unused;
+	any_order(8);
+}
+
+static void any_order_64(void **unused)
+{
+	(void)unused;
+	any_order(64);
+}
+
+/* One that is never answered does not stop the others, whatever their number. */
+static void one_is_left(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 4;
+	loop_start();
+	loop_give("nap 0");
+	for (int i = 0; i < 200; i++) {
+		while (persistent_room(loop.p) > 0)
+			loop_give("say OK @");
+		loop_until_answers(loop.ngot + 1);
+	}
+	assert_int_equal(loop.got[0].serial, 2);
+	persistent_stop(loop.p, loop.now_ms);
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_STOPPED);
+	assert_int_equal(loop.end.oldest, 1);
+	assert_true(loop.end.unanswered >= 1);
+}
+
+static void in_pieces(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("part O\nnap 20\npart K\nnap 20\npart  @\nnap 20\nsay ");
+	loop_until_answers(1);
+	loop_got_ok(0, 1);
+	loop_give("say words\nsay RETRY @ 1s a\nout more");
+	loop_until_answers(2);
+	loop_got(1, 2, PERSISTENT_RETRY, 1000, "a");
+	loop_drain();
+	loop_logged(" stream=stdout line=words\n");
+	loop_logged(" stream=stdout line=more\n");
+}
+
+static void half_an_answer_is_none(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("part OK @\nexit 0");
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_EXITED);
+	assert_int_equal(loop.end.unanswered, 1);
+	assert_int_equal(loop.end.oldest, 1);
+	assert_false(loop.end.answered_any);
+	assert_int_equal(loop.ngot, 0);
+	loop_logged("line=\"OK 1\"");
+}
+
+/* What it said is read even if nobody looked before it was gone. */
+static void last_words_are_in_the_pipe(void **unused)
+{
+	siginfo_t info;
+
+	(void)unused;
+	loop_start();
+	loop_give("say OK @\nexit 0");
+	persistent_flush(loop.p);
+	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+	persistent_quiet(loop.p);
+	persistent_tick(loop.p, loop.now_ms);
+	loop_take_all();
+	assert_int_equal(loop.ngot, 1);
+	assert_true(persistent_ended(loop.p, &loop.end));
+	assert_int_equal(loop.end.unanswered, 0);
+}
+
+static void last_words_count(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 8;
+	loop_start();
+	for (int i = 0; i < 7; i++)
+		loop_give("hold");
+	loop_give("hold\nrelease\nexit 3");
+	loop_until_end();
+	assert_int_equal(loop.ngot, 8);
+	assert_int_equal(loop.end.how, PERSISTENT_EXITED);
+	assert_int_equal(loop.end.code, 3);
+	assert_int_equal(loop.end.unanswered, 0);
+	assert_true(loop.end.answered_any);
+	assert_false(loop.end.asked);
+}
+
+/* ---- what it is given ---- */
+
+static uint32_t sum_of_test(size_t len, size_t seed, char *out)
+{
+	for (size_t i = 0; i < len; i++)
+		out[i] = (char)(i * 7 + i / 256 + seed * 31);
+	if (len > 2)
+		memcpy(out, "\n\0", 2);
+	return scripted_sum(out, len);
+}
+
+static void any_bytes(int window)
+{
+	static const size_t sizes[] = { 0, 1, 2, 100, 4095, 4096, 4097, 65535, 65536, 65537, 1 << 20, 3 << 20, 0, 5, 1 << 20, 7 };
+	char *payloads[nitems(sizes)], want[64];
+	size_t given = 0;
+
+	loop.conf.window = window;
+	loop_start_with("sum");
+	for (size_t i = 0; i < nitems(sizes); i++)
+		payloads[i] = alloc_zero(1, sizes[i] + 1);
+	while ((size_t)loop.ngot < nitems(sizes)) {
+		while (given < nitems(sizes) && persistent_room(loop.p) > 0) {
+			sum_of_test(sizes[given], given, payloads[given]);
+			loop_give_bytes(payloads[given], sizes[given]);
+			given++;
+		}
+		loop_until_answers(loop.ngot + 1);
+	}
+	for (size_t i = 0; i < nitems(sizes); i++) {
+		snprintf(want, sizeof(want), "%08x JOB %zu 1 %zu ", sum_of_test(sizes[i], i, payloads[i]), i + 1, sizes[i]);
+		assert_int_equal(strncmp(loop.got[i].reason, want, strlen(want)), 0);
+		free(payloads[i]);
+	}
+	loop_drain();
+}
+
+static void any_bytes_1(void **unused)
+{
+	(void)unused;
+	any_bytes(1);
+}
+
+static void any_bytes_8(void **unused)
+{
+	(void)unused;
+	any_bytes(8);
+}
+
+static void keys(void **unused)
+{
+	static const char header[] = "quredis/1 id=order-7 request_id=r:1 timeout=3s\nbody";
+	int64_t deadline_ms, now_ms;
+	const char *at;
+
+	(void)unused;
+	loop_start_with("sum");
+	loop.job.timeout_ms = -1;
+	loop_give("x");
+	loop_until_answers(1);
+	assert_string_equal(loop.got[0].reason + 9, "JOB 1 1 1");
+	loop.job = (struct handler_job){ .attempt = 3, .max_attempts = 5, .redelivered = true, .timeout_ms = 30000 };
+	loop_give_bytes(header, sizeof(header) - 1);
+	now_ms = clock_realtime_ms();
+	loop_until_answers(2);
+	at = loop.got[1].reason + 9;
+	assert_int_equal(strncmp(at, "JOB 2 3 4 id=order-7 request_id=r:1 max_attempts=5 redelivered=1 deadline=", 74), 0);
+	deadline_ms = strtoll(at + 74, NULL, 10);
+	assert_true(deadline_ms > now_ms + 30000 - LOOP_HANG_MS && deadline_ms < now_ms + 30000 + LOOP_HANG_MS);
+	loop_drain();
+}
+
+static void the_longest_head(void **unused)
+{
+	struct buffer raw = {0};
+	char id[MESSAGE_ID_MAX + 1];
+
+	(void)unused;
+	memset(id, 'i', sizeof(id) - 1);
+	id[sizeof(id) - 1] = '\0';
+	assert_int_equal(message_header(&raw, id, id, -1, -1, -1, -1), 0);
+	loop_start_with("sum");
+	loop.serial = UINT64_MAX - 1;
+	loop.job.attempt = loop.job.max_attempts = INT32_MAX;
+	loop.job.redelivered = true;
+	loop.job.timeout_ms = INT64_C(365) * 24 * 3600 * 1000;
+	loop_give_bytes(raw.data, raw.len);
+	loop_until_answers(1);
+	assert_int_equal(loop.got[0].serial, UINT64_MAX);
+	loop_drain();
+	buffer_free(&raw);
+}
+
+/* It reads the head, answers, and reads the rest when the message is gone. The next frame must begin where it expects it. */
+static void answered_before_it_was_read(void **unused)
+{
+	char path[] = "/tmp/persistent-answered-XXXXXX", script[128];
+	const size_t len = 4 << 20;
+	char *payload = alloc_zero(len, 1);
+	int fd = mkstemp(path);
+
+	(void)unused;
+	assert_int_not_equal(fd, -1);
+	close(fd);
+	snprintf(script, sizeof(script), "read head; echo OK 1; exec /bin/cat >%s", path);
+	loop.argv[0] = (char *)"/bin/sh";
+	loop.argv[1] = (char *)"-c";
+	loop.argv[2] = script;
+	memset(payload, 'm', len);
+	loop_start();
+	loop_give_bytes(payload, len);
+	loop_until_answers(1);
+	assert_true(persistent_unwritten(loop.p));
+	memset(payload, 'x', len);
+	loop_drain();
+	file_text(path);
+	unlink(path);
+	assert_int_equal(file_bytes.len, len + 2);
+	assert_int_equal(strspn(file_bytes.data, "m"), len);
+	assert_string_equal(file_bytes.data + len, "\n");
+	free(payload);
+}
+
+static void environment(void **unused)
+{
+	(void)unused;
+	loop.argv[0] = (char *)"/bin/sh";
+	loop.argv[1] = (char *)"-c";
+	loop.argv[2] = (char *)"env >&2; ls /proc/self/fd >&2; umask >&2; cat >/dev/null";
+	loop.conf.reply_fd = 7;
+	setenv("LEAK", "1", 1);
+	loop_start();
+	loop_until_logged("line=0022\n");
+	loop_drain();
+	loop_logged("stream=stderr line=\"QUREDIS_QUEUE=mail\"");
+	loop_logged("line=\"QUREDIS_INCARNATION=web1.00.1.1\"");
+	loop_logged("line=\"QUREDIS_REPLY_FD=7\"");
+	loop_logged("line=7\n");
+	loop_logged("line=2\n");
+	loop_not_logged("QUREDIS_ID");
+	loop_not_logged("LEAK");
+	loop_not_logged("line=4\n");		/* 3 is the directory itself */
+}
+
+/* ---- reply_fd ---- */
+
+static void replies_on(int fd)
+{
+	loop.conf.reply_fd = fd;
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("out OK @\nout OK 99\nsay OK @");
+	loop_give("say not an answer\nerr words\nsay FAIL @ why");
+	loop_until_answers(2);
+	loop_got_ok(0, 1);
+	loop_got(1, 2, PERSISTENT_FAIL, -1, "why");
+	assert_string_equal(loop.got[1].stderr_tail, "words\n");
+	loop_drain();
+	loop_logged("stream=stdout line=\"OK 1\"\n");
+	loop_logged("stream=stdout line=\"OK 99\"\n");
+	loop_logged("stream=reply line=\"not an answer\"\n");
+}
+
+static void reply_fd(void **unused)
+{
+	(void)unused;
+	for (int fd = 3; fd <= 9; fd += 3) {
+		replies_on(fd);
+		loop_end(NULL);
+		loop_begin(NULL);
+	}
+}
+
+static void closes_stdout_but_answers_elsewhere(void **unused)
+{
+	(void)unused;
+	loop.conf.reply_fd = 3;
+	loop_start();
+	loop_give("out bye\nsay OK @");
+	loop_until_answers(1);
+	assert_true(persistent_alive(loop.p));
+	loop_drain();
+}
+
+/* ---- standard error ---- */
+
+static void stderr_of_the_job(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("err ready\nsay OK @");
+	loop_until_answers(1);
+	loop_give("err no such user\nsay FAIL @");
+	loop_until_answers(2);
+	assert_string_equal(loop.got[1].stderr_tail, "no such user\n");
+	loop_give("say FAIL @");
+	loop_until_answers(3);
+	assert_string_equal(loop.got[2].stderr_tail, "");
+	loop_give("err oops\nexit 1");
+	loop_until_end();
+	assert_string_equal(loop.end_stderr, "oops\n");
+	loop_logged("id=sha1:");
+	loop_logged("stream=stderr line=ready\n");
+}
+
+/* What stderr said before the answer is in the pipe at the latest when the answer is. */
+static void stderr_comes_with_the_answer(void **unused)
+{
+	struct pollfd p[PERSISTENT_POLLFDS], replies;
+	size_t n;
+
+	(void)unused;
+	loop_start();
+	loop_give("err no such user\nsay FAIL @");
+	persistent_flush(loop.p);
+	n = persistent_pollfds(loop.p, p);
+	assert_int_equal(n, 3);
+	replies = p[1];
+	assert_int_equal(poll(&replies, 1, LOOP_HANG_MS), 1);
+	persistent_io(loop.p, &replies, 1, loop.now_ms);
+	loop_take_all();
+	assert_int_equal(loop.ngot, 1);
+	assert_string_equal(loop.got[0].stderr_tail, "no such user\n");
+	loop_drain();
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(all_verdicts), TEST(any_order_1), TEST(any_order_8), TEST(any_order_64), TEST(one_is_left), TEST(in_pieces),
+		TEST(half_an_answer_is_none), TEST(last_words_are_in_the_pipe), TEST(last_words_count), TEST(any_bytes_1),
+		TEST(any_bytes_8), TEST(keys), TEST(the_longest_head), TEST(answered_before_it_was_read), TEST(environment), TEST(reply_fd),
+		TEST(closes_stdout_but_answers_elsewhere), TEST(stderr_of_the_job), TEST(stderr_comes_with_the_answer),
+	};
+
+	if (argc == 3 && strcmp(argv[1], "handler") == 0)
+		return scripted_handler(argv[2]);
+	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+}

@@ -1,0 +1,218 @@
+/* links: tests/unit/file_text.c tests/unit/persistent/persistent_loop.c tests/unit/persistent/scripted_handler.c */
+/* A handler that stays says what is no answer, or closes an end: what it is told of, and what ends it. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/handler/persistent_lines.h"
+#include "tests/unit/persistent/persistent_loop.h"
+#include "tests/unit/persistent/scripted_handler.h"
+
+/* ---- what is no answer ---- */
+
+static void chatter_is_logged(void **unused)
+{
+	static const char header[] = "quredis/1 id=order-7\nsay OK 200 requests served\nsay OK @";
+
+	(void)unused;
+	loop_start();
+	loop_give_bytes(header, sizeof(header) - 1);
+	loop_until_answers(1);
+	loop_give("say BEAT\nsay \x1b[2J %n\nsay OK @");
+	loop_until_answers(2);
+	loop_logged(" queue=mail worker=mail/2 id=order-7 stream=stdout line=\"OK 200 requests served\"\n");
+	loop_logged(" queue=mail worker=mail/2 id=sha1:");
+	loop_logged("line=BEAT\n");
+	loop_drain();
+}
+
+static void huge_lines(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("fill 300000\nsay \nsay OK @");
+	loop_until_answers(1);
+	loop_got_ok(0, 1);
+	loop_give("fill 65536\nsay OK @\nsay FAIL @ why");	/* what stands there in the middle of a line is no answer */
+	loop_until_answers(2);
+	loop_got(1, 2, PERSISTENT_FAIL, -1, "why");
+	loop_drain();
+}
+
+static void huge_answers(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("part FAIL @ \nfill 300000\nsay \nsay chatter");
+	loop_until_answers(1);
+	assert_int_equal(loop.got[0].verdict, PERSISTENT_FAIL);
+	assert_int_equal(loop.got[0].serial, 1);
+	assert_true(loop.got[0].reason_len > 60000 && loop.got[0].reason_len < 65536);
+	assert_memory_equal(loop.got[0].reason, "xxxx", 4);
+	loop_give("say OK @");
+	loop_until_answers(2);
+	loop_got_ok(1, 2);
+	loop_drain();
+	loop_logged("line=chatter\n");
+	loop_not_logged("xxxx");
+}
+
+/* A part of a line that was read behind a whole one. */
+static void lines_in_parts(void **unused)
+{
+	struct persistent_lines l;
+	const char *line;
+	size_t len;
+	int p[2];
+
+	(void)unused;
+	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
+	persistent_lines_init(&l);
+	persistent_lines_begin(&l, p[0]);
+	assert_false(persistent_lines_read(&l));
+	assert_int_equal(write(p[1], "one\n\ntw", 7), 7);
+	assert_true(persistent_lines_read(&l));
+	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_int_equal(len, 3);
+	assert_memory_equal(line, "one\n", 4);
+	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_int_equal(len, 0);
+	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_NONE);
+	assert_int_equal(write(p[1], "o\n", 2), 2);
+	assert_true(persistent_lines_read(&l));
+	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_int_equal(len, 3);
+	assert_memory_equal(line, "two\n", 4);
+	close(p[1]);
+	assert_false(persistent_lines_read(&l));
+	assert_int_equal(l.fd, -1);
+	persistent_lines_free(&l);
+}
+
+static void is_desync(const char *error)
+{
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_DESYNC);
+	loop_logged("event=handler_desync");
+	loop_logged(" queue=mail worker=mail/2 error=\"");
+	loop_logged(error);
+}
+
+static void an_answer_to_nothing(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("say OK 77\nsay OK @\nstuck");
+	is_desync("line=\"OK 77\"");
+	assert_int_equal(loop.end.unanswered, 1);
+	assert_int_equal(loop.ngot, 0);		/* what it says then counts for nothing */
+	assert_false(loop.end.answered_any);
+	assert_int_equal(loop.end.signal, SIGTERM);
+}
+
+static void two_answers_to_one(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("say OK @\nsay FAIL @ after all\nstuck");
+	loop_give("say OK @");
+	is_desync("line=\"FAIL 1 after all\"");
+	loop_got_ok(0, 1);
+	assert_int_equal(loop.ngot, 1);
+	assert_int_equal(loop.end.unanswered, 1);
+	assert_int_equal(loop.end.oldest, 2);
+}
+
+/* ---- closed ends ---- */
+
+static void closes_stdin_when_idle(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("closein\nsay OK @\nnap 50\nexit 5");
+	loop_until_end();
+	loop_got_ok(0, 1);
+	assert_int_equal(loop.end.how, PERSISTENT_EXITED);
+	assert_int_equal(loop.end.code, 5);
+	assert_int_equal(loop.end.unanswered, 0);
+}
+
+/* It takes no more, finishes what it has, and goes: the rest was never begun. */
+static void closes_stdin_and_finishes(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 4;
+	loop.conf.kill_grace_ms = 100;
+	loop_start_with("bytewise");
+	loop_give("nap 50\nclosein\nnap 500\nsay OK @\nexit 0");
+	loop_give("say OK @");
+	loop_give("say OK @");
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_EXITED);
+	loop_got_ok(0, 1);
+	assert_int_equal(loop.end.unanswered, 2);
+	assert_int_equal(loop.end.unread_from, 2);
+}
+
+static void closes_stdin_and_stays(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 2;
+	loop.conf.kill_grace_ms = 100;
+	loop_start_with("bytewise");
+	loop_give("nap 50\nclosein\nsay OK @\nstuck");
+	loop_give("say OK @");
+	loop_until_end();
+	loop_got_ok(0, 1);
+	assert_int_equal(loop.end.how, PERSISTENT_DESYNC);
+	assert_int_equal(loop.end.unanswered, 1);
+	assert_int_equal(loop.end.unread_from, 2);
+}
+
+static void closes_stdout_and_goes_on(void **unused)
+{
+	(void)unused;
+	loop.conf.window = 2;
+	loop.conf.kill_grace_ms = 100;
+	loop_start();
+	loop_give("say OK @\ncloseout\nstuck");
+	loop_give("say OK @");
+	is_desync("error=\"it closed its end while jobs were unanswered, and stayed\"");
+	loop_got_ok(0, 1);
+	assert_int_equal(loop.end.unanswered, 1);
+}
+
+static void closes_stdout_when_idle(void **unused)
+{
+	(void)unused;
+	loop.conf.kill_grace_ms = 100;
+	loop_start();
+	loop_give("say OK @\ncloseout\nstuck");
+	loop_until_answers(1);
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_SIGNALED);
+	assert_int_equal(loop.end.unanswered, 0);
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
+	static const struct CMUnitTest tests[] = {
+		TEST(chatter_is_logged), TEST(huge_lines), TEST(huge_answers), TEST(lines_in_parts), TEST(an_answer_to_nothing),
+		TEST(two_answers_to_one), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
+		TEST(closes_stdin_and_stays), TEST(closes_stdout_and_goes_on), TEST(closes_stdout_when_idle),
+	};
+
+	if (argc == 3 && strcmp(argv[1], "handler") == 0)
+		return scripted_handler(argv[2]);
+	return cmocka_run_group_tests(tests, loop_setup, loop_teardown);
+}

@@ -1,0 +1,288 @@
+/* links: tests/unit/private_redis.c tests/unit/queue/moves_fixture.c */
+
+/*
+ * Every move against a real server: what it does, and that a message that is not there, keys of other
+ * types, a full server and equal messages lose and double nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/queue/notes.h"
+#include "tests/unit/queue/moves_fixture.h"
+
+/* ---- the moves under test, each with the places it takes from and puts to ---- */
+
+static void do_retry(void)
+{
+	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+}
+
+static void do_hand_back(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
+}
+
+static void do_escape(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
+}
+
+static void do_escape_from_head(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &by_value, &message, NULL, &record);
+}
+
+static void do_return(void)
+{
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+}
+
+static void do_redrive(void)
+{
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, NULL);
+}
+
+/* The same in a shared queue. */
+static const struct queue_note *a_note(void)
+{
+	static struct queue_note note;
+
+	queue_note_of(&note, &message, &(struct wrapper){ .redelivered = 1 });
+	return &note;
+}
+
+static void do_hand_back_noted(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &by_value, &change, a_note());
+}
+
+static void do_escape_noted(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, a_note(), &record);
+}
+
+static void do_return_noted(void)
+{
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, a_note());
+}
+
+static void do_redrive_noted(void)
+{
+	queue_redrive(&server.r, &keys, &by_value, &change, a_note(), NULL);
+}
+
+/* The same for a message that is named by its place. */
+static void do_retry_placed(void)
+{
+	queue_retry(&server.r, &owner, 0, &last, &change, 1000);
+}
+
+static void do_hand_back_placed(void)
+{
+	queue_hand_back(&server.r, &owner, 0, &last, &change, NULL);
+}
+
+static void do_escape_placed(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &last, &message, NULL, &record);
+}
+
+static void do_escape_from_head_placed(void)
+{
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, RESCUE, 1, &first, &message, NULL, &record);
+}
+
+static void do_redrive_placed(void)
+{
+	queue_redrive(&server.r, &keys, &last, &change, NULL, NULL);
+}
+
+static void do_due(void)
+{
+	queue_due(&server.r, &keys, false, 10, NULL);
+}
+
+static const struct move {
+	const char *name, *from, *to;
+	void (*append)(void);
+	bool unwraps;		/* puts the producer's bytes, else `wrapped` */
+	bool names_it;		/* the message: 0 when it is not there */
+} moves[] = {
+	{ "retry", TRAY, "i:delayed", do_retry, false, true },
+	{ "hand back", TRAY, "i", do_hand_back, false, true },
+	{ "escape", TRAY, "e", do_escape, true, true },
+	{ "escape from rescue", RESCUE, "e", do_escape_from_head, true, true },
+	{ "return", RESCUE, "i", do_return, false, true },
+	{ "redrive", "e", "i", do_redrive, false, true },
+	{ "due", "i:delayed", "i", do_due, false, false },
+	{ "hand back noted", TRAY, "i", do_hand_back_noted, false, true },
+	{ "escape noted", TRAY, "e", do_escape_noted, true, true },
+	{ "return noted", RESCUE, "i", do_return_noted, false, true },
+	{ "redrive noted", "e", "i", do_redrive_noted, false, true },
+	{ "retry placed", TRAY, "i:delayed", do_retry_placed, false, true },
+	{ "hand back placed", TRAY, "i", do_hand_back_placed, false, true },
+	{ "escape placed", TRAY, "e", do_escape_placed, true, true },
+	{ "escape from rescue placed", RESCUE, "e", do_escape_from_head_placed, true, true },
+	{ "redrive placed", "e", "i", do_redrive_placed, false, true },
+};
+#define EACH_MOVE(m) const struct move *m = moves; m < moves + sizeof(moves) / sizeof(moves[0]); m++
+
+static struct redis_reply run(const struct move *m)
+{
+	struct redis_reply reply;
+
+	m->append();
+	reply = private_redis_answer_or_error(&server);
+	if (reply.type == REDIS_ARRAY)		/* of due: one of each */
+		reply.integer = (int64_t)reply.n;
+	return reply;
+}
+
+/* ---- every move ---- */
+
+static void a_move_takes_and_puts(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		moves_setup(NULL);
+		moves_put(m->from, RAW, RAW_LEN);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(moves_count(m->from), 0);
+		if (m->unwraps || m->append == do_due)
+			moves_assert_holds(m->name, m->to, RAW, RAW_LEN);
+		else
+			moves_assert_holds(m->name, m->to, wrapped.data, wrapped.len);
+	}
+}
+
+static void what_is_not_there_is_not_moved(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (!m->names_it)
+			continue;
+		moves_setup(NULL);
+		moves_put(m->from, "something else", 14);
+		assert_int_equal(run(m).integer, 0);
+		assert_int_equal(moves_count(m->from), 1);
+		assert_int_equal(moves_count(m->to), 0);
+		assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	}
+}
+
+/* What was at the destination before is not taken for what an undone move put there. */
+static void undoing_takes_only_its_own(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (!m->names_it)
+			continue;
+		moves_setup(NULL);
+		moves_put(m->to, wrapped.data, wrapped.len);
+		assert_int_equal(run(m).integer, 0);
+		moves_assert_holds(m->name, m->to, wrapped.data, wrapped.len);
+	}
+}
+
+static void a_destination_of_another_type_loses_nothing(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		moves_setup(NULL);
+		moves_put(m->from, RAW, RAW_LEN);
+		REDIS(&server, "SET %s x", m->to);
+		assert_int_equal(run(m).type, REDIS_ERROR);
+		moves_assert_holds(m->name, m->from, RAW, RAW_LEN);
+		REDIS(&server, "DEL %s", m->to);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(moves_count(m->to), 1);
+	}
+}
+
+/* The copy came first, and is undone: else there would be one more each time it is tried. */
+static void a_source_of_another_type_makes_no_copies(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		moves_setup(NULL);
+		REDIS(&server, "SET %s x", m->from);
+		assert_int_equal(run(m).type, REDIS_ERROR);
+		assert_string_equal(REDIS(&server, "GET %s", m->from).str, "x");
+		assert_int_equal(moves_count(m->to), 0);
+	}
+}
+
+/* The same where the server does not let us remove. */
+static void without_the_right_to_remove_no_copies_are_made(void **state)
+{
+	static const char *const without[] = { "-lrem", "-zrem", "-lpop", "-rpop" };
+
+	(void)state;
+	for (EACH_MOVE(m)) {
+		for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+			bool failed;
+
+			moves_setup(NULL);
+			moves_put(m->from, RAW, RAW_LEN);
+			REDIS(&server, "ACL SETUSER default +@all %s", without[i]);
+			failed = run(m).type == REDIS_ERROR;
+			REDIS(&server, "ACL SETUSER default +@all");
+			if (failed)
+				moves_assert_holds(m->name, m->from, RAW, RAW_LEN);
+			assert_int_equal(moves_count(m->from) + moves_count(m->to), 1);
+		}
+	}
+}
+
+static void every_move_runs_at_maxmemory(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		moves_setup(NULL);
+		moves_put(m->from, RAW, RAW_LEN);
+		REDIS(&server, "CONFIG SET maxmemory 1");
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(moves_count(m->from), 0);
+		assert_int_equal(moves_count(m->to), 1);
+	}
+}
+
+static void of_equal_messages_one_is_moved(void **state)
+{
+	(void)state;
+	for (EACH_MOVE(m)) {
+		if (moves_is_set(m->from))
+			continue;
+		moves_setup(NULL);
+		for (int i = 0; i < 3; i++)
+			moves_put(m->from, RAW, RAW_LEN);
+		assert_int_equal(run(m).integer, 1);
+		assert_int_equal(moves_count(m->from), 2);
+		assert_int_equal(moves_count(m->to), 1);
+	}
+}
+
+#define T(f) cmocka_unit_test_setup(f, moves_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_move_takes_and_puts),
+		T(what_is_not_there_is_not_moved),
+		T(undoing_takes_only_its_own),
+		T(a_destination_of_another_type_loses_nothing),
+		T(a_source_of_another_type_makes_no_copies),
+		T(without_the_right_to_remove_no_copies_are_made),
+		T(every_move_runs_at_maxmemory),
+		T(of_equal_messages_one_is_moved),
+	};
+
+	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
+}

@@ -1,0 +1,313 @@
+/* links: tests/unit/private_redis.c tests/unit/queue/moves_fixture.c */
+
+/*
+ * Moves one by one, against a real server: what a fetch, a retry, an escape and the others do beyond what all of them promise.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/queue/admin.h"
+#include "common/queue/watch.h"
+#include "tests/unit/sealed.h"
+#include "tests/unit/queue/moves_fixture.h"
+
+/* ---- fetch, done ---- */
+
+static void fetch_moves_the_oldest_into_the_tray(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a b");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_string_equal(private_redis_answer(&server).str, "a");
+	moves_assert_holds("fetch", TRAY, "a", 1);
+	queue_fetch(&server.r, &owner, 1, 1500);
+	assert_string_equal(private_redis_answer(&server).str, "b");
+	queue_fetch(&server.r, &owner, 2, 10);
+	assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+	queue_done(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	queue_done(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+}
+
+static void a_batch_is_fetched_in_order_and_answered_one_by_one(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		owner.blmove = i == 1;
+		REDIS(&server, "LPUSH i a b");
+		queue_fetch_batch(&server.r, &owner, 0, 3);
+		assert_string_equal(private_redis_answer(&server).str, "a");
+		assert_string_equal(private_redis_answer(&server).str, "b");
+		assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+		assert_int_equal(moves_count("i"), 0);
+		queue_done(&server.r, &owner, 0);
+		assert_int_equal(private_redis_answer(&server).integer, 1);
+	}
+	owner.blmove = false;
+}
+
+static void fetch_at_maxmemory(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a");
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_true(redis_error_is(&(struct redis_reply){ .type = REDIS_ERROR, .str = private_redis_answer_or_error(&server).str },
+	    "OOM"));
+	assert_int_equal(moves_count("i"), 1);
+	queue_fetch_oom(&server.r, &owner, 0);
+	assert_string_equal(private_redis_answer(&server).str, "a");
+	moves_assert_holds("fetch", TRAY, "a", 1);
+	queue_fetch_oom(&server.r, &owner, 1);
+	assert_int_equal(private_redis_answer(&server).type, REDIS_NIL);
+}
+
+static void a_tray_of_another_type_stops_the_fetch_before_the_pop(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH i a");
+	REDIS(&server, "SET " TRAY " x");
+	queue_fetch(&server.r, &owner, 0, 0);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	queue_fetch_oom(&server.r, &owner, 0);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	moves_assert_holds("fetch", "i", "a", 1);
+}
+
+/* ---- details of single moves ---- */
+
+static void a_retry_is_due_after_its_delay_by_the_servers_clock(void **state)
+{
+	struct redis_reply score;
+	int64_t due, now;
+
+	(void)state;
+	moves_put(TRAY, RAW, RAW_LEN);
+	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	score = REDIS(&server, "ZSCORE i:delayed %b", wrapped.data, wrapped.len);
+	due = strtoll(score.str, NULL, 10);
+	score = REDIS(&server, "TIME");
+	now = queue_time_parse(&score);
+	assert_in_range(due, now - 60000, now + 1000);
+}
+
+/* A wrapper's nonce makes members distinct; should one come twice nevertheless, undoing must not take the first. */
+static void an_undone_retry_leaves_an_equal_member_alone(void **state)
+{
+	(void)state;
+	REDIS(&server, "ZADD i:delayed 5 %b", wrapped.data, wrapped.len);
+	queue_retry(&server.r, &owner, 0, &by_value, &change, 1000);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(moves_count("i:delayed"), 1);
+}
+
+static void only_what_is_due_and_only_so_many(void **state)
+{
+	struct redis_reply time = REDIS(&server, "TIME"), late;
+	int64_t now = queue_time_parse(&time);
+
+	(void)state;
+	for (int64_t i = 0; i < 25; i++)
+		REDIS(&server, "ZADD i:delayed %d %d", now - 100 + i, i);
+	REDIS(&server, "ZADD i:delayed %d later", now + 60000);
+	queue_due(&server.r, &keys, false, 10, NULL);
+	late = private_redis_answer(&server);
+	assert_int_equal(late.n, 10);
+	for (size_t i = 0; i < 10; i++)
+		assert_in_range(redis_element(&late, i).integer, 100 - (int64_t)i, 60000);
+	assert_string_equal(REDIS(&server, "LINDEX i -1").str, "0");	/* the one due first is fetched first */
+	assert_string_equal(REDIS(&server, "LINDEX i 0").str, "9");
+	REDIS(&server, "ZADD i:delayed -inf long");
+	queue_due(&server.r, &keys, false, 10, NULL);
+	late = private_redis_answer(&server);
+	assert_true(late.n == 10 && redis_element(&late, 0).integer == 1000000000000000);
+	queue_due(&server.r, &keys, false, 10, NULL);
+	assert_int_equal(private_redis_answer(&server).n, 6);
+	queue_due(&server.r, &keys, false, 10, NULL);
+	assert_int_equal(private_redis_answer(&server).n, 0);
+	assert_int_equal(moves_count("i:delayed"), 1);
+}
+
+/* Redis copies each several times: a hundred large ones would keep it from everybody else for seconds. */
+static void large_ones_are_due_one_by_one(void **state)
+{
+	static char large[600000];
+
+	(void)state;
+	for (int64_t i = 0; i < 5; i++) {
+		large[0] = (char)('a' + i);
+		REDIS(&server, "ZADD i:delayed %d %b", i, large, sizeof(large));
+	}
+	for (int64_t left = 5; left > 0; left -= 2) {
+		queue_due(&server.r, &keys, false, 10, NULL);
+		assert_int_equal(private_redis_answer(&server).n, left < 2 ? left : 2);
+	}
+	assert_int_equal(moves_count("i"), 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(REDIS(&server, "LINDEX i %d", (int64_t)(-1 - i)).str[0], 'a' + i);
+}
+
+static void escape_keeps_the_producers_bytes_and_writes_the_record(void **state)
+{
+	static const char *const want[RECORD_FIELDS][2] = { { "id", NULL }, { "queue", "mail" }, { "queue_from", "transit" },
+		{ "error_class", "HandlerExit" }, { "error_message", "said no" }, { "failed_at", "2023-11-14T22:13:20.123Z" },
+		{ "retry_count", "2" }, { "attempts", "3" }, { "crashes", "1" }, { "exit_code", "3" }, { "signal", "" },
+		{ "stderr", NULL }, { "duration_ms", "12" }, { "node", "n" }, { "worker", "n.00000000000000b0.4.1" },
+		{ "handler", "/bin/true" }, { "first_failed_at", "2023-11-14T22:13:20.123Z" }, { "request_id", "r.1" },
+		{ "sha1", NULL }, { "size", "40" }, { "message", "quredis/1 id=order-1 request_id=r.1\nbody" } };
+	const char *text = "quredis/1 w=00000000000000aa attempts=2\nquredis/1 id=order-1 request_id=r.1\nbody";
+	struct buffer raw = {0};
+	struct redis_reply entries, fields;
+	struct message m;
+
+	(void)state;
+	sealed_append(&raw, &keys.lines, text, strlen(text));
+	message_parse(&m, &keys.lines, raw.data, raw.len);
+	assert_string_equal(message_id(&m), "order-1");
+	moves_put(TRAY, raw.data, raw.len);
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
+	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	moves_assert_holds("escape", "e", raw.data + m.wrapper_len, raw.len - m.wrapper_len);
+	entries = REDIS(&server, "XRANGE e:log - +");
+	assert_int_equal(entries.n, 1);
+	fields = redis_element(&entries, 0);
+	fields = redis_element(&fields, 1);
+	assert_int_equal(fields.n, 2 * RECORD_FIELDS);
+	for (size_t i = 0; i < RECORD_FIELDS; i++) {
+		struct redis_reply field = redis_element(&fields, 2 * i), value = redis_element(&fields, 2 * i + 1);
+
+		assert_string_equal(field.str, want[i][0]);
+		if (want[i][1] != NULL)
+			assert_string_equal(value.str, want[i][1]);
+	}
+	fields = redis_element(&fields, 23);
+	assert_int_equal(fields.len, 3);	/* stderr: a NUL in it */
+	buffer_free(&raw);
+}
+
+static void a_big_message_is_left_out_of_its_record(void **state)
+{
+	char big[200];
+	struct redis_reply entries, fields;
+	struct message m;
+
+	(void)state;
+	memset(big, 'x', sizeof(big));
+	message_parse(&m, &keys.lines, big, sizeof(big));
+	moves_put(TRAY, big, sizeof(big));
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, TRAY, -1,
+	    &(struct queue_entry){ .raw = m.raw, .len = m.raw_len, .at = QUEUE_ANYWHERE }, &m, NULL, &record);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	moves_assert_holds("escape", "e", big, sizeof(big));
+	entries = REDIS(&server, "XRANGE e:log - +");
+	fields = redis_element(&entries, 0);
+	fields = redis_element(&fields, 1);
+	assert_int_equal(redis_element(&fields, 41).len, 0);
+	assert_string_equal(redis_element(&fields, 39).str, "200");
+}
+
+static void a_record_that_cannot_be_written_does_not_hold_the_message(void **state)
+{
+	(void)state;
+	moves_put(TRAY, RAW, RAW_LEN);
+	REDIS(&server, "SET e:log x");
+	queue_escape(&server.r, &keys, owner.lease, owner.lease_ms, owner.trays[0], -1, &by_value, &message, NULL, &record);
+	assert_int_equal(private_redis_answer(&server).integer, 2);
+	moves_assert_holds("escape", "e", RAW, RAW_LEN);
+	assert_int_equal(moves_count(TRAY), 0);
+}
+
+static void return_takes_the_left_end_only(void **state)
+{
+	(void)state;
+	moves_put(RESCUE, "other", 5);
+	moves_put(RESCUE, RAW, RAW_LEN);
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(moves_count(RESCUE), 2);
+	REDIS(&server, "LPOP " RESCUE);
+	REDIS(&server, "LPUSH i waiting");
+	queue_return(&server.r, &keys, owner.incarnation, RESCUE, &by_value, &change, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);	/* popped next */
+}
+
+static void what_is_handed_back_is_fetched_next(void **state)
+{
+	(void)state;
+	moves_put("i", "waiting", 7);
+	moves_put(TRAY, RAW, RAW_LEN);
+	queue_hand_back(&server.r, &owner, 0, &by_value, &change, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS(&server, "LINDEX i -1").len, wrapped.len);
+}
+
+static void redrive_takes_the_record_along(void **state)
+{
+	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s", id.str);
+	moves_put("e", RAW, RAW_LEN);
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	moves_put("e", RAW, RAW_LEN);			/* an equal letter: who had this record is in an archive */
+	queue_redrive(&server.r, &keys, &by_value, &change, NULL, text);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(moves_count("e"), 1);
+	assert_int_equal(moves_count("i"), 1);
+}
+
+static void discard_takes_the_record_along(void **state)
+{
+	struct redis_reply id = REDIS(&server, "XADD e:log * a b");
+	char text[64];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%s", id.str);
+	moves_put("e", RAW, RAW_LEN);
+	queue_discard(&server.r, &keys, &by_value, text);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_int_equal(REDIS_INT(&server, "XLEN e:log"), 0);
+	moves_put("e", RAW, RAW_LEN);			/* an equal letter: who had this record was deleted by another command */
+	queue_discard(&server.r, &keys, &by_value, text);
+	assert_int_equal(private_redis_answer(&server).integer, -1);
+	assert_int_equal(moves_count("e"), 1);
+}
+
+#define T(f) cmocka_unit_test_setup(f, moves_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(fetch_moves_the_oldest_into_the_tray),
+		T(a_batch_is_fetched_in_order_and_answered_one_by_one),
+		T(fetch_at_maxmemory),
+		T(a_tray_of_another_type_stops_the_fetch_before_the_pop),
+		T(a_retry_is_due_after_its_delay_by_the_servers_clock),
+		T(an_undone_retry_leaves_an_equal_member_alone),
+		T(only_what_is_due_and_only_so_many),
+		T(large_ones_are_due_one_by_one),
+		T(escape_keeps_the_producers_bytes_and_writes_the_record),
+		T(a_big_message_is_left_out_of_its_record),
+		T(a_record_that_cannot_be_written_does_not_hold_the_message),
+		T(return_takes_the_left_end_only),
+		T(what_is_handed_back_is_fetched_next),
+		T(redrive_takes_the_record_along),
+		T(discard_takes_the_record_along),
+	};
+
+	return cmocka_run_group_tests(tests, moves_setup_all, moves_teardown_all);
+}

@@ -1,0 +1,101 @@
+/* The classes of Redis errors, by the texts that Redis 6, 7 and 8 send. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "common/redis/redis.h"
+
+static struct redis_reply error_reply(const char *text)
+{
+	return (struct redis_reply){ .type = REDIS_ERROR, .str = text, .len = strlen(text) };
+}
+
+static const struct {
+	const char *text;
+	enum redis_error_class class;
+	bool of_server, needs_reconnect;
+} cases[] = {
+	{ "OOM command not allowed when used memory > 'maxmemory'.", REDIS_ERROR_TRANSIENT, false, false },
+	{ "ERR Error running script (call to f_1): @user_script:3: OOM command not allowed", REDIS_ERROR_TRANSIENT, false, false },
+	{ "TRYAGAIN Multiple keys request during rehashing of slot", REDIS_ERROR_TRANSIENT, false, false },
+	{ "LOADING Redis is loading the dataset in memory", REDIS_ERROR_TRANSIENT, true, false },
+	{ "MISCONF Redis is configured to save RDB snapshots", REDIS_ERROR_TRANSIENT, true, false },
+	{ "BUSY Redis is busy running a script.", REDIS_ERROR_TRANSIENT, true, false },
+	{ "NOREPLICAS Not enough good replicas to write.", REDIS_ERROR_TRANSIENT, true, false },
+	{ "CLUSTERDOWN The cluster is down", REDIS_ERROR_TRANSIENT, true, false },
+	{ "READONLY You can't write against a read only replica.", REDIS_ERROR_TRANSIENT, true, true },
+	{ "READONLY You can't write against a read only replica. script: 1, on @user_script:1.", REDIS_ERROR_TRANSIENT, true, true },
+	{ "ERR Error running script (call to f_1): @user_script:2: -READONLY You can't write", REDIS_ERROR_TRANSIENT, true, true },
+	{ "UNBLOCKED force unblock from blocking operation, instance state changed", REDIS_ERROR_TRANSIENT, true, true },
+	{ "MASTERDOWN Link with MASTER is down", REDIS_ERROR_TRANSIENT, true, true },
+	{ "NOSCRIPT No matching script. Please use EVAL.", REDIS_ERROR_TRANSIENT, true, true },
+	{ "NOAUTH Authentication required.", REDIS_ERROR_PERMISSION, true, false },
+	{ "WRONGPASS invalid username-password pair or user is disabled.", REDIS_ERROR_PERMISSION, true, false },
+	{ "NOPERM this user has no permissions to run the 'xadd' command", REDIS_ERROR_PERMISSION, false, false },
+	{ "ERR The user executing the script can't run this command or subcommand script: 1", REDIS_ERROR_PERMISSION, false, false },
+	{ "ACL failure in script: User has no permissions to run the 'xadd' command", REDIS_ERROR_PERMISSION, false, false },
+	{ "WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_WRONG_TYPE, false, false },
+	{ "ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", REDIS_ERROR_WRONG_TYPE, false, false },
+	{ "ERR unknown command 'LMOVE'", REDIS_ERROR_UNKNOWN, false, false },
+	{ "BUSYGROUP Consumer Group name already exists", REDIS_ERROR_UNKNOWN, false, false },	/* not BUSY */
+	{ "ERR the user's text says aBUSY or READONLY2", REDIS_ERROR_UNKNOWN, false, false },
+	{ "", REDIS_ERROR_UNKNOWN, false, false },
+};
+
+static void each_text_has_its_class(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < nitems(cases); i++) {
+		struct redis_reply reply = error_reply(cases[i].text);
+
+		if (redis_error_class(&reply) != cases[i].class || redis_error_is_of_server(&reply) != cases[i].of_server ||
+		    redis_error_needs_reconnect(&reply) != cases[i].needs_reconnect)
+			fail_msg("%s", cases[i].text);
+		assert_int_equal(redis_error_is_transient(&reply), cases[i].class == REDIS_ERROR_TRANSIENT);
+	}
+}
+
+static void the_first_word_decides_before_the_others(void **state)
+{
+	(void)state;
+	assert_int_equal(redis_error_classify("OOM while WRONGTYPE is somewhere in the text"), REDIS_ERROR_TRANSIENT);
+}
+
+static void a_permission_inside_a_script_outranks_other_codes(void **state)
+{
+	(void)state;
+	assert_int_equal(redis_error_classify("ERR Error running script: BUSY: NOPERM this user"), REDIS_ERROR_PERMISSION);
+}
+
+static void other_replies_are_no_errors(void **state)
+{
+	struct redis_reply reply = { .type = REDIS_STRING, .str = "READONLY", .len = 8 };
+
+	(void)state;
+	assert_int_equal(redis_error_class(&reply), REDIS_ERROR_NONE);
+	assert_false(redis_error_is_of_server(&reply) || redis_error_needs_reconnect(&reply) || redis_error_is(&reply, "READONLY"));
+}
+
+static void only_an_operator_mends_permissions_and_types(void **state)
+{
+	(void)state;
+	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
+		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_text_has_its_class),
+		cmocka_unit_test(the_first_word_decides_before_the_others),
+		cmocka_unit_test(a_permission_inside_a_script_outranks_other_codes),
+		cmocka_unit_test(other_replies_are_no_errors),
+		cmocka_unit_test(only_an_operator_mends_permissions_and_types),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sweeper/report/health_rule.h"
+
+static const struct health_limit both = { 100, 1000 };
+
+static enum health_status look(struct health_check *c, int64_t value)
+{
+	health_look(c, HEALTH_DEAD_LETTERS, value, &both);
+	return c->level;
+}
+
+static void worse_at_once(void **state)
+{
+	struct health_check c = {0};
+
+	(void)state;
+	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
+	assert_int_equal(look(&c, 100), HEALTH_HEALTHY);	/* the limit itself is allowed */
+	assert_int_equal(look(&c, 101), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 1000), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 1001), HEALTH_UNHEALTHY);
+	c = (struct health_check){0};
+	assert_int_equal(look(&c, 5000), HEALTH_UNHEALTHY);
+}
+
+static void better_below_nine_tenths_at_two_looks(void **state)
+{
+	struct health_check c = {0};
+
+	(void)state;
+	look(&c, 101);
+	assert_int_equal(look(&c, 90), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 90), HEALTH_HEALTHY);
+	look(&c, 101);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(look(&c, 91), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 0), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 91), HEALTH_DEGRADED);	/* in a row */
+	assert_int_equal(look(&c, 0), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
+}
+
+/* Up and down about either limit, and about nine tenths of it: one change each. */
+static void does_not_flap(void **state)
+{
+	static const int64_t about[] = { 101, 99, 90, 101, 95, 90, 91, 90, 102, 90, 100 };
+	struct health_check c = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++)
+		assert_int_equal(look(&c, about[i]), HEALTH_DEGRADED);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(look(&c, i % 2 == 0 ? 1001 : 900), HEALTH_UNHEALTHY);
+}
+
+static void better_by_as_much_as_both_looks_allow(void **state)
+{
+	struct health_check c = {0};
+
+	(void)state;
+	look(&c, 5000);
+	assert_int_equal(look(&c, 10), HEALTH_UNHEALTHY);
+	assert_int_equal(look(&c, 500), HEALTH_DEGRADED);
+	look(&c, 5000);
+	assert_int_equal(look(&c, 500), HEALTH_UNHEALTHY);
+	assert_int_equal(look(&c, 10), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 10), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 10), HEALTH_HEALTHY);
+	look(&c, 5000);
+	look(&c, 10);
+	assert_int_equal(look(&c, 10), HEALTH_HEALTHY);
+}
+
+static void small_limits(void **state)
+{
+	static const struct health_limit none = { 0, 1 }, few = { 9, HEALTH_NO_LIMIT };
+	struct health_check c = {0};
+
+	(void)state;
+	health_look(&c, HEALTH_STUCK, 1, &none);
+	assert_int_equal(c.level, HEALTH_DEGRADED);
+	health_look(&c, HEALTH_STUCK, 2, &none);
+	assert_int_equal(c.level, HEALTH_UNHEALTHY);
+	for (int i = 0; i < 2; i++)
+		health_look(&c, HEALTH_STUCK, 1, &none);
+	assert_int_equal(c.level, HEALTH_DEGRADED);
+	for (int i = 0; i < 2; i++)
+		health_look(&c, HEALTH_STUCK, 0, &none);
+	assert_int_equal(c.level, HEALTH_HEALTHY);
+	health_look(&c, HEALTH_INGRESS, INT64_MAX - 1, &few);
+	assert_int_equal(c.level, HEALTH_DEGRADED);
+	for (int i = 0; i < 2; i++)
+		health_look(&c, HEALTH_INGRESS, 9, &few);
+	assert_int_equal(c.level, HEALTH_HEALTHY);
+}
+
+static void what_is_not_known_changes_nothing(void **state)
+{
+	struct health_check c = {0};
+
+	(void)state;
+	look(&c, 5000);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(look(&c, -1), HEALTH_UNHEALTHY);
+	look(&c, 0);
+	look(&c, -1);
+	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
+}
+
+/* Rescue sees to them within a lease or two. */
+static void orphans_at_the_second_look(void **state)
+{
+	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT };
+	struct health_check c = {0};
+
+	(void)state;
+	health_look(&c, HEALTH_ORPHANS, 3, &limit);
+	health_look(&c, HEALTH_ORPHANS, 0, &limit);
+	health_look(&c, HEALTH_ORPHANS, 3, &limit);
+	assert_int_equal(c.level, HEALTH_HEALTHY);
+	health_look(&c, HEALTH_ORPHANS, 1, &limit);
+	assert_int_equal(c.level, HEALTH_DEGRADED);
+}
+
+static void the_worst_counts(void **state)
+{
+	struct health_check checks[HEALTH_CODES] = {0};
+
+	(void)state;
+	assert_int_equal(health_worst(checks), HEALTH_HEALTHY);
+	checks[HEALTH_CODES - 1].level = HEALTH_DEGRADED;
+	assert_int_equal(health_worst(checks), HEALTH_DEGRADED);
+	checks[0].level = HEALTH_UNHEALTHY;
+	assert_int_equal(health_worst(checks), HEALTH_UNHEALTHY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(worse_at_once),
+		cmocka_unit_test(better_below_nine_tenths_at_two_looks),
+		cmocka_unit_test(does_not_flap),
+		cmocka_unit_test(better_by_as_much_as_both_looks_allow),
+		cmocka_unit_test(small_limits),
+		cmocka_unit_test(what_is_not_known_changes_nothing),
+		cmocka_unit_test(orphans_at_the_second_look),
+		cmocka_unit_test(the_worst_counts),
+	};
+
+	alarm(10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

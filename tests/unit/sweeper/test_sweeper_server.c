@@ -1,0 +1,314 @@
+/* links: tests/unit/private_redis.c */
+/* ldflags: -Wl,--wrap=redis_output_write -Wl,--wrap=opendir -Wl,--wrap=setmntent */
+
+/* What Redis says and refuses: retries, pauses, errors of a queue or of the server, the lead. */
+#include "tests/unit/sweeper/sweeper_process.h"
+
+/* ---- retries and pauses ---- */
+
+static void what_is_due_queues_and_what_is_not_waits(void **state)
+{
+	int64_t now = clock_realtime_ms();
+
+	(void)state;
+	conf.nqueues = 2;
+	for (int i = 0; i < 250; i++) {
+		redis_appendf(&server.r, "ZADD ingress:mail:delayed %d %d", (int64_t)1000 + i, (int64_t)i);
+		private_redis_answer(&server);
+	}
+	REDIS(&server, "ZADD ingress:mail:delayed %d tomorrow", now + 86400000);
+	REDIS(&server, "ZADD ingress:news:delayed %d soon", now + 1500);
+	start();
+	WAIT_FOR(swept(0, COUNT_DUE) == 250);
+	assert_int_equal(llen("ingress:mail"), 250);
+	assert_string_equal(REDIS(&server, "LINDEX ingress:mail -1").str, "0");
+	assert_int_equal(REDIS_INT(&server, "ZCARD ingress:mail:delayed"), 1);
+	WAIT_FOR(swept(1, COUNT_DUE) == 1);
+	finish();
+}
+
+static void a_pause_flag_shuts_and_opens_the_gate(void **state)
+{
+	(void)state;
+	REDIS(&server, "SET ingress:mail:paused 1");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_PAUSED);
+	REDIS(&server, "DEL ingress:mail:paused");
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	REDIS(&server, "SET ingress:mail:paused 1");
+	WAIT_FOR(gate(0) == QUEUE_PAUSED);
+	finish();
+}
+
+/* ---- a server that is not to be trusted ---- */
+
+static void an_evicting_server_is_refused_until_it_is_mended(void **state)
+{
+	(void)state;
+	REDIS(&server, "CONFIG SET maxmemory-policy allkeys-lru");
+	REDIS(&server, "LPUSH transit:mail x");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_REFUSED);
+	assert_int_equal(error(0), QUEUE_ERROR_EVICTION);
+	WAIT_FOR(llen("ingress:mail") == 1);		/* what was in work is brought home all the same */
+	REDIS(&server, "CONFIG SET maxmemory-policy noeviction");
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	assert_int_equal(error(0), QUEUE_ERROR_NONE);
+	finish();
+	conf.redis.allow_eviction = true;
+	REDIS(&server, "CONFIG SET maxmemory-policy volatile-ttl");
+	atomic_store(&board->queues[0].sweeper.gate, QUEUE_RECOVERING);
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+}
+
+static void recovery_works_at_maxmemory(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH transit:mail a b c");
+	REDIS(&server, "ZADD ingress:mail:delayed 1 d");
+	REDIS(&server, "CONFIG SET maxmemory 1");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	WAIT_FOR(llen("ingress:mail") == 4);
+	tell(3, 9, 1, "mail");
+	assert_int_equal(told(WAIT_MS), 3);
+	finish();
+}
+
+static void a_broken_queue_delays_no_other_and_heals(void **state)
+{
+	static const char *const broken[] = { "ingress:mail", "transit:mail", "escape:mail", "escape:mail:log",
+		"ingress:mail:delayed", "transit:mail:workers" };
+
+	(void)state;
+	conf.nqueues = 2;
+	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+		REDIS(&server, "FLUSHALL");
+		atomic_store(&board->queues[0].sweeper.gate, QUEUE_RECOVERING);
+		atomic_store(&board->queues[0].sweeper.recovered, RECOVERED_NOTHING);
+		atomic_store(&board->queues[1].sweeper.gate, QUEUE_RECOVERING);
+		atomic_store(&board->queues[1].sweeper.recovered, RECOVERED_NOTHING);
+		REDIS(&server, "SET %s x", broken[i]);
+		REDIS(&server, "LPUSH transit:news a");
+		start();
+		WAIT_FOR(gate(1) == QUEUE_OPEN);
+		WAIT_FOR(error(0) == QUEUE_ERROR_WRONG_TYPE);
+		assert_int_equal(gate(0), QUEUE_RECOVERING);
+		assert_int_equal(error(1), QUEUE_ERROR_NONE);
+		assert_int_equal(llen("ingress:news"), 1);
+		REDIS(&server, "DEL %s", broken[i]);
+		WAIT_FOR(gate(0) == QUEUE_OPEN && error(0) == QUEUE_ERROR_NONE);
+		finish();
+	}
+}
+
+static void a_tray_of_another_type_holds_up_only_itself(void **state)
+{
+	(void)state;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	REDIS(&server, "SET transit:mail:n." OUR_BOOT ".5.1:1 x");
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".6.1:1 x");
+	tell(1, 5, 1, "mail");
+	tell(2, 6, 1, "mail");
+	assert_int_equal(told(WAIT_MS), 2);
+	WAIT_FOR(error(0) == QUEUE_ERROR_WRONG_TYPE);
+	assert_int_equal(gate(0), QUEUE_OPEN);
+	REDIS(&server, "DEL transit:mail:n." OUR_BOOT ".5.1:1");
+	assert_int_equal(told(WAIT_MS), 1);
+	WAIT_FOR(error(0) == QUEUE_ERROR_NONE);
+	finish();
+}
+
+static void a_missing_right_shows_before_a_message_depends_on_it(void **state)
+{
+	static const char *const rights[] = { "lrem", "zadd", "xadd", "rename", "brpoplpush", "hset" };
+
+	(void)state;
+	conf.redis.user = (char *)"clerk";
+	conf.redis.password = (char *)"pw";
+	for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
+		char *minus = alloc_format("-%s", rights[i]), *plus = alloc_format("+%s", rights[i]);
+
+		REDIS(&server, "ACL SETUSER clerk on >pw ~* +@all %s", minus);
+		atomic_store(&board->queues[0].sweeper.gate, QUEUE_RECOVERING);
+		atomic_store(&board->queues[0].sweeper.recovered, RECOVERED_NOTHING);
+		REDIS(&server, "RPUSH transit:mail a");
+		start();
+		WAIT_FOR(error(0) == QUEUE_ERROR_NO_PERMISSION);
+		assert_int_equal(gate(0), QUEUE_RECOVERING);
+		assert_int_equal(llen("transit:mail"), 1);
+		REDIS(&server, "ACL SETUSER clerk %s", plus);
+		WAIT_FOR(gate(0) == QUEUE_OPEN);
+		finish();
+		free(minus);
+		free(plus);
+	}
+	assert_int_equal(REDIS_INT(&server, "ACL DELUSER clerk"), 1);
+}
+
+static void a_queue_without_rights_delays_no_other(void **state)
+{
+	(void)state;
+	conf.nqueues = 2;
+	conf.redis.user = (char *)"clerk";
+	conf.redis.password = (char *)"pw";
+	REDIS(&server, "ACL SETUSER clerk on >pw resetkeys ~quredis:* ~*:news* +@all");
+	start();
+	WAIT_FOR(gate(1) == QUEUE_OPEN);
+	WAIT_FOR(error(0) == QUEUE_ERROR_NO_PERMISSION);
+	assert_int_equal(gate(0), QUEUE_RECOVERING);
+	REDIS(&server, "ACL SETUSER clerk ~*");
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	REDIS(&server, "ACL DELUSER clerk");
+}
+
+static void a_server_that_hangs_or_restarts(void **state)
+{
+	(void)state;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	private_redis_restart(&server);
+	WAIT_FOR(error(0) == QUEUE_ERROR_NONE && atomic_load(&board->slots[0].redis_down) == 0);
+	REDIS(&server, "LPUSH transit:mail:n." OUR_BOOT ".5.1:0 x");
+	tell(1, 5, 1, "mail");
+	assert_int_equal(told(WAIT_MS), 1);
+	assert_int_equal(llen("ingress:mail"), 1);
+
+	kill(server.pid, SIGSTOP);
+	WAIT_FOR(error(0) == QUEUE_ERROR_NO_REDIS);
+	tell(2, 5, 2, "mail");
+	kill(server.pid, SIGCONT);
+	assert_int_equal(told(WAIT_MS), 2);
+
+	kill(server.pid, SIGSTOP);
+	order(ORDER_FINISH);
+	assert_int_equal(wait_end(WAIT_MS), 0);
+	kill(server.pid, SIGCONT);
+	atomic_store(&board->master.orders[0], ORDER_RUN);
+	private_redis_connect(&server);
+}
+
+/* Errors that are no queue's own: the connection is given up, and opened again until the server is mended. */
+static void what_concerns_the_server_is_no_queues_trouble(void **state)
+{
+	(void)state;
+	conf.nqueues = 2;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN && gate(1) == QUEUE_OPEN);
+	REDIS(&server, "SCRIPT FLUSH");
+	REDIS(&server, "ZADD ingress:mail:delayed 1 x");
+	WAIT_FOR(swept(0, COUNT_DUE) == 1);
+
+	REDIS(&server, "ZADD ingress:mail:delayed 1 y");
+	REDIS(&server, "CONFIG SET min-replicas-to-write 1");
+	WAIT_FOR(atomic_load(&board->slots[0].redis_down) == 1);
+	assert_int_equal(error(0), QUEUE_ERROR_NO_REDIS);
+	assert_int_equal(error(1), QUEUE_ERROR_NO_REDIS);
+	REDIS(&server, "CONFIG SET min-replicas-to-write 0");
+	WAIT_FOR(swept(0, COUNT_DUE) == 2);
+	WAIT_FOR(error(0) == QUEUE_ERROR_NONE && error(1) == QUEUE_ERROR_NONE);
+	finish();
+}
+
+/* ---- whose the periodic work is ---- */
+
+static bool has_lead(const char *who)
+{
+	struct redis_reply holder = REDIS(&server, "GET ingress:mail:sweeper");
+
+	return holder.type == REDIS_STRING && strcmp(holder.str, who) == 0;
+}
+
+static void a_queue_without_periodic_work_has_no_lead(void **state)
+{
+	(void)state;
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+}
+
+static void one_of_two_hosts_has_the_periodic_work(void **state)
+{
+	(void)state;
+	queues[0].ttl_ms = 60000;
+	conf.supervisor.lease_ms = 1000;
+	start();
+	WAIT_FOR(has_lead("n." OUR_BOOT));
+	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 1500");
+	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") < 500);
+	assert_true(has_lead("other.00000000000000c0"));	/* asked for more than once meanwhile */
+	WAIT_FOR(has_lead("n." OUR_BOOT));
+	kill9();
+	REDIS(&server, "PEXPIRE ingress:mail:sweeper 600000");
+	start();				/* of the same name: it need not wait */
+	WAIT_FOR(REDIS_INT(&server, "PTTL ingress:mail:sweeper") <= 1000);
+	finish();
+	assert_int_equal(REDIS_INT(&server, "EXISTS ingress:mail:sweeper"), 0);
+	queues[0].ttl_ms = 0;
+}
+
+static void the_lead_of_another_is_not_given_up(void **state)
+{
+	(void)state;
+	queues[0].ttl_ms = 60000;
+	REDIS(&server, "SET ingress:mail:sweeper other.00000000000000c0 PX 600000");
+	start();
+	WAIT_FOR(gate(0) == QUEUE_OPEN);
+	finish();
+	assert_true(has_lead("other.00000000000000c0"));
+	queues[0].ttl_ms = 0;
+}
+
+/* ---- times without a ttl ---- */
+
+static bool newest_is_stamped(void)
+{
+	struct redis_reply newest = REDIS(&server, "LINDEX ingress:mail 0");
+
+	return newest.type == REDIS_STRING && strncmp(newest.str, "quredis/1 w=", 12) == 0 && strstr(newest.str, " own=") != NULL;
+}
+
+static void who_wants_ages_has_times(void **state)
+{
+	bool *const wants[] = { &conf.health.enabled, &conf.purge.enabled };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		*wants[i] = true;
+		REDIS(&server, "LPUSH ingress:mail %s a b", "quredis/1 ttl=0s enqueued=1\nm");
+		start();
+		WAIT_FOR(newest_is_stamped());
+		finish();
+		assert_int_equal(REDIS_INT(&server, "LLEN ingress:mail"), 3);
+		assert_int_equal(REDIS_INT(&server, "EXISTS escape:mail"), 0);
+		REDIS(&server, "DEL ingress:mail");
+		*wants[i] = false;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_is_due_queues_and_what_is_not_waits),
+		T(a_pause_flag_shuts_and_opens_the_gate),
+		T(an_evicting_server_is_refused_until_it_is_mended),
+		T(recovery_works_at_maxmemory),
+		T(a_broken_queue_delays_no_other_and_heals),
+		T(a_tray_of_another_type_holds_up_only_itself),
+		T(a_missing_right_shows_before_a_message_depends_on_it),
+		T(a_queue_without_rights_delays_no_other),
+		T(a_server_that_hangs_or_restarts),
+		T(what_concerns_the_server_is_no_queues_trouble),
+		T(a_queue_without_periodic_work_has_no_lead),
+		T(one_of_two_hosts_has_the_periodic_work),
+		T(who_wants_ages_has_times),
+		T(the_lead_of_another_is_not_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+}

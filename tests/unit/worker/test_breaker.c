@@ -1,0 +1,250 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "worker/worker.h"
+
+static struct message message_with(const char *id)
+{
+	struct message m = {0};
+
+	snprintf(m.id, sizeof(m.id), "%s", id);
+	return m;
+}
+
+static uint64_t id_of(const char *id)
+{
+	struct message m = message_with(id);
+
+	return breaker_message_id(&m);
+}
+
+static void closed_lets_everybody_fetch(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_int_equal(breaker_until_ms(&b), 0);
+	for (int i = 0; i < 100; i++)
+		assert_true(breaker_may_fetch(&b, 1000));
+	assert_false(breaker_succeeded(&b));
+}
+
+/* Of many who find it broken only one opened it, and only that one says so. */
+static void opens_once(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_true(breaker_open(&b, 1000));
+	assert_false(breaker_open(&b, 1000));
+	assert_false(breaker_may_fetch(&b, 1000));
+	assert_true(breaker_until_ms(&b) > 1000);
+	assert_true(breaker_succeeded(&b));
+	assert_int_equal(breaker_until_ms(&b), 0);
+	assert_true(breaker_may_fetch(&b, 1000));
+}
+
+/* When the pause is over one may look; the next pause is longer, up to half a minute. */
+static void probes_one_at_a_time_and_less_and_less(void **state)
+{
+	struct board_queue b = {0};
+	int64_t now = 1000, pause = 0;
+
+	(void)state;
+	breaker_open(&b, now);
+	for (int i = 0; i < 20; i++) {
+		int64_t until = breaker_until_ms(&b), next;
+
+		assert_false(breaker_may_fetch(&b, until - 1));
+		assert_true(breaker_may_fetch(&b, until));
+		assert_false(breaker_may_fetch(&b, until));
+		assert_false(breaker_open(&b, until));		/* a probe that fails changes nothing more */
+		next = breaker_until_ms(&b) - until;
+		assert_true(next >= pause);
+		assert_in_range(next, 500, 30000);
+		pause = next;
+		now = until;
+	}
+	assert_int_equal(pause, 30000);
+	assert_true(now < 1000 + 20 * 30000);
+}
+
+/* Once closed, the next opening begins with a short pause again. */
+static void forgets_when_closed(void **state)
+{
+	struct board_queue b = {0};
+	int64_t first;
+
+	(void)state;
+	breaker_open(&b, 0);
+	first = breaker_until_ms(&b);
+	for (int i = 0; i < 5; i++)
+		breaker_may_fetch(&b, breaker_until_ms(&b));
+	breaker_succeeded(&b);
+	breaker_open(&b, 100000);
+	assert_int_equal(breaker_until_ms(&b) - 100000, first);
+}
+
+static void a_row_of_distinct_failures_opens(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+	assert_int_equal(breaker_until_ms(&b), 0);
+	assert_true(breaker_failed(&b, id_of("c"), 3, 0));
+	assert_true(breaker_until_ms(&b) > 0);
+	assert_false(breaker_failed(&b, id_of("d"), 3, 0));	/* it is open already */
+}
+
+static void a_success_ends_the_row(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		char id[8];
+
+		snprintf(id, sizeof(id), "m%d", i);
+		assert_false(breaker_failed(&b, id_of(id), 3, 0));
+		if (i % 2 == 1)
+			assert_false(breaker_succeeded(&b));
+	}
+}
+
+/* A poisonous message proves nothing about the handler, however often it comes. */
+static void the_same_message_counts_once(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		assert_false(breaker_failed(&b, id_of("poison"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("other"), 3, 0));
+	for (int i = 0; i < 1000; i++)
+		assert_false(breaker_failed(&b, id_of(i % 2 == 0 ? "poison" : "other"), 3, 0));
+	assert_true(breaker_failed(&b, id_of("third"), 3, 0));
+}
+
+/* It failed while others were done, so it is known to be the message's fault. */
+static void what_failed_before_a_success_is_no_news(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+		assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+		assert_false(breaker_failed(&b, id_of("c"), 3, 0));
+		assert_false(breaker_succeeded(&b));
+	}
+	assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("c"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("d"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("e"), 3, 0));
+	assert_true(breaker_failed(&b, id_of("f"), 3, 0));
+}
+
+/* RETRY or FAIL show that it runs. That closes what was opened for a handler that did not, but no row of failures. */
+static void an_answer_is_no_success(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_true(breaker_open(&b, 0));
+	assert_true(breaker_answered(&b, 0));
+	assert_true(breaker_open(&b, 0));
+	assert_false(breaker_failed(&b, id_of("a"), 2, 0));
+	assert_true(breaker_answered(&b, 2));
+	assert_true(breaker_failed(&b, id_of("b"), 2, 0));	/* the row went on */
+	assert_false(breaker_answered(&b, 2));
+	assert_true(breaker_succeeded(&b));
+}
+
+/* What workers of an older generation see concerns nobody, and proves nothing of the next. */
+static void generations(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	assert_true(breaker_concerns(&b, 0));
+	assert_false(breaker_knows_answers(&b, 0));
+	breaker_note_answer(&b, 0);
+	assert_true(breaker_knows_answers(&b, 0));
+	b.master.handler_generation = 1;
+	assert_false(breaker_concerns(&b, 0));
+	assert_true(breaker_concerns(&b, 1));
+	assert_false(breaker_knows_answers(&b, 1));
+	breaker_note_answer(&b, 1);
+	assert_true(breaker_knows_answers(&b, 1));
+}
+
+static void zero_never_opens(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		char id[8];
+
+		snprintf(id, sizeof(id), "m%d", i);
+		assert_false(breaker_failed(&b, id_of(id), 0, 0));
+	}
+	assert_int_equal(breaker_until_ms(&b), 0);
+}
+
+/* The largest row the configuration allows is as long as what is remembered. */
+static void the_longest_row(void **state)
+{
+	struct board_queue b = {0};
+
+	(void)state;
+	for (int i = 1; i <= BREAKER_RING; i++) {
+		char id[8];
+
+		snprintf(id, sizeof(id), "m%d", i);
+		assert_int_equal(breaker_failed(&b, id_of(id), BREAKER_RING, 0), i == BREAKER_RING);
+		if (i < BREAKER_RING)
+			assert_false(breaker_failed(&b, id_of("m1"), BREAKER_RING, 0));	/* the oldest is not forgotten */
+	}
+}
+
+static void ids_tell_messages_apart(void **state)
+{
+	(void)state;
+	assert_true(id_of("a") == id_of("a"));
+	assert_true(id_of("a") != id_of("b"));
+	assert_true(id_of("ab") != id_of("ba"));
+	assert_true(id_of("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709") != id_of("sha1:da39a3ee5e6b4b0d3255bfef95601890afd8070a"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(closed_lets_everybody_fetch),
+		cmocka_unit_test(opens_once),
+		cmocka_unit_test(probes_one_at_a_time_and_less_and_less),
+		cmocka_unit_test(forgets_when_closed),
+		cmocka_unit_test(a_row_of_distinct_failures_opens),
+		cmocka_unit_test(a_success_ends_the_row),
+		cmocka_unit_test(the_same_message_counts_once),
+		cmocka_unit_test(what_failed_before_a_success_is_no_news),
+		cmocka_unit_test(an_answer_is_no_success),
+		cmocka_unit_test(generations),
+		cmocka_unit_test(zero_never_opens),
+		cmocka_unit_test(the_longest_row),
+		cmocka_unit_test(ids_tell_messages_apart),
+	};
+
+	return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+/* The way out of a worker: when it deregisters, when it is clean, and when it gives up on Redis. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "worker/worker.h"
+
+static struct scoreboard board;
+static const struct child child = { .board = &board, .slot = 1 };
+static const struct env env = { .child = &child };
+static struct queue_keys keys;
+static struct worker *w;
+static int deregistered, stopped, retried, errors;
+static bool runs;
+
+/* ---- the rest of a worker ---- */
+
+void mover_retry_now(struct mover *m)
+{
+	(void)m;
+	retried++;
+}
+
+void session_expect(struct worker *worker, enum answer answer, int tray, int item, int64_t due_ms)
+{
+	(void)worker, (void)tray, (void)item, (void)due_ms;
+	assert_int_equal(answer, ANSWER_DEREGISTER);
+}
+
+void session_report_error(struct worker *worker, const char *what, const struct redis_reply *error)
+{
+	(void)worker, (void)what, (void)error;
+	errors++;
+}
+
+void queue_deregister(struct redis *r, const struct queue_owner *o)
+{
+	(void)r, (void)o;
+	deregistered++;
+}
+
+static void stop(struct worker *worker, int64_t now_ms)
+{
+	(void)worker, (void)now_ms;
+	stopped++;
+}
+
+static bool dismiss(struct worker *worker, int64_t now_ms)
+{
+	(void)worker, (void)now_ms;
+	return !runs;
+}
+
+static const struct runner runner = { .stop = stop, .dismiss = dismiss };
+
+static int setup(void **state)
+{
+	(void)state;
+	w = alloc_zero(1, sizeof(*w));
+	w->env = &env;
+	w->starter.runner = &runner;
+	w->session.owner.keys = &keys;
+	w->session.redis.state = REDIS_READY;
+	w->session.registered = w->session.confirmed = true;
+	deregistered = stopped = retried = errors = 0;
+	runs = false;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(w);
+	return 0;
+}
+
+static void order(enum order order)
+{
+	atomic_store(&board.master.orders[1], order);
+	exit_look_at_order(w, 0);
+}
+
+static const struct redis_reply one = { .type = REDIS_INTEGER, .integer = 1 }, zero = { .type = REDIS_INTEGER },
+	error = { .type = REDIS_ERROR };
+
+/* ---- */
+
+static void without_its_master_a_worker_hands_back(void **state)
+{
+	(void)state;
+	order(ORDER_RUN);
+	assert_int_equal(stopped, 0);
+	exit_master_gone(&w->exit);
+	exit_look_at_order(w, 0);
+	exit_look_at_order(w, 0);
+	assert_int_equal(w->exit.order, ORDER_HAND_BACK);
+	assert_int_equal(stopped, 2);
+	assert_int_equal(retried, 1);		/* once: later refusals wait as usual */
+}
+
+static void a_worker_deregisters_once_when_nothing_is_left(void **state)
+{
+	(void)state;
+	order(ORDER_RUN);
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 0);
+	order(ORDER_FINISH);
+	w->trays.tray[2].state = TRAY_FILLED;
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 0);
+	w->trays.tray[2].state = TRAY_EMPTY;
+	runs = true;
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 0);
+	runs = false;
+	exit_leave(w, 0);
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 1);
+	exit_lost(&w->exit);			/* the connection, and with it the answer */
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 2);
+	exit_answer(w, &one);
+	assert_true(w->exit.left && w->exit.clean);
+}
+
+/* Redis found a message under the name. A sweeper must see the worker as dead. */
+static void a_worker_that_owned_something_is_not_clean(void **state)
+{
+	(void)state;
+	order(ORDER_FINISH);
+	exit_leave(w, 0);
+	exit_answer(w, &zero);
+	assert_true(w->exit.left);
+	assert_false(w->exit.clean);
+}
+
+static void a_refused_deregistration_is_sent_again(void **state)
+{
+	(void)state;
+	order(ORDER_FINISH);
+	exit_leave(w, 0);
+	exit_answer(w, &error);
+	assert_false(w->exit.left || w->exit.clean);
+	assert_int_equal(errors, 1);
+	exit_leave(w, 0);
+	assert_int_equal(deregistered, 2);
+}
+
+static void a_worker_without_a_name_leaves_at_once(void **state)
+{
+	(void)state;
+	order(ORDER_FINISH);
+	w->session.owner.keys = NULL;
+	exit_leave(w, 0);
+	assert_true(w->exit.left && w->exit.clean);
+	assert_int_equal(deregistered, 0);
+}
+
+/* Its first registration was refused. If it was in doubt instead, something may lie under the name. */
+static void a_worker_whose_only_name_was_refused_leaves_at_once(void **state)
+{
+	(void)state;
+	order(ORDER_FINISH);
+	w->session.registered = w->session.confirmed = false;
+	exit_leave(w, 0);
+	assert_false(w->exit.left);
+	w->session.refused = true;
+	exit_leave(w, 0);
+	assert_true(w->exit.left && w->exit.clean);
+}
+
+static void a_worker_gives_up_after_a_while(void **state)
+{
+	(void)state;
+	w->trays.tray[0].state = TRAY_DELETING;
+	order(ORDER_FINISH);
+	assert_false(exit_gives_up(w, 0));
+	assert_false(exit_gives_up(w, 60000));		/* a drain waits for its acknowledgement */
+	order(ORDER_HAND_BACK);
+	assert_false(exit_gives_up(w, 61000));
+	assert_false(exit_gives_up(w, 62499));
+	assert_true(exit_gives_up(w, 62500));
+}
+
+static void a_drain_that_owns_nothing_gives_up_later(void **state)
+{
+	(void)state;
+	order(ORDER_FINISH);
+	runs = true;
+	assert_false(exit_gives_up(w, 0));
+	runs = false;
+	assert_false(exit_gives_up(w, 10000));
+	assert_false(exit_gives_up(w, 12999));
+	assert_true(exit_gives_up(w, 13000));
+	order(ORDER_RUN);
+	assert_false(exit_gives_up(w, 13000));
+	order(ORDER_FINISH);
+	assert_false(exit_gives_up(w, 14000));		/* it begins anew */
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(without_its_master_a_worker_hands_back),
+		T(a_worker_deregisters_once_when_nothing_is_left),
+		T(a_worker_that_owned_something_is_not_clean),
+		T(a_refused_deregistration_is_sent_again),
+		T(a_worker_without_a_name_leaves_at_once),
+		T(a_worker_whose_only_name_was_refused_leaves_at_once),
+		T(a_worker_gives_up_after_a_while),
+		T(a_drain_that_owns_nothing_gives_up_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1 @@
+"""The console: its server, who may use it, its pages in a browser."""

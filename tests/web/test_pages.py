@@ -1,0 +1,476 @@
+"""The pages of the console in a browser: that they show what Redis holds, do what is asked and nothing else."""
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+from harness import browser as browsers
+from harness import queue, wait_for
+from harness.browser import Browser, Page
+from harness.console import Console
+from harness.queues import Queue, incarnation, strip
+
+# A browser for each process of pytest-xdist that gets one of these: its scheduler of groups waits for ever for a process that died.
+pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not())
+
+EVIL = b'<img src="http://evil.example/x" onerror="document.title=1"><script>document.title=2</script>'
+BINARY = b"\x00\x01\xff\xfe<b>\n\x80"
+FAILED_TO_LOAD = "Failed to load resource"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
+    b = Browser(directory)
+    yield b
+    b.close()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def page(tmp, redis, tag, browser):
+    """page(): what somebody sees who opens the console of this Redis."""
+    made = []
+
+    def make(server=redis, **conf):
+        console = Console(tmp / f"w{len(made)}", server, tag, **conf)
+        made.append(Page(browser, console))
+        return made[-1]
+    yield make
+    wrong = []
+    for p in made:
+        wrong += p.close()
+        print(f"---- log of {p.console.dir}\n{p.console.text()}")
+        p.console.close()
+    assert wrong == []
+
+
+def cell(page, queue_name, title, table=".table-overview"):
+    titles = page.script("return [...document.querySelectorAll(arguments[0] + ' thead th')].map(h => h.innerText.replace(/[↑↓]/, '').trim())", table)
+    rows = [r for r in page.rows(table) if r[0] == queue_name]
+    return rows[0][titles.index(title)].strip() if rows else None
+
+
+def payloads(client, key):
+    return sorted(strip(m) for m in client.lrange(key, 0, -1))
+
+
+# ---- what is shown ----
+
+def test_overview_shows_what_redis_holds_and_follows(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    r.lpush(mail.ingress, *(f"m{i}" for i in range(1234)))
+    mail.dead_letters(b"a", b"b")
+    mail.worker(incarnation(1), t0=[b"x"])
+    r.zadd(mail.delayed, {"later": 9e15})
+    p = page().open()
+    wait_for(lambda: cell(p, "mail", "Waiting") == "1,234")
+    assert [cell(p, "mail", t) for t in ("In flight", "Delayed", "Dead letters", "State")] == ["1", "1", "2", "no workers"]
+    p.script("document.querySelector('.table-overview tbody tr').mine = 'the same element'")
+    r.lpush(mail.ingress, "one more")
+    wait_for(lambda: cell(p, "mail", "Waiting") == "1,235")
+    r.delete(mail.escape)
+    wait_for(lambda: cell(p, "mail", "Dead letters") == "0")
+    Queue(r, "sms")
+    wait_for(lambda: cell(p, "sms", "Waiting") == "0")
+    assert p.script("return [...document.querySelectorAll('.table-overview tbody tr')].find(r => r.innerText.startsWith('mail')).mine") == "the same element"
+    assert "1,235\nWaiting" in p.text(".figures")
+
+
+def test_dead_letters_are_told_of_where_all_is_well(page, redis, quredisd):
+    mail, r = Queue(redis.client()), redis.client()
+    p = page().open()
+    p.sees("No problems found", ".trouble")
+    first, second = mail.dead_letters(b"a", b"b")
+    p.sees("No problems found; 2 dead letters need a decision", ".trouble")
+    quredisd(queues=[queue("mail", "/bin/true")], health={"enabled": True, "interval": "1s"})
+    p.sees("All queues are healthy; 2 dead letters need a decision", ".trouble")
+    r.rpop(mail.escape)
+    p.sees("All queues are healthy; 1 dead letter needs a decision", ".trouble")
+    p.click("1 dead letter", ".trouble")
+    wait_for(lambda: "Dead letters" in p.text("h1"))
+    p.go("/")
+    r.delete(mail.escape)
+    wait_for(lambda: p.text(".trouble") == "All queues are healthy")
+
+
+def test_nothing_there_yet_says_what_to_do(page):
+    p = page().open()
+    p.sees("No queues yet")
+    p.sees("quredis push hello")
+    p.go("/nodes")
+    p.sees("No supervisor reports")
+    p.go("/letters")
+    p.sees("No dead letters")
+    p.go("/queue/nobody")
+    p.sees("There is no queue nobody")
+    p.go("/health")
+    p.sees("then quredis reload:")
+    assert "`" not in p.text()
+    p.go("/letters/nobody/1-0")
+    p.sees("no longer here")
+    p.forgiven += [FAILED_TO_LOAD]
+
+
+def test_bytes_of_strangers_are_only_shown(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    r.lpush(mail.ingress, EVIL, BINARY, "abc\u202egnp.exe".encode(), b'{"big":12345678901234567890,"a":[]}')
+    bad, binary = mail.dead_letters(EVIL, BINARY, error_message=EVIL.decode(), stderr="\x1b[31mred\x1b[0m " + EVIL.decode())
+    p = page().open("/queue/mail/ingress")
+    p.sees('<img src="http://evil.example/x" onerror=', ".table-messages-ingress")
+    p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".table-messages-ingress")
+    p.sees(r"abc\u202egnp.exe", ".table-messages-ingress")
+    p.script("[...document.querySelectorAll('.table-messages-ingress button')].find(b => b.innerText.startsWith('{\"big')).click()")
+    p.sees('{\n  "big": 12345678901234567890,\n  "a": []\n}', "dialog")
+    p.click("Close", "dialog")
+    p.go("/letters/mail")
+    p.sees("HandlerExit <img src=", ".table-letters")
+    p.go(f"/letters/mail/{bad}")
+    p.sees(r"\x1b[31mred", ".viewer")
+    p.go(f"/letters/mail/{binary}")
+    p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".viewer")
+    p.click("Hex", ".viewer")
+    p.sees("00 01 ff fe 3c 62 3e 0a", ".viewer")
+    odd, = mail.dead_letters(b"odd", error_class=b"\xffA", failed_at="yesterday", first_failed_at=b"\xff")
+    p.go(f"/letters/mail/{odd}")
+    p.sees(r"\xffA", "h1")
+    p.sees("yesterday")
+    p.go("/letters/mail")
+    p.sees(r"\xffA exit status 3", ".table-letters")
+    assert "undefined" not in p.text()
+    p.go("/queue/%")
+    p.sees("There is no queue %")
+    p.forgiven += [FAILED_TO_LOAD]
+    assert p.count("main img, main script, main b:not(.legend b)") == 0
+    assert p.driver.title.endswith("· quredis")
+
+
+def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):
+    wait = handler("cat >/dev/null; echo run >>@LEDGER@; while [ ! -e @TMP@/go ]; do sleep 0.05; done")
+    d = quredisd(queues=[queue("mail", wait, workers=2)], health={"enabled": True, "interval": "1s"})
+    redis.client().lpush("ingress:mail", b"to Ada")
+    wait_for(lambda: ledger.lines() == ["run"])
+    p = page(supervisor={"control_socket": str(d.dir / "c"), "node": d.tag}, health={"enabled": True}).open("/flight")
+    p.sees("to Ada", ".table-flight")
+    row, = p.rows(".table-flight")
+    assert re.fullmatch(r"\d+ s|\d+ min.*", row[0]) and row[1] == "mail" and "alive" in row[3]
+    assert int(row[4]) in d.workers("mail").values() and row[5] == d.tag
+    p.go("/nodes")
+    wait_for(lambda: sorted(r[2].strip() for r in p.rows(".table-workers")) == ["idle", "running"])
+    wait_for(lambda: [r[0] for r in p.rows(".table-nodes")] == [d.tag])
+    p.go("/health")
+    wait_for(lambda: [r[:2] for r in p.rows(".table-health")] == [["mail", "healthy"]])
+    p.click("Run doctor")
+    wait_for(lambda: p.count(".table-findings tbody tr") > 0)
+    (d.dir.parent / "go").touch()
+    p.go("/queue/mail")
+    p.sees("done 1", ".chart")
+    p.go("/flight")
+    p.sees("Nothing is in flight")
+
+
+# ---- what is done ----
+
+def test_retry_and_delete_one(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    ids = mail.dead_letters(b"a", b"b", b"c")
+    p = page().open("/letters/mail")
+    p.click(f"Retry {ids[1]}")
+    p.click("Cancel", "dialog")
+    p.click(f"Retry {ids[1]}")
+    p.sees("1 dead letter of mail will return", "dialog")
+    assert r.llen(mail.ingress) == 0
+    p.click("Retry 1", "dialog")
+    wait_for(lambda: payloads(r, mail.ingress) == [b"b"])
+    wait_for(lambda: p.count(".table-letters tbody tr") == 2)
+    p.click(f"Delete {ids[0]}")
+    p.click("Delete 1…", "dialog")
+    p.sees("This cannot be undone", "dialog")
+    assert payloads(r, mail.escape) == [b"a", b"c"]
+    p.click("Keep", "dialog")
+    p.go(f"/letters/mail/{ids[0]}")
+    p.click("Delete", "main")
+    p.click("Delete 1…", "dialog")
+    p.click("Delete 1 permanently", "dialog")
+    wait_for(lambda: payloads(r, mail.escape) == [b"c"] and r.xlen(mail.log) == 1)
+    wait_for(lambda: p.count(".table-letters tbody tr") == 1)
+    assert payloads(r, mail.ingress) == [b"b"]
+
+
+def test_retry_and_delete_marked_or_all(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    ids = mail.dead_letters(*(b"%d" % i for i in range(60)))
+    p = page().open("/letters/mail")
+    p.sees("50 of 60 dead letters")
+    p.click(f"mark {ids[59]}", ".table-letters")
+    p.click(f"mark {ids[57]}", ".table-letters")
+    mail.dead_letters(b"new")
+    wait_for(lambda: p.count(".table-letters tbody tr") == 51 or "of 61" in p.text(".tools"))
+    assert p.count("tr.marked") == 2
+    p.click("Retry 2", ".marks")
+    p.click("Retry 2", "dialog")
+    wait_for(lambda: payloads(r, mail.ingress) == [b"57", b"59"])
+    p.sees("59 dead letters", ".tools")
+    p.click("Show more")
+    wait_for(lambda: p.count(".table-letters tbody tr") == 59)
+    p.click("select all shown rows")
+    assert p.count("tr.marked") == 59
+    p.click(f"mark {ids[0]}", ".table-letters")
+    p.click("Delete 58", ".marks")
+    p.click("Delete 58…", "dialog")
+    p.click("Delete 58 permanently", "dialog")
+    wait_for(lambda: payloads(r, mail.escape) == [b"0"])
+    mail.dead_letters(b"x", b"y")
+    p.sees("3 dead letters", ".tools")
+    p.click("Retry all", ".marks")
+    p.click("Retry all 3", "dialog")
+    wait_for(lambda: r.llen(mail.escape) == 0 and r.llen(mail.ingress) == 5)
+    p.sees("No dead letters in mail")
+
+
+def test_marked_ones_that_somebody_else_took(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    ids = mail.dead_letters(b"a", b"b", b"c")
+    p = page().open("/letters/mail")
+    p.forgiven += [FAILED_TO_LOAD]
+    p.click("select all shown rows")
+    p.click("Retry 3", ".marks")
+    r.lrem(mail.escape, 1, b"b"), r.xdel(mail.log, ids[1])
+    p.click("Retry 3", "dialog")
+    p.sees("2 messages of mail returned to ingress; 1 no longer existed", ".toasts")
+    assert payloads(r, mail.ingress) == [b"a", b"c"]
+    p.sees("No dead letters in mail")
+    p.go(f"/letters/mail/{mail.dead_letters(b'd')[0]}")
+    p.sees("HandlerExit")
+    r.delete(mail.escape, mail.log)
+    p.click("Retry", "main")
+    p.click("Retry 1", "dialog")
+    p.sees("0 messages of mail returned to ingress; 1 no longer existed", ".toasts")
+
+
+def test_by_cause(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    mail.dead_letters(*(b"t%d" % i for i in range(70)), error_message="exit status 3: cannot reach 10.0.0.17: timeout after 30 s")
+    mail.dead_letters(*(b"u%d" % i for i in range(60)), error_message="exit status 3: no such user 4711f00d")
+    mail.dead_letters(b"s", error_class="HandlerSignal", exit_code="", signal="SIGSEGV", error_message="killed by SIGSEGV")
+    p = page().open("/letters/mail")
+    p.sees("HandlerExit exit 3: exit status #: cannot reach #.#.#.#: timeout after # s", ".causes")
+    causes = p.text(".causes li").split("\n")
+    assert causes[0].startswith("70") and "no such user #" in p.text(".causes") and "HandlerSignal SIGSEGV" in p.text(".causes")
+    p.script("[...document.querySelectorAll('.causes a')].find(a => a.innerText.includes('cannot reach')).click()")
+    p.sees("70 found")
+    p.type("t69", ".tools input")       # no text of a record
+    p.sees("No matching dead letters")
+    p.script("document.querySelector('.tools input').value = ''; document.querySelector('.tools input').dispatchEvent(new Event('input'))")
+    p.click("Retry these", ".marks")
+    p.click("Retry 70", "dialog")
+    wait_for(lambda: r.llen(mail.ingress) == 70 and r.llen(mail.escape) == 61)
+    assert all(m.startswith(b"t") for m in payloads(r, mail.ingress))
+    p.script("location.hash = '#/letters/mail?class=HandlerSignal'")
+    wait_for(lambda: p.count(".table-letters tbody tr") == 1)
+    p.click("Delete all", ".marks")
+    p.click("Delete all 1…", "dialog")
+    p.click("Delete all 1 permanently", "dialog")
+    wait_for(lambda: r.llen(mail.escape) == 60 and b"s" not in payloads(r, mail.escape))
+
+
+def test_what_is_found_by_a_cause_is_what_was_counted(page, redis):
+    """The page finds causes again by itself; it may not find others, since it deletes by them."""
+    mail = Queue(redis.client())
+    said = ["exit status #", "exit status 12: a", "exit status 12: bad", "exit status 12: 4711f00d-1", "exit status 12: deadbeef", "user bad", "user 7", "x1y22 0x1f",
+            "a\tb\x01", "grüße 5€ 12ab", "7" * 40 + "b", "abc-def1-22", "n" * 300, "1\n2", "", "é" * 100, "a" * 124 + "12", "12345678ff 12345678fg", "abcdef1", "abcdef12"]
+    for i, text in enumerate(said * 2):
+        mail.dead_letters(b"%d" % i, error_message=text, error_class=("HandlerExit", "")[i % 2], exit_code=("3", "")[i % 3 > 0])
+    p = page().open("/letters/mail")
+    p.sees(f"{2 * len(said)} dead letters", ".tools")
+    if p.count(".causes button"):
+        p.script("document.querySelector('.causes button').click()")
+    links = p.script("return [...document.querySelectorAll('.causes a')].map(a => [a.getAttribute('href'), Number(a.querySelector('.cause-count').innerText)])")
+    assert sum(n for _, n in links) <= 2 * len(said) and len(links) == 20     # dlq stats tells of no more
+    for href, n in links:
+        p.script("location.hash = arguments[0]", href)
+        p.sees(f"{n} found", ".tools")
+        assert p.count(".table-letters tbody tr") == n
+
+
+def test_history(page, redis, quredisd):
+    d = quredisd(queues=[queue("mail", "/bin/true", done={"keep": 100, "payload": "1K"})])
+    p = page().open("/queue/mail/done")
+    p.sees("This queue keeps no history")
+    redis.client().lpush("ingress:mail", "to Ada")
+    wait_for(lambda: [r[0] for r in p.rows(".table-messages-done")] == ["to Ada"])
+    assert d.tag in p.rows(".table-messages-done")[0]
+
+
+def test_lists_pause_and_resume(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    r.lpush(mail.ingress, "a", "b")
+    r.zadd(mail.delayed, {"later": 9e15})
+    p = page().open("/queue/mail")
+    p.click("Pause")
+    wait_for(lambda: r.exists(mail.paused))
+    p.sees("paused", ".title")
+    p.click("Resume")
+    wait_for(lambda: not r.exists(mail.paused))
+    p.go("/queue/mail/delayed")
+    p.sees("later", ".table-messages-delayed")
+    p.click("Retry all")
+    p.click("Retry 1", "dialog")
+    wait_for(lambda: payloads(r, mail.ingress) == [b"a", b"b", b"later"])
+    p.go("/queue/mail/ingress")
+    wait_for(lambda: p.count(".table-messages-ingress tbody tr") == 3)
+    p.click("Delete all")
+    p.click("Delete 3…", "dialog")
+    p.click("Delete 3 permanently", "dialog")
+    wait_for(lambda: r.llen(mail.ingress) == 0)
+    p.sees("No messages are waiting.")
+
+
+# ---- who may ----
+
+def test_signing_in(page, redis):
+    r = redis.client()
+    mail = Queue(r)
+    p = page()
+    p.forgiven += [FAILED_TO_LOAD]
+    p.open("/queue/mail", sign_in=False)
+    p.sees("Sign in to see the queues", "dialog")
+    p.type("wrong-wrong-wrong", "dialog input")
+    p.click("Sign in", "dialog")
+    p.sees("The console rejected it", "dialog")
+    assert "mail" not in p.text("main .table-overview")
+    p.type(p.console.token, "dialog input")
+    p.click("Sign in", "dialog")
+    p.sees("live", "#link")
+    p.click("Pause")
+    wait_for(lambda: r.exists(mail.paused))
+    p.go("/")
+    p.click("Sign out")
+    p.click("Sign out", "dialog")
+    p.sees("Sign in to see", "dialog")
+    p.click("Cancel", "dialog")
+    p.open("/queue/mail")
+    p.click("Resume")
+    wait_for(lambda: not r.exists(mail.paused))
+    kept = "return [history.state, document.cookie, Object.entries(localStorage), Object.entries(sessionStorage), document.body.innerHTML]"
+    history = str(p.driver.execute_cdp_cmd("Page.getNavigationHistory", {}))
+    assert p.console.token not in str(p.script(kept)) + history and p.script("return document.cookie") == ""
+    assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {p.console.codes[-1]}").code == 401        # whatever the history holds
+
+
+def test_a_code_that_was_used(page, redis):
+    Queue(redis.client())
+    p = page()
+    p.forgiven += [FAILED_TO_LOAD]
+    code = p.console.codes[0]
+    assert p.console.ask("/api/v1/session", "POST", Authorization=f"Code {code}").code == 200
+    p.driver.get(f"{p.base}#code={code}")
+    p.sees("was used already", ".toasts")
+    p.sees("Sign in to see", "dialog")
+
+
+def test_public_reads_need_no_session(page, redis):
+    r = redis.client()
+    mail = Queue(r)
+    p = page(web={"public_reads": True}).open("/queue/mail", sign_in=False)
+    p.forgiven += [FAILED_TO_LOAD]
+    p.sees("live", "#link")
+    p.click("Pause")
+    p.sees("Sign in to make changes", "dialog")
+    assert not r.exists(mail.paused)
+    p.type(p.console.codes[0], "dialog input")
+    p.click("Sign in", "dialog")
+    wait_for(lambda: r.exists(mail.paused))
+
+
+def test_a_console_that_changes_nothing(page, redis):
+    mail = Queue(redis.client())
+    p = page(web={"read_only": True}).open("/queue/mail")
+    p.forgiven += [FAILED_TO_LOAD]
+    p.click("Pause")
+    p.sees("this console is read-only", ".toasts")
+    assert not redis.client().exists(mail.paused)
+
+
+# ---- when something is away ----
+
+def test_redis_or_the_console_away_and_back(page, redis_server, tmp, tag):
+    server = redis_server(aof="always")
+    mail = Queue(server.client())
+    server.client().lpush(mail.ingress, "a")
+    p = page(server)
+    p.forgiven += [FAILED_TO_LOAD, "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_REFUSED"]
+    p.open()
+    p.sees("live", "#link")
+    server.stop()
+    p.sees("Redis has not answered for", "#away")
+    assert cell(p, "mail", "Waiting") == "1"
+    server.start()
+    server.client().lpush(mail.ingress, "b")
+    wait_for(lambda: p.text("#away") == "" and cell(p, "mail", "Waiting") == "2")
+    p.sees("live", "#link")
+    p.console.stop()
+    p.sees("The console has not answered for", "#away")
+    p.sees(" the console does not answer", "#away")       # said by an attempt to connect again
+    server.client().lpush(mail.ingress, "c")
+    p.console = Console(tmp / "again", server, tag, options=("-p", str(p.console.port)))
+    p.sees("The session has ended", "dialog", 40)
+    p.type(p.console.token, "dialog input")
+    p.click("Sign in", "dialog")
+    wait_for(lambda: p.text("#away") == "" and cell(p, "mail", "Waiting") == "3", 40)
+
+
+# ---- for everybody, on everything ----
+
+ROUTES = ("/", "/queue/mail", "/queue/mail/escape", "/flight", "/letters", "/letters/mail", "/nodes", "/health")
+
+NAMELESS = """
+const name = (e) => (e.getAttribute("aria-label") || e.labels?.[0]?.innerText || (e.matches("button, a") ? e.innerText : "")).trim();
+return [...document.querySelectorAll("button, a, input, select")].filter(e => e.checkVisibility() && name(e) === "").map(e => e.outerHTML)
+    .concat([...document.querySelectorAll("th:not([scope])")].map(e => e.outerHTML))
+    .concat([...document.querySelectorAll("table")].filter(t => !t.caption).map(() => "a table without a caption"))
+    .concat(document.querySelectorAll("h1").length === 1 ? [] : ["not one h1"])"""
+
+
+def test_everything_has_a_name_and_fits(page, redis):
+    mail = Queue(redis.client(), "mail")
+    mail.dead_letters(b"a" * 300, b"b", error_message="x" * 300)
+    redis.client().lpush(mail.ingress, "m" * 500)
+    Queue(redis.client(), "q" * 64)
+    p = page().open()
+    p.forgiven += [FAILED_TO_LOAD]      # no supervisor runs here
+    for width in (360, 768, 1280, 1600):
+        p.size(width, 800)
+        for route in ROUTES:
+            p.go(route)
+            wait_for(lambda: "Looking at" not in p.text() and "Reading" not in p.text())
+            assert p.script(NAMELESS) == [], route
+            assert p.script("return document.documentElement.scrollWidth") <= width, (route, width)
+
+
+def test_two_hundred_queues_and_a_thousand_rows(page, redis):
+    r = redis.client()
+    queues = [Queue(r, f"q{i:03}") for i in range(200)]
+    ids = queues[0].dead_letters(*(b"%d" % i for i in range(1000)))
+    p = page().open()
+    wait_for(lambda: p.count(".table-overview tbody tr") == 200)
+    p.script("document.querySelector('tr[data-key=q150] a').focus(); document.querySelector('tr[data-key=q150]').scrollIntoView()")
+    top = p.script("return scrollY")
+    assert top > 0
+    for q in queues[:40]:
+        r.lpush(q.ingress, "x")
+    wait_for(lambda: cell(p, "q039", "Waiting") == "1")
+    assert p.script("return [document.activeElement.innerText, scrollY]") == ["q150", top]
+    p.type("q15", ".tools input")
+    wait_for(lambda: p.count(".table-overview tbody tr") == 10)
+    p.go("/letters/q000")
+    p.type("exit status", ".tools input")
+    wait_for(lambda: p.count(".table-letters tbody tr") == 1000)
+    p.click(f"mark {ids[500]}", ".table-letters")
+    top = p.script("return scrollY")
+    queues[0].dead_letters(b"new", error_message="exit status 4")
+    p.sees("1,001 found", ".tools")
+    assert p.script("return [...document.querySelectorAll('tr.marked')].map(r => r.dataset.key)") == [ids[500]]
+    assert p.script("const t = performance.now(); dispatchEvent(new Event('hashchange')); return performance.now() - t") < 2000

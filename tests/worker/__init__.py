@@ -1,0 +1,1 @@
+"""Workers and the handlers that they run."""

@@ -1,0 +1,110 @@
+"""The rehearsal of rights on scratch keys: what one that was cut off leaves, and that it is repeated where the server changed."""
+import pytest
+from redis.exceptions import ResponseError
+
+from harness import CUT, Tap, queue, wait_for
+
+
+class Rehearsal(Tap):
+    """Hears its commands. act() comes when Redis has had number `at` of all, and not the next one."""
+
+    def __init__(self, at=0, act=None):
+        self.at, self.act, self.said = at, act, []
+
+    def request(self, pair, words):
+        if not any(b":scratch:" in w for w in words):
+            return None
+        self.said.append(words)
+        if self.act is None or not self.at <= len(self.said) <= self.at + 1:
+            return None
+        return 0.1 if len(self.said) == self.at else self.act()
+
+
+def mail(handler, **keys):
+    return queue("mail", handler("cat >/dev/null"), workers=0, **keys)
+
+
+def scratch(c):
+    return sorted(c.keys("*:scratch:*"))
+
+
+def answers(c, commands):
+    def answer(words):
+        try:
+            return c.execute_command(*words)
+        except ResponseError as e:
+            return str(e)
+    return [answer(words) for words in commands]
+
+
+@pytest.mark.parametrize("keys", [{"ttl": "1h"}, {"shared": True}], ids=["ages", "shared"])
+def test_the_next_one_begins_anew_wherever_the_last_was_cut_off(redis, redis_proxy, quredisd, handler, keys):
+    c = redis.client()
+    tap = Rehearsal()
+    d = quredisd(redis=redis_proxy(redis, tap), queues=[mail(handler, **keys)])
+    d.wait_event("queue_recovered", queue="mail")
+    assert d.stop() == 0 and scratch(c) == []
+
+    def outcomes(commands):
+        return [a if isinstance(a, int) else type(a) for a in answers(c, commands)][1:]     # the first one tells what was left
+    whole = outcomes(tap.said)
+    assert len(whole) > 30 and str not in whole
+    for n in range(len(whole)):
+        answers(c, tap.said[:n])
+        assert outcomes(tap.said) == whole, f"after the first {n} commands of one"
+        assert scratch(c) == []
+
+
+def test_the_next_start_removes_what_one_left_that_was_cut_off(redis_server, redis_proxy, quredisd, handler):
+    """Supervisor and Redis died in the middle of it."""
+    server = redis_server()
+    c = server.client()
+    left = []
+
+    def die():
+        d.kill9()
+        left.extend(wait_for(lambda: scratch(c)))
+        return CUT
+    proxy = redis_proxy(server, Rehearsal(12, die))
+    d = quredisd(redis=proxy, queues=[mail(handler)], wait=False)
+    wait_for(lambda: left)
+    assert scratch(c) == left
+    d.start()
+    d.wait_event("queue_recovered", queue="mail")
+    assert scratch(c) == [] and d.stop() == 0
+
+
+def test_redis_returns_to_the_middle_of_one(redis_server, redis_proxy, quredisd, handler):
+    server = redis_server()
+    c = server.client()
+
+    def save():
+        wait_for(lambda: scratch(c))
+        c.save()
+    d = quredisd(redis=redis_proxy(server, Rehearsal(12, save)), queues=[mail(handler)])
+    d.wait_event("queue_recovered", queue="mail")
+    assert scratch(c) == []
+    server.kill9()
+    server.start()
+    assert scratch(c)
+    d.wait_event("redis_changed")
+    wait_for(lambda: scratch(c) == [])
+    assert not d.events("queue_error") and d.stop() == 0
+
+
+def test_rights_that_another_server_does_not_give(redis_server, redis_proxy, quredisd, handler, ledger):
+    """They are told before a message needs them, and the queue stays open."""
+    first, second = redis_server(), redis_server()
+    c = second.client()
+    c.execute_command("ACL", "SETUSER", "default", "-zadd")
+    proxy = redis_proxy(first)
+    d = quredisd(redis=proxy, queues=[queue("mail", handler("cat >>@LEDGER@; echo >>@LEDGER@"))])
+    d.wait_event("queue_recovered", queue="mail")
+    proxy.forward_to(second)
+    told = d.wait_event("queue_error", queue="mail", at="rights")
+    assert told["error"].startswith("retry:") and "grant" in told["advice"]
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: ledger.lines() == ["m"], 60)
+    c.execute_command("ACL", "SETUSER", "default", "+zadd")
+    d.wait_event("queue_error_cleared", 40, queue="mail")
+    assert scratch(c) == [] and d.stop() == 0

@@ -1,0 +1,20 @@
+#ifndef WORKER_ADOPT_H
+#define WORKER_ADOPT_H
+
+#include <stdint.h>
+
+#include "common/redis/redis.h"
+
+struct worker;
+
+/* Owner: adopt.c. On which server the worker read its trays last, and on which one it reads them now. */
+struct adoption {
+	struct redis_identity server;
+	struct redis_identity server_now;
+};
+
+void adopt_ask_server(struct worker *w, int64_t now_ms);	/* right before a renewal: asks which server this is */
+void adopt_server_answer(struct worker *w, const struct redis_reply *reply);
+void adopt_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms);
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef WORKER_BREAKER_H
+#define WORKER_BREAKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+#include "common/message/message.h"
+
+/*
+ * Owner: breaker.c. The breaker of a queue lies in the scoreboard, and all workers of the queue share it. In a worker only
+ * these functions write to it.
+ */
+#define BREAKER_MUTE 16		/* if breaker.failures is 0: the threshold for handlers that end without an answer */
+bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* open: true once in each probe interval */
+int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
+bool breaker_open(struct board_queue *b, int64_t now_ms);	/* true: this call opened it */
+bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms);	/* true: this call opened it */
+bool breaker_succeeded(struct board_queue *b);		/* a message is done, which ends the row of failures. true: this call closed the breaker */
+/* the handler answered, but not OK: it works at least. true: this call closed the breaker */
+bool breaker_answered(struct board_queue *b, int threshold);
+bool breaker_concerns(const struct board_queue *b, uint32_t generation);	/* false: the worker is of an older generation, so its failures are no evidence */
+void breaker_note_answer(struct board_queue *b, uint32_t generation);
+bool breaker_knows_answers(const struct board_queue *b, uint32_t generation);	/* true: a handler of this generation has answered */
+uint64_t breaker_message_id(struct message *m);		/* equal messages give equal ids */
+
+#endif

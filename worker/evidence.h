@@ -1,0 +1,34 @@
+#ifndef WORKER_EVIDENCE_H
+#define WORKER_EVIDENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+#include "worker/tray.h"
+
+struct worker;
+
+/* Owner: evidence.c. What the registration of the current name says, so that a sweeper can judge the death of this worker. */
+struct evidence {
+	bool stop_noted;		/* `stopping` was sent to this name's registration */
+	struct place trial;		/* the place of the message on trial; tray -1: none */
+	char trial_name[QUEUE_NOTE_FIELD];
+	enum { TRIAL_UNTOLD, TRIAL_ASKED, TRIAL_TOLD, TRIAL_ENDING } trial_noted;	/* how far the registration of this name has learned of the trial */
+	int64_t at_ms;			/* CLOCK_MONOTONIC: Redis refused the last write, so the next one is not sent before */
+};
+
+void evidence_init(struct evidence *e);
+void evidence_tick(struct worker *w, int64_t now_ms);
+void evidence_answer(struct worker *w, int what, const struct redis_reply *reply, int64_t now_ms);
+void evidence_lost(struct worker *w);		/* a new name or connection: assume that the registration has neither key */
+/*
+ * false: the message needs a trial and must not start yet, because another trial is under way in this supervisor, or because
+ * Redis has not confirmed this one.
+ */
+bool evidence_may_start(struct worker *w, struct place p);
+int64_t evidence_deadline_ms(const struct worker *w, int64_t now_ms);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * The master's order, and the way out. Told to finish, a worker leaves when its trays are empty: it deregisters its name, and Redis
+ * answers whether the name owned anything else. Told to hand back, it also stops what runs. Redis may be away for longer
+ * than the master waits. Then the worker gives up: what it has not settled stays in its trays, and a sweeper returns it.
+ */
+#include "worker/worker.h"
+
+#define GIVE_UP_MS 1500			/* what Redis is given at a fast stop once nothing runs */
+#define OWNS_NOTHING_MS 3000		/* the same at a drain, if no message is known to be in hand; longer than a fetch blocks */
+
+void exit_look_at_order(struct worker *w, int64_t now_ms)
+{
+	const struct child *child = w->env->child;
+	enum order order = w->exit.master_gone ? ORDER_HAND_BACK : (enum order)atomic_load(&child->board->master.orders[child->slot]);
+
+	if (order == ORDER_HAND_BACK && w->exit.order != ORDER_HAND_BACK)
+		mover_retry_now(&w->mover);
+	w->exit.order = order;
+	if (order == ORDER_HAND_BACK)
+		w->starter.runner->stop(w, now_ms);
+}
+
+void exit_master_gone(struct exit *e)
+{
+	e->master_gone = true;
+}
+
+bool exit_is_due(struct exit *e, bool may_give_up, int64_t now_ms)
+{
+	int64_t at = now_ms + (e->order == ORDER_HAND_BACK ? GIVE_UP_MS : OWNS_NOTHING_MS);
+
+	if (!may_give_up) {
+		e->give_up_at_ms = 0;
+		return false;
+	}
+	if (e->give_up_at_ms == 0 || at < e->give_up_at_ms)
+		e->give_up_at_ms = at;
+	return now_ms >= e->give_up_at_ms;
+}
+
+bool exit_gives_up(struct worker *w, int64_t now_ms)
+{
+	bool ordered = w->exit.order == ORDER_HAND_BACK || (w->exit.order == ORDER_FINISH && tray_hold_nothing(&w->trays));
+
+	return exit_is_due(&w->exit, ordered && w->starter.runner->dismiss(w, now_ms), now_ms);
+}
+
+/* Its first registration was refused, and there is no name before it: nothing in Redis is under a name of this worker. */
+static bool owned_nothing(const struct session *s)
+{
+	return s->owner.keys == NULL || (s->refused && !s->confirmed && s->previous.keys == NULL);
+}
+
+void exit_leave(struct worker *w, int64_t now_ms)
+{
+	if (w->exit.order < ORDER_FINISH || !tray_all_empty(&w->trays) || w->exit.leaving || w->exit.left || !w->starter.runner->dismiss(w, now_ms))
+		return;
+	if (owned_nothing(&w->session)) {
+		w->exit.left = w->exit.clean = true;
+	} else if (w->session.redis.state == REDIS_READY && w->session.registered) {
+		queue_deregister(&w->session.redis, &w->session.owner);
+		session_expect(w, ANSWER_DEREGISTER, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+		w->exit.leaving = true;
+	}
+}
+
+void exit_lost(struct exit *e)
+{
+	e->leaving = false;
+}
+
+void exit_answer(struct worker *w, const struct redis_reply *reply)
+{
+	w->exit.leaving = false;
+	w->exit.left = reply->type == REDIS_INTEGER;
+	/* 0: a tray holds a message that this worker does not know. It exits like a dead worker, so that a sweeper returns the message. */
+	w->exit.clean = w->exit.left && reply->integer == 1;
+	if (!w->exit.left)
+		session_report_error(w, "deregister", reply);
+}

@@ -1,0 +1,287 @@
+/*
+ * When the worker fetches, how many messages, into which tray, and how it ends a fetch that blocks. A fetch blocks only if the worker
+ * owns nothing; else it fetches into the next tray while the messages of the last one run. Messages in a tray that may not
+ * start now (quiet, paused, a stop) are handed back by starter.c.
+ */
+#include <malloc.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+
+#define BLOCK_MAX_MS 2000
+#define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
+#define LOOK_AGAIN_MS 10
+#define AHEAD_MS 20		/* between looks for more while messages are in hand */
+#define PAUSED_US 500000
+#define WAITED_LONG_US 250000	/* less, and the sweeper has looked within the last second */
+#define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
+
+static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 30000, .jitter = 0.5 };
+
+/* Nothing is fetched while a move is refused or not sent, while a message runs alone or waits to, or while notes are not known. */
+static bool held_up(const struct worker *w)
+{
+	if (w->mover.retry.errors > 0 || w->starter.solo_running || mover_hand_back_waits(w))
+		return true;
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		const struct tray *t = &w->trays.tray[i];
+
+		if (t->state == TRAY_FETCHING || (t->state == TRAY_DELETING && !t->sent) || t->solos > 0 || t->notes != NOTES_KNOWN)
+			return true;
+	}
+	return false;
+}
+
+static bool owns_nothing(const struct worker *w)
+{
+	return tray_count(&w->trays, ITEM_WAITING) + tray_count(&w->trays, ITEM_RUNNING) == 0;
+}
+
+/*
+ * With a message in hand the next ones are asked for only if they will be wanted soon, or if the handler takes
+ * them at once: a window is filled however long a message takes.
+ */
+static int wanted(const struct worker *w)
+{
+	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
+	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
+
+	if (owns_nothing(w))
+		return n;
+	if (n > 1 && waiting < n && !starter_is_slow(w))
+		return n;
+	return room < w->pacing.batch ? room : w->pacing.batch;
+}
+
+/* Redis reads nothing from a connection that waits in a blocking fetch: moves and acknowledgements still to be sent would wait, too. */
+static bool may_block(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FILLED)
+			return false;
+	return true;
+}
+
+static int64_t block_ms(const struct worker *w, int64_t now_ms)
+{
+	int64_t block = w->session.owner.lease_ms / 8;
+
+	if (now_ms < w->fetcher.oom_until_ms || breaker_until_ms(w->env->board) != 0)
+		return 0;	/* one look: a probe must not sit waiting */
+	return block < BLOCK_MAX_MS ? block : BLOCK_MAX_MS;
+}
+
+static void ask(struct worker *w, int tray, int n, int64_t now_ms)
+{
+	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
+
+	tray_ask(&w->trays, tray, n);
+	if (now_ms < w->fetcher.oom_until_ms)
+		for (int i = 0; i < n; i++)
+			queue_fetch_oom(&w->session.redis, &w->session.owner, tray);
+	else if (block > 0)
+		queue_fetch(&w->session.redis, &w->session.owner, tray, block);
+	else
+		queue_fetch_batch(&w->session.redis, &w->session.owner, tray, n);
+	for (int i = 0; i < n; i++)
+		session_expect(w, ANSWER_FETCH, tray, 0, now_ms + block + REDIS_TIMEOUT_MS);
+	w->fetcher.asked_us = w->now_us;
+}
+
+void fetcher_tick(struct worker *w, int64_t now_ms)
+{
+	int n, tray;
+
+	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetcher.retry.at_ms || held_up(w))
+		return;
+	n = wanted(w);
+	if (n <= 0 || (now_ms < w->fetcher.ahead_at_ms && !owns_nothing(w)) || (w->fetcher.probing && !tray_all_empty(&w->trays)))
+		return;
+	w->fetcher.probing = breaker_until_ms(w->env->board) != 0;
+	if (!breaker_may_fetch(w->env->board, now_ms) || (tray = tray_free(&w->trays)) == -1)
+		return;
+	ask(w, tray, n, now_ms);
+}
+
+void fetcher_init(struct fetcher *f, const struct redis_target *target, const char *client_name)
+{
+	redis_init(&f->unblock, target, client_name);
+}
+
+void fetcher_free(struct fetcher *f)
+{
+	redis_close(&f->unblock, NULL);
+}
+
+void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms)
+{
+	f->ahead_at_ms = until_ms;
+}
+
+void fetcher_probe_failed(struct fetcher *f)
+{
+	f->probing = false;
+}
+
+void fetcher_lost(struct fetcher *f)
+{
+	f->asking_paused = false;
+}
+
+static void fetch_failed(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+{
+	if (redis_error_is(reply, "OOM")) {
+		/* Scripts still run at maxmemory, and what they fetch frees memory in the end. */
+		if (now_ms >= w->fetcher.oom_until_ms)
+			session_report_error(w, "fetch", reply);
+		w->fetcher.oom_until_ms = now_ms + 1000;
+		return;
+	}
+	if (!w->session.owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
+		session_use_blmove(&w->session);
+		return;
+	}
+	/* What ends our own waiting at a stop, or a change of the server's role */
+	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
+		return;
+	session_report_error(w, "fetch", reply);
+	if (w->fetcher.retry.errors > 0 && now_ms < w->fetcher.retry.at_ms)
+		return;		/* another answer to the same fetch: one error, one step of the back-off */
+	retry_failed(&w->fetcher.retry, &backoff, now_ms);
+}
+
+/*
+ * The sweeper reads the pause flag of a quiet queue only now and then, so a worker that waited long for a message reads it itself: a
+ * message that was pushed after a pause must not run.
+ */
+static void ask_paused(struct worker *w, int64_t now_ms)
+{
+	queue_paused(&w->session.redis, &w->env->keys);
+	session_expect(w, ANSWER_PAUSED, -1, 0, now_ms + REDIS_TIMEOUT_MS);
+	w->fetcher.asking_paused = true;
+}
+
+void fetcher_paused_answer(struct worker *w, const struct redis_reply *reply)
+{
+	w->fetcher.asking_paused = false;
+	w->fetcher.paused_until_us = reply->type == REDIS_INTEGER && reply->integer == 1 ? w->now_us + PAUSED_US : 0;
+}
+
+/* No message came for as long as a fetch blocks: returns memory to the kernel. A busy worker would need it again at once. */
+static void free_memory(struct worker *w)
+{
+	if (w->fetcher.memory_freed)
+		return;
+	w->fetcher.memory_freed = true;
+	tray_free_memory(&w->trays);
+	malloc_trim(0);
+}
+
+/* All that was asked for is answered. */
+static void complete(struct worker *w, int tray, int64_t now_ms)
+{
+	struct tray *t = &w->trays.tray[tray];
+	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US, waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
+	int asked = t->asked;
+
+	pacing_full(&w->pacing, t->n == asked && (asked > 1 || at_once || w->pacing.batch > 1));
+	if (t->n < asked && !owns_nothing(w))
+		w->fetcher.ahead_at_ms = now_ms + AHEAD_MS;
+	if (t->n == 0 && now_ms < w->fetcher.oom_until_ms)
+		retry_not_before(&w->fetcher.retry, now_ms + OOM_LOOK_MS);
+	else if (t->n > 0 && now_ms < w->fetcher.oom_until_ms)
+		w->fetcher.oom_until_ms = now_ms + 1000;
+	if (t->n > 0 && (waited_long || w->fetcher.paused_until_us != 0))
+		ask_paused(w, now_ms);
+	if (t->n > 0) {
+		w->fetcher.fetched_us = w->now_us;
+		w->fetcher.memory_freed = false;
+	}
+	tray_filled(&w->trays, tray);		/* empties it if nothing came */
+	if (!at_once && tray_all_empty(&w->trays))
+		free_memory(w);
+}
+
+void fetcher_received(struct worker *w, size_t len)
+{
+	env_count(w->env, COUNT_FETCHED, 1);
+	pacing_learn_size(&w->pacing, len);
+}
+
+void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	if (reply->type == REDIS_STRING) {
+		tray_add_reply(&w->trays, tray, &w->session.redis, reply);
+		fetcher_received(w, reply->len);
+	} else if (reply->type != REDIS_NIL) {
+		fetch_failed(w, reply, now_ms);
+	}
+	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->fetcher.oom_until_ms)) {
+		retry_succeeded(&w->fetcher.retry);
+		if (w->mover.retry.errors == 0)
+			session_clear_error(w);
+	}
+	if (tray_answered(&w->trays, tray))
+		complete(w, tray, now_ms);
+}
+
+/* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
+static void unblock_start(struct worker *w, int64_t now_ms)
+{
+	w->fetcher.unblocking = UNBLOCK_DONE;
+	if (w->session.redis.client_id == 0 || redis_open(&w->fetcher.unblock, now_ms) == -1)
+		return;		/* then it waits for the end of the block */
+	w->fetcher.unblocking = UNBLOCK_OPENING;
+}
+
+void fetcher_unblock_io(struct worker *w, int64_t now_ms)
+{
+	struct redis_reply reply;
+
+	if (!tray_fetching(&w->trays) || worker_may_work(w)) {
+		if (w->fetcher.unblocking != UNBLOCK_IDLE)
+			redis_close(&w->fetcher.unblock, NULL);
+		w->fetcher.unblocking = UNBLOCK_IDLE;
+		return;
+	}
+	if (w->fetcher.unblocking == UNBLOCK_IDLE)
+		unblock_start(w, now_ms);
+	if (w->fetcher.unblocking == UNBLOCK_DONE)
+		return;
+	if (redis_pump(&w->fetcher.unblock, now_ms) == -1) {
+		w->fetcher.unblocking = UNBLOCK_DONE;
+		return;
+	}
+	if (w->fetcher.unblocking == UNBLOCK_OPENING && w->fetcher.unblock.state == REDIS_READY) {
+		redis_appendf(&w->fetcher.unblock, "CLIENT UNBLOCK %d", w->session.redis.client_id);
+		redis_expect_by(&w->fetcher.unblock, now_ms + REDIS_TIMEOUT_MS);
+		w->fetcher.unblocking = UNBLOCK_SENT;
+		redis_pump(&w->fetcher.unblock, now_ms);
+	}
+	if (w->fetcher.unblocking == UNBLOCK_SENT && redis_take(&w->fetcher.unblock, &reply) != 0) {
+		redis_close(&w->fetcher.unblock, NULL);
+		w->fetcher.unblocking = UNBLOCK_DONE;
+	}
+}
+
+int64_t fetcher_deadline_ms(const struct worker *w, int64_t now_ms)
+{
+	int64_t at = w->fetcher.retry.at_ms;
+
+	if (!session_usable(w) || held_up(w) || wanted(w) <= 0)
+		return INT64_MAX;
+	if (!owns_nothing(w) && w->fetcher.ahead_at_ms > at)
+		at = w->fetcher.ahead_at_ms;
+	if (breaker_until_ms(w->env->board) > at)
+		at = breaker_until_ms(w->env->board);
+	if (!worker_may_work(w) && at < now_ms + 100)	/* a gate opens without a signal */
+		at = now_ms + 100;
+	/* Due already: this turn has tried, and no tray was free, say. An event will tell; but no wait without an end. */
+	return at > now_ms ? at : now_ms + LOOK_AGAIN_MS;
+}

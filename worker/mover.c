@@ -1,0 +1,357 @@
+/*
+ * Moves: chosen elsewhere, sent here, and sent again until they are answered. A tray whose messages all
+ * succeeded is acknowledged by one DEL. A refused move is held: asked for again after a while, the
+ * handler not run again, nothing else fetched meanwhile.
+ *
+ * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may lie
+ * there again. So the lease in Redis counts what left each tray alive, and owner.moved counts the answers: as long as both
+ * are equal no such move was undone. They are compared in the script that acknowledges a tray which something ever left
+ * alive, and at each renewal of the lease. What left a tray otherwise is done, and may be deleted as often as it returns.
+ */
+#include <stdlib.h>
+
+#include <bsd/stdlib.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+#include "common/dead_letters/dead_letters.h"
+
+static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
+
+/* Scripts move a large message by its place; its payload does not go back to Redis. */
+static bool is_large(const struct item *item)
+{
+	return item->len > QUEUE_BY_VALUE_MAX;
+}
+
+/* The index from the pop end, where the oldest lies. Only while no move out of this tray is unanswered. */
+static int64_t place_in_list(const struct tray *t, const struct item *item)
+{
+	int64_t at = -1;
+
+	for (const struct item *older = t->items; older < item; older++)
+		at -= older->state != ITEM_GONE && !older->lost;
+	return at;
+}
+
+static struct queue_entry entry_of(struct worker *w, struct place p)
+{
+	struct tray *t = &w->trays.tray[p.tray];
+	struct item *item = tray_item(&w->trays, p);
+
+	struct queue_entry e = { .raw = tray_raw(t, item), .len = item->len, .at = QUEUE_ANYWHERE };
+
+	if (is_large(item) && !t->mixed) {
+		e.at = place_in_list(t, item);
+		e.of = -1 - place_in_list(t, t->items + t->n);
+		e.moved = w->session.owner.moved[p.tray];
+	}
+	return e;
+}
+
+static void send_move(struct worker *w, struct place p, int64_t now_ms)
+{
+	struct item *item = tray_item(&w->trays, p);
+	struct outcome *o = item->outcome;
+	const struct queue_entry entry = entry_of(w, p);
+	struct queue_change change = {0};
+	struct message *m = o == NULL ? NULL : tray_message(&w->trays, p);
+	struct queue_note note;
+
+	if (m != NULL)
+		change = (struct queue_change){ &o->line, m->wrapper_len };
+
+	switch (item->move) {
+	case MOVE_DONE:
+		history_done_one(w, p, &entry);
+		break;
+	case MOVE_RETRY:
+	case MOVE_PUT_OFF:
+		queue_retry(&w->session.redis, &w->session.owner, p.tray, &entry, &change, o->delay_ms);
+		break;
+	case MOVE_ESCAPE:
+		if (item->note != NULL)
+			queue_note_of(&note, m, NULL);
+		queue_escape(&w->session.redis, &w->env->keys, w->session.owner.lease, w->session.owner.lease_ms, w->session.owner.trays[p.tray], -1, &entry, m,
+		    item->note == NULL ? NULL : &note, w->env->conf->dead_letter.enabled ? &o->record : NULL);
+		break;
+	case MOVE_ASIDE:
+		queue_set_aside(&w->session.redis, &w->session.owner, p.tray, &entry, o->rewritten ? &change : NULL, m, &o->record);
+		break;
+	case MOVES:
+		break;
+	case MOVE_HAND_BACK:
+		queue_hand_back(&w->session.redis, &w->session.owner, p.tray, &entry, o == NULL || !o->rewritten ? NULL : &change,
+		    o == NULL || o->note.text[0] == '\0' ? NULL : &o->note);
+		break;
+	}
+	session_expect(w, ANSWER_MOVE, p.tray, p.item, now_ms + REDIS_TIMEOUT_MS);
+	tray_move_sent(&w->trays, p, true);
+}
+
+static int unanswered(const struct tray *t)
+{
+	int n = 0;
+
+	for (int i = 0; i < t->n; i++)
+		n += t->items[i].state == ITEM_MOVING && t->items[i].sent;
+	return n;
+}
+
+static bool holds_large(const struct tray *t)
+{
+	for (int i = 0; i < t->n; i++)
+		if (t->items[i].state != ITEM_GONE && is_large(&t->items[i]))
+			return true;
+	return false;
+}
+
+/*
+ * A move that Redis refuses may stay refused for long, so it must not hold up other moves. Called twice a turn for each tray, so it
+ * must not read all messages of a tray in which nothing moves.
+ */
+static bool hand_back_waits(const struct tray *t)
+{
+	if (t->count[ITEM_MOVING] == 0)
+		return false;
+	for (int i = 0; i < t->n; i++) {
+		const struct item *item = &t->items[i];
+
+		if (item->state == ITEM_MOVING && item->move == MOVE_HAND_BACK && !item->sent && !item->refused)
+			return true;
+	}
+	return false;
+}
+
+bool mover_hand_back_waits(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (hand_back_waits(&w->trays.tray[i]))
+			return true;
+	return false;
+}
+
+/*
+ * The newest first: what goes back to the pop end last is fetched first, so that the order stays. A large message is named
+ * by its place, which is certain only when no move out of its tray is unanswered: from such a tray they leave one by one.
+ * newer_waits: a message of a newer tray has yet to go back, so none of this one may.
+ */
+static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
+{
+	struct tray *t = &w->trays.tray[tray];
+	bool one_by_one;
+
+	if (t->count[ITEM_MOVING] == 0)
+		return;
+	one_by_one = holds_large(t);
+	if (one_by_one && unanswered(t) > 0)
+		return;
+	for (int i = t->n - 1; i >= 0; i--) {
+		if (t->items[i].state != ITEM_MOVING || t->items[i].sent || (newer_waits && t->items[i].move == MOVE_HAND_BACK))
+			continue;
+		send_move(w, (struct place){ tray, i }, now_ms);
+		if (one_by_one)
+			return;
+	}
+}
+
+static int newest_unsent(const struct worker *w, uint64_t below)
+{
+	int newest = -1;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FILLED && w->trays.tray[i].serial < below &&
+		    (newest == -1 || w->trays.tray[i].serial > w->trays.tray[newest].serial))
+			newest = i;
+	return newest;
+}
+
+void mover_tick(struct worker *w, int64_t now_ms)
+{
+	uint64_t below = UINT64_MAX;
+	bool newer_waits = false;
+
+	if (w->session.redis.state != REDIS_READY || !w->session.registered || now_ms < w->mover.retry.at_ms)
+		return;
+	for (int i = newest_unsent(w, below); i != -1; i = newest_unsent(w, below)) {
+		below = w->trays.tray[i].serial;
+		send_moves(w, i, newer_waits, now_ms);
+		newer_waits = newer_waits || hand_back_waits(&w->trays.tray[i]);
+	}
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		struct tray *t = &w->trays.tray[i];
+
+		if (t->state != TRAY_DELETING || t->sent)
+			continue;
+		history_done(w, i);
+		session_expect(w, ANSWER_DELETE, i, 0, now_ms + REDIS_TIMEOUT_MS);
+		tray_delete_sent(&w->trays, i, true);
+	}
+}
+
+static void count_moved(struct worker *w, const struct item *item)
+{
+	enum move move = item->move;
+	int class;
+	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
+		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK, [MOVE_PUT_OFF] = COUNT_HANDED_BACK,
+		[MOVE_ASIDE] = COUNT_HANDED_BACK };
+
+	env_count(w->env, counters[move], 1);
+	if (move == MOVE_ESCAPE && (class = letter_class_counter(item->outcome->record.error_class)) != -1)
+		env_count(w->env, (enum counter)class, 1);
+	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_ESCAPE)
+		atomic_fetch_add(&w->env->board->workers.done, 1);
+}
+
+/*
+ * A refused move stays refused until Redis answers it, or until its message is no longer there to be moved; other successes do
+ * not clear the error. With the last of them the back-off ends: a worker that has nothing left to ask for again must fetch.
+ */
+static void refusals_changed(struct worker *w)
+{
+	if (w->trays.refusals > 0)
+		return;
+	retry_succeeded(&w->mover.retry);
+	retry_not_before(&w->mover.retry, 0);
+}
+
+/* Of several refusals of moves that left together the first one counts: one error, one step of the back-off. */
+static void refused(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+{
+	session_report_error(w, "settle", reply);
+	if (w->mover.retry.errors == 0 || now_ms >= w->mover.retry.at_ms)
+		retry_failed(&w->mover.retry, &backoff, now_ms);
+}
+
+static void answered(struct worker *w)
+{
+	refusals_changed(w);
+	if (w->trays.refusals == 0)
+		session_clear_error(w);
+}
+
+static void claim_lost(struct worker *w, int tray, int n)
+{
+	env_count(w->env, COUNT_CLAIM_LOST, n);
+	log_warning("claim_lost", log_str("tray", w->session.owner.trays[tray]), log_int("messages", n));
+	session_renew_incarnation(w, "a message of ours was no longer there");
+}
+
+void mover_gone(struct worker *w, struct place p)
+{
+	tray_gone(&w->trays, p);
+	refusals_changed(w);
+}
+
+void mover_reopen_tray(struct worker *w, int tray)
+{
+	tray_reopen(&w->trays, tray);
+	refusals_changed(w);
+}
+
+void mover_retry_now(struct mover *m)
+{
+	retry_not_before(&m->retry, 0);
+}
+
+/*
+ * Whether to set this message aside: Redis refuses to move it, but takes other commands. A sweeper returns it later. A message that is
+ * done is never set aside, since it would run again. After the first such message, those with the same move are set aside at the
+ * first refusal, until such a move succeeds.
+ */
+static bool is_hopeless(struct worker *w, struct place p, const struct redis_reply *reply)
+{
+	const struct item *item = tray_item(&w->trays, p);
+
+	if (item->move == MOVE_DONE || item->move == MOVE_ASIDE || redis_error_is_transient(reply))
+		return false;
+	if (tray_count_refusal(&w->trays, p) < MOVE_ATTEMPTS && !w->mover.hopeless[item->move])
+		return false;
+	w->mover.hopeless[item->move] = true;
+	return true;
+}
+
+static void move_refused(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
+{
+	const struct item *item = tray_item(&w->trays, p);
+
+	tray_move_refused(&w->trays, p, true);
+	refused(w, reply, now_ms);
+	tray_move_sent(&w->trays, p, false);
+	if (w->exit.order == ORDER_HAND_BACK && item->move != MOVE_DONE && item->move != MOVE_HAND_BACK) {
+		retry_not_before(&w->mover.retry, 0);
+		/* A worker that was ordered to hand back has no time to wait until Redis accepts the move. */
+		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
+	} else if (is_hopeless(w, p, reply)) {
+		/* At a stop a message whose setting aside is refused, too, comes here again and again: then the back-off counts. */
+		if (item->refusals <= MOVE_ATTEMPTS)
+			retry_not_before(&w->mover.retry, 0);
+		settle_set_aside(w, p, reply->type == REDIS_ERROR ? reply->str : "unexpected reply type from Redis");
+	}
+}
+
+void mover_record_failed(void)
+{
+	log_warning("record_failed", log_str("error", "the stream of records could not be written: check the type of its key"));
+}
+
+void mover_answer(struct worker *w, struct place p, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct item *item = tray_item(&w->trays, p);
+
+	if (reply->type != REDIS_INTEGER) {
+		move_refused(w, p, reply, now_ms);
+		return;
+	}
+	w->mover.hopeless[item->move] = false;
+	tray_move_refused(&w->trays, p, false);
+	answered(w);
+	if (reply->integer == 0)
+		claim_lost(w, p.tray, 1);
+	else
+		count_moved(w, item);
+	if (item->move == MOVE_DONE)
+		history_answer(w, reply);
+	else if (reply->integer > 0)
+		session_count_moved(&w->session, p.tray);
+	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
+		mover_record_failed();
+	mover_gone(w, p);
+	tray_close(&w->trays, p.tray);
+}
+
+void mover_delete_answer(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+{
+	struct tray *t = &w->trays.tray[tray];
+	int n = t->count[ITEM_DONE];
+
+	if (reply->type != REDIS_INTEGER) {
+		tray_delete_refused(&w->trays, tray, true);
+		refused(w, reply, now_ms);
+		tray_delete_sent(&w->trays, tray, false);
+		return;
+	}
+	tray_delete_refused(&w->trays, tray, false);
+	answered(w);
+	if (reply->integer == -1) {
+		tray_delete_sent(&w->trays, tray, false);
+		session_renew_incarnation(w, "Redis returned to an earlier state");
+		return;
+	}
+	tray_empty(&w->trays, tray);
+	if (reply->integer == 0) {
+		claim_lost(w, tray, n);
+		return;
+	}
+	history_answer(w, reply);
+	env_count(w->env, COUNT_DONE, n);
+	atomic_fetch_add(&w->env->board->workers.done, (uint64_t)n);
+}
+
+/* When the back-off ends; the moves that were held are sent then. */
+int64_t mover_deadline_ms(const struct worker *w, int64_t now_ms)
+{
+	return w->mover.retry.errors > 0 && w->session.registered && w->mover.retry.at_ms > now_ms ? w->mover.retry.at_ms : INT64_MAX;
+}

@@ -1,0 +1,49 @@
+#ifndef WORKER_RUNNER_H
+#define WORKER_RUNNER_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "worker/tray.h"
+
+struct handler;
+struct worker;
+struct persistent;
+
+/* How a kind of handler is run: runner_exec.c or runner_persistent.c. A runner polls at most RUNNER_POLLFDS descriptors. */
+struct runner {
+	void (*init)(struct worker *w);
+	void (*free)(struct worker *w);
+	int (*room)(const struct worker *w);			/* how many more messages it takes now */
+	bool (*ready)(const struct worker *w);			/* false: the handler is still starting up */
+	void (*start)(struct worker *w, int64_t now_ms);	/* starts waiting messages, as many as the runner takes */
+	void (*end)(struct worker *w, int64_t now_ms);		/* settles messages whose run has ended */
+	void (*flush)(struct worker *w);			/* at most one write in a turn */
+	bool (*go_on)(struct worker *w);			/* continues without a poll in between. True: some message was answered */
+	void (*stop)(struct worker *w, int64_t now_ms);		/* TERM, and KILL after kill_grace. A second call does nothing */
+	void (*kill)(struct worker *w, int64_t now_ms);		/* KILL at once */
+	bool (*dismiss)(struct worker *w, int64_t now_ms);	/* no message runs: ends an idle process. True: no process is left */
+	size_t (*pollfds)(const struct worker *w, struct pollfd *p);
+	void (*io)(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms);	/* p NULL: the poll found no event */
+	int64_t (*deadline_ms)(const struct worker *w);
+};
+#define RUNNER_POLLFDS 4
+extern const struct runner runner_exec, runner_persistent;
+
+/* Owner: runner_exec.c. */
+struct runner_exec {
+	struct handler *handler;
+	struct place running;		/* place of the message that runs; tray -1: none */
+};
+
+/* Owner: runner_persistent.c. */
+struct runner_persistent {
+	struct persistent *process;
+	struct place *given;		/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
+	unsigned given_size;
+	uint64_t next_serial;
+};
+
+#endif

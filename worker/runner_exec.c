@@ -1,0 +1,153 @@
+/*
+ * The runner of exec handlers: one process for each message, and one message at a time. It starts the handler with the next
+ * message that may run, passes stop and kill on to it, and hands its end to verdict.c. handler.c creates the process, feeds it
+ * and kills it.
+ */
+#include "worker/worker.h"
+
+static void init(struct worker *w)
+{
+	w->exec.running.tray = -1;
+	w->exec.handler = handler_new(w->env->conf);
+}
+
+static void free_handler(struct worker *w)
+{
+	handler_free(w->exec.handler);
+}
+
+static int room(const struct worker *w)
+{
+	return w->exec.running.tray == -1 ? 1 : 0;
+}
+
+/* An exec handler starts with its message, so it is always ready. */
+static bool ready(const struct worker *w)
+{
+	(void)w;
+	return true;
+}
+
+static void note_running(struct worker *w, int64_t timeout_ms, int64_t now_ms)
+{
+	atomic_store(&w->env->slot->handler_pgid, handler_pgid(w->exec.handler));
+	atomic_store(&w->env->slot->started_ms, now_ms);
+	atomic_store(&w->env->slot->deadline_ms, timeout_ms < 0 ? INT64_MAX : now_ms + timeout_ms + w->env->conf->kill_grace_ms);
+}
+
+static void note_ended(struct worker *w, int64_t now_ms)
+{
+	slot_observe(w->env->slot, now_ms - atomic_load(&w->env->slot->started_ms));
+	atomic_store(&w->env->slot->handler_pgid, 0);
+	atomic_store(&w->env->slot->started_ms, 0);
+	atomic_store(&w->env->slot->deadline_ms, 0);
+}
+
+/*
+ * Describes and returns the next message that may run. It escapes the messages on its way that have an unknown version, are too
+ * large, or have expired. tray -1: none may run now.
+ */
+static struct place next_known(struct worker *w, int64_t now_ms)
+{
+	struct place p;
+
+	while ((p = starter_next(w)).tray != -1) {
+		starter_describe(w, p);
+		if (w->starter.job.message->unknown_version)
+			settle_unknown_version(w, p);
+		else if (too_large_escapes(w, p))
+			continue;
+		else if (!expiry_holds(w, p, now_ms))
+			break;
+		else if (w->expiry.asking)
+			return (struct place){ -1, -1 };
+	}
+	return p;
+}
+
+static void start(struct worker *w, int64_t now_ms)
+{
+	struct place p;
+
+	if (w->exec.running.tray != -1)
+		return;
+	p = next_known(w, now_ms);
+	if (p.tray == -1)
+		return;
+	if (handler_start(w->exec.handler, &w->starter.job, now_ms) == -1) {
+		starter_put_off(w, now_ms);
+		return;
+	}
+	starter_succeeded(&w->starter);
+	w->exec.running = p;
+	starter_started(w, p);
+	note_running(w, w->starter.job.timeout_ms, now_ms);
+}
+
+static void end(struct worker *w, int64_t now_ms)
+{
+	struct handler_result result;
+	struct place p = w->exec.running;
+
+	if (p.tray == -1)
+		return;
+	handler_tick(w->exec.handler, now_ms);
+	if (!handler_finished(w->exec.handler, &result)) {
+		atomic_store(&w->env->slot->handler_pgid, handler_pgid(w->exec.handler));
+		return;
+	}
+	w->exec.running.tray = -1;
+	starter_progressed(w, 1);
+	note_ended(w, now_ms);
+	verdict_of_exec(w, p, &result, now_ms);
+}
+
+static void flush(struct worker *w)
+{
+	(void)w;		/* an exec handler has all its input in its pipe when it starts */
+}
+
+static bool go_on(struct worker *w)
+{
+	(void)w;
+	return false;
+}
+
+static void stop(struct worker *w, int64_t now_ms)
+{
+	if (w->exec.running.tray != -1)
+		handler_stop(w->exec.handler, now_ms);
+}
+
+static void kill_now(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	if (w->exec.running.tray != -1)
+		handler_kill(w->exec.handler);
+}
+
+static bool dismiss(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	return w->exec.running.tray == -1;
+}
+
+static size_t pollfds(const struct worker *w, struct pollfd *p)
+{
+	return w->exec.running.tray == -1 ? 0 : handler_pollfds(w->exec.handler, p);
+}
+
+static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	(void)now_ms;
+	if (p != NULL)
+		handler_io(w->exec.handler, p, n);
+}
+
+static int64_t deadline_ms(const struct worker *w)
+{
+	return w->exec.running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->exec.handler);
+}
+
+const struct runner runner_exec = { init, free_handler, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+	io, deadline_ms };

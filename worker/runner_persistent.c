@@ -1,0 +1,356 @@
+/*
+ * The runner of persistent handlers: it gives the process as many jobs as its window takes, and settles the answers, which may
+ * come in any order. common/handler/persistent.c manages the process itself. This file decides which message is charged when
+ * the process ends with unanswered jobs. A single unanswered job is charged. Of several jobs none is charged; each runs alone
+ * the next time, so that the job that ends the handler is found.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+#include "common/handler/handler.h"
+
+#define GO_ON_US 2000
+
+static void init(struct worker *w)
+{
+	unsigned window = w->env->conf->window < 1 ? 1 : (unsigned)w->env->conf->window;
+
+	w->persistent.process = persistent_new(w->env->conf);
+	w->persistent.given_size = 4;
+	while (w->persistent.given_size < 2 * window)
+		w->persistent.given_size *= 2;
+	w->persistent.next_serial = 1;	/* not 0: a handler that prints "OK 0" while idle must acknowledge nothing */
+	w->persistent.given = alloc_zero(w->persistent.given_size, sizeof(*w->persistent.given));
+	for (unsigned i = 0; i < w->persistent.given_size; i++)
+		w->persistent.given[i].tray = -1;
+}
+
+static void free_persistent(struct worker *w)
+{
+	persistent_free(w->persistent.process);
+	free(w->persistent.given);
+}
+
+/* The place of the message with this serial. Unanswered serials are less than given_size apart, so each has an entry of its own. */
+static struct place *given(struct worker *w, uint64_t serial)
+{
+	return &w->persistent.given[serial & (w->persistent.given_size - 1)];
+}
+
+static void note_process(struct worker *w)
+{
+	int64_t at = persistent_timeout_at_ms(w->persistent.process), grace = w->env->conf->kill_grace_ms;
+	int64_t deadline = persistent_unanswered(w->persistent.process) == 0 ? 0 : at > INT64_MAX - grace ? INT64_MAX : at + grace;
+
+	if (atomic_load(&w->env->slot->deadline_ms) != deadline)
+		atomic_store(&w->env->slot->deadline_ms, deadline);
+	if (atomic_load(&w->env->slot->handler_pgid) != persistent_pgid(w->persistent.process))
+		atomic_store(&w->env->slot->handler_pgid, persistent_pgid(w->persistent.process));
+}
+
+/* ---- jobs ---- */
+
+static bool ready(const struct worker *w)
+{
+	return persistent_ready(w->persistent.process);
+}
+
+/* While the handler starts up it gets one message: further ones would only wait, and another worker may be faster. */
+static int room(const struct worker *w)
+{
+	if (!persistent_running(w->persistent.process))
+		return 1;
+	if (!persistent_ready(w->persistent.process) && persistent_unanswered(w->persistent.process) > 0)
+		return 0;
+	return persistent_room(w->persistent.process);
+}
+
+static bool give(struct worker *w, struct place p, int64_t now_ms)
+{
+	struct place *place = given(w, w->persistent.next_serial);
+
+	if (place->tray != -1)
+		return false;		/* the job that had this entry before is still unanswered */
+	starter_describe(w, p);
+	if (w->starter.job.message->unknown_version) {
+		settle_unknown_version(w, p);
+		return true;
+	}
+	if (too_large_escapes(w, p))
+		return true;
+	if (expiry_holds(w, p, now_ms))
+		return !w->expiry.asking;
+	persistent_give(w->persistent.process, w->persistent.next_serial, &w->starter.job, now_ms);
+	*place = p;
+	w->persistent.next_serial++;
+	starter_started(w, p);
+	/* Most answers are OK and need it no more. A window of parsed messages would not fit into the first cache of the processor. */
+	tray_forget_message(&w->trays, p);
+	if (atomic_load(&w->env->slot->started_ms) == 0)
+		atomic_store(&w->env->slot->started_ms, now_ms);
+	return true;
+}
+
+static void start(struct worker *w, int64_t now_ms)
+{
+	struct place p;
+
+	if (!persistent_running(w->persistent.process) && persistent_start(w->persistent.process, w->session.incarnation, now_ms) == -1) {
+		starter_put_off(w, now_ms);
+		return;
+	}
+	starter_succeeded(&w->starter);
+	while (room(w) > 0 && (p = starter_next(w)).tray != -1)
+		if (!give(w, p, now_ms))
+			return;
+}
+
+/*
+ * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush() calls this before every
+ * write. A message taken back waits again; if its claim was lost meanwhile, it is gone.
+ */
+static void recall(struct worker *w)
+{
+	uint64_t serial, end = w->persistent.next_serial;
+
+	if (!persistent_unwritten(w->persistent.process) || starter_may_start(w))
+		return;
+	serial = persistent_recall(w->persistent.process);
+	if (serial == UINT64_MAX)
+		return;
+	for (w->persistent.next_serial = serial; serial < end; serial++) {
+		struct place *place = given(w, serial), p = *place;
+
+		place->tray = -1;
+		if (p.tray == -1)
+			continue;	/* answered before the job was written */
+		starter_solo_ended(&w->starter);
+		if (tray_item(&w->trays, p)->lost)
+			mover_gone(w, p);
+		else
+			tray_unstart(&w->trays, p);
+		tray_close(&w->trays, p.tray);
+	}
+	if (persistent_unanswered(w->persistent.process) == 0)
+		atomic_store(&w->env->slot->started_ms, 0);
+}
+
+static void flush(struct worker *w)
+{
+	if (!persistent_running(w->persistent.process))
+		return;
+	if (w->starter.may_start_us != w->now_us)
+		recall(w);
+	persistent_flush(w->persistent.process);
+}
+
+/* ---- answers ---- */
+
+static void refused(struct worker *w, struct place p, const struct persistent_reply *r, int64_t now_ms)
+{
+	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
+		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
+	struct failure f = { .delay_ms = r->delay_ms, .class = r->verdict == PERSISTENT_RETRY ? NULL : "Rejected", .result = &result,
+		.verdict = r->verdict == PERSISTENT_RETRY ? CONF_OUTCOME_RETRY : CONF_OUTCOME_FAIL };
+	int len = r->reason_len > 200 ? 200 : (int)r->reason_len;
+
+	snprintf(f.text, sizeof(f.text), "%s%s%.*s", r->verdict == PERSISTENT_RETRY ? "RETRY" : "FAIL", len > 0 ? ": " : "",
+	    len, len > 0 ? r->reason : "");
+	settle_failed(w, p, &f, now_ms);
+}
+
+static void answered(struct worker *w, const struct persistent_reply *r, int64_t now_ms)
+{
+	struct place *place = given(w, r->serial), p = *place;
+
+	place->tray = -1;
+	slot_observe(w->env->slot, r->duration_ms);
+	if (tray_item(&w->trays, p)->lost)
+		mover_gone(w, p);
+	else if (r->verdict == PERSISTENT_OK)
+		settle_done(w, p, r->duration_ms);
+	else
+		refused(w, p, r, now_ms);
+	tray_close(&w->trays, p.tray);
+}
+
+/* ---- the end of the process ---- */
+
+static void failed(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
+{
+	struct handler_result result = {
+		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
+		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms,
+		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
+	};
+	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1, .mute = !e->answered_any };
+
+	if (e->how == PERSISTENT_TIMED_OUT)
+		atomic_fetch_add(&w->env->slot->counters[COUNT_TIMED_OUT], 1);
+	verdict_describe(&f, &result);
+	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any)
+		strlcat(f.text, "; it never answered: is its output flushed?", sizeof(f.text));
+	settle_failed(w, p, &f, now_ms);
+}
+
+/*
+ * Decides whether the handler is broken, or the message may be the cause. A handler that ended before it read anything is
+ * broken: no message can have caused that. A handler that read and did not answer may be broken as long as no handler of the
+ * queue has answered since the start, reload or restart. Once one has answered, such an end is evidence against the message,
+ * which is charged.
+ */
+static bool is_broken(const struct worker *w, const struct persistent_end *e)
+{
+	if (e->how == PERSISTENT_UNRUNNABLE)
+		return true;
+	if (e->answered_any || e->asked || e->how == PERSISTENT_STOPPED)
+		return false;
+	if (!e->read_any)
+		return true;
+	return e->how != PERSISTENT_TIMED_OUT && !breaker_knows_answers(w->env->board, w->env->child->handler_generation);
+}
+
+static void unanswered(struct worker *w, uint64_t serial, struct place p, const struct persistent_end *e, bool broken, int64_t now_ms)
+{
+	bool solo = tray_item(&w->trays, p)->solo, read = serial < e->unread_from && e->how != PERSISTENT_UNRUNNABLE;
+
+	if (tray_item(&w->trays, p)->lost)
+		mover_gone(w, p);
+	else if (!read || e->how == PERSISTENT_UNRUNNABLE)
+		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
+	else if (e->how == PERSISTENT_STOPPED)
+		settle_hand_back(w, p, SETTLE_REDELIVERED);
+	else if (e->how == PERSISTENT_TIMED_OUT)
+		serial == e->oldest ? failed(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
+	else if (e->unanswered == 1 && (solo || !broken))
+		failed(w, p, e, now_ms);
+	else
+		settle_hand_back(w, p, SETTLE_SOLO);
+	tray_close(&w->trays, p.tray);
+}
+
+static void note_end(struct worker *w, const struct persistent_end *e, bool broken, int64_t now_ms)
+{
+	char error[128];
+	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal))
+			       : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
+
+	log_event(e->asked || e->how == PERSISTENT_STOPPED ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "handler_ended",
+	    how, log_int("unanswered", e->unanswered), log_int("lived_ms", e->lived_ms));
+	if (!broken)
+		return;
+	if (e->how == PERSISTENT_UNRUNNABLE)
+		snprintf(error, sizeof(error), "%s", strerror(e->error));
+	else
+		snprintf(error, sizeof(error), "it ended before its first answer");
+	settle_unrunnable(w, e->how == PERSISTENT_UNRUNNABLE ? e->stage : "answer", error, now_ms);
+}
+
+static void ended(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+{
+	bool broken = is_broken(w, e);
+
+	note_end(w, e, broken, now_ms);
+	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size; serial != w->persistent.next_serial; serial++) {
+		struct place *place = given(w, serial), p = *place;
+
+		place->tray = -1;
+		if (p.tray != -1)
+			unanswered(w, serial, p, e, broken, now_ms);
+	}
+	starter_solo_ended(&w->starter);
+}
+
+static void end(struct worker *w, int64_t now_ms)
+{
+	struct persistent_reply reply;
+	struct persistent_end e;
+	int n = 0;
+
+	if (!persistent_running(w->persistent.process))
+		return;
+	for (; persistent_reply(w->persistent.process, &reply); n++)
+		answered(w, &reply, now_ms);
+	if (n > 0) {
+		starter_progressed(w, n);
+		atomic_store(&w->env->slot->started_ms, persistent_unanswered(w->persistent.process) > 0 ? now_ms : 0);
+	}
+	persistent_tick(w->persistent.process, now_ms);
+	if (persistent_ended(w->persistent.process, &e)) {
+		ended(w, &e, now_ms);
+		atomic_store(&w->env->slot->started_ms, 0);
+	}
+	note_process(w);
+}
+
+/*
+ * Serves a handler that answers while the worker still writes to it: the kernel often switches to the reader at once. The
+ * worker takes the answer without a poll, and gives the next job without a turn of its loop. With one job at a time, poll and
+ * turn would double the cost of a message. Other events wait GO_ON_US at most.
+ */
+static bool go_on(struct worker *w)
+{
+	int64_t until_us = w->now_us + GO_ON_US;
+	bool any = false;
+
+	while (persistent_unanswered(w->persistent.process) > 0 && w->now_us < until_us && persistent_read(w->persistent.process, w->now_us / 1000)) {
+		worker_look_at_clock(w);
+		end(w, w->now_us / 1000);
+		starter_tick(w, w->now_us / 1000);
+		flush(w);
+		any = true;
+	}
+	return any;
+}
+
+/* ---- the functions of struct runner ---- */
+
+static void stop(struct worker *w, int64_t now_ms)
+{
+	if (persistent_running(w->persistent.process))
+		persistent_stop(w->persistent.process, now_ms);
+}
+
+static void kill_now(struct worker *w, int64_t now_ms)
+{
+	(void)now_ms;
+	if (persistent_running(w->persistent.process))
+		persistent_kill(w->persistent.process);
+}
+
+static bool dismiss(struct worker *w, int64_t now_ms)
+{
+	if (!persistent_running(w->persistent.process))
+		return true;
+	persistent_drain(w->persistent.process, now_ms);
+	return false;
+}
+
+static size_t pollfds(const struct worker *w, struct pollfd *p)
+{
+	return persistent_running(w->persistent.process) ? persistent_pollfds(w->persistent.process, p) : 0;
+}
+
+static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_ms)
+{
+	if (p == NULL) {
+		persistent_quiet(w->persistent.process);
+		return;
+	}
+	recall(w);
+	persistent_io(w->persistent.process, p, n, now_ms);
+}
+
+static int64_t deadline_ms(const struct worker *w)
+{
+	return persistent_running(w->persistent.process) ? persistent_deadline_ms(w->persistent.process) : INT64_MAX;
+}
+
+const struct runner runner_persistent = { init, free_persistent, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
+	io, deadline_ms };

@@ -1,0 +1,83 @@
+#ifndef WORKER_SESSION_H
+#define WORKER_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/board/board.h"
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+#include "worker/env.h"
+#include "worker/retry.h"
+
+struct worker;
+
+/* The request to which an expected answer belongs. */
+enum answer { ANSWER_SERVER, ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED, ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER };
+#define ANSWERS_MAX 4096		/* Requests without an answer. A power of two: three trays of at most BATCH_MAX messages, and a few more. */
+
+struct expected {
+	uint8_t answer;
+	int8_t tray;			/* ADOPT FETCH NOTES SECRET MOVE DELETE */
+	int16_t item;			/* MOVE; EVIDENCE: enum evidence_kind */
+};
+
+struct answers {
+	struct expected ring[ANSWERS_MAX];
+	unsigned first, next;		/* never decrease; next - first <= ANSWERS_MAX */
+};
+
+/* Renewals without an answer. A power of two. With four renewals in a lease, a message may take sixteen leases to arrive. */
+#define RENEWALS_MAX 64
+
+struct lease {
+	int64_t until_ms;		/* CLOCK_BOOTTIME: end of the lease, counted from the last renewal that was sent and answered */
+	/*
+	 * A ring: the CLOCK_BOOTTIME at which each renewal without an answer was sent. There may be several: while a large
+	 * message arrives over a slow link, Redis executes the renewals at once, but their answers follow the message.
+	 */
+	int64_t sent_ms[RENEWALS_MAX];
+	unsigned answered, sent;	/* never decrease; sent - answered <= RENEWALS_MAX */
+	int64_t next_ms;		/* CLOCK_MONOTONIC when the next renewal is due */
+};
+
+/* Owner: session.c. The connection to Redis, the incarnation under which the worker owns its trays, and the lease. */
+struct session {
+	struct redis_target target;
+	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
+	struct redis redis;
+	bool readable;			/* the last poll found input */
+	struct incarnation id;
+	char incarnation[INCARNATION_SIZE];
+	struct queue_owner owner;	/* names, lease and trays of the current incarnation; keys NULL: none yet */
+	bool confirmed;			/* the first renewal of owner was answered: it may have trays */
+	char previous_incarnation[INCARNATION_SIZE];
+	struct queue_owner previous;	/* until owner is confirmed: the last confirmed owner; keys NULL: none */
+	bool registered;		/* a renewal of owner was answered on this connection, and its trays were read */
+	bool renewing;			/* the renewal of this connection was sent */
+	bool refused;			/* Redis refused the renewal: it has nothing of owner */
+	struct lease lease;
+	struct retry retry;		/* the back-off before the connection is opened again */
+	struct answers answers;
+	char error[160];		/* the Redis error that was logged last; "": none */
+};
+
+void session_init(struct worker *w);
+void session_tick(struct worker *w, int64_t now_ms);		/* opens, registers, and renews the lease */
+void session_polled(struct session *s, bool readable);
+void session_io(struct worker *w, int64_t now_ms);		/* receives, and passes each answer to the component that waits for it */
+void session_flush(struct worker *w, int64_t now_ms);		/* sends */
+void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms);
+bool session_usable(const struct worker *w);			/* true: registered, and the lease cannot have expired */
+void session_renew_incarnation(struct worker *w, const char *why);
+void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);	/* closes the connection because of the error */
+void session_adopted(struct worker *w);				/* every tray has been read */
+void session_report_error(struct worker *w, const char *what, const struct redis_reply *error);	/* logs the error if it differs from the last one */
+void session_clear_error(struct worker *w);
+void session_count_moved(struct session *s, int tray);		/* Redis answered that a message left the tray by a move */
+void session_use_blmove(struct session *s);			/* the server does not know BRPOPLPUSH */
+int64_t session_deadline_ms(const struct worker *w);
+void session_free(struct worker *w);
+
+#endif

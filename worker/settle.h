@@ -1,0 +1,55 @@
+#ifndef WORKER_SETTLE_H
+#define WORKER_SETTLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/handler/handler.h"
+#include "common/queue/queue.h"
+
+#include "worker/tray.h"
+
+struct worker;
+
+/* Owner: settle.c. What a move other than DONE needs besides the message. */
+struct outcome {
+	/* the wrapper changes: RETRY, PUT_OFF, HAND_BACK if the message does not go back unchanged, ASIDE in place of a RETRY */
+	bool rewritten;
+	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
+	struct queue_note note;		/* the new note of the message; text "": none */
+	int64_t delay_ms;		/* RETRY, PUT_OFF */
+	struct record record;		/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the two below */
+	char error_message[320];
+	struct buffer stderr_tail;
+};
+
+struct failure {			/* why a message is not done */
+	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
+	const char *class;
+	char text[320];
+	int64_t delay_ms;		/* RETRY: -1: by back-off */
+	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */
+	bool mute;			/* a persistent handler ended without any answer */
+};
+void settle_done(struct worker *w, struct place p, int64_t duration_ms);
+void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
+void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms);	/* opens the breaker */
+void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
+void settle_unknown_version(struct worker *w, struct place p);
+void settle_expired(struct worker *w, struct place p, const char *message);
+enum settle_back { SETTLE_AS_IT_WAS, SETTLE_REDELIVERED, SETTLE_SOLO };	/* SOLO: redelivered, and to be run alone */
+void settle_hand_back(struct worker *w, struct place p, enum settle_back how);
+/* The message did not run and must not run yet: it moves to delayed. Not for a shared queue, which has no delayed set. */
+void settle_put_off(struct worker *w, struct place p, int64_t delay_ms);
+/* Redis refuses the move that was chosen for the message; error is the reason from Redis. */
+void settle_set_aside(struct worker *w, struct place p, const char *error);
+/* Empties the trays except for running messages and `but` (tray -1: none): done messages are acknowledged, waiting ones handed back. */
+void settle_relieve(struct worker *w, struct place but);
+int settle_max_attempts(const struct worker *w, const struct message *m);
+
+/* ---- verdict.c ---- */
+void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
+void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text and result of f; depends on its verdict */
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * When a message starts, in either mode: which may start, which must run alone, and which are handed back from behind a slow one.
+ * The runners (runner_exec.c, runner_persistent.c) run the handler.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+
+#include "worker/worker.h"
+
+#include "common/base/base.h"
+
+#define RELIEVED_BASE_MS 20
+#define RELIEVED_CAP_MS 10000
+#define LOOK_AGAIN_MS 10	/* at a message whose start depends on events without a deadline: the end of a handler, answers to moves */
+
+static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 10000, .jitter = 0.5 };
+
+void starter_init(struct worker *w)
+{
+	w->starter.runner = w->env->conf->mode == CONF_MODE_PERSISTENT ? &runner_persistent : &runner_exec;
+	w->starter.runner->init(w);
+}
+
+/* The queue's own limit caps the header's. */
+static int64_t timeout_of(const struct worker *w, const struct message *m)
+{
+	int64_t own = w->env->conf->timeout_ms;
+
+	if (m->timeout_ms < 0)
+		return own;
+	return own < 0 || m->timeout_ms < own ? m->timeout_ms : own;
+}
+
+void starter_describe(struct worker *w, struct place p)
+{
+	struct message *m = tray_message(&w->trays, p);
+
+	w->starter.job = (struct handler_job){
+		.message = m,
+		.incarnation = w->session.incarnation,
+		.attempt = m->wrapper.attempts + 1,
+		.max_attempts = settle_max_attempts(w, m),
+		.redelivered = m->wrapper.redelivered > 0,
+		.timeout_ms = timeout_of(w, m),
+	};
+}
+
+void starter_started(struct worker *w, struct place p)
+{
+	struct item *item = tray_item(&w->trays, p);
+
+	if (tray_count(&w->trays, ITEM_RUNNING) == 0)
+		w->starter.progress_us = w->now_us;
+	w->starter.solo_running = item->solo;
+	tray_start(&w->trays, p);
+	atomic_fetch_add(&w->env->slot->serial, 1);
+	if (w->starter.job.redelivered)
+		atomic_fetch_add(&w->env->slot->counters[COUNT_REDELIVERED], 1);
+}
+
+void starter_progressed(struct worker *w, int n)
+{
+	pacing_learn(&w->pacing, w->now_us - w->starter.progress_us, n);
+	w->starter.progress_us = w->now_us;
+	w->starter.solo_running = false;
+	if (w->starter.relieved > 0) {
+		w->starter.relieved = 0;
+		fetcher_pause_ahead(&w->fetcher, 0);
+	}
+}
+
+void starter_solo_ended(struct starter *s)
+{
+	s->solo_running = false;
+}
+
+void starter_pause(struct starter *s, int64_t until_ms)
+{
+	retry_not_before(&s->retry, until_ms);
+}
+
+void starter_succeeded(struct starter *s)
+{
+	retry_succeeded(&s->retry);
+}
+
+void starter_put_off(struct worker *w, int64_t now_ms)
+{
+	retry_failed(&w->starter.retry, &backoff, now_ms);
+	if (w->starter.retry.errors == 1)
+		log_warning("handler_not_started", log_str("error", strerror(errno)));
+}
+
+/* No other message is in any tray: if the worker dies now, this message is the cause. */
+static bool alone(const struct worker *w, struct place p)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++) {
+		const struct tray *t = &w->trays.tray[i];
+
+		if (i == p.tray ? t->count[ITEM_GONE] != t->n - 1 : t->state != TRAY_EMPTY)
+			return false;
+	}
+	return true;
+}
+
+/* Reads the clock of the lease: call it right before a start. */
+bool starter_may_start(const struct worker *w)
+{
+	return session_usable(w) && fence_may_start(w);
+}
+
+struct place starter_next(struct worker *w)
+{
+	const struct place none = { -1, -1 };
+	struct place p = tray_next(&w->trays);
+
+	if (p.tray == -1 || w->starter.solo_running)
+		return none;
+	if (tray_item(&w->trays, p)->solo && !alone(w, p)) {
+		pacing_full(&w->pacing, false);	/* where one is, there may be more: not to fetch and hand back again and again */
+		settle_relieve(w, p);
+		return none;
+	}
+	if (tray_item(&w->trays, p)->solo && !evidence_may_start(w, p))
+		return none;
+	return p;
+}
+
+bool starter_is_slow(const struct worker *w)
+{
+	return tray_count(&w->trays, ITEM_RUNNING) > 0 && w->now_us - w->starter.progress_us >= pacing_limit_us(&w->pacing);
+}
+
+/*
+ * What settle_relieve() would move: not what an answer is awaited for. While a fetch is under way nothing is: it has perhaps taken
+ * the next message already, and what goes back now would come after that one. A fetch beside messages in hand never blocks.
+ */
+static bool is_relievable(const struct worker *w)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FETCHING)
+			return false;
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (w->trays.tray[i].state == TRAY_FILLED && w->trays.tray[i].count[ITEM_DONE] + w->trays.tray[i].count[ITEM_WAITING] > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Hands back messages that wait behind a slow one, so that another worker can fetch them. If no other worker is idle, they are
+ * still the next in ingress: this worker must not fetch them at once, only to hand them back again. It pauses until a
+ * message ends, longer after each hand-back.
+ */
+static void relieve_slow(struct worker *w, int64_t now_ms)
+{
+	const struct place none = { -1, -1 };
+
+	if (tray_count(&w->trays, ITEM_WAITING) > 0) {
+		w->starter.relieved++;
+		fetcher_pause_ahead(&w->fetcher, now_ms + clock_backoff_ms(RELIEVED_BASE_MS, 2, RELIEVED_CAP_MS, 0, w->starter.relieved, 0));
+	}
+	settle_relieve(w, none);
+}
+
+void starter_tick(struct worker *w, int64_t now_ms)
+{
+	const struct place none = { -1, -1 };
+	bool may_start = worker_may_work(w) && (w->fetcher.probing || breaker_until_ms(w->env->board) == 0);
+	int waiting = tray_count(&w->trays, ITEM_WAITING);
+
+	if (waiting > 0 && !may_start) {
+		settle_relieve(w, none);
+		return;
+	}
+	if (waiting > 0 && !w->fetcher.asking_paused && !w->expiry.asking && starter_may_start(w) && now_ms >= w->starter.retry.at_ms && w->starter.runner->room(w) > 0) {
+		w->starter.may_start_us = w->now_us;
+		fence_announce(w);
+		w->starter.runner->start(w, now_ms);
+	}
+	if (starter_is_slow(w) && is_relievable(w))
+		relieve_slow(w, now_ms);
+}
+
+int64_t starter_deadline_ms(struct worker *w, int64_t now_ms)
+{
+	int64_t at = w->starter.runner->deadline_ms(w), slow;
+	int waiting = tray_count(&w->trays, ITEM_WAITING), running = tray_count(&w->trays, ITEM_RUNNING);
+
+	if (running == 0 && waiting > 0 && starter_may_start(w) && !w->fetcher.asking_paused && !w->expiry.asking && !notes_wanted(w)) {
+		/* Due already: this turn has tried, and an event will say when it may. But no wait without an end. */
+		slow = w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : now_ms + LOOK_AGAIN_MS;
+		return slow < at ? slow : at;
+	}
+	if (running == 0 || !is_relievable(w))
+		return at;
+	slow = now_ms + 1 + (w->starter.progress_us + pacing_limit_us(&w->pacing) - w->now_us) / 1000;
+	return slow < at ? slow : at;
+}

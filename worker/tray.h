@@ -1,0 +1,177 @@
+#ifndef WORKER_TRAY_H
+#define WORKER_TRAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/base.h"
+#include "common/message/message.h"
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+#include "worker/parsed.h"
+
+struct outcome;
+
+/*
+ * Owner: tray.c. A tray mirrors the list with the same number in Redis: the items are the messages that the worker knows to lie
+ * there, and GONE items are those that have left it.
+ *
+ * Life of a tray, and of each message in it:
+ *	EMPTY -asked-> FETCHING -all answered-> FILLED -all done or gone-> DELETING -answered-> EMPTY
+ *	WAITING -start-> RUNNING -success-> DONE (goes with its tray)
+ *	   └─hand back─┐    └─failure─> MOVING -answered-> GONE
+ *	               └───────────────^
+ * After a doubt adopt.c corrects both: an EMPTY tray in which messages reappeared becomes FILLED, a DELETING one FILLED again,
+ * and a message that is not in the list becomes GONE from any state. Each change goes through one function of tray.c, which
+ * asserts that it is legal by the tables there. The tables are complete: no other change happens.
+ */
+enum tray_state { TRAY_EMPTY, TRAY_FETCHING, TRAY_FILLED, TRAY_DELETING, TRAY_STATES };
+enum item_state { ITEM_WAITING, ITEM_RUNNING, ITEM_DONE, ITEM_MOVING, ITEM_GONE, ITEM_STATES };
+/* PUT_OFF: a RETRY of a message that did not run. ASIDE: Redis refused the move that was chosen first. */
+enum move { MOVE_DONE, MOVE_RETRY, MOVE_ESCAPE, MOVE_HAND_BACK, MOVE_PUT_OFF, MOVE_ASIDE, MOVES };
+
+#define BATCH_MAX 1000			/* the largest value of batch.max */
+
+struct item {
+	size_t at, len;			/* offset and length in the bytes of its tray, if kept is NULL */
+	void *kept;			/* large message: the reply of Redis that holds it, instead of a copy; owned. NULL: none */
+	const char *kept_raw;		/* in kept */
+	enum item_state state;
+	bool solo;			/* run it alone: it may be what killed its worker */
+	bool again;			/* the message reappeared in its tray (adopt.c), so it may have run before */
+	bool lost;			/* RUNNING: another process took the message; its end changes nothing in Redis */
+	int64_t done_ms, duration_ms;	/* DONE, for history: ms since 1970 */
+	enum move move;			/* MOVING */
+	/*
+	 * MOVING: number of the move, counted over all moves that were sent. It is unanswered; after a lost connection, in
+	 * doubt. 0: not sent
+	 */
+	uint64_t sent;
+	bool refused;			/* MOVING: Redis refused the move the last time */
+	uint8_t refusals;		/* MOVING: how often Redis refused it because of this message or its destination */
+	struct outcome *outcome;	/* owned; NULL: none. settle.c owns its contents */
+	struct wrapper *note;		/* the note of a shared queue; owned; NULL: none */
+	struct parsed *parsed;		/* owned; NULL: not parsed, or not needed any more */
+};
+
+struct tray {
+	enum tray_state state;
+	struct buffer bytes;
+	struct buffer *outgrown;	/* earlier buffers that running handlers still read; freed when the tray is empty */
+	size_t noutgrown;
+	struct item *items;		/* oldest first */
+	int n, cap;
+	int count[ITEM_STATES];		/* items in each state; their sum is n */
+	int next;			/* no item before this index is WAITING */
+	int solos;			/* WAITING items that must run alone */
+	int asked, answered;		/* FETCHING: messages requested, and answers so far; answered < asked. In other states 0 */
+	bool sent, refused;		/* DELETING: as for an item */
+	bool mixed;			/* the items are in another order than the list, since some reappeared */
+	enum tray_notes { NOTES_KNOWN, NOTES_WANTED, NOTES_ASKED } notes;	/* no message of the tray starts before its notes are known */
+	bool doubtful;			/* a message has a seal that cannot be verified: the secrets are read before any message of the tray starts */
+	uint64_t serial;		/* increases with each filling: the tray with the lowest serial is the oldest */
+};
+
+struct place {
+	int tray, item;			/* tray -1: none */
+};
+
+struct trays {
+	const struct queue_keys *keys;
+	struct tray tray[QUEUE_TRAYS];
+	int next;			/* trays are used in rotation */
+	uint64_t fillings;		/* number of fillings so far, which is the serial of the last one */
+	uint64_t moves_sent;		/* number of moves so far */
+	int refusals;			/* items and trays marked as refused; never negative */
+	struct parsed_pool pool;
+};
+
+void tray_init(struct trays *ts, const struct queue_keys *keys);	/* keeps keys */
+void tray_free_all(struct trays *ts);
+
+/* ---- queries ---- */
+static inline struct item *tray_item(struct trays *ts, struct place p)
+{
+	return &ts->tray[p.tray].items[p.item];
+}
+
+static inline const char *tray_raw(const struct tray *t, const struct item *item)
+{
+	return item->kept == NULL ? t->bytes.data + item->at : item->kept_raw;
+}
+
+/*
+ * The message of an item, with its note, parsed at the first call. Valid until the item is done or gone. Callers may call
+ * message_id() on it, and must not change it otherwise.
+ */
+struct message *tray_message(struct trays *ts, struct place p);
+void tray_forget_message(struct trays *ts, struct place p);	/* tray_message() parses it again */
+struct place tray_next(struct trays *ts);			/* the oldest WAITING message; tray -1: none, or its notes are not known */
+int tray_free(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
+
+static inline int tray_count(const struct trays *ts, enum item_state state)
+{
+	int n = 0;
+
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		n += ts->tray[i].count[state];
+	return n;
+}
+
+/* A fetch is unanswered. */
+static inline bool tray_fetching(const struct trays *ts)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (ts->tray[i].state == TRAY_FETCHING)
+			return true;
+	return false;
+}
+
+static inline bool tray_all_empty(const struct trays *ts)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (ts->tray[i].state != TRAY_EMPTY)
+			return false;
+	return true;
+}
+
+/* The worker knows of no message that it owns: at most a fetch is in doubt. */
+static inline bool tray_hold_nothing(const struct trays *ts)
+{
+	for (int i = 0; i < QUEUE_TRAYS; i++)
+		if (ts->tray[i].state == TRAY_DELETING || ts->tray[i].count[ITEM_GONE] != ts->tray[i].n)
+			return false;
+	return true;
+}
+
+/* ---- a tray ---- */
+void tray_ask(struct trays *ts, int tray, int n);		/* EMPTY: n messages were requested */
+bool tray_answered(struct trays *ts, int tray);			/* FETCHING: one more answer arrived. true: it was the last */
+void tray_filled(struct trays *ts, int tray);			/* no more answers come: FILLED, or EMPTY if no message arrived */
+void tray_close(struct trays *ts, int tray);			/* FILLED: becomes DELETING, or EMPTY, if no message of it waits, runs or moves */
+void tray_reopen(struct trays *ts, int tray);			/* a DELETING one, after its list was read: FILLED */
+void tray_delete_sent(struct trays *ts, int tray, bool sent);	/* DELETING: the acknowledgement is under way; false: it must be sent again */
+void tray_delete_refused(struct trays *ts, int tray, bool refused);
+void tray_empty(struct trays *ts, int tray);			/* Redis deleted the list */
+void tray_mix(struct trays *ts, int tray);			/* its items are in another order than the list */
+void tray_set_notes(struct trays *ts, int tray, enum tray_notes notes);
+void tray_secrets_learnt(struct trays *ts, int tray);		/* parses its waiting messages again */
+void tray_free_memory(struct trays *ts);			/* frees the memory of empty trays, if large batches needed it */
+
+/* ---- an item ---- */
+void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool again);	/* as WAITING, the newest */
+void tray_add_reply(struct trays *ts, int tray, struct redis *r, const struct redis_reply *reply);	/* the same; takes the reply over if it is large */
+void tray_add_note(struct trays *ts, struct place p, const struct wrapper *note);	/* WAITING: sets the note */
+void tray_start(struct trays *ts, struct place p);		/* WAITING: the message runs */
+void tray_unstart(struct trays *ts, struct place p);		/* RUNNING: its handler had not read it, so it waits again */
+void tray_lose(struct trays *ts, struct place p);		/* RUNNING: another process took the message */
+void tray_done(struct trays *ts, struct place p, int64_t done_ms, int64_t duration_ms);	/* RUNNING: done_ms 0: no history needs it */
+void tray_move(struct trays *ts, struct place p, enum move move);	/* the move is chosen, and not sent yet */
+void tray_move_sent(struct trays *ts, struct place p, bool sent);	/* MOVING: the move is under way; false: it must be sent again */
+void tray_move_refused(struct trays *ts, struct place p, bool refused);
+int tray_count_refusal(struct trays *ts, struct place p);	/* counts a refusal because of this message; returns how many there are */
+void tray_gone(struct trays *ts, struct place p);		/* the message is not in the list any more */
+struct outcome *tray_outcome(struct trays *ts, struct place p);	/* the outcome of the item; zeroed at the first call */
+
+#endif
