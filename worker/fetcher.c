@@ -104,7 +104,7 @@ void fetcher_tick(struct worker *w, int64_t now_ms)
 	if (n <= 0 || (now_ms < w->fetcher.ahead_at_ms && !owns_nothing(w)) || (w->fetcher.probing && !tray_all_empty(&w->trays)))
 		return;
 	w->fetcher.probing = breaker_until_ms(w->env->board) != 0;
-	if (!breaker_may_fetch(w->env->board, now_ms) || (tray = tray_free(&w->trays)) == -1)
+	if (!breaker_may_fetch(w->env->board, now_ms) || (tray = tray_find_empty(&w->trays)) == -1)
 		return;
 	ask(w, tray, n, now_ms);
 }

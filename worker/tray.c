@@ -416,7 +416,7 @@ struct place tray_next(struct trays *ts)
 	return (struct place){ (int)(oldest - ts->tray), oldest->next };
 }
 
-int tray_free(struct trays *ts)
+int tray_find_empty(struct trays *ts)
 {
 	for (int n = 0; n < QUEUE_TRAYS; n++) {
 		int i = (ts->next + n) % QUEUE_TRAYS;

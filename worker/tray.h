@@ -108,7 +108,7 @@ static inline const char *tray_raw(const struct tray *t, const struct item *item
 struct message *tray_message(struct trays *ts, struct place p);
 void tray_forget_message(struct trays *ts, struct place p);	/* tray_message() parses it again */
 struct place tray_next(struct trays *ts);			/* the oldest WAITING message; tray -1: none, or its notes are not known */
-int tray_free(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
+int tray_find_empty(struct trays *ts);				/* the next EMPTY tray in rotation; -1: none */
 
 static inline int tray_count(const struct trays *ts, enum item_state state)
 {

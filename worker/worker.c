@@ -180,6 +180,16 @@ static void worker_init(struct worker *w, const struct env *env)
 	starter_init(w);
 }
 
+static void worker_free(struct worker *w)
+{
+	w->starter.runner->free(w);
+	fence_free(w);
+	tray_free_all(&w->trays);
+	fetcher_free(&w->fetcher);
+	session_free(w);
+	free(w);
+}
+
 _Noreturn void worker_run(const struct child *child)
 {
 	struct worker *w = alloc_zero(1, sizeof(*w));
@@ -201,13 +211,8 @@ _Noreturn void worker_run(const struct child *child)
 			wait_for_events(w, &while_polling, now_ms);
 	}
 	slot_set_state(w->env->slot, SLOT_STOPPING);
-	w->starter.runner->free(w);
-	fence_free(w);
-	tray_free_all(&w->trays);
-	fetcher_free(&w->fetcher);
-	session_free(w);
 	clean = w->exit.clean;
-	free(w);
+	worker_free(w);
 	env_free(env);
 	exit(clean ? CHILD_EXIT_DONE : CHILD_EXIT_UNSETTLED);
 }

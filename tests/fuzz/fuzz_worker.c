@@ -294,11 +294,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	worker_init(worker, env);
 	if (setjmp(exited) == 0)
 		run(worker);
-	worker->starter.runner->free(worker);
-	tray_free_all(&worker->trays);
-	fetcher_free(&worker->fetcher);
-	session_free(worker);
-	free(worker);
+	worker_free(worker);
 	env_free(env);
 	worker = NULL;
 	fake_redis_end();

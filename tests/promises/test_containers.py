@@ -19,7 +19,7 @@ while ! [ -e @TMP@/go ] && ! [ -e @TMP@/go.$m.$QUREDIS_REDELIVERED ]; do sleep 0
 echo "end $m $$" >>@LEDGER@
 """
 
-LEASE_S = 1
+LEASE_S = 3             # a machine that stands still for a second must not look like a dead one
 
 
 def starts(ledger, name=None):
