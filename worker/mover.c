@@ -199,7 +199,7 @@ static void count_moved(struct worker *w, const struct item *item)
 		[MOVE_ASIDE] = COUNT_HANDED_BACK };
 
 	env_count(w->env, counters[move], 1);
-	if (move == MOVE_ESCAPE && (class = letter_class_counter(item->outcome->record.error_class)) != -1)
+	if (move == MOVE_ESCAPE && (class = dead_letter_class_counter(item->outcome->record.error_class)) != -1)
 		env_count(w->env, (enum counter)class, 1);
 	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_ESCAPE)
 		atomic_fetch_add(&w->env->board->workers.done, 1);

@@ -172,7 +172,7 @@ static const struct option_spec *awaits_value(const char *word)
 
 static void offer_classes(const struct completion *c)
 {
-	for (size_t i = 0; i < LETTER_CLASSES; i++)
+	for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
 		offer(c, letter_classes[i].name, NULL);
 }
 

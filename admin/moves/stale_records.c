@@ -75,21 +75,21 @@ static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries
 	struct queue_weight weight;
 	struct redis_reply reply;
 
-	letters_walk_weigh(&a->redis, &s->keys);
+	dead_letters_walk_weigh(&a->redis, &s->keys);
 	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	if (queue_weighed(&reply, &weight) == 0)
-		*entries = letters_is_too_long(weight.first, s->conf->message_max) ? 0 : weight.page;
+		*entries = dead_letters_is_too_long(weight.first, s->conf->message_max) ? 0 : weight.page;
 	return 0;
 }
 
 /* 1: some would be removed, and there may be more; 0: none; -1: error */
-static int records_page(struct admin *a, struct stale *s, const struct letters_bounds *b, struct letters_walk *walk)
+static int records_page(struct admin *a, struct stale *s, const struct dead_letters_bounds *b, struct dead_letters_walk *walk)
 {
-	struct queue_letters_page page;
+	struct queue_dead_letters_page page;
 	struct redis_reply reply;
-	struct letters *l;
-	int64_t entries = LETTERS_PAGE;
+	struct dead_letters *l;
+	int64_t entries = DEAD_LETTERS_PAGE;
 	size_t n;
 
 	if (weigh_escape(a, s, &entries) == -1)
@@ -98,26 +98,26 @@ static int records_page(struct admin *a, struct stale *s, const struct letters_b
 		admin_note("%s: the oldest dead letter is too long to be read, so records without a dead letter are not counted", s->keys.name);
 		return 0;
 	}
-	letters_walk_ask(&a->redis, &s->keys, walk, entries);
+	dead_letters_walk_ask(&a->redis, &s->keys, walk, entries);
 	if (admin_reply(a, &reply, s->keys.log) == -1)
 		return -1;
-	if (queue_letters_paged(&reply, &page) == -1)
+	if (queue_dead_letters_paged(&reply, &page) == -1)
 		return admin_fail(a, EX_PROTOCOL, "%s: unexpected reply from Redis: expected records", s->keys.log);
-	l = letters_walk_page(walk, &page);
-	n = letters_judge_orphans(l, b);
+	l = dead_letters_walk_page(walk, &page);
+	n = dead_letters_judge_orphans(l, b);
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].fate == LETTER_LEAVES)
+		if (l->records[i].fate == DEAD_LETTER_LEAVES)
 			stale_add(&s->counts[STALE_RECORDS], 1, page.server_ms - l->records[i].ms);
-	letters_walk_on(walk, l);
-	letters_free(l);
+	dead_letters_walk_on(walk, l);
+	dead_letters_free(l);
 	return n > 0;
 }
 
 int stale_records(struct admin *a, struct stale *s)
 {
-	struct letters_bounds b = { .max_entries = -1 };
+	struct dead_letters_bounds b = { .max_entries = -1 };
 	char last[QUEUE_RECORD_ID_SIZE];
-	struct letters_walk *walk;
+	struct dead_letters_walk *walk;
 	int rc = 1;
 
 	if (!purge_takes_orphans(s->conf))

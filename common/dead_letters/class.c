@@ -6,7 +6,7 @@
 
 #include "common/dead_letters/class.h"
 
-const struct letter_class letter_classes[LETTER_CLASSES] = {
+const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
 	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
 	{ "HandlerExit", COUNT_HANDLER_EXIT },
 	{ "HandlerSignal", COUNT_HANDLER_SIGNAL },
@@ -21,10 +21,10 @@ const struct letter_class letter_classes[LETTER_CLASSES] = {
 	{ "WorkerLost", COUNT_WORKER_LOST },
 };
 
-int letter_class_counter(const char *name)
+int dead_letter_class_counter(const char *name)
 {
-	for (size_t i = 0; i < LETTER_CLASSES; i++)
-		if (strcmp(letter_classes[i].name, name) == 0)
-			return letter_classes[i].counter;
+	for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
+		if (strcmp(dead_letter_classes[i].name, name) == 0)
+			return dead_letter_classes[i].counter;
 	return -1;
 }

@@ -6,13 +6,13 @@
 #include "common/board/board.h"
 
 /* Why a message is a dead letter: the error_class of its record, and the counter of such dead letters. */
-struct letter_class {
+struct dead_letter_class {
 	const char *name;
 	int counter;		/* enum counter; -1: no counter */
 };
-#define LETTER_CLASSES 12
-extern const struct letter_class letter_classes[LETTER_CLASSES];	/* sorted by name */
+#define DEAD_LETTER_CLASSES 12
+extern const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES];	/* sorted by name */
 
-int letter_class_counter(const char *name);	/* -1: no counter, or an unknown class */
+int dead_letter_class_counter(const char *name);	/* -1: no counter, or an unknown class */
 
 #endif

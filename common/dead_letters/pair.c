@@ -26,7 +26,7 @@ static struct queue_bytes bytes_of(const struct redis_reply *r)
 	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
 }
 
-static void read_record(struct letter *l, const struct redis_reply *record)
+static void read_record(struct dead_letter *l, const struct redis_reply *record)
 {
 	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
 	const struct queue_bytes *sha1, *size;
@@ -50,21 +50,21 @@ static void read_record(struct letter *l, const struct redis_reply *record)
 	l->entry = -1;
 }
 
-struct letters *letters_new(const struct queue_letters_page *page)
+struct dead_letters *dead_letters_new(const struct queue_dead_letters_page *page)
 {
-	struct letters *l = alloc_zero(1, sizeof(*l));
+	struct dead_letters *l = alloc_zero(1, sizeof(*l));
 
 	l->entries_total = page->entries;
 	l->records_total = page->records;
-	for (; l->nentries < page->entry_list.n && l->nentries < LETTERS_PAGE; l->nentries++) {
+	for (; l->nentries < page->entry_list.n && l->nentries < DEAD_LETTERS_PAGE; l->nentries++) {
 		struct redis_reply entry = redis_element(&page->entry_list, l->nentries);
-		struct letter_entry *e = &l->entries[l->nentries];
+		struct dead_letter_entry *e = &l->entries[l->nentries];
 
 		e->message = bytes_of(&entry);
 		encode_sha1(e->message.data, e->message.len, e->sha1);
 		e->record = -1;
 	}
-	for (; l->nrecords < page->record_list.n && l->nrecords < LETTERS_PAGE; l->nrecords++) {
+	for (; l->nrecords < page->record_list.n && l->nrecords < DEAD_LETTERS_PAGE; l->nrecords++) {
 		struct redis_reply record = redis_element(&page->record_list, l->nrecords);
 
 		read_record(&l->records[l->nrecords], &record);
@@ -72,7 +72,7 @@ struct letters *letters_new(const struct queue_letters_page *page)
 	return l;
 }
 
-void letters_free(struct letters *l)
+void dead_letters_free(struct dead_letters *l)
 {
 	for (size_t i = 0; i < l->nrecords; i++)
 		free(l->records[i].fields);
@@ -82,12 +82,12 @@ void letters_free(struct letters *l)
 /* ---- pairs ---- */
 
 /* Among equal messages, the oldest entry is paired with the oldest record. */
-static void find_entry(struct letters *l, size_t record)
+static void find_entry(struct dead_letters *l, size_t record)
 {
-	struct letter *r = &l->records[record];
+	struct dead_letter *r = &l->records[record];
 
 	for (size_t i = 0; i < l->nentries && r->sha1[0] != '\0'; i++) {
-		struct letter_entry *e = &l->entries[i];
+		struct dead_letter_entry *e = &l->entries[i];
 
 		if (e->record != -1 || strcmp(e->sha1, r->sha1) != 0)
 			continue;
@@ -98,9 +98,9 @@ static void find_entry(struct letters *l, size_t record)
 }
 
 /* Different messages can have the same size. So a pair is certain only if this page shows one entry and one record of that size. */
-static void find_entry_by_size(struct letters *l, size_t record)
+static void find_entry_by_size(struct dead_letters *l, size_t record)
 {
-	struct letter *r = &l->records[record];
+	struct dead_letter *r = &l->records[record];
 	size_t entries = 0, records = 0, last = 0;
 
 	for (size_t i = 0; i < l->nentries; i++)
@@ -125,7 +125,7 @@ static size_t least(int64_t a, size_t b)
  * The page shows no pair: marks as many as are certainly too many on one side. If both totals are equal, marks one entry as
  * unrecorded, since otherwise nothing would ever change.
  */
-static void decide_by_figures(struct letters *l)
+static void decide_by_figures(struct dead_letters *l)
 {
 	int64_t more = l->entries_total - l->records_total;
 	size_t entries = least(more > 0 ? more : 1, l->nentries), records = least(-more, l->nrecords);
@@ -136,7 +136,7 @@ static void decide_by_figures(struct letters *l)
 		l->records[i].orphan = true;
 }
 
-static void decide(struct letters *l)
+static void decide(struct dead_letters *l)
 {
 	bool whole_list = (int64_t)l->nentries >= l->entries_total, whole_log = (int64_t)l->nrecords >= l->records_total;
 	size_t last_entry = 0, last_record = 0;		/* index after the last pair */
@@ -157,7 +157,7 @@ static void decide(struct letters *l)
 
 /* ---- which ones leave ---- */
 
-void letter_digest(const struct letter *l, char out[ENCODE_SHA1_SIZE])
+void dead_letter_digest(const struct dead_letter *l, char out[ENCODE_SHA1_SIZE])
 {
 	struct sha1_ctx hash;
 
@@ -173,17 +173,17 @@ void letter_digest(const struct letter *l, char out[ENCODE_SHA1_SIZE])
 	encode_sha1_end(&hash, out);
 }
 
-static bool is_named(const struct letter_name *name, const struct letter *l)
+static bool is_named(const struct dead_letter_name *name, const struct dead_letter *l)
 {
 	char digest[ENCODE_SHA1_SIZE];
 
 	if (strcmp(name->id, l->id) != 0 || name->digest[0] == '\0')
 		return false;
-	letter_digest(l, digest);
+	dead_letter_digest(l, digest);
 	return strcmp(name->digest, digest) == 0 || strcmp(name->digest, l->sha1) == 0;
 }
 
-static const struct letter_name *name_of(const struct letters_bounds *b, const struct letter *l)
+static const struct dead_letter_name *name_of(const struct dead_letters_bounds *b, const struct dead_letter *l)
 {
 	for (size_t i = 0; i < b->nnamed; i++)
 		if (is_named(&b->named[i], l))
@@ -191,9 +191,9 @@ static const struct letter_name *name_of(const struct letters_bounds *b, const s
 	return NULL;
 }
 
-bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed)
+bool dead_letters_hides_named(const struct dead_letters *l, const struct dead_letter_name *named, size_t nnamed)
 {
-	const struct letters_bounds b = { .named = named, .nnamed = nnamed };
+	const struct dead_letters_bounds b = { .named = named, .nnamed = nnamed };
 
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (name_of(&b, &l->records[i]) != NULL)
@@ -202,10 +202,10 @@ bool letters_hides_named(const struct letters *l, const struct letter_name *name
 }
 
 /* A record that was archived without a message is not paired, even if an equal message is in the list now: that message must stay. */
-static void pair(struct letters *l, const struct letters_bounds *b)
+static void pair(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	for (size_t i = 0; i < l->nrecords; i++) {
-		const struct letter_name *name = name_of(b, &l->records[i]);
+		const struct dead_letter_name *name = name_of(b, &l->records[i]);
 
 		l->records[i].archived_orphan = name != NULL && name->orphan;
 		if (!l->records[i].archived_orphan)
@@ -216,16 +216,16 @@ static void pair(struct letters *l, const struct letters_bounds *b)
 			find_entry_by_size(l, i);
 }
 
-static size_t judge_named(struct letters *l, const struct letters_bounds *b, int64_t *excess)
+static size_t judge_named(struct dead_letters *l, const struct dead_letters_bounds *b, int64_t *excess)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
-		struct letter *r = &l->records[i];
+		struct dead_letter *r = &l->records[i];
 
 		if (name_of(b, r) == NULL || (r->entry == -1 && !r->orphan))
 			continue;
-		r->fate = LETTER_NAMED;
+		r->fate = DEAD_LETTER_NAMED;
 		*excess -= r->entry != -1;
 		n++;
 	}
@@ -237,7 +237,7 @@ static size_t judge_named(struct letters *l, const struct letters_bounds *b, int
  * records, so entries without a record could hide the entries that belong to records. A record without a sha1 may belong to any
  * entry.
  */
-size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b)
+size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	bool whole_list = (int64_t)l->nentries >= l->entries_total, paired = false;
 	size_t n = 0, orphans = 0;
@@ -251,13 +251,13 @@ size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b)
 	if (!whole_list && (!paired || (int64_t)orphans > l->records_total - l->entries_total))
 		return 0;
 	for (size_t i = 0; i < l->nrecords; i++) {
-		struct letter *r = &l->records[i];
+		struct dead_letter *r = &l->records[i];
 
 		if (r->ms > b->oldest_ms || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
 			break;
 		if (!r->orphan || (r->sha1[0] == '\0' && l->entries_total > 0))
 			continue;
-		r->fate = LETTER_LEAVES;
+		r->fate = DEAD_LETTER_LEAVES;
 		r->reason = "max_orphaned_age";
 		n++;
 	}
@@ -265,7 +265,7 @@ size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b)
 }
 
 /* From the oldest record on, up to the first one that stays, or whose message is not known for certain. */
-size_t letters_judge(struct letters *l, const struct letters_bounds *b)
+size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	int64_t excess = b->max_entries < 0 ? 0 : l->entries_total - b->max_entries;
 	size_t named;
@@ -274,14 +274,14 @@ size_t letters_judge(struct letters *l, const struct letters_bounds *b)
 	decide(l);
 	named = judge_named(l, b, &excess);
 	for (size_t i = 0; i < l->nrecords; i++) {
-		struct letter *r = &l->records[i];
+		struct dead_letter *r = &l->records[i];
 		bool old = r->ms <= b->oldest_ms, ready = r->entry != -1 || r->orphan;
 
-		if (r->fate == LETTER_NAMED)
+		if (r->fate == DEAD_LETTER_NAMED)
 			continue;
 		if ((!old && excess <= 0) || !ready || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
 			break;
-		r->fate = LETTER_LEAVES;
+		r->fate = DEAD_LETTER_LEAVES;
 		r->reason = old ? "ttl" : "max_entries";
 		excess -= r->entry != -1;
 	}

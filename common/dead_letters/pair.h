@@ -14,39 +14,39 @@
  * so a dead letter and its record are close to each other. Records are what is identified: a message leaves with its record, or
  * stays.
  */
-#define LETTERS_PAGE 100	/* entries, and records, of one page: about 1.2 ms of the server */
-#define LETTERS_PAGE_BYTES (1024 * 1024)
-#define LETTERS_ENTRY_MAX (64 * 1024 * 1024)
+#define DEAD_LETTERS_PAGE 100	/* entries, and records, of one page: about 1.2 ms of the server */
+#define DEAD_LETTERS_PAGE_BYTES (1024 * 1024)
+#define DEAD_LETTERS_ENTRY_MAX (64 * 1024 * 1024)
 
 /* The longest dead letter, in bytes, that is read in a queue with this message_max: every message that a handler may get is read. */
-static inline int64_t letters_entry_max(int64_t message_max)
+static inline int64_t dead_letters_entry_max(int64_t message_max)
 {
-	return message_max > LETTERS_ENTRY_MAX ? message_max : LETTERS_ENTRY_MAX;
+	return message_max > DEAD_LETTERS_ENTRY_MAX ? message_max : DEAD_LETTERS_ENTRY_MAX;
 }
 
 /*
  * memory: bytes that the oldest dead letter takes in Redis (struct queue_weight). An allocation is at most a third larger than
  * its contents.
  */
-static inline bool letters_is_too_long(int64_t memory, int64_t message_max)
+static inline bool dead_letters_is_too_long(int64_t memory, int64_t message_max)
 {
-	return memory > letters_entry_max(message_max) / 3 * 4 + 65536;
+	return memory > dead_letters_entry_max(message_max) / 3 * 4 + 65536;
 }
 
 
-enum letter_fate { LETTER_STAYS, LETTER_LEAVES, LETTER_NAMED };	/* NAMED: it is in the last batch of the archive already */
+enum dead_letter_fate { DEAD_LETTER_STAYS, DEAD_LETTER_LEAVES, DEAD_LETTER_NAMED };	/* NAMED: it is in the last batch of the archive already */
 
 /*
  * Names a dead letter in the archive. The id alone is not enough: a Redis that returned to an earlier state may have given the same id to
  * another dead letter.
  */
-struct letter_name {
+struct dead_letter_name {
 	char id[QUEUE_RECORD_ID_SIZE];
 	bool orphan;		/* archived as a record without a message: no message must leave with it */
 	char digest[ENCODE_SHA1_SIZE];	/* of the record; a line written by an earlier version has the sha1 of the message instead */
 };
 
-struct letter {			/* a record; views into the answer */
+struct dead_letter {			/* a record; views into the answer */
 	char id[QUEUE_RECORD_ID_SIZE];
 	int64_t ms;		/* when the message failed, by the clock of Redis */
 	struct record_field *fields;	/* owned */
@@ -56,48 +56,48 @@ struct letter {			/* a record; views into the answer */
 	int entry;		/* index of its message in entries; -1: not on this page */
 	bool orphan;		/* it has no message any more */
 	bool archived_orphan;	/* the archive has it as a record without a message */
-	enum letter_fate fate;
+	enum dead_letter_fate fate;
 	const char *reason;	/* if it LEAVES: "ttl" or "max_entries" */
 };
 
-struct letter_entry {
+struct dead_letter_entry {
 	struct queue_bytes message;
 	char sha1[ENCODE_SHA1_SIZE];
 	int record;		/* index of its record; -1: not on this page */
 	bool unrecorded;	/* it has no record */
 };
 
-struct letters {
+struct dead_letters {
 	int64_t entries_total, records_total;
-	struct letter_entry entries[LETTERS_PAGE];	/* oldest first */
+	struct dead_letter_entry entries[DEAD_LETTERS_PAGE];	/* oldest first */
 	size_t nentries;
-	struct letter records[LETTERS_PAGE];
+	struct dead_letter records[DEAD_LETTERS_PAGE];
 	size_t nrecords;
 };
 
 /* The digest covers all fields of the record: two dead letters are the same if id and digest are equal. */
-void letter_digest(const struct letter *l, char out[ENCODE_SHA1_SIZE]);
+void dead_letter_digest(const struct dead_letter *l, char out[ENCODE_SHA1_SIZE]);
 
 /* Parses a page from a reply, which must live as long. NULL: unexpected reply type */
-struct letters *letters_new(const struct queue_letters_page *page);
-void letters_free(struct letters *l);
+struct dead_letters *dead_letters_new(const struct queue_dead_letters_page *page);
+void dead_letters_free(struct dead_letters *l);
 
-struct letters_bounds {
+struct dead_letters_bounds {
 	int64_t oldest_ms;		/* messages that failed then or before leave; -1: no such bound */
 	int64_t max_entries;		/* -1: no such bound */
 	const char *forwarded;		/* newer records stay; NULL: nothing is forwarded */
-	const struct letter_name *named;
+	const struct dead_letter_name *named;
 	size_t nnamed;
 };
 /* Sets the fate of each record. Returns how many are NAMED. */
-size_t letters_judge(struct letters *l, const struct letters_bounds *b);
+size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_bounds *b);
 /*
  * The same for records alone, by age: those whose message is proven to be gone leave, wherever they lie in the log. Returns
  * their number.
  */
-size_t letters_judge_orphans(struct letters *l, const struct letters_bounds *b);
+size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_letters_bounds *b);
 
 /* Call it if no record is NAMED. True: the page has some of these records all the same, but their messages are behind others. */
-bool letters_hides_named(const struct letters *l, const struct letter_name *named, size_t nnamed);
+bool dead_letters_hides_named(const struct dead_letters *l, const struct dead_letter_name *named, size_t nnamed);
 
 #endif

@@ -48,11 +48,11 @@ void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
 
 /* ---- reads ---- */
 
-void queue_letters_glance(struct redis *r, const struct queue_keys *k)
+void queue_dead_letters_glance(struct redis *r, const struct queue_keys *k)
 {
 	const char *keys[] = { k->escape, k->log, k->claimed };
 
-	queue_script(r, QUEUE_SCRIPT_letters_glance, 3, keys, 0, NULL);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_glance, 3, keys, 0, NULL);
 }
 
 static bool is_number(const struct redis_reply *reply)
@@ -60,7 +60,7 @@ static bool is_number(const struct redis_reply *reply)
 	return reply->type == REDIS_INTEGER;
 }
 
-int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out)
+int queue_dead_letters_glanced(const struct redis_reply *reply, struct queue_dead_letters_glance *out)
 {
 	struct redis_reply part[5];
 	uint64_t ms, serial;
@@ -72,22 +72,22 @@ int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_
 	if (!is_number(&part[0]) || !is_number(&part[1]) || part[2].type != REDIS_STRING || !is_number(&part[3]) ||
 	    part[4].type != REDIS_STRING)
 		return -1;
-	*out = (struct queue_letters_glance){ part[0].integer, part[1].integer, 0, part[3].integer, part[4].str };
+	*out = (struct queue_dead_letters_glance){ part[0].integer, part[1].integer, 0, part[3].integer, part[4].str };
 	if (queue_record_id_parse(part[2].str, &ms, &serial) == 0)
 		out->oldest_ms = ms > INT64_MAX ? INT64_MAX : (int64_t)ms;
 	return 0;
 }
 
-void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes)
+void queue_dead_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes)
 {
-	queue_letters_page_of(r, k, entries, most, bytes, "-", NULL, 0);
+	queue_dead_letters_page_of(r, k, entries, most, bytes, "-", NULL, 0);
 }
 
-void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
+void queue_dead_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
     const char *const *ids, size_t n)
 {
 	const char *keys[] = { k->escape, k->log };
-	struct script_arg args[4 + QUEUE_LETTERS_PAGE_MAX];
+	struct script_arg args[4 + QUEUE_DEAD_LETTERS_PAGE_MAX];
 	struct script_number limits[3];
 
 	args[0] = script_number(&limits[0], most);
@@ -96,7 +96,7 @@ void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t 
 	args[3] = script_string(from);
 	for (size_t i = 0; i < n; i++)
 		args[4 + i] = script_string(ids[i]);
-	queue_script(r, QUEUE_SCRIPT_letters_page, 2, keys, 4 + n, args);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_page, 2, keys, 4 + n, args);
 }
 
 static bool is_record(const struct redis_reply *reply)
@@ -124,7 +124,7 @@ static int are_records(const struct redis_reply *reply, size_t first)
 	return 0;
 }
 
-int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out)
+int queue_dead_letters_paged(const struct redis_reply *reply, struct queue_dead_letters_page *out)
 {
 	struct redis_reply part[6];
 
@@ -137,7 +137,7 @@ int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_pa
 		return -1;
 	if (are_records(&part[4], 0) == -1)
 		return -1;
-	*out = (struct queue_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4], part[5].str };
+	*out = (struct queue_dead_letters_page){ part[0].integer, part[1].integer, part[2].integer, part[3], part[4], part[5].str };
 	return 0;
 }
 
@@ -186,11 +186,11 @@ int queue_forward_paged(const struct redis_reply *reply)
 
 /* ---- removal ---- */
 
-void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n)
+void queue_dead_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_dead_letter *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed };
-	struct script_arg args[1 + 2 * QUEUE_LETTERS_GROUP];
+	struct script_arg args[1 + 2 * QUEUE_DEAD_LETTERS_GROUP];
 	struct script_number from;
 
 	args[0] = script_number(&from, -depth);
@@ -198,16 +198,16 @@ void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t d
 		args[1 + 2 * i] = (struct script_arg){ letters[i].message.data, letters[i].message.len };
 		args[2 + 2 * i] = script_string(letters[i].record_id);
 	}
-	queue_script(r, QUEUE_SCRIPT_letters_remove, 4, keys, 1 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_remove, 4, keys, 1 + 2 * n, args);
 	free(none);
 }
 
-void queue_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
-    const struct queue_letter *letters, size_t n)
+void queue_dead_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
+    const struct queue_dead_letter *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed, k->sweeper };
-	struct script_arg args[4 + 3 * QUEUE_LETTERS_GROUP];
+	struct script_arg args[4 + 3 * QUEUE_DEAD_LETTERS_GROUP];
 	struct script_number from;
 
 	args[0] = script_string(who->lead);
@@ -219,20 +219,20 @@ void queue_letters_claim(struct redis *r, const struct queue_keys *k, const stru
 		args[5 + 3 * i] = script_string(letters[i].sha1);
 		args[6 + 3 * i] = script_string(letters[i].record_id);
 	}
-	queue_script(r, QUEUE_SCRIPT_letters_claim, 5, keys, 4 + 3 * n, args);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_claim, 5, keys, 4 + 3 * n, args);
 	free(none);
 }
 
-void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node)
+void queue_dead_letters_release(struct redis *r, const struct queue_keys *k, const char *node)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->claimed };
 
-	queue_script(r, QUEUE_SCRIPT_letters_release, 2, keys, 1, (struct script_arg[]){ script_string(node) });
+	queue_script(r, QUEUE_SCRIPT_dead_letters_release, 2, keys, 1, (struct script_arg[]){ script_string(node) });
 	free(none);
 }
 
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
+void queue_dead_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
     const struct record *record)
 {
 	char *none = queue_lease_key(k, NULL);
@@ -244,7 +244,7 @@ void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t de
 	args[0] = script_number(&from, -depth);
 	args[1] = (struct script_arg){ m->raw, m->raw_len };
 	args[2] = script_string(newest);
-	queue_script(r, QUEUE_SCRIPT_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3), args);
+	queue_script(r, QUEUE_SCRIPT_dead_letters_adopt, 3, keys, 3 + queue_record_args(record, m, &text, args + 3), args);
 	free(none);
 }
 

@@ -11,7 +11,7 @@
  * The old end of escape and of its log: what bounds remove (docs/design.md, "Dead letters that leave"). As in
  * common/queue/moves.h, every function that takes a struct redis appends one script and returns at once.
  */
-#define QUEUE_LETTERS_PAGE_MAX 100
+#define QUEUE_DEAD_LETTERS_PAGE_MAX 100
 #define QUEUE_RECORD_ID_SIZE 48	/* "1700000000000-0" */
 
 /* The parts of a record's id. -1: not an id */
@@ -20,39 +20,39 @@ int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
 int queue_record_id_compare(const char *a, const char *b);
 void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);	/* the next greater id; if id is not one: 0-1 */
 
-/* -> ARRAY for queue_letters_glanced() */
-void queue_letters_glance(struct redis *r, const struct queue_keys *k);
-struct queue_letters_glance {
+/* -> ARRAY for queue_dead_letters_glanced() */
+void queue_dead_letters_glance(struct redis *r, const struct queue_keys *k);
+struct queue_dead_letters_glance {
 	int64_t entries, records;	/* their numbers */
 	int64_t oldest_ms;		/* time of the oldest record; 0: no record */
 	int64_t server_ms;
 	const char *claimed_by;		/* node whose archive has claimed dead letters; "": none. A view into the reply */
 };
-int queue_letters_glanced(const struct redis_reply *reply, struct queue_letters_glance *out);	/* -1: unexpected reply type */
+int queue_dead_letters_glanced(const struct redis_reply *reply, struct queue_dead_letters_glance *out);	/* -1: unexpected reply type */
 
 /*
- * -> ARRAY for queue_letters_paged(): at most `entries` entries and `most` records, of each about `bytes` bytes, but at least
+ * -> ARRAY for queue_dead_letters_paged(): at most `entries` entries and `most` records, of each about `bytes` bytes, but at least
  * one. entries: the page of queue_weigh() at the right end of escape
  */
-void queue_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes);
+void queue_dead_letters_page(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes);
 /* The same as if the log had only the n <= most records with these ids, which are in order, and the records from `from` on */
-void queue_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
+void queue_dead_letters_page_of(struct redis *r, const struct queue_keys *k, int64_t entries, int64_t most, int64_t bytes, const char *from,
     const char *const *ids, size_t n);
-struct queue_letters_page {
+struct queue_dead_letters_page {
 	int64_t entries, records, server_ms;	/* as above */
 	struct redis_reply entry_list, record_list;	/* ARRAYs, oldest first; a record is [id, [field, value ...]] */
 	const char *newest;			/* id of the newest record in the log; part of the reply */
 };
-int queue_letters_paged(const struct redis_reply *reply, struct queue_letters_page *out);
+int queue_dead_letters_paged(const struct redis_reply *reply, struct queue_dead_letters_page *out);
 
-/* -> INTEGER how many left of n <= QUEUE_LETTERS_GROUP. depth: so many of the oldest entries are looked at for each */
-#define QUEUE_LETTERS_GROUP 16	/* about 3 ms of the server if none of them is found, at a depth of 100 */
-struct queue_letter {
+/* -> INTEGER how many left of n <= QUEUE_DEAD_LETTERS_GROUP. depth: so many of the oldest entries are looked at for each */
+#define QUEUE_DEAD_LETTERS_GROUP 16	/* about 3 ms of the server if none of them is found, at a depth of 100 */
+struct queue_dead_letter {
 	struct queue_bytes message;
 	const char *record_id;
 	const char *sha1;		/* of the message; needed to claim it */
 };
-void queue_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_letter *letters, size_t n);
+void queue_dead_letters_remove(struct redis *r, const struct queue_keys *k, int64_t depth, const struct queue_dead_letter *letters, size_t n);
 
 struct queue_claimer {
 	const char *lead;	/* name of the sweeper, as for queue_lead() */
@@ -64,16 +64,16 @@ struct queue_claimer {
  * ingress. fresh: drops all earlier claims first. -> ARRAY of the ids that are claimed. An id is missing if the dead letter is
  * gone. If the sweeper `lead` does not have the lead of the queue, the array is empty and nothing changes.
  */
-void queue_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
-    const struct queue_letter *letters, size_t n);
-void queue_letters_release(struct redis *r, const struct queue_keys *k, const char *node);	/* Drops the claims of that node. -> INTEGER */
+void queue_dead_letters_claim(struct redis *r, const struct queue_keys *k, const struct queue_claimer *who, bool fresh, int64_t depth,
+    const struct queue_dead_letter *letters, size_t n);
+void queue_dead_letters_release(struct redis *r, const struct queue_keys *k, const char *node);	/* Drops the claims of that node. -> INTEGER */
 
 /*
  * Writes the record of a dead letter that has none. newest: the id of the newest record in the log, from a page or from the
  * last answer. m: the whole entry. -> STRING the id of the new record; "": the dead letter is gone, or another record was
  * written since: read a new page
  */
-void queue_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
+void queue_dead_letters_adopt(struct redis *r, const struct queue_keys *k, int64_t depth, struct message *m, const char *newest,
     const struct record *record);
 
 /*

@@ -10,36 +10,36 @@
 
 #include "common/queue/queue.h"
 
-void letters_walk_weigh(struct redis *r, const struct queue_keys *k)
+void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k)
 {
 	char *nobody = queue_lease_key(k, NULL);
 
-	queue_weigh(r, nobody, k->escape, QUEUE_END_RIGHT, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+	queue_weigh(r, nobody, k->escape, QUEUE_END_RIGHT, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES);
 	free(nobody);
 }
 
-void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries)
+void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries)
 {
-	const char *ids[LETTERS_PAGE];
+	const char *ids[DEAD_LETTERS_PAGE];
 
 	for (size_t i = 0; i < w->nstay; i++)
 		ids[i] = w->stay[i];
-	queue_letters_page_of(r, k, entries, LETTERS_PAGE, LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
+	queue_dead_letters_page_of(r, k, entries, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
 }
 
-struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page)
+struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, struct queue_dead_letters_page *page)
 {
 	page->records -= w->left;
-	return letters_new(page);
+	return dead_letters_new(page);
 }
 
-void letters_walk_on(struct letters_walk *w, const struct letters *judged)
+void dead_letters_walk_on(struct dead_letters_walk *w, const struct dead_letters *judged)
 {
 	w->nstay = 0;
 	for (size_t i = 0; i < judged->nrecords; i++) {
-		const struct letter *r = &judged->records[i];
+		const struct dead_letter *r = &judged->records[i];
 
-		if (r->fate == LETTER_LEAVES)
+		if (r->fate == DEAD_LETTER_LEAVES)
 			w->left++;
 		else
 			strlcpy(w->stay[w->nstay++], r->id, sizeof(w->stay[0]));

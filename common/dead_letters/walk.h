@@ -11,18 +11,18 @@
  * be if the records named so far were gone: it begins with those that stay, and continues after the last one seen. Zeroed: at
  * the beginning.
  */
-struct letters_walk {
-	char stay[LETTERS_PAGE][QUEUE_RECORD_ID_SIZE];
+struct dead_letters_walk {
+	char stay[DEAD_LETTERS_PAGE][QUEUE_RECORD_ID_SIZE];
 	size_t nstay;
 	char from[QUEUE_RECORD_ID_SIZE];	/* "": from the first record on */
 	int64_t left;				/* records that would have left so far */
 };
 
 /* Reads how many of the oldest dead letters fit on a page, and whether even the oldest is too long. -> ARRAY for queue_weighed() */
-void letters_walk_weigh(struct redis *r, const struct queue_keys *k);
-void letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct letters_walk *w, int64_t entries);	/* -> as queue_letters_page_of() */
+void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k);
+void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries);	/* -> as queue_dead_letters_page_of() */
 /* Parses the page from its answer, which must live as long. */
-struct letters *letters_walk_page(const struct letters_walk *w, struct queue_letters_page *page);
-void letters_walk_on(struct letters_walk *w, const struct letters *judged);
+struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, struct queue_dead_letters_page *page);
+void dead_letters_walk_on(struct dead_letters_walk *w, const struct dead_letters *judged);
 
 #endif

@@ -24,7 +24,7 @@
 	/* history: queue/history.c */                                                                                            \
 	X(done_trim, ) X(done_look, )                                                                                             \
 	/* dead letters: dead_letters/removal.c */                                                                                \
-	X(letters_glance, ) X(letters_page, ) X(letters_claim, ) X(letters_release, ) X(letters_remove, ) X(letters_adopt, )      \
+	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, )      \
 	X(forward, )                                                                                                              \
 	/* work of operators: queue/admin.c */                                                                                    \
 	X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )

@@ -74,7 +74,7 @@ static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 
 static void count_class(struct sweeper_queue *q, const char *class)
 {
-	int counter = letter_class_counter(class);
+	int counter = dead_letter_class_counter(class);
 
 	sweeper_queue_count(q, COUNT_ESCAPED, 1);
 	if (counter != -1)

@@ -198,7 +198,7 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 
 /* ---- the last batch ---- */
 
-/* The digest in a line, which tells its record from others (struct letter_name); "-": the line has none. */
+/* The digest in a line, which tells its record from others (struct dead_letter_name); "-": the line has none. */
 static const char *digest_of(const json_t *line)
 {
 	const char *digest = json_string_value(json_object_get(line, "digest"));

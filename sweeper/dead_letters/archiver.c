@@ -54,13 +54,13 @@ void archiver_forget_batch(struct bounds *b)
 	b->nnamed = 0;
 }
 
-static struct letter_name *name(struct bounds *b, const char *id, bool orphan)
+static struct dead_letter_name *name(struct bounds *b, const char *id, bool orphan)
 {
-	struct letter_name *n;
+	struct dead_letter_name *n;
 
 	b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
 	n = &b->named[b->nnamed++];
-	*n = (struct letter_name){ .orphan = orphan };
+	*n = (struct dead_letter_name){ .orphan = orphan };
 	strlcpy(n->id, id, sizeof(n->id));
 	return n;
 }
@@ -83,17 +83,17 @@ void archiver_free(struct sweeper_queue *q)
 
 struct job {
 	struct archive archive;
-	const struct letters *letters;	/* those with fate LEAVES are written */
+	const struct dead_letters *letters;	/* those with fate LEAVES are written */
 	int64_t server_ms;
 	const char *batch;
 };
 
-static void describe(struct buffer *lines, const struct job *job, const struct letter *r, const char *at)
+static void describe(struct buffer *lines, const struct job *job, const struct dead_letter *r, const char *at)
 {
-	const struct letters *l = job->letters;
+	const struct dead_letters *l = job->letters;
 	char digest[ENCODE_SHA1_SIZE];
 
-	letter_digest(r, digest);
+	dead_letter_digest(r, digest);
 	record_line(lines, &(struct record_line){ .record_id = r->id, .fields = r->fields, .nfields = r->nfields,
 	    .message = r->entry == -1 ? NULL : &l->entries[r->entry].message, .archived_at = at, .reason = r->reason,
 	    .batch = job->batch, .digest = digest, .orphan = r->orphan });
@@ -111,7 +111,7 @@ static int write_batch(void *arg, int out)
 			*to++ = *p;
 	*to = '\0';
 	for (size_t i = 0; i < job->letters->nrecords; i++)
-		if (job->letters->records[i].fate == LETTER_LEAVES)
+		if (job->letters->records[i].fate == DEAD_LETTER_LEAVES)
 			describe(&lines, job, &job->letters->records[i], at);
 	return archive_append(&job->archive, lines.data, lines.len, stamp, out);
 }
@@ -162,15 +162,15 @@ void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 	start_subprocess(s, q, settle, &(struct job){0}, now_ms);
 }
 
-void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct letters *l, int64_t server_ms, int64_t now_ms)
+void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms)
 {
 	struct job job = { .letters = l, .server_ms = server_ms };
 	struct bounds *b = bounds_of(q);
 
 	archiver_forget_batch(b);
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].fate == LETTER_LEAVES)
-			letter_digest(&l->records[i], name(b, l->records[i].id, l->records[i].orphan)->digest);
+		if (l->records[i].fate == DEAD_LETTER_LEAVES)
+			dead_letter_digest(&l->records[i], name(b, l->records[i].id, l->records[i].orphan)->digest);
 	if (b->nnamed == 0)
 		return;			/* other processes took all of them meanwhile */
 	job.batch = b->named[0].id;

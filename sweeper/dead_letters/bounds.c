@@ -28,8 +28,8 @@ struct turn {
 	struct sweeper *s;
 	struct sweeper_queue *q;
 	const struct conf_dead_letter *conf;
-	struct queue_letters_glance glance;
-	int64_t oldest_ms;		/* as in struct letters_bounds */
+	struct queue_dead_letters_glance glance;
+	int64_t oldest_ms;		/* as in struct dead_letters_bounds */
 	bool claims_are_stale;		/* this node has claims on dead letters that were not written */
 	int64_t now_ms;
 };
@@ -69,21 +69,21 @@ static int take_counts(struct sweeper *s, size_t answers, int64_t *sum)
 }
 
 /* Removes the pairs of this fate that have a message, in groups. */
-static int remove_pairs(const struct turn *t, const struct letters *l, enum letter_fate fate, int64_t *gone)
+static int remove_pairs(const struct turn *t, const struct dead_letters *l, enum dead_letter_fate fate, int64_t *gone)
 {
-	struct queue_letter group[QUEUE_LETTERS_GROUP];
+	struct queue_dead_letter group[QUEUE_DEAD_LETTERS_GROUP];
 	size_t n = 0, answers = 0;
 	int64_t depth = 1;
 
 	for (size_t i = 0; i < l->nrecords; i++) {
-		const struct letter *r = &l->records[i];
+		const struct dead_letter *r = &l->records[i];
 
 		if (r->fate == fate && r->entry != -1) {
-			group[n++] = (struct queue_letter){ .message = l->entries[r->entry].message, .record_id = r->id };
+			group[n++] = (struct queue_dead_letter){ .message = l->entries[r->entry].message, .record_id = r->id };
 			depth = r->entry + 1 > depth ? r->entry + 1 : depth;
 		}
-		if (n == QUEUE_LETTERS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
-			queue_letters_remove(&t->s->redis, &t->q->keys, depth, group, n);
+		if (n == QUEUE_DEAD_LETTERS_GROUP || (n > 0 && i + 1 == l->nrecords)) {
+			queue_dead_letters_remove(&t->s->redis, &t->q->keys, depth, group, n);
 			answers++;
 			n = 0;
 		}
@@ -91,7 +91,7 @@ static int remove_pairs(const struct turn *t, const struct letters *l, enum lett
 	return take_counts(t->s, answers, gone);
 }
 
-static int remove_orphans(const struct turn *t, const struct letters *l, enum letter_fate fate, int64_t *gone)
+static int remove_orphans(const struct turn *t, const struct dead_letters *l, enum dead_letter_fate fate, int64_t *gone)
 {
 	const char *ids[QUEUE_RECORDS_GROUP];
 	size_t n = 0, answers = 0;
@@ -108,11 +108,11 @@ static int remove_orphans(const struct turn *t, const struct letters *l, enum le
 	return take_counts(t->s, answers, gone);
 }
 
-static int remove_those(const struct turn *t, const struct letters *l, enum letter_fate fate, struct gone *g)
+static int remove_those(const struct turn *t, const struct dead_letters *l, enum dead_letter_fate fate, struct gone *g)
 {
 	int rc;
 
-	*g = (struct gone){ .reason = fate == LETTER_NAMED ? "archived" : NULL };
+	*g = (struct gone){ .reason = fate == DEAD_LETTER_NAMED ? "archived" : NULL };
 	for (size_t i = 0; i < l->nrecords; i++) {
 		if (l->records[i].fate != fate)
 			continue;
@@ -129,7 +129,7 @@ static int remove_those(const struct turn *t, const struct letters *l, enum lett
 
 /* ---- records for dead letters that have none ---- */
 
-static void append_adoption(const struct turn *t, const struct letter_entry *e, int64_t depth, const char *newest, int64_t server_ms)
+static void append_adoption(const struct turn *t, const struct dead_letter_entry *e, int64_t depth, const char *newest, int64_t server_ms)
 {
 	const struct record record = {
 		.queue = t->q->keys.name,
@@ -145,11 +145,11 @@ static void append_adoption(const struct turn *t, const struct letter_entry *e, 
 
 	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
 	m.wrapper_len = 0;		/* the record is of the whole entry, whatever its beginning looks like */
-	queue_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
+	queue_dead_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
 }
 
 /* Adds records one after the other, since each request names the newest record. Returns how many dead letters got one; -1: error */
-static int64_t adopt(const struct turn *t, const struct letters *l, const struct queue_letters_page *page)
+static int64_t adopt(const struct turn *t, const struct dead_letters *l, const struct queue_dead_letters_page *page)
 {
 	char newest[QUEUE_RECORD_ID_SIZE];
 	struct redis_reply reply;
@@ -174,15 +174,15 @@ static int64_t adopt(const struct turn *t, const struct letters *l, const struct
 /* ---- a page ---- */
 
 /* Limits a batch to what one write to the archive takes; without an archive there is no limit. */
-static size_t count_leaving(struct letters *l, bool archive)
+static size_t count_leaving(struct dead_letters *l, bool archive)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nrecords; i++) {
-		if (l->records[i].fate != LETTER_LEAVES)
+		if (l->records[i].fate != DEAD_LETTER_LEAVES)
 			continue;
-		if (archive && n == LETTERS_BATCH)
-			l->records[i].fate = LETTER_STAYS;
+		if (archive && n == DEAD_LETTERS_BATCH)
+			l->records[i].fate = DEAD_LETTER_STAYS;
 		else
 			n++;
 	}
@@ -190,7 +190,7 @@ static size_t count_leaving(struct letters *l, bool archive)
 }
 
 /* 1: call again at once; 0: nothing to do, or a subprocess runs; -1: error */
-static int act(struct turn *t, struct letters *l, size_t named, const struct queue_letters_page *page)
+static int act(struct turn *t, struct dead_letters *l, size_t named, const struct queue_dead_letters_page *page)
 {
 	bool archive = t->conf->archive != NULL;
 	struct bounds *b = bounds_of(t->q);
@@ -198,11 +198,11 @@ static int act(struct turn *t, struct letters *l, size_t named, const struct que
 	size_t leaving;
 	struct gone gone;
 
-	if (named > 0 && remove_those(t, l, LETTER_NAMED, &gone) == -1)
+	if (named > 0 && remove_those(t, l, DEAD_LETTER_NAMED, &gone) == -1)
 		return -1;
 	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->nnamed)
 		return 1;		/* the other records of the batch are on another page, or were removed already */
-	if (named == 0 && letters_hides_named(l, b->named, b->nnamed)) {
+	if (named == 0 && dead_letters_hides_named(l, b->named, b->nnamed)) {
 		adopted = adopt(t, l, page);
 		return adopted == -1 ? -1 : adopted > 0;
 	}
@@ -213,7 +213,7 @@ static int act(struct turn *t, struct letters *l, size_t named, const struct que
 			return -1;
 		archiver_write(t->s, t->q, l, page->server_ms, t->now_ms);
 	}
-	if (leaving > 0 && !archive && remove_those(t, l, LETTER_LEAVES, &gone) == -1)
+	if (leaving > 0 && !archive && remove_those(t, l, DEAD_LETTER_LEAVES, &gone) == -1)
 		return -1;
 	adopted = adopt(t, l, page);
 	if (adopted == -1)
@@ -241,10 +241,10 @@ static int look_at_page(struct turn *t)
 {
 	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
 	struct bounds *b = bounds_of(t->q);
-	struct letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
+	struct dead_letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
 		.named = b->named, .nnamed = b->nnamed };
-	struct queue_letters_page page;
-	struct letters *l;
+	struct queue_dead_letters_page page;
+	struct dead_letters *l;
 	void *kept;
 	int rc;
 
@@ -253,13 +253,13 @@ static int look_at_page(struct turn *t)
 		if (forward_last_id(t->s, t->q, forwarded) == -1)
 			return -1;
 	}
-	rc = letters_page_read(t->s, t->q, NULL, &page);
+	rc = dead_letters_page_read(t->s, t->q, NULL, &page);
 	if (rc != 1)
 		return rc;
 	kept = redis_keep(&t->s->redis);
-	l = letters_new(&page);
-	rc = act(t, l, letters_judge(l, &bounds), &page);
-	letters_free(l);
+	l = dead_letters_new(&page);
+	rc = act(t, l, dead_letters_judge(l, &bounds), &page);
+	dead_letters_free(l);
 	redis_let_go(kept);
 	return rc;
 }
@@ -333,10 +333,10 @@ static int glance_at(struct turn *t)
 	int64_t sent_ms = clock_boottime_ms();
 	struct redis_reply reply;
 
-	queue_letters_glance(&t->s->redis, &t->q->keys);
+	queue_dead_letters_glance(&t->s->redis, &t->q->keys);
 	if (connection_answer(t->s, &reply) == -1)
 		return -1;
-	if (queue_letters_glanced(&reply, &t->glance) == -1)
+	if (queue_dead_letters_glanced(&reply, &t->glance) == -1)
 		return connection_unexpected(t->s);
 	/*
 	 * No write is under way, and the last batch of the archive is known: no other claim of this node belongs to an archived

@@ -10,7 +10,7 @@
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/dead_letters/page.h"
 
-#define LETTERS_BATCH 50	/* the most dead letters of one write to the archive */
+#define DEAD_LETTERS_BATCH 50	/* the most dead letters of one write to the archive */
 
 /* The state of the task for the dead letters of a queue; zeroed at first. */
 struct bounds {
@@ -19,11 +19,11 @@ struct bounds {
 	bool settling;			/* the subprocess reads the last batch */
 	bool settled;			/* the last batch was read since this sweeper holds the archive */
 	bool holds;			/* this sweeper holds the archive of this queue and node */
-	struct letter_name *named;	/* the records of the last batch; while a subprocess writes, those that it writes */
+	struct dead_letter_name *named;	/* the records of the last batch; while a subprocess writes, those that it writes */
 	size_t nnamed;
 	bool over;			/* there are more dead letters than the bounds allow, and no archive or discard to remove them */
 	int64_t over_logged_ms;		/* CLOCK_MONOTONIC */
-	struct letters_stuck stuck;	/* page.c */
+	struct dead_letters_stuck stuck;	/* page.c */
 	bool unwritten;			/* archive_error is about a batch that could not be written: reading the file does not clear it */
 	struct task_error archive_error;
 };
@@ -42,15 +42,15 @@ int forward_last_id(struct sweeper *s, const struct sweeper_queue *q, char forwa
  * claim.c. Claims the dead letters with fate LEAVES, so that they are not redriven while the archive takes them. The fate of
  * one that is missing becomes STAYS. -1: error
  */
-int claim_letters(struct sweeper *s, struct sweeper_queue *q, struct letters *l);
+int claim_letters(struct sweeper *s, struct sweeper_queue *q, struct dead_letters *l);
 int claim_release(struct sweeper *s, const struct sweeper_queue *q);
 
 /* archiver.c. Subprocesses report their errors, which become archiver_error(). */
 bool archiver_hold(struct sweeper *s, struct sweeper_queue *q);		/* takes the archive of the queue; false: another sweeper of this master holds it */
 void archiver_let_go(struct sweeper_queue *q);
 void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);
-/* Writes those with fate LEAVES, at most LETTERS_BATCH */
-void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct letters *l, int64_t server_ms, int64_t now_ms);
+/* Writes those with fate LEAVES, at most DEAD_LETTERS_BATCH */
+void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms);
 void archiver_clear_error(struct sweeper *s, struct sweeper_queue *q);	/* the archive works, or nothing has to be written: clears its error */
 bool archiver_poll(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* false: a subprocess runs, or it failed and the next run is scheduled */
 void archiver_forget_batch(struct bounds *b);

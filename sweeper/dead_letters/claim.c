@@ -3,7 +3,7 @@
  * into the archive before it removes it from Redis. In between, an operator could put it back into ingress. So the
  * sweeper first claims in Redis the dead letters that it is going to write, and redrive.lua leaves claimed ones alone.
  *
- * A claim ends when the dead letter is removed (letters_remove.lua), when the sweeper claims the next batch, or when the sweeper has read its
+ * A claim ends when the dead letter is removed (dead_letters_remove.lua), when the sweeper claims the next batch, or when the sweeper has read its
  * archive file and did not find the dead letter there. Only the node that made a claim releases it: no other can know whether the dead
  * letter was written. Redis checks that in the same step, and that the sweeper which claims leads the queue, since the lead may pass to
  * another host between our look and our claim.
@@ -15,7 +15,7 @@
 #include "sweeper/core/core.h"
 
 /* Reads the answer for one group. A dead letter that the answer lacks was taken by another client, or another sweeper leads: it stays. */
-static int read_claimed(struct sweeper *s, struct letter *const *asked, size_t n)
+static int read_claimed(struct sweeper *s, struct dead_letter *const *asked, size_t n)
 {
 	struct redis_reply reply;
 
@@ -29,37 +29,37 @@ static int read_claimed(struct sweeper *s, struct letter *const *asked, size_t n
 		for (size_t k = 0; k < reply.n && !claimed; k++)
 			claimed = strcmp(redis_element(&reply, k).str, asked[i]->id) == 0;
 		if (!claimed)
-			asked[i]->fate = LETTER_STAYS;
+			asked[i]->fate = DEAD_LETTER_STAYS;
 	}
 	return 0;
 }
 
-static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct letters *l, struct letter *const *asked, size_t n, bool fresh)
+static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, struct dead_letter *const *asked, size_t n, bool fresh)
 {
-	struct queue_letter group[QUEUE_LETTERS_GROUP];
+	struct queue_dead_letter group[QUEUE_DEAD_LETTERS_GROUP];
 	char lead[LEAD_NAME_SIZE];
 
 	lead_name(s, lead);
 	for (size_t i = 0; i < n; i++) {
-		const struct letter_entry *e = &l->entries[asked[i]->entry];
+		const struct dead_letter_entry *e = &l->entries[asked[i]->entry];
 
-		group[i] = (struct queue_letter){ .message = e->message, .record_id = asked[i]->id, .sha1 = e->sha1 };
+		group[i] = (struct queue_dead_letter){ .message = e->message, .record_id = asked[i]->id, .sha1 = e->sha1 };
 	}
-	queue_letters_claim(&s->redis, &q->keys, &(struct queue_claimer){ lead, s->conf->supervisor.node }, fresh, (int64_t)l->nentries,
+	queue_dead_letters_claim(&s->redis, &q->keys, &(struct queue_claimer){ lead, s->conf->supervisor.node }, fresh, (int64_t)l->nentries,
 	    group, n);
 	return read_claimed(s, asked, n);
 }
 
-int claim_letters(struct sweeper *s, struct sweeper_queue *q, struct letters *l)
+int claim_letters(struct sweeper *s, struct sweeper_queue *q, struct dead_letters *l)
 {
-	struct letter *asked[QUEUE_LETTERS_GROUP];
+	struct dead_letter *asked[QUEUE_DEAD_LETTERS_GROUP];
 	bool fresh = true;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nrecords; i++) {
-		if (l->records[i].fate == LETTER_LEAVES && l->records[i].entry != -1)
+		if (l->records[i].fate == DEAD_LETTER_LEAVES && l->records[i].entry != -1)
 			asked[n++] = &l->records[i];
-		if (n < QUEUE_LETTERS_GROUP && (n == 0 || i + 1 < l->nrecords))
+		if (n < QUEUE_DEAD_LETTERS_GROUP && (n == 0 || i + 1 < l->nrecords))
 			continue;
 		if (claim_group(s, q, l, asked, n, fresh) == -1)
 			return -1;
@@ -73,6 +73,6 @@ int claim_release(struct sweeper *s, const struct sweeper_queue *q)
 {
 	int64_t n;
 
-	queue_letters_release(&s->redis, &q->keys, s->conf->supervisor.node);
+	queue_dead_letters_release(&s->redis, &q->keys, s->conf->supervisor.node);
 	return connection_integer(s, &n);
 }

@@ -20,7 +20,7 @@ extern const struct task orphans_task;
 
 struct orphans {
 	bool over;			/* the round that was asked for is over */
-	struct letters_walk *walk;	/* the walk of a round of a dry run; else NULL */
+	struct dead_letters_walk *walk;	/* the walk of a round of a dry run; else NULL */
 };
 
 static struct orphans *orphans_of(const struct sweeper_queue *q)
@@ -37,13 +37,13 @@ static bool is_known(const struct sweeper *s, int64_t age_ms, int64_t *oldest_ms
 
 /* ---- a dry run ---- */
 
-static void name_those(struct sweeper_queue *q, const struct letters *l, size_t n, int64_t server_ms)
+static void name_those(struct sweeper_queue *q, const struct dead_letters *l, size_t n, int64_t server_ms)
 {
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].fate == LETTER_LEAVES)
+		if (l->records[i].fate == DEAD_LETTER_LEAVES)
 			log_info("orphan_would_be_removed", log_str("queue", q->keys.name), log_str("record", l->records[i].id),
 			    log_int("age_ms", server_ms - l->records[i].ms), log_int("limit_ms", q->conf->purge.max_orphaned_age_ms));
-	letters_walk_on(orphans_of(q)->walk, l);
+	dead_letters_walk_on(orphans_of(q)->walk, l);
 	sweeper_queue_count(q, COUNT_WOULD_PURGE, n);
 }
 
@@ -58,14 +58,14 @@ static void end_round(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms
 /* ---- a live run ---- */
 
 /* A message that fails again gets a new record, so a record without a message on this page stays without one. */
-static int remove_those(struct sweeper *s, struct sweeper_queue *q, const struct letters *l)
+static int remove_those(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l)
 {
-	const char *ids[LETTERS_PAGE];
+	const char *ids[DEAD_LETTERS_PAGE];
 	int64_t gone;
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nrecords; i++)
-		if (l->records[i].fate == LETTER_LEAVES)
+		if (l->records[i].fate == DEAD_LETTER_LEAVES)
 			ids[n++] = l->records[i].id;
 	queue_records_remove(&s->redis, &q->keys, ids, n);
 	if (connection_integer(s, &gone) == -1)
@@ -77,10 +77,10 @@ static int remove_those(struct sweeper *s, struct sweeper_queue *q, const struct
 }
 
 /* 1: records were removed, there may be more; 0: none; -1: error */
-static int look(struct sweeper *s, struct sweeper_queue *q, const struct letters_bounds *b)
+static int look(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_bounds *b)
 {
-	struct queue_letters_page page;
-	struct letters *l;
+	struct queue_dead_letters_page page;
+	struct dead_letters *l;
 	void *kept;
 	bool dry_run = s->conf->purge.dry_run;
 	int rc = 0;
@@ -88,18 +88,18 @@ static int look(struct sweeper *s, struct sweeper_queue *q, const struct letters
 
 	if (dry_run && orphans_of(q)->walk == NULL)
 		orphans_of(q)->walk = alloc_zero(1, sizeof(*orphans_of(q)->walk));
-	rc = letters_page_read(s, q, orphans_of(q)->walk, &page);
+	rc = dead_letters_page_read(s, q, orphans_of(q)->walk, &page);
 	if (rc != 1)
 		return rc;
 	rc = 0;
 	kept = redis_keep(&s->redis);
-	l = dry_run ? letters_walk_page(orphans_of(q)->walk, &page) : letters_new(&page);
-	n = letters_judge_orphans(l, b);
+	l = dry_run ? dead_letters_walk_page(orphans_of(q)->walk, &page) : dead_letters_new(&page);
+	n = dead_letters_judge_orphans(l, b);
 	if (n > 0 && dry_run)
 		name_those(q, l, n, page.server_ms);
 	if (n > 0)
 		rc = dry_run ? 1 : remove_those(s, q, l);
-	letters_free(l);
+	dead_letters_free(l);
 	redis_let_go(kept);
 	return rc;
 }
@@ -124,7 +124,7 @@ void orphans_begin(struct sweeper_queue *q, int64_t now_ms)
 
 static enum task_end run_orphans(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
-	struct letters_bounds b = { .max_entries = -1 };
+	struct dead_letters_bounds b = { .max_entries = -1 };
 	char forwarded[QUEUE_RECORD_ID_SIZE];
 	int rc = 1;
 

@@ -20,7 +20,7 @@ static int weigh_escape(struct sweeper *s, const struct sweeper_queue *q, struct
 {
 	struct redis_reply reply;
 
-	letters_walk_weigh(&s->redis, &q->keys);
+	dead_letters_walk_weigh(&s->redis, &q->keys);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	return queue_weighed(&reply, weight) == 0 ? 0 : connection_unexpected(s);
@@ -28,11 +28,11 @@ static int weigh_escape(struct sweeper *s, const struct sweeper_queue *q, struct
 
 static void note_stuck(struct sweeper_queue *q, bool too_long, int64_t memory)
 {
-	struct letters_stuck *stuck = &bounds_of(q)->stuck;
+	struct dead_letters_stuck *stuck = &bounds_of(q)->stuck;
 	int64_t now_ms = clock_monotonic_ms();
 
 	if (too_long && (!stuck->too_long || now_ms - stuck->logged_ms >= STUCK_EVERY_MS)) {
-		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", letters_entry_max(q->conf->message_max)),
+		log_warning("dead_letter_too_long", log_str("queue", q->keys.name), log_int("memory", memory), log_int("limit", dead_letters_entry_max(q->conf->message_max)),
 		    log_str("advice", "the oldest dead letter is not read: retry or delete it, or raise message_max; until then none leaves escape"));
 		stuck->logged_ms = now_ms;
 	}
@@ -41,21 +41,21 @@ static void note_stuck(struct sweeper_queue *q, bool too_long, int64_t memory)
 	stuck->too_long = too_long;
 }
 
-int letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct letters_walk *walk, struct queue_letters_page *page)
+int dead_letters_page_read(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_walk *walk, struct queue_dead_letters_page *page)
 {
 	struct queue_weight weight;
 	struct redis_reply reply;
 
 	if (weigh_escape(s, q, &weight) == -1)
 		return -1;
-	note_stuck(q, letters_is_too_long(weight.first, q->conf->message_max), weight.first);
+	note_stuck(q, dead_letters_is_too_long(weight.first, q->conf->message_max), weight.first);
 	if (bounds_of(q)->stuck.too_long)
 		return 0;
 	if (walk != NULL)
-		letters_walk_ask(&s->redis, &q->keys, walk, weight.page);
+		dead_letters_walk_ask(&s->redis, &q->keys, walk, weight.page);
 	else
-		queue_letters_page(&s->redis, &q->keys, weight.page, LETTERS_PAGE, LETTERS_PAGE_BYTES);
+		queue_dead_letters_page(&s->redis, &q->keys, weight.page, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	return queue_letters_paged(&reply, page) == 0 ? 1 : connection_unexpected(s);
+	return queue_dead_letters_paged(&reply, page) == 0 ? 1 : connection_unexpected(s);
 }

@@ -2,7 +2,7 @@
 -- ARGV: at len head tail line strip record_id sha1 [field note keep_ms]
 -- Moves a dead letter (shared/entry.lua) from escape to ingress and deletes its record. line, strip, notes: as in hand_back.lua, but deletes an empty
 -- note. sha1: the message must have it; '': its size and ends suffice. Moves nothing if its record is gone: then the letter is an equal one.
--- Returns 1; 0: the message is not there; -1: an archive has claimed it (letters_claim.lua).
+-- Returns 1; 0: the message is not there; -1: an archive has claimed it (dead_letters_claim.lua).
 redis.call('DEL', KEYS[1])
 local entry = entry_named(KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 local unrecorded = ARGV[7] ~= '' and #redis.call('XRANGE', KEYS[3], ARGV[7], ARGV[7]) == 0

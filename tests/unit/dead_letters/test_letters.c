@@ -13,7 +13,7 @@
 
 #include "common/queue/look.h"
 
-static struct letters page;
+static struct dead_letters page;
 
 /* Oldest first. Records failed at 1, 2, 3 … ms. */
 static void make(const char *entries, int64_t entries_total, const char *records, int64_t records_total)
@@ -26,7 +26,7 @@ static void make(const char *entries, int64_t entries_total, const char *records
 		page.entries[page.nentries].record = -1;
 	}
 	for (; records[page.nrecords] != '\0'; page.nrecords++) {
-		struct letter *r = &page.records[page.nrecords];
+		struct dead_letter *r = &page.records[page.nrecords];
 
 		r->sha1[0] = records[page.nrecords] == '?' ? '\0' : records[page.nrecords];
 		r->ms = (int64_t)page.nrecords + 1;
@@ -36,15 +36,15 @@ static void make(const char *entries, int64_t entries_total, const char *records
 }
 
 /* L leaves, o the same without a message, N named, n the same without a message, . stays; then u for each unrecorded entry. */
-static void assert_judged(const struct letters_bounds *b, const char *fates)
+static void assert_judged(const struct dead_letters_bounds *b, const char *fates)
 {
-	char got[2 * LETTERS_PAGE + 2], *p = got;
+	char got[2 * DEAD_LETTERS_PAGE + 2], *p = got;
 
-	letters_judge(&page, b);
+	dead_letters_judge(&page, b);
 	for (size_t i = 0; i < page.nrecords; i++) {
-		const struct letter *r = &page.records[i];
+		const struct dead_letter *r = &page.records[i];
 
-		*p++ = r->fate == LETTER_STAYS ? '.' : r->fate == LETTER_NAMED ? (r->orphan ? 'n' : 'N') : r->orphan ? 'o' : 'L';
+		*p++ = r->fate == DEAD_LETTER_STAYS ? '.' : r->fate == DEAD_LETTER_NAMED ? (r->orphan ? 'n' : 'N') : r->orphan ? 'o' : 'L';
 	}
 	*p++ = ' ';
 	for (size_t i = 0; i < page.nentries; i++)
@@ -53,19 +53,19 @@ static void assert_judged(const struct letters_bounds *b, const char *fates)
 	assert_string_equal(got, fates);
 }
 
-static struct letters_bounds cap(int64_t n)
+static struct dead_letters_bounds cap(int64_t n)
 {
-	return (struct letters_bounds){ .oldest_ms = -1, .max_entries = n };
+	return (struct dead_letters_bounds){ .oldest_ms = -1, .max_entries = n };
 }
 
-static struct letters_bounds older(int64_t ms)
+static struct dead_letters_bounds older(int64_t ms)
 {
-	return (struct letters_bounds){ .oldest_ms = ms, .max_entries = -1 };
+	return (struct dead_letters_bounds){ .oldest_ms = ms, .max_entries = -1 };
 }
 
 static void the_oldest_leave_until_the_cap_is_kept(void **state)
 {
-	struct letters_bounds b = cap(7);
+	struct dead_letters_bounds b = cap(7);
 
 	(void)state;
 	make("abcd", 10, "abcd", 10);
@@ -77,7 +77,7 @@ static void the_oldest_leave_until_the_cap_is_kept(void **state)
 
 static void each_leaves_at_its_own_age(void **state)
 {
-	struct letters_bounds b = older(2);
+	struct dead_letters_bounds b = older(2);
 
 	(void)state;
 	make("abcd", 4, "abcd", 4);
@@ -90,7 +90,7 @@ static void each_leaves_at_its_own_age(void **state)
 
 static void equal_ones_go_the_oldest_with_the_oldest(void **state)
 {
-	struct letters_bounds b = cap(3);
+	struct dead_letters_bounds b = cap(3);
 
 	(void)state;
 	make("aaba", 5, "aaba", 5);
@@ -102,7 +102,7 @@ static void equal_ones_go_the_oldest_with_the_oldest(void **state)
 
 static void what_lies_between_pairs_has_no_counterpart(void **state)
 {
-	struct letters_bounds b = cap(8);
+	struct dead_letters_bounds b = cap(8);
 
 	(void)state;
 	make("axbcd", 10, "a?ybcd", 10);
@@ -114,7 +114,7 @@ static void what_lies_between_pairs_has_no_counterpart(void **state)
 
 static void behind_the_last_pair_nothing_is_known(void **state)
 {
-	struct letters_bounds b = older(100);
+	struct dead_letters_bounds b = older(100);
 
 	(void)state;
 	make("a", 1000, "abc", 1001);		/* one entry is as large as a page */
@@ -125,7 +125,7 @@ static void behind_the_last_pair_nothing_is_known(void **state)
 
 static void a_list_or_log_that_is_seen_whole_tells_all(void **state)
 {
-	struct letters_bounds b = older(100);
+	struct dead_letters_bounds b = older(100);
 
 	(void)state;
 	make("", 0, "abc", 1000);
@@ -138,7 +138,7 @@ static void a_list_or_log_that_is_seen_whole_tells_all(void **state)
 
 static void without_a_pair_no_more_than_must_be_too_many(void **state)
 {
-	struct letters_bounds b = older(100);
+	struct dead_letters_bounds b = older(100);
 
 	(void)state;
 	make("abcd", 1000, "wxyz", 1002);
@@ -151,9 +151,9 @@ static void without_a_pair_no_more_than_must_be_too_many(void **state)
 
 static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 {
-	static const struct letter_name named[] = { { "1-0", false, "a" }, { "2-0", false, "b" }, { "9-0", false, "x" } };
-	static const struct letter_name orphans[] = { { "1-0", true, "a" } };
-	struct letters_bounds b = { .oldest_ms = -1, .max_entries = 8, .named = named, .nnamed = 3 };
+	static const struct dead_letter_name named[] = { { "1-0", false, "a" }, { "2-0", false, "b" }, { "9-0", false, "x" } };
+	static const struct dead_letter_name orphans[] = { { "1-0", true, "a" } };
+	struct dead_letters_bounds b = { .oldest_ms = -1, .max_entries = 8, .named = named, .nnamed = 3 };
 
 	(void)state;
 	make("abcd", 10, "abcd", 10);
@@ -167,8 +167,8 @@ static void what_the_archive_names_leaves_whatever_the_bounds_say(void **state)
 	b.max_entries = 8;
 	make("axcd", 10, "axcd", 10);		/* 2-0 is another letter's by now */
 	assert_judged(&b, "NL.. ....");		/* archived itself, then */
-	assert_true(letters_hides_named(&page, named, 3) && !letters_hides_named(&page, named + 1, 1));
-	b = (struct letters_bounds){ .oldest_ms = -1, .max_entries = 3, .named = orphans, .nnamed = 1 };
+	assert_true(dead_letters_hides_named(&page, named, 3) && !dead_letters_hides_named(&page, named + 1, 1));
+	b = (struct dead_letters_bounds){ .oldest_ms = -1, .max_entries = 3, .named = orphans, .nnamed = 1 };
 	make("aab", 3, "aaab", 4);	/* an equal message goes with its own record only */
 	assert_judged(&b, "n... ...");
 	assert_true(page.records[1].entry == 0 && page.records[2].entry == 1);
@@ -178,14 +178,14 @@ static void equal_messages_that_failed_differently_differ(void **state)
 {
 	struct record_field then[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "1", 1 } } };
 	struct record_field now[] = { { { "sha1", 4 }, { "a", 1 } }, { { "failed_at", 9 }, { "2", 1 } } };
-	struct letter_name named = { .id = "1-0" };
-	struct letters_bounds b = { .oldest_ms = -1, .max_entries = -1, .named = &named, .nnamed = 1 };
+	struct dead_letter_name named = { .id = "1-0" };
+	struct dead_letters_bounds b = { .oldest_ms = -1, .max_entries = -1, .named = &named, .nnamed = 1 };
 
 	(void)state;
 	make("a", 1, "a", 1);
 	page.records[0].fields = then;
 	page.records[0].nfields = 2;
-	letter_digest(&page.records[0], named.digest);
+	dead_letter_digest(&page.records[0], named.digest);
 	assert_judged(&b, "N .");
 	make("a", 1, "a", 1);
 	page.records[0].fields = now;
@@ -193,12 +193,12 @@ static void equal_messages_that_failed_differently_differ(void **state)
 	assert_judged(&b, ". .");
 	named.digest[0] = '\0';			/* a line that says nothing of its message */
 	page.records[0].sha1[0] = '\0';
-	assert_false(letters_hides_named(&page, &named, 1));
+	assert_false(dead_letters_hides_named(&page, &named, 1));
 }
 
 static void what_is_not_forwarded_yet_stays(void **state)
 {
-	struct letters_bounds b = cap(0);
+	struct dead_letters_bounds b = cap(0);
 
 	(void)state;
 	b.forwarded = "2-0";
@@ -212,14 +212,14 @@ static void what_is_not_forwarded_yet_stays(void **state)
 /* o: a record that leaves, . stays */
 static void assert_orphans(const char *fates, int64_t oldest_ms, const char *forwarded)
 {
-	struct letters_bounds b = { .oldest_ms = oldest_ms, .max_entries = -1, .forwarded = forwarded };
-	char got[LETTERS_PAGE + 1], *p = got;
-	size_t n = letters_judge_orphans(&page, &b);
+	struct dead_letters_bounds b = { .oldest_ms = oldest_ms, .max_entries = -1, .forwarded = forwarded };
+	char got[DEAD_LETTERS_PAGE + 1], *p = got;
+	size_t n = dead_letters_judge_orphans(&page, &b);
 
 	for (size_t i = 0; i < page.nrecords; i++) {
-		assert_true(page.records[i].fate == LETTER_STAYS || page.records[i].entry == -1);
-		n -= page.records[i].fate == LETTER_LEAVES;
-		*p++ = page.records[i].fate == LETTER_LEAVES ? 'o' : '.';
+		assert_true(page.records[i].fate == DEAD_LETTER_STAYS || page.records[i].entry == -1);
+		n -= page.records[i].fate == DEAD_LETTER_LEAVES;
+		*p++ = page.records[i].fate == DEAD_LETTER_LEAVES ? 'o' : '.';
 	}
 	*p = '\0';
 	assert_int_equal(n, 0);
@@ -258,7 +258,7 @@ static void make_large(size_t first_size, size_t second_size, size_t record_size
 static void a_record_without_sha1_belongs_to_the_only_entry_of_its_size(void **state)
 {
 	const size_t large = QUEUE_LOOK_SUM_MAX + 1;
-	struct letters_bounds b = older(100);
+	struct dead_letters_bounds b = older(100);
 
 	(void)state;
 	make_large(large + 1, large, large);

@@ -59,9 +59,9 @@ static int64_t answer(void)
 
 static int64_t leave(const char *message, const char *id, int64_t depth)
 {
-	const struct queue_letter letter = { { message, strlen(message) }, id, NULL };
+	const struct queue_dead_letter letter = { { message, strlen(message) }, id, NULL };
 
-	queue_letters_remove(&server.r, &keys, depth, &letter, 1);
+	queue_dead_letters_remove(&server.r, &keys, depth, &letter, 1);
 	return answer();
 }
 
@@ -97,7 +97,7 @@ static void nobody_is_looked_for_far_from_the_end(void **state)
 
 static void many_at_once(void **state)
 {
-	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", NULL }, { { "gone", 4 }, "9-9", NULL }, { { "a", 1 }, "3-1", NULL },
+	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", NULL }, { { "gone", 4 }, "9-9", NULL }, { { "a", 1 }, "3-1", NULL },
 		{ { "", 0 }, "4-1", NULL } };
 
 	(void)state;
@@ -105,18 +105,18 @@ static void many_at_once(void **state)
 	fail_with("b", "2-1");
 	fail_with("a", "3-1");
 	fail_with("", "4-1");
-	queue_letters_remove(&server.r, &keys, 4, letters, 4);
+	queue_dead_letters_remove(&server.r, &keys, 4, letters, 4);
 	assert_int_equal(answer(), 3);
 	assert_left(1, 1);
 	assert_string_equal(REDIS(&server, "LINDEX e 0").str, "b");
 }
 
-static size_t claim(bool fresh, const struct queue_letter *letters, size_t n)
+static size_t claim(bool fresh, const struct queue_dead_letter *letters, size_t n)
 {
 	const struct queue_claimer web1 = { .lead = "web1.1", .node = "web1" };
 	struct redis_reply reply;
 
-	queue_letters_claim(&server.r, &keys, &web1, fresh, 10, letters, n);
+	queue_dead_letters_claim(&server.r, &keys, &web1, fresh, 10, letters, n);
 	reply = private_redis_answer(&server);
 	assert_true(redis_is_strings(&reply));
 	return reply.n;
@@ -125,8 +125,8 @@ static size_t claim(bool fresh, const struct queue_letter *letters, size_t n)
 /* Who is not there is not claimed, of equal messages no more than there are; a claim goes with its letter. */
 static void claims(void **state)
 {
-	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "gone", 4 }, "9-9", "y" }, { { "a", 1 }, "3-1", "x" } };
-	struct queue_letters_glance glance;
+	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "gone", 4 }, "9-9", "y" }, { { "a", 1 }, "3-1", "x" } };
+	struct queue_dead_letters_glance glance;
 	struct redis_reply reply;
 
 	(void)state;
@@ -136,9 +136,9 @@ static void claims(void **state)
 	REDIS(&server, "XADD e:log 3-1 sha1 x message a");
 	assert_int_equal(claim(true, letters, 3), 1);
 	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 1);
-	queue_letters_glance(&server.r, &keys);
+	queue_dead_letters_glance(&server.r, &keys);
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_glanced(&reply, &glance), 0);
+	assert_int_equal(queue_dead_letters_glanced(&reply, &glance), 0);
 	assert_string_equal(glance.claimed_by, "web1");
 	assert_int_equal(leave("a", "1-1", 10), 1);
 	assert_int_equal(REDIS_INT(&server, "HEXISTS e:claimed 1-1"), 0);
@@ -147,19 +147,19 @@ static void claims(void **state)
 	REDIS(&server, "RPUSH e a");
 	assert_int_equal(claim(true, letters + 2, 1), 1);
 	fail_with("c", "4-1");
-	assert_int_equal(claim(false, &(struct queue_letter){ { "c", 1 }, "4-1", "z" }, 1), 1);
+	assert_int_equal(claim(false, &(struct queue_dead_letter){ { "c", 1 }, "4-1", "z" }, 1), 1);
 	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 3);
-	queue_letters_release(&server.r, &keys, "web1");
+	queue_dead_letters_release(&server.r, &keys, "web1");
 	assert_int_equal(answer(), 1);
 	assert_int_equal(REDIS_INT(&server, "EXISTS e:claimed"), 0);
-	queue_letters_release(&server.r, &keys, "web1");
+	queue_dead_letters_release(&server.r, &keys, "web1");
 	assert_int_equal(answer(), 0);
 }
 
 /* Another host has taken the lead meanwhile, and has claims of its own: they are neither dropped nor added to. */
 static void claims_of_the_next_leader_stay(void **state)
 {
-	const struct queue_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "b", 1 }, "2-1", "x" } };
+	const struct queue_dead_letter letters[] = { { { "a", 1 }, "1-1", "x" }, { { "b", 1 }, "2-1", "x" } };
 
 	(void)state;
 	fail_with("a", "1-1");
@@ -168,7 +168,7 @@ static void claims_of_the_next_leader_stay(void **state)
 	REDIS(&server, "HSET e:claimed 1-1 x owner web2");
 	assert_int_equal(claim(true, letters, 2), 0);
 	assert_int_equal(claim(false, letters, 2), 0);
-	queue_letters_release(&server.r, &keys, "web1");
+	queue_dead_letters_release(&server.r, &keys, "web1");
 	assert_int_equal(answer(), 0);
 	assert_string_equal(REDIS(&server, "HGET e:claimed owner").str, "web2");
 	assert_int_equal(REDIS_INT(&server, "HLEN e:claimed"), 2);
@@ -182,13 +182,13 @@ static void claims_of_the_next_leader_stay(void **state)
 
 static void what_is_refused_stays(void **state)
 {
-	const struct queue_letter letter = { { "a", 1 }, "1-1", NULL };
+	const struct queue_dead_letter letter = { { "a", 1 }, "1-1", NULL };
 
 	(void)state;
 	fail_with("a", "1-1");
 	REDIS(&server, "RENAME e:log aside");
 	REDIS(&server, "SET e:log x");
-	queue_letters_remove(&server.r, &keys, 5, &letter, 1);
+	queue_dead_letters_remove(&server.r, &keys, 5, &letter, 1);
 	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
 	assert_int_equal(REDIS_INT(&server, "LLEN e"), 1);
 }
@@ -200,7 +200,7 @@ static bool adopt(const char *message, int64_t depth, const char *newest)
 
 	message_parse(&m, &keys.lines, message, strlen(message));
 	m.wrapper_len = 0;
-	queue_letters_adopt(&server.r, &keys, depth, &m, newest, &record);
+	queue_dead_letters_adopt(&server.r, &keys, depth, &m, newest, &record);
 	return private_redis_answer(&server).len > 0;
 }
 
@@ -240,29 +240,29 @@ static void twenty_fail(void)
 
 static void a_page_is_as_large_as_it_may_be(void **state)
 {
-	struct queue_letters_page page;
+	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
 	(void)state;
 	twenty_fail();
-	queue_letters_page(&server.r, &keys, 8, 8, 1 << 20);
+	queue_dead_letters_page(&server.r, &keys, 8, 8, 1 << 20);
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(queue_dead_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.entry_list.n, 8);
 	assert_int_equal(page.record_list.n, 8);
 	assert_true(page.entries == 20 && page.records == 20 && page.server_ms > 0);
-	queue_letters_page(&server.r, &keys, 8, 8, 25);
+	queue_dead_letters_page(&server.r, &keys, 8, 8, 25);
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(queue_dead_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.entry_list.n, 3);
 	assert_int_equal(page.record_list.n, 2);	/* with their fields' names */
-	queue_letters_page(&server.r, &keys, 8, 8, 1);
+	queue_dead_letters_page(&server.r, &keys, 8, 8, 1);
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(queue_dead_letters_paged(&reply, &page), 0);
 	assert_true(page.entry_list.n == 1 && page.record_list.n == 1);
 }
 
-static void assert_record(const struct queue_letters_page *page, size_t i, const char *id)
+static void assert_record(const struct queue_dead_letters_page *page, size_t i, const char *id)
 {
 	struct redis_reply record = redis_element(&page->record_list, i);
 
@@ -273,14 +273,14 @@ static void a_page_as_if_some_were_gone(void **state)
 {
 	const char *stay[] = { "2-1", "5-1", "7-9" };
 	char next[QUEUE_RECORD_ID_SIZE];
-	struct queue_letters_page page;
+	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
 	(void)state;
 	twenty_fail();
-	queue_letters_page_of(&server.r, &keys, 4, 4, 1 << 20, "9-0", stay, nitems(stay));
+	queue_dead_letters_page_of(&server.r, &keys, 4, 4, 1 << 20, "9-0", stay, nitems(stay));
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(queue_dead_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.record_list.n, 4);
 	assert_record(&page, 0, "2-1");
 	assert_record(&page, 1, "5-1");		/* 7-9 went meanwhile */
@@ -295,16 +295,16 @@ static void a_page_as_if_some_were_gone(void **state)
 /* Ids beyond what a number of Lua holds exactly. */
 static void strange_ids_end_a_page(void **state)
 {
-	struct queue_letters_page page;
+	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
 	(void)state;
 	fail_with("a", "1-18446744073709551615");
 	fail_with("b", "2-1");
 	fail_with("c", "18446744073709551615-1");
-	queue_letters_page(&server.r, &keys, 8, 8, 1 << 20);
+	queue_dead_letters_page(&server.r, &keys, 8, 8, 1 << 20);
 	reply = private_redis_answer(&server);
-	assert_int_equal(queue_letters_paged(&reply, &page), 0);
+	assert_int_equal(queue_dead_letters_paged(&reply, &page), 0);
 	assert_int_equal(page.record_list.n, 3);
 }
 

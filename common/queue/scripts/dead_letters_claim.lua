@@ -1,7 +1,7 @@
 -- KEYS: none escape log claimed sweeper
 -- ARGV: lead owner fresh from message sha1 id [message sha1 id ...]
--- Claims dead letters that node `owner` is going to archive. redrive.lua does not move a claimed one, until letters_remove.lua removes it
--- or the claim is released. Claims only those whose message and record are still there; `from`: as in letters_remove.lua.
+-- Claims dead letters that node `owner` is going to archive. redrive.lua does not move a claimed one, until dead_letters_remove.lua removes it
+-- or the claim is released. Claims only those whose message and record are still there; `from`: as in dead_letters_remove.lua.
 -- fresh "1": drops all earlier claims first, also those of the leader before. Returns the ids that are claimed: none if the periodic work is not
 -- that of sweeper `lead` (lead.lua), for the leader of now may be writing what it has claimed.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows

@@ -1,7 +1,7 @@
 -- KEYS: none escape log
 -- ARGV: from message newest field value [field value ...]
 -- A dead letter without a record gets one. It becomes the newest, as its record is: so both stay in one order.
--- Where it may be: as in letters_remove.lua. newest: the id of the newest record. If that is another one, a record was written since the caller
+-- Where it may be: as in dead_letters_remove.lua. newest: the id of the newest record. If that is another one, a record was written since the caller
 -- looked, perhaps that of this dead letter, and nothing changes. So a second call does no harm, also if Redis executes the first one after it.
 -- Returns the id of the record; '': the dead letter is not there, or may have a record.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
