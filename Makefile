@@ -290,7 +290,7 @@ ttl-soak: all
 # tests/chaos/soak says what can be scaled. A ledger that was found wrong is kept, and named.
 letters-soak: all
 	LETTERS_FAILURES=$${LETTERS_FAILURES:-100000} LETTERS_CAP=$${LETTERS_CAP:-10000} LETTERS_SLOW_US=$${LETTERS_SLOW_US:-5000} \
-		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_letters.py -k 'cap_with_archive or killed_again'
+		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_dead_letters.py -k 'cap_with_archive or killed_again'
 
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
 purge-soak: all

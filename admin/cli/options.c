@@ -13,7 +13,7 @@
 #include "common/base/base.h"
 
 #define FIELD(member) offsetof(struct options, member)
-#define NO_DEAD_LETTER(n) (256 + (n))
+#define NO_LETTER(n) (256 + (n))
 #define OPTIONS_MAX 40
 
 const struct option_spec option_specs[] = {
@@ -23,8 +23,8 @@ const struct option_spec option_specs[] = {
 	{ 'u', "url", "URL", 0, "Redis as redis://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
 	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0 },
 	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0 },
-	{ NO_DEAD_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
-	{ NO_DEAD_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0 },
+	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
+	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0 },
 	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0 },
 	{ 'V', "version", NULL, 0, "print the version", OPTION_IS_FLAG, FIELD(version), 0, 0 },
 	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0, 0 },
@@ -35,20 +35,20 @@ const struct option_spec option_specs[] = {
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
-	{ NO_DEAD_LETTER(20), "canary", NULL, OPTION_CANARY, "retry one first, and the others when it is done", OPTION_IS_FLAG, FIELD(canary), 0, 0 },
-	{ NO_DEAD_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
-	{ NO_DEAD_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again", OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX },
+	{ NO_LETTER(20), "canary", NULL, OPTION_CANARY, "retry one first, and the others when it is done", OPTION_IS_FLAG, FIELD(canary), 0, 0 },
+	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
+	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again", OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX },
 	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed", OPTION_IS_STRING, FIELD(from), 0, 0 },
-	{ NO_DEAD_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0 },
-	{ NO_DEAD_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
-	{ NO_DEAD_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
-	{ NO_DEAD_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
-	{ NO_DEAD_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
+	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0 },
+	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
+	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
+	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
+	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
 	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
 	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
-	{ NO_DEAD_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
-	{ NO_DEAD_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
-	{ NO_DEAD_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
+	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
+	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
+	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
 };
 const size_t option_specs_count = nitems(option_specs);
 

@@ -173,7 +173,7 @@ static const struct option_spec *awaits_value(const char *word)
 static void offer_classes(const struct completion *c)
 {
 	for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
-		offer(c, letter_classes[i].name, NULL);
+		offer(c, dead_letter_classes[i].name, NULL);
 }
 
 static void offer_value(const struct completion *c, const struct option_spec *s)

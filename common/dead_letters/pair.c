@@ -26,7 +26,7 @@ static struct queue_bytes bytes_of(const struct redis_reply *r)
 	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
 }
 
-static void read_record(struct dead_letter *l, const struct redis_reply *record)
+static void read_record(struct dead_letter_record *l, const struct redis_reply *record)
 {
 	struct redis_reply id = redis_element(record, 0), fields = redis_element(record, 1);
 	const struct queue_bytes *sha1, *size;
@@ -84,7 +84,7 @@ void dead_letters_free(struct dead_letters *l)
 /* Among equal messages, the oldest entry is paired with the oldest record. */
 static void find_entry(struct dead_letters *l, size_t record)
 {
-	struct dead_letter *r = &l->records[record];
+	struct dead_letter_record *r = &l->records[record];
 
 	for (size_t i = 0; i < l->nentries && r->sha1[0] != '\0'; i++) {
 		struct dead_letter_entry *e = &l->entries[i];
@@ -100,7 +100,7 @@ static void find_entry(struct dead_letters *l, size_t record)
 /* Different messages can have the same size. So a pair is certain only if this page shows one entry and one record of that size. */
 static void find_entry_by_size(struct dead_letters *l, size_t record)
 {
-	struct dead_letter *r = &l->records[record];
+	struct dead_letter_record *r = &l->records[record];
 	size_t entries = 0, records = 0, last = 0;
 
 	for (size_t i = 0; i < l->nentries; i++)
@@ -157,7 +157,7 @@ static void decide(struct dead_letters *l)
 
 /* ---- which ones leave ---- */
 
-void dead_letter_digest(const struct dead_letter *l, char out[ENCODE_SHA1_SIZE])
+void dead_letter_digest(const struct dead_letter_record *l, char out[ENCODE_SHA1_SIZE])
 {
 	struct sha1_ctx hash;
 
@@ -173,7 +173,7 @@ void dead_letter_digest(const struct dead_letter *l, char out[ENCODE_SHA1_SIZE])
 	encode_sha1_end(&hash, out);
 }
 
-static bool is_named(const struct dead_letter_name *name, const struct dead_letter *l)
+static bool is_named(const struct dead_letter_name *name, const struct dead_letter_record *l)
 {
 	char digest[ENCODE_SHA1_SIZE];
 
@@ -183,7 +183,7 @@ static bool is_named(const struct dead_letter_name *name, const struct dead_lett
 	return strcmp(name->digest, digest) == 0 || strcmp(name->digest, l->sha1) == 0;
 }
 
-static const struct dead_letter_name *name_of(const struct dead_letters_bounds *b, const struct dead_letter *l)
+static const struct dead_letter_name *name_of(const struct dead_letters_bounds *b, const struct dead_letter_record *l)
 {
 	for (size_t i = 0; i < b->nnamed; i++)
 		if (is_named(&b->named[i], l))
@@ -221,7 +221,7 @@ static size_t judge_named(struct dead_letters *l, const struct dead_letters_boun
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->nrecords && b->nnamed > 0; i++) {
-		struct dead_letter *r = &l->records[i];
+		struct dead_letter_record *r = &l->records[i];
 
 		if (name_of(b, r) == NULL || (r->entry == -1 && !r->orphan))
 			continue;
@@ -251,7 +251,7 @@ size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_lett
 	if (!whole_list && (!paired || (int64_t)orphans > l->records_total - l->entries_total))
 		return 0;
 	for (size_t i = 0; i < l->nrecords; i++) {
-		struct dead_letter *r = &l->records[i];
+		struct dead_letter_record *r = &l->records[i];
 
 		if (r->ms > b->oldest_ms || (b->forwarded != NULL && queue_record_id_compare(r->id, b->forwarded) > 0))
 			break;
@@ -274,7 +274,7 @@ size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_boun
 	decide(l);
 	named = judge_named(l, b, &excess);
 	for (size_t i = 0; i < l->nrecords; i++) {
-		struct dead_letter *r = &l->records[i];
+		struct dead_letter_record *r = &l->records[i];
 		bool old = r->ms <= b->oldest_ms, ready = r->entry != -1 || r->orphan;
 
 		if (r->fate == DEAD_LETTER_NAMED)

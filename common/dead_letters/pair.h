@@ -46,7 +46,7 @@ struct dead_letter_name {
 	char digest[ENCODE_SHA1_SIZE];	/* of the record; a line written by an earlier version has the sha1 of the message instead */
 };
 
-struct dead_letter {			/* a record; views into the answer */
+struct dead_letter_record {			/* a record; views into the answer */
 	char id[QUEUE_RECORD_ID_SIZE];
 	int64_t ms;		/* when the message failed, by the clock of Redis */
 	struct record_field *fields;	/* owned */
@@ -71,12 +71,12 @@ struct dead_letters {
 	int64_t entries_total, records_total;
 	struct dead_letter_entry entries[DEAD_LETTERS_PAGE];	/* oldest first */
 	size_t nentries;
-	struct dead_letter records[DEAD_LETTERS_PAGE];
+	struct dead_letter_record records[DEAD_LETTERS_PAGE];
 	size_t nrecords;
 };
 
 /* The digest covers all fields of the record: two dead letters are the same if id and digest are equal. */
-void dead_letter_digest(const struct dead_letter *l, char out[ENCODE_SHA1_SIZE]);
+void dead_letter_digest(const struct dead_letter_record *l, char out[ENCODE_SHA1_SIZE]);
 
 /* Parses a page from a reply, which must live as long. NULL: unexpected reply type */
 struct dead_letters *dead_letters_new(const struct queue_dead_letters_page *page);

@@ -37,7 +37,7 @@ void dead_letters_walk_on(struct dead_letters_walk *w, const struct dead_letters
 {
 	w->nstay = 0;
 	for (size_t i = 0; i < judged->nrecords; i++) {
-		const struct dead_letter *r = &judged->records[i];
+		const struct dead_letter_record *r = &judged->records[i];
 
 		if (r->fate == DEAD_LETTER_LEAVES)
 			w->left++;

@@ -88,7 +88,7 @@ struct job {
 	const char *batch;
 };
 
-static void describe(struct buffer *lines, const struct job *job, const struct dead_letter *r, const char *at)
+static void describe(struct buffer *lines, const struct job *job, const struct dead_letter_record *r, const char *at)
 {
 	const struct dead_letters *l = job->letters;
 	char digest[ENCODE_SHA1_SIZE];

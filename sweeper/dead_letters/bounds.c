@@ -76,7 +76,7 @@ static int remove_pairs(const struct turn *t, const struct dead_letters *l, enum
 	int64_t depth = 1;
 
 	for (size_t i = 0; i < l->nrecords; i++) {
-		const struct dead_letter *r = &l->records[i];
+		const struct dead_letter_record *r = &l->records[i];
 
 		if (r->fate == fate && r->entry != -1) {
 			group[n++] = (struct queue_dead_letter){ .message = l->entries[r->entry].message, .record_id = r->id };

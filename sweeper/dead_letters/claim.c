@@ -15,7 +15,7 @@
 #include "sweeper/core/core.h"
 
 /* Reads the answer for one group. A dead letter that the answer lacks was taken by another client, or another sweeper leads: it stays. */
-static int read_claimed(struct sweeper *s, struct dead_letter *const *asked, size_t n)
+static int read_claimed(struct sweeper *s, struct dead_letter_record *const *asked, size_t n)
 {
 	struct redis_reply reply;
 
@@ -34,7 +34,7 @@ static int read_claimed(struct sweeper *s, struct dead_letter *const *asked, siz
 	return 0;
 }
 
-static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, struct dead_letter *const *asked, size_t n, bool fresh)
+static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, struct dead_letter_record *const *asked, size_t n, bool fresh)
 {
 	struct queue_dead_letter group[QUEUE_DEAD_LETTERS_GROUP];
 	char lead[LEAD_NAME_SIZE];
@@ -52,7 +52,7 @@ static int claim_group(struct sweeper *s, struct sweeper_queue *q, const struct 
 
 int claim_letters(struct sweeper *s, struct sweeper_queue *q, struct dead_letters *l)
 {
-	struct dead_letter *asked[QUEUE_DEAD_LETTERS_GROUP];
+	struct dead_letter_record *asked[QUEUE_DEAD_LETTERS_GROUP];
 	bool fresh = true;
 	size_t n = 0;
 

@@ -26,7 +26,7 @@ static void make(const char *entries, int64_t entries_total, const char *records
 		page.entries[page.nentries].record = -1;
 	}
 	for (; records[page.nrecords] != '\0'; page.nrecords++) {
-		struct dead_letter *r = &page.records[page.nrecords];
+		struct dead_letter_record *r = &page.records[page.nrecords];
 
 		r->sha1[0] = records[page.nrecords] == '?' ? '\0' : records[page.nrecords];
 		r->ms = (int64_t)page.nrecords + 1;
@@ -42,7 +42,7 @@ static void assert_judged(const struct dead_letters_bounds *b, const char *fates
 
 	dead_letters_judge(&page, b);
 	for (size_t i = 0; i < page.nrecords; i++) {
-		const struct dead_letter *r = &page.records[i];
+		const struct dead_letter_record *r = &page.records[i];
 
 		*p++ = r->fate == DEAD_LETTER_STAYS ? '.' : r->fate == DEAD_LETTER_NAMED ? (r->orphan ? 'n' : 'N') : r->orphan ? 'o' : 'L';
 	}
