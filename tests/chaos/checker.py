@@ -28,9 +28,9 @@ LEASES = 3                      # how long at most somebody stands still
 _NOTED = r"(crashes|redelivered|outages|solo)=\d+"       # attempts and times would need to travel with a message
 NOTE = re.compile(f"{_NOTED}( {_NOTED})*")
 
-COUNTS = ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",
-          "notes left of what it took", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",
-          "flagged, and the first run all the same", "runs", "pushes refused", "pushes in doubt")
+COUNTS = ("pushed", "done", "escaped", "escaped after a kill of their handler", "taken by another program",
+          "notes left of these", "lost", "duplicates, explained", "duplicates, unexplained", "duplicates of equal messages",
+          "marked, but the first run", "runs", "pushes refused", "pushes in doubt")
 
 
 class Verdict:
@@ -182,7 +182,7 @@ def _check_messages(verdict, fates, runs, ends, looked):
     verdict.counts["done"] = done
     verdict.counts["escaped"], verdict.counts["lost"] = "unknown", "unknown"
     if looked:
-        verdict.counts["escaped"], verdict.counts["escaped, since their handler was killed"] = escaped, by_chance
+        verdict.counts["escaped"], verdict.counts["escaped after a kill of their handler"] = escaped, by_chance
         verdict.counts["lost"] = verdict.problem("lost", [name for name, n in pushed.items() if sum(became[name]) < n])
     possible = {name for name, f in fates.items() if f["ack"] + f["doubt"]}
     verdict.problem("run, and never pushed", set(runs.begun) - possible)
@@ -297,7 +297,7 @@ def _check_duplicates(verdict, fates, runs, faults):
                 verdict.explained_by[fault.kind] += 1
             else:
                 unexplained.append(f"{name}@{r.at_us}")
-    verdict.counts["flagged, and the first run all the same"] = runs.told_first
+    verdict.counts["marked, but the first run"] = runs.told_first
     verdict.problem("run twice, and not told so", untold)
     verdict.problem("duplicates without a fault that explains them", unexplained)
 
@@ -319,7 +319,7 @@ def _check_alone(verdict, runs, faults):
 
 def _check_notes(verdict, ledger, taken):
     left = [line.split(" ", 2) for line in ledger.lines("noted")]
-    verdict.counts["notes left of what it took"] = sum(sha1 in taken for sha1, _, _ in left)
+    verdict.counts["notes left of these"] = sum(sha1 in taken for sha1, _, _ in left)
     verdict.problem("remembered of what nobody took", [f"{q}:{sha1}" for sha1, q, _ in left if sha1 not in taken])
     verdict.problem("remembered in words that nobody knows", [f"{q}:{note}" for _, q, note in left if not NOTE.fullmatch(note)])
 

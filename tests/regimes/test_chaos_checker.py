@@ -243,8 +243,8 @@ def test_a_good_one_that_is_shared(story):
     story.noted([(sha1("D2"), "q", "crashes=1 redelivered=2 outages=1 solo=1"), (sha1("E6"), "q", "redelivered=1")])
     verdict = story.judged(leases=[])
     assert verdict.problems == []
-    assert [verdict.counts[what] for what in ("pushed", "done", "escaped", "escaped, since their handler was killed", "taken by another program",
-                                              "notes left of what it took", "lost")] == [7, 2, 1, 1, 3, 2, 0]
+    assert [verdict.counts[what] for what in ("pushed", "done", "escaped", "escaped after a kill of their handler", "taken by another program",
+                                              "notes left of these", "lost")] == [7, 2, 1, 1, 3, 2, 0]
 
 
 @pytest.mark.parametrize("name", ["D1", "F1", "E1"])

@@ -1,4 +1,4 @@
-"""The mistakes of tests/mutants still apply, and two of them are made: `make mutants` makes them all."""
+"""All patches of tests/mutants still apply, and the tests catch two of them. `make mutants` tries them all."""
 import importlib.machinery
 import importlib.util
 import re
@@ -41,9 +41,14 @@ def test_it_says_why_and_what_is_to_see_it(mutant):
         assert path.exists() and re.search(rf"\b{re.escape(name.split('[')[0])}\b", path.read_text()), test
 
 
+def test_the_table_of_the_document_is_that_of_the_patches():
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \| (.*) \| (.*) \|$", (ROOT / "docs/reliability.md").read_text(), re.M)
+    assert rows == [(m.name, m.why, ", ".join(f"`{test.split('::')[-1]}`" for test in m.caught_by)) for m in ALL]
+
+
 @by_name
 def test_only_what_is_compiled_again_is_changed(mutant):
-    """A header would need all that includes it: the objects are those of the tree without the mistake."""
+    """A patch may not change a header: the other files that include it are not compiled again."""
     assert re.findall(r"^\+\+\+ b/(?!.*\.(?:c|lua)$).*", mutant.file.read_text(), re.M) == []
 
 
