@@ -1,0 +1,358 @@
+/* links: tests/unit/worker/worker_fixture.c tests/fuzz/fake_time.c */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
+
+/* Which message starts, which one must run alone, and which messages go back to ingress from behind a slow one. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/worker/worker_fixture.h"
+
+#define SOLO "quredis/1 w=0000000000000001 solo=1\nsuspect"
+
+static int starts_after_a_tick(void)
+{
+	fixture.runner.starts = 0;
+	starter_tick(w, fixture_now_ms());
+	return fixture.runner.starts;
+}
+
+static void start(int tray, int item)
+{
+	starter_describe(w, PLACE(tray, item));
+	starter_started(w, PLACE(tray, item));
+}
+
+static void assert_next(int tray, int item)
+{
+	struct place p = starter_next(w);
+
+	assert_int_equal(p.tray, tray);
+	assert_int_equal(p.item, item);
+}
+
+static bool goes_back(int tray, int item)
+{
+	const struct item *i = fixture_item(tray, item);
+
+	return i->state == ITEM_MOVING && i->move == MOVE_HAND_BACK;
+}
+
+/* ---- the job ---- */
+
+static void a_job_counts_its_attempts(void **state)
+{
+	(void)state;
+	FILL(0, "new", fixture_sealed("quredis/1 w=0000000000000001 attempts=2 redelivered=1\nold"));
+	starter_describe(w, PLACE(0, 0));
+	assert_int_equal(w->starter.job.attempt, 1);
+	assert_false(w->starter.job.redelivered);
+	assert_string_equal(w->starter.job.incarnation, INC);
+	starter_describe(w, PLACE(0, 1));
+	assert_int_equal(w->starter.job.attempt, 3);
+	assert_true(w->starter.job.redelivered);
+}
+
+static int64_t described_timeout(const char *header, int64_t own_ms)
+{
+	fixture.queue.timeout_ms = own_ms;
+	FILL(0, header);
+	starter_describe(w, PLACE(0, 0));
+	tray_gone(&w->trays, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	return w->starter.job.timeout_ms;
+}
+
+static void a_header_shortens_the_timeout_and_never_extends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(described_timeout("plain", 60000), 60000);
+	assert_int_equal(described_timeout("quredis/1 timeout=2s\nx", 60000), 2000);
+	assert_int_equal(described_timeout("quredis/1 timeout=2h\nx", 60000), 60000);
+	assert_int_equal(described_timeout("quredis/1 timeout=2h\nx", -1), 7200000);
+	assert_int_equal(described_timeout("plain", -1), -1);
+}
+
+static void a_header_lowers_the_attempts_and_never_raises_them(void **state)
+{
+	(void)state;
+	FILL(0, "plain", "quredis/1 max_attempts=2\nx", "quredis/1 max_attempts=9\nx");
+	for (int i = 0; i < 3; i++) {
+		starter_describe(w, PLACE(0, i));
+		assert_int_equal(w->starter.job.max_attempts, i == 1 ? 2 : 3);
+	}
+}
+
+static void a_start_is_counted_on_the_scoreboard(void **state)
+{
+	(void)state;
+	FILL(0, "new", fixture_sealed("quredis/1 w=0000000000000001 redelivered=1\nold"));
+	start(0, 0);
+	assert_int_equal(atomic_load(&fixture.env->slot->serial), 1);
+	assert_int_equal(fixture_counted(COUNT_REDELIVERED), 0);
+	start(0, 1);
+	assert_int_equal(atomic_load(&fixture.env->slot->serial), 2);
+	assert_int_equal(fixture_counted(COUNT_REDELIVERED), 1);
+	assert_int_equal(tray_count(&w->trays, ITEM_RUNNING), 2);
+}
+
+/* ---- when ---- */
+
+static void a_waiting_message_starts_if_nothing_forbids_it(void **state)
+{
+	(void)state;
+	assert_int_equal(starts_after_a_tick(), 0);
+	FILL(0, "a");
+	assert_int_equal(starts_after_a_tick(), 1);
+	assert_int_equal(w->starter.may_start_us, w->now_us);
+	fixture.runner.room = 0;
+	assert_int_equal(starts_after_a_tick(), 0);
+}
+
+static void nothing_starts_before_an_answer_that_may_forbid_it(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	w->fetcher.asking_paused = true;
+	assert_int_equal(starts_after_a_tick(), 0);
+	w->fetcher.asking_paused = false;
+	w->expiry.asking = true;
+	assert_int_equal(starts_after_a_tick(), 0);
+	w->expiry.asking = false;
+	assert_int_equal(starts_after_a_tick(), 1);
+	assert_false(goes_back(0, 0));
+}
+
+static void nothing_starts_when_the_lease_may_have_expired(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	fixture_pass_ms(LEASE_MS - 1);
+	assert_int_equal(starts_after_a_tick(), 1);
+	fake_time_sleep_ms(1);			/* the machine slept, which CLOCK_MONOTONIC does not count */
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_false(goes_back(0, 0));
+}
+
+static void waiting_messages_go_back_when_none_may_start(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b", "c");
+	start(0, 0);
+	w->exit.order = ORDER_QUIET;
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_int_equal(fixture_item(0, 0)->state, ITEM_RUNNING);
+	assert_true(goes_back(0, 1) && goes_back(0, 2));
+}
+
+static void a_shut_gate_and_a_pause_count_like_an_order(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	FILL(1, "b");
+	atomic_store(&fixture.env->board->sweeper.gate, QUEUE_PAUSED);
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_true(goes_back(0, 0));
+	atomic_store(&fixture.env->board->sweeper.gate, QUEUE_OPEN);
+	FILL(2, "c");
+	w->fetcher.paused_until_us = w->now_us + 1;
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_true(goes_back(1, 0) && goes_back(2, 0));
+}
+
+static void an_open_breaker_lets_only_its_probe_start(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	breaker_open(fixture.env->board, fixture_now_ms());
+	w->fetcher.probing = true;
+	assert_int_equal(starts_after_a_tick(), 1);
+	w->fetcher.probing = false;
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_true(goes_back(0, 0));
+}
+
+static void a_failed_fork_is_retried_later_and_logged_once(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	for (int i = 0; i < 2; i++) {
+		errno = EAGAIN;
+		starter_put_off(w, fixture_now_ms());
+	}
+	assert_int_equal(fixture_logged("handler_not_started"), 1);
+	assert_int_equal(starts_after_a_tick(), 0);
+	assert_in_range(starter_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 100, 200);
+	fixture_pass_ms(200);
+	assert_int_equal(starts_after_a_tick(), 1);
+	starter_succeeded(&w->starter);
+	starter_put_off(w, fixture_now_ms());
+	assert_int_equal(fixture_logged("handler_not_started"), 2);
+}
+
+static void a_message_that_can_start_never_waits_without_a_deadline(void **state)
+{
+	(void)state;
+	assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), INT64_MAX);
+	FILL(0, "a");
+	assert_in_range(starter_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 1, 10);
+	fixture.runner.deadline_ms = fixture_now_ms() + 1;
+	assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), fixture_now_ms() + 1);
+}
+
+/* ---- alone ---- */
+
+static void a_suspect_starts_only_after_all_others_have_left(void **state)
+{
+	(void)state;
+	FILL(0, "a", fixture_sealed(SOLO));
+	FILL(1, "b");
+	assert_next(0, 0);
+	start(0, 0);
+	tray_done(&w->trays, PLACE(0, 0), 0, 0);
+	assert_next(-1, -1);
+	assert_int_equal(fixture_item(0, 0)->move, MOVE_DONE);		/* acknowledged by itself */
+	assert_true(goes_back(1, 0));
+	assert_false(goes_back(0, 1));
+	tray_gone(&w->trays, PLACE(1, 0));
+	tray_close(&w->trays, 1);
+	assert_next(-1, -1);
+	tray_gone(&w->trays, PLACE(0, 0));
+	assert_next(0, 1);
+}
+
+static void a_fetch_under_way_keeps_a_suspect_from_starting(void **state)
+{
+	(void)state;
+	FILL(0, fixture_sealed(SOLO));
+	tray_ask(&w->trays, 1, 1);
+	assert_next(-1, -1);
+	tray_answered(&w->trays, 1);
+	tray_filled(&w->trays, 1);
+	assert_next(0, 0);
+}
+
+static void nothing_starts_beside_a_running_suspect(void **state)
+{
+	(void)state;
+	FILL(0, fixture_sealed(SOLO));
+	start(0, 0);
+	FILL(1, "b");
+	assert_next(-1, -1);
+	starter_solo_ended(&w->starter);
+	assert_next(1, 0);
+}
+
+/* ---- behind a slow one ---- */
+
+static void messages_behind_a_slow_one_go_back(void **state)
+{
+	(void)state;
+	FILL(0, "slow", "a");
+	FILL(1, "b");
+	start(0, 0);
+	fixture.runner.room = 0;
+	fixture_pass_ms(19);
+	starts_after_a_tick();
+	assert_false(goes_back(0, 1));
+	assert_in_range(starter_deadline_ms(w, fixture_now_ms()) - fixture_now_ms(), 1, 2);
+	fixture_pass_ms(1);
+	starts_after_a_tick();
+	assert_true(goes_back(0, 1) && goes_back(1, 0));
+	assert_int_equal(fixture_item(0, 0)->state, ITEM_RUNNING);
+}
+
+/* What goes back now would come after the message that the fetch has perhaps taken already. */
+static void nothing_goes_back_while_a_fetch_is_under_way(void **state)
+{
+	(void)state;
+	FILL(0, "slow", "a");
+	start(0, 0);
+	fixture.runner.room = 0;
+	tray_ask(&w->trays, 1, 1);
+	fixture_pass_ms(1000);
+	starts_after_a_tick();
+	assert_false(goes_back(0, 1));
+	assert_int_equal(starter_deadline_ms(w, fixture_now_ms()), INT64_MAX);
+}
+
+static int64_t pause_after_relief(int tray)
+{
+	FILL(tray, "next");
+	starts_after_a_tick();
+	assert_true(goes_back(tray, 0));
+	tray_gone(&w->trays, PLACE(tray, 0));
+	tray_close(&w->trays, tray);
+	return w->fetcher.ahead_at_ms - fixture_now_ms();
+}
+
+/* Else it fetched the same messages at once, only to hand them back again. */
+static void each_relief_makes_the_next_fetch_wait_longer(void **state)
+{
+	(void)state;
+	FILL(0, "slow");
+	start(0, 0);
+	fixture.runner.room = 0;
+	fixture_pass_ms(1000);
+	assert_int_equal(pause_after_relief(1), 20);
+	assert_int_equal(pause_after_relief(2), 40);
+	assert_int_equal(pause_after_relief(1), 80);
+	for (int i = 0; i < 20; i++)
+		pause_after_relief(2);
+	assert_int_equal(pause_after_relief(1), 10000);
+	starter_progressed(w, 1);
+	assert_int_equal(w->fetcher.ahead_at_ms, 0);
+	fixture_pass_ms(1000);
+	assert_int_equal(pause_after_relief(2), 20);
+}
+
+/* ---- progress ---- */
+
+static void progress_counts_from_the_last_end_and_not_from_the_start(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b");
+	start(0, 0);
+	fixture_pass_ms(15);
+	start(0, 1);				/* beside another one: no progress */
+	fixture_pass_ms(6);
+	assert_true(starter_is_slow(w));
+	starter_progressed(w, 1);
+	assert_in_range(w->pacing.message_us, 20000, 20000);	/* capped at batch.time */
+	assert_false(starter_is_slow(w));
+	fixture_pass_ms(19);
+	assert_false(starter_is_slow(w));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_job_counts_its_attempts),
+		T(a_header_shortens_the_timeout_and_never_extends_it),
+		T(a_header_lowers_the_attempts_and_never_raises_them),
+		T(a_start_is_counted_on_the_scoreboard),
+		T(a_waiting_message_starts_if_nothing_forbids_it),
+		T(nothing_starts_before_an_answer_that_may_forbid_it),
+		T(nothing_starts_when_the_lease_may_have_expired),
+		T(waiting_messages_go_back_when_none_may_start),
+		T(a_shut_gate_and_a_pause_count_like_an_order),
+		T(an_open_breaker_lets_only_its_probe_start),
+		T(a_failed_fork_is_retried_later_and_logged_once),
+		T(a_message_that_can_start_never_waits_without_a_deadline),
+		T(a_suspect_starts_only_after_all_others_have_left),
+		T(a_fetch_under_way_keeps_a_suspect_from_starting),
+		T(nothing_starts_beside_a_running_suspect),
+		T(messages_behind_a_slow_one_go_back),
+		T(nothing_goes_back_while_a_fetch_is_under_way),
+		T(each_relief_makes_the_next_fetch_wait_longer),
+		T(progress_counts_from_the_last_end_and_not_from_the_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
