@@ -213,7 +213,7 @@ def clinic(machine, handler, tmp):
 
 @pytest.fixture
 def edited(clinic, tmp):
-    """edited(pattern, text): the address of the clinic's Redis with this replaced in what INFO says."""
+    """edited(pattern, text): returns the address of a proxy to the clinic's Redis, which replaces the pattern in the answer to INFO."""
     proxies = []
 
     def make(pattern, text):
@@ -226,7 +226,7 @@ def edited(clinic, tmp):
 
 @pytest.fixture
 def shim(tmp):
-    """An environment in which quredis is lied to."""
+    """An environment with a preloaded library that returns false answers to quredis."""
     if SANITIZED:
         pytest.skip("a sanitizer must come first")
     return make_shim(tmp)

@@ -1,4 +1,4 @@
-"""What can be had at all: Redis alone, and processes alone."""
+"""The upper limits: the rates of Redis alone and of processes alone."""
 import subprocess
 
 from case import Case, Function

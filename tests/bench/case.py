@@ -9,7 +9,7 @@ import time
 
 
 class Case:
-    """One line of the table. run(bench) returns the value of one round."""
+    """One line of the table. run(bench) measures one round and returns its value."""
     unit = "msg/s"
     loses = None        # how it can lose a message, of peers
 
@@ -28,7 +28,7 @@ class Case:
         return int(max(bench.fewest(at_least), min(rate * bench.seconds, at_most)))
 
     def measure(self, bench):
-        """One round. A case that fails says so and is not tried again."""
+        """Runs one round. A case that fails reports its error and does not run again."""
         if self.error:
             self.values.append(None)
             return
@@ -49,7 +49,7 @@ class Case:
 
 
 class Function(Case):
-    """A case whose value a function of bench gives."""
+    """A case whose value is computed by a function of bench."""
 
     def __init__(self, group, name, function, unit="msg/s"):
         super().__init__(group, name)

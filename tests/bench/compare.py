@@ -1,4 +1,4 @@
-"""Two builds in the same rounds: what a change costs, whatever the machine does meanwhile."""
+"""Compares two builds in the same rounds, so that the load of the machine affects both."""
 import copy
 import pathlib
 import statistics

@@ -1,4 +1,4 @@
-"""What grows, and what it costs then: messages waiting, workers, queues; and what doing nothing costs."""
+"""The cost of growth: waiting messages, workers, queues; and the cost of idle workers."""
 import statistics
 import time
 
@@ -9,7 +9,7 @@ from place import TOP_UP
 
 
 class Depth(Case):
-    """The rate while `depth` messages wait, all the time: what is taken is pushed again behind them."""
+    """The rate while `depth` messages wait all the time: each fetched message is pushed again behind them."""
 
     def __init__(self, depth):
         super().__init__("growth", f"persistent C, window 1, batch 1, 4 workers, {depth:,} waiting")
@@ -35,7 +35,7 @@ class Depth(Case):
         return done / took
 
     def pushed(self, c, seconds):
-        """How many had to be pushed to keep the depth, from full to full."""
+        """The number of messages pushed to keep the depth, from full to full."""
         top_up, n = c.register_script(TOP_UP), 0
         top_up(["ingress:bench"], ["x" * 100, self.depth])
         end = time.monotonic() + seconds
@@ -82,7 +82,7 @@ class Queues(Ours):
 
 
 class Idle(Case):
-    """Workers that have worked, and now wait: commands a second each. Memory is in the facts."""
+    """Commands per second of each worker that is idle after some work. Its memory is in the facts."""
     unit = "commands/s"
 
     def __init__(self, workers):

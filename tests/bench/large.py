@@ -1,4 +1,4 @@
-"""What fails: large messages that are tried again and put back, and small ones of which a few fail."""
+"""Failures: large messages that are retried and redriven, and small messages of which a few fail."""
 import time
 
 from case import Case
@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 class Retried(Case):
-    """Messages of 1 MiB that fail once: how many a second are fetched, run and put into delayed."""
+    """The rate at which messages of 1 MiB are fetched, fail once, and are moved to delayed."""
 
     def __init__(self, n):
         super().__init__("large", "1 MiB fails and is tried again")
@@ -29,7 +29,7 @@ class Retried(Case):
 
 
 class PutBack(Case):
-    """quredis dlq retry --all of dead letters of 1 MiB, with their records: how many a second."""
+    """The rate of `quredis dlq retry --all` for dead letters of 1 MiB with records."""
     unit = "letters/s"
 
     def __init__(self, n):

@@ -9,7 +9,7 @@ from ours import stay_c
 
 
 def microseconds(path):
-    """What the handlers noted, without the first ones, which found a cold machine."""
+    """Returns what the handlers noted, without the first ones, which ran on a cold machine."""
     data = array.array("q", path.read_bytes() if path.exists() else b"")
     return sorted(v / 1000 for v in data[len(data) // 10:])
 

@@ -1,4 +1,4 @@
-"""What it ran on, and which versions."""
+"""Describes the machine and the versions of the programs."""
 import os
 import pathlib
 import platform

@@ -76,7 +76,7 @@ class Ours(Case):
         return queue("bench", self.handler(bench), workers=self.workers, batch={"max": self.batch}, **persistent, **more)
 
     def sections(self, bench, statsd):
-        """All that the sweeper may be told to do, as often as it may."""
+        """Every periodic task of the sweeper, as often as the configuration allows."""
         if not self.watched:
             return {}
         return {"health": {"enabled": True, "interval": "1s"},
@@ -100,7 +100,7 @@ class Ours(Case):
             return self.drain(bench, server, d)
 
     def warm(self, bench, server, d):
-        """Until every worker has had messages, and its handler, if it stays, is there."""
+        """Waits until every worker has had messages and, in persistent mode, has started its handler."""
         c = server.client()
         for _ in range(50):
             bench.stock(server, "ingress:bench", 100, 32 * self.workers)
@@ -135,7 +135,7 @@ class Ours(Case):
         bench.wait_empty(c)
 
     def check(self, bench, c, d, before, n):
-        """Nothing lost, nothing run twice, nothing failed. It is counted when the answer to the last DEL was read."""
+        """Checks that no message was lost, ran twice or failed. A worker counts a message when it has read the answer to the last DEL."""
         def done():
             return status(d, "bench")["counters"]["done"] - before
         bench.wait_for(lambda: done() >= n, f"{n} messages to be counted")
@@ -144,10 +144,8 @@ class Ours(Case):
 
 
 class SomeFail(Ours):
-    """
-    A few messages fail and escape, with their records. It is over when all are fetched: at the end a tray may wait for two seconds
-    behind its worker's blocking fetch.
-    """
+    """A few messages fail and escape, with their records. The run ends when all messages are fetched: at the end a tray may wait for two seconds
+    behind the blocking fetch of its worker."""
 
     def wait(self, bench, c):
         bench.wait_for(lambda: c.llen("ingress:bench") == 0, "all to be fetched")
@@ -164,7 +162,7 @@ class SomeFail(Ours):
 
 
 def orphan(server, n):
-    """n messages in trays of workers that seem to live: their leases are long."""
+    """Puts n messages into trays of workers that seem to live: their leases are long."""
     c = server.client()
     for i in range(100):
         inc = f"gone.{i:016x}.1.1"

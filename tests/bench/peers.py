@@ -1,4 +1,4 @@
-"""Others, each at its best documented settings for jobs that do nothing, on the same messages.
+"""Other programs, each with its best documented settings for jobs that do nothing, with the same messages.
 
 A peer is started and waits; then all its jobs are there at once, by RENAME of a list that was filled
 before (BullMQ: by resuming the queue). `loses` says how a job can be lost when a worker is killed.
@@ -36,7 +36,7 @@ class Peer(Case):
         self.rate, self.loses = rate, loses
 
     def messages(self, bench, **limits):
-        """Enough for three seconds: an interpreter that compiles as it goes is slow at first."""
+        """Enough messages for three seconds, since an interpreter with a JIT compiler is slow at first."""
         return super().messages(bench, **limits) if bench.quick else int(self.rate * max(bench.seconds, 3))
 
     def run(self, bench):
@@ -302,7 +302,7 @@ def program_says_nothing(*argv):
 
 
 def sidekiq_stamps(bench, noted):
-    """One idle Sidekiq, of which every job notes how long it waited."""
+    """Runs one idle Sidekiq; each job notes how long it waited."""
     @contextlib.contextmanager
     def running():
         server = bench.server()
@@ -322,7 +322,7 @@ class SidekiqLatency(Latency):
 
 
 def installed(bench):
-    """Which of them are here."""
+    """Returns the peers that are installed."""
     def node(name):
         return shutil.which("node") is not None and (bench.peers / "node_modules" / name).is_dir()
 

@@ -1,4 +1,4 @@
-"""Where it all happens: redis-servers, daemons and programs of one run, in one temporary directory."""
+"""The place of one run: redis-servers, daemons and programs in one temporary directory."""
 import contextlib
 import os
 import pathlib
@@ -46,7 +46,7 @@ class Bench:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def fewest(self, n):
-        """A number of messages below which a figure means nothing; for --quick it need not mean much."""
+        """Returns the smallest number of messages for a meaningful figure; with --quick a smaller one."""
         return max(8, n // 8) if self.quick else n
 
     def program(self, name):
@@ -126,7 +126,7 @@ class Bench:
 
     @contextlib.contextmanager
     def process(self, *argv, **more):
-        """One that is ended with its group."""
+        """Starts a process, which is later ended together with its process group."""
         with open(self.dir / "peer.log", "ab") as log:
             p = subprocess.Popen([str(a) for a in argv], stdin=more.pop("stdin", subprocess.DEVNULL), stdout=more.pop("stdout", log),
                                  stderr=log, start_new_session=True, **more)

@@ -68,7 +68,7 @@ def check(ledger, lease_s):
 # ---- what was written down ----
 
 def _fates(ledger):
-    """name -> Counter of ack, refused, doubt."""
+    """name -> Counter of the answers to its pushes: ack, refused, doubt."""
     fates = {}
     for line in ledger.lines("pushes"):
         name, fate = line.split(" ")
@@ -83,7 +83,7 @@ _ONE, _NONE = collections.Counter(ack=1), collections.Counter()       # nearly a
 
 
 class _Runs:
-    """Of most messages only that they were done is kept; of those that ran more than once, every run."""
+    """For most messages this keeps only that they were done; for those that ran more than once, every run."""
 
     def __init__(self, ledger, taken, besides):
         self.begun, self.done, self.outcomes, self.own = collections.Counter(), collections.Counter(), collections.Counter(), []
@@ -144,7 +144,7 @@ class _Ends:
         self.by_chance, self.taken = collections.Counter(by_chance), collections.Counter(t.name for t in taken)
 
     def of(self, name, n, done):
-        """(taken, by chance, escaped, done): what became of n pushes, in all n if none is lost."""
+        """Returns (taken, by chance, escaped, done) for n pushes of a message. The sum is n if no message is lost."""
         ends, fails = [], name[0] in FAILING
         for end in (self.taken[name], self.by_chance[name], self.out[name] if fails else 0, 0 if fails else done):
             ends.append(min(end, n - sum(ends)))
@@ -152,7 +152,7 @@ class _Ends:
 
 
 def _by_chance(escaped, runs, faults, lease_s):
-    """Names of those whose handler was killed. Of each kill one: first those who are known to have run there."""
+    """Names of messages whose handler was killed: one for each kill. Messages that are known to have run in it come first."""
     left, out = [f for f in faults if f.kind == "kill_handler"], []
 
     def ran_there(f, e):
@@ -203,7 +203,7 @@ def _check_escaped(verdict, fates, ends):
 # ---- duplicates ----
 
 class _Faults:
-    """What can have made a message run again, found by whom it hit."""
+    """The faults that can cause a duplicate, indexed by the process that they hit."""
 
     def __init__(self, faults, runs, lease_s):
         self._by = collections.defaultdict(list)
@@ -220,13 +220,13 @@ class _Faults:
             self._by[kind == "crash", pid].append(collections.namedtuple("Own", "kind from_us to_us")(kind, at, at))
 
     def that_hit(self, run, before_us):
-        """The first fault that can have cost its worker this message, so that it ran elsewhere from before_us on."""
+        """The first fault that can have taken this message from its worker, so that it ran elsewhere from before_us on."""
         found = [f for key in ((True, run.pid), (False, run.worker), run.node) for f in self._by.get(key, ())
                  if f.from_us <= before_us and f.to_us + SLACK_US >= run.at_us]
         return min(found, key=lambda f: f.from_us, default=None)
 
     def that_charged(self, run, runs):
-        """A handler that was killed before it wrote down that it began: nobody saw the attempt before this one."""
+        """A kill of the handler before it wrote down the beginning of its run, so that the previous attempt is in no record."""
         if any(r.attempt == run.attempt - 1 for r in runs):
             return None
         since = max((r.at_us for r in runs if r.at_us < run.at_us), default=run.at_us)
@@ -234,12 +234,12 @@ class _Faults:
 
 
 def _is_undisturbed(drain, faults):
-    """It waits for what runs and settles it, unless something keeps it from that."""
+    """Whether a stop that waits was undisturbed: then it settles every running message."""
     return not any(f for f in faults if f is not drain and f.from_us <= drain.to_us and drain.from_us <= f.to_us)
 
 
 def duplicates(runs):
-    """Those of one message's runs that were not due, by the order they began."""
+    """The runs of one message that were not due, in the order of their beginnings."""
     runs = sorted(runs, key=lambda r: r.at_us)
     again = {r.attempt + 1 for r in runs if r.outcome in ("retry", "fail")} | {runs[0].attempt}
     out, seen = [], set()
@@ -252,7 +252,7 @@ def duplicates(runs):
 
 
 def explain(runs, faults):
-    """[(duplicate, fault or None)]: every explanation with a hit run of its own."""
+    """Returns [(duplicate, fault or None)]. Each explanation uses another run that a fault hit."""
     extra = duplicates(runs)
     hits = [{i: f for i, q in enumerate(runs) if q is not r and (f := faults.that_hit(q, r.at_us))} for r in extra]
     taken = {}                      # index of a run that was hit -> index of the duplicate it explains
@@ -272,8 +272,8 @@ def explain(runs, faults):
 
 
 def _equal_ones(fates, runs, name):
-    """Of equal messages nobody can say which is which: as many runs as pushes are due, the rest was told so. In a shared queue
-    it may be that another was told instead, since what is remembered is of both."""
+    """Equal messages cannot be distinguished: as many runs as pushes are due, and all others must be marked as redelivered. In a shared queue
+    another run may be marked instead, since equal messages share a note."""
     most = fates[name]["ack"] + fates[name]["doubt"]
     untold = [r for r in runs if not r.told and r.attempt == 1]
     instead = name[0] == "E" and len(untold) < len([r for r in runs if r.outcome != "taken"])
@@ -303,7 +303,7 @@ def _check_duplicates(verdict, fates, runs, faults):
 
 
 def _check_alone(verdict, runs, faults):
-    """With fence = "kill" the run before is over. Only if all of a host stood still can it go on for a moment."""
+    """With fence = "kill" the previous run is over. Only if the whole host stood still can it continue for a moment."""
     frozen = [f for f in faults if f.kind == "stop_tree"]
     both = []
     for name, of in runs.of.items():

@@ -33,7 +33,7 @@ class Host:
     # ---- it lives ----
 
     def up(self):
-        """Runs, and has said that it is ready. Started again as an init system would."""
+        """Waits until quredisd is ready. The host starts it again after a kill, as an init system would."""
         wait_for(self._is_up, 300, f"{self.node} to be ready")
 
     def _is_up(self):
@@ -53,7 +53,7 @@ class Host:
         assert code in ENDS, f"{self.node} ended with {code}: " + "\n".join(self.daemon.lines[-20:])
 
     def stop(self):
-        """For good; the exit status."""
+        """Stops the host for good, and returns the exit status."""
         for timer in self._timers:
             timer.join()
         with self._life:
@@ -76,7 +76,7 @@ class Host:
         return [(pid, self.daemon.pid) for pid in pids if pid]
 
     def _soon(self, done):
-        """done() until it is true; False: nothing came of it though the host was ready."""
+        """Waits until done() is true. False: it did not become true although the host was ready."""
         if done():
             return True
         self.up()
@@ -86,7 +86,7 @@ class Host:
         return bool(is_done)
 
     def _strike(self, kind, find, named):
-        """SIGKILL to one of them. named: whether it is by its pid that the ledger knows whom it hit."""
+        """Sends SIGKILL to one of these processes. named: the record of the fault contains its pid."""
         def struck():
             if not self.daemon.running():
                 self.up()
@@ -130,7 +130,7 @@ class Host:
     # ---- stops: they go on after a tenth of a lease to three ----
 
     def _stop(self, kind, family, **whom):
-        """family: (pid, parent) each; in this order they stop, and go on in the other. Whether there was anybody."""
+        """Stops a family of processes, [(pid, parent)], in this order, and continues them in reverse order. Returns whether there was one."""
         opened = [fd for fd in (open_child(*member) for member in family) if fd]
         pids, at = {pid for pid, _ in family}, now_us()
         self._stopped |= pids
@@ -200,7 +200,7 @@ class Host:
         self._end("fast_stop", signal.SIGQUIT)
 
     def quiet(self):
-        """Fetches nothing for a moment."""
+        """Makes the host quiet for a moment, so that it does not fetch."""
         self.up()
         at = now_us()
         self.daemon.signal(signal.SIGTSTP)
@@ -209,7 +209,7 @@ class Host:
         self.ledger.fault("quiet", at, node=self.node)
 
     def pause(self):
-        """The same by the command line, of one queue and on all hosts."""
+        """Pauses one queue on all hosts with the command line."""
         at, name = now_us(), self.rng.choice(self.daemon.sections["queues"])["name"]
         for command in ("pause", "resume"):
             def obeyed():

@@ -48,7 +48,7 @@ class Ledger:
         self._append("pushes", [f"{name} {fate}" for name, fate in fates])
 
     def fault(self, kind, from_us, node=None, pid=None, to_us=None):
-        """It began at from_us, and is over, now or since to_us."""
+        """Records a fault that began at from_us and ended at to_us, or now."""
         self._append("faults", [json.dumps(Fault(kind, from_us, to_us or now_us(), node, pid)._asdict())])
 
     def faults(self):
@@ -79,6 +79,6 @@ class Ledger:
         (self.dir / "end").write_text(json.dumps(what))
 
     def ended(self):
-        """None: nobody looked."""
+        """The record of the end. None: the run did not come to it."""
         path = self.dir / "end"
         return json.loads(path.read_text()) if path.exists() else None

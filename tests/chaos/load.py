@@ -47,7 +47,7 @@ SHARED = [name for name in LOADS if name.startswith("shared.")]
 
 
 def queues(handler, runs):
-    """Chance must not make anything escape but what is to: attempts and crashes are as good as unlimited."""
+    """The queues. Attempts and crashes are practically unlimited, so that only those messages escape that should."""
     patient = {"max_attempts": 1000, "recovery_attempts": 1000, "timeout": "30s", "backoff": {"base": "50ms", "cap": "200ms"}}
     shared = {**patient, "max_attempts": 1, "shared": True}
     return [queue("mass", handler, runs, "stay", mode="persistent", window=16, workers=3, **patient),
@@ -61,18 +61,18 @@ def queues(handler, runs):
 
 
 def sha1(raw):
-    """As a record has it."""
+    """The SHA-1 of a message, in the form that records use."""
     return hashlib.sha1(raw).hexdigest().encode()
 
 
 def name_of(raw):
-    """Of a message as it was pushed."""
+    """Returns the name in a message as it was pushed."""
     body = raw.split(b"\n", 1)[1] if raw.startswith(b"quredis/1 ") else raw
     return body.split(b" ", 1)[0].decode(errors="replace")
 
 
 def forms(name):
-    """As which bytes a message of this name was pushed, in a shared queue."""
+    """Returns the bytes in which a message of this name was pushed to a shared queue."""
     return name.encode(), f"quredis/1 id={name}\n{name}".encode()
 
 
@@ -140,7 +140,7 @@ class Producer(threading.Thread):
         self._close()
 
     def _push(self, batch):
-        """Whether all were acknowledged."""
+        """Pushes, and returns whether Redis acknowledged every message."""
         fates = []
         try:
             self._send(b"".join(self._request(b"LPUSH", raw) for _, raw in batch))
@@ -175,7 +175,7 @@ class Producer(threading.Thread):
         self._socket.sendall(data)
 
     def _reply(self):
-        """An integer; None: it was refused."""
+        """Returns the integer in the answer. None: Redis refused."""
         line = self._stream.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionError

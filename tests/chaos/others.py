@@ -13,7 +13,7 @@ SHARE = 0.2             # of what was pushed it takes at most so much
 
 
 class Consumer(threading.Thread):
-    """pushed: how many were, by now."""
+    """pushed: returns the number of messages pushed so far."""
 
     def __init__(self, server, name, pushed, ledger, seed):
         super().__init__(daemon=True)
@@ -39,7 +39,7 @@ class Consumer(threading.Thread):
         c.close()
 
     def _turn(self, c):
-        """What lies in its own list it has, whatever became of the answer; nobody else may touch that."""
+        """Handles the messages in its own list, which no other process may touch, whatever happened to the answer of the fetch."""
         next_ones = c.lrange(self._ingress, -10, -1)
         self.wrong += [f"waits: {raw[:80]!r}" for raw in next_ones if raw not in load.forms(load.name_of(raw))]
         there = c.lindex(self._own, -1)
@@ -68,7 +68,7 @@ class Consumer(threading.Thread):
             self.wrong.append(f"{name}:{raw[:40]!r}")
 
     def look(self, c):
-        """When it is over: all that it has taken lies in one list, and nothing else."""
+        """Compares the messages that it took with those that are done, and returns what differs."""
         done = collections.Counter(c.lrange(self._done, 0, -1))
         self.wrong += [f"{load.name_of(raw)}:{done[raw]} times for {self._taken[raw]}" for raw in done | self._taken
                        if done[raw] != self._taken[raw]]

@@ -1,4 +1,4 @@
-"""How much of what, and one whole run: push and disturb, wait until all is quiet, look, stop, check."""
+"""The scale of a run, and the run: push and disturb, wait until no work is left, inspect, stop, check."""
 import collections
 import datetime
 import json
@@ -48,7 +48,8 @@ def scale_from(environment, default):
 
 
 def _deal(total, weights, rng):
-    """total events, each kind as often as its weight says; each once, if there are so many; what is left over goes to chance."""
+    """Returns `total` events, each kind in proportion to its weight, and at least once if there are enough. The remaining ones are drawn at
+    random."""
     events = [kind for kind, w in weights.items() for _ in range(max(total * w // 100, min(1, total // len(weights))))][:total]
     return events + rng.choices(list(weights), weights.values(), k=total - len(events))
 
@@ -81,7 +82,7 @@ class Actor(threading.Thread):
             self._try(self.subject.up)
 
     def _try(self, what):
-        """The first failure is told by the one who waits for us."""
+        """Runs something in a thread and keeps the first failure for the thread that waits."""
         try:
             what()
         except Exception as e:
@@ -98,7 +99,7 @@ class Actor(threading.Thread):
                 assert time.monotonic() - found_at < PATIENCE_S, f"nobody whom {sorted(set(self.left))} could happen to"
 
     def _next(self):
-        """The first event that finds somebody. False: of no kind that is left is there one."""
+        """Runs the first event that finds a target. False: no kind of event that is left finds one."""
         for kind in dict.fromkeys(self.left):
             self.doing = kind
             if getattr(self.subject, kind)() is not False:
@@ -108,7 +109,7 @@ class Actor(threading.Thread):
         return False
 
     def end(self):
-        """No more of it, but it lives."""
+        """Ends the thread; the subject continues to run."""
         self._enough.set()
 
     def leave(self):
@@ -159,16 +160,16 @@ class Regime:
         return min(p.share() for p in self.producers)
 
     def _pace(self, share):
-        """Whether this share of the time is over, and nearly as much pushed."""
+        """Whether this share of the time has passed, and nearly this share of the messages was pushed."""
         return time.monotonic() - self.began >= share * self.scale.seconds and self._pushed() >= share - 0.05
 
     def _allowed(self):
-        """The share that may have been pushed by now; more than all only by _more()."""
+        """The share of the messages that may be pushed by now. It exceeds 1 only through _more()."""
         over = (time.monotonic() - self.began) / max(self.scale.seconds, 0.001)
         return max(min([over + 0.03, 1, *(a.progress() + 0.03 for a in self.actors)]), self._level)
 
     def _more(self):
-        """A hundredth more than was pushed by now, since an actor found nobody at work."""
+        """Allows one per cent more pushes, since an actor found no target."""
         self._level = sum(p.acknowledged for p in self.producers) / sum(p.target for p in self.producers) + 0.01
 
     # ---- the run ----
@@ -193,7 +194,7 @@ class Regime:
             self._wrong.append(f"{step.__name__[1:]}: {type(e).__name__}: {e}")
 
     def _disturb(self):
-        """Until all is pushed, and all has happened."""
+        """Disturbs until all messages are pushed and all faults have happened."""
         for host in self.hosts:
             host.up()
         self.began = time.monotonic()
@@ -225,7 +226,7 @@ class Regime:
             self._said = minutes
 
     def _quieten(self):
-        """Nothing comes and nothing happens any more; what is there ends."""
+        """Ends producers and faults, and waits until all messages are settled."""
         for t in (*self.producers, *self.others, *self.actors):
             t.end()
         c = self.redis.client()
@@ -238,7 +239,7 @@ class Regime:
             return False
 
     def _check_extent(self, verdict):
-        """What was to happen did."""
+        """Checks that every planned fault happened."""
         verdict.groups = {group: sum(verdict.faults[kind] for kind in kinds) for group, kinds in GROUPS.items()}
         extent = [(group, n, getattr(self.scale, group)) for group, n in verdict.groups.items()]
         extent += [(f"pushed to {p.name_of_queue}", p.acknowledged, p.target) for p in self.producers]
@@ -272,7 +273,7 @@ class Regime:
         })
 
     def _read_fenced(self, ahead):
-        """What a supervisor itself ended in time, where its lease could not be renewed."""
+        """Reads which handlers a supervisor ended because it could not renew a lease."""
         for host in self.hosts:
             for e in host.daemon.events("handler_fenced") + host.daemon.events("worker_fenced"):
                 at = _us(e["time"]) - ahead

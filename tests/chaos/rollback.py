@@ -34,7 +34,7 @@ COUNTS = ("pushed", "done", "escaped", "forgotten by Redis", "lost", "runs", "ba
 
 
 class Front:
-    """What producers take for the server."""
+    """The address that producers connect to."""
 
     def __init__(self, path):
         self.socket, self.url = path, f"unix://{path}"
@@ -50,7 +50,7 @@ class Front:
 
 
 class Producer(load.Producer):
-    """Whoever has the lock knows: what was acknowledged so far stands in the ledger."""
+    """A producer. While a thread holds the lock, every acknowledged push is in the ledger."""
 
     def __init__(self, lock, *arguments):
         super().__init__(*arguments)
@@ -95,7 +95,7 @@ class Rollbacks:
         return path.stat().st_size if path.exists() else 0
 
     def _settled(self):
-        """A moment that is surely in a copy made now."""
+        """Returns a moment that a copy made now surely contains."""
         now = time.monotonic()
         self.moments.append((now, self._moment()))
         while len(self.moments) > 1 and self.moments[1][0] <= now - SYNC_S:
@@ -116,21 +116,21 @@ class Rollbacks:
     # ---- what happens ----
 
     def _names(self, server):
-        """Of all messages that a server holds."""
+        """Returns the names of all messages that a server holds, and how many of them are in trays."""
         with server.connect() as c:
             held = [raw for q in QUEUES for raw in (*anywhere(c, q), *c.lrange(f"escape:{q}", 0, -1))]
             trays = sum(c.llen(k) for q in QUEUES for k in c.keys(f"transit:{q}:*:[0-2]"))
         return {load.name_of(unwrap(raw)[1]) for raw in held}, trays
 
     def _event(self, kind, settled, server):
-        """Nobody is connected to it yet, and nothing is acknowledged meanwhile."""
+        """Records an event, then lets clients connect to the server."""
         names, trays = self._names(server)
         self.back_in_trays += trays
         self.events.append(Event(kind, settled, self._moment(), names))
         self.front.lead_to(server)
 
     def copy(self):
-        """An older copy: the state of some moment since the last event."""
+        """Starts Redis from an older copy: its state at some moment since the last event."""
         self._let(self.rng.choice([0, 0.05, 0.3, 1]))
         settled = self._settled()
         self.master.signal(signal.SIGSTOP)      # so that its files belong together
@@ -147,8 +147,8 @@ class Rollbacks:
         shutil.rmtree(older)
 
     def promotion(self):
-        """A replica that has not heard everything takes over. For a moment one host is connected to it, and the other one to the
-        old master, which then follows it."""
+        """Promotes a replica that has not received everything. For a moment one host is connected to it, and the other to the old primary, which
+        then becomes its replica."""
         self.other.follow(self.master, timeout=120)
         settled = self._settled()
         self.other.signal(signal.SIGSTOP)
@@ -164,7 +164,7 @@ class Rollbacks:
                 c.execute_command("REPLICAOF", "127.0.0.1", self.master.port)
 
     def _send_away(self, host):
-        """From the old master to the new one."""
+        """Disconnects a host from the old primary, so that it connects to the new one."""
         with self.master.connect() as c:
             for client in c.client_list():
                 if host.sections["supervisor"]["node"] in client["name"]:
@@ -236,7 +236,7 @@ class Rollbacks:
 
 
 def judge(pushed, events, done, escaped):
-    """forgotten: Redis returned to a state before they were pushed. lost: all others that are nowhere."""
+    """Judges what is missing. forgotten: pushed after the state to which Redis returned. lost: every other missing message."""
     out = {"forgotten": set(), "lost": set()}
     for name in set(pushed) - done - escaped:
         gone = next((e for e in events if e.revealed >= pushed[name] and name not in e.there), None)

@@ -19,7 +19,7 @@ class Server:
         self.rng = random.Random(seed)
 
     def _ask(self, *command):
-        """Redis may be at its limit, or just have cut this connection."""
+        """Sends a command. Redis may be at maxmemory, or may just have closed this connection."""
         c = self.server.connect()
         try:
             return c.execute_command(*command)
@@ -29,7 +29,7 @@ class Server:
             c.close()
 
     def up(self):
-        """Nobody but us kills it."""
+        """Does nothing: only this object kills Redis, and it starts Redis again at once."""
 
     def kill_redis(self):
         at = now_us()
@@ -40,7 +40,7 @@ class Server:
         self.ledger.fault("kill_redis", at)
 
     def cut_all(self):
-        """Every connection, by Redis itself."""
+        """Lets Redis close every connection."""
         at = now_us()
         self._ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         self.ledger.fault("cut_all", at)
@@ -51,7 +51,7 @@ class Server:
         self.ledger.fault("cut", at, node=self.node)
 
     def lose_answer(self):
-        """Redis does what it was asked for, and the connection ends before it says so."""
+        """Lets Redis execute a request, and closes the connection before the answer arrives."""
         at = now_us()
         self.wire.lose("reply", self.rng.choice(LOSE))
         self.ledger.fault("lose_answer", at, node=self.node)
@@ -62,7 +62,7 @@ class Server:
         self.ledger.fault("lose_request", at, node=self.node)
 
     def stall(self):
-        """A network that swallows."""
+        """Stalls the network: nothing arrives, and no connection closes."""
         at = now_us()
         self.wire.stall()
         time.sleep(self.lease_s * self.rng.uniform(0.1, 2))

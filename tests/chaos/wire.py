@@ -76,6 +76,6 @@ class Wire(UnixFront):
         return True
 
     def _close(self, pair):
-        """Both ends hear of it, and both threads end; the sockets go with them."""
+        """Closes both ends. Both threads notice it and end, and the sockets are closed with them."""
         self._pairs.discard(pair)
         end(*pair)

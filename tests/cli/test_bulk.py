@@ -97,7 +97,7 @@ def fill(c, q, which):
 @pytest.mark.limit(240)
 @pytest.mark.parametrize("which", ["ingress", "escape", "delayed"])
 def test_purge_of_many_does_not_block(quredis, redis, which):
-    """One command for all of it: the machine may interrupt the server in it once or twice, not each time."""
+    """The purge is one command. The machine may interrupt the server during it once or twice, but not each time."""
     c = redis.client()
     q = Queue(c)
     held_up = 0
@@ -131,7 +131,7 @@ def test_retry_escape_keeps_the_order(quredis, redis):
 
 
 def test_retry_escape_drops_the_records_that_belong(quredis, redis):
-    """Other programs put things into escape too, and take some: records pair by value."""
+    """Other programs add messages to escape and remove some, so records are paired with messages by value."""
     c = redis.client()
     q = Queue(c)
     q.dead_letters("foreign1", record=False)
@@ -206,7 +206,7 @@ def test_retry_interrupted_and_run_again(quredis, redis, sig):
 
 
 def test_retry_interrupted_keeps_the_records_of_what_is_aside(redis, redis_proxy):
-    """It was still emptying the rescue list that is in the way."""
+    """The rescue list is not empty yet when the retry is interrupted."""
     c = redis.client()
     q = Queue(c)
     c.rpush("transit:mail:rescue", *[b"m%d" % i for i in range(500)])
@@ -261,7 +261,7 @@ def test_redis_dies_during_retry(quredis, redis_server):
 
 
 def test_retry_at_maxmemory(quredis, redis_server):
-    """What makes room must not be refused for want of room."""
+    """A command that frees memory must work at maxmemory."""
     server = redis_server(config={"maxmemory-policy": "noeviction"})
     c = server.client()
     q = Queue(c)
@@ -298,7 +298,7 @@ def test_retry_transit_of_dead_owners(quredis, redis):
 
 
 def test_retry_of_the_bare_list(quredis, redis):
-    """What a plain consumer's crash left, as the gem's retry takes it."""
+    """Messages that a plain consumer's crash left in the bare list return, as with the gem's retry."""
     c = redis.client()
     q = Queue(c, "mail", "read_later", "reading_now", "trash")
     c.lpush(q.transit, *[b"%d" % i for i in range(250)])
@@ -561,7 +561,7 @@ def test_dlq_at_another_type(quredis, redis):
 
 @pytest.mark.parametrize("which, refused", [("escape", "-lrem"), ("delayed", "-zremrangebyrank"), ("transit", "-lrem")])
 def test_retry_without_the_right_to_remove(quredis, redis_server, which, refused):
-    """What cannot be taken away is not copied either."""
+    """A message that cannot be removed is not copied either."""
     server = redis_server(tcp=True)
     c = server.client()
     q = Queue(c)
@@ -590,7 +590,7 @@ def test_rm_without_the_right_to_remove_records(quredis, redis_server):
 @pytest.mark.parametrize("message", [b"same", b"large" * 20000], ids=["small", "large"])
 @pytest.mark.parametrize("other", ["rm", "retry"])
 def test_of_equal_letters_dlq_rm_deletes_no_other_one(quredis, redis, redis_proxy, other, message):
-    """Another operator takes the letter after it was found and before it is deleted."""
+    """Another operator removes the dead letter after it was found and before it is deleted."""
     c = redis.client()
     q = Queue(c)
     ids = q.dead_letters(message, message)

@@ -143,7 +143,7 @@ def test_failures_stop_it(service, ledger):
 
 
 def test_the_last_ones_fail_again(service):
-    """Nothing is left to stop: the exit status tells it all the same, if it was seen before the end."""
+    """No dead letter is left to retry, but the exit status still reports the failure if it was seen in time."""
     c, q, d, _ = service()
     q.dead_letters(b"m", b"bad")
 

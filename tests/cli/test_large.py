@@ -67,7 +67,8 @@ TWINS, STRANGERS = almost_equal(6, 1 << 14), [os.urandom(1 << 14) for _ in range
 @pytest.mark.parametrize("how", ["all", "id", "rm"])
 @pytest.mark.parametrize("other", [0, 1, 5])
 def test_a_letter_that_changes_its_place_is_looked_for_again(quredis, redis, redis_proxy, other, how, letters):
-    """Another operator takes a letter, the same one, or one whose going moves the others, after ours was found and before its move."""
+    """After the command has found a dead letter, and before it moves it, another operator removes this dead letter, or another one whose removal
+    changes the position of this one."""
     q = Queue(redis.client())
     c, ids, others = q.client, q.dead_letters(*letters), []
     c.delete(q.log)
@@ -88,7 +89,7 @@ def test_a_letter_that_changes_its_place_is_looked_for_again(quredis, redis, red
 
 
 def test_two_operators_at_once(quredis, redis):
-    """What one takes is not taken by the other; each letter goes once."""
+    """Each dead letter leaves once, whichever of two operators is faster."""
     import concurrent.futures
     c = redis.client()
     q = Queue(c)
@@ -133,7 +134,8 @@ def test_letters_of_one_size_without_a_sum_are_not_mixed_up(quredis, redis):
 @pytest.mark.parametrize("how", ["retry", "rm"])
 @pytest.mark.parametrize("step", [1, 3])
 def test_letters_of_a_class_are_found_where_the_last_one_was(quredis, redis, how, step):
-    """Not from one end each time, which took Redis a minute for a thousand letters of 10 KB."""
+    """The search continues where the last one was found. A search from one end each time kept Redis busy for a minute with a thousand dead letters
+    of 10 KB."""
     c, n = redis.client(), 300
     q = Queue(c)
     letters = almost_equal(n, 5000)

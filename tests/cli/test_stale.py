@@ -97,7 +97,8 @@ def test_a_time_speaks_for_its_message_alone(redis, quredis, conf):
 
 
 def test_as_the_leader_knows_the_clock(redis, quredis, quredisd, conf, handler):
-    """A time from before its supervisor began to watch the clock counts from then: nothing is too old yet, and it is said so."""
+    """A time from before the supervisor began to watch the clock of Redis counts from that beginning. So no message is too old yet, and the
+    command names the leader that knows this."""
     c = redis.client()
     c.lpush("ingress:mail", b"raw", sealed_line(c, w="00000000000000aa", own=server_ms(c) - 5 * HOUR) + b"stamped")
     said = quredis("stale", "--json", conf=conf())
@@ -205,7 +206,7 @@ def test_which_queue(redis, quredis, conf):
 
 
 def test_interrupted_it_says_at_least_so_many(redis, conf):
-    """Stopped in the middle of a long list: Redis holds still while the signal comes."""
+    """The command is interrupted in the middle of a long list: Redis is stopped while the signal arrives."""
     c = redis.client()
     now = server_ms(c)
     old = line(enqueued=now - 4 * HOUR) + b"x" * 100

@@ -100,7 +100,7 @@ def test_restart(quredisd, redis, handler):
 
 
 def test_scale(quredisd, redis, handler, tmp):
-    """More at once; fewer as they finish what they run; and a reload goes by the file again."""
+    """More workers start at once; fewer remain as they finish; a reload applies the number of the file again."""
     c = redis.client()
     slow = handler("cat >/dev/null; while ! test -e @TMP@/go; do sleep 0.05; done")
     d = quredisd(queues=[queue("mail", slow, workers=1, timeout="60s"), queue("other", handler("cat"))])
@@ -221,7 +221,7 @@ def test_pause_is_seen(quredisd, redis, handler):
 
 
 def test_the_whole_way_of_a_dead_letter(quredisd, redis, handler, tmp):
-    """Pushed, failed, shown, mended, retried, done."""
+    """A message is pushed, fails and is shown; the handler is corrected; the message is retried and done."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; test -e @TMP@/mended || { echo no such user >&2; exit 3; }"))])
     message = b"quredis/1 id=order-5\n\x00\xffbinary\n"

@@ -119,7 +119,7 @@ def test_yes_asks_nothing(terminal, redis):
 
 
 def test_asks_also_when_output_is_a_file(terminal, redis, tmp):
-    """Who sits there is known by where the answer comes from and the question goes to."""
+    """The question depends on standard input and standard error only."""
     Queue(redis.client()).dead_letters(b"a")
     with open(tmp / "out", "w") as out:
         t = terminal("purge", "mail", "escape", stdout=out)
@@ -191,7 +191,7 @@ def test_ls_cuts_keys_and_not_how_many(terminal, redis):
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_ids_of_records_are_never_cut(terminal, redis, columns):
-    """They are there to be copied into dlq show."""
+    """The operator copies them into `dlq show`."""
     q = Queue(redis.client())
     ids = q.dead_letters(b"m1", b"m2", error_message="a long story " * 20)
     entry = redis.client().xadd("ingress:mail:done", {"id": "x" * 60, "message": "m" * 200}).decode()
@@ -370,7 +370,7 @@ def test_top_page(busy, quredis):
                                               (60, "Escaped/s Workers Oldest Running Delayed Failed/s"),
                                               (50, "Escaped/s Workers Oldest Running Delayed Failed/s Health")])
 def test_top_uses_the_width_there_is(busy, terminal, columns, missing):
-    """What has no room goes as a whole, what others say in part first; nothing is cut."""
+    """A column without room is left out completely; columns whose content another column repeats go first; no cell is cut."""
     c, d = busy
     t = terminal("top", "--once", "-c", str(d.conf), columns=columns)
     assert t.end() == 0 and "..." not in t.text.split("Runs for")[0]
@@ -411,7 +411,7 @@ def test_top_gives_the_terminal_back_when_it_is_killed(calm, terminal, name):
 
 
 def test_top_can_be_stopped_and_goes_on(calm, terminal, tmp):
-    """By Ctrl-Z under a shell with job control, which brings it back."""
+    """Ctrl-Z stops top in a shell with job control, and fg continues it."""
     script = f'"$@"; while [ ! -e {tmp}/back ]; do sleep 0.05; done; fg >/dev/null'
     top = Top(terminal, calm.conf, under=["bash", "-mc", script, "bash"])
     top.t.expect(r"mail +(-|running)")
@@ -430,7 +430,7 @@ def test_top_can_be_stopped_and_goes_on(calm, terminal, tmp):
 
 
 def test_top_while_redis_is_away(calm, redis, terminal):
-    """The last page stays, with what is wrong; keys are heard while Redis stands still."""
+    """The last page stays and shows the error; keys work while Redis does not answer."""
     top = Top(terminal, calm.conf)
     top.t.expect(r"mail +(-|running)")
     redis.signal(signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Which paths quredisd trusts: nobody but root and the user of a handler can change what is run, read or written."""
+"""Which paths quredisd trusts: only root and the user of a handler may be able to change what it runs, reads or writes."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give files 
 
 @as_root
 def test_a_handler_of_root_that_another_user_can_replace_is_refused(redis, quredisd, handler, tmp):
-    """The directory above its directory is another user's, who exchanges what is below."""
+    """Another user owns the grandparent directory, and could replace everything below it."""
     home = tmp / "home"
     (home / "bin").mkdir(parents=True)
     mine = home / "bin/run"

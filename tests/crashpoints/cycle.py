@@ -1,4 +1,4 @@
-"""One run: the daemon under a fault, waits that all end, and what a user would do about it."""
+"""One run: starts the daemon with a fault, waits until every message has ended, and does what a user would do."""
 import dataclasses
 import os
 import pathlib
@@ -158,7 +158,7 @@ class Cycle:
         self.until(lambda: answered() or (not ok and self.d.runs > 1), f"the right answer to {command}")
 
     def stop(self, sig=signal.SIGTERM):
-        """True: it was an orderly one. Afterwards the next wait starts it again."""
+        """Stops the daemon. Returns whether the stop was orderly. The next wait starts it again."""
         self.send(sig)
         return self.ended(f"quredisd did not end after {signal.Signals(sig).name}")
 
@@ -230,13 +230,13 @@ class Cycle:
         return self.ledger.complete() and all([s.settled() for s in self.sums])
 
     def _until_alone(self):
-        """What is left then is judged by close()."""
+        """Waits until the run has no processes. close() judges the ones that remain."""
         deadline = time.monotonic() + LEAVE_S
         while self.left() and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _heeds_signals(self):
-        """Not one that was started a moment ago, which any signal would end."""
+        """Whether the process handles signals. One that was just started does not yet, and any signal would end it."""
         try:
             status = pathlib.Path(f"/proc/{self.d.pid}/status").read_text()
         except OSError:
@@ -304,7 +304,7 @@ class Cycle:
 
 
 class Midway(Cycle):
-    """Calls count from when this message runs in each queue: what comes then."""
+    """Calls count from the moment at which this message runs in each queue."""
     gated = True
     midway = "b"
 
@@ -314,4 +314,4 @@ class Midway(Cycle):
         self.then()
 
     def then(self):
-        """What an operator does, or what happens."""
+        """The step that an operator takes, or that happens, in this scenario."""

@@ -9,11 +9,11 @@ class Errand(Ruled):
     gated = False
 
     def drive(self):
-        """Everything comes by itself."""
+        """Nothing to do: everything happens without further input."""
 
 
 class ArchiveErrand(Errand, Archive):
-    """What goes wrong with the disk is told, and that it is over."""
+    """The log reports the error of the disk, and its end."""
 
     def _alarms(self):
         return [e["event"] for e in self.d.events() if e.get("event") in ("queue_error", "queue_error_cleared") and e["queue"] == "mail"]
@@ -58,7 +58,7 @@ class TextFileErrand(Errand, Figures):
 
 
 class NameErrand(Errand, Figures):
-    """The name of statsd's host. If that cannot be told, it is asked again in half a minute."""
+    """The name of statsd's host. If it cannot be resolved, the sweeper asks again after half a minute."""
     name = "name of a host"
     errand = 2
 
@@ -68,7 +68,7 @@ class NameErrand(Errand, Figures):
 
 
 class Question(Errand, Questions):
-    """The first one, until the command has ended."""
+    """The first question, until the command has ended."""
     name = "purge, a question"
 
 

@@ -128,20 +128,20 @@ class Ledger:
         return collections.Counter(unwrap(m)[1] for m in self.client.lrange(f"escape:{queue}", 0, -1))
 
     def complete(self):
-        """Each message is where it was designed to end, and nowhere else."""
+        """Whether each message is where it should end, and nowhere else."""
         finished = self.finished()
         if any(m.final == "done" and (m.queue, m.name) not in finished for m in self.messages):
             return False
         return not any(self._designed(q) - self.escaped(q) or anywhere(self.client, q) for q in self.queues())
 
     def _designed(self, queue):
-        """What is to be in escape."""
+        """The messages that should be in escape."""
         return collections.Counter(m.raw for m in self.messages if m.queue == queue and m.final != "done")
 
     # ---- judgement ----
 
     def lost(self):
-        """Neither finished nor anywhere."""
+        """Messages that are neither finished nor in any list."""
         finished, found = self.finished(), []
         there = {q: collections.Counter(unwrap(m)[1] for m in anywhere(self.client, q)) + self.escaped(q) for q in self.queues()}
         for m in self.messages:
@@ -161,7 +161,7 @@ class Ledger:
         return flagged, plain
 
     def wrong(self, charged):
-        """Everything else that is not as it was designed. charged: the fault itself can cost an attempt."""
+        """Every other difference from the expected state. charged: the fault itself can cost an attempt."""
         found, starts = [f"a handler noted {row}" for row in self._lines() if len(row) != 5], self.starts()
         for m in self.messages:
             runs = starts.pop((m.queue, m.name), [])
@@ -174,7 +174,7 @@ class Ledger:
         return found + [f"key {k} is none of ours" for k in stray_keys(self.client, *self.queues(), *self.others)] + self._not_asked_for()
 
     def _not_asked_for(self):
-        """What was never switched on leaves no key; and what somebody holds for a while, has an end."""
+        """A feature that was never switched on leaves no key, and every key with a temporary owner expires."""
         wanted = {f"escape:{q}:{key}" if key == "forwarded" else f"ingress:{q}:{key}" for q, keys in self.others.items() for key in keys}
         there = {k.decode() for k in self.client.keys()}
         extra = {k for k in there - wanted if k.endswith((":forwarded", ":done")) or k == "quredis:health" and not self.health}

@@ -20,7 +20,7 @@ def _sha1(message):
 
 
 def line(record, message, batch, orphan=False):
-    """As the archive has it."""
+    """The line of this dead letter in the archive."""
     of_message = {"message": None} if orphan else {"message": message.decode()}
     said = {"record": record, "id": "x", "error_class": "HandlerExit", "sha1": _sha1(message).decode(), "size": len(message), **of_message,
             "archived_at": "2026-11-20T14:31:07.123Z", "reason": "max_entries", "batch": batch, **({"orphan": True} if orphan else {})}

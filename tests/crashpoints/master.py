@@ -60,7 +60,7 @@ class Reload(Midway):
         self.ledger.push("q1", "ok a", "wait b")
 
     def tend(self):
-        """Nobody starts it again with a configuration that it refused."""
+        """The user does not start it again with a configuration that it refused."""
         if not self.d.running() and self.good is not None:
             self.d.write_conf(queues=self.good)
         super().tend()
@@ -117,7 +117,7 @@ class Embedded(Cycle):
                 self.until(lambda: self._pushed(f"q{i}", kind, name), "a push to the embedded Redis")
 
     def _pushed(self, queue, kind, name):
-        """One that is not acknowledged may be there all the same: the next has another name."""
+        """Pushes a message. One that was not acknowledged may be in Redis nevertheless, so the next one has another name."""
         name += str(len(self.ledger.unsure))
         try:
             self.ledger.push(queue, f"{kind} {name}")
@@ -126,7 +126,7 @@ class Embedded(Cycle):
         return any(m.name == name for m in self.ledger.messages)
 
     def judge(self):
-        """Its Redis is gone with it: another one reads the file."""
+        """The embedded Redis ended with the daemon: another redis-server reads its file."""
         self.d.close()
         server = RedisServer(self.dir / "r", aof="everysec").start()
         self.ledger.client = server.client()

@@ -8,14 +8,14 @@ LAST = "quredis_breaker_open"
 
 
 class TextFile:
-    """Never half of it, whenever it is looked at; nothing beside it but the next one."""
+    """The text file is complete whenever it is read, and no other file but its successor is beside it."""
 
     def __init__(self, path, queue):
         self.path, self.queue, self.broken, self.seen = path, queue, [], set()
         path.parent.mkdir()
 
     def settled(self):
-        """It is there and whole, was written after the first time, and no other file is."""
+        """Whether the file is there, complete and newer than the first one, and no other file is left."""
         self.look()
         return len(self.seen) > 1 and [p.name for p in self.path.parent.iterdir()] == [self.path.name]
 
@@ -51,7 +51,7 @@ class Datagrams:
         self.port, self.packets, self.done, self.broken = self.socket.getsockname()[1], 0, 0, []
 
     def settled(self):
-        """Something was told. What was done may be missing, if the sweeper died while it sent that."""
+        """Whether the datagrams arrived. Counts may be missing if the sweeper died while it sent them."""
         while True:
             try:
                 packet = self.socket.recv(65536).decode()

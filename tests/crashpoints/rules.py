@@ -24,7 +24,7 @@ class Ruled(Cycle):
                                             for name in self.others)]
 
     def rules(self, name):
-        """Keys of one of the others."""
+        """The keys of one of the other queues."""
         return {}
 
     def prepare(self):
@@ -32,7 +32,7 @@ class Ruled(Cycle):
         self.fill()
 
     def drive(self):
-        """It counts from when it has recovered what was left: rules come with the lead, a little later."""
+        """Calls count from the end of the recovery; the rules begin with the lead, a little later."""
         self.until_logged("queue_recovered", queue=list(self.others)[-1])
         self.count()
 
@@ -40,7 +40,7 @@ class Ruled(Cycle):
         """The other queues."""
 
     def complete(self):
-        """And every errand's end was taken."""
+        """Also checks that the sweeper reaped every subprocess."""
         return super().complete() and not processes.zombies_of(self.d.sweeper())
 
 

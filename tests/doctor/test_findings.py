@@ -49,7 +49,7 @@ def documented_checks():
 
 
 def test_every_finding_says_what_to_do(clinic, tmp):
-    """One row a finding, in a table and in JSON, the worst first; nothing of a stranger steers a terminal."""
+    """One row per finding, in a table and in JSON, the worst first. Foreign text cannot control the terminal."""
     clinic.server.config_set("appendonly", "no")
     clinic.server.config_set("maxmemory-policy", "allkeys-lru")
     clinic.client.zadd("quredis:queues", {b"\x1b[2J\0\xff": 1})
@@ -107,7 +107,7 @@ def test_configuration_with_warnings(clinic):
 
 @as_root
 def test_configuration_of_another_user(clinic, tmp):
-    """What only the supervisor's own eyes can see is a note to others."""
+    """If only the supervisor's user can check something, others get a note."""
     clinic.configure(clinic.queue(run_as={"user": "nobody"}))
     s = socket.socket(socket.AF_UNIX)
     s.bind(str(clinic.daemon.sections["supervisor"]["control_socket"]))
@@ -149,7 +149,7 @@ def test_fix_asks_on_a_terminal(clinic):
 
 
 def test_a_narrow_terminal_cuts_nothing(clinic):
-    """What does not fit goes on below, in its column."""
+    """Text that does not fit continues below, in its column."""
     wide, _ = on_a_terminal(clinic.command(), b"", 400)
     narrow, _ = on_a_terminal(clinic.command(), b"", 80)
     lines = narrow.replace("\r", "").split("\n")
@@ -162,7 +162,7 @@ def test_a_narrow_terminal_cuts_nothing(clinic):
 # ---- strangers ----
 
 def test_hostile_data_everywhere(clinic, tag):
-    """All keys of a queue hold what they should not: it ends, says so, and changes nothing it does not know."""
+    """All keys of a queue hold unexpected data: doctor ends, reports it, and changes nothing that it does not know."""
     c = clinic.client
     Queue(c, "mail")
     c.lpush("ingress:mail:delayed", "x")

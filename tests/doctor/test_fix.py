@@ -15,7 +15,7 @@ from harness.queues import Queue, dumps, incarnation, wrapper
 # ---- lost messages, and bringing them back ----
 
 def lose(clinic, inc=GONE, **trays):
-    """Messages of a worker whose registration somebody deleted."""
+    """Leaves messages of a worker whose registration was deleted."""
     q = Queue(clinic.client)
     q.worker(inc, alive=False, **trays)
     clinic.client.hdel(q.workers, inc)
@@ -44,7 +44,7 @@ def test_lost(clinic):
 
 
 def test_lost_of_a_shared_queue(clinic):
-    """Which neither the configuration here nor the registry tells, but a worker that is registered."""
+    """Neither the configuration nor the registry says that the queue is shared; the registration of a worker does."""
     clinic.configure(clinic.queue("other"))
     q = lose(clinic, t0=["a"])
     clinic.client.hset(q.workers, incarnation(3), json.dumps({"lock": "l", "node": "w", "since": 1, "shared": True}))
@@ -83,7 +83,7 @@ def dumps_of(clinic, pattern):
 
 @pytest.mark.parametrize("sign", ["lease", "registration", "push", "pop", "equal"])
 def test_lost_and_found_alive(clinic, sign):
-    """Any sign of life within the lease, and nothing is touched."""
+    """If the worker shows any sign of life within the lease, doctor changes nothing."""
     q = lose(clinic, t0=["a", "b", "a"])
     tray = f"transit:mail:{GONE}:0"
     process = subprocess.Popen(clinic.command("--fix", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -107,7 +107,7 @@ def test_lost_and_found_alive(clinic, sign):
 
 
 def test_lost_while_redis_stands_still(clinic):
-    """Who could not renew is not dead: the lease begins anew when Redis goes on."""
+    """A worker that could not renew is not dead: the lease begins again when Redis continues."""
     lose(clinic, t0=["a"])
     process = subprocess.Popen(clinic.command("--fix", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert b"waiting a lease" in process.stderr.readline()

@@ -136,7 +136,7 @@ def test_registrations_nobody_can_read(clinic, value):
 
 
 def test_registrations_while_they_change(clinic):
-    """Workers come and go, as scripts make them: what is read in several steps must not make dead or lost ones of them."""
+    """Workers start and stop while doctor reads in several steps. It must not report living workers as dead or their messages as lost."""
     q = clinic.registered()
 
     def come_and_go(c, n):
@@ -184,7 +184,7 @@ def test_keys_of_others_are_left_alone(clinic):
 
 
 def test_lost_with_a_name_of_patterns(clinic):
-    """A name is no pattern: what only looks like it is another's."""
+    """A queue name with pattern characters matches only itself; lists with similar names belong to other queues."""
     clinic.configure(clinic.queue(ingress="in[a]*", transit="tr[a]*?\\", escape="es"))
     Queue(clinic.client, "mail", "in[a]*", "tr[a]*?\\", "es")
     clinic.client.rpush(f"tr[a]*?\\:{GONE}:0", "x")
@@ -277,7 +277,7 @@ def test_records_while_they_come(clinic):
 
 
 def test_records_while_they_go(clinic):
-    """What is retried goes from the old end. Nobody's record is taken for an orphan's, nor deleted."""
+    """Retries remove dead letters from the old end. Doctor does not take a record of another dead letter for an orphan, nor delete it."""
     q = clinic.registered()
     left = [(b"m%d" % i, f"{now_ms() - 100 * HOUR_MS + i}-0") for i in range(4000)]
     with clinic.client.pipeline(transaction=False) as pipe:

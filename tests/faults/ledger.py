@@ -55,7 +55,7 @@ class Queue:
                          f"nothing:{self.name}", *names)
 
     def note(self, name, memory):
-        """It lies beside the message, in a shared queue."""
+        """Adds a note beside a message of a shared queue."""
         self.client.eval("redis.call('DEL', KEYS[2]) return redis.call('HSET', KEYS[1], unpack(ARGV))", 2, f"ingress:{self.name}:notes",
                          f"nothing:{self.name}", hashlib.sha1(name.encode()).hexdigest(), memory)
         self.told.add(name)
@@ -93,7 +93,7 @@ class Queue:
         return sorted(n for n in self.pushed if n[0] in self.failing)
 
     def is_settled(self, workers):
-        """All is where it belongs, and of each worker one registration is left."""
+        """Whether every message is in its place, and each worker has exactly one registration left."""
         if time.monotonic() < self._look_at or not self.ended(*(n for n in self.pushed if n[0] not in self.failing)):
             return False
         self._look_at = time.monotonic() + LOOK_S
@@ -141,7 +141,7 @@ class Queue:
 
 
 def until(condition, seconds=None):
-    """For generators: yields until it is so, or for so long at most."""
+    """For generators: yields until the condition is true, but not longer than the timeout."""
     end = time.monotonic() + seconds if seconds else None
     while not condition() and (end is None or time.monotonic() < end):
         yield

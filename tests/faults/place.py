@@ -22,12 +22,12 @@ class Lane:
         self.cycles = itertools.count()
 
     def log(self):
-        """Since the last cycle; of other queues nothing."""
+        """The log since the last cycle, without lines of other queues."""
         return [line for line in self.place.daemon.lines[self.heard:] if "process=" not in line or f" queue={self.queue.name} " in line
                 or " queue=" not in line]
 
     def complaints(self):
-        """What no lost connection explains. A worker that may not wait for Redis any longer leaves unsettled, with status 75."""
+        """Log lines that a lost connection does not explain. A worker that may not wait for Redis any longer exits with status 75, unsettled."""
         return [line for line in self.log() if any(word in line for word in (*self.bad, *ALWAYS)) and "exit=75" not in line]
 
     def clear(self):

@@ -36,7 +36,7 @@ def label_of(role, words):
 
 
 class Talk:
-    """What one process says to Redis, over all its connections. With `point` it is broken there, once."""
+    """The commands of one process to Redis, over all its connections. With `point` the connection breaks there, once."""
 
     def __init__(self):
         self.begin()
@@ -78,7 +78,7 @@ class Talk:
         self.trace.append((time.monotonic() - self.begun, what))
 
     def shown(self):
-        """What was said around the point; scripts that are loaded are left out."""
+        """The commands and answers around the point, without the text of scripts."""
         lines = [f"{at:.3f} {what}" for at, what in self.trace if "SCRIPT" not in what]
         at = next((i for i, line in enumerate(lines) if line.endswith("BROKEN")), 0)
         return lines[max(0, at - SHOWN // 3):][:SHOWN]
@@ -125,7 +125,7 @@ def merge(records):
 
 
 def points_of(record, known=()):
-    """All of a conversation but what is in `known`, other points."""
+    """All points of a conversation, without those in `known`."""
     commands, answers = record
     out = [Point("", "", 0, "pieces", n) for n in PIECES]
     for label, n in sorted(commands.items()):

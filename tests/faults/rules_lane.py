@@ -12,7 +12,7 @@ BODIES = {"rules": "exit 1"}        # which nobody runs
 
 
 class Sums:
-    """All that is asked of one cycle."""
+    """All checks of one cycle."""
 
     def __init__(self):
         self.parts = []

@@ -54,7 +54,7 @@ class Browser:
 
 
 class Page:
-    """What somebody sees of a console."""
+    """A page of a console, as a user sees it."""
 
     def __init__(self, browser, console):
         self.driver, self.console = browser.driver, console
@@ -69,7 +69,7 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
 
     def open(self, route="/", sign_in=True):
-        """Signed in with a code, if it is not already; or as somebody who is not."""
+        """Opens a page, signed in with a code, or as a visitor without one."""
         if sign_in and not self.signed_in:
             self.driver.get(f"{self.base}#code={self.console.new_code()}")
             wait_for(lambda: self.script("return localStorage.getItem('quredis-session')"), what="the session")
@@ -124,7 +124,7 @@ class Page:
         self.driver.switch_to.active_element.send_keys(text)
 
     def close(self):
-        """What went wrong in it: nothing else may have been said, forbidden or asked for elsewhere."""
+        """Closes the page and returns its errors: no page may log an error, break the content policy, or load from another host."""
         wrong = self.script("return window.seen ?? []")
         wrong += [m["message"] for m in self.driver.get_log("browser")
                   if m["level"] in ("SEVERE", "WARNING") and not any(f in m["message"] for f in self.forgiven)]

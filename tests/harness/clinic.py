@@ -51,7 +51,8 @@ int clock_gettime(clockid_t c, struct timespec *t)
 
 
 def make_shim(directory):
-    """A library for LD_PRELOAD that lies: LIE_FS=1 and LIE_NOEXEC=1 about file systems, LIE_CLOCK=SECONDS about the time. The environment."""
+    """Builds a library for LD_PRELOAD that returns false answers: LIE_FS=1 and LIE_NOEXEC=1 about file systems, LIE_CLOCK=SECONDS about the time.
+    Returns the environment."""
     (directory / "shim.c").write_text(_SHIM)
     subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", directory / "shim.so", directory / "shim.c", "-ldl"], check=True)
     return {"LD_PRELOAD": str(directory / "shim.so")}
@@ -77,7 +78,7 @@ def meanwhile(clinic, change):
 
 
 class Report:
-    """What one run said."""
+    """The output of one run."""
 
     def __init__(self, result):
         assert result.out, result.err
@@ -158,11 +159,11 @@ class Clinic:
         return Report(self.run(*args, **options))
 
     def command(self, *args):
-        """The same for who wants the process."""
+        """The same, but returns the process."""
         return [str(QUREDIS), "-c", str(self.conf), "doctor", *args]
 
     def registered(self, name="mail", **lists):
-        """The queue as a supervisor leaves it, without one."""
+        """Leaves the queue in Redis as a supervisor would, without starting one."""
         return Queue(self.client, name, **lists)
 
 

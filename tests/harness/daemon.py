@@ -186,7 +186,7 @@ class Quredisd:
         return self.wait_exit(timeout)
 
     def kill9(self):
-        """The master dies without a word."""
+        """Kills the master with SIGKILL."""
         self.signal(SIGKILL)
         return self.wait_exit()
 
@@ -298,7 +298,7 @@ class Quredisd:
 
 
 def wait_gone(tag, own, timeout):
-    """What is left of a test after at most timeout seconds."""
+    """The processes of a test that are left after at most timeout seconds."""
     deadline = time.monotonic() + timeout
     while True:
         processes.reap_adopted(own)

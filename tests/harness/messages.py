@@ -81,7 +81,7 @@ return out
 
 
 def anywhere(client, queue):
-    """All messages of a queue, raw, wherever they are but in escape, at one moment. What a rehearsal of rights moves is none."""
+    """All messages of a queue outside escape, raw, at one moment, without those that a rehearsal of rights moves."""
     return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"ingress:{queue}:delayed")
 
 

@@ -68,7 +68,7 @@ def children_of(pid):
 
 
 def zombies_of(pid):
-    """Direct children whose end it has not taken."""
+    """Direct children that it has not reaped."""
     return [p for p in pids() if (s := _stat(p)) and s[0] == "Z" and s[1] == pid]
 
 

@@ -62,7 +62,7 @@ class RedisServer:
         self._env.update(LD_PRELOAD=str(shim), TEST_CLOCK=str(self._clock))
 
     def set_clock(self, ahead_s):
-        """Its clock is so much ahead of ours from now on."""
+        """Sets the server's clock ahead of ours by so many seconds."""
         with open(self._clock, "r+b") as f:
             f.write(struct.pack("=q", int(ahead_s * 1000000)))
 
@@ -131,7 +131,7 @@ class RedisServer:
         os.kill(self.pid, sig)
 
     def kill9(self):
-        """As a power cut would."""
+        """Kills the server, as a power cut would."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(20)
         self._process = None
@@ -170,7 +170,7 @@ class RedisServer:
     # ---- replication; both with tcp ----
 
     def follow(self, master, timeout=30):
-        """It becomes a replica of master, and holds what that holds."""
+        """Makes the server a replica of master, and waits until it holds the same data."""
         wait_for(self.answers, timeout, "a replica that loads")
         with self.connect() as c:
             c.execute_command("REPLICAOF", "127.0.0.1", master.port)
@@ -190,7 +190,7 @@ class RedisServer:
             assert c.wait(1, timeout_ms) >= 1
 
     def promote(self):
-        """It is a master from now on; what the one before does from now on it does not see."""
+        """Makes the server a primary. From now on it does not see what the former primary does."""
         with self.connect() as c:
             c.execute_command("REPLICAOF", "NO", "ONE")
 

@@ -1,4 +1,5 @@
-"""A message that Redis refuses to move is set aside: it holds up nobody, is shown with its reason, and comes back when that is mended."""
+"""A message that Redis refuses to move is set aside. It does not hold up other messages, is shown with its reason, and returns when the cause is
+corrected."""
 import json
 import signal
 
@@ -24,7 +25,7 @@ def aside(c):
 @pytest.mark.limit(200)
 @pytest.mark.parametrize("move", WHERE)
 def test_a_message_that_cannot_be_moved(redis, quredisd, handler, ledger, move):
-    """One worker. Of those that follow it, the ones that share its fate are set aside at once, and the others are done."""
+    """One worker. Of the messages after it, those that Redis refuses as well are set aside at once, and the others are done."""
     c, (key, name) = redis.client(), WHERE[move]
     d = quredisd(queues=[queue("mail", handler(RUN), backoff=QUICK)], health={"enabled": True, "interval": "1s"})
     d.wait_event("queue_recovered", queue="mail")
@@ -75,7 +76,8 @@ def test_what_is_too_large_and_cannot_escape(redis, quredisd, quredis, handler, 
 
 @pytest.mark.limit(120)
 def test_a_stop_where_nothing_can_be_moved(redis, quredisd, handler):
-    """Escape, aside and ingress refuse the message: it is tried again with a back-off, and lies where the next start finds it."""
+    """Redis refuses to add the message to escape, aside and ingress: the worker retries with a back-off, and the message stays where the next
+    start finds it."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(RUN))])
     d.wait_event("queue_recovered", queue="mail")
@@ -89,7 +91,7 @@ def test_a_stop_where_nothing_can_be_moved(redis, quredisd, handler):
 
 
 def test_a_redis_that_takes_no_writes_is_no_message_s_fault(redis, quredisd, handler, ledger):
-    """The move waits for it, however long."""
+    """The worker holds the move until Redis accepts writes again, however long that takes."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(RUN.replace("echo", "sleep 1; echo")))])
     d.wait_event("queue_recovered", queue="mail")
@@ -103,7 +105,7 @@ def test_a_redis_that_takes_no_writes_is_no_message_s_fault(redis, quredisd, han
 
 
 def test_records_of_another_type(redis, quredisd, quredis, handler, ledger):
-    """They only say why: the messages are counted, and come back; the key, which may be another program's, stays, and is told of."""
+    """The records only hold reasons: the messages are counted and return. The key, which may belong to another program, stays and is reported."""
     c = redis.client()
     c.set("transit:mail:aside:log", "another program's")
     c.lpush("transit:mail:aside", "a", "b")
@@ -132,7 +134,7 @@ def test_records_of_another_type(redis, quredisd, quredis, handler, ledger):
 
 @pytest.mark.limit(200)
 def test_a_failed_attempt_counts_although_its_retry_was_refused(redis, quredisd, quredis, handler, ledger):
-    """The right to write delayed is taken away, and given back later."""
+    """The right to write delayed is revoked, and granted again later."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler('read -r m; echo "$m $QUREDIS_ATTEMPT $QUREDIS_REDELIVERED" >>@LEDGER@; exit 1'),
                                max_attempts=3, backoff=QUICK)])

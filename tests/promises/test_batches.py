@@ -1,4 +1,4 @@
-"""Many messages at once, and a handler that stays: trouble between them costs no message, no time and no CPU."""
+"""Batches and persistent handlers: faults between them cost no message, no time and no CPU."""
 import os
 import pathlib
 import time
@@ -19,7 +19,7 @@ def cpu_s(pid):
 
 
 def wait_asleep(pid, until, why):
-    """Waits, and the process uses next to no CPU meanwhile."""
+    """Waits, and checks that the process uses next to no CPU meanwhile."""
     began, before = time.monotonic(), cpu_s(pid)
     wait_for(until, 30, why)
     took, used = time.monotonic() - began, cpu_s(pid) - before
@@ -56,7 +56,7 @@ def test_a_handler_that_takes_its_time_to_leave(redis, quredisd, handler, ledger
 
 
 def test_no_answer_for_what_is_done_beside_a_slow_message(redis, redis_proxy, quredisd, handler, ledger, tmp):
-    """Each message ends when it is told to; Redis falls silent when the last of a tray does, and the next is slow."""
+    """Each message ends when the test says so. The worker sends nothing to Redis after the last message of a tray while the next message is slow."""
     c, proxy = redis.client(), redis_proxy(redis)
     body = 'read -r m; echo "$m" >>@LEDGER@; until [ -e @TMP@/go.$m ] || [ -e @TMP@/go ]; do sleep 0.01; done'
     c.lpush("ingress:mail", *[f"m{i}" for i in range(60)])
@@ -87,7 +87,7 @@ def test_no_answer_for_what_is_done_beside_a_slow_message(redis, redis_proxy, qu
 # ---- moves of equal messages ----
 
 def test_equal_messages_fail_while_answers_are_lost(redis, redis_proxy, quredisd, handler, ledger):
-    """The first one's retry was done and is not answered, the others' never arrived: they are not taken for each other."""
+    """Redis executed the first retry and its answer was lost; the other retries never arrived. The worker does not confuse the messages."""
     c, proxy = redis.client(), redis_proxy(redis)
     body = 'cat >/dev/null; echo "$QUREDIS_ATTEMPT" >>@LEDGER@; [ "$QUREDIS_ATTEMPT" -gt 1 ] || exit 75'
     d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler(body), batch=LARGE, backoff={"base": "4s", "jitter": 0.0})])
@@ -130,7 +130,7 @@ while head := line():
 
 
 def test_what_a_dead_handler_did_not_read_is_not_suspected(redis, quredisd, handler, ledger, tmp):
-    """It lay in its pipe: it goes back as it was, and only the one that was read pays."""
+    """Unread messages in the pipe of the dead handler return unchanged; only the one that was read is charged."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(READS_NO_FURTHER, "python"), mode="persistent", window=16, batch=LARGE)])
     d.wait_workers("mail", 1)
@@ -147,7 +147,7 @@ def test_what_a_dead_handler_did_not_read_is_not_suspected(redis, quredisd, hand
 # ---- one trouble is one trouble ----
 
 def test_a_whole_batch_is_refused_once(redis, quredisd, handler, ledger):
-    """As many errors as were asked for: the wait is that of one."""
+    """Redis answers each fetch of the batch with an error, but the worker waits only once."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("read -r m; echo $m >>@LEDGER@; sleep 0.01"), batch=LARGE)])
     d.wait_event("queue_recovered", queue="mail")
@@ -163,7 +163,7 @@ def test_a_whole_batch_is_refused_once(redis, quredisd, handler, ledger):
 
 
 def test_a_tray_with_more_than_a_worker_ever_fetched(redis, redis_proxy, quredisd, handler, ledger):
-    """Somebody else has filled it while its owner was away: the owner leaves it to the sweeper, and all of it is run."""
+    """Another client filled the tray while its owner was disconnected. The owner leaves it to the sweeper, and all messages run."""
     c, proxy = redis.client(), redis_proxy(redis)
     d = quredisd(redis={"url": proxy.url}, queues=[queue("mail", handler(STAYS, "python"), mode="persistent", window=4)])
     d.wait_workers("mail", 1)
@@ -195,7 +195,7 @@ while line := sys.stdin.buffer.readline():
 
 @pytest.mark.parametrize("size, n", [(0, 400), (5000, 400), (300000, 100)])
 def test_one_worker_keeps_the_order(redis, quredisd, handler, ledger, size, n):
-    """One in ten is slow, and what waits behind it in several trays goes back. The large ones leave a tray one by one."""
+    """One message in ten is slow, and the messages behind it in several trays return to ingress. The large ones leave a tray one by one."""
     c = redis.client()
     c.lpush("ingress:mail", *[f"m{i} " + "x" * size for i in range(n)])
     d = quredisd(queues=[queue("mail", handler(ORDERED, "python"), workers=1, mode="persistent", window=4)])
@@ -222,7 +222,7 @@ class Blocked(Tap):
 
 
 def test_nothing_waits_behind_a_blocking_fetch(redis, redis_proxy, quredisd, handler):
-    """The last message of a tray fails, and those beside it are acknowledged when that is answered: not after a fetch that waits."""
+    """The last message of a tray fails. The others are acknowledged as soon as its move is answered, not after the blocking fetch."""
     tap, c = Blocked(), redis.client()
     answers = handler("""
 while read -r _ serial attempt size keys; do

@@ -1,4 +1,5 @@
-"""Who is blamed when a worker dies: never an ordered stop, nobody at first for an outage, and in the end what causes every outage."""
+"""What the death of a worker charges: an ordered stop charges nothing, an outage nothing at first, and a message that causes every outage is
+charged in the end."""
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ def stopping(c):
 
 
 def says(c, body):
-    """What quredis remembers of this message; it is somewhere, once."""
+    """Returns what the wrapper or note says of this message, which must be in exactly one place."""
     found = [unwrap(m) for m in anywhere(c, "mail")]
     found = [w for w, m in found if m == body.encode()]
     return found[0] if len(found) == 1 else None
@@ -46,7 +47,7 @@ def assert_done(c, d, ledger, names):
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGQUIT], ids=["drain", "fast"])
 def test_a_stop_that_ends_in_sigkill_charges_nobody(redis, quredisd, handler, ledger, tmp, sig):
-    """As `docker stop` does: TERM, and SIGKILL for the whole container while the job still runs. Again and again."""
+    """As `docker stop`: SIGTERM, then SIGKILL for the whole container while the handler still runs, again and again."""
     c = redis.client()
     c.lpush("ingress:mail", "job")
     body = "trap '' TERM\n" + GATED
@@ -65,7 +66,7 @@ def test_a_stop_that_ends_in_sigkill_charges_nobody(redis, quredisd, handler, le
 
 
 def test_the_order_is_written_as_soon_as_redis_is_back(redis, redis_proxy, quredisd, handler, ledger):
-    """Redis is away when the stop is ordered. What is written then is written under the new name."""
+    """Redis does not answer when the stop is ordered. The worker writes the order later, under its new incarnation."""
     proxy, c = redis_proxy(redis), redis.client()
     c.lpush("ingress:mail", "job")
     d = quredisd(redis=proxy, queues=[queue("mail", handler(GATED))], supervisor={"drain_timeout": "10m"})
@@ -88,7 +89,7 @@ def test_the_order_is_written_as_soon_as_redis_is_back(redis, redis_proxy, qured
 
 @pytest.mark.parametrize("rolled_back", [False, True], ids=["never-written", "rolled-back"])
 def test_stops_that_redis_does_not_know_of(redis, redis_proxy, quredisd, handler, ledger, tmp, rolled_back):
-    """The order could not be written before the SIGKILL, or a failover undid that. Twice it charges nobody all the same."""
+    """The order was not written before the SIGKILL, or a failover undid the write. Two such deaths charge no message."""
     proxy, c = redis_proxy(redis), redis.client()
     c.lpush("ingress:mail", "job")
     d = quredisd(redis=proxy, queues=[queue("mail", handler(GATED), recovery_attempts=0)], supervisor={"drain_timeout": "10m"})
@@ -115,7 +116,7 @@ def test_stops_that_redis_does_not_know_of(redis, redis_proxy, quredisd, handler
 
 
 def test_two_deaths_in_one_slot(redis, quredisd, handler, ledger, tmp):
-    """No sweeper has answered the first report when the next worker of the slot dies. Each worker's message is charged once."""
+    """The next worker of the slot dies before a sweeper has answered the report of the first death. Each worker's message is charged once."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED), workers=1)])
     d.wait_workers("mail", 1)
@@ -155,7 +156,8 @@ def test_workers_that_die_together_charge_nobody(redis, quredisd, handler, ledge
 
 
 def test_a_message_that_kills_its_container_is_found(redis, quredisd, handler, ledger, tmp):
-    """Out of memory: every process of the tree dies at once, each time. The fourth outage ends it, and nobody else escapes."""
+    """Out of memory: every process of the supervisor dies at once, each time. The message escapes at the fourth outage, and no other message
+    escapes."""
     c = redis.client()
     innocent = ["a", "b"]
     c.lpush("ingress:mail", "a", "poison", "b")
@@ -183,13 +185,13 @@ def test_a_message_that_kills_its_container_is_found(redis, quredisd, handler, l
 
 
 def suspect(c, queue_name, body):
-    """Pushes a message that was in hand in two outages."""
+    """Pushes a message that was in flight in two outages."""
     line = f"quredis/1 w={len(body):016x} redelivered=2 solo=1 outages=2\n{body}"
     c.lpush(f"ingress:{queue_name}", sealed(c, line, f"ingress:{queue_name}"))
 
 
 def test_a_refused_move_ends_the_trial(redis, quredisd, handler, ledger):
-    """Redis refuses to let the message escape when its handler has ended: the suspect of another queue does not wait for that."""
+    """Redis refuses the escape of the message after its handler ended: the trial of another queue's message does not wait for it."""
     c = redis.client()
     quredisd(queues=[queue("mail", handler('echo "ran $(cat)" >>@LEDGER@; exit 65')),
                      queue("news", handler('echo "ran $(cat)" >>@LEDGER@'))])
@@ -221,7 +223,7 @@ def test_a_suspect_that_waits_for_its_trial_holds_up_nobody(redis, quredisd, han
 
 
 def test_two_servers_behind_one_address(redis, redis_server, redis_proxy, quredisd, handler, ledger, tmp):
-    """A fail-over and back, again and again. No process died, so nobody is charged, and what an older name holds comes back."""
+    """Failovers between two servers, again and again. No process died, so no message is charged, and messages under older names return."""
     servers = [redis, redis_server()]
     a, b = (s.client() for s in servers)
     proxy = redis_proxy(redis)
@@ -251,7 +253,7 @@ def test_two_servers_behind_one_address(redis, redis_server, redis_proxy, quredi
 
 
 def test_a_host_that_lost_a_server_for_good(redis, redis_server, redis_proxy, quredisd, handler, ledger, tmp, tag):
-    """The workers of a live host moved to another server. Those who stayed see a host that vanished: nobody is charged."""
+    """The workers of a living host moved to another server. Workers that stayed see a vanished host, and charge no message."""
     other = redis_server()
     c, proxy = redis.client(), redis_proxy(redis)
     body = handler(GATED)

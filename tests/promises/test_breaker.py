@@ -32,7 +32,7 @@ READS_AND_ENDS = "#!/bin/sh\nread -r head; exit 1\n"
 
 
 def put(path, text, mode=0o755):
-    """Replaces it in one step, as a deploy does."""
+    """Replaces the handler in one step, as a deploy does."""
     with open(path + ".new", "w") as f:
         f.write(text)
     os.chmod(path + ".new", mode)
@@ -115,7 +115,7 @@ def test_the_same_message_failing_again_is_no_row(redis, quredisd, handler):
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize("mode", POISONED)
 def test_poison_among_good_messages_does_not_stop_the_queue(redis, quredisd, handler, ledger, mode, n):
-    """Not when it comes, and not when all of it comes again at one time with nothing good between."""
+    """The breaker stays closed when the poison arrives, and when all of it returns at one time with no good message between."""
     lang, body, keys = POISONED[mode]
     names = []
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Two containers, one name: same node, same path of the lock file, same kernel. None takes the other's messages while it lives."""
+"""Two containers with one name: the same node, lock path and kernel. Neither takes the messages of the other while that lives."""
 import collections
 import contextlib
 import json
@@ -39,17 +39,17 @@ def not_before(c):
 
 
 def locks_of(c):
-    """Of all, also the dead."""
+    """The locks of all registrations, also of dead workers."""
     return [json.loads(v)["lock"] for v in c.hvals("transit:mail:workers")]
 
 
 def rescued(*daemons):
-    """From whom they returned something. Two may find the same one dead: one of them returns its message."""
+    """The owners whose messages they returned. Both may find one dead, but only one of them returns its message."""
     return [e for d in daemons for e in d.events("rescue_done") if e["returned"] != "0"]
 
 
 def wait_for_looks(c, n):
-    """n looks at the registrations by each of two sweepers."""
+    """Waits for n looks at the registrations by each of two sweepers."""
     def calls():
         return c.info("commandstats")["cmdstat_hgetall"]["calls"]
     wait_for(lambda: calls() > 0)
@@ -89,7 +89,7 @@ def pair(containers, redis_server, quredisd, handler, tag, tmp):
 
 @pytest.mark.parametrize("place", ["tmpfs", "overlay"])
 def test_none_takes_what_the_other_has_in_hand(pair, ledger, tmp, place):
-    """Nor does one that is started again. It may happen to get its predecessor's numbers, and then knows it for dead."""
+    """A restarted container does not take them either. It may get the process ids of its predecessor, and then knows that it is dead."""
     if place == "overlay" and "\toverlay" not in open("/proc/filesystems").read():
         pytest.skip("this kernel has no overlay file system")
     c = pair.client
@@ -122,7 +122,7 @@ def test_none_takes_what_the_other_has_in_hand(pair, ledger, tmp, place):
 
 
 def groups(pids):
-    """Of processes, some of which may be gone. A handler that waits may have a child."""
+    """The process groups of these processes, some of which may have ended. A waiting handler may have a child."""
     found = set()
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -158,7 +158,7 @@ def test_a_container_is_killed_with_all_that_is_in_it(pair, ledger, tmp):
 
 
 def test_a_container_is_cut_off_for_longer_than_its_lease(pair, ledger, tmp):
-    """The other takes over; the one that comes back has lost its claims, and acknowledges nothing that is not its own."""
+    """The other container takes over. The one that was cut off lost its claims, and acknowledges only its own messages."""
     c = pair.client
     a = pair("tmpfs", workers=2, batch={"max": 1})
     c.lpush("ingress:mail", "m1")
@@ -194,7 +194,7 @@ CLONES = {
 
 @pytest.mark.parametrize("differs", list(CLONES))
 def test_a_lock_file_is_not_enough(containers, redis, quredisd, handler, ledger, tmp, differs):
-    """One file, one node: yet whoever had it before is not dead by it alone. Its message comes back by its lease."""
+    """The same lock file and node do not prove that a previous holder is dead. Its message returns when its lease has expired."""
     c = redis.client()
     (tmp / "boot_id").write_text("00000000-0000-4000-8000-000000000000\n")
     script, *kinds = CLONES[differs]
@@ -218,7 +218,7 @@ def test_a_lock_file_is_not_enough(containers, redis, quredisd, handler, ledger,
 
 
 def test_a_proc_of_another_namespace_is_refused(containers, redis, quredisd, handler):
-    """There the numbers of processes mean others: what would be killed is somebody else."""
+    """In that namespace, process ids belong to other processes, so quredisd would kill the wrong ones."""
     d = quredisd(inside=["unshare", "--pid", "--fork", "--kill-child", "--"], queues=[queue("mail", handler("exit 0"))], wait=False)
     assert d.wait_exit() != 0
     assert "/proc belongs to another PID namespace" in d.text() + d.stdout.read_text()

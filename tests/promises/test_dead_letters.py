@@ -1,4 +1,4 @@
-"""Dead letters leave by rule: oldest first, with their records, archived before, and none is ever nowhere or twice."""
+"""Dead letters leave by rule: the oldest first, with their records, archived before. At every moment each is in exactly one place."""
 import base64
 import collections
 import json
@@ -143,7 +143,7 @@ def test_claims_of_what_was_not_written_are_released(redis, quredisd, handler, a
 
 
 class ClaimsPass(Tap):
-    """Another host takes the lead, and claims, when our release is on its way."""
+    """Another host takes the lead and claims dead letters while our release is under way."""
 
     def __init__(self, client, claims):
         self.client, self.claims, self.done = client, claims, False
@@ -172,7 +172,7 @@ def test_a_release_that_comes_late_drops_no_claims_of_the_next_leader(redis, red
 # ---- the cap ----
 
 def test_a_cap_with_archive(redis, quredisd, handler, archive):
-    """All that failed is in the list or in the archive, once."""
+    """Each failed message is in the list or in the archive, once."""
     c = redis.client()
     slow = no_slow_calls(c)
     d = quredisd(queues=[queue("mail", handler(FAILS, "python"), mode="persistent", window=64, workers=2,
@@ -198,7 +198,7 @@ def test_a_cap_with_archive(redis, quredisd, handler, archive):
 
 @pytest.mark.parametrize("at", ["oldest", "second"])
 def test_one_that_is_too_long_to_be_read_stays(redis, quredisd, handler, archive, at):
-    """It is shown, and neither Redis nor the sweeper copies it. When it is gone the others go on."""
+    """A dead letter that is too long to be read is shown, and neither Redis nor the sweeper copies it. When it is gone, the others leave."""
     c = redis.client()
     q = Queue(c, register=False)
     long, small = b"x" * (100 << 20), [b"a", b"b", b"c"]
@@ -457,7 +457,7 @@ def test_an_archive_that_cannot_be_written(redis, quredisd, handler, archive):
 
 
 def test_an_archive_that_can_be_read_but_takes_nothing(redis, quredisd, handler, archive):
-    """As on a full disk: told once, tried less and less often, and over when it is."""
+    """As on a full disk: the error is logged once, the sweeper retries less and less often, and the end of the error is logged."""
     c = redis.client()
     q = Queue(c, register=False)
     d = quredisd(queues=[idle(handler, dead_letter={"max_entries": 10, "archive": archive})])
@@ -484,7 +484,7 @@ def test_an_archive_that_can_be_read_but_takes_nothing(redis, quredisd, handler,
 
 
 def test_health_and_figures_tell_what_cannot_leave(redis, quredisd, handler, archive, tmp):
-    """Not only a line of the log: who looks later sees it, too, until it is over."""
+    """Health and metrics show it until it ends, so that an operator who looks later sees it, too."""
     c = redis.client()
     q, page = Queue(c, register=False), tmp / "quredis.prom"
     q.dead_letters(*[b"%d" % i for i in range(30)])
@@ -516,7 +516,7 @@ def test_health_and_figures_tell_what_cannot_leave(redis, quredisd, handler, arc
 
 
 def test_a_torn_line_and_a_batch_that_was_written_but_not_removed(redis, quredisd, handler, archive):
-    """As a death between the two leaves it, also if the bounds would let them stay now."""
+    """The state after a death between writing and removing. It also holds if the bounds would let the dead letters stay now."""
     c = redis.client()
     q = Queue(c, register=False)
     ids = q.dead_letters(*[b"same"] * 10)
@@ -629,7 +629,7 @@ def to_failures(handler, **keys):
 
 
 def test_a_copy_of_each_record(redis, quredisd, handler, ledger):
-    """By the whole way: a handler fails, the handler of dead letters reads why."""
+    """A handler fails, and the handler of the dead-letter queue reads the reason."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("echo no such user >&2; exit 3"), dead_letter={"payload_max": "1K"}),
                          queue("failures", ledger.recorder())], dead_letter={"forward_to": "failures"})

@@ -1,4 +1,4 @@
-"""No message waits behind a slow one while a sibling could take it: batches cost nobody a wait."""
+"""No message waits behind a slow one while another worker could take it: batches delay no message."""
 import json
 import time
 

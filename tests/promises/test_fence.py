@@ -1,4 +1,4 @@
-"""fence = "kill": what runs is dead before its worker's lease can have run out. And in any mode nothing starts after that."""
+"""fence = "kill": the running handler is dead before the lease of its worker can expire. In any mode no message starts after that."""
 import collections
 import os
 import signal
@@ -117,7 +117,8 @@ def run_names(mode, ledger, c):
 
 @pytest.mark.parametrize("mode, term", [("exec", "plain"), ("exec", "ignores-TERM"), ("persistent", "ignores-TERM")])
 def test_the_handler_is_dead_before_the_lease_runs_out(redis, redis_proxy, quredisd, handler, ledger, tmp, mode, term):
-    """Redis falls silent; when it speaks again nobody else took the messages: they run again, told so, and no attempt is charged."""
+    """Redis stops answering. When it answers again, no other worker has the messages: they run again, marked as redelivered, and no attempt is
+    charged."""
     proxy, c = redis_proxy(redis), redis.client()
     d = begin(quredisd, handler, redis, mode, term=term, server=proxy)
     worker = d.workers("mail")
@@ -182,7 +183,7 @@ def test_refused_writes_are_as_silence(redis, quredisd, handler, ledger, tmp, mo
 
 
 def test_a_worker_that_stands_still(redis, quredisd, handler, ledger, tmp, mode):
-    """Its master kills both in time. Nobody is blamed: a message that may not crash once is run again all the same."""
+    """The master kills worker and handler in time. No message is charged: one with no crash left runs again nevertheless."""
     c = redis.client()
     d = begin(quredisd, handler, redis, mode, recovery_attempts=0)
     names = run_names(mode, ledger, c)
@@ -198,7 +199,7 @@ def test_a_worker_that_stands_still(redis, quredisd, handler, ledger, tmp, mode)
 
 
 def test_a_worker_that_stands_still_with_nothing_in_work(redis, quredisd, handler, ledger, tmp, mode):
-    """It is nobody's business."""
+    """Nothing is killed."""
     c = redis.client()
     d = begin(quredisd, handler, redis, mode)
     (tmp / "go").touch()
@@ -219,7 +220,7 @@ def test_a_worker_that_stands_still_with_nothing_in_work(redis, quredisd, handle
 
 @pytest.mark.parametrize("away", [False, True], ids=["while-connected", "while-away"])
 def test_taken_by_force(redis, redis_proxy, quredisd, handler, ledger, tmp, mode, away):
-    """The claim is lost before the lease is: KILL as soon as the worker knows, and of the run nothing is counted."""
+    """The claim is lost before the lease expires: the worker kills the handler as soon as it knows, and does not count the run."""
     proxy, c = redis_proxy(redis), redis.client()
     d = begin(quredisd, handler, redis, mode, term="ignores-TERM", server=proxy)
     names = run_names(mode, ledger, c)
@@ -322,7 +323,7 @@ while line := sys.stdin.buffer.readline():
 
 @pytest.mark.parametrize("fence", ["finish", "kill"])
 def test_nothing_starts_without_a_lease(redis, redis_proxy, quredisd, handler, ledger, mode, fence):
-    """A batch is in hand when Redis falls silent."""
+    """A batch is in flight when Redis stops answering."""
     proxy, c = redis_proxy(redis), redis.client()
     keys = {"mode": "persistent", "window": 2} if mode == "persistent" else {}
     path = handler(ONE_BY_ONE.replace("@SECONDS@", "0.02"), "python") if keys else handler(EACH)
@@ -350,7 +351,7 @@ def test_nothing_starts_without_a_lease(redis, redis_proxy, quredisd, handler, l
 
 
 def test_what_is_not_in_the_pipe_waits_for_the_lease(redis, redis_proxy, quredisd, handler, ledger):
-    """Many are given to one that stays, more than its pipe holds. What it did not get when the lease ran out it gets later, once."""
+    """A persistent handler gets more messages than its pipe holds. It gets those that were not written when the lease expired later, once."""
     proxy, c = redis_proxy(redis), redis.client()
     names = [f"m{i}" for i in range(80)]
     d = quredisd(redis=proxy, supervisor={"lease": "1s"}, queues=[queue(

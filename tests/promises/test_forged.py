@@ -1,4 +1,4 @@
-"""Only what quredis itself wrote before a message counts: whoever controls the bytes of a message controls that message alone."""
+"""Only lines that quredis wrote before a message count: a producer controls its own message and no other."""
 import concurrent.futures
 import json
 import os
@@ -27,7 +27,7 @@ def escaped_at(c):
 @pytest.mark.parametrize("forged", FORGED, ids=["no seal", "wrong seal"])
 @pytest.mark.parametrize("limit", [{"ttl": "6s"}, {"purge": {"max_ingress_age": "6s"}}], ids=["ttl", "purge"])
 def test_a_forged_time_expires_nobody(redis, quredisd, handler, limit, forged):
-    """No time from before the sweeper knows the clock counts: so one message first grows too old, and the forgery comes after it."""
+    """The sweeper ignores times from before it knows the clock. So one message first becomes too old, and the forged time comes after it."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0, **limit)], purge={"enabled": "purge" in limit, "interval": "1s"})
     c.lpush("ingress:mail", b"first")
@@ -46,7 +46,7 @@ def test_a_forged_time_expires_nobody(redis, quredisd, handler, limit, forged):
 
 @pytest.mark.parametrize("line", [b"attempts=7", b"attempts=7 mac=" + b"f" * 32, b"solo=1 crashes=9 own=1"])
 def test_a_forged_line_is_payload(redis, quredisd, ledger, line):
-    """Not counted, not taken off: neither for the handler nor on its way to escape."""
+    """quredis does not interpret or remove the line, neither for the handler nor on the way to escape."""
     c = redis.client()
     message = b"quredis/1 w=0123456789abcdef %s\nquredis/1 id=b ttl=1ms enqueued=1\nbody" % line
     d = quredisd(queues=[queue("mail", ledger.recorder(exit=1), max_attempts=3, backoff={"base": "1ms"})])

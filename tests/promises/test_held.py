@@ -103,7 +103,7 @@ def test_not_enough_replicas_for_longer_than_the_lease(scene):
 
 
 def test_no_right_to_acknowledge(scene):
-    """Fetching would work."""
+    """Redis refuses the acknowledgement only."""
     scene.c.execute_command("ACL", "SETUSER", "default", "-del", "-lrem")
     refused_for_a_while(scene)
     left = scene.c.llen("ingress:mail")
@@ -114,7 +114,7 @@ def test_no_right_to_acknowledge(scene):
 
 @pytest.mark.parametrize("what", ["lose_request", "lose_reply"])
 def test_the_connection_goes_with_the_acknowledgement(scene, what):
-    """On the next one it is looked whether it was taken, before anything is fetched."""
+    """After the reconnect the worker checks whether Redis executed the acknowledgement, before it fetches."""
     lost = scene.proxy.lost
     getattr(scene.proxy, what)(b"\r\nDEL\r\n")
     scene.go()
@@ -139,7 +139,7 @@ def test_handlers_end_while_there_is_no_connection(scene, longer):
 
 @pytest.mark.parametrize("scene", ["exec-batch", "persistent"], indirect=True)
 def test_an_answer_that_comes_too_late(scene):
-    """Redis has done it and is silent for longer than an answer may take; meanwhile the worker has come again, and has been told."""
+    """Redis executes the command and answers too late. Meanwhile the worker reconnects and learns the result."""
     scene.watch.before[b"DEL"] = lambda: 8
     since = time.monotonic()
     scene.go()

@@ -1,4 +1,4 @@
-"""Several supervisors, one Redis: nobody takes a living one's messages, a dead host's come back."""
+"""Several supervisors on one Redis: none takes messages of a living one, and messages of a dead host return."""
 import signal
 
 import pytest

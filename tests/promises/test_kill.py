@@ -1,4 +1,4 @@
-"""kill -9 of the master, of workers, of everything: nothing survives that should not, nothing is lost."""
+"""SIGKILL of the master, of workers, of everything: no process outlives its parent, and no message is lost."""
 import collections
 import os
 import random
@@ -117,7 +117,7 @@ def test_restart_killed_during_recovery_again_and_again(redis, quredisd, handler
 
 
 def test_a_dead_trees_grandchild_is_killed_before_its_message_runs_again(redis, quredisd, handler, ledger):
-    """SIGKILL of the whole tree leaves what nobody could clear; the next start finds it by its environment."""
+    """SIGKILL of the whole supervisor leaves a process that no parent could kill. The next start finds it by its environment."""
     c = redis.client()
     c.lpush("ingress:mail", "m0")
     d = quredisd(queues=[queue("mail", handler(WITH_GRANDCHILD))])
@@ -215,7 +215,7 @@ echo "end $m" >>@LEDGER@
 
 
 def test_poison_among_others_costs_three_workers(redis, quredisd, handler, ledger):
-    """At the first death nobody knows who did it: all are run alone after that. Its neighbours are not charged."""
+    """After the first death each message runs alone, since any of them may be the cause. The others are not charged."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(POISON), batch={"max": 64, "time": "60s"})])
     d.wait_workers("mail", 1)

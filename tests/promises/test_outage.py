@@ -1,4 +1,4 @@
-"""Redis dies, hangs, loses answers: nothing is lost, each second run is told, no worker process exits."""
+"""Redis dies, hangs, or loses answers: no message is lost, each second run is marked as redelivered, and no worker exits."""
 import collections
 import os
 import signal
@@ -200,7 +200,7 @@ def test_a_worker_stopped_longer_than_its_lease(redis, quredisd, handler, ledger
 
 
 def test_a_lease_that_somebody_ended_is_not_revived(redis, quredisd, handler, ledger, tmp):
-    """As a sweeper does that takes us for dead, perhaps wrongly: a new name, not the old one's life again. What runs goes on."""
+    """A sweeper ended the lease, perhaps wrongly. The worker takes a new name and does not revive the old one; the running handler continues."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler('read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; '
                                                'until [ -e @TMP@/go ]; do sleep 0.02; done'))], supervisor={"lease": "2s"})
@@ -217,8 +217,8 @@ def test_a_lease_that_somebody_ended_is_not_revived(redis, quredisd, handler, le
 
 
 def test_equal_messages_and_lost_answers(redis, redis_proxy, quredisd, handler, ledger):
-    """An acknowledgement and the fetch of the next, equal one leave together, both are done and neither is answered: which of
-    the two is it that lies there now? The next one, and it never ran."""
+    """The worker sends an acknowledgement together with the fetch of an equal message. Redis executes both and neither is answered. The message in
+    the tray is the new one, which never ran."""
     proxy, c = redis_proxy(redis), redis.client()
     quredisd(redis=proxy, queues=[queue("mail", handler("cat >/dev/null; echo $QUREDIS_REDELIVERED >>@LEDGER@; sleep 0.02"),
                                         batch={"max": 1})], supervisor={"lease": "2s"})
@@ -286,7 +286,7 @@ def test_all_data_vanishes(redis, quredisd, handler, ledger, how):
 
 
 def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd, handler, ledger, tmp):
-    """Somebody else may have it by now."""
+    """Another process may have it by now."""
     gated = NOTE.replace('; echo "end', '; until [ ${m#w} = $m ] || [ -e @TMP@/go ]; do sleep 0.01; done; echo "end')
     d = quredisd(queues=[queue("mail", handler(gated), workers=1, batch={"max": 4, "time": "1s"})], start=False)
     c = redis.client()

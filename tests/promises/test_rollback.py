@@ -79,7 +79,7 @@ class Scene:
         self._gate()
 
     def _handed_back(self):
-        """It arrives just when the queue is paused, and then somebody else takes it."""
+        """A message arrives when the queue is paused, is handed back, and then another client takes it."""
         wait_for(lambda: any(x[b"cmd"] in (b"brpoplpush",) for x in _clients(self.c)), 30, "a waiting worker")
         with self.c.pipeline() as p:
             p.set("ingress:mail:paused", "a test").lpush("ingress:mail", "early").execute()
@@ -180,7 +180,7 @@ def test_no_connection_notices(redis_server, start, mode, move, keys, reason):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("move", MOVES)
 def test_an_idle_worker_notices(redis_server, start, mode, move):
-    """Nothing is acknowledged any more: it is found with the next renewal of the lease."""
+    """No message is acknowledged: the worker notices at the next renewal of its lease."""
     server = redis_server(config={"enable-debug-command": "yes"})
     copies = []
     scene = Scene(mode, move, server, lambda: copies.append(server.keep()), start(server, {"lease": "4s"}))
@@ -280,7 +280,7 @@ class Together(Before):
         super().request(pair, words)
 
     def lay(self, *messages):
-        """The last one first. A worker that is busy with others asks for two in the end, in any tray."""
+        """Puts messages there, the last one first. A worker that is busy with others asks for two at the end, in any tray."""
         def keep_busy():
             with self.lock:
                 if self.messages and self.client.llen("ingress:mail") < 20:

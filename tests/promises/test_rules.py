@@ -54,7 +54,7 @@ def test_what_another_moved_from_the_delayed_ones_is_not_purged(redis, redis_pro
 
 
 def test_one_that_came_in_place_of_an_old_one_is_young(redis, redis_proxy, quredisd, handler):
-    """Equal, at the same place: but its time is another."""
+    """The message is equal and at the same place, but its time is another."""
     c, pushed = redis.client(), []
 
     def another():
@@ -94,7 +94,7 @@ def test_two_that_both_think_they_lead(redis, quredisd, handler, tmp):
     pushed = [b"m%d" % i for i in range(200)]
 
     def while_both_lead(condition, what):
-        """Nobody is refused it, who finds it free whenever he asks."""
+        """Lets both sweepers hold the lead: the key is deleted again and again, so that each finds it free."""
         wait_for(lambda: c.delete(*[f"ingress:{q['name']}:sweeper" for q in queues]) is not None and condition(), 60, what)
 
     while_both_lead(lambda: all(d.events("lead_taken", queue=q["name"]) for d in both for q in queues if q["name"] != "failures"), "both leads")

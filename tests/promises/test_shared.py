@@ -1,4 +1,4 @@
-"""A queue that other programs consume, too: they get what was pushed and nothing else, and quredis forgets nothing."""
+"""A queue that other programs consume, too: they get exactly what was pushed, and quredis keeps its own knowledge in notes."""
 import collections
 import hashlib
 import json
@@ -77,7 +77,8 @@ def test_each_is_done_by_one_of_them_byte_for_byte(redis, quredisd, ledger):
 
 @pytest.mark.limit(180)
 def test_workers_die_stop_and_fail_beside_it(redis, quredisd, handler, ledger):
-    """Nothing of ours ever comes to it, whatever becomes of workers meanwhile. Nothing is lost, and who runs again is told."""
+    """Whatever happens to workers, the other program never receives bytes of quredis. No message is lost, and second runs are marked as
+    redelivered."""
     c, rng = redis.client(), random.Random(5)
     seen = set()
 
@@ -192,7 +193,7 @@ def test_what_a_stop_hands_back_is_what_was_pushed(redis, quredisd, handler, led
 
 
 def test_equal_messages_share_a_note(redis, quredisd, handler, ledger, tmp):
-    """Both may have run. When one is done nothing is remembered of the other."""
+    """Both messages may have run. When one is done, the note of both is deleted."""
     c = redis.client()
     d = quredisd(queues=[shared("mail", handler(GATED), workers=2)], supervisor={"kill_grace": "300ms"})
     c.lpush("ingress:mail", "twin", "twin")

@@ -54,7 +54,7 @@ def test_quit_hands_everything_back(redis, quredisd, handler, ledger, tmp, stubb
 
 
 def test_handed_back_ones_run_first(redis, quredisd, handler, ledger, tmp):
-    """The pop end: who was already in work does not queue again."""
+    """Messages that are handed back go to the pop end, so they do not wait behind the others again."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED))])
     c.lpush("ingress:mail", "first", "second", "third")

@@ -1,4 +1,4 @@
-"""What waits for longer than it may escapes: never early, and soon after."""
+"""A message that waits longer than its ttl escapes: never early, and soon after."""
 import signal
 import time
 

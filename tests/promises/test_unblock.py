@@ -138,7 +138,7 @@ def test_the_second_connection_falls_silent(redis, ledger, begin, watch, at):
 
 @pytest.mark.parametrize("right", ["client", "client|unblock", "client|id", "client|setname"])
 def test_a_user_who_may_not(redis, ledger, begin, watch, right):
-    """Without the right to name or wake a connection it works as well, and stops when the block ends."""
+    """Without the right to name or wake a connection quredis works as well; a stop then waits until the block ends."""
     c = redis.client()
     c.execute_command("ACL", "SETUSER", "default", f"-{right}")
     d, _ = begin()

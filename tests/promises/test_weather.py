@@ -1,4 +1,4 @@
-"""What a server refuses: memory, types, policies, rights. A clear message each, nothing lost, heals when mended."""
+"""Refusals of the server: memory, types, policies, rights. Each is reported clearly, loses no message, and ends when the cause is corrected."""
 import collections
 import os
 import re
@@ -167,7 +167,7 @@ def test_a_dead_worker_leaves_no_error(redis, quredisd, handler, ledger):
 
 
 def test_the_end_of_one_workers_error_leaves_anothers(redis, quredisd, handler, ledger):
-    """Each worker has its own word: the queue is in order only when none of its workers has an error."""
+    """Each worker reports its own error: the queue has none only when no worker has one."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE), workers=2)])
     workers = d.wait_workers("mail", 2)
@@ -269,7 +269,7 @@ def test_a_read_only_replica(redis, redis_server, quredisd, handler, ledger):
 
 @pytest.mark.parametrize("message, key", [("fail", "escape:mail"), ("again", "ingress:mail:delayed")])
 def test_a_stop_while_a_move_is_refused(redis, quredisd, handler, ledger, message, key):
-    """What failed cannot go where it belongs: it goes back, told that it may have run, and nobody is charged a crash."""
+    """A failed message cannot move to escape: it returns to ingress, marked as redelivered, and no crash is charged."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(NOTE), backoff=QUICK)])
     d.wait_event("queue_recovered", queue="mail")

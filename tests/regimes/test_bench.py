@@ -20,7 +20,7 @@ def every_case_ran(document, svg, text):
 
 
 def figures_are_of_this_world(document, svg, text):
-    """A thousand times too much or too little is a mistake of the suite, or of ours."""
+    """A figure that is wrong by a factor of a thousand is a mistake of the suite or of quredis."""
     cases = document["cases"]
     assert 1e3 < cases["ceiling"]["median"] < 1e8
     for key, case in cases.items():

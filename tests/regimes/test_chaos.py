@@ -1,4 +1,4 @@
-"""Everything dies at random, for a while, on two hosts: nothing is lost, what runs twice is told so, and a fault is to blame.
+"""Everything dies at random for a while on two hosts: no message is lost, second runs are marked as redelivered, and a fault explains each duplicate.
 
 The short form of `make soak`; SOAK_SEED and the other fields of the scale in capitals change it.
 """

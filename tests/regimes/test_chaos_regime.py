@@ -64,7 +64,7 @@ def test_its_failure_is_told(act):
 
 
 def test_more_is_pushed_than_was_meant_to_be_if_somebody_is_not_found(machine):
-    """Otherwise who has nothing to do waits for who has nobody to hit."""
+    """Otherwise an idle queue would wait for an actor that waits for a target."""
     run = Regime(machine, FEW)
     for host in run.hosts:
         host.up()

@@ -51,7 +51,7 @@ def impatient(monkeypatch):
 
 
 class Losing(worker.One):
-    """Somebody takes a message out of Redis."""
+    """Another client removes a message from Redis."""
     queues = 1
 
     def prepare(self):
@@ -65,7 +65,7 @@ def test_a_lost_message_is_seen(lane, impatient):
 
 
 class Twice(worker.One):
-    """A message runs again as if nobody knew."""
+    """A message runs again without a mark."""
     queues = 1
 
     def drive(self):

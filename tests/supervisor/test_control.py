@@ -56,7 +56,7 @@ def test_figures_of_the_dead_are_kept(redis, quredisd, ledger):
 
 
 def test_without_descriptors_it_waits_for_one(redis, quredisd):
-    """Who knocks and cannot be let in does not keep it busy, and is served once it can."""
+    """A client that the master cannot accept does not keep it busy, and is served as soon as possible."""
     d = quredisd(queues=[queue("mail", "/bin/cat")])
     soft, hard = resource.prlimit(d.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(d.pid, resource.RLIMIT_NOFILE, (max(open_files(d.pid)) + 1, hard))

@@ -1,4 +1,4 @@
-"""Embedded Redis: a keeper that outlives everybody who could use it, and nobody else."""
+"""Embedded Redis: its keeper ends after every process that uses Redis, and not later."""
 import os
 import pathlib
 import signal
@@ -169,7 +169,7 @@ def test_a_worker_that_dies_does_not_take_redis_along(quredisd, tmp, handler, le
 
 
 def test_handlers_hold_neither_lock_nor_pipe(quredisd, tmp, handler, ledger):
-    """A handler that escapes everything must not keep Redis up for ever."""
+    """A process that escapes all cleanup must not keep Redis running for ever."""
     d = embedded(quredisd, tmp, [queue("mail", handler("read -r m; echo $$ >>@LEDGER@; sleep 1000"))])
     push(tmp, "a")
     pid = int(wait_for(ledger.lines)[0])

@@ -79,7 +79,7 @@ def test_titles(quredisd):
 
 
 def test_started_with_standard_descriptors_closed(quredisd, tmp):
-    """What is opened first must not become somebody's stdout."""
+    """The first file that the master opens must not become a child's standard output."""
     d = quredisd(queues=[queue("mail", "/bin/true")], log={"target": str(tmp / "log")}, start=False)
     master = subprocess.Popen(["/bin/sh", "-c", f'exec "$0" -c "$1" <&- >&- 2>&-', str(QUREDISD), str(d.conf)],
                               env=d.environment())
@@ -391,7 +391,7 @@ def test_a_sweeper_that_resolves_a_name_is_not_stalled(quredisd, tmp):
 
 
 def test_without_descriptors_it_waits_and_goes_on(quredisd):
-    """What stands for "no more processes": the sweeper's socket cannot be made."""
+    """Stands for a failed fork: the socket of the sweeper cannot be created."""
     prlimit = shutil.which("prlimit")
     if prlimit is None:
         pytest.skip("needs prlimit")

@@ -1,4 +1,4 @@
-"""health: figures as an independent look finds them, a status that does not flap, and whom it is told."""
+"""health: figures equal those of an independent calculation, the status does not flap, and every report arrives."""
 import json
 import re
 
@@ -312,7 +312,7 @@ def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
 
 
 def test_it_looks_as_often_as_it_is_told(redis, quredisd, handler, tmp):
-    """Also where the same figures are taken more often, for others."""
+    """The interval holds although other tasks take the same figures more often."""
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1h"), metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
     first = wait_for(lambda: report(c), 30)
@@ -353,7 +353,7 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
 
 
 def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
-    """Not at the next interval: neither that it opened, nor a pause."""
+    """A breaker that opens, and a pause, are reported at once, not at the next interval."""
     c = redis.client()
     run = handler("cat >/dev/null; [ -e @TMP@/good ]")
     d = quredisd(queues=[queue("mail", run, breaker={"failures": 2}), queue("fax", run)],
@@ -434,7 +434,7 @@ def test_another_host_goes_on(redis, quredisd, handler, quredis):
 
 
 def test_a_reload_and_another_host_go_on_from_the_last_report(redis, quredisd, handler):
-    """What was bad, and since when, is not found out anew; nobody is told again."""
+    """The next leader continues from the last report: status and time stay, and no change is reported twice."""
     c = redis.client()
     c.lpush("escape:mail", *range(30))
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(dlq_max_warning=20), supervisor={"node": "a", "lease": "2s"})

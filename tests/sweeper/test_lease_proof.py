@@ -1,4 +1,4 @@
-"""Who is dead by lease: what proves it, over how many connections and servers, and what is said while nothing can."""
+"""Death by lease: which looks prove it, over which connections and servers, and what is reported while no look can."""
 import json
 
 import pytest
@@ -42,7 +42,7 @@ def test_a_redis_that_closes_idle_connections(redis_server, quredisd, handler, l
 
 @pytest.mark.parametrize("hidden", [False, True])
 def test_broken_connections(redis_server, quredisd, handler, ledger, hidden):
-    """They prove nothing where Redis does not tell that it is the same: that is said everywhere, until one lasts."""
+    """Broken connections prove nothing if Redis does not identify itself: this is reported everywhere until a connection lasts."""
     redis = redis_server(config={"rename-command INFO": ""} if hidden else {})
     c = redis.client()
     register(c, LOST)

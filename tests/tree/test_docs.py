@@ -18,7 +18,7 @@ def read_pages():
 # ---- mdoc ----
 
 def part(page, *titles):
-    """What stands under these titles, each below the one before."""
+    """Returns the text under these titles, each one below the one before."""
     for title, macro in zip(titles, ("Sh", "Ss")):
         end = r"\n\.Sh |\Z" if macro == "Sh" else r"\n\.S[hs] |\Z"
         found = re.search(rf"^\.{macro} {re.escape(title)}\n(.*?)(?={end})", page, re.M | re.S)
@@ -112,7 +112,7 @@ def counters(pages):
 
 
 def metrics(pages):
-    """Of the one table: each row is documented, and somebody measures it."""
+    """Each row of the table of metrics is documented, and measured somewhere."""
     measured = "".join((ROOT / path).read_text() for path in ("sweeper/report/prometheus.c", "admin/web/metrics.c"))
     documented = re.findall(r"^\.Li (quredis_\w+)", pages["quredis.conf.5"], re.M)
     return differences("metric", documented, sources.metrics()) + \

@@ -1,4 +1,4 @@
-"""What machines can say about the sources."""
+"""Rules for the sources that a program can check."""
 import collections
 import io
 import pathlib
@@ -132,7 +132,7 @@ def style_breaches(root, paths):
 
 
 def not_kept(found):
-    """What is more than KEPT says, and what is less: then KEPT is to be made smaller."""
+    """What exceeds KEPT, and what is below it: then KEPT must be reduced."""
     counts = collections.Counter((path.rsplit(".", 1)[-1], rule) for path, _, rule in found)
     return [f"{ending} {rule}: {counts[ending, rule]} lines, KEPT says {KEPT.get((ending, rule), 0)}: " +
             ", ".join(f"{p}:{n}" for p, n, r in found if r == rule and p.endswith(ending))

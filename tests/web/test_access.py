@@ -1,4 +1,4 @@
-"""Who may use the console: the token, sessions of browsers, peers of a unix socket."""
+"""Access to the console: the token, sessions of browsers, peers of a unix socket."""
 import json
 import os
 import re
@@ -85,7 +85,7 @@ def test_a_code_opens_one_session(web, redis):
 
 
 def test_a_session_needs_both_of_its_secrets(web, redis):
-    """A browser sends the cookie to every port of this host; who gets it there cannot use it. Nor can a page of another site."""
+    """A browser sends the cookie to every port of this host, but a program that gets it there cannot use it. Nor can a page of another site."""
     Queue(redis.client())
     one, other = browser_of(sign_in(web, web.codes[0])), browser_of(sign_in(web, web.new_code()))
     before = dumps(redis.client())

@@ -1,4 +1,4 @@
-"""quredis web: what it answers, whom it refuses, and that nobody can hold it up."""
+"""quredis web: its answers, the requests that it refuses, and clients that try to block it."""
 import hashlib
 import http.client
 import json
@@ -437,7 +437,7 @@ def test_probes_share_one_answer_a_second(web, redis):
     c = redis.client()
 
     def asked():
-        """How often Redis was asked, which probes do by TIME."""
+        """The number of requests that reached Redis; probes send TIME."""
         return c.info("commandstats").get("cmdstat_time", {"calls": 0})["calls"]
 
     def assert_shared(begun, before):
@@ -476,7 +476,7 @@ def test_probes_share_one_answer_a_second(web, redis):
 
 
 def ask_slowly(web, data):
-    """Asked, and not waited for."""
+    """Sends a request, and does not wait for the answer."""
     s = socket.create_connection((web.host, web.port), timeout=60)
     s.sendall(data)
     return s
@@ -550,7 +550,7 @@ def test_many_connections(web, limit):
 
 
 def test_who_asks_slowly_is_not_waited_for(web, redis):
-    """A byte now and then is no silence. Who is answered, or looks on, is not cut."""
+    """A client that sends a byte now and then is cut off. Clients that are being answered, or that watch events, are not."""
     stream, (late, kept) = Stream(web), (socket.create_connection((web.host, web.port), timeout=60) for _ in range(2))
     stream.next()
     kept.sendall(b"GET /livez HTTP/1.1\r\n" + HOST + b"\r\n")
@@ -574,7 +574,7 @@ def test_who_asks_slowly_is_not_waited_for(web, redis):
 
 
 def test_who_has_not_asked_gives_way(web, redis):
-    """All room is taken by connections that never ask: the ones there for the longest make room for who comes."""
+    """Connections that never send a request fill the server: the oldest of them are closed for new clients."""
     stream = Stream(web)
     stream.next()
     idle = []
@@ -864,7 +864,7 @@ def test_end(console):
 
 
 def test_the_end_leaves_nothing_behind_and_says_what_it_broke_off(web, redis):
-    """That nothing is leaked says a build with sanitizers."""
+    """A build with sanitizers also checks that nothing is leaked."""
     redis.signal(signal.SIGSTOP)
     try:
         asking = []

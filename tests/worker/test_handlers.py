@@ -1,4 +1,4 @@
-"""What becomes of a handler's output and of its last word, seen from outside."""
+"""The output and the exit of a handler, as seen from outside."""
 import json
 import os
 from signal import SIGQUIT, SIGUSR1
@@ -68,7 +68,7 @@ def test_many_short_floods_are_limited_like_a_long_one(redis, quredisd, handler)
 
 
 def test_done_is_done_also_when_told_to_stop(redis, quredisd, handler, tmp):
-    """A handler that uses its grace to finish, and says 0, is not run again."""
+    """A handler that finishes within its grace and exits with 0 is not run again."""
     c = redis.client()
     body = "cat >/dev/null; trap 'sleep 0.2; echo saved >@TMP@/saved; exit 0' TERM; : >@TMP@/up; while :; do sleep 0.01; done"
     d = quredisd(queues=[queue("mail", handler(body), kill_grace="20s")])

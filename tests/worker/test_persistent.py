@@ -121,7 +121,7 @@ def test_a_frame_that_comes_in_pieces(start):
 
 @pytest.mark.parametrize("half", [b"JOB 5 1 100\nonly this", b"JOB 5 1 9\nonly this", b"JOB 5 1 0\n"])
 def test_half_a_frame_is_not_handled(start, tmp, half):
-    """So it ends when its worker dies while it writes."""
+    """The state after a worker died while it wrote."""
     h = start()
     h.process.stdin.write(half)
     code, rest = h.close()
@@ -153,7 +153,7 @@ def test_run_by_quredisd(command, tmp, redis, quredisd):
 
 
 def test_answers_that_are_not_flushed(redis, quredisd, handler):
-    """What a first try at such a handler gets wrong is said in the record."""
+    """The record names the usual mistake of a first handler: output that is not flushed."""
     mute = handler("import sys\nwhile head := sys.stdin.buffer.readline().split():\n"
                    "    sys.stdin.buffer.read(int(head[3]) + 1)\n    print('OK', head[1].decode())\n", "python")
     c = redis.client()

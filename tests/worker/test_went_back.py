@@ -1,4 +1,4 @@
-"""Redis returns to an earlier state: what was believed of the state before is not acted upon."""
+"""Redis returns to an earlier state: quredis does not act on what it remembers of the later one."""
 import json
 
 import pytest
@@ -93,7 +93,7 @@ def test_the_bare_list_is_back(redis_server, quredisd, handler, ledger):
 
 
 def test_a_verdict_of_another_server(redis_server, redis_proxy, quredisd, handler):
-    """Dead by its lease on one, and not rescued yet; on the next one it lives."""
+    """The owner is dead by its lease on one server, and not rescued yet; on the next server it lives."""
     lost = "far.0123456789abcdef.3.1"
     servers = [redis_server(), redis_server()]
     clients = [s.client() for s in servers]
@@ -118,7 +118,7 @@ def test_a_verdict_of_another_server(redis_server, redis_proxy, quredisd, handle
 
 
 def test_the_lead_is_asked_for_on_each_server(redis_server, redis_proxy, quredisd, handler):
-    """Ours on one server, another host's on the next: what it leads there is left to it."""
+    """The sweeper has the lead on one server, another host on the next: there the sweeper leaves the work to that host."""
     servers = [redis_server(), redis_server()]
     q = Queue(servers[1].client(), register=False)
     q.dead_letters(*[b"%d" % i for i in range(20)])
