@@ -71,16 +71,23 @@ def test_only_what_is_missing_is_installed_and_named(tree):
     assert calls[-1].startswith("make -j")
 
 
-@pytest.mark.parametrize("upgraded", [True, False])
-def test_a_libevent_without_its_security_fixes_is_replaced(tree, upgraded):
+@pytest.mark.parametrize("found", ["in apt's sources", "in the security archive", "nowhere"])
+def test_a_libevent_without_its_security_fixes_is_replaced(tree, found):
     (tree / "version").write_text("2.1.12-stable-8")
-    if upgraded:
-        with open(tree / "bin/apt-get", "a") as f:
-            f.write(f"case $* in *install*libevent-dev*) echo 2.1.12-stable-10 >{tree}/version ;; esac\n")
+    pattern = {"in apt's sources": "*install*libevent-dev*", "in the security archive": "*SourceParts=*install*libevent-dev*", "nowhere": "never"}
+    with open(tree / "bin/apt-get", "a") as f:
+        f.write("for p; do case $p in Dir::Etc::SourceParts=*) cat ${p#*=}/*.list >>%s/sources ;; esac; done\n" % tree)
+        f.write(f"case $* in {pattern[found]}) echo 2.1.12-stable-10 >{tree}/version ;; esac\n")
     done, calls = bootstrap(tree, "build")
     assert "apt-get -q -y --no-install-recommends install libevent-dev" in calls
-    assert (done.returncode == 0) is upgraded
-    assert upgraded or "libevent-dev is older than 2.1.12-stable-8+deb12u1" in done.stderr
+    assert (done.returncode == 0) is (found != "nowhere")
+    assert found != "nowhere" or "libevent-dev is older than 2.1.12-stable-8+deb12u1" in done.stderr
+    if found == "in apt's sources":
+        assert not (tree / "sources").exists()
+    elif "\nID=debian\n" in pathlib.Path("/etc/os-release").read_text():
+        assert "http://deb.debian.org/debian-security" in (tree / "sources").read_text()
+        directory = re.search(r"SourceParts=(\S+)", " ".join(calls))[1]
+        assert not pathlib.Path(directory).exists(), "apt's sources stay as they were"
 
 
 def test_the_demo_needs_no_test_tools(tree):
