@@ -1,0 +1,305 @@
+/* links: tests/unit/supervisor/master_fixture.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tests/unit/supervisor/master_fixture.h"
+
+#include "common/queue/queue.h"
+#include "supervisor/status.h"
+
+static json_t *document;
+
+/* What the document has at this path; text of a string, of others as JSON. Good until the next call. */
+static const char *at(const char *path)
+{
+	static char text[256];
+	char copy[128], *rest = copy, *key;
+	const json_t *o = document;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	while ((key = strsep(&rest, ".")) != NULL)
+		o = json_is_array(o) ? json_array_get(o, strtoul(key, NULL, 10)) : json_object_get(o, key);
+	if (o == NULL)
+		return "(none)";
+	if (json_is_string(o))
+		snprintf(text, sizeof(text), "%s", json_string_value(o));
+	else
+		text[json_dumpb(o, text, sizeof(text) - 1, JSON_ENCODE_ANY | JSON_COMPACT)] = '\0';
+	return text;
+}
+
+static void look(int64_t now_ms)
+{
+	json_decref(document);
+	document = status_document(&m, now_ms);
+	assert_non_null(document);
+}
+
+static int teardown(void **state)
+{
+	json_decref(document);
+	document = NULL;
+	return master_teardown(state);
+}
+
+#define assert_at(path, text) assert_string_equal(at(path), (text))
+
+static struct slot *words(int slot)
+{
+	return &m.board->slots[slot];
+}
+
+static void a_master_without_children_shows_null_for_them(void **state)
+{
+	(void)state;
+	m.since_ms = 1700000000000;
+	m.started_ms = 1000;
+	look(4500);
+	assert_at("sweeper", "null");
+	assert_at("keeper", "null");
+	assert_at("workers", "[]");
+	assert_at("uptime_ms", "3500");
+	assert_at("since", "2023-11-14T22:13:20.000Z");
+	assert_at("boot", "00000000000000b0");
+	assert_at("node", "n");
+	assert_at("unconfirmed_deaths", "0");
+	assert_at("queues.0.workers", "{\"wanted\":2,\"alive\":0,\"draining\":0}");
+}
+
+static void the_state_of_the_master_is_draining_before_it_is_quiet(void **state)
+{
+	(void)state;
+	look(0);
+	assert_at("state", "running");
+	queues_set_all_quiet(&m.queues, true, 0);
+	look(0);
+	assert_at("state", "quiet");
+	m.stop.phase = STOP_FINISHING;
+	look(0);
+	assert_at("state", "draining");
+}
+
+static void a_worker_has_an_incarnation_only_once_it_registered(void **state)
+{
+	int slot = master_add_worker(MAIL, 0, 0);
+
+	(void)state;
+	look(0);
+	assert_at("workers.0.incarnation", "null");
+	slot_next_generation(words(slot));
+	look(0);
+	assert_at("workers.0.incarnation", "n.00000000000000b0.1.1");
+}
+
+static void a_worker_shows_what_it_runs_and_since_when(void **state)
+{
+	int slot = master_add_worker(MAIL, 1, 1000);
+
+	(void)state;
+	look(2500);
+	assert_at("workers.0.name", "mail/1");
+	assert_at("workers.0.state", "starting");
+	assert_at("workers.0.running_ms", "null");
+	assert_at("workers.0.heartbeat_age_ms", "1500");
+	assert_at("workers.0.pid", "5000000");
+	slot_set_state(words(slot), SLOT_RUNNING);
+	atomic_store(&words(slot)->started_ms, 2000);
+	atomic_store(&words(slot)->serial, 12);
+	atomic_store(&words(slot)->redis_down, 1);
+	look(2500);
+	assert_at("workers.0.state", "running");
+	assert_at("workers.0.running_ms", "500");
+	assert_at("workers.0.serial", "12");
+	assert_at("workers.0.redis", "false");
+}
+
+static void a_damaged_state_of_a_slot_is_unknown(void **state)
+{
+	(void)state;
+	atomic_store(&words(master_add_worker(MAIL, 0, 0))->state, 0xff);
+	look(0);
+	assert_at("workers.0.state", "unknown");
+}
+
+static void a_worker_drains_when_it_leaves_or_has_its_order(void **state)
+{
+	int first = master_add_worker(MAIL, 0, 0);
+
+	(void)state;
+	look(0);
+	assert_at("workers.0.draining", "false");
+	processes_order(&m.processes, first, ORDER_QUIET, 0);
+	look(0);
+	assert_at("workers.0.draining", "false");
+	processes_order(&m.processes, first, ORDER_FINISH, 0);
+	look(0);
+	assert_at("workers.0.draining", "true");
+	master_end_worker(first, false, 0);
+	master_add_worker(MAIL, 0, 0);
+	queues_recycle(&m.queues, MAIL, 0);
+	look(0);
+	assert_at("workers.0.draining", "true");
+	assert_at("queues.0.workers", "{\"wanted\":2,\"alive\":0,\"draining\":1}");
+}
+
+static void workers_are_sorted_by_queue_and_number(void **state)
+{
+	static const struct { int queue, index; } forked[] = { { LATER, 0 }, { MAIL, 10 }, { MAIL, 2 }, { MAIL, 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(forked) / sizeof(forked[0]); i++)
+		master_add_worker(forked[i].queue, forked[i].index, 0);
+	look(0);
+	assert_at("workers.0.name", "mail/2");
+	assert_at("workers.0.slot", "3");
+	assert_at("workers.1.slot", "4");
+	assert_at("workers.2.name", "mail/10");
+	assert_at("workers.3.name", "later/0");
+	assert_at("workers.4", "(none)");
+}
+
+static void a_queue_that_left_is_listed_while_its_workers_live(void **state)
+{
+	int slot = master_add_worker(MAIL, 0, 0);
+
+	(void)state;
+	atomic_store(&m.board->queues[MAIL].sweeper.gate, QUEUE_OPEN);
+	queues_leave(&m.queues, MAIL, 0, 0);
+	look(0);
+	assert_at("queues.0.name", "mail");
+	assert_at("queues.0.reason", "left the configuration");
+	assert_at("queues.1.name", "later");
+	master_end_worker(slot, false, 0);
+	look(0);
+	assert_at("queues.0.name", "later");
+	assert_at("queues.1", "(none)");
+}
+
+static void a_queue_that_returned_is_listed_once_with_all_its_workers(void **state)
+{
+	int slot = master_add_worker(MAIL, 0, 0);
+
+	(void)state;
+	atomic_store(&words(slot)->counters[COUNT_DONE], 5);
+	queues_leave(&m.queues, MAIL, 0, 0);
+	queues_enter(&m.queues, m.config.conf->queues[MAIL]);
+	look(0);
+	assert_at("queues.0.name", "later");
+	assert_at("queues.1.name", "mail");
+	assert_at("queues.1.counters.done", "5");
+	assert_at("queues.1.workers.draining", "1");
+	assert_at("queues.2", "(none)");
+}
+
+static void every_counter_and_bucket_is_shown(void **state)
+{
+	struct slot *s = words(master_add_worker(MAIL, 0, 0));
+
+	(void)state;
+	for (int i = 0; i < COUNTERS; i++)
+		atomic_store(&s->counters[i], 100 + (uint64_t)i);
+	slot_observe(s, 0);
+	slot_observe(s, INT64_MAX);
+	look(0);
+	assert_int_equal(json_object_size(json_object_get(json_array_get(json_object_get(document, "queues"), 0), "counters")), COUNTERS);
+	assert_at("queues.0.counters.fetched", "100");
+	assert_at("queues.0.durations.0", "{\"below_ms\":1,\"count\":1}");
+	assert_at("queues.0.durations.22", "{\"below_ms\":4194304,\"count\":0}");
+	assert_at("queues.0.durations.23", "{\"below_ms\":null,\"count\":1}");
+	assert_at("queues.0.durations.24", "(none)");
+}
+
+static void messages_set_aside_are_shown_with_size_and_reason(void **state)
+{
+	struct queue_sweeper *w = &m.board->queues[MAIL].sweeper;
+
+	(void)state;
+	look(0);
+	assert_at("queues.0.aside", "null");
+	assert_at("queues.0.undecided", "null");
+	atomic_store(&w->aside, 2);
+	atomic_store(&w->aside_size, -1);
+	atomic_store(&w->undecided, 1);
+	look(0);
+	assert_at("queues.0.aside", "{\"messages\":2,\"size\":-1,\"reason\":\"messages are set aside: Redis refuses to move them\"}");
+	assert_at("queues.0.undecided", doubt_text((enum doubt)0));
+}
+
+static void sweeper_and_keeper_show_their_processes(void **state)
+{
+	int sweeper = master_add_sweeper(0, 1000), keeper = master_add_keeper(0);
+
+	(void)state;
+	slot_set_state(words(sweeper), SLOT_CONNECTING);
+	atomic_store(&words(keeper)->handler_pgid, 4711);
+	look(3000);
+	assert_at("sweeper", "{\"pid\":5000000,\"state\":\"connecting\",\"heartbeat_age_ms\":2000}");
+	assert_at("keeper", "{\"pid\":5000001,\"redis_pid\":4711}");
+	processes_leave(&m.processes, sweeper, 0);
+	look(3000);
+	assert_at("sweeper", "null");
+}
+
+static void a_path_that_is_no_utf8_does_not_hide_the_rest(void **state)
+{
+	char *path = m.config.path;
+
+	(void)state;
+	m.config.path = (char *)"/etc/\xff";
+	look(0);
+	assert_at("config", "(not UTF-8)");
+	m.config.path = path;
+}
+
+static void usr2_logs_a_line_for_each_queue_and_worker(void **state)
+{
+	int old = master_add_worker(MAIL, 0, 0);
+
+	(void)state;
+	queues_leave(&m.queues, MAIL, 0, 0);
+	queues_enter(&m.queues, m.config.conf->queues[MAIL]);
+	atomic_store(&words(old)->counters[COUNT_DONE], 3);
+	m.deaths.n = 2;
+	status_log(&m, 1000);
+	assert_int_equal(master_count_events("status_queue"), 2);
+	assert_logged("status_queue", "queue=mail");
+	assert_logged("status_queue", "draining=1 restarts=0 done=3");
+	assert_int_equal(master_count_events("status_worker"), 1);
+	assert_logged("status_worker", "worker=mail/0 child=5000000 state=starting serial=0 running_ms=-1 heartbeat_age_ms=1000");
+	assert_logged("status", "state=running queues=2 workers=1 unconfirmed_deaths=2");
+	m.deaths.n = 0;
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, master_setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_master_without_children_shows_null_for_them),
+		T(the_state_of_the_master_is_draining_before_it_is_quiet),
+		T(a_worker_has_an_incarnation_only_once_it_registered),
+		T(a_worker_shows_what_it_runs_and_since_when),
+		T(a_damaged_state_of_a_slot_is_unknown),
+		T(a_worker_drains_when_it_leaves_or_has_its_order),
+		T(workers_are_sorted_by_queue_and_number),
+		T(a_queue_that_left_is_listed_while_its_workers_live),
+		T(a_queue_that_returned_is_listed_once_with_all_its_workers),
+		T(every_counter_and_bucket_is_shown),
+		T(messages_set_aside_are_shown_with_size_and_reason),
+		T(sweeper_and_keeper_show_their_processes),
+		T(a_path_that_is_no_utf8_does_not_hide_the_rest),
+		T(usr2_logs_a_line_for_each_queue_and_worker),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
