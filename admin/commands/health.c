@@ -17,7 +17,7 @@
 #include "common/queue/queue.h"
 
 #define STATUS_UNKNOWN 3		/* exit status and level: no sweeper reports */
-#define UNREPORTED "nobody reports this queue: does a supervisor that has it run?"
+#define UNREPORTED "no supervisor reports this queue: is one running that has it?"
 
 struct reports {
 	struct queue_health *all;
@@ -164,7 +164,7 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 	if (r->n == 0) {
 		r->level = STATUS_UNKNOWN;
 		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
-		    : "nobody reports: does a supervisor with health.enabled run?";
+		    : "no supervisor reports: is one with health.enabled running?";
 	}
 	return 0;
 }

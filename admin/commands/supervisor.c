@@ -92,7 +92,7 @@ static int order(struct admin *a, const char *command, json_t *more, const char 
 
 int cmd_reload(struct admin *a)
 {
-	int rc = order(a, "reload", NULL, "the configuration is read and in force");
+	int rc = order(a, "reload", NULL, "the new configuration is in use");
 
 	/* The file has errors: a repetition would fail, too. */
 	if (rc == -1 && a->status == EX_TEMPFAIL)

@@ -254,14 +254,14 @@ int cmd_push(struct admin *a)
 		rc = finish(&p);
 	progress_end(&p.progress);
 	if (rc == -1 && many && !a->options.dry_run)
-		admin_note("%" PRId64 " messages are in, %zu were under way when it failed", p.acknowledged,
+		admin_note("%" PRId64 " messages were pushed; Redis had not answered %zu more when it failed", p.acknowledged,
 		    (size_t)(p.sent - p.acknowledged));
 	if (rc == 0)
 		outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
 		    .count = p.acknowledged });
 	buffer_free(&p.bytes);
 	if (rc == 0 && interrupt_asked())
-		admin_note("interrupted: what came after was not pushed");
+		admin_note("interrupted: the messages after these were not pushed");
 	interrupt_end();
 	return rc;
 }

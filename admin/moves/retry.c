@@ -193,7 +193,7 @@ static int take_due(struct admin *a, int64_t *n)
 	if (queue_due_moved(&reply, &due) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis");
 	if (due.lost > 0)
-		admin_note("warning: %" PRId64 " delayed messages were deleted, because somebody had deleted the lists that held their payloads", due.lost);
+		admin_note("warning: %" PRId64 " delayed messages were deleted, because the lists that held their payloads no longer exist", due.lost);
 	*n = due.moved + due.lost;
 	return 0;
 }

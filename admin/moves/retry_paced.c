@@ -101,7 +101,7 @@ static int wait_for_canary(struct paced *p, const struct list_entry *message)
 
 	while (missed < 2 && !interrupt_asked()) {
 		if (clock_monotonic_ms() >= until_ms)
-			return admin_fail(p->t.a, EX_TEMPFAIL, "the first message is still waiting or in work: nothing else was put back");
+			return admin_fail(p->t.a, EX_TEMPFAIL, "the first message still waits or is in flight: nothing else was put back");
 		rest(CANARY_LOOK_MS);
 		there = returns_is_under_way(p->t.a, message);
 		if (there == -1 || returns_look(p->t.a, &p->returns) == -1)
@@ -200,7 +200,7 @@ int bulk_retry_paced(struct admin *a)
 	int rc;
 
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
-		return admin_fail(a, EX_USAGE, "without records (dead_letter.enabled = false) it is not seen which messages fail again");
+		return admin_fail(a, EX_USAGE, "without records (dead_letter.enabled = false) the command cannot see which messages fail again");
 	if (parse_rate(a, &p.per_ms) == -1)
 		return -1;
 	redis_appendf(&a->redis, "LLEN %s", a->keys.escape);

@@ -158,7 +158,7 @@ static void note(struct admin *a, const struct stale *all, size_t n, bool interr
 			admin_fail(a, a->status, "%s: %s", all[i].keys.name, all[i].error);
 	}
 	if (interrupted)
-		admin_note("interrupted: these are at least so many");
+		admin_note("interrupted: the numbers are lower bounds");
 	if (a->options.json)
 		return;
 	if (!a->conf->purge.enabled)
@@ -166,7 +166,7 @@ static void note(struct admin *a, const struct stale *all, size_t n, bool interr
 	else if (a->conf->purge.dry_run)
 		admin_note("purge.dry_run = true: none of it is taken, supervisors name each in their logs");
 	if (unled > 0)
-		admin_note("%zu of %zu queues have no supervisor that notes times and purges: what carries no time of its own has no age there", unled, n);
+		admin_note("%zu of %zu queues have no supervisor that stamps and purges: messages without a time in their header have no age there", unled, n);
 }
 
 /* ---- choosing queues ---- */

@@ -67,7 +67,7 @@ static void draw(const struct top *t, int64_t now_ms)
 	fclose(out);
 	if (t->trouble != NULL) {
 		char *said = t->overview == NULL ? alloc_string(t->trouble)
-		    : alloc_format("%s (what is shown is %lld s old)", t->trouble, (long long)(now_ms - t->taken_ms) / 1000);
+		    : alloc_format("%s (showing data of %lld s ago)", t->trouble, (long long)(now_ms - t->taken_ms) / 1000);
 
 		note = visible(said, strlen(said), top_screen_width());
 		free(said);
@@ -104,7 +104,7 @@ static void begin_look(struct top *t, int64_t now_ms)
 {
 	t->due_ms = now_ms + EVERY_MS;
 	if (t->look.pid == 0 && top_look_begin(&t->look, t->a, now_ms) == -1)
-		note_trouble(t, alloc_format("no process can be made: %s", strerror(errno)));
+		note_trouble(t, alloc_format("fork failed: %s", strerror(errno)));
 	if (t->look.pid != 0 && now_ms - t->look.begun_ms >= 2 * EVERY_MS) {
 		note_trouble(t, alloc_string("waiting for Redis"));
 		draw(t, now_ms);

@@ -76,7 +76,7 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 		t->reason = alloc_format("it ended before it answered: killed by %s", process_signal_name(e->signal));
 		break;
 	case PERSISTENT_DESYNC:
-		t->reason = alloc_string("it answered what it was not asked, or closed its end without an answer");
+		t->reason = alloc_string("it answered a job that it did not get, or closed its output without an answer");
 		break;
 	case PERSISTENT_TIMED_OUT:
 		t->outcome = "failed attempt";

@@ -311,7 +311,7 @@ static void check_env_readers(struct conf_loading *l)
 		if (!sets_values(q->env) || (conf_file_mode(l, where) & S_IROTH) == 0 || where->from == told)
 			continue;
 		told = where->from;
-		conf_warning(l, where, "env: everybody can read this file, and the values in it: chmod o-r %s", where->from);
+		conf_warning(l, where, "env: every user can read this file, and the values in it: chmod o-r %s", where->from);
 	}
 }
 

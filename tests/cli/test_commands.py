@@ -357,7 +357,7 @@ def test_push_many_ends_at_one_that_is_too_large(quredis, redis, small_conf):
     r = quredis("push", "mail", "--lines", input=b"\n".join(lines + [b"x" * 1025, b"after"]), conf=small_conf)
     assert r.code == 65 and q.fetched() == lines
     assert r.err == ("quredis: message 1001 has 1025 bytes, and message_max of mail is 1024: its workers would move it to escape unread\n"
-                     "1000 messages are in, 0 were under way when it failed\n")
+                     "1000 messages were pushed; Redis had not answered 0 more when it failed\n")
 
 
 def test_push_when_redis_is_full(redis_server, quredis):

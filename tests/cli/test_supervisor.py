@@ -281,7 +281,7 @@ ANSWERS = {
     "retry": ("print('RETRY', serial, '5s', 'busy', flush=True)", "retry", 75, "RETRY: busy"),
     "fail": (r"sys.stdout.buffer.write(b'FAIL %d \\xff\\n' % serial); sys.stdout.flush()", "failed attempt", 1, None),
     "exit": ("sys.exit(3)", "breaker", 1, "it ended before it answered: exit status 3"),
-    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered what it was not asked, or closed its end without an answer"),
+    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered a job that it did not get, or closed its output without an answer"),
     "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),
 }
 STAYS = """exec /usr/bin/python3 -c "

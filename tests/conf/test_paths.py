@@ -47,7 +47,7 @@ def test_print_hides_what_env_sets(redis, quredisd, handler):
     printed = d.check("-T")
     assert printed.returncode == 0 and "hush" not in printed.stdout + printed.stderr
     assert 'env = ["TOKEN=***", "PATH"];' in printed.stdout
-    assert f"env: everybody can read this file, and the values in it: chmod o-r {d.conf}" in printed.stderr
+    assert f"env: every user can read this file, and the values in it: chmod o-r {d.conf}" in printed.stderr
 
 
 def test_the_log_is_never_written_through_a_link(redis, quredisd, handler, tmp):

@@ -390,7 +390,7 @@ def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, qure
     assert (fax["queue"], fax["status"], [x["code"] for x in fax["reasons"]]) == ("fax", "unknown", ["unreported"])
     assert (mail["queue"], mail["status"]) == ("mail", "healthy")
     r = quredis("health", "--nagios", conf=both.conf)
-    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - fax: nobody reports"), r.out
+    assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - fax: no supervisor reports"), r.out
     assert "fax" in quredis("health", conf=both.conf).out
     # what is known to be bad is worse
     report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c) + 600000}
@@ -399,7 +399,7 @@ def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, qure
     # a host that does not have fax knows of it by its workers, who did not leave in an orderly way
     c.hdel("quredis:health", "tube")
     r = quredis("health", "--nagios", conf=other.conf)
-    assert r.code == 3 and "fax: nobody reports" in r.out
+    assert r.code == 3 and "fax: no supervisor reports" in r.out
     c.delete("transit:fax:workers")
     assert quredis("health", conf=other.conf).code == 0
     assert other.stop() == 0

@@ -179,7 +179,7 @@ static void other_paths_that_others_can_change(void **state)
 static void env_that_everybody_can_read(void **state)
 {
 	struct conf_fixture *f = *state;
-	const char *told = "warning: quredis.conf:1: env: everybody can read this file, and the values in it: chmod o-r quredis.conf";
+	const char *told = "warning: quredis.conf:1: env: every user can read this file, and the values in it: chmod o-r quredis.conf";
 	const char *text = "queues = ( { name = \"a\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; },\n"
 	    "{ name = \"b\"; timeout = \"1s\"; handler = [\"/bin/true\"]; env = [\"A=hush\"]; } );";
 
