@@ -117,7 +117,7 @@ static void an_order_to_stop_is_told_once(void **state)
 	lone.w->exit.order = ORDER_HAND_BACK;
 	evidence_tick(lone.w, 5);
 	assert_int_equal(written, 1);
-	assert_int_equal(lone.reported, 0);
+	assert_int_equal(lone.reported + lone.cleared, 0);
 }
 
 static void a_refused_write_is_sent_again_after_a_second(void **state)
@@ -197,7 +197,7 @@ static void a_new_name_gets_everything_again(void **state)
 
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 0);
-	answer(REDIS_ERROR, 0);			/* no back-off on a new connection */
+	answer(REDIS_INTEGER, 0);
 	assert_int_equal(written, 2);
 	evidence_lost(lone.w);
 	assert_false(evidence_may_start(lone.w, p));
@@ -205,6 +205,17 @@ static void a_new_name_gets_everything_again(void **state)
 	assert_int_equal(written, 4);
 	assert_string_equal(key, "trial");
 	(void)state;
+}
+
+static void a_new_connection_ends_the_wait(void **state)
+{
+	(void)state;
+	lone.w->exit.order = ORDER_FINISH;
+	evidence_tick(lone.w, 0);
+	answer(REDIS_ERROR, 0);
+	evidence_lost(lone.w);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 2);
 }
 
 /* ---- trials ---- */
@@ -271,6 +282,21 @@ static void an_answer_for_an_earlier_name_confirms_nothing(void **state)
 	evidence_lost(lone.w);
 	answer(REDIS_INTEGER, 0);
 	assert_false(evidence_may_start(lone.w, p));
+}
+
+static void a_withdrawal_under_an_earlier_name_ends_no_trial(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_move(&lone.w->trays, p, MOVE_RETRY);
+	tray_move_refused(&lone.w->trays, p, true);
+	evidence_tick(lone.w, 0);
+	assert_string_equal(value, "");
+	evidence_lost(lone.w);
+	answer(REDIS_INTEGER, 0);
+	assert_int_equal(on_trial(), MY_SLOT);
+	assert_int_equal(lone.w->evidence.trial_noted, TRIAL_UNTOLD);
 }
 
 static void during_the_trial_of_another_worker_a_suspect_is_put_off(void **state)
@@ -414,6 +440,20 @@ static void a_trial_that_redis_does_not_know_ends_without_a_write(void **state)
 	assert_int_equal(written, 1);
 }
 
+static void a_trial_that_is_over_has_no_deadline(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 0);
+	answer(REDIS_ERROR, 0);
+	assert_int_equal(evidence_deadline_ms(lone.w, 0), 1000);
+	tray_gone(&lone.w->trays, p);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
+}
+
 static void a_worker_that_is_not_registered_waits_for_no_deadline(void **state)
 {
 	(void)state;
@@ -437,11 +477,13 @@ int main(void)
 		T(nothing_is_written_without_a_registration),
 		T(the_write_follows_the_renewal_at_once),
 		T(a_new_name_gets_everything_again),
+		T(a_new_connection_ends_the_wait),
 		T(a_message_of_one_outage_needs_no_trial),
 		T(a_forged_suspect_gets_no_trial),
 		T(a_suspect_starts_when_redis_has_its_name),
 		T(a_refused_trial_keeps_the_suspect_waiting),
 		T(an_answer_for_an_earlier_name_confirms_nothing),
+		T(a_withdrawal_under_an_earlier_name_ends_no_trial),
 		T(during_the_trial_of_another_worker_a_suspect_is_put_off),
 		SHARED(in_a_shared_queue_the_worker_pauses_for_another_trial),
 		SHARED(in_a_shared_queue_a_trial_is_named_by_the_sha1),
@@ -451,6 +493,7 @@ int main(void)
 		T(a_refused_acknowledgement_ends_the_trial),
 		T(a_trial_that_redis_does_not_forget_goes_on),
 		T(a_trial_that_redis_does_not_know_ends_without_a_write),
+		T(a_trial_that_is_over_has_no_deadline),
 		T(a_worker_that_is_not_registered_waits_for_no_deadline),
 	};
 
