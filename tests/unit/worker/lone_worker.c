@@ -114,6 +114,7 @@ struct redis_reply lone_worker_answer(void)
 {
 	struct redis_reply reply = {0};
 
+	assert_true(lone.w->session.redis.pending > 0);
 	if (redis_wait(&lone.w->session.redis, &reply, 20000, NULL) == -1)
 		fail_msg("%s", lone.w->session.redis.error);
 	return reply;

@@ -1,0 +1,474 @@
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+/* ldflags: -Wl,--wrap=log_write */
+/*
+ * How messages that are done leave their tray: which write acknowledges them, what it adds to the history, which notes it deletes, and
+ * that it removes nothing else, whatever Redis has there.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "tests/unit/worker/lone_worker.h"
+
+#define HISTORY "i:done"
+#define NOTES "i:notes"
+#define SHA1_A "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"
+#define SHA1_B "e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98"
+#define DONE_MS INT64_C(1700000000123)
+
+static struct private_redis server;
+static int logged;
+
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields, size_t n);
+
+void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields, size_t n)
+{
+	(void)fields, (void)n;
+	if (strcmp(event, "history_failed") != 0)
+		return;
+	assert_int_equal(level, LOG_LEVEL_WARNING);
+	logged++;
+}
+
+static int setup_all(void **state)
+{
+	(void)state;
+	private_redis_start(&server, false);
+	return 0;
+}
+
+static int teardown_all(void **state)
+{
+	(void)state;
+	private_redis_stop(&server);
+	return 0;
+}
+
+static int begin(bool shared, int64_t keep)
+{
+	logged = 0;
+	lone_worker_begin(shared);
+	lone_worker_connect(&server);
+	lone.queue.done.keep = keep;
+	lone.queue.done.payload = 100;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return begin(false, 0);
+}
+
+static int setup_keep(void **state)
+{
+	(void)state;
+	return begin(false, 10);
+}
+
+static int setup_shared(void **state)
+{
+	(void)state;
+	return begin(true, 0);
+}
+
+static const char *tray_key(int tray)
+{
+	return lone.w->session.owner.trays[tray];
+}
+
+/* A message of tray 0, in Redis and here. */
+static struct place fetched(const char *raw, size_t len)
+{
+	struct trays *ts = &lone.w->trays;
+
+	tray_add(ts, 0, raw, len, false);
+	REDIS(&server, "LPUSH %s %b", tray_key(0), raw, len);
+	if (ts->tray[0].state == TRAY_EMPTY)
+		tray_filled(ts, 0);
+	return AT(0, ts->tray[0].n - 1);
+}
+
+static struct place done(const char *raw, size_t len)
+{
+	struct place p = fetched(raw, len);
+
+	tray_start(&lone.w->trays, p);
+	tray_done(&lone.w->trays, p, DONE_MS, 42);
+	return p;
+}
+
+/* A message that left the tray by a move; counted: also the lease knows. */
+static void moved(const char *raw, bool counted)
+{
+	tray_gone(&lone.w->trays, fetched(raw, strlen(raw)));
+	REDIS(&server, "LPOP %s", tray_key(0));
+	session_count_moved(&lone.w->session, 0);
+	if (counted)
+		REDIS(&server, "HINCRBY %s %s 1", lone.w->session.owner.lease, tray_key(0));
+}
+
+static int64_t left(void)
+{
+	return REDIS_INT(&server, "LLEN %s", tray_key(0));
+}
+
+static int64_t acknowledged(void)
+{
+	history_done(lone.w, 0);
+	return lone_worker_answer().integer;
+}
+
+static int64_t entries(void)
+{
+	return REDIS_INT(&server, "XLEN " HISTORY);
+}
+
+/* The value of a field of the newest entry. */
+static const char *field(const char *name)
+{
+	static char value[256];
+	struct redis_reply all = REDIS(&server, "XREVRANGE " HISTORY " + - COUNT 1"), entry = redis_element(&all, 0), fields = redis_element(&entry, 1);
+
+	for (size_t i = 0; i + 1 < fields.n; i += 2)
+		if (strcmp(redis_element(&fields, i).str, name) == 0) {
+			snprintf(value, sizeof(value), "%s", redis_element(&fields, i + 1).str);
+			return value;
+		}
+	fail_msg("no field %s", name);
+	return NULL;
+}
+
+/* ---- without a history ---- */
+
+static void a_tray_of_done_messages_is_deleted(void **state)
+{
+	(void)state;
+	done("a", 1);
+	done("b", 1);
+	assert_int_equal(acknowledged(), 1);
+	assert_int_equal(left(), 0);
+	assert_int_equal(entries(), 0);
+}
+
+static void a_tray_that_is_missing_is_a_lost_claim(void **state)
+{
+	(void)state;
+	done("a", 1);
+	REDIS(&server, "DEL %s", tray_key(0));
+	assert_int_equal(acknowledged(), 0);
+}
+
+static void after_a_move_the_tray_is_deleted_if_redis_counted_it_too(void **state)
+{
+	(void)state;
+	moved("x", true);
+	done("a", 1);
+	done("b", 1);
+	assert_int_equal(acknowledged(), 1);
+	assert_int_equal(left(), 0);
+}
+
+/* Redis went back in time: x may lie in the tray again. */
+static void after_a_move_that_redis_does_not_know_nothing_is_deleted(void **state)
+{
+	(void)state;
+	moved("x", false);
+	done("a", 1);
+	done("b", 1);
+	REDIS(&server, "RPUSH %s x", tray_key(0));
+	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(left(), 3);
+}
+
+static void the_last_message_beside_moved_ones_is_removed_by_its_value(void **state)
+{
+	(void)state;
+	moved("x", false);
+	done("a", 1);
+	REDIS(&server, "RPUSH %s x", tray_key(0));
+	assert_int_equal(acknowledged(), 1);
+	assert_int_equal(left(), 1);
+	assert_string_equal(REDIS(&server, "LINDEX %s 0", tray_key(0)).str, "x");
+}
+
+/* From this size on, comparing the counts is cheaper than sending the message back. */
+static void a_large_last_message_is_not_sent_back(void **state)
+{
+	static char raw[QUEUE_BY_VALUE_MAX + 1];
+
+	memset(raw, 'a', sizeof(raw));
+	moved("x", false);
+	done(raw, sizeof(raw) - 1);
+	assert_int_equal(acknowledged(), 1);
+	lone_worker_teardown(state);
+	setup(state);
+	moved("x", false);
+	done(raw, sizeof(raw));
+	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(left(), 1);
+}
+
+static void one_message_leaves_the_others(void **state)
+{
+	const struct queue_entry a = { .raw = "a", .len = 1, .at = QUEUE_ANYWHERE };
+	struct place p = done("a", 1);
+
+	(void)state;
+	fetched("b", 1);
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 1);
+	assert_int_equal(left(), 1);
+	assert_string_equal(REDIS(&server, "LINDEX %s 0", tray_key(0)).str, "b");
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 0);
+	assert_int_equal(entries(), 0);
+}
+
+static void one_message_can_be_named_by_its_place(void **state)
+{
+	struct queue_entry a = { .raw = "aa", .len = 2, .at = -1, .of = 2 };
+	struct place p = done("aa", 2);
+
+	(void)state;
+	fetched("bb", 2);
+	a.moved = 1;				/* the lease has counted none */
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 0);
+	a.moved = 0;
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 1);
+	assert_int_equal(left(), 1);
+}
+
+/* ---- the history ---- */
+
+static void each_done_message_gets_an_entry(void **state)
+{
+	static const char header[] = "quredis/1 id=job-1\nbb";
+
+	(void)state;
+	done("a", 1);
+	moved("x", true);
+	done(header, strlen(header));
+	assert_int_equal(acknowledged(), 1);
+	assert_int_equal(left(), 0);
+	assert_int_equal(entries(), 2);
+	assert_string_equal(field("id"), "job-1");
+	assert_string_equal(field("finished_at"), "2023-11-14T22:13:20.123Z");
+	assert_string_equal(field("duration_ms"), "42");
+	assert_string_equal(field("attempts"), "1");
+	assert_string_equal(field("worker"), LONE_INCARNATION);
+	assert_string_equal(field("node"), "n");
+	assert_string_equal(field("size"), "21");
+	assert_string_equal(field("message"), header);
+}
+
+static void an_entry_has_the_message_of_the_producer(void **state)
+{
+	struct tray *t = &lone.w->trays.tray[0];
+
+	(void)state;
+	lone_worker_add_sealed(0, "quredis/1 w=00000000000000ab attempts=2\na");
+	tray_filled(&lone.w->trays, 0);
+	tray_start(&lone.w->trays, AT(0, 0));
+	tray_done(&lone.w->trays, AT(0, 0), DONE_MS, 42);
+	REDIS(&server, "LPUSH %s %b", tray_key(0), tray_raw(t, &t->items[0]), t->items[0].len);
+	assert_int_equal(acknowledged(), 1);
+	assert_string_equal(field("message"), "a");
+	assert_string_equal(field("size"), "1");
+	assert_string_equal(field("sha1"), SHA1_A);
+	assert_string_equal(field("attempts"), "3");
+}
+
+static void a_message_longer_than_done_payload_is_left_out(void **state)
+{
+	static char raw[101];
+
+	(void)state;
+	memset(raw, 'a', sizeof(raw));
+	done(raw, 100);
+	acknowledged();
+	assert_int_equal(strlen(field("message")), 100);
+	tray_gone(&lone.w->trays, AT(0, 0));
+	done(raw, 101);
+	acknowledged();
+	assert_string_equal(field("message"), "");
+	assert_string_equal(field("size"), "101");
+}
+
+static void nothing_that_was_not_acknowledged_gets_into_the_history(void **state)
+{
+	const struct queue_entry a = { .raw = "a", .len = 1, .at = QUEUE_ANYWHERE };
+	struct place p = done("a", 1);
+
+	(void)state;
+	REDIS(&server, "DEL %s", tray_key(0));
+	assert_int_equal(acknowledged(), 0);
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 0);
+	REDIS(&server, "LPUSH %s a", tray_key(0));
+	session_count_moved(&lone.w->session, 0);
+	assert_int_equal(acknowledged(), -1);
+	assert_int_equal(left(), 1);
+	assert_int_equal(entries(), 0);
+}
+
+static void one_message_of_a_tray_gets_its_entry(void **state)
+{
+	const struct queue_entry a = { .raw = "a", .len = 1, .at = QUEUE_ANYWHERE };
+	struct place p = done("a", 1);
+
+	(void)state;
+	done("b", 1);
+	history_done_one(lone.w, p, &a);
+	assert_int_equal(lone_worker_answer().integer, 1);
+	assert_int_equal(left(), 1);
+	assert_int_equal(entries(), 1);
+	assert_string_equal(field("sha1"), SHA1_A);
+}
+
+/* ---- its errors ---- */
+
+static void answer_2(void)
+{
+	static const struct redis_reply failed = { .type = REDIS_INTEGER, .integer = 2 };
+
+	history_answer(lone.w, &failed);
+}
+
+static void a_message_is_acknowledged_although_its_history_cannot_be_written(void **state)
+{
+	struct redis_reply reply;
+
+	(void)state;
+	REDIS(&server, "SET " HISTORY " x");
+	done("a", 1);
+	history_done(lone.w, 0);
+	reply = lone_worker_answer();
+	assert_int_equal(reply.integer, 2);
+	assert_int_equal(left(), 0);
+	history_answer(lone.w, &reply);
+	assert_int_equal(logged, 1);
+}
+
+static void a_failure_is_logged_again_only_after_a_success(void **state)
+{
+	static const struct redis_reply success = { .type = REDIS_INTEGER, .integer = 1 };
+
+	(void)state;
+	answer_2();
+	answer_2();
+	assert_int_equal(logged, 1);
+	history_answer(lone.w, &success);
+	answer_2();
+	assert_int_equal(logged, 2);
+}
+
+/* The claim was lost, or the counts differ: the history was not tried. */
+static void an_answer_that_wrote_no_history_is_no_success(void **state)
+{
+	static const struct redis_reply lost = { .type = REDIS_INTEGER }, doubt = { .type = REDIS_INTEGER, .integer = -1 };
+
+	(void)state;
+	answer_2();
+	history_answer(lone.w, &lost);
+	history_answer(lone.w, &doubt);
+	answer_2();
+	assert_int_equal(logged, 1);
+}
+
+static void without_a_history_no_failure_is_logged(void **state)
+{
+	(void)state;
+	answer_2();
+	assert_int_equal(logged, 0);
+}
+
+/* ---- notes ---- */
+
+static struct place noted(const char *raw)
+{
+	const struct wrapper note = { .redelivered = 1 };
+	struct place p = fetched(raw, 1);
+
+	tray_add_note(&lone.w->trays, p, &note);
+	return p;
+}
+
+static void a_note_is_deleted_with_its_message(void **state)
+{
+	struct place a, b;
+
+	(void)state;
+	REDIS(&server, "HSET " NOTES " " SHA1_A " redelivered=1 " SHA1_B " redelivered=1");
+	a = noted("a");
+	b = noted("b");
+	tray_start(&lone.w->trays, a);
+	tray_done(&lone.w->trays, a, 0, 0);
+	tray_gone(&lone.w->trays, b);		/* it was handed back, with its note */
+	REDIS(&server, "LPOP %s", tray_key(0));
+	assert_int_equal(acknowledged(), 1);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS " NOTES " " SHA1_A), 0);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS " NOTES " " SHA1_B), 1);
+	assert_int_equal(entries(), 0);
+}
+
+static void a_note_stays_if_its_message_was_not_there(void **state)
+{
+	const struct queue_entry entry = { .raw = "a", .len = 1, .at = QUEUE_ANYWHERE };
+	struct place a;
+
+	(void)state;
+	REDIS(&server, "HSET " NOTES " " SHA1_A " redelivered=1");
+	a = noted("a");
+	tray_start(&lone.w->trays, a);
+	tray_done(&lone.w->trays, a, 0, 0);
+	REDIS(&server, "DEL %s", tray_key(0));
+	assert_int_equal(acknowledged(), 0);
+	history_done_one(lone.w, a, &entry);
+	assert_int_equal(lone_worker_answer().integer, 0);
+	assert_int_equal(REDIS_INT(&server, "HLEN " NOTES), 1);
+	REDIS(&server, "LPUSH %s a", tray_key(0));
+	history_done_one(lone.w, a, &entry);
+	assert_int_equal(lone_worker_answer().integer, 1);
+	assert_int_equal(REDIS_INT(&server, "HLEN " NOTES), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
+#define KEEP(f) cmocka_unit_test_setup_teardown(f, setup_keep, lone_worker_teardown)
+#define SHARED(f) cmocka_unit_test_setup_teardown(f, setup_shared, lone_worker_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_tray_of_done_messages_is_deleted),
+		T(a_tray_that_is_missing_is_a_lost_claim),
+		T(after_a_move_the_tray_is_deleted_if_redis_counted_it_too),
+		T(after_a_move_that_redis_does_not_know_nothing_is_deleted),
+		T(the_last_message_beside_moved_ones_is_removed_by_its_value),
+		T(a_large_last_message_is_not_sent_back),
+		T(one_message_leaves_the_others),
+		T(one_message_can_be_named_by_its_place),
+		KEEP(each_done_message_gets_an_entry),
+		KEEP(an_entry_has_the_message_of_the_producer),
+		KEEP(a_message_longer_than_done_payload_is_left_out),
+		KEEP(nothing_that_was_not_acknowledged_gets_into_the_history),
+		KEEP(one_message_of_a_tray_gets_its_entry),
+		KEEP(a_message_is_acknowledged_although_its_history_cannot_be_written),
+		KEEP(a_failure_is_logged_again_only_after_a_success),
+		KEEP(an_answer_that_wrote_no_history_is_no_success),
+		T(without_a_history_no_failure_is_logged),
+		SHARED(a_note_is_deleted_with_its_message),
+		SHARED(a_note_stays_if_its_message_was_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+}
