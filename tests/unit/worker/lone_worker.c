@@ -13,6 +13,7 @@
 #include "tests/unit/sealed.h"
 
 struct lone_worker lone;
+struct private_redis lone_server;
 
 static char *const handler[] = { (char *)"/bin/true", NULL };
 
@@ -97,15 +98,29 @@ int lone_worker_teardown(void **state)
 	return 0;
 }
 
-void lone_worker_connect(struct private_redis *server)
+int lone_worker_start_server(void **state)
+{
+	(void)state;
+	private_redis_start(&lone_server, false);
+	return 0;
+}
+
+int lone_worker_stop_server(void **state)
+{
+	(void)state;
+	private_redis_stop(&lone_server);
+	return 0;
+}
+
+void lone_worker_connect(void)
 {
 	struct redis *r = &lone.w->session.redis;
 
-	redis_init(r, &server->target, "worker");
+	redis_init(r, &lone_server.target, "worker");
 	queue_greets(r, true);
 	if (redis_connect(r, REDIS_TIMEOUT_MS, NULL) == -1)
 		fail_msg("%s", r->error);
-	REDIS(server, "FLUSHDB");
+	REDIS(&lone_server, "FLUSHDB");
 	queue_renew(r, &lone.w->session.owner, NULL, "{}");
 	assert_int_equal(lone_worker_answer().integer, 0);
 }

@@ -35,8 +35,12 @@ void lone_worker_end(void);
 int lone_worker_setup(void **state);		/* a fixture of cmocka: a queue that is not shared */
 int lone_worker_teardown(void **state);
 
-/* A new session.redis that is connected to an empty server on which the worker is registered. lone_worker_end() closes it. */
-void lone_worker_connect(struct private_redis *server);
+/* Fixtures of cmocka for a group: a private Redis. */
+extern struct private_redis lone_server;
+int lone_worker_start_server(void **state);
+int lone_worker_stop_server(void **state);
+/* Empties that server, connects session.redis to it and registers the worker there. lone_worker_end() closes the connection. */
+void lone_worker_connect(void);
 struct redis_reply lone_worker_answer(void);	/* the next answer there, also an error */
 
 void lone_worker_add(int tray, const char *raw);	/* a WAITING message */

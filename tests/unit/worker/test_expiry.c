@@ -29,7 +29,6 @@
 #define TTL INT64_C(5000)
 #define DRIFT 1
 
-static struct private_redis server;
 static int64_t boottime_ms;
 static int expired;
 static char why[AGE_TEXT_SIZE];
@@ -48,20 +47,6 @@ void settle_expired(struct worker *w, struct place p, const char *message)
 	tray_move(&w->trays, p, MOVE_ESCAPE);
 }
 
-static int setup_all(void **state)
-{
-	(void)state;
-	private_redis_start(&server, false);
-	return 0;
-}
-
-static int teardown_all(void **state)
-{
-	(void)state;
-	private_redis_stop(&server);
-	return 0;
-}
-
 static void publish(int64_t offset)
 {
 	const struct server_clock known = { .low_ms = offset, .high_ms = offset, .checked_ms = BOOT, .since_ms = SINCE };
@@ -75,7 +60,7 @@ static int setup(void **state)
 	boottime_ms = BOOT;
 	expired = 0;
 	lone_worker_begin(false);
-	lone_worker_connect(&server);
+	lone_worker_connect();
 	lone.queue.ttl_ms = TTL;
 	publish(OFFSET);
 	return 0;
@@ -108,11 +93,11 @@ static void answer_words(const char *seconds, const char *micros)
 {
 	struct redis_reply reply;
 
-	REDIS(&server, "DEL words");
-	REDIS(&server, "RPUSH words %s", seconds);
+	REDIS(&lone_server, "DEL words");
+	REDIS(&lone_server, "RPUSH words %s", seconds);
 	if (micros != NULL)
-		REDIS(&server, "RPUSH words %s", micros);
-	reply = REDIS(&server, "LRANGE words 0 -1");
+		REDIS(&lone_server, "RPUSH words %s", micros);
+	reply = REDIS(&lone_server, "LRANGE words 0 -1");
 	expiry_time_answer(lone.w, &reply);
 }
 
@@ -331,5 +316,5 @@ int main(void)
 		T(a_lost_question_is_asked_again),
 	};
 
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
 }

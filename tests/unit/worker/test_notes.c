@@ -22,28 +22,13 @@
 #define SHA1_B "e9d71f5ee7c92d6dc9e92ffdad17b8bd49418f98"
 #define FORGED "quredis/1 w=00000000000000ab crashes=1 mac=00000000000000000000000000000000\na"
 
-static struct private_redis server;
 static unsigned char strangers;		/* each test has a secret that this process does not know yet */
-
-static int setup_all(void **state)
-{
-	(void)state;
-	private_redis_start(&server, false);
-	return 0;
-}
-
-static int teardown_all(void **state)
-{
-	(void)state;
-	private_redis_stop(&server);
-	return 0;
-}
 
 static int setup(void **state)
 {
 	(void)state;
 	lone_worker_begin(false);
-	lone_worker_connect(&server);
+	lone_worker_connect();
 	return 0;
 }
 
@@ -51,7 +36,7 @@ static int setup_shared(void **state)
 {
 	(void)state;
 	lone_worker_begin(true);
-	lone_worker_connect(&server);
+	lone_worker_connect();
 	return 0;
 }
 
@@ -74,7 +59,7 @@ static void fill_sealed_by_stranger(const char *raw)
 	memset(secrets.secret[0], ++strangers, SEAL_SECRET_BYTES);
 	for (int i = 0; i < SEAL_SECRET_BYTES; i++)
 		snprintf(hex + 2 * i, 3, "%02x", strangers);
-	REDIS(&server, "SET " SECRET " %s", hex);
+	REDIS(&lone_server, "SET " SECRET " %s", hex);
 	sealed_append(&sealed, &keys, raw, strlen(raw));
 	tray_add(&lone.w->trays, 0, sealed.data, sealed.len, false);
 	tray_filled(&lone.w->trays, 0);
@@ -106,7 +91,7 @@ static bool may_start(void)
 static void a_queue_that_is_not_shared_has_no_notes(void **state)
 {
 	(void)state;
-	REDIS(&server, "HSET " NOTES " " SHA1_A " crashes=1");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " crashes=1");
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 0);
 	assert_int_equal(lone.expected, 0);
@@ -136,7 +121,7 @@ static void no_message_of_a_shared_queue_starts_before_its_note_is_known(void **
 static void each_message_gets_its_own_note(void **state)
 {
 	(void)state;
-	REDIS(&server, "HSET " NOTES " " SHA1_B " %s", "crashes=1 redelivered=2 outages=3");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_B " %s", "crashes=1 redelivered=2 outages=3");
 	fill(0, "a", "b");
 	notes_tick(lone.w, 0);
 	answer(0);
@@ -151,7 +136,7 @@ static void each_message_gets_its_own_note(void **state)
 static void equal_messages_share_a_note(void **state)
 {
 	(void)state;
-	REDIS(&server, "HSET " NOTES " " SHA1_A " solo=1");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " solo=1");
 	fill(0, "a", "a");
 	notes_tick(lone.w, 0);
 	answer(0);
@@ -165,7 +150,7 @@ static void a_note_in_another_form_is_none(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < nitems(texts); i++) {
-		REDIS(&server, "HSET " NOTES " " SHA1_A " %s", texts[i]);
+		REDIS(&lone_server, "HSET " NOTES " " SHA1_A " %s", texts[i]);
 		fill(0, "a", NULL);
 		notes_tick(lone.w, 0);
 		answer(0);
@@ -185,7 +170,7 @@ static void a_message_that_runs_keeps_the_note_of_its_start(void **state)
 	notes_tick(lone.w, 0);
 	answer(0);
 	tray_start(&lone.w->trays, AT(0, 0));
-	REDIS(&server, "HSET " NOTES " " SHA1_A " crashes=1 " SHA1_B " crashes=1");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " crashes=1 " SHA1_B " crashes=1");
 	tray_set_notes(&lone.w->trays, 0, NOTES_WANTED);
 	notes_tick(lone.w, 0);
 	answer(0);
@@ -198,7 +183,7 @@ static void each_tray_has_its_own_question(void **state)
 	struct redis_reply first;
 
 	(void)state;
-	REDIS(&server, "HSET " NOTES " " SHA1_B " crashes=1");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_B " crashes=1");
 	fill(0, "a", NULL);
 	fill(2, "b", NULL);
 	notes_tick(lone.w, 0);
@@ -218,7 +203,7 @@ static void a_refused_question_is_asked_again_after_a_while(void **state)
 	int64_t at;
 
 	(void)state;
-	REDIS(&server, "SET " NOTES " x");
+	REDIS(&lone_server, "SET " NOTES " x");
 	fill(0, "a", NULL);
 	notes_tick(lone.w, 1000);
 	answer(1000);
@@ -229,7 +214,7 @@ static void a_refused_question_is_asked_again_after_a_while(void **state)
 	assert_in_range(at, 1050, 1100);
 	notes_tick(lone.w, at - 1);
 	assert_int_equal(lone.expected, 1);
-	REDIS(&server, "DEL " NOTES);
+	REDIS(&lone_server, "DEL " NOTES);
 	notes_tick(lone.w, at);
 	assert_int_equal(lone.expected, 2);
 	answer(at);
@@ -258,7 +243,7 @@ static void an_answer_for_another_number_of_messages_is_refused(void **state)
 	(void)state;
 	fill(0, "a", "b");
 	tray_set_notes(&lone.w->trays, 0, NOTES_ASKED);
-	reply = REDIS(&server, "HMGET " NOTES " " SHA1_A);
+	reply = REDIS(&lone_server, "HMGET " NOTES " " SHA1_A);
 	notes_answer(lone.w, 0, &reply, 0);
 	assert_int_equal(lone.reported, 1);
 	assert_int_equal(lone.w->trays.tray[0].notes, NOTES_WANTED);
@@ -374,14 +359,14 @@ static void a_forged_line_is_payload_when_the_secrets_were_read(void **state)
 static void no_doubtful_message_starts_while_redis_refuses_the_secrets(void **state)
 {
 	(void)state;
-	REDIS(&server, "RPUSH " SECRET " x");
+	REDIS(&lone_server, "RPUSH " SECRET " x");
 	fill(0, FORGED, NULL);
 	notes_tick(lone.w, 1000);
 	answer(1000);
 	assert_int_equal(lone.reported, 1);
 	assert_false(may_start());
 	assert_in_range(notes_deadline_ms(lone.w, 1000), 1050, 1100);
-	REDIS(&server, "DEL " SECRET);
+	REDIS(&lone_server, "DEL " SECRET);
 	notes_tick(lone.w, 1100);
 	answer(1100);
 	assert_true(may_start());
@@ -392,7 +377,7 @@ static void no_doubtful_message_starts_while_redis_refuses_the_secrets(void **st
 static void in_a_shared_queue_the_secrets_are_read_before_the_notes(void **state)
 {
 	(void)state;
-	REDIS(&server, "HSET " NOTES " " SHA1_A " redelivered=3");
+	REDIS(&lone_server, "HSET " NOTES " " SHA1_A " redelivered=3");
 	fill_sealed_by_stranger("quredis/1 w=00000000000000ab redelivered=1\na");
 	notes_tick(lone.w, 0);
 	assert_int_equal(lone.last.answer, ANSWER_SECRET);
@@ -433,5 +418,5 @@ int main(void)
 		SHARED(in_a_shared_queue_the_secrets_are_read_before_the_notes),
 	};
 
-	return cmocka_run_group_tests(tests, setup_all, teardown_all);
+	return cmocka_run_group_tests(tests, lone_worker_start_server, lone_worker_stop_server);
 }

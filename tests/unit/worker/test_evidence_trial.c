@@ -1,0 +1,375 @@
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+/* ldflags: -Wl,--wrap=queue_annotate */
+/* The trial of a suspect: when the suspect may start, what Redis must know before, and when the trial ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "tests/unit/worker/lone_worker.h"
+
+#define SUSPECT "quredis/1 w=00000000000000ab outages=2 solo=1\na"
+#define MY_SLOT 2		/* slot + 1 */
+
+static char key[16], value[64];
+static int written, put_off;
+static int64_t pause_ms;
+
+void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v);
+
+void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v)
+{
+	assert_ptr_equal(r, &lone.w->session.redis);
+	assert_ptr_equal(o, &lone.w->session.owner);
+	snprintf(key, sizeof(key), "%s", k);
+	snprintf(value, sizeof(value), "%s", v);
+	written++;
+}
+
+void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
+{
+	assert_int_equal(delay_ms, 1000);
+	tray_move(&w->trays, p, MOVE_PUT_OFF);
+	put_off++;
+}
+
+void starter_pause(struct starter *s, int64_t until_ms)
+{
+	assert_ptr_equal(s, &lone.w->starter);
+	pause_ms = until_ms;
+}
+
+static int begin(bool shared)
+{
+	written = put_off = 0;
+	pause_ms = -1;
+	key[0] = value[0] = '\0';
+	lone_worker_begin(shared);
+	evidence_init(&lone.w->evidence);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return begin(false);
+}
+
+static int setup_shared(void **state)
+{
+	(void)state;
+	return begin(true);
+}
+
+static struct place fetched(int tray, const char *raw)
+{
+	lone_worker_add_sealed(tray, raw);
+	if (lone.w->trays.tray[tray].state == TRAY_EMPTY)
+		tray_filled(&lone.w->trays, tray);
+	return AT(tray, lone.w->trays.tray[tray].n - 1);
+}
+
+static void answer(enum redis_type type, int64_t now_ms)
+{
+	const struct redis_reply reply = { .type = type, .integer = 1, .str = "READONLY", .len = 8 };
+
+	evidence_answer(lone.w, lone.last.item, &reply, now_ms);
+}
+
+static int32_t on_trial(void)
+{
+	return atomic_load(&lone.board->workers.trial);
+}
+
+/* A suspect whose trial Redis has confirmed. */
+static struct place tried(int64_t now_ms)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, now_ms);
+	answer(REDIS_INTEGER, now_ms);
+	assert_true(evidence_may_start(lone.w, p));
+	return p;
+}
+
+static void a_message_of_one_outage_needs_no_trial(void **state)
+{
+	(void)state;
+	assert_true(evidence_may_start(lone.w, fetched(0, "quredis/1 w=00000000000000ab outages=1 crashes=1\na")));
+	assert_int_equal(on_trial(), 0);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 0);
+}
+
+/* Else a producer could stop all trials of a supervisor. */
+static void a_forged_suspect_gets_no_trial(void **state)
+{
+	(void)state;
+	lone_worker_add(0, "quredis/1 w=00000000000000ab outages=9 mac=00000000000000000000000000000000\na");
+	tray_filled(&lone.w->trays, 0);
+	assert_true(evidence_may_start(lone.w, AT(0, 0)));
+	assert_int_equal(on_trial(), 0);
+}
+
+static void a_suspect_starts_when_redis_has_its_name(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	assert_false(evidence_may_start(lone.w, p));
+	assert_int_equal(on_trial(), MY_SLOT);
+	evidence_tick(lone.w, 0);
+	assert_string_equal(key, "trial");
+	assert_string_equal(value, "00000000000000ab");
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 1);
+	answer(REDIS_INTEGER, 0);
+	assert_true(evidence_may_start(lone.w, p));
+}
+
+static void a_new_name_is_told_of_the_trial_again(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	evidence_lost(lone.w);
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 2);
+	assert_string_equal(value, "00000000000000ab");
+	answer(REDIS_INTEGER, 0);
+	assert_true(evidence_may_start(lone.w, p));
+}
+
+static void a_refused_trial_keeps_the_suspect_waiting(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 1000);
+	answer(REDIS_ERROR, 1000);
+	assert_false(evidence_may_start(lone.w, p));
+	assert_int_equal(evidence_deadline_ms(lone.w, 1000), 2000);
+	evidence_tick(lone.w, 2000);
+	assert_int_equal(written, 2);
+	answer(REDIS_INTEGER, 2000);
+	assert_true(evidence_may_start(lone.w, p));
+}
+
+static void an_answer_for_an_earlier_name_confirms_nothing(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 0);
+	evidence_lost(lone.w);
+	answer(REDIS_INTEGER, 0);
+	assert_false(evidence_may_start(lone.w, p));
+}
+
+static void a_withdrawal_under_an_earlier_name_ends_no_trial(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_move(&lone.w->trays, p, MOVE_RETRY);
+	tray_move_refused(&lone.w->trays, p, true);
+	evidence_tick(lone.w, 0);
+	assert_string_equal(value, "");
+	evidence_lost(lone.w);
+	answer(REDIS_INTEGER, 0);
+	assert_int_equal(on_trial(), MY_SLOT);
+	assert_int_equal(lone.w->evidence.trial_noted, TRIAL_UNTOLD);
+}
+
+static void during_the_trial_of_another_worker_a_suspect_is_put_off(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	atomic_store(&lone.board->workers.trial, 7);
+	assert_false(evidence_may_start(lone.w, p));
+	assert_int_equal(put_off, 1);
+	assert_int_equal(on_trial(), 7);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 0);
+	assert_int_equal(pause_ms, -1);
+}
+
+/* It has no delayed set, so the suspect stays where it is. */
+static void in_a_shared_queue_the_worker_pauses_for_another_trial(void **state)
+{
+	const struct wrapper suspect = { .outages = 2 };
+
+	(void)state;
+	lone_worker_add(0, "a");
+	tray_filled(&lone.w->trays, 0);
+	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
+	atomic_store(&lone.board->workers.trial, 7);
+	lone.w->now_us = 50999;
+	assert_false(evidence_may_start(lone.w, AT(0, 0)));
+	assert_int_equal(pause_ms, 1050);
+	assert_int_equal(put_off, 0);
+}
+
+/* A note has no nonce. */
+static void in_a_shared_queue_a_trial_is_named_by_the_sha1(void **state)
+{
+	const struct wrapper suspect = { .outages = 2 };
+
+	(void)state;
+	lone_worker_add(0, "a");
+	tray_filled(&lone.w->trays, 0);
+	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
+	assert_false(evidence_may_start(lone.w, AT(0, 0)));
+	evidence_tick(lone.w, 0);
+	assert_string_equal(value, "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8");
+}
+
+static void a_trial_lasts_until_its_message_has_left_the_tray(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_start(&lone.w->trays, p);
+	evidence_tick(lone.w, 0);
+	tray_done(&lone.w->trays, p, 0, 0);
+	tray_close(&lone.w->trays, 0);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(on_trial(), MY_SLOT);
+	tray_empty(&lone.w->trays, 0);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(on_trial(), 0);
+	assert_int_equal(written, 1);
+}
+
+static void a_message_that_is_gone_ends_its_trial_without_a_connection(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	lone_worker_add(0, "b");
+	tray_gone(&lone.w->trays, p);
+	lone.w->session.redis.state = REDIS_CLOSED;
+	evidence_tick(lone.w, 0);
+	assert_int_equal(on_trial(), 0);
+}
+
+/* An operator may take days to repair Redis; other suspects must not wait for that. */
+static void a_refused_move_ends_the_trial_when_redis_has_forgotten_it(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_start(&lone.w->trays, p);
+	tray_move(&lone.w->trays, p, MOVE_ESCAPE);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 1);
+	tray_move_refused(&lone.w->trays, p, true);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 2);
+	assert_string_equal(key, "trial");
+	assert_string_equal(value, "");
+	assert_int_equal(on_trial(), MY_SLOT);
+	answer(REDIS_INTEGER, 0);
+	assert_int_equal(on_trial(), 0);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(written, 2);
+}
+
+static void a_refused_acknowledgement_ends_the_trial(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_start(&lone.w->trays, p);
+	tray_done(&lone.w->trays, p, 0, 0);
+	tray_close(&lone.w->trays, 0);
+	tray_delete_refused(&lone.w->trays, 0, true);
+	evidence_tick(lone.w, 0);
+	assert_string_equal(value, "");
+	answer(REDIS_INTEGER, 0);
+	assert_int_equal(on_trial(), 0);
+}
+
+static void a_trial_that_redis_does_not_forget_goes_on(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_move(&lone.w->trays, p, MOVE_RETRY);
+	tray_move_refused(&lone.w->trays, p, true);
+	evidence_tick(lone.w, 0);
+	answer(REDIS_ERROR, 0);
+	assert_int_equal(on_trial(), MY_SLOT);
+	assert_int_equal(evidence_deadline_ms(lone.w, 0), 1000);
+	evidence_tick(lone.w, 999);
+	assert_int_equal(written, 2);
+	evidence_tick(lone.w, 1000);
+	assert_int_equal(written, 3);
+}
+
+/* A new connection, under whose name nothing was written. */
+static void a_trial_that_redis_does_not_know_ends_without_a_write(void **state)
+{
+	struct place p = tried(0);
+
+	(void)state;
+	tray_move(&lone.w->trays, p, MOVE_RETRY);
+	tray_move_refused(&lone.w->trays, p, true);
+	evidence_lost(lone.w);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(on_trial(), 0);
+	assert_int_equal(written, 1);
+}
+
+static void a_trial_that_is_over_has_no_deadline(void **state)
+{
+	struct place p = fetched(0, SUSPECT);
+
+	(void)state;
+	assert_false(evidence_may_start(lone.w, p));
+	evidence_tick(lone.w, 0);
+	answer(REDIS_ERROR, 0);
+	assert_int_equal(evidence_deadline_ms(lone.w, 0), 1000);
+	tray_gone(&lone.w->trays, p);
+	evidence_tick(lone.w, 0);
+	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
+#define SHARED(f) cmocka_unit_test_setup_teardown(f, setup_shared, lone_worker_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_message_of_one_outage_needs_no_trial),
+		T(a_forged_suspect_gets_no_trial),
+		T(a_suspect_starts_when_redis_has_its_name),
+		T(a_new_name_is_told_of_the_trial_again),
+		T(a_refused_trial_keeps_the_suspect_waiting),
+		T(an_answer_for_an_earlier_name_confirms_nothing),
+		T(a_withdrawal_under_an_earlier_name_ends_no_trial),
+		T(during_the_trial_of_another_worker_a_suspect_is_put_off),
+		SHARED(in_a_shared_queue_the_worker_pauses_for_another_trial),
+		SHARED(in_a_shared_queue_a_trial_is_named_by_the_sha1),
+		T(a_trial_lasts_until_its_message_has_left_the_tray),
+		T(a_message_that_is_gone_ends_its_trial_without_a_connection),
+		T(a_refused_move_ends_the_trial_when_redis_has_forgotten_it),
+		T(a_refused_acknowledgement_ends_the_trial),
+		T(a_trial_that_redis_does_not_forget_goes_on),
+		T(a_trial_that_redis_does_not_know_ends_without_a_write),
+		T(a_trial_that_is_over_has_no_deadline),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
