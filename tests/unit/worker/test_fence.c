@@ -1,5 +1,6 @@
 /* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
-/* ldflags: -Wl,--wrap=clock_boottime_ms -Wl,--wrap=timerfd_create -Wl,--wrap=timerfd_settime -Wl,--wrap=log_write -Wl,--wrap=exit */
+/* ldflags: -Wl,--wrap=clock_boottime_ms -Wl,--wrap=timerfd_create -Wl,--wrap=timerfd_settime */
+/* ldflags: -Wl,--wrap=log_write -Wl,--wrap=exit */
 /* fence = "kill": when a handler gets SIGTERM and SIGKILL, when none may start any more, and what the master sees of it. */
 #include <sys/timerfd.h>
 

@@ -146,7 +146,8 @@ static void equal_messages_share_a_note(void **state)
 /* Any client of Redis may write there. */
 static void a_note_in_another_form_is_none(void **state)
 {
-	static const char *const texts[] = { "", "crashes=x", "crashes=1 crashes=2", "crashes=-1", "crashes=1\n", "w=00000000000000ab", "crashes=99999999999999999999" };
+	static const char *const texts[] = { "", "crashes=x", "crashes=1 crashes=2", "crashes=-1", "crashes=1\n", "w=00000000000000ab",
+		"crashes=99999999999999999999" };
 
 	(void)state;
 	for (size_t i = 0; i < nitems(texts); i++) {
