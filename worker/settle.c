@@ -40,6 +40,8 @@ void settle_hand_back(struct worker *w, struct place p, enum settle_back how)
 		wrapper.redelivered += how != SETTLE_AS_IT_WAS;
 		wrapper.solo = wrapper.solo || how == SETTLE_SOLO;
 		remember(w, tray_outcome(&w->trays, p), m, &wrapper);
+	} else if (tray_item(&w->trays, p)->outcome != NULL) {
+		tray_item(&w->trays, p)->outcome->rewritten = false;	/* its line was for a move that Redis refused */
 	}
 	tray_move(&w->trays, p, MOVE_HAND_BACK);
 }
