@@ -1,0 +1,189 @@
+/* links: tests/unit/worker/worker_fixture.c tests/fuzz/fake_time.c */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
+
+/* What the end of a handler means for its message: done, retry, escape, or back to ingress. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/worker/worker_fixture.h"
+
+#define P PLACE(0, 0)
+
+static void end_of(const char *raw, struct handler_result result)
+{
+	FILL(0, raw);
+	starter_describe(w, P);
+	starter_started(w, P);
+	verdict_of_exec(w, P, &result, fixture_now_ms());
+}
+
+static void assert_moves(enum move move)
+{
+	assert_int_equal(fixture_item(0, 0)->state, ITEM_MOVING);
+	assert_int_equal(fixture_item(0, 0)->move, move);
+}
+
+static void assert_record(const char *class, const char *message)
+{
+	assert_moves(MOVE_ESCAPE);
+	assert_string_equal(fixture_item(0, 0)->outcome->record.error_class, class);
+	assert_string_equal(fixture_item(0, 0)->outcome->record.error_message, message);
+}
+
+static void the_exit_status_decides(void **state)
+{
+	(void)state;
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 0 });
+	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
+	fixture_teardown(state);
+	fixture_setup(state);
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 75 });
+	assert_moves(MOVE_RETRY);
+	fixture_teardown(state);
+	fixture_setup(state);
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 65 });
+	assert_record("Rejected", "exit status 65");
+	fixture_teardown(state);
+	fixture_setup(state);
+	fixture.queue.max_attempts = 1;
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 255 });
+	assert_record("HandlerExit", "exit status 255");
+}
+
+static void the_last_line_of_stderr_says_why(void **state)
+{
+	static const char text[] = "first\nlast words \r\n\n";
+
+	(void)state;
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 65, .stderr_tail = text, .stderr_len = strlen(text) });
+	assert_record("Rejected", "exit status 65: last words");
+}
+
+static void a_long_last_line_is_cut_at_its_front(void **state)
+{
+	char text[1001];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = 'y';
+	end_of("a", (struct handler_result){ .end = HANDLER_EXITED, .code = 65, .stderr_tail = text, .stderr_len = sizeof(text) });
+	assert_int_equal(strlen(fixture_item(0, 0)->outcome->record.error_message), strlen("exit status 65: ") + 200);
+	assert_int_equal(fixture_item(0, 0)->outcome->record.error_message[strlen("exit status 65: ") + 199], 'y');
+}
+
+static void a_signal_is_a_failure_of_its_own_class(void **state)
+{
+	(void)state;
+	fixture.queue.max_attempts = 1;
+	end_of("a", (struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGSEGV });
+	assert_record("HandlerSignal", "killed by SIGSEGV");
+	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 0);
+}
+
+/* Even a status that means done: the handler had more time than it may take. */
+static void a_timeout_is_a_failure_whatever_the_status(void **state)
+{
+	(void)state;
+	fixture.queue.max_attempts = 1;
+	end_of("a", (struct handler_result){ .end = HANDLER_TIMED_OUT, .code = 0, .duration_ms = 1000 });
+	assert_record("HandlerTimeout", "timed out after 1000 ms");
+	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
+}
+
+static void a_stopped_handler_that_finished_its_message_is_done(void **state)
+{
+	(void)state;
+	end_of("a", (struct handler_result){ .end = HANDLER_STOPPED, .code = 0, .exit_after_stop = true });
+	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
+}
+
+static void any_other_end_after_a_stop_hands_back(void **state)
+{
+	static const struct handler_result ends[] = {
+		{ .end = HANDLER_STOPPED, .code = -1, .signal = SIGKILL },
+		{ .end = HANDLER_STOPPED, .code = 65, .exit_after_stop = true },
+		{ .end = HANDLER_STOPPED, .code = 0, .exit_after_stop = false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		end_of("a", ends[i]);
+		assert_moves(MOVE_HAND_BACK);
+		assert_true(fixture_item(0, 0)->outcome->rewritten);	/* it may have run: redelivered */
+		assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+		tray_gone(&w->trays, P);
+		tray_close(&w->trays, 0);
+	}
+}
+
+static void a_handler_that_cannot_run_charges_no_message(void **state)
+{
+	(void)state;
+	end_of("a", (struct handler_result){ .end = HANDLER_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve" });
+	assert_moves(MOVE_HAND_BACK);
+	assert_null(fixture_item(0, 0)->outcome);
+	assert_true(breaker_until_ms(fixture.env->board) != 0);
+	assert_int_equal(fixture_counted(COUNT_UNRUNNABLE), 1);
+}
+
+static void a_message_that_can_be_no_argument_escapes_and_charges_no_handler(void **state)
+{
+	static const struct handler_result ends[] = {
+		{ .end = HANDLER_UNREPRESENTABLE, .code = -1 },
+		{ .end = HANDLER_UNRUNNABLE, .code = -1, .error = E2BIG, .stage = "execve" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		end_of("a", ends[i]);
+		assert_moves(MOVE_ESCAPE);
+		assert_string_equal(fixture_item(0, 0)->outcome->record.error_class, "Unrepresentable");
+		assert_int_equal(breaker_until_ms(fixture.env->board), 0);
+		tray_gone(&w->trays, P);
+		tray_close(&w->trays, 0);
+	}
+}
+
+/* Another worker owns the message. */
+static void the_end_of_a_lost_message_changes_nothing(void **state)
+{
+	const struct handler_result failed = { .end = HANDLER_EXITED, .code = 1 };
+
+	(void)state;
+	FILL(0, "a");
+	starter_describe(w, P);
+	starter_started(w, P);
+	tray_lose(&w->trays, P);
+	verdict_of_exec(w, P, &failed, fixture_now_ms());
+	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+	mover_tick(w, fixture_now_ms());
+	assert_sent_nothing();
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(the_exit_status_decides),
+		T(the_last_line_of_stderr_says_why),
+		T(a_long_last_line_is_cut_at_its_front),
+		T(a_signal_is_a_failure_of_its_own_class),
+		T(a_timeout_is_a_failure_whatever_the_status),
+		T(a_stopped_handler_that_finished_its_message_is_done),
+		T(any_other_end_after_a_stop_hands_back),
+		T(a_handler_that_cannot_run_charges_no_message),
+		T(a_message_that_can_be_no_argument_escapes_and_charges_no_handler),
+		T(the_end_of_a_lost_message_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
