@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bsd/string.h>
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 #include <hiredis/sds.h>
@@ -32,6 +33,9 @@ static struct buffer sealed[SEALED_MAX], sent;
 static int nreplies, nsealed;
 static size_t looked_at;	/* bytes of the commands on the connection */
 static int log_fd = -1;
+static struct buffer received;		/* what the next read finds */
+static redisContext *receiver, *hung_up;
+bool fixture_refuses;
 static char sums[QUEUE_SCRIPT_COUNT][ENCODE_SHA1_SIZE];
 
 /* ---- a runner that runs nothing ---- */
@@ -196,6 +200,70 @@ static void learn_scripts(void)
 	}
 }
 
+/* ---- connections that the worker opens ---- */
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path);
+int __wrap_redisBufferRead(redisContext *c);
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o);
+
+redisContext *__wrap_redisConnectUnixNonBlock(const char *path)
+{
+	redisContext *c = redisConnectFd(-1);
+
+	(void)path;
+	assert_non_null(c);
+	c->flags &= ~REDIS_BLOCK;
+	if (fixture_refuses) {
+		c->err = REDIS_ERR_IO;
+		strlcpy(c->errstr, "Connection refused", sizeof(c->errstr));
+	}
+	looked_at = 0;
+	return c;
+}
+
+int __wrap_redis_output_write(redisContext *c, struct redis_output *o)
+{
+	(void)c, (void)o;
+	return 0;
+}
+
+int __wrap_redisBufferRead(redisContext *c)
+{
+	if (c == hung_up) {
+		hung_up = NULL;
+		c->err = REDIS_ERR_EOF;
+		strlcpy(c->errstr, "Server closed the connection", sizeof(c->errstr));
+		return REDIS_ERR;
+	}
+	if (c == receiver && received.len > 0)
+		redisReaderFeed(c->reader, received.data, received.len);
+	if (c == receiver)
+		buffer_clear(&received);
+	return REDIS_OK;
+}
+
+void fixture_receive(struct redis *r, const char *resp)
+{
+	assert_true(received.len == 0 || receiver == r->context);
+	receiver = r->context;
+	buffer_append(&received, resp, strlen(resp));
+}
+
+void fixture_hang_up(struct redis *r)
+{
+	hung_up = r->context;
+}
+
+void fixture_receive_greetings(void)
+{
+	struct redis *r = &w->session.redis;
+
+	fixture_receive(r, "+OK\r\n:7\r\n*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
+	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++)
+		fixture_receive(r, "$3\r\nsha\r\n");
+	fixture_receive(r, "$64\r\n" SEALED_SECRET "\r\n");
+}
+
 /* ---- replies ---- */
 
 const struct redis_reply *fixture_reply(const char *resp)
@@ -333,6 +401,7 @@ int fixture_setup_closed(void **state)
 {
 	(void)state;
 	memset((void *)&fixture, 0, sizeof(fixture));
+	fixture_refuses = false;
 	fake_time_begin();
 	open_log();
 	configure();
@@ -350,6 +419,11 @@ int fixture_setup_closed(void **state)
 	w->starter.runner = &runner;
 	w->exec.running.tray = -1;
 	worker_look_at_clock(w);
+	if (sums[0][0] == '\0') {
+		connect_to_nothing(&w->session.redis);
+		learn_scripts();
+		redis_close(&w->session.redis, NULL);
+	}
 	return 0;
 }
 
@@ -360,10 +434,6 @@ int fixture_setup(void **state)
 	fixture_setup_closed(state);
 	s = &w->session;
 	connect_to_nothing(&s->redis);
-	if (sums[0][0] == '\0')
-		learn_scripts();
-	fixture_forget_sent();
-	s->redis.pending = 0;
 	s->id.generation = slot_next_generation(fixture.env->slot);
 	incarnation_format(&s->id, s->incarnation);
 	queue_owner_init(&s->owner, &fixture.env->keys, s->incarnation, LEASE_MS);
@@ -388,5 +458,7 @@ int fixture_teardown(void **state)
 	while (nsealed > 0)
 		buffer_free(&sealed[--nsealed]);
 	buffer_free(&sent);
+	buffer_free(&received);
+	receiver = hung_up = NULL;
 	return 0;
 }

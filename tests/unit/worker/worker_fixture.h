@@ -79,6 +79,15 @@ const struct redis_reply *fixture_reply(const char *resp);
 const struct redis_reply *fixture_integer(int64_t n);
 const struct redis_reply *fixture_string(const char *text);
 
+/*
+ * ---- connections that the worker opens ----
+ * Such a test also wraps redisConnectUnixNonBlock, redisBufferRead and redis_output_write. Sent commands stay where fixture_sent() finds them.
+ */
+extern bool fixture_refuses;			/* connections are refused */
+void fixture_receive(struct redis *r, const char *resp);	/* the next redis_pump() of this connection reads these bytes */
+void fixture_hang_up(struct redis *r);		/* the next redis_pump() of this connection finds its end */
+void fixture_receive_greetings(void);		/* of the session: the answers to all commands with which it opens */
+
 /* ---- the log, and the scoreboard ---- */
 int fixture_logged(const char *text);		/* how many lines of the log hold this text */
 uint64_t fixture_counted(enum counter counter);	/* a counter of the slot */
