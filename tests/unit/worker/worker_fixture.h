@@ -31,7 +31,7 @@ struct worker_fixture {
 	struct scoreboard board;	/* RUN, gate open */
 	struct fixture_runner {		/* what the fake runner says, and what it was told */
 		int room;
-		bool not_ready, busy;	/* busy: dismiss() returns false */
+		bool not_ready;
 		int starts;		/* calls of start(), which starts nothing */
 		int64_t deadline_ms;
 	} runner;

@@ -1,0 +1,399 @@
+/* links: tests/unit/worker/worker_fixture.c tests/unit/worker/fake_persistent.c tests/fuzz/fake_time.c */
+/* ldflags: -Wl,--wrap=clock_monotonic_ms -Wl,--wrap=clock_monotonic_us -Wl,--wrap=clock_boottime_ms -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
+
+/* One process for many messages: which messages it is given, and what its answers and its end do to them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/worker/fake_persistent.h"
+#include "tests/unit/worker/worker_fixture.h"
+
+static int setup(void **state)
+{
+	fixture_setup(state);
+	w->starter.runner = &runner_persistent;
+	runner_persistent.init(w);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	runner_persistent.free(w);
+	return fixture_teardown(state);
+}
+
+static void start(void)
+{
+	w->starter.may_start_us = w->now_us;
+	runner_persistent.start(w, fixture_now_ms());
+}
+
+static void answer(uint64_t serial, enum persistent_verdict verdict, int64_t delay_ms, const char *reason)
+{
+	process.replies[process.nreplies++] = (struct persistent_reply){ .serial = serial, .verdict = verdict, .delay_ms = delay_ms,
+		.reason = reason, .reason_len = strlen(reason) };
+	runner_persistent.end(w, fixture_now_ms());
+}
+
+static void end_with(struct persistent_end e)
+{
+	process.end = e;
+	process.has_ended = true;
+	runner_persistent.end(w, fixture_now_ms());
+}
+
+static void assert_state(int item, enum item_state state)
+{
+	assert_int_equal(fixture_item(0, item)->state, state);
+}
+
+static const struct outcome *assert_moves(int item, enum move move)
+{
+	assert_state(item, ITEM_MOVING);
+	assert_int_equal(fixture_item(0, item)->move, move);
+	return fixture_item(0, item)->outcome;
+}
+
+/* "": unchanged */
+static void assert_goes_back(int item, const char *with)
+{
+	const struct outcome *o = assert_moves(item, MOVE_HAND_BACK);
+
+	if (with[0] == '\0')
+		assert_null(o);
+	else
+		assert_non_null(memmem(o->line.data, o->line.len, with, strlen(with)));
+}
+
+static bool is_open(void)
+{
+	return breaker_until_ms(fixture.env->board) != 0;
+}
+
+/* ---- jobs ---- */
+
+static void the_process_gets_as_many_messages_as_it_takes(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b", "c");
+	start();
+	assert_int_equal(process.starts, 1);
+	assert_int_equal(process.ngiven, 2);
+	assert_int_equal(process.given[0], 1);		/* never 0: "OK 0" must acknowledge nothing */
+	assert_state(1, ITEM_RUNNING);
+	assert_state(2, ITEM_WAITING);
+	assert_int_equal(runner_persistent.room(w), 0);
+	answer(1, PERSISTENT_OK, -1, "");
+	start();
+	assert_int_equal(process.starts, 1);
+	assert_state(2, ITEM_RUNNING);
+}
+
+static void a_process_that_starts_up_gets_one_message(void **state)
+{
+	(void)state;
+	process.ready = false;
+	FILL(0, "a", "b");
+	assert_int_equal(runner_persistent.room(w), 1);
+	start();
+	assert_int_equal(process.ngiven, 1);
+	assert_false(runner_persistent.ready(w));
+	process.ready = true;
+	start();
+	assert_int_equal(process.ngiven, 2);
+}
+
+static void a_failed_fork_gives_nothing(void **state)
+{
+	(void)state;
+	process.fork_fails = true;
+	FILL(0, "a");
+	start();
+	assert_int_equal(process.ngiven, 0);
+	assert_int_equal(w->starter.retry.errors, 1);
+	assert_state(0, ITEM_WAITING);
+}
+
+/* A window of one has entries for four serials. */
+static void an_unanswered_job_keeps_its_entry(void **state)
+{
+	(void)state;
+	process.room = 9;
+	FILL(0, "a", "b", "c", "d", "e");
+	start();
+	assert_int_equal(process.ngiven, 4);
+	answer(2, PERSISTENT_OK, -1, "");
+	start();
+	assert_int_equal(process.ngiven, 4);			/* the next serial has the entry of the first one */
+	answer(1, PERSISTENT_OK, -1, "");
+	start();
+	assert_int_equal(process.ngiven, 5);
+}
+
+static void messages_that_must_not_run_are_never_given(void **state)
+{
+	(void)state;
+	fixture.queue.message_max = 20;
+	FILL(0, "quredis/2 x=1\na", "longer than message_max", "good");
+	start();
+	assert_int_equal(process.ngiven, 1);
+	assert_moves(0, MOVE_ESCAPE);
+	assert_moves(1, MOVE_ESCAPE);
+	assert_state(2, ITEM_RUNNING);
+}
+
+static void jobs_that_are_not_written_are_taken_back_before_the_lease_ends(void **state)
+{
+	(void)state;
+	process.room = 3;
+	FILL(0, "a", "b", "c");
+	start();
+	tray_lose(&w->trays, PLACE(0, 2));
+	process.unwritten_from = 2;
+	runner_persistent.flush(w);				/* the turn that gave them has checked the lease */
+	assert_state(1, ITEM_RUNNING);
+	fixture_pass_ms(LEASE_MS);
+	runner_persistent.flush(w);
+	assert_state(0, ITEM_RUNNING);
+	assert_state(1, ITEM_WAITING);
+	assert_state(2, ITEM_GONE);
+	w->session.lease.until_ms += LEASE_MS;
+	start();
+	assert_int_equal(process.given[process.ngiven - 1], 2);	/* the serial was never seen: it is used again */
+	assert_state(1, ITEM_RUNNING);
+}
+
+/* ---- answers ---- */
+
+static void answers_settle_their_messages_in_any_order(void **state)
+{
+	const struct outcome *o;
+
+	(void)state;
+	process.room = 3;
+	fixture.queue.max_attempts = 1;
+	FILL(0, "a", "b", "c");
+	start();
+	answer(3, PERSISTENT_OK, -1, "");
+	assert_state(2, ITEM_DONE);
+	assert_state(0, ITEM_RUNNING);
+	answer(1, PERSISTENT_FAIL, -1, "no such user");
+	o = assert_moves(0, MOVE_ESCAPE);
+	assert_string_equal(o->record.error_class, "Rejected");
+	assert_string_equal(o->record.error_message, "FAIL: no such user");
+	answer(2, PERSISTENT_RETRY, 5000, "");
+	assert_int_equal(assert_moves(1, MOVE_RETRY)->delay_ms, 5000);
+}
+
+static void the_answer_to_a_lost_message_changes_nothing(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	start();
+	tray_lose(&w->trays, PLACE(0, 0));
+	answer(1, PERSISTENT_FAIL, -1, "");
+	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+}
+
+static void the_scoreboard_shows_when_the_oldest_job_must_be_over(void **state)
+{
+	struct slot *slot = fixture.env->slot;
+
+	(void)state;
+	FILL(0, "a", "b");
+	start();
+	process.timeout_at_ms = 1234;
+	runner_persistent.end(w, fixture_now_ms());
+	assert_int_equal(atomic_load(&slot->started_ms), fixture_now_ms());
+	assert_int_equal(atomic_load(&slot->deadline_ms), 1234 + 5000);
+	assert_int_equal(atomic_load(&slot->handler_pgid), 4321);
+	process.timeout_at_ms = INT64_MAX;
+	answer(1, PERSISTENT_OK, -1, "");
+	assert_int_equal(atomic_load(&slot->deadline_ms), INT64_MAX);
+	answer(2, PERSISTENT_OK, -1, "");
+	assert_int_equal(atomic_load(&slot->deadline_ms), 0);
+	assert_int_equal(atomic_load(&slot->started_ms), 0);
+	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
+}
+
+static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state)
+{
+	(void)state;
+	FILL(0, "a", "b", "c");
+	start();
+	assert_false(runner_persistent.go_on(w));
+	process.reads = 1;
+	process.replies[process.nreplies++] = (struct persistent_reply){ .serial = 1, .verdict = PERSISTENT_OK };
+	assert_true(runner_persistent.go_on(w));
+	assert_state(0, ITEM_DONE);
+	assert_state(2, ITEM_RUNNING);
+	process.reads = 1 << 30;			/* other events must not wait for long */
+	assert_true(runner_persistent.go_on(w));
+	assert_in_range(process.reads, (1 << 30) - 2001, (1 << 30) - 2);
+}
+
+/* ---- ends ---- */
+
+/* Two jobs were given, the handler of this queue has answered before, and the process ends. */
+static void end_of_two(struct persistent_end e)
+{
+	FILL(0, "a", "b");
+	start();
+	breaker_note_answer(fixture.env->board, 0);
+	end_with(e);
+	assert_false(is_open());
+	assert_int_equal(atomic_load(&fixture.env->slot->started_ms), 0);
+}
+
+static void of_several_unanswered_jobs_none_is_charged_and_each_runs_alone(void **state)
+{
+	(void)state;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 2, .oldest = 1,
+		.unread_from = UINT64_MAX });
+	assert_goes_back(0, " solo=1");
+	assert_goes_back(1, " solo=1");
+	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
+}
+
+static void a_single_unanswered_job_is_charged(void **state)
+{
+	(void)state;
+	fixture.queue.max_attempts = 1;
+	process.room = 1;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_SIGNALED, .code = -1, .signal = SIGSEGV, .read_any = true, .unanswered = 1,
+		.oldest = 1, .unread_from = UINT64_MAX });
+	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message, "killed by SIGSEGV");
+	assert_state(1, ITEM_WAITING);
+}
+
+static void a_job_that_was_not_read_goes_back_unchanged(void **state)
+{
+	(void)state;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 2, .oldest = 1, .unread_from = 2 });
+	assert_goes_back(0, " solo=1");
+	assert_goes_back(1, "");
+}
+
+static void a_stopped_process_hands_back_what_it_has_read(void **state)
+{
+	(void)state;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1, .signal = SIGTERM, .read_any = true, .unanswered = 2,
+		.oldest = 1, .unread_from = 2 });
+	assert_goes_back(0, " redelivered=1 mac=");
+	assert_goes_back(1, "");
+}
+
+static void a_timeout_charges_the_oldest_job_only(void **state)
+{
+	(void)state;
+	fixture.queue.max_attempts = 1;
+	end_of_two((struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .signal = SIGKILL, .read_any = true, .unanswered = 2,
+		.oldest = 1, .unread_from = UINT64_MAX, .duration_ms = 700 });
+	assert_string_equal(assert_moves(0, MOVE_ESCAPE)->record.error_message,
+	    "timed out after 700 ms; it never answered: is its output flushed?");
+	assert_goes_back(1, " redelivered=1 mac=");
+	assert_int_equal(fixture_counted(COUNT_TIMED_OUT), 1);
+}
+
+static void a_lost_message_is_gone_with_the_process(void **state)
+{
+	(void)state;
+	FILL(0, "a");
+	start();
+	tray_lose(&w->trays, PLACE(0, 0));
+	breaker_note_answer(fixture.env->board, 0);
+	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 1, .oldest = 1, .unread_from = UINT64_MAX });
+	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
+}
+
+/* ---- whose fault an end is ---- */
+
+static bool opens_the_breaker(bool answered_before, struct persistent_end e)
+{
+	bool open;
+
+	FILL(0, "a");
+	start();
+	if (answered_before)
+		breaker_note_answer(fixture.env->board, 0);
+	e.unanswered = 1;
+	e.oldest = w->persistent.next_serial - 1;
+	e.unread_from = e.read_any ? UINT64_MAX : 0;
+	end_with(e);
+	open = is_open();
+	breaker_succeeded(fixture.env->board);
+	tray_gone(&w->trays, PLACE(0, 0));
+	tray_close(&w->trays, 0);
+	process.room = 2;
+	return open;
+}
+
+static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void **state)
+{
+	(void)state;
+	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve" }));
+	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);
+	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1 }));
+	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
+	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .answered_any = true }));
+	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .asked = true }));
+	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_STOPPED, .code = -1 }));
+}
+
+static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(void **state)
+{
+	(void)state;
+	assert_false(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_TIMED_OUT, .code = -1, .read_any = true }));
+	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
+	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
+	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
+}
+
+/* ---- orders ---- */
+
+static void orders_reach_only_a_running_process(void **state)
+{
+	struct pollfd fds[RUNNER_POLLFDS];
+
+	(void)state;
+	for (int running = 0; running < 2; running++) {
+		process.running = running == 1;
+		runner_persistent.stop(w, 0);
+		runner_persistent.kill(w, 0);
+		assert_int_equal(runner_persistent.dismiss(w, 0), !running);
+		assert_int_equal(process.stops, running);
+		assert_int_equal(process.kills, running);
+		assert_int_equal(process.drains, running);
+		assert_int_equal(runner_persistent.pollfds(w, fds), running ? 3 : 0);
+		assert_int_equal(runner_persistent.deadline_ms(w), running ? 77 : INT64_MAX);
+	}
+	runner_persistent.io(w, NULL, 0, 0);
+	assert_int_equal(process.quiets, 1);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(the_process_gets_as_many_messages_as_it_takes), T(a_process_that_starts_up_gets_one_message), T(a_failed_fork_gives_nothing),
+		T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
+		T(jobs_that_are_not_written_are_taken_back_before_the_lease_ends), T(answers_settle_their_messages_in_any_order),
+		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
+		T(a_handler_that_answers_at_once_is_served_without_a_poll), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
+		T(a_single_unanswered_job_is_charged), T(a_job_that_was_not_read_goes_back_unchanged),
+		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
+		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
+		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(orders_reach_only_a_running_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
