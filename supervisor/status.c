@@ -79,11 +79,11 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 	    "reason", reason);
 }
 
-static json_t *queue(const struct master *m, const struct queue_workers *q)
+static json_t *queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const char *reason;
-	enum queue_state judged = queue_state_judge(&m->queues, q, &reason);
+	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o}",
 	    "name", q->name,
@@ -181,10 +181,12 @@ static bool is_shown(const struct queue_workers *q)
 static json_t *queues(const struct master *m)
 {
 	json_t *a = json_array();
+	struct worker_errors errors;
 
+	scoreboard_read_worker_errors(m->board, &errors);
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			json_array_append_new(a, queue(m, &m->queues.items[i]));
+			json_array_append_new(a, queue(m, &m->queues.items[i], &errors));
 	return a;
 }
 
@@ -236,11 +238,11 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "workers", workers(m, now_ms));
 }
 
-static void log_queue(const struct master *m, const struct queue_workers *q)
+static void log_queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
 	const char *reason;
-	enum queue_state judged = queue_state_judge(&m->queues, q, &reason);
+	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
 	log_info("status_queue", log_str("queue", q->name), log_str("state", queue_state_names[judged]),
 	    log_str("reason", reason), log_int("wanted", queues_wanted(q)), log_int("alive", q->serving),
@@ -263,11 +265,14 @@ static void log_worker(const struct master *m, const struct process *p, int64_t 
 
 void status_log(const struct master *m, int64_t now_ms)
 {
+	struct worker_errors errors;
+
+	scoreboard_read_worker_errors(m->board, &errors);
 	log_info("status", log_str("state", state_of_master(m)), log_int("queues", (int64_t)m->config.conf->nqueues),
 	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			log_queue(m, &m->queues.items[i]);
+			log_queue(m, &m->queues.items[i], &errors);
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
 		log_worker(m, p, now_ms);
 }

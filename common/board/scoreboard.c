@@ -146,15 +146,23 @@ enum queue_error queue_error_worse(enum queue_error a, enum queue_error b)
 	return a == QUEUE_ERROR_NONE || (b != QUEUE_ERROR_NONE && b < a) ? b : a;
 }
 
-enum queue_error scoreboard_queue_error(const struct scoreboard *b, const struct board_queue *q)
+void scoreboard_read_worker_errors(const struct scoreboard *b, struct worker_errors *errors)
 {
-	enum queue_error worst = (enum queue_error)atomic_load(&q->sweeper.error);
-	int32_t place = (int32_t)(q - b->queues) + 1;
+	*errors = (struct worker_errors){0};
+	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
+		int32_t place = atomic_load(&b->master.queue_of[i]);
+		enum queue_error *worst;
 
-	for (int i = 0; i < SCOREBOARD_SLOTS; i++)
-		if (atomic_load(&b->master.queue_of[i]) == place)
-			worst = queue_error_worse(worst, (enum queue_error)atomic_load(&b->slots[i].error));
-	return worst;
+		if (place < 1 || place > SCOREBOARD_QUEUES)
+			continue;
+		worst = &errors->of_queue[place - 1];
+		*worst = queue_error_worse(*worst, (enum queue_error)atomic_load(&b->slots[i].error));
+	}
+}
+
+enum queue_error scoreboard_queue_error(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors)
+{
+	return queue_error_worse((enum queue_error)atomic_load(&q->sweeper.error), errors->of_queue[q - b->queues]);
 }
 
 void slot_clear(struct slot *s)

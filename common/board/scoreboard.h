@@ -221,10 +221,18 @@ uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
 void board_observe_lag(struct board_queue *q, int64_t lag_ms);	/* the same */
 /*
- * The most important error of a queue: of the sweeper's word and of the word of each worker that lives. The end of one worker's error, or of
- * the worker, thus never hides another's. It reads one word of each slot.
+ * The most important error of the workers of each queue, by the place of the queue. It is true for the moment of the read: read it once
+ * for all queues, and again in the next turn. A read is one pass over the slots; a pass for each queue would cost 2,048 words each.
  */
-enum queue_error scoreboard_queue_error(const struct scoreboard *b, const struct board_queue *q);
+struct worker_errors {
+	enum queue_error of_queue[SCOREBOARD_QUEUES];
+};
+void scoreboard_read_worker_errors(const struct scoreboard *b, struct worker_errors *errors);
+/*
+ * The most important error of a queue: of the sweeper's word and of the word of each worker that lives. The end of one worker's error, or of
+ * the worker, thus never hides another's.
+ */
+enum queue_error scoreboard_queue_error(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors);
 /* Moves what the slot of one that is gone counted to its queue's past. A reader who takes the past first sees nothing twice. */
 void slot_fold(struct slot *s, struct board_queue *q);
 void slot_clear(struct slot *s);	/* all but the generation; the master, when its child is reaped */

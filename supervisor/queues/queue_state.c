@@ -75,10 +75,10 @@ static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 }
 
 /* Nothing of the queue works if all its workers lost Redis, or the sweeper shut its gate. The reason is then the error that is known, if any. */
-static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const char **reason)
+static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	const struct board_queue *b = board_of(qs, q);
-	const struct error_state *known = &error_states[scoreboard_queue_error(qs->board, b)];
+	const struct error_state *known = &error_states[scoreboard_queue_error(qs->board, b, errors)];
 	enum queue_error guess;
 
 	if (is_cut_off(qs, q))
@@ -128,7 +128,7 @@ static const char *reason_to_warn(const struct queues *qs, const struct queue_wo
 	return NULL;
 }
 
-enum queue_state queue_state_judge(const struct queues *qs, const struct queue_workers *q, const char **reason)
+enum queue_state queue_state_judge(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	enum queue_state state;
 
@@ -140,7 +140,7 @@ enum queue_state queue_state_judge(const struct queues *qs, const struct queue_w
 		*reason = "its workers died five times in thirty seconds";
 		return STATE_BACKOFF;
 	}
-	state = judge_error(qs, q, reason);
+	state = judge_error(qs, q, errors, reason);
 	if (state != STATE_RUNNING)
 		return state;
 	if (atomic_load(&board_of(qs, q)->workers.breaker.step) > 0) {

@@ -345,14 +345,14 @@ static bool is_no_warning(enum queue_state state)
 	return state == STATE_RUNNING || state == STATE_PAUSED || state == STATE_QUIET || state == STATE_RECOVERING;
 }
 
-static void look(struct queues *qs, struct queue_workers *q, int64_t now_ms)
+static void look(struct queues *qs, struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
 {
 	const char *reason;
 	enum queue_state state;
 
 	see_success(qs, q);
 	policy_tick(&q->policy, (size_t)q->serving, now_ms);
-	state = queue_state_judge(qs, q, &reason);
+	state = queue_state_judge(qs, q, errors, &reason);
 	if (state == q->state && reason == q->reason)
 		return;
 	q->state = state;
@@ -363,10 +363,13 @@ static void look(struct queues *qs, struct queue_workers *q, int64_t now_ms)
 
 void queues_look(struct queues *qs, int64_t now_ms)
 {
+	struct worker_errors errors;
+
 	check_counts(qs);
+	scoreboard_read_worker_errors(qs->board, &errors);
 	for (int i = 0; i < qs->n; i++)
 		if (qs->items[i].membership == MEMBER_CONFIGURED)
-			look(qs, &qs->items[i], now_ms);
+			look(qs, &qs->items[i], &errors, now_ms);
 }
 
 void queues_publish_wanted(struct queues *qs)

@@ -36,6 +36,19 @@ static bool is_refused(enum queue_error error)
 	return error != QUEUE_ERROR_NONE && error != QUEUE_ERROR_LEFTOVERS && error != QUEUE_ERROR_ARCHIVE;
 }
 
+/* The task's own state: what one turn needs once, for all queues. It is read anew at the begin of each turn. */
+static void read_worker_errors(struct sweeper *s, int64_t now_ms)
+{
+	(void)now_ms;
+	if (s->conf->health.enabled)
+		scoreboard_read_worker_errors(s->child->board, task_own(s, &health_task));
+}
+
+static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return scoreboard_queue_error(s->child->board, q->board, task_own(s, &health_task));
+}
+
 static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
 {
 	const struct gauge *g = gauge_of(q);
@@ -47,7 +60,7 @@ static void values_of(const struct sweeper *s, const struct sweeper_queue *q, in
 	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
-	value[HEALTH_ERROR] = q->board != NULL && is_refused(scoreboard_queue_error(s->child->board, q->board));
+	value[HEALTH_ERROR] = q->board != NULL && is_refused(error_of(s, q));
 	value[HEALTH_ARCHIVE] = archiver_fails(q);
 	value[HEALTH_BOUNDS] = bounds_are_exceeded(q);
 	value[HEALTH_ASIDE] = aside_of(q)->n;
@@ -147,7 +160,7 @@ static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q)
 	if (q->board == NULL)
 		return 0;
 	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
-	       (uint32_t)scoreboard_queue_error(s->child->board, q->board) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
+	       (uint32_t)error_of(s, q) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
 	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
 	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }
@@ -178,7 +191,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 }
 
 const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
-	.state_size = sizeof(struct health) };
+	.each_turn = read_worker_errors, .state_size = sizeof(struct health), .own_size = sizeof(struct worker_errors) };
 
 /* ---- the sum over all queues ---- */
 

@@ -92,6 +92,14 @@ static void worker_of(struct scoreboard *b, int slot, int queue, enum queue_erro
 	atomic_store(&b->slots[slot].error, error);
 }
 
+static enum queue_error error_of(const struct scoreboard *b, int queue)
+{
+	struct worker_errors errors;
+
+	scoreboard_read_worker_errors(b, &errors);
+	return scoreboard_queue_error(b, &b->queues[queue], &errors);
+}
+
 static void the_more_important_error_is_shown(void **state)
 {
 	struct scoreboard *b = *state;
@@ -104,27 +112,40 @@ static void the_more_important_error_is_shown(void **state)
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		atomic_store(&q->sweeper.error, pairs[i][0]);
 		worker_of(b, 7, QUEUE, pairs[i][1]);
-		assert_int_equal(scoreboard_queue_error(b, q), pairs[i][0]);
+		assert_int_equal(error_of(b, QUEUE), pairs[i][0]);
 		atomic_store(&q->sweeper.error, pairs[i][1]);
 		worker_of(b, 7, QUEUE, pairs[i][0]);
-		assert_int_equal(scoreboard_queue_error(b, q), pairs[i][0]);
+		assert_int_equal(error_of(b, QUEUE), pairs[i][0]);
 	}
 }
 
 static void the_end_of_one_workers_error_hides_no_others(void **state)
 {
 	struct scoreboard *b = *state;
-	struct board_queue *q = &b->queues[QUEUE];
 
 	worker_of(b, 1, QUEUE, QUEUE_ERROR_WRONG_TYPE);
 	worker_of(b, 2, QUEUE, QUEUE_ERROR_NO_PERMISSION);
 	worker_of(b, 3, QUEUE + 1, QUEUE_ERROR_NO_REDIS);
-	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_WRONG_TYPE);
+	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_WRONG_TYPE);
 	worker_of(b, 1, QUEUE, QUEUE_ERROR_NONE);
-	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_NO_PERMISSION);
+	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_NO_PERMISSION);
 	slot_clear(&b->slots[2]);	/* it died */
-	assert_int_equal(scoreboard_queue_error(b, q), QUEUE_ERROR_NONE);
-	assert_int_equal(scoreboard_queue_error(b, &b->queues[QUEUE + 1]), QUEUE_ERROR_NO_REDIS);
+	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_NONE);
+	assert_int_equal(error_of(b, QUEUE + 1), QUEUE_ERROR_NO_REDIS);
+}
+
+/* A worker may damage the board: then the error of a slot belongs to no queue. */
+static void a_damaged_place_is_no_queue(void **state)
+{
+	struct scoreboard *b = *state;
+
+	worker_of(b, 1, -7, QUEUE_ERROR_WRONG_TYPE);
+	worker_of(b, 2, SCOREBOARD_QUEUES, QUEUE_ERROR_WRONG_TYPE);
+	worker_of(b, 3, INT32_MAX - 1, QUEUE_ERROR_WRONG_TYPE);
+	worker_of(b, SCOREBOARD_SLOTS - 1, SCOREBOARD_QUEUES - 1, QUEUE_ERROR_NO_REDIS);
+	for (int i = 0; i < SCOREBOARD_QUEUES - 1; i++)
+		assert_int_equal(error_of(b, i), QUEUE_ERROR_NONE);
+	assert_int_equal(error_of(b, SCOREBOARD_QUEUES - 1), QUEUE_ERROR_NO_REDIS);
 }
 
 static void slots_do_not_share_cache_lines(void **state)
@@ -144,6 +165,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_place_is_no_queue, setup, teardown),
 		cmocka_unit_test(slots_do_not_share_cache_lines),
 	};
 

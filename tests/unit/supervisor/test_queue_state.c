@@ -23,7 +23,10 @@ static struct board_queue *mail(void)
 
 static enum queue_state judge(void)
 {
-	return queue_state_judge(qs, &qs->items[MAIL], &reason);
+	struct worker_errors errors;
+
+	scoreboard_read_worker_errors(m.board, &errors);
+	return queue_state_judge(qs, &qs->items[MAIL], &errors, &reason);
 }
 
 /* A queue with both its workers, whose gate is open. */
