@@ -71,9 +71,7 @@ static bool counts_as_death(const struct master *m, int slot, const siginfo_t *i
 /* If the dead worker had a message on trial, another worker may begin a trial now. */
 static void end_trial(struct master *m, int slot)
 {
-	int32_t its = slot + 1;
-
-	atomic_compare_exchange_strong(&m->board->workers.trial, &its, 0);
+	scoreboard_end_trial(m->board, slot);
 }
 
 /* Nobody is charged if the worker was ordered to stop, even if it was killed before it had ended; if it reports that it left work unsettled; or if its lease ran out. */

@@ -183,7 +183,7 @@ static json_t *queues(const struct master *m)
 	json_t *a = json_array();
 	struct worker_errors errors;
 
-	scoreboard_read_worker_errors(m->board, &errors);
+	queue_error_read_workers(m->board, &errors);
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
 			json_array_append_new(a, queue(m, &m->queues.items[i], &errors));
@@ -267,7 +267,7 @@ void status_log(const struct master *m, int64_t now_ms)
 {
 	struct worker_errors errors;
 
-	scoreboard_read_worker_errors(m->board, &errors);
+	queue_error_read_workers(m->board, &errors);
 	log_info("status", log_str("state", state_of_master(m)), log_int("queues", (int64_t)m->config.conf->nqueues),
 	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->queues.n; i++)

@@ -2,6 +2,7 @@
  * What a worker is given at its start. Nothing of it changes afterwards, so all components may read it, and none may write it:
  * they see it const. What slot and board point at is shared with other processes.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,5 +31,6 @@ void env_free(struct env *env)
 
 void env_count(const struct env *env, enum counter counter, int n)
 {
+	assert(counter < COUNTERS && n >= 0);
 	atomic_fetch_add(&env->slot->counters[counter], (uint64_t)n);
 }

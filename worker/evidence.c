@@ -8,6 +8,7 @@
  *			ends: other suspects must not wait until Redis is repaired.
  * A registration is lost with its name and when Redis loses data. So the worker writes both keys again under each new name.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "worker/worker.h"
@@ -60,15 +61,15 @@ static bool is_refused(const struct worker *w)
 
 static void end_trial(struct worker *w)
 {
+	bool held = scoreboard_end_trial(w->env->child->board, w->env->child->slot);
+
+	assert(held);		/* only the master ends it for us, when we are dead */
 	w->evidence.trial.tray = -1;
-	atomic_store(&w->env->child->board->workers.trial, 0);
 }
 
 static bool begin_trial(struct worker *w, struct place p, const struct message *m)
 {
-	int32_t nobody = 0;
-
-	if (!atomic_compare_exchange_strong(&w->env->child->board->workers.trial, &nobody, w->env->child->slot + 1))
+	if (!scoreboard_begin_trial(w->env->child->board, w->env->child->slot))
 		return false;
 	w->evidence.trial = p;
 	queue_trial_name(m, w->evidence.trial_name);

@@ -78,7 +78,7 @@ static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	const struct board_queue *b = board_of(qs, q);
-	const struct error_state *known = &error_states[scoreboard_queue_error(qs->board, b, errors)];
+	const struct error_state *known = &error_states[queue_error_shown(qs->board, b, errors)];
 	enum queue_error guess;
 
 	if (is_cut_off(qs, q))

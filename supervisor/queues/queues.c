@@ -366,7 +366,7 @@ void queues_look(struct queues *qs, int64_t now_ms)
 	struct worker_errors errors;
 
 	check_counts(qs);
-	scoreboard_read_worker_errors(qs->board, &errors);
+	queue_error_read_workers(qs->board, &errors);
 	for (int i = 0; i < qs->n; i++)
 		if (qs->items[i].membership == MEMBER_CONFIGURED)
 			look(qs, &qs->items[i], &errors, now_ms);

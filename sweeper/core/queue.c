@@ -1,4 +1,5 @@
 /* The queues of the sweeper, and what the scoreboard shows of them: gate, error, counters. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +197,7 @@ void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
 
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)
 {
+	assert(counter < COUNTERS);
 	if (q->board != NULL && n > 0)
 		atomic_fetch_add(&q->board->sweeper.swept[counter], n);
 }

@@ -41,12 +41,12 @@ static void read_worker_errors(struct sweeper *s, int64_t now_ms)
 {
 	(void)now_ms;
 	if (s->conf->health.enabled)
-		scoreboard_read_worker_errors(s->child->board, task_own(s, &health_task));
+		queue_error_read_workers(s->child->board, task_own(s, &health_task));
 }
 
 static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return scoreboard_queue_error(s->child->board, q->board, task_own(s, &health_task));
+	return queue_error_shown(s->child->board, q->board, task_own(s, &health_task));
 }
 
 static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])

@@ -201,7 +201,7 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 
 	level_name(q->keys.name, name);
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
-		new.n[i] = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->sweeper.sent[i], counted->n[i]);
+		new.n[i] = i == COUNT_RECONNECTED ? 0 : tally_claim(&q->board->reported.sent[i], counted->n[i]);
 		sent->n[i] += new.n[i];
 		if (i < COUNTERS && new.n[i] > 0)
 			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], new.n[i]);

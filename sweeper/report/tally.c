@@ -3,6 +3,7 @@
  * message costs a command for it. If two sweepers of one master see the same growth, one of them writes it. The figures are
  * statistics: a write that was interrupted, because the sweeper was killed or the connection lost, may be missing.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "sweeper/core/core.h"
@@ -80,7 +81,7 @@ uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)
 static bool is_news(const struct board_queue *q, const struct queue_figures *sum)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
-		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE && sum->n[i] > atomic_load(&q->sweeper.tallied[i]))
+		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE && sum->n[i] > atomic_load(&q->reported.tallied[i]))
 			return true;
 	return false;
 }
@@ -94,7 +95,7 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum)
 		return false;
 	sum->n[COUNT_WOULD_PURGE] = 0;
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
-		sum->n[i] = tally_claim(&q->sweeper.tallied[i], sum->n[i]);
+		sum->n[i] = tally_claim(&q->reported.tallied[i], sum->n[i]);
 		any = any || sum->n[i] > 0;
 	}
 	return any;
@@ -102,8 +103,11 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum)
 
 static void give_back(struct board_queue *q, const struct queue_figures *done)
 {
-	for (int i = 0; i < QUEUE_FIGURES; i++)
-		atomic_fetch_sub(&q->sweeper.tallied[i], done->n[i]);
+	for (int i = 0; i < QUEUE_FIGURES; i++) {
+		uint64_t before = atomic_fetch_sub(&q->reported.tallied[i], done->n[i]);
+
+		assert(before >= done->n[i]);	/* we claimed it, and no other sweeper gives back our claim */
+	}
 }
 
 /* ---- a round: all queues in one turn ---- */

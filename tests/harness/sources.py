@@ -218,7 +218,7 @@ def record_fields():
 
 
 def counters():
-    return _table("common/board/scoreboard.c", "counter_names")
+    return _table("common/board/figures.c", "counter_names")
 
 
 def metrics():
@@ -231,7 +231,7 @@ def queue_states():
 
 
 def worker_states():
-    return _table("common/board/scoreboard.c", "slot_state_names")
+    return _table("common/board/slot.c", "slot_state_names")
 
 
 def error_classes():

@@ -96,8 +96,8 @@ static enum queue_error error_of(const struct scoreboard *b, int queue)
 {
 	struct worker_errors errors;
 
-	scoreboard_read_worker_errors(b, &errors);
-	return scoreboard_queue_error(b, &b->queues[queue], &errors);
+	queue_error_read_workers(b, &errors);
+	return queue_error_shown(b, &b->queues[queue], &errors);
 }
 
 static void the_more_important_error_is_shown(void **state)
@@ -148,6 +148,54 @@ static void a_damaged_place_is_no_queue(void **state)
 	assert_int_equal(error_of(b, SCOREBOARD_QUEUES - 1), QUEUE_ERROR_NO_REDIS);
 }
 
+static void one_worker_at_a_time_runs_a_trial(void **state)
+{
+	struct scoreboard *b = *state;
+
+	assert_true(scoreboard_begin_trial(b, 4));
+	assert_false(scoreboard_begin_trial(b, 5));
+	assert_false(scoreboard_begin_trial(b, 4));
+	assert_false(scoreboard_end_trial(b, 5));	/* another worker's death does not end it */
+	assert_int_equal(atomic_load(&b->workers.trial), 5);
+	assert_true(scoreboard_end_trial(b, 4));
+	assert_false(scoreboard_end_trial(b, 4));
+	assert_true(scoreboard_begin_trial(b, 0));	/* 0 is a slot, not the absence of one */
+	assert_false(scoreboard_begin_trial(b, 5));
+}
+
+static void a_queue_passes_its_totals_to_its_heir(void **state)
+{
+	struct board_queue *q = &((struct scoreboard *)*state)->queues[1], *heir = q + 1;
+
+	atomic_store(&q->master.past[COUNT_DONE], 5);
+	atomic_store(&q->sweeper.swept[COUNT_DUE], 2);
+	atomic_store(&q->reported.tallied[COUNT_DONE], 3);
+	atomic_store(&q->reported.sent[COUNT_DONE], 4);
+	board_observe_lag(q, 3);
+	for (int i = 0; i < 2; i++)
+		scoreboard_inherit(heir, q);
+	assert_int_equal(atomic_load(&heir->master.past[COUNT_DONE]), 10);
+	assert_int_equal(atomic_load(&heir->master.past[COUNT_DUE]), 4);
+	assert_int_equal(atomic_load(&heir->master.past[FIGURE_LAGS + 2]), 2);
+	assert_int_equal(atomic_load(&heir->master.past[FIGURE_LAG_MS]), 6);
+	assert_int_equal(atomic_load(&heir->reported.tallied[COUNT_DONE]), 6);
+	assert_int_equal(atomic_load(&heir->reported.sent[COUNT_DONE]), 8);
+}
+
+static void a_new_handler_closes_the_breaker_also_when_generations_wrap(void **state)
+{
+	struct board_queue *q = &((struct scoreboard *)*state)->queues[0];
+
+	atomic_store(&q->master.handler_generation, UINT32_MAX);
+	atomic_store(&q->workers.breaker.step, 3);
+	atomic_store(&q->workers.breaker.failures, 9);
+	scoreboard_new_handler(q, 0);
+	assert_int_equal(atomic_load(&q->workers.breaker.step), 0);
+	assert_int_equal(atomic_load(&q->workers.breaker.failures), 0);
+	scoreboard_new_handler(q, 1);
+	assert_int_equal(atomic_load(&q->master.handler_generation), 1);
+}
+
 static void slots_do_not_share_cache_lines(void **state)
 {
 	(void)state;
@@ -166,6 +214,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_place_is_no_queue, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_worker_at_a_time_runs_a_trial, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_queue_passes_its_totals_to_its_heir, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_new_handler_closes_the_breaker_also_when_generations_wrap, setup, teardown),
 		cmocka_unit_test(slots_do_not_share_cache_lines),
 	};
 

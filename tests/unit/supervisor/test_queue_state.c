@@ -25,7 +25,7 @@ static enum queue_state judge(void)
 {
 	struct worker_errors errors;
 
-	scoreboard_read_worker_errors(m.board, &errors);
+	queue_error_read_workers(m.board, &errors);
 	return queue_state_judge(qs, &qs->items[MAIL], &errors, &reason);
 }
 

@@ -1,0 +1,54 @@
+#ifndef COMMON_BOARD_MASTER_WORDS_H
+#define COMMON_BOARD_MASTER_WORDS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/base/base.h"
+#include "common/board/figures.h"
+
+/* What the master orders a child to do. An order is only raised, except QUIET <-> RUN. */
+enum order {
+	ORDER_RUN,
+	ORDER_QUIET,		/* fetch nothing */
+	ORDER_FINISH,		/* finish what runs, for as long as the handler's own deadline allows, then exit 0 */
+	ORDER_HAND_BACK		/* TERM to the handler's group, after kill_grace KILL; hand back; exit 0 */
+};
+
+/* The words of the master, which alone writes them. The children read them. */
+struct board_master {
+	/* enum order of the child in each slot; RUN in a free slot. It is only raised while the child lives, except QUIET <-> RUN. Reader: that child */
+	_Alignas(64) _Atomic uint32_t orders[SCOREBOARD_SLOTS];
+	/* The place in queues[] of the worker in each slot, + 1; 0: no worker. It stays until the worker is reaped. Reader: the sweeper */
+	_Atomic int32_t queue_of[SCOREBOARD_SLOTS];
+	/*
+	 * A generation for each slot, kept when the slot is cleared: the workers that had this one or a lower one are dead, nothing of them
+	 * runs, and the sweeper has returned their messages, or they left none. It only grows, and never exceeds the generation of the slot.
+	 * Reader: the sweeper.
+	 */
+	_Atomic uint64_t buried[SCOREBOARD_SLOTS];
+	/* Slot of the sweeper that does the periodic work; it changes only when the next sweeper is forked. The others finish. Reader: each sweeper */
+	_Atomic int32_t active_sweeper;
+	_Atomic int64_t started_ms;	/* CLOCK_REALTIME, ms: when the master started; written once. Reader: the sweeper */
+	/* USR1 raises it by one. It may wrap: a child that sees another value than before calls log_reopen(). Readers: all children */
+	_Atomic uint32_t log_epoch;
+};
+
+/* The same for one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()). */
+struct queue_master {
+	/*
+	 * By enum figure: the counts of workers that have ended, and of queues whose heir this queue is. They only grow, so totals never fall.
+	 * Reader: the sweeper, before it reads the slots.
+	 */
+	_Alignas(64) _Atomic uint64_t past[SCOREBOARD_FIGURES];
+	_Atomic uint32_t wanted;		/* workers that the configuration, or the operator, asks for. Reader: the sweeper */
+	_Atomic uint64_t restarts;		/* workers started in place of dead ones; it only grows. Reader: the sweeper */
+	/*
+	 * Each reload or restart of the queue raises it by one, since the handler may have changed. It may wrap: it is only compared for equality.
+	 * Readers: the workers of the queue (worker/breaker.c).
+	 */
+	_Atomic uint32_t handler_generation;
+	_Atomic uint32_t left;			/* 1: the queue left the configuration; never 0 again. The sweeper that still knows it logs what waits in it */
+};
+
+#endif

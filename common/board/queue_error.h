@@ -1,0 +1,38 @@
+#ifndef COMMON_BOARD_QUEUE_ERROR_H
+#define COMMON_BOARD_QUEUE_ERROR_H
+
+#include "common/base/base.h"
+#include "common/redis/redis.h"
+
+struct board_queue;
+struct scoreboard;
+
+/*
+ * What is wrong with a queue, the most important error first, since status shows only one: first those that an operator must repair, then those
+ * that may pass by themselves, and last those during which Redis works.
+ */
+enum queue_error {
+	QUEUE_ERROR_NONE, QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_PERMISSION, QUEUE_ERROR_EVICTION, QUEUE_ERROR_NO_REDIS,
+	QUEUE_ERROR_TRANSIENT,	/* Redis refuses commands for now: it loads, is a replica, has no memory */
+	QUEUE_ERROR_OTHER,
+	QUEUE_ERROR_ARCHIVE,	/* the archive of dead letters cannot be read or written; Redis works */
+	QUEUE_ERROR_LEFTOVERS	/* recovery waits until processes of a dead supervisor have ended; Redis works */
+};
+enum queue_error queue_error_of(enum redis_error_class class);
+enum queue_error queue_error_worse(enum queue_error a, enum queue_error b);	/* the more important one */
+
+/*
+ * The most important error of the workers of each queue, by the place of the queue. It is true for the moment of the read: read it once
+ * for all queues, and again in the next turn. A read is one pass over the slots; a pass for each queue would cost 2,048 words each.
+ */
+struct worker_errors {
+	enum queue_error of_queue[SCOREBOARD_QUEUES];
+};
+void queue_error_read_workers(const struct scoreboard *b, struct worker_errors *errors);
+/*
+ * The most important error of a queue: of the sweeper's word and of the word of each worker that lives. The end of one worker's error, or of
+ * the worker, thus never hides another's.
+ */
+enum queue_error queue_error_shown(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors);
+
+#endif

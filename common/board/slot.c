@@ -1,0 +1,73 @@
+/* The slot of a child: the writes that are more than one store. */
+#include <assert.h>
+
+#include "common/board/scoreboard.h"
+
+const char *const slot_state_names[] = {
+	[SLOT_FREE] = "free",
+	[SLOT_STARTING] = "starting",
+	[SLOT_CONNECTING] = "connecting",
+	[SLOT_WAITING] = "waiting",
+	[SLOT_IDLE] = "idle",
+	[SLOT_RUNNING] = "running",
+	[SLOT_SETTLING] = "settling",
+	[SLOT_STOPPING] = "stopping",
+};
+
+void slot_set_state(struct slot *s, enum slot_state state)
+{
+	assert(state <= SLOT_STOPPING);
+	atomic_store(&s->state, slot_generation(s) << 8 | (uint64_t)state);
+}
+
+uint64_t slot_next_generation(struct slot *s)
+{
+	uint64_t generation = slot_generation(s) + 1;
+
+	assert(generation <= UINT64_MAX >> 8);
+	atomic_store(&s->state, generation << 8 | (uint64_t)slot_state(s));
+	return generation;
+}
+
+void slot_observe(struct slot *s, int64_t duration_ms)
+{
+	atomic_fetch_add(&s->durations[figures_bucket(duration_ms)], 1);
+	if (duration_ms > 0)
+		atomic_fetch_add(&s->duration_ms, (uint64_t)duration_ms);
+}
+
+static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+{
+	uint64_t n = atomic_exchange(from, 0);
+
+	atomic_fetch_add(to, n);
+}
+
+void slot_fold(struct slot *s, struct board_queue *q)
+{
+	for (int i = 0; i < COUNTERS; i++)
+		move(&s->counters[i], &q->master.past[i]);
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		move(&s->durations[i], &q->master.past[FIGURE_DURATIONS + i]);
+	move(&s->duration_ms, &q->master.past[FIGURE_DURATION_MS]);
+}
+
+void slot_clear(struct slot *s)
+{
+	atomic_store(&s->heartbeat_ms, 0);
+	atomic_store(&s->serial, 0);
+	atomic_store(&s->started_ms, 0);
+	atomic_store(&s->deadline_ms, 0);
+	atomic_store(&s->fence_ms, 0);
+	atomic_store(&s->abandoned, 0);
+	atomic_store(&s->handler_pgid, 0);
+	atomic_store(&s->pid, 0);
+	atomic_store(&s->redis_down, 0);
+	atomic_store(&s->error, QUEUE_ERROR_NONE);
+	for (int i = 0; i < COUNTERS; i++)
+		atomic_store(&s->counters[i], 0);
+	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
+		atomic_store(&s->durations[i], 0);
+	atomic_store(&s->duration_ms, 0);
+	slot_set_state(s, SLOT_FREE);
+}

@@ -1,0 +1,76 @@
+#ifndef COMMON_BOARD_SLOT_H
+#define COMMON_BOARD_SLOT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/board/figures.h"
+
+struct board_queue;
+
+enum slot_state {
+	SLOT_FREE, SLOT_STARTING, SLOT_CONNECTING, SLOT_WAITING,	/* waiting: for its queue's recovery, a pause, the breaker */
+	SLOT_IDLE, SLOT_RUNNING, SLOT_SETTLING, SLOT_STOPPING
+};
+extern const char *const slot_state_names[];			/* "free", "starting", … */
+
+/*
+ * The words of one child: a worker, a sweeper, or the keeper. The child in the slot writes them while it lives. The master writes them before the
+ * child starts and after it has ended: it clears all but the generation. It reads all of them for status; other readers are named below.
+ *
+ * A child may be killed between any two writes, so no word proves another one. A counter only grows while its child lives (atomic add).
+ */
+struct slot {
+	/*
+	 * generation << 8 | enum slot_state, in one word so that it is never torn. The generation only grows: each process in the slot takes a higher
+	 * one, and a worker takes one for each incarnation. 56 bits do not wrap. Readers: the sweeper also (proofs of death, the holder of an archive).
+	 */
+	_Alignas(64) _Atomic uint64_t state;
+	/* CLOCK_MONOTONIC, ms: the last turn of its loop. The master kills a child whose heartbeat is too old (supervisor/children/watch.c). */
+	_Atomic int64_t heartbeat_ms;
+	_Atomic uint64_t serial;		/* messages that the worker started; it only grows */
+	_Atomic int64_t started_ms;		/* CLOCK_MONOTONIC, ms: since when a message runs; 0: none runs */
+	/* CLOCK_MONOTONIC, ms. Worker: when the handler and its kill grace end. Sweeper: when a call that blocks ends. 0: none. The master waits so long. */
+	_Atomic int64_t deadline_ms;
+	_Atomic int64_t fence_ms;		/* CLOCK_BOOTTIME, ms: the handler is dead by then, or the master kills the worker; 0: it may finish */
+	_Atomic uint64_t abandoned;		/* a generation: no message runs here that was fetched under a lower one; 0: not known. Reader: the sweeper */
+	/*
+	 * A process group: worker: of its handler; keeper: of redis-server. 0: none; never 1, nor the supervisor's own. The master kills the group
+	 * when the worker dies, before it reaps the worker, so no other process can have the number.
+	 */
+	_Atomic int32_t handler_pgid;
+	_Atomic int32_t pid;			/* of the child; 0: not known yet. Reader: the sweeper */
+	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0 */
+	_Atomic uint32_t error;			/* worker: enum queue_error, what Redis refused last; NONE after the next success. Readers: queue_error.h */
+	/*
+	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
+	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
+	 */
+	_Atomic uint64_t counters[COUNTERS];
+	_Atomic uint64_t durations[SCOREBOARD_BUCKETS];
+	_Atomic uint64_t duration_ms;
+};
+
+static inline enum slot_state slot_state(const struct slot *s)
+{
+	return (enum slot_state)(atomic_load(&s->state) & 0xff);
+}
+
+static inline uint64_t slot_generation(const struct slot *s)
+{
+	return atomic_load(&s->state) >> 8;
+}
+
+/* ---- the child calls these ---- */
+
+void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
+uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
+void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
+
+/* ---- the master calls these for a child that has ended ---- */
+
+/* Moves its counts to the past of its queue. A reader that reads the past first counts nothing twice. */
+void slot_fold(struct slot *s, struct board_queue *q);
+void slot_clear(struct slot *s);	/* all but the generation */
+
+#endif

@@ -1,0 +1,73 @@
+#ifndef COMMON_BOARD_SWEEPER_WORDS_H
+#define COMMON_BOARD_SWEEPER_WORDS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/board/figures.h"
+
+/*
+ * The words of the sweeper. After a reload the previous sweeper lives on for a while, so two sweepers write them: where that matters, the word
+ * changes by atomic add, or by compare and swap. A stored word has the same meaning from either of them, and the last one counts.
+ */
+
+/* Whether workers may fetch: in QUEUE_OPEN only. */
+enum queue_gate { QUEUE_RECOVERING, QUEUE_OPEN, QUEUE_PAUSED, QUEUE_REFUSED };
+
+/* What recovery has returned. BARE: it takes nothing more from transit:QUEUE itself. It only rises. */
+enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };
+
+/*
+ * What is known of the clock of Redis, in ms (server_clock.h has the meaning of each word). server_clock_publish() writes, server_clock_read()
+ * reads; they go in opposite orders, so that a reader that sees a new offset also sees the epoch in which it holds. Readers: workers, the next sweeper.
+ */
+struct board_clock {
+	_Alignas(64) _Atomic int64_t since_ms;
+	_Atomic int64_t stepped_ms, low_ms, high_ms, checked_ms;
+};
+
+/*
+ * Entries of the registry that left it, or would in a dry run, over all queues that are not configured here. They only grow (atomic add).
+ * The part that was sent to statsd only grows, too, and is at most the whole (compare and swap, tally_claim()). Reader: the sweeper.
+ */
+struct board_registry {
+	_Alignas(64) _Atomic uint64_t left, would_leave;
+	_Atomic uint64_t left_told, would_leave_told;
+};
+
+/* For all queues. */
+struct board_sweeper {
+	struct board_clock clock;
+	struct board_registry registry;
+	_Atomic uint64_t leftovers;	/* processes of dead supervisors that live although they were killed. Reader: the master */
+};
+
+/* For one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()); no sweeper knows the queue any more by then. */
+struct queue_sweeper {
+	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate. Readers: the workers, the master */
+	_Atomic uint32_t error;			/* enum queue_error: what failed for the sweeper. Readers: queue_error.h */
+	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Reader: the master */
+	_Atomic uint64_t aside;			/* messages that Redis refused to move, so that they are set aside. Reader: the master */
+	_Atomic int64_t aside_size;		/* bytes of the newest of them; -1: not known. It counts only while aside > 0 */
+	_Atomic uint32_t aside_error;		/* enum queue_error: why Redis refused. It counts only while aside > 0 */
+	_Atomic uint32_t recovered;		/* enum queue_recovered; it only rises. Reader: the next sweeper, which need not do that again */
+	_Atomic uint32_t left_logged;		/* 1: a sweeper has logged what waits in a queue that left; never 0 again. Compare and swap */
+	/* The sweeper that has the archive: generation << 16 | slot + 1; 0: none. Compare and swap, from 0 or from a sweeper that has ended */
+	_Atomic int64_t archiver;
+	/* By enum counter: what sweepers counted. Each only grows (atomic add). Readers: the sweeper, for metrics; the master, for an heir */
+	_Atomic uint64_t swept[COUNTERS];
+	_Atomic uint64_t lags[SCOREBOARD_BUCKETS], lag_ms;	/* FIGURE_LAGS and their sum in ms, in the same way; board_observe_lag() */
+	_Atomic uint64_t lag_max_ms;		/* the largest since the last datagram to statsd, which sets it to 0 */
+};
+
+/*
+ * By enum figure: the part of a queue's counts that sweepers have passed on. A sweeper claims growth by compare and swap before it
+ * writes it, so two sweepers never write the same growth; it may give back only what it claimed. The master adds the words of a queue to those of
+ * its heir, before it adds the counts. Reader: the sweeper.
+ */
+struct queue_reported {
+	_Alignas(64) _Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written */
+	_Atomic uint64_t sent[SCOREBOARD_FIGURES];	/* sent to statsd; it only grows */
+};
+
+#endif

@@ -1,0 +1,45 @@
+#ifndef COMMON_BOARD_WORKER_WORDS_H
+#define COMMON_BOARD_WORKER_WORDS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/*
+ * The words that workers share: each worker of a queue, or each worker of the supervisor, may write them, by atomic add or by compare and swap.
+ * What one worker writes alone is in its slot (slot.h).
+ */
+
+/* For all queues. */
+struct board_workers {
+	/*
+	 * The slot + 1 of the worker that runs a message on trial; 0: none. At most one worker runs a trial, so the word goes from 0 to a slot by
+	 * compare and swap, and from a slot to 0: by its worker, or by the master when it reaps that worker. scoreboard_begin_trial(),
+	 * scoreboard_end_trial(). Readers: the workers.
+	 */
+	_Alignas(64) _Atomic int32_t trial;
+};
+
+#define BREAKER_RING 64
+
+/*
+ * The circuit breaker of a queue. worker/breaker.c changes it by compare and swap; the master resets all but failed_ids and answered_generation
+ * when it raises handler_generation (scoreboard_new_handler()). A worker that dies between two words leaves a breaker that opens or closes one
+ * failure later. Readers: the workers; master and sweeper read step.
+ */
+struct queue_breaker {
+	_Alignas(64) _Atomic uint32_t step;	/* 0: closed; else openings in a row: +1 for each probe, 0 at a success */
+	_Atomic int64_t until_ms;		/* CLOCK_MONOTONIC: when the next probe may run. The worker that moves it forward runs the probe */
+	_Atomic uint32_t failures;		/* different messages that failed in a row; a success sets it to 0 */
+	_Atomic uint32_t failed_seen;		/* entries ever written to failed_ids: its index, modulo BREAKER_RING */
+	_Atomic uint64_t failed_ids[BREAKER_RING];	/* kept after a success, so that a message that fails again is not counted again */
+	_Atomic uint32_t answered_generation;	/* 1 + the last handler_generation in which a handler answered anything; 0: none */
+};
+
+/* For one queue. */
+struct queue_workers_words {
+	_Alignas(64) _Atomic uint64_t done;	/* messages done or settled; it only grows. Reader: the master, which ends its back-off when it grows */
+	_Atomic uint32_t renamed;		/* how often workers took a new incarnation; it only grows. Reader: the sweeper */
+	struct queue_breaker breaker;
+};
+
+#endif
