@@ -1,7 +1,7 @@
 /*
- * Whether the clock of Redis runs evenly. Each answer to TIME bounds how far it is ahead of our own clock;
- * while the bounds can be one offset that drifts a little, it does. When they cannot, it was set, or this is
- * another server, and a new epoch begins. Pure but for the words on the board.
+ * Decides whether the clock of Redis runs evenly. Each answer to TIME gives two bounds of the offset between that clock and our own. The clock runs
+ * evenly as long as one offset that drifts slowly fits all bounds. If none fits, the clock was set or this is another server, and a new epoch
+ * begins. All functions are pure, except the last two, which write and read the words on the scoreboard.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +9,9 @@
 
 #include "common/board/server_clock.h"
 
-#define DRIFT 100		/* one in so many: chrony and ntpd slew less, without calling it a step */
-#define DRIFT_MAX_MS 1000	/* however long nobody looked */
-#define WIDEST_MS 1000		/* bounds further apart than this are of no use */
+#define DRIFT 100		/* 1 ms in so many ms: chrony and ntpd slew more slowly than that, and step beyond it */
+#define DRIFT_MAX_MS 1000	/* however old the last answer is */
+#define WIDEST_MS 1000		/* bounds that are further apart tell too little about an age */
 
 static int64_t drift_ms(const struct server_clock *c, int64_t boottime_ms)
 {
@@ -20,7 +20,7 @@ static int64_t drift_ms(const struct server_clock *c, int64_t boottime_ms)
 	return ms < 1 ? 1 : ms > DRIFT_MAX_MS ? DRIFT_MAX_MS : ms;
 }
 
-/* Bounds by this answer alone; each clock was read in whole milliseconds. */
+/* The bounds from this answer alone. Each clock was read in whole milliseconds, hence the 1. */
 static int64_t low_of(const struct server_time *t)
 {
 	return t->server_ms - t->answered_ms - 1;
@@ -85,7 +85,7 @@ void server_clock_text(const struct server_clock *c, const char *boot_id, char o
 
 static bool is_sound(const struct server_clock *c, int64_t boottime_ms)
 {
-	int64_t most = INT64_C(1) << 52;	/* no sum overflows */
+	int64_t most = INT64_C(1) << 52;	/* so that no sum overflows */
 
 	return c->checked_ms > 0 && c->checked_ms <= boottime_ms && boottime_ms - c->checked_ms <= SERVER_CLOCK_RECALLED_MS &&
 	    c->low_ms > -most && c->high_ms < most && c->low_ms <= c->high_ms &&
@@ -106,7 +106,7 @@ bool server_clock_recall(struct server_clock *c, const char *boot_id, const char
 	return true;
 }
 
-/* The epoch first: whoever sees the new offset must see from when it counts. */
+/* The epoch first: a reader that sees the new offset must also see since when it holds. */
 void server_clock_publish(const struct server_clock *c, struct board_clock *b)
 {
 	atomic_store(&b->since_ms, c->since_ms);

@@ -8,39 +8,39 @@
 #include "common/message/message.h"
 
 /*
- * The clock of Redis, held against CLOCK_BOOTTIME of this machine: how far it is ahead of it, between two
- * bounds, and since when it runs evenly. Zeroed: nothing is known. The sweeper keeps it and shows it on the
- * scoreboard, for workers and its successors.
+ * The clock of Redis against CLOCK_BOOTTIME of this host: two bounds of its offset, and since when it runs evenly. Zeroed: nothing is known.
+ * The sweeper owns it, and publishes it on the scoreboard for the workers and the next sweeper.
  */
 struct server_clock {
-	int64_t low_ms, high_ms;	/* the server's ms since 1970 less CLOCK_BOOTTIME */
+	int64_t low_ms, high_ms;	/* bounds of: the server's ms since 1970, minus CLOCK_BOOTTIME. low_ms > high_ms: torn, so nothing is known */
 	int64_t checked_ms;		/* CLOCK_BOOTTIME of the last answer; 0: none yet */
-	int64_t since_ms;		/* the server's: it runs evenly since then */
-	int64_t stepped_ms;		/* the server's, after it was seen to be set; 0: never */
+	int64_t since_ms;		/* by the server's clock: it runs evenly since then */
+	int64_t stepped_ms;		/* by the server's clock: when the sweeper last saw that it was set; 0: never. At most since_ms */
 };
 
-/* The server said server_ms, asked at sent_ms and answered at answered_ms of CLOCK_BOOTTIME. */
+/* One answer to TIME: server_ms is the server's time; the request was sent and answered at these times of CLOCK_BOOTTIME. */
 struct server_time {
 	int64_t server_ms, sent_ms, answered_ms;
 };
 
-bool server_clock_agrees(const struct server_clock *c, const struct server_time *t);	/* it goes on as it did */
-/* Learns from an answer. How far the clock was set (0: it was not, or nothing was known before). */
+bool server_clock_agrees(const struct server_clock *c, const struct server_time *t);	/* one slowly drifting offset fits this answer and the earlier ones */
+/* Learns from an answer. Returns by how many ms the clock was set; 0: it was not, or nothing was known before. */
 int64_t server_clock_take(struct server_clock *c, const struct server_time *t);
-/* For common/message/age.h; false: too little is known of it. */
+/* What common/message/age.h needs to compute an age. false: too little is known. */
 bool server_clock_age(const struct server_clock *c, int64_t boottime_ms, struct age_clock *out);
 
 /*
- * Over a restart: as a line of text, for who keeps it elsewhere. What another machine wrote, this one before it was started
- * anew, or anybody but us, is not recalled (false). What is recalled holds only if the next answer agrees with it.
+ * A line of text, which the sweeper keeps in Redis so that ages survive a restart of the supervisor. server_clock_recall() returns false for a text that
+ * another host wrote, or this host before its kernel was booted, or that no version of this code wrote. A recalled clock holds only if the next
+ * answer agrees with it.
  */
 #define SERVER_CLOCK_TEXT_SIZE 192
-/* A text whose last answer is older, by CLOCK_BOOTTIME, is not recalled: a clock that was set and put back meanwhile would agree with it. */
+/* A text whose last answer is older, by CLOCK_BOOTTIME, is not recalled: the clock may have been set and set back meanwhile, and would still agree. */
 #define SERVER_CLOCK_RECALLED_MS (10 * 60 * 1000)
 void server_clock_text(const struct server_clock *c, const char *boot_id, char out[SERVER_CLOCK_TEXT_SIZE]);
 bool server_clock_recall(struct server_clock *c, const char *boot_id, const char *text, int64_t boottime_ms);
 
-/* Torn between two writers or by a step it shows clocks that agree with nothing, or too little age. */
+/* A read between two writes mixes two clocks. The mixture agrees with no answer, or makes messages younger than they are: it harms nothing. */
 void server_clock_publish(const struct server_clock *c, struct board_clock *b);
 void server_clock_read(struct server_clock *c, const struct board_clock *b);
 

@@ -29,7 +29,6 @@ enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 /* What an exit status means (docs/design.md). FAIL: a failed attempt. */
 enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
 
-
 struct conf_backoff {
 	int64_t base_ms;
 	double factor;
@@ -44,8 +43,8 @@ struct conf_run_as {
 	mode_t umask;
 	int nice;
 	bool no_new_privs;
-	/* resolved at load, so that a just-forked child need not (FACTS 9) */
-	bool switch_user;	/* uid, gid, groups are to be set */
+	/* resolved at load, since a name service may hang, and a child that was just forked must not */
+	bool switch_user;	/* the child sets uid, gid and groups */
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;
@@ -149,11 +148,11 @@ struct conf {
 	char **files;			/* what was read, in order; NULL at the end */
 };
 
-/* All that was wrong, in the order of the files; "FILE:LINE: what was expected". */
+/* All errors and warnings, in the order of the files; each text is "FILE:LINE: what was expected". */
 struct conf_report {
 	struct conf_problem {
 		bool warning;
-		size_t place_len;	/* of "FILE:LINE" at the beginning of text; 0: nowhere in particular */
+		size_t place_len;	/* length of "FILE:LINE" at the beginning of text; 0: the problem has no place */
 		char *text;
 	} *problems;
 	size_t n, errors;
@@ -165,17 +164,18 @@ struct conf_report {
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
  * filled in both cases and freed with conf_report_free().
  * path NULL: no file, environment and defaults only.
- * CONF_LENIENT_HANDLERS: what only the supervisor needs (handler paths, users) is not checked, and a password
- * that cannot be read is a warning: the CLI.
- * run_as is then not resolved either: who executes a handler loads without this flag.
+ * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users), does not resolve run_as, and only
+ * warns of a password that cannot be read. A program that executes handlers loads without this flag.
  */
 #define CONF_LENIENT_HANDLERS 1u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
-/* For who executes the handler of this queue alone: users and handlers of others are not looked at, as if lenient. */
+/* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
 
-/* One line out of a file of mode 0600, or a credential of $CREDENTIALS_DIRECTORY: a new string, to be wiped. NULL: *why is a
- * new string. For secrets that one program needs, and not each one that reads the configuration. */
+/*
+ * Reads one line of a file of mode 0600, or of a credential in $CREDENTIALS_DIRECTORY: a new string, which the caller wipes. NULL: *why is a new string.
+ * For secrets that only one program needs.
+ */
 char *conf_secret_read(const char *file, char **why);
 
 void conf_free(struct conf *conf);
@@ -196,17 +196,16 @@ static inline bool conf_queue_ages(const struct conf *conf, const struct conf_qu
 }
 
 /*
- * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns a set
- * of what does not exist: then the groups are not filled in.
+ * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns the set
+ * of what does not exist; groups are not filled in then.
  */
 #define CONF_NO_USER 1u
 #define CONF_NO_GROUP 2u
 unsigned conf_run_as_resolve(struct conf_run_as *r);
-/* Whether the user may do this with a file: S_IROTH or S_IXOTH. As the kernel decides, but for ACLs. */
+/* True: the user may read (S_IROTH) or execute (S_IXOTH) a file. The kernel decides so, too, except that it also knows ACLs. */
 bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t what);
 
-/* Whether workers, or the sweeper, need to be replaced when a becomes b. Every key counts but
- * `workers`, which only changes how many there are. */
+/* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
 bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
 
@@ -215,10 +214,10 @@ enum conf_origin_kind {
 	CONF_ORIGIN_NONE,	/* not set */
 	CONF_ORIGIN_DEFAULT,
 	CONF_ORIGIN_INHERITED,	/* from the global key named in `from` */
-	CONF_ORIGIN_DERIVED,	/* worked out from another value, named in `from`; cannot be written down */
+	CONF_ORIGIN_DERIVED,	/* computed from the value named in `from`; it cannot be written in a file */
 	CONF_ORIGIN_FILE,	/* from, line */
 	CONF_ORIGIN_ENVIRONMENT,	/* the variable `from` */
-	CONF_ORIGIN_BAD		/* written in a file, but unusable; stands at its default */
+	CONF_ORIGIN_BAD		/* written in a file, but refused; the value is the default */
 };
 struct conf_origin {
 	enum conf_origin_kind kind;
@@ -226,7 +225,7 @@ struct conf_origin {
 	const char *from;	/* file name (owned by struct conf), variable or key (constant) */
 };
 
-/* Where a value came from. The place of a queue as a whole is behind those of its keys. */
+/* The origin of a key; conf_queue_place() gives that of the queue as a whole, which stands behind those of its keys. */
 struct conf_origin *conf_origin(const struct conf *conf, const char *path);
 struct conf_origin *conf_queue_origin(const struct conf_queue *q, const char *path);
 struct conf_origin *conf_queue_place(const struct conf_queue *q);

@@ -24,7 +24,7 @@
  *	conf.c		the life of a struct conf
  */
 
-/* What the steps of one conf_load() share. Nothing of it outlives the call but conf and the report. */
+/* What the steps of one conf_load() share. Only conf and the report outlive the call. */
 struct conf_loading {
 	struct conf *conf;		/* being filled; owns the file names that origins point to */
 	struct conf_queue defaults;	/* the group `defaults` */
@@ -75,7 +75,7 @@ const char *conf_renamed_group(const char *path);
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
-/* True: this process is to start handlers of the queue, so its user and its programs must exist here. */
+/* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as; checks directory and programs */
 void conf_check_root(struct conf_loading *l);	/* warns of handlers that run as root */
@@ -87,6 +87,6 @@ void conf_check_path(struct conf_loading *l, const struct conf_origin *where, co
 struct conf *conf_new(void);
 void conf_queue_init(struct conf_queue *q);	/* zeroed memory; every value "not set" */
 struct conf_queue *conf_queue_add(struct conf *conf);
-void conf_queue_release(struct conf_queue *q);	/* what is in it */
+void conf_queue_release(struct conf_queue *q);	/* frees what it owns, not q */
 
 #endif

@@ -36,7 +36,7 @@ struct conf_key {
 	const char *fallback;		/* the default, as in a file, without quotes; NULL: none */
 	int64_t min, max;		/* numbers, in the unit they are stored in */
 	unsigned flags;
-	const char *inherits;		/* of a queue: the global key it takes its default from */
+	const char *inherits;		/* key of a queue: the global key that gives its default */
 	const char *const *choices;	/* NULL at the end */
 	size_t set_offset;		/* of a bool that is true when the key is set; 0: none */
 };
@@ -50,7 +50,7 @@ extern const struct conf_schema conf_schema_global;	/* offsets into struct conf 
 extern const struct conf_schema conf_schema_queue;	/* offsets into struct conf_queue */
 
 const struct conf_key *conf_key_find(const struct conf_schema *schema, const char *path);	/* NULL: none */
-size_t conf_key_index(const struct conf_schema *schema, const char *path);		/* which must exist */
+size_t conf_key_index(const struct conf_schema *schema, const char *path);		/* the path must exist */
 bool conf_key_is_group(const struct conf_schema *schema, const char *path);
 
 static inline void *conf_field(void *base, const struct conf_key *key)

@@ -1,17 +1,16 @@
 /*
- * What time it is on the server, and since when its clock can be believed: for what waits too long, here
- * and in the workers. The rule is common/board/server_clock.c's. Where ages are wanted it is written down in Redis, so that a
- * supervisor that is started again goes on with it.
+ * Keeps the time of the server, and since when its clock runs evenly: sweeper and workers need both to compute ages. The rule is in
+ * common/board/server_clock.c. If a queue needs ages, the sweeper also writes the clock to Redis, so that a restarted supervisor continues with it.
  */
 #include "sweeper/core/core.h"
 
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define LOGGED_EVERY_MS 60000	/* else a clock that is slewed would be logged at every look */
+#define LOGGED_EVERY_MS 60000	/* a clock that is slewed would otherwise cause a line at every look */
 #define KEEP_EVERY_MS 60000
 
-/* A predecessor's knowledge goes on: its clock is ours. */
+/* Continues with what the previous sweeper of this master learned. */
 void clock_init(struct sweeper *s)
 {
 	server_clock_read(&s->clock, &s->child->board->sweeper.clock);
@@ -35,7 +34,7 @@ void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms)
 
 	if (step_ms != 0) {
 		log_step(s, step_ms);
-		s->clock_keep_at_ms = 0;	/* that it was put back again must not look as if nothing had been */
+		s->clock_keep_at_ms = 0;	/* write it down at once: if the clock is set back before a restart, the text must still show the step */
 	} else if (s->clock_recalled) {
 		log_info("server_clock_restored", log_int("known_ms", server_ms - s->clock.since_ms));
 	}
@@ -76,7 +75,7 @@ static void keep(struct sweeper *s)
 		return;
 	server_clock_text(&s->clock, boot_id, text);
 	queue_node_clock_write(&s->redis, s->conf->supervisor.node, text);
-	connection_answer(s, &reply);		/* refused: then it begins anew after a restart */
+	connection_answer(s, &reply);		/* refused: then the next supervisor begins without a clock */
 }
 
 static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)

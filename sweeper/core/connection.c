@@ -18,7 +18,7 @@
 #define RECONNECT_LEAST_MS 20
 #define RESOLVE_MS 110000	/* a resolver with several servers and search domains may take so long */
 
-static const struct sweeper *waiting;	/* a wait's callback gets no argument */
+static const struct sweeper *waiting;	/* for the callback of a wait, which gets no argument */
 
 /* Called whenever a wait wakes up. Each part of a long answer is progress, so it counts as a heartbeat. */
 static bool wait_is_interrupted(void)
@@ -47,7 +47,7 @@ void connection_free(struct sweeper *s)
 	redis_target_free(&s->target);
 }
 
-/* One line a change: the same reason again is silent. */
+/* Logs a reason only when it changes. */
 static void log_down(struct sweeper *s)
 {
 	if (strcmp(s->down, s->redis.error) == 0)
@@ -74,7 +74,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 		log_down(s);
 }
 
-/* A server that refuses the first requests of the tasks, among them a write like those of the leases, is of no use. */
+/* The first requests of the tasks include a write like those of the leases. The sweeper cannot work with a server that refuses them. */
 static int greet_server(struct sweeper *s)
 {
 	if (clock_recall(s) == -1)
@@ -88,7 +88,7 @@ static int greet_server(struct sweeper *s)
 	return -1;
 }
 
-/* Resolving a host name blocks. The deadline tells the master how long it must not take the sweeper for hung. */
+/* Resolving a host name blocks. The deadline tells the master until when the sweeper is not stuck. */
 static int open_socket(struct sweeper *s, struct redis *r)
 {
 	int64_t now_ms = clock_monotonic_ms();

@@ -1,4 +1,4 @@
-/* TERM, which only says "look": at the order, or for the master. It arrives while we poll, never elsewhere. */
+/* TERM tells the sweeper to read its order, and to check that the master lives. It is delivered only while the sweeper polls. */
 #include <sys/types.h>
 
 #include <signal.h>

@@ -6,10 +6,10 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Catches TERM; *while_polling: the mask to poll with. master: whose end ends us. */
+/* Catches TERM. Sets *while_polling to the signal mask for ppoll(2). master: its pid; the sweeper ends when the master dies. */
 void interrupt_catch(pid_t master, sigset_t *while_polling);
 
-/* For redis_wait(): the master is gone. An order alone lets what is under way be finished. */
+/* True: the master has died, so redis_wait() gives up. After a mere order the sweeper first finishes its present request. */
 bool interrupt_asked(void);
 
 #endif

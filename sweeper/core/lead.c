@@ -1,6 +1,6 @@
 /*
  * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`ingress:QUEUE:sweeper`), several times while one
- * lasts; the one that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that checks
+ * lasts; the sweeper that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that checks
  * what it moves: they would only do the work twice. A queue that no such task wants has no lease.
  *
  * The lease counts by our own clock from the moment at which we asked, so it ends here before it ends in Redis. A new connection may lead to another
@@ -17,7 +17,7 @@
 struct lead {
 	int64_t until_ms;		/* CLOCK_BOOTTIME: the end of our lease; 0: we have none */
 	int64_t asked_ms;		/* CLOCK_BOOTTIME: the request under way */
-	bool ours;			/* the last answer; as logged */
+	bool ours;			/* by the last answer, as logged */
 };
 
 static struct lead *lead_of(const struct sweeper_queue *q)

@@ -13,11 +13,11 @@
 #include "sweeper/core/interrupt.h"
 #include "sweeper/core/subprocess.h"
 
-#define FINISH_MS 5000		/* what known deaths are given after the order to finish */
-#define LOOK_MS 5000		/* the longest sleep: heartbeats go on */
-#define SUBPROCESSES_POLLED 64	/* more are looked at in their turn */
+#define FINISH_MS 5000		/* after the order to finish: for the rescue of deaths that are already known */
+#define LOOK_MS 5000		/* the longest sleep, so that heartbeats continue */
+#define SUBPROCESSES_POLLED 64	/* the others are checked once a turn */
 #define CLEAR_MS 2000
-#define BUSY_MS 100		/* the same while something waits for its back-off */
+#define BUSY_MS 100		/* the longest sleep while a task has pending work */
 
 void sweeper_beat(const struct sweeper *s)
 {
@@ -138,11 +138,11 @@ static void init(struct sweeper *s, const struct child *child, sigset_t *while_p
 	s->child = child;
 	s->conf = child->conf;
 	s->slot = &child->board->slots[child->slot];
-	slot_next_generation(s->slot);	/* marks that an earlier process in this slot has left are void now */
+	slot_next_generation(s->slot);	/* so marks of earlier processes in this slot do not count (archiver.c) */
 	s->log_epoch = atomic_load(&child->board->master.log_epoch);
 	interrupt_catch(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
-		log_error("redis_url", log_str("error", s->error));	/* the configuration was checked: cannot be */
+		log_error("redis_url", log_str("error", s->error));	/* cannot happen: the configuration was checked */
 		exit(1);
 	}
 	s->redis.poll_mask = while_polling;
@@ -156,7 +156,7 @@ static void free_all(struct sweeper *s)
 	tasks_free(s);
 	connection_free(s);
 	free(s);
-	process_kill_children_wait(NULL, NULL, CLEAR_MS);	/* what killed subprocesses left to us */
+	process_kill_children_wait(NULL, NULL, CLEAR_MS);	/* orphans of killed subprocesses, which the sweeper adopted */
 }
 
 _Noreturn void core_run(const struct child *child, const struct task *const *tasks, size_t ntasks)
@@ -164,7 +164,7 @@ _Noreturn void core_run(const struct child *child, const struct task *const *tas
 	struct sweeper *s = alloc_zero(1, sizeof(*s));
 	sigset_t while_polling;
 
-	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
+	json_set_alloc_funcs(alloc_bytes, free);	/* abort without memory: jansson itself would leave a member out of an object */
 	tasks_init(s, tasks, ntasks);
 	init(s, child, &while_polling);
 	do {

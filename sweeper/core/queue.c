@@ -7,7 +7,7 @@
 
 #include "common/base/base.h"
 
-/* An earlier sweeper of this master has recovered it: its workers may fetch while we recover it again. */
+/* An earlier sweeper of this master has recovered the queue: its workers may fetch while this sweeper recovers it again. */
 static bool was_recovered(const struct board_queue *b)
 {
 	return atomic_load(&b->sweeper.recovered) == RECOVERED_ALL && atomic_load(&b->sweeper.gate) != QUEUE_RECOVERING;
@@ -25,7 +25,7 @@ struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys key
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovered = q->board == NULL;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
-	q->published = q->board == NULL ? QUEUE_ERROR_NONE : (enum queue_error)atomic_load(&q->board->sweeper.error);	/* as our predecessor left it */
+	q->published = q->board == NULL ? QUEUE_ERROR_NONE : (enum queue_error)atomic_load(&q->board->sweeper.error);	/* the predecessor's */
 	TAILQ_INSERT_TAIL(&s->queues, q, entry);
 	return q;
 }
@@ -103,7 +103,7 @@ static void log_gate(const struct sweeper_queue *q, enum queue_gate before, enum
 		log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
-/* What is not known yet stays as our predecessor left it. */
+/* What this sweeper does not know yet stays as the previous one left it. */
 void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
 {
 	enum queue_gate before, gate;
@@ -139,7 +139,7 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 	sweeper_queue_update_gate(s, q);
 }
 
-/* Errors of periodic work count only while this host leads: afterwards the leader has them itself (lead.c). */
+/* Errors of periodic work count only while this host leads: later the new leader shows its own (lead.c). */
 static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	enum queue_error kind = s->refusal;
@@ -151,7 +151,7 @@ static enum queue_error error_of(const struct sweeper *s, const struct sweeper_q
 	return kind;
 }
 
-/* The registrations of workers tell whether a queue of others is shared; of our own queues the configuration does. */
+/* Registrations of workers show whether a queue is shared if it is not configured here. Otherwise the configuration decides. */
 static void learn(struct sweeper_queue *q, const struct queue_worker *w, size_t n)
 {
 	if (q->conf == NULL && queue_workers_share(w, n))
@@ -168,7 +168,7 @@ int sweeper_queue_read_workers(struct sweeper *s, struct sweeper_queue *q, struc
 	return 0;
 }
 
-/* An older sweeper that still finishes writes the same word: the end of our error must not clear the error of that one. */
+/* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */
 static void publish(struct sweeper_queue *q, enum queue_error kind)
 {
 	uint32_t ours = q->published;

@@ -12,20 +12,20 @@
 #include "sweeper/core/task.h"
 #include "sweeper/core/task_error.h"
 
-/* One queue, as the sweeper sees it. What a task remembers of it is in the task's own state (task.h). */
+/* One queue in the sweeper. What a task remembers of the queue is in the task's own state (task.h). */
 struct sweeper_queue {
 	TAILQ_ENTRY(sweeper_queue) entry;
 	struct queue_keys keys;
-	const struct conf_queue *conf;	/* NULL: not configured here; the sweeper only returns what its dead owners left */
-	struct board_queue *board;	/* NULL: not on the board */
-	bool recovered;			/* what dead owners left at our start is returned */
-	bool was_recovered;		/* by our predecessor: the gate does not wait for us */
-	bool polled;			/* paused is known */
+	const struct conf_queue *conf;	/* NULL: not configured here; the sweeper only returns the messages of its dead owners */
+	struct board_queue *board;	/* NULL: not on the scoreboard */
+	bool recovered;			/* the messages of owners that were dead when this sweeper started are returned */
+	bool was_recovered;		/* an earlier sweeper did that: the gate does not wait for this one */
+	bool polled;			/* paused is known: Redis has answered */
 	bool paused;
-	struct task_in_queue *tasks;	/* task.c */
+	struct task_in_queue *tasks;	/* owner: task.c */
 	size_t ntasks;
-	struct task_error_list errors;	/* what is wrong, first ones first (task_error.c) */
-	enum queue_error published;	/* what we wrote into board->sweeper.error last */
+	struct task_error_list errors;	/* the oldest first; owner: task_error.c */
+	enum queue_error published;	/* what this sweeper wrote into board->sweeper.error last */
 };
 TAILQ_HEAD(sweeper_queue_list, sweeper_queue);
 

@@ -1,6 +1,6 @@
 /*
- * What kind of server this is: too old, or one that throws keys away. Then every gate is shut until
- * it is mended. CONFIG is not used: hosted servers hide it.
+ * Checks the server with INFO. While it is too old, or may evict queues, the sweeper shuts every gate. It does not use CONFIG, which hosted servers
+ * hide.
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 		log_info("redis_accepted", log_str("policy", server->maxmemory_policy), log_str("version", server->version));
 }
 
-/* A hosted server may hide what we ask for: it is logged once, and assumed to be right. */
+/* A hosted server may hide its policy. The sweeper then assumes that the server evicts nothing, and logs that once. */
 static void warn_unknown(const struct sweeper *s, const struct server *server)
 {
 	if (server->maxmemory_policy[0] == '\0' && (s->server_looked_ms == 0 || s->server.maxmemory_policy[0] != '\0'))
@@ -83,7 +83,7 @@ int server_look(struct sweeper *s, int64_t now_ms)
 	s->server = server;
 	s->server_looked_ms = now_ms;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		sweeper_queue_publish_error(s, q);	/* first why, then that */
+		sweeper_queue_publish_error(s, q);	/* the error before the gate: a reader of a shut gate finds the reason */
 		sweeper_queue_update_gate(s, q);
 	}
 	return 0;

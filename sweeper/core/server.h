@@ -7,18 +7,18 @@
 
 #include "common/redis/redis.h"
 
-/* What INFO says. "" and 0: it does not. */
+/* What INFO contains. "" and 0: it does not contain that. */
 struct server {
 	char version[32];
-	int major;			/* of version */
+	int major;			/* number of version */
 	char run_id[REDIS_RUN_ID_SIZE];
 	char maxmemory_policy[32];
 };
 
-/* Takes what it knows from INFO's text; the rest of *server is left alone. */
+/* Sets the fields that the text of INFO contains, and leaves the others as they are. */
 void server_parse(struct server *server, const char *info, size_t len);
 
-/* Whether keys without an expiry, or leases, may be evicted. */
+/* True: the server may evict keys without an expiry, or leases. */
 bool server_evicts(const struct server *server);
 
 #endif

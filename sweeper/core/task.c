@@ -1,6 +1,6 @@
 /*
- * Runs the tasks: which of them, in which queues, and when again. Only this file knows what an error of a task in a queue leads to: a line of the
- * log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and lives as long as
+ * Runs the tasks: decides which of them run, in which queues, and when next. Only this file knows the consequences of an error of a task in a queue: a line
+ * in the log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and lives as long as
  * the queue, or the sweeper.
  */
 #include <stdlib.h>
@@ -100,8 +100,8 @@ static bool is_due(const struct sweeper *s, const struct sweeper_queue *q, const
 }
 
 /*
- * All queues of a task that asks get the same times, multiples of its interval: so their requests go out in one write, and the loop wakes once for
- * all of them.
+ * A task with ask() runs in all its queues at the same times, multiples of its interval. So the core sends their requests in one write, and the loop wakes
+ * once for all of them.
  */
 static void begin_run(const struct sweeper *s, struct task_in_queue *in, int64_t now_ms)
 {
@@ -175,7 +175,7 @@ static bool run_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 	return more;
 }
 
-/* ---- a round of requests, one queue's after the other's in one write ---- */
+/* ---- a round of requests: those of all queues in one write ---- */
 
 static bool ask_all(struct sweeper *s, size_t id, int64_t now_ms)
 {
@@ -238,7 +238,7 @@ static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 
 /* ---- all ---- */
 
-/* After the order to finish only some do. */
+/* After the order to finish, only tasks with `finishing` run. */
 static bool may_run(const struct sweeper *s, const struct task *t)
 {
 	return s->finish_by_ms == 0 || t->finishing;

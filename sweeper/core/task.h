@@ -22,50 +22,50 @@ enum task_end {
 	TASK_DONE,		/* nothing is left to do before the next run */
 	TASK_MORE,		/* the budget is used up: the next run is in the next turn */
 	TASK_ASK,		/* take(): ask() has another request for this queue, which is sent in this turn, too */
-	TASK_FAILED,		/* s->error, s->error_kind: logged, shown in status and health, retried after a back-off */
-	TASK_REMOVE		/* run_queue(): nobody needs the queue any more: the core frees it */
+	TASK_FAILED,		/* the core logs s->error, shows s->error_kind in status and health, and retries after a back-off */
+	TASK_REMOVE		/* only from run_queue(): the sweeper does not need the queue any more; the core frees it */
 };
 
 #define TASK_WHEN_WOKEN_MS (INT64_MAX / 2)	/* as interval_ms: the task runs only when it is woken */
 
-/* Constant. A task has run; or it works in queues and has run_queue, or ask and take. Every other member may be NULL or 0. */
+/* Constant. A task has run(); or it works in queues and has run_queue(), or ask() and take(). Every other member may be NULL or 0. */
 struct task {
 	const char *name;		/* in the log, as "at" */
 	int64_t interval_ms;		/* between two runs, of the task or in one queue. 0: each turn */
-	int per_lease;			/* so many runs a lease, if that is more often than interval_ms; 0: interval_ms alone counts */
+	int per_lease;			/* at least so many runs in the time of a lease; 0: interval_ms alone counts */
 	int budget;			/* units of work of one run; in each queue, if it runs in queues */
 	bool finishing;			/* runs also after the order to finish */
 
 	/* ---- the sweeper as a whole ---- */
 	bool (*run)(struct sweeper *s, int budget, int64_t now_ms);	/* true: there is more to do at once */
-	void (*each_turn)(struct sweeper *s, int64_t now_ms);	/* at the begin of each turn of the loop, also without a connection. Never waits */
-	/* True: work that the sweeper knows of and cannot wait for with poll(2). The loop sleeps 100 ms at most; a finishing sweeper does not exit */
+	void (*each_turn)(struct sweeper *s, int64_t now_ms);	/* at the start of each turn of the loop, also without a connection. It must not wait */
+	/* True: there is work whose end poll(2) does not show. The loop then sleeps 100 ms at most, and a finishing sweeper does not exit */
 	bool (*is_pending)(const struct sweeper *s);
-	/* The first requests on each new connection. -1: refused (s->error), or lost: the connection is closed */
+	/* Sends the first requests on each new connection. -1: refused (s->error), or lost; the core closes the connection */
 	int (*connected)(struct sweeper *s);
 	void (*disconnected)(struct sweeper *s);
 	void (*settle)(struct sweeper *s);	/* at the end of the process, if it has a connection */
 	size_t own_size;		/* bytes of the task's own state, zeroed at first; task_own() */
-	void (*free_own)(struct sweeper *s);	/* what that state owns */
+	void (*free_own)(struct sweeper *s);	/* frees what that state owns */
 
 	/* ---- in each queue that wants it ---- */
 	enum task_end (*run_queue)(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms);
 	/*
-	 * The same for a task that would wait for an answer of Redis in each queue: the core calls ask() for all queues whose time has come, which
-	 * appends a request, or returns false and has nothing to ask; then take() for each of them, which reads the answers to its request.
+	 * Instead of run_queue(), for a task that would wait for an answer of Redis in each queue. The core calls ask() for all queues whose time has come:
+	 * it appends a request, or returns false if it has none. Then the core calls take() for each of these queues, which reads the answers to its request.
 	 */
 	bool (*ask)(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms);
 	enum task_end (*take)(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);
 	bool (*wanted)(const struct sweeper *s, const struct sweeper_queue *q);	/* NULL: in every queue */
 	bool leads;			/* wanted only while this host has the lead of the queue (lead.c) */
-	bool (*urgent)(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);	/* the next run is now, whatever the interval says */
+	bool (*urgent)(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);	/* true: the next run is now, whatever the interval says */
 	bool steady;			/* after an error it runs as often as before */
 	int queues;			/* so many of them a turn; 0: all */
-	bool (*stop)(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* not wanted any more. False: it cannot stop yet, and is asked again */
-	const char *(*step)(const struct sweeper_queue *q);	/* what failed, for the log instead of name */
+	bool (*stop)(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* not wanted any more. False: not yet; the core calls again */
+	const char *(*step)(const struct sweeper_queue *q);	/* the step that failed, which the log shows instead of name */
 	size_t state_size;		/* bytes of a queue's state, zeroed at first; task_state() */
-	void (*free)(struct sweeper_queue *q);	/* what that state owns */
-	const struct subprocess *(*subprocess)(const struct sweeper_queue *q);	/* whose output wakes it */
+	void (*free)(struct sweeper_queue *q);	/* frees what that state owns */
+	const struct subprocess *(*subprocess)(const struct sweeper_queue *q);	/* its output wakes the task */
 };
 
 /* A task in the sweeper. */
@@ -80,8 +80,8 @@ struct task_in_sweeper {
 struct task_in_queue {
 	const struct task *task;
 	int64_t at_ms;			/* CLOCK_MONOTONIC: the next run */
-	bool runs;			/* it ran since it was wanted, so it is to be stopped */
-	bool takes_part, asked;		/* in a round of requests */
+	bool runs;			/* it has run since it was wanted, so stop() must follow when it is not wanted any more */
+	bool takes_part, asked;		/* in this round of requests: its ask() is called; it has sent a request */
 	struct task_error error;
 	void *state;			/* NULL: state_size is 0 */
 };
@@ -91,9 +91,9 @@ struct task_in_queue {
 void tasks_init(struct sweeper *s, const struct task *const *table, size_t n);
 void tasks_free(struct sweeper *s);
 void tasks_enter(struct sweeper *s, struct sweeper_queue *q);	/* a new queue */
-void tasks_leave(struct sweeper_queue *q);	/* frees what the tasks have of it */
+void tasks_leave(struct sweeper_queue *q);	/* frees what the tasks keep of it */
 bool tasks_run(struct sweeper *s);	/* one turn of all. True: there is more to do at once */
-/* The outputs of subprocesses, at most `most`; and, after poll(2), which tasks run in the next turn because of them. */
+/* Adds the outputs of subprocesses, at most `most`. After poll(2), tasks_polled() makes the tasks whose subprocess has output run in the next turn. */
 nfds_t tasks_pollfds(const struct sweeper *s, struct pollfd *p, nfds_t most);
 void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n);
 int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms);	/* when the next one runs, but not after latest_ms */

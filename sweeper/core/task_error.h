@@ -7,7 +7,7 @@
 
 #include "common/board/board.h"
 
-#define TASK_ERROR_PERSISTS 4	/* times in a row, within some three seconds */
+#define TASK_ERROR_PERSISTS 4	/* failures in a row; with the back-off they take about three seconds */
 
 /*
  * The error of one task, rescue or death in one queue; zeroed: none. The list of the queue holds it from the first failure until a success, and
@@ -16,8 +16,8 @@
 struct task_error {
 	TAILQ_ENTRY(task_error) entry;	/* of the queue's list, while kind is not NONE */
 	bool leads;		/* of periodic work: shown only while this host leads the queue */
-	enum queue_error kind;	/* NONE also where only the connection was lost over it */
-	char text[256];		/* as logged last; "": nothing was */
+	enum queue_error kind;	/* NONE also if only the connection was lost, perhaps because of it */
+	char text[256];		/* as logged last; "": nothing was logged */
 	unsigned times;		/* in a row */
 	int64_t retry_at_ms;	/* CLOCK_MONOTONIC */
 };

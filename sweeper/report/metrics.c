@@ -93,4 +93,5 @@ static void report(struct sweeper *s, int64_t now_ms)
 }
 
 const struct task metrics_task = { .name = "figures", .budget = 1, .leads = true, .wanted = is_wanted, .urgent = health_is_outdated, .steady = true,
-	.queues = 8, .run_queue = run_metrics, .each_turn = report, .state_size = sizeof(struct metrics_state), .own_size = sizeof(struct metrics), .free_own = free_own };
+	.queues = 8, .run_queue = run_metrics, .each_turn = report, .state_size = sizeof(struct metrics_state),
+	.own_size = sizeof(struct metrics), .free_own = free_own };
