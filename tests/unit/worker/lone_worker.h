@@ -10,6 +10,7 @@
 /*
  * A worker for the test of one of its components. Its environment is real, and so are its trays. In place of worker/session.c there are
  * functions that record what the component expects and reports. The test defines the other components that its own calls.
+ * worker_fixture.h has a whole worker, whose components are all real.
  */
 struct lone_worker {
 	struct worker *w;
