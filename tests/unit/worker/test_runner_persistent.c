@@ -345,7 +345,8 @@ static bool opens_the_breaker(bool answered_before, struct persistent_end e)
 static void a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end(void **state)
 {
 	(void)state;
-	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve" }));
+	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_UNRUNNABLE, .code = -1, .error = ENOENT, .stage = "execve",
+		.asked = true }));
 	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);
 	assert_true(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1 }));
 	assert_false(opens_the_breaker(true, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
@@ -361,6 +362,18 @@ static void before_its_first_answer_a_handler_is_suspected_and_not_its_message(v
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
 	assert_true(opens_the_breaker(false, (struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true }));
 	assert_int_equal(fixture_counted(COUNT_FAILED), 1);
+}
+
+/* It ran alone, so it is the cause. */
+static void a_suspect_is_charged_although_the_handler_may_be_broken(void **state)
+{
+	(void)state;
+	FILL(0, fixture_sealed("quredis/1 w=0000000000000001 solo=1\na"));
+	start();
+	end_with((struct persistent_end){ .how = PERSISTENT_EXITED, .code = 1, .read_any = true, .unanswered = 1, .oldest = 1,
+		.unread_from = UINT64_MAX });
+	assert_moves(0, MOVE_RETRY);
+	assert_true(is_open());
 }
 
 /* ---- orders ---- */
@@ -398,7 +411,7 @@ int main(void)
 		T(a_single_unanswered_job_is_charged), T(a_job_that_was_not_read_goes_back_unchanged),
 		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
 		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),
-		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(orders_reach_only_a_running_process),
+		T(before_its_first_answer_a_handler_is_suspected_and_not_its_message), T(a_suspect_is_charged_although_the_handler_may_be_broken), T(orders_reach_only_a_running_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
