@@ -27,7 +27,7 @@ void records_free(struct records *r);
 /* The oldest record of a message with this sha1, taken out: id is filled in, or "" if there is none. -1: Redis. */
 int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE]);
 
-/* Reads on, at most `most` records more. at_end tells whether those were all. */
+/* Reads up to `most` further records. at_end: whether these were the last ones. */
 int records_read_rest(struct admin *a, struct records *r, int64_t most);
 /* Each that was read and not taken out, in no order; only what is a record. */
 void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg);

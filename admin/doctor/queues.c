@@ -59,7 +59,7 @@ int check_types(struct doctor *d, struct queue_check *q)
 
 /* ---- rights ---- */
 
-/* A missing right. An error that passes by itself, or for which workers have another way, is none. */
+/* Whether the error is a missing right. A transient error is none, nor is one for which workers have another command. */
 static bool is_refusal(const struct redis_reply *reply)
 {
 	return redis_error_class(reply) == REDIS_ERROR_PERMISSION;

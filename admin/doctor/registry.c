@@ -123,7 +123,7 @@ static void add_bad_name(struct doctor *d, const struct redis_reply *name)
 	free(shown);
 }
 
-/* A queue that was renamed leaves its entry behind; whoever destroys it by that entry destroys the renamed queue. */
+/* A queue that was renamed leaves its entry behind. An operator who destroys it by that entry destroys the renamed queue. */
 static void check_double(struct doctor *d, const struct queue_check *q)
 {
 	for (const struct queue_check *other = d->queues; other != q; other++)

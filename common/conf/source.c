@@ -134,7 +134,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The directory must be as safe as the files: whoever can write to it can move a file of root into it. */
+/* The directory must be as safe as the files: a user who can write to it can move a file of root into it. */
 static bool directory_usable(struct conf_loading *l, const char *dir)
 {
 	struct stat st;
@@ -216,7 +216,7 @@ static void split_url(struct conf_loading *l)
 		    "redis.password_file", where->from);
 }
 
-/* For the command line a warning: a user who may not read the secret can still run commands that need none. */
+/* The command line only warns: a user who may not read the secret can still run commands that need none. */
 static void report_unreadable(struct conf_loading *l, const struct conf_origin *where, char *why)
 {
 	if ((l->flags & CONF_LENIENT_HANDLERS) != 0)
