@@ -31,6 +31,8 @@
 		}                                                                                  \
 	while (0)
 
+#define HANG_MS 60000
+
 static struct spawner *s = &m.spawner;
 static int cgroup_fd;		/* what cgroup_make() returns */
 static int inherited[4];	/* numbers of descriptors, as the master has them */
@@ -260,7 +262,7 @@ static ssize_t hear(int fd, char *text, size_t size)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	return poll(&p, 1, -1) == 1 ? recv(fd, text, size, 0) : -1;
+	return poll(&p, 1, HANG_MS) == 1 ? recv(fd, text, size, 0) : -1;
 }
 
 static void check_sweeper(const struct child *child)
