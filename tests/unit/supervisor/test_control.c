@@ -215,6 +215,39 @@ static void ten_seconds_without_a_byte_end_a_line_or_an_answer(void **state)
 	close(deaf);
 }
 
+static void a_client_that_reads_slowly_is_waited_for(void **state)
+{
+	static char data[65536];
+	int fd = dial_and_turn(0);
+
+	(void)state;
+	answer_size = 4000000;
+	say(fd, "one\n");
+	for (int64_t now = 0; now < 50000; now += 9000) {
+		turn(now);
+		assert_true(recv(fd, data, sizeof(data), 0) > 0);
+		while (recv(fd, data, sizeof(data), 0) > 0)
+			;
+	}
+	close(fd);
+}
+
+static void half_a_line_ends_with_its_client(void **state)
+{
+	int fd = dial_and_turn(0);
+
+	(void)state;
+	say(fd, "half");
+	turn(0);
+	close(fd);
+	turn(0);
+	fd = dial_and_turn(0);
+	say(fd, "one\n");
+	turn(0);
+	assert_string_equal(heard(fd), "one\n");
+	close(fd);
+}
+
 static void a_client_between_two_requests_may_wait(void **state)
 {
 	int fd = dial_and_turn(0);
@@ -332,6 +365,8 @@ int main(void)
 		T(without_an_answer_the_connection_ends),
 		T(a_client_that_does_not_read_is_asked_for_no_more),
 		T(ten_seconds_without_a_byte_end_a_line_or_an_answer),
+		T(a_client_that_reads_slowly_is_waited_for),
+		T(half_a_line_ends_with_its_client),
 		T(a_client_between_two_requests_may_wait),
 		T(a_new_client_takes_the_place_of_the_idlest),
 		T(busy_clients_keep_their_places_and_new_ones_wait),

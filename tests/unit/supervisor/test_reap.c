@@ -29,21 +29,21 @@ static struct ended {
 	size_t kills_before;	/* of the handler's group, when it was reaped */
 } ended[8];
 static size_t nended;
-static int interruptions;	/* so many calls fail with EINTR first */
+static int interruptions[2];	/* so many calls of waitid() and of waitpid() fail with EINTR first */
 
 int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 
-static bool is_interrupted(void)
+static bool is_interrupted(int call)
 {
 	errno = EINTR;
-	return interruptions > 0 && interruptions-- > 0;
+	return interruptions[call] > 0 && interruptions[call]-- > 0;
 }
 
 int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
 	assert_true((options & (WNOHANG | WNOWAIT)) == (WNOHANG | WNOWAIT));
-	if (is_interrupted())
+	if (is_interrupted(0))
 		return -1;
 	for (size_t i = 0; i < nended; i++)
 		if (!ended[i].reaped && (type == P_ALL || ended[i].pid == (pid_t)id)) {
@@ -59,7 +59,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 {
 	(void)status;
 	assert_int_equal(options, WNOHANG);
-	if (is_interrupted())
+	if (is_interrupted(1))
 		return -1;
 	for (size_t i = 0; i < nended; i++)
 		if (!ended[i].reaped && ended[i].pid == pid) {
@@ -74,7 +74,7 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
 static int setup(void **state)
 {
 	nended = 0;
-	interruptions = 0;
+	interruptions[0] = interruptions[1] = 0;
 	return master_setup(state);
 }
 
@@ -232,7 +232,7 @@ static void an_interrupted_wait_is_repeated(void **state)
 	struct ended *e = end(add_worker(), CLD_KILLED, SIGKILL);
 
 	(void)state;
-	interruptions = 3;
+	interruptions[0] = interruptions[1] = 3;
 	reap_children(&m, 1000);
 	assert_true(e->reaped);
 	assert_int_equal(m.deaths.n, 1);
