@@ -20,7 +20,6 @@
 #include "common/conf/conf.h"
 #include "common/log/log.h"
 #include "supervisor/master.h"
-#include "supervisor/request.h"
 
 #define LOCK_EVERY_MS 100
 #define LOCK_EXTRA_MS 5000	/* on top of kill_grace: for workers of a master that was killed */
@@ -184,18 +183,14 @@ static int serve(const struct options *o)
 
 	/* The master holds secrets, and may have the same user as a handler: hide its memory from /proc, ptrace(2) and core files. */
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	m->lock.fd = m->pid_file.fd = -1;
-	control_init(&m->control, request_answer, m);
-	m->signal_fd = signals_open();
-	if (m->signal_fd == -1)
+	if (master_init(m) == -1)
 		err(EX_OSERR, "signals");
-	notify_open(&m->notify);
 	if ((status = reload_start(&m->config, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
 		fail(m, status, error);
 	pid_file_remove(&m->pid_file);
-	leftovers_users_free(&m->lock.users);
+	lock_text_free(&m->lock.text);
 	reload_free(&m->config);
 	free(m);
 	return status;

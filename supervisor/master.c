@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bsd/stdlib.h>
-
 #include "common/base/base.h"
 #include "common/log/log.h"
 #include "supervisor/reap.h"
@@ -205,17 +203,26 @@ static void close_in_child(void *master)
 	pid_file_close(&m->pid_file);
 }
 
+int master_init(struct master *m)
+{
+	lock_init(&m->lock);
+	pid_file_init(&m->pid_file);
+	control_init(&m->control, request_answer, m);
+	m->signal_fd = signals_open();
+	if (m->signal_fd == -1)
+		return -1;
+	notify_open(&m->notify);
+	return 0;
+}
+
 void master_connect(struct master *m)
 {
 	processes_init(&m->processes, m->board);
 	orphans_init(&m->orphans, &m->processes);
 	deaths_init(&m->deaths, &m->processes, &m->orphans);
 	queues_init(&m->queues, &m->processes, &m->deaths);
-	m->spawner = (struct spawner){
-		.processes = &m->processes, .lock = &m->lock, .cgroup_fd = -1, .life_fd = { -1, -1 }, .keeper_fd = { -1, -1 },
-		.close_masters = close_in_child, .queue_index_of = queue_index_of, .master = m,
-	};
-	arc4random_buf(&m->spawner.boot, sizeof(m->spawner.boot));
+	spawner_init(&m->spawner, &m->processes, &m->lock,
+	    &(struct spawner_master){ .close_masters = close_in_child, .queue_index_of = queue_index_of, .master = m });
 }
 
 static int give_up(char *error, size_t size, const char *what, int status)

@@ -49,8 +49,11 @@ struct master {
 	int64_t wake_ms;		/* when the next turn of the loop is due */
 };
 
-/* Runs until the master is stopped. Returns the exit status; if it could not begin, the reason is in error. main() has filled
- * config, lock, pid_file, notify and signal_fd. */
+/* Before the configuration is known: nothing is open but the descriptor of signals. *m is zeroed. -1: errno. */
+int master_init(struct master *m);
+
+/* Runs until the master is stopped. Returns the exit status; if it could not begin, the reason is in error. main() has loaded
+ * the configuration and holds the lock. */
 int master_run(struct master *m, char *error, size_t size);
 
 /* Makes the parts know each other. The scoreboard exists. */

@@ -157,7 +157,7 @@ void staffing_replace_sweeper(struct master *m, int64_t now_ms)
 {
 	const struct process *sweeper = processes_sweeper(&m->processes);
 
-	m->staffing.sweeper = (struct policy){0};
+	policy_reset(&m->staffing.sweeper);
 	if (sweeper != NULL)
 		processes_leave(&m->processes, processes_slot(&m->processes, sweeper), now_ms);
 }

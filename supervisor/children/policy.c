@@ -87,6 +87,11 @@ void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double c
 	p->next_spawn_ms = now_ms + delay;
 }
 
+void policy_reset(struct policy *p)
+{
+	*p = (struct policy){0};
+}
+
 void policy_success(struct policy *p)
 {
 	p->streak = 0;

@@ -30,6 +30,8 @@ struct policy {
  * one event. chance: 0..1. */
 void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double chance);
 
+void policy_reset(struct policy *p);	/* as new: another handler, or another configuration */
+
 /* A message was done. */
 void policy_success(struct policy *p);
 

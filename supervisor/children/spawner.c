@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bsd/stdlib.h>
 #include <bsd/string.h>
 
 #include "common/base/base.h"
@@ -34,11 +35,17 @@ static void close_fd(int *fd)
 
 /* ---- what children inherit ---- */
 
+void spawner_init(struct spawner *s, struct processes *ps, struct lock *lock, const struct spawner_master *of)
+{
+	*s = (struct spawner){ .processes = ps, .lock = lock, .of = *of, .cgroup_fd = -1, .life_fd = { -1, -1 }, .keeper_fd = { -1, -1 } };
+	arc4random_buf(&s->boot, sizeof(s->boot));
+}
+
 static void name_cgroup(const struct spawner *s, char name[CGROUP_NAME_SIZE])
 {
 	char token[LEFTOVERS_TOKEN_SIZE];
 
-	leftovers_token(s->lock->key, s->boot, token);
+	leftovers_token(s->lock->text.key, s->boot, token);
 	cgroup_name(token, name);
 }
 
@@ -82,7 +89,7 @@ void spawner_close(struct spawner *s)
 /* What stays: the log, the lock, the read end of life_fd, the write end of keeper_fd. */
 static void close_masters(struct spawner *s)
 {
-	s->close_masters(s->master);
+	s->of.close_masters(s->of.master);
 	close_fd(&s->life_fd[1]);
 	close_fd(&s->keeper_fd[0]);
 	for (const struct process *p = NULL; (p = processes_next(s->processes, p, PROCESS_SWEEPER)) != NULL;)
@@ -101,17 +108,17 @@ static _Noreturn void run_worker(struct child *child, const struct process_role 
 static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int socket)
 {
 	close_fd(&s->life_fd[0]);	/* its own socket says the same */
-	child->lock_key = s->lock->key;
-	child->handler_users = &s->lock->users;
+	child->lock_key = s->lock->text.key;
+	child->handler_users = &s->lock->text.users;
 	child->master_fd = socket;
-	child->queue_index_of = s->queue_index_of;
+	child->queue_index_of = s->of.queue_index_of;
 	sweeper_run(child);
 }
 
 static _Noreturn void run_keeper(struct spawner *s, const struct child *child, int read_end)
 {
 	/* It must not hold the lock against the next start, nor the pipe that tells it to end. */
-	close_fd(&s->lock->fd);
+	lock_close(s->lock);
 	close_fd(&s->life_fd[0]);
 	close_fd(&s->keeper_fd[1]);
 	keeper_run(child->conf, child->board, child->slot, read_end);
@@ -126,13 +133,13 @@ static void mark_family(struct spawner *s, enum process_kind kind)
 		close_fd(&s->cgroup_fd);
 		return;
 	}
-	leftovers_token(s->lock->key, s->boot, token);
+	leftovers_token(s->lock->text.key, s->boot, token);
 	setenv(LEFTOVERS_TOKEN_NAME, token, 1);
 	if (s->cgroup_fd != -1 && cgroup_enter(s->cgroup_fd) == -1)
 		log_warning("cgroup_not_entered", log_str("reason", strerror(errno)));
 	close_fd(&s->cgroup_fd);
 	if (kind != PROCESS_SWEEPER)
-		explicit_bzero(s->lock->key, sizeof(s->lock->key));
+		lock_text_forget_key(&s->lock->text);
 }
 
 /* A core shows why a child hung. But with a core a handler of the same user could read a password from the child's memory. */

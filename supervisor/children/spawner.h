@@ -8,6 +8,13 @@
 #include "supervisor/children/processes.h"
 #include "supervisor/host/host.h"
 
+/* What a new child needs of the master. */
+struct spawner_master {
+	void (*close_masters)(void *master);		/* closes what only the master uses */
+	int (*queue_index_of)(const char *name);	/* in the sweeper: as in struct child */
+	void *master;					/* for close_masters() */
+};
+
 /*
  * Forks children, and owns what every child inherits: the pipes by which children and the keeper see that the master is gone,
  * and the cgroup of this boot. When to fork is for others to decide.
@@ -21,9 +28,7 @@ struct spawner {
 	int keeper_fd[2];		/* the keeper reads EOF when master, workers and sweepers are gone; -1: none or closed */
 	int64_t retry_at_ms;		/* fork failed: not again before */
 	int failures;			/* of fork in a row; 0 after a success */
-	void (*close_masters)(void *master);	/* in a new child: closes what only the master uses */
-	int (*queue_index_of)(const char *name);	/* in the sweeper: as in struct child */
-	void *master;			/* for close_masters() */
+	struct spawner_master of;
 };
 
 /* What a worker is forked for. */
@@ -34,7 +39,9 @@ struct spawner_worker {
 	enum order order;		/* its first one: a quiet worker fetches nothing from the first turn */
 };
 
-/* The caller has filled processes, lock, boot and the functions. -1: errno, and *what names the call that failed. */
+void spawner_init(struct spawner *s, struct processes *ps, struct lock *lock, const struct spawner_master *of);	/* chooses the boot */
+
+/* -1: errno, and *what names the call that failed. */
 int spawner_open(struct spawner *s, bool embedded, const char **what);
 void spawner_leave_keeper(struct spawner *s);	/* the keeper ends once no other child holds its pipe */
 void spawner_close(struct spawner *s);		/* removes the cgroup */

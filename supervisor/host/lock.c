@@ -23,6 +23,18 @@
 #include "common/base/base.h"
 #include "supervisor/host/lock_text.h"
 
+void lock_init(struct lock *l)
+{
+	*l = (struct lock){ .fd = -1 };
+}
+
+void lock_close(struct lock *l)
+{
+	if (l->fd != -1)
+		close(l->fd);
+	l->fd = -1;
+}
+
 static int fail(char *error, size_t size, const char *path, const char *what)
 {
 	snprintf(error, size, "%s: %s: %s", path, what, strerror(errno));
@@ -126,8 +138,7 @@ int lock_open(struct lock *l, const char *path, char *error, size_t size)
 {
 	const char *fs;
 
-	if (l->fd != -1)
-		close(l->fd);
+	lock_close(l);
 	l->fd = open_with_directory(path, &l->believed, error, size);
 	if (l->fd == -1)
 		return -1;

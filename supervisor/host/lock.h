@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/base.h"
+#include "supervisor/host/lock_text.h"
 
 /*
  * One supervisor for each lock file. The flock belongs to the open file, which master, workers and sweeper share, so it is free
@@ -16,10 +16,12 @@
 struct lock {
 	int fd;			/* -1: not open */
 	bool believed;		/* the text of the file is trusted: no other user could open it */
-	unsigned char key[LEFTOVERS_KEY_SIZE];	/* lock_text.h; valid once the lock is held */
-	struct leftovers_users users;		/* every user that handlers ever had; valid once the lock is held */
+	struct lock_text text;
 	char identity[128];	/* boot id:device:inode:pid namespace. Identifies the lock, also after a restart */
 };
+
+void lock_init(struct lock *l);		/* not open */
+void lock_close(struct lock *l);	/* in a child that must not hold it */
 
 /* Opens or creates path, and its directory (0755) if only that is missing. Returns -1, with the reason in error. */
 int lock_open(struct lock *l, const char *path, char *error, size_t size);

@@ -49,10 +49,10 @@ static void read_text(struct lock *l)
 		buffer_append(&text, chunk, (size_t)n);
 	buffer_append(&text, "", 1);
 	line = strstr(text.data, "\nkey ");
-	if (line == NULL || !parse_key(line + 5, l->key))
-		arc4random_buf(l->key, sizeof(l->key));
+	if (line == NULL || !parse_key(line + 5, l->text.key))
+		arc4random_buf(l->text.key, sizeof(l->text.key));
 	else if ((line = strstr(text.data, "\nusers ")) != NULL)
-		parse_users(line + 7, &l->users);
+		parse_users(line + 7, &l->text.users);
 	explicit_bzero(text.data, text.len);
 	buffer_free(&text);
 }
@@ -63,11 +63,11 @@ static int write_text(struct lock *l)
 	bool ok;
 
 	buffer_format(&text, "%-10d\nkey ", (int)getpid());
-	for (size_t i = 0; i < sizeof(l->key); i++)
-		buffer_format(&text, "%02x", l->key[i]);
+	for (size_t i = 0; i < sizeof(l->text.key); i++)
+		buffer_format(&text, "%02x", l->text.key[i]);
 	buffer_format(&text, "\nusers");
-	for (size_t i = 0; i < l->users.n; i++)
-		buffer_format(&text, " %u", (unsigned)l->users.uid[i]);
+	for (size_t i = 0; i < l->text.users.n; i++)
+		buffer_format(&text, " %u", (unsigned)l->text.users.uid[i]);
 	buffer_format(&text, "\n");
 	ok = pwrite(l->fd, text.data, text.len, 0) == (ssize_t)text.len && ftruncate(l->fd, (off_t)text.len) == 0;
 	explicit_bzero(text.data, text.len);
@@ -77,24 +77,34 @@ static int write_text(struct lock *l)
 
 int lock_text_add_user(struct lock *l, uid_t uid)
 {
-	if (leftovers_users_have(&l->users, uid))
+	if (leftovers_users_have(&l->text.users, uid))
 		return 0;
-	leftovers_users_add(&l->users, uid);
+	leftovers_users_add(&l->text.users, uid);
 	if (write_text(l) == 0)
 		return 0;
-	l->users.n--;		/* removes the user, which is the last one */
+	l->text.users.n--;		/* removes the user, which is the last one */
 	return -1;
+}
+
+void lock_text_forget_key(struct lock_text *t)
+{
+	explicit_bzero(t->key, sizeof(t->key));
+}
+
+void lock_text_free(struct lock_text *t)
+{
+	leftovers_users_free(&t->users);
 }
 
 /* A key that other users could read or write proves nothing, so it is replaced. */
 int lock_text_take_over(struct lock *l)
 {
-	l->users.n = 0;
+	l->text.users.n = 0;
 	if (l->believed)
 		read_text(l);
 	else
-		arc4random_buf(l->key, sizeof(l->key));
-	leftovers_users_add(&l->users, getuid());
-	leftovers_users_add(&l->users, geteuid());
+		arc4random_buf(l->text.key, sizeof(l->text.key));
+	leftovers_users_add(&l->text.users, getuid());
+	leftovers_users_add(&l->text.users, geteuid());
 	return write_text(l);
 }

@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include "common/base/base.h"
+
 struct lock;
 
 /*
@@ -16,7 +18,14 @@ struct lock;
  * It is written in place, since the inode is the identity of the lock. No line ever becomes shorter, so an interrupted write
  * destroys nothing.
  */
+struct lock_text {		/* valid once the lock is held */
+	unsigned char key[LEFTOVERS_KEY_SIZE];
+	struct leftovers_users users;
+};
+
 int lock_text_take_over(struct lock *l);		/* call it once the lock is held. -1: errno */
 int lock_text_add_user(struct lock *l, uid_t uid);	/* before a handler with this user starts. -1: errno */
+void lock_text_forget_key(struct lock_text *t);		/* in a child that must not recognise leftovers */
+void lock_text_free(struct lock_text *t);
 
 #endif

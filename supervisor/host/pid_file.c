@@ -10,6 +10,11 @@
 #include "common/base/base.h"
 #include "supervisor/host/lock.h"
 
+void pid_file_init(struct pid_file *p)
+{
+	*p = (struct pid_file){ .fd = -1 };
+}
+
 static int write_pid(int fd, const char *path, char *error, size_t size)
 {
 	char text[32];

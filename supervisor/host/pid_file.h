@@ -11,6 +11,8 @@ struct pid_file {
 	char *path;		/* owned */
 };
 
+void pid_file_init(struct pid_file *p);		/* there is none yet */
+
 /* 0: written; 1: another process has locked it, *holder is a living quredisd or 0; -1: the reason is in error. */
 int pid_file_open(struct pid_file *p, const char *path, pid_t *holder, char *error, size_t size);
 

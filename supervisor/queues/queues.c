@@ -262,7 +262,7 @@ void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
 	struct queue_workers *q = &qs->items[queue];
 
 	dismiss_all(qs, queue, now_ms);
-	q->policy = (struct policy){0};
+	policy_reset(&q->policy);
 	q->unreplaced = 0;
 	scoreboard_new_handler(&qs->board->queues[queue], ++q->handler_generation);
 }

@@ -223,7 +223,7 @@ int master_teardown(void **state)
 	for (int slot = 0; slot < m.processes.top; slot++)
 		processes_close_socket(&m.processes, slot);
 	scoreboard_free(m.board);
-	free(m.lock.users.uid);
+	lock_text_free(&m.lock.text);
 	return unlink(conf_path);
 }
 

@@ -54,8 +54,8 @@ static int teardown(void **state)
 static void end_lock(struct lock *l)
 {
 	close(l->fd);
-	free(l->users.uid);
-	l->users = (struct leftovers_users){0};
+	lock_text_free(&l->text);
+	l->text.users = (struct leftovers_users){0};
 }
 
 static void the_identity_may_stand_in_a_registration(void **state)

@@ -247,7 +247,7 @@ static void a_user_that_cannot_be_noted_has_no_handlers(void **state)
 	m.lock.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(reload_note_users(&m, m.config.conf, error, sizeof(error)), -1);
 	assert_non_null(strstr(error, ": cannot be written: Bad file descriptor"));
-	assert_false(leftovers_users_have(&m.lock.users, 12345));
+	assert_false(leftovers_users_have(&m.lock.text.users, 12345));
 	close(m.lock.fd);
 }
 

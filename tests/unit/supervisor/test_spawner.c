@@ -67,7 +67,7 @@ static int setup(void **state)
 
 	cgroup_fd = -1;
 	m.lock.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	memset(m.lock.key, 0x55, sizeof(m.lock.key));
+	memset(m.lock.text.key, 0x55, sizeof(m.lock.text.key));
 	strcpy(m.lock.identity, "lock:1");
 	return r;
 }
@@ -230,8 +230,8 @@ static void check_worker(const struct child *child)
 	CHECK(!is_open(inherited[1]) && !is_open(inherited[2]) && is_open(inherited[3]));
 	CHECK(m.processes.items[0].role.socket == -1);
 	CHECK(getenv(LEFTOVERS_TOKEN_NAME) != NULL && strcmp(getenv("ENTERED"), "yes") == 0 && s->cgroup_fd == -1);
-	for (size_t i = 0; i < sizeof(m.lock.key); i++)
-		CHECK(m.lock.key[i] == 0);
+	for (size_t i = 0; i < sizeof(m.lock.text.key); i++)
+		CHECK(m.lock.text.key[i] == 0);
 	CHECK(is_open(m.lock.fd));
 	CHECK(prctl(PR_GET_PDEATHSIG, &sig) == 0 && sig == SIGTERM);
 	CHECK(prctl(PR_GET_CHILD_SUBREAPER, &sig) == 0 && sig == 1);
@@ -272,7 +272,7 @@ static void check_sweeper(const struct child *child)
 	CHECK(hear(child->master_fd, text, sizeof(text)) == 5 && memcmp(text, "hello", 5) == 0);
 	CHECK(send(child->master_fd, "yes", 3, 0) == 3);
 	CHECK(hear(child->master_fd, text, sizeof(text)) == 0);	/* the master closed its end, and no child holds it */
-	CHECK(child->lock_key == m.lock.key && m.lock.key[0] == 0x55 && child->handler_users == &m.lock.users);
+	CHECK(child->lock_key == m.lock.text.key && m.lock.text.key[0] == 0x55 && child->handler_users == &m.lock.text.users);
 	CHECK(!is_open(inherited[0]) && !is_open(inherited[1]) && child->queue == NULL && child->queue_index == -1);
 	CHECK(child->queue_index_of("later") == LATER && child->queue_index_of("none") == -1);
 	CHECK(getenv(LEFTOVERS_TOKEN_NAME) != NULL);
