@@ -29,12 +29,7 @@ static int64_t interval_ms(const struct sweeper *s)
 
 struct metrics *metrics_own(const struct sweeper *s)
 {
-	struct metrics *m = task_own(s, &metrics_task);
-
-	if (!m->initialized)
-		m->statsd.fd = -1;
-	m->initialized = true;
-	return m;
+	return task_own(s, &metrics_task);
 }
 
 static void free_own(struct sweeper *s)
@@ -45,7 +40,7 @@ static void free_own(struct sweeper *s)
 	subprocess_free(&m->textfile.writing);
 	buffer_free(&m->statsd.packet);
 	buffer_free(&m->textfile.text);
-	if (m->statsd.fd != -1)
+	if (m->statsd.connected)
 		close(m->statsd.fd);
 }
 

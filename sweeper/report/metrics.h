@@ -15,7 +15,8 @@ struct sweeper_queue;
 
 /* The receiver of statsd datagrams (statsd.c). */
 struct statsd {
-	int fd;				/* connected; -1: not connected yet */
+	bool connected;
+	int fd;				/* if connected */
 	struct subprocess asked;		/* looks up the address of a name */
 	int64_t ask_ms;			/* CLOCK_MONOTONIC: no lookup before */
 	struct buffer packet;
@@ -34,7 +35,6 @@ struct textfile {
 
 /* metrics.c */
 struct metrics {
-	bool initialized;
 	int64_t due_ms;			/* CLOCK_MONOTONIC: when to send again */
 	uint64_t looks;
 	struct statsd statsd;

@@ -66,9 +66,10 @@ static void connect_to(struct statsd *d, const struct sockaddr *address, socklen
 	}
 	if (fd == -1)
 		return;
-	if (d->fd != -1)
+	if (d->connected)
 		close(d->fd);
 	d->fd = fd;
+	d->connected = true;
 }
 
 /* If the name has several addresses, each one is used in turn. */
@@ -97,17 +98,17 @@ static void find(struct sweeper *s, int64_t now_ms)
 	if (subprocess_runs(&d->asked) || now_ms < d->ask_ms)
 		return;
 	d->ask_ms = now_ms + LOOKUP_EVERY_MS;
-	d->turn += d->fd != -1 && d->good == 0;
+	d->turn += d->connected && d->good == 0;
 	if (resolve(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
-		if (d->fd == -1)
+		if (!d->connected)
 			connect_to(d, found->ai_addr, found->ai_addrlen);
-		if (d->fd == -1)
+		if (!d->connected)
 			note(s, strerror(errno));
 		freeaddrinfo(found);
 	} else if (subprocess_start(&d->asked, look_up, s, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
 		note(s, strerror(errno));
 	}
-	if (d->fd == -1)
+	if (!d->connected)
 		d->ask_ms = now_ms + LOOKUP_AGAIN_MS;
 }
 
@@ -123,7 +124,7 @@ void statsd_look(struct sweeper *s, int64_t now_ms)
 		memcpy(&address, d->asked.said.data, d->asked.said.len);
 		connect_to(d, (const struct sockaddr *)&address, (socklen_t)d->asked.said.len);
 		d->ask_ms = now_ms + LOOKUP_EVERY_MS;
-	} else if (d->fd == -1) {
+	} else if (!d->connected) {
 		buffer_append(&d->asked.said, "", 1);
 		note(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
 	}
@@ -284,7 +285,7 @@ void statsd_send(struct sweeper *s, int64_t now_ms)
 	struct queue_figures *counted;
 
 	find(s, now_ms);
-	if (r.d->fd == -1)
+	if (!r.d->connected)
 		return;
 	r.counted = counted = tally_add_up(s);
 	send_health(s);
