@@ -304,8 +304,8 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	take_sizes(&t);
 	take_rate(&t);
 	take_arrivals(&t);
-	if (take(&t, &first) && gauge_waiting(s, q, g, &t.clock, &first) == -1)
-		t.wrong = true;
+	if (take(&t, &first))
+		g->ingress = gauge_waiting(s, q, g->ingress.size, &t.clock, &first, &t.wrong);
 	if (s->redis.state != REDIS_CLOSED)
 		take_owners(&t);
 	queue_workers_free(t.workers, t.nworkers);

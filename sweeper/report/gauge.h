@@ -68,8 +68,8 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 /* Reads only the sizes, and no age. Returns as gauge_take(). */
 int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 
-/* gauge_waiting.c: ages in ingress; g->ingress.size must be known. Returns 0, -1 as above */
+/* gauge_waiting.c: ingress, whose size is given, with its ages. *wrong becomes true if an answer could not be used */
 #define GAUGE_FIRST 16		/* entries at the pop end that are read with the sizes */
-int gauge_waiting(struct sweeper *s, struct sweeper_queue *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first);
+struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock, const struct redis_reply *first, bool *wrong);
 
 #endif

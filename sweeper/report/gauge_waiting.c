@@ -93,23 +93,19 @@ static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a
 	return rc;
 }
 
-int gauge_waiting(struct sweeper *s, struct sweeper_queue *q, struct gauge *g, const struct age_clock *clock, const struct redis_reply *first)
+struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock, const struct redis_reply *first, bool *wrong)
 {
 	struct ages a = { .lines = &q->keys.lines, .clock = *clock, .stuck_ms = s->conf->health.stuck_age_ms };
-	int rc;
+	struct gauge_list l = { size, -1, -1, size == 0 ? 0 : -1 };
 
-	if (g->ingress.size == 0)
-		g->ingress.stuck = 0;
-	if (g->ingress.size <= 0)
-		return 0;
-	if (g->ingress.size <= GAUGE_FIRST)
-		rc = take_page(s, &a, first, 0);
-	else
-		rc = take_pages(s, q, &a, g->ingress.size);
+	if (size <= 0)
+		return l;
+	if ((size <= GAUGE_FIRST ? take_page(s, &a, first, 0) : take_pages(s, q, &a, size)) == -1)
+		*wrong = true;
 	if (a.known > 0) {
-		g->ingress.oldest_ms = a.oldest_ms;
-		g->ingress.average_ms = a.sum_ms / a.known;
-		g->ingress.stuck = a.stuck > a.behind ? a.stuck : a.behind;
+		l.oldest_ms = a.oldest_ms;
+		l.average_ms = a.sum_ms / a.known;
+		l.stuck = a.stuck > a.behind ? a.stuck : a.behind;
 	}
-	return rc;
+	return l;
 }
