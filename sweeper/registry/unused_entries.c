@@ -23,7 +23,15 @@
 
 extern const struct task unused_entries_task;
 
-static struct unused_entries *entries_of(const struct sweeper *s)
+/* The task's own state. */
+struct search {
+	struct unused_entries known;
+	struct registry_page page;
+	size_t next;		/* entry of it; <= page.n */
+	int64_t begun_ms;	/* CLOCK_MONOTONIC: begin of this turn; 0: none yet */
+};
+
+static struct search *search_of(const struct sweeper *s)
 {
 	return task_own(s, &unused_entries_task);
 }
@@ -100,7 +108,7 @@ static int remove_it(struct sweeper *s, const struct unused_entry *v, const stru
 
 static int look_behind(struct sweeper *s, const struct registered *e, const struct queue_keys *keys, int64_t now_ms)
 {
-	struct unused_entries *known = entries_of(s);
+	struct unused_entries *known = &search_of(s)->known;
 	struct unused_entry *v;
 	int64_t used;
 	int rc = 0;
@@ -124,15 +132,16 @@ static int look_behind(struct sweeper *s, const struct registered *e, const stru
 
 static void look_at(struct sweeper *s, const struct registered *e, int64_t now_ms)
 {
+	struct unused_entries *known = &search_of(s)->known;
 	struct queue_keys keys;
 	int rc = 0;
 
 	if (sweeper_queue_find(s, e->name) != NULL || keys_of(e, &keys) == -1) {
-		unused_entries_forget(entries_of(s), e->name);
+		unused_entries_forget(known, e->name);
 		return;
 	}
 	if (sweeper_queue_has_transit(s, keys.transit))
-		unused_entries_forget(entries_of(s), e->name);
+		unused_entries_forget(known, e->name);
 	else
 		rc = look_behind(s, e, &keys, now_ms);
 	if (rc == -1)
@@ -143,11 +152,11 @@ static void look_at(struct sweeper *s, const struct registered *e, int64_t now_m
 /* One page a step, so that no step takes long. False: the registry cannot be read. */
 static bool begin_page(struct sweeper *s, int64_t now_ms)
 {
-	struct unused_entries *v = entries_of(s);
+	struct search *v = search_of(s);
 
 	if (v->page.rank == 0) {
 		if (v->begun_ms != 0)
-			unused_entries_end_turn(v);
+			unused_entries_end_turn(&v->known);
 		v->begun_ms = now_ms;
 	}
 	v->next = 0;
@@ -156,14 +165,14 @@ static bool begin_page(struct sweeper *s, int64_t now_ms)
 
 static bool rests(const struct sweeper *s, int64_t now_ms)
 {
-	const struct unused_entries *v = entries_of(s);
+	const struct search *v = search_of(s);
 
 	return v->page.rank == 0 && v->begun_ms != 0 && now_ms - v->begun_ms < turn_ms(s);
 }
 
 static bool run_unused_entries(struct sweeper *s, int budget, int64_t now_ms)
 {
-	struct unused_entries *v = entries_of(s);
+	struct search *v = search_of(s);
 
 	if (!s->conf->purge.enabled || rests(s, now_ms) || !sweeper_is_active(s))
 		return false;
@@ -180,9 +189,9 @@ static bool run_unused_entries(struct sweeper *s, int budget, int64_t now_ms)
 
 static void free_own(struct sweeper *s)
 {
-	unused_entries_free(entries_of(s));
-	registry_page_drop(&entries_of(s)->page);
+	unused_entries_free(&search_of(s)->known);
+	registry_page_drop(&search_of(s)->page);
 }
 
 const struct task unused_entries_task = { .name = "unused_entries", .interval_ms = 1000, .budget = 1, .run = run_unused_entries,
-	.own_size = sizeof(struct unused_entries), .free_own = free_own };
+	.own_size = sizeof(struct search), .free_own = free_own };

@@ -24,10 +24,7 @@ RB_HEAD(unused_entry_tree, unused_entry);
 struct unused_entries {
 	struct unused_entry_tree tree;
 	size_t n;
-	struct registry_page page;
-	size_t next;		/* entry of it; <= page.n */
 	uint64_t turn;
-	int64_t begun_ms;	/* begin of this turn; 0: none yet */
 };
 
 /*
@@ -37,6 +34,6 @@ struct unused_entries {
 struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms, int64_t now_ms);
 void unused_entries_forget(struct unused_entries *v, const char *name);	/* its queue is used, or it was removed */
 void unused_entries_end_turn(struct unused_entries *v);	/* forgets the entries that this turn has not seen: the registry has them no more */
-void unused_entries_free(struct unused_entries *v);	/* frees what is remembered; the page belongs to its reader */
+void unused_entries_free(struct unused_entries *v);
 
 #endif
