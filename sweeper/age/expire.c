@@ -10,7 +10,6 @@
 
 #include "common/base/base.h"
 #include "sweeper/core/core.h"
-#include "sweeper/age/waiting.h"
 
 #define LOGGED_MAX 100		/* in a turn; the rest is logged at level debug */
 
@@ -71,7 +70,7 @@ static void append_exit(struct exits *e, struct message *m, const struct age_exc
 
 static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 {
-	struct waiting *w = waiting_of(e->l->q);
+	struct expired *x = &e->l->expired;
 	const char *name = e->l->q->keys.name;
 
 	if (answer == 0)
@@ -80,9 +79,9 @@ static void account(struct exits *e, const struct leaving *gone, int64_t answer)
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED, 1);
 	sweeper_queue_count(e->l->q, COUNT_EXPIRED_WAITING, 1);
 	sweeper_queue_observe_lag(e->l->q, gone->late_ms);
-	if (gone->age_ms > w->oldest_ms)
-		w->oldest_ms = gone->age_ms;
-	log_event(++w->expired <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped", log_str("queue", name),
+	if (gone->age_ms > x->oldest_ms)
+		x->oldest_ms = gone->age_ms;
+	log_event(++x->messages <= LOGGED_MAX ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "message_escaped", log_str("queue", name),
 	    log_str("id", gone->id), log_str("class", "TTLExpired"), log_int("age_ms", gone->age_ms));
 	if (answer == 2)
 		log_warning("record_failed", log_str("queue", name), log_str("id", gone->id),

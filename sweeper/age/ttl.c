@@ -97,7 +97,7 @@ static int step(struct look *l, int64_t *seen, int64_t *due_ms)
 
 static bool may_go_on(const struct look *l, int *budget)
 {
-	return --*budget >= 0 && waiting_of(l->q)->expired < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
+	return --*budget >= 0 && l->expired.messages < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
 }
 
 /* Reads the pop end, where the oldest messages are, as long as some of them expire. 1: there may be more of those; 0: no more; -1: error. */
@@ -141,17 +141,14 @@ static int run_turn(struct look *l, int budget)
 static enum task_end run_ttl(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	struct look l = { .s = s, .q = q };
-	struct waiting *w = waiting_of(q);
 	int rc;
 
 	if (task_at_ms(q, &stamps_task) > now_ms)
 		task_wake_at(q, &ttl_task, task_at_ms(q, &stamps_task));
-	w->expired = 0;
-	w->oldest_ms = 0;
 	rc = run_turn(&l, budget);
-	if (w->expired > 0)
-		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)w->expired),
-		    log_int("oldest_ms", w->oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
+	if (l.expired.messages > 0)
+		log_info("ttl_expired", log_str("queue", q->keys.name), log_int("messages", (int64_t)l.expired.messages),
+		    log_int("oldest_ms", l.expired.oldest_ms), log_int("limit_ms", q->conf->ttl_ms));
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 

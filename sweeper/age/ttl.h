@@ -14,11 +14,18 @@ struct sweeper_queue;
 #define LOOK_PAGE_MAX 100
 #define LOOK_EXPIRED_MAX 2000		/* in one turn: other queues have work, too */
 
+/* What expired in a turn (expire.c). */
+struct expired {
+	uint64_t messages;
+	int64_t oldest_ms;		/* the age of the oldest of them */
+};
+
 /* A turn of one queue. */
 struct look {
 	struct sweeper *s;
 	struct sweeper_queue *q;
 	struct age_clock clock;
+	struct expired expired;
 	int64_t gone;			/* entries of the last page that left ingress */
 	bool more;			/* that page was not the last one */
 };

@@ -28,8 +28,6 @@ struct waiting {
 	int64_t seen;		/* entries from the pop end that this round has looked at */
 	int64_t due_ms;		/* the server's time before which no message at the pop end expires; 0: not known */
 	int64_t since_ms;	/* the epoch of due_ms */
-	uint64_t expired;	/* messages that expired in this turn */
-	int64_t oldest_ms;	/* the age of the oldest of them */
 };
 
 extern const struct task ttl_task, stamps_task;
