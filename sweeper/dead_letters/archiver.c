@@ -21,6 +21,11 @@
 
 #define SUBPROCESS_MS 60000
 
+static struct archiver *archiver_of(const struct sweeper_queue *q)
+{
+	return &bounds_of(q)->archiver;
+}
+
 /* ---- holding the archive: one sweeper of this master for each queue ---- */
 
 static int64_t our_mark(const struct sweeper *s)
@@ -39,27 +44,27 @@ bool archiver_hold(struct sweeper *s, struct sweeper_queue *q)
 {
 	int64_t mark = atomic_load(&q->board->sweeper.archiver);
 
-	if (bounds_of(q)->holds)
+	if (archiver_of(q)->holds)
 		return true;
 	if (mark != 0 && is_alive(s, mark))
 		return false;
-	bounds_of(q)->holds = atomic_compare_exchange_strong(&q->board->sweeper.archiver, &mark, our_mark(s));
-	return bounds_of(q)->holds;
+	archiver_of(q)->holds = atomic_compare_exchange_strong(&q->board->sweeper.archiver, &mark, our_mark(s));
+	return archiver_of(q)->holds;
 }
 
-void archiver_forget_batch(struct bounds *b)
+void archiver_forget_batch(struct archiver *a)
 {
-	free(b->named);
-	b->named = NULL;
-	b->nnamed = 0;
+	free(a->named);
+	a->named = NULL;
+	a->nnamed = 0;
 }
 
-static struct dead_letter_name *name(struct bounds *b, const char *id, bool orphan)
+static struct dead_letter_name *name(struct archiver *a, const char *id, bool orphan)
 {
 	struct dead_letter_name *n;
 
-	b->named = alloc_resize(b->named, b->nnamed + 1, sizeof(*b->named));
-	n = &b->named[b->nnamed++];
+	a->named = alloc_resize(a->named, a->nnamed + 1, sizeof(*a->named));
+	n = &a->named[a->nnamed++];
 	*n = (struct dead_letter_name){ .orphan = orphan };
 	strlcpy(n->id, id, sizeof(n->id));
 	return n;
@@ -67,15 +72,15 @@ static struct dead_letter_name *name(struct bounds *b, const char *id, bool orph
 
 void archiver_let_go(struct sweeper_queue *q)
 {
-	if (bounds_of(q)->holds)
+	if (archiver_of(q)->holds)
 		atomic_store(&q->board->sweeper.archiver, 0);
-	bounds_of(q)->holds = bounds_of(q)->settled = false;
-	archiver_forget_batch(bounds_of(q));
+	archiver_of(q)->holds = archiver_of(q)->settled = false;
+	archiver_forget_batch(archiver_of(q));
 }
 
 void archiver_free(struct sweeper_queue *q)
 {
-	subprocess_free(&bounds_of(q)->subprocess);
+	subprocess_free(&archiver_of(q)->subprocess);
 	archiver_let_go(q);
 }
 
@@ -124,24 +129,24 @@ static int settle(void *arg, int out)
 static int archive_error(struct sweeper *s, struct sweeper_queue *q, const char *why, int64_t now_ms)
 {
 	connection_set_error(s, QUEUE_ERROR_ARCHIVE, why);
-	bounds_of(q)->archive_error.leads = true;
-	return task_error_note(s, q, &bounds_of(q)->archive_error, "archive", now_ms);
+	archiver_of(q)->error.leads = true;
+	return task_error_note(s, q, &archiver_of(q)->error, "archive", now_ms);
 }
 
 void archiver_clear_error(struct sweeper *s, struct sweeper_queue *q)
 {
-	bounds_of(q)->unwritten = false;
-	task_error_clear(s, q, &bounds_of(q)->archive_error);
+	archiver_of(q)->unwritten = false;
+	task_error_clear(s, q, &archiver_of(q)->error);
 }
 
 const char *archiver_error(const struct sweeper_queue *q)
 {
-	return bounds_of(q)->archive_error.text;
+	return archiver_of(q)->error.text;
 }
 
 bool archiver_fails(const struct sweeper_queue *q)
 {
-	return bounds_of(q)->archive_error.kind != QUEUE_ERROR_NONE;
+	return archiver_of(q)->error.kind != QUEUE_ERROR_NONE;
 }
 
 static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*work)(void *, int), struct job *job, int64_t now_ms)
@@ -150,8 +155,8 @@ static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*wo
 	char why[128];
 
 	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
-	bounds_of(q)->settling = work == settle;
-	if (subprocess_start(&bounds_of(q)->subprocess, work, job, SUBPROCESS_MS, now_ms) == 0)
+	archiver_of(q)->settling = work == settle;
+	if (subprocess_start(&archiver_of(q)->subprocess, work, job, SUBPROCESS_MS, now_ms) == 0)
 		return 0;
 	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
 	return archive_error(s, q, why, now_ms);
@@ -165,68 +170,68 @@ void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms)
 {
 	struct job job = { .letters = l, .server_ms = server_ms };
-	struct bounds *b = bounds_of(q);
+	struct archiver *a = archiver_of(q);
 
-	archiver_forget_batch(b);
+	archiver_forget_batch(a);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)
-			dead_letter_digest(&l->records[i], name(b, l->records[i].id, l->records[i].orphan)->digest);
-	if (b->nnamed == 0)
+			dead_letter_digest(&l->records[i], name(a, l->records[i].id, l->records[i].orphan)->digest);
+	if (a->nnamed == 0)
 		return;			/* other processes took all of them meanwhile */
-	job.batch = b->named[0].id;
+	job.batch = a->named[0].id;
 	if (start_subprocess(s, q, write_batch, &job, now_ms) == -1)
-		archiver_forget_batch(b);
+		archiver_forget_batch(a);
 }
 
 /* Reads the output of archive_last_batch(): the records of the last batch, one a line. */
-static void read_names(struct bounds *b)
+static void read_names(struct archiver *a)
 {
-	char *line, *rest = b->subprocess.said.data;
+	char *line, *rest = a->subprocess.said.data;
 
-	archiver_forget_batch(b);
-	buffer_append(&b->subprocess.said, "", 1);
-	for (rest = b->subprocess.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
+	archiver_forget_batch(a);
+	buffer_append(&a->subprocess.said, "", 1);
+	for (rest = a->subprocess.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
 		const char *id = strsep(&line, " "), *digest = strsep(&line, " ");
 
-		strlcpy(name(b, id, line != NULL)->digest, digest == NULL ? "" : digest, ENCODE_SHA1_SIZE);
+		strlcpy(name(a, id, line != NULL)->digest, digest == NULL ? "" : digest, ENCODE_SHA1_SIZE);
 	}
 }
 
 /* A subprocess that failed may have written its lines all the same: the last batch is read again. */
 static void ended_badly(struct sweeper *s, struct sweeper_queue *q, int status, int64_t now_ms)
 {
-	struct bounds *b = bounds_of(q);
+	struct archiver *a = archiver_of(q);
 
-	buffer_append(&b->subprocess.said, "", 1);
-	b->settled = false;
-	b->unwritten = b->unwritten || !b->settling;
-	archiver_forget_batch(b);
-	if (WIFEXITED(status) && b->subprocess.said.data[0] != '\0')
-		archive_error(s, q, b->subprocess.said.data, now_ms);
+	buffer_append(&a->subprocess.said, "", 1);
+	a->settled = false;
+	a->unwritten = a->unwritten || !a->settling;
+	archiver_forget_batch(a);
+	if (WIFEXITED(status) && a->subprocess.said.data[0] != '\0')
+		archive_error(s, q, a->subprocess.said.data, now_ms);
 	else
 		archive_error(s, q, "it did not answer in time, or was killed", now_ms);
-	task_wake_at(q, &bounds_task, b->archive_error.retry_at_ms);
+	task_wake_at(q, &bounds_task, a->error.retry_at_ms);
 }
 
 bool archiver_poll(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	struct bounds *b = bounds_of(q);
+	struct archiver *a = archiver_of(q);
 	int status;
 
-	if (!subprocess_poll(&b->subprocess, &status, now_ms)) {
-		if (subprocess_runs(&b->subprocess))
-			task_wake_at(q, &bounds_task, b->subprocess.until_ms);
-		return !subprocess_runs(&b->subprocess);
+	if (!subprocess_poll(&a->subprocess, &status, now_ms)) {
+		if (subprocess_runs(&a->subprocess))
+			task_wake_at(q, &bounds_task, a->subprocess.until_ms);
+		return !subprocess_runs(&a->subprocess);
 	}
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
 		ended_badly(s, q, status, now_ms);
 		return false;
 	}
-	if (!b->settling || !b->unwritten)
+	if (!a->settling || !a->unwritten)
 		archiver_clear_error(s, q);
-	if (b->settling) {
-		b->settled = true;
-		read_names(b);
+	if (a->settling) {
+		a->settled = true;
+		read_names(a);
 	}
 	return true;
 }

@@ -200,13 +200,13 @@ static int act(struct turn *t, struct dead_letters *l, size_t named, const struc
 
 	if (named > 0 && remove_those(t, l, DEAD_LETTER_NAMED, &gone) == -1)
 		return -1;
-	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->nnamed)
+	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->archiver.nnamed)
 		return 1;		/* the other records of the batch are on another page, or were removed already */
-	if (named == 0 && dead_letters_hides_named(l, b->named, b->nnamed)) {
+	if (named == 0 && dead_letters_hides_named(l, b->archiver.named, b->archiver.nnamed)) {
 		adopted = adopt(t, l, page);
 		return adopted == -1 ? -1 : adopted > 0;
 	}
-	archiver_forget_batch(b);
+	archiver_forget_batch(&b->archiver);
 	leaving = count_leaving(l, archive);
 	if (leaving > 0 && archive) {
 		if (claim_letters(t->s, t->q, l) == -1)
@@ -242,7 +242,7 @@ static int look_at_page(struct turn *t)
 	char forwarded[QUEUE_RECORD_ID_SIZE] = "0-0";
 	struct bounds *b = bounds_of(t->q);
 	struct dead_letters_bounds bounds = { .oldest_ms = t->oldest_ms, .max_entries = t->conf->max_entries > 0 ? t->conf->max_entries : -1,
-		.named = b->named, .nnamed = b->nnamed };
+		.named = b->archiver.named, .nnamed = b->archiver.nnamed };
 	struct queue_dead_letters_page page;
 	struct dead_letters *l;
 	void *kept;
@@ -342,7 +342,7 @@ static int glance_at(struct turn *t)
 	 * No write is under way, and the last batch of the archive is known: no other claim of this node belongs to an archived
 	 * dead letter.
 	 */
-	t->claims_are_stale = t->conf->archive != NULL && bounds_of(t->q)->nnamed == 0 &&
+	t->claims_are_stale = t->conf->archive != NULL && bounds_of(t->q)->archiver.nnamed == 0 &&
 	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;
 	t->glance.claimed_by = NULL;
 	learn_age(t, sent_ms);
@@ -356,7 +356,7 @@ static int look(struct turn *t)
 
 	if (t->conf->archive != NULL && !archiver_hold(t->s, t->q))
 		return 0;
-	if (t->conf->archive != NULL && !b->settled) {
+	if (t->conf->archive != NULL && !b->archiver.settled) {
 		archiver_settle(t->s, t->q, t->now_ms);
 		return 0;
 	}
@@ -366,7 +366,7 @@ static int look(struct turn *t)
 		return -1;
 	if (!removes)
 		alarm_about(t, is_over(t));
-	if (b->nnamed > 0 || (removes && (is_over(t) || is_odd(t) || b->stuck.too_long)))
+	if (b->archiver.nnamed > 0 || (removes && (is_over(t) || is_odd(t) || b->stuck.too_long)))
 		return look_at_page(t);
 	if (t->conf->archive != NULL)
 		archiver_clear_error(t->s, t->q);
@@ -394,9 +394,9 @@ static enum task_end run_letters(struct sweeper *s, struct sweeper_queue *q, int
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
 		rc = look(&t);
 	at_ms = next_look_ms(&t);
-	if (subprocess_runs(&b->subprocess))
-		at_ms = b->subprocess.until_ms;
-	task_wake_at(q, &bounds_task, task_error_waits(&b->archive_error, at_ms) ? b->archive_error.retry_at_ms : at_ms);
+	if (subprocess_runs(&b->archiver.subprocess))
+		at_ms = b->archiver.subprocess.until_ms;
+	task_wake_at(q, &bounds_task, task_error_waits(&b->archiver.error, at_ms) ? b->archiver.error.retry_at_ms : at_ms);
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
@@ -404,7 +404,7 @@ static enum task_end run_letters(struct sweeper *s, struct sweeper_queue *q, int
 static bool let_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	archiver_poll(s, q, now_ms);
-	if (subprocess_runs(&bounds_of(q)->subprocess))
+	if (subprocess_runs(&bounds_of(q)->archiver.subprocess))
 		return false;
 	archiver_let_go(q);
 	return true;
@@ -420,7 +420,7 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
 {
-	return &bounds_of(q)->subprocess;
+	return &bounds_of(q)->archiver.subprocess;
 }
 
 const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_letters, .stop = let_go,

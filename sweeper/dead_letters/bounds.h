@@ -12,20 +12,25 @@
 
 #define DEAD_LETTERS_BATCH 50	/* the most dead letters of one write to the archive */
 
-/* The state of the task for the dead letters of a queue; zeroed at first. */
-struct bounds {
-	int64_t odd_at_ms;		/* CLOCK_MONOTONIC: when to look next for a page where the numbers of records and dead letters differ */
+/* The archive of a queue, as archiver.c runs it. */
+struct archiver {
 	struct subprocess subprocess;		/* reads or writes the archive */
 	bool settling;			/* the subprocess reads the last batch */
 	bool settled;			/* the last batch was read since this sweeper holds the archive */
 	bool holds;			/* this sweeper holds the archive of this queue and node */
 	struct dead_letter_name *named;	/* the records of the last batch; while a subprocess writes, those that it writes */
 	size_t nnamed;
+	bool unwritten;			/* error is about a batch that could not be written: reading the file does not clear it */
+	struct task_error error;
+};
+
+/* The state of the task for the dead letters of a queue; zeroed at first. */
+struct bounds {
+	int64_t odd_at_ms;		/* CLOCK_MONOTONIC: when to look next for a page where the numbers of records and dead letters differ */
 	bool over;			/* there are more dead letters than the bounds allow, and no archive or discard to remove them */
 	int64_t over_logged_ms;		/* CLOCK_MONOTONIC */
 	struct dead_letters_stuck stuck;	/* page.c */
-	bool unwritten;			/* archive_error is about a batch that could not be written: reading the file does not clear it */
-	struct task_error archive_error;
+	struct archiver archiver;
 };
 
 extern const struct task bounds_task;
@@ -53,7 +58,7 @@ void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms);
 void archiver_clear_error(struct sweeper *s, struct sweeper_queue *q);	/* the archive works, or nothing has to be written: clears its error */
 bool archiver_poll(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* false: a subprocess runs, or it failed and the next run is scheduled */
-void archiver_forget_batch(struct bounds *b);
+void archiver_forget_batch(struct archiver *a);
 void archiver_free(struct sweeper_queue *q);
 
 #endif
