@@ -132,11 +132,14 @@ void sweeper_queues_each(struct sweeper *s, void (*visit)(struct sweeper *s, str
 struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys keys, const struct conf_queue *conf);	/* keys become its own */
 void sweeper_queue_remove(struct sweeper *s, struct sweeper_queue *q);
 void sweeper_queue_set_recovered(struct sweeper *s, struct sweeper_queue *q);	/* its messages of dead owners are returned; opens the gate */
+/* Uses the registrations of the workers of a queue. reply: what they were read from, valid until the next answer. -1: error */
+typedef int use_workers(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
+    const struct queue_worker *workers, size_t n, void *arg);
 /*
- * Reads the registrations of the workers of a queue. If the queue is not configured here, they also show whether it is shared.
- * The caller frees *workers. reply: what they were read from, valid until the next answer. -1: as connection_answer()
+ * Reads the registrations of the workers of a queue, calls use() with them, and frees them. If the queue is not configured here, they also show
+ * whether it is shared. -1: as connection_answer(), or use() returned it
  */
-int sweeper_queue_read_workers(struct sweeper *s, struct sweeper_queue *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n);
+int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_workers *use, void *arg);
 void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q);	/* sets the gate by what is known of server and queue */
 void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool paused);	/* Redis has answered whether the queue is paused; also sets the gate */
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q);	/* shows its most important error on the scoreboard */

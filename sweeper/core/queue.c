@@ -158,14 +158,21 @@ static void learn(struct sweeper_queue *q, const struct queue_worker *w, size_t 
 		q->keys.shared = true;
 }
 
-int sweeper_queue_read_workers(struct sweeper *s, struct sweeper_queue *q, struct redis_reply *reply, struct queue_worker **workers, size_t *n)
+int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_workers *use, void *arg)
 {
+	struct queue_worker *workers;
+	struct redis_reply reply;
+	size_t n;
+	int rc;
+
 	queue_workers(&s->redis, &q->keys);
-	if (connection_answer(s, reply) == -1)
+	if (connection_answer(s, &reply) == -1)
 		return -1;
-	*n = queue_workers_parse(reply, workers);
-	learn(q, *workers, *n);
-	return 0;
+	n = queue_workers_parse(&reply, &workers);
+	learn(q, workers, n);
+	rc = use(s, q, &reply, workers, n, arg);
+	queue_workers_free(workers, n);
+	return rc;
 }
 
 /* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */

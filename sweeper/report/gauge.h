@@ -70,6 +70,7 @@ int gauge_sizes(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);
 
 /* gauge_waiting.c: ingress, whose size is given, with its ages. *wrong becomes true if an answer could not be used */
 #define GAUGE_FIRST 16		/* entries at the pop end that are read with the sizes */
-struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock, const struct redis_reply *first, bool *wrong);
+struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock,
+    const struct redis_reply *first, bool *wrong);
 
 #endif

@@ -86,7 +86,7 @@ static int give_back_list(struct sweeper *s, struct sweeper_queue *q, int64_t no
 	if (connection_integer(s, &fenced) == -1)
 		return -1;
 	if (fenced != 0)
-		rescue_add(q, NULL, "aside", BLAME_NOBODY, false)->fence = false;
+		rescue_add_bare(q, "aside", BLAME_NOBODY, false, false);
 	if (fenced == -1)
 		return 0;		/* messages that are already in the bare rescue list go back first */
 	aside_of(q)->n = 0;

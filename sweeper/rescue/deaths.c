@@ -105,13 +105,16 @@ static bool covers(const struct sweeper *s, const struct child_death *told, cons
 	       i->generation <= told->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
 }
 
-static void add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct death *d, const struct queue_worker *workers, size_t n)
+static int add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
+    const struct queue_worker *workers, size_t n, void *death)
 {
+	const struct death *d = death;
 	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
 	char name[INCARNATION_SIZE];
 	enum blame blame = (enum blame)d->told.blame;
 	bool registered = false;
 
+	(void)reply;
 	strlcpy(last.node, s->conf->supervisor.node, sizeof(last.node));
 	incarnation_format(&last, name);
 	for (size_t i = 0; i < n; i++) {
@@ -124,6 +127,7 @@ static void add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct
 	}
 	if (!registered)
 		rescue_add(q, name, "reported", blame, false);
+	return 0;
 }
 
 /* Reads the queue's lists from the registry; without an entry they have the default names. */
@@ -155,21 +159,16 @@ static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
 static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
 {
 	struct sweeper_queue *q = queue_of(s, d);
-	struct queue_worker *workers;
-	struct redis_reply reply;
-	size_t n;
 
 	if (q == NULL) {
 		d->error.retry_at_ms = now_ms + 1000;
 		return;
 	}
-	if (sweeper_queue_read_workers(s, q, &reply, &workers, &n) == -1) {
+	if (sweeper_queue_use_workers(s, q, add_rescues, d) == -1) {
 		task_error_note(s, q, &d->error, "workers", now_ms);
 		return;
 	}
 	task_error_clear(s, q, &d->error);
-	add_rescues(s, q, d, workers, n);
-	queue_workers_free(workers, n);
 	d->looked_up = true;
 }
 

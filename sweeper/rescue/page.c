@@ -24,6 +24,26 @@
 #define UNREAD_MIN (16 << 20)	/* memory; the record of a smaller message has its SHA1, for which Redis must read it */
 #define REFUSALS_MAX 6		/* about ten seconds: by then an operator who replaces a key has finished */
 
+struct rescue_page *rescue_page_new(struct sweeper *s, struct sweeper_queue *q, struct rescue *r)
+{
+	struct rescue_page *p = alloc_zero(1, sizeof(*p));
+
+	p->s = s;
+	p->q = q;
+	p->r = r;
+	p->owner = r->incarnation[0] == '\0' ? NULL : r->incarnation;
+	p->rescue = p->owner == NULL ? queue_bare_rescue_key(&q->keys) : queue_tray_key(&q->keys, p->owner, QUEUE_RESCUE);
+	p->lease = queue_lease_key(&q->keys, p->owner);
+	return p;
+}
+
+void rescue_page_free(struct rescue_page *p)
+{
+	free(p->rescue);
+	free(p->lease);
+	free(p);
+}
+
 /* ---- out of the list ---- */
 
 static struct record record_of(const struct rescue_page *p, const struct wrapper *w, const char *class, const char *why)
@@ -188,7 +208,7 @@ static void account(struct rescue_page *p, const struct held *h, bool record_fai
 		    log_str("at", "rescue"), log_str("error", p->r->error.text));
 		return;
 	}
-	*(h->class != NULL ? &p->r->escaped : &p->r->returned) += 1;
+	rescue_count(p->r, h->class != NULL);
 	sweeper_queue_count(p->q, h->class != NULL ? COUNT_ESCAPED : COUNT_RESCUED, 1);
 	if (h->class != NULL)
 		sweeper_queue_count(p->q, strcmp(h->class, "TooLarge") == 0 ? COUNT_TOO_LARGE : COUNT_WORKER_LOST, 1);

@@ -33,6 +33,9 @@ struct rescue_page {
 	} held[RESCUE_PAGE_MAX];
 };
 
+struct rescue_page *rescue_page_new(struct sweeper *s, struct sweeper_queue *q, struct rescue *r);
+void rescue_page_free(struct rescue_page *p);
+
 /* 1: some messages were returned; 0: the list is empty; -1: error. */
 int rescue_page_return(struct rescue_page *p);
 

@@ -28,7 +28,6 @@
 #include "sweeper/age/age.h"
 #include "sweeper/registry/registry.h"
 #include "sweeper/rescue/dead_supervisors.h"
-#include "sweeper/rescue/late.h"
 #include "sweeper/rescue/rescue.h"
 
 #define LOOK_MS 100		/* while rescues are under way that the gate waits for */
@@ -138,12 +137,15 @@ static int recover_rights(struct sweeper *s, struct sweeper_queue *q)
  * Begins the rescues. Owners that were marked dead before are rescued again only if a message arrived late: there may be
  * thousands of them.
  */
-static int add_owners(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *workers, size_t n)
+static int add_owners(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
+    const struct queue_worker *workers, size_t n, void *unused)
 {
 	const char **dead = alloc_zero(n + 1, sizeof(*dead));
 	size_t ndead = 0;
 	int rc = 0;
 
+	(void)reply;
+	(void)unused;
 	dead_supervisors_note(s, workers, n);
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		if (!recover_is_ours(s, &workers[i]))
@@ -155,7 +157,7 @@ static int add_owners(struct sweeper *s, struct sweeper_queue *q, const struct q
 			rescue_add_owner(q, &workers[i], "lock", BLAME_OUTAGE, true);
 	}
 	if (rc == 0)
-		rc = late_look(s, q, dead, ndead, true);
+		rc = rescue_add_late(s, q, dead, ndead, true);
 	free(dead);
 	return rc;
 }
@@ -163,7 +165,7 @@ static int add_owners(struct sweeper *s, struct sweeper_queue *q, const struct q
 static void add_bare(struct sweeper_queue *q, bool fence, bool gate)
 {
 	if (!q->conf->shared)
-		rescue_add(q, NULL, "bare", BLAME_WORKER, gate)->fence = fence;
+		rescue_add_bare(q, "bare", BLAME_WORKER, fence, gate);
 }
 
 void recover_changed(struct sweeper_queue *q)
@@ -179,15 +181,8 @@ void recover_changed(struct sweeper_queue *q)
 
 static int recover_owners(struct sweeper *s, struct sweeper_queue *q)
 {
-	struct queue_worker *workers;
-	struct redis_reply reply;
-	size_t n;
-	int rc;
+	int rc = sweeper_queue_use_workers(s, q, add_owners, NULL);
 
-	if (sweeper_queue_read_workers(s, q, &reply, &workers, &n) == -1)
-		return -1;
-	rc = add_owners(s, q, workers, n);
-	queue_workers_free(workers, n);
 	if (rc == 0)
 		add_bare(q, atomic_load(&q->board->sweeper.recovered) == RECOVERED_NOTHING, true);
 	return rc;

@@ -1,6 +1,6 @@
 /*
  * Returns the messages of a dead owner to where they were fetched from; a message whose workers died of it too often escapes. Other files decide
- * which owner is dead: recover.c, deaths.c, watch.c, late.c.
+ * which owner is dead: recover.c, deaths.c, watch.c.
  *
  * A rescue goes on in bounded steps until all trays are empty. Each step begins with the owner's rescue list and returns a page of it (page.c). When
  * that list is empty, the step fences the trays: it renames each of them to the rescue list, so the owner, if it lives after all, finds its tray gone
@@ -28,6 +28,7 @@
 #include "sweeper/rescue/watch.h"
 
 #define LOOK_MS 100		/* while all rescues of a queue wait for their back-off */
+#define LATE_GROUP 25		/* owners; four keys each */
 #define PAGE_BYTES (1u << 20)	/* about so much of a list is in memory at a time */
 
 int rescue_page(size_t n, size_t bytes)
@@ -92,13 +93,12 @@ static void insert(struct sweeper_queue *q, struct rescue *r)
 
 struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate)
 {
-	const char *name = incarnation == NULL ? "" : incarnation;
-	struct rescue *r = rescue_find(q, name);
+	struct rescue *r = rescue_find(q, incarnation);
 
 	if (r == NULL) {
 		r = alloc_zero(1, sizeof(*r));
-		strlcpy(r->incarnation, name, sizeof(r->incarnation));
-		incarnation_parse(&r->who, name);
+		strlcpy(r->incarnation, incarnation, sizeof(r->incarnation));
+		incarnation_parse(&r->who, incarnation);
 		r->why = why;
 		r->blame = blame;
 		r->fence = true;
@@ -122,6 +122,17 @@ struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_work
 	return r;
 }
 
+void rescue_add_bare(struct sweeper_queue *q, const char *why, enum blame blame, bool fence, bool gate)
+{
+	rescue_add(q, "", why, blame, gate)->fence = fence;
+}
+
+void rescue_count(struct rescue *r, bool escaped)
+{
+	r->escaped += escaped;
+	r->returned += !escaped;
+}
+
 static void drop(struct sweeper_queue *q, struct rescue *r)
 {
 	TAILQ_REMOVE(&rescues_of(q)->list, r, entry);
@@ -133,6 +144,45 @@ static void free_all(struct sweeper_queue *q)
 {
 	while (!TAILQ_EMPTY(&rescues_of(q)->list))
 		drop(q, TAILQ_FIRST(&rescues_of(q)->list));
+}
+
+/* ---- owners whose trays fill again ---- */
+
+static int look_at_each(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate)
+{
+	int64_t holding;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		queue_holdings(&s->redis, &q->keys, &names[i], 1);
+	for (size_t i = 0; i < n; i++)
+		if (connection_integer(s, &holding) == -1)
+			rc = -1;
+		else if (holding > 0)
+			rescue_add(q, names[i], "late", BLAME_NOBODY, gate);
+	return rc;
+}
+
+/*
+ * A rescue fences the trays of an owner, empties its rescue list, and marks the owner dead. But a command of that owner may still be on its way: a
+ * BRPOPLPUSH that a proxy or a full socket held back puts a message into the tray after it was emptied. No worker fetches from there, so the message
+ * would wait forever. Therefore each look (watch.c) and each recovery checks the trays of all owners that are marked dead and not yet forgotten, and
+ * begins a new rescue where one is not empty. That rescue charges no message, since such a message never ran.
+ *
+ * There can be thousands of dead owners, because each new connection of a worker leaves a dead name for an hour, and the trays
+ * of nearly all are empty. So a request asks for the sum of a group, and only a group that is not empty is checked one by one.
+ */
+int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate)
+{
+	for (size_t i = 0; i < n; i += LATE_GROUP) {
+		size_t some = n - i < LATE_GROUP ? n - i : LATE_GROUP;
+		int64_t holding;
+
+		queue_holdings(&s->redis, &q->keys, &names[i], some);
+		if (connection_integer(s, &holding) == -1 || (holding > 0 && look_at_each(s, q, &names[i], some, gate) == -1))
+			return -1;
+	}
+	return 0;
 }
 
 /* ---- the trays ---- */
@@ -236,20 +286,11 @@ static int step(struct rescue_page *p)
 
 static int step_of(struct sweeper *s, struct sweeper_queue *q, struct rescue *r)
 {
-	struct rescue_page *p = alloc_zero(1, sizeof(*p));
-	int rc;
+	struct rescue_page *p = rescue_page_new(s, q, r);
+	int rc = step(p);
 
-	p->s = s;
-	p->q = q;
-	p->r = r;
-	p->owner = r->incarnation[0] == '\0' ? NULL : r->incarnation;
-	p->rescue = p->owner == NULL ? queue_bare_rescue_key(&q->keys) : queue_tray_key(&q->keys, p->owner, QUEUE_RESCUE);
-	p->lease = queue_lease_key(&q->keys, p->owner);
-	rc = step(p);
 	connection_drain(s);
-	free(p->rescue);
-	free(p->lease);
-	free(p);
+	rescue_page_free(p);
 	return rc;
 }
 

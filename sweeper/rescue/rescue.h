@@ -49,10 +49,16 @@ struct rescues *rescues_of(const struct sweeper_queue *q);
 struct rescue *rescue_find(const struct sweeper_queue *q, const char *incarnation);
 bool rescue_keeps_failing(const struct sweeper_queue *q);	/* one of the queue's rescues keeps failing */
 
-/* incarnation NULL: the bare list. An owner is added only once; one that the master reports goes first. */
+/* An owner is added only once; one that the master reports goes first. */
 struct rescue *rescue_add(struct sweeper_queue *q, const char *incarnation, const char *why, enum blame blame, bool gate);
 /* The same for a registered owner. If its registration shows that its death must charge no message, blame is ignored. */
 struct rescue *rescue_add_owner(struct sweeper_queue *q, const struct queue_worker *who, const char *why, enum blame blame, bool gate);
+
+/* The bare list. fence: what lies in the list itself goes back, too, not only what its rescue list holds. */
+void rescue_add_bare(struct sweeper_queue *q, const char *why, enum blame blame, bool fence, bool gate);
+/* Begins a rescue of each of these dead owners whose trays hold messages again. gate: before the queue is opened. -1: as connection_answer() */
+int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *const *names, size_t n, bool gate);
+void rescue_count(struct rescue *r, bool escaped);	/* one of its messages went back, or escaped */
 
 /*
  * Decides what the death charges to a message (docs/design.md, "Who is blamed"), and writes into w what goes back with it. tried: the

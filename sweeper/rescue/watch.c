@@ -10,7 +10,7 @@
  * health say why its messages are not returned.
  *
  * Some need no such proof: an owner under our own lock whose supervisor is gone, a worker that the master has reaped, and a name that a living
- * worker of ours has left. Owners that are marked dead are asked for late messages (late.c), and forgotten after an hour.
+ * worker of ours has left. Owners that are marked dead are asked for late messages, and forgotten after an hour.
  *
  * A sweeper notes in Redis whose messages it returns. A note that outlives its sweeper is found here as well, and its rescue is taken over.
  */
@@ -25,7 +25,6 @@
 #include "sweeper/registry/registry.h"
 #include "sweeper/rescue/dead_supervisors.h"
 #include "sweeper/rescue/foreign.h"
-#include "sweeper/rescue/late.h"
 #include "sweeper/rescue/pulse.h"
 #include "sweeper/rescue/recover.h"
 #include "sweeper/rescue/rescue.h"
@@ -224,8 +223,10 @@ static void take_over_rescues(struct sweeper_queue *q, const struct redis_reply 
 		if (is_registered(workers, n, names[i]) || rescue_find(q, names[i]) != NULL)
 			continue;
 		broken_off++;
-		if (watch_of(q)->broken_off)
-			rescue_add(q, names[i][0] == '\0' ? NULL : names[i], "late", BLAME_NOBODY, false)->fence = names[i][0] != '\0';
+		if (watch_of(q)->broken_off && names[i][0] == '\0')
+			rescue_add_bare(q, "late", BLAME_NOBODY, false, false);
+		else if (watch_of(q)->broken_off)
+			rescue_add(q, names[i], "late", BLAME_NOBODY, false);
 	}
 	watch_of(q)->broken_off = broken_off > 0;
 	queue_rescues_free(names, found);
@@ -278,37 +279,25 @@ static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct q
 }
 
 /* If the handlers of one owner have not ended yet, the others are still looked at. */
-static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *workers, size_t n)
+static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
+    const struct queue_worker *workers, size_t n, void *unused)
 {
 	struct owners living = owners_new(n), dead = owners_new(n);
 	int sorted = 0, rc;
 
+	(void)unused;
+	take_over_rescues(q, reply, workers, n);
 	dead_supervisors_note(s, workers, n);
 	for (size_t i = 0; i < n; i++)
 		sorted = sort_owner(s, q, &workers[i], &living, &dead) == -1 ? -1 : sorted;
 	rc = look_at_leases(s, q, &living);
 	if (rc == 0)
-		rc = late_look(s, q, dead.name, dead.n, false);
+		rc = rescue_add_late(s, q, dead.name, dead.n, false);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = forget(s, q, &workers[i]);
 	owners_free(&living);
 	owners_free(&dead);
 	return sorted == -1 ? -1 : rc;
-}
-
-static int look(struct sweeper *s, struct sweeper_queue *q)
-{
-	struct queue_worker *workers;
-	struct redis_reply reply;
-	size_t n;
-	int rc;
-
-	if (sweeper_queue_read_workers(s, q, &reply, &workers, &n) == -1)
-		return -1;
-	take_over_rescues(q, &reply, workers, n);
-	rc = look_at_workers(s, q, workers, n);
-	queue_workers_free(workers, n);
-	return rc;
 }
 
 /* ---- the task ---- */
@@ -332,7 +321,7 @@ static enum task_end run_watch(struct sweeper *s, struct sweeper_queue *q, int b
 	(void)now_ms;
 	watch_of(q)->renamed_seen = renamed(q);
 	watch_of(q)->renamed_connection = s->redis.connection;
-	rc = look(s, q);
+	rc = sweeper_queue_use_workers(s, q, look_at_workers, NULL);
 	if (rc == -1 && q->conf != NULL)
 		return TASK_FAILED;
 	if (rc == -1)
