@@ -1,16 +1,27 @@
 /*
  * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry run only logs
- * them. This file decides when a queue's round begins and ends. purge_scan.c walks through the lists, purge_move.c moves the
- * messages, purge_check.c runs the command that may object.
+ * them. This file decides when a queue's round begins and ends, walks through ingress and delayed, reads how entries begin, and finds those
+ * that are too old, each by its own time. A message that waits without a time gets one, so that a later round knows how long it has waited.
+ * purge_move.c reads those that are too old whole, and moves them; purge_check.c runs the command that may object.
+ *
+ * A message in flight stays, since its owner lives: each one that has been in flight for longer than purge.max_transit_age is logged once, by the
+ * scoreboard. Each supervisor does this for its own workers, whoever leads; messages of dead workers are rescued anyway.
  */
 #include "sweeper/age/purge.h"
 
 #include "common/base/base.h"
+#include "common/queue/queue.h"
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/core/core.h"
+#include "sweeper/age/waiting.h"
 
 #define CHECK_LOOK_MS 20
 #define ORPHANS_LOOK_MS 50
+#define MISSES_MAX 100		/* consecutive entries that other processes moved first; then the round ends, and the next one continues */
+
+extern const struct task transit_task;
+
+/* ---- a round ---- */
 
 static void end_round(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
@@ -33,7 +44,6 @@ static void begin_round(struct purge *p, int64_t now_ms)
 	p->stay = p->kept = p->oldest_ms = 0;
 	p->misses = 0;
 	p->purged = p->spared = 0;
-	p->check_failed = false;
 }
 
 /* Another sweeper leads, or the queue is no longer purged: the next round begins anew. */
@@ -44,12 +54,120 @@ static bool give_up(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 	if (p->phase != PURGE_IDLE) {
 		if (purge_check_queue(s) == q)
 			purge_check_stop(s);
-		p->asking = p->asked_orphans = false;
+		purge_check_drop(&p->question);
+		p->asked_orphans = false;
 		p->phase = PURGE_IDLE;
 		task_wake_at(q, &purge_task, now_ms);
 	}
 	return true;
 }
+
+/* ---- what becomes of messages that were judged ---- */
+
+void purge_stays(struct purge *p, int64_t n, bool kept)
+{
+	p->stay += n;
+	p->kept += kept ? n : 0;
+}
+
+void purge_spares(struct purge *p)
+{
+	p->spared++;
+	purge_stays(p, 1, true);
+}
+
+void purge_leaves(struct purge *p, int64_t age_ms)
+{
+	p->purged++;
+	p->misses = 0;
+	if (age_ms > p->oldest_ms)
+		p->oldest_ms = age_ms;
+}
+
+/* ---- the walk ---- */
+
+static struct purge_walk walk_of(const struct purging *t)
+{
+	const struct purge *p = purge_of(t->q);
+
+	return (struct purge_walk){ &t->q->keys, &t->q->conf->purge, p->phase == PURGE_DELAYED, p->stay };
+}
+
+/* Reads the page at the cursor. */
+static int read_page(struct purging *t, const struct purge_walk *walk, struct purge_page *page)
+{
+	int64_t sent_ms = clock_boottime_ms();
+	struct redis_reply reply;
+
+	purge_walk_ask(&t->s->redis, walk);
+	if (connection_answer(t->s, &reply) == -1)
+		return -1;
+	if (purge_walk_read(&reply, page) == -1)
+		return connection_unexpected(t->s);
+	/* The times in the page count only if the server's clock has run evenly until the page was read: this learns whether it has. */
+	clock_learn(t->s, page->server_ms, sent_ms);
+	return server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock) ? 0 : -1;
+}
+
+/* Counts entries from the i-th on, until one is not as wanted: too old, or young. *untimed: whether one of those counted has no time. */
+static int64_t count_run(const struct purging *t, const struct purge_walk *walk, const struct purge_page *page, size_t i, bool old, bool *untimed)
+{
+	struct verdict verdict;
+	struct message m;
+	int64_t count = 0;
+
+	for (; i < page->n; i++, count++) {
+		bool is_old = purge_walk_judge(walk, page, i, &t->clock, &m, &verdict);
+
+		purge_of(t->q)->doubtful = purge_of(t->q)->doubtful || m.doubtful;
+		if (is_old != old)
+			break;
+		*untimed = *untimed || m.wrapper.own_ms == 0;
+	}
+	return count;
+}
+
+/* Passes over the next young entries, which get a time where they lack it, and takes a run of old ones behind them. 1: go on; 0: the round is over; -1: error. */
+static int look_at_page(struct purging *t)
+{
+	struct purge *p = purge_of(t->q);
+	struct purge_walk walk = walk_of(t);
+	struct purge_page page;
+	bool untimed = false, ignored = false;
+	int64_t young, old;
+	int rc = 1;
+
+	if (read_page(t, &walk, &page) == -1)
+		return -1;
+	young = count_run(t, &walk, &page, 0, false, &untimed);
+	old = count_run(t, &walk, &page, (size_t)young, true, &ignored);
+	purge_stays(p, young, true);
+	if (untimed && p->phase == PURGE_LOOK && !t->s->conf->purge.dry_run && stamps_range(t->s, t->q, -p->stay, young) == -1)
+		return -1;
+	if (old > 0)
+		rc = purge_entries(t, (int)old);
+	p->misses = rc == 0 ? p->misses + 1 : 0;
+	if (rc == -1)
+		return -1;
+	if ((page.last && old == 0) || p->kept >= PURGE_DEEPEST || p->misses > MISSES_MAX) {
+		if (p->phase == PURGE_DELAYED)
+			return 0;
+		p->phase = PURGE_DELAYED;
+		p->stay = p->kept = p->misses = 0;
+	}
+	return 1;
+}
+
+/* 1: the round goes on; 0: it is over; -1: error */
+static int step(struct purging *t)
+{
+	if (purge_of(t->q)->doubtful && connection_secret(t->s) == -1)
+		return -1;
+	purge_of(t->q)->doubtful = false;
+	return look_at_page(t);
+}
+
+/* ---- a turn ---- */
 
 /* One check runs at a time, for all queues. 1: its answer was applied; 0: not yet; -1: error. */
 static int ask_check(struct purging *t, int64_t now_ms)
@@ -70,15 +188,14 @@ static int run_turn(struct purging *t, int budget, int64_t now_ms)
 	struct purge *p = purge_of(t->q);
 	int rc = 1;
 
-	p->logged = 0;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(t->s)) {
 		if (!server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock)) {
 			task_wake_at(t->q, &purge_task, now_ms + 1000);
 			return 0;
 		}
-		if (!p->asking) {
-			rc = purge_step(t);
-		} else if ((rc = ask_check(t, now_ms)) == 0 && p->asking) {
+		if (!p->question.open) {
+			rc = step(t);
+		} else if ((rc = ask_check(t, now_ms)) == 0 && p->question.open) {
 			task_wake_at(t->q, &purge_task, now_ms + CHECK_LOOK_MS);
 			return 0;
 		} else if (rc == 0) {
@@ -129,8 +246,45 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 static void free_state(struct sweeper_queue *q)
 {
-	buffer_free(&purge_of(q)->asked);
+	purge_check_drop(&purge_of(q)->question);
 }
 
 const struct task purge_task = { .name = "purge", .budget = 10, .leads = true, .wanted = is_wanted, .run_queue = run_purge, .stop = give_up,
 	.state_size = sizeof(struct purge), .free = free_state, .own_size = sizeof(struct purge_check), .free_own = purge_check_stop };
+
+/* ---- messages in flight ---- */
+
+/* By slot: started_ms of the run that was logged last. */
+struct logged {
+	int64_t started_ms[SCOREBOARD_SLOTS];
+};
+
+/* A run that began during this check is young: the next turn checks it. */
+static void check_slot(struct sweeper *s, int index, int64_t *logged_ms, int64_t now_ms)
+{
+	const struct slot *slot = &s->child->board->slots[index];
+	int64_t started_ms = atomic_load(&slot->started_ms);
+	struct sweeper_queue *q;
+
+	if (started_ms == 0 || *logged_ms == started_ms)
+		return;
+	q = sweeper_queue_of_board(s, atomic_load(&s->child->board->master.queue_of[index]) - 1);
+	if (q == NULL || q->conf == NULL || now_ms - started_ms < q->conf->purge.max_transit_age_ms)
+		return;
+	*logged_ms = started_ms;
+	sweeper_queue_count(q, COUNT_TRANSIT_OLD, 1);
+	log_warning("transit_old", log_str("queue", q->keys.name), log_int("handler", atomic_load(&slot->handler_pgid)),
+	    log_int("age_ms", now_ms - started_ms), log_int("limit_ms", q->conf->purge.max_transit_age_ms));
+}
+
+static bool run_transit(struct sweeper *s, int budget, int64_t now_ms)
+{
+	struct logged *logged = task_own(s, &transit_task);
+
+	(void)budget;
+	for (int i = 0; i < SCOREBOARD_SLOTS && s->conf->purge.enabled; i++)
+		check_slot(s, i, &logged->started_ms[i], now_ms);
+	return false;
+}
+
+const struct task transit_task = { .name = "transit", .interval_ms = 1000, .budget = 1, .run = run_transit, .own_size = sizeof(struct logged) };

@@ -20,6 +20,14 @@ struct sweeper_queue;
  */
 enum purge_phase { PURGE_IDLE, PURGE_LOOK, PURGE_DELAYED };
 
+/* A message about which purge.check is asked (purge_check.c). */
+struct purge_question {
+	bool open;		/* the command runs, or must run */
+	struct buffer message;
+	struct verdict verdict;
+	int64_t failed_ms;	/* begin of the last round in which the command failed: that was logged */
+};
+
 struct purge {
 	enum purge_phase phase;
 	bool asked_orphans;	/* the purge of records was started; it precedes the round (sweeper/dead_letters/orphans.c) */
@@ -28,13 +36,9 @@ struct purge {
 	int64_t kept;		/* those of them that a live run would keep, too; <= stay */
 	int misses;		/* consecutive entries that had left or moved */
 	bool doubtful;		/* a line has a seal with an unknown secret: the secrets are read before the next step */
-	bool asking;		/* purge.check runs, or must run, for the message `asked` */
-	struct buffer asked;
-	struct verdict asked_verdict;
-	bool check_failed;	/* this was logged in this round */
+	struct purge_question question;
 	uint64_t purged, spared;	/* in this round; spared: purge.check objected */
 	int64_t oldest_ms;	/* age of the oldest message purged */
-	int logged;		/* lines logged in this turn */
 };
 
 extern const struct task purge_task;
@@ -43,7 +47,6 @@ static inline struct purge *purge_of(const struct sweeper_queue *q)
 {
 	return task_state(q, &purge_task);
 }
-
 
 /* The task's own state: the purge.check that runs. Zeroed: none runs. */
 struct purge_check {
@@ -56,19 +59,24 @@ struct purging {
 	struct sweeper *s;
 	struct sweeper_queue *q;
 	struct age_clock clock;
+	int logged;		/* lines logged for messages that moved */
 };
 
-/* purge_scan.c: 1: the round goes on; 0: it is over; -1: error */
-int purge_step(struct purging *t);
+/* purge.c: messages after the cursor were judged. A message leaves: it was moved, or a dry run logged it. It is spared: purge.check objected. */
+void purge_stays(struct purge *p, int64_t n, bool kept);	/* kept: a live run would keep them, too */
+void purge_leaves(struct purge *p, int64_t age_ms);
+void purge_spares(struct purge *p);
 
 /*
  * purge_move.c: decides the next n entries after the cursor, and moves the cursor over those that stay. 1: go on; 0: some had
- * moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.asked.
+ * moved, read the page again; -1: error. A message for which purge.check is to run is left in purge.question.
  */
 int purge_entries(struct purging *t, int n);
-int purge_asked(struct purging *t, bool agreed);	/* the same for purge.asked, after purge.check ended */
+int purge_asked(struct purging *t, bool agreed);	/* the same for the message of purge.question, after purge.check ended */
 
 /* purge_check.c */
+void purge_check_ask(struct purge_question *k, const char *message, size_t len, const struct verdict *v);
+void purge_check_drop(struct purge_question *k);	/* the message was decided, or is judged again by another round */
 int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);	/* -1: it cannot run: the message stays */
 bool purge_check_ended(struct sweeper *s, bool *agreed, int64_t now_ms);	/* true once */
 const struct sweeper_queue *purge_check_queue(const struct sweeper *s);	/* the queue whose check runs: one at a time for all queues. NULL: none */

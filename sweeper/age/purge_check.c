@@ -132,6 +132,19 @@ static int run_check(void *arg, int out)
 
 /* ---- in the sweeper ---- */
 
+void purge_check_ask(struct purge_question *k, const char *message, size_t len, const struct verdict *v)
+{
+	buffer_append(&k->message, message, len);
+	k->verdict = *v;
+	k->open = true;
+}
+
+void purge_check_drop(struct purge_question *k)
+{
+	buffer_free(&k->message);
+	k->open = false;
+}
+
 static struct purge_check *check_of(const struct sweeper *s)
 {
 	return task_own(s, &purge_task);
@@ -154,10 +167,10 @@ static void name_incarnation(const struct sweeper *s, char out[INCARNATION_SIZE]
 static struct question *question_new(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	struct question *question = alloc_zero(1, sizeof(*question));
-	const struct purge *p = purge_of(q);
+	const struct purge_question *asked = &purge_of(q)->question;
 	struct message *m = &question->message;
 
-	message_parse(m, &q->keys.lines, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
+	message_parse(m, &q->keys.lines, asked->message.len == 0 ? "" : asked->message.data, asked->message.len);
 	message_id(m);
 	m->header_len = 0;
 	question->conf = *q->conf;
@@ -166,9 +179,9 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	question->conf.kill_grace_ms = GRACE_MS;
 	question->worker = alloc_format("%s/check", q->keys.name);
 	name_incarnation(s, question->incarnation);
-	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, p->asked_verdict.excess.age_ms);
-	question->facts[1] = alloc_format("QUREDIS_LIMIT_MS=%" PRId64, p->asked_verdict.excess.limit_ms);
-	question->facts[2] = alloc_format("QUREDIS_REASON=%s", p->asked_verdict.rule);
+	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, asked->verdict.excess.age_ms);
+	question->facts[1] = alloc_format("QUREDIS_LIMIT_MS=%" PRId64, asked->verdict.excess.limit_ms);
+	question->facts[2] = alloc_format("QUREDIS_REASON=%s", asked->verdict.rule);
 	question->facts[3] = alloc_format("QUREDIS_DRY_RUN=%d", s->conf->purge.dry_run);
 	question->job = (struct handler_job){ .message = m, .incarnation = question->incarnation, .timeout_ms = TIMEOUT_MS,
 		.facts = question->facts };
@@ -186,10 +199,12 @@ static void question_free(struct question *question)
 /* Logged once a round: a command that cannot be run fails for each message. */
 static void note_failure(struct sweeper_queue *q, const char *error)
 {
-	if (!purge_of(q)->check_failed)
+	struct purge *p = purge_of(q);
+
+	if (p->question.failed_ms != p->begun_ms)
 		log_warning("purge_check_failed", log_str("queue", q->keys.name), log_str("command", q->conf->purge.check[0]),
 		    log_str("error", error), log_str("advice", "messages that it is asked about stay where they are"));
-	purge_of(q)->check_failed = true;
+	p->question.failed_ms = p->begun_ms;
 }
 
 int purge_check_start(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)

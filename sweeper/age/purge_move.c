@@ -1,6 +1,6 @@
 /*
  * Purges messages: one script for each moves it, if it still lies where it was judged. A dry run logs it and writes nothing.
- * purge_scan.c finds the messages by their beginnings; this file reads each whole and judges it again.
+ * purge.c finds the messages by their beginnings; this file reads each whole and judges it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void send_exit(struct purging *t, struct message *m, const struct verdict
 
 static void log_exit(struct purging *t, const struct leaving *l, bool dry_run)
 {
-	bool loud = dry_run || purge_of(t->q)->logged++ < LOGGED_MAX;
+	bool loud = dry_run || t->logged++ < LOGGED_MAX;
 
 	log_event(loud ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, dry_run ? "message_would_escape" : "message_escaped",
 	    log_str("queue", t->q->keys.name), log_str("id", l->id), log_str("class", l->verdict.class), log_str("from", place(t)),
@@ -91,9 +91,7 @@ static void account(struct purging *t, const struct leaving *l)
 		count_class(t->q, l->verdict.class);
 	if (!dry_run && p->phase == PURGE_DELAYED)
 		sweeper_queue_count(t->q, COUNT_PURGED_DELAYED, 1);
-	p->purged++;
-	if (l->verdict.excess.age_ms > p->oldest_ms)
-		p->oldest_ms = l->verdict.excess.age_ms;
+	purge_leaves(p, l->verdict.excess.age_ms);
 	log_exit(t, l, dry_run);
 }
 
@@ -122,15 +120,7 @@ static int take_answers(struct exits *e)
 		else
 			take_answer(t, &e->sent[i], answer, &gone);
 	}
-	if (gone > 0)
-		purge_of(t->q)->misses = 0;
 	return rc == -1 || t->s->redis.state == REDIS_CLOSED ? -1 : gone == e->n;
-}
-
-static void stays(struct purge *p, bool kept)
-{
-	p->stay++;
-	p->kept += kept;
 }
 
 /* Handles a message that is too old: a dry run logs it, otherwise a move to escape is sent. */
@@ -143,7 +133,7 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 	l->verdict = *v;
 	if (t->s->conf->purge.dry_run) {
 		account(t, l);
-		stays(purge_of(t->q), false);
+		purge_stays(purge_of(t->q), 1, false);
 		return;
 	}
 	send_exit(t, m, v);
@@ -170,7 +160,7 @@ static void decide(struct exits *e, const struct redis_reply *page)
 	bool ask = e->t->q->conf->purge.check != NULL;
 	size_t n = p->phase == PURGE_DELAYED ? queue_look_count(page) : page->n;
 
-	for (size_t i = 0; i < n && e->n < PURGE_PAGE && !p->asking; i++) {
+	for (size_t i = 0; i < n && e->n < PURGE_PAGE && !p->question.open; i++) {
 		struct redis_reply raw = message_of_page(p, page, i);
 		struct verdict verdict;
 		struct message m;
@@ -179,11 +169,9 @@ static void decide(struct exits *e, const struct redis_reply *page)
 		if (!judge_message(e->t, &m, &verdict)) {
 			if (e->n > 0)
 				break;		/* the cursor must stay before entries whose move is unanswered */
-			stays(p, true);
+			purge_stays(p, 1, true);
 		} else if (ask) {
-			buffer_append(&p->asked, raw.str, raw.len);
-			p->asked_verdict = verdict;
-			p->asking = true;
+			purge_check_ask(&p->question, raw.str, raw.len, &verdict);
 		} else {
 			let_go(e, &m, &verdict);
 		}
@@ -222,16 +210,14 @@ int purge_asked(struct purging *t, bool agreed)
 	int rc = 1;
 
 	e->t = t;
-	p->asking = false;
-	message_parse(&m, &t->q->keys.lines, p->asked.len == 0 ? "" : p->asked.data, p->asked.len);
+	message_parse(&m, &t->q->keys.lines, p->question.message.len == 0 ? "" : p->question.message.data, p->question.message.len);
 	if (agreed && judge_message(t, &m, &verdict)) {
 		let_go(e, &m, &verdict);
 		rc = take_answers(e);
 	} else {
-		p->spared++;
-		stays(p, true);
+		purge_spares(p);
 	}
-	buffer_free(&p->asked);
+	purge_check_drop(&p->question);
 	free(e);
 	return rc;
 }

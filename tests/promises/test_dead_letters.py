@@ -149,7 +149,7 @@ class ClaimsPass(Tap):
         self.client, self.claims, self.done = client, claims, False
 
     def request(self, pair, words):
-        if not self.done and b"escape:mail:claimed" in words and (words[0] == b"DEL" or SCRIPTS.get(words[1]) == "letters_release"):
+        if not self.done and b"escape:mail:claimed" in words and (words[0] == b"DEL" or SCRIPTS.get(words[1]) == "dead_letters_release"):
             self.client.delete("escape:mail:claimed")
             self.client.hset("escape:mail:claimed", mapping=self.claims)
             self.done = True

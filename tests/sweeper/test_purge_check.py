@@ -127,3 +127,19 @@ def test_a_configuration_with_a_check_that_cannot_be_executed_is_refused(redis, 
     said = d.check()
     assert said.returncode == 78
     assert said.stderr.count("purge.check: ") == 1 and f"{check} cannot be executed by nobody (mode 0700)" in said.stderr
+
+
+def test_a_lost_lead_ends_it_and_the_next_one_gets_its_message_alone(redis, quredisd, handler, tmp):
+    c = redis.client()
+    push_old(c, "first", "second")
+    ask = handler("cat >>@TMP@/asked; echo >>@TMP@/asked; while [ ! -e @TMP@/go ]; do sleep 0.05; done", name="check")
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], supervisor={"lease": "3s"}, purge={**RULES, "check": [str(ask)]})
+    wait_for(lambda: (tmp / "asked").exists() and (tmp / "asked").read_text().endswith("\n"))
+    c.set("ingress:mail:sweeper", "other")
+    d.wait_event("lead_lost", queue="mail", timeout=40)
+    (tmp / "go").touch()
+    c.delete("ingress:mail:sweeper")
+    wait_for(lambda: c.llen("escape:mail") == 2, 60)
+    payloads = {line for line in (tmp / "asked").read_text().splitlines() if not line.startswith("quredis/1 ")}
+    assert payloads == {"first", "second"}
+    assert d.stop() == 0
