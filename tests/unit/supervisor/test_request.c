@@ -189,7 +189,8 @@ static void a_reload_that_fails_names_its_problems(void **state)
 	(void)state;
 	master_write_conf("supervisor = { node = \"other\"; }; queues = ();");
 	a = answer("{\"command\":\"reload\"}");
-	assert_non_null(strstr(a, "{\"ok\":false,\"error\":\"the configuration has errors; the running one is kept\",\"problems\":[\"supervisor.node cannot change"));
+	assert_non_null(strstr(a, "{\"ok\":false,\"error\":\"the configuration has errors; the running one is kept\","
+	    "\"problems\":[\"supervisor.node cannot change"));
 	assert_non_null(strstr(a, "\"left\":[]"));
 	assert_int_equal(queues_find(&m.queues, "mail"), MAIL);
 }
