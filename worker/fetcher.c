@@ -144,7 +144,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		return;
 	}
 	if (!w->session.owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
-		session_use_blmove(&w->session);
+		queue_owner_use_blmove(&w->session.owner);
 		return;
 	}
 	/* What ends our own waiting at a stop, or a change of the server's role */

@@ -315,7 +315,7 @@ void mover_answer(struct worker *w, struct place p, const struct redis_reply *re
 	if (item->move == MOVE_DONE)
 		history_answer(w, reply);
 	else if (reply->integer > 0)
-		session_count_moved(&w->session, p.tray);
+		queue_owner_count_moved(&w->session.owner, p.tray);
 	if (reply->integer == 2 && item->move == MOVE_ESCAPE)
 		mover_record_failed();
 	mover_gone(w, p);

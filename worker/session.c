@@ -90,16 +90,6 @@ void session_polled(struct session *s, bool readable)
 	s->readable = readable;
 }
 
-void session_count_moved(struct session *s, int tray)
-{
-	s->owner.moved[tray]++;
-}
-
-void session_use_blmove(struct session *s)
-{
-	s->owner.blmove = true;
-}
-
 void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms)
 {
 	if (w->session.answers.next - w->session.answers.first == ANSWERS_MAX)
@@ -150,8 +140,6 @@ static void take_new_name(struct worker *w)
 	if (w->session.owner.keys != NULL && !w->session.confirmed)
 		return;
 	w->session.previous = w->session.owner;
-	strlcpy(w->session.previous_incarnation, w->session.incarnation, sizeof(w->session.previous_incarnation));
-	w->session.previous.incarnation = w->session.previous_incarnation;
 	w->session.id.generation = slot_next_generation(w->env->slot);
 	incarnation_format(&w->session.id, w->session.incarnation);
 	queue_owner_init(&w->session.owner, &w->env->keys, w->session.incarnation, w->env->child->conf->supervisor.lease_ms);

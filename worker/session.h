@@ -55,7 +55,6 @@ struct session {
 	char incarnation[INCARNATION_SIZE];
 	struct queue_owner owner;	/* names, lease and trays of the current incarnation; keys NULL: none yet */
 	bool confirmed;			/* the first renewal of owner was answered: it may have trays */
-	char previous_incarnation[INCARNATION_SIZE];
 	struct queue_owner previous;	/* until owner is confirmed: the last confirmed owner; keys NULL: none */
 	bool registered;		/* a renewal of owner was answered on this connection, and its trays were read */
 	bool renewing;			/* the renewal of this connection was sent */
@@ -78,8 +77,6 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 void session_adopted(struct worker *w);				/* every tray has been read */
 void session_report_error(struct worker *w, const char *what, const struct redis_reply *error);	/* logs the error if it differs from the last one */
 void session_clear_error(struct worker *w);
-void session_count_moved(struct session *s, int tray);		/* Redis answered that a message left the tray by a move */
-void session_use_blmove(struct session *s);			/* the server does not know BRPOPLPUSH */
 int64_t session_deadline_ms(const struct worker *w);
 void session_free(struct worker *w);
 

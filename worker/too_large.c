@@ -90,7 +90,7 @@ static void escaped(struct worker *w, int64_t len, bool record_failed)
 {
 	char why[96];
 
-	session_count_moved(&w->session, w->too_large.tray);
+	queue_owner_count_moved(&w->session.owner, w->too_large.tray);
 	if (record_failed)
 		mover_record_failed();
 	if (w->too_large.refusals >= MOVE_ATTEMPTS) {

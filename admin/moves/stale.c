@@ -37,6 +37,20 @@ static int64_t limit_of(const struct stale *s, int rule)
 
 /* ---- counting ---- */
 
+void stale_begin(struct stale *s, enum stale_rule rule)
+{
+	s->looked |= 1u << rule;
+}
+
+void stale_add(struct stale *s, enum stale_rule rule, int64_t age_ms)
+{
+	struct stale_count *c = &s->counts[rule];
+
+	c->count++;
+	if (age_ms > c->oldest_ms)
+		c->oldest_ms = age_ms;
+}
+
 static int look_at_leader(struct admin *a, struct stale *s)
 {
 	struct redis_reply reply;

@@ -29,12 +29,10 @@ struct stale {
 	char *error;			/* why the queue cannot be read; NULL: it can */
 };
 
-static inline void stale_add(struct stale_count *to, int64_t count, int64_t oldest_ms)
-{
-	to->count += count;
-	if (count > 0 && oldest_ms > to->oldest_ms)
-		to->oldest_ms = oldest_ms;
-}
+/* The rule applies to this queue: its entries are counted now. */
+void stale_begin(struct stale *s, enum stale_rule rule);
+/* Counts an entry that the rule would take. */
+void stale_add(struct stale *s, enum stale_rule rule, int64_t age_ms);
 
 /* Each returns -1 after admin_fail(), and stops early when it is interrupted. */
 int stale_waiting(struct admin *a, struct stale *s);	/* stale_waiting.c: ingress and delayed */

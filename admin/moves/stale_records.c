@@ -29,7 +29,7 @@ static int history_page(struct admin *a, struct stale *s, int64_t before_ms, cha
 		uint64_t ms = 0, serial;
 
 		queue_record_id_parse(id.str, &ms, &serial);
-		stale_add(&s->counts[STALE_DONE], 1, s->clock.now_ms - (int64_t)ms);
+		stale_add(s, STALE_DONE, s->clock.now_ms - (int64_t)ms);
 		queue_record_id_next(id.str, from);
 	}
 	return reply.n / 2 == HISTORY_PAGE;
@@ -43,7 +43,7 @@ int stale_done(struct admin *a, struct stale *s)
 
 	if (!purge_takes_done(s->conf))
 		return 0;
-	s->looked |= 1u << STALE_DONE;
+	stale_begin(s, STALE_DONE);
 	if (!purge_oldest(s->conf->purge.max_done_age_ms, &s->clock, &before_ms))
 		return 0;
 	while (rc == 1 && !interrupt_asked())
@@ -107,7 +107,7 @@ static int records_page(struct admin *a, struct stale *s, const struct dead_lett
 	n = dead_letters_judge_orphans(l, b);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)
-			stale_add(&s->counts[STALE_RECORDS], 1, page.server_ms - l->records[i].ms);
+			stale_add(s, STALE_RECORDS, page.server_ms - l->records[i].ms);
 	dead_letters_walk_on(walk, l);
 	dead_letters_free(l);
 	return n > 0;
@@ -122,7 +122,7 @@ int stale_records(struct admin *a, struct stale *s)
 
 	if (!purge_takes_orphans(s->conf))
 		return 0;
-	s->looked |= 1u << STALE_RECORDS;
+	stale_begin(s, STALE_RECORDS);
 	if (!purge_oldest(s->conf->purge.max_orphaned_age_ms, &s->clock, &b.oldest_ms))
 		return 0;
 	if (s->conf->dead_letter.forward_to != NULL && forwarded(a, s, last) == -1)

@@ -27,7 +27,7 @@ static void count_page(struct stale *s, struct purge_walk *w, const struct purge
 		if (*stay >= PURGE_DEEPEST || !purge_walk_judge(w, page, i, &s->clock, &m, &v))
 			(*stay)++;
 		else
-			stale_add(&s->counts[rule_of(w, &v)], 1, v.excess.age_ms);
+			stale_add(s, rule_of(w, &v), v.excess.age_ms);
 	}
 	w->cursor += (int64_t)page->n;
 }
@@ -56,6 +56,7 @@ int stale_waiting(struct admin *a, struct stale *s)
 {
 	if (!purge_takes_messages(s->conf))
 		return 0;
-	s->looked |= 1u << STALE_INGRESS | 1u << STALE_MESSAGE | 1u << STALE_DELAYED;
+	for (int rule = STALE_INGRESS; rule <= STALE_DELAYED; rule++)
+		stale_begin(s, (enum stale_rule)rule);
 	return count_list(a, s, false) == -1 || count_list(a, s, true) == -1 ? -1 : 0;
 }

@@ -123,9 +123,8 @@ int web_access_check(struct web_call *call)
 		web_answer_error(call, 403, "the request comes from a page of another site");
 		return -1;
 	}
-	call->is_known = has_token(call) || has_session(call) || is_trusted_peer(call);
-	if (call->is_known)
-		web_client_is_known(call->w, evhttp_request_get_connection(call->req));
+	if (has_token(call) || has_session(call) || is_trusted_peer(call))
+		web_call_identified(call);
 	if (!is_enough(call)) {
 		web_answer_header(call, "WWW-Authenticate", "Bearer");
 		web_answer_error(call, 401, "sign in, or send the header Authorization: Bearer TOKEN with the token that quredis web showed or web.token_file holds");

@@ -28,6 +28,17 @@ void web_call_not_found(struct web_call *call)
 	free(shown);
 }
 
+void web_call_identified(struct web_call *call)
+{
+	call->is_known = true;
+	web_client_is_known(call->w, evhttp_request_get_connection(call->req));
+}
+
+void web_call_reroute(struct web_call *call, const struct web_route *route)
+{
+	call->route = route;
+}
+
 static void wrong_method(struct web_call *call, bool takes_post)
 {
 	web_answer_header(call, "Allow", takes_post ? "POST" : "GET, HEAD");
@@ -89,7 +100,7 @@ void web_call_begin(struct evhttp_request *req, void *arg)
 	route = find_route(call, path == NULL || path[0] == '\0' ? "/" : path, method);
 	if (route == NULL)
 		return;			/* the error was sent, and call is freed */
-	call->route = route;
+	web_call_reroute(call, route);
 	if (web_access_check(call) == -1)
 		return;
 	if (web_query_parse(&call->query, evhttp_uri_get_query(uri), call->route->takes, call->route->needs, &why) == -1) {

@@ -10,7 +10,6 @@ struct evhttp_request;
 /* One request, until its answer is sent. */
 struct web_route;
 struct web_call {
-	TAILQ_ENTRY(web_call) waiting;	/* of struct web_probe */
 	struct web *w;
 	struct evhttp_request *req;
 	const struct web_route *route;
@@ -36,6 +35,10 @@ struct web_route {
 void web_call_begin(struct evhttp_request *req, void *arg);
 
 void web_call_not_found(struct web_call *call);
+/* It came with the token or a session: its client is not a stranger any more. */
+void web_call_identified(struct web_call *call);
+/* Another route answers it. */
+void web_call_reroute(struct web_call *call, const struct web_route *route);
 
 /* web/routes.c */
 const struct web_route *web_route_find(const char *path, bool post);	/* NULL: none */

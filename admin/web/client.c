@@ -241,6 +241,11 @@ bool web_client_sent_nul(struct web *w, const struct evhttp_connection *connecti
 
 /* ---- start and end ---- */
 
+void web_clients_init(struct web_clients *all)
+{
+	TAILQ_INIT(all);
+}
+
 struct bufferevent *web_client_new(struct web *w)
 {
 	struct bufferevent *b = bufferevent_socket_new(w->base, -1, 0);

@@ -26,6 +26,7 @@ struct web;
 
 TAILQ_HEAD(web_clients, web_client);	/* ordered by when they entered their state, the oldest first */
 
+void web_clients_init(struct web_clients *all);
 /* For evhttp, which needs one for each new connection. NULL: libevent failed. */
 struct bufferevent *web_client_new(struct web *w);
 /* Its request is complete. */

@@ -240,7 +240,7 @@ void web_command(struct web_call *call)
 void web_purge(struct web_call *call)
 {
 	if (call->query.list == NULL && call->query.dry_run)
-		call->route = web_route_find("/api/v1/queue/stale", false);
+		web_call_reroute(call, web_route_find("/api/v1/queue/stale", false));
 	else if (call->query.list == NULL) {
 		web_answer_error(call, 400, "the parameter list is required; only with dry_run=true it may be missing, to see what the rules of purge{} would take");
 		return;

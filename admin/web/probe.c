@@ -45,37 +45,26 @@ static void send_answer(struct web_call *call, const struct web_probe *p)
 	web_answer(call, p->code, "text/plain; charset=utf-8", p->text, strlen(p->text));
 }
 
-static struct web_call *take_waiting(struct web_probe *p)
-{
-	struct web_call *call = TAILQ_FIRST(&p->waiting);
-
-	if (call == NULL)
-		return NULL;
-	TAILQ_REMOVE(&p->waiting, call, waiting);
-	p->nwaiting--;
-	return call;
-}
-
 static void done(const struct web_job *job, void *arg)
 {
 	struct web_probe *p = &((struct web *)arg)->probe;
-	struct web_call *call;
 
 	p->asking = false;
 	p->code = web_job_status(job) == EX_OK ? 200 : 503;
 	p->text = outcome(job);
 	p->until_ms = clock_monotonic_ms() + ANSWER_MS;
-	while ((call = take_waiting(p)) != NULL)
-		send_answer(call, p);
+	for (int i = 0; i < p->nwaiting; i++)
+		send_answer(p->waiting[i], p);
+	p->nwaiting = 0;
 }
 
 static void free_waiting(void *arg)
 {
 	struct web_probe *p = &((struct web *)arg)->probe;
-	struct web_call *call;
 
-	while ((call = take_waiting(p)) != NULL)
-		web_call_drop(call);
+	for (int i = 0; i < p->nwaiting; i++)
+		web_call_drop(p->waiting[i]);
+	p->nwaiting = 0;
 }
 
 void web_ready(struct web_call *call)
@@ -91,8 +80,7 @@ void web_ready(struct web_call *call)
 		web_answer_error(call, 503, "too many requests are waiting");
 		return;
 	}
-	TAILQ_INSERT_TAIL(&p->waiting, call, waiting);
-	p->nwaiting++;
+	p->waiting[p->nwaiting++] = call;
 	if (p->asking)
 		return;
 	p->asking = true;

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <bsd/sys/queue.h>
-
 struct web_call;
 
 /*
@@ -15,7 +13,7 @@ struct web_call;
 #define WEB_PROBES_WAITING 32
 
 struct web_probe {
-	TAILQ_HEAD(, web_call) waiting;	/* probes without an answer; empty, unless a child runs */
+	struct web_call *waiting[WEB_PROBES_WAITING];	/* probes without an answer; none, unless a child runs */
 	int nwaiting;
 	bool asking;
 	int code;			/* HTTP status of the last answer */

@@ -166,8 +166,7 @@ static void forget(struct event *event)
 
 int web_open(struct web *w, int fd)
 {
-	TAILQ_INIT(&w->clients);
-	TAILQ_INIT(&w->probe.waiting);
+	web_clients_init(&w->clients);
 	w->base = event_base_new();
 	if (w->base != NULL && web_jobs_init(&w->jobs, w->base) == 0 && web_stream_init(w) == 0 && start_http(w, fd) == 0)
 		return 0;

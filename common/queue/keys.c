@@ -88,7 +88,7 @@ char *queue_bare_rescue_key(const struct queue_keys *k)
 
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms)
 {
-	*o = (struct queue_owner){ .keys = k, .incarnation = incarnation, .lease_ms = lease_ms };
+	*o = (struct queue_owner){ .keys = k, .incarnation = alloc_string(incarnation), .lease_ms = lease_ms };
 	o->lease = queue_lease_key(k, incarnation);
 	for (int i = 0; i < QUEUE_TRAYS; i++)
 		o->trays[i] = queue_tray_key(k, incarnation, i);
@@ -96,6 +96,7 @@ void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const c
 
 void queue_owner_free(struct queue_owner *o)
 {
+	free(o->incarnation);
 	free(o->lease);
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		free(o->trays[i]);
@@ -103,6 +104,16 @@ void queue_owner_free(struct queue_owner *o)
 		redis_command_free(&o->commands[i].done);
 	}
 	*o = (struct queue_owner){0};
+}
+
+void queue_owner_count_moved(struct queue_owner *o, int tray)
+{
+	o->moved[tray]++;
+}
+
+void queue_owner_use_blmove(struct queue_owner *o)
+{
+	o->blmove = true;
 }
 
 void incarnation_format(const struct incarnation *i, char out[INCARNATION_SIZE])

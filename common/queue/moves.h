@@ -105,7 +105,7 @@ struct queue_change {
 /* The trays of one owner, and its lease. */
 struct queue_owner {
 	const struct queue_keys *keys;
-	const char *incarnation;
+	char *incarnation;
 	char *lease;			/* key */
 	char *trays[QUEUE_TRAYS];	/* keys */
 	int64_t lease_ms;
@@ -119,6 +119,8 @@ struct queue_owner {
 };
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);
+void queue_owner_count_moved(struct queue_owner *o, int tray);	/* Redis answered that a message left the tray by a move */
+void queue_owner_use_blmove(struct queue_owner *o);		/* the server does not know BRPOPLPUSH */
 
 /* -> STRING the message, or NIL after block_ms. block_ms 0: RPOPLPUSH, which does not wait */
 void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms);

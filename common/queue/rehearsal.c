@@ -182,7 +182,7 @@ static void workers(struct redis *r, struct rehearsal *h)
 
 static void holdings(struct redis *r, struct rehearsal *h)
 {
-	queue_holdings(r, &h->keys, &h->first.incarnation, 1);
+	queue_holdings(r, &h->keys, &(const char *){ h->first.incarnation }, 1);
 }
 
 static void mark_dead(struct redis *r, struct rehearsal *h)

@@ -83,11 +83,6 @@ void fence_claim_lost(struct fence *f)
 	f->claim_gone = true;
 }
 
-void session_count_moved(struct session *s, int tray)
-{
-	s->owner.moved[tray]++;
-}
-
 void history_done(struct worker *worker, int tray)
 {
 	queue_done(&server.r, &worker->session.owner, tray);
