@@ -79,7 +79,6 @@ struct finding {
 	char *subject;			/* what the fix is applied to; owned, may be NULL */
 	enum { FIX_NONE, FIX_WOULD, FIX_DONE, FIX_FAILED } fixed;
 };
-STAILQ_HEAD(findings, finding);
 
 /* An owner of trays or of a lease that is not registered. */
 struct unregistered {
@@ -101,37 +100,67 @@ struct queue_check {
 	size_t nunregistered;
 };
 
+/* What the checks found out. Each file of this folder writes its own part only. */
+struct doctor_conf {			/* conf.c */
+	struct conf_report report, strict;	/* of the configuration as the command line reads it; as the supervisor does */
+	bool unreadable;		/* the configuration could not be read: a->conf holds the defaults, or is NULL */
+	uid_t supervisor_uid;		/* the user of the supervisor; ours if it is not known */
+};
+
+struct doctor_unit {			/* systemd.c */
+	struct buffer lines;		/* its properties; empty: no unit runs this configuration */
+	const char *none;		/* then: why */
+};
+
+struct doctor_supervisor {
+	struct json_t *status;		/* of the supervisor here; NULL: none answered */
+};
+
+struct doctor_server {
+	bool connected;
+	char *info;			/* the answer of INFO; NULL: refused */
+	size_t info_len;
+	int64_t now_ms;			/* its clock when the queues were read; ours if it did not say */
+};
+
+struct doctor_queues {			/* registry.c */
+	struct queue_check *all;	/* those of the configuration first; they never move */
+	size_t n;
+	int64_t read_ms;		/* CLOCK_MONOTONIC when the lists were read */
+};
+
+struct doctor_survey {
+	bool done, sampled;		/* the scan was done; it did not see all keys */
+};
+
+struct doctor_lost {
+	bool waited;			/* since the survey a lease has passed, in which every live owner could have renewed its own */
+};
+
+struct doctor_findings {
+	STAILQ_HEAD(, finding) list;
+	struct finding *before;		/* the last finding before this check and queue; NULL: there was none */
+};
+
 struct doctor {
 	struct admin *a;
-	struct findings findings;
 	char why[COMPLAINT_SIZE];	/* the last message of admin_fail() */
 
 	/* for the check that runs */
 	const char *check;
 	struct queue_check *queue;	/* NULL: the check is not about one queue */
-	struct finding *before;		/* the last finding before this check and queue; NULL: there was none */
 
-	/* the host */
-	struct conf_report report, strict;	/* of the configuration as the command line reads it; as the supervisor does */
-	bool unreadable;		/* the configuration could not be read: a->conf holds the defaults, or is NULL */
-	uid_t supervisor_uid;		/* the user of the supervisor; ours if it is not known */
-	struct buffer unit;		/* of systemd.c; empty: no unit runs this configuration */
-	const char *no_unit;		/* then: why */
-	struct json_t *status;		/* of the supervisor here; NULL: none answered */
-
-	/* Redis */
-	bool connected;
-	bool away;			/* it cannot be reached, or the connection was lost */
-	char *info;			/* the answer of INFO; NULL: refused */
-	size_t info_len;
-	int64_t server_ms;		/* its clock when the queues were read */
+	bool away;			/* Redis cannot be reached, or the connection was lost */
 	int64_t keys_most, records_most;	/* limits: keys to scan; records to read of one queue */
 
-	struct queue_check *queues;	/* those of the configuration first; they never move */
-	size_t nqueues;
-	bool surveyed, sampled;		/* the scan was done; it did not see all keys */
-	int64_t read_ms;		/* CLOCK_MONOTONIC when the lists were read */
-	bool waited;			/* a lease has passed since, in which every live owner could have renewed its own */
+	struct doctor_findings findings;
+	struct doctor_conf conf;
+	struct doctor_unit unit;
+	struct doctor_supervisor supervisor;
+	struct doctor_server server;
+	struct doctor_queues queues;
+	struct doctor_survey survey;
+	struct doctor_lost lost;
 };
 
 #define SYSTEM(name, ...) int check_##name(struct doctor *d);
@@ -150,6 +179,8 @@ void doctor_free(struct doctor *d);
 void doctor_enter(struct doctor *d, struct queue_check *q);
 /* One answer of Redis, which may be an error. -1: the connection was lost. */
 int doctor_reply(struct doctor *d, struct redis_reply *reply);
+/* Redis cannot be reached, or its connection was lost: no further check asks it. */
+void doctor_lose_redis(struct doctor *d);
 /* Discards the answers that a failed check did not read. */
 void doctor_drain(struct doctor *d);
 /* Waits until moves that were under way when the queues were read have ended. */
@@ -157,6 +188,7 @@ void doctor_let_moves_end(const struct doctor *d);
 
 /* ---- findings.c ---- */
 
+void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));

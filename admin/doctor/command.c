@@ -22,7 +22,7 @@ static int ask(struct doctor *d)
 
 	if (d->a->options.yes || !confirm_possible())
 		return 0;
-	STAILQ_FOREACH(f, &d->findings, next)
+	STAILQ_FOREACH(f, &d->findings.list, next)
 		if (f->fix != NULL) {
 			char *where = f->where == NULL ? alloc_string("") : visible(f->where, strlen(f->where), 200);
 
@@ -57,7 +57,7 @@ static int apply_all(struct doctor *d)
 	if (!d->a->options.dry_run && ask(d) == -1)
 		return -1;
 	interrupt_begin();
-	STAILQ_FOREACH(f, &d->findings, next)
+	STAILQ_FOREACH(f, &d->findings.list, next)
 		if (f->fix != NULL && !interrupt_asked() && d->a->redis.state == REDIS_READY)
 			apply(d, f);
 	return 0;

@@ -50,7 +50,7 @@ bool doctor_is_same_file(const char *a, const char *b)
 
 static void load_strict(struct doctor *d)
 {
-	struct conf *conf = conf_load(admin_conf_path(d->a), 0, &d->strict);
+	struct conf *conf = conf_load(admin_conf_path(d->a), 0, &d->conf.strict);
 
 	if (conf != NULL)
 		conf_free(conf);
@@ -63,7 +63,7 @@ static void resolve_users(const struct doctor *d)
 		struct conf_run_as *r = &d->a->conf->queues[i]->run_as;
 
 		if (conf_run_as_resolve(r) == 0 && r->user == NULL)
-			r->uid = d->supervisor_uid;
+			r->uid = d->conf.supervisor_uid;
 	}
 }
 
@@ -73,10 +73,10 @@ static void load(struct doctor *d)
 	struct conf_report none;
 
 	unit_find(d);
-	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS, &d->report);
-	d->unreadable = a->conf == NULL;
-	d->supervisor_uid = find_supervisor_uid(d);
-	if (!d->unreadable) {
+	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS, &d->conf.report);
+	d->conf.unreadable = a->conf == NULL;
+	d->conf.supervisor_uid = find_supervisor_uid(d);
+	if (!d->conf.unreadable) {
 		load_strict(d);
 		resolve_users(d);
 	} else if (a->options.url != NULL || a->options.host != NULL || a->options.port != 0) {
@@ -94,7 +94,7 @@ static void add_problem(struct doctor *d, const struct conf_problem *p, bool onl
 	struct finding *f = findings_add(d, only_supervisor ? SEVERITY_NOTE : p->warning ? SEVERITY_WARNING : SEVERITY_ERROR, where, "%s", what);
 
 	if (only_supervisor) {
-		char *ours = user_name(geteuid()), *theirs = user_name(d->supervisor_uid);
+		char *ours = user_name(geteuid()), *theirs = user_name(d->conf.supervisor_uid);
 
 		findings_advise(f, "checked as %s, but quredisd runs as %s; check again as that user: runuser -u %s -- quredis doctor", ours, theirs, theirs);
 		free(ours);
@@ -122,11 +122,11 @@ int check_configuration(struct doctor *d)
 	bool other_user;
 
 	load(d);
-	other_user = d->unreadable || d->supervisor_uid != geteuid();
-	for (size_t i = 0; other_user && i < d->report.n; i++)
-		add_problem(d, &d->report.problems[i], false);
-	for (size_t i = 0; i < d->strict.n; i++)
-		if (!other_user || !is_in(&d->report, &d->strict.problems[i]))
-			add_problem(d, &d->strict.problems[i], other_user);
+	other_user = d->conf.unreadable || d->conf.supervisor_uid != geteuid();
+	for (size_t i = 0; other_user && i < d->conf.report.n; i++)
+		add_problem(d, &d->conf.report.problems[i], false);
+	for (size_t i = 0; i < d->conf.strict.n; i++)
+		if (!other_user || !is_in(&d->conf.report, &d->conf.strict.problems[i]))
+			add_problem(d, &d->conf.strict.problems[i], other_user);
 	return 0;
 }

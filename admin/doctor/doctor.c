@@ -35,7 +35,7 @@ static const struct check {
 void doctor_init(struct doctor *d, struct admin *a)
 {
 	*d = (struct doctor){ .a = a, .keys_most = KEYS_MOST, .records_most = RECORDS_MOST };
-	STAILQ_INIT(&d->findings);
+	findings_init(d);
 	a->complaint = d->why;
 	if (a->options.count >= 0)
 		d->keys_most = d->records_most = a->options.count;
@@ -69,23 +69,28 @@ int doctor_reply(struct doctor *d, struct redis_reply *reply)
 
 void doctor_let_moves_end(const struct doctor *d)
 {
-	int64_t left = d->read_ms + MOVES_MS - clock_monotonic_ms();
+	int64_t left = d->queues.read_ms + MOVES_MS - clock_monotonic_ms();
 
 	if (left > 0)
 		poll(NULL, 0, (int)left);
+}
+
+void doctor_lose_redis(struct doctor *d)
+{
+	d->away = true;
 }
 
 static bool can_run(const struct doctor *d, const struct check *c)
 {
 	switch (c->needs) {
 	case NEEDS_FILE:
-		return !d->unreadable;
+		return !d->conf.unreadable;
 	case NEEDS_CONNECTION:
-		return d->connected && !d->away;
+		return d->server.connected && !d->away;
 	case NEEDS_INFO:
-		return d->connected && !d->away && d->info != NULL;
+		return d->server.connected && !d->away && d->server.info != NULL;
 	case NEEDS_SURVEY:
-		return d->surveyed && !d->away;
+		return d->survey.done && !d->away;
 	case NEEDS_NOTHING:
 		break;
 	}
@@ -94,8 +99,8 @@ static bool can_run(const struct doctor *d, const struct check *c)
 
 static void add_failure(struct doctor *d)
 {
-	if (d->connected && d->a->redis.state == REDIS_CLOSED)
-		d->away = true;
+	if (d->server.connected && d->a->redis.state == REDIS_CLOSED)
+		doctor_lose_redis(d);
 	else
 		doctor_drain(d);
 	findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "the check failed: %s", d->why),
@@ -104,11 +109,11 @@ static void add_failure(struct doctor *d)
 
 static void run_for_queues(struct doctor *d, const struct check *c)
 {
-	for (size_t i = 0; i < d->nqueues && !d->away; i++) {
-		if (!d->queues[i].readable)
+	for (size_t i = 0; i < d->queues.n && !d->away; i++) {
+		if (!d->queues.all[i].readable)
 			continue;
-		doctor_enter(d, &d->queues[i]);
-		if (c->run_queue(d, &d->queues[i]) == -1)
+		doctor_enter(d, &d->queues.all[i]);
+		if (c->run_queue(d, &d->queues.all[i]) == -1)
 			add_failure(d);
 		findings_end_check(d);
 	}
@@ -117,16 +122,16 @@ static void run_for_queues(struct doctor *d, const struct check *c)
 
 static void run(struct doctor *d, const struct check *c)
 {
-	const struct finding *last = STAILQ_LAST(&d->findings, finding, next);
+	const struct finding *last = STAILQ_LAST(&d->findings.list, finding, next);
 
-	if (c->run_queue != NULL && d->nqueues == 0)
+	if (c->run_queue != NULL && d->queues.n == 0)
 		return;
 	d->check = c->name;
 	if (c->run_queue != NULL)
 		run_for_queues(d, c);
 	else if (c->run(d) == -1)
 		add_failure(d);
-	if (last == STAILQ_LAST(&d->findings, finding, next))
+	if (last == STAILQ_LAST(&d->findings.list, finding, next))
 		findings_add(d, SEVERITY_OK, NULL, "%s", c->ok);
 	findings_end_check(d);
 }
@@ -147,10 +152,10 @@ void doctor_free(struct doctor *d)
 	doctor_enter(d, NULL);
 	d->a->complaint = NULL;
 	findings_free(d);
-	conf_report_free(&d->report);
-	conf_report_free(&d->strict);
-	buffer_free(&d->unit);
-	json_decref(d->status);
-	free(d->info);
+	conf_report_free(&d->conf.report);
+	conf_report_free(&d->conf.strict);
+	buffer_free(&d->unit.lines);
+	json_decref(d->supervisor.status);
+	free(d->server.info);
 	registry_free_queues(d);
 }

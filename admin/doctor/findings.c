@@ -16,13 +16,18 @@ static const char *const severity_names[] = {
 
 /* ---- adding ---- */
 
+void findings_init(struct doctor *d)
+{
+	STAILQ_INIT(&d->findings.list);
+}
+
 static struct finding *append(struct doctor *d, enum severity severity, const char *where, char *what)
 {
 	struct finding *f = alloc_zero(1, sizeof(*f));
 
 	*f = (struct finding){ .check = d->check, .severity = severity, .queue = d->queue, .what = what,
 		.where = alloc_string(where != NULL ? where : d->queue != NULL ? d->queue->keys.name : NULL) };
-	STAILQ_INSERT_TAIL(&d->findings, f, next);
+	STAILQ_INSERT_TAIL(&d->findings.list, f, next);
 	return f;
 }
 
@@ -73,7 +78,7 @@ static void finding_free(struct finding *f)
 
 static struct finding *next_of(const struct doctor *d, struct finding *f)
 {
-	return f == NULL ? STAILQ_FIRST(&d->findings) : STAILQ_NEXT(f, next);
+	return f == NULL ? STAILQ_FIRST(&d->findings.list) : STAILQ_NEXT(f, next);
 }
 
 /* Removes what follows this finding. Returns how many that were, and the worst of them. */
@@ -85,7 +90,7 @@ static size_t remove_after(struct doctor *d, struct finding *kept, enum severity
 	*worst = SEVERITY_OK;
 	while ((f = next_of(d, kept)) != NULL) {
 		*worst = f->severity > *worst ? f->severity : *worst;
-		STAILQ_REMOVE_AFTER(&d->findings, kept, next);
+		STAILQ_REMOVE_AFTER(&d->findings.list, kept, next);
 		finding_free(f);
 		n++;
 	}
@@ -94,7 +99,7 @@ static size_t remove_after(struct doctor *d, struct finding *kept, enum severity
 
 void findings_end_check(struct doctor *d)
 {
-	struct finding *kept = d->before;
+	struct finding *kept = d->findings.before;
 	enum severity worst;
 	size_t more;
 
@@ -104,15 +109,15 @@ void findings_end_check(struct doctor *d)
 	if (more > 0)
 		findings_advise(append(d, worst, NULL, alloc_format("%zu more findings like these", more)),
 		    d->a->options.fix ? "run doctor again to fix more of them" : "correct these, and run doctor again");
-	d->before = STAILQ_LAST(&d->findings, finding, next);
+	d->findings.before = STAILQ_LAST(&d->findings.list, finding, next);
 }
 
 void findings_free(struct doctor *d)
 {
 	struct finding *f;
 
-	while ((f = STAILQ_FIRST(&d->findings)) != NULL) {
-		STAILQ_REMOVE_HEAD(&d->findings, next);
+	while ((f = STAILQ_FIRST(&d->findings.list)) != NULL) {
+		STAILQ_REMOVE_HEAD(&d->findings.list, next);
 		finding_free(f);
 	}
 }
@@ -125,7 +130,7 @@ static size_t count(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
 	const struct finding *f;
 	size_t fixed = 0;
 
-	STAILQ_FOREACH(f, &d->findings, next)
+	STAILQ_FOREACH(f, &d->findings.list, next)
 		if (f->fixed == FIX_DONE)
 			fixed++;
 		else
@@ -194,7 +199,7 @@ void findings_print(struct doctor *d)
 	d->a->output.wrap = true;
 	output_begin(&d->a->output, columns, nitems(columns));
 	for (int severity = SEVERITY_ERROR; severity >= SEVERITY_OK; severity--)
-		STAILQ_FOREACH(f, &d->findings, next)
+		STAILQ_FOREACH(f, &d->findings.list, next)
 			if (f->severity == (enum severity)severity)
 				print(d, f);
 	output_end(&d->a->output, true);

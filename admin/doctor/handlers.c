@@ -129,7 +129,7 @@ static void check_handler(const struct handler *h)
 	check_directories(h);
 	if (statvfs(h->path, &fs) == 0 && (fs.f_flag & ST_NOEXEC) != 0)
 		add(h, "move %s elsewhere, or mount its file system with exec", "%s: its file system is mounted noexec", h->q->name);
-	if (h->d->supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))	/* else the configuration's check says so */
+	if (h->d->conf.supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))	/* else the configuration's check says so */
 		add(h, "chmod +x %s", "%s: %s may not execute it", h->q->name, h->user);
 	check_contents(h, &st);
 }

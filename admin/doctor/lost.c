@@ -46,9 +46,9 @@ static int64_t longest_lease(const struct doctor *d)
 {
 	int64_t longest = d->a->conf->supervisor.lease_ms;
 
-	for (size_t i = 0; i < d->nqueues; i++)
-		for (size_t w = 0; w < d->queues[i].lists.nworkers; w++) {
-			int64_t theirs = d->queues[i].lists.workers[w].lease_ms;
+	for (size_t i = 0; i < d->queues.n; i++)
+		for (size_t w = 0; w < d->queues.all[i].lists.nworkers; w++) {
+			int64_t theirs = d->queues.all[i].lists.workers[w].lease_ms;
 
 			if (theirs > longest && theirs <= LEASE_MOST_MS)
 				longest = theirs;
@@ -107,9 +107,9 @@ static int return_messages(struct doctor *d, const struct finding *f)
 	struct retry t = { .a = d->a };
 	int64_t n;
 
-	if (!d->waited && wait_for_a_lease(d) == -1)
+	if (!d->lost.waited && wait_for_a_lease(d) == -1)
 		return -1;
-	d->waited = true;
+	d->lost.waited = true;
 	if (is_untouched(d, f->queue, u) == -1 || retry_owner(&t, u->incarnation) == -1)
 		return -1;
 	queue_rescue_over(&d->a->redis, &f->queue->keys, u->incarnation);

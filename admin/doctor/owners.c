@@ -15,9 +15,9 @@
 /* "3m12s", or "an unknown time" for a time that no clock can have had. */
 static char *age_of(const struct doctor *d, int64_t since_ms)
 {
-	if (since_ms <= 0 || since_ms > d->server_ms)
+	if (since_ms <= 0 || since_ms > d->server.now_ms)
 		return alloc_string("an unknown time");
-	return cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = d->server_ms - since_ms }, SIZE_MAX);
+	return cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = d->server.now_ms - since_ms }, SIZE_MAX);
 }
 
 /* ---- workers without a lease ---- */
@@ -42,10 +42,10 @@ static void check_dead(struct doctor *d, struct queue_check *q, const struct que
 	if (o->total > 0)
 		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation, "it died %s ago, with %s in its trays", age, n),
 		    "any supervisor on this Redis returns them at its next look; if none runs, start one, or quredis retry %s transit", q->keys.name);
-	else if (d->server_ms - w->died_at_ms > FORGET_LATE_MS)
+	else if (d->server.now_ms - w->died_at_ms > FORGET_LATE_MS)
 		findings_offer(findings_add(d, SEVERITY_NOTE, w->incarnation, "it died %s ago, but is still registered: no sweeper works on this queue", age),
 		    &removing_registration, w->incarnation);
-	else if (w->died_at_ms - d->server_ms > FORGET_MS)
+	else if (w->died_at_ms - d->server.now_ms > FORGET_MS)
 		findings_advise(findings_add(d, SEVERITY_WARNING, w->incarnation, "its registration says that it died in the future, so no sweeper removes it"),
 		    "redis-cli HDEL %s %s", q->keys.workers, w->incarnation);
 	free(age);

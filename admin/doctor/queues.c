@@ -123,7 +123,7 @@ static void add_paused(struct doctor *d, const struct queue_check *q, const json
 {
 	const char *user = json_string_value(json_object_get(why, "user")), *host = json_string_value(json_object_get(why, "host"));
 	const char *stamp = json_string_value(json_object_get(why, "since"));
-	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp), ms = since == -1 ? -1 : d->server_ms - since;
+	int64_t since = stamp == NULL ? -1 : clock_rfc3339_parse(stamp), ms = since == -1 ? -1 : d->server.now_ms - since;
 	char *shown = ms < 0 ? alloc_string("an unknown time") : elapsed(ms), *n = outcome_count(q->lists.ingress < 0 ? 0 : q->lists.ingress);
 	bool known = user != NULL && host != NULL;
 
@@ -187,8 +187,8 @@ static int check_overdue(struct doctor *d, const struct queue_check *q)
 	if (!isfinite(due) || due < 0) {
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the score of the first of %" PRId64 " delayed messages is not a time in ms",
 		    q->lists.delayed), "quredis retry %s delayed moves all of them to ingress now", q->keys.name);
-	} else if ((double)d->server_ms - due >= OVERDUE_MS) {
-		shown = elapsed(d->server_ms - (int64_t)due);
+	} else if ((double)d->server.now_ms - due >= OVERDUE_MS) {
+		shown = elapsed(d->server.now_ms - (int64_t)due);
 		findings_advise(findings_add(d, SEVERITY_WARNING, q->keys.delayed, "the first message has been due for %s: no sweeper moves it", shown),
 		    "start quredisd on a host that has the queue; or quredis retry %s delayed", q->keys.name);
 		free(shown);

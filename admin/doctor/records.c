@@ -152,7 +152,7 @@ static bool is_expired(const struct doctor *d, const struct queue_check *q, cons
 {
 	const struct conf_purge *purge = q->conf != NULL ? &q->conf->purge : &d->a->conf->purge;
 
-	return time_of_id(id) < d->server_ms - purge->max_orphaned_age_ms;
+	return time_of_id(id) < d->server.now_ms - purge->max_orphaned_age_ms;
 }
 
 /* Looks again: since the check, an entry may have come for a record. */

@@ -17,12 +17,12 @@
 
 void registry_free_queues(struct doctor *d)
 {
-	for (size_t i = 0; i < d->nqueues; i++) {
-		queue_keys_free(&d->queues[i].keys);
-		lists_free(&d->queues[i].lists);
-		free(d->queues[i].unregistered);
+	for (size_t i = 0; i < d->queues.n; i++) {
+		queue_keys_free(&d->queues.all[i].keys);
+		lists_free(&d->queues.all[i].lists);
+		free(d->queues.all[i].unregistered);
 	}
-	free(d->queues);
+	free(d->queues.all);
 }
 
 /* ---- queues of the configuration ---- */
@@ -126,7 +126,7 @@ static void add_bad_name(struct doctor *d, const struct redis_reply *name)
 /* A queue that was renamed leaves its entry behind. An operator who destroys it by that entry destroys the renamed queue. */
 static void check_double(struct doctor *d, const struct queue_check *q)
 {
-	for (const struct queue_check *other = d->queues; other != q; other++)
+	for (const struct queue_check *other = d->queues.all; other != q; other++)
 		if (strcmp(other->keys.ingress, q->keys.ingress) == 0 || strcmp(other->keys.transit, q->keys.transit) == 0 ||
 		    strcmp(other->keys.escape, q->keys.escape) == 0) {
 			findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s", other->keys.name),
@@ -139,12 +139,12 @@ static void check_double(struct doctor *d, const struct queue_check *q)
 /* reply: the entry of a valid name. */
 static void take_entry(struct doctor *d, const char *name, const struct redis_reply *reply)
 {
-	struct queue_check *q = &d->queues[d->nqueues];
+	struct queue_check *q = &d->queues.all[d->queues.n];
 	struct finding *f;
 	char *entry;
 
 	if (reply->type == REDIS_STRING && queue_registered_parse(&q->keys, name, reply->str, reply->len) == 0) {
-		d->nqueues++;
+		d->queues.n++;
 		doctor_enter(d, q);
 		check_double(d, q);
 		doctor_enter(d, NULL);
@@ -220,8 +220,8 @@ static int read_lists(struct doctor *d, struct queue_check *q)
 /* A queue that cannot be read does not end the check of the others. */
 static int for_queues(struct doctor *d, int (*check)(struct doctor *d, struct queue_check *q))
 {
-	for (size_t i = 0; i < d->nqueues; i++) {
-		if (check(d, &d->queues[i]) == -1) {
+	for (size_t i = 0; i < d->queues.n; i++) {
+		if (check(d, &d->queues.all[i]) == -1) {
 			if (d->a->redis.state == REDIS_CLOSED)
 				return -1;
 			doctor_drain(d);
@@ -240,15 +240,13 @@ int check_registry(struct doctor *d)
 	size_t n = 0;
 	int rc;
 
-	if (d->server_ms <= 0)
-		d->server_ms = clock_realtime_ms();
 	rc = read_names(d, &names, &n);
-	d->queues = alloc_zero(conf->nqueues + n + 1, sizeof(*d->queues));
+	d->queues.all = alloc_zero(conf->nqueues + n + 1, sizeof(*d->queues.all));
 	for (size_t i = 0; i < conf->nqueues; i++) {
-		d->queues[i].conf = conf->queues[i];
-		queue_keys_from_conf(&d->queues[i].keys, conf->queues[i]);
+		d->queues.all[i].conf = conf->queues[i];
+		queue_keys_from_conf(&d->queues.all[i].keys, conf->queues[i]);
 	}
-	d->nqueues = conf->nqueues;
+	d->queues.n = conf->nqueues;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = take_name(d, names[i]);
 	findings_end_check(d);
@@ -257,6 +255,6 @@ int check_registry(struct doctor *d)
 		rc = for_queues(d, check_configured);
 	if (rc == 0)
 		rc = for_queues(d, read_lists);
-	d->read_ms = clock_monotonic_ms();
+	d->queues.read_ms = clock_monotonic_ms();
 	return rc;
 }

@@ -24,7 +24,7 @@
 
 static bool info_text(const struct doctor *d, const char *name, char *out, size_t size)
 {
-	return redis_info_value(d->info, d->info_len, name, out, size);
+	return redis_info_value(d->server.info, d->server.info_len, name, out, size);
 }
 
 /* -1: INFO does not have it. */
@@ -33,7 +33,7 @@ static int64_t info_number(const struct doctor *d, const char *name)
 	char text[32], *end;
 	int64_t n;
 
-	if (d->info == NULL || !info_text(d, name, text, sizeof(text)))
+	if (d->server.info == NULL || !info_text(d, name, text, sizeof(text)))
 		return -1;
 	n = strtoll(text, &end, 10);
 	return end == text || n < 0 ? -1 : n;
@@ -79,7 +79,8 @@ static void add_refused(struct doctor *d)
 	else
 		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
 		    "check that it runs, that redis.url or $QUREDIS_REDIS_URL is right, and its log");
-	d->away = !replica && !refused;
+	if (!replica && !refused)
+		doctor_lose_redis(d);
 }
 
 /* Hosted servers and access lists may refuse INFO. */
@@ -95,8 +96,8 @@ static int read_info(struct doctor *d)
 		    "allow this user +info, or check yourself: noeviction, appendfsync always");
 		return 0;
 	}
-	d->info = alloc_copy(reply.str, reply.len);
-	d->info_len = reply.len;
+	d->server.info = alloc_copy(reply.str, reply.len);
+	d->server.info_len = reply.len;
 	return 0;
 }
 
@@ -110,7 +111,7 @@ int check_redis(struct doctor *d)
 		return 0;
 	}
 	if (admin_connect(a) == 0) {
-		d->connected = true;
+		d->server.connected = true;
 		return read_info(d);
 	}
 	if (a->target.shown == NULL && a->status != EX_USAGE)
@@ -172,17 +173,19 @@ int check_clients(struct doctor *d)
 
 int check_clock(struct doctor *d)
 {
-	int64_t before = clock_realtime_ms(), after, ahead, off;
+	int64_t before = clock_realtime_ms(), after, server_ms, ahead, off;
 	struct redis_reply reply;
 
+	d->server.now_ms = before;
 	redis_appendf(&d->a->redis, "TIME");
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	after = clock_realtime_ms();
-	d->server_ms = queue_time_parse(&reply);
-	if (d->server_ms == -1)
+	server_ms = queue_time_parse(&reply);
+	if (server_ms == -1)
 		return admin_fail(d->a, EX_PROTOCOL, "TIME: %s", reply.type == REDIS_ERROR ? reply.str : "unexpected reply from Redis");
-	ahead = d->server_ms - (before + after) / 2;
+	d->server.now_ms = server_ms;
+	ahead = server_ms - (before + after) / 2;
 	off = (ahead < 0 ? -ahead : ahead) - (after - before) / 2;
 	if (off >= CLOCK_NOTE_MS)
 		findings_advise(add(d, off < CLOCK_WARNING_MS ? SEVERITY_NOTE : SEVERITY_WARNING,

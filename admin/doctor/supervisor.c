@@ -40,8 +40,8 @@ static void check_owner(struct doctor *d, const char *path, const struct stat *s
 
 static void check_running(struct doctor *d, const char *path)
 {
-	const char *theirs = json_string_value(json_object_get(d->status, "config")), *ours = admin_conf_path(d->a);
-	const char *version = json_string_value(json_object_get(d->status, "version"));
+	const char *theirs = json_string_value(json_object_get(d->supervisor.status, "config")), *ours = admin_conf_path(d->a);
+	const char *version = json_string_value(json_object_get(d->supervisor.status, "version"));
 
 	if (theirs != NULL && ours != NULL && !doctor_is_same_file(theirs, ours))
 		findings_advise(findings_add(d, SEVERITY_WARNING, path, "the supervisor there runs %s, not %s", theirs, ours),
@@ -56,7 +56,7 @@ static void ask(struct doctor *d, const char *path)
 	json_t *status = control_ask(d->a, "status", NULL);
 
 	if (status != NULL && json_is_true(json_object_get(status, "ok"))) {
-		d->status = status;
+		d->supervisor.status = status;
 		check_running(d, path);
 		return;
 	}
@@ -133,12 +133,12 @@ static bool runs(const json_t *queues, const char *name)
 
 int check_supervisor(struct doctor *d)
 {
-	const json_t *queues = json_object_get(d->status, "queues"), *q;
-	const char *state = json_string_value(json_object_get(d->status, "state"));
-	json_int_t deaths = json_integer_value(json_object_get(d->status, "unconfirmed_deaths"));
+	const json_t *queues = json_object_get(d->supervisor.status, "queues"), *q;
+	const char *state = json_string_value(json_object_get(d->supervisor.status, "state"));
+	json_int_t deaths = json_integer_value(json_object_get(d->supervisor.status, "unconfirmed_deaths"));
 	size_t i;
 
-	if (d->status == NULL) {
+	if (d->supervisor.status == NULL) {
 		findings_add(d, SEVERITY_OK, NULL, "skipped: no supervisor answered");
 		return 0;
 	}

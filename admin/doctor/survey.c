@@ -39,7 +39,7 @@ static void take_owner(struct doctor *d, struct queue_check *q, const char *inca
 	if (is_registered(q, incarnation))
 		return;
 	if (q->nunregistered == UNREGISTERED_MOST) {
-		d->sampled = true;
+		d->survey.sampled = true;
 		return;
 	}
 	q->unregistered = alloc_resize(q->unregistered, q->nunregistered + 1, sizeof(*q->unregistered));
@@ -53,8 +53,8 @@ static void take_key(struct doctor *d, const struct redis_reply *key)
 	struct queue_check *longest = NULL;
 	struct queue_place place, found = {0};
 
-	for (size_t i = 0; i < d->nqueues; i++) {
-		struct queue_check *q = &d->queues[i];
+	for (size_t i = 0; i < d->queues.n; i++) {
+		struct queue_check *q = &d->queues.all[i];
 
 		if (!q->readable || queue_place_parse(&place, &q->keys, key->str, key->len) == -1 ||
 		    (longest != NULL && strlen(q->keys.transit) <= strlen(longest->keys.transit)))
@@ -71,12 +71,12 @@ static void take_key(struct doctor *d, const struct redis_reply *key)
 /* What the names of all transits begin with, so that Redis does not send other keys; a new string. */
 static char *common_prefix(const struct doctor *d)
 {
-	char *prefix = alloc_string(d->queues[0].keys.transit);
+	char *prefix = alloc_string(d->queues.all[0].keys.transit);
 
-	for (size_t i = 1; i < d->nqueues; i++) {
+	for (size_t i = 1; i < d->queues.n; i++) {
 		size_t n = 0;
 
-		while (prefix[n] != '\0' && prefix[n] == d->queues[i].keys.transit[n])
+		while (prefix[n] != '\0' && prefix[n] == d->queues.all[i].keys.transit[n])
 			n++;
 		prefix[n] = '\0';
 	}
@@ -118,7 +118,7 @@ static int scan(struct doctor *d)
 		progress_show(&progress, looked);
 	} while (rc == 1 && looked < d->keys_most);
 	progress_end(&progress);
-	d->sampled = d->sampled || rc == 1;
+	d->survey.sampled = d->survey.sampled || rc == 1;
 	free(prefix);
 	return rc == -1 ? -1 : 0;
 }
@@ -219,13 +219,13 @@ static int look_at_owners(struct doctor *d, struct queue_check *q)
 
 int check_keys(struct doctor *d)
 {
-	int rc = d->nqueues == 0 ? 0 : scan(d);
+	int rc = d->queues.n == 0 ? 0 : scan(d);
 
-	for (size_t i = 0; i < d->nqueues && rc == 0; i++)
-		rc = look_at_owners(d, &d->queues[i]);
+	for (size_t i = 0; i < d->queues.n && rc == 0; i++)
+		rc = look_at_owners(d, &d->queues.all[i]);
 	if (rc == 0) {
-		d->surveyed = d->nqueues > 0;
-		if (d->sampled)
+		d->survey.done = d->queues.n > 0;
+		if (d->survey.sampled)
 			findings_advise(findings_add(d, SEVERITY_NOTE, NULL, "there are more keys than the scan read (%" PRId64 "): others may hold lost messages",
 			    d->keys_most), "give a larger --limit");
 		return 0;

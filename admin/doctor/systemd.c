@@ -24,7 +24,7 @@ const char *unit_get(const struct doctor *d, const char *property)
 {
 	size_t len = strlen(property);
 
-	for (const char *line = d->unit.data; line != NULL && line < d->unit.data + d->unit.len; line += strlen(line) + 1)
+	for (const char *line = d->unit.lines.data; line != NULL && line < d->unit.lines.data + d->unit.lines.len; line += strlen(line) + 1)
 		if (strncmp(line, property, len) == 0 && line[len] == '=')
 			return line + len + 1;
 	return "";
@@ -32,7 +32,7 @@ const char *unit_get(const struct doctor *d, const char *property)
 
 bool unit_is_ours(const struct doctor *d)
 {
-	return d->unit.len > 0;
+	return d->unit.lines.len > 0;
 }
 
 /* The configuration in "ExecStart={ path=... ; argv[]=quredisd -c FILE ; ... }"; a new string. */
@@ -52,8 +52,8 @@ static char *configuration_of(const struct doctor *d)
 
 static void forget_unit(struct doctor *d, const char *why)
 {
-	buffer_free(&d->unit);
-	d->no_unit = why;
+	buffer_free(&d->unit.lines);
+	d->unit.none = why;
 }
 
 /* Each line ends with a NUL, so that a value is a string. */
@@ -66,7 +66,7 @@ static bool read_unit(struct doctor *d)
 
 	while (f != NULL && (len = getline(&line, &size, f)) > 0) {
 		line[len - 1] = '\0';
-		buffer_append(&d->unit, line, (size_t)len);
+		buffer_append(&d->unit.lines, line, (size_t)len);
 	}
 	free(line);
 	return f != NULL && pclose(f) == 0;
@@ -242,7 +242,7 @@ int check_systemd(struct doctor *d)
 	const char *unit = unit_get(d, "FragmentPath");
 
 	if (!unit_is_ours(d)) {
-		findings_add(d, SEVERITY_OK, NULL, "%s", d->no_unit);
+		findings_add(d, SEVERITY_OK, NULL, "%s", d->unit.none);
 		return 0;
 	}
 	check_wrong_values(d, unit);
