@@ -27,7 +27,7 @@ struct persistent *persistent_new(const struct conf_queue *conf)
 	persistent_input_init(&p->input);
 	persistent_lines_init(&p->replies);
 	persistent_window_init(&p->window, conf->window);
-	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
+	persistent_oldest_began(p, 0);
 	return p;
 }
 
@@ -44,6 +44,19 @@ void persistent_free(struct persistent *p)
 	persistent_lines_free(&p->replies);
 	persistent_window_free(&p->window);
 	free(p);
+}
+
+/* ---- state and time ---- */
+
+void persistent_enter(struct persistent *p, enum persistent_state state)
+{
+	assert(state == (p->state + 1) % (FINISHED + 1));
+	p->state = state;
+}
+
+void persistent_turn(struct persistent *p, int64_t now_ms)
+{
+	p->now_ms = now_ms;
 }
 
 /* ---- start ---- */
@@ -85,15 +98,13 @@ static int taken(int *fd)
 
 static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
 {
-	p->state = ACTIVE;
-	p->drained = p->recycled = p->timed_out = p->stopped = p->desync = p->dropping = p->answered_any = p->ready = p->quiet = false;
-	p->given = p->looked_given = 0;
-	p->shown_serial = UINT64_MAX;
-	p->now_ms = p->looked_ms = p->reaped_ms = p->oldest_since_ms = p->ready_look_ms = now_ms;
-	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
-	p->realtime_ms = clock_realtime_ms() - now_ms;
-	p->stderr_mark = p->stderr_before = p->output.stderr_total;
+	persistent_enter(p, ACTIVE);
+	persistent_turn(p, now_ms);
+	p->given = 0;
 	persistent_window_clear(&p->window);
+	persistent_oldest_began(p, p->output.stderr_total);
+	persistent_answers_begin(p);
+	persistent_life_begin(p);
 	persistent_input_begin(&p->input, taken(&pipes->in[1]));
 	persistent_lines_begin(&p->replies, taken(persistent_has_reply_fd(p) ? &pipes->reply[0] : &pipes->out[0]));
 	handler_output_begin(&p->output, taken(&pipes->out[0]), taken(&pipes->err[0]), NULL, now_ms);
@@ -133,13 +144,13 @@ bool persistent_running(const struct persistent *p)
 
 bool persistent_ready(const struct persistent *p)
 {
-	return p->state == ACTIVE && p->ready;
+	return p->state == ACTIVE && (p->answers.any || p->life.has_read);
 }
 
 bool persistent_alive(const struct persistent *p)
 {
-	return p->state == ACTIVE && p->process.phase == HANDLER_RUNNING && p->process.failure.error == 0 && !p->drained &&
-	    !p->recycled && p->input.fd != -1 && p->replies.fd != -1;
+	return p->state == ACTIVE && p->process.phase == HANDLER_RUNNING && p->process.failure.error == 0 && !p->life.drained &&
+	    !p->life.recycled && p->input.fd != -1 && p->replies.fd != -1;
 }
 
 int persistent_unanswered(const struct persistent *p)
@@ -164,18 +175,30 @@ pid_t persistent_pgid(const struct persistent *p)
 
 int64_t persistent_timeout_at_ms(const struct persistent *p)
 {
-	return p->timeout_at_ms;
+	return p->oldest.timeout_at_ms;
 }
 
 /* ---- jobs ---- */
 
+void persistent_oldest_beats(struct persistent *p)
+{
+	p->oldest.reprieved = false;
+	p->oldest.timeout_at_ms = p->window.n == 0 ? INT64_MAX : handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
+}
+
 void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark)
 {
-	p->oldest_since_ms = p->now_ms;
-	p->stderr_mark = stderr_mark;
-	p->reprieved = false;
-	p->timeout_at_ms = p->window.n == 0 ? INT64_MAX :
-	    handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
+	p->oldest.since_ms = p->now_ms;
+	p->oldest.stderr_mark = stderr_mark;
+	persistent_oldest_beats(p);
+}
+
+bool persistent_oldest_reprieve(struct persistent *p)
+{
+	if (p->oldest.reprieved)
+		return false;
+	p->oldest.reprieved = true;
+	return true;
 }
 
 void persistent_give(struct persistent *p, uint64_t serial, const struct handler_job *job, int64_t now_ms)
@@ -183,9 +206,9 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 	uint64_t begin = p->input.total;
 
 	assert(persistent_room(p) > 0);
-	p->now_ms = now_ms;
+	persistent_turn(p, now_ms);
 	p->given++;
-	persistent_input_add(&p->input, serial, job, job->timeout_ms < 0 ? -1 : now_ms + p->realtime_ms + job->timeout_ms);
+	persistent_input_add(&p->input, serial, job, job->timeout_ms < 0 ? -1 : now_ms + p->life.realtime_ms + job->timeout_ms);
 	persistent_window_add(&p->window, &(struct persistent_job){
 		.serial = serial,
 		.raw = job->message->raw,

@@ -9,16 +9,23 @@
 #include "common/base/base.h"
 #include "common/log/log.h"
 
+void persistent_answers_begin(struct persistent *p)
+{
+	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.desync = false;
+	p->answers.shown_serial = UINT64_MAX;
+	p->answers.stderr_before = p->output.stderr_total;
+}
+
 void persistent_show_oldest(struct persistent *p)
 {
 	const struct persistent_job *oldest = p->window.n == 0 ? NULL : persistent_window_at(&p->window, 0);
 
-	handler_output_show(&p->output, oldest == NULL ? NULL : &p->shown);
-	handler_process_show(&p->process, oldest == NULL ? NULL : &p->shown);
-	if (oldest == NULL || oldest->serial == p->shown_serial)
+	handler_output_show(&p->output, oldest == NULL ? NULL : &p->answers.shown);
+	handler_process_show(&p->process, oldest == NULL ? NULL : &p->answers.shown);
+	if (oldest == NULL || oldest->serial == p->answers.shown_serial)
 		return;
-	message_parse(&p->shown, &p->lines, oldest->raw, oldest->raw_len);
-	p->shown_serial = oldest->serial;
+	message_parse(&p->answers.shown, &p->lines, oldest->raw, oldest->raw_len);
+	p->answers.shown_serial = oldest->serial;
 }
 
 /* ---- descriptors ---- */
@@ -66,8 +73,8 @@ static void take_event(struct persistent *p, const struct pollfd *event)
 
 void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int64_t now_ms)
 {
-	p->now_ms = now_ms;
-	p->stderr_before = p->output.stderr_total;
+	persistent_turn(p, now_ms);
+	p->answers.stderr_before = p->output.stderr_total;
 	for (size_t i = 0; i < n; i++) {
 		if (fds[i].revents == 0 || fds[i].fd == -1)
 			continue;
@@ -75,15 +82,10 @@ void persistent_io(struct persistent *p, const struct pollfd *fds, size_t n, int
 	}
 }
 
-void persistent_quiet(struct persistent *p)
-{
-	p->quiet = true;
-}
-
 bool persistent_read(struct persistent *p, int64_t now_ms)
 {
-	p->now_ms = now_ms;
-	p->stderr_before = p->output.stderr_total;
+	persistent_turn(p, now_ms);
+	p->answers.stderr_before = p->output.stderr_total;
 	return persistent_lines_read(&p->replies);
 }
 
@@ -93,22 +95,20 @@ void persistent_lose_step(struct persistent *p, const char *why, const char *lin
 {
 	persistent_show_oldest(p);
 	log_error("handler_desync", log_str("error", why), log_bytes("line", line, len));
-	p->desync = true;
+	p->answers.desync = true;
 	if (p->process.phase == HANDLER_RUNNING)
 		handler_process_terminate(&p->process, p->now_ms);
 }
 
 static void heard(struct persistent *p, uint64_t serial)
 {
-	if (p->window.n > 0 && persistent_window_at(&p->window, 0)->serial == serial && !p->timed_out) {
-		p->reprieved = false;
-		p->timeout_at_ms = handler_after(p->now_ms, persistent_window_at(&p->window, 0)->timeout_ms);
-	}
+	if (p->window.n > 0 && persistent_window_at(&p->window, 0)->serial == serial && !p->life.timed_out)
+		persistent_oldest_beats(p);
 }
 
 static void fill_in(struct persistent *p, int i, struct persistent_reply *r)
 {
-	r->duration_ms = p->now_ms - (i == 0 ? p->oldest_since_ms : persistent_window_at(&p->window, i)->given_ms);
+	r->duration_ms = p->now_ms - (i == 0 ? p->oldest.since_ms : persistent_window_at(&p->window, i)->given_ms);
 	r->stderr_tail = NULL;
 	r->stderr_len = 0;
 	if (r->verdict == PERSISTENT_OK)
@@ -116,7 +116,7 @@ static void fill_in(struct persistent *p, int i, struct persistent_reply *r)
 	persistent_show_oldest(p);
 	if (p->output.streams[HANDLER_STREAM_STDERR].fd != -1)
 		handler_output_read(&p->output, &p->output.streams[HANDLER_STREAM_STDERR]);
-	r->stderr_tail = handler_output_tail_since(&p->output, p->stderr_mark, &r->stderr_len);
+	r->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &r->stderr_len);
 }
 
 /* True: the caller gets the answer. A BEAT for a job that is answered already is ignored: a thread of the handler may send it. */
@@ -124,9 +124,9 @@ static bool take_reply(struct persistent *p, struct persistent_reply *r, const c
 {
 	int i;
 
-	if (p->desync)
+	if (p->answers.desync)
 		return false;
-	p->ready = true;
+	p->answers.any = true;
 	if (r->verdict == PERSISTENT_BEAT) {
 		heard(p, r->serial);
 		return false;
@@ -136,15 +136,15 @@ static bool take_reply(struct persistent *p, struct persistent_reply *r, const c
 		persistent_lose_step(p, "an answer to a job that is not outstanding", line, len);
 		return false;
 	}
-	if (p->timed_out && r->serial == p->timed_out_serial)
+	if (p->life.timed_out && r->serial == p->life.timed_out_serial)
 		return false;		/* too late: the job has timed out */
 	fill_in(p, i, r);
 	if (persistent_window_at(&p->window, i)->end == p->input.total)
 		persistent_input_own(&p->input);	/* the handler answered before it had read all of the job; all earlier frames are copied already */
 	persistent_window_remove(&p->window, i);
-	p->answered_any = true;
+	p->answers.settled_any = true;
 	if (i == 0)
-		persistent_oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->stderr_before);
+		persistent_oldest_began(p, p->window.n == 0 ? p->output.stderr_total : p->answers.stderr_before);
 	return true;
 }
 
@@ -160,12 +160,12 @@ static bool take_line(struct persistent *p, enum persistent_line kind, const cha
 	bool newline = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_END;
 
 	if (first && persistent_reply_parse(out, line, len)) {
-		p->dropping = !newline;
+		p->answers.dropping = !newline;
 		return take_reply(p, out, line, len);
 	}
 	if (first)
-		p->dropping = false;
-	if (!p->dropping)
+		p->answers.dropping = false;
+	if (!p->answers.dropping)
 		take_output(p, line, len + newline);
 	return false;
 }
@@ -175,12 +175,12 @@ static void finish(struct persistent *p)
 	const char *rest;
 	size_t len = persistent_lines_rest(&p->replies, &rest);
 
-	if (len > 0 && !p->dropping)
+	if (len > 0 && !p->answers.dropping)
 		take_output(p, rest, len);
 	persistent_show_oldest(p);
 	handler_output_end(&p->output);
 	persistent_lines_close(&p->replies);
-	p->state = FINISHED;
+	persistent_enter(p, FINISHED);
 }
 
 bool persistent_reply(struct persistent *p, struct persistent_reply *out)

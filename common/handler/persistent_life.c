@@ -17,6 +17,19 @@
 
 /* ---- time ---- */
 
+void persistent_life_begin(struct persistent *p)
+{
+	struct persistent_life *life = &p->life;
+
+	*life = (struct persistent_life){ .exit_by_ms = INT64_MAX, .looked_ms = p->now_ms, .reaped_ms = p->now_ms,
+		.ready_look_ms = p->now_ms, .realtime_ms = clock_realtime_ms() - p->now_ms };
+}
+
+void persistent_quiet(struct persistent *p)
+{
+	p->life.quiet = true;
+}
+
 static void terminate(struct persistent *p)
 {
 	handler_process_terminate(&p->process, p->now_ms);
@@ -29,30 +42,30 @@ static const char *worn_out(struct persistent *p)
 		return "jobs";
 	if (p->conf->recycle.age_ms >= 0 && p->now_ms - p->process.started_ms >= p->conf->recycle.age_ms)
 		return "age";
-	if (p->now_ms - p->looked_ms < LOOK_MS)
+	if (p->now_ms - p->life.looked_ms < LOOK_MS)
 		return NULL;
-	p->looked_ms = p->now_ms;
-	p->realtime_ms = clock_realtime_ms() - p->now_ms;
-	if (p->conf->recycle.rss < 0 || p->given == p->looked_given)
+	p->life.looked_ms = p->now_ms;
+	p->life.realtime_ms = clock_realtime_ms() - p->now_ms;
+	if (p->conf->recycle.rss < 0 || p->given == p->life.looked_given)
 		return NULL;
-	p->looked_given = p->given;
+	p->life.looked_given = p->given;
 	return process_resident_bytes(p->process.leader) >= p->conf->recycle.rss ? "rss" : NULL;
 }
 
 static void recycle(struct persistent *p)
 {
-	const char *why = p->recycled || p->drained ? NULL : worn_out(p);
+	const char *why = p->life.recycled || p->life.drained ? NULL : worn_out(p);
 
 	if (why == NULL)
 		return;
 	log_info("handler_recycled", log_str("reason", why), log_int("jobs", p->given));
-	p->recycled = true;
+	p->life.recycled = true;
 }
 
 /* A process that was asked to exit gets EOF: once it has all its jobs, or, if it is replaced, once it has answered them. */
 static void close_stdin(struct persistent *p)
 {
-	if ((p->drained && persistent_input_pending(&p->input) == 0) || (p->recycled && p->window.n == 0))
+	if ((p->life.drained && persistent_input_pending(&p->input) == 0) || (p->life.recycled && p->window.n == 0))
 		persistent_input_close(&p->input, true);
 }
 
@@ -68,9 +81,9 @@ static void await_exit(struct persistent *p)
 {
 	int64_t grace = p->conf->kill_grace_ms;
 
-	if (p->exit_by_ms == INT64_MAX)
-		p->exit_by_ms = handler_after(p->now_ms, grace >= 0 && grace < EXIT_MS ? EXIT_MS : grace);
-	if (p->now_ms < p->exit_by_ms)
+	if (p->life.exit_by_ms == INT64_MAX)
+		p->life.exit_by_ms = handler_after(p->now_ms, grace >= 0 && grace < EXIT_MS ? EXIT_MS : grace);
+	if (p->now_ms < p->life.exit_by_ms)
 		return;
 	if (p->window.n > 0)
 		persistent_lose_step(p, "it closed its end while jobs were unanswered, and stayed", NULL, 0);
@@ -81,12 +94,10 @@ static void await_exit(struct persistent *p)
 /* Waits one more turn, since the answer may have arrived after the last read. */
 static void time_out(struct persistent *p)
 {
-	if (!p->reprieved) {
-		p->reprieved = true;
+	if (persistent_oldest_reprieve(p))
 		return;
-	}
-	p->timed_out = true;
-	p->timed_out_serial = persistent_window_at(&p->window, 0)->serial;
+	p->life.timed_out = true;
+	p->life.timed_out_serial = persistent_window_at(&p->window, 0)->serial;
 	terminate(p);
 }
 
@@ -98,39 +109,39 @@ static void check_ready(struct persistent *p)
 {
 	int64_t wait = (p->now_ms - p->process.started_ms) / 4;
 
-	if (p->window.n == 0 || p->now_ms < p->ready_look_ms)
+	if (p->window.n == 0 || p->now_ms < p->life.ready_look_ms)
 		return;
-	p->ready = persistent_input_is_read(&p->input);
-	p->ready_look_ms = p->now_ms + (wait < 1 ? 1 : wait > READY_LOOK_MS ? READY_LOOK_MS : wait);
+	p->life.has_read = persistent_input_is_read(&p->input);
+	p->life.ready_look_ms = p->now_ms + (wait < 1 ? 1 : wait > READY_LOOK_MS ? READY_LOOK_MS : wait);
 }
 
 static void serve(struct persistent *p)
 {
-	if (!p->ready)
+	if (!persistent_ready(p))
 		check_ready(p);
 	recycle(p);
 	close_stdin(p);
 	if (is_over(p))
 		await_exit(p);
-	else if (p->now_ms >= p->timeout_at_ms)
+	else if (p->now_ms >= p->oldest.timeout_at_ms)
 		time_out(p);
 }
 
 /* SIGCHLD stays pending until a poll finds no other event. To check after each event would cost a system call for every message. */
 static bool reaping_is_due(struct persistent *p)
 {
-	bool due = p->quiet || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
-	    p->now_ms - p->reaped_ms >= REAP_MS;
+	bool due = p->life.quiet || p->process.phase != HANDLER_RUNNING || p->replies.fd == -1 || p->input.fd == -1 ||
+	    p->now_ms - p->life.reaped_ms >= REAP_MS;
 
-	p->quiet = false;
+	p->life.quiet = false;
 	if (due)
-		p->reaped_ms = p->now_ms;
+		p->life.reaped_ms = p->now_ms;
 	return due;
 }
 
 void persistent_tick(struct persistent *p, int64_t now_ms)
 {
-	p->now_ms = now_ms;
+	persistent_turn(p, now_ms);
 	if (reaping_is_due(p)) {
 		persistent_show_oldest(p);
 		handler_process_tick(&p->process, now_ms);
@@ -140,7 +151,7 @@ void persistent_tick(struct persistent *p, int64_t now_ms)
 	handler_output_credit(&p->output, now_ms);
 	if (p->process.phase == HANDLER_GONE) {
 		persistent_input_close(&p->input, false);
-		p->state = LAST_WORDS;
+		persistent_enter(p, LAST_WORDS);
 	} else if (p->process.phase == HANDLER_RUNNING) {
 		serve(p);
 	}
@@ -148,19 +159,19 @@ void persistent_tick(struct persistent *p, int64_t now_ms)
 
 void persistent_drain(struct persistent *p, int64_t now_ms)
 {
-	p->now_ms = now_ms;
+	persistent_turn(p, now_ms);
 	if (p->state != ACTIVE || p->process.phase != HANDLER_RUNNING)
 		return;
-	p->drained = true;
+	p->life.drained = true;
 	close_stdin(p);
 }
 
 void persistent_stop(struct persistent *p, int64_t now_ms)
 {
-	p->now_ms = now_ms;
+	persistent_turn(p, now_ms);
 	if (p->state != ACTIVE || p->process.phase != HANDLER_RUNNING)
 		return;
-	p->stopped = true;
+	p->life.stopped = true;
 	terminate(p);
 }
 
@@ -168,7 +179,7 @@ void persistent_kill(struct persistent *p)
 {
 	if (p->process.phase != HANDLER_RUNNING && p->process.phase != HANDLER_TERMINATING)
 		return;
-	p->stopped = !p->timed_out && !p->desync;
+	p->life.stopped = !p->life.timed_out && !p->answers.desync;
 	handler_process_force(&p->process, p->now_ms);
 }
 
@@ -185,10 +196,10 @@ int64_t persistent_deadline_ms(const struct persistent *p)
 		return p->now_ms;
 	if (p->state == IDLE || p->process.phase != HANDLER_RUNNING)
 		return p->process.due_ms;
-	at = is_over(p) ? least(p->exit_by_ms, p->now_ms + EXIT_MS) : p->timeout_at_ms;
-	if (!p->ready && p->window.n > 0)
-		at = least(at, p->ready_look_ms);
-	if (p->conf->recycle.age_ms >= 0 && !p->recycled && !p->drained)
+	at = is_over(p) ? least(p->life.exit_by_ms, p->now_ms + EXIT_MS) : p->oldest.timeout_at_ms;
+	if (!persistent_ready(p) && p->window.n > 0)
+		at = least(at, p->life.ready_look_ms);
+	if (p->conf->recycle.age_ms >= 0 && !p->life.recycled && !p->life.drained)
 		at = least(at, handler_after(p->process.started_ms, p->conf->recycle.age_ms));
 	return at;
 }
@@ -199,11 +210,11 @@ static enum persistent_how how_of(const struct persistent *p)
 {
 	if (p->process.failure.error != 0)
 		return PERSISTENT_UNRUNNABLE;
-	if (p->desync)
+	if (p->answers.desync)
 		return PERSISTENT_DESYNC;
-	if (p->timed_out)
+	if (p->life.timed_out)
 		return PERSISTENT_TIMED_OUT;
-	if (p->stopped)
+	if (p->life.stopped)
 		return PERSISTENT_STOPPED;
 	return handler_process_code(&p->process) != -1 ? PERSISTENT_EXITED : PERSISTENT_SIGNALED;
 }
@@ -228,18 +239,18 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.signal = handler_process_signal(process),
 		.error = process->failure.error,
 		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
-		.asked = p->drained || p->recycled,
+		.asked = p->life.drained || p->life.recycled,
 		.read_any = p->input.taken > 0,
-		.answered_any = p->answered_any,
+		.answered_any = p->answers.settled_any,
 		.unanswered = p->window.n,
 		.oldest = p->window.n == 0 ? 0 : persistent_window_at(&p->window, 0)->serial,
 		.unread_from = unread_from(p),
-		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest_since_ms,
+		.duration_ms = p->window.n == 0 ? 0 : p->now_ms - p->oldest.since_ms,
 		.lived_ms = process->duration_ms,
 	};
-	out->stderr_tail = handler_output_tail_since(&p->output, p->stderr_mark, &out->stderr_len);
+	out->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &out->stderr_len);
 	persistent_window_clear(&p->window);
-	p->timeout_at_ms = p->exit_by_ms = INT64_MAX;
-	p->state = IDLE;
+	persistent_oldest_began(p, p->output.stderr_total);
+	persistent_enter(p, IDLE);
 	return true;
 }

@@ -14,9 +14,39 @@
 #include "common/message/message.h"
 
 /*
- * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c. Other files include
- * common/handler/persistent.h only.
+ * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c, each of which writes its own part. Other
+ * files include common/handler/persistent.h only. What they write there is of the current process.
  */
+struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
+	int64_t since_ms;
+	int64_t timeout_at_ms;			/* INT64_MAX: no job, or no timeout */
+	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
+	uint64_t stderr_mark;			/* stderr_total when it became the oldest, or a little before */
+};
+
+struct persistent_answers {			/* what it sent: persistent_answers.c */
+	struct message shown;			/* the oldest unanswered message, for the log */
+	uint64_t shown_serial;			/* UINT64_MAX: no message is parsed */
+	bool any;				/* also a BEAT, or an answer that is too late */
+	bool settled_any;			/* it has answered a job */
+	bool dropping;				/* the rest of an answer that is too long is being skipped */
+	bool desync;
+	uint64_t stderr_before;			/* stderr_total before the last io */
+};
+
+struct persistent_life {			/* how it lives and ends: persistent_life.c */
+	bool drained, recycled;			/* asked to exit */
+	bool timed_out, stopped;
+	bool has_read;				/* bytes of a job */
+	bool quiet;				/* a poll found no event: a signal may have ended it */
+	uint64_t timed_out_serial;
+	int64_t exit_by_ms;			/* when it is asked to exit; INT64_MAX: never */
+	int64_t looked_ms, reaped_ms;
+	int64_t ready_look_ms;			/* not ready: when to check again whether it has begun to read */
+	int64_t looked_given;			/* `given` at the last check of its memory */
+	int64_t realtime_ms;			/* CLOCK_REALTIME less CLOCK_MONOTONIC */
+};
+
 struct persistent {
 	const struct conf_queue *conf;
 	struct message_keys lines;
@@ -26,31 +56,21 @@ struct persistent {
 	struct persistent_input input;
 	struct persistent_lines replies;
 	struct persistent_window window;
-	struct message shown;			/* the oldest unanswered message, for the log */
-	uint64_t shown_serial;			/* UINT64_MAX: no message is parsed */
-
-	/* of the current process */
-	enum { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
-	bool drained, recycled;			/* asked to exit */
-	bool timed_out, stopped, desync;
-	bool reprieved;				/* past the deadline, but an answer may be in the pipe */
-	bool dropping;				/* the rest of an answer that is too long is being skipped */
-	bool answered_any;
-	bool ready;				/* it has read or answered: see persistent_ready() */
-	bool quiet;				/* a poll found no event: a signal may have ended it */
-	uint64_t timed_out_serial;
+	enum persistent_state { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
 	int64_t given;				/* number of jobs */
 	int64_t now_ms;
-	int64_t oldest_since_ms;
-	int64_t timeout_at_ms;			/* of the oldest unanswered job; INT64_MAX: none, or no timeout */
-	int64_t exit_by_ms;			/* when it is asked to exit; INT64_MAX: never */
-	int64_t looked_ms, reaped_ms;
-	int64_t ready_look_ms;			/* !ready: when to check again whether it has begun to read */
-	int64_t looked_given;			/* `given` at the last check of its memory */
-	int64_t realtime_ms;			/* CLOCK_REALTIME less CLOCK_MONOTONIC */
-	uint64_t stderr_mark;			/* stderr_total when the oldest became the oldest, or a little before */
-	uint64_t stderr_before;			/* stderr_total before the last io */
+	struct persistent_oldest oldest;
+	struct persistent_answers answers;
+	struct persistent_life life;
 };
+
+/* The states follow each other in their order. */
+void persistent_enter(struct persistent *p, enum persistent_state state);
+/* What follows happens at this time. */
+void persistent_turn(struct persistent *p, int64_t now_ms);
+/* Of a new process. */
+void persistent_answers_begin(struct persistent *p);
+void persistent_life_begin(struct persistent *p);
 
 bool persistent_has_reply_fd(const struct persistent *p);
 
@@ -59,6 +79,8 @@ bool persistent_has_reply_fd(const struct persistent *p);
  * turn already.
  */
 void persistent_oldest_began(struct persistent *p, uint64_t stderr_mark);
+void persistent_oldest_beats(struct persistent *p);	/* its timeout begins anew */
+bool persistent_oldest_reprieve(struct persistent *p);	/* true: it gets one more turn after its timeout, and has not had it yet */
 
 /* Lines that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);
