@@ -102,8 +102,9 @@ void dead_letter_free(struct dead_letter *d)
 /* The id before this one, for reading on downwards. */
 static void id_before(const char *id, char before[RECORD_ID_SIZE])
 {
-	uint64_t ms = strtoull(id, NULL, 10), serial = strtoull(strchr(id, '-') + 1, NULL, 10);
+	uint64_t ms = 0, serial = 0;
 
+	queue_record_id_parse(id, &ms, &serial);
 	if (serial == 0)
 		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms == 0 ? 0 : ms - 1, UINT64_MAX);
 	else

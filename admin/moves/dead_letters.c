@@ -100,8 +100,8 @@ struct action {
 
 static struct action action_of(struct admin *a, bool retry)
 {
-	return (struct action){ .a = a, .retry = retry, .outcome = { .action = retry ? "dlq retry" : "dlq rm",
-		.did = retry ? "put back into ingress:" : "deleted", .would = retry ? "would put back into ingress:" : "would delete", .list = "escape" } };
+	return (struct action){ .a = a, .retry = retry, .outcome = retry ? retry_outcome("dlq retry", "escape") :
+		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
 }
 
 static int act(struct action *t, const struct dead_letter *d)

@@ -239,6 +239,11 @@ static int retry_list(struct retry *t, enum admin_list list, const struct lists 
 	return list == LIST_ESCAPE ? retry_escape(t, total) : retry_delayed(t, total);
 }
 
+struct outcome retry_outcome(const char *action, const char *list)
+{
+	return (struct outcome){ .action = action, .did = "put back into ingress:", .would = "would put back into ingress:", .list = list };
+}
+
 static int retry_all(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
 {
 	struct retry t = { .a = a };
@@ -263,8 +268,7 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 
 int bulk_retry(struct admin *a, enum admin_list list, const char *action)
 {
-	struct outcome o = { .action = action, .did = "put back into ingress:", .would = "would put back into ingress:",
-		.list = admin_list_name(list) };
+	struct outcome o = retry_outcome(action, admin_list_name(list));
 	struct lists l;
 	int rc = lists_read(a, &a->keys, LIST_BIT(list) | LIST_BIT(LIST_INGRESS), &l);
 

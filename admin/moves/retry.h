@@ -16,6 +16,9 @@ struct retry {
 	int64_t claimed;	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
 };
 
+/* For outcome_say(), before anything was put back. */
+struct outcome retry_outcome(const char *action, const char *list);
+
 /*
  * Moves the messages of one owner's trays and rescue list, or of the bare list. The owner must be dead: the function takes them
  * away from a live one, too. -1: error of Redis; messages moved until then are counted.

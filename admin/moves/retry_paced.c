@@ -196,7 +196,7 @@ static int act(struct paced *p, struct outcome *o)
 int bulk_retry_paced(struct admin *a)
 {
 	struct paced p = { .t = { .a = a }, .most_failures = a->options.max_failures < 0 ? 0 : a->options.max_failures };
-	struct outcome o = { .action = "dlq retry", .did = "put back into ingress:", .would = "would put back into ingress:", .list = "escape" };
+	struct outcome o = retry_outcome("dlq retry", "escape");
 	int rc;
 
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
