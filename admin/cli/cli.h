@@ -7,8 +7,7 @@
  *	options		the command line					control		the socket of the supervisor here
  *	confirm		questions to the operator				interrupt	INT and TERM during long work
  *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
- *	progress	how far long work is					pager		how many entries to read at a time
- *	visible		text of strangers, made safe for a terminal
+ *	progress	how far long work is					visible		text of strangers, made safe for a terminal
  */
 #include "admin/cli/admin.h"
 #include "admin/cli/command.h"
@@ -18,7 +17,6 @@
 #include "admin/cli/options.h"
 #include "admin/cli/outcome.h"
 #include "admin/cli/output.h"
-#include "admin/cli/pager.h"
 #include "admin/cli/progress.h"
 #include "admin/cli/visible.h"
 

@@ -9,7 +9,7 @@
 #include "common/queue/queue.h"
 
 /*
- * What the rules of purge{} would take from a queue. It uses the sweeper's own judgement (common/queue/purge_rule.h) and what
+ * What the rules of purge{} would take from a queue. It uses the sweeper's own judgement (common/queue/purge.h) and what
  * the leader knows of the server's clock. Nothing is written. While lists change, the result is an estimate.
  */
 enum stale_rule { STALE_INGRESS, STALE_MESSAGE, STALE_DELAYED, STALE_DONE, STALE_RECORDS, STALE_RULES };

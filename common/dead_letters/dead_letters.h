@@ -6,6 +6,6 @@
 #include "common/dead_letters/pair.h"
 #include "common/dead_letters/removal.h"
 #include "common/dead_letters/record_line.h"
-#include "common/dead_letters/walk.h"
+#include "common/dead_letters/walk.h"	/* of removal.c */
 
 #endif

@@ -1,13 +1,16 @@
 /*
  * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none. The
- * sweeper decides which of them leave, and when.
+ * sweeper decides which of them leave, and when. A walk reads them all and removes none.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "common/dead_letters/removal.h"
+#include "common/dead_letters/walk.h"
 
 #include "common/queue/queue.h"
 
@@ -254,4 +257,45 @@ void queue_records_remove(struct redis *r, const struct queue_keys *k, const cha
 
 	memcpy(argv + 2, ids, n * sizeof(*ids));
 	redis_append(r, n + 2, argv, NULL);
+}
+
+/* ---- a walk ---- */
+
+void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k)
+{
+	char *nobody = queue_lease_key(k, NULL);
+
+	queue_weigh(r, nobody, k->escape, QUEUE_END_RIGHT, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES);
+	free(nobody);
+}
+
+void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries)
+{
+	const char *ids[DEAD_LETTERS_PAGE];
+
+	for (size_t i = 0; i < w->nstay; i++)
+		ids[i] = w->stay[i];
+	queue_dead_letters_page_of(r, k, entries, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES, w->from[0] == '\0' ? "-" : w->from, ids, w->nstay);
+}
+
+struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, const struct queue_dead_letters_page *page)
+{
+	struct queue_dead_letters_page rest = *page;
+
+	rest.records -= w->left;
+	return dead_letters_new(&rest);
+}
+
+void dead_letters_walk_on(struct dead_letters_walk *w, const struct dead_letters *judged)
+{
+	w->nstay = 0;
+	for (size_t i = 0; i < judged->nrecords; i++) {
+		const struct dead_letter_record *r = &judged->records[i];
+
+		if (r->fate == DEAD_LETTER_LEAVES)
+			w->left++;
+		else
+			strlcpy(w->stay[w->nstay++], r->id, sizeof(w->stay[0]));
+		queue_record_id_next(r->id, w->from);
+	}
 }

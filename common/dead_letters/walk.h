@@ -23,7 +23,7 @@ void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k);
 /* The reply is that of queue_dead_letters_page_of(). */
 void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries);
 /* Parses the page from its answer, which must live as long. */
-struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, struct queue_dead_letters_page *page);
+struct dead_letters *dead_letters_walk_page(const struct dead_letters_walk *w, const struct queue_dead_letters_page *page);
 void dead_letters_walk_on(struct dead_letters_walk *w, const struct dead_letters *judged);
 
 #endif

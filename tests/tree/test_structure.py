@@ -17,7 +17,7 @@ FILE_LINES_MOST = 450
 FUNCTION_LINES_MOST = 60
 FUNCTION_LINES_MEDIAN = 12
 SHORT_FILE = 60
-SHORT_FILES_MOST = 0.115          # the aim is 0.10; it may only become smaller
+SHORT_FILES_MOST = 0.10           # it may only become smaller
 NAMES = ROOT / "tests/tree/names.list"
 PROGRAM = ("main",)
 # Defined at the start of a line, with its opening brace on a line of its own.

@@ -1,0 +1,74 @@
+#ifndef COMMON_QUEUE_PURGE_H
+#define COMMON_QUEUE_PURGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/message/message.h"
+#include "common/queue/moves.h"
+#include "common/redis/redis.h"
+
+/*
+ * Which messages the rules of purge{} take (docs/design.md, "Purge"). The sweeper applies the rules, and quredis stale counts
+ * what they would take.
+ */
+#define PURGE_DEEPEST 100000	/* a walk ends after so many entries that stay: the server reaches deeper ones entry by entry */
+
+/* Why an entry is purged. */
+struct verdict {
+	const char *class, *rule;	/* the class of the record, and the name of the limit */
+	struct age_excess excess;
+};
+
+/* waits: the message lies in ingress. */
+bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c, struct verdict *out);
+
+/* For the history: purge takes what the queue's own done.max_age would keep longer, or what is left where no history is kept now. */
+bool purge_takes_done(const struct conf_queue *q);
+
+/*
+ * Entries written at *oldest_ms, by the clock of Redis, or before are older than max_age_ms. false: the clock was set since
+ * then, so no age is certain
+ */
+bool purge_oldest(int64_t max_age_ms, const struct age_clock *c, int64_t *oldest_ms);
+
+/* Records without a dead letter. Where there is an archive, bounds remove them instead, after writing them to it. */
+bool purge_takes_orphans(const struct conf_queue *q);
+
+/*
+ * Other programs also fetch from a shared queue, so quredis writes nothing before its messages, and nothing says how long they
+ * wait. Purge does not look at such a queue.
+ */
+bool purge_takes_messages(const struct conf_queue *q);
+
+/*
+ * A walk over the messages that the rules of purge{} may take: through ingress from the pop end, or through delayed in the
+ * order of the due times. A page has the beginnings of the entries, which contain their times. The sweeper purges on its way,
+ * and `quredis stale` counts. The caller moves the cursor over the entries that stay in the list.
+ */
+#define PURGE_PAGE 100		/* entries in a page; fewer if they are large */
+
+struct purge_walk {
+	const struct queue_keys *keys;
+	const struct conf_purge *limits;
+	bool delayed;
+	int64_t cursor;		/* entries that the walk has passed */
+};
+
+struct purge_page {
+	struct redis_reply entries;
+	size_t n;
+	bool last;		/* no entry follows it */
+	int64_t server_ms;	/* when Redis read it */
+};
+
+void purge_walk_ask(struct redis *r, const struct purge_walk *w);		/* requests the page at the cursor */
+int purge_walk_read(const struct redis_reply *reply, struct purge_page *page);	/* takes its answer. -1: unexpected reply type */
+
+/* Parses the i-th entry of the page, counted in the direction of the walk. Returns whether it is too old; *v: by which rule. */
+bool purge_walk_judge(const struct purge_walk *w, const struct purge_page *page, size_t i, const struct age_clock *clock, struct message *m,
+    struct verdict *verdict);
+
+#endif
