@@ -104,12 +104,6 @@ void queue_record_forget(struct redis *r, const struct queue_keys *k, const char
 	redis_appendf(r, "XDEL %s %s", k->log, record_id);
 }
 
-bool queue_is_rescue_field(const char *field, size_t len)
-{
-	return len > sizeof(":" RESCUE) - 1 && strlen(field) == len &&
-	    strcmp(field + len - (sizeof(":" RESCUE) - 1), ":" RESCUE) == 0;
-}
-
 void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES])
 {
 	const struct queue_type more[] = {

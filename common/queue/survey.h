@@ -38,8 +38,6 @@ void queue_knows_worker(struct redis *r, const struct queue_keys *k, const char 
 void queue_lease_left(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* Deletes the record of a dead letter, whatever escape contains. -> INTEGER 1 */
 void queue_record_forget(struct redis *r, const struct queue_keys *k, const char *record_id);
-/* Whether a field of the workers hash is one that a rescue keeps there, and not an incarnation */
-bool queue_is_rescue_field(const char *field, size_t len);
 
 /*
  * The types of all keys with a fixed name that a queue may have: QUEUE_SURVEY_TYPES answers, STATUS each, in this order. The
