@@ -48,11 +48,6 @@ void session_drop(struct worker *w, const struct redis_reply *error, int64_t now
 	lone.dropped++;
 }
 
-void session_count_moved(struct session *s, int tray)
-{
-	s->owner.moved[tray]++;
-}
-
 /* ---- the worker ---- */
 
 void lone_worker_begin(bool shared)

@@ -81,7 +81,7 @@ static void moved(const char *raw, bool counted)
 {
 	tray_gone(&lone.w->trays, fetched(raw, strlen(raw)));
 	REDIS(&lone_server, "LPOP %s", tray_key(0));
-	session_count_moved(&lone.w->session, 0);
+	queue_owner_count_moved(&lone.w->session.owner, 0);
 	if (counted)
 		REDIS(&lone_server, "HINCRBY %s %s 1", lone.w->session.owner.lease, tray_key(0));
 }
@@ -292,7 +292,7 @@ static void nothing_that_was_not_acknowledged_gets_into_the_history(void **state
 	assert_int_equal(acknowledged(), 0);
 	assert_int_equal(acknowledged_one(p, "a"), 0);
 	REDIS(&lone_server, "LPUSH %s a", tray_key(0));
-	session_count_moved(&lone.w->session, 0);
+	queue_owner_count_moved(&lone.w->session.owner, 0);
 	assert_int_equal(acknowledged(), -1);
 	assert_int_equal(left(), 1);
 	assert_int_equal(entries(), 0);
