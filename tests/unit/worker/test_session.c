@@ -299,7 +299,7 @@ static void counts_that_disagree_end_the_name(void **state)
 {
 	(void)state;
 	register_worker();
-	session_count_moved(&w->session, 1);
+	queue_owner_count_moved(&w->session.owner, 1);
 	fixture_pass_ms(LEASE_MS / 4);
 	tick();
 	assert_sent("PEXPIRE");
