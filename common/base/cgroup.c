@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <mntent.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,6 +25,7 @@
 
 #include "common/base/cgroup.h"
 #include "common/base/clock.h"
+#include "common/base/process.h"
 
 #define PREFIX "quredis-"
 #define DEPTH_MAX 32
@@ -321,7 +321,7 @@ static bool is_populated(int dir)
 	ssize_t n;
 
 	if (fd == -1)
-		return false;
+		return process_error_is_shortage(errno);	/* then nobody knows */
 	n = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	return n > 0 && strstr(text, "populated 1") != NULL;
@@ -380,7 +380,7 @@ void cgroup_kill(struct cgroup_dead *of, size_t n, int64_t timeout_ms)
 		if (of[i].dir != -1)
 			lock_group(&of[i]);
 	while (kill_all(of, n) > 0 && clock_monotonic_ms() < deadline_ms)
-		poll(NULL, 0, LOOK_MS);
+		clock_pause_ms(LOOK_MS);
 	for (size_t i = 0; i < n; i++)
 		if (of[i].dir != -1)
 			release_group(&of[i]);

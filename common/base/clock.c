@@ -9,7 +9,7 @@
 #include "common/base/clock.h"
 
 #define LAST_MS INT64_C(253402300799999)	/* the end of the year 9999 */
-#define PAUSE_NS 20000000
+#define PAUSE_MS 20
 
 static int64_t read_us(clockid_t id)
 {
@@ -44,12 +44,17 @@ int64_t clock_ms_of(double ms)
 	return ms >= (double)LAST_MS ? LAST_MS : ms > 0 ? (int64_t)ms : 0;
 }
 
+void clock_pause_ms(int64_t ms)
+{
+	const struct timespec moment = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	nanosleep(&moment, NULL);
+}
+
 void clock_poll_failed(void)
 {
-	const struct timespec moment = { .tv_nsec = PAUSE_NS };
-
 	if (errno != EINTR)
-		nanosleep(&moment, NULL);
+		clock_pause_ms(PAUSE_MS);
 }
 
 const char *clock_rfc3339(int64_t realtime_ms, char out[CLOCK_RFC3339_SIZE])

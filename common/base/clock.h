@@ -17,6 +17,8 @@ int64_t clock_realtime_ms(void);	/* ms since 1970: only for display, never compa
  */
 int64_t clock_ms_of(double ms);
 
+void clock_pause_ms(int64_t ms);		/* waits that long, or until a signal. Unlike poll(), it needs no memory */
+
 /*
  * Call it after a poll that failed (errno): the poll has not waited, so this waits a moment, unless a signal ended the poll. It
  * keeps a loop from spinning.

@@ -28,6 +28,7 @@
 #define HELD_MAX 256		/* pidfds held at a time; a scan that finds more is not the last one */
 #define QUIET_LOOKS 2		/* scans in a row that find no process of a token: then none is left */
 #define LOOK_MS 5000		/* limit for one scan: a local user can fill /proc, or make it slow */
+#define PAUSE_MS 50		/* before the next scan, after one that could not read a process */
 
 struct held {
 	struct leftover who;
@@ -42,7 +43,8 @@ struct look {
 	struct buffer text;
 	struct held held[HELD_MAX];
 	size_t n;
-	bool whole;		/* the scan came to the end of /proc */
+	int error;		/* errno of a process, or of /proc, that could not be read; 0: none */
+	bool whole;		/* the scan came to the end of /proc and read every process */
 };
 
 void leftovers_token(const unsigned char key[LEFTOVERS_KEY_SIZE], uint64_t boot, char out[LEFTOVERS_TOKEN_SIZE])
@@ -83,21 +85,34 @@ void leftovers_users_free(struct leftovers_users *users)
 
 /* ---- one process ---- */
 
-static int read_file(pid_t pid, const char *name, struct buffer *b, size_t max)
+/*
+ * A process that ended, or that this user may not read, is no leftover. After any other error it could be one. Kernels before 5.3 have no
+ * pidfd_open: there leftovers are found by cgroup only.
+ */
+static void note_error(struct look *l, int error)
+{
+	if (error != ESRCH && error != ENOENT && error != EACCES && error != EPERM && error != ENOSYS)
+		l->error = error;
+}
+
+static int read_file(struct look *l, pid_t pid, const char *name, size_t max)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	buffer_clear(b);
-	return process_read_file(path, b, max);
+	buffer_clear(&l->text);
+	if (process_read_file(path, &l->text, max) == 0)
+		return 0;
+	note_error(l, errno);
+	return -1;
 }
 
 /* The real user, not the effective one: a set-user-ID program belongs to the user who started it. */
-static int real_user(pid_t pid, struct buffer *text, uid_t *uid)
+static int real_user(struct look *l, pid_t pid, uid_t *uid)
 {
 	const char *line;
 
-	if (read_file(pid, "status", text, STATUS_MAX) == -1 || (line = strstr(text->data, "\nUid:\t")) == NULL)
+	if (read_file(l, pid, "status", STATUS_MAX) == -1 || (line = strstr(l->text.data, "\nUid:\t")) == NULL)
 		return -1;
 	return sscanf(line, "\nUid:\t%u", uid) == 1 ? 0 : -1;
 }
@@ -116,7 +131,7 @@ static struct leftovers *owner_of(pid_t pid, struct look *l)
 	static const char name[] = LEFTOVERS_TOKEN_NAME "=";
 	struct leftovers *of = NULL;
 
-	if (read_file(pid, "environ", &l->text, ENVIRON_MAX) == -1)
+	if (read_file(l, pid, "environ", ENVIRON_MAX) == -1)
 		return NULL;
 	for (size_t i = 0; i < l->text.len && of == NULL; i += strlen(l->text.data + i) + 1)
 		if (strncmp(l->text.data + i, name, sizeof(name) - 1) == 0)
@@ -128,9 +143,11 @@ static void kill_if_leftover(struct look *l, pid_t pid)
 {
 	struct held h = { .who = { .pid = pid }, .fd = (int)syscall(SYS_pidfd_open, pid, 0u) };
 
-	if (h.fd == -1)
+	if (h.fd == -1) {
+		note_error(l, errno);
 		return;
-	if (real_user(pid, &l->text, &h.who.uid) == 0 && leftovers_users_have(l->users, h.who.uid) &&
+	}
+	if (real_user(l, pid, &h.who.uid) == 0 && leftovers_users_have(l->users, h.who.uid) &&
 	    (h.of = owner_of(pid, l)) != NULL) {
 		if (syscall(SYS_pidfd_send_signal, h.fd, SIGKILL, NULL, 0u) == -1)
 			h.who.error = errno;
@@ -144,6 +161,20 @@ static void kill_if_leftover(struct look *l, pid_t pid)
 
 /* ---- all of them ---- */
 
+/* The next entry of /proc; NULL: the end, or l->error. Without descriptors or memory the rest cannot be read either. */
+static struct dirent *next_entry(struct look *l, DIR *dir)
+{
+	struct dirent *e;
+
+	if (process_error_is_shortage(l->error))
+		return NULL;
+	errno = 0;
+	e = readdir(dir);
+	if (e == NULL && errno != 0)
+		l->error = errno;
+	return e;
+}
+
 static void scan_processes(struct look *l)
 {
 	int64_t end_ms = clock_monotonic_ms() + LOOK_MS;
@@ -152,13 +183,14 @@ static void scan_processes(struct look *l)
 	struct dirent *e = NULL;
 
 	l->n = 0;
-	while (dir != NULL && l->n < HELD_MAX && clock_monotonic_ms() < end_ms && (e = readdir(dir)) != NULL) {
+	l->error = dir == NULL ? errno : 0;
+	while (dir != NULL && l->n < HELD_MAX && clock_monotonic_ms() < end_ms && (e = next_entry(l, dir)) != NULL) {
 		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
 
 		if (pid > 0 && pid != self)
 			kill_if_leftover(l, pid);
 	}
-	l->whole = dir != NULL && e == NULL && l->n < HELD_MAX;
+	l->whole = dir != NULL && e == NULL && l->error == 0 && l->n < HELD_MAX;
 	if (dir != NULL)
 		closedir(dir);
 }
@@ -206,8 +238,9 @@ static enum next choose_next(const struct look *l)
 	for (size_t i = 0; i < l->n_of; i++) {
 		struct leftovers *of = &l->of[i];
 
+		of->error = l->error;
 		of->quiet = !l->whole || of->ended + of->alive > 0 ? 0 : of->quiet + 1;
-		of->breeding = of->quiet < QUIET_LOOKS && (of->ended > 0 || of->alive == 0);
+		of->breeding = of->error == 0 && of->quiet < QUIET_LOOKS && (of->ended > 0 || of->alive == 0);
 		if (of->ended > 0)
 			next = AGAIN;
 		else if (of->quiet > 0 && of->quiet < QUIET_LOOKS && next == DONE)
@@ -246,6 +279,8 @@ int leftovers_kill(struct leftovers *of, size_t n, const struct leftovers_users 
 		scan_processes(l);
 		await_ends(l, deadline_ms);
 		next = choose_next(l);
+		if (l->error != 0)
+			clock_pause_ms(PAUSE_MS);
 	} while (next == CONFIRM || (next == AGAIN && clock_monotonic_ms() < deadline_ms));
 	rc = none_is_left(l) ? 0 : -1;
 	buffer_free(&l->text);

@@ -56,15 +56,24 @@ int process_read_file(const char *path, struct buffer *b, size_t max)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char chunk[4096];
-	ssize_t n;
+	ssize_t n = 0;
+	int error;
 
 	if (fd == -1)
 		return -1;
-	while (b->len < max && (n = read(fd, chunk, sizeof(chunk))) > 0)
-		buffer_append(b, chunk, (size_t)n);
+	while (b->len < max && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n == -1 && errno == EINTR)))
+		if (n > 0)
+			buffer_append(b, chunk, (size_t)n);
+	error = n == -1 ? errno : 0;
 	close(fd);
 	buffer_append(b, "", 1);
-	return 0;
+	errno = error;
+	return error == 0 ? 0 : -1;
+}
+
+bool process_error_is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 /* /proc lists the children of each thread that forked them. -1: this kernel has no such list. */

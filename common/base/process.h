@@ -24,8 +24,11 @@ size_t process_kill_children(bool (*spare)(pid_t pid, void *arg), void *arg);
  */
 int process_kill_children_wait(bool (*spare)(pid_t pid, void *arg), void *arg, int64_t timeout_ms);
 
-/* Appends up to about max bytes of a file of /proc to b, and a NUL. -1: it cannot be opened (errno) */
+/* Appends up to about max bytes of a file of /proc to b, and a NUL. -1: it cannot be opened or read (errno) */
 int process_read_file(const char *path, struct buffer *b, size_t max);
+
+/* This process lacks descriptors or memory: the error says nothing about the file or process that it was to open. */
+bool process_error_is_shortage(int error);
 
 /* Sets default dispositions and an empty mask: between fork and exec, and at the start of a child. */
 void process_reset_signals(void);

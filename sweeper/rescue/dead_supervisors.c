@@ -91,6 +91,13 @@ static void log_each(const struct dead_supervisor *b, const char *name)
 	}
 }
 
+static const char *reason_of(const struct dead_supervisor *b)
+{
+	if (b->last.error != 0)
+		return strerror(b->last.error);		/* of a process that could not be examined */
+	return b->last.breeding ? "new ones come as fast as they are killed" : "they do not end";
+}
+
 static void raise_alarm(const struct dead_supervisor *b)
 {
 	char name[INCARNATION_SIZE];
@@ -98,15 +105,15 @@ static void raise_alarm(const struct dead_supervisor *b)
 	name_of(b, name);
 	log_each(b, name);
 	log_error("leftovers_alive", log_str("incarnation", name), log_int("count", (int64_t)count_alive(b)),
-	    log_str("reason", b->last.breeding ? "new ones come as fast as they are killed" : "they do not end"),
+	    log_str("reason", reason_of(b)),
 	    log_str("advice", "queues are open: end these processes by hand, they may work on messages that run again"));
 }
 
 /* The text names no process: each round may find others, and a changed text would be logged again. */
 static void set_error(struct sweeper *s, const struct dead_supervisor *b)
 {
-	connection_set_error(s, QUEUE_ERROR_LEFTOVERS, b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" :
-	    "processes of a dead supervisor do not end");
+	connection_set_error(s, QUEUE_ERROR_LEFTOVERS, b->last.error != 0 ? "the processes of a dead supervisor cannot be looked for" :
+	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" : "processes of a dead supervisor do not end");
 }
 
 /* Another process could hold the lock of a dead supervisor's cgroup, but more likely that supervisor lives. */
@@ -138,7 +145,7 @@ static void log_gone(const struct dead_supervisor *b)
 /* Takes the result of a round for this boot. */
 static void take_round(struct dead_supervisor *b, const struct cgroup_dead *group, const struct leftovers *found)
 {
-	bool alarm = b->state == BOOT_ALARM, clean = group->left == 0 && found->alive == 0 && !found->breeding;
+	bool alarm = b->state == BOOT_ALARM, clean = group->left == 0 && found->alive == 0 && !found->breeding && found->error == 0;
 
 	b->last = *found;
 	b->in_cgroup = group->left;

@@ -1,5 +1,6 @@
 /* ldflags: -Wl,--wrap=opendir */
 /* What a dead supervisor left: recognised by its token and its user; killed, awaited, counted. */
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -245,6 +246,37 @@ static void what_escapes_one_look_is_found_by_the_next(void **unused)
  * them has a processor at each look.
  */
 #define BREEDERS 8
+/* What cannot be examined may be a leftover: a scan without descriptors proves nothing, and is not repeated without a pause. */
+static void a_scan_without_descriptors_is_not_complete(void **unused)
+{
+	struct rlimit before, low;
+	pid_t pid = start_with(variable);
+	struct leftovers found;
+
+	(void)unused;
+	needs_pidfd();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int left = 0; left < 3; left++) {		/* for none, for /proc alone, for /proc and a pidfd */
+		int rc, next = dup(0);
+
+		close(next);
+		low = (struct rlimit){ (rlim_t)(next + left), before.rlim_max };
+		looks = 0;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+		rc = kill_token(200, &found);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(rc, -1);
+		assert_int_equal(found.error, EMFILE);
+		assert_false(found.breeding);
+		assert_int_equal(found.killed, 0);
+		assert_in_range(looks, 1, 6);
+	}
+	assert_int_equal(kill_token(10000, &found), 0);
+	assert_int_equal(found.error, 0);
+	assert_int_equal(found.killed, 1);
+	assert_false(lives(pid));
+}
+
 static void who_breeds_is_told_in_time(void **unused)
 {
 	struct leftovers out = {0};
@@ -287,6 +319,7 @@ int main(void)
 		cmocka_unit_test_teardown(by_token, leaves_nothing),
 		cmocka_unit_test_teardown(not_of_a_user_that_no_handler_has, leaves_nothing),
 		cmocka_unit_test_teardown(all_that_stay_are_told, leaves_nothing),
+		cmocka_unit_test_teardown(a_scan_without_descriptors_is_not_complete, leaves_nothing),
 		cmocka_unit_test_teardown(who_breeds_is_told_in_time, leaves_nothing),
 		cmocka_unit_test_teardown(many_boots_are_one_look, leaves_nothing),
 		cmocka_unit_test_teardown(what_escapes_one_look_is_found_by_the_next, leaves_nothing),
