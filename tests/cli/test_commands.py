@@ -365,7 +365,7 @@ def test_push_when_redis_is_full(redis_server, quredis):
     q = Queue(server.client())
     r = quredis("push", "mail", "--lines", input=b"".join(b"%06d" % i + b"x" * 500 + b"\n" for i in range(10000)), url=server.url)
     assert r.code == 75 and "OOM" in r.err and r.out == ""
-    n = int(r.err.split(" messages are in")[0].split()[-1])
+    n = int(r.err.split(" messages were pushed")[0].split()[-1])
     got = q.fetched()
     assert n <= len(got) < 10000 and [int(m[:6]) for m in got] == list(range(len(got)))
 
