@@ -20,9 +20,9 @@ static void log_step(struct sweeper *s, int64_t step_ms)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
-	if (s->clock_logged_ms != 0 && now_ms - s->clock_logged_ms < LOGGED_EVERY_MS)
+	if (s->clock_keeping.logged_ms != 0 && now_ms - s->clock_keeping.logged_ms < LOGGED_EVERY_MS)
 		return;
-	s->clock_logged_ms = now_ms;
+	s->clock_keeping.logged_ms = now_ms;
 	log_warning("server_clock_set", log_int("step_ms", step_ms),
 	    log_str("advice", "the clock of Redis was set, or this is another server: what waits counts from now"));
 }
@@ -34,11 +34,11 @@ void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms)
 
 	if (step_ms != 0) {
 		log_step(s, step_ms);
-		s->clock_keep_at_ms = 0;	/* write it down at once: if the clock is set back before a restart, the text must still show the step */
-	} else if (s->clock_recalled) {
+		s->clock_keeping.at_ms = 0;	/* write it down at once: if the clock is set back before a restart, the text must still show the step */
+	} else if (s->clock_keeping.recalled) {
 		log_info("server_clock_restored", log_int("known_ms", server_ms - s->clock.since_ms));
 	}
-	s->clock_recalled = false;
+	s->clock_keeping.recalled = false;
 	server_clock_publish(&s->clock, &s->child->board->sweeper.clock);
 }
 
@@ -61,7 +61,7 @@ int clock_recall(struct sweeper *s)
 		return 0;
 	queue_node_clock_read(&s->redis, s->conf->supervisor.node);
 	if (connection_answer(s, &reply) == 0 && reply.type == REDIS_STRING)
-		s->clock_recalled = server_clock_recall(&s->clock, boot_id, reply.str, clock_boottime_ms());
+		s->clock_keeping.recalled = server_clock_recall(&s->clock, boot_id, reply.str, clock_boottime_ms());
 	return s->redis.state == REDIS_CLOSED ? -1 : 0;
 }
 
@@ -81,8 +81,8 @@ static void keep(struct sweeper *s)
 static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
-	if (now_ms >= s->clock_keep_at_ms) {
-		s->clock_keep_at_ms = now_ms + KEEP_EVERY_MS;
+	if (now_ms >= s->clock_keeping.at_ms) {
+		s->clock_keeping.at_ms = now_ms + KEEP_EVERY_MS;
 		keep(s);
 	}
 	return false;

@@ -1,6 +1,6 @@
 /*
  * The one connection of the sweeper. It is opened with a back-off, and used only after the server has accepted a write. An error that concerns the whole
- * server closes it; an error that concerns one queue is kept in s->error, for the task that works in that queue.
+ * server closes it; an error that concerns one queue is kept in s->connection.error, for the task that works in that queue.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,11 +32,11 @@ int connection_init(struct sweeper *s)
 	const struct conf *conf = s->conf;
 
 	waiting = s;
-	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->error,
-		sizeof(s->error)) == -1)
+	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->connection.error,
+		sizeof(s->connection.error)) == -1)
 		return -1;
-	snprintf(s->client_name, sizeof(s->client_name), "quredisd:%s:sweeper", conf->supervisor.node);
-	redis_init(&s->redis, &s->target, s->client_name);
+	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper", conf->supervisor.node);
+	redis_init(&s->redis, &s->target, s->connection.client_name);
 	queue_greets(&s->redis, true);
 	return 0;
 }
@@ -50,10 +50,10 @@ void connection_free(struct sweeper *s)
 /* Logs a reason only when it changes. */
 static void log_down(struct sweeper *s)
 {
-	if (strcmp(s->down, s->redis.error) == 0)
+	if (strcmp(s->connection.down, s->redis.error) == 0)
 		return;
-	strlcpy(s->down, s->redis.error, sizeof(s->down));
-	log_warning("redis_down", log_str("reason", s->down),
+	strlcpy(s->connection.down, s->redis.error, sizeof(s->connection.down));
+	log_warning("redis_down", log_str("reason", s->connection.down),
 	    log_str("advice", redis_error_needs_operator(s->redis.error_class)
 				? "check redis.url, redis.password_file and the rights of the Redis user" : NULL));
 }
@@ -64,10 +64,10 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 
 	redis_close(&s->redis, NULL);
 	tasks_disconnected(s);
-	s->up = false;
-	s->failures++;
-	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->failures, arc4random());
-	s->connect_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
+	s->connection.up = false;
+	s->connection.failures++;
+	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->connection.failures, arc4random());
+	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	atomic_store(&s->slot->redis_down, 1);
 	sweeper_queues_publish_error(s, redis_error_needs_operator(s->redis.error_class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS);
 	if (!interrupt_asked())
@@ -82,8 +82,8 @@ static int greet_server(struct sweeper *s)
 	if (tasks_connected(s) == 0)
 		return 0;
 	if (s->redis.state != REDIS_CLOSED) {
-		s->redis.error_class = s->error_kind == QUEUE_ERROR_NO_PERMISSION ? REDIS_ERROR_PERMISSION : REDIS_ERROR_TRANSIENT;
-		redis_close(&s->redis, s->error);
+		s->redis.error_class = s->connection.error_kind == QUEUE_ERROR_NO_PERMISSION ? REDIS_ERROR_PERMISSION : REDIS_ERROR_TRANSIENT;
+		redis_close(&s->redis, s->connection.error);
 	}
 	return -1;
 }
@@ -109,11 +109,11 @@ int connection_open(struct sweeper *s, int64_t now_ms)
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
 	}
-	s->up = true;
-	s->failures = 0;
-	if (s->down[0] != '\0')
-		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.version));
-	s->down[0] = '\0';
+	s->connection.up = true;
+	s->connection.failures = 0;
+	if (s->connection.down[0] != '\0')
+		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.is.version));
+	s->connection.down[0] = '\0';
 	atomic_store(&s->slot->redis_down, 0);
 	sweeper_queues_publish_error(s, QUEUE_ERROR_NONE);
 	return 0;
@@ -125,7 +125,7 @@ int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, siz
 	struct redis other;
 	int64_t len = -1;
 
-	redis_init(&other, &s->target, s->client_name);
+	redis_init(&other, &s->target, s->connection.client_name);
 	if (open_socket(s, &other) == 0 && redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
 		redis_appendf(&other, "LINDEX %s 0", list);
 		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
@@ -157,8 +157,8 @@ int connection_answer(struct sweeper *s, struct redis_reply *reply)
 
 void connection_set_error(struct sweeper *s, enum queue_error kind, const char *error)
 {
-	s->error_kind = kind;
-	strlcpy(s->error, error, sizeof(s->error));
+	s->connection.error_kind = kind;
+	strlcpy(s->connection.error, error, sizeof(s->connection.error));
 }
 
 int connection_unexpected(struct sweeper *s)
@@ -198,10 +198,10 @@ static bool run_secret(struct sweeper *s, int budget, int64_t now_ms)
 	(void)budget;
 	(void)now_ms;
 	if (connection_secret(s) == 0) {
-		s->secret_failed = false;
-	} else if (s->redis.state != REDIS_CLOSED && !s->secret_failed) {
-		log_warning("secret_error", log_str("error", s->error));
-		s->secret_failed = true;
+		s->connection.secret_failed = false;
+	} else if (s->redis.state != REDIS_CLOSED && !s->connection.secret_failed) {
+		log_warning("secret_error", log_str("error", s->connection.error));
+		s->connection.secret_failed = true;
 	}
 	return false;
 }
@@ -210,13 +210,13 @@ const struct task secret_task = { .name = "secret", .interval_ms = 10000, .budge
 
 void connection_drain(struct sweeper *s)
 {
-	enum queue_error kind = s->error_kind;
-	char error[sizeof(s->error)];
+	enum queue_error kind = s->connection.error_kind;
+	char error[sizeof(s->connection.error)];
 	struct redis_reply reply;
 
 	if (s->redis.state != REDIS_READY || s->redis.pending == 0)
 		return;
-	strlcpy(error, s->error, sizeof(error));
+	strlcpy(error, s->connection.error, sizeof(error));
 	while (s->redis.state == REDIS_READY && s->redis.pending > 0)
 		connection_answer(s, &reply);
 	connection_set_error(s, kind, error);	/* the first error is the one to report */

@@ -28,47 +28,50 @@
  *
  * Fields of struct sweeper belong to the file that is named above them. Other files read them.
  */
-struct sweeper {
-	const struct child *child;
-	const struct conf *conf;
-	struct slot *slot;
-
-	/* connection.c */
-	struct redis_target target;
-	struct redis redis;
+/* Each part belongs to the file that its comment names; other files read it. */
+struct sweeper_connection {		/* connection.c */
 	char client_name[QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	bool up;			/* connected, and the server takes our writes */
 	char down[256];			/* why it is not up, as logged last; "": it is up, or no attempt has failed yet */
 	unsigned failures;		/* failed attempts to open it, in a row */
-	int64_t connect_at_ms;		/* CLOCK_MONOTONIC: not before */
+	int64_t open_at_ms;		/* CLOCK_MONOTONIC: not before */
 	char error[256];		/* the last error answer to a request of a queue; connection_set_error() */
 	enum queue_error error_kind;
+	bool secret_failed;		/* the secrets could not be read; that was logged */
+};
 
-	/* clock.c */
-	struct server_clock clock;
-	int64_t clock_logged_ms;	/* CLOCK_MONOTONIC: when the sweeper last logged that it was set */
-	int64_t clock_keep_at_ms;	/* CLOCK_MONOTONIC: the next write to Redis */
-	bool clock_recalled;		/* it was read from Redis after a restart, and no answer has agreed with it yet */
+struct sweeper_clock_keeping {		/* clock.c */
+	int64_t logged_ms;		/* CLOCK_MONOTONIC: when the sweeper last logged that the clock was set */
+	int64_t at_ms;			/* CLOCK_MONOTONIC: the next write to Redis */
+	bool recalled;			/* it was read from Redis after a restart, and no answer has agreed with it yet */
+};
 
-	/* server.c */
-	struct server server;
-	int64_t server_looked_ms;	/* CLOCK_MONOTONIC: the last INFO */
+struct sweeper_server {			/* server.c */
+	struct server is;
+	int64_t looked_ms;		/* CLOCK_MONOTONIC: the last INFO */
 	enum queue_error refusal;	/* NONE: the server is accepted; else every gate is shut */
+};
 
-	/* queue.c */
-	struct sweeper_queue_list queues;
-
-	bool secret_failed;		/* connection.c: the secrets could not be read; that was logged */
-
-	/* task.c */
-	struct task_in_sweeper *tasks;	/* in the order of the table */
-	size_t ntasks, nqueue_tasks;	/* number of all tasks; of those that work in queues */
-
-	/* loop.c */
+struct sweeper_loop {			/* loop.c */
 	int64_t finish_by_ms;		/* CLOCK_MONOTONIC: after the order to finish, it exits by then; 0: no such order */
 	bool master_gone;
 	bool clearing;			/* adopted children of killed subprocesses are still ending (subprocess.c) */
 	uint32_t log_epoch;
+};
+
+struct sweeper {			/* loop.c makes it */
+	const struct child *child;
+	const struct conf *conf;
+	struct slot *slot;
+	struct redis_target target;
+	struct redis redis;
+	struct server_clock clock;
+	struct sweeper_connection connection;
+	struct sweeper_clock_keeping clock_keeping;
+	struct sweeper_server server;
+	struct sweeper_loop loop;
+	struct sweeper_queue_list queues;	/* queue.c */
+	struct sweeper_tasks tasks;		/* task.c */
 };
 
 /* The process: runs these tasks, the most urgent first, until the master orders it to finish. */
@@ -93,7 +96,7 @@ int connection_open(struct sweeper *s, int64_t now_ms);
 void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in redis.error */
 /*
  * Waits for the next answer. 0: the answer is no error. -1: the connection is lost (redis.state), or the answer is an error
- * that concerns this queue alone (s->error, s->error_kind).
+ * that concerns this queue alone (s->connection.error, s->connection.error_kind).
  */
 int connection_answer(struct sweeper *s, struct redis_reply *reply);
 /*
@@ -101,7 +104,7 @@ int connection_answer(struct sweeper *s, struct redis_reply *reply);
  * the beginning of the answer, and closes the connection. -1: the entry is not longer than that, or Redis did not answer. Redis copies the entry once.
  */
 int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, size_t wanted);
-void connection_set_error(struct sweeper *s, enum queue_error kind, const char *error);	/* sets s->error and s->error_kind; nothing else does */
+void connection_set_error(struct sweeper *s, enum queue_error kind, const char *error);	/* sets the error of s->connection; nothing else does */
 int connection_unexpected(struct sweeper *s);		/* sets the error "unexpected reply type"; returns -1 */
 int connection_integer(struct sweeper *s, int64_t *out);	/* connection_answer() for an INTEGER; other types are errors */
 int connection_secret(struct sweeper *s);	/* reads the secrets, and restores them if Redis lost them. -1: as connection_answer() */
@@ -109,7 +112,10 @@ void connection_drain(struct sweeper *s);	/* drops outstanding answers after an 
 
 /* ---- task_error.c ---- */
 
-/* Keeps s->error as the error of `at` ("due", "rescue"): logs it if it is new, and sets the back-off. Does nothing if the connection is lost. Returns -1. */
+/*
+ * Keeps s->connection.error as the error of `at` ("due", "rescue"): logs it if it is new, and sets the back-off. Does nothing if the connection is
+ * lost. Returns -1.
+ */
 int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms);
 /* The connection was lost during `at`, perhaps because of it: sets a back-off, so that other work comes first. Logs it if it repeats. */
 void task_error_note_cut(struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms);

@@ -42,7 +42,7 @@ bool sweeper_measures_queues(const struct sweeper *s)
 
 void sweeper_lost_master(struct sweeper *s)
 {
-	s->master_gone = true;
+	s->loop.master_gone = true;
 }
 
 /* ---- tasks ---- */
@@ -53,7 +53,7 @@ static bool run_tasks(struct sweeper *s)
 
 	if (s->redis.state == REDIS_CLOSED)
 		connection_lost(s, clock_monotonic_ms());
-	return more && s->up;
+	return more && s->connection.up;
 }
 
 /* ---- orders ---- */
@@ -62,27 +62,27 @@ static void look_at_order(struct sweeper *s, int64_t now_ms)
 {
 	uint32_t epoch = atomic_load(&s->child->board->master.log_epoch);
 
-	if (epoch != s->log_epoch)
+	if (epoch != s->loop.log_epoch)
 		log_reopen();
-	s->log_epoch = epoch;
-	if (s->finish_by_ms == 0 && atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH)
-		s->finish_by_ms = now_ms + FINISH_MS;
+	s->loop.log_epoch = epoch;
+	if (s->loop.finish_by_ms == 0 && atomic_load(&s->child->board->master.orders[s->child->slot]) >= ORDER_FINISH)
+		s->loop.finish_by_ms = now_ms + FINISH_MS;
 	if (interrupt_asked())
-		s->master_gone = true;
+		s->loop.master_gone = true;
 }
 
 static bool finished(const struct sweeper *s, int64_t now_ms)
 {
-	if (s->master_gone)
+	if (s->loop.master_gone)
 		return true;
-	return s->finish_by_ms != 0 && (!s->up || !tasks_are_pending(s) || now_ms >= s->finish_by_ms);
+	return s->loop.finish_by_ms != 0 && (!s->connection.up || !tasks_are_pending(s) || now_ms >= s->loop.finish_by_ms);
 }
 
 /* ---- the loop ---- */
 
 static void show_state(const struct sweeper *s)
 {
-	slot_set_state(s->slot, s->finish_by_ms != 0 ? SLOT_STOPPING : s->up ? SLOT_IDLE : SLOT_CONNECTING);
+	slot_set_state(s->slot, s->loop.finish_by_ms != 0 ? SLOT_STOPPING : s->connection.up ? SLOT_IDLE : SLOT_CONNECTING);
 }
 
 /* True: there is more to do at once. */
@@ -94,19 +94,19 @@ static bool turn(struct sweeper *s)
 	tasks_each_turn(s, now_ms);
 	look_at_order(s, now_ms);
 	show_state(s);
-	if (s->master_gone)
+	if (s->loop.master_gone)
 		return false;
-	s->clearing = subprocess_kill_adopted();
-	if (s->up)
+	s->loop.clearing = subprocess_kill_adopted();
+	if (s->connection.up)
 		return run_tasks(s);
-	return s->finish_by_ms == 0 && now_ms >= s->connect_at_ms && connection_open(s, now_ms) == 0;
+	return s->loop.finish_by_ms == 0 && now_ms >= s->connection.open_at_ms && connection_open(s, now_ms) == 0;
 }
 
 static int64_t wake_at(const struct sweeper *s, int64_t now_ms)
 {
-	if (!s->up)
-		return s->connect_at_ms < now_ms + LOOK_MS ? s->connect_at_ms : now_ms + LOOK_MS;
-	return tasks_wake_ms(s, now_ms + (tasks_are_pending(s) || s->clearing ? BUSY_MS : LOOK_MS));
+	if (!s->connection.up)
+		return s->connection.open_at_ms < now_ms + LOOK_MS ? s->connection.open_at_ms : now_ms + LOOK_MS;
+	return tasks_wake_ms(s, now_ms + (tasks_are_pending(s) || s->loop.clearing ? BUSY_MS : LOOK_MS));
 }
 
 static void wait_for_events(struct sweeper *s)
@@ -119,7 +119,7 @@ static void wait_for_events(struct sweeper *s)
 
 	if (left <= 0)
 		ts = (struct timespec){0};
-	if (!s->up || !redis_pollfd(&s->redis, &p[redis]))
+	if (!s->connection.up || !redis_pollfd(&s->redis, &p[redis]))
 		redis = 0;
 	n = 1 + (redis != 0);
 	subprocesses = tasks_pollfds(s, &p[n], SUBPROCESSES_POLLED);
@@ -139,10 +139,10 @@ static void init(struct sweeper *s, const struct child *child, sigset_t *while_p
 	s->conf = child->conf;
 	s->slot = &child->board->slots[child->slot];
 	slot_next_generation(s->slot);	/* so marks of earlier processes in this slot do not count (archiver.c) */
-	s->log_epoch = atomic_load(&child->board->master.log_epoch);
+	s->loop.log_epoch = atomic_load(&child->board->master.log_epoch);
 	interrupt_catch(child->master_pid, while_polling);
 	if (connection_init(s) == -1) {
-		log_error("redis_url", log_str("error", s->error));	/* cannot happen: the configuration was checked */
+		log_error("redis_url", log_str("error", s->connection.error));	/* cannot happen: the configuration was checked */
 		exit(1);
 	}
 	s->redis.poll_mask = while_polling;
@@ -172,7 +172,7 @@ _Noreturn void core_run(const struct child *child, const struct task *const *tas
 			wait_for_events(s);
 	} while (!finished(s, clock_monotonic_ms()));
 	slot_set_state(s->slot, SLOT_STOPPING);
-	if (!s->master_gone && s->up)
+	if (!s->loop.master_gone && s->connection.up)
 		tasks_settle(s);
 	free_all(s);
 	exit(CHILD_EXIT_DONE);

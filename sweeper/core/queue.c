@@ -20,7 +20,7 @@ struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys key
 
 	q->keys = keys;
 	q->conf = conf;
-	TAILQ_INIT(&q->errors);
+	task_error_list_init(&q->errors);
 	tasks_enter(s, q);
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovered = q->board == NULL;
@@ -111,7 +111,7 @@ void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
 	if (q->board == NULL)
 		return;
 	before = (enum queue_gate)atomic_load(&q->board->sweeper.gate);
-	if (s->refusal != QUEUE_ERROR_NONE)
+	if (s->server.refusal != QUEUE_ERROR_NONE)
 		gate = QUEUE_REFUSED;
 	else if (!q->recovered && !q->was_recovered)
 		gate = QUEUE_RECOVERING;
@@ -142,7 +142,7 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 /* Errors of periodic work count only while this host leads: later the new leader shows its own (lead.c). */
 static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	enum queue_error kind = s->refusal;
+	enum queue_error kind = s->server.refusal;
 	const struct task_error *t;
 
 	TAILQ_FOREACH(t, &q->errors, entry)

@@ -22,8 +22,7 @@ struct sweeper_queue {
 	bool was_recovered;		/* an earlier sweeper did that: the gate does not wait for this one */
 	bool polled;			/* paused is known: Redis has answered */
 	bool paused;
-	struct task_in_queue *tasks;	/* owner: task.c */
-	size_t ntasks;
+	struct queue_tasks tasks;	/* owner: task.c */
 	struct task_error_list errors;	/* the oldest first; owner: task_error.c */
 	enum queue_error published;	/* what this sweeper wrote into board->sweeper.error last */
 };

@@ -43,11 +43,11 @@ static enum queue_error judge(const struct sweeper *s, const struct server *serv
 
 static void log_refusal(const struct sweeper *s, const struct server *server)
 {
-	if (s->refusal == QUEUE_ERROR_EVICTION)
+	if (s->server.refusal == QUEUE_ERROR_EVICTION)
 		log_error("redis_evicts", log_str("policy", server->maxmemory_policy),
 		    log_str("error", "this server may throw messages and leases away; no queue is run"),
 		    log_str("advice", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
-	else if (s->refusal != QUEUE_ERROR_NONE)
+	else if (s->server.refusal != QUEUE_ERROR_NONE)
 		log_error("redis_too_old", log_str("version", server->version), log_str("advice", "quredis needs Redis 5 or later"));
 	else
 		log_info("redis_accepted", log_str("policy", server->maxmemory_policy), log_str("version", server->version));
@@ -56,10 +56,10 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 /* A hosted server may hide its policy. The sweeper then assumes that the server evicts nothing, and logs that once. */
 static void warn_unknown(const struct sweeper *s, const struct server *server)
 {
-	if (server->maxmemory_policy[0] == '\0' && (s->server_looked_ms == 0 || s->server.maxmemory_policy[0] != '\0'))
+	if (server->maxmemory_policy[0] == '\0' && (s->server.looked_ms == 0 || s->server.is.maxmemory_policy[0] != '\0'))
 		log_warning("redis_policy_unknown",
 		    log_str("advice", "INFO does not show maxmemory_policy: make sure yourself that it is noeviction"));
-	if (server->run_id[0] == '\0' && (s->server_looked_ms == 0 || s->server.run_id[0] != '\0'))
+	if (server->run_id[0] == '\0' && (s->server.looked_ms == 0 || s->server.is.run_id[0] != '\0'))
 		log_warning("redis_run_id_unknown",
 		    log_str("advice", "INFO does not show run_id: messages of hosts that vanish are returned only if one connection lasts for a lease"));
 }
@@ -76,12 +76,12 @@ int server_look(struct sweeper *s, int64_t now_ms)
 		return -1;
 	warn_unknown(s, &server);
 	refusal = judge(s, &server);
-	if (refusal != s->refusal) {
-		s->refusal = refusal;
+	if (refusal != s->server.refusal) {
+		s->server.refusal = refusal;
 		log_refusal(s, &server);
 	}
-	s->server = server;
-	s->server_looked_ms = now_ms;
+	s->server.is = server;
+	s->server.looked_ms = now_ms;
 	TAILQ_FOREACH(q, &s->queues, entry) {
 		sweeper_queue_publish_error(s, q);	/* the error before the gate: a reader of a shut gate finds the reason */
 		sweeper_queue_update_gate(s, q);
@@ -92,7 +92,7 @@ int server_look(struct sweeper *s, int64_t now_ms)
 static bool run_server(struct sweeper *s, int budget, int64_t now_ms)
 {
 	(void)budget;
-	if (now_ms - s->server_looked_ms >= (s->refusal == QUEUE_ERROR_NONE ? LOOK_MS : LOOK_REFUSED_MS))
+	if (now_ms - s->server.looked_ms >= (s->server.refusal == QUEUE_ERROR_NONE ? LOOK_MS : LOOK_REFUSED_MS))
 		server_look(s, now_ms);
 	return false;
 }

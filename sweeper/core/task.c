@@ -20,44 +20,44 @@ static bool works_in_queues(const struct task *t)
 
 static struct task_in_queue *in_queue(const struct sweeper *s, const struct sweeper_queue *q, size_t id)
 {
-	return &q->tasks[s->tasks[id].in_queue];
+	return &q->tasks.in[s->tasks.in[id].in_queue];
 }
 
 void tasks_init(struct sweeper *s, const struct task *const *table, size_t n)
 {
-	s->tasks = alloc_zero(n, sizeof(*s->tasks));
-	s->ntasks = n;
+	s->tasks.in = alloc_zero(n, sizeof(*s->tasks.in));
+	s->tasks.n = n;
 	for (size_t i = 0; i < n; i++) {
-		s->tasks[i].task = table[i];
-		s->tasks[i].in_queue = s->nqueue_tasks;
-		s->nqueue_tasks += works_in_queues(table[i]);
+		s->tasks.in[i].task = table[i];
+		s->tasks.in[i].in_queue = s->tasks.in_queues;
+		s->tasks.in_queues += works_in_queues(table[i]);
 		if (table[i]->own_size > 0)
-			s->tasks[i].own = alloc_zero(1, table[i]->own_size);
+			s->tasks.in[i].own = alloc_zero(1, table[i]->own_size);
 	}
 }
 
 void tasks_free(struct sweeper *s)
 {
-	for (size_t i = 0; i < s->ntasks; i++) {
-		if (s->tasks[i].task->free_own != NULL)
-			s->tasks[i].task->free_own(s);
-		free(s->tasks[i].own);
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		if (s->tasks.in[i].task->free_own != NULL)
+			s->tasks.in[i].task->free_own(s);
+		free(s->tasks.in[i].own);
 	}
-	free(s->tasks);
+	free(s->tasks.in);
 }
 
 void tasks_enter(struct sweeper *s, struct sweeper_queue *q)
 {
-	q->ntasks = s->nqueue_tasks;
-	q->tasks = alloc_zero(q->ntasks + 1, sizeof(*q->tasks));
-	for (size_t i = 0; i < s->ntasks; i++) {
+	q->tasks.n = s->tasks.in_queues;
+	q->tasks.in = alloc_zero(q->tasks.n + 1, sizeof(*q->tasks.in));
+	for (size_t i = 0; i < s->tasks.n; i++) {
 		struct task_in_queue *in = in_queue(s, q, i);
 
-		if (!works_in_queues(s->tasks[i].task))
+		if (!works_in_queues(s->tasks.in[i].task))
 			continue;
-		in->task = s->tasks[i].task;
+		in->task = s->tasks.in[i].task;
 		in->at_ms = in->task->interval_ms == TASK_WHEN_WOKEN_MS ? TASK_WHEN_WOKEN_MS : 0;
-		in->error.leads = in->task->leads;
+		task_error_init(&in->error, in->task->leads);
 		if (in->task->state_size > 0)
 			in->state = alloc_zero(1, in->task->state_size);
 	}
@@ -65,12 +65,12 @@ void tasks_enter(struct sweeper *s, struct sweeper_queue *q)
 
 void tasks_leave(struct sweeper_queue *q)
 {
-	for (size_t i = 0; i < q->ntasks; i++) {
-		if (q->tasks[i].task->free != NULL)
-			q->tasks[i].task->free(q);
-		free(q->tasks[i].state);
+	for (size_t i = 0; i < q->tasks.n; i++) {
+		if (q->tasks.in[i].task->free != NULL)
+			q->tasks.in[i].task->free(q);
+		free(q->tasks.in[i].state);
 	}
-	free(q->tasks);
+	free(q->tasks.in);
 }
 
 /* ---- one run in one queue ---- */
@@ -154,7 +154,7 @@ static enum ran run_in_queue(struct sweeper *s, struct sweeper_queue *q, struct 
 /* True: there is more to do at once. */
 static bool run_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 {
-	const struct task *t = s->tasks[id].task;
+	const struct task *t = s->tasks.in[id].task;
 	struct sweeper_queue *q, *next;
 	bool more = false;
 	int ran = 0;
@@ -179,7 +179,7 @@ static bool run_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 
 static bool ask_all(struct sweeper *s, size_t id, int64_t now_ms)
 {
-	const struct task *t = s->tasks[id].task;
+	const struct task *t = s->tasks.in[id].task;
 	struct sweeper_queue *q;
 	bool any = false;
 
@@ -195,7 +195,7 @@ static bool ask_all(struct sweeper *s, size_t id, int64_t now_ms)
 
 static bool take_all(struct sweeper *s, size_t id, int64_t now_ms)
 {
-	const struct task *t = s->tasks[id].task;
+	const struct task *t = s->tasks.in[id].task;
 	struct sweeper_queue *q;
 	bool more = false;
 
@@ -216,7 +216,7 @@ static bool take_all(struct sweeper *s, size_t id, int64_t now_ms)
 
 static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 {
-	const struct task *t = s->tasks[id].task;
+	const struct task *t = s->tasks.in[id].task;
 	struct sweeper_queue *q;
 	bool more = false;
 
@@ -241,12 +241,12 @@ static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 /* After the order to finish, only tasks with `finishing` run. */
 static bool may_run(const struct sweeper *s, const struct task *t)
 {
-	return s->finish_by_ms == 0 || t->finishing;
+	return s->loop.finish_by_ms == 0 || t->finishing;
 }
 
 static bool run_task(struct sweeper *s, size_t id, int64_t now_ms)
 {
-	struct task_in_sweeper *in = &s->tasks[id];
+	struct task_in_sweeper *in = &s->tasks.in[id];
 	bool more;
 
 	if (!may_run(s, in->task))
@@ -267,7 +267,7 @@ bool tasks_run(struct sweeper *s)
 {
 	bool more = false;
 
-	for (size_t i = 0; i < s->ntasks && sweeper_goes_on(s); i++)
+	for (size_t i = 0; i < s->tasks.n && sweeper_goes_on(s); i++)
 		more = run_task(s, i, clock_monotonic_ms()) || more;
 	return more;
 }
@@ -282,13 +282,13 @@ int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 	int64_t at_ms = latest_ms;
 	const struct sweeper_queue *q;
 
-	for (size_t i = 0; i < s->ntasks; i++) {
-		const struct task *t = s->tasks[i].task;
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		const struct task *t = s->tasks.in[i].task;
 
 		if (!may_run(s, t))
 			continue;
 		if (t->run != NULL && interval_of(s, t) > 0)
-			at_ms = earliest(at_ms, s->tasks[i].due_ms);
+			at_ms = earliest(at_ms, s->tasks.in[i].due_ms);
 		if (!works_in_queues(t))
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
@@ -300,8 +300,8 @@ int64_t tasks_wake_ms(const struct sweeper *s, int64_t latest_ms)
 
 bool tasks_need_lead(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	for (size_t i = 0; i < s->ntasks; i++)
-		if (s->tasks[i].task->leads && has_use_for(s, q, s->tasks[i].task))
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.in[i].task->leads && has_use_for(s, q, s->tasks.in[i].task))
 			return true;
 	return false;
 }
@@ -310,39 +310,39 @@ bool tasks_need_lead(const struct sweeper *s, const struct sweeper_queue *q)
 
 void tasks_each_turn(struct sweeper *s, int64_t now_ms)
 {
-	for (size_t i = 0; i < s->ntasks; i++)
-		if (s->tasks[i].task->each_turn != NULL)
-			s->tasks[i].task->each_turn(s, now_ms);
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.in[i].task->each_turn != NULL)
+			s->tasks.in[i].task->each_turn(s, now_ms);
 }
 
 bool tasks_are_pending(const struct sweeper *s)
 {
-	for (size_t i = 0; i < s->ntasks; i++)
-		if (s->tasks[i].task->is_pending != NULL && s->tasks[i].task->is_pending(s))
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.in[i].task->is_pending != NULL && s->tasks.in[i].task->is_pending(s))
 			return true;
 	return false;
 }
 
 int tasks_connected(struct sweeper *s)
 {
-	for (size_t i = 0; i < s->ntasks; i++)
-		if (s->tasks[i].task->connected != NULL && s->tasks[i].task->connected(s) == -1)
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.in[i].task->connected != NULL && s->tasks.in[i].task->connected(s) == -1)
 			return -1;
 	return 0;
 }
 
 void tasks_disconnected(struct sweeper *s)
 {
-	for (size_t i = 0; i < s->ntasks; i++)
-		if (s->tasks[i].task->disconnected != NULL)
-			s->tasks[i].task->disconnected(s);
+	for (size_t i = 0; i < s->tasks.n; i++)
+		if (s->tasks.in[i].task->disconnected != NULL)
+			s->tasks.in[i].task->disconnected(s);
 }
 
 void tasks_settle(struct sweeper *s)
 {
-	for (size_t i = 0; i < s->ntasks && s->redis.state == REDIS_READY; i++)
-		if (s->tasks[i].task->settle != NULL)
-			s->tasks[i].task->settle(s);
+	for (size_t i = 0; i < s->tasks.n && s->redis.state == REDIS_READY; i++)
+		if (s->tasks.in[i].task->settle != NULL)
+			s->tasks.in[i].task->settle(s);
 }
 
 /* ---- subprocesses ---- */
@@ -352,11 +352,11 @@ nfds_t tasks_pollfds(const struct sweeper *s, struct pollfd *p, nfds_t most)
 	const struct sweeper_queue *q;
 	nfds_t n = 0;
 
-	for (size_t i = 0; i < s->ntasks; i++) {
-		if (s->tasks[i].task->subprocess == NULL)
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		if (s->tasks.in[i].task->subprocess == NULL)
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
-			if (n < most && subprocess_pollfd(s->tasks[i].task->subprocess(q), &p[n]))
+			if (n < most && subprocess_pollfd(s->tasks.in[i].task->subprocess(q), &p[n]))
 				n++;
 	}
 	return n;
@@ -378,11 +378,11 @@ void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
 {
 	struct sweeper_queue *q;
 
-	for (size_t i = 0; i < s->ntasks; i++) {
-		if (s->tasks[i].task->subprocess == NULL)
+	for (size_t i = 0; i < s->tasks.n; i++) {
+		if (s->tasks.in[i].task->subprocess == NULL)
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
-			if (is_ready(s->tasks[i].task->subprocess(q), p, n))
+			if (is_ready(s->tasks.in[i].task->subprocess(q), p, n))
 				in_queue(s, q, i)->at_ms = 0;
 	}
 }
@@ -393,18 +393,18 @@ static struct task_in_queue *find(const struct sweeper_queue *q, const struct ta
 {
 	size_t i = 0;
 
-	while (q->tasks[i].task != t)	/* each task that runs is in the table */
+	while (q->tasks.in[i].task != t)	/* each task that runs is in the table */
 		i++;
-	return &q->tasks[i];
+	return &q->tasks.in[i];
 }
 
 void *task_own(const struct sweeper *s, const struct task *t)
 {
 	size_t i = 0;
 
-	while (s->tasks[i].task != t)
+	while (s->tasks.in[i].task != t)
 		i++;
-	return s->tasks[i].own;
+	return s->tasks.in[i].own;
 }
 
 void *task_state(const struct sweeper_queue *q, const struct task *t)

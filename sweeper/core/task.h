@@ -22,7 +22,7 @@ enum task_end {
 	TASK_DONE,		/* nothing is left to do before the next run */
 	TASK_MORE,		/* the budget is used up: the next run is in the next turn */
 	TASK_ASK,		/* take(): ask() has another request for this queue, which is sent in this turn, too */
-	TASK_FAILED,		/* the core logs s->error, shows s->error_kind in status and health, and retries after a back-off */
+	TASK_FAILED,		/* the core logs s->connection.error, shows s->connection.error_kind in status and health, and retries after a back-off */
 	TASK_REMOVE		/* only from run_queue(): the sweeper does not need the queue any more; the core frees it */
 };
 
@@ -41,7 +41,7 @@ struct task {
 	void (*each_turn)(struct sweeper *s, int64_t now_ms);	/* at the start of each turn of the loop, also without a connection. It must not wait */
 	/* True: there is work whose end poll(2) does not show. The loop then sleeps 100 ms at most, and a finishing sweeper does not exit */
 	bool (*is_pending)(const struct sweeper *s);
-	/* Sends the first requests on each new connection. -1: refused (s->error), or lost; the core closes the connection */
+	/* Sends the first requests on each new connection. -1: refused (s->connection.error), or lost; the core closes the connection */
 	int (*connected)(struct sweeper *s);
 	void (*disconnected)(struct sweeper *s);
 	void (*settle)(struct sweeper *s);	/* at the end of the process, if it has a connection */
@@ -73,7 +73,12 @@ struct task_in_sweeper {
 	const struct task *task;
 	int64_t due_ms;			/* CLOCK_MONOTONIC: the next run */
 	void *own;			/* NULL: own_size is 0 */
-	size_t in_queue;		/* its place in sweeper_queue.tasks, if it works in queues */
+	size_t in_queue;		/* its place in queue_tasks, if it works in queues */
+};
+
+struct sweeper_tasks {
+	struct task_in_sweeper *in;	/* in the order of the table */
+	size_t n, in_queues;		/* number of all tasks; of those that work in queues */
 };
 
 /* A task in one queue. */
@@ -84,6 +89,11 @@ struct task_in_queue {
 	bool takes_part, asked;		/* in this round of requests: its ask() is called; it has sent a request */
 	struct task_error error;
 	void *state;			/* NULL: state_size is 0 */
+};
+
+struct queue_tasks {
+	struct task_in_queue *in;
+	size_t n;
 };
 
 /* ---- for the core ---- */

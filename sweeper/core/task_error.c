@@ -36,21 +36,35 @@ static void log_error_of(const struct sweeper_queue *q, struct task_error *t, co
 	    log_str("advice", mends[t->kind]));
 }
 
+void task_error_list_init(struct task_error_list *list)
+{
+	TAILQ_INIT(list);
+}
+
+void task_error_init(struct task_error *t, bool leads)
+{
+	t->leads = leads;
+}
+
+void task_error_retry_at(struct task_error *t, int64_t at_ms)
+{
+	t->retry_at_ms = at_ms;
+}
+
 int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
 {
+	enum queue_error kind = s->connection.error_kind == QUEUE_ERROR_NONE ? QUEUE_ERROR_OTHER : s->connection.error_kind;
 	bool news;
 
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;		/* the connection's error, not the queue's */
-	if (s->error_kind == QUEUE_ERROR_NONE)
-		s->error_kind = QUEUE_ERROR_OTHER;
-	news = t->kind != s->error_kind || strcmp(t->text, s->error) != 0;
+	news = t->kind != kind || strcmp(t->text, s->connection.error) != 0;
 	if (t->kind == QUEUE_ERROR_NONE)
 		TAILQ_INSERT_TAIL(&q->errors, t, entry);
-	t->kind = s->error_kind;
+	t->kind = kind;
 	try_later(t, now_ms);
 	if (news)
-		log_error_of(q, t, at, s->error);
+		log_error_of(q, t, at, s->connection.error);
 	sweeper_queue_publish_error(s, q);
 	return -1;
 }

@@ -24,6 +24,10 @@ struct task_error {
 
 TAILQ_HEAD(task_error_list, task_error);
 
+void task_error_list_init(struct task_error_list *list);
+void task_error_init(struct task_error *t, bool leads);	/* zeroed before */
+void task_error_retry_at(struct task_error *t, int64_t at_ms);	/* no error: its owner waits for something else */
+
 static inline bool task_error_waits(const struct task_error *t, int64_t now_ms)
 {
 	return now_ms < t->retry_at_ms;

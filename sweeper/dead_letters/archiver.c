@@ -129,7 +129,7 @@ static int settle(void *arg, int out)
 static int archive_error(struct sweeper *s, struct sweeper_queue *q, const char *why, int64_t now_ms)
 {
 	connection_set_error(s, QUEUE_ERROR_ARCHIVE, why);
-	archiver_of(q)->error.leads = true;
+	task_error_init(&archiver_of(q)->error, true);
 	return task_error_note(s, q, &archiver_of(q)->error, "archive", now_ms);
 }
 

@@ -45,7 +45,7 @@ int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again)
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;
 	if (refused && !entered->refused)
-		log_warning("queue_unregistered", log_str("queue", q->keys.name), log_str("error", s->error));
+		log_warning("queue_unregistered", log_str("queue", q->keys.name), log_str("error", s->connection.error));
 	entered->refused = refused;
 	return 0;
 }
@@ -183,7 +183,7 @@ void registry_note_error(struct sweeper *s, const char *queue)
 	if (s->redis.state == REDIS_CLOSED)
 		return;
 	if (!g->logged)
-		log_warning("registry_error", log_str("queue", queue), log_str("error", s->error));
+		log_warning("registry_error", log_str("queue", queue), log_str("error", s->connection.error));
 	g->failed = g->logged = true;
 }
 

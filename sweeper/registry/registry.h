@@ -17,7 +17,7 @@ struct sweeper_queue;
 int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again);
 
 /*
- * Notes that an entry of the registry, or the queue that it names, could not be read (s->error). It is logged once, until a
+ * Notes that an entry of the registry, or the queue that it names, could not be read (s->connection.error). It is logged once, until a
  * whole turn through the registry had no error.
  */
 void registry_note_error(struct sweeper *s, const char *queue);

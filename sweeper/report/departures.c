@@ -25,7 +25,7 @@ static void log_waiting(struct sweeper *s, struct sweeper_queue *q)
 		return;
 	log_warning("queue_left_waiting", log_str("queue", q->keys.name), log_int("ingress", g.ingress.size),
 	    log_int("delayed", g.delayed), log_int("transit", g.transit.size), log_int("escape", g.escape.size),
-	    log_str("error", rc == -1 ? s->error : NULL),
+	    log_str("error", rc == -1 ? s->connection.error : NULL),
 	    log_str("advice", "this host no longer fetches or rescues them, nor archives dead letters: configure the queue again or move the messages"));
 }
 

@@ -60,7 +60,7 @@ static inline struct gauge *gauge_of(const struct sweeper_queue *q)
 }
 
 /*
- * Measures the queue. 0; -1: an answer could not be used (s->error). The rest of g is valid, unless the connection is closed.
+ * Measures the queue. 0; -1: an answer could not be used (s->connection.error). The rest of g is valid, unless the connection is closed.
  * at_ms stays 0 if too little is known of the server's clock.
  */
 int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g);

@@ -68,7 +68,7 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 
 bool metrics_is_fresh(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->up && lead_is_ours(q) && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms < FRESH_LOOKS * interval_ms(s);
+	return s->connection.up && lead_is_ours(q) && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms < FRESH_LOOKS * interval_ms(s);
 }
 
 /* Runs also without a connection, and sends what is known. */

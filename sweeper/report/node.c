@@ -158,7 +158,7 @@ static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 	if (connection_answer(s, &reply) == 0) {
 		*refused = false;
 	} else if (s->redis.state != REDIS_CLOSED && !*refused) {
-		log_warning("node_unreported", log_str("error", s->error));
+		log_warning("node_unreported", log_str("error", s->connection.error));
 		*refused = true;
 	}
 	return false;

@@ -232,7 +232,7 @@ static void write_process(struct page *p)
 {
 	write_process_metric(p, METRIC_REGISTRATIONS_REMOVED, NULL, (int64_t)atomic_load(&p->s->child->board->sweeper.registry.left));
 	write_process_metric(p, METRIC_BUILD_INFO, QUREDIS_VERSION, 1);
-	write_process_metric(p, METRIC_REDIS_UP, NULL, p->s->up);
+	write_process_metric(p, METRIC_REDIS_UP, NULL, p->s->connection.up);
 	write_process_metric(p, METRIC_SWEEPER_LOOKS, NULL, (int64_t)metrics_own(p->s)->looks);
 	write_process_metric(p, METRIC_WRITTEN, NULL, clock_realtime_ms());
 }

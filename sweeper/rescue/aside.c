@@ -57,7 +57,7 @@ static void publish_list(const struct sweeper_queue *q)
  */
 static int read_list(struct sweeper *s, struct sweeper_queue *q, bool *readable)
 {
-	char error[sizeof(s->error)];
+	char error[sizeof(s->connection.error)];
 	struct redis_reply reply;
 
 	queue_aside(&s->redis, &q->keys);
@@ -67,8 +67,8 @@ static int read_list(struct sweeper *s, struct sweeper_queue *q, bool *readable)
 	if (s->redis.state == REDIS_CLOSED)
 		return -1;
 	if (!*readable) {
-		snprintf(error, sizeof(error), "%s: %.150s", q->keys.aside_log, s->error);
-		connection_set_error(s, s->error_kind, error);
+		snprintf(error, sizeof(error), "%s: %.150s", q->keys.aside_log, s->connection.error);
+		connection_set_error(s, s->connection.error_kind, error);
 		reply = (struct redis_reply){0};
 	}
 	read_record(aside_of(q), &reply);

@@ -10,7 +10,7 @@ struct sweeper;
 void dead_supervisors_note(struct sweeper *s, const struct queue_worker *workers, size_t n);
 /*
  * Kills the processes that the handlers of this owner's supervisor left running, and waits for their end. -1: some are alive
- * (s->error): call again later. 0: none is left; or several rounds failed, and an alarm was raised.
+ * (s->connection.error): call again later. 0: none is left; or several rounds failed, and an alarm was raised.
  */
 int dead_supervisors_end(struct sweeper *s, const char *incarnation);
 

@@ -68,7 +68,7 @@ static void receive(struct sweeper *s, int64_t now_ms)
 	ssize_t n;
 
 	(void)now_ms;
-	while (!s->master_gone) {
+	while (!s->loop.master_gone) {
 		n = recv(s->child->master_fd, &told, sizeof(told), MSG_DONTWAIT);
 		if (n == (ssize_t)sizeof(told))
 			add(s, &told);
@@ -161,7 +161,7 @@ static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
 	struct sweeper_queue *q = queue_of(s, d);
 
 	if (q == NULL) {
-		d->error.retry_at_ms = now_ms + 1000;
+		task_error_retry_at(&d->error, now_ms + 1000);
 		return;
 	}
 	if (sweeper_queue_use_workers(s, q, add_rescues, d) == -1) {

@@ -73,7 +73,7 @@ static void notice_server(struct sweeper *s, const struct redis_identity *now)
 }
 
 /*
- * Also the first request on each connection, so that no look is made before it is known which server is looked at. -1: refused (s->error), or the
+ * Also the first request on each connection, so that no look is made before it is known which server is looked at. -1: refused (s->connection.error), or the
  * connection is lost
  */
 static int send_pulse(struct sweeper *s)

@@ -93,8 +93,8 @@ static int recover_keys(struct sweeper *s, struct sweeper_queue *q)
  */
 static bool says_nothing(const struct sweeper *s)
 {
-	return s->error_kind == QUEUE_ERROR_TRANSIENT || strcasestr(s->error, "unknown command") != NULL ||
-	       strcasestr(s->error, "unknown redis command") != NULL || strcasestr(s->error, "no such key") != NULL;
+	return s->connection.error_kind == QUEUE_ERROR_TRANSIENT || strcasestr(s->connection.error, "unknown command") != NULL ||
+	       strcasestr(s->connection.error, "unknown redis command") != NULL || strcasestr(s->connection.error, "no such key") != NULL;
 }
 
 static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct sweeper_queue *q)
@@ -104,7 +104,7 @@ static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct s
 
 static int take_step(struct sweeper *s, struct sweeper_queue *q, size_t i)
 {
-	char reason[sizeof(s->error)], error[sizeof(s->error)];
+	char reason[sizeof(s->connection.error)], error[sizeof(s->connection.error)];
 	struct redis_reply reply;
 
 	if (connection_answer(s, &reply) == 0) {
@@ -114,9 +114,9 @@ static int take_step(struct sweeper *s, struct sweeper_queue *q, size_t i)
 	} else if (s->redis.state == REDIS_CLOSED || says_nothing(s)) {
 		return 0;
 	}
-	strlcpy(reason, s->error, sizeof(reason));
+	strlcpy(reason, s->connection.error, sizeof(reason));
 	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, rehearsal_of(s, q)), reason);
-	connection_set_error(s, s->error_kind, error);
+	connection_set_error(s, s->connection.error_kind, error);
 	return -1;
 }
 

@@ -171,6 +171,11 @@ void sweeper_queue_remove(struct sweeper *unused, struct sweeper_queue *q)
 	removed++;
 }
 
+void task_error_init(struct task_error *t, bool leads)
+{
+	t->leads = leads;
+}
+
 int task_error_note(struct sweeper *unused, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
 {
 	(void)unused;
@@ -246,7 +251,7 @@ static int stop(void **state)
 
 static struct task_in_queue *in(int queue)
 {
-	return &queues[queue].tasks[0];
+	return &queues[queue].tasks.in[0];
 }
 
 static void a_queue_that_wants_it_runs_once_an_interval(void **state)
@@ -358,7 +363,7 @@ static void other_tasks_need_no_leader(void **state)
 static void it_does_not_run_after_the_order_to_finish(void **state)
 {
 	(void)state;
-	s.finish_by_ms = 1;
+	s.loop.finish_by_ms = 1;
 	assert_false(tasks_run(&s));
 	assert_int_equal(runs[0], 0);
 	assert_int_equal(tasks_wake_ms(&s, 5), 5);
@@ -484,8 +489,8 @@ static void it_runs_so_often_in_a_lease(void **state)
 	assert_false(tasks_run(&s));
 	assert_int_equal(*(int *)task_own(&s, &whole_task), 1);
 	assert_true(tasks_wake_ms(&s, INT64_MAX) - now_ms < 7500 + 5000);
-	s.finish_by_ms = 1;		/* this one still runs */
-	s.tasks[0].due_ms = 0;
+	s.loop.finish_by_ms = 1;		/* this one still runs */
+	s.tasks.in[0].due_ms = 0;
 	assert_false(tasks_run(&s));
 	assert_int_equal(*(int *)task_own(&s, &whole_task), 2);
 }
