@@ -100,12 +100,12 @@ static int open_base(void)
 	return open_directory(AT_FDCWD, path);
 }
 
-/* Returns the next directory below; "": no more. */
+/* Returns the next directory below; "": there is none, or errno is not 0. */
 static const char *next_below(DIR *dir)
 {
 	struct dirent *e;
 
-	while ((e = readdir(dir)) != NULL)
+	while (errno = 0, (e = readdir(dir)) != NULL)
 		if (e->d_type == DT_DIR && e->d_name[0] != '.')
 			return e->d_name;
 	return "";
@@ -219,9 +219,11 @@ static struct cgroup_dead *find_wanted(struct cgroup_dead *of, size_t n, const c
 	return NULL;
 }
 
-static void find_below(int at, struct cgroup_dead *of, size_t n, int depth)
+/* False: for want of descriptors or memory, groups may have been overlooked. */
+static bool find_below(int at, struct cgroup_dead *of, size_t n, int depth)
 {
 	DIR *d = open_list(at);
+	bool whole = d != NULL || !process_error_is_shortage(errno);
 	const char *name;
 
 	while (d != NULL && (name = next_below(d))[0] != '\0') {
@@ -229,29 +231,36 @@ static void find_below(int at, struct cgroup_dead *of, size_t n, int depth)
 		int dir = open_directory(at, name);
 		bool wanted;
 
-		if (dir == -1)
+		if (dir == -1) {
+			whole = whole && !process_error_is_shortage(errno);
 			continue;
+		}
 		wanted = g != NULL && is_own(dir);
 		if (wanted)
 			g->dir = dir;		/* before what is below it, which may have the same name */
-		if (depth > 0)
-			find_below(dir, of, n, depth - 1);
+		if (depth > 0 && !find_below(dir, of, n, depth - 1))
+			whole = false;
 		if (!wanted)
 			close(dir);
 	}
-	if (d != NULL)
+	if (d != NULL) {
+		whole = whole && !process_error_is_shortage(errno);	/* of the last next_below() */
 		closedir(d);
+	}
+	return whole;
 }
 
-static void find_groups(struct cgroup_dead *of, size_t n)
+static bool find_groups(struct cgroup_dead *of, size_t n)
 {
 	char mount[PATH_MAX];
 	int root = mount_point(mount) == -1 ? -1 : open_directory(AT_FDCWD, mount);
+	bool whole;
 
 	if (root == -1)
-		return;
-	find_below(root, of, n, DEPTH_MAX);
+		return !process_error_is_shortage(errno);
+	whole = find_below(root, of, n, DEPTH_MAX);
 	close(root);
+	return whole;
 }
 
 /* A pid can be reused before the kill. So a process is killed only if it is in the group while a pidfd holds it. */
@@ -319,12 +328,14 @@ static bool is_populated(int dir)
 	int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	char text[256] = "";
 	ssize_t n;
+	int error;
 
 	if (fd == -1)
 		return process_error_is_shortage(errno);	/* then nobody knows */
 	n = read(fd, text, sizeof(text) - 1);
+	error = errno;
 	close(fd);
-	return n > 0 && strstr(text, "populated 1") != NULL;
+	return n == -1 ? process_error_is_shortage(error) : strstr(text, "populated 1") != NULL;
 }
 
 /* Returns how many processes are left, at least 1 if the kernel calls the group populated. */
@@ -340,7 +351,7 @@ static size_t scan_group(const struct cgroup_dead *g, bool kill)
 static void lock_group(struct cgroup_dead *g)
 {
 	g->held = flock(g->dir, LOCK_EX | LOCK_NB) == -1;
-	g->killed = scan_group(g, false);
+	g->killed = count_processes(g->dir, g->name, false, DEPTH_MAX);
 }
 
 static void release_group(struct cgroup_dead *g)
@@ -369,16 +380,19 @@ static size_t kill_all(struct cgroup_dead *of, size_t n)
 void cgroup_kill(struct cgroup_dead *of, size_t n, int64_t timeout_ms)
 {
 	int64_t deadline_ms = clock_monotonic_ms() + timeout_ms;
+	bool whole;
 
 	for (size_t i = 0; i < n; i++) {
 		of[i].killed = of[i].left = 0;
 		of[i].held = false;
 		of[i].dir = -1;
 	}
-	find_groups(of, n);
+	whole = find_groups(of, n);
 	for (size_t i = 0; i < n; i++)
 		if (of[i].dir != -1)
 			lock_group(&of[i]);
+		else if (!whole)
+			of[i].left = 1;
 	while (kill_all(of, n) > 0 && clock_monotonic_ms() < deadline_ms)
 		clock_pause_ms(LOOK_MS);
 	for (size_t i = 0; i < n; i++)

@@ -32,7 +32,7 @@ void cgroup_remove(int dir, const char *name);	/* removes the group if it is emp
 struct cgroup_dead {
 	char name[CGROUP_NAME_SIZE];
 	size_t killed;		/* processes that were in it and have ended */
-	size_t left;		/* processes that are still in it; 0: none, or there is no such group */
+	size_t left;		/* processes that are still in it; at least 1 if that could not be learned; 0: none, or there is no such group */
 	bool held;		/* another process holds its lock, so its supervisor may be alive: nothing in it was killed */
 	int dir;		/* private to common/base/cgroup.c */
 };

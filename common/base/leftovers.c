@@ -86,12 +86,13 @@ void leftovers_users_free(struct leftovers_users *users)
 /* ---- one process ---- */
 
 /*
- * A process that ended, or that this user may not read, is no leftover. After any other error it could be one. Kernels before 5.3 have no
- * pidfd_open: there leftovers are found by cgroup only.
+ * A process that ended is no leftover (kernels before 6.15 answer EINVAL for a number that only a thread or a group still has). One that this user
+ * may not read could be one, but is found by its cgroup only: otherwise each unrelated process of that user would be an alarm. So it is where
+ * pidfd_open is missing, in kernels before 5.3 and some sandboxes. After any other error the process may be a leftover.
  */
 static void note_error(struct look *l, int error)
 {
-	if (error != ESRCH && error != ENOENT && error != EACCES && error != EPERM && error != ENOSYS)
+	if (error != ESRCH && error != ENOENT && error != EINVAL && error != EACCES && error != EPERM && error != ENOSYS)
 		l->error = error;
 }
 
@@ -172,6 +173,7 @@ static struct dirent *next_entry(struct look *l, DIR *dir)
 	e = readdir(dir);
 	if (e == NULL && errno != 0)
 		l->error = errno;
+	l->whole = e == NULL && l->error == 0;
 	return e;
 }
 
@@ -180,9 +182,10 @@ static void scan_processes(struct look *l)
 	int64_t end_ms = clock_monotonic_ms() + LOOK_MS;
 	DIR *dir = opendir("/proc");
 	pid_t self = getpid();
-	struct dirent *e = NULL;
+	struct dirent *e;
 
 	l->n = 0;
+	l->whole = false;
 	l->error = dir == NULL ? errno : 0;
 	while (dir != NULL && l->n < HELD_MAX && clock_monotonic_ms() < end_ms && (e = next_entry(l, dir)) != NULL) {
 		pid_t pid = isdigit((unsigned char)e->d_name[0]) ? (pid_t)strtol(e->d_name, NULL, 10) : 0;
@@ -190,7 +193,6 @@ static void scan_processes(struct look *l)
 		if (pid > 0 && pid != self)
 			kill_if_leftover(l, pid);
 	}
-	l->whole = dir != NULL && e == NULL && l->error == 0 && l->n < HELD_MAX;
 	if (dir != NULL)
 		closedir(dir);
 }

@@ -18,6 +18,12 @@ enum queue_error queue_error_of(enum redis_error_class class)
 	return QUEUE_ERROR_OTHER;
 }
 
+/* A word of another process may be damaged, and the result is used as an index. */
+static enum queue_error known_error(uint32_t word)
+{
+	return word <= QUEUE_ERROR_LEFTOVERS ? (enum queue_error)word : QUEUE_ERROR_OTHER;
+}
+
 enum queue_error queue_error_worse(enum queue_error a, enum queue_error b)
 {
 	return a == QUEUE_ERROR_NONE || (b != QUEUE_ERROR_NONE && b < a) ? b : a;
@@ -33,11 +39,11 @@ void queue_error_read_workers(const struct scoreboard *b, struct worker_errors *
 		if (place < 1 || place > SCOREBOARD_QUEUES)
 			continue;
 		worst = &errors->of_queue[place - 1];
-		*worst = queue_error_worse(*worst, (enum queue_error)atomic_load(&b->slots[i].error));
+		*worst = queue_error_worse(*worst, known_error(atomic_load(&b->slots[i].error)));
 	}
 }
 
 enum queue_error queue_error_shown(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors)
 {
-	return queue_error_worse((enum queue_error)atomic_load(&q->sweeper.error), errors->of_queue[q - b->queues]);
+	return queue_error_worse(known_error(atomic_load(&q->sweeper.error)), errors->of_queue[q - b->queues]);
 }

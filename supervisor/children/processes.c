@@ -114,7 +114,6 @@ int processes_start(struct processes *ps, const struct process_role *role, enum 
 	p->role = *role;
 	p->spawned_ms = now_ms;
 	p->first_generation = slot_generation(s) + 1;
-	assert(atomic_load(&ps->board->master.queue_of[slot]) == 0 && atomic_load(&ps->board->master.orders[slot]) == ORDER_RUN);
 	slot_clear(s);
 	slot_set_state(s, SLOT_STARTING);
 	atomic_store(&s->heartbeat_ms, now_ms);

@@ -124,7 +124,7 @@ static const char *reason_to_warn(const struct queues *qs, const struct queue_wo
 	if (queues_wanted(q) == 0)
 		return q->scaled == 0 ? "scaled to no workers, until a reload" : "no workers are configured";
 	if (atomic_load(&qs->board->sweeper.leftovers) > 0)
-		return "processes of a dead supervisor could not be killed: its messages may run twice";
+		return "processes of a dead supervisor may still run: its messages may run twice";
 	return NULL;
 }
 

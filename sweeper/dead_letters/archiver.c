@@ -35,8 +35,12 @@ static int64_t our_mark(const struct sweeper *s)
 
 static bool is_alive(const struct sweeper *s, int64_t mark)
 {
-	const struct slot *holder = &s->child->board->slots[(mark & 0xffff) - 1];
+	int64_t index = (mark & 0xffff) - 1;
+	const struct slot *holder;
 
+	if (index < 0 || index >= SCOREBOARD_SLOTS)
+		return false;
+	holder = &s->child->board->slots[index];
 	return slot_state(holder) != SLOT_FREE && slot_generation(holder) == (uint64_t)mark >> 16;
 }
 

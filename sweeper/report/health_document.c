@@ -82,7 +82,7 @@ const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, 
 	static const char *const said[HEALTH_CODES] = {
 		[HEALTH_BREAKER] = "the breaker is open",
 		[HEALTH_ERROR] = "Redis refuses something of this queue",
-		[HEALTH_LEFTOVERS] = "processes of a dead supervisor could not be killed: its messages may run twice",
+		[HEALTH_LEFTOVERS] = "processes of a dead supervisor may still run: its messages may run twice",
 		[HEALTH_BOUNDS] = "more or older dead letters than dead_letter allows, and neither archive nor discard is set",
 	};
 	const char *archive = archiver_error(q);

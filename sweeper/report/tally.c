@@ -55,7 +55,7 @@ struct queue_figures *tally_add_up(struct sweeper *s)
 	for (int i = 0; i < SCOREBOARD_SLOTS; i++) {
 		int64_t queue = atomic_load(&board->master.queue_of[i]);
 
-		if (queue > 0)
+		if (queue > 0 && queue <= SCOREBOARD_QUEUES)
 			add_slot(&sums[queue - 1], &board->slots[i]);
 	}
 	return sums;

@@ -106,7 +106,8 @@ static void raise_alarm(const struct dead_supervisor *b)
 	log_each(b, name);
 	log_error("leftovers_alive", log_str("incarnation", name), log_int("count", (int64_t)count_alive(b)),
 	    log_str("reason", reason_of(b)),
-	    log_str("advice", "queues are open: end these processes by hand, they may work on messages that run again"));
+	    log_str("advice", b->last.error != 0 ? "queues are open: handlers of that supervisor may still work on messages that run again" :
+	    "queues are open: end these processes by hand, they may work on messages that run again"));
 }
 
 /* The text names no process: each round may find others, and a changed text would be logged again. */

@@ -2,6 +2,7 @@
 /* ldflags: -Wl,--wrap=setmntent */
 /* Cgroups of dead supervisors: found by a name that nobody else can know, killed unless their lock is held, removed. */
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -179,6 +180,30 @@ static void one_name_below_itself(void **unused)
 	close(inner);
 }
 
+/* A search without descriptors proves nothing: something may be left, though none is known to have been killed. */
+static void a_search_without_descriptors_proves_nothing(void **unused)
+{
+	struct cgroup_dead g = { .name = "quredis-dead" };
+	int group = fake_group("quredis-dead", "populated 0\n"), next = dup(0);
+	struct rlimit before, low;
+
+	(void)unused;
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	for (rlim_t spare = 0; spare < 3; spare++) {	/* none; the table of mounts, then the root; its list */
+		low.rlim_cur = (rlim_t)next + spare;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+		cgroup_kill(&g, 1, 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(g.left, 1);
+		assert_int_equal(g.killed, 0);
+	}
+	cgroup_kill(&g, 1, 0);
+	assert_int_equal(g.left, 0);
+	close(group);
+}
+
 /* ---- a real one ---- */
 
 static pid_t start_in(int group)
@@ -293,7 +318,7 @@ static bool is_real(void)
 	return true;
 }
 
-#define REAL 2		/* index of the first test that needs a real one */
+#define REAL 4		/* index of the first test that needs a real one */
 
 int main(void)
 {
@@ -301,6 +326,7 @@ int main(void)
 		cmocka_unit_test(a_name_is_of_the_token),
 		cmocka_unit_test_setup_teardown(only_the_dead_are_killed, fake_hierarchy, remove_hierarchy),
 		cmocka_unit_test_setup_teardown(one_name_below_itself, fake_hierarchy, remove_hierarchy),
+		cmocka_unit_test_setup_teardown(a_search_without_descriptors_proves_nothing, fake_hierarchy, remove_hierarchy),
 		cmocka_unit_test_teardown(by_cgroup, leaves_nothing),		/* REAL from here on */
 		cmocka_unit_test_teardown(stale_cgroups_are_removed, leaves_nothing),
 	};

@@ -134,6 +134,19 @@ static void the_end_of_one_workers_error_hides_no_others(void **state)
 	assert_int_equal(error_of(b, QUEUE + 1), QUEUE_ERROR_NO_REDIS);
 }
 
+/* The caller uses the result as an index. */
+static void a_damaged_error_is_an_unknown_one(void **state)
+{
+	struct scoreboard *b = *state;
+
+	atomic_store(&b->queues[QUEUE].sweeper.error, 1000);
+	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_OTHER);
+	atomic_store(&b->queues[QUEUE].sweeper.error, QUEUE_ERROR_NONE);
+	worker_of(b, 1, QUEUE, QUEUE_ERROR_NONE);
+	atomic_store(&b->slots[1].error, UINT32_MAX);
+	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_OTHER);
+}
+
 /* A worker may damage the board: then the error of a slot belongs to no queue. */
 static void a_damaged_place_is_no_queue(void **state)
 {
@@ -213,6 +226,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(how_late_is_a_histogram_a_sum_and_the_most, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_error_is_an_unknown_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_place_is_no_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_worker_at_a_time_runs_a_trial, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_queue_passes_its_totals_to_its_heir, setup, teardown),

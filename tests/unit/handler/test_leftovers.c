@@ -217,35 +217,6 @@ static void many_boots_are_one_look(void **unused)
 		assert_int_equal(of[i].killed, i == 7 || i == 49);
 }
 
-/* What forks while /proc is read can be missed by one look. */
-static void what_escapes_one_look_is_found_by_the_next(void **unused)
-{
-	struct leftovers out;
-	pid_t pid = start_with(variable);
-
-	(void)unused;
-	needs_pidfd();
-	looks = 0;
-	blind = 1;
-	assert_int_equal(kill_token(20000, &out), 0);
-	assert_int_equal(out.killed, 1);
-	assert_false(lives(pid));
-	assert_int_equal(looks, 4);		/* none, one, none, none */
-	pid = start_with(variable);
-	looks = 0;
-	blind = 2;				/* also when the time is over by then */
-	assert_int_equal(kill_token(0, &out), -1);
-	assert_true(out.breeding || out.alive > 0);
-	blind = 0;
-	assert_int_equal(kill_token(20000, &out), 0);
-	assert_false(lives(pid));
-}
-
-/*
- * Processes that are no leftovers themselves start one after the other, until they are killed. There are several, so that one of
- * them has a processor at each look.
- */
-#define BREEDERS 8
 /* What cannot be examined may be a leftover: a scan without descriptors proves nothing, and is not repeated without a pause. */
 static void a_scan_without_descriptors_is_not_complete(void **unused)
 {
@@ -277,6 +248,35 @@ static void a_scan_without_descriptors_is_not_complete(void **unused)
 	assert_false(lives(pid));
 }
 
+/* What forks while /proc is read can be missed by one look. */
+static void what_escapes_one_look_is_found_by_the_next(void **unused)
+{
+	struct leftovers out;
+	pid_t pid = start_with(variable);
+
+	(void)unused;
+	needs_pidfd();
+	looks = 0;
+	blind = 1;
+	assert_int_equal(kill_token(20000, &out), 0);
+	assert_int_equal(out.killed, 1);
+	assert_false(lives(pid));
+	assert_int_equal(looks, 4);		/* none, one, none, none */
+	pid = start_with(variable);
+	looks = 0;
+	blind = 2;				/* also when the time is over by then */
+	assert_int_equal(kill_token(0, &out), -1);
+	assert_true(out.breeding || out.alive > 0);
+	blind = 0;
+	assert_int_equal(kill_token(20000, &out), 0);
+	assert_false(lives(pid));
+}
+
+/*
+ * Processes that are no leftovers themselves start one after the other, until they are killed. There are several, so that one of
+ * them has a processor at each look.
+ */
+#define BREEDERS 8
 static void who_breeds_is_told_in_time(void **unused)
 {
 	struct leftovers out = {0};

@@ -192,7 +192,7 @@ static void a_running_queue_warns_of_the_most_important_of_several(void **state)
 	(void)state;
 	none.workers = 0;
 	atomic_store(&m.board->sweeper.leftovers, 1);
-	assert_state(STATE_RUNNING, "processes of a dead supervisor could not be killed: its messages may run twice");
+	assert_state(STATE_RUNNING, "processes of a dead supervisor may still run: its messages may run twice");
 	queues_keep(qs, MAIL, &none);
 	assert_state(STATE_RUNNING, "no workers are configured");
 	atomic_store(&mail()->sweeper.aside, 1);
