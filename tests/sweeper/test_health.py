@@ -384,7 +384,7 @@ def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, qure
         r = quredis("health", "--json", conf=both.conf)
         found = json.loads(r.out)
         return r.code == 3 and len(found["queues"]) == 2 and report(c)["node"] == "other" and found
-    found = wait_for(unknown, 30)
+    found = wait_for(unknown, 90)       # the lead of the dead one lasts up to 30 s
     assert found["status"] == "unknown"
     fax, mail = found["queues"]
     assert (fax["queue"], fax["status"], [x["code"] for x in fax["reasons"]]) == ("fax", "unknown", ["unreported"])
