@@ -117,7 +117,7 @@ class Watch:
             self.seen.setdefault(m, now)
         return set(self.seen) >= set(self.pushed)
 
-    def check(self, ttl_s, timeout=40):
+    def check(self, ttl_s, timeout=80):        # after a kill the lead lasts up to 30 s, a request up to 8 s more, and then the ttl
         wait_for(self.look, timeout, "all of them in escape")
         early = {m: self.seen[m] - self.pushed[m] for m in self.pushed if self.seen[m] - self.pushed[m] < ttl_s}
         assert not early, early
