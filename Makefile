@@ -9,11 +9,12 @@
 #   make soak-rollback    Redis goes back in time, 300 times, with a million messages (the same)
 #   make soak-large       messages up to 256 MiB over a slow link, on a machine that nobody else uses (LARGE_SIZES= and so on)
 #   make crashpoints      each process killed at each of its system calls (ONLY=worker)
-#   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=)
+#   make faults           each connection to Redis is broken at each point (FAULTSFLAGS=--tls: over TLS)
 #   make writers          which files assign the fields of each struct that has more than one owner
 #   make layers           which folder includes which; an include past the table of folders fails
 #   make model            the protocol as a model, searched by Spin
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
+#   make check-matrix    all tests on Debian 13, against Redis 8 and Valkey 8 (RELEASE=bookworm); root, debootstrap
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make bench-compare BEFORE=dir   the same rows with another tree's programs in the same rounds
 #   make SAN=1 check      the same under ASan and UBSan    make CC=clang, WERROR=1, V=1, BUILD=dir
@@ -94,7 +95,7 @@ $(eval $(call folder,admin,admin/commands))
 UNIT   := $(wildcard tests/unit/*/test_*.c)
 FUZZED := $(wildcard tests/fuzz/fuzz_*.c)
 
-DAEMON_LIBS = -lhiredis -lconfig -lbsd -lnettle -ljansson
+DAEMON_LIBS = -lhiredis -lssl -lcrypto -lconfig -lbsd -lnettle -ljansson
 CLI_LIBS    = $(DAEMON_LIBS) -levent_core -levent_extra
 UNIT_LIBS   = -lcmocka $(CLI_LIBS)
 
@@ -128,6 +129,7 @@ SANITIZE = -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-
 else ifdef SAN
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else
+# behind CPPFLAGS, in which dpkg-buildflags has a lower level
 FORTIFY = $(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 endif
 
@@ -145,8 +147,8 @@ $O/probed.mk: Makefile
 	done >$@.tmp; rm -f $@.out; mv $@.tmp $@
 
 DEFINES = -D_GNU_SOURCE -DQUREDIS_VERSION='"$(VERSION)"' -DQUREDIS_SYSCONFDIR='"$(sysconfdir)"'
-COMPILE = $(CC) -std=gnu17 $(DEFINES) -I. -MMD -MP $(WARNINGS) -fPIE $(PROBED) $(FORTIFY) $(SANITIZE) \
-	$(CPPFLAGS) $(CFLAGS)
+COMPILE = $(CC) -std=gnu17 $(DEFINES) -I. -MMD -MP $(WARNINGS) -fPIE $(PROBED) $(SANITIZE) \
+	$(CPPFLAGS) $(FORTIFY) $(CFLAGS)
 LINK    = $(CC) $(CFLAGS) -pie $(PROBED_LINK) -Wl,--as-needed $(SANITIZE) $(LDFLAGS)
 
 # Objects are made again when the command changes, not only when a source does.
@@ -246,6 +248,10 @@ promtool:
 		tar -xf - --strip-components=3 ./usr/bin/promtool && mv promtool .. && cd .. && rm -r promtool.d; } || \
 		echo "promtool could not be fetched: what it checks is left out"
 
+# Redis 8 and Valkey 8 of Debian 13, on any Debian, in the same way.
+servers:
+	@tests/matrix/servers $(BUILD)/servers || :
+
 unit: unit-programs
 	tests/run --build $O --unit
 
@@ -281,6 +287,11 @@ systemd-root: all
 check-systemd: systemd-root
 	QUREDIS_SYSTEMD=required QUREDIS_TEST_JOBS=1 tests/run --build $O tests/supervisor/test_systemd.py
 
+# The whole suite in a root of Debian 13, made by debootstrap, against its Redis and its Valkey. The root stays in build. RELEASE=bookworm: Debian 12.
+# MATRIXFLAGS=tests/promises: a part of it
+check-matrix:
+	tests/matrix/run $(BUILD)/matrix $(or $(RELEASE),trixie) $(MATRIXFLAGS)
+
 valgrind: all unit-programs
 	tests/valgrind/run --build $O
 
@@ -301,6 +312,9 @@ soak: all
 
 soak-rollback: all
 	QUREDIS_BUILD=$O tests/chaos/soak rollback
+
+soak-failover: all
+	QUREDIS_BUILD=$O tests/chaos/soak failover
 
 soak-large: all
 	QUREDIS_BUILD=$O tests/chaos/soak large
@@ -414,7 +428,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check check-systemd systemd-root unit unit-programs promtool crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -13,7 +13,7 @@
 
 #include "common/base/base.h"
 
-static int run(struct admin *a)
+static int run_command(struct admin *a)
 {
 	const struct command *c;
 
@@ -42,9 +42,9 @@ int main(int argc, char **argv)
 {
 	struct admin a = { .commands = &commands };
 
-	json_set_alloc_funcs(alloc_bytes, free);	/* it would leave out of an object what it has no memory for */
-	setlocale(LC_CTYPE, "");		/* only which characters can be shown */
-	signal(SIGPIPE, SIG_IGN);		/* Redis may go away while we write */
+	json_set_alloc_funcs(alloc_bytes, free);	/* without memory, jansson would leave members out of an object */
+	setlocale(LC_CTYPE, "");		/* decides which characters a terminal can show */
+	signal(SIGPIPE, SIG_IGN);		/* Redis may close the connection while we write */
 	if (options_parse(&a.options, argc, argv) == -1) {
 		options_free(&a.options);
 		return EX_USAGE;
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	a.operands = a.options.operands;
 	a.noperands = a.options.noperands;
 	output_init(&a.output, stdout, a.options.json);
-	if (run(&a) == -1 && a.status == 0)
+	if (run_command(&a) == -1 && a.status == 0)
 		a.status = EX_SOFTWARE;
 	admin_close(&a);
 	if (finish_output() == -1 && a.status == 0)

@@ -1,6 +1,6 @@
 /*
- * quredisd: options, configuration, lock, and then the master. Whatever can make a start fail before the first fork fails here,
- * with its reason on stderr and in the log.
+ * quredisd: reads options and configuration, takes the lock, and runs the master. Everything that can make a start fail before
+ * the first fork is checked here; the reason goes to stderr and to the log.
  */
 #include <sys/prctl.h>
 
@@ -22,7 +22,7 @@
 #include "supervisor/master.h"
 
 #define LOCK_EVERY_MS 100
-#define LOCK_EXTRA_MS 5000	/* on top of kill_grace: for workers of a master that was killed */
+#define LOCK_EXTRA_MS 5000	/* added to kill_grace, for workers of a master that was killed */
 
 struct options {
 	const char *conf_path;
@@ -48,7 +48,7 @@ static _Noreturn void usage(FILE *out, int status)
 	exit(status);
 }
 
-static struct options parse(int argc, char *argv[])
+static struct options parse_options(int argc, char *argv[])
 {
 	static const struct option names[] = {
 		{ "config", required_argument, NULL, 'c' },
@@ -112,8 +112,8 @@ static int test_or_print(const struct options *o)
 	return fflush(stdout) == 0 ? EX_OK : EX_IOERR;
 }
 
-/* Also on stderr: the log may be a file, and an operator at a terminal must see the reason. */
-static int fail(const struct master *m, int status, const char *reason)
+/* Also prints the reason on stderr: the log may be a file, and an operator at a terminal must see it. */
+static int fail_start(const struct master *m, int status, const char *reason)
 {
 	if (strcmp(m->config.conf->log.target, "stderr") != 0)
 		warnx("%s", reason);
@@ -121,7 +121,7 @@ static int fail(const struct master *m, int status, const char *reason)
 	return status;
 }
 
-/* A living supervisor that holds the lock is an error. Workers of one that was killed hold it until they end, so wait for them. */
+/* A living supervisor that holds the lock is an error. Workers of a killed supervisor hold the lock until they end, so this waits for them. */
 static int await_lock(struct master *m)
 {
 	const char *path = m->config.conf->supervisor.lock_file;
@@ -132,23 +132,23 @@ static int await_lock(struct master *m)
 	int r;
 
 	if (lock_open(&m->lock, path, error, sizeof(error)) == -1)
-		return fail(m, EX_CANTCREAT, error);
+		return fail_start(m, EX_CANTCREAT, error);
 	while ((r = lock_try(&m->lock, path, &holder, error, sizeof(error))) == 1) {
 		if (holder != 0) {
 			snprintf(error, sizeof(error), "%s: quredisd runs already, pid %d", path, (int)holder);
-			return fail(m, EX_TEMPFAIL, error);
+			return fail_start(m, EX_TEMPFAIL, error);
 		}
 		if (!logged)
 			log_info("lock_waiting", log_str("path", path));
 		logged = true;
 		if (signals_wait_stop(LOCK_EVERY_MS) != 0)
-			return fail(m, EX_TEMPFAIL, "stopped by a signal while waiting for the lock");
+			return fail_start(m, EX_TEMPFAIL, "stopped by a signal while waiting for the lock");
 		if (clock_monotonic_ms() >= end_ms) {
 			snprintf(error, sizeof(error), "%s: still held by processes of another quredisd (lslocks names them)", path);
-			return fail(m, EX_TEMPFAIL, error);
+			return fail_start(m, EX_TEMPFAIL, error);
 		}
 	}
-	return r == 0 ? EX_OK : fail(m, EX_CANTCREAT, error);
+	return r == 0 ? EX_OK : fail_start(m, EX_CANTCREAT, error);
 }
 
 static int open_pid_file(struct master *m, const char *path)
@@ -163,7 +163,7 @@ static int open_pid_file(struct master *m, const char *path)
 		snprintf(error, sizeof(error), "%s: held by pid %d", path, (int)other);
 	else if (r == 1)
 		snprintf(error, sizeof(error), "%s: held by another process (lslocks names it)", path);
-	return fail(m, r == 1 ? EX_TEMPFAIL : EX_CANTCREAT, error);
+	return fail_start(m, r == 1 ? EX_TEMPFAIL : EX_CANTCREAT, error);
 }
 
 static int check_keeper(const struct master *m)
@@ -172,7 +172,7 @@ static int check_keeper(const struct master *m)
 
 	if (!m->config.conf->redis.embedded || keeper_check(m->config.conf, error, sizeof(error)) == 0)
 		return EX_OK;
-	return fail(m, EX_CONFIG, error);
+	return fail_start(m, EX_CONFIG, error);
 }
 
 static int serve(const struct options *o)
@@ -188,7 +188,7 @@ static int serve(const struct options *o)
 	if ((status = reload_start(&m->config, o->conf_path)) == EX_OK && (status = await_lock(m)) == EX_OK &&
 	    (status = check_keeper(m)) == EX_OK && (status = open_pid_file(m, o->pid_file)) == EX_OK &&
 	    (status = master_run(m, error, sizeof(error))) != EX_OK)
-		fail(m, status, error);
+		fail_start(m, status, error);
 	pid_file_remove(&m->pid_file);
 	lock_text_free(&m->lock.text);
 	reload_free(&m->config);
@@ -202,6 +202,6 @@ int main(int argc, char *argv[], char *envp[])
 
 	open_standard();
 	title_init(argc, argv, envp);
-	o = parse(argc, argv);
+	o = parse_options(argc, argv);
 	return o.test || o.print ? test_or_print(&o) : serve(&o);
 }

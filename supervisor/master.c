@@ -1,7 +1,7 @@
 /*
  * The master: one loop that forks children, learns of their ends, and takes orders from signals and the control socket. It
- * never talks to Redis or to a handler, and waits for nothing but ppoll(2). Here is only the order of the steps; each is in a
- * file of its own, which master.h lists.
+ * never talks to Redis or to a handler, and waits only in ppoll(2). This file has only the order of the steps; master.h lists
+ * the files that take them.
  */
 #include "supervisor/master.h"
 
@@ -23,7 +23,7 @@
 
 #define LOOK_EVERY_MS 1000
 #define SWEEPERS_POLLED 8
-#define LAST_MS 2000		/* for what is left when the master ends */
+#define LAST_MS 2000		/* for processes that are left when the master ends */
 
 static void wake_at(struct master *m, int64_t at_ms)
 {
@@ -43,7 +43,7 @@ static void on_hup(struct master *m, int64_t now_ms)
 	conf_report_free(&report);
 }
 
-/* Children follow at their next turn: TERM only makes them look. */
+/* Children reopen their logs in their next turn: TERM only wakes them. */
 static void on_usr1(struct master *m)
 {
 	if (log_reopen() == -1)
@@ -52,7 +52,7 @@ static void on_usr1(struct master *m)
 	processes_signal_all(&m->processes, SIGTERM);
 }
 
-static void obey(struct master *m, int sig, int64_t now_ms)
+static void obey_signal(struct master *m, int sig, int64_t now_ms)
 {
 	if (sig == SIGTERM)
 		stop_begin(m, false, "SIGTERM", now_ms);
@@ -81,7 +81,7 @@ static void take_signals(struct master *m, int64_t now_ms)
 			continue;
 		}
 		log_info("signal_received", log_str("signal", process_signal_name(sig)));
-		obey(m, sig, now_ms);
+		obey_signal(m, sig, now_ms);
 	}
 	if (child)
 		reap_children(m, now_ms);
@@ -138,7 +138,7 @@ static void set_title(struct master *m)
 	notify_status(&m->notify, "%s: %d workers", m->stop.phase != STOP_NOT ? "stopping" : "running", workers);
 }
 
-static void look(struct master *m, int64_t now_ms)
+static void look_once_a_second(struct master *m, int64_t now_ms)
 {
 	set_title(m);
 	if (now_ms >= m->look_ms) {
@@ -160,7 +160,7 @@ static void announce(struct master *m)
 	    log_int("queues", (int64_t)m->config.conf->nqueues), log_int("workers", queues_count_workers(&m->queues)));
 }
 
-static void turn(struct master *m)
+static void run_turn(struct master *m)
 {
 	struct polled polled;
 	int64_t now_ms;
@@ -168,23 +168,23 @@ static void turn(struct master *m)
 	await(m, &polled);
 	now_ms = clock_monotonic_ms();
 	m->wake_ms = now_ms + LOOK_EVERY_MS;
-	/* The dead are buried before the sweeper gets reports of them, and before orders could go to their pids. */
+	/* Reaps dead children before the sweeper gets reports of them, and before an order could go to their pids. */
 	take_signals(m, now_ms);
 	hear_sweepers(m, &polled);
 	wake_at(m, reap_orphans(m, now_ms));
 	wake_at(m, deaths_step(&m->deaths, now_ms));
 	control_step(&m->control, polled.fds + 1 + polled.sweepers, polled.n - 1 - polled.sweepers, now_ms);
-	/* What signals and requests changed is carried out: stopping first, since it forbids new workers. */
+	/* Carries out what signals and requests have ordered: a stop first, since it forbids new workers. */
 	wake_at(m, stop_step(m, now_ms));
 	wake_at(m, staffing_step(m, now_ms));
-	look(m, now_ms);
+	look_once_a_second(m, now_ms);
 	announce(m);
 	wake_at(m, notify_tick(&m->notify, m->stop.phase != STOP_NOT, now_ms));
 }
 
 /* ---- the first and the last ---- */
 
-static struct master *of_sweeper;	/* in a sweeper: what queue_index_of() answers from */
+static struct master *of_sweeper;	/* in a sweeper: the master whose queues queue_index_of() searches */
 
 static int queue_index_of(const char *name)
 {
@@ -256,7 +256,7 @@ static int set_up(struct master *m, char *error, size_t size)
 static void tear_down(struct master *m)
 {
 	control_close(&m->control);
-	/* The master may be PID 1, or the new parent of what outlived its worker by a moment: nothing of its own stays. */
+	/* The master may be PID 1, or may have adopted processes that outlived their worker by a moment: it leaves no process of its own. */
 	orphans_kill_last(&m->orphans, LAST_MS);
 	spawner_close(&m->spawner);
 	log_info("stopped", log_int("uptime_ms", clock_monotonic_ms() - m->started_ms));
@@ -269,7 +269,7 @@ int master_run(struct master *m, char *error, size_t size)
 
 	if (status == EX_OK) {
 		while (m->stop.phase != STOP_GONE)
-			turn(m);
+			run_turn(m);
 		tear_down(m);
 	}
 	scoreboard_free(m->board);

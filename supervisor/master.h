@@ -12,12 +12,12 @@
 #include "supervisor/stop.h"
 
 /*
- * The master process. Its state is made once at the start: running needs no memory that could be refused. Each part is a struct
- * that the file of its name owns. What the parts decide together is in the files of this folder, which get the whole master:
+ * The master process. It allocates its state once at the start, so that running needs no memory. Each part is a struct that the
+ * file of its name owns. The files of this folder get the whole master, and decide what concerns several parts:
  *	main		options, lock and configuration, before the first fork
- *	master		the loop: what is done in a turn, and in which order
+ *	master		the loop: the steps of a turn, and their order
  *	reload		another configuration
- *	staffing	forks children that are missing, and lets surplus ones go
+ *	staffing	forks missing children, and dismisses surplus ones
  *	reap		what the end of a child means
  *	stop		the phases of a stop
  *	request		commands of the control socket
@@ -45,18 +45,20 @@ struct master {
 	int64_t started_ms;
 	bool ready;			/* the event `ready` was logged */
 	int64_t look_ms;		/* when watch, policies and states of queues are due again */
-	int titled;			/* workers that the process title counts; -1: none was set */
+	int titled;			/* the number of workers in the process title; -1: no title was set */
 	int64_t wake_ms;		/* when the next turn of the loop is due */
 };
 
 /* Before the configuration is known: nothing is open but the descriptor of signals. *m is zeroed. -1: errno. */
 int master_init(struct master *m);
 
-/* Runs until the master is stopped. Returns the exit status; if it could not begin, the reason is in error. main() has loaded
- * the configuration and holds the lock. */
+/*
+ * Runs until the master is stopped. Returns the exit status; if the master could not start, the reason is in error. main() has
+ * loaded the configuration and holds the lock.
+ */
 int master_run(struct master *m, char *error, size_t size);
 
-/* Makes the parts know each other. The scoreboard exists. */
+/* Gives the parts pointers to each other. Requires the scoreboard. */
 void master_connect(struct master *m);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * What the end of a child means. The order is that of docs/design.md: learn of it without reaping it, kill the handler's process
- * group, clear the group's number, reap. As long as the child is a zombie no other process can have these numbers.
+ * Handles the end of a child in the order of docs/design.md: read its status without reaping it, kill the process group of its
+ * handler, clear the number of the group, reap the child. As long as the child is a zombie, no other process can get these
+ * numbers.
  */
 #include "supervisor/reap.h"
 
@@ -39,7 +40,7 @@ static void reap(pid_t pid)
 		;
 }
 
-/* ---- what its end means ---- */
+/* ---- consequences of its end ---- */
 
 static void log_end(const struct process *p, enum log_level level, const char *event, const siginfo_t *info, int64_t now_ms)
 {
@@ -58,7 +59,7 @@ static bool is_clean(const siginfo_t *info)
 	return info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_DONE;
 }
 
-/* A worker that ends well without an order may do so, but not all the time. */
+/* A worker may exit with 0 without an order, but not within POLICY_ALIVE_MS of its start. */
 static bool counts_as_death(const struct master *m, int slot, const siginfo_t *info, int64_t now_ms)
 {
 	const struct process *p = &m->processes.items[slot];
@@ -74,7 +75,10 @@ static void end_trial(struct master *m, int slot)
 	scoreboard_end_trial(m->board, slot);
 }
 
-/* Nobody is charged if the worker was ordered to stop, even if it was killed before it had ended; if it reports that it left work unsettled; or if its lease ran out. */
+/*
+ * The death charges no message if the worker had the order to stop, even if it was killed before it had ended; if it reports that
+ * it left messages unsettled; or if its lease expired.
+ */
 static enum blame blame_of(const struct master *m, int slot, const siginfo_t *info)
 {
 	bool unsettled = info->si_code == CLD_EXITED && info->si_status == CHILD_EXIT_UNSETTLED;
@@ -103,7 +107,7 @@ static void bury_sweeper(struct master *m, int slot, const siginfo_t *info, int6
 	bool clean = is_clean(info) && processes_is_finishing(&m->processes, slot);
 
 	log_end(p, clean ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, clean ? "sweeper_exited" : "sweeper_died", info, now_ms);
-	deaths_answer(&m->deaths, slot);	/* what it sent last */
+	deaths_answer(&m->deaths, slot);	/* reads the last answers that it sent */
 	deaths_sweeper_gone(&m->deaths, slot);
 	if (clean)
 		return;
@@ -141,9 +145,9 @@ static void bury(struct master *m, int slot, const siginfo_t *info, int64_t now_
 	processes_release(&m->processes, slot);
 }
 
-/* ---- looking for those that ended ---- */
+/* ---- the search for ended processes ---- */
 
-/* Orphans, and processes from before the master. A child may be among them, if it ended a moment ago. */
+/* Reaps orphans, and processes that were children before the master started. A child that ended a moment ago may be among them. */
 static void reap_adopted(struct master *m, int64_t now_ms)
 {
 	const struct process *p;
@@ -160,7 +164,7 @@ static void reap_adopted(struct master *m, int64_t now_ms)
 	}
 }
 
-/* The master's own children first: the number of a handler's group is good only as long as its members are not reaped. */
+/* Reaps the master's own children first: the number of a handler's process group is valid only until its members are reaped. */
 void reap_children(struct master *m, int64_t now_ms)
 {
 	siginfo_t info;

@@ -1,6 +1,6 @@
 /*
- * Going over to another configuration: parse, validate, compare, commit. What is equal keeps its processes, and any error keeps
- * the running configuration. How the workers of a queue that changed are replaced is queues.c's and staffing.c's.
+ * Applies another configuration: parse, validate, compare, commit. Queues that did not change keep their processes, and any
+ * error keeps the running configuration. queues.c and staffing.c replace the workers of a queue that changed.
  */
 #include "supervisor/reload.h"
 
@@ -27,8 +27,8 @@ static void log_report(const struct conf_report *report)
 
 /* ---- at the start ---- */
 
-/* A reload must find the same file in whatever directory the master is, and titles are written over the arguments. */
-static char *absolute(const char *path)
+/* Returns an absolute path, since the master may change its directory, and since titles overwrite the arguments. */
+static char *absolute_path(const char *path)
 {
 	char *real = realpath(path, NULL);
 
@@ -40,7 +40,7 @@ int reload_start(struct configuration *c, const char *path)
 	struct conf_report report;
 	int status = EX_CONFIG;
 
-	c->path = absolute(path);
+	c->path = absolute_path(path);
 	c->conf = conf_load(c->path, 0, &report);
 	if (c->conf == NULL) {
 		conf_report_print(&report, stderr);
@@ -95,6 +95,7 @@ static void refuse_changes(const struct conf *a, const struct conf *b, struct co
 	refuse_change(report, "supervisor.control_socket",
 	    differ(a->supervisor.control_socket, b->supervisor.control_socket));
 	refuse_change(report, "supervisor.node", differ(a->supervisor.node, b->supervisor.node));
+	refuse_change(report, "redis.prefix", differ(a->redis.prefix, b->redis.prefix));
 	refuse_change(report, "redis.embedded", a->redis.embedded != b->redis.embedded);
 	if (a->redis.embedded && b->redis.embedded) {
 		refuse_change(report, "redis.dir", differ(a->redis.dir, b->redis.dir));
@@ -172,7 +173,7 @@ static int go_over(struct master *m, const struct conf *new, const struct conf_q
 	}
 	d->changed++;
 	if (!same_keys(old, q) || !same_server(m->config.conf, new)) {
-		queues_leave(&m->queues, queue, m->config.epoch, now_ms);	/* what was recovered at the old keys proves nothing about the new ones */
+		queues_leave(&m->queues, queue, m->config.epoch, now_ms);	/* the recovery of the old keys proves nothing about the new ones */
 		return queues_enter(&m->queues, q) == -1 ? -1 : 0;
 	}
 	queues_recycle(&m->queues, queue, now_ms);

@@ -12,10 +12,10 @@ struct master;
 struct configuration {
 	char *path;
 	struct conf *conf;	/* NULL: none was loaded */
-	unsigned epoch;		/* counts configurations that differ; a child keeps the one that it was forked with */
+	unsigned epoch;		/* number of this configuration: each one that differs gets the next. A child keeps the epoch with which it was forked */
 };
 
-/* At the start: loads the configuration and opens the log. Returns an exit status; the reason is on stderr. */
+/* At the start: loads the configuration and opens the log. Returns an exit status; if it is not 0, the reason was printed on stderr. */
 int reload_start(struct configuration *c, const char *path);
 void reload_free(struct configuration *c);
 
@@ -24,8 +24,10 @@ void reload_first(struct master *m);	/* at the start: the queues of the configur
 /* Writes every user that handlers of this configuration can have into the lock file, before any handler starts. -1: the reason is in error */
 int reload_note_users(struct master *m, const struct conf *conf, char *error, size_t size);
 
-/* Reads the configuration again and goes over to it. Returns 0, or -1: the running one is kept, and the report
- * gives the reasons. The report is filled and logged in both cases; the caller frees it. */
+/*
+ * Reads the configuration again and applies it. Returns 0; or -1, and keeps the running one: the report gives the reasons. The
+ * report is filled and logged in both cases; the caller frees it.
+ */
 int reload_run(struct master *m, struct conf_report *report, int64_t now_ms);
 
 #endif

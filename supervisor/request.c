@@ -1,4 +1,4 @@
-/* Commands of the control socket: one row of a table for each. Connections are host/control.c's. */
+/* Commands of the control socket: one row of a table for each. host/control.c serves the connections. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static json_t *texts(const struct conf_report *report, bool warnings)
 	return a;
 }
 
-/* The queues with their keys, with which the client reads what waits in them. */
+/* Returns the queues with their keys, so that the client can read what waits in them. */
 static json_t *queue_names(const struct master *m)
 {
 	json_t *a = json_array();
@@ -52,7 +52,7 @@ static json_t *queue_names(const struct master *m)
 	return a;
 }
 
-/* The queues of `before` that are gone now or have other keys. Takes ownership of before. */
+/* Returns the queues of `before` that have left the configuration or have other keys now. Takes ownership of before. */
 static json_t *which_left(const struct master *m, json_t *before)
 {
 	json_t *a = json_array(), *now = queue_names(m), *old, *new;
@@ -102,7 +102,7 @@ static json_t *answer_stop(struct master *m, const json_t *request, int64_t now_
 	return consent();
 }
 
-/* The queue that the request names; -1: there is no such queue, or it names none. */
+/* Returns the index of the queue that the request names; -1: there is no such queue, or the request names none. */
 static int queue_of(const struct master *m, const json_t *request)
 {
 	const json_t *name = json_object_get(request, "queue");

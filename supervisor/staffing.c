@@ -1,13 +1,13 @@
 /*
- * Which children are missing and which are surplus, once a turn. How a child is forked is spawner.c's; whether it may be forked
- * already is policy.c's.
+ * Decides once a turn which children are missing and which are surplus. policy.c decides when a child may be forked, and
+ * spawner.c forks it.
  */
 #include "supervisor/staffing.h"
 
 #include "supervisor/master.h"
 
-#define REPLACE_MS 10000	/* then a leaving worker finishes, replaced or not */
-#define SWEEPERS_MAX 4		/* at once; then the oldest finishes, even if it has a report to confirm */
+#define REPLACE_MS 10000	/* after this time a leaving worker finishes, even if it is not replaced */
+#define SWEEPERS_MAX 4		/* sweepers at a time. With more, the oldest finishes, even if it has a report to confirm */
 
 bool staffing_is_complete(const struct master *m)
 {
@@ -21,8 +21,8 @@ static void wake_at(int64_t *due_ms, int64_t at_ms)
 		*due_ms = at_ms;
 }
 
-/* How many may be forked now. If none may yet, *due_ms becomes the time when one may. */
-static size_t allowed(const struct master *m, const struct policy *p, int alive, int wanted, int64_t now_ms, int64_t *due_ms)
+/* Returns how many children may be forked now. If none may, lowers *due_ms to the time at which one may. */
+static size_t allowed_forks(const struct master *m, const struct policy *p, int alive, int wanted, int64_t now_ms, int64_t *due_ms)
 {
 	size_t n;
 
@@ -45,7 +45,7 @@ static void fill_keeper(struct master *m, int64_t now_ms, int64_t *due_ms)
 	int alive = processes_any(&m->processes, PROCESS_KEEPER) ? 1 : 0;
 
 	policy_tick(policy, (size_t)alive, now_ms);
-	if (!m->config.conf->redis.embedded || m->orphans.redis != 0 || allowed(m, policy, alive, 1, now_ms, due_ms) == 0)
+	if (!m->config.conf->redis.embedded || m->orphans.redis != 0 || allowed_forks(m, policy, alive, 1, now_ms, due_ms) == 0)
 		return;
 	if (spawner_fork_keeper(&m->spawner, m->config.conf, m->config.epoch, now_ms) != -1)
 		policy_spawned(policy, now_ms);
@@ -57,7 +57,7 @@ static void fill_sweeper(struct master *m, int64_t now_ms, int64_t *due_ms)
 	int alive = processes_sweeper(&m->processes) != NULL ? 1 : 0;
 
 	policy_tick(policy, (size_t)alive, now_ms);
-	if (allowed(m, policy, alive, 1, now_ms, due_ms) > 0 &&
+	if (allowed_forks(m, policy, alive, 1, now_ms, due_ms) > 0 &&
 	    spawner_fork_sweeper(&m->spawner, m->config.conf, m->config.epoch, now_ms) != -1)
 		policy_spawned(policy, now_ms);
 }
@@ -66,7 +66,7 @@ static void fill_queue(struct master *m, const struct queue_workers *q, int64_t 
 {
 	int queue = queues_place(&m->queues, q), wanted = queues_wanted(q);
 
-	for (size_t n = allowed(m, &q->policy, q->serving, wanted, now_ms, due_ms); n > 0; n--) {
+	for (size_t n = allowed_forks(m, &q->policy, q->serving, wanted, now_ms, due_ms); n > 0; n--) {
 		struct spawner_worker w = {
 			.conf = q->conf, .queue = queue, .index = queues_free_index(&m->queues, queue),
 			.handler_generation = q->handler_generation, .order = queues_first_order(&m->queues, queue),
@@ -77,7 +77,7 @@ static void fill_queue(struct master *m, const struct queue_workers *q, int64_t 
 		queues_worker_forked(&m->queues, queue, now_ms);
 	}
 	if (q->serving < wanted)
-		allowed(m, &q->policy, q->serving, wanted, now_ms, due_ms);	/* for when the next one may be forked */
+		allowed_forks(m, &q->policy, q->serving, wanted, now_ms, due_ms);	/* sets due_ms for the next worker */
 }
 
 static bool serves_an_older_worker(const struct master *m, const struct process *sweeper)
@@ -88,7 +88,10 @@ static bool serves_an_older_worker(const struct master *m, const struct process 
 	return false;
 }
 
-/* A sweeper stays for workers whose queues or keys its successor does not know. A worker stays until the new ones serve. */
+/*
+ * True: the leaving child may finish. A sweeper stays for workers whose queues or keys its successor does not know. A worker
+ * stays until the new ones serve.
+ */
 static bool may_finish(const struct master *m, const struct process *p, int64_t now_ms)
 {
 	const struct queue_workers *q;

@@ -13,8 +13,10 @@ struct staffing {
 	struct policy sweeper, keeper;
 };
 
-/* Forks keeper, sweeper and workers that are missing, as far as crash policies and memory allow; dismisses surplus workers; lets
- * those that leave finish once they are replaced. Returns when to call again; INT64_MAX: when something happens. */
+/*
+ * Forks missing children (keeper, sweeper, workers), as far as crash policies and memory allow; dismisses surplus workers; orders
+ * leaving children to finish once they are replaced. Returns when to call again; INT64_MAX: after the next event.
+ */
 int64_t staffing_step(struct master *m, int64_t now_ms);
 
 bool staffing_is_complete(const struct master *m);

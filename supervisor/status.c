@@ -30,7 +30,7 @@
 #include "supervisor/master.h"
 #include "supervisor/status.h"
 
-static json_t *number(uint64_t n)
+static json_t *json_number(uint64_t n)
 {
 	return json_integer((json_int_t)n);
 }
@@ -40,8 +40,8 @@ static json_t *text_or_null(const char *s)
 	return s == NULL ? json_null() : json_string(s);
 }
 
-/* JSON is UTF-8, a file's name is anything. */
-static json_t *path(const char *s)
+/* JSON must be UTF-8, but a file name may have any bytes. */
+static json_t *json_path(const char *s)
 {
 	json_t *o = json_string(s);
 
@@ -53,7 +53,7 @@ static json_t *counters(const struct totals *t)
 	json_t *o = json_object();
 
 	for (int i = 0; i < COUNTERS; i++)
-		json_object_set_new(o, counter_names[i], number(t->counters[i]));
+		json_object_set_new(o, counter_names[i], json_number(t->counters[i]));
 	return o;
 }
 
@@ -63,8 +63,8 @@ static json_t *durations(const struct totals *t)
 
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		json_array_append_new(a, json_pack("{s:o,s:o}",
-		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? number(UINT64_C(1) << i) : json_null(),
-		    "count", number(t->durations[i])));
+		    "below_ms", i < SCOREBOARD_BUCKETS - 1 ? json_number(UINT64_C(1) << i) : json_null(),
+		    "count", json_number(t->durations[i])));
 	return a;
 }
 
@@ -75,7 +75,7 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 
 	if (reason == NULL)
 		return json_null();
-	return json_pack("{s:o,s:I,s:s}", "messages", number(atomic_load(&b->sweeper.aside)), "size", (json_int_t)atomic_load(&b->sweeper.aside_size),
+	return json_pack("{s:o,s:I,s:s}", "messages", json_number(atomic_load(&b->sweeper.aside)), "size", (json_int_t)atomic_load(&b->sweeper.aside_size),
 	    "reason", reason);
 }
 
@@ -92,7 +92,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	    "undecided", text_or_null(queue_state_undecided(&m->queues, q)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
-	    "restarts", number(t.restarts),
+	    "restarts", json_number(t.restarts),
 	    "counters", counters(&t),
 	    "durations", durations(&t));
 }
@@ -140,7 +140,7 @@ static json_t *worker(const struct master *m, const struct process *p, int64_t n
 	    "slot", processes_slot(&m->processes, p),
 	    "incarnation", text_or_null(incarnation(m, p, inc)),
 	    "state", state_name(s),
-	    "serial", number(atomic_load(&s->serial)),
+	    "serial", json_number(atomic_load(&s->serial)),
 	    "running_ms", running < 0 ? json_null() : json_integer(running),
 	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&s->heartbeat_ms)),
 	    "draining", p->state == PROCESS_LEAVING || processes_is_finishing(&m->processes, processes_slot(&m->processes, p)),
@@ -229,8 +229,8 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "since", clock_rfc3339(m->since_ms, since),
 	    "uptime_ms", (json_int_t)(now_ms - m->started_ms),
 	    "state", state_of_master(m),
-	    "config", path(m->config.path),
-	    "redis", "url", path(m->config.conf->redis.url), "embedded", m->config.conf->redis.embedded,
+	    "config", json_path(m->config.path),
+	    "redis", "url", json_path(m->config.conf->redis.url), "embedded", m->config.conf->redis.embedded,
 	    "sweeper", sweeper(m, now_ms),
 	    "keeper", keeper(m),
 	    "unconfirmed_deaths", m->deaths.n,

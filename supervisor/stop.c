@@ -1,6 +1,6 @@
 /*
- * Stopping, in order: workers finish, then hand back; the sweeper confirms the deaths of that time; the sweeper ends; the
- * embedded Redis ends last. A child that does not keep to its time is killed by watch.c.
+ * A stop, in this order: workers finish, then hand back; the sweeper confirms the deaths that the master has reported;
+ * the sweeper ends; the embedded Redis ends last. watch.c kills a child that exceeds its time.
  */
 #include "supervisor/stop.h"
 
@@ -11,10 +11,10 @@
 
 #define CONFIRM_MS 5000
 #define CONFIRM_AWAY_MS 1000
-#define KEEPER_MS 75000		/* it gives Redis a minute to save */
+#define KEEPER_MS 75000		/* the keeper gives Redis a minute to save */
 
-/* The one place where the phase changes. */
-static void enter(struct master *m, enum stop_phase phase, int64_t now_ms)
+/* The only function that changes the phase. */
+static void enter_phase(struct master *m, enum stop_phase phase, int64_t now_ms)
 {
 	static const bool legal[][STOP_GONE + 1] = {
 		[STOP_NOT] = { [STOP_FINISHING] = true, [STOP_HANDING_BACK] = true },
@@ -33,7 +33,7 @@ static void enter(struct master *m, enum stop_phase phase, int64_t now_ms)
 
 static void hand_back(struct master *m, int64_t now_ms)
 {
-	enter(m, STOP_HANDING_BACK, now_ms);
+	enter_phase(m, STOP_HANDING_BACK, now_ms);
 	processes_order_all(&m->processes, PROCESS_WORKER, ORDER_HAND_BACK, now_ms);
 }
 
@@ -51,7 +51,7 @@ void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms)
 		hand_back(m, now_ms);
 		return;
 	}
-	enter(m, STOP_FINISHING, now_ms);
+	enter_phase(m, STOP_FINISHING, now_ms);
 	processes_order_all(&m->processes, PROCESS_WORKER, ORDER_FINISH, now_ms);
 }
 
@@ -63,13 +63,13 @@ void stop_interrupt(struct master *m, int64_t now_ms)
 
 static void end_keeper(struct master *m, int64_t now_ms)
 {
-	enter(m, STOP_KEEPER, now_ms);
+	enter_phase(m, STOP_KEEPER, now_ms);
 	spawner_leave_keeper(&m->spawner);
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_KEEPER)) != NULL;)
 		processes_kill_at(&m->processes, processes_slot(&m->processes, p), now_ms + KEEPER_MS);
 }
 
-/* A sweeper without Redis can confirm nothing. */
+/* Returns how long to wait for the sweeper: without Redis it can confirm nothing. */
 static int64_t confirm_ms(const struct master *m)
 {
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_SWEEPER)) != NULL;)
@@ -100,17 +100,17 @@ static void go_on(struct master *m, int64_t now_ms)
 	switch (m->stop.phase) {
 	case STOP_FINISHING:
 	case STOP_HANDING_BACK:
-		enter(m, STOP_CONFIRMING, now_ms);
+		enter_phase(m, STOP_CONFIRMING, now_ms);
 		break;
 	case STOP_CONFIRMING:
-		enter(m, STOP_SWEEPER, now_ms);
+		enter_phase(m, STOP_SWEEPER, now_ms);
 		processes_order_all(&m->processes, PROCESS_SWEEPER, ORDER_FINISH, now_ms);
 		break;
 	case STOP_SWEEPER:
 		end_keeper(m, now_ms);
 		break;
 	default:
-		enter(m, STOP_GONE, now_ms);
+		enter_phase(m, STOP_GONE, now_ms);
 		break;
 	}
 }

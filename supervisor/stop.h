@@ -7,7 +7,7 @@
 struct master;
 
 /*
- * The phases of a stop. Each has an end, and only later ones follow:
+ * The phases of a stop. Each one ends after a limited time, and only later ones follow:
  *
  *	NOT -> FINISHING -> HANDING_BACK -> CONFIRMING -> SWEEPER -> KEEPER -> GONE
  *
@@ -23,11 +23,11 @@ struct stop {
 	int interrupts;		/* SIGINTs so far; only ever rises */
 };
 
-/* Begins a stop, or makes one that has begun faster. Otherwise it does nothing. */
+/* Begins a stop, or makes a stop that has begun a fast one. Otherwise it does nothing. */
 void stop_begin(struct master *m, bool fast, const char *reason, int64_t now_ms);
 void stop_interrupt(struct master *m, int64_t now_ms);	/* SIGINT: the second one makes it fast */
 
-/* Goes on to the next phase where the last is over. Returns when to call again; INT64_MAX: when something happens. */
+/* Enters the next phase if the present one is over. Returns when to call again; INT64_MAX: after the next event. */
 int64_t stop_step(struct master *m, int64_t now_ms);
 
 #endif

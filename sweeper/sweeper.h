@@ -7,7 +7,7 @@ struct child;
  * The sweeper: one process of a supervisor that moves the messages which no worker has, judges health and reports metrics. The folders below are:
  *
  *	core/		the loop, the connection, the contract of a task (core.h, task.h)
- *	registry/	our queues in quredis:queues, and entries of it that nobody uses
+ *	registry/	our queues in quredis:queues, and unused entries there
  *	dead_letters/	bounds of dead letters, their archive, forwards, records without a dead letter
  *	age/		retries that are due, times of waiting messages, ttl, purge, history
  *	rescue/		messages of dead workers go back; which owners are dead

@@ -16,10 +16,11 @@ from harness.console import Console
 from harness.daemon import wait_gone
 from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, nothing_to_read, title_of
 from harness.queues import Queue
+from harness.sentinels import Watched
 
 TEST_LIMIT_S = 120
 # the environment of the tests; what else begins so is for the programs
-OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_VALGRIND")
+OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_SERVER", "QUREDIS_VALGRIND")
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
 
 
@@ -91,7 +92,7 @@ class Machine:
     """Everything one test started."""
 
     def __init__(self, tmp, tag):
-        self.tmp, self.tag, self.servers, self.daemons, self.proxies = tmp, tag, [], [], []
+        self.tmp, self.tag, self.servers, self.daemons, self.proxies, self.watched = tmp, tag, [], [], [], []
         self.containers = None
 
     def server(self, start=True, **options):
@@ -104,6 +105,10 @@ class Machine:
         self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server, tap))
         return self.proxies[-1]
 
+    def sentinels(self, **options):
+        self.watched.append(Watched(self.tmp / f"w{len(self.watched)}", tag=self.tag, **options))
+        return self.watched[-1]
+
     def daemon(self, start=True, wait=True, **options):
         daemon = Quredisd(self.tmp / f"d{len(self.daemons)}", tag=self.tag, **options)
         self.daemons.append(daemon)
@@ -111,12 +116,12 @@ class Machine:
 
     def close(self):
         wrong = [w for w in [d.close() for d in self.daemons] if w]
-        own = {s.pid for s in self.servers} | (self.containers.pids if self.containers else set())
+        own = {s.pid for s in self.servers} | (self.containers.pids if self.containers else set()) | {p for w in self.watched for p in w.pids}
         left = wait_gone(self.tag, own, LEAVE_S)
         if left:
             wrong.append("left over: " + ", ".join(f"{p} ({title_of(p)})" for p in left))
             kill_and_wait(left)
-        for thing in self.proxies + self.servers + [self.containers]:
+        for thing in self.proxies + self.servers + self.watched + [self.containers]:
             if thing:
                 thing.close()
         wrong += [line for d in self.daemons for line in d.sanitizer_lines()]
@@ -139,6 +144,11 @@ def machine(request, tmp, tag):
 @pytest.fixture
 def redis_server(machine):
     return machine.server
+
+
+@pytest.fixture
+def sentinels(machine):
+    return machine.sentinels
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
  * After a doubt (a lost connection, a lease that was renewed late, counts that disagree) the worker takes a new name, and Redis moves
  * its trays to that name. Then this file reads each list, and makes the worker's tray equal to it.
  *
- * What may be true after a doubt. For each command that was sent and not answered, Redis executed it, or will never execute it: a late
- * command of the old connection names trays of the old name, which are empty, so it reaches nothing. A sweeper that held the
- * worker for dead may have returned messages of its trays, and another worker may run them. Another client may have removed
- * a message. And Redis may have returned to an earlier state (a restart from an older copy, a failover): then a tray may hold a
- * message again that the worker had retried, handed back or let escape. Redis undid that move at both ends, so the tray holds the
- * only copy. The worker therefore trusts nothing that it remembers about a tray before it has read the list:
+ * After a doubt, each of these may be true. Redis executed a command that it did not answer, or it never will: a late command of the
+ * old connection names trays of the old name, which are empty, so it reaches nothing. A sweeper that considered the worker dead has
+ * returned messages of its trays, and another worker may run them. Another client has removed a message. Redis has returned to an
+ * earlier state (a restart from an older copy, a failover), so that a tray holds a message again that had left it by a retry, a
+ * hand-back or an escape. Redis undid that move at both ends, so the tray holds the only copy. The worker therefore trusts nothing
+ * that it remembers about a tray before it has read the list:
  *
  *	the list has	the worker believes	the worker
  *	it		it is in the tray	keeps the item; sends an unanswered move again
@@ -16,17 +16,17 @@
  *	not		it is in the tray	has lost its claim: another owner has the message
  *	it		nothing of it		adds it: an answer to a fetch was lost, or the message reappeared
  *
- * Why this order of steps is safe. The commands are INFO, the renewal, which moves the trays in the same script, and then the reads, all
- * on one connection. Nobody but this worker writes to trays of the new name, and it starts, moves and deletes nothing before
- * session_adopted(), which follows the last list: so each list still holds when it is used. Messages that are certainly in the tray are
- * matched before messages in doubt. Equal messages are the reason: if one of two has left, the one whose move was under way is
- * the one that left. Unknown messages are added last, since only what matched no item is unknown. To take a move for done is safe
- * because a move removes a message from its tray in the script that copies it. To take a claim for lost loses nothing: at worst the
- * sweeper has returned the message, and it runs a second time.
+ * The order of the steps is safe for these reasons. The worker sends INFO, the renewal, which moves the trays in the same script, and
+ * then the reads, all on one connection. Only this worker writes to trays of the new name, and it starts, moves and deletes nothing
+ * before session_adopted(), which follows the last list: so each list still holds when it is used. The worker matches messages that are
+ * certainly in the tray before messages in doubt, because messages may be equal: if one of two has left, it is the one whose move was
+ * under way. It adds unknown messages last, since a message is unknown only if it matched no item. The worker may count a move as done,
+ * because the script that copies a message also removes it from its tray. It may count a claim as lost: at worst the sweeper has
+ * returned the message, and the message runs a second time.
  *
- * A message that reappeared may have run before: it runs again as redelivered, and messages_reappeared is logged. The worker never sends a
- * DEL again that it sent before the doubt: the tray may hold other messages now. The tray is reopened instead, and only a message
- * that was just read there and is done is deleted.
+ * A message that reappeared may have run before: it runs again, marked as redelivered, and the worker logs messages_reappeared. The worker
+ * never sends a DEL again that it sent before the doubt: the tray may hold other messages now. It reopens the tray instead, and deletes
+ * only messages that it has just read there and that are done.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -77,9 +77,10 @@ static bool in_doubt(const struct item *item)
 }
 
 /*
- * Of equal messages those come first that are certainly not moved, and of those in doubt the ones whose
- * move was sent last, since moves are made in the order they were sent: a move that is asked for again
- * must find its own message, not its twin's.
+ * First matches the items that certainly did not move, then (match_doubtful()) those whose move is in doubt, the move
+ * that was sent last first. Redis executes moves in the order in which they were sent, so of two equal messages the one
+ * with the later move is the one that is still there. So a move that is sent again takes its own message, and not an
+ * equal one.
  */
 static void match_certain(struct worker *w, int tray, struct there *there)
 {
@@ -113,13 +114,13 @@ static void match_doubtful(struct worker *w, int tray, struct there *there)
 
 	for (int i = last_in_doubt(t); i != -1; i = last_in_doubt(t)) {
 		if (match_entry(there, t, &t->items[i]))
-			tray_move_sent(&w->trays, (struct place){ tray, i }, false);	/* it is sent again */
+			tray_move_sent(&w->trays, (struct place){ tray, i }, false);	/* mover.c sends it again */
 		else
 			mover_gone(w, (struct place){ tray, i });
 	}
 }
 
-/* A worker never asks for so many. exit() leaves the trays as they are, like a death. */
+/* The tray holds more messages than a worker ever requests. exit() leaves the trays as they are, as a death does. */
 static _Noreturn void unexpected(const struct worker *w, int tray)
 {
 	/* The tray holds more than a worker ever fetches, so another client writes there. The sweeper returns all of it, uncharged. */
@@ -160,7 +161,7 @@ static bool is_same_server(const struct worker *w)
 /*
  * A fetch whose answers were lost explains the newest of the unknown messages, one for each answer that is missing. All others
  * (`again`) reappeared: they left the tray once, or the worker never asked for them. On a server that may have returned to an earlier
- * state, a message that a fetch would explain may be one that reappeared, too: all run as redelivered.
+ * state, a message that a fetch would explain may be one that reappeared, too: all run marked as redelivered.
  */
 static void add_unknown(struct worker *w, int tray, const struct there *there)
 {

@@ -7,7 +7,7 @@
 
 struct worker;
 
-/* Owner: adopt.c. On which server the worker read its trays last, and on which one it reads them now. */
+/* Owner: adopt.c. The server on which the worker read its trays last, and the server on which it reads them now. */
 struct adoption {
 	struct redis_identity server;
 	struct redis_identity server_now;

@@ -1,5 +1,5 @@
 /*
- * The circuit breaker of a queue. All workers of the queue share it through atomic words; whoever moves `until`
+ * The circuit breaker of a queue. All workers of the queue share it through atomic words; the worker that moves `until`
  * forward owns the next probe. Three things are evidence against the handler (docs/design.md):
  *	- the handler could not be executed, or it ended before it read anything: no message can be the cause;
  *	- the handler ended before it answered, and no handler of this generation has answered anything;
@@ -32,7 +32,10 @@ bool breaker_may_fetch(struct board_queue *b, int64_t now_ms)
 		return true;
 	if (until > now_ms || !atomic_compare_exchange_strong(&b->workers.breaker.until_ms, &until, now_ms + pause_ms(step + 1)))
 		return false;
-	/* Taken to fail: a success closes. Lost if another just closed it, as it should be. */
+	/*
+	 * Assumes that the probe fails, since a success closes the breaker. If another worker has just closed it, the exchange
+	 * fails and the breaker stays closed.
+	 */
 	atomic_compare_exchange_strong(&b->workers.breaker.step, &step, step + 1);
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
- * What a worker is given at its start. Nothing of it changes afterwards, so all components may read it, and none may write it:
- * they see it const. What slot and board point at is shared with other processes.
+ * Everything that the master gives a worker at its start. It does not change afterwards, so the components get it const. Other
+ * processes share the memory to which slot and board point.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct env *env_new(const struct child *child)
 	env->slot = &child->board->slots[child->slot];
 	env->board = &child->board->queues[child->queue_index];
 	snprintf(env->name, sizeof(env->name), "%s/%d", env->conf->name, child->index);
-	queue_keys_from_conf(&env->keys, env->conf);
+	queue_keys_from_conf(&env->keys, child->conf, env->conf);
 	return env;
 }
 

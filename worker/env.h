@@ -5,8 +5,8 @@
 #include "common/queue/queue.h"
 
 /*
- * Owner: env.c. What the master gives a worker at its start. Nothing in it changes afterwards, so the components get it const.
- * slot and board point into the scoreboard, which other processes read and write: use atomic operations only.
+ * Owner: env.c. Everything that the master gives a worker at its start. It does not change afterwards, so the components get
+ * it const. slot and board point into the scoreboard, which other processes read and write: use atomic operations only.
  */
 struct env {
 	const struct child *child;

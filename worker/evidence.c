@@ -1,11 +1,12 @@
 /*
- * Writes into Redis what a sweeper needs to judge a later death of this worker (docs/design.md, "Who is blamed"). Two keys go
- * into the registration of the current name:
- *	stopping	the master ordered the worker to stop. The SIGKILL that may follow charges no message.
- *	trial		the message that this worker runs alone. Several outages interrupted it, so it is a suspect. A
- *			supervisor tries one suspect at a time, over all its queues: the next outage is then evidence
- *			against this message only. If Redis refuses to move a message whose handler has ended, its trial
- *			ends: other suspects must not wait until Redis is repaired.
+ * Writes into Redis what a sweeper needs to judge a later death of this worker (docs/design.md, "What a death charges"). Two
+ * keys go into the registration of the current name:
+ *	stopping	the master ordered the worker to stop. A SIGKILL that follows charges no message.
+ *	trial		the message that this worker runs alone. Several outages interrupted it, so it may be their cause.
+ * A supervisor has one message on trial at a time, over all its queues, so that the next outage is evidence against this message
+ * only. If Redis refuses to move a message whose handler has ended, its trial ends: other messages that need a trial must not wait
+ * until Redis is repaired.
+ *
  * A registration is lost with its name and when Redis loses data. So the worker writes both keys again under each new name.
  */
 #include <assert.h>
@@ -14,7 +15,7 @@
 #include "worker/worker.h"
 
 #define REFUSED_MS 1000
-#define OCCUPIED_MS 1000	/* while another trial is under way, a suspect waits this long between checks */
+#define OCCUPIED_MS 1000	/* while another trial is under way, a message that needs one waits this long between checks */
 
 void evidence_init(struct evidence *e)
 {
@@ -89,8 +90,8 @@ bool evidence_may_start(struct worker *w, struct place p)
 	if (begin_trial(w, p, m))
 		return false;
 	/*
-	 * The suspect waits for the other trial, and must not hold up the messages behind it. A shared queue has no delayed
-	 * set, so there it waits in its tray and the worker starts nothing.
+	 * The message waits for the end of the other trial, and must not hold up the messages behind it. A shared queue has
+	 * no delayed set, so there the message waits in its tray, and the worker starts nothing.
 	 */
 	if (w->env->keys.shared)
 		starter_pause(&w->starter, w->now_us / 1000 + OCCUPIED_MS);

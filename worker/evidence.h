@@ -11,7 +11,7 @@
 
 struct worker;
 
-/* Owner: evidence.c. What the registration of the current name says, so that a sweeper can judge the death of this worker. */
+/* Owner: evidence.c. The evidence in the registration of the current name, by which a sweeper can judge the death of this worker. */
 struct evidence {
 	bool stop_noted;		/* `stopping` was sent to this name's registration */
 	struct place trial;		/* the place of the message on trial; tray -1: none */

@@ -1,12 +1,13 @@
 /*
- * The master's order, and the way out. Told to finish, a worker leaves when its trays are empty: it deregisters its name, and Redis
- * answers whether the name owned anything else. Told to hand back, it also stops what runs. Redis may be away for longer
- * than the master waits. Then the worker gives up: what it has not settled stays in its trays, and a sweeper returns it.
+ * The order of the master, and the end of the process. A worker with the order to finish leaves when its trays are empty: it
+ * deregisters its name, and Redis answers whether the name owned anything else. A worker with the order to hand back also stops its
+ * handler. If Redis does not answer for longer than the master waits, the worker gives up: unsettled messages stay in its trays,
+ * and a sweeper returns them.
  */
 #include "worker/worker.h"
 
-#define GIVE_UP_MS 1500			/* what Redis is given at a fast stop once nothing runs */
-#define OWNS_NOTHING_MS 3000		/* the same at a drain, if no message is known to be in hand; longer than a fetch blocks */
+#define GIVE_UP_MS 1500			/* at a fast stop, once nothing runs: how long the worker waits for Redis */
+#define OWNS_NOTHING_MS 3000		/* the same at a drain, if the worker knows of no message in flight; longer than a fetch blocks */
 
 void exit_look_at_order(struct worker *w, int64_t now_ms)
 {

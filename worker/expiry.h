@@ -10,7 +10,7 @@
 
 struct worker;
 
-/* Owner: expiry.c. Whether the worker has asked Redis for its time since the last filling of a tray, and what the answer was. */
+/* Owner: expiry.c. The last request for the time of Redis, compared with the fillings of trays, and its answer. */
 struct expiry {
 	bool asking;			/* the question is unanswered: no message starts */
 	int64_t sent_ms;		/* CLOCK_BOOTTIME when the question was sent */

@@ -1,8 +1,8 @@
 /*
- * fence = "kill": a handler ends before the lease can have expired, since from then on another worker may run its message. The
- * handler gets SIGTERM while there is time for kill_grace, and SIGKILL while there is time to die. If this process stands still, the
- * master kills the handler (supervisor/children/watch.c). This file does not decide what becomes of the message: it is treated as after a
- * stop, and adopt.c finds out who owns it.
+ * fence = "kill": a handler ends before the lease can have expired, since from then on another worker may run its message. The handler
+ * gets SIGTERM while there is time for kill_grace, and SIGKILL while there is time to die. If this process stands still, the master kills
+ * the handler (supervisor/children/watch.c). This file does not settle the message: the worker treats it as after a stop, and adopt.c
+ * finds out which process owns it.
  */
 #include <sys/timerfd.h>
 
@@ -25,7 +25,7 @@ void fence_init(struct worker *w)
 	w->fence.fd = -1;
 	if (w->env->conf->fence != CONF_FENCE_KILL)
 		return;
-	/* The clock of the lease: poll's own stands still while the machine sleeps. */
+	/* The lease uses this clock: the timeout of poll() stands still while the machine sleeps. */
 	w->fence.fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (w->fence.fd == -1) {
 		log_error("fence_failed", log_str("error", strerror(errno)));
@@ -71,7 +71,7 @@ bool fence_may_start(const struct worker *w)
 }
 
 /* at_ms 0: disarms the timer. Called each turn; only a change, which each renewal of the lease makes, costs a system call. */
-static void wake_at(struct worker *w, int64_t at_ms)
+static void set_timer(struct worker *w, int64_t at_ms)
 {
 	struct itimerspec at = { .it_value = { .tv_sec = at_ms / 1000, .tv_nsec = at_ms % 1000 * 1000000 } };
 
@@ -81,14 +81,14 @@ static void wake_at(struct worker *w, int64_t at_ms)
 	timerfd_settime(w->fence.fd, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* When the master must find the handler dead: it leaves this worker half of the margin. 0: nothing runs. */
+/* Publishes when the handler must be dead, or the master kills it. The worker itself has the first half of the margin. at_ms 0: nothing runs. */
 static void show_deadline(struct worker *w, int64_t at_ms)
 {
 	if (atomic_load(&w->env->slot->fence_ms) != at_ms)
 		atomic_store(&w->env->slot->fence_ms, at_ms);
 }
 
-static void note(struct worker *w, const char *reason)
+static void log_fenced(struct worker *w, const char *reason)
 {
 	if (w->fence.fenced)
 		return;
@@ -102,13 +102,13 @@ static int64_t end_what_runs(struct worker *w, int64_t now_ms)
 	int64_t now = clock_boottime_ms();
 
 	if (w->fence.claim_gone || now >= kill_at_ms(w)) {
-		note(w, w->fence.claim_gone ? "another took it" : "its lease runs out");
+		log_fenced(w, w->fence.claim_gone ? "another took it" : "its lease runs out");
 		w->starter.runner->kill(w, now_ms);
 		return 0;
 	}
 	if (now < term_at_ms(w))
 		return term_at_ms(w);
-	note(w, "its lease runs out");
+	log_fenced(w, "its lease runs out");
 	w->starter.runner->stop(w, now_ms);
 	return kill_at_ms(w);
 }
@@ -125,11 +125,11 @@ void fence_tick(struct worker *w, int64_t now_ms)
 		return;
 	if (tray_count(&w->trays, ITEM_RUNNING) == 0) {
 		w->fence.fenced = false;
-		wake_at(w, 0);
+		set_timer(w, 0);
 		show_deadline(w, 0);
 		return;
 	}
-	wake_at(w, end_what_runs(w, now_ms));
+	set_timer(w, end_what_runs(w, now_ms));
 	fence_announce(w);
 }
 

@@ -3,7 +3,6 @@
  * owns nothing; else it fetches into the next tray while the messages of the last one run. Messages in a tray that may not
  * start now (quiet, paused, a stop) are handed back by starter.c.
  */
-#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +16,14 @@
 #define BLOCK_MAX_MS 2000
 #define OOM_LOOK_MS 250		/* between looks at ingress while Redis is at maxmemory */
 #define LOOK_AGAIN_MS 10
-#define AHEAD_MS 20		/* between looks for more while messages are in hand */
+#define AHEAD_MS 20		/* between checks for more while messages are in flight */
 #define PAUSED_US 500000
-#define WAITED_LONG_US 250000	/* less, and the sweeper has looked within the last second */
+#define WAITED_LONG_US 250000	/* a shorter wait is not long: the sweeper has read the pause flag within the last second */
 #define AT_ONCE_US 1000		/* a blocking fetch answered so soon did not have to wait for a producer */
 
 static const struct retry_backoff backoff = { .base_ms = 100, .cap_ms = 30000, .jitter = 0.5 };
 
-/* Nothing is fetched while a move is refused or not sent, while a message runs alone or waits to, or while notes are not known. */
+/* The worker fetches nothing while a move is refused or not sent, while a message runs alone or must run alone, or while notes are not known. */
 static bool held_up(const struct worker *w)
 {
 	if (w->mover.retry.errors > 0 || w->starter.solo_running || mover_hand_back_waits(w))
@@ -44,10 +43,10 @@ static bool owns_nothing(const struct worker *w)
 }
 
 /*
- * With a message in hand the next ones are asked for only if they will be wanted soon, or if the handler takes
- * them at once: a window is filled however long a message takes.
+ * With messages in flight, the worker requests more only if it will start them soon, or if the handler takes them at
+ * once: it fills the window of a persistent handler however long a message takes.
  */
-static int wanted(const struct worker *w)
+static int count_wanted(const struct worker *w)
 {
 	bool one = breaker_until_ms(w->env->board) != 0 || !w->starter.runner->ready(w);	/* a probe, or a handler that starts up */
 	int n = one ? 1 : pacing_size(&w->pacing), waiting = tray_count(&w->trays, ITEM_WAITING), room = w->starter.runner->room(w) - waiting;
@@ -73,11 +72,11 @@ static int64_t block_ms(const struct worker *w, int64_t now_ms)
 	int64_t block = w->session.owner.lease_ms / 8;
 
 	if (now_ms < w->fetcher.oom_until_ms || breaker_until_ms(w->env->board) != 0)
-		return 0;	/* one look: a probe must not sit waiting */
+		return 0;	/* does not block: a probe must not wait for a message */
 	return block < BLOCK_MAX_MS ? block : BLOCK_MAX_MS;
 }
 
-static void ask(struct worker *w, int tray, int n, int64_t now_ms)
+static void send_fetch(struct worker *w, int tray, int n, int64_t now_ms)
 {
 	int64_t block = n == 1 && may_block(w) ? block_ms(w, now_ms) : 0;
 
@@ -100,13 +99,13 @@ void fetcher_tick(struct worker *w, int64_t now_ms)
 
 	if (!worker_may_work(w) || !session_usable(w) || now_ms < w->fetcher.retry.at_ms || held_up(w))
 		return;
-	n = wanted(w);
+	n = count_wanted(w);
 	if (n <= 0 || (now_ms < w->fetcher.ahead_at_ms && !owns_nothing(w)) || (w->fetcher.probing && !tray_all_empty(&w->trays)))
 		return;
 	w->fetcher.probing = breaker_until_ms(w->env->board) != 0;
 	if (!breaker_may_fetch(w->env->board, now_ms) || (tray = tray_find_empty(&w->trays)) == -1)
 		return;
-	ask(w, tray, n, now_ms);
+	send_fetch(w, tray, n, now_ms);
 }
 
 void fetcher_init(struct fetcher *f, const struct redis_target *target, const char *client_name)
@@ -137,7 +136,7 @@ void fetcher_lost(struct fetcher *f)
 static void fetch_failed(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	if (redis_error_is(reply, "OOM")) {
-		/* Scripts still run at maxmemory, and what they fetch frees memory in the end. */
+		/* Redis still runs scripts at maxmemory, and messages that are done free memory. */
 		if (now_ms >= w->fetcher.oom_until_ms)
 			session_report_error(w, "fetch", reply);
 		w->fetcher.oom_until_ms = now_ms + 1000;
@@ -147,12 +146,12 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		queue_owner_use_blmove(&w->session.owner);
 		return;
 	}
-	/* What ends our own waiting at a stop, or a change of the server's role */
+	/* Ends the blocked fetch: the worker itself at a stop, or a change of the server's role */
 	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
 		return;
 	session_report_error(w, "fetch", reply);
 	if (w->fetcher.retry.errors > 0 && now_ms < w->fetcher.retry.at_ms)
-		return;		/* another answer to the same fetch: one error, one step of the back-off */
+		return;		/* another answer to the same fetch: several answers are one error, so one step of the back-off */
 	retry_failed(&w->fetcher.retry, &backoff, now_ms);
 }
 
@@ -180,11 +179,11 @@ static void free_memory(struct worker *w)
 		return;
 	w->fetcher.memory_freed = true;
 	tray_free_memory(&w->trays);
-	malloc_trim(0);
+	alloc_release();
 }
 
-/* All that was asked for is answered. */
-static void complete(struct worker *w, int tray, int64_t now_ms)
+/* Every request of this fetch is answered. */
+static void complete_fetch(struct worker *w, int tray, int64_t now_ms)
 {
 	struct tray *t = &w->trays.tray[tray];
 	bool at_once = w->now_us - w->fetcher.asked_us < AT_ONCE_US, waited_long = w->now_us - w->fetcher.fetched_us >= WAITED_LONG_US;
@@ -228,7 +227,7 @@ void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply,
 			session_clear_error(w);
 	}
 	if (tray_answered(&w->trays, tray))
-		complete(w, tray, now_ms);
+		complete_fetch(w, tray, now_ms);
 }
 
 /* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
@@ -236,7 +235,7 @@ static void unblock_start(struct worker *w, int64_t now_ms)
 {
 	w->fetcher.unblocking = UNBLOCK_DONE;
 	if (w->session.redis.client_id == 0 || redis_open(&w->fetcher.unblock, now_ms) == -1)
-		return;		/* then it waits for the end of the block */
+		return;		/* the worker then waits until the fetch stops blocking */
 	w->fetcher.unblocking = UNBLOCK_OPENING;
 }
 
@@ -274,7 +273,7 @@ int64_t fetcher_deadline_ms(const struct worker *w, int64_t now_ms)
 {
 	int64_t at = w->fetcher.retry.at_ms;
 
-	if (!session_usable(w) || held_up(w) || wanted(w) <= 0)
+	if (!session_usable(w) || held_up(w) || count_wanted(w) <= 0)
 		return INT64_MAX;
 	if (!owns_nothing(w) && w->fetcher.ahead_at_ms > at)
 		at = w->fetcher.ahead_at_ms;
@@ -282,6 +281,9 @@ int64_t fetcher_deadline_ms(const struct worker *w, int64_t now_ms)
 		at = breaker_until_ms(w->env->board);
 	if (!worker_may_work(w) && at < now_ms + 100)	/* a gate opens without a signal */
 		at = now_ms + 100;
-	/* Due already: this turn has tried, and no tray was free, say. An event will tell; but no wait without an end. */
+	/*
+	 * A fetch was due in this turn and did not take place, for example because no tray is empty. An event usually ends that;
+	 * the limit keeps the wait finite.
+	 */
 	return at > now_ms ? at : now_ms + LOOK_AGAIN_MS;
 }

@@ -10,7 +10,7 @@
 
 #include "common/queue/queue.h"
 
-static void add(struct worker *w, struct queue_history *h, struct place p)
+static void add_done(struct worker *w, struct queue_history *h, struct place p)
 {
 	const struct item *item = tray_item(&w->trays, p);
 	struct message *m = tray_message(&w->trays, p);
@@ -21,7 +21,7 @@ static void add(struct worker *w, struct queue_history *h, struct place p)
 		queue_history_forget(h, m);
 }
 
-static void acknowledge(struct worker *w, int tray, const struct queue_entry *one, struct queue_history *h)
+static void send_acknowledgement(struct worker *w, int tray, const struct queue_entry *one, struct queue_history *h)
 {
 	queue_history_done(&w->session.redis, &w->session.owner, tray, one, h, w->env->conf->done.keep, w->env->child->conf->supervisor.node);
 	queue_history_free(h);
@@ -73,22 +73,22 @@ void history_done(struct worker *w, int tray)
 	h = queue_history_new(remembered ? (size_t)t->n : 0);
 	for (int i = 0; i < t->n && remembered; i++)
 		if (t->items[i].state == ITEM_DONE)
-			add(w, h, (struct place){ tray, i });
-	acknowledge(w, tray, NULL, h);
+			add_done(w, h, (struct place){ tray, i });
+	send_acknowledgement(w, tray, NULL, h);
 }
 
 void history_done_one(struct worker *w, struct place p, const struct queue_entry *entry)
 {
 	struct queue_history *h;
 
-	/* Only the script can name a large message by its place. */
+	/* Only the script finds a large message by its place. */
 	if (w->env->conf->done.keep <= 0 && tray_item(&w->trays, p)->note == NULL && entry->at == QUEUE_ANYWHERE) {
 		queue_done_one(&w->session.redis, &w->session.owner, p.tray, entry);
 		return;
 	}
 	h = queue_history_new(1);
-	add(w, h, p);
-	acknowledge(w, p.tray, entry, h);
+	add_done(w, h, p);
+	send_acknowledgement(w, p.tray, entry, h);
 }
 
 void history_answer(struct worker *w, const struct redis_reply *reply)

@@ -1,12 +1,13 @@
 /*
- * Moves: chosen elsewhere, sent here, and sent again until they are answered. A tray whose messages all
- * succeeded is acknowledged by one DEL. A refused move is held: asked for again after a while, the
- * handler not run again, nothing else fetched meanwhile.
+ * Sends the moves that settle.c has chosen, and sends them again until Redis has answered. One DEL acknowledges a tray
+ * whose messages all succeeded. If Redis refuses a move, the worker holds it: it sends the move again after a back-off,
+ * does not run the handler again, and fetches nothing meanwhile.
  *
  * Redis may return to an earlier state without the connection being lost. Then a message that left its tray alive may lie
- * there again. So the lease in Redis counts what left each tray alive, and owner.moved counts the answers: as long as both
- * are equal no such move was undone. They are compared in the script that acknowledges a tray which something ever left
- * alive, and at each renewal of the lease. What left a tray otherwise is done, and may be deleted as often as it returns.
+ * there again. So the lease in Redis counts the messages that left each tray alive, and owner.moved counts the answers: as
+ * long as both counts are equal, Redis undid no such move. The script that acknowledges such a tray compares them, and so
+ * does the worker at each renewal of the lease. Every other message that left a tray is done, and may be deleted as often
+ * as it returns.
  */
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@ static bool is_large(const struct item *item)
 	return item->len > QUEUE_BY_VALUE_MAX;
 }
 
-/* The index from the pop end, where the oldest lies. Only while no move out of this tray is unanswered. */
+/* Returns the index from the pop end, where the oldest message lies. It is certain only while no move out of this tray is unanswered. */
 static int64_t place_in_list(const struct tray *t, const struct item *item)
 {
 	int64_t at = -1;
@@ -133,9 +134,10 @@ bool mover_hand_back_waits(const struct worker *w)
 }
 
 /*
- * The newest first: what goes back to the pop end last is fetched first, so that the order stays. A large message is named
- * by its place, which is certain only when no move out of its tray is unanswered: from such a tray they leave one by one.
- * newer_waits: a message of a newer tray has yet to go back, so none of this one may.
+ * Sends the newest message first: a worker fetches first the message that went back to the pop end last, so the order
+ * stays. A script finds a large message by its place, which is certain only while no move out of its tray is unanswered,
+ * so messages leave such a tray one by one. newer_waits: a message of a newer tray must go back first, so no message of
+ * this tray may go back yet.
  */
 static void send_moves(struct worker *w, int tray, bool newer_waits, int64_t now_ms)
 {
@@ -207,7 +209,7 @@ static void count_moved(struct worker *w, const struct item *item)
 
 /*
  * A refused move stays refused until Redis answers it, or until its message is no longer there to be moved; other successes do
- * not clear the error. With the last of them the back-off ends: a worker that has nothing left to ask for again must fetch.
+ * not clear the error. When no refused move is left, the back-off ends: a worker without a move to send again must fetch.
  */
 static void refusals_changed(struct worker *w)
 {
@@ -217,8 +219,8 @@ static void refusals_changed(struct worker *w)
 	retry_not_before(&w->mover.retry, 0);
 }
 
-/* Of several refusals of moves that left together the first one counts: one error, one step of the back-off. */
-static void refused(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
+/* If Redis refuses several moves of one write, only the first refusal counts, so that one error is one step of the back-off. */
+static void note_refusal(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
 	session_report_error(w, "settle", reply);
 	if (w->mover.retry.errors == 0 || now_ms >= w->mover.retry.at_ms)
@@ -257,9 +259,9 @@ void mover_retry_now(struct mover *m)
 }
 
 /*
- * Whether to set this message aside: Redis refuses to move it, but takes other commands. A sweeper returns it later. A message that is
- * done is never set aside, since it would run again. After the first such message, those with the same move are set aside at the
- * first refusal, until such a move succeeds.
+ * True: set this message aside, because Redis refuses to move it, but executes other commands. A sweeper returns it later. A message
+ * that is done is never set aside, since it would run again. After the first such message, those with the same move are set aside at
+ * the first refusal, until such a move succeeds.
  */
 static bool is_hopeless(struct worker *w, struct place p, const struct redis_reply *reply)
 {
@@ -278,14 +280,17 @@ static void move_refused(struct worker *w, struct place p, const struct redis_re
 	const struct item *item = tray_item(&w->trays, p);
 
 	tray_move_refused(&w->trays, p, true);
-	refused(w, reply, now_ms);
+	note_refusal(w, reply, now_ms);
 	tray_move_sent(&w->trays, p, false);
 	if (w->exit.order == ORDER_HAND_BACK && item->move != MOVE_DONE && item->move != MOVE_HAND_BACK) {
 		retry_not_before(&w->mover.retry, 0);
 		/* A worker that was ordered to hand back has no time to wait until Redis accepts the move. */
 		settle_hand_back(w, p, item->move == MOVE_PUT_OFF ? SETTLE_AS_IT_WAS : SETTLE_REDELIVERED);
 	} else if (is_hopeless(w, p, reply)) {
-		/* At a stop a message whose setting aside is refused, too, comes here again and again: then the back-off counts. */
+		/*
+		 * At a stop, Redis may refuse to set the message aside, too, and then this function is called again and again:
+		 * from then on the back-off counts.
+		 */
 		if (item->refusals <= MOVE_ATTEMPTS)
 			retry_not_before(&w->mover.retry, 0);
 		settle_set_aside(w, p, reply->type == REDIS_ERROR ? reply->str : "unexpected reply type from Redis");
@@ -329,7 +334,7 @@ void mover_delete_answer(struct worker *w, int tray, const struct redis_reply *r
 
 	if (reply->type != REDIS_INTEGER) {
 		tray_delete_refused(&w->trays, tray, true);
-		refused(w, reply, now_ms);
+		note_refusal(w, reply, now_ms);
 		tray_delete_sent(&w->trays, tray, false);
 		return;
 	}

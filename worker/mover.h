@@ -12,7 +12,7 @@
 
 struct worker;
 
-/* Owner: mover.c. When refused moves are sent again. The trays know which moves those are. */
+/* Owner: mover.c. The back-off of refused moves. The trays know which moves those are. */
 struct mover {
 	struct retry retry;		/* invariant: errors is 0 only if the trays count no refusal */
 	bool hopeless[MOVES];		/* a message was set aside because of this move, and no such move has succeeded since */

@@ -79,7 +79,7 @@ int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms)
 
 /* ---- answers ---- */
 
-static void refused(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
+static void note_refusal(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
 	session_report_error(w, "notes", reply);
 	retry_failed(&w->notes.retry, &backoff, now_ms);
@@ -100,7 +100,7 @@ void notes_secret_answer(struct worker *w, int tray, const struct redis_reply *r
 	if (t->notes != NOTES_ASKED)
 		return;			/* all messages of the tray were handed back meanwhile */
 	if (queue_secret_learn(reply) == -1) {
-		refused(w, tray, reply, now_ms);
+		note_refusal(w, tray, reply, now_ms);
 		return;
 	}
 	succeeded(w);
@@ -119,7 +119,7 @@ void notes_answer(struct worker *w, int tray, const struct redis_reply *reply, i
 	if (t->notes != NOTES_ASKED)
 		return;			/* all messages of the tray were handed back meanwhile */
 	if (reply->type != REDIS_ARRAY || reply->n != (size_t)t->n) {
-		refused(w, tray, reply, now_ms);
+		note_refusal(w, tray, reply, now_ms);
 		return;
 	}
 	tray_set_notes(&w->trays, tray, NOTES_KNOWN);

@@ -7,7 +7,7 @@
 
 #include "common/conf/conf.h"
 
-/* Owner: pacing.c. How many messages the next fetch asks for. All functions are pure. */
+/* Owner: pacing.c. The number of messages that the next fetch requests. All functions are pure. */
 struct pacing {
 	const struct conf_queue *conf;
 	double message_us;		/* average time of recent messages, each capped at batch.time; < 0: no message yet */

@@ -12,7 +12,7 @@ struct handler;
 struct worker;
 struct persistent;
 
-/* How a kind of handler is run: runner_exec.c or runner_persistent.c. A runner polls at most RUNNER_POLLFDS descriptors. */
+/* A runner runs one kind of handler: runner_exec.c or runner_persistent.c. It polls at most RUNNER_POLLFDS descriptors. */
 struct runner {
 	void (*init)(struct worker *w);
 	void (*free)(struct worker *w);

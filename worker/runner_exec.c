@@ -16,13 +16,13 @@ static void free_handler(struct worker *w)
 	handler_free(w->exec.handler);
 }
 
-static int room(const struct worker *w)
+static int room_for_run(const struct worker *w)
 {
 	return w->exec.running.tray == -1 ? 1 : 0;
 }
 
 /* An exec handler starts with its message, so it is always ready. */
-static bool ready(const struct worker *w)
+static bool handler_is_ready(const struct worker *w)
 {
 	(void)w;
 	return true;
@@ -65,7 +65,7 @@ static struct place next_known(struct worker *w, int64_t now_ms)
 	return p;
 }
 
-static void start(struct worker *w, int64_t now_ms)
+static void start_next(struct worker *w, int64_t now_ms)
 {
 	struct place p;
 
@@ -84,7 +84,7 @@ static void start(struct worker *w, int64_t now_ms)
 	note_running(w, w->starter.job.timeout_ms, now_ms);
 }
 
-static void end(struct worker *w, int64_t now_ms)
+static void settle_ended_run(struct worker *w, int64_t now_ms)
 {
 	struct handler_result result;
 	struct place p = w->exec.running;
@@ -102,7 +102,7 @@ static void end(struct worker *w, int64_t now_ms)
 	verdict_of_exec(w, p, &result, now_ms);
 }
 
-static void flush(struct worker *w)
+static void flush_nothing(struct worker *w)
 {
 	(void)w;		/* an exec handler has all its input in its pipe when it starts */
 }
@@ -113,7 +113,7 @@ static bool go_on(struct worker *w)
 	return false;
 }
 
-static void stop(struct worker *w, int64_t now_ms)
+static void stop_handler(struct worker *w, int64_t now_ms)
 {
 	if (w->exec.running.tray != -1)
 		handler_stop(w->exec.handler, now_ms);
@@ -149,5 +149,19 @@ static int64_t deadline_ms(const struct worker *w)
 	return w->exec.running.tray == -1 ? INT64_MAX : handler_deadline_ms(w->exec.handler);
 }
 
-const struct runner runner_exec = { init, free_handler, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
-	io, deadline_ms };
+const struct runner runner_exec = {
+	.init = init,
+	.free = free_handler,
+	.room = room_for_run,
+	.ready = handler_is_ready,
+	.start = start_next,
+	.end = settle_ended_run,
+	.flush = flush_nothing,
+	.go_on = go_on,
+	.stop = stop_handler,
+	.kill = kill_now,
+	.dismiss = dismiss,
+	.pollfds = pollfds,
+	.io = io,
+	.deadline_ms = deadline_ms,
+};

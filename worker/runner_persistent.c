@@ -38,7 +38,7 @@ static void free_persistent(struct worker *w)
 }
 
 /* The place of the message with this serial. Unanswered serials are less than given_size apart, so each has an entry of its own. */
-static struct place *given(struct worker *w, uint64_t serial)
+static struct place *place_of_serial(struct worker *w, uint64_t serial)
 {
 	return &w->persistent.given[serial & (w->persistent.given_size - 1)];
 }
@@ -56,13 +56,13 @@ static void note_process(struct worker *w)
 
 /* ---- jobs ---- */
 
-static bool ready(const struct worker *w)
+static bool handler_is_ready(const struct worker *w)
 {
 	return persistent_ready(w->persistent.process);
 }
 
 /* While the handler starts up it gets one message: further ones would only wait, and another worker may be faster. */
-static int room(const struct worker *w)
+static int room_for_jobs(const struct worker *w)
 {
 	if (!persistent_running(w->persistent.process))
 		return 1;
@@ -73,7 +73,7 @@ static int room(const struct worker *w)
 
 static bool give(struct worker *w, struct place p, int64_t now_ms)
 {
-	struct place *place = given(w, w->persistent.next_serial);
+	struct place *place = place_of_serial(w, w->persistent.next_serial);
 
 	if (place->tray != -1)
 		return false;		/* the job that had this entry before is still unanswered */
@@ -90,14 +90,17 @@ static bool give(struct worker *w, struct place p, int64_t now_ms)
 	*place = p;
 	w->persistent.next_serial++;
 	starter_started(w, p);
-	/* Most answers are OK and need it no more. A window of parsed messages would not fit into the first cache of the processor. */
+	/*
+	 * Most answers are OK, and settling them does not need the parsed message. A window of parsed messages would not fit into
+	 * the first cache of the processor.
+	 */
 	tray_forget_message(&w->trays, p);
 	if (atomic_load(&w->env->slot->started_ms) == 0)
 		atomic_store(&w->env->slot->started_ms, now_ms);
 	return true;
 }
 
-static void start(struct worker *w, int64_t now_ms)
+static void start_jobs(struct worker *w, int64_t now_ms)
 {
 	struct place p;
 
@@ -106,16 +109,16 @@ static void start(struct worker *w, int64_t now_ms)
 		return;
 	}
 	starter_succeeded(&w->starter);
-	while (room(w) > 0 && (p = starter_next(w)).tray != -1)
+	while (room_for_jobs(w) > 0 && (p = starter_next(w)).tray != -1)
 		if (!give(w, p, now_ms))
 			return;
 }
 
 /*
- * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush() calls this before every
+ * Takes back jobs of which no byte was written, if the lease ends too soon to start them. flush_jobs() calls this before every
  * write. A message taken back waits again; if its claim was lost meanwhile, it is gone.
  */
-static void recall(struct worker *w)
+static void recall_unwritten(struct worker *w)
 {
 	uint64_t serial, end = w->persistent.next_serial;
 
@@ -125,7 +128,7 @@ static void recall(struct worker *w)
 	if (serial == UINT64_MAX)
 		return;
 	for (w->persistent.next_serial = serial; serial < end; serial++) {
-		struct place *place = given(w, serial), p = *place;
+		struct place *place = place_of_serial(w, serial), p = *place;
 
 		place->tray = -1;
 		if (p.tray == -1)
@@ -141,18 +144,18 @@ static void recall(struct worker *w)
 		atomic_store(&w->env->slot->started_ms, 0);
 }
 
-static void flush(struct worker *w)
+static void flush_jobs(struct worker *w)
 {
 	if (!persistent_running(w->persistent.process))
 		return;
 	if (w->starter.may_start_us != w->now_us)
-		recall(w);
+		recall_unwritten(w);
 	persistent_flush(w->persistent.process);
 }
 
 /* ---- answers ---- */
 
-static void refused(struct worker *w, struct place p, const struct persistent_reply *r, int64_t now_ms)
+static void settle_negative_answer(struct worker *w, struct place p, const struct persistent_reply *r, int64_t now_ms)
 {
 	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
 		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
@@ -167,7 +170,7 @@ static void refused(struct worker *w, struct place p, const struct persistent_re
 
 static void answered(struct worker *w, const struct persistent_reply *r, int64_t now_ms)
 {
-	struct place *place = given(w, r->serial), p = *place;
+	struct place *place = place_of_serial(w, r->serial), p = *place;
 
 	place->tray = -1;
 	slot_observe(w->env->slot, r->duration_ms);
@@ -176,13 +179,13 @@ static void answered(struct worker *w, const struct persistent_reply *r, int64_t
 	else if (r->verdict == PERSISTENT_OK)
 		settle_done(w, p, r->duration_ms);
 	else
-		refused(w, p, r, now_ms);
+		settle_negative_answer(w, p, r, now_ms);
 	tray_close(&w->trays, p.tray);
 }
 
 /* ---- the end of the process ---- */
 
-static void failed(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
+static void settle_failed_end(struct worker *w, struct place p, const struct persistent_end *e, int64_t now_ms)
 {
 	struct handler_result result = {
 		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
@@ -227,9 +230,9 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 	else if (e->how == PERSISTENT_STOPPED)
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->how == PERSISTENT_TIMED_OUT)
-		serial == e->oldest ? failed(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
+		serial == e->oldest ? settle_failed_end(w, p, e, now_ms) : settle_hand_back(w, p, SETTLE_REDELIVERED);
 	else if (e->unanswered == 1 && (solo || !broken))
-		failed(w, p, e, now_ms);
+		settle_failed_end(w, p, e, now_ms);
 	else
 		settle_hand_back(w, p, SETTLE_SOLO);
 	tray_close(&w->trays, p.tray);
@@ -252,13 +255,13 @@ static void note_end(struct worker *w, const struct persistent_end *e, bool brok
 	settle_unrunnable(w, e->how == PERSISTENT_UNRUNNABLE ? e->stage : "answer", error, now_ms);
 }
 
-static void ended(struct worker *w, const struct persistent_end *e, int64_t now_ms)
+static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)
 {
 	bool broken = is_broken(w, e);
 
 	note_end(w, e, broken, now_ms);
 	for (uint64_t serial = w->persistent.next_serial - w->persistent.given_size; serial != w->persistent.next_serial; serial++) {
-		struct place *place = given(w, serial), p = *place;
+		struct place *place = place_of_serial(w, serial), p = *place;
 
 		place->tray = -1;
 		if (p.tray != -1)
@@ -267,7 +270,7 @@ static void ended(struct worker *w, const struct persistent_end *e, int64_t now_
 	starter_solo_ended(&w->starter);
 }
 
-static void end(struct worker *w, int64_t now_ms)
+static void settle_ended_process(struct worker *w, int64_t now_ms)
 {
 	struct persistent_reply reply;
 	struct persistent_end e;
@@ -283,7 +286,7 @@ static void end(struct worker *w, int64_t now_ms)
 	}
 	persistent_tick(w->persistent.process, now_ms);
 	if (persistent_ended(w->persistent.process, &e)) {
-		ended(w, &e, now_ms);
+		settle_end(w, &e, now_ms);
 		atomic_store(&w->env->slot->started_ms, 0);
 	}
 	note_process(w);
@@ -301,9 +304,9 @@ static bool go_on(struct worker *w)
 
 	while (persistent_unanswered(w->persistent.process) > 0 && w->now_us < until_us && persistent_read(w->persistent.process, w->now_us / 1000)) {
 		worker_look_at_clock(w);
-		end(w, w->now_us / 1000);
+		settle_ended_process(w, w->now_us / 1000);
 		starter_tick(w, w->now_us / 1000);
-		flush(w);
+		flush_jobs(w);
 		any = true;
 	}
 	return any;
@@ -311,7 +314,7 @@ static bool go_on(struct worker *w)
 
 /* ---- the functions of struct runner ---- */
 
-static void stop(struct worker *w, int64_t now_ms)
+static void stop_process(struct worker *w, int64_t now_ms)
 {
 	if (persistent_running(w->persistent.process))
 		persistent_stop(w->persistent.process, now_ms);
@@ -343,7 +346,7 @@ static void io(struct worker *w, const struct pollfd *p, size_t n, int64_t now_m
 		persistent_quiet(w->persistent.process);
 		return;
 	}
-	recall(w);
+	recall_unwritten(w);
 	persistent_io(w->persistent.process, p, n, now_ms);
 }
 
@@ -352,5 +355,19 @@ static int64_t deadline_ms(const struct worker *w)
 	return persistent_running(w->persistent.process) ? persistent_deadline_ms(w->persistent.process) : INT64_MAX;
 }
 
-const struct runner runner_persistent = { init, free_persistent, room, ready, start, end, flush, go_on, stop, kill_now, dismiss, pollfds,
-	io, deadline_ms };
+const struct runner runner_persistent = {
+	.init = init,
+	.free = free_persistent,
+	.room = room_for_jobs,
+	.ready = handler_is_ready,
+	.start = start_jobs,
+	.end = settle_ended_process,
+	.flush = flush_jobs,
+	.go_on = go_on,
+	.stop = stop_process,
+	.kill = kill_now,
+	.dismiss = dismiss,
+	.pollfds = pollfds,
+	.io = io,
+	.deadline_ms = deadline_ms,
+};

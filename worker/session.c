@@ -21,18 +21,22 @@
 void session_init(struct worker *w)
 {
 	const struct conf *conf = w->env->child->conf;
+	const struct redis_options options = conf_redis_options(conf);
 	char error[256];
 
-	if (redis_target_parse(&w->session.target, conf->redis.url, conf->redis.user, conf->redis.password, error,
-		sizeof(error)) == -1) {
-		log_error("redis_url", log_str("error", error));	/* the configuration was checked: cannot be */
+	if (redis_target_parse(&w->session.target, &options, error, sizeof(error)) == -1) {
+		log_error("redis_url", log_str("error", error));	/* cannot happen: the configuration was checked */
 		exit(1);
 	}
+	redis_target_use_prefix(&w->session.target, conf->redis.prefix);
+	redis_target_use(&w->session.target, conf->redis.tls);
 	strlcpy(w->session.id.node, conf->supervisor.node, sizeof(w->session.id.node));
 	w->session.id.boot = w->env->child->boot;
 	w->session.id.slot = w->env->child->slot;
 	snprintf(w->session.client_name, sizeof(w->session.client_name), "quredisd:%s:%s", w->session.id.node, w->env->name);
 	redis_init(&w->session.redis, &w->session.target, w->session.client_name);
+	w->session.announced_master = atomic_load(&w->env->child->board->sweeper.announced_master);
+	route_prefer(&w->session.redis.route, &w->session.target, w->session.announced_master & 0xff);
 	queue_greets(&w->session.redis, true);
 }
 
@@ -51,6 +55,8 @@ static const char *advice_of(enum queue_error error)
 		return "a key of this queue has another type: rename or remove it";
 	case QUEUE_ERROR_NO_PERMISSION:
 		return "check redis.password_file and the user's access list";
+	case QUEUE_ERROR_CLUSTER:
+		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
 	default:
 		return NULL;
 	}
@@ -93,7 +99,7 @@ void session_polled(struct session *s, bool readable)
 void session_expect(struct worker *w, enum answer answer, int tray, int item, int64_t due_ms)
 {
 	if (w->session.answers.next - w->session.answers.first == ANSWERS_MAX)
-		abort();	/* three trays and a lease cannot ask for so much */
+		abort();	/* cannot happen: three trays and a lease expect fewer answers */
 	w->session.answers.ring[w->session.answers.next++ % ANSWERS_MAX] =
 	    (struct expected){ (uint8_t)answer, (int8_t)tray, (int16_t)item };
 	redis_expect_by(&w->session.redis, due_ms);
@@ -131,9 +137,9 @@ static void lose(struct worker *w, int64_t now_ms)
 }
 
 /*
- * A new name for every connection and after every doubt: key names decide who owns a message, no clock
- * does. A name whose registration was never answered has fetched nothing, so the worker registers it again, still in
- * place of the previous name: the trays are under one of the two.
+ * Takes a new name for every connection and after every doubt: the names of keys decide which worker owns a message,
+ * and no clock does. If Redis never answered the registration of a name, the worker has fetched nothing under it, so it
+ * registers that name again, still in place of the previous one: the trays are under one of the two.
  */
 static void take_new_name(struct worker *w)
 {
@@ -182,14 +188,14 @@ static void send_renewal(struct worker *w, int64_t now_ms)
 
 void session_renew_incarnation(struct worker *w, const char *why)
 {
-	/* A worker that is leaving needs no new name. Nobody would deregister that name, and sweepers would miss its worker. */
+	/* A worker that is leaving needs no new name. It would not deregister that name, so sweepers would miss the lease of its worker. */
 	if (w->session.redis.state != REDIS_READY || !w->session.registered || w->exit.leaving || w->exit.left)
 		return;
 	log_warning("incarnation_renewed", log_str("incarnation", w->session.incarnation), log_str("reason", why));
 	w->session.registered = false;
 }
 
-/* Only if no other answer is expected: a fetch that is under way would fill a tray of the old name. */
+/* True only if the worker expects no other answer: a fetch under way would fill a tray of the old name. */
 static bool may_register(const struct worker *w)
 {
 	return w->session.redis.state == REDIS_READY && !w->session.registered && !w->session.renewing && w->session.answers.first == w->session.answers.next;
@@ -207,7 +213,7 @@ static void renew_lease(struct worker *w, int64_t now_ms)
 
 	if (!may_renew(w) || now_ms < w->session.lease.next_ms)
 		return;
-	/* While a renewal is unanswered, nobody knows whether the lease ran out; session_usable() is false meanwhile. */
+	/* While a renewal is unanswered, the worker does not know whether the lease has expired; session_usable() is false meanwhile. */
 	if (w->session.registered && unanswered == 0 && clock_boottime_ms() >= w->session.lease.until_ms) {
 		session_renew_incarnation(w, "the lease was renewed too late");
 		return;
@@ -238,9 +244,25 @@ static void show_abandoned(struct worker *w)
 		atomic_fetch_add(&w->env->board->workers.renamed, 1);
 }
 
+/* A server that was cut off from its Sentinels still answers as a master, so the worker would not notice that another one was promoted. */
+static void follow_master(struct worker *w, int64_t now_ms)
+{
+	uint32_t announced = atomic_load(&w->env->child->board->sweeper.announced_master);
+
+	if (announced == w->session.announced_master)
+		return;
+	w->session.announced_master = announced;
+	if (w->session.redis.state != REDIS_CLOSED) {
+		redis_fail(&w->session.redis, "a Sentinel named another master", REDIS_ERROR_TRANSIENT);
+		lose(w, now_ms);
+	}
+	route_prefer(&w->session.redis.route, &w->session.target, announced & 0xff);
+}
+
 void session_tick(struct worker *w, int64_t now_ms)
 {
 	show_abandoned(w);
+	follow_master(w, now_ms);
 	if (w->session.redis.state == REDIS_CLOSED && now_ms >= w->session.retry.at_ms && redis_open(&w->session.redis, now_ms) == -1)
 		lose(w, now_ms);
 	renew_lease(w, now_ms);		/* which may find that a new name is wanted */

@@ -13,7 +13,7 @@
 
 struct worker;
 
-/* The request to which an expected answer belongs. */
+/* Names the request to which an expected answer belongs. */
 enum answer {
 	ANSWER_SERVER, ANSWER_RENEW, ANSWER_TOO_LARGE, ANSWER_ADOPT, ANSWER_LEASE, ANSWER_COUNTS, ANSWER_FETCH, ANSWER_PAUSED,
 	ANSWER_NOTES, ANSWER_SECRET, ANSWER_EVIDENCE, ANSWER_TIME, ANSWER_MOVE, ANSWER_DELETE, ANSWER_DEREGISTER,
@@ -50,6 +50,7 @@ struct session {
 	struct redis_target target;
 	char client_name[2 * QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	struct redis redis;
+	uint32_t announced_master;	/* the word of the scoreboard when the connection was opened last */
 	bool readable;			/* the last poll found input */
 	struct incarnation id;
 	char incarnation[INCARNATION_SIZE];

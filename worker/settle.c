@@ -238,7 +238,7 @@ static struct failure without_retry(const struct failure *f)
 	return failed;
 }
 
-static void fail(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
+static void settle_failure(struct worker *w, struct place p, const struct failure *f, int64_t now_ms)
 {
 	struct outcome *o;
 	struct message *m = tray_message(&w->trays, p);
@@ -271,7 +271,7 @@ void settle_failed(struct worker *w, struct place p, const struct failure *f, in
 		failed = without_retry(f);
 		f = &failed;
 	}
-	fail(w, p, f, now_ms);
+	settle_failure(w, p, f, now_ms);
 }
 
 void settle_done(struct worker *w, struct place p, int64_t duration_ms)

@@ -12,7 +12,7 @@
 
 struct worker;
 
-/* Owner: settle.c. What a move other than DONE needs besides the message. */
+/* Owner: settle.c. The data that a move other than DONE needs besides the message. */
 struct outcome {
 	/* the wrapper changes: RETRY, PUT_OFF, HAND_BACK if the message does not go back unchanged, ASIDE in place of a RETRY */
 	bool rewritten;

@@ -1,6 +1,6 @@
 /*
- * When a message starts, in either mode: which may start, which must run alone, and which are handed back from behind a slow one.
- * The runners (runner_exec.c, runner_persistent.c) run the handler.
+ * Decides when a message starts, in either mode: which message may start, which one must run alone, and which ones the worker
+ * hands back from behind a slow one. The runners (runner_exec.c, runner_persistent.c) run the handler.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void starter_init(struct worker *w)
 	w->starter.runner->init(w);
 }
 
-/* The queue's own limit caps the header's. */
+/* The timeout of the queue caps the timeout of the header. */
 static int64_t timeout_of(const struct worker *w, const struct message *m)
 {
 	int64_t own = w->env->conf->timeout_ms;
@@ -95,7 +95,7 @@ void starter_put_off(struct worker *w, int64_t now_ms)
 }
 
 /* No other message is in any tray: if the worker dies now, this message is the cause. */
-static bool alone(const struct worker *w, struct place p)
+static bool is_alone(const struct worker *w, struct place p)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
 		const struct tray *t = &w->trays.tray[i];
@@ -106,7 +106,7 @@ static bool alone(const struct worker *w, struct place p)
 	return true;
 }
 
-/* Reads the clock of the lease: call it right before a start. */
+/* Reads the clock of the lease: call this right before a start. */
 bool starter_may_start(const struct worker *w)
 {
 	return session_usable(w) && fence_may_start(w);
@@ -119,8 +119,8 @@ struct place starter_next(struct worker *w)
 
 	if (p.tray == -1 || w->starter.solo_running)
 		return none;
-	if (tray_item(&w->trays, p)->solo && !alone(w, p)) {
-		pacing_full(&w->pacing, false);	/* where one is, there may be more: not to fetch and hand back again and again */
+	if (tray_item(&w->trays, p)->solo && !is_alone(w, p)) {
+		pacing_full(&w->pacing, false);	/* more such messages may follow: fetch one at a time, not to hand them back again and again */
 		settle_relieve(w, p);
 		return none;
 	}
@@ -135,8 +135,9 @@ bool starter_is_slow(const struct worker *w)
 }
 
 /*
- * What settle_relieve() would move: not what an answer is awaited for. While a fetch is under way nothing is: it has perhaps taken
- * the next message already, and what goes back now would come after that one. A fetch beside messages in hand never blocks.
+ * True: settle_relieve() has a message to move. While a fetch is under way it has none: Redis may have taken the next message for
+ * it already, and a message handed back now would come after that one. A fetch beside messages in flight never blocks, so its
+ * answer comes soon.
  */
 static bool is_relievable(const struct worker *w)
 {
@@ -190,7 +191,7 @@ int64_t starter_deadline_ms(struct worker *w, int64_t now_ms)
 	int waiting = tray_count(&w->trays, ITEM_WAITING), running = tray_count(&w->trays, ITEM_RUNNING);
 
 	if (running == 0 && waiting > 0 && starter_may_start(w) && !w->fetcher.asking_paused && !w->expiry.asking && !notes_wanted(w)) {
-		/* Due already: this turn has tried, and an event will say when it may. But no wait without an end. */
+		/* A start was due in this turn and did not take place. An event usually ends that; the limit keeps the wait finite. */
 		slow = w->starter.retry.at_ms > now_ms ? w->starter.retry.at_ms : now_ms + LOOK_AGAIN_MS;
 		return slow < at ? slow : at;
 	}

@@ -12,7 +12,7 @@
 
 struct worker;
 
-/* Owner: starter.c. Which message starts next, and at what time. */
+/* Owner: starter.c. The choice of the next message, and the time of its start. */
 struct starter {
 	const struct runner *runner;
 	struct handler_job job;		/* the job that started last */

@@ -1,7 +1,7 @@
 /*
  * Trays and the messages in them: memory, states and counts, nothing else. No function here sends anything. A tray mirrors the list of
- * the same number in Redis, less what is GONE. Only this file assigns the fields of trays and items; of an outcome, which
- * settle.c fills, it owns the memory.
+ * the same number in Redis, except for GONE items. Only this file assigns the fields of trays and items. It also owns the memory of an
+ * outcome, which settle.c fills.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "worker/settle.h"
 
 /*
- * Memory of messages that stays with an empty tray: all of a batch (about 1 MiB, pacing.c), since for the next batch the kernel
- * would have to clear each page anew. When no message comes, less.
+ * Bytes that an empty tray keeps: enough for a batch (about 1 MiB, pacing.c), since the kernel would have to clear each page
+ * anew for the next one. tray_free_memory() frees more when no message comes.
  */
 #define KEPT_MAX (2 * 1024 * 1024)
 #define KEPT_IDLE_MAX (256 * 1024)
@@ -73,7 +73,7 @@ static void forget_parsed(struct trays *ts, struct item *item)
 	item->parsed = NULL;
 }
 
-static void parse(struct trays *ts, struct tray *t, struct item *item)
+static void parse_item(struct trays *ts, struct tray *t, struct item *item)
 {
 	item->parsed = parsed_new(&ts->pool, &ts->keys->lines, tray_raw(t, item), item->len);
 	if (item->note != NULL)
@@ -92,7 +92,7 @@ struct message *tray_message(struct trays *ts, struct place p)
 	struct item *item = &t->items[p.item];
 
 	if (item->parsed == NULL)
-		parse(ts, t, item);
+		parse_item(ts, t, item);
 	item->parsed->message.raw = tray_raw(t, item);	/* the tray's bytes may have moved since */
 	return &item->parsed->message;
 }
@@ -102,7 +102,7 @@ static void read_wrapper(struct trays *ts, struct tray *t, struct item *item)
 {
 	if (!message_may_be_wrapped(tray_raw(t, item), item->len))
 		return;
-	parse(ts, t, item);
+	parse_item(ts, t, item);
 	item->solo = message_is_suspect(&item->parsed->message.wrapper);
 	t->solos += item->solo;
 	t->doubtful = t->doubtful || item->parsed->message.doubtful;
@@ -143,7 +143,7 @@ void tray_add(struct trays *ts, int tray, const char *raw, size_t len, bool agai
 	struct item *item = append_item(t, len, again);
 
 	keep_for_running(t, len + 1);
-	/* With a NUL behind it, as readers of text may expect. */
+	/* Adds a NUL behind the message, for functions that read text. */
 	buffer_append(&t->bytes, raw, len);
 	buffer_append(&t->bytes, "", 1);
 	read_wrapper(ts, t, item);
@@ -214,8 +214,8 @@ static void free_item(struct trays *ts, struct item *item)
 	item->outcome = NULL;
 }
 
-/* All but the state. */
-static void clear(struct trays *ts, struct tray *t)
+/* Resets all but the state. */
+static void clear_tray(struct trays *ts, struct tray *t)
 {
 	for (int i = 0; i < t->n; i++)
 		free_item(ts, &t->items[i]);
@@ -233,7 +233,7 @@ static void clear(struct trays *ts, struct tray *t)
 void tray_empty(struct trays *ts, int tray)
 {
 	change_tray(&ts->tray[tray], TRAY_EMPTY);
-	clear(ts, &ts->tray[tray]);
+	clear_tray(ts, &ts->tray[tray]);
 }
 
 void tray_filled(struct trays *ts, int tray)
@@ -301,7 +301,7 @@ void tray_secrets_learnt(struct trays *ts, int tray)
 
 		if (item->state != ITEM_WAITING || item->solo)
 			continue;
-		forget_parsed(ts, item);	/* what was taken for payload may be a wrapper */
+		forget_parsed(ts, item);	/* a line that was parsed as payload may be a wrapper */
 		read_wrapper(ts, t, item);
 	}
 	t->doubtful = false;
@@ -412,7 +412,7 @@ struct place tray_next(struct trays *ts)
 	if (oldest == NULL || oldest->notes != NOTES_KNOWN)
 		return (struct place){ -1, -1 };
 	while (oldest->items[oldest->next].state != ITEM_WAITING)
-		oldest->next++;		/* there is one, the count says */
+		oldest->next++;		/* the count says that there is a WAITING item */
 	return (struct place){ (int)(oldest - ts->tray), oldest->next };
 }
 
@@ -442,7 +442,7 @@ void tray_free_memory(struct trays *ts)
 void tray_free_all(struct trays *ts)
 {
 	for (int i = 0; i < QUEUE_TRAYS; i++) {
-		clear(ts, &ts->tray[i]);
+		clear_tray(ts, &ts->tray[i]);
 		buffer_free(&ts->tray[i].bytes);
 		free(ts->tray[i].items);
 	}

@@ -64,7 +64,7 @@ static bool finished_after_stop(const struct worker *w, const struct handler_res
 	return result->exit_after_stop && result->code >= 0 && w->env->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
 }
 
-static void failed(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
+static void settle_failed_run(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	struct failure f = { .verdict = outcome_of(w, result), .delay_ms = -1 };
 
@@ -89,7 +89,7 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
 		settle_done(w, p, result->duration_ms);
 	} else {
-		failed(w, p, result, now_ms);
+		settle_failed_run(w, p, result, now_ms);
 	}
 	tray_close(&w->trays, p.tray);
 }

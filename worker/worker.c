@@ -1,10 +1,9 @@
 /*
- * The worker process: one loop around one poll. Each turn looks at the order, keeps the connection,
- * settles what has ended, starts what is held, and asks for more: in that order, so that the
- * acknowledgement of one message and the request for the next leave in one write.
+ * The worker process: one loop around one poll. Each turn reads the order, keeps the connection, settles messages whose
+ * handlers have ended, starts messages from the trays, and requests more: in that order, so that the acknowledgement of
+ * one message and the request for the next leave in one write.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +18,7 @@
 #define MAPPED_MIN (1024 * 1024)	/* bytes; memory for a larger message is mapped */
 #define HEAP_FREE_MAX (4 * 1024 * 1024)	/* free bytes that the end of the heap keeps: buffers of two messages that are not mapped */
 
-/* They only end the poll. */
+/* Signals only end the poll. */
 static void on_signal(int sig)
 {
 	(void)sig;
@@ -124,12 +123,12 @@ static void wait_for_events(struct worker *w, const sigset_t *mask, int64_t now_
 		return;
 	}
 	if (!w->exit.master_gone && (p.fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
-		exit_master_gone(&w->exit);	/* the master never writes: this is its end */
+		exit_master_gone(&w->exit);	/* the master never writes, so input means that it has ended */
 	session_polled(&w->session, w->session.redis.state != REDIS_CLOSED && p.fds[p.redis].revents != 0);
 	w->starter.runner->io(w, &p.fds[p.runner], p.n - p.runner, clock_monotonic_ms());
 }
 
-static void turn(struct worker *w, int64_t now_ms)
+static void run_turn(struct worker *w, int64_t now_ms)
 {
 	exit_look_at_order(w, now_ms);
 	session_io(w, now_ms);	/* answers */
@@ -144,7 +143,7 @@ static void turn(struct worker *w, int64_t now_ms)
 	fetcher_unblock_io(w, now_ms);
 	w->starter.runner->flush(w);
 	exit_leave(w, now_ms);
-	session_flush(w, now_ms);	/* all of it leaves in one write */
+	session_flush(w, now_ms);	/* all requests of this turn leave in one write */
 	slot_set_state(w->env->slot, shown_state(w));
 	atomic_store(&w->env->slot->heartbeat_ms, now_ms);
 }
@@ -165,8 +164,7 @@ static void worker_init(struct worker *w, const struct env *env)
 	 * mapping costs a page fault for each page, which makes a message of 400 kB twice as expensive, so smaller ones use the
 	 * heap, and fetcher.c returns what the heap has kept when no message comes.
 	 */
-	mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
-	mallopt(M_TRIM_THRESHOLD, HEAP_FREE_MAX);
+	alloc_set_thresholds(MAPPED_MIN, HEAP_FREE_MAX);
 	w->env = env;
 	log_bind(env->conf->name, env->name);
 	w->log_epoch = atomic_load(&env->child->board->master.log_epoch);
@@ -204,7 +202,7 @@ _Noreturn void worker_run(const struct child *child)
 
 		now_ms = worker_look_at_clock(w) / 1000;
 		follow_log(w);
-		turn(w, now_ms);
+		run_turn(w, now_ms);
 		if (w->exit.left || exit_gives_up(w, now_ms))
 			break;
 		if (!w->starter.runner->go_on(w))

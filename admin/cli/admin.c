@@ -1,6 +1,6 @@
 /*
- * What every command needs before it starts: the configuration, the connection to Redis, the queue that the operand names; and how
- * a command reports an error.
+ * Prepares a command: loads the configuration, connects to Redis, and finds the queue that the operand names. It also prints the
+ * errors of all commands.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -79,11 +79,17 @@ static int loaded(struct admin *a, struct conf_report *report)
 	return a->conf == NULL ? -1 : 0;
 }
 
-int admin_load(struct admin *a, unsigned flags)
+/* -u may ask for TLS where the configuration does not: its files are needed then. */
+unsigned admin_load_flags(const struct admin *a)
+{
+	return CONF_LENIENT_HANDLERS | (a->options.url != NULL && strncmp(a->options.url, "rediss://", 9) == 0 ? CONF_TLS : 0);
+}
+
+int admin_load(struct admin *a)
 {
 	struct conf_report report;
 
-	a->conf = conf_load(admin_conf_path(a), flags, &report);
+	a->conf = conf_load(admin_conf_path(a), admin_load_flags(a), &report);
 	return loaded(a, &report);
 }
 
@@ -103,28 +109,22 @@ static int find_target(struct admin *a)
 	const struct options *o = &a->options;
 	struct redis_target *t = &a->target;
 	bool other = o->url != NULL;
+	struct redis_options options = { .url = o->url };
 	char why[256];
 
 	if (other && (o->host != NULL || o->port != 0))
 		return admin_fail(a, EX_USAGE, "-u cannot be combined with -H or -P");
-	if (redis_target_parse(t, other ? o->url : a->conf->redis.url, other ? NULL : a->conf->redis.user,
-		other ? NULL : a->conf->redis.password, why, sizeof(why)) == -1)
+	if (!other)
+		options = conf_redis_options(a->conf);
+	if (redis_target_parse(t, &options, why, sizeof(why)) == -1)
 		return admin_fail(a, other ? EX_USAGE : EX_CONFIG, "%s", why);
-	if (other && t->password != NULL && !a->served)
+	redis_target_use(t, a->conf->redis.tls);
+	if (other && t->login.password != NULL && !a->served)
 		admin_note("quredis: other users of this host can see a password on the command line; "
 			   "use QUREDIS_REDIS_URL or redis.password_file");
-	if (o->host == NULL && o->port == 0)
-		return 0;
-	if (t->host == NULL || o->host != NULL) {
-		free(t->host);
-		t->host = alloc_string(o->host != NULL ? o->host : "127.0.0.1");
-	}
-	if (t->unix_path != NULL || t->port == 0 || o->port != 0)
-		t->port = o->port != 0 ? (int)o->port : 6379;
-	free(t->unix_path);
-	free(t->shown);
-	t->unix_path = NULL;
-	t->shown = alloc_format("redis://%s:%d/%d", t->host, t->port, t->db);
+	redis_target_use_prefix(t, a->conf->redis.prefix);
+	if (o->host != NULL || o->port != 0)
+		redis_target_set_address(t, o->host, (int)o->port);
 	return 0;
 }
 
@@ -136,8 +136,11 @@ int admin_connect(struct admin *a)
 	queue_greets(&a->redis, false);
 	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
 		return 0;
+	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
+		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
+		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);
 	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
-	if (a->status == EX_NOPERM && a->target.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
+	if (a->status == EX_NOPERM && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
 	return -1;
 }
@@ -187,7 +190,7 @@ int admin_seals(struct admin *a)
 	queue_secret(&a->redis, true);
 	if (admin_reply(a, &reply, NULL) == -1)
 		return -1;
-	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading quredis:secret") : 0;
+	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
 }
 
 int admin_server_time(struct admin *a, int64_t *ms)
@@ -206,11 +209,16 @@ int admin_server_time(struct admin *a, int64_t *ms)
 int admin_registered(struct admin *a, char ***names, size_t *n)
 {
 	struct redis_reply reply;
+	char *registry;
+	int rc;
 
 	*names = NULL;
 	*n = 0;
-	redis_appendf(&a->redis, "ZRANGE " QUEUE_REGISTRY " 0 -1");
-	if (admin_reply(a, &reply, QUEUE_REGISTRY) == -1)
+	registry = queue_key_of(&a->redis, QUEUE_KEY_REGISTRY, NULL);
+	redis_appendf(&a->redis, "ZRANGE %s 0 -1", registry);
+	rc = admin_reply(a, &reply, registry);
+	free(registry);
+	if (rc == -1)
 		return -1;
 	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a list");
@@ -288,10 +296,10 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 	int rc;
 
 	if (known != NULL) {
-		queue_keys_from_conf(keys, known);
+		queue_keys_from_conf(keys, a->conf, known);
 		return 0;
 	}
-	key = queue_registered_key(name);
+	key = queue_key_of(&a->redis, QUEUE_KEY_REGISTERED, name);
 	redis_appendf(&a->redis, "GET %s", key);
 	rc = admin_reply(a, &reply, key);
 	free(key);
@@ -299,14 +307,14 @@ int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys)
 		return -1;
 	if (reply.type != REDIS_STRING)
 		return no_such_queue(a, name);
-	if (queue_registered_parse(keys, name, reply.str, reply.len) == -1)
+	if (queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str, reply.len) == -1)
 		return admin_fail(a, EX_CONFIG, "the entry of this queue in the registry is invalid (no JSON with ingress, transit and escape)");
 	return learn_shared(a, keys);
 }
 
 int admin_prepare(struct admin *a, enum admin_need need)
 {
-	if (need >= NEED_CONF && admin_load(a, CONF_LENIENT_HANDLERS) == -1)
+	if (need >= NEED_CONF && admin_load(a) == -1)
 		return -1;
 	if (need >= NEED_REDIS && admin_connect(a) == -1)
 		return -1;

@@ -2,8 +2,8 @@
 #define ADMIN_CLI_CLI_H
 
 /*
- * What every command of quredis is made of. Read admin.h first, then command.h.
- *	admin		one run: configuration, connection, queue, errors	command		a command and its table
+ * The parts that all commands of quredis share. Read admin.h first, then command.h.
+ *	admin		configuration, connection, queue, errors	command		a command and its table
  *	options		the command line					control		the socket of the supervisor here
  *	confirm		questions to the operator				interrupt	INT and TERM during long work
  *	output		tables and JSON, one row at a time			outcome		the last line: how many messages

@@ -27,7 +27,7 @@ const struct command *command_find(struct admin *a);
 /* Checks the operands and options, connects as the command needs it, and runs it; with --help prints its help. -1: status is set. */
 int command_run(struct admin *a, const struct command *c);
 
-/* Whether commands of two words begin with this one, as those of "dlq" do. */
+/* True: commands of two words begin with this word, as with "dlq". */
 bool command_is_group(const struct admin *a, const char *word);
 
 void command_list(const struct admin *a, const char *group, FILE *out);	/* what "help" prints; group NULL: all commands */

@@ -75,7 +75,7 @@ int confirm_by_name(struct admin *a, const char *question, const char *name)
 		return admin_fail(a, EX_USAGE, "%s Standard input is no terminal, so --yes is required", question);
 	answer = read_answer(question, "Type its name to go on:");
 	typed = answer == NULL ? NULL : visible(name, strlen(name), SIZE_MAX);
-	/* The operator can type only what is shown. */
+	/* The operator can only type the name as the terminal shows it. */
 	same = answer != NULL && (strcmp(answer, name) == 0 || strcmp(answer, typed) == 0);
 	free(answer);
 	free(typed);

@@ -6,19 +6,19 @@
 
 #include "admin/cli/admin.h"
 
-/* Whether the operator can be asked: standard input and standard error are terminals. */
+/* True: the operator can answer a question, since standard input and standard error are terminals. */
 bool confirm_possible(void);
 
 /*
- * Asks a question that ends with "[y/N]". Returns 0 to go on: the operator said yes, gave --yes, or cannot be asked. -1: the
- * operator said no; the exit status is 1.
+ * Asks a question that ends with "[y/N]". Returns 0 to go on: the operator answered yes, gave --yes, or has no terminal. -1:
+ * the operator answered no; the exit status is 1.
  */
 int confirm(struct admin *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Asks "VERB 3 messages of QUEUE LIST REST?"; of no messages it asks nothing. Returns as confirm() does. */
+/* Asks "VERB 3 messages of QUEUE LIST REST?"; n 0: it asks nothing. Returns as confirm() does. */
 int confirm_messages(struct admin *a, const char *verb, int64_t n, const char *list, const char *rest);
 
-/* For what cannot be undone: the operator must type the name. Where the operator cannot be asked, --yes is required. */
+/* For an action that cannot be undone: the operator must type the name. Without a terminal, --yes is required. */
 int confirm_by_name(struct admin *a, const char *question, const char *name);
 
 #endif

@@ -159,7 +159,7 @@ static json_t *request_of(const char *command, json_t *more)
 }
 
 /* Sends a request. NULL: no answer; an error was printed. An answer that is not "ok" is returned, too, after its error was printed. */
-static json_t *order(struct admin *a, int fd, json_t *request)
+static json_t *send_order(struct admin *a, int fd, json_t *request)
 {
 	json_t *answer = exchange(fd, request, ANSWER_TIMEOUT_MS);
 	const char *error;
@@ -184,7 +184,7 @@ json_t *control_ask(struct admin *a, const char *command, json_t *more)
 	if (fd == -1) {
 		fail_connect(a);
 	} else {
-		answer = order(a, fd, request);
+		answer = send_order(a, fd, request);
 		close(fd);
 	}
 	json_decref(request);
@@ -199,7 +199,7 @@ int control_stop(struct admin *a, bool fast, int64_t wait_ms)
 
 	if (fd == -1) {
 		fail_connect(a);
-	} else if ((answer = order(a, fd, request)) != NULL) {
+	} else if ((answer = send_order(a, fd, request)) != NULL) {
 		rc = json_is_true(json_object_get(answer, "ok")) ? 0 : -1;
 		json_decref(answer);
 		/* The supervisor closes the connection when it exits. */

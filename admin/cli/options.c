@@ -1,6 +1,6 @@
 /*
- * Parses the command line with getopt_long(3), from a table of options. Its own messages suggest the nearest option. Whether a
- * command takes an option is checked when the command is known (command.c).
+ * Parses the command line with getopt_long(3), from a table of options. Its own messages suggest the nearest option. command.c
+ * checks whether the command takes an option.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ const struct option_spec option_specs[] = {
 	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)", OPTION_IS_STRING, FIELD(conf_path), 0, 0 },
 	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0 },
 	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535 },
-	{ 'u', "url", "URL", 0, "Redis as redis://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
+	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
 	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0 },
 	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0 },
 	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
@@ -69,7 +69,7 @@ static const struct option_spec *option_of_letter(int letter)
 }
 
 /* Describes the table to getopt. A leading "-" makes it return operands in their order, whatever POSIXLY_CORRECT says. */
-static void describe(struct buffer *letters, struct option longs[OPTIONS_MAX])
+static void describe_table(struct buffer *letters, struct option longs[OPTIONS_MAX])
 {
 	buffer_format(letters, "-:");
 	for (size_t i = 0; i < option_specs_count; i++) {
@@ -156,7 +156,7 @@ int options_parse(struct options *o, int argc, char **argv)
 
 	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
-	describe(&letters, longs);
+	describe_table(&letters, longs);
 	opterr = 0;
 	optind = 0;		/* resets getopt: completion parses a second line */
 	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1)

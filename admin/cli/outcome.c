@@ -1,4 +1,4 @@
-/* Prints the last line of a command: how many messages it moved or deleted, and how many it left. */
+/* Prints the last line of a command: the number of messages that it moved or deleted, and of those that it left. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

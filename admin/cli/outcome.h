@@ -13,7 +13,7 @@ struct outcome {
 	const char *list;	/* "escape"; NULL: none */
 	int64_t count;
 	int64_t held;		/* messages of live workers, which were left alone */
-	bool interrupted;	/* before all was done */
+	bool interrupted;	/* INT or TERM ended the work early */
 };
 
 void outcome_say(struct admin *a, const struct outcome *o);

@@ -1,4 +1,4 @@
-/* What tables and JSON share: the properties of the output file, and the text of a cell. */
+/* The code that tables and JSON share: properties of the output file, and the text of a cell. */
 #include <sys/ioctl.h>
 
 #include <inttypes.h>

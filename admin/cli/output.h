@@ -50,7 +50,7 @@ struct output {
 	size_t width;			/* of the terminal; SIZE_MAX: none */
 	bool colour;
 	bool keep_first;		/* the first column is an id, which is useless if cut */
-	bool keep_tail;			/* a cell that is cut keeps its last word */
+	bool keep_tail;			/* when a cell is cut, its last word stays */
 	const int *give_way;		/* columns to leave out if the terminal is too narrow, in this order; -1 ends them; NULL: none */
 	bool wrap;			/* a long cell continues on the next line instead of being cut */
 	const struct column *columns;	/* columns of the current rows or object */
@@ -69,7 +69,7 @@ void output_begin(struct output *o, const struct column *columns, size_t n);
 void output_row(struct output *o, const struct cell *cells);
 void output_end(struct output *o, bool complete);	/* complete false: writes the rows so far, and does not close the array */
 
-/* One object: "title  value" lines, or one JSON object. */
+/* Prints a single object: lines "title  value", or one JSON object. */
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells);
 
 /* The text of a cell in a table: a new string of at most max_columns. */

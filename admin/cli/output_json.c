@@ -1,5 +1,5 @@
 /*
- * Writes rows as a JSON array with one object a line, each as soon as it is there. Bytes that are not UTF-8 go under
+ * Writes rows as a JSON array with one object a line. It writes each row at once. Bytes that are not UTF-8 go under
  * KEY_base64, so the value of KEY is always the message itself.
  */
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 
 struct table_row { char **texts; };	/* one text for each column, NULL for a column that is not shown */
 
-static bool shown(const struct output *o, size_t column)
+static bool is_shown(const struct output *o, size_t column)
 {
 	return o->columns[column].title != NULL && (o->left_out == NULL || !o->left_out[column]);
 }
@@ -37,7 +37,7 @@ static size_t line_width(const struct output *o, const size_t *widths)
 	size_t line = INDENT;
 
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (shown(o, i))
+		if (is_shown(o, i))
 			line += widths[i] + GAP;
 	return line - GAP;
 }
@@ -49,7 +49,7 @@ static void leave_out(const struct output *o, const size_t *widths)
 }
 
 /* Makes the widest column narrower by one, until the line fits. */
-static void fit(const struct output *o, size_t *widths)
+static void fit_widths(const struct output *o, size_t *widths)
 {
 	size_t first = o->keep_first && o->ncolumns > 1 ? 1 : 0;
 
@@ -57,7 +57,7 @@ static void fit(const struct output *o, size_t *widths)
 		size_t widest = first;
 
 		for (size_t i = first; i < o->ncolumns; i++)
-			if (shown(o, i) && widths[i] > widths[widest])
+			if (is_shown(o, i) && widths[i] > widths[widest])
 				widest = i;
 		if (widths[widest] <= NARROWEST)
 			return;
@@ -69,7 +69,7 @@ static void measure(struct output *o)
 {
 	o->widths = alloc_zero(o->ncolumns, sizeof(*o->widths));
 	for (size_t i = 0; i < o->ncolumns; i++) {
-		if (!shown(o, i))
+		if (!is_shown(o, i))
 			continue;
 		o->widths[i] = strlen(o->columns[i].title);
 		for (size_t r = 0; r < o->nheld; r++) {
@@ -82,7 +82,7 @@ static void measure(struct output *o)
 	if (o->width == SIZE_MAX)
 		return;
 	leave_out(o, o->widths);
-	fit(o, o->widths);
+	fit_widths(o, o->widths);
 }
 
 static void pad(const struct output *o, size_t n)
@@ -91,7 +91,7 @@ static void pad(const struct output *o, size_t n)
 }
 
 /* "queue:a-long... (17)": cuts the name, and keeps the number. */
-static void cut(const struct output *o, char *text, size_t width)
+static void cut_text(const struct output *o, char *text, size_t width)
 {
 	char *tail = o->keep_tail ? strrchr(text, ' ') : NULL, *kept;
 	size_t columns = tail == NULL ? 0 : visible_columns(tail);
@@ -112,7 +112,7 @@ static void write_cell(const struct output *o, size_t column, char *text, bool l
 	size_t width = o->widths[column], columns;
 
 	if (o->width != SIZE_MAX && !o->wrap)
-		cut(o, text, width);
+		cut_text(o, text, width);
 	columns = visible_columns(text);
 	if (o->columns[column].right && columns < width)
 		pad(o, width - columns);
@@ -128,11 +128,11 @@ static void write_line(const struct output *o, char **texts)
 	size_t last = 0;
 
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (shown(o, i))
+		if (is_shown(o, i))
 			last = i;
 	pad(o, INDENT);
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (shown(o, i))
+		if (is_shown(o, i))
 			write_cell(o, i, texts[i], i == last);
 }
 
@@ -143,7 +143,7 @@ static void free_texts(const struct output *o, char **texts)
 	free(texts);
 }
 
-/* How many bytes of text fit on this line: up to a blank if there is one, and at least one byte. */
+/* Returns how many bytes of text fit on this line: up to a blank if there is one, and at least one byte. */
 static size_t line_len(const char *text, size_t width)
 {
 	size_t fit = visible_fit(text, width), blank = fit;
@@ -163,7 +163,7 @@ static bool take_line(const struct output *o, char **rest, char **line)
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		size_t n;
 
-		if (!shown(o, i))
+		if (!is_shown(o, i))
 			continue;
 		n = line_len(rest[i], o->widths[i]);
 		line[i] = alloc_copy(rest[i], n);
@@ -226,7 +226,7 @@ static void table_row(struct output *o, const struct cell *cells)
 	char **texts = alloc_zero(o->ncolumns, sizeof(*texts));
 
 	for (size_t i = 0; i < o->ncolumns; i++) {
-		if (!shown(o, i))
+		if (!is_shown(o, i))
 			continue;
 		texts[i] = cell_text(&cells[i], o->wrap || o->keep_tail ? SIZE_MAX : o->width);
 		o->held_bytes += strlen(texts[i]);
@@ -253,12 +253,12 @@ static void table_object(struct output *o, const struct cell *cells)
 	size_t widest = 0;
 
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (shown(o, i) && strlen(o->columns[i].title) > widest)
+		if (is_shown(o, i) && strlen(o->columns[i].title) > widest)
 			widest = strlen(o->columns[i].title);
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		char *text;
 
-		if (!shown(o, i))
+		if (!is_shown(o, i))
 			continue;
 		text = cell_text(&cells[i], SIZE_MAX);
 		fprintf(o->file, "  %-*s  %s\n", (int)widest, o->columns[i].title, text);

@@ -18,7 +18,7 @@ void progress_begin(struct progress *p, const char *what, int64_t total)
 	p->started_ms = p->drawn_ms = clock_monotonic_ms();
 }
 
-static void draw(const struct progress *p, int64_t done, int64_t now_ms)
+static void draw_line(const struct progress *p, int64_t done, int64_t now_ms)
 {
 	int64_t rate = done * 1000 / (now_ms - p->started_ms + 1);
 	char bar[BAR + 1];
@@ -44,7 +44,7 @@ void progress_show(struct progress *p, int64_t done)
 
 	if (!p->terminal || now - p->started_ms < QUIET_MS || now - p->drawn_ms < EVERY_MS)
 		return;
-	draw(p, done, now);
+	draw_line(p, done, now);
 	fflush(stderr);
 	p->drawn = true;
 	p->drawn_ms = now;

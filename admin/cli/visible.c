@@ -39,7 +39,7 @@ static size_t printable(const char *s, size_t len, size_t *columns)
  * backslash: keeps a backslash as it is, for a line of quredis. Otherwise it is doubled, so that bytes which look like an
  * escape sequence cannot be mistaken for one.
  */
-static char *escape(const char *s, size_t len, size_t max_columns, bool backslash)
+static char *escape_bytes(const char *s, size_t len, size_t max_columns, bool backslash)
 {
 	struct buffer out = {0};
 	size_t columns = 0;
@@ -51,7 +51,7 @@ static char *escape(const char *s, size_t len, size_t max_columns, bool backslas
 		size_t width = 0;
 
 		if (columns > max_columns)
-			break;		/* already one column too many: it is cut below */
+			break;		/* one column more than fits is enough: the code below cuts it */
 		n = printable(s + i, len - i, &width);
 		if (backslash && s[i] == '\\')
 			n = width = 1;
@@ -73,16 +73,16 @@ static char *escape(const char *s, size_t len, size_t max_columns, bool backslas
 
 char *visible(const void *data, size_t len, size_t max_columns)
 {
-	return escape(data, len, max_columns, false);
+	return escape_bytes(data, len, max_columns, false);
 }
 
 char *visible_line(const char *line)
 {
-	return escape(line, strlen(line), SIZE_MAX, true);
+	return escape_bytes(line, strlen(line), SIZE_MAX, true);
 }
 
 /* The number of bytes of s that fit, and their width in *columns. */
-static size_t fit(const char *s, size_t max_columns, size_t *columns)
+static size_t bytes_that_fit(const char *s, size_t max_columns, size_t *columns)
 {
 	const char *end = s;
 
@@ -104,7 +104,7 @@ size_t visible_columns(const char *s)
 {
 	size_t columns;
 
-	fit(s, SIZE_MAX, &columns);
+	bytes_that_fit(s, SIZE_MAX, &columns);
 	return columns;
 }
 
@@ -112,7 +112,7 @@ size_t visible_fit(const char *s, size_t max_columns)
 {
 	size_t columns;
 
-	return fit(s, max_columns, &columns);
+	return bytes_that_fit(s, max_columns, &columns);
 }
 
 void visible_cut(char *s, size_t max_columns)
@@ -123,6 +123,6 @@ void visible_cut(char *s, size_t max_columns)
 	if (visible_columns(s) <= max_columns)
 		return;
 	end = s + visible_fit(s, max_columns - dots);
-	memset(end, '.', dots);		/* there is room: the part that was cut off is at least as long */
+	memset(end, '.', dots);		/* the dots fit: the part that was cut off is at least as long */
 	end[dots] = '\0';
 }

@@ -5,7 +5,7 @@
 
 /*
  * The commands of quredis that have no folder of their own, one file each, and the table of all commands (table.c). main()
- * passes the table to struct admin; code that looks a command up finds it there.
+ * stores a pointer to the table in struct admin, where code that looks a command up finds it.
  */
 extern const struct command_table commands;
 

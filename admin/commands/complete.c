@@ -1,7 +1,7 @@
 /*
  * Completes a command line for a shell. Commands and options come from their tables, queues and dead letters from the
- * configuration and Redis. It prints nothing but candidates: errors are not reported, and Redis gets PATIENCE_S to answer. What
- * was found until then is printed.
+ * configuration and Redis. It prints nothing but candidates: errors are not reported, and Redis gets PATIENCE_S to answer.
+ * Candidates that were found until then are printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void offer_queues(struct completion *c)
 	char **names;
 	size_t n;
 
-	if (admin_load(&c->a, CONF_LENIENT_HANDLERS) == -1)
+	if (admin_load(&c->a) == -1)
 		return;
 	for (size_t i = 0; i < c->a.conf->nqueues; i++)
 		offer(c, c->a.conf->queues[i]->name, NULL);
@@ -190,7 +190,7 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 
 /* ---- the command line ---- */
 
-static void complete(struct completion *c)
+static void complete_word(struct completion *c)
 {
 	struct admin *a = &c->a;
 	bool pair = a->noperands == 1 && strcmp(a->operands[0], "dlq") == 0;
@@ -220,7 +220,7 @@ void complete_words(const struct command_table *commands, char *const *words, si
 	} else if (options_parse(&c.a.options, n == 0 ? 1 : (int)n, argv) == 0) {
 		c.a.operands = c.a.options.operands;
 		c.a.noperands = c.a.options.noperands;
-		complete(&c);
+		complete_word(&c);
 	}
 	admin_close(&c.a);
 out:

@@ -1,6 +1,6 @@
 /*
- * quredis destroy: deletes every key of a queue, then its registration. The keys are deleted in groups. Those from which the
- * others are found go last, so that an interrupted command can be run again.
+ * quredis destroy: deletes every key of a queue, then its registration. It deletes the keys in groups, and last those that
+ * lead to the others, so that an interrupted command can be run again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,14 +22,14 @@ static size_t alive(const struct lists *l)
 	return n;
 }
 
-static int refuse(struct admin *a, size_t n)
+static int refuse_workers(struct admin *a, size_t n)
 {
 	return admin_fail(a, EX_TEMPFAIL, "%zu worker%s of %s %s alive: stop %s first (--force destroys all the same)", n,
 	    n == 1 ? "" : "s", a->keys.name, n == 1 ? "is" : "are", n == 1 ? "it" : "them");
 }
 
-/* The length of a key of the wrong type is not known: it counts as 0, but the key is deleted, too. */
-static int64_t known(int64_t length)
+/* A key of the wrong type has no known length: it counts as 0, and is deleted, too. */
+static int64_t known_length(int64_t length)
 {
 	return length == LISTS_WRONG_TYPE ? 0 : length;
 }
@@ -80,7 +80,7 @@ static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 	return take_removed(a, 3, removed);
 }
 
-static void say(struct admin *a, const struct lists *l, int64_t removed)
+static void print_destroyed(struct admin *a, const struct lists *l, int64_t removed)
 {
 	static const struct column columns[] = {
 		{ "queue", "", false }, { "action", "", false }, { "ingress_size", "", false }, { "transit_size", "", false },
@@ -89,12 +89,12 @@ static void say(struct admin *a, const struct lists *l, int64_t removed)
 
 	if (a->options.json)
 		output_object(&a->output, columns, nitems(columns),
-		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known(l->ingress)), cell_int(known(l->transit)),
-			cell_int(known(l->escape)), cell_int(known(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
+		    (struct cell[]){ cell_str(a->keys.name), cell_str("destroy"), cell_int(known_length(l->ingress)), cell_int(known_length(l->transit)),
+			cell_int(known_length(l->escape)), cell_int(known_length(l->delayed)), cell_int(removed), cell_bool(a->options.dry_run) });
 	else
 		printf("%s %s with %" PRId64 " waiting, %" PRId64 " in transit, %" PRId64 " escaped, %" PRId64 " delayed\n",
-		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known(l->ingress), known(l->transit),
-		    known(l->escape), known(l->delayed));
+		    a->options.dry_run ? "would destroy" : "destroyed", a->keys.name, known_length(l->ingress), known_length(l->transit),
+		    known_length(l->escape), known_length(l->delayed));
 	if (a->queue != NULL)
 		admin_note("%s is still in the configuration: a supervisor that reads it makes the queue again", a->keys.name);
 }
@@ -109,17 +109,17 @@ int cmd_destroy(struct admin *a)
 	/* Keys of the wrong type are destroyed, too. */
 	rc = lists_read(a, &a->keys, 0, &l);
 	if (rc == 0 && alive(&l) > 0 && !a->options.force)
-		rc = refuse(a, alive(&l));
+		rc = refuse_workers(a, alive(&l));
 	if (rc == 0 && !a->options.dry_run) {
 		question = alloc_format("This deletes %s and its %" PRId64 " messages.", a->keys.name,
-		    known(l.ingress) + known(l.transit) + known(l.escape) + known(l.delayed));
+		    known_length(l.ingress) + known_length(l.transit) + known_length(l.escape) + known_length(l.delayed));
 		rc = confirm_by_name(a, question, a->keys.name);
 		free(question);
 		if (rc == 0)
 			rc = destroy(a, &l, &removed);
 	}
 	if (rc == 0)
-		say(a, &l, removed);
+		print_destroyed(a, &l, removed);
 	lists_free(&l);
 	return rc;
 }

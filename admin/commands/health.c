@@ -51,7 +51,7 @@ static int badness(int level)
 	return of[level];
 }
 
-static void keep(struct reports *r, struct queue_health *h)
+static void keep_report(struct reports *r, struct queue_health *h)
 {
 	r->level = r->n == 0 || badness(h->level) > badness(r->level) ? h->level : r->level;
 	r->all[r->n++] = *h;
@@ -73,10 +73,10 @@ static void keep_unknown(struct reports *r, const char *name)
 	    "code", "unreported", "status", "unknown", "text", UNREPORTED);
 	h.queue = json_string_value(json_object_get(h.document, "queue"));
 	h.status = json_string_value(json_object_get(h.document, "status"));
-	keep(r, &h);
+	keep_report(r, &h);
 }
 
-/* Whether workers of quredis ever registered for the queue. Where only other programs use it, no sweeper looks at it. */
+/* True: workers of quredis have registered for the queue. If only other programs use it, no sweeper judges it. */
 static int has_workers(struct admin *a, const char *name, int64_t *there)
 {
 	struct queue_keys keys;
@@ -95,8 +95,8 @@ static int has_workers(struct admin *a, const char *name, int64_t *there)
 }
 
 /*
- * A queue without a report is not healthy because others are. Where health is on, adds the queues of the configuration that
- * lack a report, and those of the registry that have registered workers.
+ * Adds queues without a report, since they must not seem healthy only because others are: if health is enabled, the queues
+ * of the configuration, and the queues of the registry that have registered workers.
  */
 static int keep_unreported(struct admin *a, struct reports *r, char *const *names, size_t n)
 {
@@ -119,7 +119,7 @@ static int keep_unreported(struct admin *a, struct reports *r, char *const *name
 }
 
 /* Takes the whole hash. Returns how many reports are stale. */
-static size_t take_all(const struct admin *a, struct reports *r, const struct redis_reply *reply, int64_t server_ms)
+static size_t take_all_reports(const struct admin *a, struct reports *r, const struct redis_reply *reply, int64_t server_ms)
 {
 	size_t stale = 0;
 
@@ -130,7 +130,7 @@ static size_t take_all(const struct admin *a, struct reports *r, const struct re
 		if (queue_health_parse(&h, text.str, text.len) == -1)
 			continue;
 		if (is_meant(a, h.queue) && !queue_health_is_stale(&h, server_ms)) {
-			keep(r, &h);
+			keep_report(r, &h);
 			continue;
 		}
 		stale += is_meant(a, h.queue);
@@ -139,7 +139,7 @@ static size_t take_all(const struct admin *a, struct reports *r, const struct re
 	return stale;
 }
 
-static int take(struct admin *a, struct reports *r, int64_t server_ms)
+static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
 {
 	struct redis_reply reply;
 	size_t stale = 0, nnames;
@@ -154,7 +154,7 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {
 		r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + nnames + 1, sizeof(*r->all));
-		stale = take_all(a, r, &reply, server_ms);
+		stale = take_all_reports(a, r, &reply, server_ms);
 		rc = keep_unreported(a, r, names, nnames);
 	}
 	admin_names_free(names, nnames);
@@ -171,7 +171,7 @@ static int take(struct admin *a, struct reports *r, int64_t server_ms)
 
 /* ---- for people ---- */
 
-static int64_t number(const json_t *document, const char *group, const char *key)
+static int64_t number_of(const json_t *document, const char *group, const char *key)
 {
 	const json_t *n = json_object_get(json_object_get(document, group), key);
 
@@ -181,7 +181,7 @@ static int64_t number(const json_t *document, const char *group, const char *key
 
 static struct cell count_cell(const json_t *document, const char *group, const char *key)
 {
-	int64_t n = number(document, group, key);
+	int64_t n = number_of(document, group, key);
 
 	return n < 0 ? cell_none() : cell_int(n);
 }
@@ -195,7 +195,7 @@ static struct cell age_cell(const json_t *document, const char *group)
 
 static struct cell stuck_cell(const json_t *document)
 {
-	int64_t a = number(document, "ingress", "stuck_count"), b = number(document, "transit", "stuck_count");
+	int64_t a = number_of(document, "ingress", "stuck_count"), b = number_of(document, "transit", "stuck_count");
 
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
@@ -219,7 +219,7 @@ static char *reasons_of(const json_t *document)
 	return text;
 }
 
-static void show(struct admin *a, const struct reports *r)
+static void show_reports(struct admin *a, const struct reports *r)
 {
 	static const struct column columns[] = {
 		{ NULL, "Queue", false }, { NULL, "Status", false }, { NULL, "Ingress", true }, { NULL, "Oldest", true },
@@ -293,7 +293,7 @@ static void print_figures(const struct reports *r)
 
 	for (size_t i = 0; i < r->n; i++)
 		for (size_t l = 0; l < nitems(lists); l++) {
-			int64_t n = number(r->all[i].document, lists[l], "size");
+			int64_t n = number_of(r->all[i].document, lists[l], "size");
 
 			if (n < 0)
 				continue;
@@ -319,23 +319,23 @@ static void show_nagios(const struct reports *r)
 
 /* ---- the command ---- */
 
-static int look(struct admin *a, struct reports *r)
+static int look_at_reports(struct admin *a, struct reports *r)
 {
 	int64_t server_ms;
 
-	if (admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 || take(a, r, server_ms) == -1)
+	if (admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 || take_reports(a, r, server_ms) == -1)
 		return -1;
 	/* No sweeper reports a queue that does not exist, either. */
 	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;
 }
 
-/* Converts an error into the line and the exit status that a monitor expects. */
+/* Turns an error into the line and the exit status that a monitor expects. */
 static int look_for_monitor(struct admin *a, struct reports *r, char complaint[COMPLAINT_SIZE])
 {
 	int rc;
 
 	a->complaint = complaint;
-	rc = look(a, r);
+	rc = look_at_reports(a, r);
 	a->complaint = NULL;
 	if (rc == -1) {
 		r->level = STATUS_UNKNOWN;
@@ -348,7 +348,7 @@ int cmd_health(struct admin *a)
 {
 	struct reports r = { .level = STATUS_UNKNOWN };
 	char complaint[COMPLAINT_SIZE] = "";
-	int rc = a->options.nagios ? look_for_monitor(a, &r, complaint) : look(a, &r);
+	int rc = a->options.nagios ? look_for_monitor(a, &r, complaint) : look_at_reports(a, &r);
 
 	if (rc == 0) {
 		if (a->options.nagios)
@@ -358,7 +358,7 @@ int cmd_health(struct admin *a)
 		else if (r.why != NULL)
 			admin_note("quredis: %s", r.why);
 		else
-			show(a, &r);
+			show_reports(a, &r);
 		a->status = r.level;
 	}
 	reports_free(&r);

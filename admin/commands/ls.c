@@ -40,7 +40,7 @@ static struct cell size_cell(int64_t size)
 	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
 }
 
-static void show(struct admin *a, const struct listed_queue *e)
+static void show_queue(struct admin *a, const struct listed_queue *e)
 {
 	const struct queue_keys *k = &e->queue->keys;
 	const struct lists *l = &e->lists;
@@ -96,7 +96,7 @@ int cmd_ls(struct admin *a)
 		a->output.keep_tail = true;
 		output_begin(&a->output, columns, nitems(columns));
 		for (size_t i = 0; i < n; i++)
-			show(a, &entries[i]);
+			show_queue(a, &entries[i]);
 		output_end(&a->output, true);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -1,7 +1,6 @@
 /*
- * quredis nodes: the supervisors of all hosts, as each last reported about itself. It finds nodes in the registrations of
- * workers and in the leads of queues, and adds the node of the configuration here. A node that neither works on a queue nor
- * leads one is not found.
+ * quredis nodes: shows the last report of each supervisor on any host. It finds nodes in the registrations of workers and
+ * in the leads of queues, and adds the node of the configuration here. It does not find a node without a worker and a lead.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,7 +70,7 @@ static int take_leader(struct admin *a, struct nodes *nodes)
 	return 0;
 }
 
-static int find(struct admin *a, struct nodes *nodes)
+static int find_nodes(struct admin *a, struct nodes *nodes)
 {
 	struct registry_queue *queues;
 	size_t n;
@@ -115,7 +114,7 @@ struct counted {
 	int64_t queues, wanted, alive, running, restarts;
 };
 
-static struct counted count(const json_t *report)
+static struct counted count_queues(const json_t *report)
 {
 	struct counted c = {0};
 	const json_t *q;
@@ -141,9 +140,9 @@ static struct cell since_cell(const json_t *report, int64_t server_ms)
 	return ms == -1 ? cell_none() : cell_elapsed(server_ms - ms);
 }
 
-static void show(struct admin *a, const char *node, const json_t *report, int64_t server_ms)
+static void show_node(struct admin *a, const char *node, const json_t *report, int64_t server_ms)
 {
-	struct counted c = count(report);
+	struct counted c = count_queues(report);
 	const json_t *at = json_object_get(report, "at_ms"), *pid = json_object_get(report, "pid");
 
 	if (report == NULL) {
@@ -200,7 +199,7 @@ static void show_table(struct admin *a, const struct nodes *nodes, json_t *const
 
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < nodes->n; i++)
-		show(a, nodes->names[i], reports[i], server_ms);
+		show_node(a, nodes->names[i], reports[i], server_ms);
 	output_end(&a->output, true);
 }
 
@@ -214,7 +213,7 @@ int cmd_nodes(struct admin *a)
 	struct nodes nodes = {0};
 	json_t **reports = NULL;
 	int64_t server_ms;
-	int rc = find(a, &nodes);
+	int rc = find_nodes(a, &nodes);
 
 	qsort(nodes.names, nodes.n, sizeof(*nodes.names), by_name);
 	reports = alloc_zero(nodes.n + 1, sizeof(*reports));

@@ -11,8 +11,8 @@
 
 #include "common/base/base.h"
 
-/* JSON that says who paused the queue, and when, for operators who find it paused. */
-static char *reason(void)
+/* Returns JSON with the user who pauses the queue, the host and the time, for operators who find it paused. */
+static char *pause_reason(void)
 {
 	char host[256] = "", stamp[CLOCK_RFC3339_SIZE], *text;
 	const char *login = getlogin();		/* the user who logged in, also behind sudo */
@@ -41,7 +41,7 @@ static int read_reason(struct admin *a, char **why)
 	return 0;
 }
 
-/* The reason as a text. An operator may have written the key by hand, in another form than reason(). The caller frees it. */
+/* The reason as a text. An operator may have written the key by hand, in another form than pause_reason(). The caller frees it. */
 static char *in_words(const char *why)
 {
 	json_t *object = json_loads(why, 0, NULL);
@@ -70,7 +70,7 @@ static void say_in_words(const struct admin *a, bool paused, bool changed, const
 	free(who);
 }
 
-static void say(struct admin *a, bool paused, bool changed, const char *why)
+static void print_state(struct admin *a, bool paused, bool changed, const char *why)
 {
 	static const struct column columns[] = {
 		{ "queue", "", false }, { "paused", "", false }, { "changed", "", false }, { "by", "", false },
@@ -95,14 +95,14 @@ int cmd_pause(struct admin *a)
 		return -1;
 	changed = before == NULL;
 	if (!a->options.dry_run && changed) {
-		why = reason();
+		why = pause_reason();
 		queue_pause(&a->redis, &a->keys, why);
 		free(why);
 		if (admin_reply(a, &reply, a->keys.paused) == -1)
 			return -1;
 		changed = reply.type != REDIS_NIL;	/* NIL: another process has paused the queue first */
 	}
-	say(a, true, changed, before);
+	print_state(a, true, changed, before);
 	free(before);
 	return 0;
 }
@@ -122,7 +122,7 @@ int cmd_resume(struct admin *a)
 			return -1;
 		}
 	}
-	say(a, false, gone == 1, gone == 1 ? before : NULL);
+	print_state(a, false, gone == 1, gone == 1 ? before : NULL);
 	free(before);
 	return 0;
 }

@@ -38,8 +38,8 @@ struct peek {
 	struct cell of_owner[ELAPSED + 1];	/* the cells that are equal for all messages of one list */
 };
 
-/* data: len bytes, the whole entry or the beginning of an entry of size bytes. */
-static void show(struct peek *p, const void *data, size_t len, size_t size)
+/* Prints an entry of size bytes. data: its first len bytes, or all of them. */
+static void show_entry(struct peek *p, const void *data, size_t len, size_t size)
 {
 	struct cell cells[NCOLUMNS];
 	struct message m;
@@ -61,7 +61,7 @@ static void show(struct peek *p, const void *data, size_t len, size_t size)
 	p->left--;
 }
 
-/* Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the later steps. */
+/* Reads the list in small steps, for the console only up to SERVED_BYTES. Messages that arrive meanwhile only shift the positions of later steps. */
 static int peek_list(struct peek *p, const char *key, bool sorted)
 {
 	struct redis_reply reply;
@@ -82,7 +82,7 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 			queue_looked(&reply, i, &l);
 			if (sorted)
 				p->of_owner[DUE] = cell_time(clock_ms_of(strtod(l.score.str, NULL)));
-			show(p, l.head.str, l.head.len, l.size);
+			show_entry(p, l.head.str, l.head.len, l.size);
 			p->room -= (int64_t)l.size;
 		}
 		first += (int64_t)n;

@@ -1,6 +1,7 @@
 /*
- * quredis stats: what all hosts did with queues, since ever or in a given time, from Redis (common/queue/stats.h). Workers
- * count on the scoreboard, and sweepers write the sums to Redis every few seconds, so the figures are some seconds late.
+ * quredis stats: shows the figures of queues for all hosts, in total or for a given time, as Redis holds them
+ * (common/queue/stats.h). Workers count on the scoreboard, and sweepers write the sums to Redis every few seconds, so the
+ * figures are some seconds late.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,13 +30,13 @@ struct stats {
 
 /* ---- reading ---- */
 
-static void add(struct queue_figures *sum, const struct queue_figures *f)
+static void add_figures(struct queue_figures *sum, const struct queue_figures *f)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
 		sum->n[i] += f->n[i];
 }
 
-/* Whether Redis has this counter: it has none for dry runs. */
+/* True: Redis has this counter. It has none for dry runs. */
 static bool is_counted(int counter)
 {
 	return counter != COUNT_WOULD_PURGE;
@@ -73,7 +74,7 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 		if (admin_reply(a, &reply, s->keys->stats) == -1)
 			return -1;
 		queue_figures_parse(&f, &reply);
-		add(&s->sum, &f);
+		add_figures(&s->sum, &f);
 		keep_minute(s, first + i, &f);
 	}
 	return 0;
@@ -219,7 +220,7 @@ static void show_one(struct admin *a, const struct stats *s)
 		free(texts[--ntexts]);
 }
 
-static void show(struct admin *a, const struct stats *all, size_t n)
+static void show_stats(struct admin *a, const struct stats *all, size_t n)
 {
 	json_t *array;
 
@@ -290,7 +291,7 @@ int cmd_stats(struct admin *a)
 		all[i].keys = &queues[i].keys;
 	rc = a->options.since_ms >= 0 ? read_since(a, all, n) : read_totals(a, all, n);
 	if (rc == 0)
-		show(a, all, n);
+		show_stats(a, all, n);
 	for (size_t i = 0; i < n; i++)
 		json_decref(all[i].minutes);
 	free(all);

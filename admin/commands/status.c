@@ -86,7 +86,7 @@ static void show_workers(struct admin *a, const json_t *workers)
 }
 
 /* NULL: an error was printed. */
-static json_t *ask(struct admin *a)
+static json_t *ask_status(struct admin *a)
 {
 	json_t *s = control_ask(a, "status", NULL);
 
@@ -149,7 +149,7 @@ static int choose_queue(struct admin *a, const json_t *s, const char *queue)
 
 int cmd_status(struct admin *a)
 {
-	json_t *s = ask(a);
+	json_t *s = ask_status(a);
 
 	if (s == NULL)
 		return -1;

@@ -9,10 +9,13 @@
 #include "admin/commands/commands.h"
 #include "admin/queues/queues.h"
 
-/* a stop may take longer than drain_timeout and kill_grace by this: handing back, the sweeper, the embedded Redis saving its data */
+/*
+ * a stop may take longer than drain_timeout and kill_grace by this: hand-backs, the end of the sweeper, and the embedded Redis,
+ * which saves its data
+ */
 #define STOP_MORE_MS 60000
 
-/* Prints the notes of an answer on standard error, with --json, too. */
+/* Prints the texts of an answer on standard error, also with --json. */
 static void say_texts(const json_t *answer, const char *member, const char *prefix)
 {
 	const json_t *text;
@@ -22,7 +25,7 @@ static void say_texts(const json_t *answer, const char *member, const char *pref
 		admin_note("%s%s", prefix, json_string_value(text));
 }
 
-static void say(struct admin *a, const char *action, const char *text)
+static void print_text(struct admin *a, const char *action, const char *text)
 {
 	static const struct column columns[] = { { "action", "", false }, { "ok", "", false }, { "dry_run", "", false } };
 
@@ -43,7 +46,7 @@ static void warn_of_queue(struct admin *a, const json_t *left)
 	if (json_unpack((json_t *)(uintptr_t)left, "{s:s,s:s,s:s,s:s}", "queue", &name, "ingress", &ingress, "transit", &transit,
 	    "escape", &escape) == -1)
 		return;
-	queue_keys_init(&k, name, ingress, transit, escape);
+	queue_keys_init(&k, a->conf->redis.prefix, name, ingress, transit, escape);
 	if (a->redis.state != REDIS_READY || lists_read(a, &k, 0, &l) == -1)
 		admin_note("warning: queue %s left the configuration, and quredis could not read whether messages wait in it", name);
 	else if (l.ingress + l.delayed + l.transit + l.escape > 0)
@@ -67,14 +70,14 @@ static void warn_of_left(struct admin *a, const json_t *answer)
 }
 
 /* Sends an order and prints the answer. */
-static int order(struct admin *a, const char *command, json_t *more, const char *done)
+static int send_order(struct admin *a, const char *command, json_t *more, const char *done)
 {
 	json_t *answer;
 	bool ok;
 
 	if (a->options.dry_run) {
 		json_decref(more);
-		say(a, command, done);
+		print_text(a, command, done);
 		return 0;
 	}
 	answer = control_ask(a, command, more);
@@ -86,13 +89,13 @@ static int order(struct admin *a, const char *command, json_t *more, const char 
 	warn_of_left(a, answer);
 	json_decref(answer);
 	if (ok)
-		say(a, command, done);
+		print_text(a, command, done);
 	return ok ? 0 : -1;
 }
 
 int cmd_reload(struct admin *a)
 {
-	int rc = order(a, "reload", NULL, "the new configuration is in use");
+	int rc = send_order(a, "reload", NULL, "the new configuration is in use");
 
 	/* The file has errors: a repetition would fail, too. */
 	if (rc == -1 && a->status == EX_TEMPFAIL)
@@ -107,7 +110,7 @@ int cmd_stop(struct admin *a)
 
 	if (!a->options.dry_run && control_stop(a, a->options.fast, a->options.no_wait ? 0 : wait_ms) == -1)
 		return -1;
-	say(a, "stop", a->options.no_wait ? "the supervisor is stopping" : "the supervisor is stopped");
+	print_text(a, "stop", a->options.no_wait ? "the supervisor is stopping" : "the supervisor is stopped");
 	return 0;
 }
 
@@ -126,7 +129,7 @@ static int no_queue(struct admin *a, int rc)
 
 int cmd_restart(struct admin *a)
 {
-	return no_queue(a, order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
+	return no_queue(a, send_order(a, "restart", queue_member(a), "new workers are started, the old ones finish what they run"));
 }
 
 int cmd_scale(struct admin *a)
@@ -138,13 +141,13 @@ int cmd_scale(struct admin *a)
 		admin_fail(a, EX_USAGE, "workers: expected a whole number, 0 to %d, not %s", CONF_WORKERS_MAX, a->operands[1]);
 		return -1;
 	}
-	return no_queue(a, order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
+	return no_queue(a, send_order(a, "scale", json_pack("{s:s, s:I}", "queue", a->operands[0], "workers", (json_int_t)n),
 	    "workers are started, or finish what they run; the next reload goes by the configuration again"));
 }
 
 int cmd_quiet(struct admin *a)
 {
 	if (a->options.off)
-		return no_queue(a, order(a, "resume", queue_member(a), "workers fetch again"));
-	return no_queue(a, order(a, "quiet", queue_member(a), "workers finish what they run and fetch nothing more"));
+		return no_queue(a, send_order(a, "resume", queue_member(a), "workers fetch again"));
+	return no_queue(a, send_order(a, "quiet", queue_member(a), "workers finish what they run and fetch nothing more"));
 }

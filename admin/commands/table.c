@@ -1,6 +1,6 @@
 /*
- * The table of commands, and the commands about it: help and version. A command is one row here, and no other list exists: completion
- * and the console read this table, too.
+ * The table of commands, and the commands about it: help and version. A command is one row here. This is the only list of commands:
+ * completion and the console read it, too.
  */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What failures have in common, as text. Counting them is dead_letters/stats.c's. */
+/* Describes the cause of a failure as text, so that equal causes give equal texts. dead_letters/stats.c counts them. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 
 #include "admin/cli/cli.h"
 
-#define HEX_LEAST 8		/* shorter ones may be words */
+#define HEX_LEAST 8		/* a shorter run of hex digits may be a word */
 
-/* What stands for a number or an id begins here: how long it is; 0: none does. */
+/* Returns the length of the number or id that begins at s; 0: none begins there. */
 static size_t variable_len(const char *s, size_t len)
 {
 	size_t n = 0, digits = 0;

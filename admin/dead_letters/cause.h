@@ -4,12 +4,12 @@
 #include <stddef.h>
 
 /*
- * Why messages fail, without what differs from one to the next: the class, how the handler ended, and the first line
- * of the error with its numbers, ids and addresses left out.
+ * The cause of a failure, as a text that is equal for equal causes: the class, the exit status or signal of the
+ * handler, and the first line of the error without its numbers, ids and addresses.
  */
 #define CAUSE_SIZE 256
 
-/* Each may be "". The text and its NUL; returns out. */
+/* Each argument may be "". Writes the text to out, cut to CAUSE_SIZE with its NUL. Returns out. */
 const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error, size_t error_len,
     char out[CAUSE_SIZE]);
 

@@ -15,7 +15,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define LOOKS 3			/* for a message that changes its place meanwhile */
+#define LOOKS 3			/* searches for a message that changes its place meanwhile */
 
 static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
 {
@@ -52,8 +52,8 @@ static struct queue_bytes bytes_of(const struct redis_reply *r)
 	return (struct queue_bytes){ r->str == NULL ? "" : r->str, r->len };
 }
 
-/* entry: [id, [field, value, ...]]. Views into the answer. */
-static int parse(struct dead_letter *d, const struct redis_reply *entry)
+/* entry: [id, [field, value, ...]]. d gets views into the answer. */
+static int parse_record(struct dead_letter *d, const struct redis_reply *entry)
 {
 	struct redis_reply id, fields;
 
@@ -99,7 +99,7 @@ void dead_letter_free(struct dead_letter *d)
 	*d = (struct dead_letter){0};
 }
 
-/* The id before this one, for reading on downwards. */
+/* Writes the greatest id below this one, from which the next page downwards begins. */
 static void id_before(const char *id, char before[RECORD_ID_SIZE])
 {
 	uint64_t ms = 0, serial = 0;
@@ -115,12 +115,12 @@ struct walk {
 	int (*f)(void *arg, const struct dead_letter *d);
 	void *arg;
 	const char *stream;
-	const char *until;	/* the last one, upwards; NULL: downwards to the oldest */
+	const char *until;	/* upwards to this id; NULL: downwards to the oldest record */
 	int64_t shown;		/* bytes of each value */
 	char from[RECORD_ID_SIZE];
 };
 
-/* A page from `from` on, in one direction or the other. A record may be as large as dead_letter.payload_max allows. */
+/* Requests a page from `from` on, in the direction of the walk. A record may be as large as dead_letter.payload_max allows. */
 static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
 {
 	queue_look_records(&a->redis, &(struct queue_look){ .key = w->stream, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES,
@@ -138,7 +138,7 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 		struct redis_reply entry = redis_element(page, i);
 		struct dead_letter d;
 
-		if (parse(&d, &entry) == -1)
+		if (parse_record(&d, &entry) == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 		if (w->until != NULL)
 			record_id_next(d.record_id, w->from);
@@ -150,7 +150,7 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 	return stop;
 }
 
-static int walk(struct admin *a, struct walk *w)
+static int walk_records(struct admin *a, struct walk *w)
 {
 	struct redis_reply reply;
 	void *kept;
@@ -168,7 +168,7 @@ static int walk(struct admin *a, struct walk *w)
 
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN, .from = "+" });
+	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN, .from = "+" });
 }
 
 int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg)
@@ -178,24 +178,24 @@ int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(voi
 	if (!record_id_valid(record_id))
 		return admin_fail(a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
 	id_before(record_id, w.from);
-	return walk(a, &w);
+	return walk_records(a, &w);
 }
 
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .shown = DEAD_LETTER_SHOWN, .from = "+" });
+	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .shown = DEAD_LETTER_SHOWN, .from = "+" });
 }
 
 int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .until = until == NULL ? "+" : until, .shown = shown, .from = "-" });
+	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .until = until == NULL ? "+" : until, .shown = shown, .from = "-" });
 }
 
 /* ---- finding one ---- */
 
 struct search {
 	const char *id;
-	char record_id[RECORD_ID_SIZE];	/* of the newest */
+	char record_id[RECORD_ID_SIZE];	/* of the newest match */
 	size_t matches;
 };
 
@@ -218,7 +218,7 @@ static int find_record(struct admin *a, const char *id, int64_t shown, struct de
 	if (reply.type != REDIS_ARRAY || reply.n == 0)
 		return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id);
 	entry = redis_element(&reply, 0);
-	if (parse(d, &entry) == -1)
+	if (parse_record(d, &entry) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a record");
 	own(d);
 	return 0;
@@ -245,7 +245,7 @@ int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead
 
 /* ---- its message ---- */
 
-/* size: 0 if it does not say. */
+/* Returns the message in the record, if that has all of it; else NULL. size: of the message in bytes; 0: the record does not say. */
 static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t *size)
 {
 	const struct queue_bytes *kept = field_of(d, "message"), *text = field_of(d, "size");
@@ -269,8 +269,8 @@ static int count_same_size(void *arg, const struct dead_letter *d)
 }
 
 /*
- * Redis computes no sha1 of a message of more than QUEUE_LOOK_SUM_MAX bytes. Its record tells only its size, which is enough if no other
- * such record and no other such message has it.
+ * Finds a message of more than QUEUE_LOOK_SUM_MAX bytes, of which Redis computes no sha1. Its record only has its size, which is enough
+ * if no other such record and no other such message has the same size.
  */
 static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
 {
@@ -306,7 +306,7 @@ static bool is_letter(const struct redis_reply *reply, size_t size, const char *
 	return sha1[0] == '\0' || strcmp(sum, sha1) == 0;
 }
 
-/* The list is the only place of a message too large for its record. */
+/* A message that is too large for its record is only in the list. */
 static int find_in_list(struct admin *a, size_t size, const char *sha1, struct queue_bytes *message)
 {
 	struct redis_reply reply;

@@ -7,7 +7,7 @@
 #include "admin/dead_letters/records.h"
 #include "common/dead_letters/dead_letters.h"
 
-/* One entry of escape's log: fields as they stand there, whatever they are called. */
+/* A record of escape's log with all its fields, also unknown ones. */
 struct dead_letter {
 	char record_id[RECORD_ID_SIZE];
 	struct record_field *fields;
@@ -15,37 +15,47 @@ struct dead_letter {
 	bool owned;		/* fields and bytes are copies: dead_letter_free() */
 };
 
-#define DEAD_LETTER_SHOWN (16 * 1024)	/* of each value: all but the messages */
+#define DEAD_LETTER_SHOWN (16 * 1024)	/* bytes of each value: enough for every field but the message */
 #define DEAD_LETTER_WHOLE (1 << 30)
 
-/* All records, newest first, of each value the first DEAD_LETTER_SHOWN bytes. The function's d is valid during the call only; it returns 0 to go on, 1 to stop.
- * Returns 0 at the end, 1 if stopped, -1: Redis. */
+/*
+ * Calls f for each record, newest first, with the first DEAD_LETTER_SHOWN bytes of each value. d is valid during the call only. f
+ * returns 0 to go on, 1 to stop. Returns 0 at the end; 1: f stopped; -1: error of Redis.
+ */
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* The same of those that are older than the one with this id, whether that is still there or not. */
+/* The same for the records that are older than this id. The record with the id itself need not exist. */
 int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* The same of the history of what is done. */
+/* The same for the entries of the history. */
 int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* As dead_letter_each(), with the first `shown` bytes of each value, oldest first, to that one (NULL: to the end, wherever that is by then); the function may ask Redis.
- * It returns -1 after an error of its own, which is returned. */
+/*
+ * As dead_letter_each(), but oldest first, with the first `shown` bytes of each value, up to the record `until` (NULL: up to the
+ * newest one at that time). f may send requests to Redis. It returns -1 after an error of its own, and then this function returns
+ * -1, too.
+ */
 int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg);
 
-/* By record id, or the newest with this message id (said if there are more); the first `shown` bytes of each value. -1: none,
- * EX_NOINPUT, or Redis. */
+/*
+ * Finds a record by its id, or the newest record with this message id; if there are several, it prints a notice. Reads the first
+ * `shown` bytes of each value. -1: no such record (EX_NOINPUT), or an error of Redis.
+ */
 int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d);
 void dead_letter_free(struct dead_letter *d);
 
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value);
 
-/* As a number where the field is one; none where it is empty. */
+/* Returns a field as a cell: a number if the field is numeric, CELL_NONE if it is empty. */
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field);
 
-/* The producer's message as a move names it, 1; 0: it is not in escape any more; -1: Redis. To be freed by entry_free(). first: as in entry_find(). */
+/*
+ * Finds the producer's message in escape. 1: found; a move can name it by e, which the caller frees by entry_free(); 0: it is not
+ * in escape any more; -1: error of Redis. first: as in entry_find().
+ */
 struct list_entry;
 int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t first, struct list_entry *e);
 
 /*
- * The producer's message: from a record read as DEAD_LETTER_WHOLE, or from the list if it was too large for that. A new
- * copy; data is NULL if it is in neither. -1: Redis.
+ * Copies the producer's message from a record that was read with DEAD_LETTER_WHOLE; or from the list, if the message
+ * was too large for its record. The caller frees data; NULL: neither has the message. -1: error of Redis.
  */
 int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message);
 

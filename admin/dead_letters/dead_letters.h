@@ -2,10 +2,10 @@
 #define ADMIN_DEAD_LETTERS_DEAD_LETTERS_H
 
 /*
- * Dead letters and their records, read and shown. The commands that move or delete them are in admin/moves.
+ * Reads and shows dead letters and their records. The commands that move or delete them are in admin/moves.
  *	dead_letter	one record, and the message that belongs to it		list	quredis dlq ls, dlq show
  *	records		which record belongs to which entry of escape		export	quredis dlq export
- *	cause		why messages fail, as one line of text			stats	quredis dlq stats
+ *	cause		the cause of a failure, as one line of text			stats	quredis dlq stats
  */
 #include "admin/dead_letters/cause.h"
 #include "admin/dead_letters/dead_letter.h"

@@ -1,4 +1,4 @@
-/* quredis dlq ls, dlq show, dlq export: the records of dead letters, read and shown. */
+/* quredis dlq ls, dlq show, dlq export: read and show the records of dead letters. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "common/base/base.h"
 
 #define LIMIT 50
-#define CLASSES 32		/* remembered, to suggest one of them */
+#define CLASSES 32		/* classes that are remembered, to suggest one of them */
 
 /* ---- ls ---- */
 
@@ -40,7 +40,7 @@ struct listing {
 	struct admin *a;
 	const char *class;	/* NULL: all */
 	int64_t left, shown;
-	char *others[CLASSES];	/* classes of dead letters that were passed over */
+	char *others[CLASSES];	/* other classes that the listing met */
 	size_t nothers;
 };
 
@@ -161,7 +161,7 @@ int cmd_dlq_show(struct admin *a)
 struct export {
 	struct admin *a;
 	int64_t left;		/* -1: all */
-	int64_t lost;		/* messages that are nowhere any more */
+	int64_t lost;		/* messages that are neither in their record nor in escape */
 	struct buffer line;
 };
 

@@ -1,4 +1,4 @@
-/* Pairing dead letters with their records while both are read from the oldest on. */
+/* Pairs dead letters with their records while it reads both from the oldest on. */
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +12,22 @@
 #include "common/base/base.h"
 
 #define PAGE 100
-#define AHEAD_MAX 200000	/* records read and not matched: then an entry counts as without a record */
+#define AHEAD_MAX 200000	/* unmatched records in memory; with more, an entry counts as one without a record */
 
 struct record_id {
 	STAILQ_ENTRY(record_id) next;
 	char id[RECORD_ID_SIZE];
 };
 
-struct node {			/* equal messages: their records, oldest first; never empty */
+struct record_node {			/* the records of equal messages, oldest first; never empty */
+	LIST_ENTRY(record_node) other;
 	char sha1[ENCODE_SHA1_SIZE];
 	STAILQ_HEAD(, record_id) ids;
 };
 
 static int by_sha1(const void *a, const void *b)
 {
-	return strcmp(((const struct node *)a)->sha1, ((const struct node *)b)->sha1);
+	return strcmp(((const struct record_node *)a)->sha1, ((const struct record_node *)b)->sha1);
 }
 
 bool record_id_valid(const char *id)
@@ -51,7 +52,7 @@ void records_init(struct records *r)
 
 static void free_node(void *p)
 {
-	struct node *node = p;
+	struct record_node *node = p;
 	struct record_id *id;
 
 	while ((id = STAILQ_FIRST(&node->ids)) != NULL) {
@@ -65,11 +66,12 @@ void records_free(struct records *r)
 {
 	tdestroy(r->by_sha1, free_node);
 	r->by_sha1 = NULL;
+	LIST_INIT(&r->nodes);
 }
 
-static void add(struct records *r, const char *id, const char *sha1)
+static void add_record(struct records *r, const char *id, const char *sha1)
 {
-	struct node *node = alloc_zero(1, sizeof(*node)), **found;
+	struct record_node *node = alloc_zero(1, sizeof(*node)), **found;
 	struct record_id *record = alloc_zero(1, sizeof(*record));
 
 	strlcpy(node->sha1, sha1, sizeof(node->sha1));
@@ -77,23 +79,25 @@ static void add(struct records *r, const char *id, const char *sha1)
 	strlcpy(record->id, id, sizeof(record->id));
 	found = tsearch(node, &r->by_sha1, by_sha1);
 	if (found == NULL)
-		abort();	/* out of memory: there is no other reason */
+		abort();	/* tsearch() fails only if memory is exhausted */
 	if (*found != node)
 		free(node);
+	else
+		LIST_INSERT_HEAD(&r->nodes, node, other);
 	STAILQ_INSERT_TAIL(&(*found)->ids, record, next);
 	r->n++;
 }
 
-static bool take(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
+static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
 {
-	struct node wanted, **found;
+	struct record_node wanted, **found;
 	struct record_id *first;
 
 	strlcpy(wanted.sha1, sha1, sizeof(wanted.sha1));
 	found = tfind(&wanted, &r->by_sha1, by_sha1);
 	if (found == NULL)
 		return false;
-	struct node *node = *found;
+	struct record_node *node = *found;
 	first = STAILQ_FIRST(&node->ids);
 	strlcpy(id, first->id, RECORD_ID_SIZE);
 	STAILQ_REMOVE_HEAD(&node->ids, next);
@@ -101,6 +105,7 @@ static bool take(struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
 	r->n--;
 	if (STAILQ_EMPTY(&node->ids)) {
 		tdelete(node, &r->by_sha1, by_sha1);
+		LIST_REMOVE(node, other);
 		free(node);
 	}
 	return true;
@@ -125,14 +130,14 @@ int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg
 	return reply.n < (size_t)PAGE * 2 ? 0 : 1;
 }
 
-static void keep(void *arg, const char *id, const char *sha1)
+static void keep_record(void *arg, const char *id, const char *sha1)
 {
-	add(arg, id, sha1);
+	add_record(arg, id, sha1);
 }
 
 static int read_on(struct admin *a, struct records *r)
 {
-	int more = records_page(a, r->next, keep, r);
+	int more = records_page(a, r->next, keep_record, r);
 
 	r->at_end = more == 0;
 	return more == -1 ? -1 : 0;
@@ -146,32 +151,21 @@ int records_read_rest(struct admin *a, struct records *r, int64_t most)
 	return 0;
 }
 
-struct visit {
-	void (*f)(void *arg, const char *id);
-	void *arg;
-};
-
-static void visit(const void *p, VISIT when, void *arg)
-{
-	const struct node *node = *(const struct node *const *)p;
-	const struct visit *v = arg;
-	const struct record_id *id;
-
-	/* An entry without a sha1 is no record of ours. */
-	if ((when == postorder || when == leaf) && node->sha1[0] != '\0')
-		STAILQ_FOREACH(id, &node->ids, next)
-			v->f(v->arg, id->id);
-}
-
 void records_each(const struct records *r, void (*f)(void *arg, const char *id), void *arg)
 {
-	twalk_r(r->by_sha1, visit, &(struct visit){ f, arg });
+	const struct record_node *node;
+	const struct record_id *id;
+
+	LIST_FOREACH(node, &r->nodes, other)
+		if (node->sha1[0] != '\0')		/* quredis writes no record without a sha1 */
+			STAILQ_FOREACH(id, &node->ids, next)
+				f(arg, id->id);
 }
 
 int records_match(struct admin *a, struct records *r, const char *sha1, char id[RECORD_ID_SIZE])
 {
 	id[0] = '\0';
-	while (!take(r, sha1, id)) {
+	while (!take_oldest(r, sha1, id)) {
 		if (r->at_end || r->n >= AHEAD_MAX)
 			return 0;
 		if (read_on(a, r) == -1)

@@ -17,7 +17,7 @@
 
 #define LIMIT 20
 #define PAGE 100
-#define GROUPS_MAX 10000	/* of a kind; what comes then is counted as "(others)" */
+#define GROUPS_MAX 10000	/* groups of one kind; further ones are counted as "(others)" */
 #define HOUR_MS (60 * 60 * 1000)
 
 enum by { BY_CLASS, BY_CAUSE, BY_HOUR, BYS };
@@ -59,20 +59,20 @@ static struct group *group_of(struct groups *g, const char *key)
 	return g->all[g->n++] = group;
 }
 
-static void keep(void *p)
+static void keep_node(void *p)
 {
 	(void)p;
 }
 
 static void groups_free(struct groups *g)
 {
-	tdestroy(g->tree, keep);
+	tdestroy(g->tree, keep_node);
 	for (size_t i = 0; i < g->n; i++)
 		free(g->all[i]);
 	free(g->all);
 }
 
-static void count(struct groups *g, const char *key, int64_t at_ms)
+static void count_in_group(struct groups *g, const char *key, int64_t at_ms)
 {
 	struct group *group = group_of(g, key);
 
@@ -90,14 +90,14 @@ static void count_record(struct groups by[BYS], int64_t at_ms, const struct redi
 {
 	char cause[CAUSE_SIZE], hour[CLOCK_RFC3339_SIZE];
 
-	count(&by[BY_CLASS], values[0].str[0] == '\0' ? "?" : values[0].str, at_ms);
-	count(&by[BY_CAUSE], cause_describe(values[0].str, values[1].str, values[2].str, values[3].str, values[3].len, cause), at_ms);
+	count_in_group(&by[BY_CLASS], values[0].str[0] == '\0' ? "?" : values[0].str, at_ms);
+	count_in_group(&by[BY_CAUSE], cause_describe(values[0].str, values[1].str, values[2].str, values[3].str, values[3].len, cause), at_ms);
 	clock_rfc3339(at_ms / HOUR_MS * HOUR_MS, hour);
 	strlcpy(hour + strlen("2026-11-20T14:31"), "Z", sizeof("Z"));
-	count(&by[BY_HOUR], hour, at_ms);
+	count_in_group(&by[BY_HOUR], hour, at_ms);
 }
 
-/* Where to read on, in next. Returns how many records it were; -1: Redis. */
+/* Reads a page and moves next behind it. Returns the number of records; -1: error of Redis. */
 static int read_page(struct admin *a, struct groups by[BYS], char next[RECORD_ID_SIZE])
 {
 	const size_t width = 1 + nitems(fields);
@@ -136,7 +136,7 @@ static int newest_first(const void *a, const void *b)
 	return strcmp((*(const struct group *const *)b)->key, (*(const struct group *const *)a)->key);
 }
 
-static void show(struct admin *a, enum by by, struct groups *g, int64_t limit)
+static void show_groups(struct admin *a, enum by by, struct groups *g, int64_t limit)
 {
 	if (g->n > 0)
 		qsort(g->all, g->n, sizeof(*g->all), by == BY_HOUR ? newest_first : most_first);
@@ -164,7 +164,7 @@ int cmd_dlq_stats(struct admin *a)
 	if (n >= 0) {
 		output_begin(&a->output, columns, nitems(columns));
 		for (int i = 0; i < BYS; i++)
-			show(a, (enum by)i, &by[i], a->options.count >= 0 ? a->options.count : LIMIT);
+			show_groups(a, (enum by)i, &by[i], a->options.count >= 0 ? a->options.count : LIMIT);
 		output_end(&a->output, true);
 	}
 	for (int i = 0; i < BYS; i++)

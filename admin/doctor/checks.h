@@ -22,11 +22,12 @@
  *	server.c	Redis as a server			registry.c	which queues exist
  *	queues.c	keys and work of one queue		owners.c	registrations and leases
  *	survey.c	keys that no registration leads to	lost.c		messages that no process will find
- *	records.c	dead letters and their records
+ *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
  *
- * Each row: the name of the check; what it needs; what the report says if there is no finding. Order matters: a check may use
- * what those before it found out. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct doctor *, struct
- * queue_check *) and runs for each queue. They return 0, or -1 if the check could not be done: the reason is in d->why.
+ * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
+ * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
+ * doctor *, struct queue_check *) and runs for each queue. They return 0, or -1 if the check could not be done: the reason is
+ * in d->why.
  */
 #define CHECKS(SYSTEM, QUEUE) \
 	SYSTEM(configuration, NEEDS_NOTHING, "no errors, no warnings") \
@@ -35,6 +36,7 @@
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
 	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
 	SYSTEM(redis, NEEDS_NOTHING, "Redis answers") \
+	SYSTEM(cluster, NEEDS_NOTHING, "Redis is not a Cluster, so that keys may be in any slot") \
 	SYSTEM(role, NEEDS_CONNECTION, "Redis is a master") \
 	SYSTEM(version, NEEDS_INFO, "new enough") \
 	SYSTEM(eviction, NEEDS_INFO, "maxmemory-policy is noeviction: Redis deletes no key by itself") \
@@ -86,10 +88,10 @@ struct unregistered {
 	bool leased;
 	int64_t trays[QUEUE_TRAYS + 1], total;	/* as in struct owner */
 	bool wrong_type;	/* one of the trays is not a list */
-	char signature[ENCODE_SHA1_SIZE];	/* of the contents of the trays; "" unless asked for */
+	char signature[ENCODE_SHA1_SIZE];	/* of the contents of the trays; "": not requested */
 };
 
-/* One queue under examination. */
+/* The data of one queue: registry.c reads it first, and the checks of queues use it. */
 struct queue_check {
 	struct queue_keys keys;
 	const struct conf_queue *conf;	/* NULL: known only from the registry */
@@ -100,7 +102,7 @@ struct queue_check {
 	size_t nunregistered;
 };
 
-/* What the checks found out. Each file of this folder writes its own part only. */
+/* The data that checks collect for later checks. Each file of this folder writes only its own part. */
 struct doctor_conf {			/* conf.c */
 	struct conf_report report, strict;	/* of the configuration as the command line reads it; as the supervisor does */
 	bool unreadable;		/* the configuration could not be read: a->conf holds the defaults, or is NULL */
@@ -108,33 +110,35 @@ struct doctor_conf {			/* conf.c */
 };
 
 struct doctor_unit {			/* systemd.c */
-	struct buffer lines;		/* its properties; empty: no unit runs this configuration */
-	const char *none;		/* then: why */
+	struct buffer lines;		/* properties of the unit; empty: no unit runs this configuration */
+	const char *none;		/* why there is no unit, if lines is empty */
+	char name[QUEUE_NAME_MAX + 16];	/* "quredisd", or "quredisd@NAME" for NAME.conf */
 };
 
 struct doctor_supervisor {
-	struct json_t *status;		/* of the supervisor here; NULL: none answered */
+	struct json_t *status;		/* of the supervisor of this host; NULL: it did not answer */
 };
 
 struct doctor_server {
 	bool connected;
 	char *info;			/* the answer of INFO; NULL: refused */
 	size_t info_len;
-	int64_t now_ms;			/* its clock when the queues were read; ours if it did not say */
+	int64_t now_ms;			/* the clock of Redis when the queues were read; our own if Redis did not tell */
 };
 
 struct doctor_queues {			/* registry.c */
 	struct queue_check *all;	/* those of the configuration first; they never move */
 	size_t n;
 	int64_t read_ms;		/* CLOCK_MONOTONIC when the lists were read */
+	char *registry;			/* its key; owned. NULL before check_registry() */
 };
 
 struct doctor_survey {
-	bool done, sampled;		/* the scan was done; it did not see all keys */
+	bool done, sampled;		/* done: the scan has ended; sampled: it did not see all keys */
 };
 
 struct doctor_lost {
-	bool waited;			/* since the survey a lease has passed, in which every live owner could have renewed its own */
+	bool waited;			/* a whole lease has passed since the survey, in which every living owner could renew its lease */
 };
 
 struct doctor_findings {
@@ -175,11 +179,11 @@ CHECKS(SYSTEM, QUEUE)
 int doctor_run(struct doctor *d);
 void doctor_init(struct doctor *d, struct admin *a);
 void doctor_free(struct doctor *d);
-/* Makes q (NULL: none) the queue of the next findings, and of what reads a->keys and a->queue. */
+/* Makes q (NULL: none) the queue of the next findings, and sets a->keys and a->queue to it. */
 void doctor_enter(struct doctor *d, struct queue_check *q);
-/* One answer of Redis, which may be an error. -1: the connection was lost. */
+/* Waits for one answer of Redis, which may be an error. -1: the connection was lost. */
 int doctor_reply(struct doctor *d, struct redis_reply *reply);
-/* Redis cannot be reached, or its connection was lost: no further check asks it. */
+/* Notes that Redis cannot be reached, or that the connection was lost: no further check uses Redis. */
 void doctor_lose_redis(struct doctor *d);
 /* Discards the answers that a failed check did not read. */
 void doctor_drain(struct doctor *d);
@@ -192,10 +196,10 @@ void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
-/* What the operator should do. */
+/* Sets the advice of a finding. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
-/* Ends a check of one queue: findings beyond a number that an operator can read are only counted. */
+/* Ends a check of one queue: keeps as many findings as an operator can read, and only counts the rest. */
 void findings_end_check(struct doctor *d);
 enum severity findings_worst(const struct doctor *d);
 void findings_print(struct doctor *d);		/* on standard output, the worst first */
@@ -204,7 +208,7 @@ void findings_free(struct doctor *d);
 
 /* ---- conf.c, systemd.c, registry.c, survey.c ---- */
 
-/* Whether two paths lead to the same file. */
+/* True: two paths lead to the same file. */
 bool doctor_is_same_file(const char *a, const char *b);
 /* Reads the unit, if it runs this configuration. */
 void unit_find(struct doctor *d);
@@ -212,7 +216,7 @@ bool unit_is_ours(const struct doctor *d);
 /* A property of the unit as systemctl show prints it; "": not set, or there is no unit. */
 const char *unit_get(const struct doctor *d, const char *property);
 void registry_free_queues(struct doctor *d);
-/* Reads trays, lease and registration of an unregistered owner. 1: it is registered by now; -1: as a check. */
+/* Reads trays, lease and registration of an unregistered owner. sign: also sets the signature. 1: the owner is registered by now; -1: as a check. */
 int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u, bool sign);
 
 #endif

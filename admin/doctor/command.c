@@ -15,7 +15,7 @@
 #define STATUS_ERRORS 2
 
 /* Lists the repairs, and asks. -1: the operator said no. */
-static int ask(struct doctor *d)
+static int ask_to_fix(struct doctor *d)
 {
 	const struct finding *f;
 	size_t n = 0;
@@ -54,7 +54,7 @@ static int apply_all(struct doctor *d)
 {
 	struct finding *f;
 
-	if (!d->a->options.dry_run && ask(d) == -1)
+	if (!d->a->options.dry_run && ask_to_fix(d) == -1)
 		return -1;
 	interrupt_begin();
 	STAILQ_FOREACH(f, &d->findings.list, next)
@@ -70,8 +70,8 @@ static int status_of(const struct doctor *d)
 	return d->away ? EX_UNAVAILABLE : statuses[findings_worst(d)];
 }
 
-/* Messages of checks become findings; that of a wrong command line is printed as by every command. */
-static int usage(struct admin *a, const struct doctor *d)
+/* Prints the error of a wrong command line as every command does. Errors of checks become findings instead. */
+static int report_usage(struct admin *a, const struct doctor *d)
 {
 	char why[COMPLAINT_SIZE];
 
@@ -88,7 +88,7 @@ int cmd_doctor(struct admin *a)
 
 	doctor_init(&d, a);
 	if (doctor_run(&d) == -1) {
-		rc = usage(a, &d);
+		rc = report_usage(a, &d);
 	} else {
 		if (a->options.fix && !d.away)
 			declined = apply_all(&d) == -1;

@@ -1,6 +1,6 @@
 /*
- * The configuration, as quredisd -t reads it. This user may not be the supervisor's: what only the supervisor can judge, such as
- * whether a file can be read, is then reported as a note.
+ * The configuration, as quredisd -t reads it. This user may not be the supervisor's. Then problems that only the supervisor's
+ * user can judge, such as whether a file can be read, become notes.
  */
 #include <sys/stat.h>
 
@@ -23,7 +23,7 @@ static char *user_name(uid_t uid)
 	return pw == NULL ? alloc_format("uid %u", uid) : alloc_string(pw->pw_name);
 }
 
-/* The owner of the socket of a supervisor that runs; otherwise the user that the unit names. */
+/* Returns the owner of the control socket if a supervisor runs; otherwise the user that the unit names. */
 static uid_t find_supervisor_uid(const struct doctor *d)
 {
 	const char *user = unit_get(d, "User");
@@ -56,7 +56,7 @@ static void load_strict(struct doctor *d)
 		conf_free(conf);
 }
 
-/* For the checks of handlers. A user that does not exist is an error of the strict load. */
+/* Resolves the users of handlers for later checks. The strict load reports a user that does not exist. */
 static void resolve_users(const struct doctor *d)
 {
 	for (size_t i = 0; i < d->a->conf->nqueues; i++) {
@@ -73,14 +73,14 @@ static void load(struct doctor *d)
 	struct conf_report none;
 
 	unit_find(d);
-	a->conf = conf_load(admin_conf_path(a), CONF_LENIENT_HANDLERS, &d->conf.report);
+	a->conf = conf_load(admin_conf_path(a), admin_load_flags(a), &d->conf.report);
 	d->conf.unreadable = a->conf == NULL;
 	d->conf.supervisor_uid = find_supervisor_uid(d);
 	if (!d->conf.unreadable) {
 		load_strict(d);
 		resolve_users(d);
 	} else if (a->options.url != NULL || a->options.host != NULL || a->options.port != 0) {
-		a->conf = conf_load(NULL, CONF_LENIENT_HANDLERS, &none);	/* the command line says where Redis is */
+		a->conf = conf_load(NULL, admin_load_flags(a), &none);	/* the command line says where Redis is */
 		conf_report_free(&none);
 	}
 }

@@ -120,7 +120,7 @@ static void run_for_queues(struct doctor *d, const struct check *c)
 	doctor_enter(d, NULL);
 }
 
-static void run(struct doctor *d, const struct check *c)
+static void run_check(struct doctor *d, const struct check *c)
 {
 	const struct finding *last = STAILQ_LAST(&d->findings.list, finding, next);
 
@@ -140,7 +140,7 @@ int doctor_run(struct doctor *d)
 {
 	for (size_t i = 0; i < nitems(checks); i++) {
 		if (can_run(d, &checks[i]))
-			run(d, &checks[i]);
+			run_check(d, &checks[i]);
 		if (d->a->status == EX_USAGE)
 			return -1;
 	}

@@ -3,7 +3,7 @@
 
 #include "admin/cli/cli.h"
 
-/* Checks of everything that quredis depends on, and safe repairs. The other header of this folder is its own. */
+/* Checks of everything that quredis depends on, and safe repairs. Only this folder includes its other header. */
 int cmd_doctor(struct admin *a);
 
 #endif

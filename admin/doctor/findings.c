@@ -1,4 +1,4 @@
-/* The findings of all checks, in the order of the table, and how they are printed: one row each, the worst first. */
+/* Collects the findings of all checks in the order of the table, and prints them: one row each, the worst first. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ void findings_init(struct doctor *d)
 	STAILQ_INIT(&d->findings.list);
 }
 
-static struct finding *append(struct doctor *d, enum severity severity, const char *where, char *what)
+static struct finding *append_finding(struct doctor *d, enum severity severity, const char *where, char *what)
 {
 	struct finding *f = alloc_zero(1, sizeof(*f));
 
@@ -48,7 +48,7 @@ struct finding *findings_add(struct doctor *d, enum severity severity, const cha
 	va_start(ap, what);
 	text = format(what, ap);
 	va_end(ap);
-	return append(d, severity, where, text);
+	return append_finding(d, severity, where, text);
 }
 
 void findings_advise(struct finding *f, const char *advice, ...)
@@ -81,7 +81,7 @@ static struct finding *next_of(const struct doctor *d, struct finding *f)
 	return f == NULL ? STAILQ_FIRST(&d->findings.list) : STAILQ_NEXT(f, next);
 }
 
-/* Removes what follows this finding. Returns how many that were, and the worst of them. */
+/* Removes all findings after this one. Returns their number, and the worst severity among them. */
 static size_t remove_after(struct doctor *d, struct finding *kept, enum severity *worst)
 {
 	struct finding *f;
@@ -107,7 +107,7 @@ void findings_end_check(struct doctor *d)
 		kept = next_of(d, kept);
 	more = kept == NULL ? 0 : remove_after(d, kept, &worst);
 	if (more > 0)
-		findings_advise(append(d, worst, NULL, alloc_format("%zu more findings like these", more)),
+		findings_advise(append_finding(d, worst, NULL, alloc_format("%zu more findings like these", more)),
 		    d->a->options.fix ? "run doctor again to fix more of them" : "correct these, and run doctor again");
 	d->findings.before = STAILQ_LAST(&d->findings.list, finding, next);
 }
@@ -124,8 +124,8 @@ void findings_free(struct doctor *d)
 
 /* ---- printing ---- */
 
-/* Counts findings by severity. Returns how many were fixed; those count no more. */
-static size_t count(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
+/* Counts findings by severity. Returns the number of fixed ones, which do not count by severity. */
+static size_t count_findings(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
 {
 	const struct finding *f;
 	size_t fixed = 0;
@@ -143,13 +143,13 @@ enum severity findings_worst(const struct doctor *d)
 	size_t n[SEVERITY_ERROR + 1] = {0};
 	int worst = SEVERITY_ERROR;
 
-	count(d, n);
+	count_findings(d, n);
 	while (worst > SEVERITY_OK && n[worst] == 0)
 		worst--;
 	return (enum severity)worst;
 }
 
-/* What to do, what was done, or why it failed. */
+/* Returns the advice, the result of the fix, or the reason why it failed. */
 static char *advice_of(const struct finding *f)
 {
 	switch (f->fixed) {
@@ -167,7 +167,7 @@ static char *advice_of(const struct finding *f)
 	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
 }
 
-/* In the table the place of a worker needs the name of its queue; keys contain it. */
+/* In the table the place of a worker needs the name of its queue; keys contain the name already. */
 static char *place_of(const struct finding *f)
 {
 	const char *queue = f->queue == NULL ? NULL : f->queue->keys.name;
@@ -177,7 +177,7 @@ static char *place_of(const struct finding *f)
 	return alloc_format("%s: %s", queue, f->where);
 }
 
-static void print(struct doctor *d, const struct finding *f)
+static void print_finding(struct doctor *d, const struct finding *f)
 {
 	char *advice = advice_of(f), *place = place_of(f);
 
@@ -201,13 +201,13 @@ void findings_print(struct doctor *d)
 	for (int severity = SEVERITY_ERROR; severity >= SEVERITY_OK; severity--)
 		STAILQ_FOREACH(f, &d->findings.list, next)
 			if (f->severity == (enum severity)severity)
-				print(d, f);
+				print_finding(d, f);
 	output_end(&d->a->output, true);
 }
 
 void findings_summarize(struct doctor *d)
 {
-	size_t n[SEVERITY_ERROR + 1] = {0}, fixed = count(d, n);
+	size_t n[SEVERITY_ERROR + 1] = {0}, fixed = count_findings(d, n);
 	const char *before = "";
 
 	fflush(stdout);

@@ -1,6 +1,6 @@
 /*
- * Whether the user of each handler could execute it: the directories above it, the mount, the interpreter and the line ends of
- * a script. The check of the configuration reports a handler that does not exist.
+ * Checks whether the user of each handler can execute it: the directories above it, the mount, the interpreter and the line
+ * ends of a script. The check of the configuration reports a handler that does not exist.
  */
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -101,7 +101,7 @@ static void check_script(const struct handler *h, const struct stat *st, char *h
 		add(h, "chmod o+r %s", "%s: %s may not read it, but its interpreter has to", h->q->name, h->user);
 }
 
-/* A file that this user may not read is left to the check of the configuration. */
+/* The check of the configuration reports a file that this user may not read. */
 static void check_contents(const struct handler *h, const struct stat *st)
 {
 	char head[HEAD_SIZE + 1];
@@ -129,7 +129,7 @@ static void check_handler(const struct handler *h)
 	check_directories(h);
 	if (statvfs(h->path, &fs) == 0 && (fs.f_flag & ST_NOEXEC) != 0)
 		add(h, "move %s elsewhere, or mount its file system with exec", "%s: its file system is mounted noexec", h->q->name);
-	if (h->d->conf.supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))	/* else the configuration's check says so */
+	if (h->d->conf.supervisor_uid != geteuid() && !may(h, &st, S_IXOTH))	/* otherwise the check of the configuration reports it */
 		add(h, "chmod +x %s", "%s: %s may not execute it", h->q->name, h->user);
 	check_contents(h, &st);
 }

@@ -1,6 +1,7 @@
 /*
- * Messages that no process will find: in trays of owners that are not registered, or stuck on their way back to ingress. The
- * fix for the first returns them, after a whole lease in which their owner gave no sign of life and the trays did not change.
+ * Finds messages that no process will find: in trays of owners that are not registered, or stuck on their way back to
+ * ingress. The fix returns messages of unregistered owners, after a whole lease in which the owner gave no sign of life and
+ * its trays did not change.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -16,11 +17,11 @@
 
 #define PULSES_A_LEASE 8
 #define LEASE_MOST_MS (60 * 60 * 1000)	/* the longest that the configuration accepts */
-#define LEASES_MOST 4		/* how long to wait for one without a disturbance */
+#define LEASES_MOST 4		/* leases to wait at most for one without a disturbance */
 
 /* ---- a lease without a disturbance ---- */
 
-static int pulse(struct doctor *d, struct absence *a)
+static int send_pulse(struct doctor *d, struct absence *a)
 {
 	struct pulse p = { .connection = d->a->redis.connection };
 	struct redis_reply reply;
@@ -56,7 +57,7 @@ static int64_t longest_lease(const struct doctor *d)
 	return longest;
 }
 
-/* Waits until one lease has passed in which neither Redis nor this host stood still: every live owner has renewed its lease then. */
+/* Waits until one lease has passed in which neither Redis nor this host stood still: in that time every living owner has renewed its lease. */
 static int wait_for_a_lease(struct doctor *d)
 {
 	struct absence a = { .lease_ms = longest_lease(d) };
@@ -67,7 +68,7 @@ static int wait_for_a_lease(struct doctor *d)
 	while (clock_boottime_ms() < until && !interrupt_asked()) {
 		int64_t now;
 
-		if (pulse(d, &a) == -1)
+		if (send_pulse(d, &a) == -1)
 			return -1;
 		now = clock_boottime_ms();
 		if (dead_missed(&a, now, now, a.lease_ms))
@@ -92,7 +93,7 @@ static int is_untouched(struct doctor *d, struct queue_check *q, const struct un
 	return 0;
 }
 
-static const struct unregistered *find(const struct queue_check *q, const char *incarnation)
+static const struct unregistered *find_unregistered(const struct queue_check *q, const char *incarnation)
 {
 	const struct unregistered *u = q->unregistered;
 
@@ -103,7 +104,7 @@ static const struct unregistered *find(const struct queue_check *q, const char *
 
 static int return_messages(struct doctor *d, const struct finding *f)
 {
-	const struct unregistered *u = find(f->queue, f->subject);
+	const struct unregistered *u = find_unregistered(f->queue, f->subject);
 	struct retry t = { .a = d->a };
 	int64_t n;
 
@@ -145,7 +146,7 @@ int check_lost(struct doctor *d, struct queue_check *q)
 
 /* ---- leftovers ---- */
 
-/* A rescue under way moves its messages within a moment: reports only those that stay. */
+/* Reports only messages that stay, since a rescue under way moves its messages within a moment. */
 static int check_rescue(struct doctor *d, const struct queue_check *q, const char *key, int64_t n)
 {
 	int64_t now;
@@ -173,7 +174,7 @@ static int check_bare(struct doctor *d, const struct queue_check *q)
 
 	if (q->lists.bare > 0 && !q->keys.shared)
 		findings_advise(findings_add(d, SEVERITY_NOTE, q->keys.transit, "%s in flight at another consumer (such as the gem), or left by one", n),
-		    "the next start of a supervisor returns them; if that consumer is gone: quredis retry %s transit", q->keys.name);
+		    "the next start of a supervisor returns them; if that consumer has ended: quredis retry %s transit", q->keys.name);
 	free(rescue);
 	free(n);
 	return rc;

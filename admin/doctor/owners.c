@@ -1,4 +1,4 @@
-/* Owners of messages: every registered worker should have a lease, and every lease a registered worker. */
+/* Checks owners of messages: every registered worker should have a lease, and every lease should belong to a registered worker. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "common/queue/queue.h"
 
 #define FORGET_MS (60 * 60 * 1000)	/* a sweeper removes the registration of a dead worker after this time */
-#define FORGET_LATE_MS (FORGET_MS + 5 * 60 * 1000)	/* and has certainly done so after this */
+#define FORGET_LATE_MS (FORGET_MS + 5 * 60 * 1000)	/* after this time it has certainly done so */
 
 /* "3m12s", or "an unknown time" for a time that no clock can have had. */
 static char *age_of(const struct doctor *d, int64_t since_ms)
@@ -34,7 +34,7 @@ static int remove_registration(struct doctor *d, const struct finding *f)
 
 static const struct fix removing_registration = { "remove the registration", remove_registration };
 
-/* A worker whose death is recorded in its registration. */
+/* Checks a worker whose registration records its death. */
 static void check_dead(struct doctor *d, struct queue_check *q, const struct queue_worker *w, const struct owner *o)
 {
 	char *age = age_of(d, w->died_at_ms), *n = outcome_count(o->total);
@@ -66,7 +66,7 @@ static void add_silent(struct doctor *d, struct queue_check *q, const struct que
 
 /* ---- live workers ---- */
 
-/* A lease that another program made endless: such an owner would never be found dead. */
+/* Finds leases without an expiry, which another program must have made: no sweeper would ever find such an owner dead. */
 static int check_endless(struct doctor *d, struct queue_check *q)
 {
 	const struct lists *l = &q->lists;
@@ -100,8 +100,8 @@ static bool was_silent(const struct lists *before, const char *incarnation)
 }
 
 /*
- * Registrations and leases are not read at the same moment: a worker that leaves in between seems to be silent. So if one seems
- * so, the lists are read a second time; before is then what they were.
+ * Reads the lists a second time if a worker seems silent: registrations and leases are not read at the same moment, so a worker
+ * that leaves in between has no lease. *before gets the first lists.
  */
 static int look_again(struct doctor *d, struct queue_check *q, struct lists *before)
 {

@@ -1,4 +1,4 @@
-/* One queue: the types of its keys, the rights of this user, and whether something works on its messages. */
+/* Checks of one queue: the types of its keys, the rights of this user, and whether workers handle its messages. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define BOUNDS_SLACK 1000	/* dead letters above the bound that the archive may still be taking, 50 at a time */
+#define BOUNDS_SLACK 1000	/* dead letters above the bound that count as normal: the archive takes 50 at a time */
 #define PAUSED_LONG_MS (60 * 60 * 1000)
 #define OVERDUE_MS 60000
 #define WRAPPERS_LOOK 100	/* messages at each end of ingress */
@@ -59,7 +59,7 @@ int check_types(struct doctor *d, struct queue_check *q)
 
 /* ---- rights ---- */
 
-/* Whether the error is a missing right. A transient error is none, nor is one for which workers have another command. */
+/* True: the error is a missing right. Transient errors are not, and neither is an error of a command for which workers have another one. */
 static bool is_refusal(const struct redis_reply *reply)
 {
 	return redis_error_class(reply) == REDIS_ERROR_PERMISSION;
@@ -88,7 +88,7 @@ int check_rights(struct doctor *d, struct queue_check *q)
 		refused = is_refusal(&reply) || (q->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, what, &reply));
 		if (refused)
 			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "Redis does not allow the user %s the step \"%s\": %s",
-			    d->a->target.user != NULL ? d->a->target.user : "default", queue_rehearsal_step(i, what),
+			    d->a->target.login.user != NULL ? d->a->target.login.user : "default", queue_rehearsal_step(i, what),
 			    reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)"),
 			    "allow the user that command and the keys of the queue: ACL SETUSER");
 	}

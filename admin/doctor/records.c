@@ -1,7 +1,7 @@
 /*
- * Dead letters and their records, which pair by value (sha1). Both may change while they are read. So a record younger than the
- * look does not count; a look during which the old end of escape lost an entry is repeated, because the positions of all others
- * changed; and only what does not pair in two looks is reported.
+ * Checks that every dead letter has a record and every record a dead letter; they pair by sha1. Both may change while doctor
+ * reads them. So a record younger than the look does not count; doctor repeats a look during which the old end of escape lost
+ * an entry, because all positions changed; and it reports only entries and records without a counterpart in two looks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -66,8 +66,8 @@ static int match_page(struct doctor *d, struct records *r, int64_t most, struct 
 	return rc;
 }
 
-/* Entries first, as many as there were at the start: the records of all of them are in the stream by now. */
-static int pair(struct doctor *d, int64_t total, struct pairing *p)
+/* Reads the entries first, as many as there were at the start: all their records are in the stream by now. */
+static int pair_all(struct doctor *d, int64_t total, struct pairing *p)
 {
 	int64_t most = total < d->records_most ? total : d->records_most;
 	struct records records;
@@ -87,7 +87,7 @@ static int pair(struct doctor *d, int64_t total, struct pairing *p)
 	return rc == -1 ? -1 : 0;
 }
 
-/* Of escape: how many entries, and the oldest. */
+/* The old end of escape: number of entries, and the oldest one. */
 struct old_end {
 	int64_t total;
 	char sha1[ENCODE_SHA1_SIZE];
@@ -106,7 +106,7 @@ static int read_old_end(struct doctor *d, struct old_end *e)
 	return 0;
 }
 
-/* One look during which nothing left the old end. 1: there was none in several tries; -1: as a check. */
+/* Makes a look during which nothing left the old end. 1: no such look in several tries; -1: as a check. */
 static int look_once(struct doctor *d, struct pairing *p, int64_t before_ms)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -114,7 +114,7 @@ static int look_once(struct doctor *d, struct pairing *p, int64_t before_ms)
 
 		free(p->orphans);
 		*p = (struct pairing){ .before_ms = before_ms };
-		if (read_old_end(d, &before) == -1 || pair(d, before.total, p) == -1 || read_old_end(d, &after) == -1)
+		if (read_old_end(d, &before) == -1 || pair_all(d, before.total, p) == -1 || read_old_end(d, &after) == -1)
 			return -1;
 		if (after.total >= before.total && strcmp(after.sha1, before.sha1) == 0)
 			return 0;
@@ -122,8 +122,8 @@ static int look_once(struct doctor *d, struct pairing *p, int64_t before_ms)
 	return 1;
 }
 
-/* Two looks if the first one found something, and what both found. As look_once(). */
-static int look(struct doctor *d, struct pairing *p)
+/* Makes one look, and a second one if the first found something; keeps the results that both have. Returns as look_once(). */
+static int look_twice(struct doctor *d, struct pairing *p)
 {
 	struct pairing again = {0};
 	int64_t before_ms;
@@ -155,11 +155,11 @@ static bool is_expired(const struct doctor *d, const struct queue_check *q, cons
 	return time_of_id(id) < d->server.now_ms - purge->max_orphaned_age_ms;
 }
 
-/* Looks again: since the check, an entry may have come for a record. */
+/* Looks again, since a dead letter may have come for a record after the check. */
 static int delete_orphans(struct doctor *d, const struct finding *f)
 {
 	struct pairing p = {0};
-	int rc = look(d, &p);
+	int rc = look_twice(d, &p);
 	int64_t n;
 
 	for (size_t i = 0; rc == 0 && i < p.norphans; i++) {
@@ -212,7 +212,7 @@ int check_records(struct doctor *d, struct queue_check *q)
 
 	if (q->lists.escape == LISTS_WRONG_TYPE)
 		return 0;
-	rc = look(d, &p);
+	rc = look_twice(d, &p);
 	if (rc == 0)
 		add_findings(d, q, &p);
 	else if (rc == 1)

@@ -1,6 +1,6 @@
 /*
- * Which queues exist: those of the configuration and those of the registry, and whether the two agree. It also reads the lists
- * of each queue for the checks that follow.
+ * Finds all queues, in the configuration and in the registry, and checks that the two agree. It also reads the lists of each
+ * queue for the checks that follow.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ void registry_free_queues(struct doctor *d)
 		free(d->queues.all[i].unregistered);
 	}
 	free(d->queues.all);
+	free(d->queues.registry);
 }
 
 /* ---- queues of the configuration ---- */
@@ -46,7 +47,7 @@ static int64_t at_least_0(int64_t n)
 	return n > 0 ? n : 0;
 }
 
-/* An entry that names other lists must stay while they hold anything: all who read the registry look only there. */
+/* An entry that names other lists must stay while these lists have messages: every reader of the registry looks only there. */
 static int check_lists(struct doctor *d, const struct queue_check *q, const struct queue_keys *registered)
 {
 	struct lists l;
@@ -97,7 +98,7 @@ static int check_configured(struct doctor *d, struct queue_check *q)
 		findings_offer(f, &writing_entry, NULL);
 		return 0;
 	}
-	if (queue_registered_parse(&registered, q->keys.name, reply.str, reply.len) == -1) {
+	if (queue_registered_parse(&registered, d->a->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1) {
 		f = findings_add(d, SEVERITY_WARNING, q->keys.registered, "the registry entry cannot be read (it is not JSON with ingress, transit and escape)");
 		findings_offer(f, &writing_entry, NULL);
 		return 0;
@@ -118,20 +119,20 @@ static void add_bad_name(struct doctor *d, const struct redis_reply *name)
 {
 	char *shown = visible(name->str, name->len, 100);
 
-	findings_advise(findings_add(d, SEVERITY_WARNING, QUEUE_REGISTRY, "%s is not a valid name of a queue", shown),
-	    "redis-cli ZREM " QUEUE_REGISTRY " with that name");
+	findings_advise(findings_add(d, SEVERITY_WARNING, d->queues.registry, "%s is not a valid name of a queue", shown),
+	    "redis-cli ZREM %s with that name", d->queues.registry);
 	free(shown);
 }
 
-/* A queue that was renamed leaves its entry behind. An operator who destroys it by that entry destroys the renamed queue. */
+/* A renamed queue leaves its old entry behind. If an operator destroys the queue of the old entry, the renamed queue loses its lists. */
 static void check_double(struct doctor *d, const struct queue_check *q)
 {
 	for (const struct queue_check *other = d->queues.all; other != q; other++)
 		if (strcmp(other->keys.ingress, q->keys.ingress) == 0 || strcmp(other->keys.transit, q->keys.transit) == 0 ||
 		    strcmp(other->keys.escape, q->keys.escape) == 0) {
 			findings_advise(findings_add(d, SEVERITY_WARNING, NULL, "it has the same lists as %s", other->keys.name),
-			    "do not destroy it; if the name is obsolete: redis-cli ZREM " QUEUE_REGISTRY " %s; redis-cli DEL %s", q->keys.name,
-			    q->keys.registered);
+			    "do not destroy it; if the name is obsolete: redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry,
+			    q->keys.name, q->keys.registered);
 			return;
 		}
 }
@@ -143,17 +144,18 @@ static void take_entry(struct doctor *d, const char *name, const struct redis_re
 	struct finding *f;
 	char *entry;
 
-	if (reply->type == REDIS_STRING && queue_registered_parse(&q->keys, name, reply->str, reply->len) == 0) {
+	if (reply->type == REDIS_STRING && queue_registered_parse(&q->keys, d->a->conf->redis.prefix, name, reply->str, reply->len) == 0) {
 		d->queues.n++;
 		doctor_enter(d, q);
 		check_double(d, q);
 		doctor_enter(d, NULL);
 		return;
 	}
-	entry = queue_registered_key(name);
+	entry = queue_key_of(&d->a->redis, QUEUE_KEY_REGISTERED, name);
 	f = findings_add(d, reply->type == REDIS_ERROR ? SEVERITY_ERROR : SEVERITY_WARNING, entry, "the registry has the name %s, but %s", name,
 	    reply->type == REDIS_NIL ? "no entry for it" : reply->type == REDIS_ERROR ? reply->str : "its entry cannot be read");
-	findings_advise(f, "start a supervisor that has the queue; or redis-cli ZREM " QUEUE_REGISTRY " %s; redis-cli DEL %s", name, entry);
+	findings_advise(f, "start a supervisor that has the queue; or redis-cli ZREM %s %s; redis-cli DEL %s", d->queues.registry, name,
+	    entry);
 	free(entry);
 }
 
@@ -170,17 +172,17 @@ static int take_name(struct doctor *d, const char *name)
 	return 0;
 }
 
-/* Valid names, as copies: the next reply overwrites this one. A finding for each other name. */
+/* Returns copies of the valid names, since the next reply overwrites this one. Adds a finding for each invalid name. */
 static int read_names(struct doctor *d, char ***names, size_t *n)
 {
 	struct redis_reply reply;
 
-	redis_appendf(&d->a->redis, "ZRANGE " QUEUE_REGISTRY " 0 %d", (int64_t)QUEUES_MOST - 1);
+	redis_appendf(&d->a->redis, "ZRANGE %s 0 %d", d->queues.registry, (int64_t)QUEUES_MOST - 1);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	if (!redis_is_strings(&reply)) {
-		findings_advise(findings_add(d, SEVERITY_ERROR, QUEUE_REGISTRY, "the registry cannot be read: %s", reply.type == REDIS_ERROR ? reply.str : ""),
-		    "another program uses this key: rename it, and start a supervisor");
+		findings_advise(findings_add(d, SEVERITY_ERROR, d->queues.registry, "the registry cannot be read: %s",
+		    reply.type == REDIS_ERROR ? reply.str : ""), "another program uses this key: rename it, and start a supervisor");
 		return 0;
 	}
 	*names = alloc_zero(reply.n + 1, sizeof(**names));
@@ -240,11 +242,12 @@ int check_registry(struct doctor *d)
 	size_t n = 0;
 	int rc;
 
+	d->queues.registry = queue_key_of(&d->a->redis, QUEUE_KEY_REGISTRY, NULL);
 	rc = read_names(d, &names, &n);
 	d->queues.all = alloc_zero(conf->nqueues + n + 1, sizeof(*d->queues.all));
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		d->queues.all[i].conf = conf->queues[i];
-		queue_keys_from_conf(&d->queues.all[i].keys, conf->queues[i]);
+		queue_keys_from_conf(&d->queues.all[i].keys, conf, conf->queues[i]);
 	}
 	d->queues.n = conf->nqueues;
 	for (size_t i = 0; i < n && rc == 0; i++)

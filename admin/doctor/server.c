@@ -1,4 +1,4 @@
-/* Redis as a server: whether it answers, is the right one, keeps what it acknowledges, and has room. */
+/* Checks Redis as a server: that it answers, has a suitable role and version, persists acknowledged data, and has enough memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int64_t info_number(const struct doctor *d, const char *name)
 	return end == text || n < 0 ? -1 : n;
 }
 
-/* CONFIG GET of one name; false: this server does not tell it. */
+/* CONFIG GET of one name; false: this server hides it. */
 static bool setting(struct doctor *d, const char *name, char *out, size_t size)
 {
 	struct redis_reply reply;
@@ -66,16 +66,22 @@ static void add_refused(struct doctor *d)
 {
 	const char *where = d->a->target.shown, *why = d->a->redis.error;
 	size_t n = where == NULL ? 0 : strlen(where);
-	bool replica = strstr(why, "replica") != NULL, refused = d->a->redis.error_class == REDIS_ERROR_PERMISSION;
+	bool replica = strstr(why, "replica") != NULL, refused = redis_error_needs_operator(d->a->redis.error_class);
+	bool moved = strstr(why, "MOVED ") != NULL;
 
 	/* The address has a column of its own. */
 	if (n > 0 && strncmp(why, where, n) == 0 && strncmp(why + n, ": ", 2) == 0)
 		why += n + 2;
 	if (replica)
 		findings_advise(add(d, SEVERITY_ERROR, "%s", why), "set redis.url to the master: redis-cli INFO replication names it");
+	else if (d->a->redis.error_class == REDIS_ERROR_CLUSTER)
+		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
 	else if (refused)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
 		    "check redis.password_file, whether this user may read that file, and the user in redis.url");
+	else if (moved)
+		findings_advise(add(d, SEVERITY_ERROR, "another node of this Cluster serves the slot of redis.prefix: %s", why),
+		    "set redis.url to the node that this error names");
 	else
 		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
 		    "check that it runs, that redis.url or $QUREDIS_REDIS_URL is right, and its log");
@@ -121,7 +127,7 @@ int check_redis(struct doctor *d)
 	return 0;
 }
 
-/* ---- what it is ---- */
+/* ---- role and version ---- */
 
 /* Connecting to a replica fails, so this is a master. */
 int check_role(struct doctor *d)
@@ -194,7 +200,7 @@ int check_clock(struct doctor *d)
 	return 0;
 }
 
-/* ---- what it keeps ---- */
+/* ---- memory and persistence ---- */
 
 int check_eviction(struct doctor *d)
 {

@@ -1,4 +1,4 @@
-/* The supervisor of this host: whether it answers, runs this configuration, and has queues that do not work. */
+/* Checks the supervisor of this host: that it answers, runs this configuration, and has no queue that fails. */
 #include <sys/stat.h>
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void check_running(struct doctor *d, const char *path)
 		    "restart quredisd at a good time");
 }
 
-static void ask(struct doctor *d, const char *path)
+static void ask_supervisor(struct doctor *d, const char *path)
 {
 	json_t *status = control_ask(d->a, "status", NULL);
 
@@ -83,7 +83,7 @@ int check_control(struct doctor *d)
 		    "remove it, or set supervisor.control_socket");
 	} else {
 		check_owner(d, path, &st);
-		ask(d, path);
+		ask_supervisor(d, path);
 	}
 	return 0;
 }

@@ -68,7 +68,7 @@ static void take_key(struct doctor *d, const struct redis_reply *key)
 
 /* ---- all keys ---- */
 
-/* What the names of all transits begin with, so that Redis does not send other keys; a new string. */
+/* Returns the longest common beginning of all transit keys, as a new string, so that Redis does not send other keys. */
 static char *common_prefix(const struct doctor *d)
 {
 	char *prefix = alloc_string(d->queues.all[0].keys.transit);
@@ -123,7 +123,7 @@ static int scan(struct doctor *d)
 	return rc == -1 ? -1 : 0;
 }
 
-/* ---- what the owners hold ---- */
+/* ---- trays of the owners ---- */
 
 static void sort_owners(struct queue_check *q)
 {
@@ -137,8 +137,8 @@ static void sort_owners(struct queue_check *q)
 	q->nunregistered = n;
 }
 
-/* Of each tray its length and its left end, where an owner pushes: every change by an owner changes the signature. */
-static int sign(struct doctor *d, struct queue_check *q, struct unregistered *u)
+/* Computes a signature from the length and the left end of each tray. An owner pushes at the left end, so its every change changes the signature. */
+static int sign_trays(struct doctor *d, struct queue_check *q, struct unregistered *u)
 {
 	struct buffer all = {0};
 	int rc = 0;
@@ -195,10 +195,10 @@ int survey_look(struct doctor *d, struct queue_check *q, struct unregistered *u,
 	}
 	if (registered == 1)
 		return 1;
-	return signing ? sign(d, q, u) : 0;
+	return signing ? sign_trays(d, q, u) : 0;
 }
 
-/* Keeps the owners that still are unregistered, and still own something. */
+/* Keeps only owners that are still unregistered and still have messages or a lease. */
 static int look_at_owners(struct doctor *d, struct queue_check *q)
 {
 	size_t n = 0;

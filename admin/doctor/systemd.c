@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
 
-#define UNIT "quredisd.service"
 #define STOP_MORE_MS 2000		/* beyond drain_timeout and kill_grace: for the workers, the sweeper and Redis to end */
 #define WATCHDOG_LEAST_MS 5000
 #define SPAN_FOREVER INT64_MAX
-#define SHOW "systemctl show " UNIT " -p LoadState,FragmentPath,ExecStart,Type,TimeoutStopUSec,WatchdogUSec,KillMode,OOMPolicy,User," \
+#define SHOW "systemctl show %s.service -p LoadState,FragmentPath,ExecStart,Type,TimeoutStopUSec,WatchdogUSec,KillMode,OOMPolicy,User," \
 	"RuntimeDirectory,RuntimeDirectoryPreserve,ProtectHome,PrivateTmp,Environment 2>/dev/null"
 
 /* ---- the unit ---- */
@@ -59,8 +60,8 @@ static void forget_unit(struct doctor *d, const char *why)
 /* Each line ends with a NUL, so that a value is a string. */
 static bool read_unit(struct doctor *d)
 {
-	FILE *f = popen(SHOW, "re");
-	char *line = NULL;
+	char *command = alloc_format(SHOW, d->unit.name), *line = NULL;
+	FILE *f = popen(command, "re");
 	size_t size = 0;
 	ssize_t len;
 
@@ -69,22 +70,47 @@ static bool read_unit(struct doctor *d)
 		buffer_append(&d->unit.lines, line, (size_t)len);
 	}
 	free(line);
+	free(command);
 	return f != NULL && pclose(f) == 0;
+}
+
+/* The instance of the template that would run this file: "quredisd@a" for a.conf. false: none can, or the name has bytes that a shell may read otherwise. */
+static bool name_instance(struct doctor *d, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *file = slash == NULL ? path : slash + 1;
+	size_t len = strlen(file), end = strlen(".conf");
+
+	if (len <= end || strcmp(file + len - end, ".conf") != 0 || len - end > QUEUE_NAME_MAX || strspn(file, QUEUE_NAME_BYTES) != len)
+		return false;
+	snprintf(d->unit.name, sizeof(d->unit.name), "quredisd@%.*s", (int)(len - end), file);
+	return true;
+}
+
+static bool unit_runs(const struct doctor *d, const char *path)
+{
+	char *theirs = configuration_of(d);
+	bool same = strcmp(unit_get(d, "LoadState"), "loaded") == 0 && doctor_is_same_file(path, theirs);
+
+	free(theirs);
+	return same;
 }
 
 void unit_find(struct doctor *d)
 {
 	const char *ours = admin_conf_path(d->a);
-	char *theirs;
 
+	strlcpy(d->unit.name, "quredisd", sizeof(d->unit.name));
 	if (!read_unit(d)) {
 		forget_unit(d, "skipped: systemctl does not answer here");
 		return;
 	}
-	theirs = configuration_of(d);
-	if (strcmp(unit_get(d, "LoadState"), "loaded") != 0 || ours == NULL || !doctor_is_same_file(ours, theirs))
-		forget_unit(d, "no " UNIT " that runs this configuration");
-	free(theirs);
+	if (ours != NULL && unit_runs(d, ours))
+		return;
+	forget_unit(d, "no quredisd.service or quredisd@NAME.service runs this configuration");
+	if (ours == NULL || !name_instance(d, ours))
+		return;
+	if (!read_unit(d) || !unit_runs(d, ours))
+		forget_unit(d, d->unit.none);
 }
 
 /* A time span of systemctl, such as "1min 30s" or "infinity", in ms; -1: unknown form. */
@@ -114,9 +140,9 @@ static int64_t span_ms(const char *text)
 	return (int64_t)total;
 }
 
-/* ---- one setting each ---- */
+/* ---- checks of one setting each ---- */
 
-/* Values that are wrong whatever the configuration says. */
+/* Values that are wrong with every configuration. */
 static const struct {
 	const char *property, *value, *problem, *advice;
 } wrong[] = {
@@ -132,7 +158,7 @@ static void check_wrong_values(struct doctor *d, const char *unit)
 	for (size_t i = 0; i < nitems(wrong); i++)
 		if (strcmp(unit_get(d, wrong[i].property), wrong[i].value) == 0)
 			findings_advise(findings_add(d, SEVERITY_WARNING, unit, "%s=%s: %s", wrong[i].property, wrong[i].value, wrong[i].problem),
-			    "systemctl edit quredisd: [Service] %s", wrong[i].advice);
+			    "systemctl edit %s: [Service] %s", d->unit.name, wrong[i].advice);
 }
 
 /* With Type=notify quredisd asks systemd for more time while it drains, so that the default is enough. */
@@ -152,7 +178,7 @@ static void check_stop(struct doctor *d, const char *unit)
 	findings_advise(findings_add(d, notifies ? SEVERITY_NOTE : SEVERITY_WARNING, unit,
 	    "TimeoutStopSec=%s is not more than drain_timeout + kill_grace + 2 s (%s)%s", unit_get(d, "TimeoutStopUSec"), units_format_duration(needs, need),
 	    notifies ? ": enough only because quredisd asks for more time while it drains" : ": systemd kills a supervisor that still drains"),
-	    "systemctl edit quredisd: [Service] TimeoutStopSec=%lld, or set a shorter supervisor.drain_timeout", (long long)needs / 1000 + 5);
+	    "systemctl edit %s: [Service] TimeoutStopSec=%lld, or set a shorter supervisor.drain_timeout", d->unit.name, (long long)needs / 1000 + 5);
 }
 
 static void check_watchdog(struct doctor *d, const char *unit)
@@ -161,7 +187,7 @@ static void check_watchdog(struct doctor *d, const char *unit)
 
 	if (ms > 0 && ms < WATCHDOG_LEAST_MS)
 		findings_advise(findings_add(d, SEVERITY_WARNING, unit, "WatchdogSec=%s is so short that systemd may kill quredisd on a busy machine",
-		    unit_get(d, "WatchdogUSec")), "systemctl edit quredisd: [Service] WatchdogSec=30s");
+		    unit_get(d, "WatchdogUSec")), "systemctl edit %s: [Service] WatchdogSec=30s", d->unit.name);
 }
 
 static void check_user(struct doctor *d, const char *unit)
@@ -184,7 +210,7 @@ static void check_runtime_directory(struct doctor *d, const char *unit)
 	if (strcmp(unit_get(d, "RuntimeDirectoryPreserve"), "no") == 0 && strlen(dir) > strlen("/run//") &&
 	    strncmp(d->a->conf->supervisor.lock_file, dir, strlen(dir)) == 0)
 		findings_advise(findings_add(d, SEVERITY_NOTE, unit, "RuntimeDirectoryPreserve=no: each start makes a new lock file, so after a crash "
-		    "messages return only when the old leases have expired"), "systemctl edit quredisd: [Service] RuntimeDirectoryPreserve=yes");
+		    "messages return only when the old leases have expired"), "systemctl edit %s: [Service] RuntimeDirectoryPreserve=yes", d->unit.name);
 	free(dir);
 }
 
@@ -219,7 +245,7 @@ static void check_hidden(struct doctor *d, const char *name, const char *path)
 
 		if (is_below(path, hidden[i].directory) && (strcmp(value, "yes") == 0 || strcmp(value, "tmpfs") == 0))
 			findings_advise(findings_add(d, SEVERITY_ERROR, path, "%s: the unit hides this path (%s=%s)", name, hidden[i].property, value),
-			    "move it elsewhere, or systemctl edit quredisd: [Service] %s=no", hidden[i].property);
+			    "move it elsewhere, or systemctl edit %s: [Service] %s=no", d->unit.name, hidden[i].property);
 	}
 }
 

@@ -15,13 +15,13 @@ int bulk_purge(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry_paced(struct admin *a);		/* escape, with --canary, --rate and --max-failures */
 
-/* Whether the command may touch the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
+/* True: the command may take messages of the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
 static inline bool bulk_takes_bare(const struct admin *a)
 {
 	return a->options.force || !a->keys.shared;
 }
 
-/* How many messages of the list the command takes. Of transit: those that no live worker holds; with --force all of them. */
+/* Returns how many messages of the list the command takes. Of transit it takes those that no live worker holds; with --force all of them. */
 static inline int64_t bulk_total(const struct admin *a, const struct lists *l, enum admin_list list)
 {
 	int64_t n = a->options.force ? l->transit : l->transit - l->held;

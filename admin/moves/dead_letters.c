@@ -1,6 +1,6 @@
 /*
- * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, of a class, or all. With --all they do what
- * retry and purge do with escape; otherwise they take one dead letter after the other.
+ * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, of a class, or all. With --all they work as
+ * retry and purge of escape do; otherwise they handle one dead letter after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 #include "common/base/base.h"
 
-#define LOOKS 3			/* at a list in which dead letters change their places meanwhile */
+#define LOOKS 3			/* searches in a list in which dead letters change their places meanwhile */
 
 /* The operands must name dead letters, or --all must be given, not both. */
 static int check_operands(struct admin *a, const char *usage)
@@ -93,7 +93,7 @@ struct action {
 	bool retry;
 	struct outcome outcome;
 	struct progress progress;
-	int status;			/* EX_NOINPUT: some were missing; else EX_OK */
+	int status;			/* EX_NOINPUT: some dead letters were missing; else EX_OK */
 	int64_t first;			/* index in escape where the search for the next message begins; negative: where the last message was found */
 	char newest[RECORD_ID_SIZE];	/* id of the newest record when they were counted. Messages that fail again meanwhile have newer records */
 };
@@ -104,7 +104,7 @@ static struct action action_of(struct admin *a, bool retry)
 		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
 }
 
-static int act(struct action *t, const struct dead_letter *d)
+static int act_on(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
 	struct list_entry e;
@@ -123,7 +123,7 @@ static int act(struct action *t, const struct dead_letter *d)
 	return rc;
 }
 
-/* A dead letter that is missing, because another command was faster, does not end the work on the others. */
+/* Notes a missing dead letter and goes on: another command may have been faster. */
 static int pass_over_missing(struct action *t, int rc)
 {
 	if (rc == -1 && t->a->status != EX_NOINPUT)
@@ -133,11 +133,11 @@ static int pass_over_missing(struct action *t, int rc)
 	return 0;
 }
 
-static int finish(struct action *t, int rc)
+static int finish_action(struct action *t, int rc)
 {
 	if (rc == 0)
 		t->a->status = t->status;
-	/* if the only one is missing, that error is all there is to print */
+	/* if the only dead letter is missing, its error is enough */
 	if (t->outcome.count > 0 || (rc == 0 && t->status == EX_OK))
 		outcome_say(t->a, &t->outcome);
 	return rc == 0 && t->status == EX_OK ? 0 : -1;
@@ -194,9 +194,9 @@ static int act_on_named(struct action *t, const struct named *named)
 	interrupt_begin();
 	for (size_t i = 0; i < named->n && rc == 0 && !t->outcome.interrupted; i++) {
 		t->outcome.interrupted = interrupt_asked();
-		rc = t->outcome.interrupted ? 0 : pass_over_missing(t, act(t, &named->all[i]));
+		rc = t->outcome.interrupted ? 0 : pass_over_missing(t, act_on(t, &named->all[i]));
 	}
-	rc = finish(t, rc);
+	rc = finish_action(t, rc);
 	interrupt_end();
 	return rc;
 }
@@ -239,7 +239,7 @@ static int act_on_one(void *arg, const struct dead_letter *d)
 	if (t->outcome.interrupted)
 		return 1;
 	progress_show(&t->progress, t->outcome.count);
-	return pass_over_missing(t, act(t, d));
+	return pass_over_missing(t, act_on(t, d));
 }
 
 static int confirm_class(const struct action *t, int64_t n)
@@ -267,7 +267,7 @@ static int by_class(struct admin *a, bool retry)
 	progress_begin(&t.progress, t.outcome.action, n);
 	rc = n == 0 || dead_letter_each_oldest(a, t.newest, DEAD_LETTER_SHOWN, act_on_one, &t) != -1 ? 0 : -1;
 	progress_end(&t.progress);
-	rc = finish(&t, rc);
+	rc = finish_action(&t, rc);
 	interrupt_end();
 	return rc;
 }

@@ -2,7 +2,7 @@
 #define ADMIN_MOVES_MOVES_H
 
 /*
- * Commands that move or delete messages; and stale, which counts what a purge of the sweeper would take.
+ * Commands that move or delete messages; and stale, which counts the messages that a purge of the sweeper would take.
  *	push			quredis push
  *	bulk.h			work on a whole list, shared by commands
  *	purge			quredis purge

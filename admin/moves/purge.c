@@ -6,7 +6,7 @@
 #include "admin/moves/moves.h"
 #include "admin/queues/queues.h"
 
-/* A purge leaves messages that were set aside: only a retry takes those. */
+/* A purge leaves messages that were set aside; only a retry moves them. */
 static int64_t count_purged(const struct admin *a, const struct lists *l, enum admin_list list)
 {
 	return bulk_total(a, l, list) - (list == LIST_TRANSIT ? l->aside : 0);

@@ -68,7 +68,7 @@ static int flush_batch(struct push *p)
 	return 0;
 }
 
-static int finish(struct push *p)
+static int finish_batches(struct push *p)
 {
 	if (flush_batch(p) == -1)
 		return -1;
@@ -101,7 +101,7 @@ static int refuse_too_large(struct push *p, size_t len)
 	const char *then = "its workers would move it to escape unread";
 	bool many = a->options.lines || a->options.nul;
 
-	if (finish(p) == -1)
+	if (finish_batches(p) == -1)
 		return -1;
 	if (many)
 		return admin_fail(a, EX_DATAERR, "message %" PRId64 " has %zu bytes, and message_max of %s is %" PRId64 ": %s",
@@ -152,7 +152,7 @@ static ssize_t read_some(struct push *p, char *chunk, size_t size)
 	return n == -1 ? admin_fail(p->a, EX_IOERR, "standard input: %s", strerror(errno)) : n;
 }
 
-static int keep(struct push *p, struct buffer *message, const char *data, size_t len)
+static int append_part(struct push *p, struct buffer *message, const char *data, size_t len)
 {
 	if (message->len + len > MESSAGE_MAX)
 		return admin_fail(p->a, EX_DATAERR, "a message of more than 512 MiB is more than Redis takes");
@@ -160,7 +160,7 @@ static int keep(struct push *p, struct buffer *message, const char *data, size_t
 	return 0;
 }
 
-/* Pushes the messages that end in this chunk; the unfinished rest stays in rest. */
+/* Pushes the messages that end in this chunk; the unfinished one stays in rest. */
 static int split_chunk(struct push *p, struct buffer *rest, const char *chunk, size_t len, char separator)
 {
 	const char *end;
@@ -172,7 +172,7 @@ static int split_chunk(struct push *p, struct buffer *rest, const char *chunk, s
 		if (rest->len == 0) {
 			rc = push_one(p, chunk, n);
 		} else {
-			rc = keep(p, rest, chunk, n) == -1 ? -1 : push_one(p, rest->data, rest->len);
+			rc = append_part(p, rest, chunk, n) == -1 ? -1 : push_one(p, rest->data, rest->len);
 			buffer_clear(rest);
 		}
 		if (rc == -1)
@@ -180,7 +180,7 @@ static int split_chunk(struct push *p, struct buffer *rest, const char *chunk, s
 		chunk += n + 1;
 		len -= n + 1;
 	}
-	return keep(p, rest, chunk, len);
+	return append_part(p, rest, chunk, len);
 }
 
 static int push_many(struct push *p, char separator)
@@ -209,7 +209,7 @@ static int push_input(struct push *p)
 	if (isatty(STDIN_FILENO) == 1)
 		admin_note("the message is read from the terminal; Ctrl-D ends it");
 	while (rc == 0 && (n = read_some(p, chunk, sizeof(chunk))) != 0)
-		rc = n == -1 ? -1 : keep(p, &message, chunk, (size_t)n);
+		rc = n == -1 ? -1 : append_part(p, &message, chunk, (size_t)n);
 	if (rc == 0 && !interrupt_asked())
 		rc = push_one(p, message.len == 0 ? "" : message.data, message.len);
 	buffer_free(&message);
@@ -251,7 +251,7 @@ int cmd_push(struct admin *a)
 	else
 		rc = a->noperands > 1 ? push_one(&p, a->operands[1], strlen(a->operands[1])) : push_input(&p);
 	if (rc == 0)
-		rc = finish(&p);
+		rc = finish_batches(&p);
 	progress_end(&p.progress);
 	if (rc == -1 && many && !a->options.dry_run)
 		admin_note("%" PRId64 " messages were pushed; Redis had not answered %zu more when it failed", p.acknowledged,

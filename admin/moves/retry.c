@@ -17,7 +17,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define LOOKS 3			/* for a dead letter that changes its place meanwhile */
+#define LOOKS 3			/* searches for a dead letter that changes its place meanwhile */
 
 /* ---- escape: oldest first, from the right end ---- */
 
@@ -107,7 +107,7 @@ int retry_redrive(struct retry *t, struct records *records, const struct entries
 	int64_t now_ms;
 	int rc = admin_seals(t->a) == -1 ? -1 : admin_server_time(t->a, &now_ms);
 
-	/* Records are looked up first, each with a round trip; then the moves of small messages go out in one write. */
+	/* Finds all records first, with a round trip each; then sends the moves of small messages in one write. */
 	for (size_t i = 0; rc == 0 && i < oldest->n; i++)
 		rc = records_match(t->a, records, oldest->all[i].sha1, ids[i]);
 	if (rc == 0)

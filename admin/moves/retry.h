@@ -7,7 +7,7 @@
 
 #include "admin/cli/cli.h"
 
-/* Moves messages of the queue in a->keys back into ingress. */
+/* The state of a command that moves messages of the queue in a->keys back into ingress. */
 struct retry {
 	struct admin *a;
 	struct progress progress;
@@ -16,7 +16,7 @@ struct retry {
 	int64_t claimed;	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
 };
 
-/* For outcome_say(), before anything was put back. */
+/* Makes the outcome of the command before it has moved a message. */
 struct outcome retry_outcome(const char *action, const char *list);
 
 /*
@@ -27,7 +27,7 @@ int retry_owner(struct retry *t, const char *incarnation);
 int retry_bare(struct retry *t);
 int retry_aside(struct retry *t);		/* moves messages that were set aside */
 
-/* The oldest dead letters, oldest first, with their records. records: reads along in the log. */
+/* Moves these dead letters, the oldest first, and deletes their records, which `records` finds in the log. */
 struct records;
 struct entries;
 struct list_entry;
@@ -38,8 +38,8 @@ int retry_take_moved(struct retry *t, size_t n, const char *key);
 void retry_note_moved(struct retry *t, int64_t moved);		/* counts one of these answers */
 void retry_note_claimed(const struct retry *t);	/* prints how many are claimed, if any */
 /*
- * Moves one dead letter, which was found at the place that entry names, back into ingress: a new message to the queue, which
- * waits from now on. If a large one is not there any more, searches for it. moved: as for retry_take_moved(). -1: error of
+ * Moves one dead letter back into ingress, where it waits from now on as a new message does. entry: the place where it was
+ * found; if a large one is not there any more, this function searches for it. moved: as for retry_take_moved(). -1: error of
  * Redis.
  */
 int retry_redrive_one(struct admin *a, const struct list_entry *entry, const char *record_id, int64_t *moved);

@@ -1,6 +1,7 @@
 /*
- * quredis dlq retry --canary --rate: puts dead letters back into ingress with care. With --canary it puts back one message and
- * waits until that is done. Then it puts back the others at the given rate, until more of them than allowed have failed again.
+ * quredis dlq retry --canary --rate: puts dead letters back into ingress with care. With --canary it moves one message back
+ * and waits until that one is done. Then it puts back the others at the given rate, until more of them than allowed have
+ * failed again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #define RATE_MAX 1000000
 #define LOOK_MS 250		/* between checks for messages that failed again */
 #define CANARY_LOOK_MS 500
-#define CANARY_LEAST_MS (10 * 60 * 1000)	/* the canary may wait behind other messages: at least this long, beyond the queue's timeout */
+#define CANARY_LEAST_MS (10 * 60 * 1000)	/* the least time for the canary beyond the queue's timeout, since it may wait behind other messages */
 
 struct paced {
 	struct retry t;
@@ -63,7 +64,7 @@ static void rest(int64_t ms)
 		nanosleep(&ts, NULL);
 }
 
-/* Puts back the oldest n. Returns how many there were; -1: error of Redis */
+/* Moves the n oldest dead letters back. Returns how many there were; -1: error of Redis */
 static int64_t put_back(struct paced *p, int64_t n)
 {
 	struct entries oldest;
@@ -158,7 +159,7 @@ static int send_others(struct paced *p)
 	return 0;
 }
 
-static int run(struct paced *p)
+static int run_paced(struct paced *p)
 {
 	int rc = returns_begin(p->t.a, &p->returns);
 
@@ -174,7 +175,7 @@ static int run(struct paced *p)
 	return 0;
 }
 
-static int act(struct paced *p, struct outcome *o)
+static int act_paced(struct paced *p, struct outcome *o)
 {
 	int rc;
 
@@ -183,7 +184,7 @@ static int act(struct paced *p, struct outcome *o)
 	interrupt_begin();
 	records_init(&p->records);
 	progress_begin(&p->t.progress, "dlq retry", p->total);
-	rc = run(p);
+	rc = run_paced(p);
 	progress_end(&p->t.progress);
 	retry_note_claimed(&p->t);
 	records_free(&p->records);
@@ -207,7 +208,7 @@ int bulk_retry_paced(struct admin *a)
 	if (admin_integer(a, &p.total, a->keys.escape) == -1)
 		return -1;
 	o.count = p.total;
-	rc = a->options.dry_run ? 0 : act(&p, &o);
+	rc = a->options.dry_run ? 0 : act_paced(&p, &o);
 	if (rc == 0 || p.t.moved > 0)
 		outcome_say(a, &o);
 	interrupt_end();

@@ -80,7 +80,7 @@ void returns_free(struct returns *r)
 /* ---- searching for a message ---- */
 
 /* Compares a small message whole, and a large one by its length and ends. */
-static bool is_it(const struct admin *a, const struct list_entry *message, const struct queue_looked *l)
+static bool is_same_message(const struct admin *a, const struct list_entry *message, const struct queue_looked *l)
 {
 	size_t ends = entry_is_large(message) ? QUEUE_ENTRY_ENDS : message->size;
 	struct message m;
@@ -113,7 +113,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 			struct queue_looked l;
 
 			queue_looked(&reply, i, &l);
-			if (is_it(a, message, &l))
+			if (is_same_message(a, message, &l))
 				return 1;
 		}
 		first += (int64_t)n;

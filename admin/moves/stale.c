@@ -1,7 +1,7 @@
 /*
- * quredis stale: counts how much the rules of purge{} would take, queue by queue. Operators read it before they switch the
- * rules on, and during a dry run, which names the messages. Each queue is judged with what its leader knows of the server's
- * clock.
+ * quredis stale: counts the messages and entries that the rules of purge{} would take, queue by queue. Operators run it
+ * before they switch the rules on, and during a dry run, which logs the messages. It judges each queue with its leader's
+ * knowledge of the server's clock.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static int look_at_leader(struct admin *a, struct stale *s)
 }
 
 /* A key of the wrong type prevents only the count of its own entries. */
-static int look(struct admin *a, struct stale *s)
+static int count_stale(struct admin *a, struct stale *s)
 {
 	static int (*const looks[])(struct admin *a, struct stale *s) = { stale_waiting, stale_done, stale_records };
 	int rc = 0;
@@ -86,7 +86,7 @@ static int look(struct admin *a, struct stale *s)
 	return rc;
 }
 
-/* A queue that cannot be read does not end the work on the others. */
+/* Goes on with the other queues if one cannot be read. */
 static int look_at_each(struct admin *a, struct stale *all, size_t n)
 {
 	char complaint[COMPLAINT_SIZE];
@@ -95,7 +95,7 @@ static int look_at_each(struct admin *a, struct stale *all, size_t n)
 		int rc;
 
 		a->complaint = complaint;
-		rc = look(a, &all[i]);
+		rc = count_stale(a, &all[i]);
 		a->complaint = NULL;
 		if (rc == -1 && a->redis.state != REDIS_READY)
 			return admin_fail(a, a->status, "%s", complaint);
@@ -161,8 +161,8 @@ static void show_table(struct admin *a, const struct stale *all, size_t n)
 	output_end(&a->output, true);
 }
 
-/* Prints what the figures alone do not show. */
-static void note(struct admin *a, const struct stale *all, size_t n, bool interrupted)
+/* Prints explanations that the figures alone do not give. */
+static void print_notes(struct admin *a, const struct stale *all, size_t n, bool interrupted)
 {
 	size_t unled = 0;
 
@@ -185,8 +185,8 @@ static void note(struct admin *a, const struct stale *all, size_t n, bool interr
 
 /* ---- choosing queues ---- */
 
-/* The rules come from the configuration here: it has none for a queue that is only in the registry. */
-static int find(struct admin *a, struct stale *all, size_t *n)
+/* The rules come from the configuration of this host, which has none for a queue that is only in the registry. */
+static int find_queues(struct admin *a, struct stale *all, size_t *n)
 {
 	const struct conf_queue *named = a->noperands == 0 ? NULL : conf_queue_find(a->conf, a->operands[0]);
 
@@ -198,7 +198,7 @@ static int find(struct admin *a, struct stale *all, size_t *n)
 		if (named != NULL && a->conf->queues[i] != named)
 			continue;
 		all[*n].conf = a->conf->queues[i];
-		queue_keys_from_conf(&all[(*n)++].keys, a->conf->queues[i]);
+		queue_keys_from_conf(&all[(*n)++].keys, a->conf, a->conf->queues[i]);
 	}
 	return 0;
 }
@@ -208,7 +208,7 @@ int cmd_stale(struct admin *a)
 	struct stale *all = alloc_zero(a->conf->nqueues + 1, sizeof(*all));
 	bool interrupted;
 	size_t n = 0;
-	int rc = find(a, all, &n);
+	int rc = find_queues(a, all, &n);
 
 	interrupt_begin();
 	if (rc == 0)
@@ -219,7 +219,7 @@ int cmd_stale(struct admin *a)
 	else if (rc == 0)
 		show_table(a, all, n);
 	if (rc == 0)
-		note(a, all, n, interrupted);
+		print_notes(a, all, n, interrupted);
 	for (size_t i = 0; i < n; i++) {
 		queue_keys_free(&all[i].keys);
 		free(all[i].leader);

@@ -9,8 +9,9 @@
 #include "common/queue/queue.h"
 
 /*
- * What the rules of purge{} would take from a queue. It uses the sweeper's own judgement (common/queue/purge.h) and what
- * the leader knows of the server's clock. Nothing is written. While lists change, the result is an estimate.
+ * Counts the messages and entries that the rules of purge{} would take from a queue. It judges them as the sweeper does
+ * (common/queue/purge.h), with the leader's knowledge of the server's clock, and writes nothing. While lists change, the
+ * result is an estimate.
  */
 enum stale_rule { STALE_INGRESS, STALE_MESSAGE, STALE_DELAYED, STALE_DONE, STALE_RECORDS, STALE_RULES };
 
@@ -29,7 +30,7 @@ struct stale {
 	char *error;			/* why the queue cannot be read; NULL: it can */
 };
 
-/* The rule applies to this queue: its entries are counted now. */
+/* Notes that the rule applies to this queue. Call it before counting. */
 void stale_begin(struct stale *s, enum stale_rule rule);
 /* Counts an entry that the rule would take. */
 void stale_add(struct stale *s, enum stale_rule rule, int64_t age_ms);

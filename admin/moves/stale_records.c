@@ -83,7 +83,7 @@ static int weigh_escape(struct admin *a, const struct stale *s, int64_t *entries
 	return 0;
 }
 
-/* 1: some would be removed, and there may be more; 0: none; -1: error */
+/* Judges a page of records. 1: a purge would remove some, and there may be more; 0: none; -1: error */
 static int records_page(struct admin *a, struct stale *s, const struct dead_letters_bounds *b, struct dead_letters_walk *walk)
 {
 	struct queue_dead_letters_page page;

@@ -30,7 +30,7 @@ struct queue_entry entry_name(const struct list_entry *e)
 	return (struct queue_entry){ .raw = e->head.data, .len = e->size, .at = e->at, .tail = e->tail.data };
 }
 
-static void take(struct list_entry *e, const struct queue_looked *l, int64_t at)
+static void take_entry(struct list_entry *e, const struct queue_looked *l, int64_t at)
 {
 	*e = (struct list_entry){ .size = l->size, .head = copy_of(&l->head), .tail = copy_of(&l->tail), .at = at };
 	if (entry_is_large(e))
@@ -58,7 +58,7 @@ int entries_read(struct admin *a, const char *key, int64_t first, bool backwards
 		struct queue_looked l;
 
 		queue_looked(&reply, out->n, &l);
-		take(&out->all[out->n], &l, backwards ? first - (int64_t)out->n : first + (int64_t)out->n);
+		take_entry(&out->all[out->n], &l, backwards ? first - (int64_t)out->n : first + (int64_t)out->n);
 	}
 	return 0;
 }

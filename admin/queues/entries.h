@@ -10,8 +10,8 @@
 #include "common/queue/queue.h"
 
 /*
- * Messages of lists as commands read them. Of a large message only the beginning and the last bytes leave Redis, however large
- * it is. That is enough for a move, which names a large message by its place, its size and its ends (struct queue_entry).
+ * Reads messages of lists for commands. Of a large message only the first and the last bytes leave Redis. That is enough for a
+ * move, which names a large message by its place, its size and its ends (struct queue_entry).
  */
 #define ENTRIES_MAX 100				/* in one step */
 #define ENTRIES_STEP_BYTES (1024 * 1024)	/* bytes that Redis reads in one step, plus one entry: about 3 ms */
@@ -34,7 +34,7 @@ int entries_read(struct admin *a, const char *key, int64_t first, bool backwards
 void entries_free(struct entries *e);
 
 bool entry_is_large(const struct list_entry *e);
-/* Names it for a script: by its value, or a large one by its place. A view. */
+/* Returns the name of an entry for a script: its value, or the place of a large one. A view. */
 struct queue_entry entry_name(const struct list_entry *e);
 /*
  * Finds the present place of a message. 1: found; the caller frees out by entry_free(); 0: not in the list; -1: error of Redis.

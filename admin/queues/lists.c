@@ -47,7 +47,7 @@ static int take_length(struct admin *a, int64_t *length)
 	return 0;
 }
 
-static void add(int64_t *sum, int64_t length)
+static void add_length(int64_t *sum, int64_t length)
 {
 	if (*sum == LISTS_WRONG_TYPE || length == LISTS_WRONG_TYPE)
 		*sum = LISTS_WRONG_TYPE;
@@ -69,9 +69,9 @@ int lists_take(struct admin *a, struct lists *l)
 	l->paused = paused == 1;
 	l->nworkers = wrong ? 0 : queue_workers_parse(&reply, &l->workers);
 	l->owners = alloc_zero(l->nworkers, sizeof(*l->owners));
-	add(&l->transit, l->bare);
-	add(&l->transit, l->bare_rescue);
-	add(&l->transit, l->aside);
+	add_length(&l->transit, l->bare);
+	add_length(&l->transit, l->bare_rescue);
+	add_length(&l->transit, l->aside);
 	if (wrong)
 		l->transit = LISTS_WRONG_TYPE;
 	return 0;
@@ -105,11 +105,11 @@ int lists_take_trays(struct admin *a, struct lists *l)
 		for (int t = 0; t <= QUEUE_TRAYS; t++) {
 			if (take_length(a, &o->trays[t]) == -1)
 				return -1;
-			add(&o->total, o->trays[t]);
+			add_length(&o->total, o->trays[t]);
 		}
-		add(&l->transit, o->total);
+		add_length(&l->transit, o->total);
 		if (o->alive)
-			add(&l->held, o->total);
+			add_length(&l->held, o->total);
 	}
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include "admin/cli/cli.h"
 
 /*
- * How many messages lie in each list of a queue, and which workers own the trays. It takes two round trips, because only the hash of
- * workers tells the trays; each serves many queues at once.
+ * The number of messages in each list of a queue, and the owners of its trays. Reading takes two round trips, because only the hash
+ * of workers names the trays; each round trip serves many queues at once.
  */
 #define LISTS_WRONG_TYPE (-1)
 
@@ -21,7 +21,7 @@ struct owner {
 
 struct lists {
 	int64_t ingress, escape, delayed;	/* messages, or LISTS_WRONG_TYPE */
-	int64_t transit;			/* sum over the bare list, all trays, rescue lists and what is set aside */
+	int64_t transit;			/* sum over the bare list, all trays, rescue lists and messages set aside */
 	int64_t bare, bare_rescue, aside;
 	int64_t held;				/* of transit: in trays of owners that are alive */
 	bool paused;

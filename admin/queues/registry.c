@@ -11,23 +11,23 @@
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
 
-static void ask(struct admin *a, const char *name)
+static void ask_entry(struct admin *a, const char *name)
 {
-	char *key = queue_registered_key(name);
+	char *key = queue_key_of(&a->redis, QUEUE_KEY_REGISTERED, name);
 
 	redis_appendf(&a->redis, "GET %s", key);
 	free(key);
 }
 
 /* 1: *keys are those of the entry; 0: the entry is invalid; -1: Redis failed. */
-static int take(struct admin *a, const char *name, struct queue_keys *keys)
+static int take_entry(struct admin *a, const char *name, struct queue_keys *keys)
 {
 	struct redis_reply reply;
 	char *shown;
 
 	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
-	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, a->conf->redis.prefix, name, reply.str, reply.len) == 0)
 		return 1;
 	if (reply.type == REDIS_ERROR && redis_error_class(&reply) != REDIS_ERROR_WRONG_TYPE) {
 		admin_refused(a, &reply, name);
@@ -43,9 +43,9 @@ static int take_registered(struct admin *a, char *const *names, size_t nnames, s
 {
 	for (size_t i = 0; i < nnames; i++)
 		if (conf_queue_find(a->conf, names[i]) == NULL)
-			ask(a, names[i]);
+			ask_entry(a, names[i]);
 	for (size_t i = 0; i < nnames; i++) {
-		int rc = conf_queue_find(a->conf, names[i]) != NULL ? 0 : take(a, names[i], &queues[*n].keys);
+		int rc = conf_queue_find(a->conf, names[i]) != NULL ? 0 : take_entry(a, names[i], &queues[*n].keys);
 
 		if (rc == -1)
 			return -1;
@@ -66,7 +66,7 @@ int registry_read(struct admin *a, struct registry_queue **queues, size_t *n)
 		return -1;
 	*queues = alloc_zero(a->conf->nqueues + nnames, sizeof(**queues));
 	for (size_t i = 0; i < a->conf->nqueues; i++) {
-		queue_keys_from_conf(&(*queues)[*n].keys, a->conf->queues[i]);
+		queue_keys_from_conf(&(*queues)[*n].keys, a->conf, a->conf->queues[i]);
 		(*queues)[(*n)++].configured = true;
 	}
 	rc = take_registered(a, names, nnames, *queues, n);

@@ -6,12 +6,15 @@
 
 #include "admin/cli/cli.h"
 
-/* All queues: of the configuration, then those of the registry that it does not have. */
+/* A queue of the configuration, or one that only the registry has. */
 struct registry_queue {
 	struct queue_keys keys;
 	bool configured;
 };
-/* In two round trips, however many there are. Prints an error for each invalid entry and leaves it out. -1: Redis failed; an error was printed. */
+/*
+ * Reads all queues, those of the configuration first, in two round trips. Prints an error for each invalid entry and leaves it
+ * out. -1: Redis failed; an error was printed.
+ */
 int registry_read(struct admin *a, struct registry_queue **queues, size_t *n);
 void registry_free(struct registry_queue *queues, size_t n);
 

@@ -19,7 +19,7 @@
 
 #include "common/base/base.h"
 
-static _Noreturn void ask(const struct admin *a, int answer, int said)
+static _Noreturn void run_overview(const struct admin *a, int answer, int said)
 {
 	int status = 0;
 	json_t *all;
@@ -47,7 +47,7 @@ int top_look_begin(struct top_look *l, const struct admin *a, int64_t now_ms)
 	fflush(NULL);
 	l->pid = fork();
 	if (l->pid == 0)
-		ask(a, answer[1], said[1]);
+		run_overview(a, answer[1], said[1]);
 	close(answer[1]);
 	close(said[1]);
 	l->answer = answer[0];
@@ -62,7 +62,7 @@ int top_look_begin(struct top_look *l, const struct admin *a, int64_t now_ms)
 }
 
 /* Reads the available bytes. At the end of input or an error it closes the descriptor. */
-static void take(int *fd, struct buffer *into)
+static void take_bytes(int *fd, struct buffer *into)
 {
 	char chunk[65536];
 	ssize_t n = read(*fd, chunk, sizeof(chunk));
@@ -101,9 +101,9 @@ static char *last_words(const struct buffer *said)
 bool top_look_take(struct top_look *l, json_t **document, char **words)
 {
 	while (is_readable(l->answer))
-		take(&l->answer, &l->document);
+		take_bytes(&l->answer, &l->document);
 	while (is_readable(l->said))
-		take(&l->said, &l->words);
+		take_bytes(&l->said, &l->words);
 	if (l->pid == 0 || l->answer != -1 || l->said != -1)
 		return false;
 	*document = json_loadb(l->document.data == NULL ? "" : l->document.data, l->document.len, 0, NULL);

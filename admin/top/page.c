@@ -17,7 +17,7 @@
 
 /* ---- reading the document ---- */
 
-static const json_t *named(const json_t *rows, const char *key, const char *name)
+static const json_t *row_named(const json_t *rows, const char *key, const char *name)
 {
 	const json_t *row;
 	size_t i;
@@ -32,7 +32,7 @@ static const json_t *named(const json_t *rows, const char *key, const char *name
 }
 
 /* -1: missing, or not a valid number */
-static int64_t number(const json_t *object, const char *key)
+static int64_t number_of(const json_t *object, const char *key)
 {
 	const json_t *n = json_object_get(object, key);
 
@@ -66,18 +66,18 @@ void top_rates_add(struct top_rates *r, json_t *overview, int64_t now_ms)
 }
 
 /* In hundredths of a message a second; -1: not known. */
-static int64_t rate(const struct top_rates *r, const json_t *health, const char *queue, const char *counter)
+static int64_t rate_of(const struct top_rates *r, const json_t *health, const char *queue, const char *counter)
 {
 	int last = r->n - 1;
 	int64_t before, now;
 
 	if (last > 0 && r->at_ms[last] - r->at_ms[0] >= RATE_MS / 2) {
-		before = number(json_object_get(named(r->stats[0], "name", queue), "counters"), counter);
-		now = number(json_object_get(named(r->stats[last], "name", queue), "counters"), counter);
+		before = number_of(json_object_get(row_named(r->stats[0], "name", queue), "counters"), counter);
+		now = number_of(json_object_get(row_named(r->stats[last], "name", queue), "counters"), counter);
 		if (before >= 0 && now >= before)
 			return (now - before) * 100000 / (r->at_ms[last] - r->at_ms[0]);
 	}
-	now = number(json_object_get(health, "rates"), counter);
+	now = number_of(json_object_get(health, "rates"), counter);
 	return now < 0 ? -1 : now * 100 / 60;
 }
 
@@ -116,8 +116,8 @@ static void add_node(struct crew *c, const json_t *queue)
 	if (state != NULL && (c->state == NULL || badness(state) > badness(c->state)))
 		c->state = state;
 	json_object_foreach((json_t *)(uintptr_t)workers, of, n)
-		c->workers += number(workers, of) > 0 ? number(workers, of) : 0;
-	c->running += number(workers, "running") > 0 ? number(workers, "running") : 0;
+		c->workers += number_of(workers, of) > 0 ? number_of(workers, of) : 0;
+	c->running += number_of(workers, "running") > 0 ? number_of(workers, "running") : 0;
 }
 
 static struct crew crew_of(const json_t *nodes, const char *name)
@@ -127,7 +127,7 @@ static struct crew crew_of(const json_t *nodes, const char *name)
 	size_t i;
 
 	json_array_foreach(nodes, i, node) {
-		const json_t *queue = named(json_object_get(node, "queues"), "name", name);
+		const json_t *queue = row_named(json_object_get(node, "queues"), "name", name);
 
 		if (queue != NULL)
 			add_node(&c, queue);
@@ -147,18 +147,18 @@ static struct cell oldest_cell(const json_t *health)
 static void queue_row(struct output *o, const json_t *overview, const json_t *queue, const struct top_rates *r)
 {
 	const char *name = json_string_value(json_object_get(queue, "name"));
-	const json_t *health = named(json_object_get(json_object_get(overview, "health"), "queues"), "queue", name == NULL ? "" : name);
+	const json_t *health = row_named(json_object_get(json_object_get(overview, "health"), "queues"), "queue", name == NULL ? "" : name);
 	struct crew c = crew_of(json_object_get(overview, "nodes"), name == NULL ? "" : name);
 	static const char *const counters[] = { "done", "failed", "escaped" };
 	char *texts[nitems(counters)];
 
 	for (size_t i = 0; i < nitems(counters); i++)
-		texts[i] = rate_text(rate(r, health, name == NULL ? "" : name, counters[i]));
+		texts[i] = rate_text(rate_of(r, health, name == NULL ? "" : name, counters[i]));
 	if (json_is_true(json_object_get(queue, "paused")) && (c.state == NULL || badness(c.state) < badness("paused")))
 		c.state = "paused";
 	output_row(o, (struct cell[]){ cell_str(name), cell_str(c.state), cell_str(json_string_value(json_object_get(health, "status"))),
-	    count_cell(number(queue, "ingress_size")), oldest_cell(health), count_cell(number(queue, "transit_size")),
-	    count_cell(number(queue, "delayed_size")), count_cell(number(queue, "escape_size")), cell_str(texts[0]), cell_str(texts[1]),
+	    count_cell(number_of(queue, "ingress_size")), oldest_cell(health), count_cell(number_of(queue, "transit_size")),
+	    count_cell(number_of(queue, "delayed_size")), count_cell(number_of(queue, "escape_size")), cell_str(texts[0]), cell_str(texts[1]),
 	    cell_str(texts[2]), cell_int(c.running), cell_int(c.workers) });
 	for (size_t i = 0; i < nitems(counters); i++)
 		free(texts[i]);
@@ -175,8 +175,8 @@ static void queues(struct output *o, const json_t *overview, const struct top_ra
 		[WORKERS] = { NULL, "Workers", true },
 	};
 	/*
-	 * columns to leave out, in this order; first those that others show in part: Escape grows, Running is there without
-	 * Workers, Transit without Running
+	 * columns to leave out, in this order. First those whose figures other columns show in part: Escape shows escaped
+	 * messages, Running shows workers, Transit shows running ones
 	 */
 	static const int give_way[] = { ESCAPED, WORKERS, OLDEST, RUNNING, DELAYED, FAILED, HEALTH, DONE, -1 };
 	const json_t *queue;
@@ -212,7 +212,7 @@ static size_t take_running(const json_t *nodes, struct running *all, size_t room
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "running"), j, r) {
 			struct running one = { json_string_value(json_object_get(node, "node")), json_string_value(json_object_get(r, "queue")),
-				json_string_value(json_object_get(r, "incarnation")), number(r, "running_ms") };
+				json_string_value(json_object_get(r, "incarnation")), number_of(r, "running_ms") };
 
 			if (one.ms >= 0 && n < room)
 				all[n++] = one;

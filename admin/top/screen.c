@@ -41,7 +41,7 @@ static void give_back(void)
 		tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
-static void take(void)
+static void take_terminal(void)
 {
 	struct termios keys = before;
 
@@ -102,7 +102,7 @@ void top_screen_enter(void)
 	for (size_t i = 0; i < nitems(crashes); i++)
 		sigaction(crashes[i], &crash, NULL);
 	atexit(give_back);
-	take();
+	take_terminal();
 }
 
 void top_screen_leave(void)
@@ -163,7 +163,7 @@ void top_screen_draw(const char *text, const char *note)
 /* ---- waiting ---- */
 
 /* Stops the process as an uncaught signal would, and takes the terminal back when it continues. */
-static void stop(void)
+static void stop_process(void)
 {
 	sigset_t one;
 
@@ -176,7 +176,7 @@ static void stop(void)
 	sigprocmask(SIG_UNBLOCK, &one, NULL);
 	sigprocmask(SIG_BLOCK, &one, NULL);
 	signal(SIGTSTP, on_signal);
-	take();
+	take_terminal();
 }
 
 static enum top_event key(void)
@@ -203,7 +203,7 @@ enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
 	if (ends_by != 0)
 		return TOP_QUIT;
 	if (stopped)
-		stop();
+		stop_process();
 	if (resized || ready == -1) {
 		resized = 0;
 		return TOP_REDRAW;

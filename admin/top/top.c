@@ -32,7 +32,7 @@ struct top {
 
 /* ---- one page ---- */
 
-static int once(struct admin *a)
+static int show_once(struct admin *a)
 {
 	struct top_rates none = {0};
 	int status = 0;
@@ -54,7 +54,7 @@ static int once(struct admin *a)
 
 /* ---- the loop ---- */
 
-static void draw(const struct top *t, int64_t now_ms)
+static void draw_page(const struct top *t, int64_t now_ms)
 {
 	char *text = NULL, *note = NULL;
 	size_t len = 0;
@@ -97,7 +97,7 @@ static void take_look(struct top *t, int64_t now_ms)
 		t->taken_ms = now_ms;
 		top_rates_add(&t->rates, document, now_ms);
 	}
-	draw(t, now_ms);
+	draw_page(t, now_ms);
 }
 
 static void begin_look(struct top *t, int64_t now_ms)
@@ -107,11 +107,11 @@ static void begin_look(struct top *t, int64_t now_ms)
 		note_trouble(t, alloc_format("fork failed: %s", strerror(errno)));
 	if (t->look.pid != 0 && now_ms - t->look.begun_ms >= 2 * EVERY_MS) {
 		note_trouble(t, alloc_string("waiting for Redis"));
-		draw(t, now_ms);
+		draw_page(t, now_ms);
 	}
 }
 
-static void run(struct top *t)
+static void run_loop(struct top *t)
 {
 	enum top_event event = TOP_REDRAW;
 
@@ -120,7 +120,7 @@ static void run(struct top *t)
 		const int fds[2] = { t->look.pid != 0 ? t->look.answer : -1, t->look.pid != 0 ? t->look.said : -1 };
 
 		if (event == TOP_REDRAW)
-			draw(t, now_ms);
+			draw_page(t, now_ms);
 		if (now_ms >= t->due_ms) {
 			begin_look(t, now_ms);
 			event = TOP_NOTHING;
@@ -144,9 +144,9 @@ int cmd_top(struct admin *a)
 	struct top t = { .a = a };
 
 	if (!is_live(a))
-		return once(a);
+		return show_once(a);
 	top_screen_enter();
-	run(&t);
+	run_loop(&t);
 	top_screen_leave();
 	top_look_end(&t.look);
 	top_rates_free(&t.rates);

@@ -12,7 +12,7 @@
 struct json_t;
 
 /*
- * quredis top. It shows the overview of the console: ls, stats, health and nodes in one document.
+ * quredis top shows the overview of the console: ls, stats, health and nodes in one document.
  *	top/top.c	when the overview is read and drawn
  *	top/look.c	reads it in a child process, so that keys and signals never wait for Redis
  *	top/page.c	writes it as a page
@@ -30,7 +30,7 @@ struct top_look {		/* zeroed: no look is under way */
 int top_look_begin(struct top_look *l, const struct admin *a, int64_t now_ms);	/* -1: errno */
 /* Takes the output so far. True: the look has ended; *document is its result, or NULL, and *words is the error. */
 bool top_look_take(struct top_look *l, struct json_t **document, char **words);
-void top_look_end(struct top_look *l);		/* ends the look, in any state; also when none is under way */
+void top_look_end(struct top_look *l);		/* ends the look, in any state; does nothing if none is under way */
 
 /* ---- top/page.c ---- */
 
@@ -54,7 +54,7 @@ void top_screen_draw(const char *text, const char *note);
 size_t top_screen_width(void);
 
 enum top_event { TOP_NOTHING, TOP_QUIT, TOP_REDRAW, TOP_READABLE };
-/* Waits for a key, a signal, or input on one of fds (-1: none). During a stop (Ctrl-Z) the shell has the terminal. */
+/* Waits for a key, a signal, or input on one of fds (-1: none). After Ctrl-Z it gives the terminal to the shell, until the process continues. */
 enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms);
 void top_screen_die(void);		/* ends the process by the signal that ended the loop, if there was one */
 

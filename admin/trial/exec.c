@@ -1,6 +1,6 @@
 /*
- * A trial of an exec handler: starts it with the message, waits for its end, and fills in what a worker would do with the
- * message. INT or TERM asks the handler to end, a second one kills it.
+ * A trial of an exec handler: starts it with the message, waits for its end, and decides as a worker would. INT or TERM
+ * asks the handler to end, a second one kills it.
  */
 #include <string.h>
 #include <sysexits.h>
@@ -11,7 +11,7 @@
 #include "common/base/base.h"
 
 /* One INT or TERM asks the handler to end, two kill it. */
-static void obey(struct handler *h, int64_t now_ms)
+static void obey_signals(struct handler *h, int64_t now_ms)
 {
 	if (interrupt_count() == 1)
 		handler_stop(h, now_ms);
@@ -19,7 +19,7 @@ static void obey(struct handler *h, int64_t now_ms)
 		handler_kill(h);
 }
 
-static void turn(struct handler *h, const sigset_t *open)
+static void run_turn(struct handler *h, const sigset_t *open)
 {
 	struct pollfd fds[HANDLER_POLLFDS];
 	size_t n = handler_pollfds(h, fds);
@@ -28,7 +28,7 @@ static void turn(struct handler *h, const sigset_t *open)
 	if (trial_poll(fds, n, handler_deadline_ms(h), open) > 0)
 		handler_io(h, fds, n);
 	now = clock_monotonic_ms();
-	obey(h, now);
+	obey_signals(h, now);
 	handler_tick(h, now);
 }
 
@@ -50,7 +50,7 @@ static void judge_exit(const struct conf_queue *q, int code, struct trial *t)
 	t->reason = alloc_format("exit status %d", code);
 }
 
-static void judge(const struct conf_queue *q, const struct handler_result *r, struct trial *t)
+static void judge_result(const struct conf_queue *q, const struct handler_result *r, struct trial *t)
 {
 	t->outcome = "failed attempt";
 	t->status = TRIAL_FAILED;
@@ -86,8 +86,8 @@ int trial_exec(const struct conf_queue *q, const struct handler_job *job, const 
 
 	if (rc == 0) {
 		while (!handler_finished(h, &result))
-			turn(h, open);
-		judge(q, &result, t);
+			run_turn(h, open);
+		judge_result(q, &result, t);
 		t->code = result.code;
 		t->signal = result.signal;
 		t->duration_ms = result.duration_ms;

@@ -15,7 +15,7 @@
 #define REASON_MAX 200		/* as in a worker */
 
 /* One INT or TERM asks the handler to end, two kill it. */
-static void obey(struct persistent *p, int64_t now_ms)
+static void obey_signals(struct persistent *p, int64_t now_ms)
 {
 	if (interrupt_count() == 1)
 		persistent_stop(p, now_ms);
@@ -23,7 +23,7 @@ static void obey(struct persistent *p, int64_t now_ms)
 		persistent_kill(p);
 }
 
-static void turn(struct persistent *p, const sigset_t *open)
+static void run_turn(struct persistent *p, const sigset_t *open)
 {
 	struct pollfd fds[PERSISTENT_POLLFDS];
 	size_t n = persistent_pollfds(p, fds);
@@ -34,7 +34,7 @@ static void turn(struct persistent *p, const sigset_t *open)
 		persistent_io(p, fds, n, now);
 	else
 		persistent_quiet(p);
-	obey(p, now);
+	obey_signals(p, now);
 }
 
 static void judge_answer(const struct persistent_reply *r, struct trial *t)
@@ -100,7 +100,7 @@ static void serve(struct persistent *p, const struct handler_job *job, const sig
 	persistent_give(p, SERIAL, job, clock_monotonic_ms());
 	persistent_flush(p);
 	do {
-		turn(p, open);
+		run_turn(p, open);
 		while (persistent_reply(p, &reply)) {
 			judge_answer(&reply, t);
 			persistent_drain(p, clock_monotonic_ms());

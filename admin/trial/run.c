@@ -72,7 +72,7 @@ static int copy_from(struct admin *a, const char *type, struct buffer *message)
 	if (admin_list_parse(a, type, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1 ||
 	    admin_connect(a) == -1)
 		return -1;
-	queue_keys_from_conf(&a->keys, a->queue);
+	queue_keys_from_conf(&a->keys, a->conf, a->queue);
 	if (list == LIST_DELAYED)
 		return copy_delayed(a, message);
 	return copy_newest(a, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, message);
@@ -108,7 +108,7 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 
 /* ---- the outcome ---- */
 
-static void say(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
+static void print_outcome(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
@@ -142,7 +142,7 @@ static int run_message(struct admin *a, const struct buffer *raw)
 	log_bind(a->queue->name, TRIAL_WORKER);
 	rc = trial_run(a, &job, &t);
 	if (rc == 0)
-		say(a, &m, &job, &t);
+		print_outcome(a, &m, &job, &t);
 	trial_free(&t);
 	return rc == 0 && a->status != 0 ? -1 : rc;
 }

@@ -1,6 +1,6 @@
 /*
- * A trial of a handler: what both modes share, such as signals, the poll and the result. trial/exec.c and trial/persistent.c
- * start the handler, feed it and judge its end.
+ * A trial of a handler: the code for both modes, such as signals, the poll and the result. trial/exec.c and
+ * trial/persistent.c start the handler, feed it and judge its end.
  */
 #include <errno.h>
 #include <stdlib.h>

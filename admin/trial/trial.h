@@ -10,12 +10,12 @@
 #include "common/base/base.h"
 #include "common/handler/handler.h"
 
-/* One run of a queue's handler without a worker: the same user, environment, limits and end. No message is settled. */
+/* Runs a queue's handler once without a worker: with the same user, environment, limits and end. It settles no message. */
 #define TRIAL_WORKER "run"		/* the name of the worker in the log */
 #define TRIAL_FAILED 1			/* exit status of a failed attempt */
 
 struct trial {
-	const char *outcome;		/* what a worker would do: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
+	const char *outcome;		/* the decision of a worker: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
 	int status;			/* sysexits(3), or TRIAL_FAILED */
 	char *reason;			/* owned */
 	int code;			/* exit status; -1: no exit status */

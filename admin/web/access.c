@@ -1,7 +1,8 @@
 /*
- * Decides who may do what. A program sends the token; a browser has a session (web/session.h); on a unix socket the kernel names
- * the user of the peer. Browsers also send requests on behalf of pages of other sites. Such a page cannot read an answer (the
- * console sends no CORS headers), and its request is refused by the headers that the browser adds (Sec-Fetch-Site, Origin).
+ * Decides which requests are allowed. A program sends the token; a browser has a session (web/session.h); on a unix socket the
+ * kernel names the user of the peer. Browsers also send requests on behalf of pages of other sites. Such a page cannot read an
+ * answer (the console sends no CORS headers), and its request is refused by the headers that the browser adds (Sec-Fetch-Site,
+ * Origin).
  */
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +92,7 @@ static bool is_trusted_peer(const struct web_call *call)
 	return s->path != NULL && !s->behind_proxy && unix_socket_peer_is_allowed(bufferevent_getfd(evhttp_connection_get_bufferevent(connection)));
 }
 
-/* The request comes from one of our pages, or from no page at all, such as curl. */
+/* True: the request comes from one of our pages, or from a program without pages, such as curl. */
 static bool is_from_here(const struct web_call *call)
 {
 	const char *site = web_call_header(call, "Sec-Fetch-Site"), *origin = web_call_header(call, "Origin"), *host = web_call_header(call, "Host");

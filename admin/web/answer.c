@@ -43,12 +43,12 @@ void web_answer_headers(struct web_call *call)
 
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
 		evhttp_add_header(headers, always[i].name, always[i].value);
-	/* figures change: nothing is cached unless its handler says so */
+	/* figures change, so browsers cache nothing unless the handler of the route allows it */
 	if (evhttp_find_header(headers, "Cache-Control") == NULL)
 		evhttp_add_header(headers, "Cache-Control", "no-store");
 }
 
-/* Logs who changed what, and the status of the answer. */
+/* Logs the sender of a request that changes something, the request, and the status of the answer. */
 static void log_call(const struct web_call *call, const char *outcome)
 {
 	char stamp[CLOCK_RFC3339_SIZE];
@@ -64,7 +64,7 @@ void web_call_end(struct web_call *call)
 	free(call);
 }
 
-/* If the client is gone, the request is ours to free; otherwise evhttp frees it with its connection. */
+/* If the client has closed the connection, this file frees the request; otherwise evhttp frees it with its connection. */
 void web_call_drop(void *arg)
 {
 	struct web_call *call = arg;

@@ -1,4 +1,4 @@
-/* The way of a request to its handler: checks of its form, address, method, permission and parameters, in this order. */
+/* Checks a request, and calls the handler of its route. It checks form, address, method, permission and parameters, in this order. */
 #include <stdlib.h>
 #include <string.h>
 

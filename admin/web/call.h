@@ -7,7 +7,7 @@
 struct evbuffer;
 struct evhttp_request;
 
-/* One request, until its answer is sent. */
+/* A request, until its answer is sent. */
 struct web_route;
 struct web_call {
 	struct web *w;
@@ -35,9 +35,9 @@ struct web_route {
 void web_call_begin(struct evhttp_request *req, void *arg);
 
 void web_call_not_found(struct web_call *call);
-/* It came with the token or a session: its client is not a stranger any more. */
+/* Notes that the request came with the token or a session: its client is not a stranger any more. */
 void web_call_identified(struct web_call *call);
-/* Another route answers it. */
+/* Passes the request to another route. */
 void web_call_reroute(struct web_call *call, const struct web_route *route);
 
 /* web/routes.c */

@@ -1,6 +1,6 @@
 /*
- * Connections: how long each may take to send a request, and which one is closed to make room. evhttp limits silence and the
- * number of bytes (web/server.c), but a client that sends a byte now and then is not silent.
+ * Limits the time in which a connection must send a request, and closes connections to make room. evhttp limits silence and
+ * the number of bytes (web/server.c), but a client that sends a byte now and then is not silent.
  */
 #include <stdlib.h>
 
@@ -60,7 +60,7 @@ static void set_state(struct web_client *c, enum web_client_state state)
 	TAILQ_INSERT_TAIL(&c->w->clients, c, entry);
 }
 
-static void wait_for(struct web_client *c)
+static void await_request(struct web_client *c)
 {
 	set_state(c, CLIENT_ASKS);
 	event_add(c->clock, &(struct timeval){ .tv_sec = WEB_REQUEST_MS / 1000, .tv_usec = WEB_REQUEST_MS % 1000 * 1000 });
@@ -75,7 +75,7 @@ static void meet(struct web_client *c)
 	c->connection = connection;
 	evhttp_connection_set_closecb(c->connection, on_close, c);
 	event_del(c->clock);		/* its callback may be due */
-	wait_for(c);
+	await_request(c);
 }
 
 static void on_clock(int fd, short what, void *arg)
@@ -92,10 +92,10 @@ static void on_clock(int fd, short what, void *arg)
 static void on_answered(struct evhttp_request *req, void *arg)
 {
 	(void)req;
-	wait_for(arg);
+	await_request(arg);
 }
 
-static struct web_client *find(struct web *w, const struct evhttp_connection *connection)
+static struct web_client *find_client(struct web *w, const struct evhttp_connection *connection)
 {
 	struct web_client *c;
 
@@ -107,7 +107,7 @@ static struct web_client *find(struct web *w, const struct evhttp_connection *co
 
 void web_client_asked(struct web *w, struct evhttp_request *req)
 {
-	struct web_client *c = find(w, evhttp_request_get_connection(req));
+	struct web_client *c = find_client(w, evhttp_request_get_connection(req));
 
 	event_del(c->clock);
 	set_state(c, CLIENT_WAITS);
@@ -116,7 +116,7 @@ void web_client_asked(struct web *w, struct evhttp_request *req)
 
 void web_client_on_gone(struct web *w, struct evhttp_connection *connection, void (*gone)(void *arg), void *arg)
 {
-	struct web_client *c = find(w, connection);
+	struct web_client *c = find_client(w, connection);
 
 	c->gone = gone;
 	c->arg = arg;
@@ -124,10 +124,10 @@ void web_client_on_gone(struct web *w, struct evhttp_connection *connection, voi
 
 void web_client_is_known(struct web *w, struct evhttp_connection *connection)
 {
-	find(w, connection)->is_known = true;
+	find_client(w, connection)->is_known = true;
 }
 
-/* The client that has been in this state for the longest time; of_strangers: only among those without token or session. */
+/* Returns the client that has been in this state for the longest time; of_strangers: only among those without token or session. */
 static struct web_client *longest(struct web *w, enum web_client_state state, bool of_strangers)
 {
 	struct web_client *c;
@@ -194,7 +194,7 @@ static size_t unread(const struct web *w)
 
 void web_client_answered(struct web *w, struct evhttp_connection *connection)
 {
-	struct web_client *c = find(w, connection), *other;
+	struct web_client *c = find_client(w, connection), *other;
 
 	set_state(c, CLIENT_READS);
 	while (unread(w) > WEB_UNREAD_MAX && (other = longest(w, CLIENT_READS, false)) != c)
@@ -236,7 +236,7 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
 
 bool web_client_sent_nul(struct web *w, const struct evhttp_connection *connection)
 {
-	return find(w, connection)->has_nul;
+	return find_client(w, connection)->has_nul;
 }
 
 /* ---- start and end ---- */

@@ -29,7 +29,7 @@ TAILQ_HEAD(web_clients, web_client);	/* ordered by when they entered their state
 void web_clients_init(struct web_clients *all);
 /* For evhttp, which needs one for each new connection. NULL: libevent failed. */
 struct bufferevent *web_client_new(struct web *w);
-/* Its request is complete. */
+/* Notes that the request of this client is complete. */
 void web_client_asked(struct web *w, struct evhttp_request *req);
 /* A request on this connection came with the token or a session: it is not a stranger any more. */
 void web_client_is_known(struct web *w, struct evhttp_connection *connection);

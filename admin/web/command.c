@@ -99,7 +99,7 @@ static int code_of(int status)
 	return 500;
 }
 
-/* A complete document: rows that broke off have no closing bracket. */
+/* True: the document is complete. Without its last rows it has no closing bracket. */
 static bool is_document(const struct buffer *b)
 {
 	return b->len >= 3 && ((b->data[0] == '[' && b->data[b->len - 2] == ']') || (b->data[0] == '{' && b->data[b->len - 2] == '}')) &&
@@ -131,7 +131,7 @@ static const char *way_out(const struct web_call *call)
 	return (takes & WEB_LIMIT) != 0 ? ": request fewer with limit=" : (takes & WEB_QUEUE) != 0 ? ": request one queue with queue=" : "";
 }
 
-/* Why there is no document: returns the status of HTTP, and sets *why to a new string. call may be NULL. */
+/* Explains why there is no document: returns the status of HTTP, and sets *why to a new string. call may be NULL. */
 static int failure_of(const struct web_job *job, const struct web_call *call, char **why)
 {
 	int status = web_job_status(job);
@@ -178,7 +178,7 @@ static void answer_failure(const struct web_job *job, struct web_call *call)
 	free(why);
 }
 
-/* Answers for an action that did only a part: with its document, and the error in it. */
+/* Answers for an action that did only a part of its work: with its document, and the error in it. */
 static void answer_half(const struct web_job *job, struct web_call *call)
 {
 	int status = web_job_status(job);
@@ -205,7 +205,7 @@ static void answer_half(const struct web_job *job, struct web_call *call)
 }
 
 /* The exit status of health and doctor is a verdict, not a failure; the document contains it. */
-static void done(const struct web_job *job, void *arg)
+static void answer_command(const struct web_job *job, void *arg)
 {
 	struct web_call *call = arg;
 
@@ -229,14 +229,14 @@ void web_command(struct web_call *call)
 		web_answer_error(call, 400, "class requires all=true");
 		return;
 	}
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = done, .drop = web_call_drop, .arg = call,
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = answer_command, .drop = web_call_drop, .arg = call,
 	    .stranger = !call->is_known }) == 0)
 		return;
 	web_answer_header(call, "Retry-After", "1");
 	web_answer_error(call, 503, "too many requests are waiting");
 }
 
-/* Without a list: what the rules of purge{} would take. Only a supervisor applies them. */
+/* Without a list, the answer is that of quredis stale: only a supervisor applies the rules of purge{}. */
 void web_purge(struct web_call *call)
 {
 	if (call->query.list == NULL && call->query.dry_run)

@@ -17,7 +17,7 @@
 /* ---- form ---- */
 
 /* If a header occurs twice, a proxy and the console may each use another one. */
-static size_t count(const struct web_call *call, const char *name)
+static size_t count_headers(const struct web_call *call, const char *name)
 {
 	const struct evkeyval *h;
 	size_t n = 0;
@@ -33,7 +33,7 @@ static const char *doubled(const struct web_call *call)
 		"Transfer-Encoding" };
 
 	for (size_t i = 0; i < nitems(once); i++)
-		if (count(call, once[i]) > 1)
+		if (count_headers(call, once[i]) > 1)
 			return once[i];
 	return NULL;
 }

@@ -73,7 +73,7 @@ static void job_free(struct web_job *job)
 static void start_waiting(struct web_jobs *jobs);
 
 /* The child is reaped, so its output is complete. */
-static void finish(struct web_job *job)
+static void finish_job(struct web_job *job)
 {
 	struct web_jobs *jobs = job->jobs;
 
@@ -165,7 +165,7 @@ static void on_child(int sig, short what, void *arg)
 		job->pid = 0;
 		listen_out(job);
 		listen_err(job);
-		finish(job);
+		finish_job(job);
 	}
 }
 
@@ -204,7 +204,7 @@ static pid_t fork_job(struct web_job *job, int out, int err)
 	return pid;
 }
 
-static int start(struct web_job *job)
+static int start_job(struct web_job *job)
 {
 	int out[2], err[2], error;
 
@@ -232,17 +232,17 @@ static int start(struct web_job *job)
 	return 0;
 }
 
-static void run(struct web_job *job)
+static void run_work(struct web_job *job)
 {
 	struct web_jobs *jobs = job->jobs;
 
 	TAILQ_INSERT_TAIL(&jobs->running, job, entry);
 	jobs->nrunning += !job->extra;
-	if (start(job) == 0)
+	if (start_job(job) == 0)
 		return;
 	job->unstarted = true;
 	buffer_format(&job->said, "fork failed: %s", strerror(errno));
-	finish(job);
+	finish_job(job);
 }
 
 static void start_waiting(struct web_jobs *jobs)
@@ -252,7 +252,7 @@ static void start_waiting(struct web_jobs *jobs)
 	while (jobs->nrunning < WEB_JOBS && (job = TAILQ_FIRST(&jobs->waiting)) != NULL) {
 		TAILQ_REMOVE(&jobs->waiting, job, entry);
 		jobs->nwaiting--;
-		run(job);
+		run_work(job);
 	}
 }
 
@@ -267,7 +267,7 @@ int web_job_start(struct web_jobs *jobs, const struct web_question *q)
 		.drop = q->drop, .arg = q->arg, .time_ms = q->time_ms > 0 ? q->time_ms : WEB_JOB_MS,
 		.answer_max = q->answer_max > 0 ? q->answer_max : WEB_ANSWER_MAX };
 	if (q->extra) {
-		run(job);
+		run_work(job);
 		return 0;
 	}
 	TAILQ_INSERT_TAIL(&jobs->waiting, job, entry);
@@ -292,7 +292,7 @@ int web_jobs_init(struct web_jobs *jobs, struct event_base *base)
 	return jobs->child == NULL ? -1 : event_add(jobs->child, NULL);
 }
 
-static void drop(struct web_job *job)
+static void drop_job(struct web_job *job)
 {
 	if (job->drop != NULL)
 		job->drop(job->arg);
@@ -305,7 +305,7 @@ void web_jobs_free(struct web_jobs *jobs)
 
 	while ((job = TAILQ_FIRST(&jobs->waiting)) != NULL) {
 		TAILQ_REMOVE(&jobs->waiting, job, entry);
-		drop(job);
+		drop_job(job);
 	}
 	while ((job = TAILQ_FIRST(&jobs->running)) != NULL) {
 		TAILQ_REMOVE(&jobs->running, job, entry);
@@ -313,7 +313,7 @@ void web_jobs_free(struct web_jobs *jobs)
 			kill(job->pid, SIGKILL);
 			waitpid(job->pid, NULL, 0);
 		}
-		drop(job);
+		drop_job(job);
 	}
 	if (jobs->child != NULL)
 		event_free(jobs->child);

@@ -13,8 +13,9 @@ struct event;
 struct event_base;
 
 /*
- * A forked child that makes one answer. Its work() writes the answer to standard output and errors to standard error, and returns
- * an exit status (sysexits). After WEB_JOB_MS it gets SIGTERM, then SIGKILL. At most WEB_JOBS run at a time; others wait.
+ * A job is a forked child that makes one answer. Its work() writes the answer to standard output and errors to standard error,
+ * and returns an exit status (sysexits). After WEB_JOB_MS it gets SIGTERM, then SIGKILL. At most WEB_JOBS run at a time; others
+ * wait.
  */
 #define WEB_JOBS 8
 #define WEB_JOBS_WAITING 64

@@ -97,7 +97,7 @@ static bool is_new(struct page *p, const char *const values[METRIC_LABELS])
 	return new;
 }
 
-static void sample(struct page *p, const char *const values[METRIC_LABELS], int64_t n)
+static void write_sample(struct page *p, const char *const values[METRIC_LABELS], int64_t n)
 {
 	if (n >= 0 && is_new(p, values))
 		exposition_sample(&p->out, p->metric, values, n);
@@ -113,7 +113,7 @@ static void write_number(struct page *p, const struct source *s, const char *nam
 {
 	const json_t *object = s->object == NULL ? row : json_object_get(row, s->object);
 
-	sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, number_of(json_object_get(object, s->key)));
+	write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, number_of(json_object_get(object, s->key)));
 }
 
 /* ---- of the health of a queue ---- */
@@ -124,7 +124,7 @@ static void write_age(struct page *p, const struct source *s, const char *name, 
 	const json_t *age = json_object_get(json_object_get(report, s->object), s->key);
 
 	if (json_is_number(age))
-		sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
+		write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
 }
 
 static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
@@ -134,7 +134,7 @@ static void write_status(struct page *p, const struct source *s, const char *nam
 
 	for (size_t i = 0; status != NULL && i < nitems(levels); i++)
 		if (strcmp(status, levels[i]) == 0)
-			sample(p, (const char *const[METRIC_LABELS]){ name }, (int64_t)i);
+			write_sample(p, (const char *const[METRIC_LABELS]){ name }, (int64_t)i);
 }
 
 /* 1 if the report gives this reason. */
@@ -149,7 +149,7 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 
 		found = found || (code != NULL && strcmp(code, s->key) == 0);
 	}
-	sample(p, (const char *const[METRIC_LABELS]){ name }, found);
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, found);
 }
 
 /* ---- of the statistics of a queue ---- */
@@ -162,7 +162,7 @@ static void write_outcomes(struct page *p, const struct source *s, const char *n
 	(void)s;
 	json_object_foreach(json_object_get(row, "counters"), event, n)
 		if (strcmp(event, "reconnected") != 0)
-			sample(p, (const char *const[METRIC_LABELS]){ name, event }, number_of(n));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, event }, number_of(n));
 }
 
 /* of: the object that holds "durations" and their sum. */
@@ -203,7 +203,7 @@ static void write_purged_waiting(struct page *p, const struct source *s, const c
 	json_int_t all = json_integer_value(json_object_get(counters, "purged"));
 	json_int_t delayed = json_integer_value(json_object_get(counters, "purged_delayed"));
 
-	sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, all > delayed ? all - delayed : 0);
+	write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, all > delayed ? all - delayed : 0);
 }
 
 /* ---- of a node ---- */
@@ -211,7 +211,7 @@ static void write_purged_waiting(struct page *p, const struct source *s, const c
 static void write_up(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
 	(void)s;
-	sample(p, (const char *const[METRIC_LABELS]){ name }, json_is_integer(json_object_get(node, "at_ms")));
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, json_is_integer(json_object_get(node, "at_ms")));
 }
 
 static void write_node_queues(struct page *p, const struct source *s, const char *name, const json_t *node)
@@ -223,7 +223,7 @@ static void write_node_queues(struct page *p, const struct source *s, const char
 		const char *queue_name = json_string_value(json_object_get(queue, "name"));
 
 		if (queue_name != NULL)
-			sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, number_of(json_object_get(queue, s->key)));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, number_of(json_object_get(queue, s->key)));
 	}
 }
 
@@ -240,7 +240,7 @@ static void write_node_workers(struct page *p, const struct source *s, const cha
 
 		json_object_foreach(json_object_get(queue, "workers"), state, n)
 			if (queue_name != NULL && json_is_integer(n))
-				sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, state }, json_integer_value(n));
+				write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, state }, json_integer_value(n));
 	}
 }
 
@@ -267,7 +267,7 @@ static void write_source(struct page *p, const struct source *s, const json_t *o
 }
 
 /* Without Redis the page says only that. */
-static int print(void *arg)
+static int print_page(void *arg)
 {
 	const struct web_call *call = arg;
 	struct page p = { .seen = json_object() };
@@ -275,9 +275,9 @@ static int print(void *arg)
 	json_t *overview = web_overview(call->w->a, &status);
 
 	begin_metric(&p, METRIC_BUILD_INFO);
-	sample(&p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
+	write_sample(&p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
 	begin_metric(&p, METRIC_REDIS_UP);
-	sample(&p, (const char *const[METRIC_LABELS]){ NULL }, overview != NULL);
+	write_sample(&p, (const char *const[METRIC_LABELS]){ NULL }, overview != NULL);
 	for (size_t i = 0; overview != NULL && i < nitems(sources); i++) {
 		if (i == 0 || sources[i].metric != sources[i - 1].metric)
 			begin_metric(&p, sources[i].metric);
@@ -290,7 +290,7 @@ static int print(void *arg)
 	return EX_OK;
 }
 
-static void done(const struct web_job *job, void *arg)
+static void answer_metrics(const struct web_job *job, void *arg)
 {
 	struct web_call *call = arg;
 	struct buffer why = {0};
@@ -306,7 +306,7 @@ static void done(const struct web_job *job, void *arg)
 
 void web_metrics(struct web_call *call)
 {
-	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print, .done = done, .drop = web_call_drop, .arg = call, .answer_max = PAGE_MAX,
-	    .stranger = !call->is_known }) == -1)
+	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = print_page, .done = answer_metrics, .drop = web_call_drop,
+	    .arg = call, .answer_max = PAGE_MAX, .stranger = !call->is_known }) == -1)
 		web_answer_error(call, 503, "too many requests wait already");
 }

@@ -14,7 +14,7 @@ void web_live(struct web_call *call)
 	web_answer(call, 200, "text/plain; charset=utf-8", "live\n", 5);
 }
 
-static int ask(void *arg)
+static int ask_redis(void *arg)
 {
 	const struct web *w = arg;
 	struct admin a = { .options = { .conf_path = w->a->options.conf_path, .host = w->a->options.host, .port = w->a->options.port,
@@ -45,7 +45,7 @@ static void send_answer(struct web_call *call, const struct web_probe *p)
 	web_answer(call, p->code, "text/plain; charset=utf-8", p->text, strlen(p->text));
 }
 
-static void done(const struct web_job *job, void *arg)
+static void answer_probes(const struct web_job *job, void *arg)
 {
 	struct web_probe *p = &((struct web *)arg)->probe;
 
@@ -84,5 +84,6 @@ void web_ready(struct web_call *call)
 	if (p->asking)
 		return;
 	p->asking = true;
-	web_job_start(&w->jobs, &(struct web_question){ .work = ask, .done = done, .drop = free_waiting, .arg = w, .time_ms = READY_MS, .extra = true });
+	web_job_start(&w->jobs, &(struct web_question){ .work = ask_redis, .done = answer_probes, .drop = free_waiting,
+	    .arg = w, .time_ms = READY_MS, .extra = true });
 }

@@ -1,4 +1,4 @@
-/* The parameters of a request. They are read strictly, so that a misspelt one is an error and not a larger purge. */
+/* Parses the parameters of a request strictly, so that a misspelt one is an error and not a larger purge. */
 #include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -98,7 +98,7 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 	return 0;
 }
 
-static int take(struct web_query *q, const char *name, char *value, unsigned takes, char **why)
+static int take_parameter(struct web_query *q, const char *name, char *value, unsigned takes, char **why)
 {
 	const struct parameter *p = parameters;
 
@@ -131,7 +131,7 @@ int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsig
 		return -1;
 	}
 	TAILQ_FOREACH(pair, &q->pairs, next)
-		if (take(q, pair->key, pair->value, takes, why) == -1)
+		if (take_parameter(q, pair->key, pair->value, takes, why) == -1)
 			return -1;
 	return check_needed(needs & ~q->given, why);
 }

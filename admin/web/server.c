@@ -1,6 +1,6 @@
 /*
  * The server: evhttp on one socket, with a limit on everything that a client can make it store. web/gate.c checks the
- * form of a request, web/access.c who may ask; web/routes.c names what answers.
+ * form of a request and web/access.c its permission; web/routes.c has the handler of each address.
  */
 #include <sys/socket.h>
 
@@ -158,7 +158,7 @@ static void print_start(struct web *w)
 		admin_note("quredis: the token for programs is %s", w->settings.token);
 }
 
-static void forget(struct event *event)
+static void free_event(struct event *event)
 {
 	if (event != NULL)
 		event_free(event);
@@ -183,12 +183,12 @@ void web_close(struct web *w)
 	if (w->http != NULL)
 		evhttp_free(w->http);
 	web_clients_free(w);
-	forget(w->again);
+	free_event(w->again);
 	if (w->base != NULL)
 		event_base_free(w->base);
 }
 
-static int run(struct web *w)
+static int run_server(struct web *w)
 {
 	static const struct { int sig; event_callback_fn act; } signals[] = { { SIGTERM, on_signal }, { SIGINT, on_signal }, { SIGUSR1, on_usr1 } };
 	struct event *events[nitems(signals)];
@@ -202,7 +202,7 @@ static int run(struct web *w)
 	print_start(w);
 	rc = event_base_dispatch(w->base);
 	for (size_t i = 0; i < nitems(signals); i++)
-		forget(events[i]);
+		free_event(events[i]);
 	return rc == -1 ? admin_fail(w->a, EX_OSERR, "libevent: %s", strerror(errno)) : 0;
 }
 
@@ -212,7 +212,7 @@ int web_serve(struct web *w)
 
 	if (fd == -1)
 		return -1;
-	rc = web_open(w, fd) == -1 ? -1 : run(w);
+	rc = web_open(w, fd) == -1 ? -1 : run_server(w);
 	web_close(w);
 	web_listen_end(w);
 	return rc;

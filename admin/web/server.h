@@ -19,7 +19,7 @@
  *	settings.c	the configuration, the token		listen.c	the socket
  *	server.c	evhttp, start and end			client.c	connections and their limits
  *	call.c		a request on its way			refusal.c	errors of evhttp itself
- *	gate.c		the form of a request			access.c	who may do what
+ *	gate.c		the form of a request			access.c	permissions
  *	session.c	codes and sessions			query.c		parameters
  *	routes.c	the table of addresses			answer.c	headers, errors, log
  *	job.c		children				command.c	commands of quredis in a child
@@ -31,7 +31,7 @@ struct web_settings {
 	char *host, *port;		/* as configured; port "0": any free one */
 	char *path;			/* of a unix socket, then host is "localhost"; NULL: the console listens on host and port */
 	char *token;			/* never NULL */
-	bool token_made;		/* by the console at its start, so it has to print it */
+	bool token_made;		/* the console made it at its start, so the console must print it */
 	bool read_only;
 	bool public_reads;		/* reading needs neither token nor session */
 	bool behind_proxy;		/* the peer is a proxy, so its user and address say nothing about the client */
@@ -48,7 +48,7 @@ struct web {
 	struct evhttp *http;
 	struct evconnlistener *listener;
 	struct web_clients clients;
-	struct event *again;		/* accepts connections again, after there were too many */
+	struct event *again;		/* timer: accepts connections again after there were too many */
 	struct web_jobs jobs;
 	struct web_stream stream;
 	struct web_probe probe;

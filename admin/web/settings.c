@@ -54,7 +54,7 @@ static int read_token(struct admin *a, struct web_settings *s)
 	return 0;
 }
 
-static int settle(struct admin *a, struct web_settings *s)
+static int settle_settings(struct admin *a, struct web_settings *s)
 {
 	s->read_only = a->conf->web.read_only;
 	s->public_reads = a->conf->web.public_reads;
@@ -76,7 +76,7 @@ static void settings_free(struct web_settings *s)
 int cmd_web(struct admin *a)
 {
 	struct web w = { .a = a };
-	int rc = settle(a, &w.settings);
+	int rc = settle_settings(a, &w.settings);
 
 	if (rc == 0)
 		rc = web_serve(&w);

@@ -54,7 +54,7 @@ static bool is_stalled(const struct web_viewer *v)
 }
 
 /* Closes the connection, with all that the viewer did not read. */
-static void drop(struct web_viewer *v)
+static void drop_viewer(struct web_viewer *v)
 {
 	evhttp_connection_free(v->connection);		/* calls on_gone() */
 }
@@ -64,7 +64,7 @@ static void send_to(struct web_viewer *v, const struct buffer *text)
 	struct evbuffer *chunk;
 
 	if (is_stalled(v)) {
-		drop(v);
+		drop_viewer(v);
 		return;
 	}
 	chunk = evbuffer_new();
@@ -107,7 +107,7 @@ static bool is_news(const struct buffer *a, const struct buffer *b)
 	return len_a != len_b || memcmp(rest_a, rest_b, len_a) != 0;
 }
 
-static void tell(struct web_stream *s, struct buffer *document)
+static void send_to_viewers(struct web_stream *s, struct buffer *document)
 {
 	struct buffer event = {0};
 
@@ -124,7 +124,7 @@ static void tell(struct web_stream *s, struct buffer *document)
 	*document = (struct buffer){0};
 }
 
-static void done(const struct web_job *job, void *arg)
+static void send_overview(const struct web_job *job, void *arg)
 {
 	struct web *w = arg;
 	struct buffer document = {0};
@@ -137,26 +137,26 @@ static void done(const struct web_job *job, void *arg)
 		buffer_append(&document, job->answer.data, len);
 	else
 		web_command_trouble(job, &document);
-	tell(&w->stream, &document);
+	send_to_viewers(&w->stream, &document);
 }
 
-static int look(void *arg)
+static int make_overview(void *arg)
 {
 	return web_overview_print(arg);
 }
 
-static void ask(struct web *w)
+static void start_overview(struct web *w)
 {
 	if (w->stream.asking)
 		return;
 	w->stream.asking = true;
-	web_job_start(&w->jobs, &(struct web_question){ .work = look, .done = done, .arg = w, .extra = true });
+	web_job_start(&w->jobs, &(struct web_question){ .work = make_overview, .done = send_overview, .arg = w, .extra = true });
 }
 
 static void on_clock(int fd, short what, void *arg)
 {
 	(void)fd, (void)what;
-	ask(arg);
+	start_overview(arg);
 }
 
 /* ---- a new viewer ---- */
@@ -210,7 +210,7 @@ static void begin_stream(struct web_call *call, char *address)
 	if (s->nviewers++ == 0) {
 		buffer_clear(&s->last);		/* without viewers it was not updated */
 		event_add(s->clock, &(struct timeval){ .tv_sec = LOOK_S });
-		ask(call->w);
+		start_overview(call->w);
 	}
 	buffer_format(&first, "retry: 2000\n\n");
 	if (s->last.len > 0)
@@ -261,7 +261,7 @@ void web_stream_free(struct web *w)
 	struct web_viewer *v, *next;
 
 	TAILQ_FOREACH_SAFE(v, &w->stream.viewers, entry, next)
-		drop(v);
+		drop_viewer(v);
 	if (w->stream.clock != NULL)
 		event_free(w->stream.clock);
 	buffer_free(&w->stream.last);

@@ -14,8 +14,8 @@ struct web_call;
 struct web_job;
 
 /*
- * GET /api/v1/events. While there are viewers, a child makes the overview once a second; the server sends it to all of them if it
- * changed.
+ * GET /api/v1/events. While there are viewers, a child makes the overview once a second, and the server sends it to all viewers
+ * if it changed.
  */
 #define WEB_VIEWERS_MAX 64
 #define WEB_VIEWERS_ADDRESS_MAX 16	/* streams to one client address */

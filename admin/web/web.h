@@ -3,7 +3,7 @@
 
 #include "admin/cli/cli.h"
 
-/* The web console, and what other programs may show of it. The other headers of this folder are its own. */
+/* The web console, and its overview, which quredis top shows, too. Only this folder includes its other headers. */
 int cmd_web(struct admin *a);
 
 /* The answers of ls, stats, health and nodes in one document, for a child. NULL: *status is why there are none. */

@@ -1,4 +1,4 @@
-/* A host and a port, as configurations have them. */
+/* Parses addresses of the form "host:port" and "unix:/path". */
 #include <arpa/inet.h>
 
 #include <string.h>

@@ -1,11 +1,11 @@
 #ifndef COMMON_BASE_ADDRESS_H
 #define COMMON_BASE_ADDRESS_H
 
-/* "host:port", "[::1]:port": where a service is. Splitting only; who resolves names may have to wait. */
+/* The address of a service: "host:port" or "[::1]:port". These functions only split it and resolve no name, since that may block. */
 struct address {
 	char host[256], port[8];
 };
-int address_parse(struct address *a, const char *text);	/* -1: it is none */
+int address_parse(struct address *a, const char *text);	/* -1: text is not an address */
 
 enum address_reach { ADDRESS_NAME, ADDRESS_LOOPBACK, ADDRESS_OTHER };
 /* NAME: host is a DNS name. LOOPBACK: an address that only this machine reaches. OTHER: any other address. */

@@ -1,5 +1,6 @@
 /* Allocation that cannot fail: a process without memory ends, and its messages are rescued. */
 #include <err.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,4 +65,22 @@ char *alloc_format(const char *fmt, ...)
 	if (n == -1)
 		alloc_failed();
 	return s;
+}
+
+void alloc_set_thresholds(int mapped_min, int heap_free_max)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, mapped_min);
+	mallopt(M_TRIM_THRESHOLD, heap_free_max);
+#else
+	(void)mapped_min;
+	(void)heap_free_max;
+#endif
+}
+
+void alloc_release(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
 }

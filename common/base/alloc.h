@@ -15,4 +15,11 @@ char *alloc_string(const char *s);			/* strdup; NULL stays NULL */
 _Noreturn void alloc_failed(void);			/* ends the process if a library ran out of memory */
 char *alloc_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * The limits of free(), in bytes: blocks of at least mapped_min return to the kernel at once, and the end of the heap keeps heap_free_max.
+ * alloc_release() returns what the heap has kept. Only glibc has such settings; with another C library nothing happens.
+ */
+void alloc_set_thresholds(int mapped_min, int heap_free_max);
+void alloc_release(void);
+
 #endif

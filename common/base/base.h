@@ -1,7 +1,7 @@
 #ifndef COMMON_BASE_BASE_H
 #define COMMON_BASE_BASE_H
 
-/* What every program needs and no other folder has: memory, text, time, processes, files. */
+/* Functions for all programs: memory, text, time, processes, files. */
 #include "common/base/address.h"
 #include "common/base/alloc.h"
 #include "common/base/buffer.h"

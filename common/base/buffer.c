@@ -1,4 +1,4 @@
-/* Bytes that grow: messages, records, replies. Knows nothing of what is in them. */
+/* Bytes that grow, for messages, records and replies. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ void buffer_format(struct buffer *b, const char *fmt, ...)
 	n = vsnprintf(room == 0 ? NULL : b->data + b->len, room, fmt, ap);
 	va_end(ap);
 	assert(n >= 0);
-	if ((size_t)n >= room) {	/* most fit at once */
+	if ((size_t)n >= room) {	/* the text did not fit; most texts do */
 		reserve(b, (size_t)n + 1);
 		va_start(ap, fmt);
 		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);

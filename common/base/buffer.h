@@ -14,7 +14,7 @@ struct buffer {
 void buffer_append(struct buffer *b, const void *data, size_t len);
 void buffer_format(struct buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buffer_consume(struct buffer *b, size_t len);	/* drops the first len bytes */
-void buffer_clear(struct buffer *b);			/* empty, memory kept */
-void buffer_free(struct buffer *b);			/* empty, memory given back */
+void buffer_clear(struct buffer *b);			/* empties it, and keeps the memory */
+void buffer_free(struct buffer *b);			/* empties it, and frees the memory */
 
 #endif

@@ -331,7 +331,7 @@ static bool is_populated(int dir)
 	int error;
 
 	if (fd == -1)
-		return process_error_is_shortage(errno);	/* then nobody knows */
+		return process_error_is_shortage(errno);	/* without descriptors or memory, assume that there are processes */
 	n = read(fd, text, sizeof(text) - 1);
 	error = errno;
 	close(fd);

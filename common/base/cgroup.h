@@ -8,8 +8,8 @@
 /*
  * A control group (version 2) for each boot of a supervisor, below the group that the supervisor runs in. Workers and the sweeper enter
  * it, so that all processes that they start are in it, also those that clear their environment or change their user. No controller is
- * enabled in it, so the limits of the group above stay as they are. Where the hierarchy is missing or cannot be written, the boot
- * has no group.
+ * enabled in it, so the limits of the group above stay as they are. If the hierarchy is missing or cannot be written, the boot has no
+ * group.
  */
 #define CGROUP_NAME_SIZE 32
 

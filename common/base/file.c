@@ -1,6 +1,6 @@
 /*
- * Who can change a file, and where it lies. The daemon trusts a path only if no other user can change what it names, and writes only to files that no other
- * user could have prepared.
+ * Finds out who can change a file, and on which file system it lies. The daemon trusts a path only if no other user can change what it names, and
+ * writes only to files that no other user could have prepared.
  *
  * The walk enters a path from "/" down, as the kernel does, and checks each component first. Only root and the user can change a component that passed the
  * check, so it stays good while the rest is checked.
@@ -35,7 +35,7 @@ struct walk {
 	char *flaw;		/* NULL: none so far */
 };
 
-static const char *shown(const struct walk *w)
+static const char *shown_path(const struct walk *w)
 {
 	return w->here[0] == '\0' ? "/" : w->here;
 }
@@ -46,13 +46,13 @@ static void judge_owner(struct walk *w, const struct stat *st)
 
 	w->open = writable && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
 	if (st->st_uid != 0 && st->st_uid != w->user) {
-		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s", shown(w), st->st_uid, shown(w)) :
-		    alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", shown(w), st->st_uid, w->user);
+		w->flaw = w->user == 0 ? alloc_format("%s belongs to uid %u, expected root: chown root %s", shown_path(w), st->st_uid, shown_path(w)) :
+		    alloc_format("%s belongs to uid %u, expected root or uid %u: chown it", shown_path(w), st->st_uid, w->user);
 	} else if (writable && !w->open) {
 		w->everybody = (st->st_mode & S_IWOTH) != 0;
 		w->flaw = w->everybody ?
-		    alloc_format("everybody can write %s (mode %04o): chmod go-w %s", shown(w), st->st_mode & 07777, shown(w)) :
-		    alloc_format("its group (gid %u) can write %s (mode %04o): chmod g-w %s", st->st_gid, shown(w), st->st_mode & 07777, shown(w));
+		    alloc_format("every user can write %s (mode %04o): chmod go-w %s", shown_path(w), st->st_mode & 07777, shown_path(w)) :
+		    alloc_format("its group (gid %u) can write %s (mode %04o): chmod g-w %s", st->st_gid, shown_path(w), st->st_mode & 07777, shown_path(w));
 	}
 }
 
@@ -63,13 +63,13 @@ static void note_missing(struct walk *w, int error)
 	if (error != ENOENT || !w->open)
 		return;
 	w->everybody = true;
-	w->flaw = alloc_format("%s does not exist, and others can create it first", shown(w));
+	w->flaw = alloc_format("%s does not exist, and others can create it first", shown_path(w));
 }
 
 /* The kernel resolves one link at a time and may still accept the path. */
 static void note_too_long(struct walk *w)
 {
-	w->flaw = alloc_format("%s: the path is too long once its links are resolved", shown(w));
+	w->flaw = alloc_format("%s: the path is too long once its links are resolved", shown_path(w));
 }
 
 static void go_up(char *path)
@@ -81,7 +81,7 @@ static void go_up(char *path)
 
 static void check_component(struct walk *w, struct stat *st)
 {
-	if (lstat(shown(w), st) == -1)
+	if (lstat(shown_path(w), st) == -1)
 		note_missing(w, errno);
 	else
 		judge_owner(w, st);

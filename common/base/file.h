@@ -23,7 +23,7 @@ static inline const char *file_flaw(const struct stat *st)
 }
 
 /*
- * Whether only root and one user can change what a path names.
+ * Checks that only root and one user can change what a path names.
  *
  * The rule is that of OpenSSH's safe_path() (misc.c there; StrictModes and AuthorizedKeysCommand in sshd_config(5)): every
  * component up to "/" is owned by root or the user, and neither its group nor others can write it. Two points differ.
@@ -38,7 +38,7 @@ static inline const char *file_flaw(const struct stat *st)
 
 /*
  * path is absolute. NULL: it is safe, or there is nothing that could be changed. Else a new string that names the component,
- * what is wrong with it, and how to mend it; *everybody: not only its owner or group, but every user can change it.
+ * its flaw, and the repair; *everybody: every user can change it, not only its owner or group.
  */
 char *file_path_flaw(const char *path, uid_t user, bool *everybody);
 

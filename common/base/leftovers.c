@@ -86,9 +86,9 @@ void leftovers_users_free(struct leftovers_users *users)
 /* ---- one process ---- */
 
 /*
- * A process that ended is no leftover (kernels before 6.15 answer EINVAL for a number that only a thread or a group still has). One that this user
- * may not read could be one, but is found by its cgroup only: otherwise each unrelated process of that user would be an alarm. So it is where
- * pidfd_open is missing, in kernels before 5.3 and some sandboxes. After any other error the process may be a leftover.
+ * A process that ended is no leftover (kernels before 6.15 answer EINVAL for a number that only a thread or a group still has). A process that
+ * this user may not read could be a leftover, but only its cgroup can find it: otherwise each unrelated process of that user would raise an alarm.
+ * The same holds where pidfd_open is missing, in kernels before 5.3 and some sandboxes. After any other error the process may be a leftover.
  */
 static void note_error(struct look *l, int error)
 {

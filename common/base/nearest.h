@@ -3,8 +3,9 @@
 
 #include <stddef.h>
 
-/* The candidate with the smallest edit distance to name, if that is close enough to be what was
- * meant (distance <= 1 + length/4); else NULL. */
+/*
+ * Returns the candidate with the smallest edit distance to name, if it is similar enough (distance <= 1 + length/4); else NULL.
+ */
 const char *nearest(const char *name, const char *const *candidates, size_t n);
 
 #endif

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <linux/close_range.h>
+
 #include <bsd/stdlib.h>
 #include <bsd/unistd.h>
 

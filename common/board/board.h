@@ -1,7 +1,7 @@
 #ifndef COMMON_BOARD_BOARD_H
 #define COMMON_BOARD_BOARD_H
 
-/* What the master shares with its children: the scoreboard, and the contract between them. */
+/* The scoreboard, which the master shares with its children, and the contract between master and child. */
 #include "common/board/child.h"
 #include "common/board/scoreboard.h"
 #include "common/board/server_clock.h"

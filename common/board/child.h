@@ -46,7 +46,7 @@ struct child {
 #define CHILD_EXIT_DONE 0	/* as ordered */
 #define CHILD_EXIT_UNSETTLED 75	/* as ordered, but messages of it are left in its trays: a death that charges nothing */
 
-/* Which messages the death of a worker charges (docs/design.md, "Who is blamed"). */
+/* The messages that the death of a worker charges (docs/design.md, "What a death charges"). */
 enum blame {
 	BLAME_NOBODY,		/* no message: an ordered stop, an incarnation that its living worker has left, messages that arrived late */
 	BLAME_WORKER,		/* this worker alone died: the message that it ran */

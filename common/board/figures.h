@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* What is counted for each queue. The order is that of the words on the scoreboard only: Redis and metrics have the names. */
+/* The counters of each queue. The order matters only for the words on the scoreboard: Redis and metrics use the names. */
 enum counter {
 	COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_TIMED_OUT, COUNT_HANDED_BACK,
 	COUNT_REDELIVERED, COUNT_CLAIM_LOST, COUNT_UNRUNNABLE, COUNT_RECONNECTED,

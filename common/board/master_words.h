@@ -7,7 +7,7 @@
 #include "common/base/base.h"
 #include "common/board/figures.h"
 
-/* What the master orders a child to do. An order is only raised, except QUIET <-> RUN. */
+/* An order of the master to a child. It is only raised, except QUIET <-> RUN. */
 enum order {
 	ORDER_RUN,
 	ORDER_QUIET,		/* fetch nothing */

@@ -1,4 +1,4 @@
-/* What is wrong with a queue: one error out of those that its workers and the sweeper show on the scoreboard. */
+/* Finds the most important error of a queue among those that its workers and the sweeper show on the scoreboard. */
 #include "common/board/scoreboard.h"
 
 enum queue_error queue_error_of(enum redis_error_class class)
@@ -12,6 +12,8 @@ enum queue_error queue_error_of(enum redis_error_class class)
 		return QUEUE_ERROR_NO_PERMISSION;
 	case REDIS_ERROR_WRONG_TYPE:
 		return QUEUE_ERROR_WRONG_TYPE;
+	case REDIS_ERROR_CLUSTER:
+		return QUEUE_ERROR_CLUSTER;
 	case REDIS_ERROR_UNKNOWN:
 		break;
 	}

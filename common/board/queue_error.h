@@ -8,11 +8,13 @@ struct board_queue;
 struct scoreboard;
 
 /*
- * What is wrong with a queue, the most important error first, since status shows only one: first those that an operator must repair, then those
- * that may pass by themselves, and last those during which Redis works.
+ * The errors of a queue, the most important one first, since status shows only one: first errors that an operator must repair, then errors that
+ * may end by themselves, and last errors during which Redis works.
  */
 enum queue_error {
-	QUEUE_ERROR_NONE, QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_PERMISSION, QUEUE_ERROR_EVICTION, QUEUE_ERROR_NO_REDIS,
+	QUEUE_ERROR_NONE, QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_PERMISSION,
+	QUEUE_ERROR_CLUSTER,	/* Redis is a Cluster, and keys are in several slots, or in a database other than 0 */
+	QUEUE_ERROR_EVICTION, QUEUE_ERROR_NO_REDIS,
 	QUEUE_ERROR_TRANSIENT,	/* Redis refuses commands for now: it loads, is a replica, has no memory */
 	QUEUE_ERROR_OTHER,
 	QUEUE_ERROR_ARCHIVE,	/* the archive of dead letters cannot be read or written; Redis works */

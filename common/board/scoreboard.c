@@ -1,4 +1,4 @@
-/* The scoreboard as a whole: how it is made, and the writes that concern words of several processes. */
+/* The scoreboard as a whole: its memory, and the writes to words of several processes. */
 #include <sys/mman.h>
 
 #include <assert.h>
@@ -20,6 +20,15 @@ void scoreboard_free(struct scoreboard *b)
 		munmap(b, sizeof(*b));
 }
 
+void scoreboard_announce_master(struct scoreboard *b, size_t sentinel)
+{
+	uint32_t before = atomic_load(&b->sweeper.announced_master);
+
+	assert(sentinel < 256);
+	while (!atomic_compare_exchange_strong(&b->sweeper.announced_master, &before, ((before >> 8) + 1) << 8 | (uint32_t)sentinel))
+		;
+}
+
 bool scoreboard_begin_trial(struct scoreboard *b, int slot)
 {
 	int32_t none = 0;
@@ -36,7 +45,7 @@ bool scoreboard_end_trial(struct scoreboard *b, int slot)
 	return atomic_compare_exchange_strong(&b->workers.trial, &its, 0);
 }
 
-/* What was passed on grows before the counts do, so a sweeper that reads between the two claims too little, never too much. */
+/* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too much. */
 void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q)
 {
 	for (int i = 0; i < SCOREBOARD_FIGURES; i++) {

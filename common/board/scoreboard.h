@@ -46,6 +46,7 @@ void scoreboard_free(struct scoreboard *b);
 
 /* ---- a worker calls these; the master ends the trial of a worker that it reaps ---- */
 
+void scoreboard_announce_master(struct scoreboard *b, size_t sentinel);	/* this Sentinel named another master */
 bool scoreboard_begin_trial(struct scoreboard *b, int slot);	/* false: another worker runs a message on trial */
 bool scoreboard_end_trial(struct scoreboard *b, int slot);	/* false: the worker in this slot had none */
 

@@ -38,7 +38,7 @@ bool server_clock_agrees(const struct server_clock *c, const struct server_time 
 	return c->checked_ms != 0 && low_of(t) <= c->high_ms + drift && high_of(t) >= c->low_ms - drift;
 }
 
-static int64_t begin(struct server_clock *c, const struct server_time *t)
+static int64_t begin_epoch(struct server_clock *c, const struct server_time *t)
 {
 	int64_t step = c->checked_ms == 0 ? 0 : low_of(t) > c->high_ms ? low_of(t) - c->high_ms : high_of(t) - c->low_ms;
 
@@ -55,7 +55,7 @@ int64_t server_clock_take(struct server_clock *c, const struct server_time *t)
 	int64_t drift = drift_ms(c, t->answered_ms), step = 0;
 
 	if (!server_clock_agrees(c, t)) {
-		step = begin(c, t);
+		step = begin_epoch(c, t);
 	} else {
 		c->low_ms = low_of(t) > c->low_ms - drift ? low_of(t) : c->low_ms - drift;
 		c->high_ms = high_of(t) < c->high_ms + drift ? high_of(t) : c->high_ms + drift;
@@ -106,7 +106,7 @@ bool server_clock_recall(struct server_clock *c, const char *boot_id, const char
 	return true;
 }
 
-/* The epoch first: a reader that sees the new offset must also see since when it holds. */
+/* Writes the epoch first: a reader that sees the new offset must also see since when it holds. */
 void server_clock_publish(const struct server_clock *c, struct board_clock *b)
 {
 	atomic_store(&b->since_ms, c->since_ms);

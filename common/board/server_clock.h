@@ -26,7 +26,7 @@ struct server_time {
 bool server_clock_agrees(const struct server_clock *c, const struct server_time *t);	/* one slowly drifting offset fits this answer and the earlier ones */
 /* Learns from an answer. Returns by how many ms the clock was set; 0: it was not, or nothing was known before. */
 int64_t server_clock_take(struct server_clock *c, const struct server_time *t);
-/* What common/message/age.h needs to compute an age. false: too little is known. */
+/* Fills in the clock for common/message/age.h. false: too little is known. */
 bool server_clock_age(const struct server_clock *c, int64_t boottime_ms, struct age_clock *out);
 
 /*

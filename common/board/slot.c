@@ -1,4 +1,4 @@
-/* The slot of a child: the writes that are more than one store. */
+/* The slot of a child: writes that consist of more than one store. */
 #include <assert.h>
 
 #include "common/board/scoreboard.h"

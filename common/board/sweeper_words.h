@@ -11,15 +11,16 @@
  * changes by atomic add, or by compare and swap. A stored word has the same meaning from either of them, and the last one counts.
  */
 
-/* Whether workers may fetch: in QUEUE_OPEN only. */
+/* The gate of a queue. Its workers may fetch in QUEUE_OPEN only. */
 enum queue_gate { QUEUE_RECOVERING, QUEUE_OPEN, QUEUE_PAUSED, QUEUE_REFUSED };
 
-/* What recovery has returned. BARE: it takes nothing more from transit:QUEUE itself. It only rises. */
+/* The progress of recovery. BARE: the bare list is returned, and recovery does not touch it again. It only rises. */
 enum queue_recovered { RECOVERED_NOTHING, RECOVERED_BARE, RECOVERED_ALL };
 
 /*
- * What is known of the clock of Redis, in ms (server_clock.h has the meaning of each word). server_clock_publish() writes, server_clock_read()
- * reads; they go in opposite orders, so that a reader that sees a new offset also sees the epoch in which it holds. Readers: workers, the next sweeper.
+ * The clock of Redis, in ms, as far as the sweeper knows it (server_clock.h has the meaning of each word). server_clock_publish() writes,
+ * server_clock_read() reads; they go in opposite orders, so that a reader that sees a new offset also sees the epoch in which it holds. Readers:
+ * workers, the next sweeper.
  */
 struct board_clock {
 	_Alignas(64) _Atomic int64_t since_ms;
@@ -39,6 +40,11 @@ struct board_registry {
 struct board_sweeper {
 	struct board_clock clock;
 	struct board_registry registry;
+	/*
+	 * Masters that a Sentinel named while a connection to another one was open: how many << 8 | the Sentinel that named the last one, as its index
+	 * in redis.sentinels. Written by scoreboard_announce_master(). Readers: the workers, which then ask that Sentinel and reconnect.
+	 */
+	_Atomic uint32_t announced_master;
 	_Atomic uint64_t leftovers;	/* processes of dead supervisors that live although they were killed. Reader: the master */
 };
 

@@ -6,7 +6,7 @@
 
 /*
  * The words that workers share: each worker of a queue, or each worker of the supervisor, may write them, by atomic add or by compare and swap.
- * What one worker writes alone is in its slot (slot.h).
+ * Words that one worker writes alone are in its slot (slot.h).
  */
 
 /* For all queues. */

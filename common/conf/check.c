@@ -23,7 +23,7 @@ struct claims {
 	struct conf_loading *l;
 	struct claim *list;
 	size_t n;
-	bool *reported;		/* by queue: it has its error already, and gets only one */
+	bool *reported;		/* by queue: an error was reported; a queue gets only one */
 };
 
 /* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for any text. */
@@ -64,13 +64,13 @@ static int compare_claims(const void *a, const void *b)
 	return strcmp(((const struct claim *)a)->name, ((const struct claim *)b)->name);
 }
 
-/* a is not sorted behind b. */
+/* Requires that a does not sort after b. */
 static bool claims_collide(const struct claim *a, const struct claim *b)
 {
 	return a->prefix ? strncmp(a->name, b->name, strlen(a->name)) == 0 : strcmp(a->name, b->name) == 0;
 }
 
-/* The keys made of one list do not collide with each other. */
+/* True: both keys are made of one list, so they cannot collide. */
 static bool same_list(const struct claim *a, const struct claim *b)
 {
 	return a->queue == b->queue && strcmp(a->key, b->key) == 0;
@@ -114,7 +114,7 @@ static void report_collisions(struct claims *c)
 				report_collision(c, &c->list[i], &c->list[k]);
 }
 
-/* True: an earlier queue has the same name. That has an error of its own, so the keys of this one are not compared. */
+/* True: an earlier queue has the same name. The name has an error of its own, so the keys of this queue are not compared. */
 static bool named_before(const struct conf *conf, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -128,7 +128,9 @@ static void check_keys(struct conf_loading *l)
 {
 	struct claims c = { .l = l, .reported = alloc_zero(l->conf->nqueues, sizeof(bool)) };
 
-	add_claim(&c, "quredis:", "*", -1, "");
+	add_claim(&c, "quredis:", "*", -1, "");	/* also with a prefix: another supervisor on this server may have none */
+	if (l->conf->redis.prefix != NULL)
+		add_claim(&c, l->conf->redis.prefix, "quredis:*", -1, "");
 	for (size_t i = 0; i < l->conf->nqueues; i++)
 		if (!named_before(l->conf, i))
 			claim_keys(&c, (int)i);
@@ -140,6 +142,70 @@ static void check_keys(struct conf_loading *l)
 	free(c.reported);
 }
 
+/* ---- redis.prefix ---- */
+
+#define PREFIX_MAX 64
+#define PREFIX_BYTES QUEUE_NAME_BYTES ":{}"
+
+/* Braces only as one hash tag. Any other brace would have a meaning only behind other names, or none. */
+static bool has_stray_brace(const char *prefix)
+{
+	size_t len = 0, braces = 0;
+
+	for (const char *p = prefix; *p != '\0'; p++)
+		braces += *p == '{' || *p == '}';
+	return braces != (redis_hash_tag(prefix, &len) == NULL ? 0 : 2);
+}
+
+static void check_prefix(struct conf_loading *l)
+{
+	const struct conf_origin *where = conf_origin(l->conf, "redis.prefix");
+	const char *prefix = l->conf->redis.prefix;
+
+	if (prefix == NULL)
+		return;
+	if (strlen(prefix) > PREFIX_MAX || prefix[strspn(prefix, PREFIX_BYTES)] != '\0')
+		conf_error(l, where, "redis.prefix: expected 1 to %d letters, digits, dots, dashes, underscores and colons, and at most one hash tag "
+		    "in braces, such as \"{a}\" or \"a:\"", PREFIX_MAX);
+	else if (has_stray_brace(prefix))
+		conf_error(l, where, "redis.prefix: braces stand only around one hash tag that is not empty, such as \"{a}\"; not \"%s\"", prefix);
+	else if (strncmp(prefix, "quredis:", strlen("quredis:")) == 0)
+		conf_error(l, where, "redis.prefix: names that begin with quredis: are reserved");
+}
+
+/* Commands and scripts of a Redis Cluster work on the keys of one slot. key: "ingress", "transit" or "escape". */
+static void check_slot(struct conf_loading *l, const struct conf_queue *q, const char *key, const char *list)
+{
+	const struct conf_origin *given = conf_queue_origin(q, key);
+	const char *prefix = l->conf->redis.prefix, *tag;
+	size_t len = 0, other;
+
+	if (list == NULL || redis_same_slot(prefix, list))
+		return;
+	tag = redis_hash_tag(prefix, &len);
+	conf_error(l, conf_given(given) ? given : conf_queue_origin(q, "name"),
+	    "queue %s: %s = \"%s\" is in slot %d of a Redis Cluster%s, and redis.prefix = \"%s\" in slot %d: all keys must be in one slot. "
+	    "Put {%.*s} into the name, or leave %s out", q->name, key, list, redis_slot(list),
+	    redis_hash_tag(list, &other) == NULL ? " (it has no hash tag, so its keys are in several)" : "", prefix, redis_slot(prefix), (int)len, tag, key);
+}
+
+static void check_slots(struct conf_loading *l)
+{
+	size_t len;
+
+	if (l->conf->redis.prefix == NULL || redis_hash_tag(l->conf->redis.prefix, &len) == NULL)
+		return;
+	for (size_t i = 0; i < l->conf->nqueues; i++) {
+		const struct conf_queue *q = l->conf->queues[i];
+
+		if (q->name == NULL)
+			continue;
+		check_slot(l, q, "ingress", q->ingress);
+		check_slot(l, q, "transit", q->transit);
+		check_slot(l, q, "escape", q->escape);
+	}
+}
+
 #define SOCKET_PATH_MAX 107
 
 /* Half of the scoreboard's rows: during a reload a queue has a row for its old and one for its new configuration. */
@@ -149,6 +215,7 @@ static void check_embedded(struct conf_loading *l)
 {
 	const struct conf *conf = l->conf;
 	const struct conf_origin *url = conf_origin(conf, "redis.url"), *dir = conf_origin(conf, "redis.dir");
+	const struct conf_origin *sentinels = conf_origin(conf, "redis.sentinels");
 
 	if (!conf->redis.embedded) {
 		if (conf_given(dir))
@@ -159,23 +226,52 @@ static void check_embedded(struct conf_loading *l)
 		conf_error(l, conf_origin(conf, "redis.embedded"), "redis.embedded = true requires redis.dir");
 	if (conf_given(url))
 		conf_error(l, url, "redis.url cannot be set together with redis.embedded = true (the socket is in redis.dir)");
+	else if (conf_given(sentinels))
+		conf_error(l, sentinels, "redis.sentinels cannot be set together with redis.embedded = true");
 	else if (conf->redis.url != NULL && url->kind == CONF_ORIGIN_DERIVED &&
 	    strlen(conf->redis.url) - strlen("unix://") > SOCKET_PATH_MAX)
 		conf_error(l, dir, "redis.dir is too long: a socket's path has at most %d bytes", SOCKET_PATH_MAX);
 }
 
-static void check_url(struct conf_loading *l)
+static void check_sentinel_login(struct conf_loading *l)
 {
-	const struct conf_origin *where = conf_origin(l->conf, "redis.url");
+	static const char *const keys[] = { "redis.sentinel_user", "redis.sentinel_password_file", "redis.sentinel_tls" };
+
+	for (size_t i = 0; i < nitems(keys); i++)
+		if (conf_given(conf_origin(l->conf, keys[i])))
+			conf_warning(l, conf_origin(l->conf, keys[i]), "%s has no effect without redis.sentinels", keys[i]);
+}
+
+static void parse_target(struct conf_loading *l, const struct conf_origin *url, const struct conf_origin *sentinels)
+{
+	const struct redis_options options = conf_redis_options(l->conf);
 	struct redis_target target;
 	char why[512];
 
-	if (!conf_given(where) || where->kind == CONF_ORIGIN_BAD)
-		return;
-	if (redis_target_parse(&target, l->conf->redis.url, NULL, NULL, why, sizeof(why)) == -1)
-		conf_error(l, where, "redis.url: %s", why);
-	else
+	if (redis_target_parse(&target, &options, why, sizeof(why)) == 0)
 		redis_target_free(&target);
+	else if (!conf_given(sentinels))
+		conf_error(l, url, "redis.url: %s", why);
+	else
+		conf_error(l, conf_given(url) && strncmp(why, "redis.url", strlen("redis.url")) == 0 ? url : sentinels, "%s", why);
+}
+
+static void check_server(struct conf_loading *l)
+{
+	const struct conf *conf = l->conf;
+	const struct conf_origin *sentinels = conf_origin(conf, "redis.sentinels"), *master = conf_origin(conf, "redis.master");
+	const struct conf_origin *url = conf_origin(conf, "redis.url");
+
+	if (!conf_given(sentinels))
+		check_sentinel_login(l);
+	if (url->kind == CONF_ORIGIN_BAD || sentinels->kind == CONF_ORIGIN_BAD || master->kind == CONF_ORIGIN_BAD)
+		return;
+	if (conf_given(sentinels) && !conf_given(master))
+		conf_error(l, sentinels, "redis.sentinels requires redis.master, the name under which the Sentinels know the master");
+	else if (conf_given(master) && !conf_given(sentinels))
+		conf_error(l, master, "redis.master has no meaning without redis.sentinels");
+	else if (!conf->redis.embedded)
+		parse_target(l, url, sentinels);
 }
 
 static void check_supervisor(struct conf_loading *l)
@@ -313,7 +409,8 @@ static void check_totals(struct conf_loading *l)
 void conf_check(struct conf_loading *l)
 {
 	check_embedded(l);
-	check_url(l);
+	check_server(l);
+	check_prefix(l);
 	check_supervisor(l);
 	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
@@ -329,5 +426,7 @@ void conf_check(struct conf_loading *l)
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		conf_check_places(l);
 	check_keys(l);
+	check_slots(l);
 	conf_secrets(l);
+	conf_tls(l);
 }

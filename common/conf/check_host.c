@@ -165,7 +165,7 @@ void conf_check_root(struct conf_loading *l)
 /* ---- paths ---- */
 
 /* A relative path starts in the current directory. Returns a new string. */
-static char *absolute(const char *path)
+static char *absolute_path(const char *path)
 {
 	char here[PATH_MAX];
 
@@ -174,7 +174,7 @@ static char *absolute(const char *path)
 
 void conf_check_path(struct conf_loading *l, const struct conf_origin *where, const char *what, const char *path, uid_t user, bool grave)
 {
-	char *whole = absolute(path);
+	char *whole = absolute_path(path);
 	bool everybody;
 	char *flaw = file_path_flaw(whole, user, &everybody);
 

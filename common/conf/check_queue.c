@@ -1,5 +1,6 @@
 /*
- * Checks of one queue that look at more than one of its values: the queue itself, its dead letters, and what shared = true rules out.
+ * Checks of one queue that concern more than one of its values: the queue itself, its dead letters, and the keys that shared = true
+ * forbids.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@ static const char *shown_name(const struct conf_queue *q)
 	return q->name == NULL ? "?" : q->name;
 }
 
-/* Where a value of the queue was set, there or in `defaults`; else the queue as a whole. */
+/* Returns the place that sets a value of the queue, there or in `defaults`; else that of the queue as a whole. */
 static const struct conf_origin *place_of(const struct conf_queue *q, const char *key)
 {
 	const struct conf_origin *own = conf_queue_origin(q, key);
@@ -247,7 +248,7 @@ static void check_shared_attempts(struct conf_loading *l, const struct conf_queu
 		    "which the other consumers would read; each message has one attempt", shown_name(q), q->max_attempts);
 }
 
-/* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker takes it for a failure (worker/settle.c). */
+/* EX_TEMPFAIL is a retry by default, without the operator's wish: the worker treats it as a failure (worker/settle.c). */
 static void check_shared_codes(struct conf_loading *l, const struct conf_queue *q)
 {
 	for (size_t code = 0; code < nitems(q->exit_codes) && !is_bad(q, "exit_codes"); code++) {

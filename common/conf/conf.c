@@ -1,5 +1,5 @@
 /*
- * The life of a struct conf: made empty, searched, compared, freed. load.c fills it.
+ * Makes, searches, compares and frees a struct conf. load.c fills it.
  *
  * Two configurations are compared by the schema, so a new key counts without an edit here. A reload uses the comparison: it replaces the workers of
  * the queues that differ, and the sweeper if anything else differs.
@@ -15,6 +15,7 @@
 #include "common/conf/load.h"
 #include "common/conf/schema.h"
 #include "common/conf/types.h"
+#include "common/redis/redis.h"
 
 static void unset_values(const struct conf_schema *schema, void *base)
 {
@@ -63,6 +64,13 @@ void conf_queue_release(struct conf_queue *q)
 	free(q->origins);
 }
 
+static void free_secret(char *text)
+{
+	if (text != NULL)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
 void conf_free(struct conf *conf)
 {
 	if (conf == NULL)
@@ -74,9 +82,9 @@ void conf_free(struct conf *conf)
 	free(conf->queues);
 	free_values(&conf_schema_global, conf);
 	free(conf->redis.user);
-	if (conf->redis.password != NULL)
-		explicit_bzero(conf->redis.password, strlen(conf->redis.password));
-	free(conf->redis.password);
+	free_secret(conf->redis.password);
+	free_secret(conf->redis.sentinel_password);
+	tls_context_free(conf->redis.tls);
 	for (char **f = conf->files; *f != NULL; f++)
 		free(*f);
 	free(conf->files);
@@ -90,6 +98,11 @@ struct conf_queue *conf_queue_find(const struct conf *conf, const char *name)
 		if (conf->queues[i]->name != NULL && strcmp(conf->queues[i]->name, name) == 0)
 			return conf->queues[i];
 	return NULL;
+}
+
+char *conf_list_name(const char *prefix, const char *which, const char *queue)
+{
+	return alloc_format("%s%s:%s", prefix == NULL ? "" : prefix, which, queue);
 }
 
 struct conf_origin *conf_origin(const struct conf *conf, const char *path)
@@ -138,5 +151,14 @@ bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b)
 bool conf_globals_equal(const struct conf *a, const struct conf *b)
 {
 	return equal_values(&conf_schema_global, a, b, "") && equal_strings(a->redis.user, b->redis.user) &&
-	    equal_strings(a->redis.password, b->redis.password);
+	    equal_strings(a->redis.password, b->redis.password) &&
+	    equal_strings(a->redis.sentinel_password, b->redis.sentinel_password) && tls_context_equal(a->redis.tls, b->redis.tls);
+}
+
+struct redis_options conf_redis_options(const struct conf *conf)
+{
+	return (struct redis_options){ .url = conf->redis.url, .user = conf->redis.user, .password = conf->redis.password,
+		.sentinels = (const char *const *)conf->redis.sentinels, .master = conf->redis.master,
+		.sentinel_user = conf->redis.sentinel_user, .sentinel_password = conf->redis.sentinel_password,
+		.sentinel_tls = conf->redis.sentinel_tls };
 }

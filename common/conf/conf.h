@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "common/log/log.h"
+#include "common/redis/redis.h"
 
 /*
  * The configuration (quredis.conf(5)): the only header of this folder for the rest of the program.
@@ -26,14 +27,14 @@ enum conf_mode { CONF_MODE_EXEC, CONF_MODE_PERSISTENT };
 enum conf_input { CONF_INPUT_STDIN, CONF_INPUT_ARGV };
 enum conf_fence { CONF_FENCE_FINISH, CONF_FENCE_KILL };
 
-/* What an exit status means (docs/design.md). FAIL: a failed attempt. */
+/* The meaning of an exit status (docs/design.md). FAIL: a failed attempt. */
 enum conf_outcome { CONF_OUTCOME_FAIL, CONF_OUTCOME_DONE, CONF_OUTCOME_RETRY, CONF_OUTCOME_ESCAPE };
 
 struct conf_backoff {
 	int64_t base_ms;
 	double factor;
 	int64_t cap_ms;
-	double jitter;		/* 0..1: share of the delay that is random */
+	double jitter;		/* 0..1: the random share of the delay */
 };
 
 struct conf_run_as {
@@ -121,10 +122,21 @@ struct conf {
 		char *user;		/* ACL user from the url; NULL: default */
 		char *password;		/* from password_file, $CREDENTIALS_DIRECTORY or the url; NULL: none */
 		char *password_file;
+		char **sentinels;	/* HOST[:PORT], NULL at the end; NULL: the url names the server */
+		char *master;		/* its name for the Sentinels */
+		char *sentinel_user;
+		char *sentinel_password;	/* from sentinel_password_file or $CREDENTIALS_DIRECTORY; NULL: none */
+		char *sentinel_password_file;
+		bool sentinel_tls;	/* connections to Sentinels use TLS */
+		char *ca_file, *ca_dir;		/* TLS: the CAs that may sign the server's certificate; both NULL: those of the system */
+		char *cert_file, *key_file;	/* TLS: what we present to the server; both or none */
+		bool tls_verify;
+		struct tls_context *tls;	/* made of these at the load. NULL: no connection needs TLS; or (lenient load) a file cannot be read */
 		bool embedded;
 		char *dir;
 		char *server;		/* embedded: the redis-server executable */
 		bool allow_eviction;	/* accept an evicting maxmemory-policy */
+		char *prefix;		/* the names of all keys begin with it, except for lists that a file names; NULL: none */
 	} redis;
 	struct {
 		char *node;		/* default: the host name, unusable bytes replaced by '-' */
@@ -148,7 +160,7 @@ struct conf {
 	char **files;			/* what was read, in order; NULL at the end */
 };
 
-/* All errors and warnings, in the order of the files; each text is "FILE:LINE: what was expected". */
+/* All errors and warnings, in the order of the files; each text is "FILE:LINE: EXPECTED". */
 struct conf_report {
 	struct conf_problem {
 		bool warning;
@@ -160,14 +172,16 @@ struct conf_report {
 
 /*
  * Reads path and the *.conf of the directory conf.d beside it, in name order, merges, applies
- * environment (QUREDIS_REDIS_URL, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
+ * environment (QUREDIS_REDIS_URL, QUREDIS_REDIS_PREFIX, QUREDIS_LOG_LEVEL) and defaults, checks users, handler paths,
  * secrets and names. Returns a new conf (conf_free) or NULL if report->errors > 0. The report is
  * filled in both cases and freed with conf_report_free().
  * path NULL: no file, environment and defaults only.
  * CONF_LENIENT_HANDLERS, for the command line: does not check what only the supervisor needs (handler paths, users), does not resolve run_as, and only
- * warns of a password that cannot be read. A program that executes handlers loads without this flag.
+ * warns of a password, certificate or key that cannot be read. A program that executes handlers loads without this flag.
+ * CONF_TLS, for an address of the command line: fills redis.tls although redis.url has no TLS.
  */
 #define CONF_LENIENT_HANDLERS 1u
+#define CONF_TLS 2u
 struct conf *conf_load(const char *path, unsigned flags, struct conf_report *report);
 /* For a program that executes the handler of this queue alone: users and handlers of other queues are not checked, as with CONF_LENIENT_HANDLERS. */
 struct conf *conf_load_to_run(const char *path, const char *queue, struct conf_report *report);
@@ -188,6 +202,9 @@ void conf_print(const struct conf *conf, FILE *out);
 
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
+/* The default name of a list: which is "ingress", "transit" or "escape". prefix: redis.prefix, NULL: none. A new string. */
+char *conf_list_name(const char *prefix, const char *which, const char *queue);
+
 /* True: the sweeper notes since when messages wait in this queue, for ttl, health, purge or metrics (docs/design.md, "Time to live"). */
 static inline bool conf_queue_ages(const struct conf *conf, const struct conf_queue *q)
 {
@@ -196,8 +213,8 @@ static inline bool conf_queue_ages(const struct conf *conf, const struct conf_qu
 }
 
 /*
- * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns the set
- * of what does not exist; groups are not filled in then.
+ * Fills in uid, gid, groups, home and login from user and group; without either they are the caller's. Returns the bits
+ * of the names that do not exist; then groups are not filled in.
  */
 #define CONF_NO_USER 1u
 #define CONF_NO_GROUP 2u
@@ -207,9 +224,10 @@ bool conf_run_as_may(const struct conf_run_as *r, const struct stat *st, mode_t 
 
 /* False: a reload must replace the workers, or the sweeper, when a becomes b. Every key counts except `workers`, which only changes their number. */
 bool conf_queue_equal(const struct conf_queue *a, const struct conf_queue *b);
+struct redis_options conf_redis_options(const struct conf *conf);	/* where Redis is; strings belong to conf */
 bool conf_globals_equal(const struct conf *a, const struct conf *b);	/* redis, supervisor, dead_letter, ... */
 
-/* Where a value came from. Arrays of these stand parallel to a schema's keys. */
+/* The origin of a value. Arrays of these stand parallel to a schema's keys. */
 enum conf_origin_kind {
 	CONF_ORIGIN_NONE,	/* not set */
 	CONF_ORIGIN_DEFAULT,

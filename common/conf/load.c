@@ -2,8 +2,8 @@
  * Loads a configuration: files, environment, defaults, checks, in this order. Each step reports what is wrong and goes on, so that the operator sees all
  * errors of all files at once, sorted by file and line. Only a file that cannot be parsed ends it early: what is missing then proves nothing.
  *
- * A value comes from the environment, the queue in a file, the group `defaults`, the global group of the same name, or the schema: the first that has one.
- * A value that was refused stands at its default while the checks run, so that they find something sane.
+ * A value comes from the environment, the queue in a file, the group `defaults`, the global group of the same name, or the schema: the first that has
+ * one. A value that was refused has its default while the checks run.
  *
  * Loading changes nothing in the process, since a running master reloads with it.
  */
@@ -140,6 +140,7 @@ static const struct {
 	const char *variable, *path;
 } variables[] = {
 	{ "QUREDIS_REDIS_URL", "redis.url" },
+	{ "QUREDIS_REDIS_PREFIX", "redis.prefix" },
 	{ "QUREDIS_LOG_LEVEL", "log.level" },
 };
 
@@ -221,13 +222,13 @@ static void forward_to_others(struct conf_queue *q, bool own)
 	o->kind = CONF_ORIGIN_NONE;
 }
 
-static void name_key(struct conf_queue *q, char **field, const char *path)
+static void name_list(const struct conf *conf, struct conf_queue *q, char **field, const char *path)
 {
 	struct conf_origin *o = conf_queue_origin(q, path);
 
 	if (*field != NULL || q->name == NULL)
 		return;
-	*field = alloc_format("%s:%s", path, q->name);
+	*field = conf_list_name(conf->redis.prefix, path, q->name);
 	if (o->kind == CONF_ORIGIN_NONE)
 		o->kind = CONF_ORIGIN_DEFAULT;
 }
@@ -250,15 +251,22 @@ static void name_node(struct conf *conf)
 		o->kind = CONF_ORIGIN_DEFAULT;
 }
 
-static void derive_embedded_url(struct conf *conf)
+static void set_derived_url(struct conf *conf, const char *from, char *url)
 {
-	struct conf_origin *o = conf_origin(conf, "redis.url");
-
-	if (!conf->redis.embedded || conf->redis.dir == NULL || conf_given(o))
-		return;
 	free(conf->redis.url);
-	conf->redis.url = alloc_format("unix://%s/redis.sock", conf->redis.dir);
-	*o = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, "redis.dir" };
+	conf->redis.url = url;
+	*conf_origin(conf, "redis.url") = (struct conf_origin){ CONF_ORIGIN_DERIVED, 0, from };
+}
+
+/* An embedded server has its socket in redis.dir; Sentinels name the host. */
+static void derive_url(struct conf *conf)
+{
+	if (conf_given(conf_origin(conf, "redis.url")))
+		return;
+	if (conf->redis.embedded && conf->redis.dir != NULL)
+		set_derived_url(conf, "redis.dir", alloc_format("unix://%s/redis.sock", conf->redis.dir));
+	else if (conf->redis.sentinels != NULL)
+		set_derived_url(conf, "redis.sentinels", alloc_string("redis:///0"));
 }
 
 static void merge_defaults(struct conf_loading *l)
@@ -268,16 +276,16 @@ static void merge_defaults(struct conf_loading *l)
 	for (size_t i = 0; i < conf_schema_global.n; i++)
 		fall_back(&conf_schema_global.keys[i], conf, &conf->origins[i]);
 	name_node(conf);
-	derive_embedded_url(conf);
+	derive_url(conf);
 	for (size_t i = 0; i < conf->nqueues; i++) {
 		struct conf_queue *q = conf->queues[i];
 		bool own = conf_given(conf_queue_origin(q, "dead_letter.forward_to"));
 
 		merge_queue(l, q);
 		forward_to_others(q, own);
-		name_key(q, &q->ingress, "ingress");
-		name_key(q, &q->transit, "transit");
-		name_key(q, &q->escape, "escape");
+		name_list(conf, q, &q->ingress, "ingress");
+		name_list(conf, q, &q->transit, "transit");
+		name_list(conf, q, &q->escape, "escape");
 	}
 }
 

@@ -10,21 +10,22 @@
 #include "common/conf/types.h"
 
 /*
- * What the files of this folder share; the rest of the program sees conf.h alone.
+ * Types and functions that the files of this folder share. The rest of the program includes conf.h alone.
  *
  *	load.c		the order: files, environment, defaults, checks; the report
  *	source.c	files read whole, and the password of Redis
- *	scan.c		what libconfig would accept and misread
- *	parse.c		one file's text into struct conf
+ *	tls.c		reads the certificates and the key of TLS connections
+ *	scan.c		finds texts that libconfig would accept and misread
+ *	parse.c		reads the text of a file into struct conf
  *	schema.c	the table of all keys
- *	types.c		what each type of key accepts, and how it is stored
- *	print.c		a configuration as a file again
+ *	types.c		the types of keys: accepted values and storage
+ *	print.c		prints a configuration as a file
  *	names.c		advice on a name that is no key
  *	check.c		checks across keys and queues; check_queue.c: of one queue; check_host.c: of users, programs and paths of this host
  *	conf.c		the life of a struct conf
  */
 
-/* What the steps of one conf_load() share. Only conf and the report outlive the call. */
+/* The state of one conf_load(), for all its steps. Only conf and the report outlive the call. */
 struct conf_loading {
 	struct conf *conf;		/* being filled; owns the file names that origins point to */
 	struct conf_queue defaults;	/* the group `defaults` */
@@ -57,10 +58,23 @@ void conf_source_free(struct conf_source *s);
 /* The *.conf of conf.d beside path, in the order of their bytes; NULL at the end; new. */
 char **conf_fragments(struct conf_loading *l, const char *path);
 mode_t conf_file_mode(const struct conf_loading *l, const struct conf_origin *where);	/* mode of the file that `where` names; 0: it names none */
+/* A file that a key names, by its path or as a credential: read whole and checked on its descriptor. */
+struct conf_named {
+	char *path, *text;	/* owned; NUL behind the last byte of text */
+	size_t len;
+};
+/* secret: nobody else may read it. -1: reported, as a warning if the load is lenient and this host or user is the reason. */
+int conf_named_read(struct conf_loading *l, const char *key, const char *file, bool secret, struct conf_named *out);
+/* The command line only warns: a user who may not read a file can still run commands that do not need it. Frees why. Returns -1. */
+int conf_report_unreadable(struct conf_loading *l, const char *key, char *why);
+void conf_named_free(struct conf_named *n);	/* wipes the text */
 /* Takes the password of Redis out of its file, $CREDENTIALS_DIRECTORY or the address. Warns of a readable file whose `env` sets values. */
 void conf_secrets(struct conf_loading *l);
 
-/* scan.c. Reports all that it finds. -1: do not parse the text. */
+/* tls.c. Fills conf->redis.tls if the address of Redis, or CONF_TLS, asks for it. */
+void conf_tls(struct conf_loading *l);
+
+/* scan.c. Reports every error that it finds. -1: do not parse the text. */
 int conf_scan(struct conf_loading *l, struct conf_source *s);
 
 /* parse.c: one file into conf, defaults and queues. */

@@ -160,7 +160,7 @@ static char *in_other_schema(const struct conf_schema *schema, const char *prefi
 }
 
 /* For a key in a wrong place, a typing error, or both. NULL: no advice. */
-static char *advice(const struct conf_schema *schema, const char *prefix, const char *name)
+static char *advice_for(const struct conf_schema *schema, const char *prefix, const char *name)
 {
 	struct names names = members(schema, prefix);
 	char *text = in_other_schema(schema, prefix, name);
@@ -181,7 +181,7 @@ char *conf_unknown(const struct conf_schema *schema, const char *prefix, const c
 
 	if (now != NULL)
 		return alloc_format("unknown key '%s%s': use %s", prefix, name, now);
-	hint = advice(schema, prefix, name);
+	hint = advice_for(schema, prefix, name);
 	if (hint == NULL)
 		return alloc_format("unknown key '%s%s'", prefix, name);
 	text = alloc_format("unknown key '%s%s': %s", prefix, name, hint);

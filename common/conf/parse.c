@@ -1,6 +1,6 @@
 /*
- * One file's text through libconfig into struct conf. Each setting is looked up in the schema, read by its type, and given its origin (file and line).
- * Only `queues`, `defaults` and exit_codes are known by name here.
+ * Parses the text of one file with libconfig, and stores its settings in struct conf. Each setting is looked up in the schema, read by its type, and
+ * given its origin (file and line). Only `queues`, `defaults` and exit_codes are known by name here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +83,7 @@ static int read_codes(struct conf_loading *l, const struct conf_source *s, const
 	return c.bad ? -1 : 0;
 }
 
-/* Where the settings of a group are stored. */
+/* The destination of the settings of a group. */
 struct target {
 	struct conf_loading *l;
 	const struct conf_source *source;
@@ -138,7 +138,7 @@ static struct conf_raw raw_of(const config_setting_t *s, const char ***texts)
 }
 
 /* Returns ", not 60" as a new string. Repeats only values that cannot be secrets. */
-static char *instead(const struct conf_key *key, const struct conf_raw *raw)
+static char *not_value(const struct conf_key *key, const struct conf_raw *raw)
 {
 	bool quote = key->type == CONF_TYPE_DURATION || key->type == CONF_TYPE_SIZE || key->type == CONF_TYPE_CHOICE ||
 	    key->type == CONF_TYPE_BOOL || key->type == CONF_TYPE_PATH || key->type == CONF_TYPE_OCTAL;
@@ -161,7 +161,7 @@ static char *instead(const struct conf_key *key, const struct conf_raw *raw)
 static void refuse_value(const struct target *t, const struct conf_key *key, const struct conf_origin *where,
     const struct conf_raw *raw)
 {
-	char *expected = conf_value_expected(key), *not = instead(key, raw);
+	char *expected = conf_value_expected(key), *not = not_value(key, raw);
 
 	conf_error(t->l, where, "%s: expected %s%s", key->path, expected, not);
 	free(expected);
@@ -342,7 +342,7 @@ static void read_file(const struct target *file, const config_setting_t *root)
 	}
 }
 
-/* libconfig does not check whether it got memory for a name or a text: the setting would then be read as another one. */
+/* Ends the process if libconfig had no memory for a name or a text. libconfig does not check that, and the setting would be read as another one. */
 static void check_memory(const config_setting_t *s)
 {
 	bool named = config_setting_parent(s) != NULL && config_setting_is_group(config_setting_parent(s));

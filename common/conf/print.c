@@ -48,7 +48,7 @@ static void print_strings(const char *const *list, FILE *out)
 	putc(']', out);
 }
 
-/* Prints the shortest decimal that parses to the same number, always with a point: libconfig takes it for an integer otherwise. */
+/* Prints the shortest decimal that parses to the same number, always with a point: libconfig would read it as an integer otherwise. */
 static void print_float(double n, FILE *out)
 {
 	char text[64];
@@ -219,7 +219,7 @@ static void open_group(struct printer *p, const char *path)
 }
 
 /* Opens the group of path and closes others. Returns the last part of path. */
-static const char *enter(struct printer *p, const char *path)
+static const char *enter_group(struct printer *p, const char *path)
 {
 	while (!is_inside(path, p->group))
 		close_group(p);
@@ -295,7 +295,7 @@ static void print_names(char *const *env, FILE *out)
 static void print_key(struct printer *p, const struct conf_key *key, const void *base, const struct conf_origin *o,
     const char *note)
 {
-	const char *name = enter(p, key->path);
+	const char *name = enter_group(p, key->path);
 	char *const *secret = secret_env(key, base);
 	bool comment = o->kind == CONF_ORIGIN_NONE || o->kind == CONF_ORIGIN_INHERITED || o->kind == CONF_ORIGIN_DERIVED;
 

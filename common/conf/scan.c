@@ -1,7 +1,7 @@
 /*
- * Scans the text for what libconfig 1.5 accepts and misreads: integers beyond 31 bits (they wrap), an unterminated comment (the rest of the file is
- * ignored), unknown escapes and NULs in strings (dropped), and @include (refused, since files are merged from conf.d). The scanner is not a parser: it
- * knows only where comments, strings, words and numbers begin and end.
+ * Scans the text for input that libconfig 1.5 accepts and misreads: integers beyond 31 bits (they wrap), an unterminated comment (the rest of the
+ * file is ignored), unknown escapes and NULs in strings (dropped), and @include (refused, since files are merged from conf.d). The scanner is not a
+ * parser: it knows only where comments, strings, words and numbers begin and end.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
- * Reads what lies in files: the configuration, and the password of Redis. Each file is opened once, checked on its descriptor, and read whole.
+ * Reads files: the configuration, and the password of Redis. Each file is opened once, checked on its descriptor, and read whole.
  *
  * The configuration names the programs that run as other users, so a file that another user can change is refused. A file with a secret must not be
- * readable by others. The password ends in conf->redis.password alone: every other copy of it is wiped.
+ * readable by others. The password ends in conf->redis.password alone, and the key of TLS in its context: every other copy of them is wiped.
  */
 #include <sys/stat.h>
 
@@ -180,7 +180,7 @@ char **conf_fragments(struct conf_loading *l, const char *path)
 	return list;
 }
 
-/* ---- the password of Redis ---- */
+/* ---- secrets: the password of Redis, and other files that a key names ---- */
 
 #define PASSWORD_MAX 1024
 
@@ -216,14 +216,14 @@ static void split_url(struct conf_loading *l)
 		    "redis.password_file", where->from);
 }
 
-/* The command line only warns: a user who may not read the secret can still run commands that need none. */
-static void report_unreadable(struct conf_loading *l, const struct conf_origin *where, char *why)
+int conf_report_unreadable(struct conf_loading *l, const char *key, char *why)
 {
 	if ((l->flags & CONF_LENIENT_HANDLERS) != 0)
-		conf_warning(l, where, "redis.password_file: %s", why);
+		conf_warning(l, conf_origin(l->conf, key), "%s: %s", key, why);
 	else
-		conf_error(l, where, "redis.password_file: %s", why);
+		conf_error(l, conf_origin(l->conf, key), "%s: %s", key, why);
 	free(why);
+	return -1;
 }
 
 /* Returns the path of the secret. NULL: *why is the reason, and *wrong is true if `file` is invalid on every host. */
@@ -263,32 +263,60 @@ static mode_t forbidden_mode(bool credential)
 	return credential ? 037 : 077;
 }
 
-/* The command line accepts a file of any owner: root may use the file of the daemon's user. */
-static void read_password(struct conf_loading *l, const char *path, bool credential, const struct conf_origin *where)
+void conf_named_free(struct conf_named *n)
 {
-	mode_t mode;
-	size_t len = 0;
-	char *why = NULL, *text;
-	const char *flaw;
-	bool missing;
+	if (n->text != NULL)
+		explicit_bzero(n->text, n->len);
+	free(n->text);
+	free(n->path);
+	*n = (struct conf_named){0};
+}
 
-	text = read_file(path, forbidden_mode(credential), (l->flags & CONF_LENIENT_HANDLERS) != 0, &len, &mode, &why, &missing);
-	if (text == NULL) {
-		report_unreadable(l, where, alloc_format("%s %s", path, why));
+/* The command line accepts a file of any owner: root may use the file of the daemon's user. */
+static int read_named(struct conf_loading *l, const char *key, mode_t forbidden, struct conf_named *out)
+{
+	bool lenient = (l->flags & CONF_LENIENT_HANDLERS) != 0, missing;
+	char *why, *shown;
+	mode_t mode;
+
+	out->text = read_file(out->path, forbidden, lenient, &out->len, &mode, &why, &missing);
+	if (out->text == NULL) {
+		shown = alloc_format("%s %s", out->path, why);
 		free(why);
+		conf_named_free(out);
+		return conf_report_unreadable(l, key, shown);
+	}
+	if (!lenient)
+		conf_check_path(l, conf_origin(l->conf, key), key, out->path, geteuid(), geteuid() == 0);
+	return 0;
+}
+
+int conf_named_read(struct conf_loading *l, const char *key, const char *file, bool secret, struct conf_named *out)
+{
+	bool credential, wrong;
+	char *why;
+
+	*out = (struct conf_named){ .path = secret_path(file, &credential, &why, &wrong) };
+	if (out->path != NULL)
+		return read_named(l, key, secret ? forbidden_mode(credential) : S_IWGRP | S_IWOTH, out);
+	if (!wrong)
+		return conf_report_unreadable(l, key, why);
+	conf_error(l, conf_origin(l->conf, key), "%s: %s", key, why);
+	free(why);
+	return -1;
+}
+
+static void use_password(struct conf_loading *l, const char *key, struct conf_named *n, char **password)
+{
+	const char *flaw = password_flaw(n->text, &n->len);
+
+	if (flaw == NULL && *password == NULL) {
+		*password = n->text;
+		n->text = NULL;
 		return;
 	}
-	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
-		conf_check_path(l, where, "redis.password_file", path, geteuid(), geteuid() == 0);
-	flaw = password_flaw(text, &len);
-	if (flaw == NULL && l->conf->redis.password == NULL) {
-		l->conf->redis.password = text;
-		return;
-	}
-	conf_error(l, where, "redis.password_file: %s %s", path,
+	conf_error(l, conf_origin(l->conf, key), "%s: %s %s", key, n->path,
 	    flaw != NULL ? flaw : "cannot be used together with a password in redis.url");
-	explicit_bzero(text, len);
-	free(text);
 }
 
 static bool sets_values(char *const *env)
@@ -315,29 +343,26 @@ static void check_env_readers(struct conf_loading *l)
 	}
 }
 
+static void load_password(struct conf_loading *l, const char *key, const char *file, char **password)
+{
+	struct conf_named n;
+
+	if (file == NULL || conf_named_read(l, key, file, true, &n) == -1)
+		return;
+	use_password(l, key, &n, password);
+	conf_named_free(&n);
+}
+
 void conf_secrets(struct conf_loading *l)
 {
 	struct conf *conf = l->conf;
-	const struct conf_origin *where = conf_origin(conf, "redis.password_file");
-	bool credential, wrong;
-	char *path, *why;
 
 	if (conf->redis.url != NULL)
 		split_url(l);
 	if ((l->flags & CONF_LENIENT_HANDLERS) == 0)
 		check_env_readers(l);
-	if (conf->redis.password_file == NULL)
-		return;
-	path = secret_path(conf->redis.password_file, &credential, &why, &wrong);
-	if (path != NULL) {
-		read_password(l, path, credential, where);
-	} else if (wrong) {
-		conf_error(l, where, "redis.password_file: %s", why);
-		free(why);
-	} else {
-		report_unreadable(l, where, why);
-	}
-	free(path);
+	load_password(l, "redis.password_file", conf->redis.password_file, &conf->redis.password);
+	load_password(l, "redis.sentinel_password_file", conf->redis.sentinel_password_file, &conf->redis.sentinel_password);
 }
 
 char *conf_secret_read(const char *file, char **why)

@@ -1,12 +1,12 @@
 /*
- * Decides which record belongs to which dead letter, and which of them leave. Pure: the input is a page, the result is written
- * into it.
+ * Decides which record belongs to which dead letter, and which of them leave. Pure: it reads a page and writes the result into
+ * it.
  *
  * A record and a dead letter of the same sha1 form a pair, the oldest with the oldest. A record of a message that is too long
  * for a sha1 is paired by size. List and log are in the same order: one script adds a dead letter with its record, one script
- * removes both, and a dead letter that had no record becomes the newest when it gets one. So an entry or a record between two
- * pairs, without a counterpart there, has no counterpart at all. If a page shows no pair, the totals of list and log tell which
- * side has too many.
+ * removes both, and a dead letter that had no record becomes the newest when it gets one. Therefore an entry or a record
+ * between two pairs that has no counterpart between them has none at all. If a page shows no pair, the totals of list and log
+ * show which side has too many.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +122,9 @@ static size_t least(int64_t a, size_t b)
 }
 
 /*
- * The page shows no pair: marks as many as are certainly too many on one side. If both totals are equal, marks one entry as
- * unrecorded, since otherwise nothing would ever change.
+ * For a page without a pair: if one total is larger, marks as many of that side as it exceeds the other, since so many have
+ * no counterpart. If both totals are equal, marks one entry as unrecorded: it gets a new record, and without that the next
+ * page would show the same.
  */
 static void decide_by_figures(struct dead_letters *l)
 {
@@ -136,7 +137,7 @@ static void decide_by_figures(struct dead_letters *l)
 		l->records[i].orphan = true;
 }
 
-static void decide(struct dead_letters *l)
+static void decide_unpaired(struct dead_letters *l)
 {
 	bool whole_list = (int64_t)l->nentries >= l->entries_total, whole_log = (int64_t)l->nrecords >= l->records_total;
 	size_t last_entry = 0, last_record = 0;		/* index after the last pair */
@@ -155,7 +156,7 @@ static void decide(struct dead_letters *l)
 		decide_by_figures(l);
 }
 
-/* ---- which ones leave ---- */
+/* ---- dead letters that leave ---- */
 
 void dead_letter_digest(const struct dead_letter_record *l, char out[ENCODE_SHA1_SIZE])
 {
@@ -201,8 +202,8 @@ bool dead_letters_hides_named(const struct dead_letters *l, const struct dead_le
 	return false;
 }
 
-/* A record that was archived without a message is not paired, even if an equal message is in the list now: that message must stay. */
-static void pair(struct dead_letters *l, const struct dead_letters_bounds *b)
+/* Does not pair a record that was archived without a message, even if an equal message is in the list now: that message must stay. */
+static void pair_records(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	for (size_t i = 0; i < l->nrecords; i++) {
 		const struct dead_letter_name *name = name_of(b, &l->records[i]);
@@ -233,17 +234,17 @@ static size_t judge_named(struct dead_letters *l, const struct dead_letters_boun
 }
 
 /*
- * A removed record cannot be restored, so place and totals must both prove that its message is gone. Here no entries get
- * records, so entries without a record could hide the entries that belong to records. A record without a sha1 may belong to any
- * entry.
+ * A removed record cannot be restored, so its place and the totals must both prove that its message is gone. This walk adds no
+ * records for entries that have none, so such entries could hide entries that belong to records. A record without a sha1 may
+ * belong to any entry.
  */
 size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	bool whole_list = (int64_t)l->nentries >= l->entries_total, paired = false;
 	size_t n = 0, orphans = 0;
 
-	pair(l, b);
-	decide(l);
+	pair_records(l, b);
+	decide_unpaired(l);
 	for (size_t i = 0; i < l->nrecords; i++) {
 		paired = paired || l->records[i].entry != -1;
 		orphans += l->records[i].orphan;
@@ -264,14 +265,14 @@ size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_lett
 	return n;
 }
 
-/* From the oldest record on, up to the first one that stays, or whose message is not known for certain. */
+/* Judges the records from the oldest on, up to the first one that stays, or whose message is not certain. */
 size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_bounds *b)
 {
 	int64_t excess = b->max_entries < 0 ? 0 : l->entries_total - b->max_entries;
 	size_t named;
 
-	pair(l, b);
-	decide(l);
+	pair_records(l, b);
+	decide_unpaired(l);
 	named = judge_named(l, b, &excess);
 	for (size_t i = 0; i < l->nrecords; i++) {
 		struct dead_letter_record *r = &l->records[i];

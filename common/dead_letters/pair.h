@@ -10,15 +10,15 @@
 #include "common/dead_letters/removal.h"
 
 /*
- * Dead letters that leave (docs/design.md). A page shows the old ends of the list and of its log. They are in the same order,
- * so a dead letter and its record are close to each other. Records are what is identified: a message leaves with its record, or
- * stays.
+ * Decides which dead letters leave (docs/design.md). A page has the old ends of the list and of its log. Both are in the same
+ * order, so a dead letter and its record are close to each other. The record identifies a dead letter: a message leaves with
+ * its record, or stays.
  */
 #define DEAD_LETTERS_PAGE 100	/* entries, and records, of one page: about 1.2 ms of the server */
 #define DEAD_LETTERS_PAGE_BYTES (1024 * 1024)
 #define DEAD_LETTERS_ENTRY_MAX (64 * 1024 * 1024)
 
-/* The longest dead letter, in bytes, that is read in a queue with this message_max: every message that a handler may get is read. */
+/* The longest dead letter, in bytes, that the sweeper reads in a queue with this message_max. It reads every message that a handler may get. */
 static inline int64_t dead_letters_entry_max(int64_t message_max)
 {
 	return message_max > DEAD_LETTERS_ENTRY_MAX ? message_max : DEAD_LETTERS_ENTRY_MAX;
@@ -51,8 +51,8 @@ struct dead_letter_record {			/* a record; views into the answer */
 	int64_t ms;		/* when the message failed, by the clock of Redis */
 	struct record_field *fields;	/* owned */
 	size_t nfields;
-	char sha1[ENCODE_SHA1_SIZE];		/* of its message; "": the record does not say */
-	size_t size;		/* of its message in bytes; 0: the record does not say */
+	char sha1[ENCODE_SHA1_SIZE];		/* of its message; "": the record has none */
+	size_t size;		/* of its message in bytes; 0: the record has none */
 	int entry;		/* index of its message in entries; -1: not on this page */
 	bool orphan;		/* it has no message any more */
 	bool archived_orphan;	/* the archive has it as a record without a message */
@@ -92,8 +92,8 @@ struct dead_letters_bounds {
 /* Sets the fate of each record. Returns how many are NAMED. */
 size_t dead_letters_judge(struct dead_letters *l, const struct dead_letters_bounds *b);
 /*
- * The same for records alone, by age: those whose message is proven to be gone leave, wherever they lie in the log. Returns
- * their number.
+ * The same for records without a message, by age: a record leaves if the page proves that its message is gone, at any place
+ * in the log. Returns their number.
  */
 size_t dead_letters_judge_orphans(struct dead_letters *l, const struct dead_letters_bounds *b);
 

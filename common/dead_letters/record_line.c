@@ -104,7 +104,7 @@ static json_t *object_of(const struct record_line *l)
 	return line;
 }
 
-static int append(const char *data, size_t len, void *out)
+static int append_chunk(const char *data, size_t len, void *out)
 {
 	buffer_append(out, data, len);
 	return 0;
@@ -114,7 +114,7 @@ void record_line(struct buffer *out, const struct record_line *l)
 {
 	json_t *line = object_of(l);
 
-	if (json_dump_callback(line, append, out, JSON_COMPACT) == -1)
+	if (json_dump_callback(line, append_chunk, out, JSON_COMPACT) == -1)
 		alloc_failed();
 	json_decref(line);
 	buffer_append(out, "\n", 1);

@@ -1,6 +1,6 @@
 /*
  * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none. The
- * sweeper decides which of them leave, and when. A walk reads them all and removes none.
+ * sweeper decides which of them leave, and when. A walk reads all of them and removes none.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,7 +113,7 @@ static bool is_record(const struct redis_reply *reply)
 	return id.type == REDIS_STRING && id.len < QUEUE_RECORD_ID_SIZE && redis_is_strings(&fields) && fields.n % 2 == 0;
 }
 
-/* Whether the elements from `first` on are records. */
+/* Returns 0 if the elements from `first` on are records, else -1. */
 static int are_records(const struct redis_reply *reply, size_t first)
 {
 	if (reply->type != REDIS_ARRAY)

@@ -8,8 +8,9 @@
 #include "common/queue/queue.h"
 
 /*
- * The old end of escape and of its log: what bounds remove (docs/design.md, "Dead letters that leave"). As in
- * common/queue/moves.h, every function that takes a struct redis appends one script and returns at once.
+ * Requests about the old ends of escape and of its log, where bounds remove dead letters (docs/design.md, "Dead letters
+ * that leave"). As in common/queue/moves.h, every function that takes a struct redis appends one script and returns at
+ * once.
  */
 #define QUEUE_DEAD_LETTERS_PAGE_MAX 100
 #define QUEUE_RECORD_ID_SIZE 48	/* "1700000000000-0" */
@@ -45,7 +46,10 @@ struct queue_dead_letters_page {
 };
 int queue_dead_letters_paged(const struct redis_reply *reply, struct queue_dead_letters_page *out);
 
-/* -> INTEGER how many left of n <= QUEUE_DEAD_LETTERS_GROUP. depth: so many of the oldest entries are looked at for each */
+/*
+ * Removes n <= QUEUE_DEAD_LETTERS_GROUP dead letters with their records. -> INTEGER how many left. depth: Redis searches each one
+ * among so many of the oldest entries
+ */
 #define QUEUE_DEAD_LETTERS_GROUP 16	/* about 3 ms of the server if none of them is found, at a depth of 100 */
 struct queue_dead_letter {
 	struct queue_bytes message;

@@ -17,7 +17,7 @@ static const char *const passed[] = { "QUREDIS_BOOT_TOKEN", "PATH", "LANG", "TZ"
 
 /* Never passed, even if the configuration names them: they are between the supervisor and its service manager. */
 static const char *const refused[] = { "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "CREDENTIALS_DIRECTORY",
-	"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "QUREDIS_REDIS_URL" };
+	"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "QUREDIS_REDIS_URL", "QUREDIS_REDIS_PREFIX" };
 
 static size_t name_length(const char *var)
 {
@@ -46,7 +46,7 @@ static const char *inherited_value(char *const *inherited, const char *name)
 }
 
 /* Takes ownership of var. A later variable replaces an earlier one of the same name. */
-static void set(struct handler_env *e, char *var)
+static void set_variable(struct handler_env *e, char *var)
 {
 	char **vars = e->vars + HANDLER_ENV_JOB;
 
@@ -65,7 +65,7 @@ static void set(struct handler_env *e, char *var)
 static void set_value(struct handler_env *e, const char *name, const char *value)
 {
 	if (value != NULL)
-		set(e, alloc_format("%s=%s", name, value));
+		set_variable(e, alloc_format("%s=%s", name, value));
 }
 
 static void set_passed(struct handler_env *e, char *const *inherited)
@@ -75,7 +75,7 @@ static void set_passed(struct handler_env *e, char *const *inherited)
 	for (; *inherited != NULL; inherited++)
 		if (strchr(*inherited, '=') != NULL &&
 		    (named_in(passed, nitems(passed), *inherited) || strncmp(*inherited, "LC_", 3) == 0))
-			set(e, alloc_string(*inherited));
+			set_variable(e, alloc_string(*inherited));
 }
 
 /* The shell of a service user is often nologin, which a handler could not use. */
@@ -94,7 +94,7 @@ static void set_configured(struct handler_env *e, char *const *env, char *const 
 		if (strncmp(*env, "QUREDIS_", 8) == 0 || named_in(refused, nitems(refused), *env))
 			continue;
 		if (strchr(*env, '=') != NULL)
-			set(e, alloc_string(*env));
+			set_variable(e, alloc_string(*env));
 		else
 			set_value(e, *env, inherited_value(inherited, *env));
 	}

@@ -32,7 +32,7 @@ void handler_family_signal(const struct handler_family *f, int sig)
 		kill(f->leader, sig);
 }
 
-static void forget(struct handler_family *f, pid_t pid)
+static void forget_abandoned(struct handler_family *f, pid_t pid)
 {
 	for (size_t i = 0; i < f->nabandoned; i++)
 		if (f->abandoned[i] == pid)
@@ -40,7 +40,7 @@ static void forget(struct handler_family *f, pid_t pid)
 }
 
 /* Returns the next child that has ended, without reaping it. */
-static int peek(siginfo_t *info)
+static int peek_ended(siginfo_t *info)
 {
 	int r;
 
@@ -62,7 +62,7 @@ void handler_family_reap(struct handler_family *f)
 	siginfo_t info;
 
 	for (;;) {
-		if (peek(&info) == -1) {
+		if (peek_ended(&info) == -1) {
 			f->childless = errno == ECHILD;
 			return;
 		}
@@ -75,7 +75,7 @@ void handler_family_reap(struct handler_family *f)
 			f->leader = 0;
 		} else {
 			waitpid(info.si_pid, NULL, WNOHANG);
-			forget(f, info.si_pid);
+			forget_abandoned(f, info.si_pid);
 		}
 	}
 }

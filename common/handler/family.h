@@ -8,8 +8,8 @@
 
 /*
  * The processes of one run: the leader, its group, and the processes that the worker, a subreaper, adopts from them. A worker
- * has no other children, so every child belongs to the run, except the abandoned ones: they did not die of SIGKILL in time
- * (uninterruptible sleep), and are reaped whenever they do.
+ * has no other children, so every child belongs to the run, except abandoned ones, which did not end in time after SIGKILL
+ * (uninterruptible sleep). They are reaped when they end.
  */
 struct handler_family {
 	pid_t leader;			/* 0: none, or reaped already */

@@ -217,7 +217,7 @@ int64_t handler_deadline_ms(const struct handler *h)
 }
 
 /* A process that was given up may still hold the outputs: the next run gets new ones. */
-static void finish(struct handler *h)
+static void finish_run(struct handler *h)
 {
 	handler_input_end(&h->input);
 	handler_output_end(&h->output);
@@ -234,7 +234,7 @@ void handler_tick(struct handler *h, int64_t now_ms)
 		return;
 	handler_output_credit(&h->output, now_ms);
 	if (h->process.phase == HANDLER_GONE) {
-		finish(h);
+		finish_run(h);
 	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {
 		h->timed_out = true;
 		handler_process_terminate(&h->process, now_ms);

@@ -6,10 +6,10 @@
 #include "common/base/base.h"
 #include "common/message/message.h"
 
-/* How the payload gets to the handler: by stdin as it reads, or as its last argument. */
+/* Passes the payload to the handler: on its stdin, as fast as the handler reads, or as its last argument. */
 struct handler_input {
-	int fd;			/* write end of its stdin; -1: all written, it wants no more, or an argument */
-	const char *data;	/* still to be written; of the message */
+	int fd;			/* write end of its stdin; -1: all is written, the handler closed it, or the payload is an argument */
+	const char *data;	/* the unwritten rest, in the message */
 	size_t len;
 	struct buffer argument;	/* the payload and a NUL */
 	int null_fd;		/* its stdin when the payload is an argument; -1: not opened yet */

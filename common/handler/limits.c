@@ -17,7 +17,7 @@
 #define LATE_TRIES 40
 
 /* Decimal digits without stdio, which a vfork child must not call. Returns a pointer to the first digit. */
-static char *digits(int value, char *end)
+static char *format_digits(int value, char *end)
 {
 	unsigned rest = value < 0 ? 0u - (unsigned)value : (unsigned)value;
 
@@ -31,7 +31,7 @@ static char *digits(int value, char *end)
 
 static int write_oom_score_adj(const char *path, int value)
 {
-	char text[16], *end = text + sizeof(text), *p = digits(value, end);
+	char text[16], *end = text + sizeof(text), *p = format_digits(value, end);
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
 	ssize_t n;
 	int error;
@@ -73,11 +73,17 @@ int handler_limit_late(const struct conf_queue *conf, pid_t pid)
 	return result;
 }
 
+#ifdef __GLIBC__
+typedef __rlimit_resource_t limited_resource;	/* of setrlimit(); int in other C libraries */
+#else
+typedef int limited_resource;
+#endif
+
 static int set_limit(int resource, int64_t soft, int64_t hard)
 {
 	struct rlimit limit = { .rlim_cur = (rlim_t)soft, .rlim_max = (rlim_t)hard };
 
-	return soft == -1 ? 0 : setrlimit((__rlimit_resource_t)resource, &limit);
+	return soft == -1 ? 0 : setrlimit((limited_resource)resource, &limit);
 }
 
 /* The soft limit sends XCPU, the hard one kills. Their distance is kill_grace, as for other stops. */

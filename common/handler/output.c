@@ -112,7 +112,7 @@ static void keep_part(struct handler_output *o, struct handler_stream *s, const 
 		s->len += n;
 		data += n;
 		len -= n;
-		if (len > 0) {		/* not if it has just become full: the newline may come next */
+		if (len > 0) {		/* if the buffer has just become full, the newline may come next */
 			emit(o, s, s->line, s->len);
 			s->len = 0;
 		}

@@ -96,7 +96,7 @@ static int taken(int *fd)
 	return mine;
 }
 
-static void begin(struct persistent *p, struct pipes *pipes, int64_t now_ms)
+static void begin_process(struct persistent *p, struct pipes *pipes, int64_t now_ms)
 {
 	persistent_enter(p, ACTIVE);
 	persistent_turn(p, now_ms);
@@ -129,7 +129,7 @@ int persistent_start(struct persistent *p, const char *incarnation, int64_t now_
 		close_pipes(&pipes);
 		return -1;
 	}
-	begin(p, &pipes, now_ms);
+	begin_process(p, &pipes, now_ms);
 	close_pipes(&pipes);
 	handler_process_learn(&p->process);
 	return 0;

@@ -1,6 +1,7 @@
 /*
- * What comes from a persistent handler: which descriptors to poll, and which unanswered job each answer settles. A handler that
- * answers a job it was not given, or whose answers cannot be read any more, is killed: from then on no answer can be trusted.
+ * Takes the output of a persistent handler: decides which descriptors to poll, and which unanswered job each answer settles. A
+ * handler that answers a job it was not given, or whose answers cannot be read any more, is killed: from then on no answer can
+ * be trusted.
  */
 #include <poll.h>
 
@@ -170,7 +171,7 @@ static bool take_line(struct persistent *p, enum persistent_line kind, const cha
 	return false;
 }
 
-static void finish(struct persistent *p)
+static void finish_output(struct persistent *p)
 {
 	const char *rest;
 	size_t len = persistent_lines_rest(&p->replies, &rest);
@@ -195,6 +196,6 @@ bool persistent_reply(struct persistent *p, struct persistent_reply *out)
 				return true;
 	} while (p->state == LAST_WORDS && persistent_lines_read(&p->replies));
 	if (p->state == LAST_WORDS)
-		finish(p);
+		finish_output(p);
 	return false;
 }

@@ -1,7 +1,7 @@
 /*
- * The end of a persistent handler: timeouts, replacement by age, jobs and memory, orders to exit, and what its end says. A
- * process that is asked to exit gets EOF and answers its jobs first. A process that has nothing more to answer, or may answer
- * no more, is killed. struct persistent_end describes the end once all processes are gone and all answers were taken.
+ * The end of a persistent handler: timeouts, replacement by age, jobs and memory, orders to exit, and the description of its
+ * end. A process that is asked to exit gets EOF and answers its jobs first. A process that has nothing more to answer, or may
+ * answer no more, is killed. struct persistent_end describes the end once all processes are gone and all answers were taken.
  */
 #include <unistd.h>
 

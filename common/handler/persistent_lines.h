@@ -14,7 +14,7 @@ struct persistent_lines {
 	bool within;			/* data[at] continues a line that is too long for the buffer */
 };
 
-/* What persistent_lines_next() found. */
+/* The result of persistent_lines_next(). */
 enum persistent_line {
 	PERSISTENT_LINE_NONE,		/* no complete line yet */
 	PERSISTENT_LINE_WHOLE,

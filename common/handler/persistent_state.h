@@ -15,7 +15,7 @@
 
 /*
  * Shared by the three files persistent.c, persistent_answers.c and persistent_life.c, each of which writes its own part. Other
- * files include common/handler/persistent.h only. What they write there is of the current process.
+ * files include common/handler/persistent.h only. All of it is about the current process.
  */
 struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 	int64_t since_ms;
@@ -24,7 +24,7 @@ struct persistent_oldest {			/* the oldest unanswered job: persistent.c */
 	uint64_t stderr_mark;			/* stderr_total when it became the oldest, or a little before */
 };
 
-struct persistent_answers {			/* what it sent: persistent_answers.c */
+struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	struct message shown;			/* the oldest unanswered message, for the log */
 	uint64_t shown_serial;			/* UINT64_MAX: no message is parsed */
 	bool any;				/* also a BEAT, or an answer that is too late */
@@ -34,7 +34,7 @@ struct persistent_answers {			/* what it sent: persistent_answers.c */
 	uint64_t stderr_before;			/* stderr_total before the last io */
 };
 
-struct persistent_life {			/* how it lives and ends: persistent_life.c */
+struct persistent_life {			/* life and end of the process: persistent_life.c */
 	bool drained, recycled;			/* asked to exit */
 	bool timed_out, stopped;
 	bool has_read;				/* bytes of a job */
@@ -66,9 +66,9 @@ struct persistent {
 
 /* The states follow each other in their order. */
 void persistent_enter(struct persistent *p, enum persistent_state state);
-/* What follows happens at this time. */
+/* Sets the time of this turn. */
 void persistent_turn(struct persistent *p, int64_t now_ms);
-/* Of a new process. */
+/* Both reset their part for a new process. */
 void persistent_answers_begin(struct persistent *p);
 void persistent_life_begin(struct persistent *p);
 
@@ -85,7 +85,7 @@ bool persistent_oldest_reprieve(struct persistent *p);	/* true: it gets one more
 /* Lines that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);
 
-/* Its answers cannot be trusted any more: logs why, and kills it. */
+/* The answers of the process cannot be trusted any more: logs why, and kills it. */
 void persistent_lose_step(struct persistent *p, const char *why, const char *line, size_t len);
 
 #endif

@@ -126,7 +126,7 @@ static bool is_active(const struct handler_process *p)
 /* ---- end ---- */
 
 /* A child that wrote to the failure pipe exits with HANDLER_SPAWN_FAILED, if it was not killed before. */
-static void gone(struct handler_process *p)
+static void become_gone(struct handler_process *p)
 {
 	enter_phase(p, HANDLER_GONE);
 	p->due_ms = INT64_MAX;
@@ -144,7 +144,7 @@ static void log_processes(struct handler_process *p, enum log_level level, const
 static void abandon(struct handler_process *p)
 {
 	log_processes(p, LOG_LEVEL_ERROR, "handler_unkillable", handler_family_abandon(&p->family));
-	gone(p);
+	become_gone(p);
 }
 
 /* CONT follows, so that a stopped process gets the TERM, too. */
@@ -183,12 +183,12 @@ static void leader_ended(struct handler_process *p)
 	p->look_ms = 1;
 }
 
-static void clear(struct handler_process *p)
+static void clear_family(struct handler_process *p)
 {
 	if (handler_family_clear(&p->family)) {
 		if (p->family.left > 0)
 			log_processes(p, LOG_LEVEL_INFO, "handler_left_processes", p->family.left);
-		gone(p);
+		become_gone(p);
 	} else if (p->now_ms >= p->give_up_ms) {
 		abandon(p);
 	} else {
@@ -208,7 +208,7 @@ void handler_process_tick(struct handler_process *p, int64_t now_ms)
 	if (p->phase != HANDLER_CLEARING && p->family.leader == 0)
 		leader_ended(p);
 	if (p->phase == HANDLER_CLEARING)
-		clear(p);
+		clear_family(p);
 	else if (now_ms >= p->due_ms)
 		escalate(p);
 }

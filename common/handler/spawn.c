@@ -63,7 +63,7 @@ int handler_fd_move(int *fd, int least)
 		return 0;
 	*fd = fcntl(low, F_DUPFD_CLOEXEC, least);
 	if (*fd == -1 && errno == EINVAL)
-		errno = EMFILE;		/* what it says where the limit is below least */
+		errno = EMFILE;		/* the errno of a limit below `least` */
 	close(low);
 	return *fd == -1 ? -1 : 0;
 }
@@ -135,7 +135,7 @@ _Noreturn static void fail(int fd, enum handler_stage stage)
 	_exit(HANDLER_SPAWN_FAILED);
 }
 
-/* Where close_range(2) cannot mark, only close: what is to stay goes below HANDLER_FD_SAFE, the rest is closed. */
+/* For kernels where close_range(2) can close descriptors but not mark them: moves the ones to keep below HANDLER_FD_SAFE, and closes the rest. */
 static int close_others(const struct handler_plan *plan, int *failure_fd)
 {
 	int reply_fd = plan->reply_end == -1 ? -1 : plan->conf->reply_fd;
@@ -153,7 +153,7 @@ static int close_others(const struct handler_plan *plan, int *failure_fd)
 	return 0;
 }
 
-/* 0-2 and reply_fd are the handler's; failure_fd is there until exec; nothing else stays open. */
+/* Leaves open 0 to 2 and reply_fd for the handler, and failure_fd until exec; nothing else. */
 static int take_descriptors(const struct handler_plan *plan, int *failure_fd)
 {
 	for (int i = 0; i < 3; i++)
@@ -170,7 +170,7 @@ static int follow_parent(pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		return -1;
 	if (getppid() != parent)
-		_exit(HANDLER_SPAWN_FAILED);		/* it died before: nobody is left to be told */
+		_exit(HANDLER_SPAWN_FAILED);		/* the parent died before, so no process waits for a report */
 	return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "common/conf/conf.h"
 
 #define HANDLER_SPAWN_FAILED 127	/* exit status of a child that wrote to the failure pipe; an executable may use it, too */
-#define HANDLER_FD_SAFE 10	/* below this the child may put descriptors of its own */
+#define HANDLER_FD_SAFE 10	/* the child may use numbers below this for its own descriptors */
 
 /* The step that failed between fork and exec. */
 enum handler_stage {
@@ -19,9 +19,9 @@ enum handler_stage {
 };
 extern const char *const handler_stage_names[HANDLER_STAGES];
 
-/* What the child writes to the failure pipe if it cannot run the executable. */
+/* The report that the child writes to the failure pipe if it cannot run the executable. */
 struct handler_failure {
-	pid_t pid;		/* the writer: a child that was given up may write much later */
+	pid_t pid;		/* of the writer, since a child that was given up may write much later */
 	int32_t error;		/* errno; 0: no error */
 	int32_t stage;
 };

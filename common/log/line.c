@@ -72,7 +72,7 @@ static bool showable(uint32_t point)
 		!(point >= 0x2060 && point <= 0x206f) && point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb));
 }
 
-/* How many bytes from p on can be written to a logfmt line unchanged. */
+/* Returns how many bytes from p on can be written to a logfmt line unchanged. */
 static size_t plain_run(const unsigned char *p, size_t len, bool quoted)
 {
 	size_t i = 0, n;
@@ -86,7 +86,7 @@ static size_t plain_run(const unsigned char *p, size_t len, bool quoted)
 	return i;
 }
 
-/* How many bytes from p on must be escaped. One plain ASCII byte after them is included, so that \\0 before a digit is written as \\000. */
+/* Returns how many bytes from p on must be escaped. One plain ASCII byte after them is included, so that \\0 before a digit is written as \\000. */
 static size_t odd_run(const unsigned char *p, size_t len)
 {
 	size_t i = 1;

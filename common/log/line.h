@@ -8,7 +8,7 @@
 
 #define LOG_LINE_SIZE 24576
 
-/* A line while it is made: begin, fields, end. Only log.c has one. */
+/* A line that is being formatted: begin, fields, end. Only log.c has one. */
 struct log_line {
 	char text[LOG_LINE_SIZE];
 	size_t len;		/* after the end: with the newline, not the NUL behind it */

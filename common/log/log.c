@@ -1,8 +1,8 @@
 /*
- * The log: one line an event, one write(2) a line, to stderr, a file or syslog, out of one static
- * buffer, so that logging needs no memory. How a line looks is log/line.c's. A target that takes
- * nothing (disk full, reader stalled or gone) costs lines, never a wait without end: lost lines are
- * counted and reported by `log_lines_lost` once it heals. What is logged when is the callers' business.
+ * Writes the log: one line for each event, with one write(2), to stderr, a file or syslog, from one static buffer, so
+ * that logging needs no memory. log/line.c formats the line, and the callers decide which events to log. If the target
+ * takes nothing (disk full, reader stalled or gone), lines are lost, but no process waits without end: the log counts
+ * lost lines, and reports them as `log_lines_lost` when the target takes lines again.
  */
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,14 +22,14 @@
 #include "common/log/line.h"
 #include "common/log/log.h"
 
-#define STALL_MS 200		/* longest wait for a slow reader; after that none until it takes a line */
+#define STALL_MS 200		/* longest wait for a slow reader; after that no further wait until the reader takes a line */
 
 static const char *const level_names[] = { "debug", "info", "warning", "error" };
 static const int level_priorities[] = { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERR };
 
 static struct {
 	int fd;
-	bool owned;		/* fd is ours to close */
+	bool owned;		/* this file closes fd */
 	bool socket;
 	bool blocking;		/* fd's description is shared with others and cannot be made non-blocking */
 	bool syslog;
@@ -39,10 +39,10 @@ static struct {
 	enum log_level level;
 	char process[96];
 	struct log_field bound[2];	/* of log_bind(); data NULL: left out */
-	uint64_t lost;		/* lines since the last one that went out */
-	bool stalled;		/* a wait for the reader ended in vain */
+	uint64_t lost;		/* lost lines since the last one that was written */
+	bool stalled;		/* the last wait for the reader ended without room */
 	const char *refusal;	/* why the last file could not be opened */
-	bool torn;		/* the last line went out in part: the next write begins with a newline */
+	bool torn;		/* only a part of the last line was written: the next write begins with a newline */
 } state = { .fd = STDERR_FILENO, .blocking = true, .level = LOG_LEVEL_INFO };
 
 static struct log_line line;
@@ -84,7 +84,7 @@ static bool writable(int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* Waits for a slow reader, but in vain only once until it takes something again. */
+/* Waits for a slow reader. After a wait without success it does not wait again until the reader has taken something. */
 static bool wait_for_reader(void)
 {
 	if (state.stalled || !writable(STALL_MS))
@@ -112,8 +112,8 @@ static int send_all(const char *p, size_t len)
 	return sent == len ? 0 : -1;
 }
 
-/* The line begins with a newline, which is only sent to end a torn one. */
-static void deliver(enum log_level level)
+/* Writes the line. It begins with a newline, which is written only after a torn line. */
+static void write_line(enum log_level level)
 {
 	size_t from = state.torn ? 0 : 1;
 
@@ -134,8 +134,8 @@ static void report_lost(void)
 		return;
 	state.lost = 0;
 	render(LOG_LEVEL_WARNING, "log_lines_lost", &count, 1);
-	deliver(LOG_LEVEL_WARNING);
-	if (state.lost > 0)		/* not healed: this very line does not count */
+	write_line(LOG_LEVEL_WARNING);
+	if (state.lost > 0)		/* the report itself was lost, and does not count */
 		state.lost = lost;
 }
 
@@ -147,7 +147,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 		return;
 	report_lost();
 	render(level, event, fields, n);
-	deliver(level);
+	write_line(level);
 	errno = saved;
 }
 
@@ -168,7 +168,7 @@ void log_bind(const char *queue, const char *worker)
 	state.bound[1] = log_str("worker", worker);
 }
 
-/* Never 0-2: whoever closes or redirects those must not hit the log. */
+/* Moves fd above 2: code that closes or redirects 0 to 2 must not hit the log. */
 static int above_standard(int fd)
 {
 	int high;
@@ -180,7 +180,10 @@ static int above_standard(int fd)
 	return high;
 }
 
-/* The owner of a terminal or of /dev/null does not matter. A file or a pipe that another user created may be there to read the log. */
+/*
+ * Returns the flaw of a target. Another user may have created a file or a pipe to read the log; the owner of a terminal or of
+ * /dev/null does not matter.
+ */
 static const char *flaw_of(int fd)
 {
 	struct stat st;
@@ -213,8 +216,8 @@ const char *log_open_error(void)
 }
 
 /*
- * Pipes and terminals are opened once more: O_NONBLOCK on descriptor 2 itself would hit everybody who
- * shares it. Not a file: an offset of our own would overwrite what others write there.
+ * Opens a pipe or a terminal once more, since O_NONBLOCK on descriptor 2 itself would affect all processes that share
+ * it. Does not open a file again: with an offset of its own the log would overwrite the lines of other processes.
  */
 static int open_stderr(mode_t type)
 {

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 /*
- * One line an event, written with one write(2). An event has a stable name (lower case, underscores)
- * and fields; both are documented in quredisd(8). Foreign bytes are escaped (strvis) and capped.
+ * The log has one line for each event, written with one write(2). An event has a stable name (lower case, underscores)
+ * and fields; quredisd(8) documents both. Untrusted bytes are escaped (strvis) and capped.
  */
-#define LOG_VALUE_MAX 1024	/* bytes of a value that are shown; `...(+N bytes)` says how many more there were */
+#define LOG_VALUE_MAX 1024	/* the most bytes of a value; `...(+N bytes)` tells how many were cut off */
 
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
@@ -51,7 +51,7 @@ bool log_move(int fd);
 void log_process(const char *name);	/* "master", "worker mail/2", "sweeper": the field `process` */
 /*
  * From now on every event has the fields `queue` and `worker` behind `pid`, unless it has a field of that name itself. NULL: no such field.
- * The texts stay the caller's and must live until the next call.
+ * The caller owns the texts, which must live until the next call.
  */
 void log_bind(const char *queue, const char *worker);
 bool log_enabled(enum log_level level);

@@ -12,14 +12,14 @@
  * Corrects a time that quredis wrote by the server's clock. A time before since_ms, or one in the future (the clock was set back
  * meanwhile), was written before since_ms. It proves only that the message existed at since_ms, so that counts.
  */
-static int64_t noted(int64_t ms, const struct age_clock *c)
+static int64_t noted_time(int64_t ms, const struct age_clock *c)
 {
 	return ms < c->since_ms || ms > c->latest_ms ? c->since_ms : ms;
 }
 
 int64_t age_since(const struct wrapper *w, const struct age_clock *c)
 {
-	return w->own_ms > 0 ? noted(w->own_ms, c) : 0;
+	return w->own_ms > 0 ? noted_time(w->own_ms, c) : 0;
 }
 
 int64_t age_born(const struct message *m, const struct age_clock *c)
@@ -50,7 +50,7 @@ static bool exceeds_header(const struct message *m, const struct age_clock *c, s
 	if (m->enqueued_ms > c->now_ms)
 		return false;
 	if (redriven > m->enqueued_ms && redriven - m->enqueued_ms >= m->ttl_ms)
-		since = noted(redriven, c);
+		since = noted_time(redriven, c);
 	return exceeds(since, m->ttl_ms, c, out);
 }
 

@@ -8,26 +8,26 @@
 #include "common/message/message.h"
 
 /*
- * How long a message has waited, by the clock of Redis (docs/design.md, "Time to live"). Only what is
- * proven counts, so an age is never too high. Pure: times come in.
+ * Computes how long a message has waited, by the clock of Redis (docs/design.md, "Time to live"). Only proven times
+ * count, so an age is never too high. Pure: times are parameters.
  */
 struct age_clock {
 	int64_t now_ms, latest_ms;	/* the server's ms since 1970: its clock is between these */
-	int64_t since_ms;		/* since when that clock was seen to run evenly: what was noted before counts from here */
-	int64_t stepped_ms;		/* the same for what producers write: when it was seen to be set; 0: never */
+	int64_t since_ms;		/* the clock is known to run evenly since then: earlier times that quredis wrote count from here */
+	int64_t stepped_ms;		/* the same for times of producers: when the clock was last seen to be set; 0: never */
 };
 
-/* Since when it waits at the latest; 0: not known */
+/* Returns the latest time since which the message waits; 0: not known */
 int64_t age_since(const struct wrapper *w, const struct age_clock *c);
 
-/* Since when it exists at the latest, over all its attempts: also by what its producer wrote and when it failed first. 0: not known */
+/* Returns the latest time since which the message exists, over all its attempts: also by its producer's time and its first failure. 0: not known */
 int64_t age_born(const struct message *m, const struct age_clock *c);
 
 struct age_excess {
 	int64_t age_ms, limit_ms;
 };
 
-/* Whether it waits for longer than it may, and how long. ttl_ms: of the queue; <= 0: none */
+/* True: the message has waited longer than its TTL; sets *out. ttl_ms: of the queue; <= 0: none */
 bool age_expired(const struct message *m, int64_t ttl_ms, const struct age_clock *c, struct age_excess *out);
 
 #define AGE_TEXT_SIZE 128

@@ -1,4 +1,4 @@
-/* Takes the lines apart that stand before payloads: "quredis/1 key=value key=value". What has another form is no such line. */
+/* Parses the lines before payloads: "quredis/1 key=value key=value". Bytes of another form are not such a line. */
 #include <string.h>
 
 #include <bsd/stdlib.h>
@@ -30,7 +30,7 @@ static int parse_pair(struct message_line *line, char *s)
 	return 0;
 }
 
-/* text: "key=value key=value", which is cut up */
+/* text: "key=value key=value". NULs are written into it */
 static int parse_pairs(struct message_line *line, char *text)
 {
 	while (text != NULL) {

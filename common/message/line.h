@@ -7,7 +7,7 @@
 #include "common/message/message.h"
 
 /*
- * One line "quredis/1 key=value key=value\n", taken apart. message.c decides which keys count and what they mean.
+ * Parses one line "quredis/1 key=value key=value\n". message.c decides which keys count, and their meaning.
  */
 #define MESSAGE_MAGIC "quredis/"
 #define MESSAGE_VERSION "quredis/1"
@@ -25,7 +25,7 @@ struct message_line {
 	char text[MESSAGE_LINE_MAX];	/* a copy, with a NUL behind each key and value */
 };
 
-/* Takes the line apart with which data begins. */
+/* Parses the line with which data begins. */
 void message_line_parse(struct message_line *line, const char *data, size_t len);
 /* The same for "key=value key=value" alone, which sets the pairs only. -1: it has another form */
 int message_line_parse_pairs(struct message_line *line, const char *data, size_t len);

@@ -1,6 +1,7 @@
 /*
- * The bytes of a message: our wrapper line, the producer's header line, the payload. One parser for
- * both lines (message/line.c); what it does not accept whole is payload, so nothing a producer sends is ever lost.
+ * Parses and writes the bytes of a message: the wrapper line of quredis, the header line of the producer, the payload.
+ * The parser in message/line.c reads both lines. A line that it does not accept is payload, so no byte of a producer is
+ * ever lost.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,7 +111,7 @@ static int copy_id(const struct message_line *line, const char *key, char out[ME
 	return value[0] != '\0' && strlcpy(out, value, MESSAGE_ID_MAX + 1) <= MESSAGE_ID_MAX ? 0 : -1;
 }
 
-/* Unknown keys are the producer's own and are left alone. */
+/* Ignores unknown keys, which belong to the producer. */
 static int parse_header(struct message *m, const struct message_line *line)
 {
 	int64_t max_attempts = -1;
@@ -132,7 +133,7 @@ static void forget_header(struct message *m)
 	m->ttl_ms = m->enqueued_ms = m->timeout_ms = m->max_attempts = -1;
 }
 
-/* "quredis/2 ..." : a producer that knows more than we do. */
+/* True: the line is of a later version, such as "quredis/2 ...". */
 static bool other_version(const char *data, size_t len)
 {
 	size_t at = strlen(MESSAGE_MAGIC), digits = 0;
@@ -148,8 +149,9 @@ static bool other_version(const char *data, size_t len)
 }
 
 /*
- * The wrapper that was verified last. All that Redis stamped in one call have the same line, so most need not be verified: that
- * would cost more than all else a worker does for a small message. A line that was ours once remains so.
+ * The wrapper that was verified last. Redis stamps all messages of one call with the same line, so most lines need not be
+ * verified again, which would cost a worker more than all its other work for a small message. A line with a valid seal keeps
+ * it.
  */
 static struct {
 	const struct seal_secrets *secrets;
@@ -194,7 +196,7 @@ static void read_wrapper(struct message *m, const struct message_keys *keys)
 	}
 }
 
-/* Most messages have no header, and cost next to nothing. */
+/* Most messages have no header, and return early. */
 static void parse_lines(struct message *m, const struct message_keys *keys)
 {
 	struct message_line line;
@@ -244,7 +246,7 @@ static void append_number(struct buffer *out, const char *key, int64_t value)
 		buffer_format(out, " %s=%" PRId64, key, value);
 }
 
-/* What the parser would not take is never written: the line would become part of the payload. */
+/* Writes only values that the parser accepts: otherwise the line would become part of the payload. */
 static void append_count(struct buffer *out, const char *key, int count)
 {
 	append_number(out, key, count > COUNT_MAX ? COUNT_MAX : count);

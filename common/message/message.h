@@ -10,10 +10,10 @@
 #include "common/message/seal.h"
 
 /*
- * What lies in a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper").
- * A line is "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX
- * bytes with its newline. A wrapper is a line whose first key is w and whose last one, mac, proves that quredis
- * wrote it for this queue. What is malformed or not proven is payload.
+ * The form of an entry of a list: [wrapper line] [header line] payload (docs/design.md, "Header and wrapper"). A line is
+ * "quredis/1 key=value key=value\n", values [A-Za-z0-9._:+-]*, at most MESSAGE_LINE_MAX bytes with its newline. A wrapper is a
+ * line whose first key is w and whose last one, mac, proves that quredis wrote it for this queue. A line that is malformed or
+ * not proven is payload.
  */
 #define MESSAGE_LINE_MAX 1024
 #define MESSAGE_ID_MAX 128
@@ -31,14 +31,14 @@ static inline struct message_keys message_keys_of(const char *ingress, bool head
 	return (struct message_keys){ .queue = ingress, .secrets = seal_known(), .headers = headers };
 }
 
-/* What quredis remembers of a message, in front of it. Absent = all zero. */
+/* The contents of a wrapper: what quredis remembers of a message. All zero: the message has no wrapper. */
 struct wrapper {
 	uint64_t nonce;			/* w: keeps equal messages distinct */
 	int attempts;			/* failed attempts charged so far */
 	int crashes;			/* deaths of its worker charged so far */
 	int redelivered;		/* times it may have run before without being charged */
-	int outages;			/* deaths of its whole supervisor, or of several workers at once, that charged nobody */
-	bool solo;			/* to be kept alone in a tray */
+	int outages;			/* outages, with this message in flight, that did not charge it */
+	bool solo;			/* it must run alone */
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
@@ -57,9 +57,13 @@ struct message {
 	bool unknown_version;		/* "quredis/N " with N other than 1 */
 	char id[MESSAGE_ID_MAX + 1];		/* "" : the header has none, and message_id() was not called */
 	char request_id[MESSAGE_ID_MAX + 1];	/* "" : none */
-	char sha1[ENCODE_SHA1_SIZE];			/* of what is behind the wrapper, set by who has only the beginning in raw; "": it is worked out */
-	char *sha1_memo;		/* ENCODE_SHA1_SIZE bytes of the caller, "" at first: the sha1 is kept there, so that the next message_parse()
-					 * of the same bytes need not work it out again; NULL: nowhere */
+	/* of the bytes after the wrapper; set by a caller whose raw has only the beginning. "": computed when it is needed */
+	char sha1[ENCODE_SHA1_SIZE];
+	/*
+	 * ENCODE_SHA1_SIZE bytes of the caller, "" at first: keeps the sha1, so that the next message_parse() of the same bytes need not
+	 * compute it again; NULL: nowhere
+	 */
+	char *sha1_memo;
 	int64_t ttl_ms, enqueued_ms, timeout_ms;	/* header; -1: not given */
 	int max_attempts;				/* header; -1: not given */
 };
@@ -72,10 +76,10 @@ static inline bool message_may_be_wrapped(const char *raw, size_t len)
 	return len >= MESSAGE_WRAPPER_BEGIN_LEN && memcmp(raw, MESSAGE_WRAPPER_BEGIN, MESSAGE_WRAPPER_BEGIN_LEN) == 0;
 }
 
-/* Never fails: what is not a line of ours is payload. Views into raw; nothing is owned. */
+/* Never fails: a line that quredis did not write is payload. The result has views into raw, and owns nothing. */
 void message_parse(struct message *m, const struct message_keys *keys, const char *raw, size_t len);
 
-/* The header's, else "sha1:<hex>" of the payload: worked out at the first call. In m. */
+/* Returns the id of the header, else "sha1:<hex>" of the payload, computed at the first call. A view into m. */
 const char *message_id(struct message *m);
 
 static inline const char *message_payload(const struct message *m)
@@ -89,8 +93,8 @@ static inline size_t message_payload_len(const struct message *m)
 }
 
 /*
- * A message that was in hand in so many outages is tried alone: its supervisor runs no other such message beside it. So the
- * next outage is evidence against this one (docs/design.md, "Who is blamed").
+ * A message that was in flight in so many outages needs a trial: its supervisor runs no other such message beside it, so
+ * that the next outage is evidence against this one (docs/design.md, "What a death charges").
  */
 #define MESSAGE_OUTAGES_MAX 2
 static inline bool message_needs_trial(const struct wrapper *w)
@@ -98,15 +102,15 @@ static inline bool message_needs_trial(const struct wrapper *w)
 	return w->outages >= MESSAGE_OUTAGES_MAX;
 }
 
-/* It may be what its worker died of: it is run alone. */
+/* True: the message may have killed its worker, so it must run alone. */
 static inline bool message_is_suspect(const struct wrapper *w)
 {
 	return w->solo || w->crashes > 0;
 }
 
-/* Appends to out the sealed line that says w, with a fresh nonce: it comes in place of the first wrapper_len bytes. */
+/* Appends a sealed line with the contents of w and a fresh nonce to out. It replaces the first wrapper_len bytes of the message. */
 void message_wrapper(struct buffer *out, const struct message_keys *keys, const struct wrapper *w);
-/* Appends to out: m's message behind wrapper w, with a fresh nonce and sealed. m's old wrapper is dropped. */
+/* Appends such a line, and m's message without its old wrapper, to out. */
 void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w);
 
 /* The start of such a wrapper without own_ms: Redis adds own, by its clock, and the seal (common/queue/scripts/stamp.lua). */
@@ -126,15 +130,14 @@ const char *message_memory(const struct wrapper *w, char out[MESSAGE_MEMORY_SIZE
 /* Reads such a text back. Returns 0; or -1 and a zeroed w if the text has another form. */
 int message_recall(struct wrapper *w, const char *text, size_t len);
 
-/* Appends a header line. NULL and -1 leave a key out. Returns -1 if a value has a byte that cannot
- * stand there. */
+/* Appends a header line. NULL and -1 leave a key out. -1: a value has a byte that a header cannot contain. */
 int message_header(struct buffer *out, const char *id, const char *request_id, int64_t ttl_ms,
     int64_t enqueued_ms, int64_t timeout_ms, int max_attempts);
 
-/* The SHA1 of the producer's message, worked out if it is not known. 40 hex digits and NUL */
+/* Writes the SHA1 of the producer's message, and computes it if it is not known. 40 hex digits and NUL */
 void message_digest(const struct message *m, char out[ENCODE_SHA1_SIZE]);
 
-/* The rest of what this folder offers. */
+/* The other headers of this folder. */
 #include "common/message/age.h"
 
 #endif

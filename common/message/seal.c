@@ -12,9 +12,10 @@
  * Both cover the key of the queue's ingress: a sealed line that an operator moves to another queue proves nothing there.
  * Neither covers the payload.
  *
- * This file alone holds the secrets of the process. common/queue/secret.c reads them from Redis; common/message/message.c knows
- * the form of a line. Workers and sweepers of one supervisor also share them in memory: one that starts while quredis:secret is
- * deleted or replaced must know what the others have sealed with. A handler has no access: the memory has no name, and exec unmaps it.
+ * This file alone holds the secrets of the process. common/queue/secret.c reads them from Redis; common/message/message.c knows the
+ * form of a line. Workers and sweepers of one supervisor also share them in memory: a process that starts while quredis:secret is
+ * deleted or replaced must know the secrets with which the others have sealed. A handler has no access: the memory has no name, and
+ * exec unmaps it.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -31,7 +32,7 @@
 #include "common/message/seal.h"
 
 static struct seal_secrets known;
-static struct seal_shared *shared;	/* NULL: of a command, which shares with nobody */
+static struct seal_shared *shared;	/* NULL: this process is a command, which shares no secrets */
 
 /* ---- secrets ---- */
 
@@ -83,7 +84,8 @@ void seal_share(struct seal_shared *s)
 
 /*
  * The first word names the secret, so two processes that publish the same one write the same words to the same place, and either
- * completes what the other left if it was killed. A secret whose first word is 0 is not published: one of 2^64 has that.
+ * completes what the other left if it was killed. A secret whose first word is 0 is not published; only one secret in 2^64 is
+ * like that.
  */
 static void publish_secret(const unsigned char secret[SEAL_SECRET_BYTES])
 {
@@ -133,7 +135,7 @@ int seal_learn(const char *list)
 	}
 	if (learnt.n == 0)
 		return -1;
-	/* A Redis that lost some of them gets them back: queue_secret() sends seal_list(). */
+	/* Keeps the known secrets, so that queue_secret() gives them back to a Redis that has lost some. */
 	for (size_t i = 0; i < known.n; i++)
 		add_secret(&learnt, known.secret[i]);
 	known = learnt;

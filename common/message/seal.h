@@ -10,8 +10,8 @@
  * Message authentication codes of the lines that quredis puts before messages (docs/design.md, "Seals"). A code is
  * HMAC-SHA256, cut to 128 bits, over the queue and the line, with a secret that Redis stores.
  *
- * queue: key of the queue's ingress. line, len: the line without its code. mac: SEAL_MAC_HEX digits. Nothing is kept of
- * these; an `out` is written with its NUL.
+ * queue: key of the queue's ingress. line, len: the line without its code. mac: SEAL_MAC_HEX digits. The functions keep
+ * no pointer to these; they write an `out` with its NUL.
  */
 #define SEAL_SECRET_BYTES 32
 #define SEAL_SECRETS_MAX 8
@@ -35,7 +35,10 @@ struct seal_shared {
 	} secrets[SEAL_SECRETS_MAX];
 };
 
-/* From now on this process publishes in s what it learns, and seal_list() adds what others learnt. s is not owned, and must outlive the process. */
+/*
+ * From now on this process publishes in s the secrets that it learns, and seal_list() adds those that other processes have
+ * published. The caller owns s, which must outlive the process.
+ */
 void seal_share(struct seal_shared *s);
 
 /* The secrets that this process has learnt. Static, and valid for ever. Not safe for threads; a forked child has a copy. */

@@ -1,5 +1,5 @@
 /*
- * What operators do to a queue: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes constant
+ * Sends requests of operators: push, purge, hurry, discard, pause, destroy. Bulk work is either one step that takes constant
  * time, or steps of at most a hundred entries, which the commands in admin/ repeat.
  */
 #include <inttypes.h>
@@ -11,11 +11,6 @@
 #include "common/base/base.h"
 #include "common/queue/scripts.h"
 #include "common/queue/waiting.h"
-
-char *queue_registered_key(const char *name)
-{
-	return alloc_format("quredis:queue:%s", name);
-}
 
 /* ---- push ---- */
 
@@ -46,7 +41,7 @@ void queue_push_delayed(struct redis *r, const struct queue_keys *k, int64_t del
 
 /* ---- purge ---- */
 
-static void purge(struct redis *r, const char *how_many, const char *list, const char *with)
+static void append_purge(struct redis *r, const char *how_many, const char *list, const char *with)
 {
 	const char *keys[] = { list, with };
 
@@ -55,12 +50,12 @@ static void purge(struct redis *r, const char *how_many, const char *list, const
 
 void queue_purge_ingress(struct redis *r, const struct queue_keys *k)
 {
-	purge(r, "LLEN", k->ingress, NULL);
+	append_purge(r, "LLEN", k->ingress, NULL);
 }
 
 void queue_purge_escape(struct redis *r, const struct queue_keys *k)
 {
-	purge(r, "LLEN", k->escape, k->log);
+	append_purge(r, "LLEN", k->escape, k->log);
 }
 
 static void purge_delayed(struct redis *r, const struct queue_keys *k, const char *how_many)
@@ -201,7 +196,10 @@ void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t fi
 
 void queue_destroy_registration(struct redis *r, const struct queue_keys *k)
 {
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+
 	redis_appendf(r, "UNLINK %s", k->workers);
-	redis_appendf(r, "ZREM " QUEUE_REGISTRY " %s", k->name);
+	redis_appendf(r, "ZREM %s %s", registry, k->name);
 	redis_appendf(r, "UNLINK %s", k->registered);
+	free(registry);
 }

@@ -4,12 +4,10 @@
 #include "common/queue/moves.h"
 
 /*
- * What an operator does to a queue, beyond the moves of common/queue/moves.h. As there, every function that takes a struct
- * redis appends one command or script and returns at once; the caller takes the answer later.
+ * Requests of operators about a queue, beyond the moves of common/queue/moves.h. As there, every function that takes a
+ * struct redis appends one command or script and returns at once; the caller takes the answer later.
  */
 #define QUEUE_BATCH 64		/* the most messages of one queue_push() or queue_push_delayed() */
-
-char *queue_registered_key(const char *name);	/* for a queue whose lists are not known yet; a new string */
 
 struct queue_bytes {
 	const void *data;

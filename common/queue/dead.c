@@ -33,15 +33,15 @@ static int64_t distance(int64_t a, int64_t b)
 }
 
 /*
- * Could every owner renew its lease between the last pulse and this one? Yes, if the same server took both writes, neither the
- * sweeper nor the server stood still, and nobody set a clock. DOUBT_NONE says so.
+ * Decides whether every owner could renew its lease between the last pulse and this one. DOUBT_NONE: yes, since the same
+ * server took both writes, neither the sweeper nor the server stood still, and no clock was set.
  *
- * A connection that broke in between is no doubt: the same server took the write before and the write after. A restart,
- * a failover and a promotion change the identity, so they are.
+ * A connection that broke in between is no doubt, since the same server took the write before and the write after. A
+ * restart, a failover and a promotion are, and they change the identity.
  *
- * A server can also go back in time under one identity (DEBUG RELOAD NOSAVE, a virtual machine that was reset). It may have
- * forgotten a lease then. That is harmless: the two looks are a whole lease apart, so a living owner has renewed in between;
- * and a worker whose lease ran out never uses that name again (renew.lua).
+ * A server can also go back in time under one identity (DEBUG RELOAD NOSAVE, a virtual machine that was reset), and may then
+ * lack a lease. That is harmless: the two looks are a whole lease apart, so a living owner has renewed in between; and a
+ * worker whose lease ran out never uses that name again (renew.lua).
  */
 static enum doubt doubt_of(const struct calm *c, const struct pulse *p, int64_t lease_ms)
 {
@@ -76,7 +76,7 @@ void calm_pulse(struct calm *c, const struct pulse *p, int64_t lease_ms)
 	c->last_server_ms = p->server_ms;
 }
 
-/* A look from before the calm does not count: then this look is the first one. */
+/* A look from before the calm does not count, so the first look within the calm starts the time. */
 bool dead_missed(struct absence *a, int64_t asked_ms, int64_t answered_ms, int64_t patience_ms)
 {
 	if (a->first_ms == 0)

@@ -6,9 +6,9 @@
 #include "common/queue/moves.h"
 
 /*
- * How many messages lie where in a queue: cheap reads that change nothing. As in common/queue/moves.h, every function that
- * takes a struct redis appends commands and returns at once. Each answer can be an error (a key of the wrong type) while the
- * others are valid.
+ * Reads the numbers of messages in the lists of a queue. The reads are cheap and change nothing. As in common/queue/moves.h,
+ * every function that takes a struct redis appends commands and returns at once. Each answer can be an error (a key of the
+ * wrong type) while the others are valid.
  */
 
 /*

@@ -1,4 +1,5 @@
 /* The hash of health reports in Redis, and the part of a report that every reader needs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -6,30 +7,41 @@
 #include "common/queue/health.h"
 
 #include "common/base/base.h"
-
-#define KEY "quredis:health"
+#include "common/queue/moves.h"
 
 const char *const queue_health_names[3] = { "healthy", "degraded", "unhealthy" };
 
 void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms)
 {
-	redis_appendf(r, "HSET " KEY " %s %s", queue, document);
-	redis_appendf(r, "PEXPIRE " KEY " %d", QUEUE_HEALTH_KEPT * interval_ms);
+	char *key = queue_key_of(r, QUEUE_KEY_HEALTH, NULL);
+
+	redis_appendf(r, "HSET %s %s %s", key, queue, document);
+	redis_appendf(r, "PEXPIRE %s %d", key, QUEUE_HEALTH_KEPT * interval_ms);
+	free(key);
 }
 
 void queue_health_read(struct redis *r)
 {
-	redis_appendf(r, "HGETALL " KEY);
+	char *key = queue_key_of(r, QUEUE_KEY_HEALTH, NULL);
+
+	redis_appendf(r, "HGETALL %s", key);
+	free(key);
 }
 
 void queue_health_read_one(struct redis *r, const char *queue)
 {
-	redis_appendf(r, "HGET " KEY " %s", queue);
+	char *key = queue_key_of(r, QUEUE_KEY_HEALTH, NULL);
+
+	redis_appendf(r, "HGET %s %s", key, queue);
+	free(key);
 }
 
 void queue_health_drop(struct redis *r, const char *queue)
 {
-	redis_appendf(r, "HDEL " KEY " %s", queue);
+	char *key = queue_key_of(r, QUEUE_KEY_HEALTH, NULL);
+
+	redis_appendf(r, "HDEL %s %s", key, queue);
+	free(key);
 }
 
 static int level_of(const char *status)

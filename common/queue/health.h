@@ -20,7 +20,7 @@ void queue_health_read(struct redis *r);	/* -> ARRAY: queue, document, queue, do
 void queue_health_read_one(struct redis *r, const char *queue);	/* -> STRING, or NIL */
 void queue_health_drop(struct redis *r, const char *queue);	/* -> INTEGER */
 
-/* What a document says. queue_health_parse() returns -1 if it is no report. */
+/* The contents of a document. queue_health_parse() returns -1 if it is no report. */
 struct queue_health {
 	struct json_t *document;	/* owned */
 	const char *queue, *status;	/* point into document */
@@ -29,7 +29,7 @@ struct queue_health {
 };
 int queue_health_parse(struct queue_health *h, const char *text, size_t len);
 void queue_health_free(struct queue_health *h);
-/* The report is older than QUEUE_HEALTH_KEPT intervals. */
+/* True: the report is older than QUEUE_HEALTH_KEPT intervals. */
 bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms);
 
 extern const char *const queue_health_names[3];		/* "healthy", "degraded", "unhealthy" */

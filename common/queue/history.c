@@ -72,7 +72,7 @@ static void fill(struct script_arg *args, const struct entry *e)
 }
 
 /* Acknowledges a whole tray if nothing else has to be written. */
-static void acknowledge(struct redis *r, const struct queue_owner *o, int tray)
+static void acknowledge_tray(struct redis *r, const struct queue_owner *o, int tray)
 {
 	const char *keys[] = { o->lease, o->trays[tray] };
 	struct script_number moved;
@@ -92,7 +92,7 @@ void queue_history_done(struct redis *r, const struct queue_owner *o, int tray, 
 	size_t n = 0;
 
 	if (one == NULL && h->n == 0 && h->nnotes == 0) {
-		acknowledge(r, o, tray);
+		acknowledge_tray(r, o, tray);
 		return;
 	}
 	args = alloc_zero(first + FIELDS * h->n, sizeof(*args));

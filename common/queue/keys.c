@@ -1,4 +1,4 @@
-/* The names of keys and of owners. Every key of a queue is the name of one of its three lists with a suffix. */
+/* The names of keys and of owners. Every key of a queue is the name of one of its three lists with a suffix, except for its entry in the registry. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,28 @@
 #include "common/base/base.h"
 #include "common/conf/conf.h"
 
-void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape)
+char *queue_key(const char *prefix, enum queue_key which, const char *of)
+{
+	static const struct { const char *before, *after; } names[] = {
+		[QUEUE_KEY_REGISTRY] = { "quredis:queues", "" },
+		[QUEUE_KEY_REGISTERED] = { "quredis:queue:", "" },
+		[QUEUE_KEY_SECRET] = { "quredis:secret", "" },
+		[QUEUE_KEY_HEALTH] = { "quredis:health", "" },
+		[QUEUE_KEY_NODE] = { "quredis:node:", "" },
+		[QUEUE_KEY_CLOCK] = { "quredis:node:", ":clock" },
+		[QUEUE_KEY_NO_SECRET] = { "quredis:secret:none", "" },
+		[QUEUE_KEY_PULSE] = { "quredis:node:", ":pulse" },
+	};
+
+	return alloc_format("%s%s%s%s", prefix == NULL ? "" : prefix, names[which].before, of == NULL ? "" : of, names[which].after);
+}
+
+char *queue_key_of(const struct redis *r, enum queue_key which, const char *of)
+{
+	return queue_key(redis_prefix(r), which, of);
+}
+
+void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress, const char *transit, const char *escape)
 {
 	*k = (struct queue_keys){
 		.name = alloc_string(name),
@@ -31,24 +52,24 @@ void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress
 		.log = alloc_format("%s:log", escape),
 		.forwarded = alloc_format("%s:forwarded", escape),
 		.claimed = alloc_format("%s:claimed", escape),
-		.registered = alloc_format("quredis:queue:%s", name),
+		.registered = queue_key(prefix, QUEUE_KEY_REGISTERED, name),
 	};
 	k->lines = message_keys_of(k->ingress, true);
 }
 
-void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q)
+void queue_keys_from_conf(struct queue_keys *k, const struct conf *conf, const struct conf_queue *q)
 {
-	queue_keys_init(k, q->name, q->ingress, q->transit, q->escape);
+	queue_keys_init(k, conf->redis.prefix, q->name, q->ingress, q->transit, q->escape);
 	k->shared = q->shared;
 	k->lines.headers = q->headers;
 }
 
-void queue_keys_default(struct queue_keys *k, const char *name)
+void queue_keys_default(struct queue_keys *k, const char *prefix, const char *name)
 {
-	char *ingress = alloc_format("ingress:%s", name), *transit = alloc_format("transit:%s", name),
-	     *escape = alloc_format("escape:%s", name);
+	char *ingress = conf_list_name(prefix, "ingress", name), *transit = conf_list_name(prefix, "transit", name),
+	     *escape = conf_list_name(prefix, "escape", name);
 
-	queue_keys_init(k, name, ingress, transit, escape);
+	queue_keys_init(k, prefix, name, ingress, transit, escape);
 	free(ingress);
 	free(transit);
 	free(escape);

@@ -8,8 +8,8 @@
 #include "common/redis/redis.h"
 
 /*
- * Reads lists whose entries may be large. Both what Redis copies in one step and what it sends is bounded in bytes, not only in
- * entries. As in common/queue/moves.h, each function appends one script.
+ * Reads lists whose entries may be large. A limit in bytes, not only in entries, bounds what Redis copies in one step and what
+ * it sends. As in common/queue/moves.h, each function appends one script.
  */
 struct queue_look {
 	const char *key;		/* of a list or a sorted set; queue_look_records(): of the stream */
@@ -40,8 +40,8 @@ void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked
 void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until);
 
 /*
- * How many entries at one end of a list fit into one look. It copies no entry to find out, so it also serves where even one
- * entry may be too large to read. nobody: the key of a lease that does not exist. -> ARRAY for queue_weighed()
+ * Asks how many entries at one end of a list fit into one look. Redis copies no entry for that, so it also works if even
+ * one entry may be too large to read. nobody: the key of a lease that does not exist. -> ARRAY for queue_weighed()
  */
 enum queue_end { QUEUE_END_LEFT, QUEUE_END_RIGHT };
 void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes);

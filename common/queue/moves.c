@@ -15,7 +15,7 @@
 #include "common/queue/scripts.h"
 #include "common/queue/waiting.h"
 
-#define KEEP_DEAD_MS (60 * 60 * 1000)	/* how long messages that arrive late under a dead name are looked for */
+#define KEEP_DEAD_MS (60 * 60 * 1000)	/* for how long sweepers look for messages that arrive late under a dead name */
 
 /* change NULL: the entry stays unchanged. */
 #define CHANGE_ARGS 2
@@ -40,7 +40,7 @@ static size_t note_args(const struct queue_note *note, struct script_number *kee
 	return NOTE_ARGS;
 }
 
-/* Fractions need Redis 6; whole seconds are all that older servers take. */
+/* Writes whole seconds if possible, since fractions need Redis 6. */
 static void format_seconds(struct script_number *out, int64_t ms)
 {
 	if (ms % 1000 == 0)
@@ -166,7 +166,7 @@ static void move_with_record(struct redis *r, const char *const keys[5], int64_t
 	args[n++] = script_string(keep ? "1" : "0");
 	if (record != NULL) {
 		n += queue_record_args(record, m, &text, args + n);
-		args[n - 1] = script_string(NULL);	/* only Redis has the message */
+		args[n - 1] = script_string(NULL);	/* the script fills this in, since only Redis has the message */
 	}
 	queue_script(r, QUEUE_SCRIPT_escape, note == NULL ? 4 : 5, keys, n, args);
 }

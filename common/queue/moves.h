@@ -15,6 +15,7 @@
  * redis_take() or redis_wait(). "->" says what the answer is. An answer can always be an error instead. All moves copy first
  * and remove second.
  */
+struct conf;
 struct conf_queue;
 
 /* ---- keys (queue/keys.c) ---- */
@@ -27,16 +28,32 @@ struct queue_keys {		/* every string is owned */
 	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* key of ingress and a suffix */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
 	char *log, *forwarded, *claimed;			/* key of escape and a suffix */
-	char *registered;					/* quredis:queue:<name> */
+	char *registered;					/* QUEUE_KEY_REGISTERED */
 	struct message_keys lines;	/* which lines before its messages are genuine; has views into this struct */
 	bool shared;		/* other programs fetch from it, too: quredis puts nothing before a message, and keeps notes beside it */
 };
 
-#define QUEUE_REGISTRY "quredis:queues"
+/*
+ * The keys that are not made of the three lists of a queue: their names begin with "quredis:", behind redis.prefix. queue_key() is the only place that
+ * makes them.
+ */
+enum queue_key {
+	QUEUE_KEY_REGISTRY,	/* quredis:queues */
+	QUEUE_KEY_REGISTERED,	/* quredis:queue:NAME */
+	QUEUE_KEY_SECRET,	/* quredis:secret. A string; no command or page of quredis shows it */
+	QUEUE_KEY_HEALTH,	/* quredis:health */
+	QUEUE_KEY_NODE,		/* quredis:node:NODE */
+	QUEUE_KEY_CLOCK,	/* quredis:node:NODE:clock */
+	QUEUE_KEY_NO_SECRET, QUEUE_KEY_PULSE	/* never exist: commands on them only prove the right to write */
+};
+/* A new string. prefix NULL: none. of: the name of the queue or node; NULL: the key has none. */
+char *queue_key(const char *prefix, enum queue_key which, const char *of);
+char *queue_key_of(const struct redis *r, enum queue_key which, const char *of);	/* with the prefix of its target */
 
-void queue_keys_init(struct queue_keys *k, const char *name, const char *ingress, const char *transit, const char *escape);
-void queue_keys_from_conf(struct queue_keys *k, const struct conf_queue *q);
-void queue_keys_default(struct queue_keys *k, const char *name);	/* with the default names of the lists */
+/* ingress, transit, escape: whole names of keys. prefix: of the key in the registry; NULL: none */
+void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name, const char *ingress, const char *transit, const char *escape);
+void queue_keys_from_conf(struct queue_keys *k, const struct conf *conf, const struct conf_queue *q);
+void queue_keys_default(struct queue_keys *k, const char *prefix, const char *name);	/* with the default names of the lists */
 void queue_keys_free(struct queue_keys *k);
 
 /* Keys of one incarnation; each a new string. tray 0..QUEUE_TRAYS-1, or QUEUE_RESCUE. */
@@ -96,7 +113,7 @@ struct queue_entry {
 };
 #define QUEUE_ENTRY_ENDS 1024		/* bytes of each end that are compared */
 #define QUEUE_ANYWHERE INT64_MIN
-/* How a move changes an entry: line replaces its first `strip` bytes, the old wrapper. */
+/* The change that a move makes to an entry: line replaces its first `strip` bytes, the old wrapper. */
 struct queue_change {
 	const struct buffer *line;
 	size_t strip;
@@ -224,7 +241,7 @@ void queue_list(struct redis *r, const char *list, int64_t first, int64_t last);
  * fence is one O(1) step. After it, no command that the owner may still send can reach the messages.
  */
 void queue_fence(struct redis *r, const struct queue_keys *k, const char *incarnation, const char *source, const char *rescue);
-/* How many messages all trays of the owner held at the first fence. -> STRING number, or NIL */
+/* Reads how many messages all trays of the owner held at the first fence. -> STRING number, or NIL */
 void queue_rescue_size(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /*
  * Moves an entry from rescue's left end to ingress's pop end, changed. -> INTEGER 1; 0: it is not the left end any more,
@@ -294,12 +311,12 @@ size_t queue_rescues_parse(const struct redis_reply *reply, char ***out);
 void queue_rescues_free(char **names, size_t n);
 
 /*
- * Writes the queue into quredis:queues and quredis:queue:<name> as the Ruby gem does, and "shared" if it is shared. again:
+ * Writes the queue into the registry and its entry there as the Ruby gem does, and "shared" if it is shared. again:
  * writes only what is missing. -> two answers
  */
 void queue_register(struct redis *r, const struct queue_keys *k, bool again);
 /* Reads the JSON of quredis:queue:<name>. Returns -1 if it does not name three lists. k must be initialised. */
-int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len);
+int queue_registered_parse(struct queue_keys *k, const char *prefix, const char *name, const char *json, size_t len);
 
 /* ---- records (queue/records.c) ---- */
 

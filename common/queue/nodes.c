@@ -9,14 +9,9 @@
 #include "common/base/base.h"
 #include "common/message/message.h"
 
-static char *key_of(const char *node)
-{
-	return alloc_format("quredis:node:%s", node);
-}
-
 void queue_node_write(struct redis *r, const char *node, const char *document)
 {
-	char *key = key_of(node);
+	char *key = queue_key_of(r, QUEUE_KEY_NODE, node);
 
 	redis_appendf(r, "SET %s %s PX %d", key, document, (int64_t)QUEUE_NODE_KEPT_MS);
 	free(key);
@@ -24,7 +19,7 @@ void queue_node_write(struct redis *r, const char *node, const char *document)
 
 void queue_node_drop(struct redis *r, const char *node)
 {
-	char *key = key_of(node);
+	char *key = queue_key_of(r, QUEUE_KEY_NODE, node);
 
 	redis_appendf(r, "DEL %s", key);
 	free(key);
@@ -32,20 +27,15 @@ void queue_node_drop(struct redis *r, const char *node)
 
 void queue_node_read(struct redis *r, const char *node)
 {
-	char *key = key_of(node);
+	char *key = queue_key_of(r, QUEUE_KEY_NODE, node);
 
 	redis_appendf(r, "GET %s", key);
 	free(key);
 }
 
-static char *clock_key_of(const char *node)
-{
-	return alloc_format("quredis:node:%s:clock", node);
-}
-
 void queue_node_clock_write(struct redis *r, const char *node, const char *text)
 {
-	char *key = clock_key_of(node);
+	char *key = queue_key_of(r, QUEUE_KEY_CLOCK, node);
 
 	redis_appendf(r, "SET %s %s PX %d", key, text, QUEUE_NODE_CLOCK_KEPT_MS);
 	free(key);
@@ -53,7 +43,7 @@ void queue_node_clock_write(struct redis *r, const char *node, const char *text)
 
 void queue_node_clock_read(struct redis *r, const char *node)
 {
-	char *key = clock_key_of(node);
+	char *key = queue_key_of(r, QUEUE_KEY_CLOCK, node);
 
 	redis_appendf(r, "GET %s", key);
 	free(key);

@@ -9,9 +9,9 @@
 #include "common/queue/moves.h"
 
 /*
- * What quredis remembers of the messages of a shared queue. A wrapper would reach other programs, so a hash beside the lists
- * keeps it (docs/design.md, "Shared queues"), by the sha1 of the producer's message. Equal messages share one note. All notes
- * expire together, QUEUE_NOTES_KEEP_MS after the last one was written.
+ * Notes: what quredis remembers of the messages of a shared queue. A wrapper would reach other programs, so a hash beside the
+ * lists holds the notes (docs/design.md, "Shared queues"), by the sha1 of the producer's message. Equal messages share one
+ * note. All notes expire together, QUEUE_NOTES_KEEP_MS after the last one was written.
  */
 #define QUEUE_NOTES_KEEP_MS INT64_C(604800000)
 #define QUEUE_NOTE_FIELD ENCODE_SHA1_SIZE

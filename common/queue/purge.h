@@ -11,12 +11,12 @@
 #include "common/redis/redis.h"
 
 /*
- * Which messages the rules of purge{} take (docs/design.md, "Purge"). The sweeper applies the rules, and quredis stale counts
- * what they would take.
+ * The rules of purge{}, which decide the messages to take (docs/design.md, "Purge"). The sweeper applies them, and quredis
+ * stale counts the messages that they would take.
  */
 #define PURGE_DEEPEST 100000	/* a walk ends after so many entries that stay: the server reaches deeper ones entry by entry */
 
-/* Why an entry is purged. */
+/* The reason why an entry is purged. */
 struct verdict {
 	const char *class, *rule;	/* the class of the record, and the name of the limit */
 	struct age_excess excess;
@@ -25,7 +25,10 @@ struct verdict {
 /* waits: the message lies in ingress. */
 bool purge_judge(const struct conf_purge *limits, bool waits, const struct message *m, const struct age_clock *c, struct verdict *out);
 
-/* For the history: purge takes what the queue's own done.max_age would keep longer, or what is left where no history is kept now. */
+/*
+ * True: purge takes entries of the history, because done.max_age of the queue would keep them longer, or because the queue keeps
+ * no history any more.
+ */
 bool purge_takes_done(const struct conf_queue *q);
 
 /*
@@ -34,12 +37,12 @@ bool purge_takes_done(const struct conf_queue *q);
  */
 bool purge_oldest(int64_t max_age_ms, const struct age_clock *c, int64_t *oldest_ms);
 
-/* Records without a dead letter. Where there is an archive, bounds remove them instead, after writing them to it. */
+/* True: purge takes records without a dead letter. If there is an archive, bounds remove them instead, after writing them to it. */
 bool purge_takes_orphans(const struct conf_queue *q);
 
 /*
- * Other programs also fetch from a shared queue, so quredis writes nothing before its messages, and nothing says how long they
- * wait. Purge does not look at such a queue.
+ * True: purge takes messages. False for a shared queue: other programs fetch from it, too, so quredis writes no time before
+ * its messages, and does not know how long they wait.
  */
 bool purge_takes_messages(const struct conf_queue *q);
 
@@ -67,7 +70,7 @@ struct purge_page {
 void purge_walk_ask(struct redis *r, const struct purge_walk *w);		/* requests the page at the cursor */
 int purge_walk_read(const struct redis_reply *reply, struct purge_page *page);	/* takes its answer. -1: unexpected reply type */
 
-/* Parses the i-th entry of the page, counted in the direction of the walk. Returns whether it is too old; *v: by which rule. */
+/* Parses the i-th entry of the page, counted in the direction of the walk. True: it is too old; *verdict has the rule. */
 bool purge_walk_judge(const struct purge_walk *w, const struct purge_page *page, size_t i, const struct age_clock *clock, struct message *m,
     struct verdict *verdict);
 

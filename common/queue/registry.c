@@ -184,10 +184,11 @@ void queue_rescues_free(char **names, size_t n)
 void queue_register(struct redis *r, const struct queue_keys *k, bool again)
 {
 	char *json = dump_of_queue(json_pack("{s:s, s:s, s:s, s:s}", "name", k->name, "ingress", k->ingress, "transit", k->transit,
-	    "escape", k->escape), k->shared);
+	    "escape", k->escape), k->shared), *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
 
 	redis_appendf(r, again ? "SET %s %s NX" : "SET %s %s", k->registered, json);
-	redis_appendf(r, "ZADD " QUEUE_REGISTRY " NX %d %s", clock_realtime_ms() / 1000, k->name);
+	redis_appendf(r, "ZADD %s NX %d %s", registry, clock_realtime_ms() / 1000, k->name);
+	free(registry);
 	free(json);
 }
 
@@ -196,7 +197,7 @@ static bool are_three(const char *a, const char *b, const char *c)
 	return a[0] != '\0' && b[0] != '\0' && c[0] != '\0' && strcmp(a, b) != 0 && strcmp(b, c) != 0 && strcmp(a, c) != 0;
 }
 
-int queue_registered_parse(struct queue_keys *k, const char *name, const char *json, size_t len)
+int queue_registered_parse(struct queue_keys *k, const char *prefix, const char *name, const char *json, size_t len)
 {
 	json_t *object = json_loadb(json, len, 0, NULL);
 	const char *ingress, *transit, *escape;
@@ -204,7 +205,7 @@ int queue_registered_parse(struct queue_keys *k, const char *name, const char *j
 
 	if (json_unpack(object, "{s:s, s:s, s:s}", "ingress", &ingress, "transit", &transit, "escape", &escape) == 0 &&
 	    are_three(ingress, transit, escape)) {
-		queue_keys_init(k, name, ingress, transit, escape);
+		queue_keys_init(k, prefix, name, ingress, transit, escape);
 		k->shared = json_is_true(json_object_get(object, "shared"));
 		rc = 0;
 	}

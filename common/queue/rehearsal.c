@@ -1,6 +1,6 @@
 /*
- * Leads one message through every move of workers and sweeper, on scratch keys. It checks only whether the server allows the
- * moves; other tests check what they do.
+ * Moves one message through every step of workers and sweeper, on scratch keys. It only shows whether the server allows the
+ * moves, not whether they are correct.
  */
 #include <stdlib.h>
 
@@ -36,102 +36,102 @@ static const struct queue_note *note_of(const struct rehearsal *h)
 	return h->keys.shared ? &h->note : NULL;
 }
 
-static void plant(struct redis *r, struct rehearsal *h)
+static void rehearse_plant(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "LPUSH %s %b", h->keys.ingress, h->raw.data, h->raw.len);
 }
 
-static void enrol(struct redis *r, struct rehearsal *h)
+static void rehearse_enrol(struct redis *r, struct rehearsal *h)
 {
 	queue_renew(r, &h->first, NULL, "{}");
 }
 
-static void renew(struct redis *r, struct rehearsal *h)
+static void rehearse_renew(struct redis *r, struct rehearsal *h)
 {
 	queue_renew(r, &h->second, &h->first, "{}");
 }
 
-static void renew_lease(struct redis *r, struct rehearsal *h)
+static void rehearse_renew_lease(struct redis *r, struct rehearsal *h)
 {
 	queue_lease_renew(r, &h->second);
 }
 
-static void annotate(struct redis *r, struct rehearsal *h)
+static void rehearse_annotate(struct redis *r, struct rehearsal *h)
 {
 	queue_annotate(r, &h->second, QUEUE_STOPPING, "1");
 }
 
-static void fetch(struct redis *r, struct rehearsal *h)
+static void rehearse_fetch(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch(r, &h->second, 0, 0);
 }
 
-static void fetch_blocking(struct redis *r, struct rehearsal *h)
+static void rehearse_fetch_blocking(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch(r, &h->second, 0, 1000);
 }
 
-static void fetch_oom(struct redis *r, struct rehearsal *h)
+static void rehearse_fetch_oom(struct redis *r, struct rehearsal *h)
 {
 	queue_fetch_oom(r, &h->second, 0);
 }
 
-static void hand_back(struct redis *r, struct rehearsal *h)
+static void rehearse_hand_back(struct redis *r, struct rehearsal *h)
 {
 	queue_hand_back(r, &h->second, 0, &h->by_place, &h->change, note_of(h));
 }
 
-static void retry(struct redis *r, struct rehearsal *h)
+static void rehearse_retry(struct redis *r, struct rehearsal *h)
 {
 	queue_retry(r, &h->second, 0, &h->by_value, &h->change, 0);
 }
 
-static void quiet(struct redis *r, struct rehearsal *h)
+static void rehearse_quiet(struct redis *r, struct rehearsal *h)
 {
 	queue_quiet(r, &h->keys);
 }
 
-static void due(struct redis *r, struct rehearsal *h)
+static void rehearse_due(struct redis *r, struct rehearsal *h)
 {
 	queue_due(r, &h->keys, false, 1, NULL);
 }
 
-static void fence(struct redis *r, struct rehearsal *h)
+static void rehearse_fence(struct redis *r, struct rehearsal *h)
 {
 	queue_fence(r, &h->keys, h->second.incarnation, h->second.trays[0], h->rescue);
 }
 
-static void size(struct redis *r, struct rehearsal *h)
+static void rehearse_size(struct redis *r, struct rehearsal *h)
 {
 	queue_rescue_size(r, &h->keys, h->second.incarnation);
 }
 
-static void weigh(struct redis *r, struct rehearsal *h)
+static void rehearse_weigh(struct redis *r, struct rehearsal *h)
 {
 	queue_weigh(r, h->first.lease, h->rescue, QUEUE_END_LEFT, 1, 1);
 }
 
-static void look(struct redis *r, struct rehearsal *h)
+static void rehearse_look(struct redis *r, struct rehearsal *h)
 {
 	queue_look(r, &(struct queue_look){ .key = h->rescue, .most = 1, .bytes = 1 });
 }
 
-static void digest(struct redis *r, struct rehearsal *h)
+static void rehearse_digest(struct redis *r, struct rehearsal *h)
 {
 	queue_digest(r, h->first.lease, h->rescue, &h->by_place, &(size_t){ 0 }, 1);
 }
 
-static void too_large_first(struct redis *r, struct rehearsal *h)
+static void rehearse_too_large_first(struct redis *r, struct rehearsal *h)
 {
 	queue_too_large_first(r, &h->keys, h->first.lease, h->rescue, INT64_MAX, NULL, NULL);
 }
 
-static void give_back(struct redis *r, struct rehearsal *h)
+static void rehearse_give_back(struct redis *r, struct rehearsal *h)
 {
 	queue_return(r, &h->keys, h->second.incarnation, h->rescue, &h->by_value, &h->change, note_of(h));
 }
 
-static void escape(struct redis *r, struct rehearsal *h)
+static void rehearse_escape(struct redis *r, struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
@@ -139,17 +139,17 @@ static void escape(struct redis *r, struct rehearsal *h)
 	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->second.trays[0], -1, &h->by_value, &m, note_of(h), &record);
 }
 
-static void too_large(struct redis *r, struct rehearsal *h)
+static void rehearse_too_large(struct redis *r, struct rehearsal *h)
 {
 	queue_too_large(r, &h->second, 0, 0, NULL, NULL, false);
 }
 
-static void done(struct redis *r, struct rehearsal *h)
+static void rehearse_done(struct redis *r, struct rehearsal *h)
 {
 	queue_done(r, &h->second, 0);
 }
 
-static void stamp(struct redis *r, struct rehearsal *h)
+static void rehearse_stamp(struct redis *r, struct rehearsal *h)
 {
 	struct message_stamp line;
 
@@ -157,17 +157,17 @@ static void stamp(struct redis *r, struct rehearsal *h)
 	queue_stamp(r, &h->keys, &(struct queue_walk){ &line, QUEUE_NEWEST, 1, 1, (int64_t)h->raw.len });
 }
 
-static void glance(struct redis *r, struct rehearsal *h)
+static void rehearse_glance(struct redis *r, struct rehearsal *h)
 {
 	queue_glance(r, h->keys.ingress, -1, -1);
 }
 
-static void unstamp(struct redis *r, struct rehearsal *h)
+static void rehearse_unstamp(struct redis *r, struct rehearsal *h)
 {
 	redis_appendf(r, "LSET %s -1 %s", h->keys.ingress, MESSAGE);
 }
 
-static void expire(struct redis *r, struct rehearsal *h)
+static void rehearse_expire(struct redis *r, struct rehearsal *h)
 {
 	const struct record record = { .queue = h->keys.name, .error_class = "Rehearsal", .exit_code = -1, .duration_ms = -1 };
 	struct message m = h->message;
@@ -175,37 +175,37 @@ static void expire(struct redis *r, struct rehearsal *h)
 	queue_escape(r, &h->keys, h->second.lease, LEASE_MS, h->keys.ingress, -1, &h->by_value, &m, NULL, &record);
 }
 
-static void workers(struct redis *r, struct rehearsal *h)
+static void rehearse_workers(struct redis *r, struct rehearsal *h)
 {
 	queue_workers(r, &h->keys);
 }
 
-static void holdings(struct redis *r, struct rehearsal *h)
+static void rehearse_holdings(struct redis *r, struct rehearsal *h)
 {
 	queue_holdings(r, &h->keys, &(const char *){ h->first.incarnation }, 1);
 }
 
-static void mark_dead(struct redis *r, struct rehearsal *h)
+static void rehearse_mark_dead(struct redis *r, struct rehearsal *h)
 {
 	queue_mark_dead(r, &h->keys, h->first.incarnation);
 }
 
-static void forget(struct redis *r, struct rehearsal *h)
+static void rehearse_forget(struct redis *r, struct rehearsal *h)
 {
 	queue_forget(r, &h->keys, h->first.incarnation);
 }
 
-static void deregister(struct redis *r, struct rehearsal *h)
+static void rehearse_deregister(struct redis *r, struct rehearsal *h)
 {
 	queue_deregister(r, &h->second);
 }
 
-static void read_notes(struct redis *r, struct rehearsal *h)
+static void rehearse_read_notes(struct redis *r, struct rehearsal *h)
 {
 	queue_notes(r, &h->keys, &(struct queue_bytes){ h->message.raw, h->message.raw_len }, 1);
 }
 
-static void clear(struct redis *r, struct rehearsal *h)
+static void rehearse_clear(struct redis *r, struct rehearsal *h)
 {
 	const struct queue_keys *k = &h->keys;
 
@@ -217,36 +217,36 @@ static const struct step {
 	const char *name;
 	void (*append)(struct redis *r, struct rehearsal *h);
 } steps[] = {
-	{ "push", plant },
-	{ "register", enrol },
-	{ "renew", renew },
-	{ "renew lease", renew_lease },
-	{ "annotate", annotate },
-	{ "fetch", fetch },
-	{ "hand back", hand_back },
-	{ "fetch at maxmemory", fetch_oom },
-	{ "retry", retry },
-	{ "look for retries", quiet },
-	{ "due", due },
-	{ "blocking fetch", fetch_blocking },
-	{ "fence", fence },
-	{ "read rescue size", size },
-	{ "weigh rescue", weigh },
-	{ "read rescue", look },
-	{ "digest", digest },
-	{ "escape from rescue unread", too_large_first },
-	{ "return", give_back },
-	{ "fetch again", fetch },
-	{ "escape", escape },
-	{ "push another", plant },
-	{ "fetch another", fetch },
-	{ "escape unread", too_large },
-	{ "done", done },
-	{ "read workers", workers },
-	{ "look at trays", holdings },
-	{ "mark dead", mark_dead },
-	{ "forget", forget },
-	{ "deregister", deregister },
+	{ "push", rehearse_plant },
+	{ "register", rehearse_enrol },
+	{ "renew", rehearse_renew },
+	{ "renew lease", rehearse_renew_lease },
+	{ "annotate", rehearse_annotate },
+	{ "fetch", rehearse_fetch },
+	{ "hand back", rehearse_hand_back },
+	{ "fetch at maxmemory", rehearse_fetch_oom },
+	{ "retry", rehearse_retry },
+	{ "look for retries", rehearse_quiet },
+	{ "due", rehearse_due },
+	{ "blocking fetch", rehearse_fetch_blocking },
+	{ "fence", rehearse_fence },
+	{ "read rescue size", rehearse_size },
+	{ "weigh rescue", rehearse_weigh },
+	{ "read rescue", rehearse_look },
+	{ "digest", rehearse_digest },
+	{ "escape from rescue unread", rehearse_too_large_first },
+	{ "return", rehearse_give_back },
+	{ "fetch again", rehearse_fetch },
+	{ "escape", rehearse_escape },
+	{ "push another", rehearse_plant },
+	{ "fetch another", rehearse_fetch },
+	{ "escape unread", rehearse_too_large },
+	{ "done", rehearse_done },
+	{ "read workers", rehearse_workers },
+	{ "look at trays", rehearse_holdings },
+	{ "mark dead", rehearse_mark_dead },
+	{ "forget", rehearse_forget },
+	{ "deregister", rehearse_deregister },
 };
 
 static char *beside(const char *key, const char *name)
@@ -254,14 +254,16 @@ static char *beside(const char *key, const char *name)
 	return alloc_format("%s:scratch:%s", key, name);
 }
 
-static void init(struct rehearsal *h, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
+static void init_rehearsal(struct rehearsal *h, const struct queue_keys *k, const char *name, char first[INCARNATION_SIZE],
     char second[INCARNATION_SIZE])
 {
 	struct incarnation i = { .node = "rehearsal" };
 	char *ingress = beside(k->ingress, name), *transit = beside(k->transit, name), *escaped = beside(k->escape, name);
 
 	*h = (struct rehearsal){0};
-	queue_keys_init(&h->keys, k->name, ingress, transit, escaped);
+	queue_keys_init(&h->keys, NULL, k->name, ingress, transit, escaped);
+	free(h->keys.registered);
+	h->keys.registered = alloc_string(k->registered);
 	h->keys.shared = k->shared;
 	h->keys.lines.secrets = &nobodys;
 	incarnation_format(&i, first);
@@ -283,15 +285,15 @@ static void init(struct rehearsal *h, const struct queue_keys *k, const char *na
 
 /* Steps after the first list, before the scratch keys are deleted again. */
 static const struct step age_steps[] = {
-	{ "push again", plant },
-	{ "stamp", stamp },
-	{ "look at what waits", glance },
-	{ "unstamp", unstamp },
-	{ "expire", expire },
+	{ "push again", rehearse_plant },
+	{ "stamp", rehearse_stamp },
+	{ "read waiting messages", rehearse_glance },
+	{ "unstamp", rehearse_unstamp },
+	{ "expire", rehearse_expire },
 };
 
 static const struct step note_steps[] = {
-	{ "read notes", read_notes },
+	{ "read notes", rehearse_read_notes },
 };
 
 static const struct {
@@ -302,7 +304,7 @@ static const struct {
 	[REHEARSE_NOTES] = { note_steps, nitems(note_steps) },
 };
 
-static const struct step clearing = { "clear", clear };
+static const struct step clearing = { "clear", rehearse_clear };
 
 /* The i-th of the steps that are appended. */
 static const struct step *step_of(size_t i, enum queue_rehearsal what)
@@ -322,7 +324,7 @@ size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *n
 	struct rehearsal h;
 	size_t n = 0;
 
-	init(&h, k, name, first, second);
+	init_rehearsal(&h, k, name, first, second);
 	while (step_of(n, what) != NULL)
 		step_of(n++, what)->append(r, &h);
 	free(h.rescue);
@@ -340,5 +342,7 @@ const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what)
 
 bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply)
 {
-	return (step_of(i, what)->append == escape || step_of(i, what)->append == expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
+	const struct step *step = step_of(i, what);
+
+	return (step->append == rehearse_escape || step->append == rehearse_expire) && reply->type == REDIS_INTEGER && reply->integer == 2;
 }

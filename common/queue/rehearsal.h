@@ -21,7 +21,7 @@ enum queue_rehearsal {
 };
 size_t queue_rehearse(struct redis *r, const struct queue_keys *k, const char *name, enum queue_rehearsal what);
 
-/* What a queue needs. ages: the age of its messages is known. */
+/* Returns the rehearsal that a queue needs. ages: the age of its messages is known. */
 static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k, bool ages)
 {
 	return k->shared ? REHEARSE_NOTES : ages ? REHEARSE_AGES : REHEARSE_MOVES;
@@ -30,7 +30,7 @@ static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k
 /* The name of the move to which the i-th answer belongs: "retry". */
 const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what);
 
-/* The answer is no error, but says that the record of a dead letter could not be written. */
+/* True: the answer is no error, but tells that Redis could not write the record of a dead letter. */
 bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply);
 
 #endif

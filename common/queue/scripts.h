@@ -14,7 +14,7 @@
 	/* moves of one message: queue/moves.c, queue/admin.c, queue/history.c */                                                 \
 	X(retry, ENTRY) X(escape, ENTRY RECORD) X(hand_back, ENTRY PUT_BACK) X(return, ENTRY PUT_BACK) X(redrive, ENTRY)          \
 	X(discard, ENTRY) X(done, ENTRY) X(digest, ENTRY) X(expire_delayed, APART RECORD)                                         \
-	/* messages that nobody has read: queue/too_large.c */                                                                    \
+	/* messages that no process has read: queue/too_large.c */                                                                    \
 	X(too_large, RECORD UNREAD) X(too_large_seen, RECORD UNREAD) X(too_large_first, RECORD UNREAD)                            \
 	/* owners and their trays: queue/moves.c */                                                                               \
 	X(renew, ) X(fetch, ) X(annotate, ) X(deregister, ) X(fence, ) X(mark_dead, ) X(forget, ) X(aside_forget, )               \

@@ -3,30 +3,32 @@
  * connection, before it sends anything else there. The script merges two lists: what Redis has, and what the process knows.
  * So these hold:
  *
- *	- A Redis that has a sealed line has the secret of that line. The connection that wrote the line had put the
- *	  secret there before. A Redis that returns to an earlier state loses later secrets only with the lines they sealed.
+ *	- A Redis that has a sealed line has the secret of that line, because the connection that wrote the line had written the
+ *	  secret before. A Redis that returns to an earlier state loses later secrets only with the lines they sealed.
  *	- Two hosts that start at once agree: the script creates a secret only if neither list has any, and returns it.
- *	- A process that finds a seal it cannot verify reads the secrets again before it calls the line a forgery.
+ *	- A process that finds a seal which it cannot verify reads the secrets again before it treats the line as payload.
  *
  * "Owner" below is a worker, a sweeper or a command that seals lines: it creates the first secret. A command that only reads
- * (create false) creates none, so that looking changes nothing in Redis; without a secret it takes every line for payload.
+ * (create false) creates none, so that reading changes nothing in Redis; without a secret every line is payload to it.
  */
+#include <stdlib.h>
+
 #include "common/queue/moves.h"
 
 #include "common/message/message.h"
 #include "common/queue/scripts.h"
 
-#define SECRET "quredis:secret"	/* a string; no command or page of quredis shows it */
-
 void queue_secret(struct redis *r, bool create)
 {
-	const char *keys[] = { SECRET ":none", SECRET };
+	char *none = queue_key_of(r, QUEUE_KEY_NO_SECRET, NULL), *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL);
 	char fresh[2 * SEAL_SECRET_BYTES + 1] = "", list[SEAL_LIST_SIZE];
 
 	if (create)
 		seal_fresh(fresh);
 	seal_list(list);
-	queue_script(r, QUEUE_SCRIPT_secret, 2, keys, 2, (struct script_arg[]){ script_string(fresh), script_string(list) });
+	queue_script(r, QUEUE_SCRIPT_secret, 2, (const char *[]){ none, secret }, 2, (struct script_arg[]){ script_string(fresh), script_string(list) });
+	free(none);
+	free(secret);
 }
 
 int queue_secret_learn(const struct redis_reply *reply)
@@ -44,7 +46,7 @@ static void greet_as_owner(struct redis *r)
 
 static const char *greeted_as_owner(const struct redis_reply *last)
 {
-	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading " SECRET : NULL;
+	return queue_secret_learn(last) == -1 ? "unexpected reply from Redis when reading the secrets (quredis:secret)" : NULL;
 }
 
 static void greet_as_reader(struct redis *r)

@@ -19,7 +19,7 @@
 	of "below_32768", of "below_65536", of "below_131072", of "below_262144", of "below_524288", of "below_1048576",        \
 	of "below_2097152", of "below_4194304", of "longer"
 
-static const char *const names_after_counters[SCOREBOARD_FIGURES - COUNTERS] = {
+static const char *const names_after_counters[(int)SCOREBOARD_FIGURES - (int)COUNTERS] = {
 	BUCKETS(""), "duration_ms", BUCKETS("lag_"), "lag_ms",
 };
 

@@ -7,8 +7,8 @@
 #include "common/queue/moves.h"
 
 /*
- * What all hosts did with a queue (docs/design.md): totals in <ingress>:stats, and the same for each of the last 72 hours'
- * minutes in <ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
+ * The figures of a queue for all hosts (docs/design.md): totals in <ingress>:stats, and the same for each minute of the last
+ * 72 hours in <ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
  * durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late the sweeper moved messages that were
  * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms". A missing field counts as 0.
  */

@@ -1,4 +1,4 @@
-/* Finds keys by a SCAN, and tells from a key's name what it is. Callers decide whether its contents are in order. */
+/* Finds keys by SCAN, and parses the name of a key into its meaning. The callers check the contents. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define SCRATCH "scratch:"
 
 /* Escapes the characters that have a meaning in a pattern. */
-static char *quoted(const char *prefix)
+static char *escape_pattern(const char *prefix)
 {
 	struct buffer b = {0};
 
@@ -25,7 +25,7 @@ static char *quoted(const char *prefix)
 
 void queue_scan(struct redis *r, const char *cursor, const char *prefix, int64_t count)
 {
-	char *pattern = quoted(prefix);
+	char *pattern = escape_pattern(prefix);
 
 	redis_appendf(r, "SCAN %s MATCH %s COUNT %d", cursor, pattern, count);
 	free(pattern);

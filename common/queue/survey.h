@@ -15,7 +15,7 @@
 /* -> ARRAY of two: STRING the next cursor ("0": the scan is complete), ARRAY of STRING keys that begin with prefix. cursor "0" begins. */
 void queue_scan(struct redis *r, const char *cursor, const char *prefix, int64_t count);
 
-/* What a key of the queue's transit is. */
+/* The meaning of a key of the queue's transit. */
 struct queue_place {
 	enum queue_place_kind {
 		QUEUE_PLACE_WORKERS,	/* the hash */

@@ -9,7 +9,7 @@
 #include "common/queue/records.h"
 #include "common/queue/scripts.h"
 
-/* Whether a field of the record is made from the bytes of the message. */
+/* True: the value of this field comes from the bytes of the message. */
 static bool only_redis_knows(const struct script_arg *name)
 {
 	static const char *const names[] = { "id", "sha1", "size", "message" };

@@ -9,7 +9,7 @@
 #include "common/queue/scripts.h"
 
 /*
- * Messages that wait in ingress, and how long they have waited: stamps, reads, expiry (docs/design.md, "Time to live"). As in
+ * Requests about messages that wait in ingress: stamps, reads, expiry (docs/design.md, "Time to live"). As in
  * common/queue/moves.h, every function that takes a struct redis appends one script and returns at once. Indexes count from the
  * pop end: -1 is the oldest.
  */

@@ -62,17 +62,24 @@ void queue_is_registered(struct redis *r, const struct queue_keys *k)
 
 void queue_registry_page(struct redis *r, int64_t first, int64_t n)
 {
-	redis_appendf(r, "ZRANGE " QUEUE_REGISTRY " %d %d WITHSCORES", first, first + n - 1);
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+
+	redis_appendf(r, "ZRANGE %s %d %d WITHSCORES", registry, first, first + n - 1);
+	free(registry);
 }
 
 void queue_registry_is_there(struct redis *r)
 {
-	redis_appendf(r, "EXISTS " QUEUE_REGISTRY);
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+
+	redis_appendf(r, "EXISTS %s", registry);
+	free(registry);
 }
 
 void queue_registry_show(struct redis *r, const char *const *names, size_t n)
 {
-	const char *argv[2 + 2 * QUEUE_REGISTRY_GROUP] = { "ZADD", QUEUE_REGISTRY };
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL);
+	const char *argv[2 + 2 * QUEUE_REGISTRY_GROUP] = { "ZADD", registry };
 	struct script_number now;
 
 	script_number(&now, clock_realtime_ms() / 1000);
@@ -81,6 +88,7 @@ void queue_registry_show(struct redis *r, const char *const *names, size_t n)
 		argv[3 + 2 * i] = names[i];
 	}
 	redis_append(r, 2 + 2 * n, argv, NULL);
+	free(registry);
 }
 
 void queue_is_used(struct redis *r, const struct queue_keys *k)
@@ -94,10 +102,11 @@ void queue_is_used(struct redis *r, const struct queue_keys *k)
 
 void queue_unregister(struct redis *r, const char *name, const char *score, const char *entry)
 {
-	char *key = alloc_format("quredis:queue:%s", name);
+	char *registry = queue_key_of(r, QUEUE_KEY_REGISTRY, NULL), *key = queue_key_of(r, QUEUE_KEY_REGISTERED, name);
 
-	queue_script(r, QUEUE_SCRIPT_unregister, 2, (const char *[]){ QUEUE_REGISTRY, key }, 3,
+	queue_script(r, QUEUE_SCRIPT_unregister, 2, (const char *[]){ registry, key }, 3,
 	    (struct script_arg[]){ script_string(name), script_string(score), script_string(entry) });
+	free(registry);
 	free(key);
 }
 
@@ -108,7 +117,7 @@ void queue_forget_totals(struct redis *r, const struct queue_keys *k)
 
 void queue_registered(struct redis *r, const char *name)
 {
-	char *key = alloc_format("quredis:queue:%s", name);
+	char *key = queue_key_of(r, QUEUE_KEY_REGISTERED, name);
 
 	redis_appendf(r, "GET %s", key);
 	free(key);
@@ -119,7 +128,7 @@ void queue_registered_all(struct redis *r, char *const *names, size_t n)
 	char **keys = alloc_zero(n, sizeof(*keys));
 
 	for (size_t i = 0; i < n; i++)
-		keys[i] = alloc_format("quredis:queue:%s", names[i]);
+		keys[i] = queue_key_of(r, QUEUE_KEY_REGISTERED, names[i]);
 	append_over(r, "MGET", keys, n);
 	free(keys);
 }
@@ -131,7 +140,7 @@ void queue_time(struct redis *r)
 
 void queue_pulse(struct redis *r, const char *node)
 {
-	char *key = alloc_format("quredis:node:%s:pulse", node);	/* this key never exists: the command only proves the right to write */
+	char *key = queue_key_of(r, QUEUE_KEY_PULSE, node);
 
 	redis_appendf(r, "PEXPIRE %s %d", key, (int64_t)PULSE_MS);
 	queue_time(r);

@@ -7,8 +7,8 @@
 #include "common/queue/moves.h"
 
 /*
- * What a sweeper reads and writes besides the moves of common/queue/moves.h. As there, every function that takes a struct redis
- * appends commands and returns at once.
+ * Requests of the sweeper besides the moves of common/queue/moves.h. As there, every function that takes a struct redis appends
+ * commands and returns at once.
  */
 #define QUEUE_OWNERS_MAX 100	/* the most owners of one command */
 

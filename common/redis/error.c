@@ -27,17 +27,23 @@ static const struct known_error known_errors[] = {
 	{ "NOAUTH", REDIS_ERROR_PERMISSION, SERVER },
 	{ "WRONGPASS", REDIS_ERROR_PERMISSION, SERVER },
 	{ "WRONGTYPE", REDIS_ERROR_WRONG_TYPE, 0 },
+	{ "CROSSSLOT", REDIS_ERROR_CLUSTER, 0 },		/* the keys of one command are in several slots */
+	{ "attempted to access keys that do not hash to the same slot", REDIS_ERROR_CLUSTER, 0 },
+	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_CLUSTER, 0 },
+	{ "SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, SERVER },
 	{ "READONLY", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "UNBLOCKED", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "MASTERDOWN", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "NOSCRIPT", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
+	{ "MOVED", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },		/* route.c goes to the node that it names */
 	{ "LOADING", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "MISCONF", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "BUSY", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "NOREPLICAS", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "CLUSTERDOWN", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
-	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves */
+	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves; half of the keys are there */
+	{ "ASK", REDIS_ERROR_TRANSIENT, 0 },		/* one slot of a Cluster moves; the key is there already, or new */
 };
 
 static bool is_word_at(const char *text, const char *at, size_t len)
@@ -86,7 +92,7 @@ enum redis_error_class redis_error_class(const struct redis_reply *reply)
 
 bool redis_error_needs_operator(enum redis_error_class class)
 {
-	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE;
+	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER;
 }
 
 bool redis_error_is_transient(const struct redis_reply *reply)

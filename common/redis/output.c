@@ -13,6 +13,8 @@
 
 #include "common/redis/output.h"
 
+#include "common/redis/tls.h"
+
 #define SEND_MAX (256 * 1024)		/* bytes in one call of send() */
 #define LARGE (64 * 1024)		/* a larger write may take longer to leave the kernel's buffer than the timeout of an answer */
 #define KEPT_MAX (1024 * 1024)		/* an empty buffer keeps at most so much memory */
@@ -29,11 +31,24 @@ static int unacknowledged(const struct redisContext *c)
 	return ioctl(c->fd, SIOCOUTQ, &n) == -1 ? 0 : n;
 }
 
-static int fail_write(struct redisContext *c)
+static int fail_write(struct redisContext *c, const struct redis_output *o)
 {
 	c->err = REDIS_ERR_IO;
-	strlcpy(c->errstr, strerror(errno), sizeof(c->errstr));
+	strlcpy(c->errstr, o->tls != NULL ? tls_error(o->tls) : strerror(errno), sizeof(c->errstr));
 	return -1;
+}
+
+static ssize_t send_some(const struct redisContext *c, const struct redis_output *o)
+{
+	size_t left = redis_output_left(c, o), len = left < SEND_MAX ? left : SEND_MAX;
+
+	return o->tls != NULL ? tls_write(o->tls, c->obuf + o->sent, len) : send(c->fd, c->obuf + o->sent, len, MSG_NOSIGNAL);
+}
+
+/* With TLS the kernel can take a part of a record, of which tls_write() does not tell. */
+static uint64_t taken_by_kernel(const struct redis_output *o)
+{
+	return o->tls != NULL ? tls_sent(o->tls) : o->total;
 }
 
 /* Frees the memory of sent bytes. Moves the rest to the front only if more than half was sent: on average each byte moves at most once. */
@@ -57,13 +72,13 @@ static void drop_sent(struct redisContext *c, struct redis_output *o)
 
 int redis_output_write(struct redisContext *c, struct redis_output *o)
 {
+	uint64_t before = taken_by_kernel(o);
 	bool was_full = o->full;
 	size_t written = 0;
 
 	o->full = false;
 	while (redis_output_left(c, o) > 0 && written < REDIS_OUTPUT_PIECE) {
-		size_t left = redis_output_left(c, o);
-		ssize_t n = send(c->fd, c->obuf + o->sent, left < SEND_MAX ? left : SEND_MAX, MSG_NOSIGNAL);
+		ssize_t n = send_some(c, o);
 
 		if (n == -1 && errno == EINTR)
 			continue;
@@ -72,13 +87,13 @@ int redis_output_write(struct redisContext *c, struct redis_output *o)
 			break;
 		}
 		if (n == -1)
-			return fail_write(c);
+			return fail_write(c, o);
 		o->sent += (size_t)n;
 		written += (size_t)n;
 	}
 	o->total += written;
 	if (was_full)
-		o->drained += written;
+		o->drained += taken_by_kernel(o) - before;
 	if (written > LARGE)
 		o->queued = unacknowledged(c);
 	drop_sent(c, o);

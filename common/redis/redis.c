@@ -1,11 +1,12 @@
 /*
- * One non-blocking connection on hiredis 0.14: write, poll, read. Opening is a pipeline of its own whose
- * answers never reach the caller. What the commands mean is the queue's business; how they are put into bytes is
- * redis/command.c's, what an answer says redis/reply.c's, and waiting for it redis/wait.c's.
+ * A connection to Redis that never blocks, on hiredis 0.14 or 1.x: connect, write, poll, read. The opening is a pipeline of its own; its
+ * answers never reach the caller. command.c formats commands, output.c sends them, reply.c reads answers, and wait.c waits for them.
+ * With TLS (tls.h) hiredis still connects the socket and parses the answers, but only tls.c reads and writes the socket.
  */
 #include <sys/socket.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,12 +20,12 @@
 
 #include "common/redis/redis.h"
 
+#include "common/redis/greeting.h"
 #include "common/redis/reply.h"
+#include "common/redis/tls.h"
 
-enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MORE };
-
-/* What no honest server comes near to. A server can make us keep some 15 bytes for each that it sends. */
-#define ELEMENTS_MAX (1 << 20)			/* of one array: their places are allocated when their number is said */
+/* Limits that no honest server comes near. A server can make us keep about 15 bytes for each byte that it sends. */
+#define ELEMENTS_MAX (1 << 20)			/* of one array: hiredis allocates their places when it reads their number */
 #define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name)
@@ -44,6 +45,8 @@ void redis_close(struct redis *r, const char *why)
 	if (why != NULL)
 		strlcpy(r->error, why, sizeof(r->error));
 	drop_last(r);
+	tls_close(r->tls);
+	r->tls = NULL;
 	if (r->context != NULL)
 		redisFree(r->context);
 	r->context = NULL;
@@ -52,23 +55,76 @@ void redis_close(struct redis *r, const char *why)
 	r->deadline_ms = 0;
 }
 
+/* Names the server, and of several addresses the one in use. */
+static void describe_peer(const struct redis *r, char *text, size_t size)
+{
+	const struct redis_target *t = r->target;
+	const char *host;
+	int port;
+
+	if (t->unix_path != NULL || (t->naddresses == 1 && r->route.port == 0 && t->master == NULL)) {
+		strlcpy(text, t->shown, size);
+		return;
+	}
+	host = route_host(&r->route, t, &port);
+	snprintf(text, size, strchr(host, ':') != NULL ? "%s at %s[%s]:%d" : "%s at %s%s:%d", t->shown, r->route.asks ? "Sentinel " : "", host, port);
+}
+
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class)
 {
 	char text[sizeof(r->error)];
 
-	snprintf(text, sizeof(text), "%s: %s", r->target->shown, why);
+	describe_peer(r, text, sizeof(text));
+	strlcat(text, ": ", sizeof(text));
+	strlcat(text, why, sizeof(text));
+	if (r->state == REDIS_OPENING)
+		route_failed(&r->route, r->target, why);
 	r->error_class = class;
 	redis_close(r, text);
 	return -1;
 }
 
+int redis_fail_late(struct redis *r)
+{
+	const char *guess = r->tls == NULL ? NULL : tls_silence(r->tls);
+
+	return redis_fail(r, guess == NULL ? "no answer in time" : guess, REDIS_ERROR_TRANSIENT);
+}
+
+static bool wants_tls(const struct redis *r)
+{
+	return r->route.asks ? r->target->sentinel_tls : r->target->tls;
+}
+
+/* A server that wants TLS takes our first command for a broken handshake: it closes the connection, or sends an alert (0x15), which is no answer. */
+static const char *guess_tls(const struct redis *r)
+{
+	const char *why = r->context->errstr;
+	bool lost = r->context->err == REDIS_ERR_EOF || strcmp(why, strerror(ECONNRESET)) == 0 || strcmp(why, strerror(EPIPE)) == 0;
+
+	if (r->state != REDIS_OPENING || wants_tls(r) || r->target->unix_path != NULL)
+		return "";
+	if (r->route.asks)
+		return lost && r->input == 0 ? " before its first answer: does it want TLS (redis.sentinel_tls)?" : "";
+	if (strstr(why, "\"\\x15\"") != NULL)
+		return ": the server answers with TLS, so redis.url must begin with rediss://";
+	return lost && r->input == 0 ? " before its first answer: does it want TLS (rediss://)?" : "";
+}
+
+static const char *io_error(const struct redis *r)
+{
+	if (r->context->reader->err == REDIS_ERR_OOM)
+		return "an answer too large";
+	if (r->tls != NULL && tls_error(r->tls)[0] != '\0')
+		return tls_error(r->tls);
+	return r->context->errstr[0] != '\0' ? r->context->errstr : "connection lost";
+}
+
 static int fail_io(struct redis *r)
 {
-	const char *why = r->context->reader->err == REDIS_ERR_OOM ? "an answer too large" : r->context->errstr;
+	char text[208];			/* redis_fail() frees the original */
 
-	/* The text goes with the context, so it is copied first. */
-	char text[sizeof(r->context->errstr)];
-	strlcpy(text, why[0] != '\0' ? why : "connection lost", sizeof(text));
+	snprintf(text, sizeof(text), "%s%s", io_error(r), guess_tls(r));
 	return redis_fail(r, text, REDIS_ERROR_TRANSIENT);
 }
 
@@ -76,7 +132,7 @@ static void set_socket_options(const struct redis *r)
 {
 	int fd = r->context->fd, on = 1, idle = 15, interval = 5, count = 3, user_timeout = 20000;
 
-	fcntl(fd, F_SETFD, FD_CLOEXEC);		/* hiredis does not: a handler would hold our connection */
+	fcntl(fd, F_SETFD, FD_CLOEXEC);		/* hiredis does not set it: a handler would hold our connection open */
 	if (r->target->unix_path != NULL)
 		return;
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
@@ -94,7 +150,7 @@ typedef int elements;
 #define TASK_OF(reader) (&(reader)->rstack[(reader)->ridx])
 #endif
 
-/* hiredis' own, but for arrays; the same for every connection. */
+/* The functions of hiredis, except for arrays; all connections share them. */
 static redisReplyObjectFunctions objects;
 static void *(*create_array)(const redisReadTask *task, elements n);
 
@@ -113,62 +169,58 @@ static void set_bounds(redisReader *reader)
 	reader->fn = &objects;
 }
 
-static void greet_with(struct redis *r, enum greeting g)
+/*
+ * Every connection passes through here, so none is opened without the settings of its target: a rediss:// address without a context fails, and
+ * nothing is ever sent in plain text instead.
+ */
+static int start_tls(struct redis *r)
 {
-	r->greetings[r->greetings_sent++] = (uint8_t)g;
+	const char *why = "TLS is not set up: the files of redis.ca_file, redis.cert_file or redis.key_file could not be read";
+	int port;
+
+	if (!wants_tls(r))
+		return 0;
+	if (r->target->tls_context != NULL)
+		r->tls = tls_open(r->target->tls_context, r->context->fd, route_host(&r->route, r->target, &port), &why);
+	return r->tls == NULL ? redis_fail(r, why, REDIS_ERROR_TRANSIENT) : 0;
 }
 
-static void append_greetings(struct redis *r)
+/* Connects to where the route leads. */
+static int open_context(struct redis *r, int64_t now_ms)
 {
 	const struct redis_target *t = r->target;
+	int port;
 
-	if (t->password != NULL) {
-		if (t->user != NULL)
-			redis_appendf(r, "AUTH %s %s", t->user, t->password);
-		else
-			redis_appendf(r, "AUTH %s", t->password);
-		greet_with(r, GREETING_AUTH);
-	}
-	if (t->db != 0) {
-		redis_appendf(r, "SELECT %d", (int64_t)t->db);
-		greet_with(r, GREETING_SELECT);
-	}
-	if (r->name != NULL) {
-		redis_appendf(r, "CLIENT SETNAME %s", r->name);
-		greet_with(r, GREETING_NAME);
-	}
-	redis_appendf(r, "CLIENT ID");
-	greet_with(r, GREETING_ID);
-	redis_appendf(r, "ROLE");
-	greet_with(r, GREETING_ROLE);
-	r->pending = 0;
-	if (r->greet != NULL)
-		r->greet(r);
-	r->greetings_sent += r->pending;
-	r->pending = 0;
-}
+	r->state = REDIS_OPENING;
+	if (t->unix_path != NULL) {
+		r->context = redisConnectUnixNonBlock(t->unix_path);
+	} else {
+		const char *host = route_host(&r->route, t, &port);
 
-int redis_open(struct redis *r, int64_t now_ms)
-{
-	const struct redis_target *t = r->target;
-
-	assert(r->state == REDIS_CLOSED);
-	r->context = t->unix_path != NULL ? redisConnectUnixNonBlock(t->unix_path)
-					  : redisConnectNonBlock(t->host, t->port);
+		r->context = redisConnectNonBlock(host, port);
+	}
 	if (r->context == NULL)
 		return redis_fail(r, "out of memory", REDIS_ERROR_TRANSIENT);
 	if (r->context->err != 0)
 		return fail_io(r);
 	set_socket_options(r);
 	set_bounds(r->context->reader);
-	r->state = REDIS_OPENING;
+	if (start_tls(r) == -1)
+		return -1;
 	r->received = 0;
 	r->input = r->progress = 0;
-	r->output = (struct redis_output){0};
+	r->output = (struct redis_output){ .tls = r->tls };
 	r->client_id = 0;
-	r->deadline_ms = r->last_due_ms = now_ms + REDIS_TIMEOUT_MS;
-	append_greetings(r);
+	r->deadline_ms = r->last_due_ms = now_ms + (r->route.asks ? REDIS_SENTINEL_TIMEOUT_MS : REDIS_TIMEOUT_MS);
+	greeting_append(r);
 	return 0;
+}
+
+int redis_open(struct redis *r, int64_t now_ms)
+{
+	assert(r->state == REDIS_CLOSED);
+	route_begin(&r->route, r->target);
+	return open_context(r, now_ms);
 }
 
 void redis_expect_by(struct redis *r, int64_t at_ms)
@@ -181,45 +233,15 @@ void redis_expect_by(struct redis *r, int64_t at_ms)
 
 bool redis_pollfd(const struct redis *r, struct pollfd *p)
 {
+	bool output;
+
 	if (r->context == NULL)
 		return false;
+	output = redis_output_left(r->context, &r->output) > 0;
 	p->fd = r->context->fd;
-	p->events = POLLIN;
-	if (redis_output_left(r->context, &r->output) > 0)
-		p->events |= POLLOUT;
+	p->events = r->tls != NULL ? tls_events(r->tls, output) : output ? POLLIN | POLLOUT : POLLIN;
 	p->revents = 0;
 	return true;
-}
-
-static bool tolerated(enum greeting g, const redisReply *reply)
-{
-	/* Servers and access lists without these commands still serve. */
-	if (g == GREETING_NAME || g == GREETING_ID || g == GREETING_ROLE)
-		return strncmp(reply->str, "ERR", 3) == 0 || strncmp(reply->str, "NOPERM", 6) == 0;
-	return false;
-}
-
-static bool is_text(struct redis_reply v, const char *text)
-{
-	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
-}
-
-static int take_greeting(struct redis *r, const redisReply *reply)
-{
-	struct redis_reply v = redis_reply_view(reply);
-	const char *why;
-	int i = r->greetings_taken++;
-	enum greeting g = i < (int)sizeof(r->greetings) && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
-
-	if (v.type == REDIS_ERROR)
-		return tolerated(g, reply) ? 0 : redis_fail(r, v.str, redis_error_class(&v));
-	if (g == GREETING_ID && v.type == REDIS_INTEGER)
-		r->client_id = v.integer;
-	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
-		return redis_fail(r, "the server is a replica, not a master", REDIS_ERROR_TRANSIENT);
-	if (r->greeted != NULL && r->greetings_taken == r->greetings_sent && (why = r->greeted(&v)) != NULL)
-		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
-	return 0;
 }
 
 static int64_t unread(const struct redis *r)
@@ -227,8 +249,17 @@ static int64_t unread(const struct redis *r)
 	return (int64_t)(r->context->reader->len - r->context->reader->pos);
 }
 
-static int take_greetings(struct redis *r)
+/* The Sentinel has named the master. */
+static int open_master(struct redis *r, int64_t now_ms)
 {
+	redis_close(r, NULL);
+	return r->finds_master ? 0 : open_context(r, now_ms);
+}
+
+static int take_greetings(struct redis *r, int64_t now_ms)
+{
+	bool asked = r->route.asks;
+
 	while (r->greetings_taken < r->greetings_sent) {
 		void *reply = NULL;
 		int rc;
@@ -237,11 +268,13 @@ static int take_greetings(struct redis *r)
 			return fail_io(r);
 		if (reply == NULL)
 			return 0;
-		rc = take_greeting(r, reply);
+		rc = greeting_take(r, reply);
 		freeReplyObject(reply);
 		if (rc == -1)
 			return -1;
 	}
+	if (asked)
+		return open_master(r, now_ms);
 	r->state = REDIS_READY;
 	r->deadline_ms = 0;
 	r->received = unread(r);
@@ -253,15 +286,17 @@ int redis_flush(struct redis *r)
 {
 	if (r->state == REDIS_CLOSED)
 		return -1;
-	/* Not everything that was to be sent is there: answers would be taken for those to other commands. */
+	/* hiredis lacked memory for a command: answers would be taken for those to other commands. */
 	if (r->context->err != 0)
 		return fail_io(r);
+	if (r->tls != NULL && !tls_ready(r->tls))
+		return 0;
 	if (redis_output_left(r->context, &r->output) > 0 && redis_output_write(r->context, &r->output) == -1)
 		return fail_io(r);
 	return 0;
 }
 
-/* Taken for the answer to the next command it would say of one message what was said of another. */
+/* Taken for the answer to the next command, it would state about one message what is true of another. */
 static int fail_surplus(struct redis *r)
 {
 	return redis_fail(r, "an answer to nothing that was asked", REDIS_ERROR_TRANSIENT);
@@ -269,8 +304,8 @@ static int fail_surplus(struct redis *r)
 
 /*
  * The time for an answer begins anew with each sign of life: a message of any size gets through a slow link, and a
- * peer that stands still is found out, whatever is sent to it meanwhile. What has just arrived was in time: our poll may
- * have come late, not the answer. Bytes of a large command that the kernel holds move when the peer acknowledges them.
+ * peer that hangs is detected, whatever we send meanwhile. Bytes that have just arrived were in time: our poll may
+ * have been late, not the answer. Bytes of a large command that the kernel holds move when the peer acknowledges them.
  */
 static bool in_time(struct redis *r, int64_t now_ms)
 {
@@ -286,26 +321,53 @@ static bool in_time(struct redis *r, int64_t now_ms)
 	return now_ms <= r->deadline_ms;
 }
 
-int redis_pump(struct redis *r, int64_t now_ms)
+static bool feed_reader(void *reader, const char *bytes, size_t len)
 {
-	size_t before, received;
+	return redisReaderFeed(reader, bytes, len) == REDIS_OK;
+}
 
-	if (redis_flush(r) == -1)
-		return -1;
-	before = r->context->reader->len;
-	if (redisBufferRead(r->context) != REDIS_OK)
+/* Reads what has arrived. -1: closed, error set. */
+static int receive_input(struct redis *r)
+{
+	size_t before = r->context->reader->len, received;
+	int rc = r->tls != NULL ? tls_read(r->tls, feed_reader, r->context->reader) : redisBufferRead(r->context) == REDIS_OK ? 0 : -1;
+
+	if (rc == -1)
 		return fail_io(r);
 	received = r->context->reader->len - before;
 	r->received += (int64_t)received;
-	r->input += received;
+	r->input = r->tls != NULL ? tls_received(r->tls) : r->input + received;
+	return 0;
+}
+
+/* The TLS handshake, before any command is sent. 1: done, or there is none; 0: not yet; -1: closed, error set. */
+static int proceed_handshake(struct redis *r)
+{
+	int rc = r->tls == NULL || tls_ready(r->tls) ? 1 : tls_handshake(r->tls);
+
+	if (rc == -1)
+		return fail_io(r);
+	if (rc == 0)
+		r->input = tls_received(r->tls);
+	return rc;
+}
+
+int redis_pump(struct redis *r, int64_t now_ms)
+{
+	int rc = r->state == REDIS_CLOSED ? -1 : proceed_handshake(r);
+
+	if (rc == 1 && (redis_flush(r) == -1 || receive_input(r) == -1))
+		return -1;
+	if (rc == -1)
+		return -1;
 	if (r->received > ANSWER_MAX)
 		return redis_fail(r, "an answer too large", REDIS_ERROR_TRANSIENT);
-	if (r->state == REDIS_OPENING && take_greetings(r) == -1)
+	if (r->state == REDIS_OPENING && take_greetings(r, now_ms) == -1)
 		return -1;
 	if (r->state == REDIS_READY && r->pending == 0 && unread(r) > 0)
 		return fail_surplus(r);
 	if (!in_time(r, now_ms))
-		return redis_fail(r, "no answer in time", REDIS_ERROR_TRANSIENT);
+		return redis_fail_late(r);
 	return 0;
 }
 
@@ -331,6 +393,8 @@ int redis_take(struct redis *r, struct redis_reply *reply)
 			return fail_surplus(r);
 	}
 	*reply = redis_reply_view(next);
+	if (reply->type == REDIS_ERROR)
+		route_heed(&r->route, r->target, reply->str);
 	return 1;
 }
 

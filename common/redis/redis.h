@@ -7,17 +7,19 @@
 #include <stdint.h>
 
 #include "common/redis/output.h"
+#include "common/redis/route.h"
 
 struct pollfd;
 
 /*
- * One connection, never blocking: commands are appended, sent and answered in order while the
- * caller polls. Opening, AUTH, SELECT, CLIENT SETNAME, CLIENT ID and ROLE are part of it, and what
- * `greet` appends (queue_greets() loads the scripts, so NOSCRIPT needs a new connection). After any I/O error the
+ * A connection to Redis that never blocks: the caller appends commands, and polls while the connection sends them and receives their answers, in order.
+ * The opening consists of the connect, the TLS handshake if the target has TLS, AUTH, SELECT, CLIENT SETNAME, CLIENT ID, ROLE, and the commands that
+ * `greet` appends (queue_greets() loads the scripts, so NOSCRIPT needs a new connection). After an I/O error the
  * connection is closed and its pending answers are lost: the caller opens it again.
  */
-#define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time; it begins anew when the peer shows a
-				 * sign of life (progress): a large message may take its time over a slow link */
+#define REDIS_SENTINEL_TIMEOUT_MS 1000	/* for the answer of a Sentinel: the next one may answer sooner than one that does not */
+#define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time. It begins anew when the peer shows a
+				 * sign of life (progress), because a large message takes long on a slow link */
 
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
 
@@ -27,6 +29,7 @@ enum redis_error_class {
 	REDIS_ERROR_TRANSIENT,	/* it passes without an operator: no connection, no reply in time, OOM, LOADING, READONLY, NOSCRIPT ... */
 	REDIS_ERROR_PERMISSION,	/* NOAUTH WRONGPASS NOPERM: an operator must change the user, its password or its permissions */
 	REDIS_ERROR_WRONG_TYPE,	/* WRONGTYPE: an operator must rename or delete a key */
+	REDIS_ERROR_CLUSTER,	/* CROSSSLOT, SELECT in a Redis Cluster: an operator must set redis.prefix to a hash tag, or use database 0 */
 	REDIS_ERROR_UNKNOWN	/* any other code; it may pass */
 };
 
@@ -35,55 +38,88 @@ struct redis_reply;
 struct redis {
 	enum redis_state state;
 	struct redisContext *context;
-	void *last;			/* the answer redis_take() gave last; freed by the next one */
-	int pending;			/* answers the caller still has to take */
-	int64_t received;		/* bytes of the answer that is not whole yet, and of those not taken */
+	struct tls *tls;		/* NULL: none */
+	void *last;			/* the answer that redis_take() returned last; the next call frees it */
+	int pending;			/* answers that the caller still has to take */
+	int64_t received;		/* bytes of the answer that is not complete yet, and of those not taken */
 	struct redis_output output;
-	uint64_t input;			/* bytes received on this connection */
+	uint64_t input;			/* bytes that came out of the socket */
 	/*
 	 * Signs of life until the last look at the deadline: bytes received, and bytes of a command larger than the kernel's
 	 * buffer for which the peer made room. Bytes that only went into that buffer prove nothing: a worker renews its lease
-	 * on and on, also to a peer that stands still.
+	 * again and again, also if the peer hangs.
 	 */
 	uint64_t progress;
-	uint8_t greetings[8];		/* what the opening's own answers are to, in order */
+	uint8_t greetings[8];		/* the commands of the opening, in order */
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
-	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: nothing was asked */
-	int64_t last_due_ms;		/* when the answer to what was asked last is due, if those before it have come */
+	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: no answer is pending */
+	int64_t last_due_ms;		/* when the answer to the last command is due, if those before it have come */
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */
 	enum redis_error_class error_class;	/* of the last closing */
-	char error[256];		/* why it was closed last, or what a waiting call was answered */
+	char error[256];		/* why it was closed last */
 	const struct redis_target *target;
+	struct redis_route route;	/* where the next connection goes */
+	bool finds_master;		/* the connection only asks a Sentinel for the master: redis_find_master() */
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
-	void (*greet)(struct redis *r);	/* appends more to the opening; NULL: nothing */
-	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; why it will not do, or NULL */
-	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: as they are */
+	void (*greet)(struct redis *r);	/* appends more commands to the opening; NULL: none */
+	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; returns why the server is refused, or NULL */
+	const sigset_t *poll_mask;	/* signals while redis_wait() polls; NULL: unchanged */
 };
 
-/* Where a server is. Parsed from conf.redis by redis_target_parse(). */
-struct redis_target {
-	char *unix_path;	/* NULL: TCP */
+/*
+ * The server, as a configuration describes it. Strings belong to the caller. url: redis://[user[:password]@]host[:port][,host[:port]...][/db], the same with
+ * rediss:// for TLS, or unix:///path[?db=N].
+ */
+struct redis_options {
+	const char *url;
+	const char *user, *password;	/* replace those of the URL; NULL: they do not */
+	const char *const *sentinels;	/* HOST[:PORT], NULL at the end; the URL then names no host. NULL: no Sentinels */
+	const char *master;		/* under which name the Sentinels know the master */
+	const char *sentinel_user, *sentinel_password;	/* NULL: none */
+	bool sentinel_tls;
+};
+
+struct redis_address {
 	char *host;
 	int port;
-	int db;
-	char *user;		/* NULL: none */
-	char *password;		/* NULL: none */
-	char *shown;		/* url without secrets, for messages */
 };
 
-/* url: redis://[user[:password]@]host[:port][/db], unix:///path[?db=N]. Returns -1 and why in
- * error (rediss:// says what to do instead). */
-int redis_target_parse(struct redis_target *t, const char *url, const char *user, const char *password,
-    char *error, size_t error_size);
+struct redis_login {
+	char *user, *password;		/* NULL: none */
+};
+
+/* Where a server is; constant while connections use it. */
+struct redis_target {
+	char *unix_path;		/* NULL: TCP */
+	struct redis_address *addresses;	/* TCP: at least one; of Redis, or of Sentinels if there is a master */
+	size_t naddresses;
+	char *master;			/* the Sentinels' name of the master; NULL: addresses are those of Redis */
+	bool tls, sentinel_tls;		/* connections to Redis, and to Sentinels, use TLS */
+	const struct tls_context *tls_context;	/* of redis_target_use(). Where TLS is used and this is NULL, an opening fails */
+	int db;
+	struct redis_login login, sentinel_login;
+	bool no_host;			/* the URL named none */
+	char *shown;			/* url without secrets, for messages */
+	char *prefix;			/* the names of all keys of quredis begin with it there; NULL or "": with nothing */
+};
+
+/* Returns -1, and the reason in error. */
+int redis_target_parse(struct redis_target *t, const struct redis_options *o, char *error, size_t error_size);
+/* Replaces the host (NULL: not) and the port (0: not), and drops a unix socket, further addresses and Sentinels. */
+void redis_target_set_address(struct redis_target *t, const char *host, int port);
 void redis_target_free(struct redis_target *t);
+/* For TLS. The caller owns the context, and keeps it for as long as it opens connections. */
+void redis_target_use(struct redis_target *t, const struct tls_context *context);
+void redis_target_use_prefix(struct redis_target *t, const char *prefix);	/* copies it; NULL: none. The keys of queues have it in their names already */
+const char *redis_prefix(const struct redis *r);	/* of its target; "": none */
 
 struct redis_reply {		/* a view, valid until the next redis_take() or redis_close() */
 	enum redis_type { REDIS_NIL, REDIS_INTEGER, REDIS_STRING, REDIS_STATUS, REDIS_ERROR, REDIS_ARRAY } type;
 	int64_t integer;
-	const char *str;	/* NUL-terminated, may hold NULs */
+	const char *str;	/* with a NUL at the end; may contain others */
 	size_t len;
-	size_t n;		/* ARRAY: elements, read with redis_element() */
+	size_t n;		/* ARRAY: how many elements; redis_element() reads them */
 	const void *opaque;
 };
 
@@ -92,55 +128,68 @@ int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, 
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
-/* The answer to what was appended is due by then; if others are still to come, their deadline stays. */
+int redis_fail_late(struct redis *r);	/* the same, because an answer, or the opening, took too long */
+/* The answer to the command that was appended last is due by then. The deadline of answers that are due before stays. */
 void redis_expect_by(struct redis *r, int64_t at_ms);
 
-/* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: it is lost, as what was sent before is; the next wait says so. */
+/* Appends one command. lens NULL: NUL-terminated arguments. CLOSED: the command is lost, as those that were sent before; the next wait returns -1. */
 void redis_append(struct redis *r, size_t argc, const char *const *argv, const size_t *lens);
-/* format: words separated by blanks; %s a string, %b pointer and size_t, %d an int64_t: each a whole argument. */
+/* format: words separated by blanks. %s a string, %b a pointer and a size_t, %d an int64_t: each is a whole argument. */
 void redis_appendf(struct redis *r, const char *format, ...);
 
-/* A command that is sent often. hiredis needs longer to format a command than to send it, so this one is formatted once. */
+/* A command that is sent often. To format a command takes hiredis longer than to send it, so this one is formatted once. */
 struct redis_command {
 	char *bytes;		/* owned; NULL: not formatted yet */
 	size_t len;
 };
 void redis_format(struct redis_command *c, const char *format, ...);	/* format: as redis_appendf(). Replaces what c holds */
 void redis_append_command(struct redis *r, const struct redis_command *c, int times);
-void redis_command_free(struct redis_command *c);	/* c is as new then */
+void redis_command_free(struct redis_command *c);	/* c can be used again */
 
-/* What to poll for; false: nothing (closed). */
+/* Fills in the events to poll for. false: the connection is closed. */
 bool redis_pollfd(const struct redis *r, struct pollfd *p);
 /* Sends what is possible without waiting. -1: closed, error set. */
 int redis_flush(struct redis *r);
-/* Sends and receives; sees to the deadline. The same. */
+/* Sends, receives, and checks the deadline. -1: closed, error set. */
 int redis_pump(struct redis *r, int64_t now_ms);
-/* The next answer of the caller's commands. 1: filled, 0: none yet, -1: closed. */
+/* The next answer to a command of the caller. 1: filled, 0: none yet, -1: closed. */
 int redis_take(struct redis *r, struct redis_reply *reply);
-/* The length of the string that is arriving, as soon as the server has announced it; -1: none is, or not known yet. Only
- * after redis_take() returned 0. An element of an array counts, too. begin: its first bytes, as many as have arrived; a view
+/* The length of the string that is arriving, as soon as the server has announced it; -1: no string is arriving, or its length is not known yet.
+ * Only after redis_take() returned 0. An element of an array counts, too. begin: its first bytes, as many as have arrived; a view
  * until the next redis_take() or redis_close(). Both are set only if the length is known. */
 int64_t redis_arriving(const struct redis *r, const char **begin, size_t *arrived);
-/* The answer given last outlives the next ones, until redis_let_go(). */
+/* Keeps the answer that redis_take() returned last, until redis_let_go(). */
 void *redis_keep(struct redis *r);
 void redis_let_go(void *kept);
 struct redis_reply redis_element(const struct redis_reply *array, size_t i);
-bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY, of nothing but STRINGs */
+bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY in which every element is a STRING */
 
 /*
- * The same for those who may wait (sweeper, CLI). `interrupted` (may be NULL) is asked after each
- * signal; true ends the wait with -1 and the connection stays usable only if nothing is pending.
+ * The same for callers that may wait: the sweeper and the command line. They call `interrupted` (may be NULL) after each
+ * signal; true ends the wait with -1, and the connection is closed.
  */
-int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));	/* tries each address of the target once */
+/* Asks one Sentinel for the master, with a connection r of its own, which is closed then. 0: r->route has the address. -1: error */
+int redis_find_master(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
 /*
- * Waits for the beginning of the next answer. Returns the length of the string that it is, once at least `wanted` of its bytes have arrived, and
- * not all; begin: these, a view until redis_close(), which must be the next call. -1: the answer is not longer than that, or is no string, or as
+ * Waits for the beginning of the next answer. Returns the length of a string, once at least `wanted` of its bytes have arrived, and not all of them.
+ * begin: these bytes, a view until redis_close(), which must be the next call. -1: the answer is not longer than that, or is no string, or as
  * redis_wait().
  */
 int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void));
 
-enum redis_error_class redis_error_classify(const char *text);		/* of an error's text */
+/*
+ * Redis Cluster. A key with a hash tag ("{...}", not empty, the first one) is in the slot of the tag: so are all keys made of it by adding to its end.
+ * Other keys are in the slot of their whole name.
+ */
+#define REDIS_SLOTS 16384
+const char *redis_hash_tag(const char *key, size_t *len);	/* the bytes between the braces; NULL: the key has no tag */
+int redis_slot(const char *key);				/* 0..REDIS_SLOTS-1, as CLUSTER KEYSLOT */
+/* True: key, other and whatever begins with one of them are in one slot. Without a hash tag that is not so. */
+bool redis_same_slot(const char *key, const char *other);
+
+enum redis_error_class redis_error_classify(const char *text);		/* text: of an error reply */
 enum redis_error_class redis_error_class(const struct redis_reply *reply);
 bool redis_error_needs_operator(enum redis_error_class class);
 bool redis_error_is_transient(const struct redis_reply *reply);	/* the keys and arguments of the command are not at fault */
@@ -148,7 +197,8 @@ bool redis_error_is_of_server(const struct redis_reply *reply);	/* the server re
 bool redis_error_needs_reconnect(const struct redis_reply *reply);	/* only a new connection helps */
 bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the reply begins with this code: "OOM", "NOSCRIPT", ... */
 
-/* The rest of what this folder offers. */
+/* The rest of the public functions of this folder. */
 #include "common/redis/info.h"
+#include "common/redis/tls_context.h"
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * For those who may wait for Redis: the sweeper and the command line.
+ * Waiting for Redis, for callers that may wait: the sweeper and the command line.
  */
 #include <errno.h>
 #include <poll.h>
@@ -9,6 +9,8 @@
 #include "common/redis/redis.h"
 
 #include "common/base/base.h"
+
+#define HOPS_MAX 4	/* nodes of a Cluster in a row that name another one */
 
 /* How long to wait: the limit begins anew with each sign of life. */
 struct limit {
@@ -29,7 +31,7 @@ static void extend(struct limit *limit, const struct redis *r, int64_t now_ms)
 	limit->until_ms = now_ms + limit->timeout_ms;
 }
 
-/* One turn of waiting. -1: closed or interrupted. */
+/* Waits for one event. -1: closed or interrupted. */
 static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(void))
 {
 	int64_t now = clock_monotonic_ms();
@@ -38,7 +40,7 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	struct pollfd p;
 
 	if (left <= 0)
-		return redis_fail(r, "no answer in time", REDIS_ERROR_TRANSIENT);
+		return redis_fail_late(r);
 	if (!redis_pollfd(r, &p))
 		return -1;
 	if (ppoll(&p, 1, &ts, r->poll_mask) == -1 && errno != EINTR)
@@ -52,7 +54,7 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	return 0;
 }
 
-int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+static int connect_once(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
 {
 	struct limit limit = limit_from_now(r, timeout_ms);
 
@@ -62,6 +64,31 @@ int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)
 		if (wait_turn(r, &limit, interrupted) == -1)
 			return -1;
 	return 0;
+}
+
+int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int64_t until_ms = clock_monotonic_ms() + timeout_ms;
+	size_t addresses = r->target->naddresses, hops = HOPS_MAX;
+
+	while (connect_once(r, timeout_ms, interrupted) == -1) {
+		size_t *left = route_is_moved(&r->route, r->target) ? &hops : &addresses;
+
+		if (*left <= 1 || r->error_class != REDIS_ERROR_TRANSIENT || clock_monotonic_ms() >= until_ms)
+			return -1;
+		--*left;
+	}
+	return 0;
+}
+
+int redis_find_master(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	int rc;
+
+	r->finds_master = true;
+	rc = connect_once(r, timeout_ms, interrupted);
+	redis_close(r, NULL);
+	return rc;
 }
 
 int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void))

@@ -3,11 +3,11 @@
 
 /*
  * The master's children, whatever queue they serve:
- *	processes	the table of them, and all that the master does to one
+ *	processes	the table of children, and every action of the master on a child
  *	spawner		forks them
- *	policy		when a child that died is replaced
- *	watch		kills those that hang
- *	orphans		kills what dead ones left running
+ *	policy		when the master replaces a dead child
+ *	watch		kills children that hang
+ *	orphans		kills processes that dead children left running
  *	deaths		reports dead workers to the sweeper
  *	keeper		the child that runs an embedded Redis
  */

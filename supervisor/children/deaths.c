@@ -1,6 +1,7 @@
 /*
- * From the death of a worker to the sweeper's word that its messages are returned. First everything that the worker left running
- * is killed and reaped (orphans.c), then the sweeper gets the report. What a death means for its queue is queues.c's.
+ * Reports deaths of workers, until the sweeper confirms that their messages are returned. First orphans.c kills everything that
+ * the worker left running, and the master reaps it; then the sweeper gets the report. queues.c decides what a death means for
+ * the queue.
  */
 #include "supervisor/children/deaths.h"
 
@@ -15,7 +16,7 @@
 #include "common/log/log.h"
 
 #define REPORT_EVERY_MS 100	/* when the socket is full */
-#define TOGETHER_MS 300		/* workers that die within this time died of one cause. The sweeper gets the report of a death only after it */
+#define TOGETHER_MS 300		/* workers that die within this time died of one cause, so a report waits as long */
 
 void deaths_init(struct deaths *d, struct processes *ps, const struct orphans *o)
 {
@@ -27,7 +28,7 @@ void deaths_init(struct deaths *d, struct processes *ps, const struct orphans *o
 
 /* ---- adding ---- */
 
-/* If another worker died at the same time, neither death is evidence against the message that its worker had in hand. */
+/* If another worker died at the same time, neither death is evidence against the message that its worker ran. */
 static void share_blame(struct deaths *d, struct death *last)
 {
 	for (int i = 0; i < d->n; i++) {
@@ -49,7 +50,7 @@ void deaths_add(struct deaths *d, int slot, enum blame blame, int64_t now_ms)
 
 	assert(p->role.kind == PROCESS_WORKER);
 	if (d->n == DEATHS_MAX) {
-		/* The sweeper rescues its messages when its lease expires. */
+		/* The sweeper rescues the messages of this worker when its lease expires. */
 		log_warning("death_not_reported", log_str("queue", p->role.queue_name), log_int("slot", slot));
 		return;
 	}
@@ -74,8 +75,9 @@ static bool is_unconfirmed(const struct deaths *d, int slot)
 }
 
 /*
- * Redis may return to a state in which a buried worker holds messages. The sweeper then takes them at once, without blame. So this waits until
- * each death in this slot is confirmed: until then the report of the death must reach the sweeper first, since it says whom to blame.
+ * Publishes that all workers of this slot up to this generation have ended and left nothing in Redis. If Redis returns to an earlier state in
+ * which such a worker holds messages, the sweeper returns them at once and charges none. So this waits until each death in this slot is
+ * confirmed: an unconfirmed death must reach the sweeper as a report, which says what the death charges.
  */
 static void bury_up_to(struct deaths *d, int slot, uint64_t generation)
 {
@@ -96,7 +98,7 @@ void deaths_clean_exit(struct deaths *d, int slot)
 
 /* ---- reporting ---- */
 
-/* The sweeper of the worker's own configuration, or of the next later one: an earlier one does not know its keys. */
+/* Returns the sweeper of the worker's own configuration, or of the next later one: an earlier one does not know the keys of the queue. */
 static int find_sweeper(const struct deaths *d, const struct death *one)
 {
 	const struct process *best = NULL, *newest = NULL;
@@ -114,7 +116,7 @@ static int find_sweeper(const struct deaths *d, const struct death *one)
 	return best == NULL ? -1 : processes_slot(d->processes, best);
 }
 
-/* Returns when to try again. Without a sweeper the next one gets the report. */
+/* Returns when to try again. If there is no sweeper, the report waits for the next one. */
 static int64_t send_report(struct deaths *d, struct death *one, int64_t now_ms)
 {
 	int slot = find_sweeper(d, one);
@@ -128,13 +130,13 @@ static int64_t send_report(struct deaths *d, struct death *one, int64_t now_ms)
 	return INT64_MAX;
 }
 
-/* A worker that never registered has nothing in Redis: its death only shares blame. */
+/* A worker that never registered has nothing in Redis. Its death needs no report, but can make other deaths an outage. */
 static bool was_registered(const struct death *one)
 {
 	return one->report.first_generation <= one->report.generation;
 }
 
-static void forget(struct deaths *d, struct death *one)
+static void forget_death(struct deaths *d, struct death *one)
 {
 	assert(d->n > 0);
 	*one = d->items[--d->n];
@@ -153,7 +155,7 @@ int64_t deaths_step(struct deaths *d, int64_t now_ms)
 		if (one->sweeper == -1 && now_ms - one->died_ms < TOGETHER_MS)
 			again_ms = one->died_ms + TOGETHER_MS;
 		else if (!was_registered(one))
-			forget(d, one);
+			forget_death(d, one);
 		else if (one->sweeper == -1)
 			again_ms = send_report(d, one, now_ms);
 		if (again_ms < due_ms)
@@ -171,7 +173,7 @@ static void confirm(struct deaths *d, uint64_t serial)
 			struct child_death report = d->items[i].report;
 
 			log_debug("death_confirmed", log_str("queue", report.queue), log_int("slot", report.slot));
-			forget(d, &d->items[i]);
+			forget_death(d, &d->items[i]);
 			bury_up_to(d, report.slot, report.generation);
 			return;
 		}

@@ -1,7 +1,7 @@
 /*
- * The embedded Redis: a process in a session of its own that starts redis-server, starts it again when it
- * dies, and ends it when nobody is left who could use it. Its lock, shared with redis-server, keeps a
- * second server off the directory (two of them destroy the append-only file).
+ * The embedded Redis: a process in a session of its own that starts redis-server, starts it again when it dies, and
+ * ends it when master, sweepers and workers have ended. The keeper shares a lock with redis-server, which keeps a
+ * second server off the directory (two servers destroy the append-only file).
  */
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -46,12 +46,12 @@ struct keeper {
 	int64_t started_ms;
 	int64_t next_ms;	/* when it may be started */
 	int deaths;		/* in a row */
-	bool ending;		/* it was told to */
+	bool ending;		/* the keeper has ordered Redis to end */
 };
 
 /* ---- the directory ---- */
 
-static int refuse(char *error, size_t size, const char *dir, const char *why)
+static int refuse_directory(char *error, size_t size, const char *dir, const char *why)
 {
 	snprintf(error, size, "redis.dir %s: %s", dir, why);
 	return -1;
@@ -64,19 +64,19 @@ int keeper_check(const struct conf *conf, char *error, size_t size)
 	struct stat st;
 
 	if (strlen(dir) + sizeof("/redis.sock") > sizeof(sa.sun_path))
-		return refuse(error, size, dir, "too long for the name of a socket in it");
+		return refuse_directory(error, size, dir, "too long for the name of a socket in it");
 	if (mkdir(dir, 0700) == -1 && errno != EEXIST)
-		return refuse(error, size, dir, strerror(errno));
+		return refuse_directory(error, size, dir, strerror(errno));
 	if (stat(dir, &st) == -1)
-		return refuse(error, size, dir, strerror(errno));
+		return refuse_directory(error, size, dir, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
-		return refuse(error, size, dir, "is no directory");
+		return refuse_directory(error, size, dir, "is no directory");
 	if (st.st_uid != geteuid())
-		return refuse(error, size, dir, "belongs to another user");
+		return refuse_directory(error, size, dir, "belongs to another user");
 	if ((st.st_mode & 077) != 0)
-		return refuse(error, size, dir, "others may enter it; it must have mode 0700");
+		return refuse_directory(error, size, dir, "others may enter it; it must have mode 0700");
 	if (access(dir, R_OK | W_OK | X_OK) == -1)
-		return refuse(error, size, dir, strerror(errno));
+		return refuse_directory(error, size, dir, strerror(errno));
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static void drain_signals(struct keeper *k)
 	k->log_epoch = epoch;
 }
 
-/* Sleeps until something happens. True: nobody holds the other end any more. */
+/* Waits for a signal, the end of life_fd, or the timeout. True: no process holds the other end of life_fd any more. */
 static bool is_alone(struct keeper *k, int64_t timeout_ms)
 {
 	struct pollfd p[] = {
@@ -162,7 +162,7 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 	if (null != -1)
 		dup2(null, STDIN_FILENO);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
-	fcntl(k->lock_fd, F_SETFD, 0);		/* it holds the lock as well */
+	fcntl(k->lock_fd, F_SETFD, 0);		/* redis-server holds the lock as well */
 	process_reset_signals();
 	execlp(k->conf->redis.server, "redis-server", "--port", "0", "--unixsocket", socket, "--unixsocketperm", "700",
 	    "--dir", dir, "--logfile", logfile, "--daemonize", "no", "--supervised", "no", "--save", "",
@@ -171,7 +171,7 @@ static _Noreturn void exec_redis(const struct keeper *k, pid_t keeper_pid)
 	_exit(EX_UNAVAILABLE);
 }
 
-static void start(struct keeper *k, int64_t now_ms)
+static void start_redis(struct keeper *k, int64_t now_ms)
 {
 	pid_t self = getpid(), pid = fork();
 
@@ -196,8 +196,8 @@ static void log_end(const struct keeper *k, int status)
 	log_event(k->ending ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "redis_exited", log_int("child", k->redis), how);
 }
 
-/* Reaps it if it ended. */
-static void reap(struct keeper *k, int64_t now_ms)
+/* Reaps redis-server if it has ended. */
+static void reap_redis(struct keeper *k, int64_t now_ms)
 {
 	int status;
 	pid_t pid;
@@ -217,7 +217,7 @@ static void reap(struct keeper *k, int64_t now_ms)
 	atomic_store(&k->slot->handler_pgid, 0);
 }
 
-/* Gives Redis time to save, then none. */
+/* Sends sig, waits up to SAVE_MS for the end of Redis, and then kills it. */
 static void await_end(struct keeper *k, int sig)
 {
 	int64_t now_ms = clock_monotonic_ms(), end_ms = now_ms + SAVE_MS;
@@ -233,11 +233,11 @@ static void await_end(struct keeper *k, int sig)
 			clock_poll_failed();
 		if (n > 0)
 			drain_signals(k);
-		reap(k, now_ms);
+		reap_redis(k, now_ms);
 	}
 }
 
-static _Noreturn void finish(struct keeper *k)
+static _Noreturn void finish_keeper(struct keeper *k)
 {
 	await_end(k, SIGTERM);
 	await_end(k, SIGKILL);
@@ -269,9 +269,9 @@ _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int
 	slot_set_state(k.slot, SLOT_RUNNING);
 	do {
 		now_ms = clock_monotonic_ms();
-		reap(&k, now_ms);
+		reap_redis(&k, now_ms);
 		if (k.redis == 0 && now_ms >= k.next_ms)
-			start(&k, now_ms);
+			start_redis(&k, now_ms);
 	} while (!is_alone(&k, k.redis != 0 ? INT64_MAX : k.next_ms - now_ms));
-	finish(&k);
+	finish_keeper(&k);
 }

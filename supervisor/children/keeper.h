@@ -6,12 +6,13 @@
 struct conf;
 struct scoreboard;
 
-/* Makes redis.dir (0700) where it is missing and checks it. Returns -1 and why in error. */
+/* Creates redis.dir (0700) if it is missing, and checks it. -1: the reason is in error. */
 int keeper_check(const struct conf *conf, char *error, size_t size);
 
 /*
- * The keeper process: redis-server runs in conf->redis.dir as long as somebody holds the other end of life_fd.
- * Its slot's handler_pgid is redis-server's pid. TERM makes it look at log_epoch. In a just-forked child.
+ * The keeper process, called in a child right after fork: it runs redis-server in conf->redis.dir as long as some
+ * process holds the other end of life_fd. handler_pgid of its slot is the pid of redis-server. TERM tells it to compare
+ * log_epoch.
  */
 _Noreturn void keeper_run(const struct conf *conf, struct scoreboard *board, int slot, int life_fd);
 

@@ -1,4 +1,4 @@
-/* Kills what dead children left running. Reaping is the master's (supervisor/reap.c), since an orphan and a child end alike. */
+/* Kills processes that dead children left running. supervisor/reap.c reaps them, since orphans and children end in the same way. */
 #include "supervisor/children/orphans.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 #include "common/base/base.h"
 #include "common/log/log.h"
 
-#define CLEAN_MS 5000		/* a process that lives longer after SIGKILL sits in the kernel, and runs no more of its own code */
+#define CLEAN_MS 5000		/* a process that lives longer after SIGKILL hangs in the kernel, and runs no more of its own code */
 #define CLEAN_EVERY_MS 20
 
 static bool spare(pid_t pid, void *orphans)

@@ -9,10 +9,10 @@
 #include "supervisor/children/processes.h"
 
 /*
- * Processes that the kernel gave to the master when their parent died. Those that a dead worker or sweeper left behind are
- * killed: until all of them are reaped, the sweeper must not return a message, since one of them may still run it. Spared are
- * processes that were there before the master (`stunnel & exec quredisd`), and the Redis of a dead keeper, which saves and
- * ends by itself.
+ * Processes that the kernel gave to the master when their parent died. The master kills those that a dead worker or sweeper
+ * left behind: until all of them are reaped, the sweeper must not return a message, since one of them may still run it. The
+ * master spares processes that were its children before it started (`stunnel & exec quredisd`), and the Redis of a dead
+ * keeper, which saves and ends by itself.
  */
 #define ORPHANS_SPARED 64
 
@@ -27,9 +27,9 @@ struct orphans {
 
 void orphans_init(struct orphans *o, const struct processes *ps);	/* before the first fork: spares all children */
 
-void orphans_expect(struct orphans *o, int64_t now_ms);	/* a child died that may have left some */
+void orphans_expect(struct orphans *o, int64_t now_ms);	/* a child died and may have left processes */
 
-/* Kills those that live. Until none is left, or for as long as a kill can take, returns when to try again; then INT64_MAX. */
+/* Kills the orphans that live. Returns when to call again, until none is left or a kill has had enough time; then INT64_MAX. */
 int64_t orphans_kill(struct orphans *o, int64_t now_ms);
 
 /* At the end of the master: kills and reaps all children that are not spared, for at most timeout_ms. */

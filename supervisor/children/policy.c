@@ -12,7 +12,7 @@
 #define DELAY_MAX_MS 60000
 #define BACKOFF_EVENTS 5
 #define BACKOFF_WINDOW_MS 30000
-#define BACKOFF_DELAY_MS 8000		/* while in backoff not less, whatever succeeds in between */
+#define BACKOFF_DELAY_MS 8000		/* the shortest delay in backoff, also after a success */
 #define QUARANTINE_WINDOW_MS 300000
 #define PROBE_MS 60000
 #define TRICKLE_MS 1000			/* between spawns when the last ones died in a row */
@@ -59,7 +59,7 @@ static void set_state(struct policy *p, enum policy_state to)
 	p->state = to;
 }
 
-static void judge(struct policy *p, int64_t now_ms)
+static void judge_state(struct policy *p, int64_t now_ms)
 {
 	if (p->failures >= POLICY_EVENTS && crowded(p, POLICY_EVENTS, QUARANTINE_WINDOW_MS, now_ms))
 		set_state(p, POLICY_QUARANTINE);
@@ -78,7 +78,7 @@ void policy_death(struct policy *p, int64_t spawned_ms, int64_t now_ms, double c
 	if (p->failures < POLICY_EVENTS)
 		p->failures++;
 	assert(p->failures <= p->streak && (uint64_t)p->streak <= p->events);
-	judge(p, now_ms);
+	judge_state(p, now_ms);
 	delay = policy_delay_ms(p->streak, chance);
 	if (p->state == POLICY_QUARANTINE)
 		delay = PROBE_MS;

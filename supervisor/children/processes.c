@@ -12,7 +12,7 @@
 
 #include <bsd/string.h>
 
-#define OVERDUE_MS 10000	/* what a child may need on top of what it was given */
+#define OVERDUE_MS 10000	/* a child that must end may take longer than its time by this */
 
 static const struct process free_process = { .role = { .queue = -1, .socket = -1 } };
 
@@ -88,7 +88,7 @@ static void set_state(struct process *p, enum process_state to)
 	assert(process_lives(p) == (p->pid > 0));
 }
 
-/* The first free place. The sweeper's usual one, 0, is not taken by others. */
+/* Returns the first free place. Place 0 is kept for a sweeper. */
 static int find_free(struct processes *ps, enum process_kind kind)
 {
 	for (int slot = kind == PROCESS_SWEEPER ? 0 : 1; slot < SCOREBOARD_SLOTS; slot++) {
@@ -131,7 +131,7 @@ void processes_forked(struct processes *ps, int slot, pid_t pid)
 	set_state(&ps->items[slot], PROCESS_SERVING);
 }
 
-/* The place, and its slot but for its generation, are as if nobody had had them. The caller closes the socket. */
+/* Clears the place, and its slot except for the generation. The caller closes the socket. */
 static void vacate(struct processes *ps, int slot)
 {
 	ps->items[slot].pid = 0;
@@ -208,7 +208,7 @@ void processes_kill_handler(struct processes *ps, int slot)
 {
 	pid_t pgid = (pid_t)atomic_load(&ps->board->slots[slot].handler_pgid);
 
-	/* A damaged number must hit no stranger: 1 would be everybody. */
+	/* A damaged number must not hit another process; 1 would hit all of them. */
 	if (ps->items[slot].role.kind == PROCESS_WORKER && pgid > 1 && pgid != getpgrp())
 		kill(-pgid, SIGKILL);
 	atomic_store(&ps->board->slots[slot].handler_pgid, 0);

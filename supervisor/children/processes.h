@@ -9,17 +9,17 @@
 #include "common/board/board.h"
 
 /*
- * The table of the master's children, and the one gate for everything that the master does to a child. A child keeps one place
- * in this table as long as it lives; the place is its slot on the scoreboard. processes.c alone assigns the fields of a process
- * and the master's words about a slot (order, queue_of, active_sweeper). Others read processes and call these functions.
+ * The table of the master's children. Every action of the master on a child is a function here. A child keeps its place in this
+ * table as long as it lives; the place is its slot on the scoreboard. processes.c alone assigns the fields of a process and the
+ * master's words about a slot (order, queue_of, active_sweeper). Other files read processes and call these functions.
  */
 enum process_kind { PROCESS_ANY, PROCESS_WORKER, PROCESS_SWEEPER, PROCESS_KEEPER };
 
 /*
- *	FREE -> STARTING	about to be forked
+ *	FREE -> STARTING	the master is about to fork it
  *	STARTING -> SERVING	forked
  *	STARTING -> FREE	fork failed
- *	SERVING -> LEAVING	surplus or replaced: it does not count as one of those wanted, and ends as soon as it may
+ *	SERVING -> LEAVING	surplus or replaced: it does not count among the wanted ones, and ends as soon as it may
  *	SERVING -> FREE, LEAVING -> FREE	it ended and was reaped
  */
 enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_SERVING, PROCESS_LEAVING };
@@ -29,7 +29,7 @@ enum process_state { PROCESS_FREE, PROCESS_STARTING, PROCESS_SERVING, PROCESS_LE
 struct process_role {		/* what a process is forked for */
 	enum process_kind kind;
 	int queue;		/* worker: its queue's place, on the scoreboard and in struct queues; else -1 */
-	char queue_name[PROCESS_QUEUE_SIZE];	/* worker: a queue that left the configuration has its place taken by another */
+	char queue_name[PROCESS_QUEUE_SIZE];	/* worker: after the queue has left the configuration, another queue may take its place */
 	int index;		/* worker: the 2 of "mail/2" */
 	int64_t kill_grace_ms;	/* worker: its queue's */
 	bool fence_kills;	/* worker: its queue has fence = "kill" */
@@ -42,31 +42,31 @@ struct process {
 	pid_t pid;		/* > 0 exactly in SERVING and LEAVING */
 	struct process_role role;
 	int64_t spawned_ms;
-	uint64_t first_generation;	/* of its first registration, if it comes to one */
+	uint64_t first_generation;	/* of its first registration, if it registers */
 	int64_t leaving_ms;	/* since when it is LEAVING */
-	int64_t kill_at_ms;	/* it is killed if it is still there then; 0: it has the time it needs */
+	int64_t kill_at_ms;	/* the master kills it if it lives at this time; 0: no limit */
 	bool fenced;		/* killed because its lease ran out under a handler */
-	int64_t stuck_heartbeat_ms;	/* the heartbeat that looked too old at the last look; 0: none did */
+	int64_t stuck_heartbeat_ms;	/* its heartbeat if that was too old at the last look; 0: it was not */
 };
 
 struct processes {
 	struct scoreboard *board;
 	struct process items[SCOREBOARD_SLOTS];
-	int top;		/* places from here on were never used */
+	int top;		/* places from this index on were never used */
 };
 
 void processes_init(struct processes *ps, struct scoreboard *board);
 
-/* The next living process of this kind behind p, the first for NULL; NULL: there is no further one. */
+/* Returns the next living process of this kind after p; p NULL: the first one. NULL: there is no further one. */
 const struct process *processes_next(const struct processes *ps, const struct process *p, enum process_kind kind);
 int processes_slot(const struct processes *ps, const struct process *p);
-const struct process *processes_by_pid(const struct processes *ps, pid_t pid);	/* NULL: none of ours */
-const struct process *processes_sweeper(const struct processes *ps);	/* the one that serves; NULL: none */
+const struct process *processes_by_pid(const struct processes *ps, pid_t pid);	/* NULL: no child has this pid */
+const struct process *processes_sweeper(const struct processes *ps);	/* the sweeper in SERVING; NULL: none */
 bool processes_any(const struct processes *ps, enum process_kind kind);
 
 /* ---- from before the fork to the end ---- */
 
-/* Takes a free place, and prepares its slot: the child has its order before it lives. -1 and ENOSPC: all places are taken. */
+/* Takes a free place, and prepares its slot, so that the child has its order before it runs. -1 and ENOSPC: all places are taken. */
 int processes_start(struct processes *ps, const struct process_role *role, enum order order, int64_t now_ms);
 void processes_forked(struct processes *ps, int slot, pid_t pid);
 void processes_not_forked(struct processes *ps, int slot);
@@ -75,17 +75,17 @@ void processes_release(struct processes *ps, int slot);	/* its pid is reaped; cl
 
 /* ---- what the master does to a child ---- */
 
-/* Changes its order and makes it look. An order is only ever raised, but for RUN and QUIET; a lower one has no effect. */
+/* Changes the order of the child, and wakes it. An order is only raised, except RUN <-> QUIET; a lower one has no effect. */
 void processes_order(struct processes *ps, int slot, enum order order, int64_t now_ms);
 void processes_order_all(struct processes *ps, enum process_kind kind, enum order order, int64_t now_ms);
-bool processes_is_finishing(const struct processes *ps, int slot);	/* it has the order to finish or to hand back */
+bool processes_is_finishing(const struct processes *ps, int slot);	/* its order is FINISH or HAND_BACK */
 void processes_signal_all(const struct processes *ps, int sig);
 
 void processes_kill(struct processes *ps, int slot);		/* SIGKILL to it and to its handler's group */
 void processes_kill_handler(struct processes *ps, int slot);
 void processes_kill_at(struct processes *ps, int slot, int64_t at_ms);
-void processes_fence(struct processes *ps, int slot);		/* kills it; nobody is blamed for its death */
-void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);	/* 0: its loop turns again */
+void processes_fence(struct processes *ps, int slot);		/* kills it; its death charges no message */
+void processes_suspect(struct processes *ps, int slot, int64_t heartbeat_ms);	/* heartbeat_ms 0: its loop turns again */
 void processes_close_socket(struct processes *ps, int slot);
 
 #define PROCESS_NAME_SIZE 80

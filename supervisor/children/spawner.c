@@ -1,6 +1,6 @@
 /*
- * Makes children. Nothing else forks, and nothing else calls worker_run() and sweeper_run(). Between fork() and these calls the
- * child gets rid of what is the master's, and marks itself so that the next start of quredisd can find its children.
+ * Makes the children of the master: no other file forks them, or calls worker_run() and sweeper_run(). Between fork() and these calls the child
+ * closes what only the master uses, and marks itself, so that the next start of quredisd can find its children.
  */
 #include "supervisor/children/spawner.h"
 
@@ -49,7 +49,7 @@ static void name_cgroup(const struct spawner *s, char name[CGROUP_NAME_SIZE])
 	cgroup_name(token, name);
 }
 
-/* Where it cannot be made, leftovers are found by their environment alone. */
+/* Without a cgroup, the next start finds leftovers by their environment alone. */
 static void open_cgroup(struct spawner *s)
 {
 	char name[CGROUP_NAME_SIZE];
@@ -86,7 +86,7 @@ void spawner_close(struct spawner *s)
 
 /* ---- in the child ---- */
 
-/* What stays: the log, the lock, the read end of life_fd, the write end of keeper_fd. */
+/* Closes the master's descriptors. The log, the lock, the read end of life_fd and the write end of keeper_fd stay. */
 static void close_masters(struct spawner *s)
 {
 	s->of.close_masters(s->of.master);
@@ -107,7 +107,7 @@ static _Noreturn void run_worker(struct child *child, const struct process_role 
 
 static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int socket)
 {
-	close_fd(&s->life_fd[0]);	/* its own socket says the same */
+	close_fd(&s->life_fd[0]);	/* EOF on the sweeper's own socket says the same */
 	child->lock_key = s->lock->text.key;
 	child->handler_users = &s->lock->text.users;
 	child->master_fd = socket;
@@ -117,7 +117,7 @@ static _Noreturn void run_sweeper(struct spawner *s, struct child *child, int so
 
 static _Noreturn void run_keeper(struct spawner *s, const struct child *child, int read_end)
 {
-	/* It must not hold the lock against the next start, nor the pipe that tells it to end. */
+	/* The keeper must not keep the lock from the next start, nor hold the pipe whose end tells it to exit. */
 	lock_close(s->lock);
 	close_fd(&s->life_fd[0]);
 	close_fd(&s->keeper_fd[1]);
@@ -142,10 +142,10 @@ static void mark_family(struct spawner *s, enum process_kind kind)
 		lock_text_forget_key(&s->lock->text);
 }
 
-/* A core shows why a child hung. But with a core a handler of the same user could read a password from the child's memory. */
+/* A core shows why a child hung. But with a core a handler of the same user could read a password or a key of TLS from the child's memory. */
 static void allow_core(const struct conf *conf)
 {
-	if (conf->redis.password == NULL)
+	if (conf->redis.password == NULL && conf->redis.key_file == NULL)
 		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
@@ -166,8 +166,8 @@ static void set_title(const struct process_role *role)
 	log_process(title);
 }
 
-/* socket: the sweeper's own end. w: NULL but for a worker. */
-static _Noreturn void run(struct spawner *s, struct child *child, int socket, const struct spawner_worker *w)
+/* socket: the sweeper's own end of its socket. w: NULL except for a worker. */
+static _Noreturn void run_child(struct spawner *s, struct child *child, int socket, const struct spawner_worker *w)
 {
 	const struct process_role *role = &s->processes->items[child->slot].role;
 	int keeper_read = -1;
@@ -223,7 +223,7 @@ static int fork_one(struct spawner *s, const struct conf *conf, const struct pro
 		return fork_failed(s, role, now_ms);
 	pid = fork();
 	if (pid == 0)
-		run(s, &child, socket, w);
+		run_child(s, &child, socket, w);
 	if (pid == -1) {
 		processes_not_forked(s->processes, child.slot);
 		return fork_failed(s, role, now_ms);

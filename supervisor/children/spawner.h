@@ -8,7 +8,7 @@
 #include "supervisor/children/processes.h"
 #include "supervisor/host/host.h"
 
-/* What a new child needs of the master. */
+/* Functions of the master that a new child calls. */
 struct spawner_master {
 	void (*close_masters)(void *master);		/* closes what only the master uses */
 	int (*queue_index_of)(const char *name);	/* in the sweeper: as in struct child */
@@ -17,7 +17,7 @@ struct spawner_master {
 
 /*
  * Forks children, and owns what every child inherits: the pipes by which children and the keeper see that the master is gone,
- * and the cgroup of this boot. When to fork is for others to decide.
+ * and the cgroup of this boot. staffing.c decides when to fork.
  */
 struct spawner {
 	struct processes *processes;
@@ -26,17 +26,17 @@ struct spawner {
 	int cgroup_fd;			/* directory of this boot's cgroup; -1: there is none */
 	int life_fd[2];			/* children read EOF when the master is gone */
 	int keeper_fd[2];		/* the keeper reads EOF when master, workers and sweepers are gone; -1: none or closed */
-	int64_t retry_at_ms;		/* fork failed: not again before */
+	int64_t retry_at_ms;		/* after a failed fork: no fork before */
 	int failures;			/* of fork in a row; 0 after a success */
 	struct spawner_master of;
 };
 
-/* What a worker is forked for. */
+/* The task of a new worker. */
 struct spawner_worker {
 	const struct conf_queue *conf;
 	int queue, index;		/* as in struct process_role */
 	uint32_t handler_generation;
-	enum order order;		/* its first one: a quiet worker fetches nothing from the first turn */
+	enum order order;		/* its first order: a quiet worker fetches nothing from the first turn on */
 };
 
 void spawner_init(struct spawner *s, struct processes *ps, struct lock *lock, const struct spawner_master *of);	/* chooses the boot */
@@ -46,7 +46,7 @@ int spawner_open(struct spawner *s, bool embedded, const char **what);
 void spawner_leave_keeper(struct spawner *s);	/* the keeper ends once no other child holds its pipe */
 void spawner_close(struct spawner *s);		/* removes the cgroup */
 
-/* Fork one. Return its slot, or -1: no process, no memory or no slot. That was logged, and holds up the next fork. */
+/* Each forks one child. Returns its slot; -1: no process, no memory or no slot. The failure was logged, and delays the next fork. */
 int spawner_fork_worker(struct spawner *s, const struct conf *conf, unsigned epoch, const struct spawner_worker *w, int64_t now_ms);
 int spawner_fork_sweeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms);
 int spawner_fork_keeper(struct spawner *s, const struct conf *conf, unsigned epoch, int64_t now_ms);

@@ -1,7 +1,8 @@
 /*
- * Watches the children. A child whose loop stands still (seen twice, so that a machine that stood still has a chance to go
- * on) gets ABRT, then KILL. A child that did not end in time gets KILL, and so does a worker whose lease runs out under a handler
- * that must not outlive it. A death by the master's hand is a death like any other; only for the last nobody is blamed.
+ * Watches the children. A child whose loop stands still at two looks gets ABRT, then KILL. The second look gives the children
+ * time to go on after the whole machine stood still. A child that did not end in time gets KILL, and so does a worker whose lease
+ * is about to expire while a handler runs that must not outlive it. A death by the master's signal counts like any other, except
+ * that this last one charges no message.
  */
 #include "supervisor/children/watch.h"
 
@@ -10,12 +11,12 @@
 #include "common/log/log.h"
 
 #define ALLOWANCE_MS 10000
-#define ALLOWANCE_LONG_MS 120000	/* a worker that connects may be resolving a name, which cannot be interrupted */
-#define CORE_MS 5000			/* for a core to be written */
+#define ALLOWANCE_LONG_MS 120000	/* a worker that connects may be resolving a host name, which cannot be interrupted */
+#define CORE_MS 5000			/* time for the kernel to write a core */
 #define AGAIN_MS 5000
-#define FENCES_LOOKS 16			/* a lease; half of what a worker keeps for it (worker's fence.c) */
+#define FENCES_LOOKS 16			/* looks in the time of a lease: two in the margin that a worker keeps for its own kill (worker/fence.c) */
 
-/* Whether a child with these figures makes no progress any more. allowance_ms: beyond its deadline. */
+/* True: a child with these figures makes no progress any more. allowance_ms: how long it may exceed its deadline. */
 static bool is_late(int64_t heartbeat_ms, int64_t deadline_ms, int64_t allowance_ms, int64_t now_ms)
 {
 	int64_t from = heartbeat_ms > deadline_ms ? heartbeat_ms : deadline_ms;

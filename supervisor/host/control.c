@@ -1,6 +1,6 @@
 /*
- * Connections of the control socket inside the master's loop. One line of a client is answered at a time: the next one is read
- * when the client has taken the answer, so a client that does not read uses no memory.
+ * Connections of the control socket inside the master's loop. It reads the next line of a client only when the client has
+ * taken the answer to the last one, so a client that does not read uses no memory.
  */
 #include <sys/socket.h>
 
@@ -34,7 +34,7 @@ void control_init(struct control *c, char *(*answer)(void *arg, const char *line
 		c->clients[i].fd = -1;
 }
 
-static int fail(char *error, size_t size, const char *path)
+static int open_failed(char *error, size_t size, const char *path)
 {
 	snprintf(error, size, "control socket %s: %s", path, strerror(errno));
 	return -1;
@@ -44,12 +44,12 @@ int control_open(struct control *c, const char *path, char *error, size_t size)
 {
 	c->fd = unix_socket_listen(path, BACKLOG, &c->file);
 	if (c->fd == -1)
-		return fail(error, size, path);
+		return open_failed(error, size, path);
 	strlcpy(c->path, path, sizeof(c->path));
 	return 0;
 }
 
-static void drop(struct control_client *client)
+static void drop_client(struct control_client *client)
 {
 	close(client->fd);
 	free(client->out);
@@ -64,7 +64,7 @@ void control_close_in_child(struct control *c)
 	c->fd = -1;
 	for (int i = 0; i < CONTROL_CLIENTS; i++)
 		if (c->clients[i].fd != -1)
-			drop(&c->clients[i]);
+			drop_client(&c->clients[i]);
 }
 
 void control_close(struct control *c)
@@ -94,7 +94,7 @@ static void accept_client(struct control *c, int64_t now_ms)
 	int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd == -1) {
-		/* The connection stays in the backlog, and would end every poll. */
+		/* The connection stays in the backlog and ends every poll, so wait before the next accept(). */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 			c->accept_at_ms = now_ms + RETRY_ACCEPT_MS;
 		return;
@@ -106,7 +106,7 @@ static void accept_client(struct control *c, int64_t now_ms)
 	}
 	client = find_place(c, now_ms);
 	if (client->fd != -1)
-		drop(client);
+		drop_client(client);
 	client->fd = fd;
 	client->in_len = 0;
 	client->out = NULL;
@@ -118,7 +118,7 @@ static void accept_client(struct control *c, int64_t now_ms)
 static void start_answer(struct control_client *client, char *text)
 {
 	if (text == NULL) {
-		drop(client);
+		drop_client(client);
 		return;
 	}
 	client->out = text;
@@ -127,14 +127,14 @@ static void start_answer(struct control_client *client, char *text)
 	text[client->out_len - 1] = '\n';
 }
 
-static void flush(struct control_client *client, int64_t now_ms)
+static void flush_answer(struct control_client *client, int64_t now_ms)
 {
 	ssize_t n = send(client->fd, client->out + client->out_sent, client->out_len - client->out_sent,
 	    MSG_DONTWAIT | MSG_NOSIGNAL);
 
 	if (n == -1) {
 		if (errno != EAGAIN && errno != EINTR)
-			drop(client);
+			drop_client(client);
 		return;
 	}
 	client->moved_ms = now_ms;
@@ -144,7 +144,7 @@ static void flush(struct control_client *client, int64_t now_ms)
 	free(client->out);
 	client->out = NULL;
 	if (client->closing)
-		drop(client);
+		drop_client(client);
 }
 
 static void serve(struct control *c, struct control_client *client, int64_t now_ms)
@@ -159,13 +159,13 @@ static void serve(struct control *c, struct control_client *client, int64_t now_
 		client->in_len -= len + 1;
 		memmove(client->in, newline + 1, client->in_len);
 		if (client->fd != -1)
-			flush(client, now_ms);
+			flush_answer(client, now_ms);
 	}
 	if (client->fd != -1 && client->out == NULL && client->in_len == sizeof(client->in)) {
 		client->closing = true;
 		start_answer(client, strdup(too_long));
 		if (client->fd != -1)
-			flush(client, now_ms);
+			flush_answer(client, now_ms);
 	}
 }
 
@@ -174,7 +174,7 @@ static void receive(struct control *c, struct control_client *client, int64_t no
 	ssize_t n = recv(client->fd, client->in + client->in_len, sizeof(client->in) - client->in_len, MSG_DONTWAIT);
 
 	if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR)) {
-		drop(client);
+		drop_client(client);
 		return;
 	}
 	if (n == -1)
@@ -207,13 +207,13 @@ static struct control_client *client_of(struct control *c, int fd)
 	return NULL;
 }
 
-static void ready(struct control *c, struct control_client *client, int64_t now_ms)
+static void serve_client(struct control *c, struct control_client *client, int64_t now_ms)
 {
 	if (client->out == NULL) {
 		receive(c, client, now_ms);
 		return;
 	}
-	flush(client, now_ms);
+	flush_answer(client, now_ms);
 	if (client->fd != -1)
 		serve(c, client, now_ms);
 }
@@ -226,7 +226,7 @@ void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t n
 		struct control_client *client = client_of(c, p[i].fd);
 
 		if (p[i].revents != 0 && client != NULL)
-			ready(c, client, now_ms);
+			serve_client(c, client, now_ms);
 		else if (p[i].revents != 0 && p[i].fd == c->fd)
 			incoming = true;
 	}
@@ -235,7 +235,7 @@ void control_step(struct control *c, const struct pollfd *p, size_t n, int64_t n
 
 		if (client->fd != -1 && (client->in_len > 0 || client->out != NULL) &&
 		    now_ms - client->moved_ms >= PATIENCE_MS)
-			drop(client);
+			drop_client(client);
 	}
 	if (incoming && find_place(c, now_ms) != NULL)	/* last: it may take a place, and a descriptor's number, that p still refers to */
 		accept_client(c, now_ms);

@@ -2,7 +2,7 @@
 #define SUPERVISOR_HOST_HOST_H
 
 /*
- * What the master shares with its host. No file here knows of children or queues:
+ * The files and interfaces of the host that the master uses. No file here knows of children or queues:
  *	lock, lock_text	the lock file: one master for each, and the key by which it finds leftover handlers
  *	pid_file	the file of --pid-file, locked in the same way
  *	control		the control socket

@@ -35,7 +35,7 @@ void lock_close(struct lock *l)
 	l->fd = -1;
 }
 
-static int fail(char *error, size_t size, const char *path, const char *what)
+static int file_failed(char *error, size_t size, const char *path, const char *what)
 {
 	snprintf(error, size, "%s: %s: %s", path, what, strerror(errno));
 	return -1;
@@ -51,7 +51,7 @@ static int make_private(int fd, const char *path, bool *was_private, char *error
 	const char *flaw;
 
 	if (fstat(fd, &st) == -1)
-		return fail(error, size, path, "stat");
+		return file_failed(error, size, path, "stat");
 	flaw = file_flaw(&st);
 	if (flaw != NULL) {
 		snprintf(error, size, "%s: %s", path, flaw);
@@ -59,7 +59,7 @@ static int make_private(int fd, const char *path, bool *was_private, char *error
 	}
 	*was_private = (st.st_mode & 077) == 0;
 	if (!*was_private && fchmod(fd, 0600) == -1)
-		return fail(error, size, path, "others can open it, and its mode cannot be changed");
+		return file_failed(error, size, path, "others can open it, and its mode cannot be changed");
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int open_private(const char *path, bool *was_private, char *error, size_t
 		return -1;
 	}
 	if (fd == -1)
-		return fail(error, size, path, "cannot be opened");
+		return file_failed(error, size, path, "cannot be opened");
 	if (make_private(fd, path, was_private, error, size) == 0)
 		return fd;
 	close(fd);
@@ -93,7 +93,7 @@ static int open_with_directory(const char *path, bool *was_private, char *error,
 
 	if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == -1 && errno == ENOENT &&
 	    strlcpy(copy, path, sizeof(copy)) < sizeof(copy) && mkdir(dirname(copy), 0755) == -1 && errno != EEXIST)
-		return fail(error, size, path, "its directory cannot be made");
+		return file_failed(error, size, path, "its directory cannot be made");
 	return open_private(path, was_private, error, size);
 }
 
@@ -121,9 +121,9 @@ static int identify(struct lock *l, const char *path, char *error, size_t size)
 	char boot_id[PROCESS_BOOT_ID_SIZE];
 
 	if (fstat(l->fd, &st) == -1)
-		return fail(error, size, path, "stat");
+		return file_failed(error, size, path, "stat");
 	if (process_boot_id(boot_id) == -1)
-		return fail(error, size, path, "the kernel's boot id cannot be read");
+		return file_failed(error, size, path, "the kernel's boot id cannot be read");
 	if (!proc_is_ours()) {
 		snprintf(error, size, "/proc belongs to another PID namespace: mount it anew in this one (unshare --mount-proc)");
 		return -1;
@@ -183,8 +183,8 @@ static pid_t read_holder(int fd)
 }
 
 /*
- * The file may have been removed or replaced between open and flock: then another supervisor can lock the new file, and this
- * lock is worthless.
+ * True: the path still names this file. If it was removed or replaced between open and flock, another supervisor can lock
+ * the new file, and this lock is worthless.
  */
 static bool is_at(int fd, const char *path)
 {
@@ -200,7 +200,7 @@ int lock_file_take(int fd, const char *path, pid_t *holder, char *error, size_t 
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return is_at(fd, path) ? 0 : LOCK_FILE_REPLACED;
 	if (errno != EWOULDBLOCK && errno != EINTR)
-		return fail(error, size, path, "cannot be locked");
+		return file_failed(error, size, path, "cannot be locked");
 	*holder = read_holder(fd);
 	return 1;
 }
@@ -212,5 +212,5 @@ int lock_try(struct lock *l, const char *path, pid_t *holder, char *error, size_
 	while ((r = lock_file_take(l->fd, path, holder, error, size)) == LOCK_FILE_REPLACED)
 		if (lock_open(l, path, error, size) == -1)
 			return -1;
-	return r == 0 && lock_text_take_over(l) == -1 ? fail(error, size, path, "cannot be written") : r;
+	return r == 0 && lock_text_take_over(l) == -1 ? file_failed(error, size, path, "cannot be written") : r;
 }

@@ -67,7 +67,7 @@ void notify_close(struct notify *n)
 	n->fd = -1;
 }
 
-static void tell(const struct notify *n, const char *text)
+static void send_state(const struct notify *n, const char *text)
 {
 	if (n->fd != -1)
 		(void)sendto(n->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -76,12 +76,12 @@ static void tell(const struct notify *n, const char *text)
 
 void notify_ready(const struct notify *n)
 {
-	tell(n, "READY=1\n");
+	send_state(n, "READY=1\n");
 }
 
 void notify_stopping(const struct notify *n)
 {
-	tell(n, "STOPPING=1\n");
+	send_state(n, "STOPPING=1\n");
 }
 
 void notify_reloading(const struct notify *n)
@@ -92,7 +92,7 @@ void notify_reloading(const struct notify *n)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64 "\n",
 	    (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000);
-	tell(n, text);
+	send_state(n, text);
 }
 
 void notify_status(const struct notify *n, const char *fmt, ...)
@@ -104,7 +104,7 @@ void notify_status(const struct notify *n, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text + prefix, sizeof(text) - prefix, fmt, ap);
 	va_end(ap);
-	tell(n, text);
+	send_state(n, text);
 }
 
 int64_t notify_tick(struct notify *n, bool stopping, int64_t now_ms)
@@ -115,12 +115,12 @@ int64_t notify_tick(struct notify *n, bool stopping, int64_t now_ms)
 	if (n->fd == -1)
 		return due;
 	if (n->watchdog_ms > 0 && now_ms >= n->watchdog_due_ms) {
-		tell(n, "WATCHDOG=1\n");
+		send_state(n, "WATCHDOG=1\n");
 		n->watchdog_due_ms = now_ms + n->watchdog_ms;
 	}
 	if (stopping && now_ms >= n->extend_due_ms) {
 		snprintf(text, sizeof(text), "EXTEND_TIMEOUT_USEC=%d\n", EXTEND_BY_USEC);
-		tell(n, text);
+		send_state(n, text);
 		n->extend_due_ms = now_ms + EXTEND_EVERY_MS;
 	}
 	if (n->watchdog_ms > 0)

@@ -1,6 +1,6 @@
 /*
- * One state and one reason for each queue, out of what crash policy, scoreboard and operator say: of several the one that an
- * operator must know first. Nothing here changes anything.
+ * Decides the one state and the one reason that status shows for a queue, from its crash policy, the scoreboard and the
+ * orders of the operator. Of several states it takes the one that an operator must know first. It changes nothing.
  */
 #include "supervisor/queues/queue_state.h"
 
@@ -21,12 +21,13 @@ const char *const queue_state_names[] = {
 /* The state and the reason that status shows for each kind of error. "no redis": nothing of the queue works; "error": a part of it fails. */
 static const struct error_state {
 	enum queue_state state;
-	const char *reason;		/* NULL: the error is no state of its own */
+	const char *reason;		/* NULL: the error has no state of its own */
 } error_states[] = {
 	[QUEUE_ERROR_NONE] = { STATE_RUNNING, NULL },
 	[QUEUE_ERROR_NO_REDIS] = { STATE_NO_REDIS, "no connection to Redis" },
 	[QUEUE_ERROR_WRONG_TYPE] = { STATE_ERROR, "one of its keys has the wrong type" },
 	[QUEUE_ERROR_NO_PERMISSION] = { STATE_ERROR, "Redis refuses password or permission" },
+	[QUEUE_ERROR_CLUSTER] = { STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
 	[QUEUE_ERROR_EVICTION] = { STATE_NO_REDIS, "maxmemory-policy may evict queues" },
 	[QUEUE_ERROR_TRANSIENT] = { STATE_NO_REDIS, "Redis refuses commands for now" },
 	[QUEUE_ERROR_ARCHIVE] = { STATE_ERROR, "the archive of its dead letters cannot be read or written" },
@@ -62,7 +63,7 @@ const char *queue_state_aside(const struct queues *qs, const struct queue_worker
 	}
 }
 
-/* Every worker that serves the queue lost its connection. */
+/* True: every worker that serves the queue has lost its connection. */
 static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 {
 	if (q->serving == 0)
@@ -78,10 +79,13 @@ static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	const struct board_queue *b = board_of(qs, q);
-	const struct error_state *known = &error_states[queue_error_shown(qs->board, b, errors)];
+	enum queue_error shown = queue_error_shown(qs->board, b, errors);
+	const struct error_state *known = &error_states[shown];
 	enum queue_error guess;
 
-	if (is_cut_off(qs, q))
+	if (shown == QUEUE_ERROR_CLUSTER)
+		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
+	else if (is_cut_off(qs, q))
 		guess = QUEUE_ERROR_NO_REDIS;
 	else if (atomic_load(&b->sweeper.gate) == QUEUE_REFUSED)
 		guess = QUEUE_ERROR_OTHER;
@@ -112,7 +116,7 @@ static enum queue_state judge_gate(const struct queues *qs, const struct queue_w
 	}
 }
 
-/* The queue runs, but an operator should know about this. NULL: nothing. */
+/* Returns what an operator should know although the queue runs. NULL: nothing. */
 static const char *reason_to_warn(const struct queues *qs, const struct queue_workers *q)
 {
 	const char *undecided = queue_state_undecided(qs, q);
@@ -155,7 +159,7 @@ enum queue_state queue_state_judge(const struct queues *qs, const struct queue_w
 		return STATE_QUIET;
 	}
 	if (qs->quiet || q->quiet) {
-		*reason = "told to fetch nothing";
+		*reason = "an operator stopped its fetches";
 		return STATE_QUIET;
 	}
 	*reason = reason_to_warn(qs, q);

@@ -5,9 +5,9 @@
 
 extern const char *const queue_state_names[];	/* "running", "paused", … */
 
-/* *reason is static; NULL: there is none. errors: read from the scoreboard in this turn. */
+/* Returns the state of a queue. *reason is static; NULL: no reason. errors: read from the scoreboard in this turn. */
 enum queue_state queue_state_judge(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason);
-const char *queue_state_aside(const struct queues *qs, const struct queue_workers *q);	/* why messages were set aside; NULL: none is */
+const char *queue_state_aside(const struct queues *qs, const struct queue_workers *q);	/* why messages are set aside; NULL: none is */
 const char *queue_state_undecided(const struct queues *qs, const struct queue_workers *q);	/* why a silent worker cannot be proven dead; NULL: there is no such worker */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The queues of the configuration, and those that left it while something of them is left. How a worker is forked is
- * spawner.c's, when one is missing staffing.c's, and whether a queue's configuration changed reload.c's.
+ * The queues of the configuration, and those that left it and still have workers or totals. staffing.c decides when a
+ * worker is missing, spawner.c forks it, and reload.c decides whether the configuration of a queue has changed.
  */
 #include "supervisor/queues/queues.h"
 
@@ -101,7 +101,7 @@ int queues_free_index(const struct queues *qs, int queue)
 
 /* ---- counts of workers ---- */
 
-/* The one place where the counts change. Each stays what the table of processes says it is; check_counts() compares. */
+/* The only function that changes the counts. Each count equals the number in the table of processes; check_counts() compares them. */
 static void count_workers(struct queue_workers *q, int serving, int leaving)
 {
 	q->serving += serving;
@@ -125,7 +125,7 @@ static void dismiss(struct queues *qs, int slot, int64_t now_ms)
 	count_workers(&qs->items[qs->processes->items[slot].role.queue], -1, 1);
 }
 
-/* Those with the highest indexes. staffing.c gives them the order to finish. */
+/* Dismisses the workers with the highest indexes. staffing.c gives them the order to finish. */
 void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms)
 {
 	int wanted = queues_wanted(&qs->items[queue]);
@@ -137,7 +137,7 @@ void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms)
 			dismiss(qs, processes_slot(qs->processes, p), now_ms);
 }
 
-/* Those that serve leave; those that the queue had leaving before, under whatever configuration, hand back. */
+/* Workers that serve leave; workers that were leaving before, of any configuration, hand back. */
 static void dismiss_all(struct queues *qs, int queue, int64_t now_ms)
 {
 	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
@@ -174,14 +174,14 @@ static bool is_known_to_a_sweeper(const struct queues *qs, const struct queue_wo
 	return false;
 }
 
-/* Nothing uses the place any more, but for its totals. */
+/* True: nothing but the totals uses the place any more. */
 static bool is_unused(const struct queues *qs, const struct queue_workers *q)
 {
 	return q->membership == MEMBER_LEFT && q->serving == 0 && q->leaving == 0 &&
 	    !deaths_concern_queue(qs->deaths, queues_place(qs, q)) && !is_known_to_a_sweeper(qs, q);
 }
 
-/* Its totals go to its heir, which takes its place for those whose heir it was. */
+/* Frees a place: its totals go to its heir, which also becomes the heir of the places whose heir this one was. */
 static void dissolve(struct queues *qs, int queue)
 {
 	struct queue_workers *q = &qs->items[queue], *heir = q->heir == -1 ? NULL : &qs->items[q->heir];
@@ -198,7 +198,7 @@ static void dissolve(struct queues *qs, int queue)
 	scoreboard_clear_queue(&qs->board->queues[queue]);
 }
 
-/* An unused place. with_heir: only if nothing of it is forgotten. -1: there is none. */
+/* Returns an unused place; with_heir: only one whose totals an heir takes over. -1: there is none. */
 static int find_unused(const struct queues *qs, bool with_heir)
 {
 	for (int i = 0; i < qs->n; i++)
@@ -254,7 +254,7 @@ void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf)
 
 	assert(q->membership == MEMBER_CONFIGURED);
 	q->conf = conf;
-	q->scaled = -1;		/* the file says again how many */
+	q->scaled = -1;		/* from a reload on, the file decides the number again */
 }
 
 void queues_recycle(struct queues *qs, int queue, int64_t now_ms)
@@ -345,7 +345,7 @@ static bool is_no_warning(enum queue_state state)
 	return state == STATE_RUNNING || state == STATE_PAUSED || state == STATE_QUIET || state == STATE_RECOVERING;
 }
 
-static void look(struct queues *qs, struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
+static void look_at_queue(struct queues *qs, struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
 {
 	const char *reason;
 	enum queue_state state;
@@ -369,7 +369,7 @@ void queues_look(struct queues *qs, int64_t now_ms)
 	queue_error_read_workers(qs->board, &errors);
 	for (int i = 0; i < qs->n; i++)
 		if (qs->items[i].membership == MEMBER_CONFIGURED)
-			look(qs, &qs->items[i], &errors, now_ms);
+			look_at_queue(qs, &qs->items[i], &errors, now_ms);
 }
 
 void queues_publish_wanted(struct queues *qs)

@@ -7,21 +7,21 @@
 #include "supervisor/children/children.h"
 
 /*
- * Queues as the master sees them: how many workers each is to have, how many it has, and what dead workers left. A queue that
- * comes back, or gets other keys, takes a new place here and on the scoreboard: a sweeper of the earlier configuration may still
- * write to the old place. Both places then have one name; the older one's totals count for the newer one, its heir.
+ * The queues of the master: how many workers each one should have, how many it has, and the totals of dead workers. A queue that
+ * comes back, or gets other keys, takes a new place here and on the scoreboard, since a sweeper of the earlier configuration may
+ * still write to the old place. Both places then have one name; the totals of the older one count for the newer one, its heir.
  *
- * Owner: queues.c. It also writes the scoreboard's words of struct queue_master.
+ * Owner: queues.c. It also writes the words of struct queue_master on the scoreboard.
  */
 
 /*
  *	NONE -> CONFIGURED	queues_enter()
  *	CONFIGURED -> LEFT	queues_leave(): its last workers finish
- *	LEFT -> NONE		dissolved, when another queue needs the place and nothing uses it any more
+ *	LEFT -> NONE		dissolved: another queue needs the place, and nothing uses it any more
  */
 enum membership { MEMBER_NONE, MEMBER_CONFIGURED, MEMBER_LEFT };
 
-/* The one state that status shows for a queue, and why (queue_state.c). */
+/* The state that status shows for a queue (queue_state.c). */
 enum queue_state {
 	STATE_RUNNING, STATE_PAUSED, STATE_QUIET, STATE_BACKOFF, STATE_QUARANTINE, STATE_BREAKER, STATE_RECOVERING, STATE_NO_REDIS, STATE_ERROR
 };
@@ -30,17 +30,17 @@ struct queue_workers {
 	char name[PROCESS_QUEUE_SIZE];
 	enum membership membership;
 	const struct conf_queue *conf;	/* of the running configuration; NULL exactly if not CONFIGURED */
-	int heir;			/* the place that goes on with the queue's totals; -1: none */
+	int heir;			/* the place that continues the queue's totals; -1: none */
 	unsigned left_epoch;		/* LEFT: sweepers up to this epoch know the queue */
 	int serving;			/* = its workers in PROCESS_SERVING */
 	int leaving;			/* = its workers in PROCESS_LEAVING */
-	int unreplaced;			/* its dead workers that no new one replaced yet; >= 0 */
-	bool quiet;			/* the operator had it fetch nothing */
-	int scaled;			/* workers that the operator asked for, until a reload; -1: as configured */
+	int unreplaced;			/* its dead workers that are not replaced yet; >= 0 */
+	bool quiet;			/* the operator stopped its fetches (quredis quiet QUEUE) */
+	int scaled;			/* number of workers that the operator set, until a reload; -1: as configured */
 	struct policy policy;
 	uint32_t handler_generation;	/* as in struct queue_master; only ever rises */
 	uint64_t done_seen;		/* the word workers.done at the last look */
-	uint64_t restarts;		/* workers forked in place of dead ones; only ever rises */
+	uint64_t restarts;		/* workers forked in place of dead ones; only grows */
 	enum queue_state state;		/* as logged last */
 	const char *reason;		/* the same; static; NULL: none */
 };
@@ -50,35 +50,40 @@ struct queues {
 	struct processes *processes;
 	const struct deaths *deaths;
 	struct queue_workers items[SCOREBOARD_QUEUES];
-	int n;				/* places from here on were never used */
-	bool quiet;			/* the operator had all queues fetch nothing */
+	int n;				/* places from this index on were never used */
+	bool quiet;			/* the operator stopped the fetches of all queues */
 };
 
 void queues_init(struct queues *qs, struct processes *ps, const struct deaths *d);
 
 /* ---- looking ---- */
 
-/* The next queue of the configuration behind q, the first for NULL; NULL: there is no further one. queues_place() gives its index. */
+/* Returns the next queue of the configuration after q; q NULL: the first one. NULL: there is no further one. queues_place() gives its index. */
 const struct queue_workers *queues_next(const struct queues *qs, const struct queue_workers *q);
 int queues_place(const struct queues *qs, const struct queue_workers *q);
-int queues_find(const struct queues *qs, const char *name);	/* of the configuration; -1: none */
+int queues_find(const struct queues *qs, const char *name);	/* index of a queue of the configuration; -1: none */
 int queues_wanted(const struct queue_workers *q);
 int queues_wanted_by_others(const struct queues *qs, int queue);	/* in all other queues together */
-int queues_root(const struct queues *qs, int queue);		/* itself, or the heir of its heirs */
-int queues_count_workers(const struct queues *qs);		/* that live, leaving ones too */
+int queues_root(const struct queues *qs, int queue);		/* the queue itself, or the last one in its line of heirs */
+int queues_count_workers(const struct queues *qs);		/* living workers, including those that leave */
 bool queues_are_complete(const struct queues *qs);		/* each queue has the workers that it wants */
-int queues_free_index(const struct queues *qs, int queue);	/* of a worker that is missing; -1: none is */
+int queues_free_index(const struct queues *qs, int queue);	/* the number for a missing worker; -1: none is missing */
 
 /* ---- the configuration changes ---- */
 
 int queues_enter(struct queues *qs, const struct conf_queue *conf);	/* -1: there are too many */
 
-/* Its workers finish; those that leave already hand back. epoch: of the configuration that it leaves. */
+/*
+ * The queue leaves the configuration: its workers finish, and those that were leaving already hand back. epoch: of the
+ * configuration that it leaves.
+ */
 void queues_leave(struct queues *qs, int queue, unsigned epoch, int64_t now_ms);
-void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);	/* it has the same keys in the new configuration */
+void queues_keep(struct queues *qs, int queue, const struct conf_queue *conf);	/* the queue has the same keys in the new configuration */
 
-/* All its workers are replaced: new ones first, then the old ones finish. Those that leave since an earlier time
- * hand back, so at most one generation of workers leaves. */
+/*
+ * Replaces all workers of the queue: new ones start first, then the old ones finish. Workers that were leaving already hand back,
+ * so at most one generation of workers leaves.
+ */
 void queues_recycle(struct queues *qs, int queue, int64_t now_ms);
 
 /* ---- the operator ---- */
@@ -92,11 +97,14 @@ enum order queues_first_order(const struct queues *qs, int queue);	/* of a new w
 
 void queues_worker_forked(struct queues *qs, int queue, int64_t now_ms);
 
-/* The worker in this slot ended. died: its queue's crash policy counts it. chance: 0..1, for the policy. Call it before processes_release(). */
+/*
+ * The worker in this slot ended. died: the crash policy of the queue counts it. chance: 0..1, for the policy. Call this before
+ * processes_release().
+ */
 void queues_worker_ended(struct queues *qs, int slot, bool died, int64_t now_ms, double chance);
 void queues_dismiss_surplus(struct queues *qs, int queue, int64_t now_ms);	/* workers beyond the number wanted leave */
 
-/* Once a second: sees successes, logs states that changed, and checks the counts of workers against the table of processes. */
+/* Called once a second: tells the policies of successes, logs states that changed, and compares the counts of workers with the table of processes. */
 void queues_look(struct queues *qs, int64_t now_ms);
 void queues_publish_wanted(struct queues *qs);	/* to the sweeper */
 

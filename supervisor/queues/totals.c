@@ -1,6 +1,7 @@
 /*
- * Adds up a queue: workers that live, workers that are gone, what the sweeper did, and the same of the places that it is the
- * heir of. The words of a dead worker move from its slot to its queue's past within the master, so nothing is seen twice.
+ * Adds up the figures of a queue: its living workers, its ended workers, the sweeper, and the same for each place whose heir
+ * it is. The master itself moves the words of a dead worker from its slot to the past of the queue, so it never counts them
+ * twice.
  */
 #include "supervisor/queues/totals.h"
 

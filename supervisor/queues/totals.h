@@ -3,15 +3,15 @@
 
 #include "supervisor/queues/queues.h"
 
-/* What a queue's workers and the sweeper did since the master's start. No figure ever falls. */
+/* The figures of a queue, by its workers and the sweeper, since the master's start. No figure ever falls. */
 struct totals {
 	uint64_t counters[COUNTERS];
 	uint64_t durations[SCOREBOARD_BUCKETS];
 	uint64_t restarts;
-	int draining;		/* workers that live and leave */
+	int draining;		/* living workers that leave */
 };
 
-/* Of this place and of those whose heir it is: the same queue under earlier configurations. */
+/* Adds the figures of this place and of the places whose heir it is: the same queue under earlier configurations. */
 struct totals totals_of(const struct queues *qs, int queue);
 
 #endif

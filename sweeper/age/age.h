@@ -3,7 +3,7 @@
 
 struct sweeper_queue;
 
-/* What other folders use of this folder. */
+/* The functions of this folder that other folders call. */
 
 void due_wake(struct sweeper_queue *q);	/* messages are delayed: moves those that are due in this turn, without asking first */
 

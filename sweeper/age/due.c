@@ -2,9 +2,10 @@
  * Moves retries that are due back to ingress, and sets the gates of paused queues.
  *
  * A look at a queue has up to four steps. Each step is one request for every queue that needs it, all in one write. QUIET asks
- * whether anything is delayed or paused at all. That one command a second is what an idle queue costs, and while no worker
- * settles anything, not even that. WHICH tells the two apart. MOVE moves what is due. In a shared queue only the sweeper can
- * tell which lines are quredis's own, so GLANCE reads the delayed messages first, and MOVE moves only those.
+ * Redis whether the queue is paused or has a delayed message: one command a second for an idle queue, and less while no worker
+ * settles anything. WHICH asks which of the two it is. MOVE moves messages that are due. In a shared queue only the sweeper
+ * knows which lines quredis wrote, so GLANCE reads the delayed messages first, and MOVE moves only messages that GLANCE has
+ * read.
  */
 #include "sweeper/age/age.h"
 
@@ -109,7 +110,7 @@ static bool ask_due(struct sweeper *s, struct sweeper_queue *q, int budget, int6
 
 /* ---- answers ---- */
 
-static enum task_end fail(struct sweeper_queue *q)
+static enum task_end fail_look(struct sweeper_queue *q)
 {
 	due_of(q)->step = DUE_QUIET;
 	return TASK_FAILED;
@@ -122,7 +123,7 @@ static enum task_end take_quiet(struct sweeper *s, struct sweeper_queue *q)
 
 	d->quiet = false;
 	if (connection_integer(s, &n) == -1)
-		return fail(q);
+		return fail_look(q);
 	d->quiet = n == 0;
 	if (d->quiet)
 		sweeper_queue_set_paused(s, q, false);
@@ -152,7 +153,7 @@ static enum task_end take_glanced(struct sweeper *s, struct sweeper_queue *q)
 	struct due *d = due_of(q);
 
 	if (connection_answer(s, &d->glanced) == -1)
-		return fail(q);
+		return fail_look(q);
 	d->kept = redis_keep(&s->redis);
 	d->step = DUE_MOVE;
 	return TASK_ASK;
@@ -174,15 +175,15 @@ static enum task_end take_moved(struct sweeper *s, struct sweeper_queue *q)
 	struct redis_reply reply;
 
 	if (connection_answer(s, &reply) == -1)
-		return fail(q);
+		return fail_look(q);
 	if (queue_due_moved(&reply, &due) == -1) {
 		connection_unexpected(s);
-		return fail(q);
+		return fail_look(q);
 	}
 	observe_lags(q, &reply);
 	if (due.lost > 0)
 		log_error("delayed_payload_lost", log_str("queue", q->keys.name), log_int("messages", due.lost), log_str("error",
-		    "somebody deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
+		    "another client deleted a list that holds the payload of a large delayed message, so the rest of that message was deleted, too"));
 	sweeper_queue_count(q, COUNT_DUE, (uint64_t)due.moved);
 	due_of(q)->step = DUE_QUIET;
 	if (due.moved + due.lost == 0)

@@ -1,6 +1,6 @@
 /*
- * Expires messages: one script for each moves it to escape, if it is still there. ttl.c finds the messages by their beginnings; this
- * file reads each whole and judges it again.
+ * Expires messages. One script call moves one message to escape, if the message is still in ingress. ttl.c finds the messages by
+ * their beginnings; this file reads each message whole and judges it again.
  */
 #include <stdlib.h>
 

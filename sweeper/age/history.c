@@ -18,7 +18,7 @@ extern const struct task history_task;
 struct history {
 	int64_t trim_at_ms;		/* the next trim */
 	int64_t gone;			/* entries removed because of purge.max_done_age since the last line in the log */
-	int64_t told_ms;		/* when that was logged; 0: never */
+	int64_t told_ms;		/* when the sweeper logged `gone` last; 0: never */
 	int64_t name_at_ms;		/* dry run: time of the next page */
 	int64_t begun_ms;		/* dry run: begin of its round */
 	char from[QUEUE_RECORD_ID_SIZE];	/* dry run: id of the next entry; "": the round begins */
@@ -65,7 +65,7 @@ static int trim(struct sweeper *s, struct sweeper_queue *q, int64_t before_ms, i
 }
 
 /* Logs how many entries were removed, at most once an interval: trimming goes on all the time. */
-static void tell(const struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+static void log_removed(const struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	struct history *h = history_of(q);
 
@@ -84,7 +84,7 @@ static enum task_end trim_turn(struct sweeper *s, struct sweeper_queue *q, int64
 
 	history_of(q)->trim_at_ms = now_ms + (rc == 0 ? every : 0);
 	if (rc == 0)
-		tell(s, q, now_ms);
+		log_removed(s, q, now_ms);
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 

@@ -1,11 +1,11 @@
 /*
- * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry run only logs
- * them. This file decides when a queue's round begins and ends, walks through ingress and delayed, reads how entries begin, and finds those
- * that are too old, each by its own time. A message that waits without a time gets one, so that a later round knows how long it has waited.
- * purge_move.c reads those that are too old whole, and moves them; purge_check.c runs the command that may object.
+ * Purge: once an interval, moves messages that wait or exist for longer than the configuration allows to escape; a dry run only logs them.
+ * This file decides when a queue's round begins and ends, walks through ingress and delayed, reads how entries begin, and finds those that
+ * are too old, each by its own time. A message that waits without a time gets one, so that a later round knows how long it has waited.
+ * purge_move.c reads the whole of each message that is too old, and moves it; purge_check.c runs the command that may object.
  *
  * A message in flight stays, since its owner lives: each one that has been in flight for longer than purge.max_transit_age is logged once, by the
- * scoreboard. Each supervisor does this for its own workers, whoever leads; messages of dead workers are rescued anyway.
+ * scoreboard. Each supervisor does this for its own workers, also without the lead; the sweeper rescues messages of dead workers anyway.
  */
 #include "sweeper/age/purge.h"
 
@@ -104,12 +104,12 @@ static int read_page(struct purging *t, const struct purge_walk *walk, struct pu
 		return -1;
 	if (purge_walk_read(&reply, page) == -1)
 		return connection_unexpected(t->s);
-	/* The times in the page count only if the server's clock has run evenly until the page was read: this learns whether it has. */
+	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page count. */
 	clock_learn(t->s, page->server_ms, sent_ms);
 	return server_clock_age(&t->s->clock, clock_boottime_ms(), &t->clock) ? 0 : -1;
 }
 
-/* Counts entries from the i-th on, until one is not as wanted: too old, or young. *untimed: whether one of those counted has no time. */
+/* Counts consecutive entries from the i-th on that are too old, or that are young, as the caller wants. *untimed: a counted entry has no time. */
 static int64_t count_run(const struct purging *t, const struct purge_walk *walk, const struct purge_page *page, size_t i, bool old, bool *untimed)
 {
 	struct verdict verdict;
@@ -127,7 +127,10 @@ static int64_t count_run(const struct purging *t, const struct purge_walk *walk,
 	return count;
 }
 
-/* Passes over the next young entries, which get a time where they lack it, and takes a run of old ones behind them. 1: go on; 0: the round is over; -1: error. */
+/*
+ * Passes over the next young entries, and stamps those without a time; then decides the old entries that follow them. 1: go on;
+ * 0: the round is over; -1: error.
+ */
 static int look_at_page(struct purging *t)
 {
 	struct purge *p = purge_of(t->q);
@@ -159,7 +162,7 @@ static int look_at_page(struct purging *t)
 }
 
 /* 1: the round goes on; 0: it is over; -1: error */
-static int step(struct purging *t)
+static int purge_step(struct purging *t)
 {
 	if (purge_of(t->q)->doubtful && connection_secret(t->s) == -1)
 		return -1;
@@ -194,7 +197,7 @@ static int run_turn(struct purging *t, int budget, int64_t now_ms)
 			return 0;
 		}
 		if (!p->question.open) {
-			rc = step(t);
+			rc = purge_step(t);
 		} else if ((rc = ask_check(t, now_ms)) == 0 && p->question.open) {
 			task_wake_at(t->q, &purge_task, now_ms + CHECK_LOOK_MS);
 			return 0;

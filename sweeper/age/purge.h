@@ -20,12 +20,12 @@ struct sweeper_queue;
  */
 enum purge_phase { PURGE_IDLE, PURGE_LOOK, PURGE_DELAYED };
 
-/* A message about which purge.check is asked (purge_check.c). */
+/* A message for which purge.check must decide (purge_check.c). */
 struct purge_question {
 	bool open;		/* the command runs, or must run */
 	struct buffer message;
 	struct verdict verdict;
-	int64_t failed_ms;	/* begin of the last round in which the command failed: that was logged */
+	int64_t failed_ms;	/* begin of the last round in which the sweeper logged a failure of the command */
 };
 
 struct purge {
@@ -62,7 +62,10 @@ struct purging {
 	int logged;		/* lines logged for messages that moved */
 };
 
-/* purge.c: messages after the cursor were judged. A message leaves: it was moved, or a dry run logged it. It is spared: purge.check objected. */
+/*
+ * purge.c: messages after the cursor were judged. A message leaves if it was moved, or if a dry run logged it. It is spared if
+ * purge.check objected.
+ */
 void purge_stays(struct purge *p, int64_t n, bool kept);	/* kept: a live run would keep them, too */
 void purge_leaves(struct purge *p, int64_t age_ms);
 void purge_spares(struct purge *p);

@@ -1,8 +1,8 @@
 /*
  * purge.check: a command that may object to the purge of a message. It runs as a handler of its queue does: the same user, limits and
- * environment, the message on standard input, and none of its processes survives it. Only its exit status means something
- * else: 0 agrees. handler.c runs it, in a subprocess of its own, since handler.c needs a process without other children. One
- * check runs at a time, for all queues.
+ * environment, the message on standard input, and the sweeper kills all processes that it leaves. Only its exit status has another
+ * meaning: 0 agrees. handler.c needs a process without other children, so the command runs below a subprocess of its own. One check
+ * runs at a time, for all queues.
  */
 #include <sys/wait.h>
 
@@ -196,7 +196,7 @@ static void question_free(struct question *question)
 	free(question);
 }
 
-/* Logged once a round: a command that cannot be run fails for each message. */
+/* Logs a failure once a round, since a command that cannot be run fails for each message. */
 static void note_failure(struct sweeper_queue *q, const char *error)
 {
 	struct purge *p = purge_of(q);

@@ -1,6 +1,7 @@
 /*
- * Purges messages: one script for each moves it, if it still lies where it was judged. A dry run logs it and writes nothing.
- * purge.c finds the messages by their beginnings; this file reads each whole and judges it again.
+ * Purges messages. One script call moves one message, if the message is still in the place where it was judged; a dry run
+ * logs the message and writes nothing. purge.c finds the messages by their beginnings; this file reads each message whole
+ * and judges it again.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,7 @@ static int take_answers(struct exits *e)
 }
 
 /* Handles a message that is too old: a dry run logs it, otherwise a move to escape is sent. */
-static void let_go(struct exits *e, struct message *m, const struct verdict *v)
+static void purge_old(struct exits *e, struct message *m, const struct verdict *v)
 {
 	struct leaving *l = &e->sent[e->n];
 	struct purging *t = e->t;
@@ -141,8 +142,8 @@ static void let_go(struct exits *e, struct message *m, const struct verdict *v)
 }
 
 /*
- * Returns the entry that is judged as number i. The page of delayed begins with the first due message; that of ingress has the
- * oldest at its right end.
+ * Returns the i-th entry in the order of the walk. The page of delayed begins with the message that is due first; the page of
+ * ingress ends with the oldest one.
  */
 static struct redis_reply message_of_page(const struct purge *p, const struct redis_reply *page, size_t i)
 {
@@ -154,7 +155,7 @@ static struct redis_reply message_of_page(const struct purge *p, const struct re
 	return delayed.head;
 }
 
-static void decide(struct exits *e, const struct redis_reply *page)
+static void decide_page(struct exits *e, const struct redis_reply *page)
 {
 	struct purge *p = purge_of(e->t->q);
 	bool ask = e->t->q->conf->purge.check != NULL;
@@ -173,7 +174,7 @@ static void decide(struct exits *e, const struct redis_reply *page)
 		} else if (ask) {
 			purge_check_ask(&p->question, raw.str, raw.len, &verdict);
 		} else {
-			let_go(e, &m, &verdict);
+			purge_old(e, &m, &verdict);
 		}
 	}
 }
@@ -194,7 +195,7 @@ int purge_entries(struct purging *t, int n)
 	else
 		queue_list(&t->s->redis, t->q->keys.ingress, -p->stay - n, -1 - p->stay);
 	if (connection_answer(t->s, &page) == 0 && (p->phase == PURGE_DELAYED ? queue_look_count(&page) != SIZE_MAX : redis_is_strings(&page))) {
-		decide(e, &page);
+		decide_page(e, &page);
 		rc = page.n == 0 ? 0 : take_answers(e);
 	}
 	free(e);
@@ -212,7 +213,7 @@ int purge_asked(struct purging *t, bool agreed)
 	e->t = t;
 	message_parse(&m, &t->q->keys.lines, p->question.message.len == 0 ? "" : p->question.message.data, p->question.message.len);
 	if (agreed && judge_message(t, &m, &verdict)) {
-		let_go(e, &m, &verdict);
+		purge_old(e, &m, &verdict);
 		rc = take_answers(e);
 	} else {
 		purge_spares(p);

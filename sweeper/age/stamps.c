@@ -1,7 +1,8 @@
 /*
- * Writes since when each message waits: a raw message does not say, so a script writes a line with the server's time before it. The line
- * moves with the message, so it stays true. In a queue with ttl every message gets a line, in a round that begins once a second at
- * the newest. If only health or metrics ask for the age of the queue, the newest message gets one.
+ * Writes into ingress since when each message waits. A raw message does not contain that time, so a script writes a line with the
+ * server's time before the message. The line moves with the message, so it stays true. In a queue with ttl every message gets a line, in
+ * a round that begins once a second at the newest message. If only health or metrics need the age of the queue, only the newest message
+ * gets a line.
  */
 #include <stdlib.h>
 
@@ -21,11 +22,11 @@ struct call {
 	struct queue_stamp_one ones[LOOK_PAGE_MAX];
 	size_t n;
 	struct queue_stamped said;
-	bool timed;		/* it met an entry that has a time already */
+	bool timed;		/* the call met an entry that has a time already */
 	void *kept;		/* the reply, to which ones point */
 };
 
-/* An entry that begins like a wrapper: its wrapper has a time, or none, or the line is the producer's payload. */
+/* Sorts an entry that begins like a wrapper: its wrapper has a time, or has none, or a producer wrote the line. */
 static void sort_line(struct call *c, const struct sweeper_queue *q, const struct queue_line *line, const struct message *m)
 {
 	struct queue_stamp_one *one = &c->ones[c->n];
@@ -118,7 +119,8 @@ static int stamp_newest(struct sweeper *s, struct sweeper_queue *q)
 
 /*
  * Walks from the newest message towards the pop end, until a call finds nothing to stamp. Indexes count from the pop end, so pushes
- * between two calls shift none. After pops a call meets some entries again, and knows them by the line of this round. 1: there is more.
+ * between two calls shift none. After pops a call meets some entries again, and recognises them by the line of this round. 1: there is
+ * more.
  */
 static int stamp_all(struct sweeper *s, struct sweeper_queue *q, int budget)
 {

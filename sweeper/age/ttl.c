@@ -1,7 +1,7 @@
 /*
- * Finds messages that have waited longer than the ttl of their queue, or their own: each is judged by its own time. common/message/age.c computes
- * ages, stamps.c writes the times, expire.c moves what has expired. A message without a time that this file meets gets one,
- * too: a killed sweeper may have left gaps, and some producers push to the pop end.
+ * Finds messages that have waited longer than the ttl of their queue, or than their own ttl. It judges each message by its own time.
+ * common/message/age.c computes ages, stamps.c writes the times, expire.c moves what has expired. A message without a time that this file meets
+ * gets one, too: a killed sweeper may have left gaps, and some producers push to the pop end.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "sweeper/core/core.h"
 #include "sweeper/age/waiting.h"
 
-#define DEEPEST 100000		/* entries further from the pop end are not looked at */
+#define DEEPEST 100000		/* the sweeper does not read entries further from the pop end */
 #define EVERY_MS 1000
 
 /* ---- a page ---- */
@@ -56,7 +56,7 @@ static int look_at_page(struct look *l, struct page *p, int64_t seen)
 		return -1;
 	if (queue_glanced(&reply, &glanced) == -1)
 		return connection_unexpected(l->s);
-	/* The times in the page count only if the server's clock has run evenly until the page was read: this learns whether it has. */
+	/* Learns whether the server's clock has run evenly until Redis read the page: only then the times in the page count. */
 	clock_learn(l->s, glanced.server_ms, sent_ms);
 	l->more = glanced.more || glanced.n == LOOK_PAGE_MAX;
 	if (!server_clock_age(&l->s->clock, clock_boottime_ms(), &l->clock))
@@ -74,7 +74,7 @@ static int look_at_page(struct look *l, struct page *p, int64_t seen)
 }
 
 /* One page after *seen: expires, stamps, and moves *seen over the entries that stay. 1: there is more; 0: it was the last; -1: error. */
-static int step(struct look *l, int64_t *seen, int64_t *due_ms)
+static int expire_page(struct look *l, int64_t *seen, int64_t *due_ms)
 {
 	struct page p;
 	int64_t n = look_at_page(l, &p, *seen);
@@ -100,7 +100,7 @@ static bool may_go_on(const struct look *l, int *budget)
 	return --*budget >= 0 && l->expired.messages < LOOK_EXPIRED_MAX && sweeper_goes_on(l->s);
 }
 
-/* Reads the pop end, where the oldest messages are, as long as some of them expire. 1: there may be more of those; 0: no more; -1: error. */
+/* Reads the pop end, where the oldest messages are, as long as a page has expired messages. 1: there may be more of them; 0: no more; -1: error. */
 static int look_at_pop_end(struct look *l, int *budget)
 {
 	struct waiting *w = waiting_of(l->q);
@@ -109,7 +109,7 @@ static int look_at_pop_end(struct look *l, int *budget)
 
 	w->due_ms = 0;
 	do {
-		rc = step(l, &stay, &w->due_ms);
+		rc = expire_page(l, &stay, &w->due_ms);
 		gone += l->gone;
 	} while (rc == 1 && l->gone > 0 && may_go_on(l, budget));
 	w->seen = w->seen - gone > stay ? w->seen - gone : stay;
@@ -132,7 +132,7 @@ static int run_turn(struct look *l, int budget)
 		return rc;
 	rc = 1;
 	while (rc == 1 && w->seen < DEEPEST && may_go_on(l, &budget))
-		rc = step(l, &w->seen, &unused);
+		rc = expire_page(l, &w->seen, &unused);
 	if (rc == 0 || w->seen >= DEEPEST)
 		w->seen = 0;
 	return rc == -1 ? -1 : 0;

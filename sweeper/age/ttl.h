@@ -14,7 +14,7 @@ struct sweeper_queue;
 #define LOOK_PAGE_MAX 100
 #define LOOK_EXPIRED_MAX 2000		/* in one turn: other queues have work, too */
 
-/* What expired in a turn (expire.c). */
+/* The messages that expired in a turn (expire.c). */
 struct expired {
 	uint64_t messages;
 	int64_t oldest_ms;		/* the age of the oldest of them */
@@ -30,7 +30,7 @@ struct look {
 	bool more;			/* that page was not the last one */
 };
 
-/* Moves the expired ones among the entries first..last to escape. Returns how many moved; -1: error */
+/* Moves those of the entries first..last that have expired to escape. Returns how many moved; -1: error */
 int64_t expire_range(struct look *l, int64_t first, int64_t last);
 
 /*

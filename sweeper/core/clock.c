@@ -34,7 +34,7 @@ void clock_learn(struct sweeper *s, int64_t server_ms, int64_t sent_ms)
 
 	if (step_ms != 0) {
 		log_step(s, step_ms);
-		s->clock_keeping.at_ms = 0;	/* write it down at once: if the clock is set back before a restart, the text must still show the step */
+		s->clock_keeping.at_ms = 0;	/* write the text at once: if the clock is set back before a restart, the text must still show the step */
 	} else if (s->clock_keeping.recalled) {
 		log_info("server_clock_restored", log_int("known_ms", server_ms - s->clock.since_ms));
 	}
@@ -65,7 +65,7 @@ int clock_recall(struct sweeper *s)
 	return s->redis.state == REDIS_CLOSED ? -1 : 0;
 }
 
-static void keep(struct sweeper *s)
+static void keep_clock(struct sweeper *s)
 {
 	char boot_id[PROCESS_BOOT_ID_SIZE], text[SERVER_CLOCK_TEXT_SIZE];
 	struct redis_reply reply;
@@ -83,9 +83,9 @@ static bool run_clock(struct sweeper *s, int budget, int64_t now_ms)
 	(void)budget;
 	if (now_ms >= s->clock_keeping.at_ms) {
 		s->clock_keeping.at_ms = now_ms + KEEP_EVERY_MS;
-		keep(s);
+		keep_clock(s);
 	}
 	return false;
 }
 
-const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .run = run_clock, .settle = keep };
+const struct task clock_task = { .name = "clock", .interval_ms = 1000, .budget = 1, .run = run_clock, .settle = keep_clock };

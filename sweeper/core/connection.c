@@ -30,11 +30,13 @@ static bool wait_is_interrupted(void)
 int connection_init(struct sweeper *s)
 {
 	const struct conf *conf = s->conf;
+	const struct redis_options options = conf_redis_options(conf);
 
 	waiting = s;
-	if (redis_target_parse(&s->target, conf->redis.url, conf->redis.user, conf->redis.password, s->connection.error,
-		sizeof(s->connection.error)) == -1)
+	if (redis_target_parse(&s->target, &options, s->connection.error, sizeof(s->connection.error)) == -1)
 		return -1;
+	redis_target_use_prefix(&s->target, conf->redis.prefix);
+	redis_target_use(&s->target, conf->redis.tls);
 	snprintf(s->connection.client_name, sizeof(s->connection.client_name), "quredisd:%s:sweeper", conf->supervisor.node);
 	redis_init(&s->redis, &s->target, s->connection.client_name);
 	queue_greets(&s->redis, true);
@@ -47,15 +49,28 @@ void connection_free(struct sweeper *s)
 	redis_target_free(&s->target);
 }
 
+static const char *advice_of(enum redis_error_class class)
+{
+	if (class == REDIS_ERROR_CLUSTER)
+		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
+	return redis_error_needs_operator(class) ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
+}
+
 /* Logs a reason only when it changes. */
 static void log_down(struct sweeper *s)
 {
 	if (strcmp(s->connection.down, s->redis.error) == 0)
 		return;
 	strlcpy(s->connection.down, s->redis.error, sizeof(s->connection.down));
-	log_warning("redis_down", log_str("reason", s->connection.down),
-	    log_str("advice", redis_error_needs_operator(s->redis.error_class)
-				? "check redis.url, redis.password_file and the rights of the Redis user" : NULL));
+	log_warning("redis_down", log_str("reason", s->connection.down), log_str("advice", advice_of(s->redis.error_class)));
+}
+
+/* A type that is wrong at the start of a connection is that of the secrets: no queue has it. */
+static enum queue_error kind_of_loss(enum redis_error_class class)
+{
+	if (class == REDIS_ERROR_CLUSTER)
+		return QUEUE_ERROR_CLUSTER;
+	return redis_error_needs_operator(class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS;
 }
 
 void connection_lost(struct sweeper *s, int64_t now_ms)
@@ -69,7 +84,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->connection.failures, arc4random());
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
 	atomic_store(&s->slot->redis_down, 1);
-	sweeper_queues_publish_error(s, redis_error_needs_operator(s->redis.error_class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS);
+	sweeper_queues_publish_error(s, kind_of_loss(s->redis.error_class));
 	if (!interrupt_asked())
 		log_down(s);
 }
@@ -89,23 +104,32 @@ static int greet_server(struct sweeper *s)
 }
 
 /* Resolving a host name blocks. The deadline tells the master until when the sweeper is not stuck. */
-static int open_socket(struct sweeper *s, struct redis *r)
+static int announce_resolving(struct sweeper *s, struct redis *r, int (*connect)(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)),
+    int64_t timeout_ms)
 {
-	int64_t now_ms = clock_monotonic_ms();
 	int rc;
 
 	if (s->target.unix_path == NULL)
-		atomic_store(&s->slot->deadline_ms, now_ms + RESOLVE_MS);
-	rc = redis_open(r, now_ms);
+		atomic_store(&s->slot->deadline_ms, clock_monotonic_ms() + RESOLVE_MS);
+	rc = connect(r, timeout_ms, wait_is_interrupted);
 	sweeper_beat(s);
 	atomic_store(&s->slot->deadline_ms, 0);
 	return rc;
 }
 
+int connection_connect(struct sweeper *s, struct redis *r)
+{
+	return announce_resolving(s, r, redis_connect, REDIS_TIMEOUT_MS);
+}
+
+int connection_find_master(struct sweeper *s, struct redis *r)
+{
+	return announce_resolving(s, r, redis_find_master, REDIS_SENTINEL_TIMEOUT_MS);
+}
+
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
-	if (open_socket(s, &s->redis) == -1 || redis_connect(&s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1 || greet_server(s) == -1 ||
-	    server_look(s, now_ms) == -1) {
+	if (connection_connect(s, &s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
 		connection_lost(s, clock_monotonic_ms());
 		return -1;
 	}
@@ -126,7 +150,7 @@ int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, siz
 	int64_t len = -1;
 
 	redis_init(&other, &s->target, s->connection.client_name);
-	if (open_socket(s, &other) == 0 && redis_connect(&other, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
+	if (connection_connect(s, &other) == 0) {
 		redis_appendf(&other, "LINDEX %s 0", list);
 		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
 	}
@@ -188,7 +212,7 @@ int connection_secret(struct sweeper *s)
 		return -1;
 	if (queue_secret_learn(&reply) == 0)
 		return 0;
-	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading quredis:secret");
+	connection_set_error(s, QUEUE_ERROR_OTHER, "unexpected reply from Redis when reading the secrets (quredis:secret)");
 	return -1;
 }
 

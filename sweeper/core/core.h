@@ -22,7 +22,7 @@
  *	task.c		runs the tasks: when, in which queues, and after an error
  *	queue.c		the queues that the sweeper knows, their gates, what the scoreboard shows of them
  *	task_error.c	errors of a task in a queue: logged once, shown in status and health, retried less and less often
- *	connection.c	the connection, answers, secrets	server.c	what kind of server it is, and whether it is refused
+ *	connection.c	the connection, answers, secrets	server.c	kind and version of the server, and whether it is refused
  *	clock.c		the server's time			lead.c		which host does a queue's periodic work
  *	subprocess.c	children that do work which may block	interrupt.c	signals
  *
@@ -91,6 +91,9 @@ void sweeper_lost_master(struct sweeper *s);	/* the master has closed its end of
 
 int connection_init(struct sweeper *s);
 void connection_free(struct sweeper *s);
+/* redis_connect() and redis_find_master() of a connection r of the sweeper; they write the heartbeat, and announce that resolving names may block. */
+int connection_connect(struct sweeper *s, struct redis *r);
+int connection_find_master(struct sweeper *s, struct redis *r);
 /* Connects, and checks the server; it may take 5 s. -1: failed; connect_at_ms is the time of the next attempt. */
 int connection_open(struct sweeper *s, int64_t now_ms);
 void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in redis.error */
@@ -155,7 +158,7 @@ void sweeper_queue_observe_lag(struct sweeper_queue *q, int64_t lag_ms);	/* a me
 
 /* ---- lead.c ---- */
 
-extern const struct task lead_task, clock_task, server_task, secret_task;
+extern const struct task lead_task, clock_task, server_task, secret_task, sentinel_task;
 
 bool lead_wanted(const struct sweeper *s, const struct sweeper_queue *q);	/* the queue has periodic work */
 bool lead_is_ours(const struct sweeper_queue *q);	/* this host holds a lease that has not expired, from this connection */

@@ -1,10 +1,10 @@
 /*
- * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`ingress:QUEUE:sweeper`), several times while one
- * lasts; the sweeper that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that checks
- * what it moves: they would only do the work twice. A queue that no such task wants has no lease.
+ * The lead of a queue. The sweepers of all hosts that serve a queue ask Redis for its lease (`ingress:QUEUE:sweeper`), several times in the
+ * time of a lease; the sweeper that has it runs the tasks with `leads`. Two leaders at once do no harm, since every step is a script that
+ * checks what it moves: they only do the work twice. A queue that needs no such task has no lease.
  *
- * The lease counts by our own clock from the moment at which we asked, so it ends here before it ends in Redis. A new connection may lead to another
- * server, which knows another leader: until it has answered, we do not lead.
+ * A sweeper counts its lease by its own clock from the moment at which it sent the request, so the lease ends here before it ends in Redis. A new
+ * connection may lead to another server, which knows another leader: until that server has answered, this sweeper does not lead.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -110,12 +110,12 @@ static void give_up(struct sweeper *s, struct sweeper_queue *q, void *unused)
 		queue_lead(&s->redis, &q->keys, name, 0);
 }
 
-/* The next host need not wait for the end of our leases. If this fails, it waits. */
-static void settle(struct sweeper *s)
+/* Gives up the leads, so that the next leader need not wait for the end of our leases. If this fails, it waits. */
+static void give_up_leads(struct sweeper *s)
 {
 	sweeper_queues_each(s, give_up, NULL);
 	connection_drain(s);
 }
 
 const struct task lead_task = { .name = "lead", .per_lease = 4, .budget = 1, .ask = ask_lead, .take = take_lead, .wanted = is_wanted, .stop = stop_leading,
-	.disconnected = disconnected, .settle = settle, .state_size = sizeof(struct lead) };
+	.disconnected = disconnected, .settle = give_up_leads, .state_size = sizeof(struct lead) };

@@ -86,7 +86,7 @@ static void show_state(const struct sweeper *s)
 }
 
 /* True: there is more to do at once. */
-static bool turn(struct sweeper *s)
+static bool run_turn(struct sweeper *s)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
@@ -133,7 +133,7 @@ static void wait_for_events(struct sweeper *s)
 		connection_lost(s, clock_monotonic_ms());
 }
 
-static void init(struct sweeper *s, const struct child *child, sigset_t *while_polling)
+static void init_sweeper(struct sweeper *s, const struct child *child, sigset_t *while_polling)
 {
 	s->child = child;
 	s->conf = child->conf;
@@ -166,9 +166,9 @@ _Noreturn void core_run(const struct child *child, const struct task *const *tas
 
 	json_set_alloc_funcs(alloc_bytes, free);	/* abort without memory: jansson itself would leave a member out of an object */
 	tasks_init(s, tasks, ntasks);
-	init(s, child, &while_polling);
+	init_sweeper(s, child, &while_polling);
 	do {
-		if (!turn(s) && !finished(s, clock_monotonic_ms()))
+		if (!run_turn(s) && !finished(s, clock_monotonic_ms()))
 			wait_for_events(s);
 	} while (!finished(s, clock_monotonic_ms()));
 	slot_set_state(s->slot, SLOT_STOPPING);

@@ -36,7 +36,7 @@ void sweeper_queues_init(struct sweeper *s)
 	for (size_t i = 0; i < s->conf->nqueues; i++) {
 		struct queue_keys keys;
 
-		queue_keys_from_conf(&keys, s->conf->queues[i]);
+		queue_keys_from_conf(&keys, s->conf, s->conf->queues[i]);
 		sweeper_queue_add(s, keys, s->conf->queues[i]);
 	}
 }
@@ -103,7 +103,7 @@ static void log_gate(const struct sweeper_queue *q, enum queue_gate before, enum
 		log_info("queue_resumed", log_str("queue", q->keys.name));
 }
 
-/* What this sweeper does not know yet stays as the previous one left it. */
+/* While this sweeper does not know the state of server or queue yet, the gate stays as the previous sweeper left it. */
 void sweeper_queue_update_gate(struct sweeper *s, struct sweeper_queue *q)
 {
 	enum queue_gate before, gate;
@@ -152,7 +152,7 @@ static enum queue_error error_of(const struct sweeper *s, const struct sweeper_q
 }
 
 /* Registrations of workers show whether a queue is shared if it is not configured here. Otherwise the configuration decides. */
-static void learn(struct sweeper_queue *q, const struct queue_worker *w, size_t n)
+static void learn_shared(struct sweeper_queue *q, const struct queue_worker *w, size_t n)
 {
 	if (q->conf == NULL && queue_workers_share(w, n))
 		q->keys.shared = true;
@@ -169,14 +169,14 @@ int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_wo
 	if (connection_answer(s, &reply) == -1)
 		return -1;
 	n = queue_workers_parse(&reply, &workers);
-	learn(q, workers, n);
+	learn_shared(q, workers, n);
 	rc = use(s, q, &reply, workers, n, arg);
 	queue_workers_free(workers, n);
 	return rc;
 }
 
 /* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */
-static void publish(struct sweeper_queue *q, enum queue_error kind)
+static void publish_error(struct sweeper_queue *q, enum queue_error kind)
 {
 	uint32_t ours = q->published;
 
@@ -191,7 +191,7 @@ static void publish(struct sweeper_queue *q, enum queue_error kind)
 
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q)
 {
-	publish(q, error_of(s, q));
+	publish_error(q, error_of(s, q));
 }
 
 void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
@@ -199,7 +199,7 @@ void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
 	struct sweeper_queue *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		publish(q, kind != QUEUE_ERROR_NONE ? kind : error_of(s, q));
+		publish_error(q, kind != QUEUE_ERROR_NONE ? kind : error_of(s, q));
 }
 
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)

@@ -12,14 +12,14 @@
 #include "sweeper/core/task.h"
 #include "sweeper/core/task_error.h"
 
-/* One queue in the sweeper. What a task remembers of the queue is in the task's own state (task.h). */
+/* One queue in the sweeper. A task keeps its own data about the queue in its state (task.h). */
 struct sweeper_queue {
 	TAILQ_ENTRY(sweeper_queue) entry;
 	struct queue_keys keys;
 	const struct conf_queue *conf;	/* NULL: not configured here; the sweeper only returns the messages of its dead owners */
 	struct board_queue *board;	/* NULL: not on the scoreboard */
 	bool recovered;			/* the messages of owners that were dead when this sweeper started are returned */
-	bool was_recovered;		/* an earlier sweeper did that: the gate does not wait for this one */
+	bool was_recovered;		/* an earlier sweeper returned them, so the gate does not wait for this one */
 	bool polled;			/* paused is known: Redis has answered */
 	bool paused;
 	struct queue_tasks tasks;	/* owner: task.c */

@@ -34,7 +34,7 @@ static int take_info(struct sweeper *s, struct server *server)
 	return s->redis.state == REDIS_CLOSED ? -1 : 0;
 }
 
-static enum queue_error judge(const struct sweeper *s, const struct server *server)
+static enum queue_error judge_server(const struct sweeper *s, const struct server *server)
 {
 	if (server->major > 0 && server->major < REDIS_OLDEST_MAJOR)
 		return QUEUE_ERROR_OTHER;
@@ -45,7 +45,7 @@ static void log_refusal(const struct sweeper *s, const struct server *server)
 {
 	if (s->server.refusal == QUEUE_ERROR_EVICTION)
 		log_error("redis_evicts", log_str("policy", server->maxmemory_policy),
-		    log_str("error", "this server may throw messages and leases away; no queue is run"),
+		    log_str("error", "this server may evict messages and leases, so no worker fetches"),
 		    log_str("advice", "set maxmemory-policy noeviction in Redis, or redis.allow_eviction = true here"));
 	else if (s->server.refusal != QUEUE_ERROR_NONE)
 		log_error("redis_too_old", log_str("version", server->version), log_str("advice", "quredis needs Redis 5 or later"));
@@ -75,7 +75,7 @@ int server_look(struct sweeper *s, int64_t now_ms)
 	if (take_info(s, &server) == -1 || take_info(s, &server) == -1)
 		return -1;
 	warn_unknown(s, &server);
-	refusal = judge(s, &server);
+	refusal = judge_server(s, &server);
 	if (refusal != s->server.refusal) {
 		s->server.refusal = refusal;
 		log_refusal(s, &server);

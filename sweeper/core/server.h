@@ -7,7 +7,7 @@
 
 #include "common/redis/redis.h"
 
-/* What INFO contains. "" and 0: it does not contain that. */
+/* The fields of INFO that the sweeper needs. "" and 0: INFO lacks the field. */
 struct server {
 	char version[32];
 	int major;			/* number of version */

@@ -99,7 +99,7 @@ static void listen_to(struct subprocess *e)
 			buffer_append(&e->said, chunk, (size_t)n);
 }
 
-static void end(struct subprocess *e)
+static void close_ended(struct subprocess *e)
 {
 	listen_to(e);
 	close(e->fd);
@@ -201,7 +201,7 @@ bool subprocess_poll(struct subprocess *e, int *status, int64_t now_ms)
 	if (!e->ended)
 		return false;
 	*status = e->status;
-	end(e);
+	close_ended(e);
 	return true;
 }
 
@@ -219,7 +219,7 @@ void subprocess_free(struct subprocess *e)
 				poll(NULL, 0, 1);
 		}
 		adopted.possible = true;
-		end(e);
+		close_ended(e);
 	}
 	buffer_free(&e->said);
 }

@@ -13,7 +13,8 @@
 
 /*
  * A subprocess is a child of the sweeper that does work which may block, such as a disk or a foreign program; one at a time for each
- * struct. It has a copy of the sweeper's memory, only the log's descriptor, no_new_privs, and a time limit. A zeroed struct is idle.
+ * struct. It has a copy of the sweeper's memory, the descriptor of the log and no other, no_new_privs, and a time limit. A zeroed
+ * struct is idle.
  *
  * The only other children of the sweeper are those it adopts: processes that a killed subprocess had started. subprocess_kill_adopted() kills and reaps
  * them, so every child of the sweeper is reaped.

@@ -1,7 +1,7 @@
 /*
- * Runs the tasks: decides which of them run, in which queues, and when next. Only this file knows the consequences of an error of a task in a queue: a line
- * in the log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and lives as long as
- * the queue, or the sweeper.
+ * Runs the tasks: decides which of them run, in which queues, and when next. Only this file decides the consequences of an error of a task in a
+ * queue: a line in the log, a word in status and health, a back-off. The state of a task in a queue, or in the sweeper, belongs to this file and
+ * lives as long as the queue, or the sweeper.
  */
 #include <stdlib.h>
 
@@ -193,7 +193,7 @@ static bool ask_all(struct sweeper *s, size_t id, int64_t now_ms)
 	return any;
 }
 
-static bool take_all(struct sweeper *s, size_t id, int64_t now_ms)
+static bool take_all_answers(struct sweeper *s, size_t id, int64_t now_ms)
 {
 	const struct task *t = s->tasks.in[id].task;
 	struct sweeper_queue *q;
@@ -230,7 +230,7 @@ static bool ask_in_queues(struct sweeper *s, size_t id, int64_t now_ms)
 			stop_in_queue(s, q, in, now_ms);
 	}
 	while (sweeper_goes_on(s) && ask_all(s, id, now_ms)) {
-		more = take_all(s, id, now_ms) || more;
+		more = take_all_answers(s, id, now_ms) || more;
 		connection_drain(s);
 	}
 	return more;
@@ -389,7 +389,7 @@ void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
 
 /* ---- for tasks ---- */
 
-static struct task_in_queue *find(const struct sweeper_queue *q, const struct task *t)
+static struct task_in_queue *find_task(const struct sweeper_queue *q, const struct task *t)
 {
 	size_t i = 0;
 
@@ -409,22 +409,22 @@ void *task_own(const struct sweeper *s, const struct task *t)
 
 void *task_state(const struct sweeper_queue *q, const struct task *t)
 {
-	return find(q, t)->state;
+	return find_task(q, t)->state;
 }
 
 int64_t task_at_ms(const struct sweeper_queue *q, const struct task *t)
 {
-	return find(q, t)->at_ms;
+	return find_task(q, t)->at_ms;
 }
 
 void task_wake_at(struct sweeper_queue *q, const struct task *t, int64_t at_ms)
 {
-	find(q, t)->at_ms = at_ms;
+	find_task(q, t)->at_ms = at_ms;
 }
 
 bool task_fails(const struct sweeper_queue *q, const struct task *t)
 {
-	return find(q, t)->error.kind != QUEUE_ERROR_NONE;
+	return find_task(q, t)->error.kind != QUEUE_ERROR_NONE;
 }
 
 bool task_wake_all(struct sweeper *s, const struct task *t, int64_t now_ms)
@@ -432,10 +432,10 @@ bool task_wake_all(struct sweeper *s, const struct task *t, int64_t now_ms)
 	struct sweeper_queue *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		if (find(q, t)->at_ms <= now_ms && is_wanted(s, q, t))
+		if (find_task(q, t)->at_ms <= now_ms && is_wanted(s, q, t))
 			return false;
 	TAILQ_FOREACH(q, &s->queues, entry) {
-		struct task_in_queue *in = find(q, t);
+		struct task_in_queue *in = find_task(q, t);
 
 		in->at_ms = task_error_waits(&in->error, now_ms) ? in->error.retry_at_ms : now_ms;
 	}
@@ -444,5 +444,5 @@ bool task_wake_all(struct sweeper *s, const struct task *t, int64_t now_ms)
 
 bool task_run_now(struct sweeper *s, struct sweeper_queue *q, const struct task *t, int64_t now_ms)
 {
-	return run_in_queue(s, q, find(q, t), now_ms) != RAN_REMOVED;
+	return run_in_queue(s, q, find_task(q, t), now_ms) != RAN_REMOVED;
 }

@@ -31,7 +31,11 @@ enum task_end {
 /* Constant. A task has run(); or it works in queues and has run_queue(), or ask() and take(). Every other member may be NULL or 0. */
 struct task {
 	const char *name;		/* in the log, as "at" */
-	int64_t interval_ms;		/* between two runs, of the task or in one queue. 0: each turn */
+	/*
+	 * Between two runs, of the task or in one queue; 0: each turn. The first run is at once. A task with ask() then runs when CLOCK_MONOTONIC passes a
+	 * multiple of it, so that all queues share one write: its second run may come earlier.
+	 */
+	int64_t interval_ms;
 	int per_lease;			/* at least so many runs in the time of a lease; 0: interval_ms alone counts */
 	int budget;			/* units of work of one run; in each queue, if it runs in queues */
 	bool finishing;			/* runs also after the order to finish */
@@ -52,7 +56,8 @@ struct task {
 	enum task_end (*run_queue)(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms);
 	/*
 	 * Instead of run_queue(), for a task that would wait for an answer of Redis in each queue. The core calls ask() for all queues whose time has come:
-	 * it appends a request, or returns false if it has none. Then the core calls take() for each of these queues, which reads the answers to its request.
+	 * it appends a request, or returns false if it has none. Then the core calls take() for each of these queues, which reads the answers to its request:
+	 * all of them, also after an error, unless the connection is closed. The next answer belongs to the next queue.
 	 */
 	bool (*ask)(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms);
 	enum task_end (*take)(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms);

@@ -1,6 +1,6 @@
 /*
- * The errors of tasks in queues. An error is logged once, until its text changes; the list of its queue decides what the scoreboard shows; each
- * failure in a row lengthens the back-off of its owner. A success ends all three. Other successes do not: each error has one owner.
+ * The errors of tasks in queues. An error is logged once, until its text changes; the scoreboard shows the most important error in the list of
+ * the queue; each failure in a row lengthens the back-off of its owner. A success of the owner ends all three; successes of other tasks do not.
  */
 #include <string.h>
 
@@ -17,6 +17,7 @@
 static const char *const mends[] = {
 	[QUEUE_ERROR_WRONG_TYPE] = "a key of this queue has a type quredis does not give it: rename or delete that key",
 	[QUEUE_ERROR_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
+	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set redis.prefix = \"{NAME}\"",
 	[QUEUE_ERROR_TRANSIENT] = NULL,
 	[QUEUE_ERROR_ARCHIVE] = NULL,
 	[QUEUE_ERROR_OTHER] = NULL,

@@ -1,7 +1,7 @@
 /*
- * The files of the archive: appends dead letters, rotates a full file, and finds the records of the last batch. It knows
- * nothing of Redis: sweeper/dead_letters/bounds.c decides what may be removed there. An append returns when its lines are
- * on the disk. If it fails, the file is cut back to its old length.
+ * The files of the archive: appends dead letters, rotates a full file, and finds the records of the last batch. It never
+ * talks to Redis: sweeper/dead_letters/bounds.c decides which dead letters may be removed there. An append returns when
+ * its lines are on the disk. If it fails, the file is cut back to its old length.
  */
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ struct file {
 	int out;
 };
 
-static int fail(const struct file *f, const char *what, int error)
+static int report_failure(const struct file *f, const char *what, int error)
 {
 	dprintf(f->out, "%s/%s: %s: %s", f->a->directory, f->name, what, strerror(error));
 	return -1;
@@ -48,7 +48,7 @@ static int is_still_there(const struct file *f, const struct stat *st)
 	struct stat there;
 
 	if (fstatat(f->directory, f->name, &there, AT_SYMLINK_NOFOLLOW) == -1)
-		return errno == ENOENT ? 0 : fail(f, "stat", errno);
+		return errno == ENOENT ? 0 : report_failure(f, "stat", errno);
 	return there.st_dev == st->st_dev && there.st_ino == st->st_ino;
 }
 
@@ -60,27 +60,27 @@ static int open_locked(struct file *f)
 	while (there == 0) {
 		f->fd = openat(f->directory, f->name, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 		if (f->fd == -1)
-			return fail(f, "open", errno);
+			return report_failure(f, "open", errno);
 		if (fstat(f->fd, &st) == -1)
-			return fail(f, "fstat", errno);
+			return report_failure(f, "fstat", errno);
 		if (file_flaw(&st) != NULL) {
 			dprintf(f->out, "%s/%s %s", f->a->directory, f->name, file_flaw(&st));
 			return -1;
 		}
 		if (flock(f->fd, LOCK_EX) == -1)
-			return fail(f, "flock", errno);
+			return report_failure(f, "flock", errno);
 		there = is_still_there(f, &st);
 		if (there == 0)
 			close(f->fd);
 	}
 	if (there == 1 && fstat(f->fd, &st) == -1)
-		return fail(f, "fstat", errno);
+		return report_failure(f, "fstat", errno);
 	f->size = st.st_size;
 	return there == 1 ? 0 : -1;
 }
 
 /* Cuts the file after its last newline. */
-static int cut(struct file *f)
+static int cut_torn_line(struct file *f)
 {
 	char block[4096];
 	off_t end = f->size;
@@ -90,7 +90,7 @@ static int cut(struct file *f)
 		const char *newline;
 
 		if (pread(f->fd, block, want, end - (off_t)want) != (ssize_t)want)
-			return fail(f, "read", EIO);
+			return report_failure(f, "read", EIO);
 		newline = memrchr(block, '\n', want);
 		if (newline != NULL) {
 			end -= (off_t)want - (newline + 1 - block);
@@ -101,7 +101,7 @@ static int cut(struct file *f)
 	if (end == f->size)
 		return 0;
 	f->size = end;
-	return ftruncate(f->fd, end) == -1 ? fail(f, "truncate", errno) : 0;
+	return ftruncate(f->fd, end) == -1 ? report_failure(f, "truncate", errno) : 0;
 }
 
 static int file_open(struct file *f, const struct archive *a, int out)
@@ -109,8 +109,8 @@ static int file_open(struct file *f, const struct archive *a, int out)
 	*f = (struct file){ .a = a, .fd = -1, .out = out, .name = alloc_format("%s@%s.ndjson", a->queue, a->node) };
 	f->directory = open(a->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f->directory == -1)
-		return fail(f, "directory", errno);
-	return open_locked(f) == -1 ? -1 : cut(f);
+		return report_failure(f, "directory", errno);
+	return open_locked(f) == -1 ? -1 : cut_torn_line(f);
 }
 
 static int file_close(struct file *f, int rc)
@@ -151,7 +151,7 @@ static int rotate(struct file *f, const char *stamp)
 
 	free(old);
 	if (rc == -1)
-		return fail(f, "rename", errno);
+		return report_failure(f, "rename", errno);
 	close(f->fd);
 	return open_locked(f);
 }
@@ -171,8 +171,8 @@ static int write_all(const struct file *f, const char *data, size_t len)
 	return fdatasync(f->fd);
 }
 
-/* Cuts an incomplete batch off again, so that it is not taken for archived. */
-static int append(const struct file *f, const void *lines, size_t len)
+/* If the write fails, cuts the incomplete batch off again, so that it never counts as archived. */
+static int append_batch(const struct file *f, const void *lines, size_t len)
 {
 	int error;
 
@@ -180,8 +180,8 @@ static int append(const struct file *f, const void *lines, size_t len)
 		return 0;
 	error = errno;
 	if (ftruncate(f->fd, f->size) == -1)
-		return fail(f, "truncate", errno);
-	return fail(f, "write", error);
+		return report_failure(f, "truncate", errno);
+	return report_failure(f, "write", error);
 }
 
 int archive_append(const struct archive *a, const void *lines, size_t len, const char *stamp, int out)
@@ -192,7 +192,7 @@ int archive_append(const struct archive *a, const void *lines, size_t len, const
 	if (rc == 0 && f.size >= a->file_max)
 		rc = rotate(&f, stamp);
 	if (rc == 0)
-		rc = append(&f, lines, len);
+		rc = append_batch(&f, lines, len);
 	return file_close(&f, rc);
 }
 
@@ -254,8 +254,8 @@ static off_t name_lines(const char *text, size_t len, int out)
 }
 
 /*
- * Writes the last batch again. After a failed write the kernel may have dropped the data and still report later syncs as
- * successful. The directory is synced, too: the process that created the file may have died before it did that.
+ * Writes the last batch again, since after a failed write the kernel may have dropped the data and still report later
+ * syncs as successful. Also syncs the directory: the process that created the file may have died before it did so.
  */
 static int write_again(const struct file *f, const char *text, off_t from)
 {
@@ -281,11 +281,11 @@ static int name_last(const struct file *f)
 		return 0;
 	text = mmap(NULL, (size_t)f->size, PROT_READ, MAP_PRIVATE, f->fd, 0);
 	if (text == MAP_FAILED)
-		return fail(f, "mmap", errno);
+		return report_failure(f, "mmap", errno);
 	begin = name_lines(text, (size_t)f->size, -1);
 	rc = begin == -1 ? -1 : write_again(f, text, begin);
 	if (rc == -1)
-		fail(f, "write", errno);
+		report_failure(f, "write", errno);
 	else
 		rc = name_lines(text, (size_t)f->size, f->out) == -1 ? -1 : 0;
 	munmap(text, (size_t)f->size);

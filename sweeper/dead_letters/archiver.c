@@ -1,8 +1,8 @@
 /*
  * Runs the archive of bounds.c in subprocesses. One sweeper of a master holds the archive of a queue at a time. A subprocess
- * does not know whether its lines are later removed from Redis, and Redis does not know whether they were written. So after a
- * start and after each failure a subprocess reads the last batch of the file, and bounds.c removes those dead letters that it
- * names.
+ * does not learn whether its dead letters are later removed from Redis, and Redis does not learn whether they were written.
+ * So after a start and after each failure a subprocess reads the last batch of the file, and bounds.c removes those dead
+ * letters that it names.
  */
 #include <sys/wait.h>
 
@@ -63,7 +63,7 @@ void archiver_forget_batch(struct archiver *a)
 	a->nnamed = 0;
 }
 
-static struct dead_letter_name *name(struct archiver *a, const char *id, bool orphan)
+static struct dead_letter_name *name_record(struct archiver *a, const char *id, bool orphan)
 {
 	struct dead_letter_name *n;
 
@@ -97,7 +97,7 @@ struct job {
 	const char *batch;
 };
 
-static void describe(struct buffer *lines, const struct job *job, const struct dead_letter_record *r, const char *at)
+static void append_line(struct buffer *lines, const struct job *job, const struct dead_letter_record *r, const char *at)
 {
 	const struct dead_letters *l = job->letters;
 	char digest[ENCODE_SHA1_SIZE];
@@ -121,11 +121,11 @@ static int write_batch(void *arg, int out)
 	*to = '\0';
 	for (size_t i = 0; i < job->letters->nrecords; i++)
 		if (job->letters->records[i].fate == DEAD_LETTER_LEAVES)
-			describe(&lines, job, &job->letters->records[i], at);
+			append_line(&lines, job, &job->letters->records[i], at);
 	return archive_append(&job->archive, lines.data, lines.len, stamp, out);
 }
 
-static int settle(void *arg, int out)
+static int read_last_batch(void *arg, int out)
 {
 	return archive_last_batch(&((const struct job *)arg)->archive, out);
 }
@@ -159,7 +159,7 @@ static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*wo
 	char why[128];
 
 	job->archive = (struct archive){ conf->archive, q->keys.name, s->conf->supervisor.node, conf->archive_size };
-	archiver_of(q)->settling = work == settle;
+	archiver_of(q)->settling = work == read_last_batch;
 	if (subprocess_start(&archiver_of(q)->subprocess, work, job, SUBPROCESS_MS, now_ms) == 0)
 		return 0;
 	snprintf(why, sizeof(why), "fork failed: %s", strerror(errno));
@@ -168,7 +168,7 @@ static int start_subprocess(struct sweeper *s, struct sweeper_queue *q, int (*wo
 
 void archiver_settle(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
-	start_subprocess(s, q, settle, &(struct job){0}, now_ms);
+	start_subprocess(s, q, read_last_batch, &(struct job){0}, now_ms);
 }
 
 void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters *l, int64_t server_ms, int64_t now_ms)
@@ -179,7 +179,7 @@ void archiver_write(struct sweeper *s, struct sweeper_queue *q, const struct dea
 	archiver_forget_batch(a);
 	for (size_t i = 0; i < l->nrecords; i++)
 		if (l->records[i].fate == DEAD_LETTER_LEAVES)
-			dead_letter_digest(&l->records[i], name(a, l->records[i].id, l->records[i].orphan)->digest);
+			dead_letter_digest(&l->records[i], name_record(a, l->records[i].id, l->records[i].orphan)->digest);
 	if (a->nnamed == 0)
 		return;			/* other processes took all of them meanwhile */
 	job.batch = a->named[0].id;
@@ -197,11 +197,11 @@ static void read_names(struct archiver *a)
 	for (rest = a->subprocess.said.data; (line = strsep(&rest, "\n")) != NULL && *line != '\0';) {
 		const char *id = strsep(&line, " "), *digest = strsep(&line, " ");
 
-		strlcpy(name(a, id, line != NULL)->digest, digest == NULL ? "" : digest, ENCODE_SHA1_SIZE);
+		strlcpy(name_record(a, id, line != NULL)->digest, digest == NULL ? "" : digest, ENCODE_SHA1_SIZE);
 	}
 }
 
-/* A subprocess that failed may have written its lines all the same: the last batch is read again. */
+/* A subprocess that failed may have written its lines all the same, so the next subprocess reads the last batch again. */
 static void ended_badly(struct sweeper *s, struct sweeper_queue *q, int status, int64_t now_ms)
 {
 	struct archiver *a = archiver_of(q);

@@ -1,9 +1,9 @@
 /*
  * Bounds of dead letters. A dead letter that is older than dead_letter.ttl, or beyond dead_letter.max_entries, leaves with its
- * record, oldest first. If there is an archive, it is written there first. Without archive and without `discard`, bounds only
- * raise an alarm. A dead letter that was written is removed only when it is found in the last batch of the archive, after the
- * write or after a restart: so it is never removed without being in the archive. dead_letters/pair.c decides which ones leave,
- * archive.c owns the files.
+ * record, oldest first. If there is an archive, the sweeper writes it there first. Without archive and without `discard`,
+ * bounds only raise an alarm. After the write, or after a restart, the sweeper removes only dead letters that it finds in the
+ * last batch of the archive. So no dead letter is removed that is not in the archive. dead_letters/pair.c decides which ones
+ * leave, archive.c owns the files.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,12 +144,12 @@ static void append_adoption(const struct turn *t, const struct dead_letter_entry
 	struct message m;
 
 	message_parse(&m, &t->q->keys.lines, e->message.data, e->message.len);
-	m.wrapper_len = 0;		/* the record is of the whole entry, whatever its beginning looks like */
+	m.wrapper_len = 0;		/* the record covers the whole entry, also a beginning that looks like a wrapper */
 	queue_dead_letters_adopt(&t->s->redis, &t->q->keys, depth, &m, newest, &record);
 }
 
 /* Adds records one after the other, since each request names the newest record. Returns how many dead letters got one; -1: error */
-static int64_t adopt(const struct turn *t, const struct dead_letters *l, const struct queue_dead_letters_page *page)
+static int64_t adopt_unrecorded(const struct turn *t, const struct dead_letters *l, const struct queue_dead_letters_page *page)
 {
 	char newest[QUEUE_RECORD_ID_SIZE];
 	struct redis_reply reply;
@@ -190,7 +190,7 @@ static size_t count_leaving(struct dead_letters *l, bool archive)
 }
 
 /* 1: call again at once; 0: nothing to do, or a subprocess runs; -1: error */
-static int act(struct turn *t, struct dead_letters *l, size_t named, const struct queue_dead_letters_page *page)
+static int act_on_page(struct turn *t, struct dead_letters *l, size_t named, const struct queue_dead_letters_page *page)
 {
 	bool archive = t->conf->archive != NULL;
 	struct bounds *b = bounds_of(t->q);
@@ -203,7 +203,7 @@ static int act(struct turn *t, struct dead_letters *l, size_t named, const struc
 	if (named > 0 && (size_t)(gone.messages + gone.orphans) < b->archiver.nnamed)
 		return 1;		/* the other records of the batch are on another page, or were removed already */
 	if (named == 0 && dead_letters_hides_named(l, b->archiver.named, b->archiver.nnamed)) {
-		adopted = adopt(t, l, page);
+		adopted = adopt_unrecorded(t, l, page);
 		return adopted == -1 ? -1 : adopted > 0;
 	}
 	archiver_forget_batch(&b->archiver);
@@ -215,7 +215,7 @@ static int act(struct turn *t, struct dead_letters *l, size_t named, const struc
 	}
 	if (leaving > 0 && !archive && remove_those(t, l, DEAD_LETTER_LEAVES, &gone) == -1)
 		return -1;
-	adopted = adopt(t, l, page);
+	adopted = adopt_unrecorded(t, l, page);
 	if (adopted == -1)
 		return -1;
 	if (adopted > 0)
@@ -258,7 +258,7 @@ static int look_at_page(struct turn *t)
 		return rc;
 	kept = redis_keep(&t->s->redis);
 	l = dead_letters_new(&page);
-	rc = act(t, l, dead_letters_judge(l, &bounds), &page);
+	rc = act_on_page(t, l, dead_letters_judge(l, &bounds), &page);
 	dead_letters_free(l);
 	redis_let_go(kept);
 	return rc;
@@ -315,7 +315,7 @@ static void alarm_about(struct turn *t, bool over)
 }
 
 /*
- * A dead letter without a record has no age. Where there is a ttl, the task looks for such dead letters now and then, to give
+ * A dead letter without a record has no age. If there is a ttl, the task looks for such dead letters once a minute, to give
  * them a record.
  */
 static bool is_odd(const struct turn *t)
@@ -339,8 +339,8 @@ static int glance_at(struct turn *t)
 	if (queue_dead_letters_glanced(&reply, &t->glance) == -1)
 		return connection_unexpected(t->s);
 	/*
-	 * No write is under way, and the last batch of the archive is known: no other claim of this node belongs to an archived
-	 * dead letter.
+	 * No write is under way, and the last batch of the archive is known, so every other claim of this node is on a dead
+	 * letter that was not written.
 	 */
 	t->claims_are_stale = t->conf->archive != NULL && bounds_of(t->q)->archiver.nnamed == 0 &&
 	    strcmp(t->glance.claimed_by, t->s->conf->supervisor.node) == 0;
@@ -349,7 +349,7 @@ static int glance_at(struct turn *t)
 	return 0;
 }
 
-static int look(struct turn *t)
+static int look_at_old_end(struct turn *t)
 {
 	bool removes = t->conf->archive != NULL || t->conf->discard;
 	struct bounds *b = bounds_of(t->q);
@@ -392,7 +392,7 @@ static enum task_end run_letters(struct sweeper *s, struct sweeper_queue *q, int
 	if (!archiver_poll(s, q, now_ms))
 		return TASK_DONE;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
-		rc = look(&t);
+		rc = look_at_old_end(&t);
 	at_ms = next_look_ms(&t);
 	if (subprocess_runs(&b->archiver.subprocess))
 		at_ms = b->archiver.subprocess.until_ms;
@@ -400,13 +400,17 @@ static enum task_end run_letters(struct sweeper *s, struct sweeper_queue *q, int
 	return rc == -1 ? TASK_FAILED : rc == 1 ? TASK_MORE : TASK_DONE;
 }
 
-/* Another sweeper leads now. It gets the archive as soon as no write of this one is under way. */
-static bool let_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
+/*
+ * Another sweeper leads now. It gets the archive as soon as this one has no write under way. If this sweeper gets the lead
+ * back, the task runs at once, since its next run was scheduled for the end of the subprocess.
+ */
+static bool let_archive_go(struct sweeper *s, struct sweeper_queue *q, int64_t now_ms)
 {
 	archiver_poll(s, q, now_ms);
 	if (subprocess_runs(&bounds_of(q)->archiver.subprocess))
 		return false;
 	archiver_let_go(q);
+	task_wake_at(q, &bounds_task, now_ms);
 	return true;
 }
 
@@ -423,5 +427,5 @@ static const struct subprocess *subprocess_of(const struct sweeper_queue *q)
 	return &bounds_of(q)->archiver.subprocess;
 }
 
-const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_letters, .stop = let_go,
+const struct task bounds_task = { .name = "dead_letters", .budget = 4, .leads = true, .wanted = is_wanted, .run_queue = run_letters, .stop = let_archive_go,
 	.state_size = sizeof(struct bounds), .free = archiver_free, .subprocess = subprocess_of };

@@ -4,9 +4,9 @@
  * sweeper first claims in Redis the dead letters that it is going to write, and redrive.lua leaves claimed ones alone.
  *
  * A claim ends when the dead letter is removed (dead_letters_remove.lua), when the sweeper claims the next batch, or when the sweeper has read its
- * archive file and did not find the dead letter there. Only the node that made a claim releases it: no other can know whether the dead
- * letter was written. Redis checks that in the same step, and that the sweeper which claims leads the queue, since the lead may pass to
- * another host between our look and our claim.
+ * archive file and did not find the dead letter there. Only the node that made a claim releases it, since no other node can know whether the dead
+ * letter was written. In the step that claims, Redis also checks that the sweeper leads the queue, since the lead may pass to another host between
+ * our look and our claim.
  */
 #include <string.h>
 

@@ -8,7 +8,7 @@
 struct sweeper;
 struct sweeper_queue;
 
-/* What other folders use of this folder. */
+/* The functions of this folder that other folders call. */
 
 /*
  * The purge of records without a dead letter precedes each round of purge: messages that the round adds to escape would make it

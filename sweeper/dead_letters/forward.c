@@ -1,7 +1,7 @@
 /*
- * Copies records to another queue, whose handler processes dead letters. The sweeper pushes a page first, and then notes the id of its
- * last record. If it is killed in between, it pushes the page again; it skips no record. The keys belong to two queues, so no
- * script does both.
+ * Copies records to another queue, whose handler processes dead letters. The sweeper pushes a page first, and then stores the id of
+ * its last record. The keys belong to two queues, so no script can do both. If the sweeper is killed in between, the next one pushes
+ * the page again; it skips no record.
  */
 #include <stdlib.h>
 #include <string.h>

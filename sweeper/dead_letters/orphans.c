@@ -19,7 +19,7 @@
 extern const struct task orphans_task;
 
 struct orphans {
-	bool over;			/* the round that was asked for is over */
+	bool over;			/* the requested round is over */
 	struct dead_letters_walk *walk;	/* the walk of a round of a dry run; else NULL */
 };
 
@@ -77,7 +77,7 @@ static int remove_those(struct sweeper *s, struct sweeper_queue *q, const struct
 }
 
 /* 1: records were removed, there may be more; 0: none; -1: error */
-static int look(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_bounds *b)
+static int look_for_orphans(struct sweeper *s, struct sweeper_queue *q, const struct dead_letters_bounds *b)
 {
 	struct queue_dead_letters_page page;
 	struct dead_letters *l;
@@ -137,7 +137,7 @@ static enum task_end run_orphans(struct sweeper *s, struct sweeper_queue *q, int
 	if (b.forwarded != NULL && forward_last_id(s, q, forwarded) == -1)
 		rc = -1;
 	while (rc == 1 && budget-- > 0 && sweeper_goes_on(s))
-		rc = look(s, q, &b);
+		rc = look_for_orphans(s, q, &b);
 	if (rc == 0)
 		end_round(s, q, now_ms);
 	return rc == -1 ? TASK_FAILED : TASK_DONE;

@@ -9,7 +9,7 @@
 struct sweeper;
 struct sweeper_queue;
 
-/* Whether the oldest dead letter of a queue is too long to be read; zeroed: it is not. */
+/* Remembers whether the oldest dead letter of a queue is too long to be read; zeroed: it is not. */
 struct dead_letters_stuck {
 	bool too_long;
 	int64_t logged_ms;		/* the last warning; CLOCK_MONOTONIC */

@@ -56,7 +56,7 @@ static void take_entry(struct registered *e, const struct redis_reply *reply)
 		e->json = alloc_copy(reply->str, reply->len);
 }
 
-/* Reads the entries one by one, where one command must not name keys of several slots, or the user of Redis may not give it. */
+/* Reads the entries one by one, for a server that does not allow keys of several slots in one command, or a user who may not run that command. */
 static void read_entries_singly(struct sweeper *s, struct registry_page *p)
 {
 	for (size_t i = 0; i < p->n; i++) {

@@ -15,7 +15,7 @@ struct registry_page {
 	struct registered {
 		char *name;
 		char *score;		/* as Redis writes it */
-		char *json;		/* its entry; NULL: it has none, or that could not be read */
+		char *json;		/* its entry; NULL: the name has no entry, or Redis did not return it */
 		bool unread;		/* the entry could not be read */
 	} entries[REGISTRY_PAGE];
 	size_t n;

@@ -37,7 +37,7 @@ int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again)
 	struct redis_reply reply;
 
 	queue_register(&s->redis, &q->keys, again);
-	if (starts)		/* a sweeper that has seen the entry unused for long must see that this one is new */
+	if (starts)		/* a sweeper of another host that has seen the entry unused for long must see that it is new */
 		queue_registry_show(&s->redis, name, 1);
 	for (int i = 0; i < 2 + starts; i++)
 		if (connection_answer(s, &reply) == -1)
@@ -61,7 +61,7 @@ static bool lacks_shared(struct sweeper *s, const struct sweeper_queue *q)
 		return false;
 	queue_registered(&s->redis, q->keys.name);
 	if (connection_answer(s, &reply) == -1 || reply.type != REDIS_STRING ||
-	    queue_registered_parse(&told, q->keys.name, reply.str, reply.len) == -1)
+	    queue_registered_parse(&told, s->conf->redis.prefix, q->keys.name, reply.str, reply.len) == -1)
 		return false;
 	lacks = !told.shared && strcmp(told.ingress, q->keys.ingress) == 0 && strcmp(told.transit, q->keys.transit) == 0 &&
 		strcmp(told.escape, q->keys.escape) == 0;
@@ -69,7 +69,7 @@ static bool lacks_shared(struct sweeper *s, const struct sweeper_queue *q)
 	return lacks;
 }
 
-/* A server that has lost the entry has lost the list of names, too: one look says whether both are there. */
+/* A server that has lost the entry has lost the list of names, too, so one request shows whether both are there. */
 static enum task_end run_registry(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
 	int64_t every_ms = 2 * s->conf->supervisor.lease_ms, there = 0;
@@ -89,7 +89,7 @@ static bool is_entered(const struct sweeper *s, const struct sweeper_queue *q)
 }
 
 /* The next connection may lead to a server that has lost the entries. */
-static void wake(struct sweeper *s, struct sweeper_queue *q, void *unused)
+static void wake_queue(struct sweeper *s, struct sweeper_queue *q, void *unused)
 {
 	(void)s;
 	(void)unused;
@@ -98,7 +98,7 @@ static void wake(struct sweeper *s, struct sweeper_queue *q, void *unused)
 
 static void disconnected(struct sweeper *s)
 {
-	sweeper_queues_each(s, wake, NULL);
+	sweeper_queues_each(s, wake_queue, NULL);
 }
 
 const struct task registry_task = { .name = "registry", .budget = 1, .wanted = is_entered, .run_queue = run_registry, .disconnected = disconnected,
@@ -106,7 +106,7 @@ const struct task registry_task = { .name = "registry", .budget = 1, .wanted = i
 
 /* ---- queues that nothing else shows ---- */
 
-/* The registration of a worker, or the lead, shows that the queue is served: then its score need not be renewed. */
+/* True: the registration of a worker, or the lead, shows that the queue is served, so its score need not be renewed. */
 static bool shows_itself(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct scoreboard *board = s->child->board;

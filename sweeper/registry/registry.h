@@ -8,11 +8,11 @@
 struct sweeper;
 struct sweeper_queue;
 
-#define REGISTRY_SHOWN_MS 10000		/* how often the score of a queue is renewed that nothing else shows to be served */
+#define REGISTRY_SHOWN_MS 10000		/* how often the sweeper renews the score of a queue if nothing else in Redis shows that it is served */
 
 /*
- * Enters a queue of this supervisor into the registry, or with `again` only what is missing of its entry. -1: the connection is
- * lost. A refusal is logged, but is no error: only other hosts need the registry.
+ * Enters a queue of this supervisor into the registry; with `again` it writes only what is missing there. -1: the connection is
+ * lost. A refusal is logged, but is no error, since only other hosts need the registry.
  */
 int registry_enter(struct sweeper *s, struct sweeper_queue *q, bool again);
 

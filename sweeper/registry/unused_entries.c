@@ -1,8 +1,8 @@
 /*
  * Purge of unused registry entries. An entry leaves if at every look for purge.max_orphaned_age its queue had no message,
- * record, worker, leader or pause, and no configuration here names it. A host that serves the queue renews the score
- * (registry.c), and so does one that registers it again: then it counts as another, young entry. A script compares score and
- * entry before it removes them. If the queue is used while that happens, the entry is put back.
+ * record, worker, leader or pause, and no configuration here names it. A host that serves the queue, or registers it again,
+ * renews the score (registry.c), and an entry with another score counts as new. A script compares score and entry before it
+ * removes them. If the queue was used in that moment, the sweeper enters it again.
  */
 #include "sweeper/registry/unused_entries.h"
 
@@ -54,13 +54,13 @@ static int64_t gap_ms(const struct sweeper *s)
 }
 
 /* The lists of an entry; -1: they are not known. A name without an entry has the default lists. */
-static int keys_of(const struct registered *e, struct queue_keys *keys)
+static int keys_of(const struct sweeper *s, const struct registered *e, struct queue_keys *keys)
 {
 	if (e->unread)
 		return -1;
 	if (e->json != NULL)
-		return queue_registered_parse(keys, e->name, e->json, strlen(e->json));
-	queue_keys_default(keys, e->name);
+		return queue_registered_parse(keys, s->conf->redis.prefix, e->name, e->json, strlen(e->json));
+	queue_keys_default(keys, s->conf->redis.prefix, e->name);
 	return 0;
 }
 
@@ -130,13 +130,13 @@ static int look_behind(struct sweeper *s, const struct registered *e, const stru
 	return rc;
 }
 
-static void look_at(struct sweeper *s, const struct registered *e, int64_t now_ms)
+static void look_at_entry(struct sweeper *s, const struct registered *e, int64_t now_ms)
 {
 	struct unused_entries *known = &search_of(s)->known;
 	struct queue_keys keys;
 	int rc = 0;
 
-	if (sweeper_queue_find(s, e->name) != NULL || keys_of(e, &keys) == -1) {
+	if (sweeper_queue_find(s, e->name) != NULL || keys_of(s, e, &keys) == -1) {
 		unused_entries_forget(known, e->name);
 		return;
 	}
@@ -178,7 +178,7 @@ static bool run_unused_entries(struct sweeper *s, int budget, int64_t now_ms)
 		return false;
 	for (; budget > 0 && begin_page(s, now_ms); budget--) {
 		while (v->next < v->page.n && sweeper_goes_on(s)) {
-			look_at(s, &v->page.entries[v->next++], now_ms);
+			look_at_entry(s, &v->page.entries[v->next++], now_ms);
 			connection_drain(s);
 		}
 		if (v->page.rank == 0)

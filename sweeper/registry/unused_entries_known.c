@@ -14,14 +14,14 @@ static int by_name(const struct unused_entry *a, const struct unused_entry *b)
 RB_PROTOTYPE(unused_entry_tree, unused_entry, entry, by_name)
 RB_GENERATE(unused_entry_tree, unused_entry, entry, by_name)
 
-static struct unused_entry *find(struct unused_entries *v, const char *name)
+static struct unused_entry *find_entry(struct unused_entries *v, const char *name)
 {
 	const struct unused_entry like = { .name = (char *)(uintptr_t)name };
 
 	return RB_FIND(unused_entry_tree, &v->tree, (struct unused_entry *)(uintptr_t)&like);
 }
 
-static void drop(struct unused_entries *v, struct unused_entry *of)
+static void drop_entry(struct unused_entries *v, struct unused_entry *of)
 {
 	RB_REMOVE(unused_entry_tree, &v->tree, of);
 	v->n--;
@@ -38,7 +38,7 @@ static bool is_same(const struct unused_entry *known, const struct registered *e
 	return e->json == NULL || strcmp(known->json, e->json) == 0;
 }
 
-static struct unused_entry *add(struct unused_entries *v, const struct registered *e, int64_t now_ms)
+static struct unused_entry *add_entry(struct unused_entries *v, const struct registered *e, int64_t now_ms)
 {
 	struct unused_entry *new;
 
@@ -56,14 +56,14 @@ static struct unused_entry *add(struct unused_entries *v, const struct registere
 
 struct unused_entry *unused_entries_note(struct unused_entries *v, const struct registered *e, int64_t gap_ms, int64_t now_ms)
 {
-	struct unused_entry *known = find(v, e->name);
+	struct unused_entry *known = find_entry(v, e->name);
 
 	if (known != NULL && (!is_same(known, e) || now_ms - known->looked_ms > gap_ms)) {
-		drop(v, known);
+		drop_entry(v, known);
 		known = NULL;
 	}
 	if (known == NULL)
-		known = add(v, e, now_ms);
+		known = add_entry(v, e, now_ms);
 	if (known == NULL)
 		return NULL;
 	known->looked_ms = now_ms;
@@ -73,10 +73,10 @@ struct unused_entry *unused_entries_note(struct unused_entries *v, const struct 
 
 void unused_entries_forget(struct unused_entries *v, const char *name)
 {
-	struct unused_entry *known = find(v, name);
+	struct unused_entry *known = find_entry(v, name);
 
 	if (known != NULL)
-		drop(v, known);
+		drop_entry(v, known);
 }
 
 void unused_entries_end_turn(struct unused_entries *v)
@@ -85,7 +85,7 @@ void unused_entries_end_turn(struct unused_entries *v)
 
 	RB_FOREACH_SAFE(known, unused_entry_tree, &v->tree, next)
 		if (known->turn != v->turn)
-			drop(v, known);
+			drop_entry(v, known);
 	v->turn++;
 }
 
@@ -94,5 +94,5 @@ void unused_entries_free(struct unused_entries *v)
 	struct unused_entry *known, *next;
 
 	RB_FOREACH_SAFE(known, unused_entry_tree, &v->tree, next)
-		drop(v, known);
+		drop_entry(v, known);
 }

@@ -7,7 +7,7 @@
 
 #include "common/log/log.h"
 
-/* True for the first of this master's sweepers that gets here: it logs. */
+/* True for the first of this master's sweepers that calls it: that one logs. */
 static bool claim_log(struct sweeper_queue *q)
 {
 	uint32_t nobody = 0;

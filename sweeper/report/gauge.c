@@ -1,7 +1,7 @@
 /*
- * Measures one queue: lengths of its lists, owners, ages, and what all hosts did in the last minute. It takes two writes, or
- * three if many messages wait, and changes nothing. An error in one answer leaves that figure unknown and the others valid.
- * metrics.c and health.c decide when to measure, and use the result.
+ * Measures one queue: lengths of its lists, owners, ages, and the figures of all hosts for the last minute. It takes two
+ * writes, or three if many messages wait, and changes nothing. An error in one answer leaves that figure unknown and the
+ * others valid. metrics.c and health.c decide when to measure, and use the result.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct taking {
 };
 
 /* Takes the next answer. False: it is an error, which was noted. */
-static bool take(struct taking *t, struct redis_reply *reply)
+static bool take_answer(struct taking *t, struct redis_reply *reply)
 {
 	if (t->s->redis.state != REDIS_CLOSED && connection_answer(t->s, reply) == 0)
 		return true;
@@ -42,10 +42,10 @@ static int64_t take_size(struct taking *t)
 {
 	struct redis_reply reply;
 
-	return take(t, &reply) && reply.type == REDIS_INTEGER && reply.integer >= 0 ? reply.integer : -1;
+	return take_answer(t, &reply) && reply.type == REDIS_INTEGER && reply.integer >= 0 ? reply.integer : -1;
 }
 
-static void add(int64_t *sum, int64_t n)
+static void add_known(int64_t *sum, int64_t n)
 {
 	*sum = *sum < 0 || n < 0 ? -1 : *sum + n;
 }
@@ -59,7 +59,7 @@ static void take_records(struct taking *t)
 	int64_t sum = 0, n = 0;
 	struct redis_reply reply;
 
-	if (!take(t, &reply) || reply.type != REDIS_ARRAY)
+	if (!take_answer(t, &reply) || reply.type != REDIS_ARRAY)
 		return;
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply id = redis_element(&reply, i);
@@ -84,7 +84,7 @@ static void take_pause(struct taking *t)
 	int64_t since, seen;
 
 	t->g->paused_ms = -1;
-	if (!take(t, &reply))
+	if (!take_answer(t, &reply))
 		return;
 	if (reply.type != REDIS_STRING) {
 		t->g->paused_ms = metrics_of(q)->pause_seen_ms = 0;
@@ -101,7 +101,7 @@ static void take_pause(struct taking *t)
 
 /* ---- owners ---- */
 
-/* How long the handler of a worker of this master has been running; -1: not running, or not of this master. */
+/* Returns how long the handler of a worker of this master has been running; -1: none runs, or the worker belongs to another master. */
 static int64_t running_ms(const struct taking *t, const char *incarnation)
 {
 	const struct child *child = t->s->child;
@@ -129,7 +129,7 @@ static void is_in_work(struct taking *t, int64_t n, int64_t ms)
 		l->stuck = l->stuck < 0 ? n : l->stuck + n;
 }
 
-/* Whether the worker belongs to another master, whose node may report how long it has been running. */
+/* True: the worker belongs to another master, whose node may report how long its handler has been running. */
 static bool is_elsewhere(const struct taking *t, const struct queue_worker *w)
 {
 	struct incarnation i;
@@ -144,8 +144,8 @@ static void take_owner(struct taking *t, size_t index)
 	int64_t alive = take_size(t), n = 0;
 
 	for (int tray = 0; tray <= QUEUE_RESCUE; tray++)
-		add(&n, take_size(t));
-	add(&g->transit.size, n);
+		add_known(&n, take_size(t));
+	add_known(&g->transit.size, n);
 	if (n < 0 || alive < 0)
 		return;
 	if (alive == 1) {
@@ -157,7 +157,7 @@ static void take_owner(struct taking *t, size_t index)
 		return;
 	}
 	g->orphan_owners += w->died_at_ms == 0;
-	add(&g->orphans, n);
+	add_known(&g->orphans, n);
 	if (n > 0 && w->died_at_ms > 0 && w->died_at_ms <= g->at_ms)
 		is_in_work(t, n, g->at_ms - w->died_at_ms);
 }
@@ -212,7 +212,7 @@ static void take_rate(struct taking *t)
 {
 	struct redis_reply reply;
 
-	t->g->rated = take(t, &reply);
+	t->g->rated = take_answer(t, &reply);
 	if (t->g->rated)
 		queue_figures_parse(&t->g->rate, &reply);
 }
@@ -243,7 +243,7 @@ static void take_arrivals(struct taking *t)
 	int64_t came, elapsed_ms = g->at_ms - a->at_ms;
 
 	g->enqueued = a->at_ms == 0 ? -1 : a->a_minute;
-	if (!take(t, &reply) || g->ingress.size < 0 || (a->at_ms != 0 && elapsed_ms >= 0 && elapsed_ms < MINUTE_MS))
+	if (!take_answer(t, &reply) || g->ingress.size < 0 || (a->at_ms != 0 && elapsed_ms >= 0 && elapsed_ms < MINUTE_MS))
 		return;
 	queue_figures_parse(&totals, &reply);
 	came = g->ingress.size - a->size + taken_out(&totals) - a->taken;
@@ -260,12 +260,12 @@ static void take_sizes(struct taking *t)
 
 	g->ingress.size = take_size(t);
 	g->escape.size = take_size(t);
-	add(&bare, take_size(t));
-	add(&bare, take_size(t));
+	add_known(&bare, take_size(t));
+	add_known(&bare, take_size(t));
 	g->transit.size = g->orphans = bare;
 	g->delayed = take_size(t);
 	take_pause(t);
-	if (take(t, &reply))
+	if (take_answer(t, &reply))
 		t->nworkers = queue_workers_parse(&reply, &t->workers);
 	else
 		g->transit.size = -1;
@@ -304,7 +304,7 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	take_sizes(&t);
 	take_rate(&t);
 	take_arrivals(&t);
-	if (take(&t, &first))
+	if (take_answer(&t, &first))
 		g->ingress = gauge_waiting(s, q, g->ingress.size, &t.clock, &first, &t.wrong);
 	if (s->redis.state != REDIS_CLOSED)
 		take_owners(&t);

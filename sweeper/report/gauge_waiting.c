@@ -71,7 +71,7 @@ static int take_page(struct sweeper *s, struct ages *a, const struct redis_reply
 	return 0;
 }
 
-static void ask(struct sweeper *s, const struct sweeper_queue *q, int64_t offset, int64_t n)
+static void ask_page(struct sweeper *s, const struct sweeper_queue *q, int64_t offset, int64_t n)
 {
 	queue_glance(&s->redis, q->keys.ingress, -offset - n, -1 - offset);
 }
@@ -86,7 +86,7 @@ static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a
 	for (int64_t i = 0; i < count; i++)
 		offsets[i] = n <= PAGES ? i * page : i * (size - page) / (PAGES - 1);
 	for (int64_t i = count; i-- > 0;)
-		ask(s, q, offsets[i], offsets[i] + page > size ? size - offsets[i] : page);
+		ask_page(s, q, offsets[i], offsets[i] + page > size ? size - offsets[i] : page);
 	for (int64_t i = count; i-- > 0 && s->redis.state != REDIS_CLOSED;)
 		if (connection_answer(s, &reply) == -1 || take_page(s, a, &reply, offsets[i]) == -1)
 			rc = -1;

@@ -25,18 +25,18 @@
 /* ---- one queue ---- */
 
 /* The sum of the known values; -1: none is known. */
-static int64_t known(int64_t a, int64_t b)
+static int64_t sum_known(int64_t a, int64_t b)
 {
 	return a < 0 ? b : b < 0 ? a : a + b;
 }
 
-/* Whether Redis refuses something. Processes of dead supervisors and the archive have health codes of their own. */
+/* True: Redis refuses something. Processes of dead supervisors and the archive have health codes of their own. */
 static bool is_refused(enum queue_error error)
 {
 	return error != QUEUE_ERROR_NONE && error != QUEUE_ERROR_LEFTOVERS && error != QUEUE_ERROR_ARCHIVE;
 }
 
-/* The task's own state: what one turn needs once, for all queues. It is read anew at the begin of each turn. */
+/* The task's own state: the errors of all workers, which each turn reads once for all queues. */
 static void read_worker_errors(struct sweeper *s, int64_t now_ms)
 {
 	(void)now_ms;
@@ -56,8 +56,8 @@ static void values_of(const struct sweeper *s, const struct sweeper_queue *q, in
 	value[HEALTH_INGRESS] = g->ingress.size;
 	value[HEALTH_TRANSIT] = g->transit.size;
 	value[HEALTH_DEAD_LETTERS] = g->escape.size;
-	value[HEALTH_STUCK] = known(g->ingress.stuck, g->transit.stuck);
-	value[HEALTH_ORPHANS] = known(g->orphan_owners, g->orphans);
+	value[HEALTH_STUCK] = sum_known(g->ingress.stuck, g->transit.stuck);
+	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
 	value[HEALTH_ERROR] = q->board != NULL && is_refused(error_of(s, q));
@@ -106,7 +106,7 @@ static void resume_from(struct health *h, const struct queue_health *last)
 }
 
 /* This sweeper has not judged the queue yet: another host, or this one before a reload, may have reported it. */
-static void recall(struct sweeper *s, struct sweeper_queue *q)
+static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct queue_health last;
 	struct redis_reply reply;
@@ -119,13 +119,13 @@ static void recall(struct sweeper *s, struct sweeper_queue *q)
 	queue_health_free(&last);
 }
 
-static void judge(struct sweeper *s, struct sweeper_queue *q)
+static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct health *h = health_of(q);
 	enum health_status before;
 
 	if (h->since_ms == 0)
-		recall(s, q);
+		recall_report(s, q);
 	before = h->status;
 	values_of(s, q, h->value);
 	for (int i = 0; i < HEALTH_CODES; i++) {
@@ -140,7 +140,7 @@ static void judge(struct sweeper *s, struct sweeper_queue *q)
 		log_change(s, q, before);
 }
 
-static int report(struct sweeper *s, const struct sweeper_queue *q)
+static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 {
 	char *document = health_document(s, q);
 	struct redis_reply reply;
@@ -154,7 +154,7 @@ static int report(struct sweeper *s, const struct sweeper_queue *q)
 	return rc;
 }
 
-/* What changes from one moment to the next, and can be seen here without asking Redis. */
+/* Packs the states of a queue that can change at any moment and that this process knows without asking Redis. */
 static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	if (q->board == NULL)
@@ -186,8 +186,8 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 		return TASK_DONE;
 	h->seen = state_of(s, q);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
-	judge(s, q);
-	return report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
+	judge_queue(s, q);
+	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }
 
 const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
@@ -203,7 +203,7 @@ static void add_stuck(struct health_sum *sum, const json_t *document, const char
 		sum->stuck += n;
 }
 
-static void add(struct health_sum *sum, const struct queue_health *h)
+static void add_report(struct health_sum *sum, const struct queue_health *h)
 {
 	sum->queues[h->level]++;
 	add_stuck(sum, h->document, "ingress");
@@ -211,7 +211,7 @@ static void add(struct health_sum *sum, const struct queue_health *h)
 }
 
 /* Adds up the reports. Returns the number of fields that are stale or no report, and their names in new strings. */
-static size_t add_all(struct health_sum *sum, const struct redis_reply *reply, int64_t server_ms, char **stale)
+static size_t add_all_reports(struct health_sum *sum, const struct redis_reply *reply, int64_t server_ms, char **stale)
 {
 	size_t nstale = 0;
 
@@ -221,7 +221,7 @@ static size_t add_all(struct health_sum *sum, const struct redis_reply *reply, i
 		bool good = queue_health_parse(&h, text.str, text.len) == 0;
 
 		if (good && !queue_health_is_stale(&h, server_ms))
-			add(sum, &h);
+			add_report(sum, &h);
 		else if (strlen(name.str) == name.len)
 			stale[nstale++] = alloc_string(name.str);
 		if (good)
@@ -230,7 +230,7 @@ static size_t add_all(struct health_sum *sum, const struct redis_reply *reply, i
 	return nstale;
 }
 
-static void drop(struct sweeper *s, char **names, size_t n)
+static void drop_stale(struct sweeper *s, char **names, size_t n)
 {
 	struct redis_reply reply;
 
@@ -265,7 +265,7 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 	if (connection_answer(s, &reply) == -1 || (reply.n > 0 && !redis_is_strings(&reply)))
 		return false;		/* the write has logged the error */
 	stale = alloc_zero(reply.n / 2 + 1, sizeof(*stale));
-	drop(s, stale, add_all(sum, &reply, clock.now_ms, stale));
+	drop_stale(s, stale, add_all_reports(sum, &reply, clock.now_ms, stale));
 	free(stale);
 	sum->known = true;
 	log_info("health", log_int("healthy", sum->queues[HEALTH_HEALTHY]), log_int("degraded", sum->queues[HEALTH_DEGRADED]),

@@ -25,7 +25,7 @@ static enum health_status above(int64_t value, int64_t degraded, int64_t unhealt
 }
 
 /* Nine tenths of the limit, rounded up. The limits 0 and 1 stay as they are, so there only the number of looks counts. */
-static int64_t calm(int64_t limit)
+static int64_t calm_limit(int64_t limit)
 {
 	return limit == HEALTH_NO_LIMIT ? limit : limit - limit / 10;
 }
@@ -56,7 +56,7 @@ void health_look(struct health_check *c, enum health_code code, int64_t value, c
 	if (value < 0)
 		return;
 	wanted = above(value, limit->degraded, limit->unhealthy);
-	allowed = above(value, calm(limit->degraded), calm(limit->unhealthy));
+	allowed = above(value, calm_limit(limit->degraded), calm_limit(limit->unhealthy));
 	if (wanted > c->level)
 		rise(c, code, wanted);
 	else if (allowed < c->level)

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /*
- * When a queue is healthy. Pure: figures and limits are parameters. Each figure has a level of its own with hysteresis, so that
- * a figure close to its limit does not make the status flap:
+ * The rule that decides whether a queue is healthy. Pure: figures and limits are parameters. Each figure has a level of its own
+ * with hysteresis, so that a figure close to its limit does not make the status flap:
  *	worse	as soon as it exceeds a limit; ORPHANS, which a rescue usually clears by itself, at the second look in a row
  *	better	at the second look in a row at which it is no more than nine tenths of that limit (rounded up);
  *		then the new level is the worse of those that the two looks allow

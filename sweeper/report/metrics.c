@@ -72,7 +72,7 @@ bool metrics_is_fresh(const struct sweeper *s, const struct sweeper_queue *q, in
 }
 
 /* Runs also without a connection, and sends what is known. */
-static void report(struct sweeper *s, int64_t now_ms)
+static void send_figures(struct sweeper *s, int64_t now_ms)
 {
 	struct metrics *m = metrics_own(s);
 
@@ -88,5 +88,5 @@ static void report(struct sweeper *s, int64_t now_ms)
 }
 
 const struct task metrics_task = { .name = "figures", .budget = 1, .leads = true, .wanted = is_wanted, .urgent = health_is_outdated, .steady = true,
-	.queues = 8, .run_queue = run_metrics, .each_turn = report, .state_size = sizeof(struct metrics_state),
+	.queues = 8, .run_queue = run_metrics, .each_turn = send_figures, .state_size = sizeof(struct metrics_state),
 	.own_size = sizeof(struct metrics), .free_own = free_own };

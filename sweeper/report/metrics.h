@@ -42,7 +42,7 @@ struct metrics {
 };
 
 struct metrics *metrics_own(const struct sweeper *s);	/* the task's own state */
-/* The last look was made by this sweeper, and is not too old to be reported. */
+/* True: this sweeper has measured the queue, not too long ago to report the result. */
 bool metrics_is_fresh(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 
 /* prometheus.c: writes the whole page as text */

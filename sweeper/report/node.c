@@ -10,7 +10,7 @@
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
  *
- * This node does not need the report itself, so a server that refuses it delays nothing.
+ * Only other hosts need the report, so a server that refuses it delays nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static const char *const state_names[] = {
 	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "running", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "no redis",
 };
 
-/* Of each queue of the board, how many slots are in which state, and how much memory they and their handlers have. */
+/* For each queue of the board: the number of slots in each state, and the memory of these processes and their handlers. */
 struct census {
 	struct counted {
 		int workers[SLOT_STOPPING + 1];
@@ -40,7 +40,7 @@ struct census {
 	} queues[SCOREBOARD_QUEUES];
 };
 
-static json_t *running(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
+static json_t *running_row(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
 {
 	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
 	char name[INCARNATION_SIZE];
@@ -57,7 +57,7 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
-static json_t *count(struct sweeper *s, struct census *c, int64_t now_ms)
+static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
 {
 	json_t *all = json_array();
 
@@ -73,7 +73,7 @@ static json_t *count(struct sweeper *s, struct census *c, int64_t now_ms)
 		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
 		q = started == 0 || now_ms - started < RUNNING_MS ? NULL : sweeper_queue_of_board(s, queue);
 		if (q != NULL)
-			json_array_append_new(all, running(s, slot, q->keys.name, now_ms - started));
+			json_array_append_new(all, running_row(s, slot, q->keys.name, now_ms - started));
 	}
 	return all;
 }
@@ -126,7 +126,7 @@ static char *document(struct sweeper *s, const struct age_clock *clock, int64_t 
 {
 	struct census c = {0};
 	char started[CLOCK_RFC3339_SIZE], at[CLOCK_RFC3339_SIZE], boot[17], *text;
-	json_t *long_ones = count(s, &c, now_ms), *o;
+	json_t *long_ones = count_slots(s, &c, now_ms), *o;
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, s->child->boot);
 	o = json_pack("{s:s, s:s, s:i, s:s, s:s, s:s, s:I, s:{s:I, s:I}, s:o, s:o}", "node", s->conf->supervisor.node, "version", QUREDIS_VERSION,
@@ -165,7 +165,7 @@ static bool run_node(struct sweeper *s, int budget, int64_t now_ms)
 }
 
 /* At the end of the process: deletes the report. */
-static void settle(struct sweeper *s)
+static void delete_report(struct sweeper *s)
 {
 	struct redis_reply reply;
 
@@ -175,4 +175,5 @@ static void settle(struct sweeper *s)
 	connection_answer(s, &reply);
 }
 
-const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node, .settle = settle, .own_size = sizeof(bool) };
+const struct task node_task = { .name = "node", .interval_ms = QUEUE_NODE_EVERY_MS, .budget = 1, .run = run_node,
+	.settle = delete_report, .own_size = sizeof(bool) };

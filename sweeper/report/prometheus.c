@@ -26,8 +26,8 @@ struct page {
 	size_t queue_label;			/* index of the label "queue"; a label "node" may precede it, which this page leaves out */
 };
 
-/* Writes one sample of a queue. value: of the label after "queue", or NULL. A negative n is not known, and left out. */
-static void sample(struct page *p, const struct sweeper_queue *q, const char *value, int64_t n)
+/* Writes one sample of a queue. value: the value of the label after "queue", or NULL. n < 0: the figure is not known, and nothing is written. */
+static void write_sample(struct page *p, const struct sweeper_queue *q, const char *value, int64_t n)
 {
 	const char *values[METRIC_LABELS] = {0};
 
@@ -41,68 +41,68 @@ static void sample(struct page *p, const struct sweeper_queue *q, const char *va
 
 static void write_sizes(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, "ingress", gauge_of(q)->ingress.size);
-	sample(p, q, "transit", gauge_of(q)->transit.size);
-	sample(p, q, "escape", gauge_of(q)->escape.size);
-	sample(p, q, "delayed", gauge_of(q)->delayed);
+	write_sample(p, q, "ingress", gauge_of(q)->ingress.size);
+	write_sample(p, q, "transit", gauge_of(q)->transit.size);
+	write_sample(p, q, "escape", gauge_of(q)->escape.size);
+	write_sample(p, q, "delayed", gauge_of(q)->delayed);
 }
 
 static void write_oldest_age(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, "ingress", gauge_of(q)->ingress.oldest_ms);
-	sample(p, q, "transit", gauge_of(q)->transit.oldest_ms);
-	sample(p, q, "escape", gauge_of(q)->escape.oldest_ms);
+	write_sample(p, q, "ingress", gauge_of(q)->ingress.oldest_ms);
+	write_sample(p, q, "transit", gauge_of(q)->transit.oldest_ms);
+	write_sample(p, q, "escape", gauge_of(q)->escape.oldest_ms);
 }
 
 static void write_average_age(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, "ingress", gauge_of(q)->ingress.average_ms);
-	sample(p, q, "transit", gauge_of(q)->transit.average_ms);
-	sample(p, q, "escape", gauge_of(q)->escape.average_ms);
+	write_sample(p, q, "ingress", gauge_of(q)->ingress.average_ms);
+	write_sample(p, q, "transit", gauge_of(q)->transit.average_ms);
+	write_sample(p, q, "escape", gauge_of(q)->escape.average_ms);
 }
 
 static void write_stuck(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, "ingress", gauge_of(q)->ingress.stuck);
-	sample(p, q, "transit", gauge_of(q)->transit.stuck);
+	write_sample(p, q, "ingress", gauge_of(q)->ingress.stuck);
+	write_sample(p, q, "transit", gauge_of(q)->transit.stuck);
 }
 
 static void write_paused(struct page *p, const struct sweeper_queue *q)
 {
 	if (gauge_of(q)->paused_ms >= 0)
-		sample(p, q, NULL, gauge_of(q)->paused_ms > 0);
+		write_sample(p, q, NULL, gauge_of(q)->paused_ms > 0);
 }
 
 static void write_queue_workers(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, "active", gauge_of(q)->active);
-	sample(p, q, "waiting", gauge_of(q)->workers - gauge_of(q)->active);
+	write_sample(p, q, "active", gauge_of(q)->active);
+	write_sample(p, q, "waiting", gauge_of(q)->workers - gauge_of(q)->active);
 }
 
 static void write_orphan_registrations(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, gauge_of(q)->orphan_owners);
+	write_sample(p, q, NULL, gauge_of(q)->orphan_owners);
 }
 
 static void write_orphan_messages(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, gauge_of(q)->orphans);
+	write_sample(p, q, NULL, gauge_of(q)->orphans);
 }
 
 static void write_unarchived(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, archiver_fails(q));
+	write_sample(p, q, NULL, archiver_fails(q));
 }
 
 static void write_over(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, bounds_are_exceeded(q));
+	write_sample(p, q, NULL, bounds_are_exceeded(q));
 }
 
 static void write_health(struct page *p, const struct sweeper_queue *q)
 {
 	if (p->s->conf->health.enabled && health_of(q)->since_ms > 0)
-		sample(p, q, NULL, health_of(q)->status);
+		write_sample(p, q, NULL, health_of(q)->status);
 }
 
 /* ---- of the workers of this supervisor ---- */
@@ -116,7 +116,7 @@ static void write_outcomes(struct page *p, const struct sweeper_queue *q)
 {
 	for (int i = 0; i < COUNTERS; i++)
 		if (i != COUNT_RECONNECTED)
-			sample(p, q, counter_names[i], (int64_t)figures_of(p, q)->n[i]);
+			write_sample(p, q, counter_names[i], (int64_t)figures_of(p, q)->n[i]);
 }
 
 static void histogram(struct page *p, const struct sweeper_queue *q, const uint64_t counts[SCOREBOARD_BUCKETS], uint64_t sum_ms)
@@ -142,21 +142,21 @@ static void write_purged(struct page *p, const struct sweeper_queue *q)
 {
 	const uint64_t *n = figures_of(p, q)->n;
 
-	sample(p, q, "ingress", (int64_t)tally_purged_waiting(figures_of(p, q)));
-	sample(p, q, "delayed", (int64_t)n[COUNT_PURGED_DELAYED]);
-	sample(p, q, "transit", (int64_t)n[COUNT_TRANSIT_OLD]);
-	sample(p, q, "done", (int64_t)n[COUNT_PURGED_DONE]);
-	sample(p, q, "orphaned", (int64_t)n[COUNT_ORPHANED]);
+	write_sample(p, q, "ingress", (int64_t)tally_purged_waiting(figures_of(p, q)));
+	write_sample(p, q, "delayed", (int64_t)n[COUNT_PURGED_DELAYED]);
+	write_sample(p, q, "transit", (int64_t)n[COUNT_TRANSIT_OLD]);
+	write_sample(p, q, "done", (int64_t)n[COUNT_PURGED_DONE]);
+	write_sample(p, q, "orphaned", (int64_t)n[COUNT_ORPHANED]);
 }
 
 static void write_purge_dry_run(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, (int64_t)figures_of(p, q)->n[COUNT_WOULD_PURGE]);
+	write_sample(p, q, NULL, (int64_t)figures_of(p, q)->n[COUNT_WOULD_PURGE]);
 }
 
 static void write_restarts(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, (int64_t)atomic_load(&q->board->master.restarts));
+	write_sample(p, q, NULL, (int64_t)atomic_load(&q->board->master.restarts));
 }
 
 static void write_workers(struct page *p, const struct sweeper_queue *q)
@@ -168,19 +168,19 @@ static void write_workers(struct page *p, const struct sweeper_queue *q)
 		if (atomic_load(&board->master.queue_of[i]) == q->board - board->queues + 1 && slot_state(&board->slots[i]) <= SLOT_STOPPING)
 			n[slot_state(&board->slots[i])]++;
 	for (int state = SLOT_STARTING; state <= SLOT_STOPPING; state++)
-		sample(p, q, slot_state_names[state], n[state]);
+		write_sample(p, q, slot_state_names[state], n[state]);
 }
 
 static void write_breaker(struct page *p, const struct sweeper_queue *q)
 {
-	sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
+	write_sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
 }
 
 /* ---- the page ---- */
 
 static const struct queue_metric {
 	enum metric metric;
-	/* which queues: those that this sweeper leads; those of its own workers; the same without the label "node" */
+	/* the queues of the row: those that this sweeper leads; those of its own workers; the same without the label "node" */
 	enum { LED, OURS, OURS_WITHOUT_NODE } of;
 	void (*write)(struct page *p, const struct sweeper_queue *q);
 } queue_metrics[] = {

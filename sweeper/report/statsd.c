@@ -1,8 +1,8 @@
 /*
- * Sends figures to statsd as datagrams: the last look at each queue that this sweeper leads, and what the workers of this
- * supervisor counted since the last time. It never waits and never repeats: a lost datagram is a lost figure. Dots in the names
- * of queues are replaced, because a dot would begin a new level of the metric's name. A subprocess looks up the host name,
- * since that may take long.
+ * Sends figures to statsd as datagrams: the last measurement of each queue that this sweeper leads, and the growth of the
+ * counters of this supervisor's workers since the last datagram. It never waits and never sends again: a lost datagram is a
+ * lost figure. Dots in the names of queues are replaced, because a dot would begin a new level of the metric's name. A
+ * subprocess looks up the host name, since that may take long.
  */
 #include <sys/wait.h>
 
@@ -33,7 +33,7 @@
 
 /* ---- state ---- */
 
-static void note(struct sweeper *s, const char *error)
+static void note_error(struct sweeper *s, const char *error)
 {
 	struct statsd *d = &metrics_own(s)->statsd;
 
@@ -48,7 +48,7 @@ static void note(struct sweeper *s, const char *error)
 
 /* ---- the address ---- */
 
-static int resolve(const char *target, int flags, struct addrinfo **found)
+static int resolve_target(const char *target, int flags, struct addrinfo **found)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = flags | AI_NUMERICSERV };
 	struct address a;
@@ -73,11 +73,11 @@ static void connect_to(struct statsd *d, const struct sockaddr *address, socklen
 }
 
 /* If the name has several addresses, each one is used in turn. */
-static int look_up(void *arg, int out)
+static int look_up_address(void *arg, int out)
 {
 	const struct sweeper *s = arg;
 	struct addrinfo *first, *found;
-	int error = resolve(s->conf->metrics.statsd, 0, &first);
+	int error = resolve_target(s->conf->metrics.statsd, 0, &first);
 
 	if (error != 0) {
 		dprintf(out, "%s", gai_strerror(error));
@@ -90,7 +90,7 @@ static int look_up(void *arg, int out)
 }
 
 /* A numeric address needs no lookup. */
-static void find(struct sweeper *s, int64_t now_ms)
+static void find_address(struct sweeper *s, int64_t now_ms)
 {
 	struct statsd *d = &metrics_own(s)->statsd;
 	struct addrinfo *found;
@@ -99,14 +99,14 @@ static void find(struct sweeper *s, int64_t now_ms)
 		return;
 	d->ask_ms = now_ms + LOOKUP_EVERY_MS;
 	d->turn += d->connected && d->good == 0;
-	if (resolve(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
+	if (resolve_target(s->conf->metrics.statsd, AI_NUMERICHOST, &found) == 0) {
 		if (!d->connected)
 			connect_to(d, found->ai_addr, found->ai_addrlen);
 		if (!d->connected)
-			note(s, strerror(errno));
+			note_error(s, strerror(errno));
 		freeaddrinfo(found);
-	} else if (subprocess_start(&d->asked, look_up, s, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
-		note(s, strerror(errno));
+	} else if (subprocess_start(&d->asked, look_up_address, s, LOOKUP_TIMEOUT_MS, now_ms) == -1) {
+		note_error(s, strerror(errno));
 	}
 	if (!d->connected)
 		d->ask_ms = now_ms + LOOKUP_AGAIN_MS;
@@ -126,13 +126,13 @@ void statsd_look(struct sweeper *s, int64_t now_ms)
 		d->ask_ms = now_ms + LOOKUP_EVERY_MS;
 	} else if (!d->connected) {
 		buffer_append(&d->asked.said, "", 1);
-		note(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
+		note_error(s, d->asked.said.len > 1 ? d->asked.said.data : "its address could not be looked up in time");
 	}
 }
 
 /* ---- datagrams ---- */
 
-static void flush(struct statsd *d)
+static void flush_packet(struct statsd *d)
 {
 	if (d->packet.len > 0 && send(d->fd, d->packet.data, d->packet.len - 1, MSG_NOSIGNAL) == -1 && errno != EAGAIN)
 		d->refused = true;
@@ -152,7 +152,7 @@ static __attribute__((format(printf, 2, 3))) void line(struct statsd *d, const c
 		return;			/* no queue has such a long name */
 	text[n++] = '\n';
 	if (d->packet.len + (size_t)n - 1 > STATSD_PACKET_MAX)
-		flush(d);
+		flush_packet(d);
 	buffer_append(&d->packet, text, (size_t)n);
 }
 
@@ -210,7 +210,7 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 	send_lag(d, q, name, &new);
 }
 
-/* What purge took from all queues, by the place of the messages. What dry runs only named counts separately. */
+/* Sends the number of purged messages of all queues, by the place of the messages. Messages that a dry run named have a counter of their own. */
 static void send_purge(struct statsd *d, struct board_registry *r, const struct queue_figures *sent)
 {
 	uint64_t registrations = tally_claim(&r->left_told, atomic_load(&r->left));
@@ -252,11 +252,11 @@ static void judge_round(struct sweeper *s, int64_t now_ms)
 
 	d->good = d->refused ? 0 : d->good + 1;
 	if (d->refused) {
-		note(s, "datagrams are refused");
+		note_error(s, "datagrams are refused");
 		if (d->ask_ms > now_ms + REFUSED_AGAIN_MS)
 			d->ask_ms = now_ms + REFUSED_AGAIN_MS;
 	} else if (d->good >= GOOD_ROUNDS) {
-		note(s, "");
+		note_error(s, "");
 	}
 	d->refused = false;
 }
@@ -284,14 +284,14 @@ void statsd_send(struct sweeper *s, int64_t now_ms)
 	struct round r = { .d = &metrics_own(s)->statsd, .now_ms = now_ms };
 	struct queue_figures *counted;
 
-	find(s, now_ms);
+	find_address(s, now_ms);
 	if (!r.d->connected)
 		return;
 	r.counted = counted = tally_add_up(s);
 	send_health(s);
 	sweeper_queues_each(s, send_queue, &r);
 	send_purge(r.d, &s->child->board->sweeper.registry, &r.sent);
-	flush(r.d);
+	flush_packet(r.d);
 	judge_round(s, now_ms);
 	free(counted);
 }

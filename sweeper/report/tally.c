@@ -1,6 +1,6 @@
 /*
- * Writes what workers and sweeper counted from the scoreboard to Redis, every few seconds and only if a figure changed, so no
- * message costs a command for it. If two sweepers of one master see the same growth, one of them writes it. The figures are
+ * Writes the counts of workers and sweeper from the scoreboard to Redis, every few seconds and only if a figure changed, so a
+ * message costs no command. If two sweepers of one master see the same growth, one of them writes it. The figures are
  * statistics: a write that was interrupted, because the sweeper was killed or the connection lost, may be missing.
  */
 #include <assert.h>
@@ -61,7 +61,7 @@ struct queue_figures *tally_add_up(struct sweeper *s)
 	return sums;
 }
 
-/* Another sweeper may be counting: the part may be newer than the whole. */
+/* Another sweeper may count at the same time, so the part may be newer than the whole. */
 uint64_t tally_purged_waiting(const struct queue_figures *f)
 {
 	return f->n[COUNT_PURGED] > f->n[COUNT_PURGED_DELAYED] ? f->n[COUNT_PURGED] - f->n[COUNT_PURGED_DELAYED] : 0;
@@ -77,7 +77,7 @@ uint64_t tally_claim(_Atomic uint64_t *told, uint64_t total)
 	return 0;
 }
 
-/* True: something was done with a message. A reconnection alone is not written, and a dry run writes nothing. */
+/* True: some figure about messages has grown. A reconnection alone is not worth a write, and a dry run writes nothing. */
 static bool is_news(const struct board_queue *q, const struct queue_figures *sum)
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
@@ -112,7 +112,7 @@ static void give_back(struct board_queue *q, const struct queue_figures *done)
 
 /* ---- a round: all queues in one turn ---- */
 
-/* The task's own state: what one turn needs once, for all queues. */
+/* The task's own state: data that one turn reads once for all queues. */
 struct round {
 	int64_t now_ms;			/* CLOCK_MONOTONIC of the turn; 0: none yet */
 	int64_t minute;			/* by the clock of Redis; -1: not read yet */
@@ -176,7 +176,7 @@ static void settle_queue(struct sweeper *s, struct sweeper_queue *q, void *now_m
 		connection_drain(s);
 }
 
-static void settle(struct sweeper *s)
+static void settle_all(struct sweeper *s)
 {
 	int64_t now_ms = clock_monotonic_ms();
 
@@ -190,5 +190,5 @@ static void free_own(struct sweeper *s)
 	free(r->sums);
 }
 
-const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .wanted = is_wanted, .run_queue = run_tally, .settle = settle,
+const struct task tally_task = { .name = "tally", .interval_ms = 5000, .budget = 1, .wanted = is_wanted, .run_queue = run_tally, .settle = settle_all,
 	.own_size = sizeof(struct round), .free_own = free_own };

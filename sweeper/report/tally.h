@@ -7,7 +7,7 @@
 
 struct sweeper;
 
-/* What the scoreboard counts of each of its queues, since the master's start: SCOREBOARD_QUEUES of them, new. */
+/* Returns the figures of each queue on the scoreboard since the master's start: a new array of SCOREBOARD_QUEUES. */
 struct queue_figures *tally_add_up(struct sweeper *s);
 
 /*

@@ -1,7 +1,7 @@
 /*
- * Writes the file that the node exporter of Prometheus reads. It is written under another name and renamed, so that no reader
- * sees half of it. A subprocess does that, since a disk may block. The file is not synced: after a crash of the machine the
- * next round writes it again.
+ * Writes the file that the node exporter of Prometheus reads. A subprocess writes it, since a disk may block, under another
+ * name, and renames it, so that no reader sees half of it. The file is not synced: after a crash of the machine the next
+ * round writes it again.
  */
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ struct job {
 	const struct buffer *text;
 };
 
-static int say(int out, const char *path, const char *what)
+static int report_failure(int out, const char *path, const char *what)
 {
 	dprintf(out, "%s: %s", path, what);
 	return 1;
@@ -85,23 +85,23 @@ static int work(void *arg, int out)
 	int fd = open_temporary(j->temporary, &why);
 
 	if (fd == -1)
-		return say(out, j->temporary, why);
+		return report_failure(out, j->temporary, why);
 	if (put(fd, j->text) == -1) {
 		int error = errno;
 
 		unlink(j->temporary);
-		return say(out, j->temporary, strerror(error));
+		return report_failure(out, j->temporary, strerror(error));
 	}
 	if (rename(j->temporary, j->path) == -1) {
 		int error = errno;
 
 		unlink(j->temporary);
-		return say(out, j->path, strerror(error));
+		return report_failure(out, j->path, strerror(error));
 	}
 	return 0;
 }
 
-static void note(struct sweeper *s, const char *error)
+static void note_error(struct sweeper *s, const char *error)
 {
 	struct textfile *t = &metrics_own(s)->textfile;
 
@@ -112,7 +112,7 @@ static void note(struct sweeper *s, const char *error)
 		log_info("textfile_written", log_str("path", s->conf->metrics.textfile));
 	else
 		log_warning("textfile_failed", log_str("path", s->conf->metrics.textfile), log_str("error", error),
-		    log_str("advice", "it is tried again at every metrics.interval"));
+		    log_str("advice", "the sweeper writes it again at every metrics.interval"));
 }
 
 void textfile_look(struct sweeper *s, int64_t now_ms)
@@ -124,12 +124,12 @@ void textfile_look(struct sweeper *s, int64_t now_ms)
 	if (!subprocess_poll(&t->writing, &status, now_ms))
 		return;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-		note(s, "");
+		note_error(s, "");
 		return;
 	}
 	buffer_append(&t->writing.said, "", 1);
 	strlcpy(said, t->writing.said.len > 1 ? t->writing.said.data : "the process that writes it took too long, or was killed", sizeof(said));
-	note(s, said);
+	note_error(s, said);
 }
 
 void textfile_write(struct sweeper *s, int64_t now_ms)
@@ -143,6 +143,6 @@ void textfile_write(struct sweeper *s, int64_t now_ms)
 	prometheus_page(s, &t->text, now_ms);
 	temporary = alloc_format("%s.tmp", s->conf->metrics.textfile);
 	if (subprocess_start(&t->writing, work, &(struct job){ s->conf->metrics.textfile, temporary, &t->text }, TIMEOUT_MS, now_ms) == -1)
-		note(s, strerror(errno));
+		note_error(s, strerror(errno));
 	free(temporary);
 }

@@ -52,8 +52,8 @@ static void publish_list(const struct sweeper_queue *q)
 }
 
 /*
- * readable: whether the records could be read. They only say why the messages were set aside, so the messages are counted and
- * returned anyway. -1: nothing is known
+ * readable: the records could be read. They only say why the messages were set aside, so without them the sweeper still
+ * counts and returns the messages. -1: nothing is known
  */
 static int read_list(struct sweeper *s, struct sweeper_queue *q, bool *readable)
 {

@@ -5,7 +5,7 @@
 
 #include "sweeper/core/core.h"
 
-/* What the sweeper knows of the messages of a queue that were set aside. */
+/* The messages of a queue that were set aside, as the sweeper read them last. */
 struct aside {
 	int64_t n;			/* how many there are, when last read */
 	int64_t size;			/* bytes of the newest; -1: not known */

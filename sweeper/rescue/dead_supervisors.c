@@ -117,7 +117,7 @@ static void set_error(struct sweeper *s, const struct dead_supervisor *b)
 	    b->last.breeding ? "new processes of a dead supervisor come as fast as they are killed" : "processes of a dead supervisor do not end");
 }
 
-/* Another process could hold the lock of a dead supervisor's cgroup, but more likely that supervisor lives. */
+/* Another process holds the lock of the cgroup: most likely the supervisor lives. */
 static void log_held(const struct dead_supervisor *b, const struct cgroup_dead *group)
 {
 	char name[INCARNATION_SIZE];

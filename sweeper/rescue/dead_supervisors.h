@@ -6,7 +6,7 @@
 struct queue_worker;
 struct sweeper;
 
-/* Notes which supervisors on this host are dead, before dead_supervisors_end() is called for one of them: one search serves all. */
+/* Notes which supervisors of this host are dead. Call it before dead_supervisors_end() of one of them, so that one search serves all. */
 void dead_supervisors_note(struct sweeper *s, const struct queue_worker *workers, size_t n);
 /*
  * Kills the processes that the handlers of this owner's supervisor left running, and waits for their end. -1: some are alive

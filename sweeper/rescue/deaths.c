@@ -1,6 +1,6 @@
 /*
- * Deaths that the master reports. The sweeper answers a report when every tray of all the incarnations that it covers is empty,
- * and not before: until then the master repeats the report to the next sweeper.
+ * Deaths that the master reports. The sweeper answers a report only when all trays of all incarnations of the dead worker are
+ * empty. If the sweeper dies before, the master sends the report to the next one.
  */
 #include <sys/socket.h>
 
@@ -40,7 +40,7 @@ static struct deaths *deaths_of(const struct sweeper *s)
 
 /* ---- the socket ---- */
 
-static bool known(const struct sweeper *s, uint64_t serial)
+static bool is_known(const struct sweeper *s, uint64_t serial)
 {
 	const struct death *d;
 
@@ -50,11 +50,11 @@ static bool known(const struct sweeper *s, uint64_t serial)
 	return false;
 }
 
-static void add(struct sweeper *s, const struct child_death *told)
+static void add_death(struct sweeper *s, const struct child_death *told)
 {
 	struct death *d;
 
-	if (known(s, told->serial))
+	if (is_known(s, told->serial))
 		return;
 	d = alloc_zero(1, sizeof(*d));
 	d->told = *told;
@@ -71,7 +71,7 @@ static void receive(struct sweeper *s, int64_t now_ms)
 	while (!s->loop.master_gone) {
 		n = recv(s->child->master_fd, &told, sizeof(told), MSG_DONTWAIT);
 		if (n == (ssize_t)sizeof(told))
-			add(s, &told);
+			add_death(s, &told);
 		else if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
 			sweeper_lost_master(s);
 		else if (n == -1 && errno == EAGAIN)
@@ -90,16 +90,16 @@ static void free_own(struct sweeper *s)
 }
 
 /* -1: the socket is full; try again later. */
-static int answer(struct sweeper *s, const struct death *d)
+static int send_answer(struct sweeper *s, const struct death *d)
 {
 	const struct child_death_answer a = { .serial = d->told.serial };
 
 	return send(s->child->master_fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(a) ? 0 : -1;
 }
 
-/* ---- whose trays ---- */
+/* ---- the trays of a dead worker ---- */
 
-static bool covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
+static bool death_covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
 {
 	return i->boot == s->child->boot && i->slot == told->slot && i->generation >= told->first_generation &&
 	       i->generation <= told->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
@@ -120,7 +120,7 @@ static int add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct 
 	for (size_t i = 0; i < n; i++) {
 		struct incarnation who;
 
-		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !covers(s, &d->told, &who))
+		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !death_covers(s, &d->told, &who))
 			continue;
 		registered = registered || strcmp(workers[i].incarnation, name) == 0;
 		rescue_add_owner(q, &workers[i], "reported", blame, false);
@@ -138,9 +138,9 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 	queue_registered(&s->redis, name);
 	if (connection_answer(s, &reply) == -1)
 		return -1;
-	if (reply.type == REDIS_STRING && queue_registered_parse(keys, name, reply.str, reply.len) == 0)
+	if (reply.type == REDIS_STRING && queue_registered_parse(keys, s->conf->redis.prefix, name, reply.str, reply.len) == 0)
 		return 0;
-	queue_keys_default(keys, name);
+	queue_keys_default(keys, s->conf->redis.prefix, name);
 	log_warning("queue_unknown", log_str("queue", name), log_str("transit", keys->transit),
 	    log_str("advice", "its worker died, but neither configuration nor registry know its lists: the default names are taken"));
 	return 0;
@@ -156,7 +156,7 @@ static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
 	return read_registry(s, d->told.queue, &keys) == -1 ? NULL : sweeper_queue_add(s, keys, NULL);
 }
 
-static void look_up(struct sweeper *s, struct death *d, int64_t now_ms)
+static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
 {
 	struct sweeper_queue *q = queue_of(s, d);
 
@@ -178,9 +178,9 @@ static bool is_returned(struct sweeper *s, const struct death *d)
 	const struct rescue *r;
 
 	if (q == NULL)
-		return true;	/* a queue that is not configured here, and was removed when all was done */
+		return true;	/* the queue is not configured here, and was removed when its rescues were over */
 	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (r->incarnation[0] != '\0' && covers(s, &d->told, &r->who))
+		if (r->incarnation[0] != '\0' && death_covers(s, &d->told, &r->who))
 			return false;
 	return true;
 }
@@ -192,11 +192,11 @@ static bool run_deaths(struct sweeper *s, int budget, int64_t now_ms)
 
 	TAILQ_FOREACH_SAFE(d, deaths_of(s), entry, next) {
 		if (!d->looked_up && budget-- > 0 && !task_error_waits(&d->error, now_ms) && sweeper_goes_on(s)) {
-			look_up(s, d, now_ms);
+			look_up_rescues(s, d, now_ms);
 			more = more || d->looked_up;
 			continue;
 		}
-		if (!d->looked_up || !is_returned(s, d) || answer(s, d) == -1)
+		if (!d->looked_up || !is_returned(s, d) || send_answer(s, d) == -1)
 			continue;
 		TAILQ_REMOVE(deaths_of(s), d, entry);
 		free(d);

@@ -15,7 +15,7 @@
 #include "sweeper/rescue/watch.h"
 
 #define LOOKS 2			/* in a round, which takes half a lease */
-#define LOOKS_PER_WORKERS 8	/* one more look for so many workers of our own: those cost more */
+#define LOOKS_PER_WORKERS 8	/* one more look for so many workers of our own: to look at them costs more than these looks */
 #define LOOKS_ALARMED 50	/* looks per round after an owner without a lease was found */
 #define ALARMED_TURNS 2		/* the rest of this turn, and a whole one */
 
@@ -27,7 +27,7 @@ struct foreign {
 	struct registry_page page;
 	size_t next;			/* entry of it; <= page.n */
 	int looks;			/* how many more queues this round may look at */
-	int alarmed;			/* turns, with this one, in which rounds look at more */
+	int alarmed;			/* turns, including this one, in which each round makes LOOKS_ALARMED looks */
 };
 
 static struct foreign *foreign_of(const struct sweeper *s)
@@ -55,12 +55,12 @@ bool foreign_is_busy(const struct sweeper *s)
 	return foreign_of(s)->looks > 0;
 }
 
-/* True: it cost a look. */
-static bool look_at(struct sweeper *s, const struct registered *e, int64_t now_ms)
+/* True: the entry used up one look. */
+static bool look_at_entry(struct sweeper *s, const struct registered *e, int64_t now_ms)
 {
 	struct queue_keys keys;
 
-	if (e->json == NULL || queue_registered_parse(&keys, e->name, e->json, strlen(e->json)) == -1) {
+	if (e->json == NULL || queue_registered_parse(&keys, s->conf->redis.prefix, e->name, e->json, strlen(e->json)) == -1) {
 		connection_set_error(s, QUEUE_ERROR_OTHER, "its entry in the registry names no lists");
 		registry_note_error(s, e->name);
 		return false;
@@ -104,7 +104,7 @@ static bool run_foreign(struct sweeper *s, int budget, int64_t now_ms)
 			break;
 		if (budget-- == 0)
 			return true;
-		f->looks -= look_at(s, &f->page.entries[f->next++], now_ms) ? 1 : 0;
+		f->looks -= look_at_entry(s, &f->page.entries[f->next++], now_ms) ? 1 : 0;
 	}
 	f->looks = 0;
 	return false;

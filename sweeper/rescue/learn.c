@@ -1,6 +1,6 @@
 /*
- * Reads what a page of a rescue must know of its messages before it can judge them: their lines, their notes in a shared queue,
- * and the SHA1 of messages that were read in part.
+ * Reads the data by which a rescue judges the messages of a page: their lines, their notes in a shared queue, and the SHA1 of
+ * messages that were read in part.
  */
 #include "sweeper/rescue/page.h"
 
@@ -76,7 +76,10 @@ static bool wants_digest(const struct rescue_page *p, const struct held *h)
 	return judged.class != NULL || (h->m.id[0] == '\0' && h->entry.len <= NAMED_MAX);
 }
 
-/* The offsets of the message, and of the payload, which its id is made of if no header says one. Redis needs 4 ms for each MiB of each. */
+/*
+ * Sets the offsets for which Redis computes a SHA1: of the message, and of the payload if the id is made from it, because no
+ * header has one. Each takes Redis 4 ms per MiB.
+ */
 static size_t digests_of(const struct held *h, size_t from[QUEUE_DIGESTS])
 {
 	from[0] = h->m.wrapper_len;

@@ -1,6 +1,6 @@
 /*
  * Returns a page of a dead owner's messages: each message goes back to where it was fetched from, or escapes. The payload of a
- * long message stays in Redis; only its ends are read here. rescue.c chooses the owner, and does what comes before and after.
+ * long message stays in Redis; only its ends are read here. rescue.c chooses the owner, and calls this file for each page.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -44,7 +44,7 @@ void rescue_page_free(struct rescue_page *p)
 	free(p);
 }
 
-/* ---- out of the list ---- */
+/* ---- moves out of the rescue list ---- */
 
 static struct record record_of(const struct rescue_page *p, const struct wrapper *w, const char *class, const char *why)
 {
@@ -74,8 +74,8 @@ static bool is_recorded(const struct rescue_page *p)
 }
 
 /*
- * Redis keeps refusing this rescue because of one key. Messages that must escape are then set aside (aside.c). Otherwise the
- * messages behind them, which go to ingress, would wait until an operator has repaired the key.
+ * True: Redis keeps refusing this rescue because of one key. Messages that must escape are then set aside (aside.c).
+ * Otherwise the messages behind them, which go to ingress, would wait until an operator has repaired the key.
  */
 static bool escapes_aside(const struct rescue_page *p)
 {
@@ -84,7 +84,7 @@ static bool escapes_aside(const struct rescue_page *p)
 	return t->times >= REFUSALS_MAX && (t->kind == QUEUE_ERROR_WRONG_TYPE || t->kind == QUEUE_ERROR_NO_PERMISSION);
 }
 
-/* The queue's keys, with the list and the log for what must escape. A view. */
+/* Returns a view of the queue's keys, with the list and the log to which messages escape now. */
 static struct queue_keys keys_to_escape(const struct rescue_page *p)
 {
 	struct queue_keys keys = p->q->keys;
@@ -96,7 +96,7 @@ static struct queue_keys keys_to_escape(const struct rescue_page *p)
 	return keys;
 }
 
-/* Of a message that must escape. NULL: no record is written. */
+/* Returns the record of a message that must escape. NULL: no record is written. */
 static const struct record *record_to_escape(const struct rescue_page *p, struct record *record)
 {
 	if (!escapes_aside(p))
@@ -215,7 +215,7 @@ static void account(struct rescue_page *p, const struct held *h, bool record_fai
 	log_message(p, h, record_failed);
 }
 
-/* Takes all answers: a command after a failed one may have succeeded. An answer of 0: another sweeper moved the message first. */
+/* Takes all answers, since a command after a failed one may have succeeded. An answer of 0 means that another sweeper moved the message first. */
 static int take_answers(struct rescue_page *p)
 {
 	int rc = 0;
@@ -286,7 +286,7 @@ static int read_page(struct rescue_page *p, const struct queue_weight *weight)
 	return connection_unexpected(p->s);
 }
 
-/* ---- messages that are not even read ---- */
+/* ---- messages that no process reads ---- */
 
 /* The answer of queue_too_large_first() and queue_too_large_seen_in_rescue(). */
 struct unread {
@@ -322,8 +322,9 @@ static int ask_to_escape(struct rescue_page *p, const struct message *head, cons
 }
 
 /*
- * The same for a message that is alone in its list and has no wrapper: its list becomes the escape list. No script reads it; that would take Redis
- * four times as long as to send it, of which we read only the beginning. out->len 0: nothing moved, and the caller uses ask_to_escape().
+ * The same for a message that is alone in its list and has no wrapper: its list becomes the escape list. No script reads the message, which would
+ * take Redis four times as long as to send it; the sweeper requests the message and reads only the beginning of the answer. out->len 0: nothing
+ * moved, and the caller uses ask_to_escape().
  */
 static int ask_to_become_escape(struct rescue_page *p, const struct queue_weight *weight, const struct record *record, struct unread *out)
 {
@@ -357,7 +358,7 @@ static const struct record *record_of_unread(const struct rescue_page *p, const 
 }
 
 /*
- * Moves a message to escape whose payload stays in Redis. Its beginning is read if it may be a wrapper, which does not belong
+ * Moves a message to escape without reading its payload. It reads the beginning if that may be a wrapper, which must not get
  * into escape. 1: it escaped; 0: no message is too large; -1: error.
  */
 static int let_large_escape(struct rescue_page *p, const struct queue_weight *weight)
@@ -401,8 +402,8 @@ static int read_tray_size(struct sweeper *s, int64_t *out)
 }
 
 /*
- * The memory of the message suggests that it is too large: an allocation is at most a quarter larger than its contents. Only
- * the length is certain.
+ * True: by its memory the message may be too large. An allocation is at most a quarter larger than its contents, so only the
+ * length is certain.
  */
 static bool seems_too_large(const struct rescue_page *p, const struct queue_weight *weight)
 {

@@ -56,8 +56,9 @@ static void recover_queue(struct sweeper *s, struct sweeper_queue *q, void *unus
 }
 
 /*
- * Redis restarted or was promoted, or another server answers. It may be in a state from before our start, in which the bare
- * list held messages, or scratch keys of a rehearsal were there: as at the start. The looks find messages in trays.
+ * Redis restarted or was promoted, or another server answers. Its state may be from before our start: the bare list may
+ * hold messages, and scratch keys of a rehearsal may exist. So the sweeper recovers both as at the start. The looks find
+ * messages in trays.
  */
 static void notice_server(struct sweeper *s, const struct redis_identity *now)
 {
@@ -73,7 +74,7 @@ static void notice_server(struct sweeper *s, const struct redis_identity *now)
 }
 
 /*
- * Also the first request on each connection, so that no look is made before it is known which server is looked at. -1: refused (s->connection.error), or the
+ * Also the first request on each connection, so that the sweeper knows the server before it looks there. -1: refused (s->connection.error), or the
  * connection is lost
  */
 static int send_pulse(struct sweeper *s)

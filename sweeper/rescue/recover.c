@@ -1,7 +1,7 @@
 /*
- * The recovery of a queue at the start of a sweeper. Its workers may not fetch before it is over, because a message that a dead predecessor
- * still holds must not be overtaken, and because a queue whose keys or rights are wrong would lose attempts. Stages, each repeated
- * with a back-off until it succeeds:
+ * The recovery of a queue at the start of a sweeper. Workers may not fetch before it is over, for two reasons: newer messages must not
+ * overtake messages in the trays of a dead predecessor, and in a queue with wrong keys or rights messages would lose attempts. The core
+ * repeats each stage with a back-off until it succeeds:
  *
  *	KEYS	the keys have the types that quredis gives them; the queue is entered in the registry
  *	RIGHTS	a rehearsal runs each script once on scratch keys, so that a missing right shows before a message depends on it
@@ -9,8 +9,8 @@
  *		left running is killed first. The bare list is returned, too
  *	LISTS	waits until these rescues are over, reads the pause flag, and lets the gate open
  *
- * A successor after a reload recovers again, but the gate stays as it is: its predecessor opened it. Where a pulse shows that another server answers,
- * or the same one in an earlier state, RIGHTS and the bare list are repeated while the queue stays open (recover_changed()).
+ * A successor after a reload recovers again, but the gate stays as it is: its predecessor opened it. If a pulse shows that another server answers, or
+ * the same one in an earlier state, the task repeats RIGHTS and the rescue of the bare list while the queue stays open (recover_changed()).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,9 +87,9 @@ static int recover_keys(struct sweeper *s, struct sweeper_queue *q)
 /* ---- rights ---- */
 
 /*
- * An error that does not show a missing right. At maxmemory the rehearsal cannot run, but the scripts that matter then are
- * allowed. If a fetch command is missing, a worker uses another. "No such key": a supervisor with the same node name rehearsed
- * at the same moment.
+ * True: the error does not show a missing right. At maxmemory the rehearsal cannot run, but the scripts that matter then are
+ * allowed. If the server lacks a fetch command, a worker uses another one. "No such key": a supervisor with the same node name
+ * rehearsed at the same moment.
  */
 static bool says_nothing(const struct sweeper *s)
 {
@@ -226,8 +226,8 @@ static enum stage stage_of(const struct sweeper_queue *q)
 	return q->recovered ? RECOVER_RIGHTS : recovery_of(q)->stage;
 }
 
-/* What failed, in the log. */
-static const char *step(const struct sweeper_queue *q)
+/* Returns the name of the stage that failed, for the log. */
+static const char *stage_name(const struct sweeper_queue *q)
 {
 	static const char *const names[] = { "keys", "rights", "recovery", "recovery" };
 
@@ -271,7 +271,7 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return !q->recovered || recovery_of(q)->rehearse;
 }
 
-/* The rescues that the gate waits for are over. */
+/* True: the rescues that the gate waits for are over. */
 static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
 	(void)s;
@@ -280,4 +280,4 @@ static bool is_urgent(const struct sweeper *s, const struct sweeper_queue *q, in
 }
 
 const struct task recover_task = { .name = "recover", .interval_ms = LOOK_MS, .budget = 1, .wanted = is_wanted, .urgent = is_urgent, .run_queue = run_recover,
-	.step = step, .state_size = sizeof(struct recovery) };
+	.step = stage_name, .state_size = sizeof(struct recovery) };

@@ -9,12 +9,12 @@
 struct sweeper;
 struct sweeper_queue;
 
-/* Whether it belonged to a supervisor that held our lock before: dead for certain. */
+/* True: the worker belonged to a supervisor that held our lock before us, so it is dead for certain. */
 bool recover_is_ours(const struct sweeper *s, const struct queue_worker *w);
 
 /*
- * The server is another, or may be in an earlier state: what is configured here is rehearsed again, which also removes scratch keys
- * of a rehearsal that this state cut off, and the bare list is returned again, as at the start. The queue stays open.
+ * Another server answers, or the server may have returned to an earlier state. The sweeper rehearses the queue again if it is
+ * configured here, which also removes scratch keys that this state contains, and returns the bare list again. The queue stays open.
  */
 void recover_changed(struct sweeper_queue *q);
 

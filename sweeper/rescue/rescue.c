@@ -133,7 +133,7 @@ void rescue_count(struct rescue *r, bool escaped)
 	r->returned += !escaped;
 }
 
-static void drop(struct sweeper_queue *q, struct rescue *r)
+static void drop_rescue(struct sweeper_queue *q, struct rescue *r)
 {
 	TAILQ_REMOVE(&rescues_of(q)->list, r, entry);
 	task_error_forget(q, &r->error);
@@ -143,7 +143,7 @@ static void drop(struct sweeper_queue *q, struct rescue *r)
 static void free_all(struct sweeper_queue *q)
 {
 	while (!TAILQ_EMPTY(&rescues_of(q)->list))
-		drop(q, TAILQ_FIRST(&rescues_of(q)->list));
+		drop_rescue(q, TAILQ_FIRST(&rescues_of(q)->list));
 }
 
 /* ---- owners whose trays fill again ---- */
@@ -187,8 +187,8 @@ int rescue_add_late(struct sweeper *s, struct sweeper_queue *q, const char *cons
 
 /* ---- the trays ---- */
 
-/* 1: something was fenced, or lay in rescue; 0: all are empty; -1: error. */
-static int fence(struct rescue_page *p)
+/* Fences the trays. 1: a tray or the rescue list has messages; 0: all are empty; -1: error. */
+static int fence_trays(struct rescue_page *p)
 {
 	struct sweeper *s = p->s;
 	int found = 0, n = p->owner == NULL ? 1 : QUEUE_TRAYS;
@@ -245,9 +245,9 @@ static void log_done(const struct rescue_page *p)
 }
 
 /*
- * A missing lease decided that this owner is dead. This connection may be to another server, where the owner lives, or to one that
- * returned to an earlier state, so the lease is checked again. A lease that is missing does not come back on one connection.
- * 1: the owner has a lease; 0: it is dead here, too; -1: error.
+ * Checks the lease again, for an owner that is dead because its lease was missing. Since then the sweeper may have connected to
+ * another server, on which the owner lives, or to one that returned to an earlier state. On one connection a missing lease does
+ * not come back. 1: the owner has a lease; 0: it is dead here, too; -1: error.
  */
 static int check_lease(struct rescue_page *p)
 {
@@ -263,8 +263,8 @@ static int check_lease(struct rescue_page *p)
 	return present > 0;
 }
 
-/* One bounded step. 1: all of this owner is returned, or it lives; 0: there is more; -1: error. */
-static int step(struct rescue_page *p)
+/* One bounded step. 1: all messages of this owner are returned, or the owner lives; 0: there is more; -1: error. */
+static int rescue_step(struct rescue_page *p)
 {
 	int rc = p->r->fence ? check_lease(p) : 0;
 
@@ -272,7 +272,7 @@ static int step(struct rescue_page *p)
 		return rc;
 	rc = rescue_page_return(p);
 	if (rc == 0 && p->r->fence) {
-		rc = fence(p);
+		rc = fence_trays(p);
 		if (rc != -1 && p->owner == NULL)
 			bare_is_fenced(p);
 	}
@@ -284,10 +284,10 @@ static int step(struct rescue_page *p)
 	return 1;
 }
 
-static int step_of(struct sweeper *s, struct sweeper_queue *q, struct rescue *r)
+static int rescue_step_of(struct sweeper *s, struct sweeper_queue *q, struct rescue *r)
 {
 	struct rescue_page *p = rescue_page_new(s, q, r);
-	int rc = step(p);
+	int rc = rescue_step(p);
 
 	connection_drain(s);
 	rescue_page_free(p);
@@ -302,7 +302,7 @@ static void end_rescue(struct sweeper_queue *q, struct rescue *r)
 		rescues_of(q)->returned += r->returned;
 		rescues_of(q)->escaped += r->escaped;
 	}
-	drop(q, r);
+	drop_rescue(q, r);
 }
 
 static struct rescue *next_ready(struct sweeper_queue *q, int64_t now_ms)
@@ -315,7 +315,7 @@ static struct rescue *next_ready(struct sweeper_queue *q, int64_t now_ms)
 	return NULL;
 }
 
-/* Only this rescue waits, also if the connection was lost: other owners and queues go on. */
+/* Makes only this rescue wait, also if the connection was lost: other owners and queues go on. */
 static void note_failure(struct sweeper *s, struct sweeper_queue *q, struct rescue *r, int64_t now_ms)
 {
 	if (s->redis.state == REDIS_CLOSED)
@@ -339,7 +339,7 @@ static enum task_end run_rescue(struct sweeper *s, struct sweeper_queue *q, int 
 	bool ended = false;
 
 	while (budget-- > 0 && sweeper_goes_on(s) && (r = next_ready(q, now_ms)) != NULL) {
-		int rc = step_of(s, q, r);
+		int rc = rescue_step_of(s, q, r);
 
 		if (rc == -1) {
 			note_failure(s, q, r, now_ms);

@@ -3,16 +3,17 @@
  * names of living workers.
  *
  * Twice a lease a round wakes this task for each queue: it reads the registrations of the queue and asks for the leases of all owners that should
- * have one. That a lease is missing proves nothing by itself. Redis may have refused the renewals, may have been away, or may have
- * returned to an earlier state; or the worker is cut off while Redis answers us. So an owner becomes an `absence`: first missed at some look, and dead
- * only if later looks miss it, too, for its patience, while pulses show that it could have renewed its lease all the time (common/queue/dead.c
- * decides). Any doubt starts that time anew. An owner that is missed for long without such a proof is `undecided`: the log, status and
- * health say why its messages are not returned.
+ * have one. A missing lease proves nothing by itself: Redis may have refused the renewals, may not have answered, or may have returned to an earlier
+ * state; or the worker is cut off while Redis answers the sweeper. So the first look that misses a lease only creates an `absence`. The owner is dead
+ * if later looks miss its lease, too, for as long as its patience, while pulses show that it could have renewed the lease all the time
+ * (common/queue/dead.c decides). Any doubt starts that time anew. If the lease is missing for long without such a proof, the owner is `undecided`:
+ * the log, status and health say why the sweeper does not return its messages.
  *
- * Some need no such proof: an owner under our own lock whose supervisor is gone, a worker that the master has reaped, and a name that a living
- * worker of ours has left. Owners that are marked dead are asked for late messages, and forgotten after an hour.
+ * Three kinds of owners need no such proof: an owner under our own lock whose supervisor is gone, a worker that the master has reaped, and a
+ * name that a living worker of ours has left. The task also checks the trays of owners that are marked dead for late messages
+ * (rescue_add_late()), and forgets these owners after an hour.
  *
- * A sweeper notes in Redis whose messages it returns. A note that outlives its sweeper is found here as well, and its rescue is taken over.
+ * A sweeper writes into Redis whose messages it returns. This task finds a note that outlives its sweeper, and takes its rescue over.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@
 #define LEASE_MAX_MS (60 * 60 * 1000)	/* what a configuration allows */
 #define FORGET_MS (60 * 60 * 1000)
 
-/* Some of the workers that were read; name is an array for requests about all of them. */
+/* Some of the registered workers; name is an array for requests about all of them. */
 struct owners {
 	const struct queue_worker **who;
 	const char **name;
@@ -60,7 +61,7 @@ static void owners_free(struct owners *o)
 	free(o->name);
 }
 
-/* A view of those from `first` on, at most `most`. */
+/* A view of the owners from `first` on, at most `most`. */
 static struct owners owners_group(const struct owners *o, size_t first, size_t most)
 {
 	size_t left = o->n - first;
@@ -98,7 +99,7 @@ static struct absence absence_of(struct sweeper *s, const struct sweeper_queue *
 	return a;
 }
 
-/* A worker of this master; *i is its name, read. */
+/* True: the owner is a worker of this master; *i is its name, parsed. */
 static bool is_own(const struct sweeper *s, const struct queue_worker *w, struct incarnation *i)
 {
 	return incarnation_parse(i, w->incarnation) == 0 && i->boot == s->child->boot && i->slot >= 0 && i->slot < SCOREBOARD_SLOTS;
@@ -112,7 +113,11 @@ static void log_undecided(const struct sweeper_queue *q, struct absence *a, int6
 	    log_str("advice", "if that worker is dead, quredis retry QUEUE transit returns its messages"));
 }
 
-/* How long it may be without a lease. A worker that is cut off comes back to the trays of its last name only. */
+/*
+ * Returns how long the owner may be without a lease. A worker of this master that was cut off takes over the trays of its last
+ * name when it comes back, so that name may be without a lease for longer. An older name, and a worker of another master, have
+ * one lease.
+ */
 static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w, int64_t lease_ms)
 {
 	struct incarnation i;
@@ -123,10 +128,10 @@ static int64_t patience_of(const struct sweeper *s, const struct queue_worker *w
 }
 
 /*
- * The master reports its own dead workers. So one that it did not report is alive, and the messages that it left under this
- * name are not charged.
+ * A look found no lease. The master reports its own dead workers, so a worker that it did not report is alive, and the
+ * messages that it left under this name are not charged.
  */
-static void missed(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
+static void note_missing_lease(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, int64_t asked_ms, struct absence *now, size_t *n)
 {
 	struct absence a = absence_of(s, q, w);
 	int64_t patience_ms = patience_of(s, w, a.lease_ms);
@@ -143,7 +148,7 @@ static void missed(struct sweeper *s, struct sweeper_queue *q, const struct queu
 	now[(*n)++] = a;
 }
 
-/* Some owner of this group has no lease: asks for each. */
+/* Some owner of this group has no lease: asks Redis for the lease of each. */
 static int ask_each(struct sweeper *s, struct sweeper_queue *q, const struct owners *group, struct absence *now, size_t *n)
 {
 	int64_t asked_ms = clock_boottime_ms(), present;
@@ -155,7 +160,7 @@ static int ask_each(struct sweeper *s, struct sweeper_queue *q, const struct own
 		if (connection_integer(s, &present) == -1)
 			rc = -1;
 		else if (present == 0)
-			missed(s, q, group->who[i], asked_ms, now, n);
+			note_missing_lease(s, q, group->who[i], asked_ms, now, n);
 	return rc;
 }
 
@@ -189,7 +194,7 @@ static int look_at_leases(struct sweeper *s, struct sweeper_queue *q, const stru
 
 /* ---- dead owners of one queue ---- */
 
-static int forget(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w)
+static int forget_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w)
 {
 	int64_t forgotten;
 
@@ -257,7 +262,7 @@ static bool is_left_behind(const struct sweeper *s, const struct queue_worker *w
 	return atomic_load(&slot->pid) == w->pid && atomic_load(&slot->abandoned) > i.generation;
 }
 
-/* Adds the owner to those that are dead, to those that should have a lease, or to neither. */
+/* Adds the owner to the dead ones, to those that should have a lease, or to neither. */
 static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct queue_worker *w, struct owners *living, struct owners *dead)
 {
 	if (rescue_find(q, w->incarnation) != NULL)
@@ -278,7 +283,7 @@ static int sort_owner(struct sweeper *s, struct sweeper_queue *q, const struct q
 	return 0;
 }
 
-/* If the handlers of one owner have not ended yet, the others are still looked at. */
+/* Goes on with the other owners if the leftovers of one owner have not ended yet. */
 static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
     const struct queue_worker *workers, size_t n, void *unused)
 {
@@ -294,7 +299,7 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 	if (rc == 0)
 		rc = rescue_add_late(s, q, dead.name, dead.n, false);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = forget(s, q, &workers[i]);
+		rc = forget_owner(s, q, &workers[i]);
 	owners_free(&living);
 	owners_free(&dead);
 	return sorted == -1 ? -1 : rc;
@@ -302,7 +307,7 @@ static int look_at_workers(struct sweeper *s, struct sweeper_queue *q, const str
 
 /* ---- the task ---- */
 
-/* A queue that is not configured here, and needs no more work. */
+/* True: the queue is not configured here, and needs no more work. */
 static bool is_idle(const struct sweeper_queue *q)
 {
 	return q->conf == NULL && TAILQ_EMPTY(&rescues_of(q)->list) && watch_of(q)->nabsences == 0 && !watch_of(q)->broken_off;
@@ -355,7 +360,7 @@ static void free_state(struct sweeper_queue *q)
 const struct task watch_task = { .name = "workers", .interval_ms = TASK_WHEN_WOKEN_MS, .budget = 1, .queues = 32, .wanted = is_wanted, .urgent = is_urgent,
 	.run_queue = run_watch, .state_size = sizeof(struct watch), .free = free_state };
 
-/* A round begins only when the last one is over: otherwise the queues at its end might never be looked at. */
+/* Begins a round only when the last one is over: otherwise the sweeper might never look at the queues at its end. */
 void watch_round(struct sweeper *s, int64_t now_ms)
 {
 	if (!foreign_is_busy(s) && task_wake_all(s, &watch_task, now_ms))

@@ -61,11 +61,11 @@ class Ours(Case):
     """A daemon with one queue that is idle, and then has n messages."""
     calibrates = True
 
-    def __init__(self, name, handler, *, mode="exec", workers=2, window=1, batch=64, size=100, aof=None, tcp=False, orphans=0, rate=5000,
+    def __init__(self, name, handler, *, mode="exec", workers=2, window=1, batch=64, size=100, aof=None, reach="unix", orphans=0, rate=5000,
                  watched=False, history=False):
         super().__init__("ours", name)
         self.handler, self.mode, self.workers, self.window, self.batch = handler, mode, workers, window, batch
-        self.size, self.aof, self.tcp, self.orphans, self.rate = size, aof, tcp, orphans, rate
+        self.size, self.aof, self.reach, self.orphans, self.rate = size, aof, reach, orphans, rate
         self.watched, self.history = watched, history
 
     def conf(self, bench):
@@ -93,7 +93,7 @@ class Ours(Case):
         return value
 
     def observe(self, bench, server, sections):
-        with bench.daemon(server, [self.conf(bench)], tcp=self.tcp, **sections) as d:
+        with bench.daemon(server, [self.conf(bench)], reach=self.reach, **sections) as d:
             self.warm(bench, server, d)
             if self.orphans:
                 orphan(server, self.orphans)
@@ -223,7 +223,8 @@ def cases():
     found["sh64_w2"] = stays(stay_sh, "sh", 2, rate=40_000)
     found["c64_1k"] = stays(stay_c, "C", 2, rate=200_000, size=1024, shown="1 KiB")
     found["c64_16k"] = stays(stay_c, "C", 2, rate=30_000, size=16384, shown="16 KiB")
-    found["c64_tcp"] = stays(stay_c, "C", 2, rate=300_000, tcp=True, shown="TCP")
+    found["c64_tcp"] = stays(stay_c, "C", 2, rate=300_000, reach="tcp", shown="TCP")
+    found["c64_tls"] = stays(stay_c, "C", 2, rate=300_000, reach="tls", shown="TLS")
     found["c64_everysec"] = stays(stay_c, "C", 2, rate=300_000, aof="everysec", shown="AOF everysec")
     found["c64_always"] = stays(stay_c, "C", 2, rate=80_000, aof="always", shown="AOF always")
     found["c1_single_always"] = stays(stay_c, "C", 1, window=1, batch=1, rate=4_000, aof="always", shown="AOF always")

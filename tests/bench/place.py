@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from harness import Quredisd, RedisServer, ROOT
+from harness import Authority, Quredisd, RedisServer, ROOT
 from harness.processes import reap_adopted
 from harness.waiting import wait_for
 
@@ -38,7 +38,7 @@ class Bench:
         os.chmod(self.dir, 0o755)
         self.handlers = HERE / "handlers"
         self.peers = ROOT / "build/peers"
-        self._servers, self._stocks, self._n = {}, {}, 0
+        self._servers, self._stocks, self._n, self.ca = {}, {}, 0, None
 
     def close(self):
         for s in self._servers.values():
@@ -61,8 +61,18 @@ class Bench:
     def server(self, aof=None):
         if aof not in self._servers:
             config = {"auto-aof-rewrite-percentage": 0, "enable-debug-command": "no"}
-            self._servers[aof] = RedisServer(self.dir / f"r{aof or ''}", aof=aof, tcp=True, config=config, tag=NODE).start()
+            self._servers[aof] = RedisServer(self.dir / f"r{aof or ''}", aof=aof, tcp=True, config=config, tag=NODE, tls=self._certificate()).start()
         return self._servers[aof]
+
+    def _certificate(self):
+        """One for all servers; self.ca signed it."""
+        if self.ca is None:
+            self.ca = Authority(self.dir / "ca")
+            self._signed = self.ca.sign("server", "IP:127.0.0.1")
+        return self._signed
+
+    def _address(self, server, reach):
+        return {"unix": {"url": server.url}, "tcp": {"url": server.tcp_url}, "tls": {"url": server.tls_url, "ca_file": self.ca.cert}}[reach]
 
     # ---- messages ----
 
@@ -111,9 +121,10 @@ class Bench:
     # ---- quredisd ----
 
     @contextlib.contextmanager
-    def daemon(self, server, queues, *, tcp=False, **sections):
+    def daemon(self, server, queues, *, reach="unix", **sections):
+        """reach: unix, tcp or tls."""
         self._n += 1
-        d = Quredisd(self.dir / f"d{self._n}", tag=NODE, redis={"url": server.tcp_url if tcp else server.url}, queues=queues,
+        d = Quredisd(self.dir / f"d{self._n}", tag=NODE, redis=self._address(server, reach), queues=queues,
                      supervisor={"node": NODE, "drain_timeout": "2s"}, log={"level": "info"}, **sections)
         try:
             yield d.start()

@@ -52,6 +52,7 @@ def targets(cases):
     ratio("pickup of an idle persistent handler / Sidekiq", "lat_persistent", "lat_sidekiq", 0.6, True)
     ratio("AOF always: batches, 2 workers / one in flight, 1 worker", "c64_always", "c1_single_always", 15)
     ratio("10,000 orphaned messages / none", "c64_orphans", "c64_w4", 0.95)
+    ratio("over TLS / over TCP", "c64_tls", "c64_tcp", 0.6)
     for a, b in (("c64_watched", "c64_w4"), ("c1_single_watched", "c1_single_w8"), ("tiny_watched", "tiny_w8")):
         ratio("TTL, health, purge, bounds, statsd and textfile, each second / none of it", a, b, 0.97)
     many = cases.get("idle256") or cases.get("idle8")

@@ -61,6 +61,7 @@ class NameErrand(Errand, Figures):
     """The name of statsd's host. If it cannot be resolved, the sweeper asks again after half a minute."""
     name = "name of a host"
     errand = 2
+    host = "localhost"
 
     def __init__(self, lane, fault, whens):
         super().__init__(lane, fault, whens)

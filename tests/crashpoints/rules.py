@@ -1,5 +1,6 @@
 """Cycles of what the sweeper does by rule: dead letters, what waits too long, history, figures. Its calls are counted."""
 from harness import processes, write_handler
+from harness.names import why_no_localhost
 
 from .cycle import Cycle
 from .letters import Copies, Letters
@@ -153,11 +154,12 @@ class Figures(Ruled):
     """Health, the node's report, the text file, datagrams."""
     name = "health, node, figures"
     others = {"idle": []}
+    host = "127.0.0.1" if why_no_localhost() else "localhost"
 
     def __init__(self, lane, fault, whens):
         self.datagrams = Datagrams()
         self.sections = {"health": {"enabled": True, "interval": "1s"},
-                         "metrics": {"interval": "1s", "statsd": f"localhost:{self.datagrams.port}"}}
+                         "metrics": {"interval": "1s", "statsd": f"{self.host}:{self.datagrams.port}"}}
         super().__init__(lane, fault, whens)
         self.ledger.health = True
         self.text = TextFile(self.dir / "text/quredis.prom", "idle")

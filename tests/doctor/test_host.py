@@ -68,7 +68,7 @@ def test_handlers_on_noexec(clinic, shim):
 
 def test_a_handler_that_everybody_can_write(clinic):
     os.chmod(clinic.handler, 0o777)
-    clinic.doctor().one("configuration", "error", f"everybody can write {clinic.handler}", where="quredis.conf:")
+    clinic.doctor().one("configuration", "error", f"every user can write {clinic.handler}", where="quredis.conf:")
 
 
 @as_root
@@ -116,7 +116,18 @@ def test_systemd_is_skipped(clinic):
     assert systemd(clinic) == ("ok", "skipped: systemctl does not answer here")
     for wrong in ({"loaded": False}, {"conf": "/etc/quredis/other.conf"}):
         clinic.unit("KillMode=none", **wrong)
-        assert systemd(clinic) == ("ok", "no quredisd.service that runs this configuration")
+        assert systemd(clinic) == ("ok", "no quredisd.service or quredisd@NAME.service runs this configuration")
+
+
+def test_systemd_instance_of_the_template(clinic):
+    """quredisd@a.service runs a.conf; no other name is looked at."""
+    conf = clinic.conf.with_name("a.conf")
+    shutil.copy(clinic.conf, conf)
+    unit = clinic.unit(UNIT.replace("KillMode=mixed", "KillMode=process"), conf=conf, unit="quredisd@a")
+    row = clinic.doctor("-c", conf).one("systemd", "warning", "its handlers keep running", advice="systemctl edit quredisd@a: [Service] KillMode=mixed")
+    assert row["where"] == unit
+    clinic.unit(UNIT.replace("KillMode=mixed", "KillMode=process"), conf=conf, unit="quredisd@b")
+    assert clinic.doctor("-c", conf).bad("systemd") == []
 
 
 def test_systemd_user_and_lock_file(clinic):

@@ -38,13 +38,16 @@ class Lane:
 
 
 class Place:
-    def __init__(self, server, tag, bodies, db=0):
+    """tls: a CA (harness/tls.py): the daemon reaches its proxy with TLS."""
+
+    def __init__(self, server, tag, bodies, db=0, tls=None):
         self.server, self.tag, self.db = server, tag, db
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
         self.dir.chmod(0o755)
         self.client = server.client(db=db)
         self.talks = Talks()
-        self.proxy = RedisProxy(self.dir, server, self.talks)
+        self.proxy = RedisProxy(self.dir, server, self.talks, tls and tls.sign("proxy", "IP:127.0.0.1"))
+        self.redis = {"url": self.proxy.address(db), **({"ca_file": tls.cert} if tls else {})}
         self.handlers = {name: write_handler(self.dir / "h", body) for name, body in bodies.items()}
         self.daemon = None
 
@@ -58,7 +61,7 @@ class Place:
         return self.handlers[name]
 
     def start(self, sections, **options):
-        self.daemon = Quredisd(self.dir / "d", tag=self.tag, redis={"url": f"{self.proxy.url}?db={self.db}"}, queues=sections,
+        self.daemon = Quredisd(self.dir / "d", tag=self.tag, redis=self.redis, queues=sections,
                                log={"level": "info"}, supervisor={"lease": "1s", "kill_grace": "500ms"}, **options).start()
 
     def close(self):

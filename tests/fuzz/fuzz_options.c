@@ -124,25 +124,38 @@ static void same_string(const char *a, const char *b)
 	FUZZ_ASSERT(a == NULL || b == NULL ? a == b : strcmp(a, b) == 0);
 }
 
+static void same_target(const struct redis_target *a, const struct redis_target *b)
+{
+	same_string(a->unix_path, b->unix_path);
+	FUZZ_ASSERT(a->db == b->db && a->naddresses == b->naddresses);
+	for (size_t i = 0; i < a->naddresses; i++) {
+		same_string(a->addresses[i].host, b->addresses[i].host);
+		FUZZ_ASSERT(a->addresses[i].port == b->addresses[i].port);
+	}
+}
+
 static void address(struct input *in)
 {
-	char *url = input_text(in), *user = input_text(in), *password = input_text(in), error[64], why[256];
+	char *url = input_text(in), *user = input_text(in), *password = input_text(in), *sentinel = input_text(in), error[64], why[256];
+	const char *const sentinels[] = { sentinel, NULL };
+	struct redis_options o = { .url = url, .user = user[0] == '\0' ? NULL : user, .password = password[0] == '\0' ? NULL : password,
+		.sentinels = sentinel[0] == '\0' ? NULL : sentinels, .master = "mail" };
 	struct redis_target t, again;
 
-	if (redis_target_parse(&t, url, user[0] == '\0' ? NULL : user, password[0] == '\0' ? NULL : password, error,
-	    sizeof(error)) == 0) {
-		FUZZ_ASSERT((t.unix_path == NULL) != (t.host == NULL) && t.db >= 0);
-		FUZZ_ASSERT(t.unix_path == NULL ? t.port > 0 && t.port < 65536 : t.unix_path[0] == '/');
+	if (redis_target_parse(&t, &o, error, sizeof(error)) == 0) {
+		FUZZ_ASSERT((t.unix_path == NULL) == (t.naddresses > 0) && t.db >= 0 && (t.master == NULL) == (o.sentinels == NULL));
+		for (size_t i = 0; i < t.naddresses; i++)
+			FUZZ_ASSERT(t.addresses[i].port > 0 && t.addresses[i].port < 65536);
 		FUZZ_ASSERT(strchr(t.shown, '@') == NULL || t.unix_path != NULL);
-		if (redis_target_parse(&again, t.shown, t.user, t.password, why, sizeof(why)) == 0) {
-			same_string(t.unix_path, again.unix_path);
-			same_string(t.host, again.host);
-			FUZZ_ASSERT(t.port == again.port && t.db == again.db);
+		o.url = t.shown;
+		if (t.master == NULL && redis_target_parse(&again, &o, why, sizeof(why)) == 0) {
+			same_target(&t, &again);
 			redis_target_free(&again);
 		}
 		redis_target_free(&t);
 	}
-	FUZZ_ASSERT(t.password == NULL && t.host == NULL);
+	FUZZ_ASSERT(t.login.password == NULL && t.addresses == NULL);
+	free(sentinel);
 	free(url);
 	free(user);
 	free(password);

@@ -233,7 +233,7 @@ static bool one_turn(struct worker *w, const sigset_t *mask)
 
 	w->now_us = clock_monotonic_us();
 	now_ms = w->now_us / 1000;
-	turn(w, now_ms);
+	run_turn(w, now_ms);
 	check(w);
 	check_fence(w, boottime_ms);
 	if (w->exit.left || exit_gives_up(w, now_ms))

@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import sys
 
+from .names import why_no_localhost
 from .processes import lasting
 from .waiting import wait_for
 
@@ -30,7 +31,7 @@ addEventListener("unhandledrejection", (e) => seen.push("rejected: " + e.reason)
 def why_not():
     """Why there is no browser here; "": there is one."""
     missing = [p for p in ("chromium", "chromedriver") if shutil.which(p) is None] + ([] if webdriver else ["python3-selenium"])
-    return f"no {', '.join(missing)}" if missing else ""
+    return f"no {', '.join(missing)}" if missing else why_no_localhost()        # chromedriver asks for it
 
 
 class Browser:

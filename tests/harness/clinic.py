@@ -133,16 +133,16 @@ class Clinic:
     def no_systemd(self):
         self._systemctl("echo 'System has not been booted with systemd as init system (PID 1).' >&2; exit 1")
 
-    def unit(self, text="", conf=None, loaded=True):
+    def unit(self, text="", conf=None, loaded=True, unit="quredisd"):
         """systemctl shows a unit with these settings, written as in a unit file; all others are the defaults of systemd."""
-        shown = {**UNIT_DEFAULTS, "LoadState": "loaded" if loaded else "not-found", "FragmentPath": "/etc/systemd/system/quredisd.service",
+        shown = {**UNIT_DEFAULTS, "LoadState": "loaded" if loaded else "not-found", "FragmentPath": f"/etc/systemd/system/{unit}.service",
                  "ExecStart": f"{{ path=/usr/local/sbin/quredisd ; argv[]=/usr/local/sbin/quredisd -c {conf or self.conf} ; ignore_errors=no ; pid=0 }}"}
         for name, value in re.findall(r"^(\w+)=(.*)$", text, re.M):
             name = re.sub(r"Sec$", "USec", name)
             if name in shown and name != "ExecStart":
                 shown[name] = value
         (self.bin / "shown").write_text("".join(f"{k}={v}\n" for k, v in shown.items()))
-        self._systemctl(f'[ "$1 $2" = "show quredisd.service" ] && cat {self.bin}/shown')
+        self._systemctl(f'[ "$1 $2" = "show {unit}.service" ] && exec cat {self.bin}/shown; [ "$1" = show ] && echo LoadState=not-found')
         return shown["FragmentPath"]
 
     def _systemctl(self, script):

@@ -29,10 +29,10 @@ def unshared(script, *kinds):
     return ["unshare", *kinds, "--", "sh", "-c", f'{script} && exec "$@"', "sh"]
 
 
-def why_not():
-    """Why this user of this machine cannot have namespaces; None: it can."""
+def why_not(probe=_PROBE, kinds=("--mount", "--net", "--pid", "--fork", "--mount-proc")):
+    """Why this user of this machine cannot have namespaces of these kinds, and run probe in them; None: it can."""
     try:
-        done = subprocess.run(unshared(_PROBE, "--mount", "--net", "--pid", "--fork", "--mount-proc") + ["true"],
+        done = subprocess.run(unshared(probe, *kinds) + ["true"],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
     except OSError as e:
         return f"{e} (needed: {' '.join(_NEEDED)}; Debian: util-linux, iproute2)"

@@ -5,6 +5,14 @@ import json
 import os
 import pathlib
 
+# The body of a handler: it notes "start NAME REDELIVERED ATTEMPT PID", waits until @TMP@/go is there, and notes "end NAME".
+GATED = """
+read -r m
+echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT $$" >>@LEDGER@
+while ! [ -e @TMP@/go ]; do sleep 0.05; done
+echo "end $m" >>@LEDGER@
+"""
+
 _HEADS = {"sh": "#!/bin/sh\n", "python": "#!/usr/bin/python3\n"}
 
 _RECORDER = r'''
@@ -56,6 +64,10 @@ class Ledger:
 
     def count(self, line):
         return self.lines().count(line)
+
+    def rows(self, what):
+        """The other words of each line whose first word is `what`."""
+        return [words[1:] for words in map(str.split, self.lines()) if words[:1] == [what]]
 
     def recorder(self, *, exit=0, seconds=0, note_start=False):
         """A handler that notes each run: when it ends, and with note_start also when it begins."""

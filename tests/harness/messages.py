@@ -85,9 +85,10 @@ def anywhere(client, queue):
     return client.eval(_ANYWHERE, 3, f"ingress:{queue}", f"transit:{queue}*", f"ingress:{queue}:delayed")
 
 
-def stray_keys(client, *queues):
-    """Keys that are in no table of the documentation."""
-    known = _OF_ALL + [p.format(q=re.escape(q), inc=_INCARNATION) for q in queues for p in _OF_A_QUEUE]
+def stray_keys(client, *queues, prefixes=("",)):
+    """Keys that are in no table of the documentation, behind none of these values of redis.prefix."""
+    plain = _OF_ALL + [p.format(q=re.escape(q), inc=_INCARNATION) for q in queues for p in _OF_A_QUEUE]
+    known = [re.escape(prefix) + p for prefix in prefixes for p in plain]
     return sorted(k for k in (k.decode(errors="replace") for k in client.keys())
                   if not any(re.fullmatch(p, k) for p in known))
 

@@ -5,6 +5,7 @@ import pathlib
 import re
 import selectors
 import socket
+import ssl
 import threading
 import time
 
@@ -108,12 +109,13 @@ class RedisProxy:
     lose_reply(b)      it is forwarded, and its connection cut when Redis answers, before a byte is passed on
     forward_to(server) cuts all, and forwards to another server from now on
     tap                a Tap sees commands and answers one by one
+    tls                a Certificate (harness/tls.py) for 127.0.0.1: clients reach it with TLS, at url, on a port of its own; the server is reached as ever
     counts: .connections opened so far, .lost requests or replies so far
     """
 
-    def __init__(self, directory, server, tap=None):
+    def __init__(self, directory, server, tap=None, tls=None):
         self.path = str(pathlib.Path(directory) / "p")
-        self.url = f"unix://{self.path}"
+        self._tls = None
         self.connections = self.lost = 0
         self.tap = tap
         self._upstream = str(server.socket)
@@ -123,15 +125,31 @@ class RedisProxy:
         self._lose = []                 # [pattern, "request" | "reply" | "stall"]
         self._pairs = {}                # socket -> Pair
         self._sleeping = set()          # pairs whose time is not up
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(self.path)
-        pathlib.Path(self.path).chmod(0o777)
-        self._listener.listen(64)
+        self._listener = self._listen_with_tls(tls) if tls else self._listen()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._wake, self._woken = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def _listen(self):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path)
+        pathlib.Path(self.path).chmod(0o777)
+        listener.listen(64)
+        self.url = f"unix://{self.path}"
+        return listener
+
+    def _listen_with_tls(self, certificate):
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(certificate.cert, certificate.key)
+        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"rediss://127.0.0.1:{listener.getsockname()[1]}"
+        return listener
+
+    def address(self, db=0):
+        """url with a database."""
+        return f"{self.url}/{db}" if self._tls else f"{self.url}?db={db}"
 
     def cut(self, name=b""):
         with self._lock:
@@ -212,13 +230,33 @@ class RedisProxy:
             redis.close()
             return
         self.connections += 1
-        pair = Pair(client, redis)
         for s in (client, redis):
             s.settimeout(10)
+        if self._tls and (client := self._shake_hands(client)) is None:
+            redis.close()
+            return
+        pair = Pair(client, redis)
+        for s in (client, redis):
             self._pairs[s] = pair
             self._selector.register(s, selectors.EVENT_READ)
         if self.tap:
             self.tap.opened(pair)
+
+    def _shake_hands(self, client):
+        """The encrypted socket; None: the client went away."""
+        try:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._tls.wrap_socket(client, server_side=True)
+        except OSError:
+            client.close()
+            return None
+
+    def _receive(self, s):
+        """Everything that has come: what the TLS of a socket holds, select() does not see."""
+        data = s.recv(1 << 20)
+        while data and isinstance(s, ssl.SSLSocket) and s.pending():
+            data += s.recv(s.pending())
+        return data
 
     def _sleep(self, pair, seconds):
         pair.until = time.monotonic() + seconds
@@ -239,7 +277,7 @@ class RedisProxy:
     def _forward(self, s):
         pair = self._pairs[s]
         try:
-            data = s.recv(1 << 20)
+            data = self._receive(s)
             if not data:
                 self._close(pair)
             elif s is pair.client and self._passes(pair, data):

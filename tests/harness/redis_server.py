@@ -9,7 +9,7 @@ import subprocess
 
 import redis
 
-from .paths import ROOT
+from .paths import ROOT, SERVER
 from .processes import WITH_US
 from .waiting import wait_for
 
@@ -25,19 +25,26 @@ def free_port():
         return s.getsockname()[1]
 
 
+def node_of_cluster():
+    """Directives of a node. One that loses its last slot stays a master."""
+    return {"cluster-enabled": "yes", "cluster-port": free_port(), "cluster-allow-replica-migration": "no"}
+
+
 class RedisServer:
-    """redis-server on a unix socket in a directory of its own.
+    """redis-server, or what QUREDIS_TEST_SERVER names, on a unix socket in a directory of its own.
 
     aof: None (nothing is kept over a restart), "always" or "everysec". tcp: also listens on
     127.0.0.1:self.port. config: further directives, e.g. {"maxmemory": "5mb", "requirepass": "x"}.
     inside: what its command begins with (containers.py). url is the unix one; tcp_url the other.
-    clock: its clock can be set with set_clock().
+    clock: its clock can be set with set_clock(). cluster: the only node of a Redis Cluster, which serves all slots.
+    tls: a Certificate (harness/tls.py): also speaks TLS on 127.0.0.1:self.tls_port; tls_url is that address.
     """
 
-    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False):
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
+        tcp = tcp or cluster
         self.port = free_port() if tcp else 0
         self.url = f"unix://{self.socket}"
         self.tcp_url = f"redis://127.0.0.1:{self.port}/0" if tcp else None
@@ -47,13 +54,26 @@ class RedisServer:
         self._env = {"QUREDIS_TEST_TAG": tag}
         if clock:
             self._make_clock()
+        self._cluster = cluster
         self._process = None
         self._clients = []
         self._directives = {
             "port": self.port, "bind": "127.0.0.1", "unixsocket": self.socket, "unixsocketperm": "777",
             "dir": self.dir, "save": "", "daemonize": "no", "logfile": self.log,
-            "appendonly": "yes" if aof else "no", "appendfsync": aof or "no", **(config or {}),
+            "appendonly": "yes" if aof else "no", "appendfsync": aof or "no",
+            **(node_of_cluster() if cluster else {}), **self._tls(tls), **(config or {}),
         }
+
+    def _tls(self, certificate):
+        """Its directives. `config` may ask for certificates of clients: {"tls-auth-clients": "yes", "tls-ca-cert-file": ca.cert}."""
+        self.tls_port = free_port() if certificate else 0
+        self.tls_url = f"rediss://127.0.0.1:{self.tls_port}/0" if certificate else None
+        return {"tls-port": self.tls_port, "tls-cert-file": certificate.cert, "tls-key-file": certificate.key, "tls-auth-clients": "no",
+                "tls-ca-cert-file": certificate.cert} if certificate else {}
+
+    def present(self, certificate):
+        """Takes another certificate, for connections from now on."""
+        self.client().execute_command("CONFIG", "SET", "tls-cert-file", str(certificate.cert), "tls-key-file", str(certificate.key))
 
     def _make_clock(self):
         shim, self._clock = self.dir / "clock.so", self.dir / "clock"
@@ -72,7 +92,7 @@ class RedisServer:
 
     def start(self, wait=True):
         assert self._process is None, "already running"
-        argv = [*WITH_US, *self._inside, "redis-server", "-"]
+        argv = [*WITH_US, *self._inside, SERVER, "-"]
         text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
         self.socket.unlink(missing_ok=True)
         wait_for(self._port_is_free, 20, "the port to be free")
@@ -83,7 +103,15 @@ class RedisServer:
         self._process.stdin.close()
         if wait:
             wait_for(self.answers, 20, "redis-server to answer")
+        if self._cluster:
+            self._serve_all_slots()
         return self
+
+    def _serve_all_slots(self):
+        with self.connect() as c:
+            if not c.execute_command("CLUSTER SLOTS"):
+                c.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
+            wait_for(lambda: c.execute_command("CLUSTER INFO")["cluster_state"] == "ok", 20, "the slots to be served")
 
     def _port_is_free(self):
         """A child that saves keeps the port of a server that was killed."""

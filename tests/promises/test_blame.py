@@ -19,8 +19,7 @@ echo "end $m" >>@LEDGER@
 
 
 def starts(ledger, name=None):
-    rows = [line.split()[1:] for line in ledger.lines() if line.startswith("start ")]
-    return [r for r in rows if name in (None, r[0])]
+    return [r for r in ledger.rows("start") if name in (None, r[0])]
 
 
 def registrations(c):
@@ -41,7 +40,7 @@ def says(c, body):
 
 def assert_done(c, d, ledger, names):
     wait_for(lambda: not anywhere(c, "mail"), 60, "everything to be done")
-    assert sorted(line.split()[1] for line in ledger.lines() if line.startswith("end ")) == sorted(names)
+    assert sorted(name for (name,) in ledger.rows("end")) == sorted(names)
     assert c.llen("escape:mail") == 0 and d.stop() == 0 and stray_keys(c, "mail") == []
 
 

@@ -52,12 +52,6 @@ def test_an_unreadable_file(redis, quredisd, handler, tmp):
     assert "ermission" in done.stderr + done.stdout
 
 
-def test_rediss_says_what_to_do(redis, quredisd, handler):
-    d = quredisd(redis={"url": "rediss://example.org/0"}, start=False, queues=[queue("mail", handler("exit 0"))])
-    refused(d, d.conf, "rediss", "stunnel")
-    refused(d, "stunnel", args=())
-
-
 @pytest.mark.parametrize("path, words", [
     ("/nonexistent/handler", ["/nonexistent/handler does not exist"]),
     ("@plain", ["handler"]), ("@dir", ["handler"]), ("relative", ["relative", "absolute"]),

@@ -4,18 +4,8 @@ import signal
 import pytest
 
 from harness import alive, queue, wait_for
+from harness.handlers import GATED
 from harness.messages import anywhere, trays, unwrap
-
-GATED = """
-read -r m
-echo "start $m $QUREDIS_REDELIVERED $$" >>@LEDGER@
-while ! [ -e @TMP@/go ]; do sleep 0.05; done
-echo "end $m" >>@LEDGER@
-"""
-
-
-def starts(ledger):
-    return [line.split()[1:] for line in ledger.lines() if line.startswith("start ")]
 
 
 @pytest.mark.parametrize("same_name", [True, False])
@@ -25,21 +15,21 @@ def test_nobody_takes_a_living_ones_message(redis, quredisd, handler, ledger, tm
     body = handler(GATED)
     a = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s"})
     c.lpush("ingress:mail", "m1")
-    wait_for(lambda: len(starts(ledger)) == 1)
+    wait_for(lambda: len(ledger.rows("start")) == 1)
     c.lpush("ingress:mail", "m2")
     b = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s", "node": tag if same_name else tag + "b"})
-    wait_for(lambda: len(starts(ledger)) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     # b's sweeper has looked at a's registration and lease more than twice by now
     ttl = len(b.events())
     b.signal(signal.SIGHUP)
     b.wait_event("reload_done", since=ttl)
-    first = int(starts(ledger)[0][2])
-    assert alive(first) and [s[:2] for s in starts(ledger)] == [["m1", "0"], ["m2", "0"]]
+    first = int(ledger.rows("start")[0][3])
+    assert alive(first) and [s[:2] for s in ledger.rows("start")] == [["m1", "0"], ["m2", "0"]]
     b.restart(signal.SIGQUIT)                       # a start beside a living one
-    wait_for(lambda: len(starts(ledger)) == 3)
+    wait_for(lambda: len(ledger.rows("start")) == 3)
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail"))
-    assert [s[:2] for s in starts(ledger)] == [["m1", "0"], ["m2", "0"], ["m2", "1"]]
+    assert [s[:2] for s in ledger.rows("start")] == [["m1", "0"], ["m2", "0"], ["m2", "1"]]
     assert sorted(line for line in ledger.lines() if line.startswith("end")) == ["end m1", "end m2"]
     assert a.stop() == 0 and b.stop() == 0
     assert not c.exists("transit:mail:workers")
@@ -51,12 +41,12 @@ def test_a_dead_hosts_message_comes_back(redis, quredisd, handler, ledger, tmp, 
     body = handler(GATED)
     a = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s"})
     c.lpush("ingress:mail", "m1")
-    wait_for(lambda: len(starts(ledger)) == 1)
+    wait_for(lambda: len(ledger.rows("start")) == 1)
     b = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s", "node": tag + "b"})
     a.kill_tree()
     assert [unwrap(m)[1] for held in trays(c, "mail").values() for m in held] == [b"m1"]
-    wait_for(lambda: len(starts(ledger)) == 2, 60)
-    assert starts(ledger)[1][:2] == ["m1", "1"]
+    wait_for(lambda: len(ledger.rows("start")) == 2, 60)
+    assert ledger.rows("start")[1][:2] == ["m1", "1"]
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail"))
     assert c.llen("escape:mail") == 0 and b.stop() == 0
@@ -69,9 +59,9 @@ def test_two_hosts_share_the_work(redis, quredisd, handler, ledger, tag):
     b = quredisd(queues=[queue("mail", body, workers=2)], supervisor={"node": tag + "b"})
     names = [f"m{i}" for i in range(200)]
     c.lpush("ingress:mail", *names)
-    wait_for(lambda: len(starts(ledger)) == 200 and not anywhere(c, "mail"), 40)
-    assert sorted(s[0] for s in starts(ledger)) == sorted(names)
-    nodes = {s[2].split(".")[0] for s in starts(ledger)}
+    wait_for(lambda: len(ledger.rows("start")) == 200 and not anywhere(c, "mail"), 40)
+    assert sorted(s[0] for s in ledger.rows("start")) == sorted(names)
+    nodes = {s[2].split(".")[0] for s in ledger.rows("start")}
     assert nodes == {tag, tag + "b"}
     assert a.stop() == 0 and b.stop() == 0
 
@@ -83,7 +73,7 @@ def test_any_host_returns_what_a_dead_one_had(redis, quredisd, handler, ledger, 
     b = quredisd(queues=[queue("other", body), queue("mail", body, workers=0)], supervisor={"lease": "1s", "node": tag + "b"})
     a = quredisd(queues=[queue("mail", body)], supervisor={"lease": "1s"})
     c.lpush("ingress:mail", "m1")
-    wait_for(lambda: len(starts(ledger)) == 1)
+    wait_for(lambda: len(ledger.rows("start")) == 1)
     b.reload(queues=[queue("other", body)])
     b.wait_event("reload_done")
     a.kill_tree()
@@ -95,8 +85,8 @@ def test_any_host_returns_what_a_dead_one_had(redis, quredisd, handler, ledger, 
         [(b"m1", 1, 1), (b"late", 0, 1)]
     assert not trays(c, "mail") and c.llen("escape:mail") == 0
     a.start()
-    wait_for(lambda: len(starts(ledger)) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail"))
-    assert sorted(s[:2] for s in starts(ledger)) == [["late", "1"], ["m1", "0"], ["m1", "1"]]
+    assert sorted(s[:2] for s in ledger.rows("start")) == [["late", "1"], ["m1", "0"], ["m1", "1"]]
     assert a.stop() == 0 and b.stop() == 0

@@ -9,16 +9,10 @@ import pytest
 
 from harness import alive, descendants_of, queue, wait_for
 from harness.control import by_class
+from harness.handlers import GATED
 from harness.messages import anywhere, in_transit, record, sealed, stray_keys, unwrap
 
-# "start NAME REDELIVERED ATTEMPT PID", then waits until @TMP@/go is there, "end NAME"
-GATED = """
-read -r m
-echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT $$" >>@LEDGER@
-while ! [ -e @TMP@/go ]; do sleep 0.05; done
-echo "end $m" >>@LEDGER@
-"""
-# the same with a grandchild in a session of its own, which notes its pid and ignores everything it can
+# GATED with a grandchild in a session of its own, which notes its pid and ignores everything it can
 WITH_GRANDCHILD = """
 read -r m
 setsid sh -c 'trap "" TERM INT HUP; echo "grandchild $0 $$" >>@LEDGER@; exec >/dev/null 2>&1; while :; do sleep 1; done' "$m" &
@@ -28,12 +22,8 @@ echo "end $m" >>@LEDGER@
 """
 
 
-def rows(ledger, what):
-    return [line.split() for line in ledger.lines() if line.startswith(what + " ")]
-
-
 def ended(ledger):
-    return collections.Counter(r[1] for r in rows(ledger, "end"))
+    return collections.Counter(r[0] for r in ledger.rows("end"))
 
 
 def kill9(pid):
@@ -58,8 +48,8 @@ def test_master_killed_mid_handler(redis, quredisd, handler, ledger, tmp, stubbo
     c = redis.client()
     c.lpush("ingress:mail", *names)
     d = quredisd(queues=[queue("mail", handler(body), workers=3)], supervisor={"kill_grace": f"{kill_grace}s"})
-    wait_for(lambda: len(rows(ledger, "start")) == 3 and len(rows(ledger, "grandchild")) == 3)
-    below = set(descendants_of(d.pid)) | {int(r[2]) for r in rows(ledger, "grandchild")}
+    wait_for(lambda: len(ledger.rows("start")) == 3 and len(ledger.rows("grandchild")) == 3)
+    below = set(descendants_of(d.pid)) | {int(r[1]) for r in ledger.rows("grandchild")}
     assert len(below) >= 3 + 1 + 3 + 3        # workers, sweeper, handlers, grandchildren
     d.kill9()
     took = gone_after(below, 10 * (kill_grace + 2))
@@ -68,12 +58,12 @@ def test_master_killed_mid_handler(redis, quredisd, handler, ledger, tmp, stubbo
 
     left = [unwrap(m) for m in anywhere(c, "mail")]
     assert sorted(m.decode() for _, m in left) == sorted(names)
-    first = {r[1] for r in rows(ledger, "start")}
+    first = {r[0] for r in ledger.rows("start")}
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: set(ended(ledger)) == set(names), 30)
     assert ended(ledger) == collections.Counter(names)
-    again = {r[1]: (r[2], r[3]) for r in rows(ledger, "start")[3:]}
+    again = {r[0]: (r[1], r[2]) for r in ledger.rows("start")[3:]}
     assert again == {n: ("1" if n in first else "0", "1") for n in names}    # flagged, and no attempt charged
     wait_for(lambda: not anywhere(c, "mail"))
     assert c.llen("escape:mail") == 0 and stray_keys(c, "mail") == []
@@ -89,7 +79,7 @@ def test_restart_killed_during_recovery_again_and_again(redis, quredisd, handler
     names += ["bare0", "bare1"]
     d = quredisd(queues=[queue("mail", handler(GATED), workers=6)], supervisor={"kill_grace": "500ms"}, start=False)
     d.start(wait=False)
-    wait_for(lambda: len(rows(ledger, "start")) >= 6, 30)
+    wait_for(lambda: len(ledger.rows("start")) >= 6, 30)
     rng = random.Random(7)
     d.kill_tree()
     # what a dead tree leaves: a tray each
@@ -108,8 +98,8 @@ def test_restart_killed_during_recovery_again_and_again(redis, quredisd, handler
     wait_for(lambda: not anywhere(c, "mail"))
     assert c.llen("escape:mail") == 0, record(c, "mail")
     starts = collections.defaultdict(list)
-    for r in rows(ledger, "start"):
-        starts[r[1]].append(r[2])
+    for r in ledger.rows("start"):
+        starts[r[0]].append(r[1])
     for name, flags in starts.items():
         assert flags[0] == "0" or name.startswith("bare"), (name, flags)
         assert all(f == "1" for f in flags[1:]), (name, flags)
@@ -121,14 +111,14 @@ def test_a_dead_trees_grandchild_is_killed_before_its_message_runs_again(redis, 
     c = redis.client()
     c.lpush("ingress:mail", "m0")
     d = quredisd(queues=[queue("mail", handler(WITH_GRANDCHILD))])
-    wait_for(lambda: rows(ledger, "start") and rows(ledger, "grandchild"))
-    grandchild = int(rows(ledger, "grandchild")[0][2])
+    wait_for(lambda: ledger.rows("start") and ledger.rows("grandchild"))
+    grandchild = int(ledger.rows("grandchild")[0][1])
     d.kill_tree(spare=[grandchild])
     assert alive(grandchild)
     d.start(wait=False)
-    wait_for(lambda: len(rows(ledger, "start")) == 2, 40)
+    wait_for(lambda: len(ledger.rows("start")) == 2, 40)
     assert not alive(grandchild)
-    assert rows(ledger, "start")[1][2] == "1"
+    assert ledger.rows("start")[1][1] == "1"
 
 
 # The death of its worker kills the shell at once, but not what the shell has started: that reads on, when @TMP@/go is there.
@@ -148,18 +138,18 @@ def test_worker_killed_while_it_writes_the_message(redis, quredisd, handler, led
     c = redis.client()
     c.lpush("ingress:mail", b"x" * size)
     d = quredisd(queues=[queue("mail", handler(COUNTING))])
-    wait_for(lambda: rows(ledger, "start"))
+    wait_for(lambda: ledger.rows("start"))
     worker, = d.wait_workers("mail", 1).values()
     os.kill(d.pid, signal.SIGSTOP)
     try:
         os.kill(worker, signal.SIGKILL)
         wait_for(lambda: not alive(worker))
         (tmp / "go").touch()
-        assert wait_for(lambda: rows(ledger, "read")) == [["read", str(pipe), str(size), "0"]]
+        assert wait_for(lambda: ledger.rows("read")) == [[str(pipe), str(size), "0"]]
     finally:
         os.kill(d.pid, signal.SIGCONT)
-    wait_for(lambda: len(rows(ledger, "read")) == 2)
-    assert rows(ledger, "read")[1] == ["read", str(size), str(size), "1"]
+    wait_for(lambda: len(ledger.rows("read")) == 2)
+    assert ledger.rows("read")[1] == [str(size), str(size), "1"]
     wait_for(lambda: not anywhere(c, "mail"))
     assert c.llen("escape:mail") == 0 and d.stop() == 0
 
@@ -171,16 +161,16 @@ def test_worker_killed(redis, quredisd, handler, ledger):
     d.wait_workers("mail", 4)
     sweeper = d.sweeper()
     for death in (1, 2):
-        wait_for(lambda: len(rows(ledger, "start")) == death and len(rows(ledger, "grandchild")) == death, 40)
+        wait_for(lambda: len(ledger.rows("start")) == death and len(ledger.rows("grandchild")) == death, 40)
         before = d.wait_workers("mail", 4)
-        _, _, flag, attempt, pid = rows(ledger, "start")[-1]
+        _, flag, attempt, pid = ledger.rows("start")[-1]
         assert (flag, attempt) == (str(min(death - 1, 1)), "1")
-        run = [int(pid), int(rows(ledger, "grandchild")[-1][2])]
+        run = [int(pid), int(ledger.rows("grandchild")[-1][1])]
         owner = [name for name, p in before.items() if int(pid) in descendants_of(p)]
         assert len(owner) == 1
         since = time.monotonic()
         os.kill(before[owner[0]], signal.SIGKILL)
-        wait_for(lambda: len(rows(ledger, "start")) == 2 if death == 1 else c.llen("escape:mail") == 1, 40)
+        wait_for(lambda: len(ledger.rows("start")) == 2 if death == 1 else c.llen("escape:mail") == 1, 40)
         took = time.monotonic() - since
         print(f"\ndeath {death}: message {'runs again' if death == 1 else 'escaped'} after {took * 1000:.0f} ms")
         assert took < 10
@@ -192,7 +182,7 @@ def test_worker_killed(redis, quredisd, handler, ledger):
     r = record(c, "mail")
     assert (r["error_class"], r["crashes"], r["queue_from"], r["message"]) == (b"WorkerLost", b"2", b"transit", b"m0")
     assert r["error_message"] and r["exit_code"] == b""
-    assert not anywhere(c, "mail") and len(rows(ledger, "start")) == 2
+    assert not anywhere(c, "mail") and len(ledger.rows("start")) == 2
     assert by_class(d, "mail") == {"WorkerLost": 1}
 
 
@@ -200,10 +190,10 @@ def test_recovery_attempts_0_escapes_at_once(redis, quredisd, handler, ledger):
     c = redis.client()
     c.lpush("ingress:mail", "m0")
     d = quredisd(queues=[queue("mail", handler(GATED), recovery_attempts=0)])
-    wait_for(lambda: rows(ledger, "start"))
+    wait_for(lambda: ledger.rows("start"))
     os.kill(d.workers("mail")["mail/0"], signal.SIGKILL)
     wait_for(lambda: c.lrange("escape:mail", 0, -1) == [b"m0"])
-    assert record(c, "mail")["crashes"] == b"1" and len(rows(ledger, "start")) == 1
+    assert record(c, "mail")["crashes"] == b"1" and len(ledger.rows("start")) == 1
 
 
 POISON = """
@@ -222,7 +212,7 @@ def test_poison_among_others_costs_three_workers(redis, quredisd, handler, ledge
     names = [f"m{i}" for i in range(40)]
     c.lpush("ingress:mail", *names[:20], "poison", *names[20:])
     wait_for(lambda: c.llen("escape:mail") and not anywhere(c, "mail"), 60, "all done")
-    assert len([r for r in rows(ledger, "start") if r[1] == "poison"]) == len(d.events("worker_died")) == 3
+    assert len([r for r in ledger.rows("start") if r[0] == "poison"]) == len(d.events("worker_died")) == 3
     assert c.lrange("escape:mail", 0, -1) == [b"poison"] and record(c, "mail")["crashes"] == b"2"
     assert set(ended(ledger)) == set(names) and max(ended(ledger).values()) <= 2
 
@@ -237,7 +227,7 @@ def test_an_idle_workers_death_costs_nobody(redis, quredisd, handler, ledger, tm
     assert after["mail/0"] == before["mail/0"]
     c.lpush("ingress:mail", *[f"m{i}" for i in range(20)])
     wait_for(lambda: len(ended(ledger)) == 20)
-    assert {r[2] for r in rows(ledger, "start")} == {"0"} and c.llen("escape:mail") == 0
+    assert {r[1] for r in ledger.rows("start")} == {"0"} and c.llen("escape:mail") == 0
 
 
 def test_sweeper_killed(redis, quredisd, handler, ledger, tmp):
@@ -272,8 +262,8 @@ def test_workers_killed_at_random_under_load(redis, quredisd, handler, ledger, b
         deaths += 1
     wait_for(lambda: len(ended(ledger)) == len(names) and not anywhere(c, "mail"), 120, "all messages")
     runs = collections.defaultdict(list)
-    for r in rows(ledger, "start"):
-        runs[r[1]].append(r[2])
+    for r in ledger.rows("start"):
+        runs[r[0]].append(r[1])
     twice = {n: f for n, f in runs.items() if len(f) > 1}
     print(f"\n{deaths} deaths, {len(twice)} messages ran again")
     assert set(runs) == set(names) and c.llen("escape:mail") == 0

@@ -34,14 +34,10 @@ def notes(c):
     return {k.decode(): {p.split("=")[0]: int(p.split("=")[1]) for p in v.decode().split()} for k, v in c.hgetall(NOTES).items()}
 
 
-def rows(ledger, what):
-    return [line.split()[1:] for line in ledger.lines() if line.startswith(what + " ")]
-
-
 def flags(ledger):
     """name -> QUREDIS_REDELIVERED of each run, in order."""
     found = collections.defaultdict(list)
-    for name, flag in rows(ledger, "start"):
+    for name, flag in ledger.rows("start"):
         found[name].append(flag)
     return found
 
@@ -110,7 +106,7 @@ def test_workers_die_stop_and_fail_beside_it(redis, quredisd, handler, ledger):
     assert d.stop() == 0
     escaped = {m.decode() for m in c.lrange("escape:mail", 0, -1)}
     assert {m.decode() for m in seen} | theirs <= set(names)
-    ours = {r[0] for r in rows(ledger, "end")}
+    ours = {r[0] for r in ledger.rows("end")}
     assert ours | theirs | escaped == set(names)
     assert {n for n in escaped if not n.startswith("fail")} == set()
     assert_told(ledger)
@@ -141,7 +137,7 @@ def test_poison_among_others_costs_three(redis, quredisd, handler, ledger):
     wait_for(lambda: c.llen("escape:mail") and not anywhere(c, "mail"), 60, "all done")
     assert len(flags(ledger)["poison"]) == len(d.events("worker_died")) == 3
     assert c.lrange("escape:mail", 0, -1) == [b"poison"] and record(c, "mail")["crashes"] == b"2"
-    ended = collections.Counter(r[0] for r in rows(ledger, "end"))
+    ended = collections.Counter(r[0] for r in ledger.rows("end"))
     assert set(ended) == set(names) and max(ended.values()) <= 2
     assert_told(ledger)
     assert not c.exists(NOTES)
@@ -167,7 +163,7 @@ while line := sys.stdin.buffer.readline():
     c.lpush("ingress:mail", *names[:15], "poison", *names[15:])
     wait_for(lambda: c.llen("escape:mail") and not anywhere(c, "mail"), 60, "all done")
     assert c.lrange("escape:mail", 0, -1) == [b"poison"] and record(c, "mail")["error_class"] == b"HandlerSignal"
-    assert {r[0] for r in rows(ledger, "end")} == set(names)
+    assert {r[0] for r in ledger.rows("end")} == set(names)
     assert_told(ledger)
     assert not c.exists(NOTES)
 
@@ -179,10 +175,10 @@ def test_what_a_stop_hands_back_is_what_was_pushed(redis, quredisd, handler, led
     names = [f"m{i}" for i in range(12)]
     c.lpush("ingress:mail", *names)
     d = quredisd(queues=[shared("mail", handler(GATED), workers=2)], supervisor={"kill_grace": "300ms"})
-    wait_for(lambda: len(rows(ledger, "start")) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     assert d.stop(signal.SIGQUIT) == 0
     assert sorted(c.lrange("ingress:mail", 0, -1)) == sorted(n.encode() for n in names)
-    started = {r[0] for r in rows(ledger, "start")}
+    started = {r[0] for r in ledger.rows("start")}
     assert notes(c) == {sha1(n): {"redelivered": 1} for n in started}
     assert WEEK_MS - 600_000 < c.pttl(NOTES) <= WEEK_MS
     (tmp / "go").touch()
@@ -197,13 +193,13 @@ def test_equal_messages_share_a_note(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
     d = quredisd(queues=[shared("mail", handler(GATED), workers=2)], supervisor={"kill_grace": "300ms"})
     c.lpush("ingress:mail", "twin", "twin")
-    wait_for(lambda: len(rows(ledger, "start")) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     assert d.stop(signal.SIGQUIT) == 0
     assert c.lrange("ingress:mail", 0, -1) == [b"twin", b"twin"] and notes(c).keys() == {sha1("twin")}
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert len(rows(ledger, "end")) == 2 and not c.exists(NOTES)
+    assert len(ledger.rows("end")) == 2 and not c.exists(NOTES)
 
 
 @pytest.mark.parametrize("told_by", ["registry", "registration", "own"])
@@ -212,7 +208,7 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
     c = redis.client()
     a = quredisd(queues=[shared("mail", handler(GATED), workers=1)], supervisor={"node": f"{tag}a", "lease": "1s"})
     c.lpush("ingress:mail", "m0")
-    wait_for(lambda: rows(ledger, "start"))
+    wait_for(lambda: ledger.rows("start"))
     a.kill_tree()
     if told_by == "registration":
         c.set("quredis:queue:mail", json.dumps({"name": "mail", "ingress": "ingress:mail", "transit": "transit:mail", "escape": "escape:mail"}))
@@ -291,7 +287,7 @@ def test_another_consumers_list_is_its_own(redis, quredisd, handler, ledger):
     c.lpush("transit:mail", "theirs")
     d = quredisd(queues=[shared("mail", handler(FAILS_SOME))])
     c.lpush("ingress:mail", "ours")
-    wait_for(lambda: not c.llen("ingress:mail") and rows(ledger, "end"))
+    wait_for(lambda: not c.llen("ingress:mail") and ledger.rows("end"))
     d.restart()
     assert c.lrange("transit:mail", 0, -1) == [b"theirs"]
     r = d.quredis("retry", "mail", "transit")
@@ -350,7 +346,7 @@ def test_one_that_becomes_shared(redis, quredisd, handler, ledger, tmp):
     c.lpush("ingress:mail", sealed(c, line % (1, b"redelivered=1") + b"flagged"), sealed(c, line % (2, b"own=1700000000000") + b"stamped"))
     c.zadd("ingress:mail:delayed", {sealed(c, line % (3, b"attempts=1 first_failed=1") + b"delayed"): 1})
     d = quredisd(queues=[shared("mail", handler(GATED), workers=3)], supervisor={"kill_grace": "300ms"})
-    wait_for(lambda: len(rows(ledger, "start")) == 3)
+    wait_for(lambda: len(ledger.rows("start")) == 3)
     assert flags(ledger) == {"flagged": ["1"], "stamped": ["0"], "delayed": ["0"]}
     assert d.stop(signal.SIGQUIT) == 0
     assert sorted(c.lrange("ingress:mail", 0, -1)) == [b"delayed", b"flagged", b"stamped"]
@@ -380,7 +376,7 @@ def test_dead_letters_go_back_as_they_were_pushed(redis, quredisd, handler, ledg
     (tmp / "go").touch()
     assert d.quredis("resume", "mail").code == 0
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert {r[0] for r in rows(ledger, "end")} == {"m0", "m1", "late"} and not c.exists(NOTES)
+    assert {r[0] for r in ledger.rows("end")} == {"m0", "m1", "late"} and not c.exists(NOTES)
 
 
 def test_one_with_its_own_time_that_is_over_is_put_back(redis, quredisd, handler, ledger):

@@ -5,22 +5,12 @@ import time
 import pytest
 
 from harness import alive, descendants_of, queue, wait_for
+from harness.handlers import GATED
 from harness.messages import anywhere, in_transit, stray_keys, unwrap
-
-GATED = """
-read -r m
-echo "start $m $QUREDIS_REDELIVERED $QUREDIS_ATTEMPT" >>@LEDGER@
-while ! [ -e @TMP@/go ]; do sleep 0.05; done
-echo "end $m" >>@LEDGER@
-"""
-
-
-def starts(ledger):
-    return [line.split()[1:] for line in ledger.lines() if line.startswith("start ")]
 
 
 def ends(ledger):
-    return sorted(line.split()[1] for line in ledger.lines() if line.startswith("end "))
+    return sorted(name for (name,) in ledger.rows("end"))
 
 
 def nothing_left(d, below):
@@ -33,7 +23,7 @@ def test_quit_hands_everything_back(redis, quredisd, handler, ledger, tmp, stubb
     body = handler(("trap '' TERM\n" if stubborn else "") + GATED)
     d = quredisd(queues=[queue("mail", body, workers=2, max_attempts=3)], supervisor={"kill_grace": "500ms"})
     c.lpush("ingress:mail", "a", "b")
-    wait_for(lambda: len(starts(ledger)) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     c.lpush("ingress:mail", b"quredis/1 id=waiting\nc")
     below = descendants_of(d.pid)
     assert d.stop(signal.SIGQUIT) == 0
@@ -50,7 +40,7 @@ def test_quit_hands_everything_back(redis, quredisd, handler, ledger, tmp, stubb
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: ends(ledger) == ["a", "b", "c"])
-    assert sorted(starts(ledger)[2:]) == [["a", "1", "1"], ["b", "1", "1"], ["c", "0", "1"]]
+    assert sorted(s[:3] for s in ledger.rows("start")[2:]) == [["a", "1", "1"], ["b", "1", "1"], ["c", "0", "1"]]
 
 
 def test_handed_back_ones_run_first(redis, quredisd, handler, ledger, tmp):
@@ -58,7 +48,7 @@ def test_handed_back_ones_run_first(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED))])
     c.lpush("ingress:mail", "first", "second", "third")
-    wait_for(lambda: starts(ledger))
+    wait_for(lambda: ledger.rows("start"))
     assert d.stop(signal.SIGQUIT) == 0
     assert [unwrap(m)[1] for m in c.lrange("ingress:mail", 0, -1)] == [b"third", b"second", b"first"]
 
@@ -78,7 +68,7 @@ def test_term_waits_for_handlers(redis, quredisd, handler, ledger, tmp):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED), workers=2)], supervisor={"drain_timeout": "60s"})
     c.lpush("ingress:mail", "a", "b")
-    wait_for(lambda: len(starts(ledger)) == 2)
+    wait_for(lambda: len(ledger.rows("start")) == 2)
     c.lpush("ingress:mail", "c")
     d.signal(signal.SIGTERM)
     d.wait_event("stopping")
@@ -93,7 +83,7 @@ def test_drain_timeout_ends_the_wait(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED))], supervisor={"drain_timeout": "300ms", "kill_grace": "300ms"})
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: starts(ledger))
+    wait_for(lambda: ledger.rows("start"))
     assert d.stop() == 0
     assert [unwrap(m) for m in c.lrange("ingress:mail", 0, -1)] == [({"redelivered": 1}, b"a")]
     assert ends(ledger) == []
@@ -125,7 +115,7 @@ def test_int_drains_and_a_second_one_does_not(redis, quredisd, handler, ledger):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler(GATED))], supervisor={"drain_timeout": "60s", "kill_grace": "300ms"})
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: starts(ledger))
+    wait_for(lambda: ledger.rows("start"))
     d.signal(signal.SIGINT)
     d.wait_event("stopping")
     assert d.running()
@@ -143,7 +133,7 @@ def test_tstp_fetches_nothing_until_cont(redis, quredisd, handler, ledger, tmp):
     c.lpush("ingress:mail", "a", "b")
     d.signal(signal.SIGUSR2)
     d.wait_event("status")            # it has turned a whole loop since
-    assert starts(ledger) == [] and c.llen("ingress:mail") == 2
+    assert ledger.rows("start") == [] and c.llen("ingress:mail") == 2
     d.signal(signal.SIGCONT)
     wait_for(lambda: ends(ledger) == ["a", "b"])
 
@@ -160,7 +150,7 @@ def test_a_message_done_while_redis_is_away_at_the_stop_is_not_lost(redis_server
     server = redis_server(aof="always")
     d = quredisd(redis=server, queues=[queue("mail", handler(GATED))], supervisor={"drain_timeout": "1s"})
     server.client().lpush("ingress:mail", "a")
-    wait_for(lambda: starts(ledger))
+    wait_for(lambda: ledger.rows("start"))
     server.kill9()
     (tmp / "go").touch()
     wait_for(lambda: ends(ledger) == ["a"])
@@ -168,4 +158,4 @@ def test_a_message_done_while_redis_is_away_at_the_stop_is_not_lost(redis_server
     server.start()
     d.start()
     wait_for(lambda: not anywhere(server.client(), "mail"))
-    assert [s[:2] for s in starts(ledger)][1:] in ([], [["a", "1"]])       # done, or once more and told so
+    assert [s[:2] for s in ledger.rows("start")][1:] in ([], [["a", "1"]])       # done, or once more and told so

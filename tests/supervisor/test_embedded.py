@@ -1,18 +1,20 @@
 """Embedded Redis: its keeper ends after every process that uses Redis, and not later."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
 import pytest
 import redis as redis_py
 
-from harness import alive, children_of, descendants_of, open_files, queue, title_of, wait_for
+from harness import SERVER, alive, children_of, descendants_of, open_files, queue, title_of, wait_for
 from harness.control import ask, status
 
 
 def embedded(quredisd, tmp, queues, **options):
-    return quredisd(queues=queues, redis={"embedded": True, "dir": tmp / "data"}, **options)
+    server = {} if SERVER == "redis-server" else {"server": shutil.which(SERVER)}
+    return quredisd(queues=queues, redis={"embedded": True, "dir": tmp / "data", **server}, **options)
 
 
 def client(tmp):
@@ -203,7 +205,7 @@ def test_a_directory_that_will_not_do_is_refused(quredisd, tmp, wrong):
 
 def test_a_server_that_cannot_be_started_is_said_and_tried_again(quredisd, tmp, handler):
     flag = tmp / "works"
-    server = handler(f"[ -e {flag} ] || exit 7; exec redis-server \"$@\"")
+    server = handler(f"[ -e {flag} ] || exit 7; exec {SERVER} \"$@\"")
     d = quredisd(queues=[queue("mail", "/bin/cat")], redis={"embedded": True, "dir": tmp / "data", "server": server})
     assert d.wait_event("redis_exited")["exit"] == "7"
     wait_for(lambda: status(d, "mail")["state"] in ("no redis", "recovering"))

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from harness import QUREDISD, SANITIZED, alive, children_of, descendants_of, open_files, queue, title_of, wait_for
+from harness.containers import why_not
 from harness.control import status
 
 GATED = "read -r m; echo $m >>@LEDGER@; while ! [ -e @TMP@/go ]; do sleep 0.02; done; echo done-$m >>@LEDGER@"
@@ -444,11 +445,13 @@ def test_idle_it_hardly_wakes(quredisd):
     assert switches() - before <= 15
 
 
-@pytest.mark.skipif(os.getuid() != 0 or shutil.which("unshare") is None, reason="needs a pid namespace")
 def test_as_pid_1_it_reaps_and_exits_0(redis, quredisd, handler, ledger, tmp):
+    kinds = ["--pid", "--fork", "--kill-child", "--mount-proc"]
+    if reason := why_not("true", kinds):
+        pytest.skip(reason)
     body = handler("read -r m; setsid -f sleep 1000; echo $m >>@LEDGER@")
     d = quredisd(queues=[queue("mail", body)], log={"target": str(tmp / "log")}, start=False)
-    outer = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", str(QUREDISD), "-c", str(d.conf)],
+    outer = subprocess.Popen(["unshare", *kinds, "--", str(QUREDISD), "-c", str(d.conf)],
                              stderr=subprocess.DEVNULL, env=d.environment())
     try:
         wait_for(lambda: (tmp / "log").exists() and "event=ready" in (tmp / "log").read_text())

@@ -111,15 +111,27 @@ def test_handlers_know_nothing_of_it(redis, quredisd, ledger):
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-def test_the_unit_is_clean(tmp):
-    text = (ROOT / "etc/systemd/quredisd.service").read_text()
+@pytest.mark.parametrize("name", ["quredisd.service", "quredisd@.service"])
+def test_the_unit_is_clean(tmp, name):
+    text = (ROOT / "etc/systemd" / name).read_text()
     assert "/usr/local/sbin/quredisd " in text and "/usr/local/bin/quredis " in text
-    unit = tmp / "quredisd.service"
+    unit = tmp / name
     unit.write_text(text.replace("/usr/local/sbin/quredisd", str(QUREDISD)).replace("/usr/local/bin/quredis ", f"{QUREDIS} "))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for line in ("KillMode=mixed", "OOMPolicy=continue", "Type=notify", "RuntimeDirectoryPreserve=yes"):
         assert line in text.splitlines()
+
+
+def test_the_template_is_the_unit_with_an_instance():
+    """Only what must not be shared by two instances differs: the configuration and the directories."""
+    def settings(name):
+        return [line for line in (ROOT / "etc/systemd" / name).read_text().splitlines() if not line.startswith("#")]
+    unit, template = settings("quredisd.service"), settings("quredisd@.service")
+    assert len(unit) == len(template)
+    assert [b for a, b in zip(unit, template) if a != b] == [
+        "Description=Redis queue supervisor %i", "ExecStart=/usr/local/sbin/quredisd -c /etc/quredis/%i.conf",
+        "ExecReload=/usr/local/bin/quredis -c /etc/quredis/%i.conf reload", "RuntimeDirectory=quredis-%i", "StateDirectory=quredis-%i"]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

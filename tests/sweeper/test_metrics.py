@@ -11,6 +11,7 @@ import pytest
 
 from harness import ROOT, queue, wait_for
 from harness.containers import unshared
+from harness.names import why_no_localhost
 from harness.paths import BUILD
 from harness.queues import Queue
 
@@ -176,6 +177,10 @@ def test_statsd_that_is_not_there(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+needs_localhost = pytest.mark.skipif(why_no_localhost() != "", reason=why_no_localhost())
+
+
+@needs_localhost
 def test_statsd_by_name(redis, quredisd, handler):
     with Statsd() as four, Statsd(socket.AF_INET6, four.port) as six:
         d = quredisd(queues=[queue("mail", handler("cat"))], metrics={"statsd": f"localhost:{four.port}", "interval": "1s"})
@@ -183,6 +188,7 @@ def test_statsd_by_name(redis, quredisd, handler):
         assert d.stop() == 0
 
 
+@needs_localhost
 def test_statsd_by_a_name_of_which_one_address_refuses(containers, redis, quredisd, handler, tmp):
     (tmp / "hosts").write_text("::1 localhost\n127.0.0.1 localhost\n")
     with Statsd() as four:

@@ -1,5 +1,6 @@
 """The Makefile: what it installs and leaves, what it makes again, what goes into a release."""
 import os
+import pathlib
 import re
 import subprocess
 
@@ -72,6 +73,21 @@ def test_units_start_what_was_installed(tmp):
         assert "/etc/quredis" not in text.replace("/opt/q/etc/quredis", "")
 
 
+@pytest.mark.parametrize("server", ["redis-server.service", "valkey-server.service"])
+@pytest.mark.parametrize("unit", UNITS, ids=lambda u: u.name)
+def test_units_start_after_either_server_of_debian(unit, server):
+    assert server in re.search(r"^After=(.*)$", unit.read_text(), re.M)[1].split()
+
+
+@pytest.mark.skipif(SANITIZED, reason="sanitizers and the fortified functions of libc exclude each other")
+def test_flags_of_a_debian_package_give_no_warning(tmp):
+    """dpkg-buildflags sets _FORTIFY_SOURCE, too."""
+    target = f"{tmp}/release/common/base/buffer.o"
+    done = make("-s", f"BUILD={tmp}", "CC=cc", "CPPFLAGS=-Wdate-time -D_FORTIFY_SOURCE=2", "CFLAGS=-O2 -Werror=format-security -E -dD", target)
+    levels = re.findall(r"^#(?:define|undef) _FORTIFY_SOURCE ?(\d?)$", pathlib.Path(target).read_text(), re.M)
+    assert done.stderr == "" and levels[-1] == "3"
+
+
 def test_a_changed_script_is_embedded_again():
     script = next((ROOT / "common/queue/scripts").glob("*.lua"))
     target = f"{os.path.relpath(BUILD, ROOT)}/common/queue/scripts.o"
@@ -86,7 +102,16 @@ def test_unit_tests_link_sources_of_tests_that_exist():
                 assert name.startswith("tests/") and (ROOT / name).exists(), f"{path.name}: {name}"
 
 
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
+def no_commits():
+    """Why `git` cannot show what is committed here; None: it can."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "--verify", "-q", "HEAD:Makefile"], cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return "git is not installed"
+    return f"git shows no commit of this tree: {done.stderr.strip() or 'not a checkout'}" if done.returncode else None
+
+
+@pytest.mark.skipif(no_commits() is not None, reason=str(no_commits()))
 def test_dist_is_what_is_committed(tmp):
     tarballs = []
     for n in "ab":

@@ -261,7 +261,7 @@ WRONG = [
     (environment, "quredisd.8", r"\.It Ev JOURNAL_STREAM", ".It Ev JOURNAL"),
     (environment, "quredis-handler.7", r"QUREDIS_DEADLINE", "QUREDIS_TIMEOUT"),
     (header_keys, "quredis-handler.7", r"\.It Li timeout", ".It Li time"),
-    (diagnostics_are_said, "quredis.conf.5", r"everybody can write", "anybody can write"),
+    (diagnostics_are_said, "quredis.conf.5", r"every user can write", "anybody can write"),
     (exit_statuses, "quredis.1", r"\.It 66\n", ".It 67\n"),
     (exit_statuses, "quredisd.8", r"\.It 73\n", ""),
     (numbers_are_as_compiled, "quredis-handler.7", r"and 200 a second", "and 20 a second"),

@@ -7,7 +7,7 @@ from elftools.elf.dynamic import DynamicSection
 
 from harness import QUREDIS, QUREDISD, SANITIZED
 
-DAEMON = {"libhiredis", "libconfig", "libbsd", "libnettle", "libjansson", "libc"}
+DAEMON = {"libhiredis", "libssl", "libcrypto", "libconfig", "libbsd", "libnettle", "libjansson", "libc"}
 CLI = DAEMON | {"libevent_core", "libevent_extra"}
 SANITIZERS = {"libasan", "libubsan", "libm", "libgcc_s", "libdl", "libpthread", "librt", "libresolv"} if SANITIZED else set()
 

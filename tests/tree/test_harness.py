@@ -8,7 +8,7 @@ import time
 import pytest
 from redis import ConnectionError, Redis, TimeoutError as RedisTimeout
 
-from harness import ROOT, alive, children_of, environment_of, queue, render, wait_for
+from harness import BUILD, ROOT, alive, children_of, environment_of, queue, render, wait_for
 from harness.config import Raw
 from harness.daemon import FakeNotifySocket, parse_line, wait_gone
 from harness.processes import kill_and_wait
@@ -122,6 +122,23 @@ def test_nothing_survives_a_killed_test_process(tmp):
                           env={**os.environ, "PYTHONPATH": str(ROOT / "tests")})
     assert done.returncode == -signal.SIGKILL
     wait_for(lambda: not alive(int(done.stdout)), what="the end of its redis-server")
+
+
+NAMED = """
+import sys
+from harness import RedisServer
+RedisServer(sys.argv[1]).start().close()
+"""
+
+
+@pytest.mark.parametrize("command", [[sys.executable, "-c", NAMED, "@TMP@/r"], [f"{BUILD}/unit/test_queue_watch"]], ids=["harness", "unit program"])
+def test_another_server_can_be_named(tmp, handler, command):
+    server = handler('echo "$1" >>@TMP@/started; exec redis-server "$@"')
+    command = [word.replace("@TMP@", str(tmp)) for word in command]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), "QUREDIS_TEST_SERVER": str(server)})
+    assert done.returncode == 0, done.stdout
+    assert (tmp / "started").read_text() != ""
 
 
 @pytest.mark.parametrize("name", ["QUREDIS_TEST_TAG", "QUREDIS_INCARNATION"])

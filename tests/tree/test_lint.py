@@ -74,14 +74,16 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("c", "long"): 45, ("h", "long"): 7, ("py", "long"): 38}
+KEPT = {("c", "long"): 43, ("h", "long"): 5, ("py", "long"): 38}
 
 
 def tracked():
     """Paths of what is committed, or of every file where there is no git: a release has nothing else, but what was built."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode == 0:
-        return [p for p in listed.stdout.split("\0") if p and (ROOT / p).is_file()]
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        return [p for p in listed.split("\0") if p and (ROOT / p).is_file()]
+    except (OSError, subprocess.CalledProcessError):
+        pass
     return [str(p.relative_to(ROOT)) for p in sorted(ROOT.rglob("*")) if p.is_file() and p.relative_to(ROOT).parts[0] != "build"
             and "__pycache__" not in p.parts]
 

@@ -22,13 +22,14 @@
 
 static _Noreturn void run_server(const struct private_redis *p, pid_t parent)
 {
+	const char *server = getenv("QUREDIS_TEST_SERVER");
 	char socket[96];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
 	snprintf(socket, sizeof(socket), "%s/s", p->dir);
-	execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--dir", p->dir, "--save", "",
+	execlp(server != NULL ? server : "redis-server", "redis-server", "--port", "0", "--unixsocket", socket, "--dir", p->dir, "--save", "",
 	    "--appendonly", p->aof ? "yes" : "no", "--appendfsync", "always", "--logfile", "log", "--loglevel", "warning", NULL);
 	_exit(1);
 }
@@ -63,7 +64,7 @@ void private_redis_start(struct private_redis *p, bool aof)
 	strcpy(p->dir, "/tmp/qu.XXXXXX");
 	assert_non_null(mkdtemp(p->dir));
 	snprintf(p->url, sizeof(p->url), "unix://%s/s", p->dir);
-	assert_int_equal(redis_target_parse(&p->target, p->url, NULL, NULL, error, sizeof(error)), 0);
+	assert_int_equal(redis_target_parse(&p->target, &(struct redis_options){ .url = p->url }, error, sizeof(error)), 0);
 	redis_init(&p->r, &p->target, "test");
 	queue_greets(&p->r, true);
 	launch(p);

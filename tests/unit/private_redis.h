@@ -8,7 +8,7 @@
 
 #include "common/redis/redis.h"
 
-/* A redis-server of this program alone, on a unix socket in a directory of its own; it dies with us. */
+/* A redis-server, or what QUREDIS_TEST_SERVER names, of this program alone, on a unix socket in a directory of its own; it dies with us. */
 struct private_redis {
 	char dir[64], url[96];
 	pid_t pid;

@@ -1,8 +1,8 @@
 -- KEYS: none escape log
 -- ARGV: from message newest field value [field value ...]
--- A dead letter without a record gets one. It becomes the newest, as its record is: so both stay in one order.
--- Where it may be: as in dead_letters_remove.lua. newest: the id of the newest record. If that is another one, a record was written since the caller
--- looked, perhaps that of this dead letter, and nothing changes. So a second call does no harm, also if Redis executes the first one after it.
+-- Adds a record for a dead letter that has none. The dead letter becomes the newest, as its record is, so that list and log stay in one order. from:
+-- as in dead_letters_remove.lua. newest: the id of the newest record. If another record is the newest, it was written since the caller looked,
+-- perhaps for this dead letter, and the script changes nothing. So a second call does no harm, also if Redis executes the first one after it.
 -- Returns the id of the record; '': the dead letter is not there, or may have a record.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if (redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 1)[1] or { '0-0' })[1] ~= ARGV[3] then return '' end

@@ -1,14 +1,14 @@
 -- KEYS: none escape log claimed sweeper
 -- ARGV: lead owner fresh from message sha1 id [message sha1 id ...]
 -- Claims dead letters that node `owner` is going to archive. redrive.lua does not move a claimed one, until dead_letters_remove.lua removes it
--- or the claim is released. Claims only those whose message and record are still there; `from`: as in dead_letters_remove.lua.
--- fresh "1": drops all earlier claims first, also those of the leader before. Returns the ids that are claimed: none if the periodic work is not
--- that of sweeper `lead` (lead.lua), for the leader of now may be writing what it has claimed.
+-- or the claim is released. Claims only those whose message and record are still there; `from`: as in dead_letters_remove.lua. fresh "1": drops
+-- all earlier claims first, also those of the leader before. Returns the ids that are claimed: none if sweeper `lead` does not have the lead
+-- (lead.lua), since the present leader may be writing what it has claimed.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if redis.call('GET', KEYS[5]) ~= ARGV[1] then return {} end
 if ARGV[3] == '1' then redis.call('DEL', KEYS[4]) end
 local taken, ids = {}, {}
-local function take(message)                -- of equal messages each is one record's
+local function take(message)                -- each of several equal messages belongs to one record
   for at = -1, tonumber(ARGV[4]), -1 do
     local entry = not taken[at] and redis.call('LINDEX', KEYS[2], at)
     if entry == message then

@@ -1,7 +1,7 @@
 -- KEYS: escape log claimed
 -- ARGV: none
--- How many dead letters and records there are, the oldest record's id ("": none), the time, whose
--- archive has claimed some ("": none has).
+-- Returns the number of dead letters, the number of records, the id of the oldest record ("": none), the time, and the
+-- node whose archive has claimed dead letters ("": none).
 local first = redis.call('XRANGE', KEYS[2], '-', '+', 'COUNT', 1)[1]
 local t = redis.call('TIME')
 return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), first and first[1] or '',

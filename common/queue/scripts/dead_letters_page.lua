@@ -1,7 +1,7 @@
 -- KEYS: escape log
 -- ARGV: most bytes entries from [id ...]
--- The oldest dead letters, at most `entries`, and the oldest records, at most `most`, oldest first, of each as many as fit but one at least.
--- Records: those of these ids, then those from `from` on. Returns how many of each there are, the time, these, and the newest record's id.
+-- Reads the oldest dead letters, at most `entries`, and the oldest records, at most `most`, oldest first: of each as many as fit into `bytes`, at
+-- least one. Records: those with these ids, then those from `from` on. Returns both lengths, the time, entries, records, the id of the newest record.
 local entries, records, from, t = {}, {}, ARGV[4], redis.call('TIME')
 local room, newest = tonumber(ARGV[2]), redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)[1] or { '0-0' }
 for i = 1, tonumber(ARGV[3]) do
@@ -24,7 +24,7 @@ for i = #records + 1, tonumber(ARGV[1]) do
   if not record then break end
   take(record)
   local ms, serial = string.match(record[1], '^(%d+)%-(%d+)$')
-  if #ms > 15 then break end                -- nobody's clock: numbers of Lua are exact up to here
+  if #ms > 15 then break end                -- no real time: numbers of Lua are exact up to here
   from = #serial < 16 and string.format('%s-%.0f', ms, serial + 1) or string.format('%.0f-0', ms + 1)
 end
 return { redis.call('LLEN', KEYS[1]), redis.call('XLEN', KEYS[2]), t[1] * 1000 + math.floor(t[2] / 1000), entries, records, newest[1] }

@@ -1,7 +1,7 @@
 -- KEYS: none escape log claimed
 -- ARGV: from message id [message id ...]
--- Dead letters leave with their records, each only if both are still there. Only the entries from `from` (-3: the last
--- three) to the end where the oldest are can be meant: a list is never searched through. Returns how many left.
+-- Removes dead letters with their records, each only if both are still there. Searches only the entries from `from`
+-- (-3: the last three) to the end where the oldest are, never the whole list. Returns how many left.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local function at_end(message)
   for at = -1, tonumber(ARGV[1]), -1 do

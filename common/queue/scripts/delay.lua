@@ -1,6 +1,6 @@
 -- KEYS: delayed
 -- ARGV: delay_ms first message ...
--- Equal times would be ordered by their nonces: fractions keep the producer's order.
+-- Adds messages to delayed. Redis would sort equal times by nonce, so fractions keep the order of the producer.
 local t = redis.call('TIME')
 local due = t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[1]
 local n = 0

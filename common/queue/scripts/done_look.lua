@@ -1,6 +1,7 @@
 -- KEYS: done
 -- ARGV: from before limit
--- The oldest of the history, at most limit, from `from` on that are from before this ms: ids of entry and message in turn.
+-- Reads the history from the id `from` on, at most `limit` entries, up to the time `before` (ms). Returns the ids of entry
+-- and message in turn.
 local old = {}
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])) do
   old[#old + 1] = entry[1]

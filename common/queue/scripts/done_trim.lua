@@ -1,6 +1,6 @@
 -- KEYS: done
 -- ARGV: before limit
--- The oldest of the history, at most limit, that are from before this ms. Returns how many.
+-- Removes the oldest entries of the history up to the time `before` (ms), at most `limit`. Returns how many.
 local old = redis.call('XRANGE', KEYS[1], '-', ARGV[1], 'COUNT', ARGV[2])
 if #old == 0 then return 0 end
 for i, entry in ipairs(old) do old[i] = entry[1] end

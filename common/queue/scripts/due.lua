@@ -1,7 +1,7 @@
 -- KEYS: none delayed ingress apart
 -- ARGV: all limit bytes [plain [line ours ...]]
--- Moves messages from delayed to ingress, the first one first: those that are due, or with all '1' any. It looks at `limit` messages at most,
--- and at none after it has read `bytes`, so that large ones do not block Redis for long. plain: drops the lines of quredis, since other
+-- Moves messages from delayed to ingress, in the order of their times: those that are due, or with all '1' any. It looks at `limit` messages
+-- at most, and stops after it has read `bytes`, so that large ones do not block Redis for long. plain: drops the lines of quredis, since other
 -- programs fetch from ingress, too. The caller passes the lines that it has seen, each with ours '1' if it is one of quredis; a message with
 -- another such line stays. Returns for each that left how many ms it was late; -1: its payload is gone (shared/apart.lua), and it was deleted.
 local t, rank, room, lates, seen = redis.call('TIME'), 0, tonumber(ARGV[3]), {}, {}

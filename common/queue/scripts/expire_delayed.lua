@@ -1,6 +1,7 @@
 -- KEYS: none delayed escape log apart
 -- ARGV: message strip [field value ...]
--- message escapes if it is still delayed. Returns as escape.lua; 0 also if its payload was stored apart and is gone (due.lua deletes the rest).
+-- Moves a message to escape if it is still delayed. Returns as escape.lua; 0 also if its payload was stored apart and is gone (due.lua deletes
+-- the rest).
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local line, letter = string.sub(ARGV[1], 1, ARGV[2]), string.sub(ARGV[1], ARGV[2] + 1)
 local payload, other = payload_apart(KEYS[5], line)

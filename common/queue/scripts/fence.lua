@@ -1,7 +1,8 @@
 -- KEYS: workers lease source rescue [tray0 tray1 tray2]
 -- ARGV: field
--- From here on nothing the old owner still sends can touch its messages. field remembers the most there were
--- in all its trays at once: a message that was alone is charged with the death, others are not.
+-- Renames a tray to the rescue list, so that no later command of the old owner can touch its messages. Stores in
+-- `field` the largest number of messages that all its trays held at once: a death charges a message only if it was
+-- alone.
 redis.call('DEL', KEYS[2])
 if redis.call('EXISTS', KEYS[4]) == 1 then return -1 end
 local n = redis.call('LLEN', KEYS[3])

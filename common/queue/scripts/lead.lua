@@ -1,6 +1,7 @@
 -- KEYS: none sweeper
 -- ARGV: name lease_ms
--- Who does the periodic work of a queue. Returns 1: it is name's for lease_ms (0: it gave it up), 0: it is another's.
+-- Takes, renews or (lease_ms 0) gives up the lead of a queue. Returns 1: `name` has the lead for lease_ms, or gave it
+-- up; 0: another sweeper has it.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local holder = redis.call('GET', KEYS[2])
 if holder and holder ~= ARGV[1] then return 0 end

@@ -1,6 +1,7 @@
 -- KEYS: log
 -- ARGV: start count field [field ...]
--- Ids and these fields of the records from start on, oldest first: id field ... id field ... The whole records stay here.
+-- Returns the ids and these fields of the records from start on, oldest first: id field ... id field ... The other fields
+-- do not leave Redis.
 local out = {}
 for _, record in ipairs(redis.call('XRANGE', KEYS[1], ARGV[1], '+', 'COUNT', ARGV[2])) do
   local fields = {}

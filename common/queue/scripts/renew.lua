@@ -1,16 +1,16 @@
 -- KEYS: workers lease tray0 tray1 tray2 [old_lease old_tray0 old_tray1 old_tray2]
 -- ARGV: lease_ms incarnation registration [old_incarnation old_field]
--- Returns how many trays were taken over; -1: this name was registered before, and its lease has run out since. Others
--- may have taken it for dead, so it is never revived.
+-- Registers a name with its lease, and takes the trays of the old name over. Returns the number of trays taken over; -1: the name was
+-- registered before, and its lease has expired since. Sweepers may consider it dead, so it is never used again.
 local alive = redis.call('PEXPIRE', KEYS[2], ARGV[1])     -- the first write decides what maxmemory allows
--- Told again: by now there may be messages in the trays, and what came late under the old name must not get among them.
+-- The request was executed before: the trays may hold messages, and messages that came late under the old name must not get among them.
 if redis.call('HEXISTS', KEYS[1], ARGV[2]) == 1 then return alive - 1 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 for i = 3, 5 do redis.call('HSET', KEYS[2], KEYS[i], 0) end     -- retry.lua, escape.lua and hand_back.lua count here
 redis.call('PEXPIRE', KEYS[2], ARGV[1])
 local taken = 0
 if ARGV[4] then
-  -- Of one that is being rescued nothing is taken: what is left would then seem to have been alone, and be charged.
+  -- Takes no tray of a name under rescue: a message that stays behind would seem to have been alone, and would be charged.
   local rescued = redis.call('HEXISTS', KEYS[1], ARGV[5]) == 1
   for i = 0, 2 do
     if not rescued and redis.call('EXISTS', KEYS[7 + i]) == 1 then

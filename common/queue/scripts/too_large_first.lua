@@ -1,7 +1,7 @@
 -- KEYS: none rescue escape log
 -- ARGV: limit head strip [field value ...]
--- Moves the first entry of rescue, at the left end, to escape if it is longer than limit. Wrapper, head, strip and record: shared/unread.lua;
--- result: as too_large.lua. If the entry is alone in its list and escape is empty, it is not copied: its list is renamed to escape.
+-- Moves the left end of the rescue list to escape if it is longer than limit. Wrapper, head, strip and record: shared/unread.lua; result: as
+-- too_large.lua. If the entry is alone in its list and escape is empty, it is not copied: its list is renamed to escape.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local entry = redis.call('LINDEX', KEYS[2], 0)
 if not entry or not is_longer(entry, ARGV[1]) then return { 0, '', 1 } end

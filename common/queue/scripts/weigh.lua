@@ -9,9 +9,9 @@ if type(all) ~= 'number' or all <= room then return { n, page, 0 } end
 if redis.replicate_commands then redis.replicate_commands() end     -- before Redis 7 set_repl() needs it
 redis.set_repl(redis.REPL_NONE)
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
-redis.call('LPOP', KEYS[1])                 -- who has no right to remove the probes adds none
+redis.call('LPOP', KEYS[1])                 -- fails here if the user may not remove the probes, before any is added
 measure_probe()
-local function part(k)                      -- what holds the k entries at that end takes
+local function part(k)                      -- the memory of the nodes that hold the k entries at that end
   if total <= k or not ARGV[3] then return math.floor(taken(math.min(k, total))) end
   local before, after = 0, total            -- nodes: the largest number that holds none of them
   while after - before > 1 do

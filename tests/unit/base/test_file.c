@@ -115,7 +115,7 @@ static void a_mode_that_lets_others_write(void **state)
 	make_file("a/b/file", 0755);
 	is_safe(at("a/b/file"));
 	chmod(at("a"), 0757);
-	is_flawed(at("a/b/file"), "/a (mode 0757)", "everybody can write");
+	is_flawed(at("a/b/file"), "/a (mode 0757)", "every user can write");
 	assert_true(everybody);
 	chmod(at("a"), 0775);
 	is_flawed(at("a/b/file"), "/a (mode 0775)", "its group");
@@ -124,7 +124,7 @@ static void a_mode_that_lets_others_write(void **state)
 	chmod(at("a/b/file"), 0775);
 	is_flawed(at("a/b/file"), "/a/b/file (mode 0775)", "chmod g-w ");
 	chmod(at("a/b/file"), 01777);		/* the bit means nothing for a file */
-	is_flawed(at("a/b/file"), "/a/b/file (mode 1777)", "everybody can write");
+	is_flawed(at("a/b/file"), "/a/b/file (mode 1777)", "every user can write");
 }
 
 static void a_sticky_directory(void **state)
@@ -174,13 +174,13 @@ static void links(void **state)
 	assert_int_equal(symlink("../file", at("l/deep/good")), 0);
 	is_safe(at("l/deep/good"));
 	assert_int_equal(symlink("../../open/file", at("l/deep/relative")), 0);
-	is_flawed(at("l/deep/relative"), "/open (mode 0777)", "everybody");
+	is_flawed(at("l/deep/relative"), "/open (mode 0777)", "every user");
 	assert_int_equal(symlink(at("open/file"), at("l/absolute")), 0);
-	is_flawed(at("l/absolute"), "/open (mode 0777)", "everybody");
+	is_flawed(at("l/absolute"), "/open (mode 0777)", "every user");
 	assert_int_equal(symlink("deep", at("l/dir")), 0);
-	is_flawed(at("l/dir/relative"), "/open (mode 0777)", "everybody");
+	is_flawed(at("l/dir/relative"), "/open (mode 0777)", "every user");
 	assert_int_equal(symlink(at("l/file"), at("open/link")), 0);	/* what it leads to is good, but who leads there? */
-	is_flawed(at("open/link"), "/open (mode 0777)", "everybody");
+	is_flawed(at("open/link"), "/open (mode 0777)", "every user");
 	assert_int_equal(symlink("loop", at("l/loop")), 0);
 	is_safe(at("l/loop"));		/* it cannot be opened */
 	if (geteuid() != 0)

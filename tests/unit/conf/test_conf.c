@@ -217,11 +217,10 @@ static void the_environment_overrides(void **state)
 	assert_string_equal(f->conf->redis.password, "pw");
 	assert_int_equal(f->conf->log.level, LOG_LEVEL_ERROR);
 	setenv("QUREDIS_LOG_LEVEL", "loud", 1);
-	setenv("QUREDIS_REDIS_URL", "rediss://h", 1);
+	setenv("QUREDIS_REDIS_URL", "rediss://h:0", 1);
 	conf_read_text(f, "");
 	assert_refused(f, "environment QUREDIS_LOG_LEVEL: expected \"debug\"");
-	assert_said(f, "environment QUREDIS_REDIS_URL: redis.url: \"rediss://h\"");
-	assert_said(f, "stunnel");
+	assert_said(f, "environment QUREDIS_REDIS_URL: redis.url: \"rediss://h:0\": expected a port");
 }
 
 static void embedded_redis_has_its_socket_in_dir(void **state)

@@ -48,7 +48,7 @@ static void handlers(void **state)
 	assert_refused(f, "quredis.conf:1: handler: run cannot be executed by the supervisor's user (mode 0644)");
 	chmod(path, 0757);
 	read_handler(f, path, "");
-	assert_refused(f, "handler: everybody can write run (mode 0757): chmod go-w ");
+	assert_refused(f, "handler: every user can write run (mode 0757): chmod go-w ");
 	assert_int_equal(unlink(path), 0);
 	read_handler(f, path, "");
 	assert_refused(f, "handler: run does not exist");
@@ -113,7 +113,7 @@ static void handlers_that_others_can_change(void **state)
 	snprintf(dir, sizeof(dir), "%s/bin", f->dir);
 	chmod(dir, 0757);
 	read_handler(f, path, root ? "run_as = { user = \"nobody\"; };" : "");
-	assert_refused(f, "quredis.conf:1: handler: everybody can write bin (mode 0757): chmod go-w ");
+	assert_refused(f, "quredis.conf:1: handler: every user can write bin (mode 0757): chmod go-w ");
 	chmod(dir, 01777);
 	read_handler(f, path, "");
 	assert_loaded(f);
@@ -160,7 +160,7 @@ static void other_paths_that_others_can_change(void **state)
 	snprintf(text, sizeof(text), "%s/open", f->dir);
 	assert_int_equal(chmod(text, 0777), 0);
 	conf_read_with_password_file(f, path, 0);
-	assert_refused(f, "redis.password_file: everybody can write open (mode 0777)");
+	assert_refused(f, "redis.password_file: every user can write open (mode 0777)");
 	assert_int_equal(chmod(text, 01777), 0);
 	conf_read_with_password_file(f, path, 0);
 	assert_loaded(f);

@@ -106,7 +106,8 @@ static bool usable(const struct conf_key *key)
 {
 	/* the rest does not go together with all others */
 	return strcmp(key->path, "dead_letter.forward_to") != 0 && strcmp(key->path, "redis.embedded") != 0 &&
-	    strcmp(key->path, "redis.dir") != 0 && strcmp(key->path, "shared") != 0;
+	    strcmp(key->path, "redis.dir") != 0 && strncmp(key->path, "redis.sentinel", strlen("redis.sentinel")) != 0 &&
+	    strcmp(key->path, "redis.master") != 0 && strcmp(key->path, "shared") != 0;
 }
 
 /* One line of "a.b = value" each would set a group twice: groups are opened once here. */

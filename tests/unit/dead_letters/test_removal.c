@@ -30,7 +30,7 @@ static int setup_all(void **state)
 {
 	(void)state;
 	private_redis_start(&server, false);
-	queue_keys_init(&keys, "q", "i", "t", "e");
+	queue_keys_init(&keys, NULL, "q", "i", "t", "e");
 	return 0;
 }
 

@@ -59,7 +59,7 @@ int moves_setup_all(void **state)
 {
 	(void)state;
 	private_redis_start(&server, false);
-	queue_keys_init(&keys, "mail", "i", "t", "e");
+	queue_keys_init(&keys, NULL, "mail", "i", "t", "e");
 	queue_owner_init(&owner, &keys, "n.00000000000000b0.4.1", 30000);
 	queue_owner_init(&next, &keys, "n.00000000000000b0.4.2", 30000);
 	message_parse(&message, &keys.lines, RAW, RAW_LEN);

@@ -1,5 +1,4 @@
-
-/* What the sweeper decides without asking anybody: who is dead by lease, who is blamed, what a server is. */
+/* An owner is dead by its lease: what two looks prove, what breaks the proof, and what stays undecided. Clocks and replies are parameters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,79 +8,8 @@
 #include <cmocka.h>
 
 #include "common/queue/dead.h"
-#include "sweeper/core/core.h"
-#include "sweeper/dead_letters/bounds.h"
-#include "sweeper/rescue/rescue.h"
-#include "sweeper/rescue/watch.h"
-
-/* No task runs here: what the linked files ask of the core, of watch.c and of other tasks. */
-void tasks_enter(struct sweeper *s, struct sweeper_queue *q)
-{
-	(void)s;
-	(void)q;
-}
-
-void tasks_leave(struct sweeper_queue *q)
-{
-	(void)q;
-}
-
-int tasks_connected(struct sweeper *s)
-{
-	(void)s;
-	return 0;
-}
-
-void tasks_disconnected(struct sweeper *s)
-{
-	(void)s;
-}
-
-void *task_state(const struct sweeper_queue *q, const struct task *t)
-{
-	(void)q;
-	(void)t;
-	return NULL;
-}
-
-void task_wake_at(struct sweeper_queue *q, const struct task *t, int64_t at_ms)
-{
-	(void)q;
-	(void)t;
-	(void)at_ms;
-}
-
-bool lead_was_ours(const struct sweeper_queue *q)
-{
-	(void)q;
-	return true;
-}
-
-void watch_publish_undecided(struct sweeper_queue *q)
-{
-	(void)q;
-}
-
-bool sweeper_is_active(const struct sweeper *s)
-{
-	(void)s;
-	return true;
-}
-
-const struct task bounds_task;
 
 #define LEASE 30000
-
-bool sweeper_goes_on(struct sweeper *s)
-{
-	(void)s;
-	return true;
-}
-
-void sweeper_beat(const struct sweeper *s)
-{
-	(void)s;
-}
 
 static struct pulse at(int64_t ms)
 {
@@ -304,134 +232,6 @@ static void without_calm_nobody_is_dead(void **state)
 	assert_int_equal(a.since_ms, 1000001);
 }
 
-/* ---- blame ---- */
-
-static void alone_in_its_tray_it_is_charged(void **state)
-{
-	struct wrapper w = { .redelivered = 2 };
-
-	(void)state;
-	assert_false(rescue_judge(&w, BLAME_WORKER, false, 1, 1));
-	assert_int_equal(w.crashes, 1);
-	assert_int_equal(w.redelivered, 3);
-	assert_false(w.solo);
-	assert_true(rescue_judge(&w, BLAME_WORKER, false, 1, 1));
-	assert_int_equal(w.crashes, 2);
-}
-
-static void among_others_it_is_set_apart(void **state)
-{
-	struct wrapper w = { .crashes = 1 };
-
-	(void)state;
-	assert_false(rescue_judge(&w, BLAME_WORKER, false, 2, 1));
-	assert_int_equal(w.crashes, 1);
-	assert_true(w.solo);
-	w = (struct wrapper){ .crashes = 1 };
-	assert_false(rescue_judge(&w, BLAME_WORKER, false, -1, 1));	/* nobody knows how many there were */
-	assert_int_equal(w.crashes, 1);
-	assert_true(w.solo);
-}
-
-static void late_or_without_attempts(void **state)
-{
-	struct wrapper w = { .crashes = 7 };
-
-	(void)state;
-	assert_false(rescue_judge(&w, BLAME_NOBODY, false, 1, 1));	/* it came late and never ran: not charged, whatever came before */
-	assert_int_equal(w.crashes, 7);
-	w = (struct wrapper){0};
-	assert_true(rescue_judge(&w, BLAME_WORKER, false, 1, 0));
-}
-
-/* Nobody knows whose doing an outage was: at first everything is only set apart, then tried, one message at a time. */
-static void an_outage_charges_only_what_was_on_trial(void **state)
-{
-	struct wrapper w = {0};
-
-	(void)state;
-	for (int i = 0; i < 5; i++) {
-		assert_false(rescue_judge(&w, BLAME_OUTAGE, false, 1, 0));
-		assert_int_equal(w.crashes, 0);
-		assert_true(w.solo);
-		assert_int_equal(w.redelivered, i + 1);
-		assert_int_equal(message_needs_trial(&w), i >= 1);
-	}
-	assert_false(rescue_judge(&w, BLAME_OUTAGE, true, 2, 0));	/* it was not alone after all */
-	assert_int_equal(w.crashes, 0);
-	assert_false(rescue_judge(&w, BLAME_OUTAGE, true, 1, 1));
-	assert_int_equal(w.crashes, 1);
-	assert_true(rescue_judge(&w, BLAME_OUTAGE, true, 1, 1));
-	assert_int_equal(w.crashes, 2);
-}
-
-/* The longest that a message which kills its whole container can go on: with recovery_attempts = 1 it is found by the fourth. */
-static void a_message_that_kills_everything_is_found(void **state)
-{
-	for (int attempts = 0; attempts < 4; attempts++) {
-		struct wrapper w = {0};
-		int outages = 1;
-
-		while (!rescue_judge(&w, BLAME_OUTAGE, message_needs_trial(&w), 1, attempts))
-			outages++;
-		assert_int_equal(outages, MESSAGE_OUTAGES_MAX + attempts + 1);
-	}
-	(void)state;
-}
-
-static void its_time_stays_known(void **state)
-{
-	struct wrapper w = { .own_ms = 3 };
-
-	(void)state;
-	rescue_judge(&w, BLAME_WORKER, false, 9, 1);
-	assert_int_equal(w.own_ms, 3);
-}
-
-static void pages_shrink_and_grow(void **state)
-{
-	(void)state;
-	assert_int_equal(rescue_page(8, 80), 100);
-	assert_int_equal(rescue_page(8, 8 << 20), 1);
-	assert_int_equal(rescue_page(1, 1 << 30), 1);
-	assert_int_equal(rescue_page(0, 0), 100);
-	assert_in_range(rescue_page(10, 10 * 65536), 10, 16);
-}
-
-/* ---- the server ---- */
-
-static void info_is_read(void **state)
-{
-	const char *info = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n";
-	const char *replication = "# Replication\r\nrole:master\r\nmaster_replid:def\r\nmaster_replid2:0\r\n";
-	struct redis_identity id = {0}, other;
-	struct server s = {0};
-
-	(void)state;
-	server_parse(&s, info, strlen(info));
-	assert_int_equal(s.major, 7);
-	assert_string_equal(s.version, "7.0.15");
-	assert_string_equal(s.run_id, "abc");
-	assert_string_equal(s.maxmemory_policy, "allkeys-lru");
-	assert_true(server_evicts(&s));
-	server_parse(&s, "maxmemory_policy:noeviction", 27);	/* no line end */
-	assert_false(server_evicts(&s));
-	server_parse(&s, "maxmemory_policy:volatile-ttl\n", 30);
-	assert_true(server_evicts(&s));
-	s = (struct server){0};
-	server_parse(&s, "", 0);
-	server_parse(&s, "xredis_version:1\nredis_version", 30);
-	assert_int_equal(s.major, 0);
-	assert_false(server_evicts(&s));
-	other = id;
-	assert_true(!redis_identity_known(&id) && redis_identity_same(&id, &other));
-	redis_identity_read(&id, info, strlen(info));
-	redis_identity_read(&id, replication, strlen(replication));
-	assert_string_equal(id.run_id, "abc");
-	assert_string_equal(id.replid, "def");
-	assert_true(redis_identity_known(&id) && !redis_identity_same(&id, &other));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,14 +246,6 @@ int main(void)
 		cmocka_unit_test(each_owner_is_disturbed_by_its_own_measure),
 		cmocka_unit_test(small_steps_of_a_clock_add_up),
 		cmocka_unit_test(without_calm_nobody_is_dead),
-		cmocka_unit_test(alone_in_its_tray_it_is_charged),
-		cmocka_unit_test(among_others_it_is_set_apart),
-		cmocka_unit_test(late_or_without_attempts),
-		cmocka_unit_test(an_outage_charges_only_what_was_on_trial),
-		cmocka_unit_test(a_message_that_kills_everything_is_found),
-		cmocka_unit_test(its_time_stays_known),
-		cmocka_unit_test(pages_shrink_and_grow),
-		cmocka_unit_test(info_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c */
+/* links: tests/unit/private_redis.c tests/unit/private_queue.c */
 
 /*
  * What is remembered beside the messages of a shared queue, against a real server: it is written, and forgotten, with the
@@ -412,7 +412,7 @@ static void who_is_registered_says_that_it_is_shared(void **state)
 	private_redis_answer(&server);
 	all = REDIS(&server, "GET quredis:queue:mail");
 	assert_string_equal(all.str, "{\"name\":\"mail\",\"ingress\":\"i\",\"transit\":\"t\",\"escape\":\"e\",\"shared\":true}");
-	assert_int_equal(queue_registered_parse(&known, "mail", all.str, all.len), 0);
+	assert_int_equal(queue_registered_parse(&known, NULL, "mail", all.str, all.len), 0);
 	assert_true(known.shared);
 	queue_keys_free(&known);
 }

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c */
+/* links: tests/unit/private_redis.c tests/unit/private_queue.c */
 
 /*
  * The lease counts what left each tray alive, and a tray is acknowledged only while it counts what its owner knows: so an

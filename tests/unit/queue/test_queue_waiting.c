@@ -390,7 +390,7 @@ int main(void)
 	int failed;
 
 	private_redis_start(&server, false);
-	queue_keys_init(&keys, "q", "i", "t", "e");
+	queue_keys_init(&keys, NULL, "q", "i", "t", "e");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	queue_keys_free(&keys);
 	private_redis_stop(&server);

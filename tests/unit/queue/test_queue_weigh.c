@@ -17,6 +17,7 @@
 #include "tests/unit/queue/moves_fixture.h"
 
 #define MIB (1 << 20)
+#define SHORT 2000		/* bytes by which a weight may be too low; Redis 7 stays below 1000, Valkey 8.1 not */
 
 static void put_of(size_t len, char byte)
 {
@@ -63,14 +64,14 @@ static void the_right_end_is_weighed(void **state)
 	REDIS(&server, "RPOP " RESCUE);
 	w = weigh_end(QUEUE_END_RIGHT);
 	assert_true(w.page == 1);
-	assert_in_range(w.first, 40 * MIB - 1000, 52 * MIB);
+	assert_in_range(w.first, 40 * MIB - SHORT, 52 * MIB);
 	REDIS(&server, "LTRIM " RESCUE " -1 -1");
 	w = weigh_end(QUEUE_END_RIGHT);
-	assert_in_range(w.first, 40 * MIB - 1000, 52 * MIB);
+	assert_in_range(w.first, 40 * MIB - SHORT, 52 * MIB);
 	REDIS(&server, "LPUSH " RESCUE " a");
 	w = weigh_end(QUEUE_END_RIGHT);
 	assert_true(w.page == 1);
-	assert_in_range(w.first, 40 * MIB - 1000, 52 * MIB);
+	assert_in_range(w.first, 40 * MIB - SHORT, 52 * MIB);
 }
 
 static void a_list_is_weighed_and_not_read(void **state)

@@ -40,6 +40,13 @@ static const struct {
 	{ "ACL failure in script: User has no permissions to run the 'xadd' command", REDIS_ERROR_PERMISSION, false, false },
 	{ "WRONGTYPE Operation against a key holding the wrong kind of value", REDIS_ERROR_WRONG_TYPE, false, false },
 	{ "ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", REDIS_ERROR_WRONG_TYPE, false, false },
+	{ "CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER, false, false },
+	{ "ERR Script attempted to access keys that do not hash to the same slot script: 1, on @user_script:1.", REDIS_ERROR_CLUSTER, false, false },
+	{ "ERR Script attempted to access a non local key in a cluster node script: 1, on @user_script:1.", REDIS_ERROR_CLUSTER, false, false },
+	{ "ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, true, false },
+	{ "MOVED 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, true, true },
+	{ "ASK 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, false, false },
+	{ "CLUSTERDOWN Hash slot not served", REDIS_ERROR_TRANSIENT, true, false },
 	{ "ERR unknown command 'LMOVE'", REDIS_ERROR_UNKNOWN, false, false },
 	{ "BUSYGROUP Consumer Group name already exists", REDIS_ERROR_UNKNOWN, false, false },	/* not BUSY */
 	{ "ERR the user's text says aBUSY or READONLY2", REDIS_ERROR_UNKNOWN, false, false },
@@ -80,11 +87,12 @@ static void other_replies_are_no_errors(void **state)
 	assert_false(redis_error_is_of_server(&reply) || redis_error_needs_reconnect(&reply) || redis_error_is(&reply, "READONLY"));
 }
 
-static void only_an_operator_mends_permissions_and_types(void **state)
+static void only_an_operator_mends_permissions_types_and_slots(void **state)
 {
 	(void)state;
 	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
-		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE);
+		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE ||
+		    class == REDIS_ERROR_CLUSTER);
 }
 
 int main(void)
@@ -94,7 +102,7 @@ int main(void)
 		cmocka_unit_test(the_first_word_decides_before_the_others),
 		cmocka_unit_test(a_permission_inside_a_script_outranks_other_codes),
 		cmocka_unit_test(other_replies_are_no_errors),
-		cmocka_unit_test(only_an_operator_mends_permissions_and_types),
+		cmocka_unit_test(only_an_operator_mends_permissions_types_and_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

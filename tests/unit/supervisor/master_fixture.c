@@ -90,6 +90,12 @@ size_t master_signals(pid_t pid, int sig)
 	return n;
 }
 
+pid_t master_signalled(size_t i)
+{
+	assert_true(i < nsent);
+	return sent[i].pid;
+}
+
 void master_forget_signals(void)
 {
 	nsent = 0;

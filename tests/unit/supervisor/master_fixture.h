@@ -46,6 +46,7 @@ extern struct master_forks {
 /* ---- signals ---- */
 
 size_t master_signals(pid_t pid, int sig);	/* sent to it; sig 0: of any number, pid 0: to anybody */
+pid_t master_signalled(size_t i);		/* the receiver of the first signal, of the second, … */
 void master_forget_signals(void);
 
 /* ---- events ---- */

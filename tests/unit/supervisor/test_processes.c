@@ -1,41 +1,23 @@
-/* ldflags: -Wl,--wrap=kill */
-#include <errno.h>
+/* links: tests/unit/supervisor/master_fixture.c */
+/* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "supervisor/children/processes.h"
-
-#define PID 5000000		/* above what Linux gives */
+#include "tests/unit/supervisor/master_fixture.h"
 
 static struct processes ps;
-static struct { pid_t pid; int sig; } sent[16];
-static size_t nsent;
-
-int __real_kill(pid_t pid, int sig);
-int __wrap_kill(pid_t pid, int sig);
-
-int __wrap_kill(pid_t pid, int sig)
-{
-	if (pid == getpid())		/* abort() */
-		return __real_kill(pid, sig);
-	sent[nsent].pid = pid;
-	sent[nsent++].sig = sig;
-	return 0;
-}
 
 static int setup(void **state)
 {
 	(void)state;
 	memset(&ps, 0, sizeof(ps));
-	nsent = 0;
+	master_forget_signals();
 	processes_init(&ps, scoreboard_new());
 	return 0;
 }
@@ -52,23 +34,8 @@ static int start(enum process_kind kind, int64_t now_ms)
 	struct process_role role = { .kind = kind, .queue = kind == PROCESS_WORKER ? 3 : -1, .queue_name = "mail", .index = 2, .kill_grace_ms = 500, .socket = -1 };
 	int slot = processes_start(&ps, &role, ORDER_RUN, now_ms);
 
-	processes_forked(&ps, slot, PID + slot);
+	processes_forked(&ps, slot, MASTER_PID + slot);
 	return slot;
-}
-
-/* Whether this aborts, as a broken rule does. */
-static bool aborts(void (*f)(void))
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid == 0) {
-		close(STDERR_FILENO);
-		f();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
 static void only_the_sweeper_takes_slot_0(void **state)
@@ -125,8 +92,8 @@ static void the_iterator_gives_the_living_of_one_kind(void **state)
 	assert_int_equal(processes_slot(&ps, p), third);
 	assert_null(processes_next(&ps, p, PROCESS_WORKER));
 	assert_int_equal(processes_slot(&ps, processes_sweeper(&ps)), sweeper);
-	assert_int_equal(processes_slot(&ps, processes_by_pid(&ps, PID + third)), third);
-	assert_null(processes_by_pid(&ps, PID + second));
+	assert_int_equal(processes_slot(&ps, processes_by_pid(&ps, MASTER_PID + third)), third);
+	assert_null(processes_by_pid(&ps, MASTER_PID + second));
 	processes_leave(&ps, sweeper, 0);
 	assert_null(processes_sweeper(&ps));
 	assert_true(processes_any(&ps, PROCESS_SWEEPER));
@@ -145,7 +112,7 @@ static void an_order_is_only_raised_but_for_quiet(void **state)
 		processes_order(&ps, slot, steps[i].to, 1000);
 		assert_int_equal(atomic_load(&ps.board->master.orders[slot]), steps[i].is);
 	}
-	assert_int_equal(nsent, 4);	/* one TERM for each that changed */
+	assert_int_equal(master_signals(0, 0), 4);	/* one TERM for each that changed */
 	assert_int_equal(ps.items[slot].kill_at_ms, 1000 + 500 + 10000);
 	assert_true(processes_is_finishing(&ps, slot));
 }
@@ -166,11 +133,11 @@ static void a_kill_reaches_the_handlers_group_and_no_stranger(void **state)
 	int slot = start(PROCESS_WORKER, 0);
 
 	(void)state;
-	atomic_store(&ps.board->slots[slot].handler_pgid, PID + 100);
+	atomic_store(&ps.board->slots[slot].handler_pgid, MASTER_PID + 100);
 	processes_kill(&ps, slot);
-	assert_int_equal(nsent, 2);
-	assert_int_equal(sent[0].pid, PID + slot);
-	assert_int_equal(sent[1].pid, -(PID + 100));
+	assert_int_equal(master_signals(0, 0), 2);
+	assert_int_equal(master_signalled(0), MASTER_PID + slot);
+	assert_int_equal(master_signalled(1), -(MASTER_PID + 100));
 	assert_int_equal(atomic_load(&ps.board->slots[slot].handler_pgid), 0);
 	for (int bad = -1; bad <= 1; bad++) {
 		atomic_store(&ps.board->slots[slot].handler_pgid, bad);
@@ -178,7 +145,7 @@ static void a_kill_reaches_the_handlers_group_and_no_stranger(void **state)
 	}
 	atomic_store(&ps.board->slots[slot].handler_pgid, getpgrp());
 	processes_kill_handler(&ps, slot);
-	assert_int_equal(nsent, 2);
+	assert_int_equal(master_signals(0, 0), 2);
 }
 
 static void leave_twice(void)
@@ -215,10 +182,10 @@ static void fence_twice(void)
 static void illegal_transitions_abort(void **state)
 {
 	(void)state;
-	assert_true(aborts(leave_twice));
-	assert_true(aborts(release_what_was_not_forked));
-	assert_true(aborts(order_the_dead));
-	assert_true(aborts(fence_twice));
+	assert_true(master_aborts(leave_twice));
+	assert_true(master_aborts(release_what_was_not_forked));
+	assert_true(master_aborts(order_the_dead));
+	assert_true(master_aborts(fence_twice));
 }
 
 static void names_are_those_of_the_log(void **state)

@@ -88,6 +88,7 @@ static void an_error_is_a_state_or_part_of_one(void **state)
 		{ QUEUE_ERROR_NONE, STATE_RUNNING, NULL },
 		{ QUEUE_ERROR_WRONG_TYPE, STATE_ERROR, "one of its keys has the wrong type" },
 		{ QUEUE_ERROR_NO_PERMISSION, STATE_ERROR, "Redis refuses password or permission" },
+		{ QUEUE_ERROR_CLUSTER, STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
 		{ QUEUE_ERROR_EVICTION, STATE_NO_REDIS, "maxmemory-policy may evict queues" },
 		{ QUEUE_ERROR_NO_REDIS, STATE_NO_REDIS, "no connection to Redis" },
 		{ QUEUE_ERROR_TRANSIENT, STATE_NO_REDIS, "Redis refuses commands for now" },
@@ -177,10 +178,10 @@ static void a_pause_in_redis_is_shown_before_quiet(void **state)
 {
 	(void)state;
 	queues_set_quiet(qs, MAIL, true, 0);
-	assert_state(STATE_QUIET, "told to fetch nothing");
+	assert_state(STATE_QUIET, "an operator stopped its fetches");
 	queues_set_quiet(qs, MAIL, false, 0);
 	queues_set_all_quiet(qs, true, 0);
-	assert_state(STATE_QUIET, "told to fetch nothing");
+	assert_state(STATE_QUIET, "an operator stopped its fetches");
 	atomic_store(&mail()->sweeper.gate, QUEUE_PAUSED);
 	assert_state(STATE_PAUSED, "paused in Redis");
 }

@@ -219,15 +219,23 @@ static void a_fork_that_fails_is_no_crash_of_the_queue(void **state)
 
 /* ---- replacing ---- */
 
-static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
+/* A queue of two workers is recycled while no process can be forked. Returns the slot of an old worker. */
+static int recycle_without_forks(void)
 {
 	int old;
 
-	(void)state;
 	staffing_step(&m, 0);
 	old = slot_of(0);
 	queues_recycle(&m.queues, MAIL, 1000);
 	master_forks.error = EAGAIN;
+	return old;
+}
+
+static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
+{
+	int old = recycle_without_forks();
+
+	(void)state;
 	staffing_step(&m, 1000);
 	assert_int_equal(order_of(old), ORDER_RUN);
 	master_forks.error = 0;
@@ -238,13 +246,9 @@ static void an_old_worker_finishes_when_the_new_ones_serve(void **state)
 
 static void an_old_worker_finishes_after_ten_seconds_replaced_or_not(void **state)
 {
-	int old;
+	int old = recycle_without_forks();
 
 	(void)state;
-	staffing_step(&m, 0);
-	old = slot_of(0);
-	queues_recycle(&m.queues, MAIL, 1000);
-	master_forks.error = EAGAIN;
 	staffing_step(&m, 10999);
 	assert_int_equal(order_of(old), ORDER_RUN);
 	staffing_step(&m, 11000);

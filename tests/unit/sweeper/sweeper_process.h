@@ -249,7 +249,7 @@ static inline void annotate(const char *incarnation, const char *key, const char
 	struct queue_keys k;
 	struct queue_owner o;
 
-	queue_keys_default(&k, "mail");
+	queue_keys_default(&k, NULL, "mail");
 	queue_owner_init(&o, &k, incarnation, 1000);
 	queue_annotate(&server.r, &o, key, value);
 	assert_int_equal(private_redis_answer(&server).integer, 1);

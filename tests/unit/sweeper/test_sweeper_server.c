@@ -4,6 +4,8 @@
 /* What Redis says and refuses: retries, pauses, errors of a queue or of the server, the lead. */
 #include "tests/unit/sweeper/sweeper_process.h"
 
+#include "sweeper/core/core.h"
+
 /* ---- retries and pauses ---- */
 
 static void what_is_due_queues_and_what_is_not_waits(void **state)
@@ -291,6 +293,40 @@ static void who_wants_ages_has_times(void **state)
 	}
 }
 
+/* ---- INFO ---- */
+
+static void info_is_read(void **state)
+{
+	const char *info = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\n\r\n# Memory\r\nused_memory:1\r\nmaxmemory_policy:allkeys-lru\r\n";
+	const char *replication = "# Replication\r\nrole:master\r\nmaster_replid:def\r\nmaster_replid2:0\r\n";
+	struct redis_identity id = {0}, other;
+	struct server s = {0};
+
+	(void)state;
+	server_parse(&s, info, strlen(info));
+	assert_int_equal(s.major, 7);
+	assert_string_equal(s.version, "7.0.15");
+	assert_string_equal(s.run_id, "abc");
+	assert_string_equal(s.maxmemory_policy, "allkeys-lru");
+	assert_true(server_evicts(&s));
+	server_parse(&s, "maxmemory_policy:noeviction", 27);	/* no line end */
+	assert_false(server_evicts(&s));
+	server_parse(&s, "maxmemory_policy:volatile-ttl\n", 30);
+	assert_true(server_evicts(&s));
+	s = (struct server){0};
+	server_parse(&s, "", 0);
+	server_parse(&s, "xredis_version:1\nredis_version", 30);
+	assert_int_equal(s.major, 0);
+	assert_false(server_evicts(&s));
+	other = id;
+	assert_true(!redis_identity_known(&id) && redis_identity_same(&id, &other));
+	redis_identity_read(&id, info, strlen(info));
+	redis_identity_read(&id, replication, strlen(replication));
+	assert_string_equal(id.run_id, "abc");
+	assert_string_equal(id.replid, "def");
+	assert_true(redis_identity_known(&id) && !redis_identity_same(&id, &other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +344,7 @@ int main(void)
 		T(one_of_two_hosts_has_the_periodic_work),
 		T(who_wants_ages_has_times),
 		T(the_lead_of_another_is_not_given_up),
+		cmocka_unit_test(info_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, setup_all, teardown_all);

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c tests/unit/worker/evidence_fixture.c */
 /* ldflags: -Wl,--wrap=queue_annotate */
 /* How a worker tells a sweeper that it was ordered to stop, and what it does if Redis refuses. test_evidence_trial.c: which message is on trial. */
 #include <setjmp.h>
@@ -11,43 +11,7 @@
 #include <cmocka.h>
 
 #include "common/base/base.h"
-#include "tests/unit/worker/lone_worker.h"
-
-static char key[16], value[64];
-static int written;
-
-void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v);
-
-void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v)
-{
-	assert_ptr_equal(r, &lone.w->session.redis);
-	assert_ptr_equal(o, &lone.w->session.owner);
-	snprintf(key, sizeof(key), "%s", k);
-	snprintf(value, sizeof(value), "%s", v);
-	written++;
-}
-
-/* Only suspects need these (test_evidence_trial.c). */
-void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
-{
-	(void)w, (void)p, (void)delay_ms;
-	fail();
-}
-
-void starter_pause(struct starter *s, int64_t until_ms)
-{
-	(void)s, (void)until_ms;
-	fail();
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	written = 0;
-	lone_worker_begin(false);
-	evidence_init(&lone.w->evidence);
-	return 0;
-}
+#include "tests/unit/worker/evidence_fixture.h"
 
 static void answer(enum redis_type type, int64_t now_ms)
 {
@@ -56,23 +20,30 @@ static void answer(enum redis_type type, int64_t now_ms)
 	evidence_answer(lone.w, lone.last.item, &reply, now_ms);
 }
 
+/* Only suspects are put off (test_evidence_trial.c). */
+static int teardown(void **state)
+{
+	assert_true(noted.put_off == 0 && noted.pause_ms == -1);
+	return lone_worker_teardown(state);
+}
+
 static void an_order_to_stop_is_told_once(void **state)
 {
 	(void)state;
 	lone.w->exit.order = ORDER_QUIET;
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 0);
+	assert_int_equal(noted.written, 0);
 	lone.w->exit.order = ORDER_FINISH;
 	evidence_tick(lone.w, 5);
-	assert_string_equal(key, "stopping");
-	assert_string_equal(value, "1");
+	assert_string_equal(noted.key, "stopping");
+	assert_string_equal(noted.value, "1");
 	assert_int_equal(lone.last.answer, ANSWER_EVIDENCE);
 	assert_int_equal(lone.due_ms, 5 + REDIS_TIMEOUT_MS);
 	evidence_tick(lone.w, 5);
 	answer(REDIS_INTEGER, 5);
 	lone.w->exit.order = ORDER_HAND_BACK;
 	evidence_tick(lone.w, 5);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 	assert_int_equal(lone.reported + lone.cleared, 0);
 }
 
@@ -86,9 +57,9 @@ static void a_refused_write_is_sent_again_after_a_second(void **state)
 	assert_string_equal(lone.at, "evidence");
 	assert_int_equal(evidence_deadline_ms(lone.w, 1000), 2000);
 	evidence_tick(lone.w, 1999);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 	evidence_tick(lone.w, 2000);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 	answer(REDIS_INTEGER, 2000);
 	assert_int_equal(lone.cleared, 1);
 	assert_int_equal(evidence_deadline_ms(lone.w, 2000), INT64_MAX);
@@ -133,7 +104,7 @@ static void nothing_is_written_without_a_registration(void **state)
 	w->exit.leaving = false;
 	w->exit.left = true;
 	evidence_tick(w, 0);
-	assert_int_equal(written, 0);
+	assert_int_equal(noted.written, 0);
 }
 
 /* The renewal is sent before, so Redis knows the name when it reads the write. */
@@ -144,7 +115,7 @@ static void the_write_follows_the_renewal_at_once(void **state)
 	lone.w->session.registered = false;
 	lone.w->session.renewing = true;
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 }
 
 static void a_new_name_is_told_of_the_order_again(void **state)
@@ -155,7 +126,7 @@ static void a_new_name_is_told_of_the_order_again(void **state)
 	answer(REDIS_INTEGER, 0);
 	evidence_lost(lone.w);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 }
 
 static void a_new_connection_ends_the_wait(void **state)
@@ -166,7 +137,7 @@ static void a_new_connection_ends_the_wait(void **state)
 	answer(REDIS_ERROR, 0);
 	evidence_lost(lone.w);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 }
 
 static void a_worker_that_is_not_registered_waits_for_no_deadline(void **state)
@@ -179,7 +150,7 @@ static void a_worker_that_is_not_registered_waits_for_no_deadline(void **state)
 	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup, teardown)
 
 int main(void)
 {

@@ -1,4 +1,4 @@
-/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c */
+/* links: tests/unit/private_redis.c tests/unit/worker/lone_worker.c tests/unit/worker/evidence_fixture.c */
 /* ldflags: -Wl,--wrap=queue_annotate */
 /* The trial of a suspect: when the suspect may start, what Redis must know before, and when the trial ends. */
 #include <setjmp.h>
@@ -11,60 +11,10 @@
 #include <cmocka.h>
 
 #include "common/base/base.h"
-#include "tests/unit/worker/lone_worker.h"
+#include "tests/unit/worker/evidence_fixture.h"
 
 #define SUSPECT "quredis/1 w=00000000000000ab outages=2 solo=1\na"
 #define MY_SLOT 2		/* slot + 1 */
-
-static char key[16], value[64];
-static int written, put_off;
-static int64_t pause_ms;
-
-void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v);
-
-void __wrap_queue_annotate(struct redis *r, const struct queue_owner *o, const char *k, const char *v)
-{
-	assert_ptr_equal(r, &lone.w->session.redis);
-	assert_ptr_equal(o, &lone.w->session.owner);
-	snprintf(key, sizeof(key), "%s", k);
-	snprintf(value, sizeof(value), "%s", v);
-	written++;
-}
-
-void settle_put_off(struct worker *w, struct place p, int64_t delay_ms)
-{
-	assert_int_equal(delay_ms, 1000);
-	tray_move(&w->trays, p, MOVE_PUT_OFF);
-	put_off++;
-}
-
-void starter_pause(struct starter *s, int64_t until_ms)
-{
-	assert_ptr_equal(s, &lone.w->starter);
-	pause_ms = until_ms;
-}
-
-static int begin(bool shared)
-{
-	written = put_off = 0;
-	pause_ms = -1;
-	key[0] = value[0] = '\0';
-	lone_worker_begin(shared);
-	evidence_init(&lone.w->evidence);
-	return 0;
-}
-
-static int setup(void **state)
-{
-	(void)state;
-	return begin(false);
-}
-
-static int setup_shared(void **state)
-{
-	(void)state;
-	return begin(true);
-}
 
 static struct place fetched(int tray, const char *raw)
 {
@@ -104,7 +54,7 @@ static void a_message_of_one_outage_needs_no_trial(void **state)
 	assert_true(evidence_may_start(lone.w, fetched(0, "quredis/1 w=00000000000000ab outages=1 crashes=1\na")));
 	assert_int_equal(on_trial(), 0);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 0);
+	assert_int_equal(noted.written, 0);
 }
 
 /* Else a producer could stop all trials of a supervisor. */
@@ -125,11 +75,11 @@ static void a_suspect_starts_when_redis_has_its_name(void **state)
 	assert_false(evidence_may_start(lone.w, p));
 	assert_int_equal(on_trial(), MY_SLOT);
 	evidence_tick(lone.w, 0);
-	assert_string_equal(key, "trial");
-	assert_string_equal(value, "00000000000000ab");
+	assert_string_equal(noted.key, "trial");
+	assert_string_equal(noted.value, "00000000000000ab");
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 	answer(REDIS_INTEGER, 0);
 	assert_true(evidence_may_start(lone.w, p));
 }
@@ -142,8 +92,8 @@ static void a_new_name_is_told_of_the_trial_again(void **state)
 	evidence_lost(lone.w);
 	assert_false(evidence_may_start(lone.w, p));
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 2);
-	assert_string_equal(value, "00000000000000ab");
+	assert_int_equal(noted.written, 2);
+	assert_string_equal(noted.value, "00000000000000ab");
 	answer(REDIS_INTEGER, 0);
 	assert_true(evidence_may_start(lone.w, p));
 }
@@ -159,7 +109,7 @@ static void a_refused_trial_keeps_the_suspect_waiting(void **state)
 	assert_false(evidence_may_start(lone.w, p));
 	assert_int_equal(evidence_deadline_ms(lone.w, 1000), 2000);
 	evidence_tick(lone.w, 2000);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 	answer(REDIS_INTEGER, 2000);
 	assert_true(evidence_may_start(lone.w, p));
 }
@@ -184,7 +134,7 @@ static void a_withdrawal_under_an_earlier_name_ends_no_trial(void **state)
 	tray_move(&lone.w->trays, p, MOVE_RETRY);
 	tray_move_refused(&lone.w->trays, p, true);
 	evidence_tick(lone.w, 0);
-	assert_string_equal(value, "");
+	assert_string_equal(noted.value, "");
 	evidence_lost(lone.w);
 	answer(REDIS_INTEGER, 0);
 	assert_int_equal(on_trial(), MY_SLOT);
@@ -198,11 +148,11 @@ static void during_the_trial_of_another_worker_a_suspect_is_put_off(void **state
 	(void)state;
 	atomic_store(&lone.board->workers.trial, 7);
 	assert_false(evidence_may_start(lone.w, p));
-	assert_int_equal(put_off, 1);
+	assert_int_equal(noted.put_off, 1);
 	assert_int_equal(on_trial(), 7);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 0);
-	assert_int_equal(pause_ms, -1);
+	assert_int_equal(noted.written, 0);
+	assert_int_equal(noted.pause_ms, -1);
 }
 
 /* It has no delayed set, so the suspect stays where it is. */
@@ -217,8 +167,8 @@ static void in_a_shared_queue_the_worker_pauses_for_another_trial(void **state)
 	atomic_store(&lone.board->workers.trial, 7);
 	lone.w->now_us = 50999;
 	assert_false(evidence_may_start(lone.w, AT(0, 0)));
-	assert_int_equal(pause_ms, 1050);
-	assert_int_equal(put_off, 0);
+	assert_int_equal(noted.pause_ms, 1050);
+	assert_int_equal(noted.put_off, 0);
 }
 
 /* A note has no nonce. */
@@ -232,7 +182,7 @@ static void in_a_shared_queue_a_trial_is_named_by_the_sha1(void **state)
 	tray_add_note(&lone.w->trays, AT(0, 0), &suspect);
 	assert_false(evidence_may_start(lone.w, AT(0, 0)));
 	evidence_tick(lone.w, 0);
-	assert_string_equal(value, "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8");
+	assert_string_equal(noted.value, "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8");
 }
 
 static void a_trial_lasts_until_its_message_has_left_the_tray(void **state)
@@ -249,7 +199,7 @@ static void a_trial_lasts_until_its_message_has_left_the_tray(void **state)
 	tray_empty(&lone.w->trays, 0);
 	evidence_tick(lone.w, 0);
 	assert_int_equal(on_trial(), 0);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 }
 
 static void a_message_that_is_gone_ends_its_trial_without_a_connection(void **state)
@@ -273,17 +223,17 @@ static void a_refused_move_ends_the_trial_when_redis_has_forgotten_it(void **sta
 	tray_start(&lone.w->trays, p);
 	tray_move(&lone.w->trays, p, MOVE_ESCAPE);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 	tray_move_refused(&lone.w->trays, p, true);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 2);
-	assert_string_equal(key, "trial");
-	assert_string_equal(value, "");
+	assert_int_equal(noted.written, 2);
+	assert_string_equal(noted.key, "trial");
+	assert_string_equal(noted.value, "");
 	assert_int_equal(on_trial(), MY_SLOT);
 	answer(REDIS_INTEGER, 0);
 	assert_int_equal(on_trial(), 0);
 	evidence_tick(lone.w, 0);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 }
 
 static void a_refused_acknowledgement_ends_the_trial(void **state)
@@ -296,7 +246,7 @@ static void a_refused_acknowledgement_ends_the_trial(void **state)
 	tray_close(&lone.w->trays, 0);
 	tray_delete_refused(&lone.w->trays, 0, true);
 	evidence_tick(lone.w, 0);
-	assert_string_equal(value, "");
+	assert_string_equal(noted.value, "");
 	answer(REDIS_INTEGER, 0);
 	assert_int_equal(on_trial(), 0);
 }
@@ -313,9 +263,9 @@ static void a_trial_that_redis_does_not_forget_goes_on(void **state)
 	assert_int_equal(on_trial(), MY_SLOT);
 	assert_int_equal(evidence_deadline_ms(lone.w, 0), 1000);
 	evidence_tick(lone.w, 999);
-	assert_int_equal(written, 2);
+	assert_int_equal(noted.written, 2);
 	evidence_tick(lone.w, 1000);
-	assert_int_equal(written, 3);
+	assert_int_equal(noted.written, 3);
 }
 
 /* A new connection, under whose name nothing was written. */
@@ -329,7 +279,7 @@ static void a_trial_that_redis_does_not_know_ends_without_a_write(void **state)
 	evidence_lost(lone.w);
 	evidence_tick(lone.w, 0);
 	assert_int_equal(on_trial(), 0);
-	assert_int_equal(written, 1);
+	assert_int_equal(noted.written, 1);
 }
 
 static void a_trial_that_is_over_has_no_deadline(void **state)
@@ -346,8 +296,8 @@ static void a_trial_that_is_over_has_no_deadline(void **state)
 	assert_int_equal(evidence_deadline_ms(lone.w, 0), INT64_MAX);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, lone_worker_teardown)
-#define SHARED(f) cmocka_unit_test_setup_teardown(f, setup_shared, lone_worker_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup, lone_worker_teardown)
+#define SHARED(f) cmocka_unit_test_setup_teardown(f, evidence_fixture_setup_shared, lone_worker_teardown)
 
 int main(void)
 {

@@ -26,7 +26,7 @@ static struct trays *ts;
 static int setup(void **state)
 {
 	(void)state;
-	queue_keys_init(&keys, "mail", "i", "t", "e");
+	queue_keys_init(&keys, NULL, "mail", "i", "t", "e");
 	keys.lines.secrets = &secrets;
 	ts = alloc_zero(1, sizeof(*ts));
 	tray_init(ts, &keys);
@@ -337,6 +337,35 @@ static void a_message_that_reappeared_may_have_run(void **state)
 	assert_int_equal(tray_message(ts, P(0))->wrapper.redelivered, 1);
 }
 
+/* A batch of about 1 MiB follows another: its tray keeps the memory. When the worker waits for a message, it frees the memory. */
+static void an_empty_tray_keeps_the_memory_of_a_batch(void **state)
+{
+	static const char payload[16384];
+	struct tray *t = &ts->tray[0];
+	const char *memory;
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		tray_add(ts, 0, payload, sizeof(payload), false);
+	tray_filled(ts, 0);
+	memory = t->bytes.data;
+	tray_empty(ts, 0);
+	assert_ptr_equal(t->bytes.data, memory);
+	tray_add(ts, 0, payload, sizeof(payload), false);
+	tray_filled(ts, 0);
+	tray_free_memory(ts);
+	assert_ptr_equal(t->bytes.data, memory);	/* a message lies there */
+	tray_empty(ts, 0);
+	tray_free_memory(ts);
+	assert_int_equal(t->bytes.cap, 0);
+
+	tray_add(ts, 0, payload, sizeof(payload), false);
+	tray_filled(ts, 0);
+	tray_empty(ts, 0);
+	tray_free_memory(ts);
+	assert_true(t->bytes.cap > 0);			/* it is small */
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -354,6 +383,7 @@ int main(void)
 		T(history_still_needs_a_message_that_is_done),
 		T(a_note_counts_as_if_the_message_had_brought_it),
 		T(a_message_that_reappeared_may_have_run),
+		T(an_empty_tray_keeps_the_memory_of_a_batch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@ local function list_apart(apart, member)
   return nonce and apart .. ':' .. nonce, nonce
 end
 -- Returns the payload of such a member; false if its list is gone; nil for any other member, which has its payload with it. If the entry is
--- another one than the worker knew, since Redis had returned to an earlier state, returns the entry as it is, and true: the line is not for it.
+-- another one than the worker knew, since Redis had returned to an earlier state, returns the entry as it is, and true: the line is not of it.
 local function payload_apart(apart, member)
   local list = list_apart(apart, member)
   if not list then return nil end

@@ -1,9 +1,9 @@
--- This text is put before weigh.lua. It tells how much memory the entries at one end of the list KEYS[2] take, without reading them.
--- Redis keeps a list in nodes: one large entry each, or several small ones. MEMORY USAGE copies nothing. With SAMPLES k it returns the mean of the
--- first k nodes times their number in the list; Redis 8: the mean of their entries times the number of all entries. Neither number is known. So
--- the script adds a probe at the left end, too large to share a node: SAMPLES 1 is then its size times (total + 1), with another one times
--- (total + 2), which tells both. How much the probe changes the mean of k nodes tells how many nodes or entries counted in it. The probes
--- are gone at the end of the script: nobody ever sees them, and they get neither into the AOF nor to replicas.
+-- This text is put before weigh.lua. It tells how much memory the entries at one end of the list KEYS[2] take, without reading them. Redis keeps a
+-- list in nodes: one large entry each, or several small ones. MEMORY USAGE copies nothing. With SAMPLES k it returns the mean of the first k nodes
+-- times their number in the list; Redis 8: the mean of their entries times the number of all entries. Neither number is known. So the script adds
+-- a probe at the left end, too large to share a node: SAMPLES 1 is then its size times (total + 1), with another one times (total + 2), which
+-- tells both. From the change of the mean of k nodes by the probe follows how many nodes or entries counted in it. The script removes the probes
+-- before it ends: no other client ever sees them, and they get neither into the AOF nor to replicas.
 local function usage(samples) return redis.pcall('MEMORY', 'USAGE', KEYS[2], 'SAMPLES', samples) end
 local size, total                           -- of a probe; of all nodes, or of all entries
 local function with_probe(samples) return redis.call('LPUSH', KEYS[2], string.rep('x', 100000)) and usage(samples) end

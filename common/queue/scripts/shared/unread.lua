@@ -1,9 +1,9 @@
--- This text is put before each script that moves an entry to escape which nobody has read (UNREAD in common/queue/scripts.h). A wrapper,
--- up to 1 KiB, does not count and must not get into escape, but Redis cannot verify its seal. So if an entry begins like one, nothing
--- moves at first: the caller gets the beginning, and calls again with it as head and with the bytes to strip.
+-- This text is put before each script that moves an entry to escape which no process has read (UNREAD in common/queue/scripts.h). A
+-- wrapper, up to 1 KiB, does not count and must not get into escape, but Redis cannot verify its seal. So if an entry begins like one,
+-- nothing moves at first: the caller gets the beginning, and calls again with it as head and with the bytes to strip.
 local function begins_like_wrapper(entry) return string.sub(entry, 1, 12) == 'quredis/1 w=' end
 local function is_longer(entry, limit) return #entry > limit + (begins_like_wrapper(entry) and 1024 or 0) end
--- Returns what goes into escape; nil and the beginning: the caller must look at that first.
+-- Returns the bytes that go into escape; nil and the beginning: the caller must judge that first.
 local function letter_of(entry, head, strip)
   local first = begins_like_wrapper(entry) and string.sub(entry, 1, 1024)
   if first and first ~= head then return nil, first end

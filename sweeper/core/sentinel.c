@@ -1,0 +1,71 @@
+/*
+ * Notices that the Sentinels have promoted another master. A promotion normally ends the connections to the old master. But a master that a broken
+ * network cuts off from its Sentinels keeps its connections, and what is written to it is lost as soon as it returns as a replica. So the sweeper asks
+ * the Sentinels in turn, and has all processes of this host reconnect when one of them names another server that is a master.
+ */
+#include <string.h>
+
+#include "sweeper/core/core.h"
+
+#include "common/base/base.h"
+
+#define EVERY_MS 5000
+
+struct sentinel_watch {
+	size_t at;		/* the Sentinel to ask next */
+	bool silent;		/* the last one did not answer, which was logged */
+};
+
+static void log_silent(struct sentinel_watch *w, const struct redis *asked)
+{
+	if (!w->silent)
+		log_warning("sentinel_silent", log_str("error", asked->error));
+	w->silent = true;
+}
+
+static bool is_same_node(const struct redis_route *a, const struct redis_route *b)
+{
+	return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+static void announce_master(struct sweeper *s, const struct redis_route *to)
+{
+	log_warning("redis_master_changed", log_str("from", s->redis.route.host), log_int("from_port", s->redis.route.port),
+	    log_str("to", to->host), log_int("to_port", to->port));
+	scoreboard_announce_master(s->child->board, to->at);
+	redis_fail(&s->redis, "a Sentinel named another master", REDIS_ERROR_TRANSIENT);
+	route_prefer(&s->redis.route, &s->target, to->at);
+}
+
+/* Asks the Sentinel and connects to the server that it names, so that the opening checks its role. */
+static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
+{
+	struct redis asked;
+
+	redis_init(&asked, &s->target, s->connection.client_name);
+	route_prefer(&asked.route, &s->target, w->at++);
+	w->at %= s->target.naddresses;
+	if (connection_find_master(s, &asked) == -1) {
+		log_silent(w, &asked);
+		return;
+	}
+	w->silent = false;
+	if (is_same_node(&asked.route, &s->redis.route))
+		return;
+	asked.finds_master = false;
+	if (connection_connect(s, &asked) == 0 && !is_same_node(&asked.route, &s->redis.route))
+		announce_master(s, &asked.route);
+	redis_close(&asked, NULL);
+}
+
+static bool run_sentinel(struct sweeper *s, int budget, int64_t now_ms)
+{
+	(void)budget;
+	(void)now_ms;
+	if (s->target.master != NULL)
+		ask_sentinel(s, task_own(s, &sentinel_task));
+	return false;
+}
+
+const struct task sentinel_task = { .name = "sentinel", .interval_ms = EVERY_MS, .budget = 1, .run = run_sentinel,
+	.own_size = sizeof(struct sentinel_watch) };

@@ -1,0 +1,113 @@
+"""Redis behind Sentinels: they are asked for the master at each connection, and no message is lost when it changes."""
+import collections
+
+import pytest
+
+from harness import Authority, free_port, queue, wait_for
+from harness.sentinels import Sentinel
+
+NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m" >>@LEDGER@'
+
+
+def push(watched, names):
+    """Pushed, and held by a replica."""
+    c = watched.client()
+    for name in names:
+        c.lpush("ingress:mail", name)
+    watched.wait_replicated()
+
+
+def runs(ledger):
+    """name -> the flags of its starts."""
+    out = collections.defaultdict(list)
+    for line in ledger.lines():
+        if line.startswith("start "):
+            _, name, flag = line.split()
+            out[name].append(flag)
+    return out
+
+
+def ended(ledger, names):
+    done = set(ledger.lines())
+    return all(f"end {n}" in done for n in names)
+
+
+def assert_once(ledger, names):
+    found = runs(ledger)
+    assert sorted(found) == sorted(names) and all(flags[0] == "0" and "0" not in flags[1:] for flags in found.values()), found
+
+
+@pytest.mark.limit(240)
+def test_work_goes_on_after_a_failover(sentinels, quredisd, handler, ledger):
+    """Announced, then by the death of the master. The first Sentinel of the list is dead all the time, and no worker exits."""
+    watched = sentinels()
+    d = quredisd(redis=watched.redis(dead=[f"127.0.0.1:{free_port()}"]), queues=[queue("mail", handler(NOTE), workers=2)])
+    before = d.wait_workers("mail", 2)
+    first = [f"a{i}" for i in range(20)]
+    push(watched, first)
+    wait_for(lambda: ended(ledger, first), 30)
+    watched.failover()
+    second = [f"b{i}" for i in range(20)]
+    watched.wait_in_sync()
+    push(watched, second)
+    wait_for(lambda: ended(ledger, second), 60)
+    watched.kill_master()
+    third = [f"c{i}" for i in range(20)]
+    watched.wait_in_sync()
+    push(watched, third)
+    wait_for(lambda: ended(ledger, third), 60)
+    assert_once(ledger, first + second + third)
+    assert d.wait_workers("mail", 2) == before
+
+
+def test_an_isolated_master_is_left(sentinels, quredisd, handler, ledger):
+    """The Sentinels name another master, and the old one is never told: it stays a master, and no connection to it ends."""
+    watched = sentinels()
+    d = quredisd(redis=watched.redis(), queues=[queue("mail", handler(NOTE))])
+    before = d.wait_workers("mail", 1)
+    old, new = watched.servers
+    new.promote()
+    watched.watch(new)
+    new.client().lpush("ingress:mail", "m")
+    d.wait_event("redis_master_changed", to_port=str(new.port))
+    wait_for(lambda: ended(ledger, ["m"]), 30)
+    assert d.wait_workers("mail", 1) == before and old.client().role()[0] == b"master"
+
+
+def test_sentinels_with_a_password(sentinels, quredisd, handler, ledger, tmp):
+    """The Sentinels' password is not Redis'."""
+    watched = sentinels(server_options={"config": {"requirepass": "of-redis", "masterauth": "of-redis"}}, sentinel_config={
+        "requirepass": "of-sentinel", "sentinel": "sentinel-pass of-sentinel"}, servers=1, sentinels=1)
+    for name, text in (("p", "of-redis\n"), ("sp", "of-sentinel\n")):
+        (tmp / name).write_text(text)
+        (tmp / name).chmod(0o600)
+    d = quredisd(redis={**watched.redis(), "password_file": tmp / "p", "sentinel_password_file": tmp / "sp"}, queues=[queue("mail", handler(NOTE))])
+    watched.servers[0].client().lpush("ingress:mail", "m")
+    wait_for(lambda: ended(ledger, ["m"]), 30)
+    assert d.quredis("ls").code == 0
+    (tmp / "sp").write_text("wrong\n")
+    refused = d.quredis("ls")
+    assert refused.code != 0 and "Sentinel 127.0.0.1" in refused.err and "WRONGPASS" in refused.err, refused
+
+
+def test_sentinels_and_redis_over_tls(redis_server, quredisd, handler, ledger, tmp, tag):
+    """Both are verified: a certificate of another CA is refused, of the Sentinel and of Redis."""
+    ca, other = Authority(tmp / "ca"), Authority(tmp / "other")
+    certificate = ca.sign("server", "IP:127.0.0.1")
+    server = redis_server(tls=certificate, config={"tls-ca-cert-file": ca.cert})
+    sentinel = Sentinel(tmp / "sentinel", tag=tag, tls=(ca, certificate))
+    try:
+        sentinel.start("mail", server, 1)
+        group = {"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "sentinel_tls": True, "ca_file": ca.cert}
+        d = quredisd(redis=group, queues=[queue("mail", handler(NOTE))])
+        server.client().lpush("ingress:mail", "m")
+        wait_for(lambda: ended(ledger, ["m"]), 30)
+        d.write_conf(redis={**group, "ca_file": other.cert})
+        refused = d.quredis("ls")
+        assert refused.code == 69 and "Sentinel 127.0.0.1" in refused.err and "certificate" in refused.err, refused
+        server.present(other.sign("server", "IP:127.0.0.1"))
+        d.write_conf(redis=group)
+        refused = d.quredis("ls")
+        assert refused.code == 69 and "Sentinel" not in refused.err and "certificate" in refused.err, refused
+    finally:
+        sentinel.close()

@@ -1,0 +1,239 @@
+/* links: tests/unit/log/log_fixture.c */
+/* Where lines go: files that others changed, full disks, stalled and vanished readers, the journal, several writers. */
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/log/log.h"
+#include "tests/unit/log/log_fixture.h"
+
+static void bad_target_keeps_old(void **unused)
+{
+	(void)unused;
+	assert_int_equal(log_open("/nowhere/at/all", LOG_FORMAT_JSON, LOG_LEVEL_ERROR), -1);
+	assert_int_equal(errno, ENOENT);
+	assert_int_equal(log_open("relative", LOG_FORMAT_JSON, LOG_LEVEL_ERROR), -1);
+	log_info("still", log_int("n", 1));
+	log_taken();
+	log_assert_holds("event=still");
+}
+
+/* Nothing is written where another user could lead it, or reads it. */
+static void what_others_put_there_is_refused(void **unused)
+{
+	char other[80], target[80];
+
+	(void)unused;
+	snprintf(other, sizeof(other), "%s.other", log_path);
+	snprintf(target, sizeof(target), "%s.target", log_path);
+	assert_int_equal(symlink(other, target), 0);
+	assert_int_equal(log_open(target, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), -1);
+	assert_non_null(strstr(log_open_error(), "is a link"));
+	assert_int_equal(access(other, F_OK), -1);
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(link(log_path, target), 0);
+	assert_int_equal(log_open(target, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), -1);
+	assert_non_null(strstr(log_open_error(), "second name"));
+	assert_int_equal(log_reopen(), -1);		/* ours has it too, by now */
+	log_info("still", log_int("n", 1));
+	log_taken();
+	log_assert_holds("event=still");
+	assert_int_equal(unlink(target), 0);
+	assert_int_equal(log_reopen(), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(log_path, 65534, 65534), 0);
+		assert_int_equal(log_reopen(), -1);
+		assert_non_null(strstr(log_open_error(), "belongs to another user"));
+		assert_int_equal(chown(log_path, 0, 0), 0);
+	}
+	assert_int_equal(log_open("/dev/null", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO), 0);
+}
+
+static void reopens(void **unused)
+{
+	char old[80];
+
+	(void)unused;
+	log_info("first", log_int("n", 1));
+	snprintf(old, sizeof(old), "%s.1", log_path);
+	assert_int_equal(rename(log_path, old), 0);
+	assert_int_equal(log_reopen(), 0);
+	log_info("second", log_int("n", 1));
+	assert_null(strstr(log_taken(), "event=first"));
+	log_assert_holds("event=second");
+	unlink(old);
+}
+
+/* A file may grow to `limit`: the write that crosses it is short, the next fails with EFBIG. */
+static void set_room(rlim_t limit)
+{
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, RLIM_INFINITY }), 0);
+}
+
+static void full_disk(void **unused)
+{
+	(void)unused;
+	set_room(10);
+	for (int i = 0; i < 5; i++)
+		log_info("lost", log_int("n", i));
+	set_room(RLIM_INFINITY);
+	log_info("healed", log_int("n", 1));
+	log_taken();
+	assert_memory_equal(log_text, "time=20", 7);
+	assert_int_equal(log_text[10], '\n');		/* the torn line is ended first */
+	log_assert_holds("level=warning event=log_lines_lost process=\"worker mail/0\" ");
+	log_assert_holds(" count=5\n");
+	assert_true(strstr(log_text, "count=5") < strstr(log_text, "event=healed"));
+	assert_null(strstr(log_text, "event=lost"));
+}
+
+/* Descriptor 2 becomes fd while body runs. */
+static void with_stderr(int fd, void (*body)(void))
+{
+	int old = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	dup2(fd, STDERR_FILENO);
+	log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO);
+	body();
+	log_open(log_path, LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO);
+	dup2(old, STDERR_FILENO);
+	close(old);
+}
+
+static void flood(void)
+{
+	for (int i = 0; i < 5000; i++)
+		log_info("flood", log_int("n", i));
+}
+
+static int stalled_fd;
+
+static void flood_then_read(void)
+{
+	flood();
+	while (read(stalled_fd, log_text, sizeof(log_text) - 1) == sizeof(log_text) - 1)
+		;
+	log_info("healed", log_int("n", 1));
+	log_text[read(stalled_fd, log_text, sizeof(log_text) - 1)] = '\0';
+}
+
+static void stalled(int rd, int wr)
+{
+	stalled_fd = rd;
+	with_stderr(wr, flood_then_read);
+	assert_false(fcntl(wr, F_GETFL) & O_NONBLOCK);	/* it is shared */
+	log_assert_holds("event=log_lines_lost");
+	log_assert_holds("event=healed");
+	close(rd);
+	close(wr);
+}
+
+static void stalled_pipe(void **unused)
+{
+	int p[2];
+
+	(void)unused;
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	stalled(p[0], p[1]);
+}
+
+static void stalled_socket(void **unused)
+{
+	int p[2];
+
+	(void)unused;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	stalled(p[0], p[1]);
+}
+
+static void vanished_reader(void **unused)
+{
+	int p[2];
+
+	(void)unused;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	close(p[0]);
+	with_stderr(p[1], flood);		/* neither a signal nor a wait */
+	close(p[1]);
+}
+
+static void journal_body(void)
+{
+	log_error("e", log_int("n", 1));
+}
+
+static void journal_priorities(void **unused)
+{
+	char stream[64];
+	struct stat st;
+	int p[2];
+
+	(void)unused;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	fstat(p[1], &st);
+	snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	with_stderr(p[1], journal_body);
+	setenv("JOURNAL_STREAM", "1:1", 1);
+	with_stderr(p[1], journal_body);
+	unsetenv("JOURNAL_STREAM");
+	log_text[read(p[0], log_text, sizeof(log_text) - 1)] = '\0';
+	assert_memory_equal(log_text, "<3>level=error event=e ", 23);
+	log_assert_holds("\ntime=20");
+	close(p[0]);
+	close(p[1]);
+}
+
+/* Lines of several processes on one file stay whole. */
+static void many_writers(void **unused)
+{
+	size_t lines = 0, len = strlen("time=2026-11-20T14:31:07.123Z level=info event=");
+
+	(void)unused;
+	for (int i = 0; i < 4; i++) {
+		if (fork() == 0) {
+			for (int n = 0; n < 500; n++)
+				log_info("e", log_str("long", "0123456789012345678901234567890123456789"));
+			_exit(0);
+		}
+	}
+	while (wait(NULL) != -1)
+		;
+	log_taken();
+	for (char *p = log_text; *p != '\0'; p = strchr(p, '\n') + 1, lines++) {
+		assert_memory_equal(p, "time=20", 7);
+		assert_memory_equal(p + len, "e process=", 10);
+	}
+	assert_int_equal(lines, 2000);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(bad_target_keeps_old, log_fixture_setup),
+		cmocka_unit_test_setup(what_others_put_there_is_refused, log_fixture_setup),
+		cmocka_unit_test_setup(reopens, log_fixture_setup),
+		cmocka_unit_test_setup(full_disk, log_fixture_setup),
+		cmocka_unit_test_setup(stalled_pipe, log_fixture_setup),
+		cmocka_unit_test_setup(stalled_socket, log_fixture_setup),
+		cmocka_unit_test_setup(vanished_reader, log_fixture_setup),
+		cmocka_unit_test_setup(journal_priorities, log_fixture_setup),
+		cmocka_unit_test_setup(many_writers, log_fixture_setup),
+	};
+
+	return cmocka_run_group_tests(tests, log_fixture_setup_all, log_fixture_teardown_all);
+}

@@ -1,0 +1,229 @@
+/* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
+
+/* Large messages that are delayed while Redis refuses a command, the tray holds something else, or the payload is gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/queue/waiting.h"
+#include "tests/unit/queue/apart_fixture.h"
+
+static void assert_moved_whole(void)
+{
+	struct redis_reply member = REDIS(&server, "ZRANGE i:delayed 0 -1");
+
+	assert_int_equal(member.n, 1);
+	assert_int_equal(redis_element(&member, 0).len, line.len + LARGE);
+	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 0);
+	assert_int_equal(apart_due(true).n, 1);
+	apart_assert_holds("i", &line);
+}
+
+static void what_redis_refuses_is_undone_and_the_message_moves_whole(void **state)
+{
+	static const char *const refused[] = { "SET " APART " 1", "ACL SETUSER default -memory", "ACL SETUSER default -rename -ltrim",
+		"ACL SETUSER default -rpush -zrem" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		apart_setup(NULL);
+		REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE);
+		redis_appendf(&server.r, refused[i]);
+		private_redis_answer(&server);
+		assert_int_equal(apart_retry(payload, LARGE, 0, 0), 1);
+		REDIS(&server, "ACL SETUSER default +@all");
+		assert_int_equal(REDIS_INT(&server, "HEXISTS %s %s", owner.lease, owner.trays[0]), 1);
+		assert_moved_whole();
+	}
+}
+
+static void one_beside_others_moves_whole(void **state)
+{
+	const struct queue_entry entry = { .raw = payload, .len = LARGE, .at = -1, .of = 2 };
+	const struct queue_change change = { &line, 0 };
+
+	(void)state;
+	REDIS(&server, "LPUSH %s %b other", owner.trays[0], payload, LARGE);
+	queue_retry(&server.r, &owner, 0, &entry, &change, 0);
+	assert_int_equal(private_redis_answer(&server).integer, 1);
+	assert_string_equal(REDIS(&server, "LINDEX %s 0", owner.trays[0]).str, "other");
+	REDIS(&server, "DEL %s", owner.trays[0]);
+	assert_moved_whole();
+}
+
+/* Redis went back in time, or the message is of another size. */
+static void a_tray_that_holds_something_else_is_left_alone(void **state)
+{
+	(void)state;
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE / 2);
+	assert_int_equal(apart_retry(payload, LARGE, 0, 0), 0);
+	REDIS(&server, "DEL %s", owner.trays[0]);
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE);
+	REDIS(&server, "HSET %s %s 3", owner.lease, owner.trays[0]);
+	assert_int_equal(apart_retry(payload, LARGE, 0, 0), 0);
+	assert_int_equal(REDIS_INT(&server, "LLEN %s", owner.trays[0]), 1);
+	REDIS(&server, "DEL %s", owner.trays[0]);
+	assert_int_equal(apart_retry(payload, LARGE, 0, 0), 0);
+	apart_assert_nothing_delayed();
+}
+
+static void one_whose_payload_is_gone_makes_no_empty_dead_letter(void **state)
+{
+	char *list = apart_list();
+	struct message m;
+
+	(void)state;
+	apart_put(60000);
+	REDIS(&server, "DEL %s", list);
+	message_parse(&m, &keys.lines, line.data, line.len);
+	queue_expire_delayed(&server.r, &keys, &m, NULL);
+	assert_int_equal(private_redis_answer(&server).integer, 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS e"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	free(list);
+}
+
+/* Its line alone would run as an empty message. */
+static void one_whose_payload_is_gone_is_deleted_and_told(void **state)
+{
+	static const char *const lost[] = { "DEL %s", "SET %s 1" };
+	char *list;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct queue_due_moved moved;
+		struct redis_reply lates;
+
+		apart_setup(NULL);
+		apart_put(0);
+		REDIS(&server, "ZADD i:delayed 1 small");
+		list = apart_list();
+		redis_appendf(&server.r, lost[i], list);
+		private_redis_answer(&server);
+		lates = apart_due(false);
+		assert_int_equal(lates.n, 2);
+		assert_true(redis_element(&lates, 0).integer > 0);
+		assert_int_equal(redis_element(&lates, 1).integer, QUEUE_DUE_LOST);
+		assert_int_equal(queue_due_moved(&lates, &moved), 0);
+		assert_true(moved.moved == 1 && moved.lost == 1);
+		assert_int_equal(REDIS_INT(&server, "LLEN i"), 1);
+		assert_string_equal(REDIS(&server, "LINDEX i 0").str, "small");
+		assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed " APART), 0);
+		free(list);
+	}
+}
+
+/* An older message of about the same size lies in the tray. retry.lua cannot tell, since it does not read it; due.lua reads it and can. */
+static void another_message_in_its_place_comes_back_as_it_was(void **state)
+{
+	static const struct wrapper again = { .attempts = 1, .apart = true };
+	struct buffer older = {0};
+
+	(void)state;
+	message_wrapper(&older, &keys.lines, &again);
+	size_t strip = older.len;
+	buffer_append(&older, payload, LARGE);
+	older.data[older.len - 9] = 'y';
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], payload, LARGE);
+	assert_int_equal(apart_retry(older.data, older.len - strip / 2, strip, 0), 1);
+	assert_int_equal(apart_due(false).n, 1);
+	apart_assert_holds("i", NULL);
+	apart_assert_nothing_delayed();
+
+	apart_setup(NULL);
+	REDIS(&server, "LPUSH %s %b", owner.trays[0], older.data, older.len);
+	assert_int_equal(apart_retry(payload, LARGE, 0, 0), 1);
+	assert_int_equal(apart_due(false).n, 1);
+	struct redis_reply entry = REDIS(&server, "LINDEX i 0");
+	assert_int_equal(entry.len, older.len);
+	assert_memory_equal(entry.str, older.data, older.len);
+	buffer_free(&older);
+}
+
+/* It is not gone. */
+static void one_whose_payload_may_not_be_read_stays(void **state)
+{
+	(void)state;
+	apart_put(0);
+	REDIS(&server, "ACL SETUSER default -lrange");
+	queue_due(&server.r, &keys, false, 10, NULL);
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	apart_assert_is(0);
+	assert_int_equal(apart_due(false).n, 1);
+	apart_assert_holds("i", &line);
+}
+
+static void where_unlink_is_forbidden_nothing_is_left_either(void **state)
+{
+	(void)state;
+	apart_put(0);
+	REDIS(&server, "ACL SETUSER default -unlink");
+	assert_int_equal(apart_due(false).n, 1);
+	REDIS(&server, "ACL SETUSER default +@all");
+	apart_assert_holds("i", &line);
+	apart_assert_nothing_delayed();
+}
+
+/* If Redis refuses HDEL, a name stays in the hash. A later move removes it. */
+static void a_name_whose_list_is_gone_leaves_with_a_later_move(void **state)
+{
+	char *list;
+
+	(void)state;
+	redis_appendf(&server.r, "HRANDFIELD " APART);
+	if (private_redis_answer_or_error(&server).type == REDIS_ERROR)
+		skip();		/* before Redis 6.2 */
+	apart_put(0);
+	list = apart_list();
+	REDIS(&server, "ACL SETUSER default -hdel");
+	assert_int_equal(apart_due(false).n, 1);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_int_equal(REDIS_INT(&server, "EXISTS i:delayed %s", list), 0);
+	assert_int_equal(REDIS_INT(&server, "HLEN " APART), 1);
+	free(list);
+
+	REDIS(&server, "DEL i %s", owner.lease);
+	apart_new_line();
+	owner.moved[0] = 0;
+	apart_put(0);
+	assert_int_equal(REDIS_INT(&server, "HLEN " APART), 2);
+	assert_int_equal(apart_due(false).n, 1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS " APART), 0);
+}
+
+/* Each payload whose message is still delayed keeps its name. */
+static void a_name_whose_list_is_there_stays(void **state)
+{
+	(void)state;
+	apart_put(0);
+	REDIS(&server, "HSET " APART " 0123456789abcdef 1");
+	REDIS(&server, "RPUSH " APART ":0123456789abcdef payload");
+	assert_int_equal(apart_due(false).n, 1);
+	assert_int_equal(REDIS_INT(&server, "HEXISTS " APART " 0123456789abcdef"), 1);
+}
+
+#define T(f) cmocka_unit_test_setup(f, apart_setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_redis_refuses_is_undone_and_the_message_moves_whole),
+		T(one_beside_others_moves_whole),
+		T(a_tray_that_holds_something_else_is_left_alone),
+		T(one_whose_payload_is_gone_makes_no_empty_dead_letter),
+		T(one_whose_payload_is_gone_is_deleted_and_told),
+		T(another_message_in_its_place_comes_back_as_it_was),
+		T(one_whose_payload_may_not_be_read_stays),
+		T(where_unlink_is_forbidden_nothing_is_left_either),
+		T(a_name_whose_list_is_gone_leaves_with_a_later_move),
+		T(a_name_whose_list_is_there_stays),
+	};
+
+	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
+}

@@ -1,0 +1,266 @@
+/* links: tests/unit/redis/tls_peer.c */
+
+/* TLS on one socket whose other end is this test: what it polls for, how much it reads, and what the end of a connection means. */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "common/redis/tls.h"
+#include "tests/unit/redis/tls_peer.h"
+
+static struct buffer got;
+
+static bool take(void *arg, const char *bytes, size_t len)
+{
+	(void)arg;
+	buffer_append(&got, bytes, len);
+	return true;
+}
+
+static int setup(void **state)
+{
+	*state = tls_peer_open();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	buffer_free(&got);
+	tls_peer_close(*state);
+	return 0;
+}
+
+static void a_handshake_waits_for_the_peer(void **state)
+{
+	struct tls_peer *p = *state;
+
+	assert_int_equal(tls_events(p->tls, false), POLLOUT);
+	assert_null(tls_silence(p->tls));			/* it sent nothing yet */
+	assert_int_equal(tls_handshake(p->tls), 0);
+	assert_int_equal(tls_events(p->tls, true), POLLIN);	/* output has to wait */
+	assert_non_null(strstr(tls_silence(p->tls), "does the server speak TLS"));
+	tls_peer_shake_hands(p);
+	assert_true(tls_ready(p->tls));
+	assert_null(tls_silence(p->tls));
+	assert_int_equal(tls_events(p->tls, false), POLLIN);
+	assert_int_equal(tls_events(p->tls, true), POLLIN | POLLOUT);
+	assert_true(tls_received(p->tls) > 0 && tls_sent(p->tls) > 0);
+}
+
+/* poll() sees the socket alone: after a read nothing is left in OpenSSL but what waits for more bytes. */
+static void a_read_leaves_nothing_behind(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	for (int i = 0; i < 100; i++)
+		tls_peer_say(p, "+OK\r\n", 5);
+	assert_int_equal(tls_read(p->tls, take, NULL), 0);
+	assert_int_equal(got.len, 500);
+	assert_int_equal(tls_read(p->tls, take, NULL), 0);
+	assert_int_equal(got.len, 500);
+}
+
+/* A peer that sends without end must not keep the loop of a worker. */
+static void a_turn_is_bounded(void **state)
+{
+	struct tls_peer *p = *state;
+	struct pollfd readable = { .fd = p->fd, .events = POLLIN };
+	char *text = alloc_zero(1, 2 * TLS_TURN);
+	uint64_t before;
+
+	tls_peer_shake_hands(p);
+	tls_peer_say(p, text, 2 * TLS_TURN);
+	before = tls_received(p->tls);
+	assert_int_equal(tls_read(p->tls, take, NULL), 0);
+	assert_int_equal(tls_received(p->tls) - before, TLS_TURN);
+	assert_true(got.len > TLS_TURN / 2 && got.len <= TLS_TURN);
+	assert_int_equal(poll(&readable, 1, 0), 1);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(tls_read(p->tls, take, NULL), 0);
+	assert_int_equal(got.len, 2 * TLS_TURN);
+	free(text);
+}
+
+static void a_write_goes_on_where_the_kernel_stopped(void **state)
+{
+	const size_t len = 4 << 20;
+	struct tls_peer *p = *state;
+	char *text = alloc_zero(1, len), *moved;
+	size_t sent = 0;
+	bool full = false;
+	ssize_t n;
+
+	tls_peer_shake_hands(p);
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)(i * 7 / 3);
+	while (sent < len) {
+		n = tls_write(p->tls, text + sent, len - sent);
+		if (n == -1) {
+			assert_int_equal(errno, EAGAIN);
+			full = true;
+			moved = alloc_copy(text, len);		/* as the buffer of commands moves when it grows */
+			free(text);
+			text = moved;
+			tls_peer_hear(p, &got);
+			continue;
+		}
+		sent += (size_t)n;
+	}
+	while (got.len < len)
+		tls_peer_hear(p, &got);
+	assert_true(full);
+	assert_memory_equal(got.data, text, len);
+	free(text);
+}
+
+/* In both directions, while data passes: TLS 1.3 may change its keys at any time, and the peer may ask for ours. */
+static void keys_change(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	for (int i = 0; i < 20; i++) {
+		tls_peer_change_keys(p);
+		tls_peer_say(p, "abc", 3);
+		assert_int_equal(tls_read(p->tls, take, NULL), 0);
+		assert_int_equal(tls_write(p->tls, "defg", 4), 4);
+		tls_peer_hear(p, &got);
+	}
+	assert_int_equal(got.len, 20 * 7);
+	assert_int_equal(tls_events(p->tls, false), POLLIN);
+}
+
+/* The last answer of a server may say why it closes the connection. */
+static void bytes_before_the_end_come_first(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	tls_peer_say(p, "-ERR max", 8);
+	tls_peer_hang_up(p);
+	assert_int_equal(tls_read(p->tls, take, NULL), 0);
+	assert_int_equal(got.len, 8);
+	assert_int_equal(tls_events(p->tls, false) & POLLOUT, POLLOUT);	/* wakes the caller for the next read */
+	assert_int_equal(tls_read(p->tls, take, NULL), -1);
+	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+	assert_int_equal(tls_write(p->tls, "x", 1), -1);
+	assert_int_equal(errno, EPROTO);
+}
+
+static void a_cut_is_an_end_too(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	close(p->peer_fd);
+	p->peer_fd = -1;
+	assert_int_equal(tls_read(p->tls, take, NULL), -1);
+	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+}
+
+static void a_broken_record(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	assert_int_equal(write(p->peer_fd, "\x17\x03\x03\0\x20" "0123456789abcdef0123456789abcdef", 37), 37);
+	assert_int_equal(tls_read(p->tls, take, NULL), -1);
+	assert_non_null(strstr(tls_error(p->tls), "TLS failed: "));
+	assert_int_equal(got.len, 0);
+}
+
+static void a_lost_peer_raises_no_signal(void **state)
+{
+	struct tls_peer *p = *state;
+	ssize_t n;
+
+	tls_peer_shake_hands(p);
+	close(p->peer_fd);
+	p->peer_fd = -1;
+	n = tls_write(p->tls, "x", 1);
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, EPROTO);
+	assert_string_equal(tls_error(p->tls), "Server closed the connection");
+}
+
+static void a_close_tells_the_peer(void **state)
+{
+	struct tls_peer *p = *state;
+
+	tls_peer_shake_hands(p);
+	tls_close(p->tls);
+	p->tls = NULL;
+	assert_true(tls_peer_was_told(p));
+}
+
+/* Nothing may wait for a peer that reads nothing. */
+static void a_close_does_not_wait(void **state)
+{
+	struct tls_peer *p = *state;
+	char *text = alloc_zero(1, 1 << 20);
+
+	tls_peer_shake_hands(p);
+	while (tls_write(p->tls, text, 1 << 20) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+	tls_close(p->tls);
+	p->tls = NULL;
+	free(text);
+}
+
+static void an_empty_host_is_refused(void **state)
+{
+	struct tls_peer *p = *state;
+	const char *why = NULL;
+
+	assert_null(tls_open(p->context, p->fd, "", &why));
+	assert_non_null(why);
+}
+
+static void a_context_knows_what_it_holds(void **state)
+{
+	const struct tls_peer *p = *state;
+	const char *why;
+	struct tls_context *a = tls_context_new(true, &why), *b = tls_context_new(true, &why), *c = tls_context_new(false, &why);
+
+	assert_true(tls_context_equal(a, b) && tls_context_equal(NULL, NULL) && !tls_context_equal(a, NULL) && !tls_context_equal(a, c));
+	assert_null(tls_context_trust(a, p->certificate, strlen(p->certificate)));
+	assert_false(tls_context_equal(a, b));
+	assert_null(tls_context_trust(b, p->certificate, strlen(p->certificate)));
+	assert_true(tls_context_equal(a, b));
+	assert_string_equal(tls_context_use_key(a, p->certificate, strlen(p->certificate)), "holds no private key in PEM (-----BEGIN PRIVATE KEY-----)");
+	assert_string_equal(tls_context_trust(a, "x", 1), "holds no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+	assert_string_equal(tls_context_trust(a, p->certificate, strlen(p->certificate) / 2), "holds a damaged certificate");
+	assert_null(tls_context_use_certificate(b, p->certificate, strlen(p->certificate)));
+	assert_null(tls_context_use_key(b, p->key, strlen(p->key)));
+	assert_string_equal(tls_context_use_key(b, p->other_key, strlen(p->other_key)), "does not belong to the certificate");
+	assert_non_null(strstr(tls_context_use_key(b, p->encrypted_key, strlen(p->encrypted_key)), "is encrypted"));
+	tls_context_free(a);
+	tls_context_free(b);
+	tls_context_free(c);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_handshake_waits_for_the_peer), TEST(a_read_leaves_nothing_behind), TEST(a_turn_is_bounded),
+		TEST(a_write_goes_on_where_the_kernel_stopped), TEST(keys_change), TEST(bytes_before_the_end_come_first),
+		TEST(a_cut_is_an_end_too), TEST(a_broken_record), TEST(a_lost_peer_raises_no_signal),
+		TEST(a_close_tells_the_peer), TEST(a_close_does_not_wait), TEST(an_empty_host_is_refused), TEST(a_context_knows_what_it_holds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
