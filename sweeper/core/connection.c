@@ -127,6 +127,18 @@ int connection_find_master(struct sweeper *s, struct redis *r)
 	return announce_resolving(s, r, redis_find_master, REDIS_SENTINEL_TIMEOUT_MS);
 }
 
+int connection_identity(struct redis *r, struct redis_identity *id)
+{
+	struct redis_reply reply;
+
+	redis_appendf(r, "INFO server");
+	if (redis_wait(r, &reply, REDIS_TIMEOUT_MS, wait_is_interrupted) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING)
+		redis_identity_read(id, reply.str, reply.len);
+	return 0;
+}
+
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
 	if (connection_connect(s, &s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {

@@ -28,6 +28,16 @@ static bool is_same_node(const struct redis_route *a, const struct redis_route *
 	return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
+/* One Sentinel may name a server by its host name, and another one by its address. A server that hides its run_id is known by what it is named. */
+static bool is_other_server(struct sweeper *s, struct redis *named)
+{
+	struct redis_identity id = {0};
+
+	if (is_same_node(&named->route, &s->redis.route) || connection_identity(named, &id) == -1)
+		return false;
+	return !redis_identity_known(&id) || strcmp(id.run_id, s->server.is.run_id) != 0;
+}
+
 static void announce_master(struct sweeper *s, const struct redis_route *to)
 {
 	log_warning("redis_master_changed", log_str("from", s->redis.route.host), log_int("from_port", s->redis.route.port),
@@ -53,7 +63,7 @@ static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 	if (is_same_node(&asked.route, &s->redis.route))
 		return;
 	asked.finds_master = false;
-	if (connection_connect(s, &asked) == 0 && !is_same_node(&asked.route, &s->redis.route))
+	if (connection_connect(s, &asked) == 0 && is_other_server(s, &asked))
 		announce_master(s, &asked.route);
 	redis_close(&asked, NULL);
 }

@@ -1,6 +1,7 @@
 """Handlers written by tests, and the ledger they write into."""
 import base64
 import collections
+import collections
 import json
 import os
 import pathlib
@@ -68,6 +69,13 @@ class Ledger:
     def rows(self, what):
         """The other words of each line whose first word is `what`."""
         return [words[1:] for words in map(str.split, self.lines()) if words[:1] == [what]]
+
+    def flags(self):
+        """name -> QUREDIS_REDELIVERED of each of its runs, in order, from the lines "start NAME FLAG"."""
+        found = collections.defaultdict(list)
+        for name, flag in self.rows("start"):
+            found[name].append(flag)
+        return found
 
     def recorder(self, *, exit=0, seconds=0, note_start=False):
         """A handler that notes each run: when it ends, and with note_start also when it begins."""

@@ -74,6 +74,14 @@ class Sentinel:
     def master_port(self, name):
         return int(self.ask("GET-MASTER-ADDR-BY-NAME", name)[1])
 
+    def wait_asked(self, timeout=60):
+        """Until somebody opens a connection to it. The Sentinels among themselves keep theirs."""
+        with self._connect() as c:
+            def opened():
+                return c.info("stats")["total_connections_received"]
+            before = opened()
+            wait_for(lambda: opened() > before, timeout, "a question to the Sentinel")
+
     def kill9(self):
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)

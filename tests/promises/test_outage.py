@@ -15,16 +15,6 @@ NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m
 SLOW = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; sleep 0.02; echo "end $m" >>@LEDGER@'
 
 
-def flags(ledger):
-    """name -> flags of its starts, in order."""
-    out = collections.defaultdict(list)
-    for line in ledger.lines():
-        if line.startswith("start "):
-            _, name, flag = line.split()
-            out[name].append(flag)
-    return out
-
-
 def check_runs(runs, acknowledged):
     assert set(acknowledged) <= set(runs), sorted(set(acknowledged) - set(runs))[:10]
     unflagged = {n: f for n, f in runs.items() if "0" in f[1:]}
@@ -67,7 +57,7 @@ def test_redis_killed_ten_times_during_work(redis_server, quredisd, handler, led
     producer.join(30)
     c = server.client()
     wait_for(lambda: not anywhere(c, "mail"), 60, "everything done")
-    runs = flags(ledger)
+    runs = ledger.flags()
     twice = {n: f for n, f in runs.items() if len(f) > 1}
     print(f"\n{len(producer.acknowledged)} acknowledged, {len(producer.doubtful)} doubtful, {len(twice)} ran twice")
     check_runs(runs, producer.acknowledged)
@@ -92,7 +82,7 @@ def test_retries_and_escapes_survive_outages(redis_server, quredisd, handler, le
     wait_for(lambda: not anywhere(c, "mail"), 60)
     assert collections.Counter(m.decode() for m in c.lrange("escape:mail", 0, -1)) == collections.Counter(names)
     assert [r[b"attempts"] for _, r in c.xrange("escape:mail:log")] == [b"2"] * len(names)
-    assert {n: len(f) for n, f in flags(ledger).items()} == {n: 2 for n in names}
+    assert {n: len(f) for n, f in ledger.flags().items()} == {n: 2 for n in names}
 
 
 def test_handler_finishes_while_redis_is_away(redis_server, quredisd, handler, ledger, tmp):
@@ -102,7 +92,7 @@ def test_handler_finishes_while_redis_is_away(redis_server, quredisd, handler, l
     d = quredisd(redis=server, queues=[queue("mail", handler(body), workers=2)])
     workers = d.wait_workers("mail", 2)
     server.client().lpush("ingress:mail", "a", "b")
-    wait_for(lambda: len(flags(ledger)) == 2)
+    wait_for(lambda: len(ledger.flags()) == 2)
     server.kill9()
     (tmp / "go").touch()
     wait_for(lambda: ledger.count("end a") == ledger.count("end b") == 1)
@@ -111,7 +101,7 @@ def test_handler_finishes_while_redis_is_away(redis_server, quredisd, handler, l
     wait_for(lambda: not in_transit(c, "mail"), 60)
     c.lpush("ingress:mail", "c")
     wait_for(lambda: ledger.count("end c"), 60)
-    assert flags(ledger) == {"a": ["0"], "b": ["0"], "c": ["0"]} and d.workers("mail") == workers
+    assert ledger.flags() == {"a": ["0"], "b": ["0"], "c": ["0"]} and d.workers("mail") == workers
 
 
 LOSSES = [b"BRPOPLPUSH", b"DEL", b"EVALSHA", b"PEXPIRE"]
@@ -135,8 +125,8 @@ def test_a_lost_request_or_answer(redis, redis_proxy, quredisd, handler, ledger,
         names += batch
         c.lpush("ingress:mail", *batch)
         wait_for(lambda: proxy.lost > lost, 20, "the loss")
-        wait_for(lambda: set(batch) <= set(flags(ledger)) and not anywhere(c, "mail"), 40, "everything done")
-    assert flags(ledger) == {n: ["0"] for n in names}
+        wait_for(lambda: set(batch) <= set(ledger.flags()) and not anywhere(c, "mail"), 40, "everything done")
+    assert ledger.flags() == {n: ["0"] for n in names}
     assert sorted(m.decode() for m in c.lrange("escape:mail", 0, -1)) == ["f0", "f1", "f2"]
     assert d.workers("mail") == workers
 
@@ -150,14 +140,14 @@ def test_a_network_that_swallows(redis, redis_proxy, quredisd, handler, ledger):
     workers = d.wait_workers("mail", 2)
     names = [f"m{i}" for i in range(200)]
     c.lpush("ingress:mail", *names)
-    wait_for(lambda: len(flags(ledger)) >= 20)
+    wait_for(lambda: len(ledger.flags()) >= 20)
     proxy.stall()
     wait_for(lambda: not c.keys("transit:mail:lease:*"), 20, "the leases to run out")
-    seen = len(flags(ledger))
+    seen = len(ledger.flags())
     assert seen < len(names)
     proxy.resume()
-    wait_for(lambda: set(flags(ledger)) == set(names) and not anywhere(c, "mail"), 60)
-    check_runs(flags(ledger), names)
+    wait_for(lambda: set(ledger.flags()) == set(names) and not anywhere(c, "mail"), 60)
+    check_runs(ledger.flags(), names)
     assert d.workers("mail") == workers
 
 
@@ -168,14 +158,14 @@ def test_redis_stopped_for_a_while(redis, quredisd, handler, ledger):
     c = redis.client()
     names = [f"m{i}" for i in range(100)]
     c.lpush("ingress:mail", *names)
-    wait_for(lambda: len(flags(ledger)) >= 10)
+    wait_for(lambda: len(ledger.flags()) >= 10)
     redis.signal(signal.SIGSTOP)
     try:
         d.wait_event("redis_error", 30, queue="mail")
     finally:
         redis.signal(signal.SIGCONT)
-    wait_for(lambda: set(flags(ledger)) == set(names) and not anywhere(c, "mail"), 60)
-    check_runs(flags(ledger), names)
+    wait_for(lambda: set(ledger.flags()) == set(names) and not anywhere(c, "mail"), 60)
+    check_runs(ledger.flags(), names)
     assert d.workers("mail") == workers
 
 
@@ -186,7 +176,7 @@ def test_a_worker_stopped_longer_than_its_lease(redis, quredisd, handler, ledger
     c = redis.client()
     worker = d.wait_workers("mail", 1)["mail/0"]
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: "a" in flags(ledger))
+    wait_for(lambda: "a" in ledger.flags())
     os.kill(worker, signal.SIGSTOP)
     try:
         wait_for(lambda: not c.keys("transit:mail:lease:*"), 20)
@@ -195,7 +185,7 @@ def test_a_worker_stopped_longer_than_its_lease(redis, quredisd, handler, ledger
     c.lpush("ingress:mail", "b")
     wait_for(lambda: ledger.count("end b"), 40)
     wait_for(lambda: not anywhere(c, "mail"))
-    check_runs(flags(ledger), ["a", "b"])
+    check_runs(ledger.flags(), ["a", "b"])
     assert d.workers("mail") == {"mail/0": worker}
 
 
@@ -206,14 +196,14 @@ def test_a_lease_that_somebody_ended_is_not_revived(redis, quredisd, handler, le
                                                'until [ -e @TMP@/go ]; do sleep 0.02; done'))], supervisor={"lease": "2s"})
     worker = d.wait_workers("mail", 1)
     c.lpush("ingress:mail", "a")
-    wait_for(lambda: flags(ledger))
+    wait_for(lambda: ledger.flags())
     (lease,) = c.keys("transit:mail:lease:*")
     c.delete(lease)
     d.wait_event("incarnation_renewed", queue="mail")
     wait_for(lambda: c.keys("transit:mail:lease:*") not in ([], [lease]), 20, "another lease")
     (tmp / "go").touch()
     wait_for(lambda: not anywhere(c, "mail"))
-    assert flags(ledger) == {"a": ["0"]} and not c.exists(lease) and d.workers("mail") == worker
+    assert ledger.flags() == {"a": ["0"]} and not c.exists(lease) and d.workers("mail") == worker
 
 
 def test_equal_messages_and_lost_answers(redis, redis_proxy, quredisd, handler, ledger):
@@ -249,7 +239,7 @@ def test_scripts_flushed(redis, quredisd, handler, ledger):
     c.script_flush()
     c.lpush("ingress:mail", "b")
     wait_for(lambda: c.llen("escape:mail") == 2, 30)
-    assert flags(ledger) == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers
+    assert ledger.flags() == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers
 
 
 def test_connections_killed_all_the_time(redis, quredisd, handler, ledger):
@@ -260,8 +250,8 @@ def test_connections_killed_all_the_time(redis, quredisd, handler, ledger):
     for i in range(0, 600, 30):
         c.lpush("ingress:mail", *names[i:i + 30])
         c.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    wait_for(lambda: set(flags(ledger)) == set(names) and not anywhere(c, "mail"), 60)
-    assert all(f == ["0"] for f in flags(ledger).values())
+    wait_for(lambda: set(ledger.flags()) == set(names) and not anywhere(c, "mail"), 60)
+    assert all(f == ["0"] for f in ledger.flags().values())
     assert d.workers("mail") == workers and stray_keys(c, "mail") == []
 
 
@@ -272,7 +262,7 @@ def test_all_data_vanishes(redis, quredisd, handler, ledger, how):
                  supervisor={"lease": "1s"})
     workers = d.wait_workers("mail", 2)
     redis.client().lpush("ingress:mail", "a", "b")
-    wait_for(lambda: len(flags(ledger)) == 2)
+    wait_for(lambda: len(ledger.flags()) == 2)
     if how == "FLUSHALL":
         redis.client().flushall()
     else:
@@ -282,7 +272,7 @@ def test_all_data_vanishes(redis, quredisd, handler, ledger, how):
     wait_for(lambda: ledger.count("end c"), 30)
     wait_for(lambda: not anywhere(redis.client(), "mail"))
     assert len(d.events("claim_lost", queue="mail")) == 2 and d.workers("mail") == workers
-    assert flags(ledger) == {"a": ["0"], "b": ["0"], "c": ["0"]}
+    assert ledger.flags() == {"a": ["0"], "b": ["0"], "c": ["0"]}
 
 
 def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd, handler, ledger, tmp):
@@ -292,7 +282,7 @@ def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd,
     c = redis.client()
     c.lpush("ingress:mail", "a", "b", "c", "w1", "w2", "w3")       # fetched one, two and then four at a time
     d.start()
-    wait_for(lambda: "w1" in flags(ledger))
+    wait_for(lambda: "w1" in ledger.flags())
     wait_for(lambda: sorted(in_transit(c, "mail")) == [b"w1", b"w2", b"w3"])
     with c.pipeline() as both:
         both.flushall().execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").execute()
@@ -300,7 +290,7 @@ def test_what_vanishes_while_it_waits_behind_another_is_not_run(redis, quredisd,
     (tmp / "go").touch()
     c.lpush("ingress:mail", "z")
     wait_for(lambda: ledger.count("end z") and not anywhere(c, "mail"))
-    assert flags(ledger) == {m: ["0"] for m in ("a", "b", "c", "w1", "z")}
+    assert ledger.flags() == {m: ["0"] for m in ("a", "b", "c", "w1", "z")}
 
 
 def test_a_server_that_closes_idle_connections(redis, quredisd, handler, ledger):
@@ -309,7 +299,7 @@ def test_a_server_that_closes_idle_connections(redis, quredisd, handler, ledger)
     workers = d.wait_workers("mail", 2)
     redis.client().lpush("ingress:mail", "a", "b")
     wait_for(lambda: ledger.count("end a") and ledger.count("end b") and not anywhere(redis.client(), "mail"), 30)
-    assert flags(ledger) == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers
+    assert ledger.flags() == {"a": ["0"], "b": ["0"]} and d.workers("mail") == workers
 
 
 # ---- commands that arrive late ----

@@ -34,17 +34,9 @@ def notes(c):
     return {k.decode(): {p.split("=")[0]: int(p.split("=")[1]) for p in v.decode().split()} for k, v in c.hgetall(NOTES).items()}
 
 
-def flags(ledger):
-    """name -> QUREDIS_REDELIVERED of each run, in order."""
-    found = collections.defaultdict(list)
-    for name, flag in ledger.rows("start"):
-        found[name].append(flag)
-    return found
-
-
 def assert_told(ledger):
     """Every run but the first knows that it is not the first; so does the first of what lay in a dead worker's tray."""
-    assert {n: f for n, f in flags(ledger).items() if "0" in f[1:]} == {}
+    assert {n: f for n, f in ledger.flags().items() if "0" in f[1:]} == {}
 
 
 # ---- beside a plain consumer ----
@@ -124,7 +116,7 @@ def test_poison_alone_costs_two_workers(redis, quredisd, handler, ledger):
     wait_for(lambda: c.llen("escape:mail") == 1, 40, "it to escape")
     r = record(c, "mail")
     assert (r["error_class"], r["crashes"], r["message"]) == (b"WorkerLost", b"2", b"poison")
-    assert flags(ledger) == {"poison": ["0", "1"]} and len(d.events("worker_died")) == 2
+    assert ledger.flags() == {"poison": ["0", "1"]} and len(d.events("worker_died")) == 2
     assert not c.exists(NOTES) and c.lrange("escape:mail", 0, -1) == [b"poison"]
 
 
@@ -135,7 +127,7 @@ def test_poison_among_others_costs_three(redis, quredisd, handler, ledger):
     names = [f"m{i}" for i in range(40)]
     c.lpush("ingress:mail", *names[:20], "poison", *names[20:])
     wait_for(lambda: c.llen("escape:mail") and not anywhere(c, "mail"), 60, "all done")
-    assert len(flags(ledger)["poison"]) == len(d.events("worker_died")) == 3
+    assert len(ledger.flags()["poison"]) == len(d.events("worker_died")) == 3
     assert c.lrange("escape:mail", 0, -1) == [b"poison"] and record(c, "mail")["crashes"] == b"2"
     ended = collections.Counter(r[0] for r in ledger.rows("end"))
     assert set(ended) == set(names) and max(ended.values()) <= 2
@@ -184,7 +176,7 @@ def test_what_a_stop_hands_back_is_what_was_pushed(redis, quredisd, handler, led
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert flags(ledger) == {n: ["0", "1"] if n in started else ["0"] for n in names}
+    assert ledger.flags() == {n: ["0", "1"] if n in started else ["0"] for n in names}
     assert not c.exists(NOTES) and not c.exists("escape:mail")
 
 
@@ -223,7 +215,7 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
     (tmp / "go").touch()
     a.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert flags(ledger) == {"m0": ["0", "1"]} and not c.exists(NOTES)
+    assert ledger.flags() == {"m0": ["0", "1"]} and not c.exists(NOTES)
 
 
 def test_the_registry_is_told_again(redis, quredisd, handler):
@@ -293,8 +285,8 @@ def test_another_consumers_list_is_its_own(redis, quredisd, handler, ledger):
     r = d.quredis("retry", "mail", "transit")
     assert r.code == 0 and c.lrange("transit:mail", 0, -1) == [b"theirs"]
     assert d.quredis("retry", "mail", "transit", "--force").code == 0
-    wait_for(lambda: "theirs" in flags(ledger))
-    assert flags(ledger)["theirs"] == ["1"] and not c.exists("transit:mail")
+    wait_for(lambda: "theirs" in ledger.flags())
+    assert ledger.flags()["theirs"] == ["1"] and not c.exists("transit:mail")
 
 
 # ---- trouble ----
@@ -312,8 +304,8 @@ def test_a_lost_request_or_answer(redis, redis_proxy, quredisd, handler, ledger,
         getattr(proxy, what)(command)
         c.lpush("ingress:mail", f"a{i}", f"b{i}", f"fail{i}")
         wait_for(lambda: proxy.lost > lost, 20, "the loss")
-        wait_for(lambda: {f"a{i}", f"b{i}", f"fail{i}"} <= set(flags(ledger)) and not anywhere(c, "mail"), 40, "everything done")
-    assert flags(ledger) == {f"{x}{i}": ["1" if x == "b" else "0"] for x in ("a", "b", "fail") for i in range(3)}
+        wait_for(lambda: {f"a{i}", f"b{i}", f"fail{i}"} <= set(ledger.flags()) and not anywhere(c, "mail"), 40, "everything done")
+    assert ledger.flags() == {f"{x}{i}": ["1" if x == "b" else "0"] for x in ("a", "b", "fail") for i in range(3)}
     assert len(c.lrange("escape:mail", 0, -1)) == 3 and not c.exists(NOTES)
 
 
@@ -326,15 +318,15 @@ def test_notes_that_cannot_be_read(redis, quredisd, handler, ledger):
     told = d.wait_event("queue_error", queue="mail")
     assert NOTES in told["error"] and "hash" in told["error"]
     c.delete(NOTES)
-    wait_for(lambda: flags(ledger) == {"m0": ["0"]}, 40)
+    wait_for(lambda: ledger.flags() == {"m0": ["0"]}, 40)
     wait_for(lambda: not anywhere(c, "mail"))
     since = d.mark()
     c.set(NOTES, "again")
     c.lpush("ingress:mail", "m1")
     assert d.wait_event("redis_error", since=since, at="notes")["error"].startswith("WRONGTYPE")
-    assert in_transit(c, "mail") == [b"m1"] and "m1" not in flags(ledger)
+    assert in_transit(c, "mail") == [b"m1"] and "m1" not in ledger.flags()
     c.delete(NOTES)
-    wait_for(lambda: flags(ledger).get("m1") == ["0"], 40)
+    wait_for(lambda: ledger.flags().get("m1") == ["0"], 40)
     d.wait_event("redis_error_cleared", since=since)
     assert d.stop() == 0 and not anywhere(c, "mail")
 
@@ -347,13 +339,13 @@ def test_one_that_becomes_shared(redis, quredisd, handler, ledger, tmp):
     c.zadd("ingress:mail:delayed", {sealed(c, line % (3, b"attempts=1 first_failed=1") + b"delayed"): 1})
     d = quredisd(queues=[shared("mail", handler(GATED), workers=3)], supervisor={"kill_grace": "300ms"})
     wait_for(lambda: len(ledger.rows("start")) == 3)
-    assert flags(ledger) == {"flagged": ["1"], "stamped": ["0"], "delayed": ["0"]}
+    assert ledger.flags() == {"flagged": ["1"], "stamped": ["0"], "delayed": ["0"]}
     assert d.stop(signal.SIGQUIT) == 0
     assert sorted(c.lrange("ingress:mail", 0, -1)) == [b"delayed", b"flagged", b"stamped"]
     (tmp / "go").touch()
     d.start()
     wait_for(lambda: not anywhere(c, "mail"), 40)
-    assert {n: f[1] for n, f in flags(ledger).items()} == {"flagged": "1", "stamped": "1", "delayed": "1"} and not c.exists(NOTES)
+    assert {n: f[1] for n, f in ledger.flags().items()} == {"flagged": "1", "stamped": "1", "delayed": "1"} and not c.exists(NOTES)
 
 
 # ---- the command line ----
@@ -388,7 +380,7 @@ def test_one_with_its_own_time_that_is_over_is_put_back(redis, quredisd, handler
     wait_for(lambda: c.llen("escape:mail") == 1, 30, "it to be too old")
     assert record(c, "mail")["error_class"] == b"TTLExpired"
     assert d.quredis("retry", "mail", "escape").code == 0
-    wait_for(lambda: flags(ledger) == {"old": ["0"]})
+    wait_for(lambda: ledger.flags() == {"old": ["0"]})
     wait_for(lambda: not anywhere(c, "mail"))
     assert not c.exists(NOTES)
 

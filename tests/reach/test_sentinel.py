@@ -1,6 +1,4 @@
 """Redis behind Sentinels: they are asked for the master at each connection, and no message is lost when it changes."""
-import collections
-
 import pytest
 
 from harness import Authority, free_port, queue, wait_for
@@ -17,23 +15,13 @@ def push(watched, names):
     watched.wait_replicated()
 
 
-def runs(ledger):
-    """name -> the flags of its starts."""
-    out = collections.defaultdict(list)
-    for line in ledger.lines():
-        if line.startswith("start "):
-            _, name, flag = line.split()
-            out[name].append(flag)
-    return out
-
-
 def ended(ledger, names):
     done = set(ledger.lines())
     return all(f"end {n}" in done for n in names)
 
 
 def assert_once(ledger, names):
-    found = runs(ledger)
+    found = ledger.flags()
     assert sorted(found) == sorted(names) and all(flags[0] == "0" and "0" not in flags[1:] for flags in found.values()), found
 
 
@@ -65,6 +53,8 @@ def test_an_isolated_master_is_left(sentinels, quredisd, handler, ledger):
     watched = sentinels()
     d = quredisd(redis=watched.redis(), queues=[queue("mail", handler(NOTE))])
     before = d.wait_workers("mail", 1)
+    push(watched, ["before"])
+    wait_for(lambda: ended(ledger, ["before"]), 30)     # the worker is connected to the old master
     old, new = watched.servers
     new.promote()
     watched.watch(new)
@@ -72,6 +62,24 @@ def test_an_isolated_master_is_left(sentinels, quredisd, handler, ledger):
     d.wait_event("redis_master_changed", to_port=str(new.port))
     wait_for(lambda: ended(ledger, ["m"]), 30)
     assert d.wait_workers("mail", 1) == before and old.client().role()[0] == b"master"
+
+
+def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
+    """One Sentinel names the master by its host name, the other one by its address. Nothing reconnects."""
+    watched = sentinels(servers=1, sentinels=2)
+    first, second = watched.sentinels
+    first.ask("REMOVE", watched.name)
+    for option in ("resolve-hostnames", "announce-hostnames"):
+        first.ask("CONFIG", "SET", option, "yes")
+    first.ask("MONITOR", watched.name, "localhost", watched.servers[0].port, 2)
+    assert first.ask("GET-MASTER-ADDR-BY-NAME", watched.name)[0] == b"localhost"
+    d = quredisd(redis=watched.redis(), queues=[queue("mail", handler(NOTE))])
+    watched.servers[0].client().lpush("ingress:mail", "m")
+    wait_for(lambda: ended(ledger, ["m"]), 30)
+    second.wait_asked()
+    first.wait_asked()
+    second.wait_asked()             # so what the first one answered was heeded
+    assert d.events("redis_master_changed") == []
 
 
 def test_sentinels_with_a_password(sentinels, quredisd, handler, ledger, tmp):
