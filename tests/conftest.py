@@ -1,4 +1,5 @@
 """Fixtures; harness/__init__.py says how to use them."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -204,15 +205,28 @@ def quredis(request, tag):
     return run
 
 
-@pytest.fixture(scope="module")
-def lane():
-    """For crash points: a redis-server and a directory that tests of a file share."""
+@contextlib.contextmanager
+def open_lane(**options):
     directory = tempfile.mkdtemp(prefix="qc.")
     os.chmod(directory, 0o755)
-    lane = Lane(directory)
+    lane = Lane(directory, **options)
     yield lane
     lane.close()
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def lane():
+    """For crash points: a redis-server and a directory that tests of a file share."""
+    with open_lane() as lane:
+        yield lane
+
+
+@pytest.fixture(scope="module")
+def tls_lane():
+    """The same, and the daemon reaches Redis with TLS."""
+    with open_lane(tls=True) as lane:
+        yield lane
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ class Cycle:
         self.result = Result(self.name, fault.name, whens)
         self.ends = []          # exit statuses of the daemon, as they came
         self.handler_path = self.write_handler()
-        self.d = Subject(self.dir / "d", tag=self.tag, redis=lane.redis, log={"level": "info"}, queues=self.configuration(),
+        self.d = Subject(self.dir / "d", tag=self.tag, redis=lane.address, log={"level": "info"}, queues=self.configuration(),
                          **self.sections, supervisor={"lock_file": lane.lock_file, "kill_grace": "300ms", "drain_timeout": "5s"})
         self.d.prefix = fault.command(PROGRAMS, list(zip(self.targets(), whens)), self.dir, self.gated)
 

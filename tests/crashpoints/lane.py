@@ -3,7 +3,7 @@ import pathlib
 import shutil
 import uuid
 
-from harness import BUILD, Quredisd, RedisServer, queue, wait_for, write_handler
+from harness import BUILD, Authority, Quredisd, RedisServer, queue, wait_for, write_handler
 from harness.messages import anywhere, unwrap
 
 from .ledger import EXEC, Ledger
@@ -13,10 +13,15 @@ LEFT_QUEUES = 2
 
 
 class Lane:
-    def __init__(self, directory):
+    """tls: the daemon reaches Redis with TLS. address: the group `redis` of its configuration, or the server itself."""
+
+    def __init__(self, directory, tls=False):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
-        self.redis = RedisServer(self.dir / "redis").start()
+        self.tls = tls
+        ca = Authority(self.dir / "ca") if tls else None
+        self.redis = RedisServer(self.dir / "redis", tls=ca and ca.sign("server", "IP:127.0.0.1")).start()
+        self.address = {"url": self.redis.tls_url, "ca_file": ca.cert} if tls else self.redis
         self.client = self.redis.client()
         self.lock_file = self.dir / "lock"
         self._leftovers = None
@@ -41,7 +46,7 @@ class Lane:
         directory = self.fresh()
         handler = write_handler(directory, EXEC.replace("@DIR@", str(directory)), name="handler")
         ledger = Ledger(self.client, directory)
-        d = Quredisd(directory / "d", tag="l" + uuid.uuid4().hex[:12], redis=self.redis, log={"level": "info"},
+        d = Quredisd(directory / "d", tag="l" + uuid.uuid4().hex[:12], redis=self.address, log={"level": "info"},
                      queues=[queue(f"q{i}", handler, batch={"max": 4, "time": "1s"}) for i in range(LEFT_QUEUES)],
                      supervisor={"lock_file": self.lock_file})
         try:

@@ -51,13 +51,13 @@ def width(key):
 _lane = None
 
 
-def _open_lane(directory):
+def _open_lane(directory, tls):
     global _lane
     become_subreaper()
     children_heed_signals()
     for key in [k for k in os.environ if k.startswith("QUREDIS_") and k != "QUREDIS_BUILD"]:
         del os.environ[key]
-    _lane = Lane(tempfile.mkdtemp(prefix="l", dir=directory))
+    _lane = Lane(tempfile.mkdtemp(prefix="l", dir=directory), tls)
 
 
 def run_in(lane, key, fault, whens):
@@ -74,11 +74,11 @@ def _run(key, fault, whens):
 class Lanes:
     """Processes that run points side by side, each in a lane of its own."""
 
-    def __init__(self, jobs):
+    def __init__(self, jobs, tls=False):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qc."))
         os.chmod(self.dir, 0o755)
         self.jobs = jobs
-        self.pool = concurrent.futures.ProcessPoolExecutor(jobs, initializer=_open_lane, initargs=(self.dir,))
+        self.pool = concurrent.futures.ProcessPoolExecutor(jobs, initializer=_open_lane, initargs=(self.dir, tls))
 
     def submit(self, *point):
         return self.pool.submit(_run, *point)

@@ -179,7 +179,7 @@ def test_an_idle_worker_stays_small(server, ca, quredisd, handler, ledger):
     wait_for(lambda: len(ledger.lines()) == 200 and not anywhere(server.client(), "mail"))
     pss = sorted(pss_kib(pid) for pid in d.workers("mail").values())
     print(f"\nPSS of idle workers with TLS: {pss[0]} to {pss[-1]} KiB")
-    assert pss[-1] <= 1536
+    assert pss[-1] <= 1024
 
 
 # ---- what is refused ----

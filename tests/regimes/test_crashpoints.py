@@ -32,15 +32,25 @@ def show(result):
     return f"seed {SEED}, {result.fault} at {result.whens}: {result}\n{result.log}"
 
 
-@pytest.mark.verdict
-@pytest.mark.parametrize("key", sweep.CYCLES)
-def test_a_sample_of_all_points(lane, key):
+def try_sample(lane, key):
     chance = random.Random(f"{SEED} {key}")
     other = chance.choice([f for f in faults_of(key) if f != KILLS[0]])
     for fault in (KILLS[0], other):
         for result in sweep.sample(lane, key, fault, 1, SEED):
             assert not result.bad, show(result)
             assert result.calls or fault != KILLS[0] or result.fired, show(result)
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("key", sweep.CYCLES)
+def test_a_sample_of_all_points(lane, key):
+    try_sample(lane, key)
+
+
+@pytest.mark.verdict
+@pytest.mark.parametrize("key", ["worker: exec, batches", "worker: exec, reconnect", "sweeper: start, recovery", "sweeper: reconnect", "master: a whole life"])
+def test_a_sample_of_all_points_with_tls(tls_lane, key):
+    try_sample(tls_lane, key)
 
 
 # ---- whether the alarms ring ----
