@@ -32,6 +32,8 @@ const struct option_spec option_specs[] = {
 	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
 	{ 'i', "id", "ID", OPTION_ID, "set the message's id, in a header line before it", OPTION_IS_STRING, FIELD(id), 0, 0 },
 	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
+	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas", OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000 },
+	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)", OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0 },
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
@@ -75,7 +77,9 @@ static void describe_table(struct buffer *letters, struct option longs[OPTIONS_M
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];
 
-		longs[i] = (struct option){ s->name, s->argument != NULL ? required_argument : no_argument, NULL, s->letter };
+		int has = s->argument == NULL ? no_argument : s->kind == OPTION_MAY_HAVE_NUMBER ? optional_argument : required_argument;
+
+		longs[i] = (struct option){ s->name, has, NULL, s->letter };
 		if (s->letter < 256)
 			buffer_format(letters, "%c%s", s->letter, s->argument != NULL ? ":" : "");
 	}
@@ -102,6 +106,11 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 	case OPTION_IS_STRING:
 		memcpy(field, &value, sizeof(value));
 		return 0;
+	case OPTION_MAY_HAVE_NUMBER:
+		number = 0;
+		if (value == NULL)
+			break;
+		/* fall through */
 	case OPTION_IS_NUMBER:
 		number = strtonum(value, s->min, s->max, &why);
 		if (why != NULL)
@@ -132,6 +141,11 @@ static int unknown(char *const *argv, int letter)
 	return -1;
 }
 
+static bool is_number(const char *word)
+{
+	return word[0] != '\0' && word[strspn(word, "0123456789")] == '\0';
+}
+
 static int parse_one(struct options *o, int letter, char **argv)
 {
 	const struct option_spec *s;
@@ -145,6 +159,11 @@ static int parse_one(struct options *o, int letter, char **argv)
 		return -1;
 	}
 	s = letter == '?' ? NULL : option_of_letter(letter);
+	if (s != NULL && s->kind == OPTION_MAY_HAVE_NUMBER && optarg == NULL && argv[optind] != NULL && is_number(argv[optind])) {
+		fprintf(stderr, "quredis: --%s %s: write --%s=%s; a number that is an operand must not follow --%s\n", s->name, argv[optind], s->name,
+		    argv[optind], s->name);
+		return -1;
+	}
 	return s == NULL ? unknown(argv, optopt) : store(o, s, optarg);
 }
 
@@ -154,7 +173,8 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1,
+		.wait = -1, .wait_timeout_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe_table(&letters, longs);
 	opterr = 0;
@@ -183,8 +203,11 @@ void options_print(unsigned bits, FILE *out)
 			continue;
 		if (s->letter < 256)
 			snprintf(letter, sizeof(letter), "-%c, ", s->letter);
-		snprintf(left, sizeof(left), "%s--%s%s%s", letter, s->name, s->argument != NULL ? " " : "",
-		    s->argument != NULL ? s->argument : "");
+		if (s->kind == OPTION_MAY_HAVE_NUMBER)
+			snprintf(left, sizeof(left), "%s--%s[=%s]", letter, s->name, s->argument);
+		else
+			snprintf(left, sizeof(left), "%s--%s%s%s", letter, s->name, s->argument != NULL ? " " : "",
+			    s->argument != NULL ? s->argument : "");
 		fprintf(out, "  %-24s  # %s\n", left, s->summary);
 	}
 }

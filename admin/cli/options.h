@@ -24,6 +24,8 @@
 #define OPTION_TTL	0x0800u
 #define OPTION_FIX	0x1000u
 #define OPTION_ONCE	0x2000u
+#define OPTION_WAIT	0x4000u
+#define OPTION_WAIT_TIMEOUT	0x8000u
 #define OPTION_CANARY	0x100000u
 #define OPTION_RATE	0x200000u
 #define OPTION_FAILURES	0x400000u
@@ -40,7 +42,8 @@ struct options {			/* strings point into argv */
 
 	const char *id, *class, *from, *rate, *bind, *before;
 	int64_t count, max_failures, web_port;	/* -1: not given */
-	int64_t delay_ms, ttl_ms, since_ms;	/* -1: not given */
+	int64_t delay_ms, ttl_ms, since_ms, wait_timeout_ms;	/* -1: not given */
+	int64_t wait;			/* -1: not given; 0: without a number */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary, once;
 
 	unsigned given;			/* OPTION_ bits of the options on the line */
@@ -54,7 +57,7 @@ struct option_spec {
 	const char *argument;		/* as help shows it; NULL: a flag */
 	unsigned bit;			/* 0: global */
 	const char *summary;
-	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION } kind;
+	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_MAY_HAVE_NUMBER /* --wait, --wait=3 */ } kind;
 	size_t offset;			/* in struct options */
 	int64_t min, max;		/* numbers */
 };

@@ -6,6 +6,14 @@
 
 #include "admin/cli/admin.h"
 
+/* What push --wait waited for. */
+struct outcome_durability {
+	bool confirmed;		/* all that was asked for */
+	bool on_disk;		/* Redis has synced its append-only file */
+	int64_t replicas;	/* that have the messages */
+	bool replicas_on_disk;	/* and have synced them; false: in memory */
+};
+
 /* The result of a command that moves or deletes messages. */
 struct outcome {
 	const char *action;	/* the command: "purge" */
@@ -14,6 +22,7 @@ struct outcome {
 	int64_t count;
 	int64_t held;		/* messages of live workers, which were left alone */
 	bool interrupted;	/* INT or TERM ended the work early */
+	const struct outcome_durability *durability;	/* NULL: not asked for */
 };
 
 void outcome_say(struct admin *a, const struct outcome *o);

@@ -163,7 +163,7 @@ static const struct option_spec *awaits_value(const char *word)
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];
 
-		if (s->argument != NULL && ((strncmp(word, "--", 2) == 0 && strcmp(word + 2, s->name) == 0) ||
+		if (s->argument != NULL && s->kind != OPTION_MAY_HAVE_NUMBER && ((strncmp(word, "--", 2) == 0 && strcmp(word + 2, s->name) == 0) ||
 		    (word[0] == '-' && word[1] == s->letter && word[2] == '\0')))
 			return s;
 	}

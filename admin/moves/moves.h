@@ -3,7 +3,7 @@
 
 /*
  * Commands that move or delete messages; and stale, which counts the messages that a purge of the sweeper would take.
- *	push			quredis push
+ *	push, durable		quredis push; push --wait
  *	bulk.h			work on a whole list, shared by commands
  *	purge			quredis purge
  *	retry			quredis retry, and each way back into ingress

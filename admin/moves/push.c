@@ -11,6 +11,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "admin/moves/durable.h"
 #include "admin/moves/moves.h"
 
 #include "common/base/base.h"
@@ -18,6 +19,7 @@
 #define BATCH_BYTES (256 * 1024)
 #define SLOWEST_BYTES_PER_MS 1024		/* a slower connection times out */
 #define UNDER_WAY 16				/* batches that are sent and not answered yet */
+#define WAIT_TIMEOUT_MAX_MS 3600000		/* 0 would be for ever */
 #define MESSAGE_MAX (512 * 1024 * 1024)		/* the largest value that Redis accepts */
 
 struct push {
@@ -29,6 +31,7 @@ struct push {
 	size_t sizes[UNDER_WAY];		/* messages in each unanswered batch, oldest first */
 	size_t nunder_way;
 	int64_t sent, acknowledged;
+	struct durable durable;			/* with --wait */
 	int64_t server_ms, asked_ms;		/* with --ttl: the time of Redis, and CLOCK_MONOTONIC at that moment */
 };
 
@@ -226,18 +229,40 @@ static int check(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--lines and --null read many messages from standard input: no MESSAGE, no --id");
 	if ((o->id != NULL || o->ttl_ms >= 0) && !a->keys.lines.headers)
 		return admin_fail(a, EX_USAGE, "%s has headers = false: --id and --ttl would become part of the message", a->keys.name);
+	if (o->wait_timeout_ms >= 0 && o->wait < 0)
+		return admin_fail(a, EX_USAGE, "--wait-timeout is only for --wait");
+	if (o->wait_timeout_ms == 0 || o->wait_timeout_ms > WAIT_TIMEOUT_MAX_MS)
+		return admin_fail(a, EX_USAGE, "--wait-timeout is not between 1ms and 1h");
 	if (o->delay_ms >= 0 && a->keys.shared)
 		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
 	return 0;
 }
 
+/* Redis has acknowledged all messages. Waits with --wait, and prints the result. */
+static int report(struct push *p)
+{
+	struct admin *a = p->a;
+	bool waits = a->options.wait >= 0 && !a->options.dry_run;
+	struct buffer why = {0};
+	int rc = waits ? durable_wait(a, &p->durable, &why) : 0;
+
+	outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push", .count = p->acknowledged,
+	    .durability = waits ? &p->durable.reached : NULL });
+	if (rc == -1)
+		admin_fail(a, EX_TEMPFAIL, "pushed, not confirmed: %s; pushing again may double it", why.data);
+	buffer_free(&why);
+	return rc;
+}
+
 int cmd_push(struct admin *a)
 {
 	struct push p = { .a = a };
-	bool many = a->options.lines || a->options.nul;
+	bool many = a->options.lines || a->options.nul, pushed;
 	int rc;
 
 	if (check(a) == -1)
+		return -1;
+	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)
 		return -1;
 	if (a->options.ttl_ms >= 0 && admin_server_time(a, &p.server_ms) == -1)
 		return -1;
@@ -252,15 +277,15 @@ int cmd_push(struct admin *a)
 		rc = a->noperands > 1 ? push_one(&p, a->operands[1], strlen(a->operands[1])) : push_input(&p);
 	if (rc == 0)
 		rc = finish_batches(&p);
+	pushed = rc == 0;
 	progress_end(&p.progress);
 	if (rc == -1 && many && !a->options.dry_run)
-		admin_note("%" PRId64 " messages were pushed; Redis had not answered %zu more when it failed", p.acknowledged,
-		    (size_t)(p.sent - p.acknowledged));
+		admin_note("%" PRId64 " messages were pushed%s; Redis had not answered %zu more when it failed", p.acknowledged,
+		    a->options.wait >= 0 ? ", not confirmed" : "", (size_t)(p.sent - p.acknowledged));
 	if (rc == 0)
-		outcome_say(a, &(struct outcome){ .action = "push", .did = "pushed", .would = "would push",
-		    .count = p.acknowledged });
+		rc = report(&p);
 	buffer_free(&p.bytes);
-	if (rc == 0 && interrupt_asked())
+	if (pushed && interrupt_asked())
 		admin_note("interrupted: the messages after these were not pushed");
 	interrupt_end();
 	return rc;

@@ -83,7 +83,7 @@ def options_of_quredis(pages):
 
 
 def _options(program, page, existing):
-    documented = {f"-{word}" for m in re.finditer(r"^\.It Fl (.*)$", page, re.M) for word in m[1].split(" Ar ")[0].split(" , ")}
+    documented = {f"-{word}" for m in re.finditer(r"^\.It Fl (.*)$", page, re.M) for word in re.split(" Ar | Ns Op ", m[1])[0].split(" , ")}
     return differences(f"option of {program}", documented, existing)
 
 
