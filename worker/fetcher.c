@@ -142,7 +142,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 		w->fetcher.oom_until_ms = now_ms + 1000;
 		return;
 	}
-	if (!w->session.owner.blmove && reply->type == REDIS_ERROR && strstr(reply->str, "unknown command") != NULL) {
+	if (!w->session.owner.blmove && reply->type == REDIS_ERROR && queue_fetch_has_substitute(reply->str)) {
 		queue_owner_use_blmove(&w->session.owner);
 		return;
 	}

@@ -48,8 +48,12 @@ void session_free(struct worker *w)
 	redis_target_free(&w->session.target);
 }
 
-static const char *advice_of(enum queue_error error)
+static const char *advice_of(enum queue_error error, const char *text, char room[QUEUE_ADVICE_SIZE])
 {
+	const char *advice = queue_refusal_advice(text, room);
+
+	if (advice != NULL)
+		return advice;
 	switch (error) {
 	case QUEUE_ERROR_WRONG_TYPE:
 		return "a key of this queue has another type: rename or remove it";
@@ -65,14 +69,14 @@ static const char *advice_of(enum queue_error error)
 /* Logs an error only when it differs from the last one; the scoreboard shows it until session_clear_error(). */
 static void show_error(struct worker *w, const char *what, const char *text, enum queue_error error)
 {
-	char now[sizeof(w->session.error)];
+	char now[sizeof(w->session.error)], room[QUEUE_ADVICE_SIZE];
 
 	snprintf(now, sizeof(now), "%s: %.64s", what, text);
-	atomic_store(&w->env->slot->error, error);
+	atomic_store(&w->env->slot->error, queue_error_word(error, queue_refused_command(text)));
 	if (strcmp(now, w->session.error) == 0)
 		return;
 	strlcpy(w->session.error, now, sizeof(w->session.error));
-	log_warning("redis_error", log_str("at", what), log_str("error", text), log_str("advice", advice_of(error)));
+	log_warning("redis_error", log_str("at", what), log_str("error", text), log_str("advice", advice_of(error, text, room)));
 }
 
 void session_report_error(struct worker *w, const char *what, const struct redis_reply *error)

@@ -130,6 +130,8 @@ static int find_target(struct admin *a)
 
 int admin_connect(struct admin *a)
 {
+	char room[QUEUE_ADVICE_SIZE];
+
 	if (find_target(a) == -1)
 		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
@@ -139,6 +141,8 @@ int admin_connect(struct admin *a)
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
 		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
 		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);
+	if (queue_refusal_advice(a->redis.error, room) != NULL)
+		return admin_fail(a, EX_NOPERM, "Redis: %s: %s", a->redis.error, room);
 	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	if (a->status == EX_NOPERM && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
@@ -147,14 +151,15 @@ int admin_connect(struct admin *a)
 
 int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key)
 {
-	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200);
+	char *text = visible(reply->str, reply->len, 300), *shown = key == NULL ? NULL : visible(key, strlen(key), 200), room[QUEUE_ADVICE_SIZE];
+	const char *advice = queue_refusal_advice(reply->str, room);
 	const char *before = shown == NULL ? "Redis" : shown;
 	int rc;
 
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
-	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION)
-		rc = admin_fail(a, EX_NOPERM, "%s: %s", before, text);
+	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION || redis_error_class(reply) == REDIS_ERROR_NO_COMMAND)
+		rc = admin_fail(a, EX_NOPERM, "%s: %s%s%s", before, text, advice == NULL ? "" : ": ", advice == NULL ? "" : advice);
 	else
 		rc = admin_fail(a, EX_TEMPFAIL, "%s: %s", before, text);
 	free(text);

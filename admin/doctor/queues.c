@@ -59,10 +59,23 @@ int check_types(struct doctor *d, struct queue_check *q)
 
 /* ---- rights ---- */
 
-/* True: the error is a missing right. Transient errors are not, and neither is an error of a command for which workers have another one. */
+/* True: the error is a missing right or a missing command. Transient errors are not, and neither is that of a command for which workers have another one. */
 static bool is_refusal(const struct redis_reply *reply)
 {
-	return redis_error_class(reply) == REDIS_ERROR_PERMISSION;
+	enum redis_error_class class = redis_error_class(reply);
+
+	return (class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND) && !queue_fetch_has_substitute(reply->str);
+}
+
+static void add_refused_step(struct doctor *d, const char *step, const struct redis_reply *reply)
+{
+	const char *user = d->a->target.login.user != NULL ? d->a->target.login.user : "default", *advice;
+	char room[QUEUE_ADVICE_SIZE];
+
+	advice = queue_refusal_advice(reply->str, room);
+	findings_advise(findings_add(d, SEVERITY_ERROR, NULL, redis_error_class(reply) == REDIS_ERROR_PERMISSION ?
+	    "Redis does not allow the user %s the step \"%s\": %s" : "Redis refuses all users, also %s, the step \"%s\": %s", user, step, reply->str),
+	    "%s", advice != NULL ? advice : "allow the user that command and the keys of the queue: ACL SETUSER");
 }
 
 /* Moves a message through every step on keys of its own. Steps after the first refused one may fail because of it. */
@@ -83,14 +96,11 @@ int check_rights(struct doctor *d, struct queue_check *q)
 	for (size_t i = 0; i < n; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
-		if (refused)
+		if (refused || (!q->conf->dead_letter.enabled && queue_rehearsal_is_of_record(i, what)))
 			continue;
-		refused = is_refusal(&reply) || (q->conf->dead_letter.enabled && queue_rehearsal_lacks_record(i, what, &reply));
+		refused = is_refusal(&reply);
 		if (refused)
-			findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "Redis does not allow the user %s the step \"%s\": %s",
-			    d->a->target.login.user != NULL ? d->a->target.login.user : "default", queue_rehearsal_step(i, what),
-			    reply.type == REDIS_ERROR ? reply.str : "the record cannot be written (XADD)"),
-			    "allow the user that command and the keys of the queue: ACL SETUSER");
+			add_refused_step(d, queue_rehearsal_step(i, what), &reply);
 	}
 	return 0;
 }

@@ -68,6 +68,7 @@ static void add_refused(struct doctor *d)
 	size_t n = where == NULL ? 0 : strlen(where);
 	bool replica = strstr(why, "replica") != NULL, refused = redis_error_needs_operator(d->a->redis.error_class);
 	bool moved = strstr(why, "MOVED ") != NULL;
+	char room[QUEUE_ADVICE_SIZE];
 
 	/* The address has a column of its own. */
 	if (n > 0 && strncmp(why, where, n) == 0 && strncmp(why + n, ": ", 2) == 0)
@@ -76,6 +77,10 @@ static void add_refused(struct doctor *d)
 		findings_advise(add(d, SEVERITY_ERROR, "%s", why), "set redis.url to the master: redis-cli INFO replication names it");
 	else if (d->a->redis.error_class == REDIS_ERROR_CLUSTER)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
+	else if (queue_refusal_advice(why, room) != NULL)
+		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s", command_name_text(queue_refused_command(why)), why),
+		    redis_error_classify(why) == REDIS_ERROR_PERMISSION ? "grant it to the Redis user with ACL SETUSER" :
+		    "use a server or a plan that offers this command");
 	else if (refused)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
 		    "check redis.password_file, whether this user may read that file, and the user in redis.url");

@@ -13,6 +13,7 @@ struct scoreboard;
  */
 enum queue_error {
 	QUEUE_ERROR_NONE, QUEUE_ERROR_WRONG_TYPE, QUEUE_ERROR_NO_PERMISSION,
+	QUEUE_ERROR_NO_COMMAND,	/* Redis, or the hosted service, refuses a command that quredis needs */
 	QUEUE_ERROR_CLUSTER,	/* Redis is a Cluster, and keys are in several slots, or in a database other than 0 */
 	QUEUE_ERROR_EVICTION, QUEUE_ERROR_NO_REDIS,
 	QUEUE_ERROR_TRANSIENT,	/* Redis refuses commands for now: it loads, is a replica, has no memory */
@@ -23,18 +24,24 @@ enum queue_error {
 enum queue_error queue_error_of(enum redis_error_class class);
 enum queue_error queue_error_worse(enum queue_error a, enum queue_error b);	/* the more important one */
 
+/* The words of the scoreboard hold an error, and the command that Redis refused, if it is known. */
+uint32_t queue_error_word(enum queue_error error, enum command_name command);	/* command: counts with NO_PERMISSION and NO_COMMAND only */
+/* A word of another process may be damaged; both results may be used as an index. */
+enum queue_error queue_error_in(uint32_t word);
+enum command_name queue_error_command(uint32_t word);
+
 /*
  * The most important error of the workers of each queue, by the place of the queue. It is true for the moment of the read: read it once
  * for all queues, and again in the next turn. A read is one pass over the slots; a pass for each queue would cost 2,048 words each.
  */
 struct worker_errors {
-	enum queue_error of_queue[SCOREBOARD_QUEUES];
+	uint32_t of_queue[SCOREBOARD_QUEUES];	/* words */
 };
 void queue_error_read_workers(const struct scoreboard *b, struct worker_errors *errors);
 /*
- * The most important error of a queue: of the sweeper's word and of the word of each worker that lives. The end of one worker's error, or of
+ * The word of the most important error of a queue: of the sweeper's word and of the word of each worker that lives. The end of one worker's error, or of
  * the worker, thus never hides another's.
  */
-enum queue_error queue_error_shown(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors);
+uint32_t queue_error_shown(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors);
 
 #endif

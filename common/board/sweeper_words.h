@@ -51,11 +51,11 @@ struct board_sweeper {
 /* For one queue. All of it is zeroed when the queue gives up its place (scoreboard_clear_queue()); no sweeper knows the queue any more by then. */
 struct queue_sweeper {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate. Readers: the workers, the master */
-	_Atomic uint32_t error;			/* enum queue_error: what failed for the sweeper. Readers: queue_error.h */
+	_Atomic uint32_t error;			/* queue_error_word(): what failed for the sweeper. Readers: queue_error.h */
 	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Reader: the master */
 	_Atomic uint64_t aside;			/* messages that Redis refused to move, so that they are set aside. Reader: the master */
 	_Atomic int64_t aside_size;		/* bytes of the newest of them; -1: not known. It counts only while aside > 0 */
-	_Atomic uint32_t aside_error;		/* enum queue_error: why Redis refused. It counts only while aside > 0 */
+	_Atomic uint32_t aside_error;		/* queue_error_word(): why Redis refused. It counts only while aside > 0 */
 	_Atomic uint32_t recovered;		/* enum queue_recovered; it only rises. Reader: the next sweeper, which need not do that again */
 	_Atomic uint32_t left_logged;		/* 1: a sweeper has logged what waits in a queue that left; never 0 again. Compare and swap */
 	/* The sweeper that has the archive: generation << 16 | slot + 1; 0: none. Compare and swap, from 0 or from a sweeper that has ended */

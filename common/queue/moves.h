@@ -127,7 +127,7 @@ struct queue_owner {
 	char *trays[QUEUE_TRAYS];	/* keys */
 	int64_t lease_ms;
 	int64_t moved[QUEUE_TRAYS];	/* messages that the owner moved out of the tray (retry, escape, hand-back), counted by answers */
-	bool blmove;			/* this server has no BRPOPLPUSH. Every new name finds out again, because the next server may have no BLMOVE */
+	bool blmove;			/* this server refuses BRPOPLPUSH. Every new name finds out again, because the next server may have no BLMOVE */
 	struct owner_commands {		/* private to queue/moves.c: formatted commands, to save time for each message */
 		struct redis_command fetch, done;
 		int64_t block_ms;	/* block_ms for which fetch was formatted */
@@ -137,7 +137,7 @@ struct queue_owner {
 void queue_owner_init(struct queue_owner *o, const struct queue_keys *k, const char *incarnation, int64_t lease_ms);
 void queue_owner_free(struct queue_owner *o);
 void queue_owner_count_moved(struct queue_owner *o, int tray);	/* Redis answered that a message left the tray by a move */
-void queue_owner_use_blmove(struct queue_owner *o);		/* the server does not know BRPOPLPUSH */
+void queue_owner_use_blmove(struct queue_owner *o);		/* the server refuses BRPOPLPUSH */
 
 /* -> STRING the message, or NIL after block_ms. block_ms 0: RPOPLPUSH, which does not wait */
 void queue_fetch(struct redis *r, struct queue_owner *o, int tray, int64_t block_ms);

@@ -13,6 +13,7 @@
 #include "common/queue/notes.h"
 #include "common/queue/purge.h"
 #include "common/queue/records.h"
+#include "common/queue/refused.h"
 #include "common/queue/rehearsal.h"
 #include "common/queue/scripts.h"
 #include "common/queue/stats.h"

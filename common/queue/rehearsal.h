@@ -30,7 +30,7 @@ static inline enum queue_rehearsal queue_rehearsal_of(const struct queue_keys *k
 /* The name of the move to which the i-th answer belongs: "retry". */
 const char *queue_rehearsal_step(size_t i, enum queue_rehearsal what);
 
-/* True: the answer is no error, but tells that Redis could not write the record of a dead letter. */
-bool queue_rehearsal_lacks_record(size_t i, enum queue_rehearsal what, const struct redis_reply *reply);
+/* True: the i-th step writes the record of a dead letter, which a queue without dead letters does not need. */
+bool queue_rehearsal_is_of_record(size_t i, enum queue_rehearsal what);
 
 #endif

@@ -31,14 +31,10 @@ QUEUE_SCRIPTS(X)
 
 #define SCRIPT_ARGUMENTS_FEW 96
 
-struct text {
-	const char *start, *end;
-};
-
-static struct text text_of(enum queue_script script)
+static struct script_text text_of(enum queue_script script)
 {
 #define X(name, before) [QUEUE_SCRIPT_##name] = { queue_script_##name, queue_script_##name##_end },
-	static const struct text texts[] = { QUEUE_SCRIPTS(X) };
+	static const struct script_text texts[] = { QUEUE_SCRIPTS(X) };
 #undef X
 	return texts[script];
 }
@@ -47,17 +43,38 @@ static struct text text_of(enum queue_script script)
 static const char *sha1_of(enum queue_script script)
 {
 	static char sums[QUEUE_SCRIPT_COUNT][ENCODE_SHA1_SIZE];
-	struct text t = text_of(script);
+	struct script_text t = text_of(script);
 
 	if (sums[script][0] == '\0')
 		encode_sha1(t.start, (size_t)(t.end - t.start), sums[script]);
 	return sums[script];
 }
 
+const char *queue_script_line(const char *sha1, long number, struct script_text *line)
+{
+#define X(name, before) [QUEUE_SCRIPT_##name] = #name,
+	static const char *const names[] = { QUEUE_SCRIPTS(X) };
+#undef X
+	int script = 0;
+
+	while (script < QUEUE_SCRIPT_COUNT && strncmp(sha1, sha1_of((enum queue_script)script), ENCODE_SHA1_SIZE - 1) != 0)
+		script++;
+	if (script == QUEUE_SCRIPT_COUNT || number < 1)
+		return NULL;
+	line->end = text_of((enum queue_script)script).start - 1;
+	while (number-- > 0) {
+		line->start = line->end + 1;
+		line->end = strchr(line->start, '\n');
+		if (line->end == NULL)
+			return NULL;
+	}
+	return names[script];
+}
+
 void queue_scripts_load(struct redis *r)
 {
 	for (int i = 0; i < QUEUE_SCRIPT_COUNT; i++) {
-		struct text t = text_of((enum queue_script)i);
+		struct script_text t = text_of((enum queue_script)i);
 
 		redis_appendf(r, "SCRIPT LOAD %b", t.start, (size_t)(t.end - t.start));
 	}

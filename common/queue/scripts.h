@@ -33,6 +33,13 @@
 enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };
 #undef X
 
+/* The text of a script, or a part of it. */
+struct script_text {
+	const char *start, *end;
+};
+/* Finds a line of the script with this SHA1, as Redis counts them. Returns the name of the script; NULL: there is no such script or line. */
+const char *queue_script_line(const char *sha1, long number, struct script_text *line);
+
 struct script_arg {
 	const void *data;
 	size_t len;

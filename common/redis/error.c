@@ -2,7 +2,8 @@
  * The classes of Redis errors: the only table of error codes in the program. A reply begins with its code, but inside a script the code
  * of the inner error may stand further on ("ERR Error running script ...: WRONGTYPE ..."), and Redis 7.0 and 7.2 report a missing
  * permission inside a script without any code. So a code counts wherever it stands as a word. Permissions come first in the table:
- * when a text names two codes, an operator has to act on the permission anyway.
+ * when a text names two codes, an operator has to act on the permission anyway. Only the text of an unknown command comes before them, since it
+ * quotes arguments, which may be any words. Hosted services refuse commands in their own words, which come last.
  */
 #include <ctype.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct known_error {
 };
 
 static const struct known_error known_errors[] = {
+	{ "ERR unknown command", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "The user executing the script can't", REDIS_ERROR_PERMISSION, 0 },
 	{ "ACL failure in script", REDIS_ERROR_PERMISSION, 0 },
 	{ "NOPERM", REDIS_ERROR_PERMISSION, 0 },
@@ -44,6 +46,17 @@ static const struct known_error known_errors[] = {
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
 	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves; half of the keys are there */
 	{ "ASK", REDIS_ERROR_TRANSIENT, 0 },		/* one slot of a Cluster moves; the key is there already, or new */
+	{ "unknown command", REDIS_ERROR_NO_COMMAND, 0 },
+	{ "unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
+	{ "Unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
+	{ "Unknown Redis command called from", REDIS_ERROR_NO_COMMAND, 0 },	/* in a script */
+	{ "Unknown command called from", REDIS_ERROR_NO_COMMAND, 0 },		/* the same, Valkey */
+	{ "command is not allowed", REDIS_ERROR_NO_COMMAND, 0 },		/* ... from script */
+	{ "is not allowed", REDIS_ERROR_NO_COMMAND, 0 },			/* command 'CONFIG' is not allowed */
+	{ "is not available", REDIS_ERROR_NO_COMMAND, 0 },			/* Command is not available: 'CLIENT' */
+	{ "command is disabled", REDIS_ERROR_NO_COMMAND, 0 },
+	{ "command not supported", REDIS_ERROR_NO_COMMAND, 0 },
+	{ "unsupported command", REDIS_ERROR_NO_COMMAND, 0 },
 };
 
 static bool is_word_at(const char *text, const char *at, size_t len)
@@ -92,7 +105,7 @@ enum redis_error_class redis_error_class(const struct redis_reply *reply)
 
 bool redis_error_needs_operator(enum redis_error_class class)
 {
-	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER;
+	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER;
 }
 
 bool redis_error_is_transient(const struct redis_reply *reply)

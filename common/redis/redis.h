@@ -28,6 +28,7 @@ enum redis_error_class {
 	REDIS_ERROR_NONE,	/* no error, or the caller itself ended the wait */
 	REDIS_ERROR_TRANSIENT,	/* it passes without an operator: no connection, no reply in time, OOM, LOADING, READONLY, NOSCRIPT ... */
 	REDIS_ERROR_PERMISSION,	/* NOAUTH WRONGPASS NOPERM: an operator must change the user, its password or its permissions */
+	REDIS_ERROR_NO_COMMAND,	/* the server has no such command, has renamed it, or refuses it to all users, as hosted services do */
 	REDIS_ERROR_WRONG_TYPE,	/* WRONGTYPE: an operator must rename or delete a key */
 	REDIS_ERROR_CLUSTER,	/* CROSSSLOT, SELECT in a Redis Cluster: an operator must set redis.prefix to a hash tag, or use database 0 */
 	REDIS_ERROR_UNKNOWN	/* any other code; it may pass */
@@ -198,6 +199,7 @@ bool redis_error_needs_reconnect(const struct redis_reply *reply);	/* only a new
 bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the reply begins with this code: "OOM", "NOSCRIPT", ... */
 
 /* The rest of the public functions of this folder. */
+#include "common/redis/command_name.h"
 #include "common/redis/info.h"
 #include "common/redis/tls_context.h"
 

@@ -27,6 +27,7 @@ static const struct error_state {
 	[QUEUE_ERROR_NO_REDIS] = { STATE_NO_REDIS, "no connection to Redis" },
 	[QUEUE_ERROR_WRONG_TYPE] = { STATE_ERROR, "one of its keys has the wrong type" },
 	[QUEUE_ERROR_NO_PERMISSION] = { STATE_ERROR, "Redis refuses password or permission" },
+	[QUEUE_ERROR_NO_COMMAND] = { STATE_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
 	[QUEUE_ERROR_CLUSTER] = { STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
 	[QUEUE_ERROR_EVICTION] = { STATE_NO_REDIS, "maxmemory-policy may evict queues" },
 	[QUEUE_ERROR_TRANSIENT] = { STATE_NO_REDIS, "Redis refuses commands for now" },
@@ -34,6 +35,27 @@ static const struct error_state {
 	[QUEUE_ERROR_OTHER] = { STATE_ERROR, "Redis answers with an error" },
 	[QUEUE_ERROR_LEFTOVERS] = { STATE_RUNNING, NULL },	/* its gate says that the queue recovers */
 };
+
+/* A reason is a static string, so there is one for each command. */
+static const char *const not_permitted[] = {
+#define X(name) [COMMAND_##name] = "Redis does not permit this user " #name ": ACL SETUSER",
+	COMMAND_NAMES(X)
+#undef X
+};
+static const char *const not_there[] = {
+#define X(name) [COMMAND_##name] = "Redis refuses " #name ", which quredis needs: this server lacks it or has renamed it",
+	COMMAND_NAMES(X)
+#undef X
+};
+
+/* NULL: the word names no command. */
+static const char *reason_of_command(uint32_t word)
+{
+	enum command_name command = queue_error_command(word);
+
+	return queue_error_in(word) == QUEUE_ERROR_NO_COMMAND ? not_there[command] :
+	    queue_error_in(word) == QUEUE_ERROR_NO_PERMISSION ? not_permitted[command] : NULL;
+}
 
 static const struct board_queue *board_of(const struct queues *qs, const struct queue_workers *q)
 {
@@ -53,9 +75,11 @@ const char *queue_state_aside(const struct queues *qs, const struct queue_worker
 
 	if (atomic_load(&b->sweeper.aside) == 0)
 		return NULL;
-	switch ((enum queue_error)atomic_load(&b->sweeper.aside_error)) {
+	switch (queue_error_in(atomic_load(&b->sweeper.aside_error))) {
 	case QUEUE_ERROR_WRONG_TYPE:
 		return "messages are set aside: a key they go to has the wrong type";
+	case QUEUE_ERROR_NO_COMMAND:
+		return "messages are set aside: Redis refuses a command that moves them: quredis doctor";
 	case QUEUE_ERROR_NO_PERMISSION:
 		return "messages are set aside: Redis refuses the permission to move them";
 	default:
@@ -79,11 +103,12 @@ static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	const struct board_queue *b = board_of(qs, q);
-	enum queue_error shown = queue_error_shown(qs->board, b, errors);
+	uint32_t word = queue_error_shown(qs->board, b, errors);
+	enum queue_error shown = queue_error_in(word), guess;
 	const struct error_state *known = &error_states[shown];
-	enum queue_error guess;
+	const char *why = reason_of_command(word) != NULL ? reason_of_command(word) : known->reason;
 
-	if (shown == QUEUE_ERROR_CLUSTER)
+	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND)
 		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
 	else if (is_cut_off(qs, q))
 		guess = QUEUE_ERROR_NO_REDIS;
@@ -92,10 +117,10 @@ static enum queue_state judge_error(const struct queues *qs, const struct queue_
 	else
 		guess = QUEUE_ERROR_NONE;
 	if (guess == QUEUE_ERROR_NONE) {
-		*reason = known->reason;
+		*reason = why;
 		return known->state;
 	}
-	*reason = known->reason != NULL ? known->reason : error_states[guess].reason;
+	*reason = why != NULL ? why : error_states[guess].reason;
 	return STATE_NO_REDIS;
 }
 
@@ -105,7 +130,7 @@ static enum queue_state judge_gate(const struct queues *qs, const struct queue_w
 
 	switch (atomic_load(&b->sweeper.gate)) {
 	case QUEUE_RECOVERING:
-		*reason = atomic_load(&b->sweeper.error) == QUEUE_ERROR_LEFTOVERS ? "processes of a dead supervisor are being killed" :
+		*reason = queue_error_in(atomic_load(&b->sweeper.error)) == QUEUE_ERROR_LEFTOVERS ? "processes of a dead supervisor are being killed" :
 		    "messages of dead workers are being returned";
 		return STATE_RECOVERING;
 	case QUEUE_PAUSED:

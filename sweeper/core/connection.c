@@ -49,8 +49,12 @@ void connection_free(struct sweeper *s)
 	redis_target_free(&s->target);
 }
 
-static const char *advice_of(enum redis_error_class class)
+static const char *advice_of(enum redis_error_class class, const char *text, char room[QUEUE_ADVICE_SIZE])
 {
+	const char *advice = queue_refusal_advice(text, room);
+
+	if (advice != NULL)
+		return advice;
 	if (class == REDIS_ERROR_CLUSTER)
 		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
 	return redis_error_needs_operator(class) ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
@@ -59,17 +63,20 @@ static const char *advice_of(enum redis_error_class class)
 /* Logs a reason only when it changes. */
 static void log_down(struct sweeper *s)
 {
+	char room[QUEUE_ADVICE_SIZE];
+
 	if (strcmp(s->connection.down, s->redis.error) == 0)
 		return;
 	strlcpy(s->connection.down, s->redis.error, sizeof(s->connection.down));
-	log_warning("redis_down", log_str("reason", s->connection.down), log_str("advice", advice_of(s->redis.error_class)));
+	log_warning("redis_down", log_str("reason", s->connection.down),
+	    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
 }
 
 /* A type that is wrong at the start of a connection is that of the secrets: no queue has it. */
 static enum queue_error kind_of_loss(enum redis_error_class class)
 {
-	if (class == REDIS_ERROR_CLUSTER)
-		return QUEUE_ERROR_CLUSTER;
+	if (class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_NO_COMMAND)
+		return queue_error_of(class);
 	return redis_error_needs_operator(class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS;
 }
 
@@ -97,7 +104,7 @@ static int greet_server(struct sweeper *s)
 	if (tasks_connected(s) == 0)
 		return 0;
 	if (s->redis.state != REDIS_CLOSED) {
-		s->redis.error_class = s->connection.error_kind == QUEUE_ERROR_NO_PERMISSION ? REDIS_ERROR_PERMISSION : REDIS_ERROR_TRANSIENT;
+		s->redis.error_class = redis_error_classify(s->connection.error);
 		redis_close(&s->redis, s->connection.error);
 	}
 	return -1;

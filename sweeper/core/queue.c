@@ -25,7 +25,7 @@ struct sweeper_queue *sweeper_queue_add(struct sweeper *s, struct queue_keys key
 	q->board = index == -1 ? NULL : &s->child->board->queues[index];
 	q->recovered = q->board == NULL;
 	q->was_recovered = q->board != NULL && was_recovered(q->board);
-	q->published = q->board == NULL ? QUEUE_ERROR_NONE : (enum queue_error)atomic_load(&q->board->sweeper.error);	/* the predecessor's */
+	q->published = q->board == NULL ? QUEUE_ERROR_NONE : atomic_load(&q->board->sweeper.error);	/* the predecessor's */
 	TAILQ_INSERT_TAIL(&s->queues, q, entry);
 	return q;
 }
@@ -140,15 +140,18 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 }
 
 /* Errors of periodic work count only while this host leads: later the new leader shows its own (lead.c). */
-static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
+static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	enum queue_error kind = s->server.refusal;
 	const struct task_error *t;
+	const char *text = "";
 
 	TAILQ_FOREACH(t, &q->errors, entry)
-		if (lead_was_ours(q) || !t->leads)
-			kind = queue_error_worse(kind, t->kind);
-	return kind;
+		if ((lead_was_ours(q) || !t->leads) && queue_error_worse(kind, t->kind) != kind) {
+			kind = t->kind;
+			text = t->text;
+		}
+	return queue_error_word(kind, queue_refused_command(text));
 }
 
 /* Registrations of workers show whether a queue is shared if it is not configured here. Otherwise the configuration decides. */
@@ -176,17 +179,17 @@ int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_wo
 }
 
 /* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */
-static void publish_error(struct sweeper_queue *q, enum queue_error kind)
+static void publish_error(struct sweeper_queue *q, uint32_t word)
 {
 	uint32_t ours = q->published;
 
-	if (q->board == NULL || kind == q->published)
+	if (q->board == NULL || word == q->published)
 		return;
-	if (kind != QUEUE_ERROR_NONE)
-		atomic_store(&q->board->sweeper.error, kind);
+	if (word != QUEUE_ERROR_NONE)
+		atomic_store(&q->board->sweeper.error, word);
 	else
 		atomic_compare_exchange_strong(&q->board->sweeper.error, &ours, QUEUE_ERROR_NONE);
-	q->published = kind;
+	q->published = word;
 }
 
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q)
@@ -199,7 +202,7 @@ void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
 	struct sweeper_queue *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		publish_error(q, kind != QUEUE_ERROR_NONE ? kind : error_of(s, q));
+		publish_error(q, kind != QUEUE_ERROR_NONE ? queue_error_word(kind, queue_refused_command(s->redis.error)) : error_of(s, q));
 }
 
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)

@@ -24,7 +24,7 @@ struct sweeper_queue {
 	bool paused;
 	struct queue_tasks tasks;	/* owner: task.c */
 	struct task_error_list errors;	/* the oldest first; owner: task_error.c */
-	enum queue_error published;	/* what this sweeper wrote into board->sweeper.error last */
+	uint32_t published;		/* what this sweeper wrote into board->sweeper.error last */
 };
 TAILQ_HEAD(sweeper_queue_list, sweeper_queue);
 

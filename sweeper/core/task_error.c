@@ -17,6 +17,7 @@
 static const char *const mends[] = {
 	[QUEUE_ERROR_WRONG_TYPE] = "a key of this queue has a type quredis does not give it: rename or delete that key",
 	[QUEUE_ERROR_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
+	[QUEUE_ERROR_NO_COMMAND] = "quredis needs a command that this server refuses: quredis doctor",
 	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set redis.prefix = \"{NAME}\"",
 	[QUEUE_ERROR_TRANSIENT] = NULL,
 	[QUEUE_ERROR_ARCHIVE] = NULL,
@@ -32,9 +33,13 @@ static void try_later(struct task_error *t, int64_t now_ms)
 
 static void log_error_of(const struct sweeper_queue *q, struct task_error *t, const char *at, const char *error)
 {
+	char room[QUEUE_ADVICE_SIZE];
+	const char *advice;
+
 	strlcpy(t->text, error, sizeof(t->text));
+	advice = queue_refusal_advice(t->text, room);
 	log_error("queue_error", log_str("queue", q->keys.name), log_str("at", at), log_str("error", t->text),
-	    log_str("advice", mends[t->kind]));
+	    log_str("advice", advice != NULL ? advice : mends[t->kind]));
 }
 
 void task_error_list_init(struct task_error_list *list)

@@ -44,9 +44,9 @@ static void read_worker_errors(struct sweeper *s, int64_t now_ms)
 		queue_error_read_workers(s->child->board, task_own(s, &health_task));
 }
 
-static enum queue_error error_of(const struct sweeper *s, const struct sweeper_queue *q)
+static uint32_t error_word_of(const struct sweeper *s, const struct sweeper_queue *q)
 {
-	return queue_error_shown(s->child->board, q->board, task_own(s, &health_task));
+	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, task_own(s, &health_task));
 }
 
 static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
@@ -60,7 +60,7 @@ static void values_of(const struct sweeper *s, const struct sweeper_queue *q, in
 	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
-	value[HEALTH_ERROR] = q->board != NULL && is_refused(error_of(s, q));
+	value[HEALTH_ERROR] = is_refused(queue_error_in(error_word_of(s, q)));
 	value[HEALTH_ARCHIVE] = archiver_fails(q);
 	value[HEALTH_BOUNDS] = bounds_are_exceeded(q);
 	value[HEALTH_ASIDE] = aside_of(q)->n;
@@ -128,6 +128,7 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 		recall_report(s, q);
 	before = h->status;
 	values_of(s, q, h->value);
+	h->refused = queue_error_command(error_word_of(s, q));
 	for (int i = 0; i < HEALTH_CODES; i++) {
 		struct health_limit limit = health_limit(s, (enum health_code)i);
 
@@ -160,7 +161,7 @@ static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q)
 	if (q->board == NULL)
 		return 0;
 	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
-	       (uint32_t)error_of(s, q) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
+	       (uint32_t)queue_error_in(error_word_of(s, q)) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
 	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
 	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }

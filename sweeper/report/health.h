@@ -11,6 +11,7 @@
 struct health {
 	struct health_check checks[HEALTH_CODES];
 	int64_t value[HEALTH_CODES];	/* figures at the last look; -1: not known */
+	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
 	enum health_status status;	/* judge() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */

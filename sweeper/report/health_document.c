@@ -91,6 +91,8 @@ const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, 
 
 	if (code == HEALTH_BOUNDS && bounds_are_stuck(q))
 		strlcpy(out, "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max", HEALTH_TEXT_SIZE);
+	else if (code == HEALTH_ERROR && health_of(q)->refused != COMMAND_UNNAMED)
+		snprintf(out, HEALTH_TEXT_SIZE, "Redis refuses %s, which the queue needs", command_name_text(health_of(q)->refused));
 	else if (said[code] != NULL)
 		strlcpy(out, said[code], HEALTH_TEXT_SIZE);
 	else if (code == HEALTH_ARCHIVE)

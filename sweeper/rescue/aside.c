@@ -47,7 +47,8 @@ static void publish_list(const struct sweeper_queue *q)
 	if (q->board == NULL)
 		return;
 	atomic_store(&q->board->sweeper.aside_size, a->size);
-	atomic_store(&q->board->sweeper.aside_error, a->why[0] == '\0' ? QUEUE_ERROR_OTHER : queue_error_of(redis_error_classify(a->why)));
+	atomic_store(&q->board->sweeper.aside_error, a->why[0] == '\0' ? QUEUE_ERROR_OTHER :
+	    queue_error_word(queue_error_of(redis_error_classify(a->why)), queue_refused_command(a->why)));
 	atomic_store(&q->board->sweeper.aside, (uint64_t)a->n);
 }
 

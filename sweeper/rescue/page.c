@@ -81,7 +81,8 @@ static bool escapes_aside(const struct rescue_page *p)
 {
 	const struct task_error *t = &p->r->error;
 
-	return t->times >= REFUSALS_MAX && (t->kind == QUEUE_ERROR_WRONG_TYPE || t->kind == QUEUE_ERROR_NO_PERMISSION);
+	return t->times >= REFUSALS_MAX &&
+	    (t->kind == QUEUE_ERROR_WRONG_TYPE || t->kind == QUEUE_ERROR_NO_PERMISSION || t->kind == QUEUE_ERROR_NO_COMMAND);
 }
 
 /* Returns a view of the queue's keys, with the list and the log to which messages escape now. */

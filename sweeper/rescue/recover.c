@@ -88,13 +88,13 @@ static int recover_keys(struct sweeper *s, struct sweeper_queue *q)
 
 /*
  * True: the error does not show a missing right. At maxmemory the rehearsal cannot run, but the scripts that matter then are
- * allowed. If the server lacks a fetch command, a worker uses another one. "No such key": a supervisor with the same node name
+ * allowed. If the server refuses BRPOPLPUSH, a worker uses BLMOVE. "No such key": a supervisor with the same node name
  * rehearsed at the same moment.
  */
 static bool says_nothing(const struct sweeper *s)
 {
-	return s->connection.error_kind == QUEUE_ERROR_TRANSIENT || strcasestr(s->connection.error, "unknown command") != NULL ||
-	       strcasestr(s->connection.error, "unknown redis command") != NULL || strcasestr(s->connection.error, "no such key") != NULL;
+	return s->connection.error_kind == QUEUE_ERROR_TRANSIENT || queue_fetch_has_substitute(s->connection.error) ||
+	       strcasestr(s->connection.error, "no such key") != NULL;
 }
 
 static enum queue_rehearsal rehearsal_of(const struct sweeper *s, const struct sweeper_queue *q)
@@ -107,13 +107,10 @@ static int take_step(struct sweeper *s, struct sweeper_queue *q, size_t i)
 	char reason[sizeof(s->connection.error)], error[sizeof(s->connection.error)];
 	struct redis_reply reply;
 
-	if (connection_answer(s, &reply) == 0) {
-		if (!q->conf->dead_letter.enabled || !queue_rehearsal_lacks_record(i, rehearsal_of(s, q), &reply))
-			return 0;
-		connection_set_error(s, QUEUE_ERROR_NO_PERMISSION, "the record cannot be written (XADD)");
-	} else if (s->redis.state == REDIS_CLOSED || says_nothing(s)) {
+	if (connection_answer(s, &reply) == 0 || s->redis.state == REDIS_CLOSED || says_nothing(s))
 		return 0;
-	}
+	if (!q->conf->dead_letter.enabled && queue_rehearsal_is_of_record(i, rehearsal_of(s, q)))
+		return 0;
 	strlcpy(reason, s->connection.error, sizeof(reason));
 	snprintf(error, sizeof(error), "%s: %.200s", queue_rehearsal_step(i, rehearsal_of(s, q)), reason);
 	connection_set_error(s, s->connection.error_kind, error);

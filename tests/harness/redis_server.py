@@ -37,10 +37,11 @@ class RedisServer:
     127.0.0.1:self.port. config: further directives, e.g. {"maxmemory": "5mb", "requirepass": "x"}.
     inside: what its command begins with (containers.py). url is the unix one; tcp_url the other.
     clock: its clock can be set with set_clock(). cluster: the only node of a Redis Cluster, which serves all slots.
+    refuse: commands that it does not have. deny: those that its access list refuses to its only user. So hosted services refuse commands.
     tls: a Certificate (harness/tls.py): also speaks TLS on 127.0.0.1:self.tls_port; tls_url is that address.
     """
 
-    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None):
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None, refuse=(), deny=()):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
@@ -55,6 +56,9 @@ class RedisServer:
         if clock:
             self._make_clock()
         self._cluster = cluster
+        self._refusals = "".join(f'rename-command {x} ""\n' for x in refuse)
+        if deny:
+            self._refusals += f"user default on nopass ~* &* +@all {' '.join('-' + x for x in deny)}\n"
         self._process = None
         self._clients = []
         self._directives = {
@@ -93,7 +97,7 @@ class RedisServer:
     def start(self, wait=True):
         assert self._process is None, "already running"
         argv = [*WITH_US, *self._inside, SERVER, "-"]
-        text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items())
+        text = "".join(f'{k} "{v}"\n' for k, v in self._directives.items()) + self._refusals
         self.socket.unlink(missing_ok=True)
         wait_for(self._port_is_free, 20, "the port to be free")
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

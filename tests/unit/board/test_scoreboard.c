@@ -97,7 +97,7 @@ static enum queue_error error_of(const struct scoreboard *b, int queue)
 	struct worker_errors errors;
 
 	queue_error_read_workers(b, &errors);
-	return queue_error_shown(b, &b->queues[queue], &errors);
+	return queue_error_in(queue_error_shown(b, &b->queues[queue], &errors));
 }
 
 static void the_more_important_error_is_shown(void **state)
@@ -145,6 +145,23 @@ static void a_damaged_error_is_an_unknown_one(void **state)
 	worker_of(b, 1, QUEUE, QUEUE_ERROR_NONE);
 	atomic_store(&b->slots[1].error, UINT32_MAX);
 	assert_int_equal(error_of(b, QUEUE), QUEUE_ERROR_OTHER);
+}
+
+static void a_word_holds_an_error_and_the_refused_command(void **state)
+{
+	uint32_t word = queue_error_word(QUEUE_ERROR_NO_COMMAND, COMMAND_XADD);
+	struct worker_errors errors;
+	struct scoreboard *b = *state;
+
+	assert_int_equal(queue_error_in(word), QUEUE_ERROR_NO_COMMAND);
+	assert_int_equal(queue_error_command(word), COMMAND_XADD);
+	assert_int_equal(queue_error_word(QUEUE_ERROR_NO_REDIS, COMMAND_XADD), QUEUE_ERROR_NO_REDIS);
+	assert_int_equal(queue_error_command(UINT32_MAX), COMMAND_UNNAMED);
+	atomic_store(&b->queues[QUEUE].sweeper.error, QUEUE_ERROR_NO_REDIS);
+	worker_of(b, 1, QUEUE, QUEUE_ERROR_OTHER);
+	atomic_store(&b->slots[1].error, word);
+	queue_error_read_workers(b, &errors);
+	assert_int_equal(queue_error_shown(b, &b->queues[QUEUE], &errors), word);
 }
 
 /* A worker may damage the board: then the error of a slot belongs to no queue. */
@@ -227,6 +244,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_more_important_error_is_shown, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_end_of_one_workers_error_hides_no_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_error_is_an_unknown_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_word_holds_an_error_and_the_refused_command, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_place_is_no_queue, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_worker_at_a_time_runs_a_trial, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_queue_passes_its_totals_to_its_heir, setup, teardown),

@@ -47,7 +47,17 @@ static const struct {
 	{ "MOVED 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, true, true },
 	{ "ASK 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, false, false },
 	{ "CLUSTERDOWN Hash slot not served", REDIS_ERROR_TRANSIENT, true, false },
-	{ "ERR unknown command 'LMOVE'", REDIS_ERROR_UNKNOWN, false, false },
+	{ "ERR unknown command 'LMOVE'", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR unknown command 'XADD', with args beginning with: 'NOPERM' 'OOM' 'READONLY' ", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR unknown command `client`, with args beginning with: `list`, ", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR unknown subcommand 'FOO'. Try CLIENT HELP.", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR Unknown Redis command called from script script: bb4e0c, on @user_script:2.", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR Error running script (call to f_1): @user_script:2: @user_script: 2: Unknown Redis command called from Lua script", REDIS_ERROR_NO_COMMAND,
+	  false, false },
+	{ "ERR Unknown command called from script script: bb4e0c, on @user_script:2.", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR This Redis command is not allowed from script script: 1, on @user_script:1.", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR command 'CONFIG' is not allowed", REDIS_ERROR_NO_COMMAND, false, false },
+	{ "ERR Command is not available: 'CLIENT'. See the documentation", REDIS_ERROR_NO_COMMAND, false, false },
 	{ "BUSYGROUP Consumer Group name already exists", REDIS_ERROR_UNKNOWN, false, false },	/* not BUSY */
 	{ "ERR the user's text says aBUSY or READONLY2", REDIS_ERROR_UNKNOWN, false, false },
 	{ "", REDIS_ERROR_UNKNOWN, false, false },
@@ -91,8 +101,34 @@ static void only_an_operator_mends_permissions_types_and_slots(void **state)
 {
 	(void)state;
 	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
-		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_WRONG_TYPE ||
-		    class == REDIS_ERROR_CLUSTER);
+		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND ||
+		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER);
+}
+
+static void an_error_names_the_refused_command(void **state)
+{
+	static const struct { const char *text; enum command_name command; } texts[] = {
+		{ "ERR unknown command 'XADD', with args beginning with: 'LPUSH' 'x' ", COMMAND_XADD },
+		{ "ERR unknown command `client`, with args beginning with: `list`, ", COMMAND_CLIENT },
+		{ "NOPERM this user has no permissions to run the 'xadd' command", COMMAND_XADD },
+		{ "NOPERM User don't has no permissions to run the 'config|get' command", COMMAND_CONFIG },
+		{ "ERR ACL failure in script: User lim has no permissions to run the 'lpush' command script: 47bd, on @user_script:1.", COMMAND_LPUSH },
+		{ "ERR command 'CONFIG' is not allowed", COMMAND_CONFIG },
+		{ "ERR Command is not available: 'CLIENT'. See the documentation", COMMAND_CLIENT },
+		{ "ERR unknown command 'SOMETHING', with args beginning with: 'x' ", COMMAND_UNNAMED },
+		{ "ERR unknown command 'XADD", COMMAND_UNNAMED },
+		{ "NOPERM No permissions to access a key", COMMAND_UNNAMED },
+		{ "ERR The user executing the script can't run this command or subcommand", COMMAND_UNNAMED },
+		{ "WRONGTYPE 'XADD' Operation", COMMAND_UNNAMED },
+		{ "", COMMAND_UNNAMED },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(texts); i++)
+		if (command_name_refused(texts[i].text) != texts[i].command)
+			fail_msg("%s: %s", texts[i].text, command_name_text(command_name_refused(texts[i].text)));
+	assert_string_equal(command_name_text(COMMAND_ZREMRANGEBYRANK), "ZREMRANGEBYRANK");
+	assert_string_equal(command_name_text(COMMAND_COUNT), "a command");
 }
 
 int main(void)
@@ -103,6 +139,7 @@ int main(void)
 		cmocka_unit_test(a_permission_inside_a_script_outranks_other_codes),
 		cmocka_unit_test(other_replies_are_no_errors),
 		cmocka_unit_test(only_an_operator_mends_permissions_types_and_slots),
+		cmocka_unit_test(an_error_names_the_refused_command),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
