@@ -23,6 +23,7 @@
  *	queues.c	keys and work of one queue		owners.c	registrations and leases
  *	survey.c	keys that no registration leads to	lost.c		messages that no process will find
  *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
+ *	commands.c	commands that a hosted service refuses
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -39,6 +40,7 @@
 	SYSTEM(cluster, NEEDS_NOTHING, "Redis is not a Cluster, so that keys may be in any slot") \
 	SYSTEM(role, NEEDS_CONNECTION, "Redis is a master") \
 	SYSTEM(version, NEEDS_INFO, "new enough") \
+	SYSTEM(commands, NEEDS_CONNECTION, "Redis offers every command of quredis") \
 	SYSTEM(eviction, NEEDS_INFO, "maxmemory-policy is noeviction: Redis deletes no key by itself") \
 	SYSTEM(memory, NEEDS_INFO, "Redis has enough memory") \
 	SYSTEM(persistence, NEEDS_INFO, "appendfsync always: acknowledged data survives a crash of Redis") \

@@ -79,8 +79,7 @@ static void add_refused(struct doctor *d)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
 	else if (queue_refusal_advice(why, room) != NULL)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s", command_name_text(queue_refused_command(why)), why),
-		    redis_error_classify(why) == REDIS_ERROR_PERMISSION ? "grant it to the Redis user with ACL SETUSER" :
-		    "use a server or a plan that offers this command");
+		    "%s", room);
 	else if (refused)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses this user: %s", why),
 		    "check redis.password_file, whether this user may read that file, and the user in redis.url");
@@ -104,7 +103,7 @@ static int read_info(struct doctor *d)
 		return -1;
 	if (reply.type != REDIS_STRING) {
 		findings_advise(add(d, SEVERITY_NOTE, "INFO is refused, so version, eviction, memory and persistence are unknown"),
-		    "allow this user +info, or check yourself: noeviction, appendfsync always");
+		    "allow this user +info, or check yourself, in the settings of the service: noeviction, appendfsync always");
 		return 0;
 	}
 	d->server.info = alloc_copy(reply.str, reply.len);
@@ -213,7 +212,8 @@ int check_eviction(struct doctor *d)
 	char policy[32];
 
 	if (!info_text(d, "maxmemory_policy", policy, sizeof(policy)))
-		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"), "check yourself that it is noeviction");
+		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"),
+		    "check yourself, in the settings of the service, that it is noeviction");
 	else if (redis_policy_evicts(policy))
 		findings_advise(add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
 		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"), "CONFIG SET maxmemory-policy noeviction, and in redis.conf");
@@ -262,13 +262,17 @@ static void add_without_log(struct doctor *d)
 
 int check_persistence(struct doctor *d)
 {
+	int64_t log = info_number(d, "aof_enabled");
 	char fsync[32];
 
-	if (info_number(d, "aof_enabled") == 0)
+	if (log == -1)
+		findings_advise(add(d, SEVERITY_NOTE, "INFO does not tell whether it keeps an append-only file, so what a crash loses is unknown"),
+		    "look it up in the settings of the service");
+	else if (log == 0)
 		add_without_log(d);
 	else if (!setting(d, "appendfsync", fsync, sizeof(fsync)))
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
-		    "check yourself: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
+		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
 		findings_advise(add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
 		    "CONFIG SET appendfsync always, if that is too much; it is slower");

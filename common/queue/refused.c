@@ -90,6 +90,8 @@ const char *queue_refusal_advice(const char *text, char room[QUEUE_ADVICE_SIZE])
 
 	if (!refuses_command(class) || is_about_keys(text))
 		return NULL;
+	if (command == COMMAND_SELECT)
+		return strcpy(room, "use database 0: write no database into redis.url. To share a server use redis.prefix");
 	if (command != COMMAND_UNNAMED)
 		snprintf(what, sizeof(what), "%s", command_name_text(command));
 	else if (locate(text, &l))

@@ -46,6 +46,7 @@ static const struct known_error known_errors[] = {
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
 	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves; half of the keys are there */
 	{ "ASK", REDIS_ERROR_TRANSIENT, 0 },		/* one slot of a Cluster moves; the key is there already, or new */
+	{ "DB index is out of range", REDIS_ERROR_NO_COMMAND, 0 },		/* SELECT */
 	{ "unknown command", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "Unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },

@@ -3,6 +3,7 @@
  * reach the caller.
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <hiredis/hiredis.h>
@@ -35,6 +36,7 @@ static void append_question(struct redis *r)
 	append_login(r, &r->target->sentinel_login);
 	redis_appendf(r, "SENTINEL GET-MASTER-ADDR-BY-NAME %s", r->target->master);
 	greet_with(r, GREETING_MASTER);
+	r->greeting_last = r->greetings_sent;
 	r->pending = 0;
 }
 
@@ -59,7 +61,16 @@ static void append_greetings(struct redis *r)
 	if (r->greet != NULL)
 		r->greet(r);
 	r->greetings_sent += r->pending;
+	r->greeting_last = r->greetings_sent;
 	r->pending = 0;
+}
+
+/* A replica that takes writes would lose what it takes, so the role is asked in another way. Its answer comes after all others. */
+static void ask_role_again(struct redis *r)
+{
+	redis_appendf(r, "INFO replication");
+	r->pending = 0;
+	r->greeting_role = ++r->greetings_sent;
 }
 
 void greeting_append(struct redis *r)
@@ -83,24 +94,54 @@ static bool is_text(struct redis_reply v, const char *text)
 	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
 }
 
+static int fail_replica(struct redis *r)
+{
+	return redis_fail(r, "the server is a replica, not a master", REDIS_ERROR_TRANSIENT);
+}
+
+/* The answer to ask_role_again(). Where INFO is refused, too, or hides the role, a replica shows itself by READONLY at the first write. */
+static int take_role(struct redis *r, const struct redis_reply *v)
+{
+	char role[16];
+
+	return v->type == REDIS_STRING && redis_info_value(v->str, v->len, "role", role, sizeof(role)) && strcmp(role, "slave") == 0 ? fail_replica(r) : 0;
+}
+
+/* Many hosted services have only database 0. */
+static int fail_refused(struct redis *r, enum greeting g, const struct redis_reply *v)
+{
+	enum redis_error_class class = redis_error_class(v);
+	char why[160];
+
+	if (g != GREETING_SELECT || (class != REDIS_ERROR_NO_COMMAND && class != REDIS_ERROR_PERMISSION))
+		return redis_fail(r, v->str, class);
+	snprintf(why, sizeof(why), "'SELECT' of database %d, which redis.url names: %s", r->target->db, v->str);
+	return redis_fail(r, why, class);
+}
+
 int greeting_take(struct redis *r, const struct redisReply *reply)
 {
 	struct redis_reply v = redis_reply_view(reply);
 	const char *why;
 	int i = r->greetings_taken++;
-	enum greeting g = i < (int)sizeof(r->greetings) && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
+	enum greeting g = i < (int)sizeof(r->greetings) && i < r->greeting_last && r->greetings[i] < GREETING_MORE ? r->greetings[i] : GREETING_MORE;
 
-	if (v.type == REDIS_ERROR && tolerated(g, reply))
+	if (r->greeting_role == r->greetings_taken)
+		return take_role(r, &v);
+	if (v.type == REDIS_ERROR && tolerated(g, reply)) {
+		if (g == GREETING_ROLE)
+			ask_role_again(r);
 		return 0;
+	}
 	if (v.type == REDIS_ERROR)
-		return redis_fail(r, v.str, redis_error_class(&v));
+		return fail_refused(r, g, &v);
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
 	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
-		return redis_fail(r, "the server is a replica, not a master", REDIS_ERROR_TRANSIENT);
-	if (g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greetings_sent && (why = r->greeted(&v)) != NULL)
+		return fail_replica(r);
+	if (g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last && (why = r->greeted(&v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	return 0;
 }

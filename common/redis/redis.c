@@ -51,7 +51,7 @@ void redis_close(struct redis *r, const char *why)
 		redisFree(r->context);
 	r->context = NULL;
 	r->state = REDIS_CLOSED;
-	r->pending = r->greetings_sent = r->greetings_taken = 0;
+	r->pending = r->greetings_sent = r->greetings_taken = r->greeting_last = r->greeting_role = 0;
 	r->deadline_ms = 0;
 }
 

@@ -14,8 +14,8 @@ struct pollfd;
 /*
  * A connection to Redis that never blocks: the caller appends commands, and polls while the connection sends them and receives their answers, in order.
  * The opening consists of the connect, the TLS handshake if the target has TLS, AUTH, SELECT, CLIENT SETNAME, CLIENT ID, ROLE, and the commands that
- * `greet` appends (queue_greets() loads the scripts, so NOSCRIPT needs a new connection). After an I/O error the
- * connection is closed and its pending answers are lost: the caller opens it again.
+ * `greet` appends (queue_greets() loads the scripts, so NOSCRIPT needs a new connection). Hosted services may refuse CLIENT and ROLE; instead of ROLE it then
+ * sends INFO replication. After an I/O error the connection is closed and its pending answers are lost: the caller opens it again.
  */
 #define REDIS_SENTINEL_TIMEOUT_MS 1000	/* for the answer of a Sentinel: the next one may answer sooner than one that does not */
 #define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time. It begins anew when the peer shows a
@@ -53,6 +53,7 @@ struct redis {
 	uint64_t progress;
 	uint8_t greetings[8];		/* the commands of the opening, in order */
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
+	int greeting_last, greeting_role;	/* places: of greet's last command; of INFO replication, sent after a refused ROLE. 0: none */
 	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: no answer is pending */
 	int64_t last_due_ms;		/* when the answer to the last command is due, if those before it have come */
 	int64_t client_id;		/* 0: not known */

@@ -53,6 +53,8 @@ static const char *reason_of_command(uint32_t word)
 {
 	enum command_name command = queue_error_command(word);
 
+	if (command == COMMAND_SELECT)
+		return "Redis refuses SELECT: write no database into redis.url";
 	return queue_error_in(word) == QUEUE_ERROR_NO_COMMAND ? not_there[command] :
 	    queue_error_in(word) == QUEUE_ERROR_NO_PERMISSION ? not_permitted[command] : NULL;
 }

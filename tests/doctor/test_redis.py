@@ -23,7 +23,7 @@ def test_redis_away(clinic):
 
 def test_redis_that_goes_away_meanwhile(clinic, redis_proxy):
     proxy = redis_proxy(clinic.server)
-    proxy.lose_reply(b"SCAN")
+    proxy.lose_reply(b"MATCH")
     clinic.registered()
     r = clinic.doctor("-u", proxy.url)
     assert r.code == 69
@@ -110,6 +110,18 @@ def test_persistence_that_cannot_be_read(clinic):
     r = clinic.doctor()
     clinic.client.execute_command("ACL", "SETUSER", "default", "+config")
     r.one("persistence", "note", "appendfsync cannot be read", advice="check yourself")
+
+
+def test_commands_that_a_service_refuses(clinic, edited):
+    clinic.doctor().good("commands")
+    clinic.client.execute_command("ACL", "SETUSER", "default", "-config", "-client", "-role", "-memory")
+    r = clinic.doctor()
+    clinic.client.execute_command("ACL", "SETUSER", "default", "+@all")
+    found = {x["what"].split(":")[0]: x for x in r.bad("commands")}
+    assert sorted(found) == [f"it refuses {x}" for x in ("CLIENT", "CONFIG", "MEMORY", "ROLE")] and {x["severity"] for x in found.values()} == {"note"}
+    assert "appendfsync" in found["it refuses CONFIG"]["what"] and "settings of the service" in found["it refuses CONFIG"]["advice"]
+    clinic.doctor("-u", edited(rb"run_id:\w+\r\n", b"")).one("commands", "note", "INFO does not contain run_id", advice="idle connections")
+    clinic.doctor("-u", edited(rb"aof_enabled:\d\r\n", b"")).one("persistence", "note", "what a crash loses is unknown", advice="settings of the service")
 
 
 def test_writes(clinic, edited):

@@ -157,3 +157,44 @@ def test_a_command_that_is_refused_later_is_named(redis, quredisd, ledger):
     assert r.code == 77 and "quredis needs ZADD: grant it to the Redis user with ACL SETUSER" in r.err, r
     redis.client().execute_command("ACL SETUSER", "default", "+lpush")
     wait_for(lambda: len(ledger.lines()) == 1 and shown(d)[0][0] == "running", 60)
+
+
+def test_doctor_says_what_cannot_be_known(service, d):
+    rows = json.loads(d.quredis("doctor", "--json").out)
+    assert [x for x in rows if x["severity"] == "error"] == []
+    notes = [x["what"] for x in rows if x["check"] == "commands"]
+    assert [x.split(":")[0] for x in notes] == ["it refuses CLIENT", "it refuses CONFIG", "it refuses ROLE"], notes
+    assert any("appendfsync cannot be read" in x["what"] for x in rows if x["check"] == "persistence")
+
+
+@pytest.mark.parametrize("how", ["removed", "denied"])
+def test_doctor_names_what_a_service_lacks(redis_server, quredisd, ledger, how):
+    service = redis_server(**refusing(how, "XADD", "BRPOPLPUSH", "BLMOVE"))
+    d = quredisd(redis=service, queues=[queue("mail", ledger.recorder())])
+    found = errors(d, "commands", "rights")
+    if how == "removed":                        # the access list counts only for a whole command, as the check "rights" sends it
+        assert [x["what"] for x in found[:2]] == ["it refuses XADD, which quredis needs",
+                                                  "it refuses BRPOPLPUSH and BLMOVE, of which quredis needs one to fetch"], found
+    assert any(x["check"] == "rights" for x in found)
+
+
+@pytest.mark.parametrize("how", ["removed", "denied"])
+def test_a_replica_that_refuses_role_is_found_by_its_info(redis_server, quredis, how):
+    """It takes writes, which the next synchronization deletes."""
+    master, replica = redis_server(tcp=True), redis_server(tcp=True, config={"replica-read-only": "no"}, **refusing(how, "ROLE"))
+    assert quredis("ls", url=replica.url).code == 0        # still a master
+    replica.follow(master)
+    r = quredis("ls", url=replica.url)
+    assert r.code == 69 and "the server is a replica, not a master" in r.err, r
+
+
+@pytest.mark.parametrize("how", ["removed", "denied", "one database"])
+def test_a_database_is_an_error_that_says_so(redis_server, quredisd, ledger, how):
+    service = redis_server(config={"databases": "1"}) if how == "one database" else redis_server(**refusing(how, "SELECT"))
+    d = quredisd(redis={"url": service.url + "?db=3"}, queues=[queue("mail", ledger.recorder())])
+    wait_for(lambda: [r for _, r in shown(d)] == ["Redis refuses SELECT: write no database into redis.url"], 20)
+    e = d.wait_event("redis_down")
+    assert "database 3, which redis.url names" in e["reason"] and "use database 0" in e["advice"]
+    r = d.quredis("ls")
+    assert r.code == 77 and "database 3" in r.err and "use database 0" in r.err, r
+    assert "use database 0" in errors(d, "redis")[0]["advice"]

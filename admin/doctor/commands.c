@@ -1,0 +1,109 @@
+/*
+ * Hosted services refuse commands. Without some of them quredis cannot run; without others it runs, and cannot know or do something. This check asks
+ * without COMMAND, which may be refused, too: it sends each command without arguments. Redis refuses an unknown command before it counts arguments, and
+ * changes nothing. The access list comes after that count, so for the commands that quredis can do without the check sends a whole one that does no harm.
+ */
+#include "admin/doctor/checks.h"
+
+#include "common/queue/queue.h"
+#include "common/redis/redis.h"
+
+/* Commands that quredis can do without. */
+static const struct spared {
+	enum command_name command;
+	const char *whole;		/* NULL: sent without arguments */
+	const char *unknown;		/* what cannot be known or done then; NULL: nothing is lost */
+	const char *advice;
+} spared[] = {
+	{ COMMAND_CONFIG, "CONFIG GET maxmemory", "how much a crash or a failover loses (appendonly, appendfsync, min-replicas-to-write) cannot be read",
+	  "look up persistence, replicas and eviction (noeviction) in the settings of the service" },
+	{ COMMAND_CLIENT, "CLIENT ID", "connections have no names, and a stop waits until a fetch ends, up to 2 s",
+	  "nothing is wrong; allow at least 5 s for a stop" },
+	{ COMMAND_ROLE, "ROLE", "INFO replication shows instead whether the server is a replica", "make sure that redis.url names the primary endpoint" },
+	{ COMMAND_MEMORY, "MEMORY USAGE quredis", "the size of a large message is not known before Redis has read it, which takes Redis longer",
+	  "nothing is wrong for messages below 1 MiB" },
+	{ COMMAND_INFO, "INFO server", NULL, NULL },		/* check_redis() tells */
+	{ COMMAND_SCAN, NULL, "keys that no registration leads to cannot be found", "nothing is wrong for the queues" },
+	{ COMMAND_WAITAOF, NULL, NULL, NULL }, { COMMAND_WAIT, NULL, NULL, NULL },		/* quredis push --wait tells */
+	{ COMMAND_BRPOPLPUSH, NULL, NULL, NULL }, { COMMAND_RPOPLPUSH, NULL, NULL, NULL },	/* either these, or the next two */
+	{ COMMAND_BLMOVE, NULL, NULL, NULL }, { COMMAND_LMOVE, NULL, NULL, NULL },
+	{ COMMAND_HRANDFIELD, NULL, NULL, NULL }, { COMMAND_SELECT, NULL, NULL, NULL }, { COMMAND_AUTH, NULL, NULL, NULL },
+	{ COMMAND_SENTINEL, NULL, NULL, NULL },
+};
+
+static const struct spared *spared_of(enum command_name command)
+{
+	for (size_t i = 0; i < nitems(spared); i++)
+		if (spared[i].command == command)
+			return &spared[i];
+	return NULL;
+}
+
+/* A missing right to the key is none to the command. */
+static bool is_refused(enum command_name command, const struct redis_reply *reply)
+{
+	enum redis_error_class class = redis_error_class(reply);
+
+	return class == REDIS_ERROR_NO_COMMAND || (class == REDIS_ERROR_PERMISSION && command_name_refused(reply->str) == command);
+}
+
+static void add_refused_command(struct doctor *d, enum command_name command)
+{
+	const struct spared *s = spared_of(command);
+	const char *where = d->a->target.shown, *name = command_name_text(command);
+
+	if (s == NULL)
+		findings_advise(findings_add(d, SEVERITY_ERROR, where, "it refuses %s, which quredis needs", name),
+		    "use a service or a plan that offers this command");
+	else if (s->unknown != NULL)
+		findings_advise(findings_add(d, SEVERITY_NOTE, where, "it refuses %s: %s", name, s->unknown), "%s", s->advice);
+}
+
+static void add_fetches(struct doctor *d, const bool refused[COMMAND_COUNT])
+{
+	if ((refused[COMMAND_BRPOPLPUSH] || refused[COMMAND_RPOPLPUSH]) && (refused[COMMAND_BLMOVE] || refused[COMMAND_LMOVE]))
+		findings_advise(findings_add(d, SEVERITY_ERROR, d->a->target.shown, "it refuses BRPOPLPUSH and BLMOVE, of which quredis needs one to fetch"),
+		    "use a service or a plan that offers one of these commands");
+}
+
+/* -1: the connection was lost. */
+static int ask_commands(struct doctor *d, bool refused[COMMAND_COUNT])
+{
+	struct redis_reply reply;
+
+	for (int i = 1; i < COMMAND_COUNT; i++) {
+		const struct spared *s = spared_of((enum command_name)i);
+
+		redis_appendf(&d->a->redis, s != NULL && s->whole != NULL ? s->whole : command_name_text((enum command_name)i));
+	}
+	for (int i = 1; i < COMMAND_COUNT; i++) {
+		if (doctor_reply(d, &reply) == -1)
+			return -1;
+		refused[i] = is_refused((enum command_name)i, &reply);
+	}
+	return 0;
+}
+
+static void check_identity(struct doctor *d)
+{
+	char id[REDIS_RUN_ID_SIZE];
+
+	if (d->server.info != NULL && !redis_info_value(d->server.info, d->server.info_len, "run_id", id, sizeof(id)))
+		findings_advise(findings_add(d, SEVERITY_NOTE, d->a->target.shown,
+		    "INFO does not contain run_id: messages of a host that vanishes are returned only if one connection lasts for a lease"),
+		    "see that the service does not close idle connections within supervisor.lease");
+}
+
+int check_commands(struct doctor *d)
+{
+	bool refused[COMMAND_COUNT] = { false };
+
+	if (ask_commands(d, refused) == -1)
+		return -1;
+	for (int i = 1; i < COMMAND_COUNT; i++)
+		if (refused[i])
+			add_refused_command(d, (enum command_name)i);
+	add_fetches(d, refused);
+	check_identity(d);
+	return 0;
+}
