@@ -147,9 +147,20 @@ static bool same_keys(const struct conf_queue *a, const struct conf_queue *b)
 	    strcmp(a->escape, b->escape) == 0;
 }
 
+static bool same_list(char *const *a, char *const *b)
+{
+	if (a == NULL || b == NULL)
+		return a == b;
+	for (; *a != NULL && *b != NULL; a++, b++)
+		if (strcmp(*a, *b) != 0)
+			return false;
+	return *a == *b;
+}
+
+/* Other Sentinels may watch another server under the same name. */
 static bool same_server(const struct conf *a, const struct conf *b)
 {
-	return !differ(a->redis.url, b->redis.url);
+	return !differ(a->redis.url, b->redis.url) && !differ(a->redis.master, b->redis.master) && same_list(a->redis.sentinels, b->redis.sentinels);
 }
 
 struct changes {

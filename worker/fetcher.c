@@ -230,11 +230,11 @@ void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply,
 		complete_fetch(w, tray, now_ms);
 }
 
-/* A blocked fetch is ended from a second connection, so that the first one's answer is still read. */
+/* A blocked fetch is ended from a second connection, so that the first one's answer is still read. The id of a client counts only on its own server. */
 static void unblock_start(struct worker *w, int64_t now_ms)
 {
 	w->fetcher.unblocking = UNBLOCK_DONE;
-	if (w->session.redis.client_id == 0 || redis_open(&w->fetcher.unblock, now_ms) == -1)
+	if (w->session.redis.client_id == 0 || redis_open_beside(&w->fetcher.unblock, &w->session.redis, now_ms) == -1)
 		return;		/* the worker then waits until the fetch stops blocking */
 	w->fetcher.unblocking = UNBLOCK_OPENING;
 }

@@ -267,7 +267,7 @@ void session_tick(struct worker *w, int64_t now_ms)
 {
 	show_abandoned(w);
 	follow_master(w, now_ms);
-	if (w->session.redis.state == REDIS_CLOSED && now_ms >= w->session.retry.at_ms && redis_open(&w->session.redis, now_ms) == -1)
+	if (w->session.redis.state == REDIS_CLOSED && now_ms >= w->session.retry.at_ms && worker_open(w, redis_open, now_ms) == -1)
 		lose(w, now_ms);
 	renew_lease(w, now_ms);		/* which may find that a new name is wanted */
 	if (may_register(w))
@@ -418,7 +418,7 @@ void session_io(struct worker *w, int64_t now_ms)
 	if (w->session.redis.state == REDIS_CLOSED || (!w->session.readable && (w->session.redis.deadline_ms == 0 || now_ms <= w->session.redis.deadline_ms)))
 		return;
 	w->session.readable = false;
-	if (redis_pump(&w->session.redis, now_ms) == -1) {
+	if ((w->session.redis.state == REDIS_OPENING ? worker_open(w, redis_pump, now_ms) : redis_pump(&w->session.redis, now_ms)) == -1) {
 		lose(w, now_ms);
 		return;
 	}

@@ -75,6 +75,9 @@ static void add_refused(struct doctor *d)
 		why += n + 2;
 	if (replica)
 		findings_advise(add(d, SEVERITY_ERROR, "%s", why), "set redis.url to the master: redis-cli INFO replication names it");
+	else if (strstr(why, "is a Sentinel") != NULL)
+		findings_advise(add(d, SEVERITY_ERROR, "%s", why),
+		    "redis.sentinels = [\"HOST:PORT\", ...] and redis.master = \"NAME\" replace the host in redis.url");
 	else if (d->a->redis.error_class == REDIS_ERROR_CLUSTER)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
 	else if (queue_refusal_advice(why, room) != NULL)

@@ -13,6 +13,8 @@
 #include "common/redis/redis.h"
 #include "common/redis/reply.h"
 
+#define REPLICA "the server is a replica, not a master"
+
 enum greeting { GREETING_AUTH, GREETING_SELECT, GREETING_NAME, GREETING_ID, GREETING_ROLE, GREETING_MASTER, GREETING_MORE };
 
 static void greet_with(struct redis *r, enum greeting g)
@@ -83,6 +85,9 @@ void greeting_append(struct redis *r)
 
 static bool tolerated(enum greeting g, const redisReply *reply)
 {
+	/* Said before the connection ends, instead of an answer to the first command. */
+	if (strstr(reply->str, "max number of clients") != NULL)
+		return false;
 	/* Servers and access lists without these commands can be used all the same. */
 	if (g == GREETING_NAME || g == GREETING_ID || g == GREETING_ROLE)
 		return strncmp(reply->str, "ERR", 3) == 0 || strncmp(reply->str, "NOPERM", 6) == 0;
@@ -94,17 +99,13 @@ static bool is_text(struct redis_reply v, const char *text)
 	return v.type == REDIS_STRING && strcmp(v.str, text) == 0;
 }
 
-static int fail_replica(struct redis *r)
-{
-	return redis_fail(r, "the server is a replica, not a master", REDIS_ERROR_TRANSIENT);
-}
-
 /* The answer to ask_role_again(). Where INFO is refused, too, or hides the role, a replica shows itself by READONLY at the first write. */
 static int take_role(struct redis *r, const struct redis_reply *v)
 {
 	char role[16];
+	bool is_replica = v->type == REDIS_STRING && redis_info_value(v->str, v->len, "role", role, sizeof(role)) && strcmp(role, "slave") == 0;
 
-	return v->type == REDIS_STRING && redis_info_value(v->str, v->len, "role", role, sizeof(role)) && strcmp(role, "slave") == 0 ? fail_replica(r) : 0;
+	return is_replica ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : 0;
 }
 
 /* Many hosted services have only database 0. */
@@ -117,6 +118,16 @@ static int fail_refused(struct redis *r, enum greeting g, const struct redis_rep
 		return redis_fail(r, v->str, class);
 	snprintf(why, sizeof(why), "'SELECT' of database %d, which redis.url names: %s", r->target->db, v->str);
 	return redis_fail(r, why, class);
+}
+
+/* NULL: a master, or a server that does not tell its role. */
+static const char *refused_role(const struct redis_reply *role)
+{
+	if (role->type != REDIS_ARRAY || role->n == 0 || is_text(redis_element(role, 0), "master"))
+		return NULL;
+	if (is_text(redis_element(role, 0), "sentinel"))
+		return "the server is a Sentinel: name it in redis.sentinels, and what it watches in redis.master";
+	return REPLICA;
 }
 
 int greeting_take(struct redis *r, const struct redisReply *reply)
@@ -139,8 +150,8 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
-	if (g == GREETING_ROLE && v.type == REDIS_ARRAY && v.n > 0 && !is_text(redis_element(&v, 0), "master"))
-		return fail_replica(r);
+	if (g == GREETING_ROLE && (why = refused_role(&v)) != NULL)
+		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	if (g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last && (why = r->greeted(&v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	return 0;

@@ -20,6 +20,7 @@
 
 #include "common/redis/redis.h"
 
+#include "common/base/base.h"
 #include "common/redis/greeting.h"
 #include "common/redis/reply.h"
 #include "common/redis/tls.h"
@@ -55,19 +56,20 @@ void redis_close(struct redis *r, const char *why)
 	r->deadline_ms = 0;
 }
 
-/* Names the server, and of several addresses the one in use. */
+/* Names the server, and of several addresses the one in use. Long addresses are cut: what is wrong follows them. */
 static void describe_peer(const struct redis *r, char *text, size_t size)
 {
 	const struct redis_target *t = r->target;
 	const char *host;
 	int port;
 
-	if (t->unix_path != NULL || (t->naddresses == 1 && r->route.port == 0 && t->master == NULL)) {
-		strlcpy(text, t->shown, size);
+	snprintf(text, size, "%.120s%s", t->shown, strlen(t->shown) > 120 ? "..." : "");
+	if (t->unix_path != NULL || (t->naddresses == 1 && r->route.port == 0 && t->master == NULL))
 		return;
-	}
 	host = route_host(&r->route, t, &port);
-	snprintf(text, size, strchr(host, ':') != NULL ? "%s at %s[%s]:%d" : "%s at %s%s:%d", t->shown, r->route.asks ? "Sentinel " : "", host, port);
+	size -= strlen(text);
+	text += strlen(text);
+	snprintf(text, size, strchr(host, ':') != NULL ? " at %s[%.80s]:%d" : " at %s%.80s:%d", r->route.asks ? "Sentinel " : "", host, port);
 }
 
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class)
@@ -122,7 +124,7 @@ static const char *io_error(const struct redis *r)
 
 static int fail_io(struct redis *r)
 {
-	char text[208];			/* redis_fail() frees the original */
+	char text[256];			/* redis_fail() frees the original */
 
 	snprintf(text, sizeof(text), "%s%s", io_error(r), guess_tls(r));
 	return redis_fail(r, text, REDIS_ERROR_TRANSIENT);
@@ -189,16 +191,18 @@ static int start_tls(struct redis *r)
 static int open_context(struct redis *r, int64_t now_ms)
 {
 	const struct redis_target *t = r->target;
+	int64_t began_ms = clock_monotonic_ms();
 	int port;
 
 	r->state = REDIS_OPENING;
 	if (t->unix_path != NULL) {
 		r->context = redisConnectUnixNonBlock(t->unix_path);
 	} else {
-		const char *host = route_host(&r->route, t, &port);
+		const char *host = route_socket(&r->route, t, &port);
 
 		r->context = redisConnectNonBlock(host, port);
 	}
+	now_ms += clock_monotonic_ms() - began_ms;	/* resolving a name may take long, and is no silence of the server */
 	if (r->context == NULL)
 		return redis_fail(r, "out of memory", REDIS_ERROR_TRANSIENT);
 	if (r->context->err != 0)
@@ -220,6 +224,14 @@ int redis_open(struct redis *r, int64_t now_ms)
 {
 	assert(r->state == REDIS_CLOSED);
 	route_begin(&r->route, r->target);
+	return open_context(r, now_ms);
+}
+
+int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms)
+{
+	assert(r->state == REDIS_CLOSED && r->target == other->target);
+	if (other->state != REDIS_READY || (r->target->unix_path == NULL && !route_beside(&r->route, &other->route, other->context->fd)))
+		return redis_fail(r, "the connection beside it has ended", REDIS_ERROR_TRANSIENT);
 	return open_context(r, now_ms);
 }
 

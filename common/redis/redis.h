@@ -21,6 +21,8 @@ struct pollfd;
 #define REDIS_TIMEOUT_MS 5000	/* for an opening, and for an answer beyond a command's own block time. It begins anew when the peer shows a
 				 * sign of life (progress), because a large message takes long on a slow link */
 
+#define REDIS_WHY_SIZE 448	/* two addresses, and what is wrong */
+
 enum redis_state { REDIS_CLOSED, REDIS_OPENING, REDIS_READY };
 
 /* What an error reply means for what to do next. common/redis/error.c has the table of error codes. */
@@ -59,7 +61,7 @@ struct redis {
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */
 	enum redis_error_class error_class;	/* of the last closing */
-	char error[256];		/* why it was closed last */
+	char error[REDIS_WHY_SIZE];	/* why it was closed last */
 	const struct redis_target *target;
 	struct redis_route route;	/* where the next connection goes */
 	bool finds_master;		/* the connection only asks a Sentinel for the master: redis_find_master() */
@@ -127,6 +129,11 @@ struct redis_reply {		/* a view, valid until the next redis_take() or redis_clos
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name);
 int redis_open(struct redis *r, int64_t now_ms);	/* starts; -1: failed at once, error set */
+/*
+ * The same to the server that `other` is connected to, whatever a name, a Sentinel or a node would say now. Of the same target; `other` must be READY.
+ * It resolves no name.
+ */
+int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms);
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
@@ -171,6 +178,7 @@ bool redis_is_strings(const struct redis_reply *reply);		/* an ARRAY in which ev
  * signal; true ends the wait with -1, and the connection is closed.
  */
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));	/* tries each address of the target once */
+int redis_connect_beside(struct redis *r, const struct redis *other, int64_t timeout_ms, bool (*interrupted)(void));
 /* Asks one Sentinel for the master, with a connection r of its own, which is closed then. 0: r->route has the address. -1: error */
 int redis_find_master(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));

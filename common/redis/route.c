@@ -1,4 +1,7 @@
 /* Decides to which address the next connection goes: see route.h. */
+#include <sys/socket.h>
+
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +15,7 @@
 void route_begin(struct redis_route *route, const struct redis_target *target)
 {
 	route->asks = target->master != NULL;
+	route->peer_port = 0;
 	if (route->asks)
 		route->port = 0;
 }
@@ -26,6 +30,14 @@ const char *route_host(const struct redis_route *route, const struct redis_targe
 	return target->addresses[route->at].host;
 }
 
+const char *route_socket(const struct redis_route *route, const struct redis_target *target, int *port)
+{
+	if (route->peer_port == 0)
+		return route_host(route, target, port);
+	*port = route->peer_port;
+	return route->peer;
+}
+
 void route_prefer(struct redis_route *route, const struct redis_target *target, size_t at)
 {
 	route->at = target->naddresses == 0 ? 0 : at % target->naddresses;
@@ -38,6 +50,20 @@ static int parse_port(const char *text)
 	long long port = strtonum(text, 1, 65535, &why);
 
 	return why == NULL ? (int)port : 0;
+}
+
+bool route_beside(struct redis_route *route, const struct redis_route *other, int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	char port[8];
+
+	*route = *other;
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) == -1 ||
+	    getnameinfo((const struct sockaddr *)&sa, len, route->peer, sizeof(route->peer), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		return false;
+	route->peer_port = parse_port(port);
+	return route->peer_port != 0;
 }
 
 static bool set_node(struct redis_route *route, const char *host, size_t len, const char *port)

@@ -17,12 +17,18 @@ struct redis_route {
 	bool asks;		/* the connection goes to a Sentinel, to ask it for the master */
 	char host[256];		/* of the node that was named */
 	int port;		/* 0: none was named */
+	char peer[64];		/* the numeric address of the server, known from another connection: host is not resolved. "": not known */
+	int peer_port;
 };
 
 /* A new connection begins. With Sentinels it goes to one of them, and asks. */
 void route_begin(struct redis_route *route, const struct redis_target *target);
 /* The host and port to connect to now; the view ends with the next call of a function that changes the route. */
 const char *route_host(const struct redis_route *route, const struct redis_target *target, int *port);
+/* The same for the socket: a peer that is known already needs no name. */
+const char *route_socket(const struct redis_route *route, const struct redis_target *target, int *port);
+/* The next connection goes to the server at the other end of fd, which is that of `other`. False: fd has no TCP peer any more. */
+bool route_beside(struct redis_route *route, const struct redis_route *other, int fd);
 /* The connection could not be opened: the next one goes to the node that a MOVED error names, otherwise to the next address. */
 void route_failed(struct redis_route *route, const struct redis_target *target, const char *error);
 /* The next connection goes to this address of the target first. An index beyond the last one counts from the first again. */

@@ -38,7 +38,7 @@ struct tls {
 	bool plain;			/* the first byte that came is not of TLS */
 	bool ended;			/* the peer closed the connection */
 	int io_errno;			/* of the socket; 0: none */
-	char error[200];
+	char error[256];
 };
 
 /* ---- the socket ---- */

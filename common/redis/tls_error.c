@@ -15,14 +15,16 @@
 
 /* ---- the server's certificate ---- */
 
+#define NOT_FOR ": it must have the name or address by which redis.url, redis.sentinels, a Sentinel or a node of a Cluster names the server"
+
 static const struct {
 	long code;
 	const char *before, *after;	/* the host stands between them; after NULL: it is not shown */
 } verify_errors[] = {
 	{ X509_V_ERR_CERT_HAS_EXPIRED, "the server's certificate, or one of its CAs, has expired", NULL },
 	{ X509_V_ERR_CERT_NOT_YET_VALID, "the server's certificate, or one of its CAs, is not valid yet: check the clock of this host", NULL },
-	{ X509_V_ERR_HOSTNAME_MISMATCH, "the server's certificate is not for the name ", ": use a name in redis.url that the certificate has" },
-	{ X509_V_ERR_IP_ADDRESS_MISMATCH, "the server's certificate is not for the address ", ": use a name or address in redis.url that the certificate has" },
+	{ X509_V_ERR_HOSTNAME_MISMATCH, "the server's certificate is not for the name ", NOT_FOR },
+	{ X509_V_ERR_IP_ADDRESS_MISMATCH, "the server's certificate is not for the address ", NOT_FOR },
 };
 
 static bool is_unknown_ca(long code)

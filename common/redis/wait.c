@@ -51,19 +51,36 @@ static int wait_turn(struct redis *r, struct limit *limit, bool (*interrupted)(v
 	if (redis_pump(r, now) == -1)
 		return -1;
 	extend(limit, r, now);
+	limit->until_ms += clock_monotonic_ms() - now;	/* it may have resolved the name of the master */
+	return 0;
+}
+
+static int wait_until_open(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	struct limit limit = limit_from_now(r, timeout_ms);
+
+	while (r->state == REDIS_OPENING)
+		if (wait_turn(r, &limit, interrupted) == -1)
+			return -1;
 	return 0;
 }
 
 static int connect_once(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
 {
-	struct limit limit = limit_from_now(r, timeout_ms);
-
 	if (r->state == REDIS_CLOSED && redis_open(r, clock_monotonic_ms()) == -1)
 		return -1;
-	while (r->state == REDIS_OPENING)
-		if (wait_turn(r, &limit, interrupted) == -1)
-			return -1;
-	return 0;
+	return wait_until_open(r, timeout_ms, interrupted);	/* its time begins when the name is resolved */
+}
+
+int redis_connect_beside(struct redis *r, const struct redis *other, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	return redis_open_beside(r, other, clock_monotonic_ms()) == -1 ? -1 : wait_until_open(r, timeout_ms, interrupted);
+}
+
+/* Another server of the list may be healthy. Users, passwords and keys are the same there. */
+static bool may_pass_elsewhere(enum redis_error_class class)
+{
+	return class == REDIS_ERROR_TRANSIENT || class == REDIS_ERROR_UNKNOWN;
 }
 
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
@@ -74,7 +91,7 @@ int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)
 	while (connect_once(r, timeout_ms, interrupted) == -1) {
 		size_t *left = route_is_moved(&r->route, r->target) ? &hops : &addresses;
 
-		if (*left <= 1 || r->error_class != REDIS_ERROR_TRANSIENT || clock_monotonic_ms() >= until_ms)
+		if (*left <= 1 || !may_pass_elsewhere(r->error_class) || clock_monotonic_ms() >= until_ms)
 			return -1;
 		--*left;
 	}

@@ -16,7 +16,6 @@
 #define RECONNECT_BASE_MS 100
 #define RECONNECT_CAP_MS 30000
 #define RECONNECT_LEAST_MS 20
-#define RESOLVE_MS 110000	/* a resolver with several servers and search domains may take so long */
 
 static const struct sweeper *waiting;	/* for the callback of a wait, which gets no argument */
 
@@ -117,7 +116,7 @@ static int announce_resolving(struct sweeper *s, struct redis *r, int (*connect)
 	int rc;
 
 	if (s->target.unix_path == NULL)
-		atomic_store(&s->slot->deadline_ms, clock_monotonic_ms() + RESOLVE_MS);
+		atomic_store(&s->slot->deadline_ms, clock_monotonic_ms() + CHILD_RESOLVE_MS);
 	rc = connect(r, timeout_ms, wait_is_interrupted);
 	sweeper_beat(s);
 	atomic_store(&s->slot->deadline_ms, 0);
@@ -169,7 +168,7 @@ int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, siz
 	int64_t len = -1;
 
 	redis_init(&other, &s->target, s->connection.client_name);
-	if (connection_connect(s, &other) == 0) {
+	if (redis_connect_beside(&other, &s->redis, REDIS_TIMEOUT_MS, wait_is_interrupted) == 0) {
 		redis_appendf(&other, "LINDEX %s 0", list);
 		len = redis_wait_begin(&other, wanted, &arrived, REDIS_TIMEOUT_MS, wait_is_interrupted);
 	}

@@ -32,7 +32,7 @@
 struct sweeper_connection {		/* connection.c */
 	char client_name[QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	bool up;			/* connected, and the server takes our writes */
-	char down[256];			/* why it is not up, as logged last; "": it is up, or no attempt has failed yet */
+	char down[REDIS_WHY_SIZE];	/* why it is not up, as logged last; "": it is up, or no attempt has failed yet */
 	unsigned failures;		/* failed attempts to open it, in a row */
 	int64_t open_at_ms;		/* CLOCK_MONOTONIC: not before */
 	char error[256];		/* the last error answer to a request of a queue; connection_set_error() */
@@ -104,8 +104,9 @@ void connection_lost(struct sweeper *s, int64_t now_ms);	/* the reason is in red
  */
 int connection_answer(struct sweeper *s, struct redis_reply *reply);
 /*
- * Returns the length of the first entry of a list, and writes the first `wanted` bytes of the entry to begin. It uses a connection of its own, reads only
- * the beginning of the answer, and closes the connection. -1: the entry is not longer than that, or Redis did not answer. Redis copies the entry once.
+ * Returns the length of the first entry of a list, and writes the first `wanted` bytes of the entry to begin. It uses a second
+ * connection to the same server, reads only the beginning of the answer, and closes the connection.
+ * -1: the entry is not longer than that, or Redis did not answer. Redis copies the entry once.
  */
 int64_t connection_glimpse(struct sweeper *s, const char *list, char *begin, size_t wanted);
 void connection_set_error(struct sweeper *s, enum queue_error kind, const char *error);	/* sets the error of s->connection; nothing else does */

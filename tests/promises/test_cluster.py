@@ -1,5 +1,6 @@
 """A Redis Cluster of one node, which serves all slots: with a hash tag in redis.prefix all works, without it the reason is shown."""
 import json
+import signal
 
 import pytest
 
@@ -147,6 +148,15 @@ def test_moved_is_followed(cluster, other, quredisd, ledger):
     nodes[0].lpush("{a}ingress:mail", "two")
     wait_for(lambda: len(ledger.runs()) == 2, 30)
     assert d.wait_workers("mail", 1) == before
+
+
+def test_a_fetch_is_ended_on_the_node_where_it_blocks(cluster, other, quredisd, ledger):
+    """The number of a client means another client on the node that redis.url names."""
+    d = quredisd(redis={"url": cluster.tcp_url, "prefix": "{a}"}, queues=[queue("mail", ledger.recorder())])
+    wait_for(lambda: "blmove" in (cmds := [i["cmd"] for i in other.client().client_list()]) or "brpoplpush" in cmds, 30, "a worker that blocks")
+    d.signal(signal.SIGTERM)
+    assert d.wait_exit() == 0
+    assert ["cmdstat_client|unblock" in s.client().info("commandstats") for s in (cluster, other)] == [False, True]
 
 
 def move_slot(source, target, port, slot=15495):

@@ -1,4 +1,6 @@
 """Redis behind Sentinels: they are asked for the master at each connection, and no message is lost when it changes."""
+import json
+
 import pytest
 
 from harness import Authority, free_port, queue, wait_for
@@ -80,6 +82,50 @@ def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
     first.wait_asked()
     second.wait_asked()             # so what the first one answered was heeded
     assert d.events("redis_master_changed") == []
+
+
+def test_a_reload_to_another_master(redis_server, quredisd, handler, ledger, tmp, tag):
+    """The same Sentinel watches two servers. What lies on the second one is recovered, as after a change of redis.url."""
+    servers = [redis_server(tcp=True) for _ in range(2)]
+    sentinel = Sentinel(tmp / "sentinel", tag=tag)
+    try:
+        sentinel.start("first", servers[0], 1)
+        sentinel.ask("MONITOR", "second", "127.0.0.1", servers[1].port, 1)
+        d = quredisd(redis={"sentinels": [sentinel.address], "master": "first"}, queues=[queue("mail", handler(NOTE))])
+        servers[1].client().lpush("transit:mail", "left there by a plain consumer")
+        d.reload(redis={"sentinels": [sentinel.address], "master": "second"})
+        wait_for(lambda: ended(ledger, ["left there by a plain consumer"]), 30)
+    finally:
+        sentinel.close()
+
+
+def test_a_sentinel_in_the_url(sentinels, quredisd):
+    """A Sentinel answers as Redis does, until it tells its role."""
+    watched = sentinels(servers=1, sentinels=1)
+    d = quredisd(redis={"url": f"redis://{watched.sentinels[0].address}"}, queues=[queue("mail", "/bin/true")], wait=False)
+    assert "the server is a Sentinel" in d.wait_event("redis_down")["reason"]
+    row, = [x for x in json.loads(d.quredis("doctor", "--json").out) if x["check"] == "redis"]
+    assert "the server is a Sentinel" in row["what"] and "redis.sentinels" in row["advice"]
+
+
+def test_sentinels_that_want_tls(redis_server, quredisd, tmp, tag):
+    """They are asked in plain text: the reason names the key that is missing, in the log, on the command line and in doctor."""
+    ca = Authority(tmp / "ca")
+    certificate = ca.sign("server", "IP:127.0.0.1")
+    server = redis_server(tls=certificate, config={"tls-ca-cert-file": ca.cert})
+    sentinel = Sentinel(tmp / "sentinel", tag=tag, tls=(ca, certificate))
+    try:
+        sentinel.start("mail", server, 1)
+        d = quredisd(redis={"url": "rediss:///0", "sentinels": [sentinel.address], "master": "mail", "ca_file": ca.cert},
+                     queues=[queue("mail", "/bin/true")], wait=False)
+        words = ["Sentinel 127.0.0.1", "redis.sentinel_tls"]
+        wait_for(lambda: [e for e in d.events("redis_down") if all(w in e["reason"] for w in words)], 30)
+        refused = d.quredis("ls")
+        assert refused.code == 69 and all(w in refused.err for w in words), refused
+        row, = [x for x in json.loads(d.quredis("doctor", "--json").out) if x["check"] == "redis"]
+        assert all(w in row["what"] for w in words), row
+    finally:
+        sentinel.close()
 
 
 def test_sentinels_with_a_password(sentinels, quredisd, handler, ledger, tmp):

@@ -1,0 +1,257 @@
+/* redis_connect() to servers on 127.0.0.1 that answer an opening with a text of the test, each in a thread of its own. */
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "common/redis/redis.h"
+
+#define MASTER ":1\r\n*1\r\n$6\r\nmaster\r\n"
+#define SERVERS 3
+
+static struct server {
+	int listening, port;
+	char says[512];
+	_Atomic int asked;		/* connections */
+	int fds[8];			/* of them; they stay open */
+	pthread_t thread;
+} servers[SERVERS];
+
+static struct redis_target target;
+static struct redis r;
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+	int fd;
+
+	while ((fd = accept(s->listening, NULL, NULL)) != -1 && s->asked < (int)nitems(s->fds)) {
+		s->fds[s->asked] = fd;
+		atomic_fetch_add(&s->asked, 1);
+		send(fd, s->says, strlen(s->says), MSG_NOSIGNAL);
+	}
+	return NULL;
+}
+
+static void start(struct server *s)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(sa);
+
+	*s = (struct server){ .listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .says = MASTER };
+	assert_int_equal(bind(s->listening, (const struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(listen(s->listening, 8), 0);
+	assert_int_equal(getsockname(s->listening, (struct sockaddr *)&sa, &len), 0);
+	s->port = ntohs(sa.sin_port);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SERVERS; i++)
+		start(&servers[i]);
+	return 0;
+}
+
+static int asked(int server)
+{
+	return atomic_load(&servers[server].asked);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	redis_close(&r, NULL);
+	redis_target_free(&target);
+	for (int i = 0; i < SERVERS; i++) {
+		shutdown(servers[i].listening, SHUT_RDWR);
+		pthread_join(servers[i].thread, NULL);
+		close(servers[i].listening);
+		for (int n = 0; n < asked(i); n++)
+			close(servers[i].fds[n]);
+	}
+	return 0;
+}
+
+static void point_to(const char *url)
+{
+	char error[256];
+
+	assert_int_equal(redis_target_parse(&target, &(struct redis_options){ .url = url }, error, sizeof(error)), 0);
+	redis_init(&r, &target, NULL);
+}
+
+/* With the first n servers in redis.url. */
+static void point_to_first(int n)
+{
+	char url[128] = "redis://";
+
+	for (int i = 0; i < n; i++)
+		snprintf(url + strlen(url), sizeof(url) - strlen(url), "%s127.0.0.1:%d", i > 0 ? "," : "", servers[i].port);
+	point_to(url);
+}
+
+static void say_moved(int from, int to)
+{
+	snprintf(servers[from].says, sizeof(servers[from].says), ":1\r\n-MOVED 7 127.0.0.1:%d\r\n", servers[to].port);
+}
+
+static void assert_why(const char *words)
+{
+	if (strstr(r.error, words) == NULL)
+		fail_msg("%s", r.error);
+}
+
+/* ---- nodes that name another node ---- */
+
+static void two_nodes_in_a_row_name_another_one(void **state)
+{
+	(void)state;
+	say_moved(0, 1);
+	say_moved(1, 2);
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_int_equal(asked(0), 1);
+	assert_int_equal(asked(1), 1);
+	assert_int_equal(asked(2), 1);
+}
+
+static void two_nodes_that_name_each_other(void **state)
+{
+	(void)state;
+	say_moved(0, 1);
+	say_moved(1, 0);
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_why("MOVED 7 127.0.0.1");
+	assert_in_range(asked(0) + asked(1), 2, 5);
+}
+
+/* The node that was named does not answer: the first one is asked again, once for each of its addresses. */
+static void a_node_that_is_gone(void **state)
+{
+	(void)state;
+	snprintf(servers[0].says, sizeof(servers[0].says), ":1\r\n-MOVED 7 127.0.0.1:1\r\n");
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_why(" at 127.0.0.1:1: Connection refused");
+	say_moved(0, 1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_int_equal(asked(1), 1);
+}
+
+/* ---- several addresses ---- */
+
+static void the_next_address_may_be_healthy(void **state)
+{
+	static const char *const errors[] = { "-LOADING Redis is loading\r\n", "-ERR max number of clients reached\r\n", "-DENIED protected mode\r\n",
+		":1\r\n*1\r\n$5\r\nslave\r\n", "HTTP/1.1 400 Bad Request\r\n" };
+
+	(void)state;
+	point_to_first(2);
+	for (size_t i = 0; i < nitems(errors); i++) {
+		redis_close(&r, NULL);
+		redis_init(&r, &target, NULL);
+		strcpy(servers[0].says, errors[i]);
+		assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+		assert_int_equal(asked(0), i + 1);
+		assert_int_equal(asked(1), i + 1);
+	}
+}
+
+static void a_refused_password_is_the_same_everywhere(void **state)
+{
+	(void)state;
+	strcpy(servers[0].says, "-NOAUTH Authentication required.\r\n");
+	point_to_first(2);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_int_equal(r.error_class, REDIS_ERROR_PERMISSION);
+	assert_int_equal(asked(1), 0);
+}
+
+/* It is the first answer, before the server closes the connection. An "ERR" there may also mean that the command is not known, which is no reason. */
+static void a_full_server_says_so(void **state)
+{
+	(void)state;
+	strcpy(servers[0].says, "-ERR max number of clients reached\r\n");
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_why("ERR max number of clients reached");
+	strcpy(servers[0].says, "-ERR unknown command 'CLIENT'\r\n-NOPERM this user has no permissions to run 'role'\r\n$0\r\n\r\n");
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+}
+
+static void a_sentinel_is_no_redis(void **state)
+{
+	(void)state;
+	strcpy(servers[0].says, ":1\r\n*2\r\n$8\r\nsentinel\r\n*1\r\n$4\r\nmail\r\n");
+	point_to_first(1);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_why("the server is a Sentinel: name it in redis.sentinels");
+}
+
+/* What is wrong follows the addresses, however long they are. */
+static void long_addresses_do_not_hide_the_reason(void **state)
+{
+	char url[1200] = "redis://";
+
+	(void)state;
+	snprintf(url + 8, sizeof(url) - 8, "127.0.0.1:%d", servers[0].port);
+	for (int i = 0; i < 20; i++)
+		snprintf(url + strlen(url), sizeof(url) - strlen(url), ",redis-%d.a-long-name-of-a-service.example", i);
+	point_to(url);
+	assert_int_equal(redis_open(&r, 0), 0);
+	redis_fail(&r, "the reason", REDIS_ERROR_TRANSIENT);
+	snprintf(url, sizeof(url), "... at 127.0.0.1:%d: the reason", servers[0].port);
+	assert_why(url);
+}
+
+/* ---- a second connection to the same server ---- */
+
+/* The first address works again meanwhile, and it names another node: neither matters. */
+static void beside_goes_to_the_same_server(void **state)
+{
+	struct redis second;
+
+	(void)state;
+	strcpy(servers[0].says, "-LOADING\r\n");
+	point_to_first(2);
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	strcpy(servers[0].says, MASTER);
+	redis_init(&second, &target, NULL);
+	assert_int_equal(redis_connect_beside(&second, &r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_int_equal(asked(0), 1);
+	assert_int_equal(asked(1), 2);
+	redis_close(&second, NULL);
+	redis_close(&r, NULL);
+	assert_int_equal(redis_connect_beside(&second, &r, REDIS_TIMEOUT_MS, NULL), -1);
+	assert_int_equal(asked(0), 1);
+	assert_int_equal(redis_connect(&second, REDIS_TIMEOUT_MS, NULL), 0);		/* what it knew of the peer is forgotten */
+	assert_int_equal(asked(1), 3);
+	redis_close(&second, NULL);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(two_nodes_in_a_row_name_another_one), TEST(two_nodes_that_name_each_other), TEST(a_node_that_is_gone),
+		TEST(the_next_address_may_be_healthy), TEST(a_refused_password_is_the_same_everywhere), TEST(a_full_server_says_so),
+		TEST(a_sentinel_is_no_redis), TEST(long_addresses_do_not_hide_the_reason), TEST(beside_goes_to_the_same_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
