@@ -316,6 +316,9 @@ soak-rollback: all
 soak-failover: all
 	QUREDIS_BUILD=$O tests/chaos/soak failover
 
+soak-cluster: all
+	QUREDIS_BUILD=$O tests/chaos/soak cluster
+
 soak-large: all
 	QUREDIS_BUILD=$O tests/chaos/soak large
 
@@ -428,7 +431,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

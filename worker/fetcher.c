@@ -123,6 +123,11 @@ void fetcher_pause_ahead(struct fetcher *f, int64_t until_ms)
 	f->ahead_at_ms = until_ms;
 }
 
+void fetcher_retry_now(struct fetcher *f)
+{
+	retry_not_before(&f->retry, 0);
+}
+
 void fetcher_probe_failed(struct fetcher *f)
 {
 	f->probing = false;

@@ -336,11 +336,10 @@ static void renew_answer(struct worker *w, const struct redis_reply *reply, int6
 	}
 	w->session.confirmed = true;
 	queue_owner_free(&w->session.previous);
-	if (reply->integer == -1) {
+	if (reply->integer == -1)
 		name_is_used_up(w, now_ms);
-		return;
-	}
-	lease_granted(w);
+	else
+		lease_granted(w);
 }
 
 void session_adopted(struct worker *w)
@@ -348,6 +347,8 @@ void session_adopted(struct worker *w)
 	w->session.renewing = false;
 	w->session.registered = true;
 	retry_succeeded(&w->session.retry);
+	fetcher_retry_now(&w->fetcher);		/* what another server refused, or this one before, it may accept now */
+	mover_retry_now(&w->mover);
 	atomic_store(&w->env->slot->redis_down, 0);
 	atomic_fetch_add(&w->env->slot->counters[COUNT_RECONNECTED], 1);
 	session_clear_error(w);

@@ -31,7 +31,6 @@ static const struct known_error known_errors[] = {
 	{ "WRONGTYPE", REDIS_ERROR_WRONG_TYPE, 0 },
 	{ "CROSSSLOT", REDIS_ERROR_CLUSTER, 0 },		/* the keys of one command are in several slots */
 	{ "attempted to access keys that do not hash to the same slot", REDIS_ERROR_CLUSTER, 0 },
-	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_CLUSTER, 0 },
 	{ "SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, SERVER },
 	{ "READONLY", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "UNBLOCKED", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
@@ -47,6 +46,7 @@ static const struct known_error known_errors[] = {
 	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves; half of the keys are there */
 	{ "ASK", REDIS_ERROR_TRANSIENT, 0 },		/* one slot of a Cluster moves; the key is there already, or new */
 	{ "DB index is out of range", REDIS_ERROR_NO_COMMAND, 0 },		/* SELECT */
+	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_TRANSIENT, 0 },	/* the same, of a key that a script does not declare */
 	{ "unknown command", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "Unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },

@@ -144,6 +144,8 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 			ask_role_again(r);
 		return 0;
 	}
+	if (v.type == REDIS_ERROR && route_follow(&r->route, r->target, v.str))
+		return 1;
 	if (v.type == REDIS_ERROR)
 		return fail_refused(r, g, &v);
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)

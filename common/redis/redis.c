@@ -261,8 +261,8 @@ static int64_t unread(const struct redis *r)
 	return (int64_t)(r->context->reader->len - r->context->reader->pos);
 }
 
-/* The Sentinel has named the master. */
-static int open_master(struct redis *r, int64_t now_ms)
+/* A Sentinel has named the master, or a node of a Cluster another node. */
+static int open_named(struct redis *r, int64_t now_ms)
 {
 	redis_close(r, NULL);
 	return r->finds_master ? 0 : open_context(r, now_ms);
@@ -284,9 +284,11 @@ static int take_greetings(struct redis *r, int64_t now_ms)
 		freeReplyObject(reply);
 		if (rc == -1)
 			return -1;
+		if (rc == 1)
+			return open_named(r, now_ms);
 	}
 	if (asked)
-		return open_master(r, now_ms);
+		return open_named(r, now_ms);
 	r->state = REDIS_READY;
 	r->deadline_ms = 0;
 	r->received = unread(r);

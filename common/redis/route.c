@@ -12,8 +12,11 @@
 
 #include "common/redis/redis.h"
 
+#define HOPS_MAX 4
+
 void route_begin(struct redis_route *route, const struct redis_target *target)
 {
+	route->hops = 0;
 	route->asks = target->master != NULL;
 	route->peer_port = 0;
 	if (route->asks)
@@ -59,6 +62,7 @@ bool route_beside(struct redis_route *route, const struct redis_route *other, in
 	char port[8];
 
 	*route = *other;
+	route->hops = 0;
 	if (getpeername(fd, (struct sockaddr *)&sa, &len) == -1 ||
 	    getnameinfo((const struct sockaddr *)&sa, len, route->peer, sizeof(route->peer), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
 		return false;
@@ -123,7 +127,10 @@ void route_failed(struct redis_route *route, const struct redis_target *target, 
 	route->port = 0;
 }
 
-bool route_is_moved(const struct redis_route *route, const struct redis_target *target)
+bool route_follow(struct redis_route *route, const struct redis_target *target, const char *error)
 {
-	return route->port != 0 && target->master == NULL;
+	if (route->hops >= HOPS_MAX || route->peer_port != 0 || !route_heed(route, target, error))
+		return false;
+	route->hops++;
+	return true;
 }

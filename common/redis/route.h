@@ -19,6 +19,7 @@ struct redis_route {
 	int port;		/* 0: none was named */
 	char peer[64];		/* the numeric address of the server, known from another connection: host is not resolved. "": not known */
 	int peer_port;
+	int hops;		/* nodes of a Cluster that named another one during this opening */
 };
 
 /* A new connection begins. With Sentinels it goes to one of them, and asks. */
@@ -37,6 +38,8 @@ void route_prefer(struct redis_route *route, const struct redis_target *target, 
 const char *route_take_master(struct redis_route *route, const struct redis_reply *reply);
 /* Heeds "MOVED SLOT HOST:PORT": the next connection goes there. An empty host is the one that answered. False: another text, which changes nothing. */
 bool route_heed(struct redis_route *route, const struct redis_target *target, const char *error);
-bool route_is_moved(const struct redis_route *route, const struct redis_target *target);	/* the next connection goes to a node that MOVED named */
+/* The same, in answer to an opening, which goes on there. False also after too many such answers in a row, since then the nodes
+ * do not agree, and beside another connection, which is to have the same server. */
+bool route_follow(struct redis_route *route, const struct redis_target *target, const char *error);
 
 #endif

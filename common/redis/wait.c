@@ -10,8 +10,6 @@
 
 #include "common/base/base.h"
 
-#define HOPS_MAX 4	/* nodes of a Cluster in a row that name another one */
-
 /* How long to wait: the limit begins anew with each sign of life. */
 struct limit {
 	int64_t timeout_ms, until_ms;
@@ -86,15 +84,11 @@ static bool may_pass_elsewhere(enum redis_error_class class)
 int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void))
 {
 	int64_t until_ms = clock_monotonic_ms() + timeout_ms;
-	size_t addresses = r->target->naddresses, hops = HOPS_MAX;
+	size_t addresses = r->target->naddresses;
 
-	while (connect_once(r, timeout_ms, interrupted) == -1) {
-		size_t *left = route_is_moved(&r->route, r->target) ? &hops : &addresses;
-
-		if (*left <= 1 || !may_pass_elsewhere(r->error_class) || clock_monotonic_ms() >= until_ms)
+	while (connect_once(r, timeout_ms, interrupted) == -1)
+		if (addresses-- <= 1 || !may_pass_elsewhere(r->error_class) || clock_monotonic_ms() >= until_ms)
 			return -1;
-		--*left;
-	}
 	return 0;
 }
 

@@ -89,6 +89,18 @@ bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p)
 	return true;
 }
 
+bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n)
+{
+	struct pollfd own;
+
+	if (!subprocess_pollfd(e, &own))
+		return false;
+	for (nfds_t i = 0; i < n; i++)
+		if (p[i].fd == own.fd && p[i].revents != 0)
+			return true;
+	return false;
+}
+
 static void listen_to(struct subprocess *e)
 {
 	char chunk[4096];

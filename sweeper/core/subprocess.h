@@ -38,6 +38,7 @@ bool subprocess_poll(struct subprocess *e, int *status, int64_t now_ms);
 
 bool subprocess_runs(const struct subprocess *e);
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p);
+bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n);	/* poll() has found something to read from it */
 void subprocess_free(struct subprocess *e);	/* kills it */
 
 /* Kills and reaps adopted children without waiting. true: some are left; call it again. */

@@ -323,8 +323,22 @@ bool tasks_are_pending(const struct sweeper *s)
 	return false;
 }
 
+/* What a server refused on an older connection, another one may accept now: a node of a Cluster that gave a slot away refuses as long as it has the slot. */
+static void end_backoffs(struct sweeper *s, int64_t now_ms)
+{
+	struct sweeper_queue *q;
+
+	TAILQ_FOREACH(q, &s->queues, entry) {
+		task_error_list_retry_at(&q->errors, now_ms);
+		for (size_t i = 0; i < q->tasks.n; i++)
+			if (q->tasks.in[i].error.times > 0 && q->tasks.in[i].at_ms > now_ms)
+				q->tasks.in[i].at_ms = now_ms;
+	}
+}
+
 int tasks_connected(struct sweeper *s)
 {
+	end_backoffs(s, clock_monotonic_ms());
 	for (size_t i = 0; i < s->tasks.n; i++)
 		if (s->tasks.in[i].task->connected != NULL && s->tasks.in[i].task->connected(s) == -1)
 			return -1;
@@ -362,18 +376,6 @@ nfds_t tasks_pollfds(const struct sweeper *s, struct pollfd *p, nfds_t most)
 	return n;
 }
 
-static bool is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n)
-{
-	struct pollfd own;
-
-	if (!subprocess_pollfd(e, &own))
-		return false;
-	for (nfds_t i = 0; i < n; i++)
-		if (p[i].fd == own.fd && p[i].revents != 0)
-			return true;
-	return false;
-}
-
 void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
 {
 	struct sweeper_queue *q;
@@ -382,7 +384,7 @@ void tasks_polled(struct sweeper *s, const struct pollfd *p, nfds_t n)
 		if (s->tasks.in[i].task->subprocess == NULL)
 			continue;
 		TAILQ_FOREACH(q, &s->queues, entry)
-			if (is_ready(s->tasks.in[i].task->subprocess(q), p, n))
+			if (subprocess_is_ready(s->tasks.in[i].task->subprocess(q), p, n))
 				in_queue(s, q, i)->at_ms = 0;
 	}
 }

@@ -57,6 +57,14 @@ void task_error_retry_at(struct task_error *t, int64_t at_ms)
 	t->retry_at_ms = at_ms;
 }
 
+void task_error_list_retry_at(struct task_error_list *list, int64_t at_ms)
+{
+	struct task_error *t;
+
+	TAILQ_FOREACH(t, list, entry)
+		task_error_retry_at(t, at_ms);
+}
+
 int task_error_note(struct sweeper *s, struct sweeper_queue *q, struct task_error *t, const char *at, int64_t now_ms)
 {
 	enum queue_error kind = s->connection.error_kind == QUEUE_ERROR_NONE ? QUEUE_ERROR_OTHER : s->connection.error_kind;

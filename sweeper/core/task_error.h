@@ -25,6 +25,7 @@ struct task_error {
 TAILQ_HEAD(task_error_list, task_error);
 
 void task_error_list_init(struct task_error_list *list);
+void task_error_list_retry_at(struct task_error_list *list, int64_t at_ms);	/* of all errors in the list */
 void task_error_init(struct task_error *t, bool leads);	/* zeroed before */
 void task_error_retry_at(struct task_error *t, int64_t at_ms);	/* no error: its owner waits for something else */
 

@@ -2,10 +2,7 @@
 import collections
 import datetime
 import json
-import os
-import pathlib
 import random
-import subprocess
 import threading
 import time
 
@@ -16,14 +13,13 @@ from harness.messages import anywhere, stray_keys
 
 from . import load
 from .checker import check
+from .continuous import build_handler
 from .host import Host
 from .ledger import Escape, Ledger, now_us
 from .others import Consumer
 from .server import Server
 from .table import render
 from .wire import Wire
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 # kind -> how many of a hundred of its group
 KILLS = {"kill_handler": 40, "kill_worker": 35, "kill_master": 8, "kill_tree": 2, "kill_sweeper": 5, "kill_redis": 10}
@@ -144,10 +140,7 @@ class Regime:
                        for p in self.producers if p.name_of_queue in load.SHARED]
 
     def _host(self, letter, where):
-        handler = self.machine.tmp / "handler"
-        if not handler.exists():
-            compiler = os.environ.get("CC", "cc").split()
-            subprocess.run([*compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", handler, HERE / "handler.c"], check=True)
+        handler = build_handler(self.machine.tmp)
         daemon = self.machine.daemon(
             redis={"url": where.url}, queues=load.queues(handler, self.ledger.runs), log={"level": "info"}, wait=False,
             supervisor={"node": self.machine.tag + letter, "lease": f"{round(1000 * self.scale.lease_s)}ms",

@@ -13,7 +13,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import threading
 import time
 
@@ -21,8 +20,9 @@ from harness import wait_for
 from harness.messages import anywhere, stray_keys, unwrap
 
 from . import load
+from .continuous import build_handler
 from .ledger import Ledger
-from .regime import HERE, SETTLED_S
+from .regime import SETTLED_S
 
 SYNC_S = 3
 # None are equal, and none crash anybody. Many leave their trays alive.
@@ -75,8 +75,7 @@ class Rollbacks:
         self.front = Front(machine.tmp / "front")
         self.front.lead_to(self.master)
         self.events, self.moments = [], collections.deque()
-        handler = machine.tmp / "handler"
-        subprocess.run([*os.environ.get("CC", "cc").split(), "-O2", "-o", handler, HERE / "handler.c"], check=True)
+        handler = build_handler(machine.tmp)
         queues = [q for q in load.queues(handler, self.ledger.runs) if q["name"] in QUEUES]
         self.hosts = [machine.daemon(redis={"url": self.front.url}, queues=queues, log={"level": "info"},
                                      supervisor={"node": machine.tag + letter, "lease": f"{round(1000 * scale.lease_s)}ms",

@@ -130,6 +130,8 @@ def other(cluster, redis_server):
     nodes[0].execute_command("CLUSTER", "MEET", "127.0.0.1", server.port, bus)
     wait_for(lambda: all(len(n.execute_command("CLUSTER NODES")) == 2 for n in nodes), 20, "the nodes to meet")
     wait_for(lambda: nodes[1].execute_command("CLUSTER INFO")["cluster_state"] == "ok", 20, "the slots to be known")
+    # who takes a slot that it imported takes a newer epoch, too: otherwise a heartbeat of the old owner can take the slot back
+    nodes[1].execute_command("CLUSTER", "SETSLOT", 15495, "IMPORTING", nodes[0].execute_command("CLUSTER MYID").decode())
     for n in reversed(nodes):
         n.execute_command("CLUSTER", "SETSLOT", 15495, "NODE", nodes[1].execute_command("CLUSTER MYID").decode())
     return server

@@ -42,7 +42,7 @@ static const struct {
 	{ "ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", REDIS_ERROR_WRONG_TYPE, false, false },
 	{ "CROSSSLOT Keys in request don't hash to the same slot", REDIS_ERROR_CLUSTER, false, false },
 	{ "ERR Script attempted to access keys that do not hash to the same slot script: 1, on @user_script:1.", REDIS_ERROR_CLUSTER, false, false },
-	{ "ERR Script attempted to access a non local key in a cluster node script: 1, on @user_script:1.", REDIS_ERROR_CLUSTER, false, false },
+	{ "ERR Script attempted to access a non local key in a cluster node script: 1, on @user_script:1.", REDIS_ERROR_TRANSIENT, false, false },
 	{ "ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, true, false },
 	{ "MOVED 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, true, true },
 	{ "ASK 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, false, false },

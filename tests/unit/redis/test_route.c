@@ -68,6 +68,25 @@ static void moved_names_a_node_until_it_fails(void **state)
 	assert_goes_to(&route, &servers, "b", 2);
 }
 
+/* The nodes of a Cluster may name each other for a moment: an opening follows a few of them. */
+static void an_opening_follows_some_nodes(void **state)
+{
+	struct redis_route route = { .at = 1 };
+	int hops = 0;
+
+	(void)state;
+	route_begin(&route, &servers);
+	while (hops < 100 && route_follow(&route, &servers, hops % 2 == 0 ? "MOVED 866 h:7001" : "MOVED 866 h:7002"))
+		hops++;
+	assert_int_equal(hops, 4);
+	assert_goes_to(&route, &servers, "h", 7002);
+	route_begin(&route, &servers);
+	assert_false(route_follow(&route, &servers, "ASK 866 h:7001"));
+	assert_true(route_follow(&route, &servers, "MOVED 866 h:7003"));
+	assert_goes_to(&route, &servers, "h", 7003);
+	assert_false(route_follow(&route, &watched, "MOVED 866 h:7001"));
+}
+
 static void other_errors_move_nothing(void **state)
 {
 	static const char *const errors[] = { "MOVED", "MOVED ", "MOVED 1", "MOVED 1 ", "MOVED 1 host", "MOVED 1 host:", "MOVED 1 host:x",
@@ -148,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(after_a_failure_comes_the_next_address),
 		cmocka_unit_test(moved_names_a_node_until_it_fails),
+		cmocka_unit_test(an_opening_follows_some_nodes),
 		cmocka_unit_test(other_errors_move_nothing),
 		cmocka_unit_test(a_sentinel_is_asked_for_each_connection),
 		cmocka_unit_test(a_senseless_answer_names_no_master),

@@ -76,6 +76,7 @@ int task_error_note(struct sweeper *unused, struct sweeper_queue *q, struct task
 	(void)q;
 	fixture.noted_at = at;
 	t->kind = QUEUE_ERROR_OTHER;
+	t->times++;
 	t->retry_at_ms = now_ms + FAR_MS + 1;
 	fixture.noted++;
 	return -1;
@@ -89,10 +90,24 @@ void task_error_clear(struct sweeper *unused, struct sweeper_queue *q, struct ta
 	fixture.cleared++;
 }
 
+void task_error_list_retry_at(struct task_error_list *list, int64_t at_ms)
+{
+	(void)list;
+	(void)at_ms;
+}
+
 bool subprocess_pollfd(const struct subprocess *e, struct pollfd *p)
 {
 	(void)e;
 	(void)p;
+	return false;
+}
+
+bool subprocess_is_ready(const struct subprocess *e, const struct pollfd *p, nfds_t n)
+{
+	(void)e;
+	(void)p;
+	(void)n;
 	return false;
 }
 

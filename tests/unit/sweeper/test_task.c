@@ -109,6 +109,23 @@ static void after_an_error_it_waits_for_the_back_off(void **state)
 	assert_int_equal(fixture.cleared, 1);
 }
 
+/* What failed on the connection before is tried again at once; what did not fail keeps its time. */
+static void a_new_connection_ends_the_back_off(void **state)
+{
+	(void)state;
+	fixture.ends = TASK_FAILED;
+	assert_false(tasks_run(&s));
+	assert_false(tasks_run(&s));
+	assert_int_equal(fixture.runs[0], 1);
+	assert_int_equal(tasks_connected(&s), 0);
+	fixture.ends = TASK_DONE;
+	assert_false(tasks_run(&s));
+	assert_int_equal(fixture.runs[0], 2);
+	assert_int_equal(tasks_connected(&s), 0);
+	assert_false(tasks_run(&s));
+	assert_int_equal(fixture.runs[0], 2);
+}
+
 static void a_steady_task_runs_as_often_after_an_error(void **state)
 {
 	(void)state;
@@ -205,6 +222,7 @@ int main(void)
 		T(more_runs_in_the_next_turn, led),
 		T(it_runs_at_the_time_that_it_asks_for, led),
 		T(after_an_error_it_waits_for_the_back_off, led),
+		T(a_new_connection_ends_the_back_off, led),
 		T(a_steady_task_runs_as_often_after_an_error, steady),
 		T(an_error_of_the_connection_is_not_the_queues, led),
 		T(one_that_lost_the_lead_is_stopped_once, led),

@@ -386,6 +386,21 @@ static void a_fetch_that_the_worker_ended_itself_is_no_error(void **state)
 	assert_int_equal(w->fetcher.retry.errors, 1);
 }
 
+/* What one server refused again and again, the next one may accept: a node of a Cluster refuses until its slot has moved. */
+static void a_new_connection_ends_the_back_off(void **state)
+{
+	struct retry refused = { .at_ms = INT64_MAX, .errors = 9 };
+
+	(void)state;
+	w->fetcher.retry = w->mover.retry = refused;
+	assert_fetches_nothing();
+	session_adopted(w);
+	assert_true(w->mover.retry.at_ms <= fixture_now_ms());
+	assert_int_equal(w->fetcher.retry.errors, 9);		/* if the new server refuses, too, the back-off goes on */
+	retry_succeeded(&w->mover.retry);
+	assert_fetches(BLOCKS(0), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -408,6 +423,7 @@ int main(void)
 		T(a_worker_that_waited_long_asks_whether_the_queue_is_paused),
 		T(a_busy_worker_does_not_ask_for_pauses),
 		T(the_errors_of_one_fetch_are_one_step_of_the_back_off),
+		T(a_new_connection_ends_the_back_off),
 		T(a_success_does_not_hide_the_error_of_a_refused_move),
 		T(at_maxmemory_a_script_fetches_and_looks_only_now_and_then),
 		T(a_server_without_the_old_command_gets_the_new_one),
