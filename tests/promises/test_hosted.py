@@ -198,3 +198,14 @@ def test_a_database_is_an_error_that_says_so(redis_server, quredisd, ledger, how
     r = d.quredis("ls")
     assert r.code == 77 and "database 3" in r.err and "use database 0" in r.err, r
     assert "use database 0" in errors(d, "redis")[0]["advice"]
+
+
+@pytest.mark.parametrize("how", ["removed", "denied"])
+def test_a_service_without_info_works(redis_server, quredisd, handler, ledger, how):
+    service = redis_server(**refusing(how, "INFO", "ROLE", "CONFIG", "CLIENT"))
+    d = quredisd(redis=service, queues=[queue("mail", handler(FAILING), max_attempts=3, backoff={"base": "50ms"})], supervisor={"lease": "1s"})
+    run(d, "push", "mail", "once")
+    run(d, "push", "mail", "bad")
+    wait_for(lambda: ledger.lines().count("once") == 2 and service.client().llen("escape:mail") == 1, 30)
+    assert d.wait_event("redis_policy_unknown") and d.wait_event("redis_run_id_unknown") and errors(d, "commands", "redis", "rights") == []
+    assert d.stop() == 0 and trouble(d) == []
