@@ -2,6 +2,9 @@
  * Notices that the Sentinels have promoted another master. A promotion normally ends the connections to the old master. But a master that a broken
  * network cuts off from its Sentinels keeps its connections, and what is written to it is lost as soon as it returns as a replica. So the sweeper asks
  * the Sentinels in turn, and has all processes of this host reconnect when one of them names another server that is a master.
+ *
+ * But a Sentinel that was cut off with the old master names that one, which still says that it is a master. To follow each Sentinel in turn would lead from
+ * one master to the other every few seconds, and what the old one takes is lost. So more of the Sentinels must name the other server than the one in use.
  */
 #include <string.h>
 
@@ -14,6 +17,7 @@
 struct sentinel_watch {
 	size_t at;		/* the Sentinel to ask next */
 	bool silent;		/* the last one did not answer, which was logged */
+	bool outvoted;		/* one names another server than most do, which was logged */
 };
 
 static void log_silent(struct sentinel_watch *w, const struct redis *asked)
@@ -38,6 +42,34 @@ static bool is_other_server(struct sweeper *s, struct redis *named)
 	return !redis_identity_known(&id) || strcmp(id.run_id, s->server.is.run_id) != 0;
 }
 
+/* How many more Sentinels name this server than the one in use. A name that is neither counts for none: it may be another name of either. */
+static int votes_for(struct sweeper *s, const struct redis_route *named)
+{
+	int votes = 1;
+
+	for (size_t i = 0; i < s->target.naddresses; i++) {
+		struct redis asked;
+
+		if (i == named->at)
+			continue;
+		redis_init(&asked, &s->target, s->connection.client_name);
+		route_prefer(&asked.route, &s->target, i);
+		if (connection_find_master(s, &asked) == 0)
+			votes += is_same_node(&asked.route, named) - is_same_node(&asked.route, &s->redis.route);
+	}
+	return votes;
+}
+
+static void log_outvoted(struct sweeper *s, struct sentinel_watch *w, const struct redis_route *named)
+{
+	const struct redis_address *sentinel = &s->target.addresses[named->at];
+
+	if (!w->outvoted)
+		log_warning("sentinel_outvoted", log_str("sentinel", sentinel->host), log_int("sentinel_port", sentinel->port),
+		    log_str("names", named->host), log_int("names_port", named->port));
+	w->outvoted = true;
+}
+
 static void announce_master(struct sweeper *s, const struct redis_route *to)
 {
 	log_warning("redis_master_changed", log_str("from", s->redis.route.host), log_int("from_port", s->redis.route.port),
@@ -45,6 +77,16 @@ static void announce_master(struct sweeper *s, const struct redis_route *to)
 	scoreboard_announce_master(s->child->board, to->at);
 	redis_fail(&s->redis, "a Sentinel named another master", REDIS_ERROR_TRANSIENT);
 	route_prefer(&s->redis.route, &s->target, to->at);
+}
+
+static void judge_other(struct sweeper *s, struct sentinel_watch *w, const struct redis_route *named)
+{
+	if (votes_for(s, named) <= 0) {
+		log_outvoted(s, w, named);
+		return;
+	}
+	w->outvoted = false;
+	announce_master(s, named);
 }
 
 /* Asks the Sentinel and connects to the server that it names, so that the opening checks its role. */
@@ -64,7 +106,7 @@ static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 		return;
 	asked.finds_master = false;
 	if (connection_connect(s, &asked) == 0 && is_other_server(s, &asked))
-		announce_master(s, &asked.route);
+		judge_other(s, w, &asked.route);
 	redis_close(&asked, NULL);
 }
 

@@ -66,6 +66,26 @@ def test_an_isolated_master_is_left(sentinels, quredisd, handler, ledger):
     assert d.wait_workers("mail", 1) == before and old.client().role()[0] == b"master"
 
 
+def test_a_sentinel_that_was_cut_off_is_outvoted(sentinels, quredisd, handler, ledger):
+    """It names the old master, which says that it is one. Nobody goes there, and nobody reconnects."""
+    watched = sentinels()
+    old, new = watched.servers
+    new.promote()
+    cut_off, *others = watched.sentinels
+    for sentinel in watched.sentinels:      # they forget that one server followed the other
+        sentinel.ask("REMOVE", watched.name)
+        sentinel.ask("MONITOR", watched.name, "127.0.0.1", (old if sentinel is cut_off else new).port, 2)
+    d = quredisd(redis={"sentinels": [s.address for s in (*others, cut_off)], "master": watched.name}, queues=[queue("mail", handler(NOTE))])
+    new.client().lpush("ingress:mail", "m")
+    wait_for(lambda: ended(ledger, ["m"]), 30)
+    event = d.wait_event("sentinel_outvoted", 60)
+    assert (event["sentinel_port"], event["names_port"]) == (str(cut_off.port), str(old.port))
+    cut_off.wait_asked()
+    others[0].wait_asked()          # so what the other one answered was heeded
+    assert d.events("redis_master_changed") == [] and len(d.events("sentinel_outvoted")) == 1
+    assert not [i for i in old.client().client_list() if i["name"].endswith("mail/0")]
+
+
 def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
     """One Sentinel names the master by its host name, the other one by its address. Nothing reconnects."""
     watched = sentinels(servers=1, sentinels=2)
