@@ -28,6 +28,8 @@
 /* Limits that no honest server comes near. A server can make us keep about 15 bytes for each byte that it sends. */
 #define ELEMENTS_MAX (1 << 20)			/* of one array: hiredis allocates their places when it reads their number */
 #define ANSWER_MAX (INT64_C(4) << 30)		/* bytes of one answer */
+#define OPENING_MAX (INT64_C(1) << 20)		/* bytes of all answers of an opening */
+#define OPENING_MS 60000			/* of a whole opening, however often the server shows a sign of life */
 
 void redis_init(struct redis *r, const struct redis_target *target, const char *name)
 {
@@ -215,6 +217,7 @@ static int open_context(struct redis *r, int64_t now_ms)
 	r->input = r->progress = 0;
 	r->output = (struct redis_output){ .tls = r->tls };
 	r->client_id = 0;
+	r->open_by_ms = now_ms + OPENING_MS;
 	r->deadline_ms = r->last_due_ms = now_ms + (r->route.asks ? REDIS_SENTINEL_TIMEOUT_MS : REDIS_TIMEOUT_MS);
 	greeting_append(r);
 	return 0;
@@ -332,7 +335,7 @@ static bool in_time(struct redis *r, int64_t now_ms)
 		redis_expect_by(r, now_ms + REDIS_TIMEOUT_MS);
 		r->deadline_ms = r->last_due_ms;
 	}
-	return now_ms <= r->deadline_ms;
+	return now_ms <= r->deadline_ms && (r->state == REDIS_READY || now_ms <= r->open_by_ms);
 }
 
 static bool feed_reader(void *reader, const char *bytes, size_t len)
@@ -374,7 +377,7 @@ int redis_pump(struct redis *r, int64_t now_ms)
 		return -1;
 	if (rc == -1)
 		return -1;
-	if (r->received > ANSWER_MAX)
+	if (r->received > (r->state == REDIS_OPENING ? OPENING_MAX : ANSWER_MAX))
 		return redis_fail(r, "an answer too large", REDIS_ERROR_TRANSIENT);
 	if (r->state == REDIS_OPENING && take_greetings(r, now_ms) == -1)
 		return -1;

@@ -57,6 +57,7 @@ struct redis {
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
 	int greeting_last, greeting_role;	/* places: of greet's last command; of INFO replication, sent after a refused ROLE. 0: none */
 	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: no answer is pending */
+	int64_t open_by_ms;		/* monotonic; an opening ends by then */
 	int64_t last_due_ms;		/* when the answer to the last command is due, if those before it have come */
 	int64_t client_id;		/* 0: not known */
 	int64_t connection;		/* counts successful openings; 0: none yet */

@@ -76,6 +76,22 @@ static void an_answer_without_an_end(void **state)
 	assert_closed(s, "too large");
 }
 
+/* As of a port that is not Redis and sends without end: nothing in an opening is large. */
+static void an_opening_without_an_end(void **state)
+{
+	struct redis_peer *s = *state;
+	char text[8 * 1024 + 1];
+	int sent = 0;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	redis_peer_say(s, "$99999999\r\n");
+	for (; sent < 4096 && redis_pump(&s->r, 0) == 0; sent++)
+		redis_peer_say(s, text);
+	assert_closed(s, "too large");
+	assert_in_range(sent, 64, 256);
+}
+
 static void answers_are_counted_each(void **state)
 {
 	struct redis_peer *s = *state;
@@ -214,6 +230,7 @@ int main(void)
 		TEST(an_array_too_large),
 		TEST(a_large_array),
 		TEST(an_answer_without_an_end),
+		TEST(an_opening_without_an_end),
 		TEST(answers_are_counted_each),
 		TEST(an_answer_to_nothing),
 		TEST(an_answer_behind_the_greetings),

@@ -173,6 +173,20 @@ static void a_large_answer_over_a_slow_link(void **state)
 	assert_int_equal(reply.len, 20);
 }
 
+/* It sends a byte now and then, and never completes an answer: the next address may be better. */
+static void an_opening_has_an_end(void **state)
+{
+	struct redis_peer *s = *state;
+	int64_t now = 0;
+
+	redis_peer_say(s, "+");
+	for (; redis_pump(&s->r, now) == 0 && now < 100 * REDIS_TIMEOUT_MS; now += REDIS_TIMEOUT_MS - 1)
+		redis_peer_say(s, "x");
+	assert_int_equal(s->r.state, REDIS_CLOSED);
+	assert_non_null(strstr(s->r.error, "no answer in time"));
+	assert_in_range(now, 4 * REDIS_TIMEOUT_MS, 14 * REDIS_TIMEOUT_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +199,7 @@ int main(void)
 		TEST(a_peer_that_is_spoken_to_behind_a_large_command),
 		TEST(a_command_behind_another),
 		TEST(a_large_answer_over_a_slow_link),
+		TEST(an_opening_has_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
