@@ -1,6 +1,8 @@
 /* The SSL_CTX that all TLS connections of a process share. tls.c is about one connection. */
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include <nettle/sha2.h>
 #include <openssl/err.h>
@@ -40,11 +42,49 @@ static bool set_options(SSL_CTX *ctx, bool verify)
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1;
 }
 
+static void *allocate(size_t size, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	return alloc_bytes(size);
+}
+
+static void *resize(void *old, size_t size, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	if (size > 0)
+		return alloc_resize(old, size, 1);
+	free(old);
+	return NULL;
+}
+
+static void release(void *p, const char *file, int line)
+{
+	(void)file;
+	(void)line;
+	free(p);
+}
+
+/*
+ * OpenSSL remembers what it looked up: after one allocation that failed, some algorithms are missing until the process ends, and no handshake succeeds any
+ * more. So memory that OpenSSL lacks ends the process, as everywhere else (alloc.h). OpenSSL accepts this only before its first allocation.
+ */
+static void end_without_memory(void)
+{
+	static bool done;
+
+	if (!done && CRYPTO_set_mem_functions(allocate, resize, release) != 1)
+		errx(EX_SOFTWARE, "OpenSSL has allocated memory before its allocator was set");
+	done = true;
+}
+
 struct tls_context *tls_context_new(bool verify, const char **why)
 {
 	struct tls_context *c;
 	SSL_CTX *ctx;
 
+	end_without_memory();
 	ERR_clear_error();
 	ctx = SSL_CTX_new(TLS_client_method());
 	if (ctx == NULL || !set_options(ctx, verify)) {

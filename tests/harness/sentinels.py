@@ -97,6 +97,7 @@ class Watched:
 
     def __init__(self, directory, *, tag="", servers=2, sentinels=3, name="mail", server_options=None, sentinel_config=None):
         options = {"aof": "always", **(server_options or {})}
+        options["config"] = {"repl-diskless-sync-delay": 0, **options.get("config", {})}
         self.name = name
         self.servers = [RedisServer(pathlib.Path(directory) / f"r{i}", tag=tag, tcp=True, **options).start() for i in range(servers)]
         self.sentinels = [Sentinel(pathlib.Path(directory) / f"s{i}", tag=tag, config=sentinel_config) for i in range(sentinels)]
@@ -176,7 +177,18 @@ class Watched:
                 replicas = c.info("replication")
             return replicas["connected_slaves"] == len(self.servers) - 1 and \
                 all(replicas[f"slave{i}"]["state"] == "online" for i in range(len(self.servers) - 1))
-        wait_for(in_sync, 60, "the replicas to follow the master")
+        try:
+            wait_for(in_sync, 120, "the replicas to follow the master")
+        except AssertionError as e:
+            raise AssertionError(f"{e}: {self.describe()}") from None
+
+    def describe(self):
+        """What each process believes."""
+        said = {f"sentinel {s.port}": s.master_port(self.name) for s in self.sentinels if s.pid}
+        for server in self.servers:
+            with server.connect() as c:
+                said[server.port] = c.role()
+        return said
 
     @property
     def pids(self):

@@ -2,6 +2,7 @@
 
 /* TLS on one socket whose other end is this test: what it polls for, how much it reads, and what the end of a connection means. */
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -11,9 +12,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/crypto.h>
 
 #include "common/base/base.h"
 #include "common/redis/tls.h"
@@ -252,6 +255,22 @@ static void a_context_knows_what_it_holds(void **state)
 	tls_context_free(c);
 }
 
+/* The worker that sees OpenSSL fail for lack of memory could never connect again. */
+static void openssl_without_memory_ends_the_process(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0) {
+		close(STDERR_FILENO);
+		OPENSSL_malloc(SIZE_MAX / 2);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == EX_OSERR);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -260,6 +279,7 @@ int main(void)
 		TEST(a_write_goes_on_where_the_kernel_stopped), TEST(keys_change), TEST(bytes_before_the_end_come_first),
 		TEST(a_cut_is_an_end_too), TEST(a_broken_record), TEST(a_lost_peer_raises_no_signal),
 		TEST(a_close_tells_the_peer), TEST(a_close_does_not_wait), TEST(an_empty_host_is_refused), TEST(a_context_knows_what_it_holds),
+		TEST(openssl_without_memory_ends_the_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,9 +91,9 @@ struct tls_peer *tls_peer_open(void)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
 	p->fd = fds[0];
 	p->peer_fd = fds[1];
-	make_server(p);
-	p->context = tls_context_new(true, &why);
+	p->context = tls_context_new(true, &why);	/* first: it sets the allocator of OpenSSL */
 	assert_non_null(p->context);
+	make_server(p);
 	assert_null(tls_context_trust(p->context, p->certificate, strlen(p->certificate)));
 	p->tls = tls_open(p->context, p->fd, HOST, &why);
 	assert_non_null(p->tls);
