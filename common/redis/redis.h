@@ -85,6 +85,8 @@ struct redis_options {
 	bool sentinel_tls;
 };
 
+#define REDIS_ADDRESSES_MAX 64		/* of one target */
+
 struct redis_address {
 	char *host;
 	int port;

@@ -15,7 +15,6 @@
 
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
-#define ADDRESSES_MAX 64
 
 static void free_addresses(struct redis_target *t)
 {
@@ -128,7 +127,7 @@ static const char *parse_address(struct redis_target *t, char *text, int default
 	}
 	if (port != NULL && (parse_number(port, 65535, &number) == -1 || number == 0))
 		return "expected a port, 1 to 65535";
-	if (t->naddresses == ADDRESSES_MAX)
+	if (t->naddresses == REDIS_ADDRESSES_MAX)
 		return "expected at most 64 addresses";
 	add_address(t, text, number);
 	return NULL;

@@ -6,6 +6,7 @@
  * But a Sentinel that was cut off with the old master names that one, which still says that it is a master. To follow each Sentinel in turn would lead from
  * one master to the other every few seconds, and what the old one takes is lost. So more of the Sentinels must name the other server than the one in use.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "sweeper/core/core.h"
@@ -16,15 +17,17 @@
 
 struct sentinel_watch {
 	size_t at;		/* the Sentinel to ask next */
-	bool silent;		/* the last one did not answer, which was logged */
+	uint64_t silent;	/* a bit for each Sentinel that did not answer last, which was logged */
 	bool outvoted;		/* one names another server than most do, which was logged */
 };
 
-static void log_silent(struct sentinel_watch *w, const struct redis *asked)
+static_assert(REDIS_ADDRESSES_MAX <= 64, "sentinel_watch.silent has a bit for each");
+
+static void log_silent(struct sentinel_watch *w, uint64_t sentinel, const struct redis *asked)
 {
-	if (!w->silent)
+	if ((w->silent & sentinel) == 0)
 		log_warning("sentinel_silent", log_str("error", asked->error));
-	w->silent = true;
+	w->silent |= sentinel;
 }
 
 static bool is_same_node(const struct redis_route *a, const struct redis_route *b)
@@ -92,16 +95,17 @@ static void judge_other(struct sweeper *s, struct sentinel_watch *w, const struc
 /* Asks the Sentinel and connects to the server that it names, so that the opening checks its role. */
 static void ask_sentinel(struct sweeper *s, struct sentinel_watch *w)
 {
+	uint64_t sentinel = UINT64_C(1) << w->at;
 	struct redis asked;
 
 	redis_init(&asked, &s->target, s->connection.client_name);
 	route_prefer(&asked.route, &s->target, w->at++);
 	w->at %= s->target.naddresses;
 	if (connection_find_master(s, &asked) == -1) {
-		log_silent(w, &asked);
+		log_silent(w, sentinel, &asked);
 		return;
 	}
-	w->silent = false;
+	w->silent &= ~sentinel;
 	if (is_same_node(&asked.route, &s->redis.route))
 		return;
 	asked.finds_master = false;

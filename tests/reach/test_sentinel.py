@@ -86,6 +86,17 @@ def test_a_sentinel_that_was_cut_off_is_outvoted(sentinels, quredisd, handler, l
     assert not [i for i in old.client().client_list() if i["name"].endswith("mail/0")]
 
 
+def test_a_sentinel_that_is_down_is_logged_once(sentinels, quredisd):
+    """Though the other one answers between the questions to it."""
+    watched = sentinels(servers=1, sentinels=1)
+    dead = f"127.0.0.1:{free_port()}"
+    d = quredisd(redis=watched.redis(dead=[dead]), queues=[queue("mail", "/bin/true")])
+    assert dead in d.wait_event("sentinel_silent", 60)["error"]
+    for _ in range(3):
+        watched.sentinels[0].wait_asked()
+    assert len(d.events("sentinel_silent")) == 1
+
+
 def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
     """One Sentinel names the master by its host name, the other one by its address. Nothing reconnects."""
     watched = sentinels(servers=1, sentinels=2)
