@@ -195,6 +195,17 @@ $O/quredis: $O/admin/main.o $(call library,admin $(BELOW_admin))
 	$(call say,link,$@)
 	$Q$(LINK) -o $@ $^ $(CLI_LIBS) $(LDLIBS)
 
+# Both programs as another version, for tests/promises/test_versions.py: make other-version OTHER=dir OTHER_FLAGS='-DQUREDIS_VERSION=...'. Only the files that
+# name the version or the layout of the keys are compiled; they stand before the libraries, which have the others.
+OTHER ?= $O/other
+VERSIONED = $(shell grep -lE 'QUREDIS_(VERSION|SCHEMA)' $(foreach f,common worker sweeper supervisor admin,$(wildcard $f/*.c $f/*/*.c $f/*/*/*.c)))
+OTHER_OBJECTS = $(foreach f,$1,$(OTHER)/$(subst /,.,$(f:.c=.o)))
+other-version:
+	@mkdir -p $(OTHER)
+	$Q$(foreach f,$(VERSIONED),$(COMPILE) -UQUREDIS_VERSION $(OTHER_FLAGS) -c -o $(call OTHER_OBJECTS,$f) $f &&) :
+	$Q$(LINK) -o $(OTHER)/quredisd $(call OTHER_OBJECTS,$(filter-out admin/%,$(VERSIONED))) $(call library,supervisor $(BELOW_supervisor)) $(DAEMON_LIBS) $(LDLIBS)
+	$Q$(LINK) -o $(OTHER)/quredis $(call OTHER_OBJECTS,$(filter-out supervisor/% sweeper/%,$(VERSIONED))) $O/admin/main.o $(call library,admin $(BELOW_admin)) $(CLI_LIBS) $(LDLIBS)
+
 # The table of folders, for tests/tree/layers: FOLDER: FOLDER THAT IT MAY USE ...
 print-folders:
 	@$(foreach f,$(FOLDERS),echo '$f: $(USES_$f)';)
@@ -431,7 +442,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all other-version check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -257,7 +257,7 @@ static void follow_master(struct worker *w, int64_t now_ms)
 		return;
 	w->session.announced_master = announced;
 	if (w->session.redis.state != REDIS_CLOSED) {
-		redis_fail(&w->session.redis, "a Sentinel named another master", REDIS_ERROR_TRANSIENT);
+		redis_fail(&w->session.redis, "the sweeper ordered a new connection", REDIS_ERROR_TRANSIENT);
 		lose(w, now_ms);
 	}
 	route_prefer(&w->session.redis.route, &w->session.target, announced & 0xff);

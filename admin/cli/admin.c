@@ -141,6 +141,8 @@ int admin_connect(struct admin *a)
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
 		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
 		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);
+	if (a->redis.error_class == REDIS_ERROR_SCHEMA)
+		return admin_fail(a, EX_CONFIG, "Redis: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", a->redis.error);
 	if (queue_refusal_advice(a->redis.error, room) != NULL)
 		return admin_fail(a, EX_NOPERM, "Redis: %s: %s", a->redis.error, room);
 	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
@@ -158,6 +160,8 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 
 	if (redis_error_class(reply) == REDIS_ERROR_WRONG_TYPE)
 		rc = admin_fail(a, EX_CONFIG, "%s has the wrong type (WRONGTYPE); it was left unchanged", before);
+	else if (redis_error_class(reply) == REDIS_ERROR_SCHEMA)
+		rc = admin_fail(a, EX_CONFIG, "%s: %s: another version of quredis wrote these keys: use that one (docs/versions.md)", before, text);
 	else if (redis_error_class(reply) == REDIS_ERROR_PERMISSION || redis_error_class(reply) == REDIS_ERROR_NO_COMMAND)
 		rc = admin_fail(a, EX_NOPERM, "%s: %s%s%s", before, text, advice == NULL ? "" : ": ", advice == NULL ? "" : advice);
 	else

@@ -80,6 +80,9 @@ static void add_refused(struct doctor *d)
 		    "redis.sentinels = [\"HOST:PORT\", ...] and redis.master = \"NAME\" replace the host in redis.url");
 	else if (d->a->redis.error_class == REDIS_ERROR_CLUSTER)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses these keys: %s", why), "see the check \"cluster\"");
+	else if (d->a->redis.error_class == REDIS_ERROR_SCHEMA)
+		findings_advise(add(d, SEVERITY_ERROR, "another version of quredis wrote its keys: %s", why),
+		    "use quredisd and quredis of that version on this host, or go back as docs/versions.md says");
 	else if (queue_refusal_advice(why, room) != NULL)
 		findings_advise(add(d, SEVERITY_ERROR, "it refuses %s, which quredis needs: %s", command_name_text(queue_refused_command(why)), why),
 		    "%s", room);

@@ -89,8 +89,8 @@ static int cannot_confirm(struct admin *a, bool permission, const char *what)
 
 static int refuse_disk(struct admin *a, bool permission, const char *error)
 {
-	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s. --wait needs appendonly yes and Redis 7.2, or appendonly yes and "
-	    "appendfsync always; --wait=N waits for N replicas only", error);
+	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s. --wait needs appendonly yes and Redis 7.2, or "
+	    "appendonly yes and appendfsync always; --wait=N waits for N replicas only", error);
 	int rc = cannot_confirm(a, permission, text);
 
 	free(text);
@@ -137,8 +137,8 @@ static int try_replicas(struct admin *a)
 	if (reply.type == REDIS_INTEGER && reply.integer >= replicas_wanted(a))
 		return 0;
 	if (reply.type == REDIS_INTEGER)
-		return admin_fail(a, EX_UNAVAILABLE, "nothing was pushed: %" PRId64 " of %" PRId64 " replicas answered within %s", reply.integer, replicas_wanted(a),
-		    units_format_duration(timeout_of(a), took));
+		return admin_fail(a, EX_UNAVAILABLE, "nothing was pushed: %" PRId64 " of %" PRId64 " replicas answered within %s", reply.integer,
+		    replicas_wanted(a), units_format_duration(timeout_of(a), took));
 	permission = redis_error_class(&reply) == REDIS_ERROR_PERMISSION;
 	error = reply.type == REDIS_ERROR ? visible(reply.str, reply.len, 200) : alloc_string("unexpected reply");
 	text = alloc_format("Redis cannot confirm that replicas have a message: WAIT: %s", error);

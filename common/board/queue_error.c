@@ -16,6 +16,8 @@ enum queue_error queue_error_of(enum redis_error_class class)
 		return QUEUE_ERROR_WRONG_TYPE;
 	case REDIS_ERROR_CLUSTER:
 		return QUEUE_ERROR_CLUSTER;
+	case REDIS_ERROR_SCHEMA:
+		return QUEUE_ERROR_SCHEMA;
 	case REDIS_ERROR_UNKNOWN:
 		break;
 	}

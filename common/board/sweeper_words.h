@@ -42,7 +42,8 @@ struct board_sweeper {
 	struct board_registry registry;
 	/*
 	 * Masters that a Sentinel named while a connection to another one was open: how many << 8 | the Sentinel that named the last one, as its index
-	 * in redis.sentinels. Written by scoreboard_announce_master(). Readers: the workers, which then ask that Sentinel and reconnect.
+	 * in redis.sentinels. Written by scoreboard_announce_master(). Readers: the workers, which then ask that Sentinel and reconnect. The sweeper
+	 * also announces the same master again if the layout of the keys changed while connections were open.
 	 */
 	_Atomic uint32_t announced_master;
 	_Atomic uint64_t leftovers;	/* processes of dead supervisors that live although they were killed. Reader: the master */

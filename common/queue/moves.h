@@ -41,6 +41,7 @@ enum queue_key {
 	QUEUE_KEY_REGISTRY,	/* quredis:queues */
 	QUEUE_KEY_REGISTERED,	/* quredis:queue:NAME */
 	QUEUE_KEY_SECRET,	/* quredis:secret. A string; no command or page of quredis shows it */
+	QUEUE_KEY_SCHEMA,	/* quredis:schema: the layout of all keys, and the lowest one of a program that may use them */
 	QUEUE_KEY_HEALTH,	/* quredis:health */
 	QUEUE_KEY_NODE,		/* quredis:node:NODE */
 	QUEUE_KEY_CLOCK,	/* quredis:node:NODE:clock */

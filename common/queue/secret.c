@@ -8,6 +8,9 @@
  *	- Two hosts that start at once agree: the script creates a secret only if neither list has any, and returns it.
  *	- A process that finds a seal which it cannot verify reads the secrets again before it treats the line as payload.
  *
+ * The same script checks the layout of the keys (quredis:schema) before it reads or writes anything else, so a connection to keys that this program
+ * does not understand fails, and a newer program that starts stops this one: the sweeper runs the script every ten seconds.
+ *
  * "Owner" below is a worker, a sweeper or a command that seals lines: it creates the first secret. A command that only reads
  * (create false) creates none, so that reading changes nothing in Redis; without a secret every line is payload to it.
  */
@@ -18,15 +21,30 @@
 #include "common/message/message.h"
 #include "common/queue/scripts.h"
 
+/*
+ * The layout of the keys: their names, their types and what is in them. docs/versions.md says when these numbers change; a build may set others, for tests.
+ * LOWEST: programs that write a lower layout may not work beside this one. READS: this program understands no lower one.
+ */
+#ifndef QUREDIS_SCHEMA
+#define QUREDIS_SCHEMA 1
+#define QUREDIS_SCHEMA_LOWEST 1
+#define QUREDIS_SCHEMA_READS 1
+#endif
+_Static_assert(QUREDIS_SCHEMA_LOWEST <= QUREDIS_SCHEMA && QUREDIS_SCHEMA_READS <= QUREDIS_SCHEMA, "a program works beside itself");
+
 void queue_secret(struct redis *r, bool create)
 {
 	char *none = queue_key_of(r, QUEUE_KEY_NO_SECRET, NULL), *secret = queue_key_of(r, QUEUE_KEY_SECRET, NULL);
+	char *schema = queue_key_of(r, QUEUE_KEY_SCHEMA, NULL);
+	struct script_number own, lowest, reads;
 	char fresh[2 * SEAL_SECRET_BYTES + 1] = "", list[SEAL_LIST_SIZE];
 
 	if (create)
 		seal_fresh(fresh);
 	seal_list(list);
-	queue_script(r, QUEUE_SCRIPT_secret, 2, (const char *[]){ none, secret }, 2, (struct script_arg[]){ script_string(fresh), script_string(list) });
+	queue_script(r, QUEUE_SCRIPT_secret, 3, (const char *[]){ none, secret, schema }, 5, (struct script_arg[]){ script_string(fresh), script_string(list),
+	    script_number(&own, QUREDIS_SCHEMA), script_number(&lowest, QUREDIS_SCHEMA_LOWEST), script_number(&reads, QUREDIS_SCHEMA_READS) });
+	free(schema);
 	free(none);
 	free(secret);
 }

@@ -32,6 +32,7 @@ static const struct known_error known_errors[] = {
 	{ "CROSSSLOT", REDIS_ERROR_CLUSTER, 0 },		/* the keys of one command are in several slots */
 	{ "attempted to access keys that do not hash to the same slot", REDIS_ERROR_CLUSTER, 0 },
 	{ "SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, SERVER },
+	{ "SCHEMA", REDIS_ERROR_SCHEMA, SERVER },		/* common/queue/scripts/shared/layout.lua */
 	{ "READONLY", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "UNBLOCKED", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
 	{ "MASTERDOWN", REDIS_ERROR_TRANSIENT, SERVER | RECONNECT },
@@ -106,7 +107,8 @@ enum redis_error_class redis_error_class(const struct redis_reply *reply)
 
 bool redis_error_needs_operator(enum redis_error_class class)
 {
-	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER;
+	return class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER ||
+	    class == REDIS_ERROR_SCHEMA;
 }
 
 bool redis_error_is_transient(const struct redis_reply *reply)

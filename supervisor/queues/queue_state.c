@@ -29,6 +29,7 @@ static const struct error_state {
 	[QUEUE_ERROR_NO_PERMISSION] = { STATE_ERROR, "Redis refuses password or permission" },
 	[QUEUE_ERROR_NO_COMMAND] = { STATE_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
 	[QUEUE_ERROR_CLUSTER] = { STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
+	[QUEUE_ERROR_SCHEMA] = { STATE_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
 	[QUEUE_ERROR_EVICTION] = { STATE_NO_REDIS, "maxmemory-policy may evict queues" },
 	[QUEUE_ERROR_TRANSIENT] = { STATE_NO_REDIS, "Redis refuses commands for now" },
 	[QUEUE_ERROR_ARCHIVE] = { STATE_ERROR, "the archive of its dead letters cannot be read or written" },
@@ -110,7 +111,7 @@ static enum queue_state judge_error(const struct queues *qs, const struct queue_
 	const struct error_state *known = &error_states[shown];
 	const char *why = reason_of_command(word) != NULL ? reason_of_command(word) : known->reason;
 
-	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND)
+	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND || shown == QUEUE_ERROR_SCHEMA)
 		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
 	else if (is_cut_off(qs, q))
 		guess = QUEUE_ERROR_NO_REDIS;

@@ -56,6 +56,8 @@ static const char *advice_of(enum redis_error_class class, const char *text, cha
 		return advice;
 	if (class == REDIS_ERROR_CLUSTER)
 		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
+	if (class == REDIS_ERROR_SCHEMA)
+		return "another version of quredis wrote the keys: run that one here (docs/versions.md)";
 	return redis_error_needs_operator(class) ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
 }
 
@@ -67,14 +69,18 @@ static void log_down(struct sweeper *s)
 	if (strcmp(s->connection.down, s->redis.error) == 0)
 		return;
 	strlcpy(s->connection.down, s->redis.error, sizeof(s->connection.down));
-	log_warning("redis_down", log_str("reason", s->connection.down),
-	    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
+	if (s->redis.error_class == REDIS_ERROR_SCHEMA)
+		log_error("schema_refused", log_str("reason", s->connection.down),
+		    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
+	else
+		log_warning("redis_down", log_str("reason", s->connection.down),
+		    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
 }
 
 /* A type that is wrong at the start of a connection is that of the secrets: no queue has it. */
 static enum queue_error kind_of_loss(enum redis_error_class class)
 {
-	if (class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_NO_COMMAND)
+	if (class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_SCHEMA)
 		return queue_error_of(class);
 	return redis_error_needs_operator(class) ? QUEUE_ERROR_NO_PERMISSION : QUEUE_ERROR_NO_REDIS;
 }
@@ -85,6 +91,8 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 
 	redis_close(&s->redis, NULL);
 	tasks_disconnected(s);
+	if (s->redis.error_class == REDIS_ERROR_SCHEMA && s->connection.up)
+		scoreboard_announce_master(s->child->board, s->redis.route.at);	/* workers check the layout when they connect */
 	s->connection.up = false;
 	s->connection.failures++;
 	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->connection.failures, arc4random());

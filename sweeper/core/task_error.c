@@ -17,6 +17,7 @@
 static const char *const mends[] = {
 	[QUEUE_ERROR_WRONG_TYPE] = "a key of this queue has a type quredis does not give it: rename or delete that key",
 	[QUEUE_ERROR_NO_PERMISSION] = "grant the Redis user the queue's keys and this command",
+	[QUEUE_ERROR_SCHEMA] = "another version of quredis wrote the keys: run that one here (docs/versions.md)",
 	[QUEUE_ERROR_NO_COMMAND] = "quredis needs a command that this server refuses: quredis doctor",
 	[QUEUE_ERROR_CLUSTER] = "this Redis is a Cluster, and keys of this command are in several slots: set redis.prefix = \"{NAME}\"",
 	[QUEUE_ERROR_TRANSIENT] = NULL,

@@ -173,8 +173,8 @@ static void check_question(const struct fake_command *c)
 {
 	size_t n;
 
-	FUZZ_ASSERT(c->argc == 7 && count_secrets(c->argv[5]) <= 1);
-	n = count_secrets(c->argv[6]);
+	FUZZ_ASSERT(c->argc == 11 && count_secrets(c->argv[6]) <= 1);
+	n = count_secrets(c->argv[7]);
 	FUZZ_ASSERT(n == seal_known()->n && n >= secrets_sent && n <= SEAL_SECRETS_MAX);
 	secrets_sent = n;
 }
@@ -365,7 +365,8 @@ void fake_answer_error(struct buffer *out)
 {
 	static const char *const errors[] = {
 		"ERR unknown command 'BRPOPLPUSH'", "OOM command not allowed when used memory > 'maxmemory'.", "READONLY You can't write",
-		"UNBLOCKED force unblock", "LOADING Redis is loading", "MISCONF Redis is", "BUSY Redis is busy", "NOREPLICAS Not enough",
+		"UNBLOCKED force unblock", "LOADING Redis is loading", "MISCONF Redis is", "BUSY Redis is busy",
+		"SCHEMA the keys have layout 9", "NOREPLICAS Not enough",
 		"MASTERDOWN Link", "CLUSTERDOWN", "TRYAGAIN", "NOSCRIPT No matching script", "NOAUTH Authentication required.",
 		"WRONGPASS", "NOPERM this user", "WRONGTYPE Operation against", "The user executing the script can't run this command",
 		"ERR Error running script (call to f_x): @user_script:1: WRONGTYPE Operation", "ACL failure in script: x", "", "ERR",

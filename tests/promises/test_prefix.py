@@ -124,7 +124,7 @@ def test_destroy_leaves_the_others(family, ledger):
     assert a.stop() == 0
     assert a.quredis("destroy", "mail", "--yes").code == 0
     left = {k.decode() for k in c.scan_iter(match="a:*", count=1000)}
-    assert left <= {"a:quredis:secret", "a:quredis:health"} | {k for k in left if k.startswith("a:quredis:node:")}, left
+    assert left <= {"a:quredis:secret", "a:quredis:schema", "a:quredis:health"} | {k for k in left if k.startswith("a:quredis:node:")}, left
     assert (family.keys("b:"), family.keys("{c}")) == others
     for p in ("b:", "{c}"):
         family.push(p, "still")

@@ -1,8 +1,11 @@
--- KEYS: none secret
--- ARGV: fresh known
+-- KEYS: none secret schema
+-- ARGV: fresh known own lowest reads
+-- Checks the layout of the keys first (shared/layout.lua), and raises it if there is a `fresh`.
 -- Reads and completes the secrets that seal the lines before messages: hexadecimal words separated by blanks, newest first. Appends
 -- those that the caller knows and Redis lacks, up to eight in all. Writes `fresh` only if there is no secret at all, so that two
 -- callers that race get the same one. Returns the list; '': there is none, fresh is empty, and nothing was written.
+local refused = layout_refuses(KEYS[3], KEYS[2], KEYS[1], ARGV[3], ARGV[4], ARGV[5], ARGV[1] ~= '')
+if refused then return refused end
 local kind = redis.call('TYPE', KEYS[2]).ok
 if kind ~= 'string' and kind ~= 'none' then
   return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is a ' .. kind .. ', not a string: rename or remove it')

@@ -137,7 +137,7 @@ static void the_keys_of_quredis_begin_with_the_prefix_of_the_connection(void **s
 	redis_target_use_prefix(&server.target, "{p}");
 	write_all(r, &k);
 	all = REDIS(&server, "KEYS *");
-	assert_int_equal(all.n, 6);
+	assert_int_equal(all.n, 7);
 	for (size_t i = 0; i < all.n; i++)
 		assert_memory_equal(redis_element(&all, i).str, "{p}quredis:", strlen("{p}quredis:"));
 
@@ -158,7 +158,7 @@ static void the_keys_of_quredis_begin_with_the_prefix_of_the_connection(void **s
 	assert_answers(2);
 
 	redis_target_use_prefix(&server.target, NULL);
-	REDIS(&server, "DEL {p}quredis:secret {p}quredis:node:n:clock");
+	REDIS(&server, "DEL {p}quredis:secret {p}quredis:schema {p}quredis:node:n:clock");
 	assert_int_equal(REDIS_INT(&server, "DBSIZE"), 0);
 	queue_keys_free(&k);
 }
@@ -178,12 +178,13 @@ static void a_queue_of_a_prefix_is_unregistered_there(void **state)
 static void without_a_prefix_all_names_are_as_they_always_were(void **state)
 {
 	static const char *const names[] = {
-		"quredis:health", "quredis:node:n", "quredis:node:n:clock", "quredis:queue:mail", "quredis:queues", "quredis:secret",
+		"quredis:health", "quredis:node:n", "quredis:node:n:clock", "quredis:queue:mail", "quredis:queues", "quredis:secret", "quredis:schema",
 	};
 
 	(void)state;
 	write_all(&server.r, &keys);
-	assert_int_equal(REDIS_INT(&server, "EXISTS %s %s %s %s %s %s", names[0], names[1], names[2], names[3], names[4], names[5]), nitems(names));
+	assert_int_equal(REDIS_INT(&server, "EXISTS %s %s %s %s %s %s %s", names[0], names[1], names[2], names[3], names[4], names[5], names[6]),
+	    nitems(names));
 	assert_int_equal(REDIS_INT(&server, "DBSIZE"), nitems(names));
 }
 

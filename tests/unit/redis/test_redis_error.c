@@ -44,6 +44,7 @@ static const struct {
 	{ "ERR Script attempted to access keys that do not hash to the same slot script: 1, on @user_script:1.", REDIS_ERROR_CLUSTER, false, false },
 	{ "ERR Script attempted to access a non local key in a cluster node script: 1, on @user_script:1.", REDIS_ERROR_TRANSIENT, false, false },
 	{ "ERR SELECT is not allowed in cluster mode", REDIS_ERROR_CLUSTER, true, false },
+	{ "SCHEMA the keys in Redis have layout 3", REDIS_ERROR_SCHEMA, true, false },
 	{ "MOVED 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, true, true },
 	{ "ASK 15495 127.0.0.1:7002", REDIS_ERROR_TRANSIENT, false, false },
 	{ "CLUSTERDOWN Hash slot not served", REDIS_ERROR_TRANSIENT, true, false },
@@ -102,7 +103,7 @@ static void only_an_operator_mends_permissions_types_and_slots(void **state)
 	(void)state;
 	for (enum redis_error_class class = REDIS_ERROR_NONE; class <= REDIS_ERROR_UNKNOWN; class++)
 		assert_int_equal(redis_error_needs_operator(class), class == REDIS_ERROR_PERMISSION || class == REDIS_ERROR_NO_COMMAND ||
-		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER);
+		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA);
 }
 
 static void an_error_names_the_refused_command(void **state)
