@@ -8,6 +8,8 @@
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
 
+#define NO_KEY "quredis.none"	/* a key that no program writes */
+
 /* Commands that quredis can do without. */
 static const struct spared {
 	enum command_name command;
@@ -20,13 +22,15 @@ static const struct spared {
 	{ COMMAND_CLIENT, "CLIENT ID", "connections have no names, and a stop waits until a fetch ends, up to 2 s",
 	  "nothing is wrong; allow at least 5 s for a stop" },
 	{ COMMAND_ROLE, "ROLE", "INFO replication shows instead whether the server is a replica", "make sure that redis.url names the primary endpoint" },
-	{ COMMAND_MEMORY, "MEMORY USAGE quredis", "the size of a large message is not known before Redis has read it, which takes Redis longer",
+	{ COMMAND_MEMORY, "MEMORY USAGE " NO_KEY, "the size of a large message is not known before Redis has read it, which takes Redis longer",
 	  "nothing is wrong for messages below 1 MiB" },
 	{ COMMAND_INFO, "INFO server", NULL, NULL },		/* check_redis() tells */
 	{ COMMAND_SCAN, NULL, "keys that no registration leads to cannot be found", "nothing is wrong for the queues" },
 	{ COMMAND_WAITAOF, NULL, NULL, NULL }, { COMMAND_WAIT, NULL, NULL, NULL },		/* quredis push --wait tells */
-	{ COMMAND_BRPOPLPUSH, NULL, NULL, NULL }, { COMMAND_RPOPLPUSH, NULL, NULL, NULL },	/* either these, or the next two */
-	{ COMMAND_BLMOVE, NULL, NULL, NULL }, { COMMAND_LMOVE, NULL, NULL, NULL },
+	{ COMMAND_BRPOPLPUSH, "BRPOPLPUSH " NO_KEY " " NO_KEY " 0.01", NULL, NULL },	/* either this and RPOPLPUSH, or the next two */
+	{ COMMAND_RPOPLPUSH, "RPOPLPUSH " NO_KEY " " NO_KEY, NULL, NULL },
+	{ COMMAND_BLMOVE, "BLMOVE " NO_KEY " " NO_KEY " LEFT LEFT 0.01", NULL, NULL },
+	{ COMMAND_LMOVE, "LMOVE " NO_KEY " " NO_KEY " LEFT LEFT", NULL, NULL },
 	{ COMMAND_HRANDFIELD, NULL, NULL, NULL }, { COMMAND_SELECT, NULL, NULL, NULL }, { COMMAND_AUTH, NULL, NULL, NULL },
 	{ COMMAND_SENTINEL, NULL, NULL, NULL },
 };

@@ -45,8 +45,8 @@ def test_types_of_strings_and_trays(clinic):
     assert "quredis:queue:mail" in {r["where"] for r in clinic.doctor().bad("types")}
 
 
-@pytest.mark.parametrize("without, said", [("-lrem", '"hand back"'), ("-xadd", "the record cannot be written"),
-                                           ("-pexpire", '"register"'), ("-zadd", '"retry"'), ("-brpoplpush", '"blocking fetch"')])
+@pytest.mark.parametrize("without, said", [("-lrem", '"hand back"'), ("-xadd", '"write the record"'),
+                                           ("-pexpire", '"register"'), ("-zadd", '"retry"')])
 def test_rights(clinic, without, said):
     server = clinic.machine.server(tcp=True, aof="always")      # an address of a unix socket has no user
     c = server.client()

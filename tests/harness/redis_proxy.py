@@ -78,7 +78,7 @@ class Once(Tap):
         self.what, self.key, self.act = what, key, act
 
     def request(self, pair, words):
-        name = SCRIPTS.get(words[1]) if words[0] == b"EVALSHA" else words[0].decode()
+        name = SCRIPTS.get(words[1]) if words[0] == b"EVALSHA" and len(words) > 1 else words[0].decode()
         if self.act is None or name != self.what or self.key.encode() not in words:
             return None
         act, self.act = self.act, None
