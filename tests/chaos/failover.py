@@ -50,6 +50,7 @@ class Failovers:
         self.random = random.Random(scale.seed)
         self.ledger = machine.tmp / "ledger"
         self.switches = []              # from when a failover began to when the Sentinels agreed
+        self._master = None             # after the last of them
         self.table = ""
 
     def run(self):
@@ -76,10 +77,18 @@ class Failovers:
         self.random.shuffle(kinds)
         return kinds
 
+    def _note_unplanned(self, watched):
+        """A slow machine makes the Sentinels promote another master by themselves."""
+        last = self.switches[-1:]
+        if last and watched.master() is not self._master:
+            self.switches.append(continuous.Event("unplanned", last[0].ended, time.monotonic(), True))
+
     def _one(self, watched, kind):
         watched.wait_in_sync()
+        self._note_unplanned(watched)
         time.sleep(self.scale.pause_s)
         self.switches.append(continuous.timed(kind, True, watched.failover if kind == "announced" else watched.kill_master))
+        self._master = watched.master()
 
     def _settle(self, watched):
         def settled():

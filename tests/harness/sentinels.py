@@ -170,9 +170,10 @@ class Watched:
 
     def wait_in_sync(self):
         """Until every other server follows the master, so that the next failover loses nothing that was acknowledged after this."""
-        master = wait_for(self.master, 60, "the Sentinels to agree")
-
         def in_sync():
+            master = self.master()
+            if master is None:
+                return False
             with master.connect() as c:
                 replicas = c.info("replication")
             return replicas["connected_slaves"] == len(self.servers) - 1 and \
