@@ -120,14 +120,18 @@ static int fail_refused(struct redis *r, enum greeting g, const struct redis_rep
 	return redis_fail(r, why, class);
 }
 
-/* NULL: a master, or a server that does not tell its role. */
-static const char *refused_role(const struct redis_reply *role)
+/*
+ * A replica is refused, but only at the end of the opening: one of a Redis Cluster answers a later command with MOVED, which names the master. After a
+ * rolling upgrade all nodes that redis.url names may be replicas.
+ */
+static int judge_role(struct redis *r, const struct redis_reply *role)
 {
 	if (role->type != REDIS_ARRAY || role->n == 0 || is_text(redis_element(role, 0), "master"))
-		return NULL;
+		return 0;
 	if (is_text(redis_element(role, 0), "sentinel"))
-		return "the server is a Sentinel: name it in redis.sentinels, and what it watches in redis.master";
-	return REPLICA;
+		return redis_fail(r, "the server is a Sentinel: name it in redis.sentinels, and what it watches in redis.master", REDIS_ERROR_TRANSIENT);
+	r->is_replica = true;
+	return 0;
 }
 
 int greeting_take(struct redis *r, const struct redisReply *reply)
@@ -147,13 +151,15 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 	if (v.type == REDIS_ERROR && route_follow(&r->route, r->target, v.str))
 		return 1;
 	if (v.type == REDIS_ERROR)
-		return fail_refused(r, g, &v);
+		return r->is_replica && !redis_error_is(&v, "MOVED") ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : fail_refused(r, g, &v);
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)
 		r->client_id = v.integer;
-	if (g == GREETING_ROLE && (why = refused_role(&v)) != NULL)
-		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
+	if (g == GREETING_ROLE && judge_role(r, &v) == -1)
+		return -1;
+	if (r->is_replica)
+		return r->greetings_taken == r->greetings_sent ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : 0;
 	if (g == GREETING_MORE && r->greeted != NULL && r->greetings_taken == r->greeting_last && (why = r->greeted(&v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	return 0;

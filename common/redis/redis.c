@@ -55,6 +55,7 @@ void redis_close(struct redis *r, const char *why)
 	r->context = NULL;
 	r->state = REDIS_CLOSED;
 	r->pending = r->greetings_sent = r->greetings_taken = r->greeting_last = r->greeting_role = 0;
+	r->is_replica = false;
 	r->deadline_ms = 0;
 }
 

@@ -56,6 +56,7 @@ struct redis {
 	uint64_t progress;
 	uint8_t greetings[8];		/* the commands of the opening, in order */
 	int greetings_sent, greetings_taken;	/* with those of greet; taken <= sent */
+	bool is_replica;		/* by the answer to ROLE */
 	int greeting_last, greeting_role;	/* places: of greet's last command; of INFO replication, sent after a refused ROLE. 0: none */
 	int64_t deadline_ms;		/* monotonic; a sign of life is due by then. 0: no answer is pending */
 	int64_t open_by_ms;		/* monotonic; an opening ends by then */

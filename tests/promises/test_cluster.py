@@ -152,6 +152,22 @@ def test_moved_is_followed(cluster, other, quredisd, ledger):
     assert d.wait_workers("mail", 1) == before
 
 
+def test_redis_url_names_a_replica(cluster, redis_server, quredisd, ledger):
+    """As after a rolling upgrade, in which the masters have become replicas."""
+    bus = free_port()
+    replica = redis_server(tcp=True, config={"cluster-enabled": "yes", "cluster-port": bus})
+    master, follower = cluster.client(), replica.client()
+    master.execute_command("CLUSTER", "MEET", "127.0.0.1", replica.port, bus)
+    name = master.execute_command("CLUSTER MYID").decode()
+    wait_for(lambda: name in str(follower.execute_command("CLUSTER NODES")), 20, "the nodes to meet")
+    follower.execute_command("CLUSTER", "REPLICATE", name)
+    wait_for(lambda: follower.role()[0] == b"slave" and follower.role()[3] == b"connected", 30, "the replica to follow")
+    d = quredisd(redis={"url": replica.tcp_url, "prefix": "{a}"}, queues=[queue("mail", ledger.recorder())])
+    master.lpush("{a}ingress:mail", "one")
+    wait_for(lambda: len(ledger.runs()) == 1, 20)
+    assert d.quredis("ls").code == 0 and not d.events("redis_down")
+
+
 def test_a_fetch_is_ended_on_the_node_where_it_blocks(cluster, other, quredisd, ledger):
     """The number of a client means another client on the node that redis.url names."""
     d = quredisd(redis={"url": cluster.tcp_url, "prefix": "{a}"}, queues=[queue("mail", ledger.recorder())])

@@ -153,6 +153,39 @@ static void a_node_that_is_gone(void **state)
 	assert_int_equal(asked(1), 1);
 }
 
+static void greet(struct redis *opening)
+{
+	redis_appendf(opening, "SCRIPT LOAD x");
+	redis_appendf(opening, "EVALSHA x 1 k");
+}
+
+static void a_replica_of_a_cluster_names_its_master(void **state)
+{
+	(void)state;
+	snprintf(servers[0].says, sizeof(servers[0].says), ":1\r\n*1\r\n$5\r\nslave\r\n$1\r\nx\r\n-MOVED 7 127.0.0.1:%d\r\n", servers[1].port);
+	strcpy(servers[1].says, MASTER "$1\r\nx\r\n$0\r\n\r\n");
+	point_to_first(1);
+	r.greet = greet;
+	assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), 0);
+	assert_int_equal(asked(1), 1);
+}
+
+/* Whatever it says to the other commands. */
+static void another_replica_is_refused(void **state)
+{
+	static const char *const says[] = { "$0\r\n\r\n", "-READONLY You can't write against a read only replica.\r\n", "-NOSCRIPT\r\n", "-NOAUTH\r\n" };
+
+	(void)state;
+	point_to_first(1);
+	r.greet = greet;
+	for (size_t i = 0; i < nitems(says); i++) {
+		snprintf(servers[0].says, sizeof(servers[0].says), ":1\r\n*1\r\n$5\r\nslave\r\n$1\r\nx\r\n%s", says[i]);
+		assert_int_equal(redis_connect(&r, REDIS_TIMEOUT_MS, NULL), -1);
+		assert_why("the server is a replica, not a master");
+		assert_int_equal(r.error_class, REDIS_ERROR_TRANSIENT);
+	}
+}
+
 /* ---- several addresses ---- */
 
 static void the_next_address_may_be_healthy(void **state)
@@ -249,6 +282,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(two_nodes_in_a_row_name_another_one), TEST(two_nodes_that_name_each_other), TEST(a_node_that_is_gone),
+		TEST(a_replica_of_a_cluster_names_its_master), TEST(another_replica_is_refused),
 		TEST(the_next_address_may_be_healthy), TEST(a_refused_password_is_the_same_everywhere), TEST(a_full_server_says_so),
 		TEST(a_sentinel_is_no_redis), TEST(long_addresses_do_not_hide_the_reason), TEST(beside_goes_to_the_same_server),
 	};
