@@ -19,6 +19,8 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
+#define SLOT_MOVES_MS 2000
+
 #define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
 
 /* Names of keys and errors of Redis are untrusted: control characters in them must not reach the terminal. */
@@ -128,6 +130,19 @@ static int find_target(struct admin *a)
 	return 0;
 }
 
+/* A slot of a Cluster that moves stops all that quredis does there, mostly for less than a second. */
+static int connect_when_moved(struct admin *a)
+{
+	int64_t until_ms = clock_monotonic_ms() + SLOT_MOVES_MS;
+
+	while (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == -1) {
+		if (!redis_error_slot_moves(a->redis.error) || clock_monotonic_ms() >= until_ms)
+			return -1;
+		clock_pause_ms(50);
+	}
+	return 0;
+}
+
 int admin_connect(struct admin *a)
 {
 	char room[QUEUE_ADVICE_SIZE];
@@ -136,8 +151,10 @@ int admin_connect(struct admin *a)
 		return -1;
 	redis_init(&a->redis, &a->target, "quredis");
 	queue_greets(&a->redis, false);
-	if (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == 0)
+	if (connect_when_moved(a) == 0)
 		return 0;
+	if (redis_error_slot_moves(a->redis.error))
+		return admin_fail(a, EX_TEMPFAIL, "Redis: a slot of this Redis Cluster moves to another node: try again when it has arrived (%s)", a->redis.error);
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
 		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
 		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);

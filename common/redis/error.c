@@ -14,6 +14,7 @@
 
 #define SERVER 1	/* the server refuses every command like it, whatever its keys and arguments are */
 #define RECONNECT 2	/* only a new connection helps: it finds the new master, or loads the scripts */
+#define SLOT_MOVES 4	/* one slot of a Cluster is on its way to another node; the keys of the command are not all on this one */
 
 struct known_error {
 	const char *code;
@@ -44,10 +45,10 @@ static const struct known_error known_errors[] = {
 	{ "NOREPLICAS", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "CLUSTERDOWN", REDIS_ERROR_TRANSIENT, SERVER },
 	{ "OOM", REDIS_ERROR_TRANSIENT, 0 },		/* commands that need no memory still work */
-	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, 0 },	/* one slot of a Cluster moves; half of the keys are there */
-	{ "ASK", REDIS_ERROR_TRANSIENT, 0 },		/* one slot of a Cluster moves; the key is there already, or new */
+	{ "TRYAGAIN", REDIS_ERROR_TRANSIENT, SLOT_MOVES },	/* one slot of a Cluster moves; half of the keys are there */
+	{ "ASK", REDIS_ERROR_TRANSIENT, SLOT_MOVES },		/* one slot of a Cluster moves; the key is there already, or new */
 	{ "DB index is out of range", REDIS_ERROR_NO_COMMAND, 0 },		/* SELECT */
-	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_TRANSIENT, 0 },	/* the same, of a key that a script does not declare */
+	{ "attempted to access a non local key in a cluster node", REDIS_ERROR_TRANSIENT, SLOT_MOVES },	/* the same, of a key that a script does not declare */
 	{ "unknown command", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
 	{ "Unknown subcommand", REDIS_ERROR_NO_COMMAND, 0 },
@@ -128,6 +129,13 @@ bool redis_error_needs_reconnect(const struct redis_reply *reply)
 	const struct known_error *e = known_error_of(reply);
 
 	return e != NULL && (e->scope & RECONNECT) != 0;
+}
+
+bool redis_error_slot_moves(const char *text)
+{
+	const struct known_error *e = find_known_error(text);
+
+	return e != NULL && (e->scope & SLOT_MOVES) != 0;
 }
 
 bool redis_error_is(const struct redis_reply *reply, const char *code)

@@ -210,6 +210,7 @@ bool redis_error_needs_operator(enum redis_error_class class);
 bool redis_error_is_transient(const struct redis_reply *reply);	/* the keys and arguments of the command are not at fault */
 bool redis_error_is_of_server(const struct redis_reply *reply);	/* the server refuses every such command, whatever its keys are */
 bool redis_error_needs_reconnect(const struct redis_reply *reply);	/* only a new connection helps */
+bool redis_error_slot_moves(const char *text);	/* of an error reply: a slot of the Cluster is on its way to another node */
 bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the reply begins with this code: "OOM", "NOSCRIPT", ... */
 
 /* The rest of the public functions of this folder. */

@@ -8,6 +8,7 @@ from .redis_server import RedisServer, free_port
 from .waiting import wait_for
 
 SLOTS = 16384
+KEYS_AT_ONCE = 3        # that move to another node
 
 
 class Cluster:
@@ -132,34 +133,45 @@ class Cluster:
 
     # ---- what can happen ----
 
-    def reshard(self, *, batch=3, pause_s=0.02, hold_s=0.0):
-        """The slot moves to the next master, `batch` keys at a time, with pauses. hold_s: with half of the keys moved it stays so for this long."""
+    def reshard(self, *, pause_s=0.02, hold_s=0.0):
+        """The slot moves to the next master, a few keys at a time. hold_s: with half of the keys moved it stays so for this long."""
+        self.begin_move(pause_s)
+        time.sleep(hold_s)
+        return self.end_move(pause_s)
+
+    def begin_move(self, pause_s=0.0):
+        """Half of the keys of the slot move to the next master, and the slot stays open. Returns that master."""
         source = self.owner()
         masters = [n for n in self.nodes if self._is_master(n)]
         target = masters[(masters.index(source) + 1) % len(masters)]
         self._set_slot(target, "IMPORTING", self._id_of(source))
         self._set_slot(source, "MIGRATING", self._id_of(target))
-        half = self._ask(source, "COUNTKEYSINSLOT", self.slot) // 2
-        while keys := self._ask(source, "GETKEYSINSLOT", self.slot, batch):
-            self._migrate(source, target, keys)
-            time.sleep(pause_s)
-            if hold_s and self._ask(source, "COUNTKEYSINSLOT", self.slot) <= half:
-                time.sleep(hold_s)
-                hold_s = 0
-        for node in [target, source, *(m for m in masters if m not in (source, target))]:
+        self._move = source, target
+        self._move_keys(self._ask(source, "COUNTKEYSINSLOT", self.slot) // 2, pause_s)
+        return target
+
+    def end_move(self, pause_s=0.0):
+        """The other keys, too; then the slot is that master's."""
+        source, target = self._move
+        self._move_keys(0, pause_s)
+        for node in [target, source, *(n for n in self.nodes if n not in (source, target) and self._is_master(n))]:
             self._set_slot(node, "NODE", self._id_of(target))
         wait_for(lambda: self.is_ok() and self._said_owner(self.nodes[0]) is target, 60, "all to know the new owner")
+        return target
+
+    def _move_keys(self, leave, pause_s):
+        source, target = self._move
+        while self._ask(source, "COUNTKEYSINSLOT", self.slot) > leave:
+            keys = self._ask(source, "GETKEYSINSLOT", self.slot, KEYS_AT_ONCE)
+            with source.connect() as c:
+                c.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
+            time.sleep(pause_s)
 
     def _id_of(self, node):
         return self._ids[self.nodes.index(node)]
 
     def _set_slot(self, node, *words):
         self._ask(node, "SETSLOT", self.slot, *words)
-
-    @staticmethod
-    def _migrate(source, target, keys):
-        with source.connect() as c:
-            c.execute_command("MIGRATE", "127.0.0.1", target.port, "", 0, 5000, "KEYS", *keys)
 
     def kill_owner(self):
         """kill -9 of the master that has the slot; it comes back as a replica once another has been promoted."""

@@ -106,6 +106,19 @@ static void only_an_operator_mends_permissions_types_and_slots(void **state)
 		    class == REDIS_ERROR_WRONG_TYPE || class == REDIS_ERROR_CLUSTER || class == REDIS_ERROR_SCHEMA);
 }
 
+static void a_slot_on_its_way_is_known_by_its_errors(void **state)
+{
+	static const char *const moves[] = { "TRYAGAIN Multiple keys request during rehashing of slot", "ASK 15495 127.0.0.1:7002",
+		"redis://127.0.0.1:7001 at 127.0.0.1:7001: ASK 15495 127.0.0.1:7002", "ERR Script attempted to access a non local key in a cluster node script: 1" };
+	static const char *const others[] = { "MOVED 15495 127.0.0.1:7002", "CLUSTERDOWN The cluster is down", "ERR unknown command 'ASKING'", "" };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(moves); i++)
+		assert_true(redis_error_slot_moves(moves[i]));
+	for (size_t i = 0; i < nitems(others); i++)
+		assert_false(redis_error_slot_moves(others[i]));
+}
+
 static void an_error_names_the_refused_command(void **state)
 {
 	static const struct { const char *text; enum command_name command; } texts[] = {
@@ -139,6 +152,7 @@ int main(void)
 		cmocka_unit_test(the_first_word_decides_before_the_others),
 		cmocka_unit_test(a_permission_inside_a_script_outranks_other_codes),
 		cmocka_unit_test(other_replies_are_no_errors),
+		cmocka_unit_test(a_slot_on_its_way_is_known_by_its_errors),
 		cmocka_unit_test(only_an_operator_mends_permissions_types_and_slots),
 		cmocka_unit_test(an_error_names_the_refused_command),
 	};
