@@ -112,16 +112,20 @@ class Runs:
                        if not any(e.may_repeat and a <= e.ended + grace_s and b >= e.begun for e in events)})
 
     def silence(self, event, grace_s, before):
-        """The longest time without the end of a handler that began between the event and another time, or grace_s after its end."""
-        return max((b - a for a, b in itertools.pairwise(self.ended) if b > event.begun and a < min(event.ended + grace_s, before)), default=0.0)
+        """The longest time without the end of a handler that began between the event and another time, or grace_s after its end; and how much of it
+        was after the end of the event."""
+        gaps = [(b - a, b) for a, b in itertools.pairwise(self.ended) if b > event.begun and a < min(event.ended + grace_s, before)]
+        longest, until = max(gaps, default=(0.0, 0.0))
+        return longest, min(longest, max(0.0, until - event.ended))
 
 
 def silences(runs, events, grace_s):
-    """Rows of a table: for each kind of event, how long handlers were silent."""
+    """Rows of a table: for each kind of event, how long handlers were silent, in all and after its end."""
     rows, next_begun = [], [*(e.begun - CLOSE_S for e in events[1:]), float("inf")]
     for kind in sorted({e.kind for e in events}):
         silent = [runs.silence(e, grace_s, before) for e, before in zip(events, next_begun) if e.kind == kind]
-        rows.append((f"silence, {kind}: p50, maximum", f"{statistics.median(silent):.2f} s, {max(silent):.2f} s"))
+        for what, seconds in zip((f"silence, {kind}", "    after its end"), zip(*silent)):
+            rows.append((f"{what}: p50, maximum", f"{statistics.median(seconds):.2f} s, {max(seconds):.2f} s"))
     return rows
 
 
