@@ -107,12 +107,8 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 		memcpy(field, &value, sizeof(value));
 		return 0;
 	case OPTION_MAY_HAVE_NUMBER:
-		number = 0;
-		if (value == NULL)
-			break;
-		/* fall through */
 	case OPTION_IS_NUMBER:
-		number = strtonum(value, s->min, s->max, &why);
+		number = value == NULL ? 0 : strtonum(value, s->min, s->max, &why);
 		if (why != NULL)
 			return bad_value(s, value, "a number in the allowed range");
 		break;
