@@ -109,7 +109,8 @@ static void only_an_operator_mends_permissions_types_and_slots(void **state)
 static void a_slot_on_its_way_is_known_by_its_errors(void **state)
 {
 	static const char *const moves[] = { "TRYAGAIN Multiple keys request during rehashing of slot", "ASK 15495 127.0.0.1:7002",
-		"redis://127.0.0.1:7001 at 127.0.0.1:7001: ASK 15495 127.0.0.1:7002", "ERR Script attempted to access a non local key in a cluster node script: 1" };
+		"redis://127.0.0.1:7001 at 127.0.0.1:7001: ASK 15495 127.0.0.1:7002",
+		"ERR Script attempted to access a non local key in a cluster node script: 1" };
 	static const char *const others[] = { "MOVED 15495 127.0.0.1:7002", "CLUSTERDOWN The cluster is down", "ERR unknown command 'ASKING'", "" };
 
 	(void)state;
