@@ -198,7 +198,7 @@ static inline enum queue_gate gate(int queue)
 
 static inline enum queue_error error(int queue)
 {
-	return (enum queue_error)atomic_load(&board->queues[queue].sweeper.error);
+	return queue_error_in(atomic_load(&board->queues[queue].sweeper.error));
 }
 
 static inline void tell_death(struct child_death death, const char *queue)

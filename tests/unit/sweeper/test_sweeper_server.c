@@ -126,7 +126,7 @@ static void a_tray_of_another_type_holds_up_only_itself(void **state)
 
 static void a_missing_right_shows_before_a_message_depends_on_it(void **state)
 {
-	static const char *const rights[] = { "lrem", "zadd", "xadd", "rename", "brpoplpush", "hset" };
+	static const char *const rights[] = { "lrem", "zadd", "xadd", "rename", "pexpire", "hset" };
 
 	(void)state;
 	conf.redis.user = (char *)"clerk";
