@@ -3,17 +3,19 @@
  * without COMMAND, which may be refused, too: it sends each command without arguments. Redis refuses an unknown command before it counts arguments, and
  * changes nothing. The access list comes after that count, so for the commands that quredis can do without the check sends a whole one that does no harm.
  */
+#include <stdlib.h>
+
 #include "admin/doctor/checks.h"
 
 #include "common/queue/queue.h"
 #include "common/redis/redis.h"
 
-#define NO_KEY "quredis.none"	/* a key that no program writes */
+#define NO_KEY "quredis.none"	/* behind the prefix: a key that no program writes */
 
 /* Commands that quredis can do without. */
 static const struct spared {
 	enum command_name command;
-	const char *whole;		/* NULL: sent without arguments */
+	const char *whole;		/* NULL: sent without arguments. %s: NO_KEY */
 	const char *unknown;		/* what cannot be known or done then; NULL: nothing is lost */
 	const char *advice;
 } spared[] = {
@@ -22,15 +24,15 @@ static const struct spared {
 	{ COMMAND_CLIENT, "CLIENT ID", "connections have no names, and a stop waits until a fetch ends, up to 2 s",
 	  "nothing is wrong; allow at least 5 s for a stop" },
 	{ COMMAND_ROLE, "ROLE", "INFO replication shows instead whether the server is a replica", "make sure that redis.url names the primary endpoint" },
-	{ COMMAND_MEMORY, "MEMORY USAGE " NO_KEY, "the size of a large message is not known before Redis has read it, which takes Redis longer",
+	{ COMMAND_MEMORY, "MEMORY USAGE %s", "the size of a large message is not known before Redis has read it, which takes Redis longer",
 	  "nothing is wrong for messages below 1 MiB" },
 	{ COMMAND_INFO, "INFO server", NULL, NULL },		/* check_redis() tells */
 	{ COMMAND_SCAN, NULL, "keys that no registration leads to cannot be found", "nothing is wrong for the queues" },
 	{ COMMAND_WAITAOF, NULL, NULL, NULL }, { COMMAND_WAIT, NULL, NULL, NULL },		/* quredis push --wait tells */
-	{ COMMAND_BRPOPLPUSH, "BRPOPLPUSH " NO_KEY " " NO_KEY " 0.01", NULL, NULL },	/* either this and RPOPLPUSH, or the next two */
-	{ COMMAND_RPOPLPUSH, "RPOPLPUSH " NO_KEY " " NO_KEY, NULL, NULL },
-	{ COMMAND_BLMOVE, "BLMOVE " NO_KEY " " NO_KEY " LEFT LEFT 0.01", NULL, NULL },
-	{ COMMAND_LMOVE, "LMOVE " NO_KEY " " NO_KEY " LEFT LEFT", NULL, NULL },
+	{ COMMAND_BRPOPLPUSH, "BRPOPLPUSH %s %s 0.01", NULL, NULL },	/* either this and RPOPLPUSH, or the next two */
+	{ COMMAND_RPOPLPUSH, "RPOPLPUSH %s %s", NULL, NULL },
+	{ COMMAND_BLMOVE, "BLMOVE %s %s LEFT LEFT 0.01", NULL, NULL },
+	{ COMMAND_LMOVE, "LMOVE %s %s LEFT LEFT", NULL, NULL },
 	{ COMMAND_HRANDFIELD, NULL, NULL, NULL }, { COMMAND_SELECT, NULL, NULL, NULL }, { COMMAND_AUTH, NULL, NULL, NULL },
 	{ COMMAND_SENTINEL, NULL, NULL, NULL },
 };
@@ -73,13 +75,15 @@ static void add_fetches(struct doctor *d, const bool refused[COMMAND_COUNT])
 /* -1: the connection was lost. */
 static int ask_commands(struct doctor *d, bool refused[COMMAND_COUNT])
 {
+	char *key = alloc_format("%s" NO_KEY, redis_prefix(&d->a->redis));
 	struct redis_reply reply;
 
 	for (int i = 1; i < COMMAND_COUNT; i++) {
 		const struct spared *s = spared_of((enum command_name)i);
 
-		redis_appendf(&d->a->redis, s != NULL && s->whole != NULL ? s->whole : command_name_text((enum command_name)i));
+		redis_appendf(&d->a->redis, s != NULL && s->whole != NULL ? s->whole : command_name_text((enum command_name)i), key, key);
 	}
+	free(key);
 	for (int i = 1; i < COMMAND_COUNT; i++) {
 		if (doctor_reply(d, &reply) == -1)
 			return -1;
