@@ -14,6 +14,7 @@
 #   make layers           which folder includes which; an include past the table of folders fails
 #   make model            the protocol as a model, searched by Spin
 #   make mutants          quredis with one mistake in it, again and again: do the tests see it?
+#   make check-reach     the promises plain, over TLS, through Sentinel and on a Cluster, each with Redis 7, Redis 8 and Valkey 8 (REACHFLAGS="--reach tls")
 #   make check-matrix    all tests on Debian 13, against Redis 8 and Valkey 8 (RELEASE=bookworm); root, debootstrap
 #   make bench            what a message costs (ONLY=persistent, BENCHFLAGS=--quick); bench-peers: the others too
 #   make bench-compare BEFORE=dir   the same rows with another tree's programs in the same rounds
@@ -303,6 +304,10 @@ check-systemd: systemd-root
 check-matrix:
 	tests/matrix/run $(BUILD)/matrix $(or $(RELEASE),trixie) $(MATRIXFLAGS)
 
+# A line for each server and each way to reach it. REACHFLAGS="--reach tls --server valkey-server tests/promises/test_kill.py": a part of it
+check-reach: all servers
+	tests/matrix/reach --build $O $(REACHFLAGS)
+
 valgrind: all unit-programs
 	tests/valgrind/run --build $O
 
@@ -442,7 +447,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all other-version check check-matrix check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

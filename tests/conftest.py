@@ -12,6 +12,7 @@ import pytest
 from harness import BUILD, Ledger, QUREDIS, QUREDISD, Quredisd, RedisProxy, RedisServer, SANITIZED, run_quredis, write_handler
 from crashpoints.lane import Lane
 from harness import containers as namespaces
+from harness import reach
 from harness.clinic import Clinic, InfoProxy, make_shim
 from harness.console import Console
 from harness.daemon import wait_gone
@@ -21,7 +22,8 @@ from harness.sentinels import Watched
 
 TEST_LIMIT_S = 120
 # the environment of the tests; what else begins so is for the programs
-OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_SERVER", "QUREDIS_VALGRIND")
+OURS = ("QUREDIS_BUILD", "QUREDIS_CRASHPOINTS_SEED", "QUREDIS_SYSTEMD", "QUREDIS_TEST_AGAIN", "QUREDIS_TEST_REACH", "QUREDIS_TEST_SERVER",
+        "QUREDIS_VALGRIND")
 LEAVE_S = 12        # how long what a killed master left may take to vanish: kill_grace + 2 s, and a slow machine
 
 
@@ -43,6 +45,9 @@ def pytest_collection_modifyitems(config, items):
         settled = [i for i in items if i.get_closest_marker("verdict")]
         config.hook.pytest_deselected(items=settled)
         items[:] = [i for i in items if i not in settled]
+    for item in items:
+        if reason := reach.why_absent(item.path.name, {item.originalname, *item.fixturenames}):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -94,16 +99,23 @@ class Machine:
 
     def __init__(self, tmp, tag):
         self.tmp, self.tag, self.servers, self.daemons, self.proxies, self.watched = tmp, tag, [], [], [], []
-        self.containers = None
+        self.containers, self.ways = None, []
+
+    def _add_way(self, way):
+        """What a server or a proxy needs so that it is reached as QUREDIS_TEST_REACH says (harness/reach.py)."""
+        if way:
+            self.ways.append(way)
 
     def server(self, start=True, **options):
-        server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, **options)
+        server = RedisServer(self.tmp / f"r{len(self.servers)}", tag=self.tag, prefix=reach.PREFIX, **{**reach.server_options(), **options})
         self.servers.append(server)
+        self._add_way(reach.register_server(server, self.tmp / f"s{len(self.ways)}", self.tag))
         return server.start() if start else server
 
     def proxy(self, server, tap=None):
         (self.tmp / f"p{len(self.proxies)}").mkdir()
-        self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server, tap))
+        self.proxies.append(RedisProxy(self.tmp / f"p{len(self.proxies)}", server, tap, **reach.proxy_options()))
+        self._add_way(reach.register_proxy(self.proxies[-1]))
         return self.proxies[-1]
 
     def sentinels(self, **options):
@@ -117,12 +129,12 @@ class Machine:
 
     def close(self):
         wrong = [w for w in [d.close() for d in self.daemons] if w]
-        own = {s.pid for s in self.servers} | (self.containers.pids if self.containers else set()) | {p for w in self.watched for p in w.pids}
+        own = {s.pid for s in self.servers + self.ways} | (self.containers.pids if self.containers else set()) | {p for w in self.watched for p in w.pids}
         left = wait_gone(self.tag, own, LEAVE_S)
         if left:
             wrong.append("left over: " + ", ".join(f"{p} ({title_of(p)})" for p in left))
             kill_and_wait(left)
-        for thing in self.proxies + self.servers + self.watched + [self.containers]:
+        for thing in self.proxies + self.servers + self.ways + self.watched + [self.containers]:
             if thing:
                 thing.close()
         wrong += [line for d in self.daemons for line in d.sanitizer_lines()]

@@ -38,6 +38,7 @@ Rules
     No upper bound on time tighter than ten times what it takes; the machine may be loaded.
     Kill by pid only what the test started. A test may take 120 s; @pytest.mark.limit(300) allows more.
     QUREDIS_TEST_SERVER names the server that is started instead of redis-server, for example valkey-server.
+    QUREDIS_TEST_REACH says how programs reach it: tls, sentinel, cluster (harness/reach.py). Tests need not know.
     QUREDIS_BUILD names the directory of the binaries (build/release); build/san runs the same tests
     under sanitizers.
     The daemon's node is the test's tag (unless supervisor={"node": ...}): handlers are recognised as

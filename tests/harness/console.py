@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 
+from . import reach
 from .config import render
 from .paths import QUREDIS
 from .processes import WITH_US
@@ -38,7 +39,8 @@ class Console:
         self.dir = directory
         self.dir.mkdir(parents=True, exist_ok=True)
         self.conf, self.log = self.dir / "quredis.conf", self.dir / "console.log"
-        self.conf.write_text(render({"redis": {"url": redis.url}, "supervisor": {"control_socket": str(self.dir / "c"), "lock_file": str(self.dir / "l")},
+        self.conf.write_text(render({"redis": reach.group_of(redis),
+                                     "supervisor": {"control_socket": str(self.dir / "c"), "lock_file": str(self.dir / "l")},
                                      **conf}))
         web = conf.get("web", {})
         self.path = web["listen"].removeprefix("unix:") if web.get("listen", "").startswith("unix:") else None

@@ -13,6 +13,7 @@ The daemon is then PID 1 of its namespace. Files that no mount hides are the sam
 import os
 import subprocess
 
+from . import reach
 from .processes import WITH_US
 from .waiting import wait_for
 
@@ -70,7 +71,9 @@ class Container:
             net.ip("link", "set", link, "up")
 
     def redis_url(self, server):
-        return f"redis://{self._there}:{server.port}/0"
+        url = f"redis://{self._there}:{server.port}/0"
+        reach.register_address(url, server, self._there)
+        return url
 
     def command(self, script="true"):
         """What a command is to begin with to run in here, after script, which may mount something."""

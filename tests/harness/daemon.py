@@ -8,7 +8,7 @@ import threading
 import time
 from signal import SIGCONT, SIGHUP, SIGKILL, SIGQUIT, SIGSTOP, SIGTERM
 
-from . import processes
+from . import processes, reach
 from .config import render
 from .paths import QUREDISD
 from .program import run_quredis
@@ -81,7 +81,7 @@ class Quredisd:
         self._pid = None
         self._reader = None
         self._inside = list(inside)
-        redis = {"url": redis.url} if hasattr(redis, "url") else redis
+        redis = {"url": redis.url} if hasattr(redis, "url") else redis      # what reaches it, write_conf() puts there
         supervisor = {
             "node": tag, "lock_file": self.dir / "lock", "control_socket": self.dir / "c",
             "drain_timeout": "10s", "kill_grace": "2s", **sections.pop("supervisor", {}),
@@ -97,7 +97,7 @@ class Quredisd:
         """Writes the file, with these sections replaced; reload() tells the daemon."""
         self.sections.update(changes)
         aside = self.conf.with_suffix(".new")
-        aside.write_text(render(self.sections) + self.extra)
+        aside.write_text(render(reach.configured(self.sections)) + self.extra)
         os.chmod(aside, 0o644)
         os.rename(aside, self.conf)
 
@@ -145,7 +145,7 @@ class Quredisd:
     def _read(self, stream):
         with stream:
             for raw in stream:
-                self.lines.append(raw.decode(errors="replace").rstrip("\n"))
+                self.lines.append(reach.seen(raw.decode(errors="replace").rstrip("\n")))
 
     def check(self, *args):
         """quredisd -t (or other arguments) on this configuration: a CompletedProcess with text."""

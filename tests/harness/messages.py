@@ -4,6 +4,8 @@ import hmac
 import re
 import secrets
 
+from . import reach
+
 _WRAPPER = re.compile(rb"quredis/1 w=([0-9a-f]{16})((?: [a-z_]+=[A-Za-z0-9._:+-]*)*)\n")
 _INCARNATION = r"[A-Za-z0-9._-]+\.[0-9a-f]{16}\.\d+\.\d+"
 _OF_A_QUEUE = [
@@ -30,7 +32,7 @@ def sealed_all(client, messages, ingress="ingress:mail"):
     key = bytes.fromhex(client.get("quredis:secret").split()[0].decode())
 
     def code(purpose, text):
-        return hmac.new(key, b"%s\0%s\0%s" % (purpose, ingress.encode(), text), hashlib.sha256).hexdigest()
+        return hmac.new(key, b"%s\0%s\0%s" % (purpose, reach.key(ingress).encode(), text), hashlib.sha256).hexdigest()
 
     def seal(raw):
         line, rest = (raw.encode() if isinstance(raw, str) else raw).split(b"\n", 1)

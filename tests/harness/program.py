@@ -2,7 +2,9 @@
 import collections
 import os
 import subprocess
+import tempfile
 
+from . import reach
 from .paths import QUREDIS
 
 Result = collections.namedtuple("Result", "code out err raw")
@@ -13,9 +15,11 @@ def run_quredis(*args, input=b"", timeout=60, env=None, tag=""):
     if isinstance(input, str):
         input = input.encode()
     clean = {k: v for k, v in os.environ.items() if not k.startswith("QUREDIS_")}
-    done = subprocess.run([str(QUREDIS), *map(str, args)], input=input, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=timeout,
-                          env={**clean, "QUREDIS_TEST_TAG": tag, **(env or {})})
+    with tempfile.TemporaryDirectory(prefix="qc.") as directory:
+        done = subprocess.run([str(QUREDIS), *reach.arguments(args, directory)], input=input, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=timeout,
+                              env={**clean, "QUREDIS_TEST_TAG": tag, **(env or {})})
     err = done.stderr.decode(errors="replace")
     assert "Sanitizer" not in err and "runtime error:" not in err, err
-    return Result(done.returncode, done.stdout.decode(errors="replace"), err, done.stdout)
+    raw = reach.seen(done.stdout)
+    return Result(done.returncode, raw.decode(errors="replace"), reach.seen(err), raw)

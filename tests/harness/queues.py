@@ -3,6 +3,8 @@ import hashlib
 import json
 import time
 
+from . import reach
+
 FIELDS = ("id queue queue_from error_class error_message failed_at retry_count attempts crashes exit_code signal stderr "
           "duration_ms node worker handler first_failed_at request_id sha1 size message").split()
 
@@ -13,6 +15,12 @@ def sha1(message):
 
 def incarnation(slot, node="web1", boot=0x1234, generation=1):
     return f"{node}.{boot:016x}.{slot}.{generation}"
+
+
+def entry(name, ingress=None, transit=None, escape=None, **more):
+    """What the registry says of a queue, as the gem writes it."""
+    lists = {"ingress": ingress or f"ingress:{name}", "transit": transit or f"transit:{name}", "escape": escape or f"escape:{name}"}
+    return json.dumps({"name": name, **{k: reach.key(v) for k, v in lists.items()}, **more})
 
 
 class Queue:
@@ -27,8 +35,7 @@ class Queue:
         self.workers, self.paused = f"{self.transit}:workers", f"{self.ingress}:paused"
         if register:
             client.zadd("quredis:queues", {name: 1})
-            client.set(f"quredis:queue:{name}", json.dumps(
-                {"name": name, "ingress": self.ingress, "transit": self.transit, "escape": self.escape}))
+            client.set(f"quredis:queue:{name}", entry(name, self.ingress, self.transit, self.escape))
 
     def worker(self, inc, alive=True, pid=4711, **trays):
         """Registers an incarnation; trays: t0=[...], t1, t2, rescue: messages, oldest last as in Redis."""

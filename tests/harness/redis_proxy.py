@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 
-from . import resp
+from . import reach, resp
 from .paths import ROOT
 
 CUT = "cut"
@@ -103,6 +103,7 @@ class RedisProxy:
 
     cut(name=b"")      closes every connection now, or those of which the name has this in it
     refuse(True)       and accepts no new ones until refuse(False)
+    leave()            nobody listens at its address any more; connections stay
     stall() resume()   forwards nothing, closes nothing: a network that swallows
     stall_after(b)     the same once the next request that contains b is forwarded: Redis does it, and no answer comes
     lose_request(b)    the next request that contains b is not forwarded: its connection is cut
@@ -110,10 +111,11 @@ class RedisProxy:
     forward_to(server) cuts all, and forwards to another server from now on
     tap                a Tap sees commands and answers one by one
     tls                a Certificate (harness/tls.py) for 127.0.0.1: clients reach it with TLS, at url, on a port of its own; the server is reached as ever
+    tcp                clients reach it on 127.0.0.1:self.port, at url
     counts: .connections opened so far, .lost requests or replies so far
     """
 
-    def __init__(self, directory, server, tap=None, tls=None):
+    def __init__(self, directory, server, tap=None, tls=None, tcp=False):
         self.path = str(pathlib.Path(directory) / "p")
         self._tls = None
         self.connections = self.lost = 0
@@ -125,7 +127,7 @@ class RedisProxy:
         self._lose = []                 # [pattern, "request" | "reply" | "stall"]
         self._pairs = {}                # socket -> Pair
         self._sleeping = set()          # pairs whose time is not up
-        self._listener = self._listen_with_tls(tls) if tls else self._listen()
+        self._listener = self._listen_with_tls(tls) if tls else self._listen_on_tcp("redis") if tcp else self._listen()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._wake, self._woken = socket.socketpair()
         self._selector.register(self._woken, selectors.EVENT_READ)
@@ -143,8 +145,12 @@ class RedisProxy:
     def _listen_with_tls(self, certificate):
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(certificate.cert, certificate.key)
+        return self._listen_on_tcp("rediss")
+
+    def _listen_on_tcp(self, scheme):
         listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"rediss://127.0.0.1:{listener.getsockname()[1]}"
+        self.port = listener.getsockname()[1]
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         return listener
 
     def address(self, db=0):
@@ -164,6 +170,11 @@ class RedisProxy:
     def refuse(self, yes=True):
         with self._lock:
             self._refuse = yes
+
+    def leave(self):
+        with self._lock:
+            self._selector.unregister(self._listener)
+            self._listener.close()
 
     def stall(self):
         with self._lock:
@@ -312,7 +323,7 @@ class RedisProxy:
         pair.requests += data
         passed, verdict = 0, None
         while verdict is None and (end := resp.end_of(pair.requests, passed)) is not None:
-            words = resp.words(pair.requests[passed:end])
+            words = reach.seen_words(resp.words(pair.requests[passed:end]))
             if words[:2] == [b"CLIENT", b"SETNAME"]:
                 pair.name = words[2]
             verdict = self.tap.request(pair, words)

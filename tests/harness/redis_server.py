@@ -10,6 +10,7 @@ import subprocess
 import redis
 
 from .paths import ROOT, SERVER
+from .prefixed import connection_class, with_prefix
 from .processes import WITH_US
 from .waiting import wait_for
 
@@ -39,9 +40,11 @@ class RedisServer:
     clock: its clock can be set with set_clock(). cluster: the only node of a Redis Cluster, which serves all slots.
     refuse: commands that it does not have. deny: those that its access list refuses to its only user. So hosted services refuse commands.
     tls: a Certificate (harness/tls.py): also speaks TLS on 127.0.0.1:self.tls_port; tls_url is that address.
+    prefix: what our clients put before every key (harness/prefixed.py).
     """
 
-    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None, refuse=(), deny=()):
+    def __init__(self, directory, *, aof=None, tcp=False, config=None, inside=(), tag="", clock=False, cluster=False, tls=None, refuse=(), deny=(),
+                 prefix=""):
         self.dir = pathlib.Path(directory)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / "s"
@@ -55,7 +58,7 @@ class RedisServer:
         self._env = {"QUREDIS_TEST_TAG": tag}
         if clock:
             self._make_clock()
-        self._cluster = cluster
+        self._cluster, self._prefix = cluster, prefix
         self._refusals = "".join(f'rename-command {x} ""\n' for x in refuse)
         if deny:
             self._refusals += f"user default on nopass ~* &* +@all {' '.join('-' + x for x in deny)}\n"
@@ -107,7 +110,7 @@ class RedisServer:
         self._process.stdin.close()
         if wait:
             wait_for(self.answers, 20, "redis-server to answer")
-        if self._cluster:
+        if self._cluster and wait:
             self._serve_all_slots()
         return self
 
@@ -142,7 +145,11 @@ class RedisServer:
 
     def connect(self, **options):
         """A client that the caller closes. It sends nothing twice, as redis-py 6 would."""
-        return redis.Redis(unix_socket_path=str(self.socket), password=self.password, retry=None, **options)
+        alone = options.pop("single_connection_client", False)
+        pool = redis.ConnectionPool(connection_class=connection_class(self._prefix), path=str(self.socket), password=self.password, retry=None, **options)
+        c = redis.Redis(connection_pool=pool, single_connection_client=alone)
+        c.auto_close_connection_pool = True
+        return c
 
     def client(self, **options):
         """A client; bytes in, bytes out. Closed when the test ends."""
@@ -152,7 +159,9 @@ class RedisServer:
 
     def cli(self, *args, input=None):
         """redis-cli; returns its stdout as bytes."""
-        argv = ["redis-cli", "-s", str(self.socket), *map(str, args)]
+        own = [a for a in args[:1] if a == "-x"]
+        words = with_prefix(self._prefix, args[len(own):])
+        argv = ["redis-cli", "-s", str(self.socket), *map(str, [*own, *words])]
         env = {**os.environ, **({"REDISCLI_AUTH": self.password} if self.password else {})}
         return subprocess.run(argv, input=input, stdout=subprocess.PIPE, check=True, timeout=60, env=env).stdout
 
@@ -218,7 +227,7 @@ class RedisServer:
     def wait_replicated(self, timeout_ms=20000):
         """Until a replica has all that was written so far."""
         with self.connect(single_connection_client=True) as c:
-            c.ping()                            # what WAIT waits for is what was there at this connection's last command
+            c.publish("replicated", "")         # WAIT waits for the last write of this connection
             assert c.wait(1, timeout_ms) >= 1
 
     def promote(self):

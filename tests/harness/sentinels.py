@@ -6,6 +6,7 @@ import subprocess
 
 import redis
 
+from .paths import SERVER
 from .processes import WITH_US
 from .redis_server import RedisServer, free_port
 from .waiting import wait_for
@@ -39,19 +40,19 @@ class Sentinel:
     def address(self):
         return f"127.0.0.1:{self.port}"
 
-    def start(self, name, master, quorum):
+    def start(self, name, master, quorum, down_after_ms=DOWN_AFTER_MS):
         """Watches the RedisServer `master` under this name, at its port for TLS if the Sentinel speaks TLS."""
         conf = self.dir / "sentinel.conf"
         text = {"bind": "127.0.0.1", "dir": self.dir, "logfile": self.dir / "sentinel.log", "daemonize": "no", **self._config}
         port = master.tls_port if self._tls else master.port
-        watched = [f"sentinel monitor {name} 127.0.0.1 {port} {quorum}", f"sentinel down-after-milliseconds {name} {DOWN_AFTER_MS}",
+        watched = [f"sentinel monitor {name} 127.0.0.1 {port} {quorum}", f"sentinel down-after-milliseconds {name} {down_after_ms}",
                    f"sentinel failover-timeout {name} 4000"]
         conf.write_text("".join(f"{k} {v}\n" for k, v in text.items()) + "\n".join(watched) + "\n")
         return self.resume()
 
     def resume(self):
         """Starts it, after kill9() with what it knew then."""
-        self._process = subprocess.Popen([*WITH_US, "redis-server", self.dir / "sentinel.conf", "--sentinel"], stdin=subprocess.DEVNULL,
+        self._process = subprocess.Popen([*WITH_US, SERVER, self.dir / "sentinel.conf", "--sentinel"], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env={**os.environ, **self._env})
         wait_for(self.answers, 20, "redis-sentinel to answer")
         return self

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from harness import Watch, alive, queue, run_quredis, wait_for
+from harness import Watch, alive, queue, wait_for
 from harness.messages import anywhere, trays
 
 LEASE = {"lease": "3s", "kill_grace": "700ms"}      # KILL 375 ms before its end
@@ -219,7 +219,7 @@ def test_a_worker_that_stands_still_with_nothing_in_work(redis, quredisd, handle
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["while-connected", "while-away"])
-def test_taken_by_force(redis, redis_proxy, quredisd, handler, ledger, tmp, mode, away):
+def test_taken_by_force(redis, redis_proxy, quredisd, quredis, handler, ledger, tmp, mode, away):
     """The claim is lost before the lease expires: the worker kills the handler as soon as it knows, and does not count the run."""
     proxy, c = redis_proxy(redis), redis.client()
     d = begin(quredisd, handler, redis, mode, term="ignores-TERM", server=proxy)
@@ -228,7 +228,7 @@ def test_taken_by_force(redis, redis_proxy, quredisd, handler, ledger, tmp, mode
     proxy.refuse(away)
     if away:
         proxy.cut()
-    assert run_quredis("-u", redis.url, "retry", "mail", "transit", "--force", "--yes").code == 0
+    assert quredis("retry", "mail", "transit", "--force", "--yes").code == 0
     proxy.refuse(False)
     d.wait_event("handler_fenced", 20)
     wait_for(lambda: not any(alive(r.pid) for r in runs), 20, "the handler to be dead")

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from harness import queue, wait_for
+from harness import queue, reach, wait_for
 from harness.control import by_class
 from harness.messages import anywhere, sealed, stray_keys, unwrap
 from harness.slow_link import SlowLink
@@ -29,6 +29,7 @@ QUICK = {"base": "1ms", "cap": "5ms", "jitter": 0.0}
 @pytest.fixture
 def slow_link(tmp, redis):
     link = SlowLink(tmp, redis, RATE)
+    reach.register_proxy(link)
     yield link
     link.close()
 

@@ -30,7 +30,7 @@ class Producer(threading.Thread):
 
     def run(self):
         n = 0
-        c = redis_py.Redis(unix_socket_path=str(self.server.socket), socket_timeout=10, retry=None)
+        c = self.server.connect(socket_timeout=10)
         while not self.enough.wait(0.005):
             n += 1
             try:

@@ -11,7 +11,8 @@ import pytest
 
 from harness import PlainConsumer, queue, wait_for
 from harness.messages import anywhere, in_transit, record, sealed, stray_keys
-from harness.queues import Queue
+from harness.queues import Queue, entry
+from harness.reach import seen
 
 NOTES = "ingress:mail:notes"
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -203,14 +204,14 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
     wait_for(lambda: ledger.rows("start"))
     a.kill_tree()
     if told_by == "registration":
-        c.set("quredis:queue:mail", json.dumps({"name": "mail", "ingress": "ingress:mail", "transit": "transit:mail", "escape": "escape:mail"}))
+        c.set("quredis:queue:mail", entry("mail"))
     if told_by == "registry":
         owner = next(iter(c.hgetall("transit:mail:workers")))
         c.hset("transit:mail:workers", owner, json.dumps({"lock": "x", "node": "a", "pid": 1, "since": 1, "lease": 1000}))
     other = shared("mail", handler(GATED), workers=0) if told_by == "own" else queue("news", handler("cat"))
     b = quredisd(queues=[other], supervisor={"node": f"{tag}b", "lease": "1s"})
     wait_for(lambda: c.lrange("ingress:mail", 0, -1) == [b"m0"], 40, "it to be returned as it was pushed")
-    assert b.events("owner_lost")
+    b.wait_event("owner_lost")
     assert notes(c) == {sha1("m0"): {"redelivered": 1, "outages": 1, "solo": 1}}
     (tmp / "go").touch()
     a.start()
@@ -221,18 +222,17 @@ def test_a_host_that_does_not_serve_it_returns_them(redis, quredisd, handler, le
 def test_the_registry_is_told_again(redis, quredisd, handler):
     """The gem writes its entry when it starts, and knows nothing of the word. An entry of other lists is left alone."""
     c = redis.client()
-    entries = {q: json.dumps({"name": q, "ingress": f"ingress:{q}", "transit": f"transit:{q}", "escape": f"escape:{e}"})
-               for q, e in (("mail", "mail"), ("news", "news"), ("posts", "other"))}
+    entries = {q: entry(q, escape=f"escape:{e}") for q, e in (("mail", "mail"), ("news", "news"), ("posts", "other"))}
     quredisd(queues=[shared("mail", handler("cat")), queue("news", handler("cat")), shared("posts", handler("cat"))], supervisor={"lease": "1s"})
     wait_for(lambda: all(c.exists(f"quredis:queue:{q}") for q in entries), what="the first entries")
-    for q, entry in entries.items():
-        c.set(f"quredis:queue:{q}", entry)
+    for q, text in entries.items():
+        c.set(f"quredis:queue:{q}", text)
     wait_for(lambda: json.loads(c.get("quredis:queue:mail")).get("shared"), 20, "the word")
-    assert json.loads(c.get("quredis:queue:mail")) == {**json.loads(entries["mail"]), "shared": True}
+    assert json.loads(c.get("quredis:queue:mail")) == {**json.loads(seen(entries["mail"])), "shared": True}
     # the next look has come when the word is there once more
     c.set("quredis:queue:mail", entries["mail"])
     wait_for(lambda: json.loads(c.get("quredis:queue:mail")).get("shared"), 20, "the word")
-    assert [c.get(f"quredis:queue:{q}").decode() for q in ("news", "posts")] == [entries["news"], entries["posts"]]
+    assert [c.get(f"quredis:queue:{q}").decode() for q in ("news", "posts")] == [seen(entries["news"]), seen(entries["posts"])]
 
 
 # ---- what there is not ----
@@ -249,7 +249,7 @@ def test_a_retry_that_is_asked_for_is_a_failure(redis, quredisd, handler, mode):
     assert r["error_class"] == {"exec": b"HandlerExit", "persistent": b"Rejected"}[mode]
     assert b"busy" in r["error_message"] and b"there is none in a shared queue" in r["error_message"]
     assert c.lrange("escape:mail", 0, -1) == [b"m"] and not c.exists("ingress:mail:delayed", NOTES)
-    assert d.events("message_escaped") and not d.events("message_retried")
+    assert d.wait_event("message_escaped") and not d.events("message_retried")
 
 
 def test_nothing_is_stamped_though_somebody_wants_to_know_ages(redis, quredisd, handler):
@@ -402,7 +402,7 @@ def test_messages_of_the_dead_put_back_by_hand(redis, quredis):
     c = redis.client()
     owner = "far.0123456789abcdef.3.1"
     c.zadd("quredis:queues", {"mail": 1})
-    c.set("quredis:queue:mail", json.dumps({"name": "mail", "ingress": "ingress:mail", "transit": "transit:mail", "escape": "escape:mail"}))
+    c.set("quredis:queue:mail", entry("mail"))
     c.hset("transit:mail:workers", owner, json.dumps({"lock": "l", "node": "x", "pid": 1, "since": 1, "shared": True}))
     c.lpush(f"transit:mail:{owner}:1", "m0", "m1")
     c.hset(NOTES, sha1("m1"), "crashes=1 redelivered=1")

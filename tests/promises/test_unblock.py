@@ -1,5 +1,4 @@
 """A worker that waits in Redis for a message is stopped at once, and the message that comes in that moment is neither lost nor run."""
-import os
 import random
 import signal
 import time
@@ -116,7 +115,7 @@ def test_the_second_connection_is_refused(redis, ledger, begin, watch, how):
     if how == "closed":
         proxy.refuse()
     else:
-        os.unlink(proxy.path)
+        proxy.leave()
     d.signal(signal.SIGTERM)
     d.wait_event("stopping")
     redis.client().lpush("ingress:mail", "a")
