@@ -119,9 +119,9 @@ class Runs:
         return longest, min(longest, max(0.0, until - event.ended))
 
 
-def silences(runs, events, grace_s):
-    """Rows of a table: for each kind of event, how long handlers were silent, in all and after its end."""
-    rows, next_begun = [], [*(e.begun - CLOSE_S for e in events[1:]), float("inf")]
+def silences(runs, events, grace_s, until=float("inf")):
+    """Rows of a table: for each kind of event, how long handlers were silent, in all and after its end. until: when the pushes ended."""
+    rows, next_begun = [], [*(e.begun - CLOSE_S for e in events[1:]), until - CLOSE_S]
     for kind in sorted({e.kind for e in events}):
         silent = [runs.silence(e, grace_s, before) for e, before in zip(events, next_begun) if e.kind == kind]
         for what, seconds in zip((f"silence, {kind}", "    after its end"), zip(*silent)):

@@ -25,6 +25,7 @@ from . import continuous
 PREFIX = "{a}"
 WORKERS = 2
 SETTLE_S = 120
+WAIT_MS = 200                           # for a replica; after a kill there is none for some seconds, and handlers have only what is pushed
 PAUSE_S = 0.05                          # between pushes of which nothing is known, or on which nobody works while the slot moves
 LARGE = 100_000                         # stored apart from delayed
 KINDS = ["d"] * 16 + ["r"] * 2 + ["R", "x"]     # R: a large r
@@ -66,7 +67,7 @@ class Producer(continuous.Producer):
         try:
             self.wait_for_room(lambda: connection.llen(key))
             connection.lpush(key, message)
-            return connection.wait(1, 2000) >= 1
+            return connection.wait(1, WAIT_MS) >= 1
         except redis_py.ResponseError as e:             # not executed: MOVED and ASK name a node, and CLUSTERDOWN, TRYAGAIN, LOADING pass
             word, *more = str(e).split()
             if word == "ASK":
@@ -78,7 +79,7 @@ class Producer(continuous.Producer):
         with self.cluster.at_port(port).connect(socket_timeout=5, single_connection_client=True) as c:
             c.execute_command("ASKING")
             c.lpush(key, message)
-            held = c.wait(1, 2000) >= 1
+            held = c.wait(1, WAIT_MS) >= 1
         self.enough.wait(PAUSE_S)
         return held
 
@@ -132,6 +133,9 @@ class Reshardings:
         for i, kind in enumerate(kinds):
             self._one(kind)
             self.say(f"{i + 1} of {len(kinds)} events, {len(self.producer.confirmed)} pushes confirmed")
+        self.cluster.wait_in_sync()
+        time.sleep(self.scale.pause_s)
+        self.until = time.monotonic()
         self.producer.end()
         self.delayer.end()
         problems = self._settle()
@@ -213,4 +217,4 @@ class Reshardings:
         rows = counts + [("pushes that a replica confirmed", len(self.producer.confirmed)), ("other pushes", len(self.producer.doubtful)),
                          ("delayed pushes that quredis confirmed", len(delayed)), ("delayed pushes that quredis refused", len(self.delayer.refused())),
                          ("runs", sum(map(len, runs.begun.values()))), ("of these second ones, around a kill", len(runs.twice())), ("escaped", len(escaped))]
-        self.table = continuous.render(rows + continuous.silences(runs, self.events, 3 * self.scale.lease_s))
+        self.table = continuous.render(rows + continuous.silences(runs, self.events, 3 * self.scale.lease_s, self.until))
