@@ -31,11 +31,11 @@ static int take_reply(struct admin *a, struct redis_reply *reply, int64_t may_bl
 	return redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + may_block_ms, NULL);
 }
 
+/* Into an identity that is all zero. -1: the connection is lost. */
 static int read_identity(struct admin *a, struct redis_identity *id)
 {
 	struct redis_reply reply;
 
-	*id = (struct redis_identity){0};
 	queue_identity(&a->redis);
 	for (int i = 0; i < QUEUE_IDENTITY_INFOS; i++) {	/* some servers refuse INFO */
 		if (take_reply(a, &reply, 0) == -1)
@@ -196,7 +196,7 @@ static int ask_counts(struct admin *a, struct durable *d, struct buffer *why)
 /* A server that was a replica in between has thrown away what it had. Its clients stay connected, and the counts are those of later data. */
 static int check_server(struct admin *a, const struct durable *d, struct buffer *why)
 {
-	struct redis_identity now;
+	struct redis_identity now = {0};
 
 	if (read_identity(a, &now) == -1)
 		return say_lost(a, why);
