@@ -156,6 +156,8 @@ int admin_connect(struct admin *a)
 	if (redis_error_slot_moves(a->redis.error))
 		return admin_fail(a, EX_TEMPFAIL, "Redis: a slot of this Redis Cluster moves to another node: try again when it has arrived (%s)",
 		    a->redis.error);
+	if (a->redis.error_class == REDIS_ERROR_CLUSTER && a->target.db != 0)
+		return admin_fail(a, EX_CONFIG, "Redis: %s: a Cluster has only database 0: remove the database from redis.url", a->redis.error);
 	if (a->redis.error_class == REDIS_ERROR_CLUSTER)
 		return admin_fail(a, EX_CONFIG, "Redis: %s: it is a Cluster, so all keys must be in one slot of database 0: set redis.prefix or "
 		    "$QUREDIS_REDIS_PREFIX to a hash tag such as {a}", a->redis.error);

@@ -94,7 +94,8 @@ static void add_refused(struct doctor *d)
 		    "set redis.url to the node that this error names");
 	else
 		findings_advise(add(d, SEVERITY_ERROR, "it cannot be reached: %s", why),
-		    "check that it runs, that redis.url or $QUREDIS_REDIS_URL is right, and its log");
+		    "check that it runs, that %s right, and its log",
+		    d->a->target.master != NULL ? "redis.sentinels and redis.master are" : "redis.url or $QUREDIS_REDIS_URL is");
 	if (!replica && !refused)
 		doctor_lose_redis(d);
 }

@@ -100,7 +100,7 @@ static const struct {
 	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says why workers die" },
 	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart" },
 	{ "breaker", SEVERITY_ERROR, "try the handler on a message: quredis run QUEUE --from ingress; workers also keep trying it" },
-	{ "error", SEVERITY_ERROR, "the supervisor's log, event queue_error, says what failed and what to do" },
+	{ "error", SEVERITY_ERROR, "the supervisor's log says what failed and what to do: events queue_error, redis_error, redis_down, schema_refused" },
 	{ "no redis", SEVERITY_ERROR, "see the other findings, and the events redis_error and queue_error in the supervisor's log" },
 };
 

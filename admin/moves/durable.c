@@ -51,8 +51,8 @@ static bool is_pair(const struct redis_reply *reply, const char *second)
 	return redis_is_strings(reply) && reply->n == 2 && strcmp(redis_element(reply, 1).str, second) == 0;
 }
 
-/* Some servers refuse CONFIG: then it is not known, which is no. -1: the connection is lost. */
-static int read_always(struct admin *a, bool *always)
+/* always: appendonly yes and appendfsync always. Some servers refuse CONFIG: then it is not known, which is no. -1: the connection is lost. */
+static int read_always(struct admin *a, bool *always, bool *known)
 {
 	struct redis_reply reply;
 	bool on, each;
@@ -65,6 +65,7 @@ static int read_always(struct admin *a, bool *always)
 	if (take_reply(a, &reply, 0) == -1)
 		return -1;
 	each = is_pair(&reply, "always");
+	*known = reply.type != REDIS_ERROR;
 	*always = on && each;
 	return 0;
 }
@@ -87,10 +88,12 @@ static int cannot_confirm(struct admin *a, bool permission, const char *what)
 	return admin_fail(a, permission ? EX_NOPERM : EX_CONFIG, "nothing was pushed: %s", what);
 }
 
-static int refuse_disk(struct admin *a, bool permission, const char *error)
+/* known: CONFIG told that appendfsync is not always, or that appendonly is no. */
+static int refuse_disk(struct admin *a, bool permission, const char *error, bool known)
 {
-	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s. --wait needs appendonly yes and Redis 7.2, or "
-	    "appendonly yes and appendfsync always; --wait=N waits for N replicas only", error);
+	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s. --wait needs appendonly yes and Redis 7.2, or "
+	    "appendonly yes and appendfsync always; --wait=N waits for N replicas only", error,
+	    known ? "" : "; and it refuses CONFIG, so appendfsync cannot be read");
 	int rc = cannot_confirm(a, permission, text);
 
 	free(text);
@@ -102,7 +105,7 @@ static int try_disk(struct admin *a, struct durable *d)
 {
 	struct redis_reply reply;
 	char *error;
-	bool permission;
+	bool permission, known;
 	int rc = 0;
 
 	redis_appendf(&a->redis, "WAITAOF 1 0 1");
@@ -113,10 +116,10 @@ static int try_disk(struct admin *a, struct durable *d)
 		return 0;
 	permission = redis_error_class(&reply) == REDIS_ERROR_PERMISSION;
 	error = reply.type == REDIS_ERROR ? visible(reply.str, reply.len, 200) : alloc_string("unexpected reply");
-	if (read_always(a, &d->always) == -1)
+	if (read_always(a, &d->always, &known) == -1)
 		rc = lost(a);
 	else if (!d->always && replicas_wanted(a) == 0)
-		rc = refuse_disk(a, permission, error);
+		rc = refuse_disk(a, permission, error, known);
 	free(error);
 	return rc;
 }
@@ -226,9 +229,11 @@ static int check_counts(const struct admin *a, const struct durable *d, struct b
 
 int durable_wait(struct admin *a, struct durable *d, struct buffer *why)
 {
+	bool known;
+
 	if (ask_counts(a, d, why) == -1)
 		return -1;
-	if (d->always && read_always(a, &d->reached.on_disk) == -1)
+	if (d->always && read_always(a, &d->reached.on_disk, &known) == -1)
 		return say_lost(a, why);
 	if (d->always && !d->reached.on_disk) {
 		buffer_format(why, "appendfsync is no longer always");

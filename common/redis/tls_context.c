@@ -68,14 +68,17 @@ static void release(void *p, const char *file, int line)
 
 /*
  * OpenSSL remembers what it looked up: after one allocation that failed, some algorithms are missing until the process ends, and no handshake succeeds any
- * more. So memory that OpenSSL lacks ends the process, as everywhere else (alloc.h). OpenSSL accepts this only before its first allocation.
+ * more. So memory that OpenSSL lacks ends the process, as everywhere else (alloc.h). OpenSSL accepts this only before its first allocation. The end may come
+ * while OpenSSL holds one of its locks, for which its own cleanup at exit would wait for ever: so there is none.
  */
 static void end_without_memory(void)
 {
 	static bool done;
 
-	if (!done && CRYPTO_set_mem_functions(allocate, resize, release) != 1)
-		errx(EX_SOFTWARE, "OpenSSL has allocated memory before its allocator was set");
+	if (done)
+		return;
+	if (CRYPTO_set_mem_functions(allocate, resize, release) != 1 || OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
+		errx(EX_SOFTWARE, "OpenSSL has allocated memory before its allocator was set, or cannot be initialized");
 	done = true;
 }
 

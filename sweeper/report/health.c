@@ -21,6 +21,7 @@
 #include "sweeper/core/core.h"
 
 #define AGAIN_MS 1000		/* a queue whose state changes all the time is not judged more often */
+#define PASSING_MS 10000	/* workers need so long to reconnect after an outage, since each has a back-off of its own */
 
 /* ---- one queue ---- */
 
@@ -49,6 +50,23 @@ static uint32_t error_word_of(const struct sweeper *s, const struct sweeper_queu
 	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, task_own(s, &health_task));
 }
 
+/* An error that may end by itself counts only after PASSING_MS. */
+static enum queue_error error_that_counts(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	enum queue_error error = queue_error_in(error_word_of(s, q));
+	struct health *h = health_of(q);
+
+	if (!is_refused(error))
+		error = QUEUE_ERROR_NONE;
+	if (error != QUEUE_ERROR_NO_REDIS && error != QUEUE_ERROR_TRANSIENT) {
+		h->passing_since_ms = 0;
+		return error;
+	}
+	if (h->passing_since_ms == 0)
+		h->passing_since_ms = now_ms;
+	return now_ms - h->passing_since_ms >= PASSING_MS ? error : QUEUE_ERROR_NONE;
+}
+
 static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
 {
 	const struct gauge *g = gauge_of(q);
@@ -60,7 +78,7 @@ static void values_of(const struct sweeper *s, const struct sweeper_queue *q, in
 	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
-	value[HEALTH_ERROR] = is_refused(queue_error_in(error_word_of(s, q)));
+	value[HEALTH_ERROR] = health_of(q)->error != QUEUE_ERROR_NONE;
 	value[HEALTH_ARCHIVE] = archiver_fails(q);
 	value[HEALTH_BOUNDS] = bounds_are_exceeded(q);
 	value[HEALTH_ASIDE] = aside_of(q)->n;
@@ -127,6 +145,7 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 	if (h->since_ms == 0)
 		recall_report(s, q);
 	before = h->status;
+	h->error = error_that_counts(s, q, clock_monotonic_ms());
 	values_of(s, q, h->value);
 	h->refused = queue_error_command(error_word_of(s, q));
 	for (int i = 0; i < HEALTH_CODES; i++) {
@@ -156,19 +175,19 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 }
 
 /* Packs the states of a queue that can change at any moment and that this process knows without asking Redis. */
-static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q)
+static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
 	if (q->board == NULL)
 		return 0;
 	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
-	       (uint32_t)queue_error_in(error_word_of(s, q)) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
+	       (uint32_t)error_that_counts(s, q, now_ms) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
 	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
 	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }
 
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && state_of(s, q) != health_of(q)->seen;
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && state_of(s, q, now_ms) != health_of(q)->seen;
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -183,9 +202,9 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 
 	(void)budget;
 	h->looked_ms = gauge_of(q)->taken_ms;
-	if (now_ms < h->due_ms && state_of(s, q) == h->seen)
+	if (now_ms < h->due_ms && state_of(s, q, now_ms) == h->seen)
 		return TASK_DONE;
-	h->seen = state_of(s, q);
+	h->seen = state_of(s, q, now_ms);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge_queue(s, q);
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;

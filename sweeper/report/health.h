@@ -11,6 +11,8 @@
 struct health {
 	struct health_check checks[HEALTH_CODES];
 	int64_t value[HEALTH_CODES];	/* figures at the last look; -1: not known */
+	enum queue_error error;		/* that counts at the last look */
+	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
 	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
 	enum health_status status;	/* judge() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */

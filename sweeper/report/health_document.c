@@ -69,6 +69,21 @@ static void aside_text(const struct sweeper_queue *q, int64_t n, char out[HEALTH
 	    aside_of(q)->size, aside_of(q)->why);
 }
 
+static const char *error_text(const struct health *h, char out[HEALTH_TEXT_SIZE])
+{
+	static const char *const texts[] = {
+		[QUEUE_ERROR_WRONG_TYPE] = "one of its keys has the wrong type",
+		[QUEUE_ERROR_NO_REDIS] = "a worker has no connection to Redis",
+		[QUEUE_ERROR_TRANSIENT] = "Redis refuses commands for now: it loads, is a replica, or has no memory",
+	};
+
+	if (h->refused != COMMAND_UNNAMED) {
+		snprintf(out, HEALTH_TEXT_SIZE, "Redis refuses %s, which the queue needs", command_name_text(h->refused));
+		return out;
+	}
+	return h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : "Redis refuses something of this queue";
+}
+
 const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
 {
 	int64_t value = health_of(q)->value[code], limit = limit_of(s, q, code);
@@ -81,7 +96,6 @@ const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, 
 	};
 	static const char *const said[HEALTH_CODES] = {
 		[HEALTH_BREAKER] = "the breaker is open",
-		[HEALTH_ERROR] = "Redis refuses something of this queue",
 		[HEALTH_LEFTOVERS] = "processes of a dead supervisor may still run: its messages may run twice",
 		[HEALTH_BOUNDS] = "more or older dead letters than dead_letter allows, and neither archive nor discard is set",
 	};
@@ -91,8 +105,8 @@ const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, 
 
 	if (code == HEALTH_BOUNDS && bounds_are_stuck(q))
 		strlcpy(out, "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max", HEALTH_TEXT_SIZE);
-	else if (code == HEALTH_ERROR && health_of(q)->refused != COMMAND_UNNAMED)
-		snprintf(out, HEALTH_TEXT_SIZE, "Redis refuses %s, which the queue needs", command_name_text(health_of(q)->refused));
+	else if (code == HEALTH_ERROR)
+		return error_text(health_of(q), out);
 	else if (said[code] != NULL)
 		strlcpy(out, said[code], HEALTH_TEXT_SIZE);
 	else if (code == HEALTH_ARCHIVE)

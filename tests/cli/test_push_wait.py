@@ -271,6 +271,14 @@ def test_a_user_with_few_rights(server, quredis):
     assert (r.code, r.out, r.err) == (0, "pushed 1 message, on disk and in memory of 1 replica\n", "")
 
 
+def test_a_service_that_hides_its_settings(server, quredis):
+    """Redis syncs each push, and nobody can know it."""
+    s = start_queue(server(aof="always"))
+    s.client().execute_command("ACL", "SETUSER", "default", "-config", *(["-waitaof"] if has_waitaof(s) else []))
+    r = quredis("push", "mail", "x", "--wait", url=s.url)
+    assert (r.out, pushed(s)) == ("", 0) and "; and it refuses CONFIG, so appendfsync cannot be read" in r.err
+
+
 def test_with_prefix_in_a_cluster(server, quredis, tmp):
     node = server(cluster=True, aof="always")
     conf = tmp / "quredis.conf"

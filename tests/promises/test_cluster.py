@@ -119,6 +119,8 @@ def test_a_database_is_an_error_that_says_so(cluster, quredisd, ledger):
     wait_for(lambda: [q["state"] for q in status(d)["queues"]] == ["error"], 20)
     rows = errors(d.quredis("doctor", "--json"), "redis", "cluster")
     assert [x["check"] for x in rows] == ["redis", "cluster"] and "redis.url names database 1" in rows[1]["what"]
+    refused = d.quredis("ls")
+    assert refused.code == 78 and "remove the database from redis.url" in refused.err
 
 
 @pytest.fixture

@@ -173,6 +173,8 @@ def test_sentinels_with_a_password(sentinels, quredisd, handler, ledger, tmp):
     (tmp / "sp").write_text("wrong\n")
     refused = d.quredis("ls")
     assert refused.code != 0 and "Sentinel 127.0.0.1" in refused.err and "WRONGPASS" in refused.err, refused
+    watched.sentinels[0].kill9()
+    assert "redis.sentinels and redis.master are right" in d.quredis("doctor").out
 
 
 def test_sentinels_and_redis_over_tls(redis_server, quredisd, handler, ledger, tmp, tag):

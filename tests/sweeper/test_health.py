@@ -263,6 +263,28 @@ def test_status_walks_without_flapping(redis, quredisd, handler, quredis):
     assert d.stop() == 0
 
 
+def test_an_outage_that_is_over_alarms_nobody(redis_server, quredisd, handler):
+    """The sweeper reconnects before some workers, whose back-offs are longer."""
+    server = redis_server(aof="always")
+    d = quredisd(redis=server, queues=[queue("mail", handler("cat"), workers=8)], health=health())
+    for outage in range(3):
+        server.kill9()
+        wait_for(lambda: len(d.events("redis_error", at="connection")) >= 8 * (outage + 1), 60)
+        server.start()
+        wait_for(lambda: len(d.events("redis_up")) > outage, 60)
+        wait_for(lambda: len(d.events("redis_error_cleared")) >= 8 * (outage + 1), 60)
+    next_report(server.client())
+    assert d.events("health_changed", status="unhealthy") == []
+
+
+def test_an_error_that_lasts_is_unhealthy(redis, quredisd, handler):
+    """What may pass by itself counts after ten seconds."""
+    d = quredisd(queues=[queue("mail", handler("cat"))], health=health())
+    next_report(redis.client())
+    redis.client().config_set("maxmemory", 1)
+    assert "Redis refuses commands for now" in d.wait_event("health_changed", status="unhealthy", timeout=60)["reason"]
+
+
 def test_wrong_types(redis, quredisd, handler, quredis):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0)], health=health())
