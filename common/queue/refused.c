@@ -108,7 +108,7 @@ const char *queue_refusal_advice(const char *text, char room[QUEUE_ADVICE_SIZE])
 
 bool queue_fetch_has_substitute(const char *text)
 {
-	enum command_name command = command_name_refused(text);
+	enum command_name command = queue_refused_command(text);
 
 	return command == COMMAND_BRPOPLPUSH || command == COMMAND_RPOPLPUSH;
 }

@@ -204,9 +204,9 @@ static void take_command(struct connection *c, struct fake_command *command)
 	}
 	if (command->argc > FAKE_ARGUMENTS_MAX)
 		command->argc = FAKE_ARGUMENTS_MAX;
-	if (fake_redis_is(command, "SCRIPT"))
+	if (fake_redis_is(command, "SCRIPT") && command->argc > 2)
 		learn_script(c, command);
-	if (fake_redis_is(command, "EVALSHA"))
+	if (fake_redis_is(command, "EVALSHA") && command->argc > 1)
 		command->script = script_of(command->argv[1]);
 }
 

@@ -122,7 +122,7 @@ bool fake_registry_answer(struct input *in, const struct fake_command *c, struct
 		registry_entry(in, out, variant);
 	else if (fake_redis_is(c, "HGET"))
 		rescue_size(out, variant);
-	else if (fake_redis_is(c, "ZRANGE") && strcmp(c->argv[1], "quredis:queues") == 0)
+	else if (fake_redis_is(c, "ZRANGE") && c->argc > 1 && strcmp(c->argv[1], "quredis:queues") == 0)
 		names(in, out, variant);
 	else if (fake_redis_is(c, "MGET"))
 		entries(in, out, c->argc - 1, variant);
