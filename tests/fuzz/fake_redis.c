@@ -122,9 +122,17 @@ static void control(struct connection *c, unsigned which, bool *stop, bool *swal
 	}
 }
 
+/* Doctor sends commands without their arguments, to learn whether the server knows them. */
+static bool lacks_arguments(const struct fake_command *command)
+{
+	return command->argc == 1 && !fake_redis_is(command, "INFO") && !fake_redis_is(command, "ROLE") && !fake_redis_is(command, "TIME");
+}
+
 static void honest(struct connection *c, const struct fake_command *command, unsigned variant)
 {
-	if (target->answer == NULL || !target->answer(command, &c->out, variant))
+	if (lacks_arguments(command))
+		buffer_format(&c->out, "-ERR wrong number of arguments for this command\r\n");
+	else if (target->answer == NULL || !target->answer(command, &c->out, variant))
 		fake_answer_honest(&c->out, command, variant);
 }
 
