@@ -314,30 +314,6 @@ static void check_web(struct conf_loading *l)
 		    "web.behind_proxy = true", address.host);
 }
 
-/* Health compares with the critical number first, so a higher warning number has no effect. */
-static void check_order(struct conf_loading *l, const char *kind, int64_t warning, int64_t critical)
-{
-	char key[64];
-	const struct conf_origin *where;
-
-	if (warning <= critical)
-		return;
-	snprintf(key, sizeof(key), "health.thresholds.%s_warning", kind);
-	where = conf_origin(l->conf, key);
-	if (!conf_given(where)) {
-		snprintf(key, sizeof(key), "health.thresholds.%s_critical", kind);
-		where = conf_origin(l->conf, key);
-	}
-	conf_warning(l, where, "health.thresholds.%s_warning = %lld is above %s_critical = %lld: it has no effect", kind, (long long)warning, kind,
-	    (long long)critical);
-}
-
-static void check_health(struct conf_loading *l)
-{
-	check_order(l, "dlq_max", l->conf->health.dlq_max_warning, l->conf->health.dlq_max_critical);
-	check_order(l, "stuck_max", l->conf->health.stuck_max_warning, l->conf->health.stuck_max_critical);
-}
-
 /* Compares names as statsd gets them: sweeper/report/statsd.c replaces a dot, which separates levels there, by an underscore. */
 static bool is_same_in_statsd(const char *a, const char *b)
 {
@@ -414,7 +390,7 @@ void conf_check(struct conf_loading *l)
 	check_supervisor(l);
 	check_log(l);
 	conf_check_purge(l, conf_origin(l->conf, "purge.check"), &l->conf->purge);
-	check_health(l);
+	conf_check_thresholds(l, NULL, &l->conf->health.thresholds);
 	check_metrics(l);
 	check_web(l);
 	for (size_t i = 0; i < l->conf->nqueues; i++) {

@@ -304,6 +304,29 @@ void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, c
 		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"", purge->check[0]);
 }
 
+/* Health compares with the critical number first, so a higher warning number has no effect. */
+static void check_order(struct conf_loading *l, const struct conf_queue *q, const char *kind, int64_t warning, int64_t critical)
+{
+	static const char *const levels[] = { "warning", "critical" };
+	const struct conf_origin *where = NULL;
+	char key[64];
+
+	for (size_t i = 0; i < nitems(levels) && (where == NULL || !conf_given(where)); i++) {
+		snprintf(key, sizeof(key), "health.thresholds.%s_%s", kind, levels[i]);
+		where = q == NULL ? conf_origin(l->conf, key) : conf_queue_origin(q, key);
+	}
+	if (warning <= critical || (q != NULL && !conf_given(where)))	/* a queue that inherits both was reported with the global ones */
+		return;
+	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %lld is above %s_critical = %lld: it has no effect", q == NULL ? "" : "queue ",
+	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, (long long)warning, kind, (long long)critical);
+}
+
+void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t)
+{
+	check_order(l, q, "dlq_max", t->dlq_max_warning, t->dlq_max_critical);
+	check_order(l, q, "stuck_max", t->stuck_max_warning, t->stuck_max_critical);
+}
+
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q)
 {
 	return (l->flags & CONF_LENIENT_HANDLERS) == 0 && (l->only == NULL || (q->name != NULL && strcmp(q->name, l->only) == 0));
@@ -321,6 +344,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_letters(l, q);
 	check_shared(l, q);
 	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
+	conf_check_thresholds(l, q, &q->health.thresholds);
 	if (conf_is_served(l, q))
 		conf_check_execution(l, q);
 }

@@ -82,6 +82,12 @@ struct conf_purge {
 	char **check;
 };
 
+/* Above these a queue is degraded or unhealthy (sweeper/report/health_rule.h). */
+struct conf_thresholds {
+	int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
+	int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
+};
+
 #define CONF_WORKERS_MAX 1000
 
 struct conf_queue {
@@ -110,6 +116,7 @@ struct conf_queue {
 	struct { int64_t keep, max_age_ms, payload; } done;	/* keep: messages; payload: bytes of each */
 	struct conf_dead_letter dead_letter;
 	struct conf_purge purge;
+	struct { struct conf_thresholds thresholds; } health;
 	struct conf_run_as run_as;
 	struct conf_limits limits;
 	int64_t stderr_tail;		/* bytes of stderr kept for the record */
@@ -149,8 +156,7 @@ struct conf {
 	struct {
 		bool enabled;
 		int64_t interval_ms;
-		int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
-		int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
+		struct conf_thresholds thresholds;
 	} health;
 	struct { char *statsd, *textfile; int64_t interval_ms; } metrics;
 	struct { char *listen, *token_file; bool read_only, public_reads, behind_proxy; char **hosts; } web;	/* hosts: NULL: none */

@@ -89,6 +89,7 @@ const char *conf_renamed_group(const char *path);
 void conf_check(struct conf_loading *l);
 void conf_check_queue(struct conf_loading *l, struct conf_queue *q);
 void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, const struct conf_purge *purge);
+void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t);	/* q NULL: the global ones */
 /* True: this process will start handlers of the queue, so its user and its programs must exist on this host. */
 bool conf_is_served(const struct conf_loading *l, const struct conf_queue *q);
 void conf_check_execution(struct conf_loading *l, struct conf_queue *q);	/* resolves run_as; checks directory and programs */

@@ -27,6 +27,20 @@ static const char *const fences[] = { "finish", "kill", NULL };
 	{ .path = name, .type = CONF_TYPE_##kind, .offset = offsetof(OWNER, field), __VA_ARGS__ }
 #define RANGE(least, most) .min = (least), .max = (most)
 
+/* The thresholds of health, which stand in both tables: the global ones are the defaults of a queue's own. */
+#define THRESHOLDS(ROW) \
+	ROW("ingress_max", COUNT, ingress_max, "500", 0, COUNT_MAX) \
+	ROW("transit_max", COUNT, transit_max, "100", 0, COUNT_MAX) \
+	ROW("dlq_max_warning", COUNT, dlq_max_warning, "100", 0, COUNT_MAX) \
+	ROW("dlq_max_critical", COUNT, dlq_max_critical, "1000", 0, COUNT_MAX) \
+	ROW("stuck_age", DURATION, stuck_age_ms, "2h", SECOND, 3650 * DAY) \
+	ROW("stuck_max_warning", COUNT, stuck_max_warning, "10", 0, COUNT_MAX) \
+	ROW("stuck_max_critical", COUNT, stuck_max_critical, "50", 0, COUNT_MAX)
+#define THRESHOLD(name, kind, field, default, least, most) \
+	KEY("health.thresholds." name, kind, health.thresholds.field, .fallback = default, RANGE(least, most)),
+#define THRESHOLD_OF_QUEUE(name, kind, field, default, least, most) \
+	KEY("health.thresholds." name, kind, health.thresholds.field, RANGE(least, most), .inherits = "health.thresholds." name),
+
 #define OWNER struct conf
 
 static const struct conf_key global_keys[] = {
@@ -84,18 +98,7 @@ static const struct conf_key global_keys[] = {
 
 	KEY("health.enabled", BOOL, health.enabled, .fallback = "false"),
 	KEY("health.interval", DURATION, health.interval_ms, .fallback = "5m", RANGE(SECOND, DAY)),
-	KEY("health.thresholds.ingress_max", COUNT, health.ingress_max, .fallback = "500", RANGE(0, COUNT_MAX)),
-	KEY("health.thresholds.transit_max", COUNT, health.transit_max, .fallback = "100", RANGE(0, COUNT_MAX)),
-	KEY("health.thresholds.dlq_max_warning", COUNT, health.dlq_max_warning,
-	    .fallback = "100", RANGE(0, COUNT_MAX)),
-	KEY("health.thresholds.dlq_max_critical", COUNT, health.dlq_max_critical,
-	    .fallback = "1000", RANGE(0, COUNT_MAX)),
-	KEY("health.thresholds.stuck_age", DURATION, health.stuck_age_ms,
-	    .fallback = "2h", RANGE(SECOND, 3650 * DAY)),
-	KEY("health.thresholds.stuck_max_warning", COUNT, health.stuck_max_warning,
-	    .fallback = "10", RANGE(0, COUNT_MAX)),
-	KEY("health.thresholds.stuck_max_critical", COUNT, health.stuck_max_critical,
-	    .fallback = "50", RANGE(0, COUNT_MAX)),
+	THRESHOLDS(THRESHOLD)
 
 	KEY("metrics.statsd", STRING, metrics.statsd),
 	KEY("metrics.textfile", PATH, metrics.textfile),
@@ -176,6 +179,8 @@ static const struct conf_key queue_keys[] = {
 	KEY("purge.max_message_age", DURATION, purge.max_message_age_ms, RANGE(SECOND, 3650 * DAY),
 	    .inherits = "purge.max_message_age"),
 	KEY("purge.check", STRINGS, purge.check, .inherits = "purge.check"),
+
+	THRESHOLDS(THRESHOLD_OF_QUEUE)
 
 	KEY("run_as.user", STRING, run_as.user),
 	KEY("run_as.group", STRING, run_as.group),

@@ -125,7 +125,7 @@ static void is_in_work(struct taking *t, int64_t n, int64_t ms)
 	l->oldest_ms = ms > l->oldest_ms ? ms : l->oldest_ms;
 	t->active_ms += ms;
 	t->nactive++;
-	if (ms >= t->s->conf->health.stuck_age_ms)
+	if (ms >= gauge_thresholds(t->s, t->q)->stuck_age_ms)
 		l->stuck = l->stuck < 0 ? n : l->stuck + n;
 }
 

@@ -59,6 +59,12 @@ static inline struct gauge *gauge_of(const struct sweeper_queue *q)
 	return &metrics_of(q)->gauge;
 }
 
+/* The limits of the queue: its own, or the global ones if it is not configured here. */
+static inline const struct conf_thresholds *gauge_thresholds(const struct sweeper *s, const struct sweeper_queue *q)
+{
+	return q->conf != NULL ? &q->conf->health.thresholds : &s->conf->health.thresholds;
+}
+
 /*
  * Measures the queue. 0; -1: an answer could not be used (s->connection.error). The rest of g is valid, unless the connection is closed.
  * at_ms stays 0 if too little is known of the server's clock.

@@ -96,7 +96,7 @@ static int take_pages(struct sweeper *s, struct sweeper_queue *q, struct ages *a
 struct gauge_list gauge_waiting(struct sweeper *s, struct sweeper_queue *q, int64_t size, const struct age_clock *clock,
     const struct redis_reply *first, bool *wrong)
 {
-	struct ages a = { .lines = &q->keys.lines, .clock = *clock, .stuck_ms = s->conf->health.stuck_age_ms };
+	struct ages a = { .lines = &q->keys.lines, .clock = *clock, .stuck_ms = gauge_thresholds(s, q)->stuck_age_ms };
 	struct gauge_list l = { size, -1, -1, size == 0 ? 0 : -1 };
 
 	if (size <= 0)

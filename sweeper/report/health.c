@@ -149,7 +149,7 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 	values_of(s, q, h->value);
 	h->refused = queue_error_command(error_word_of(s, q));
 	for (int i = 0; i < HEALTH_CODES; i++) {
-		struct health_limit limit = health_limit(s, (enum health_code)i);
+		struct health_limit limit = health_limit(s, q, (enum health_code)i);
 
 		health_look(&h->checks[i], (enum health_code)i, h->value[i], &limit);
 	}

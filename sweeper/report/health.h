@@ -43,7 +43,7 @@ bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, 
 
 /* health_document.c: the report as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
-struct health_limit health_limit(const struct sweeper *s, enum health_code code);
+struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);
 #define HEALTH_TEXT_SIZE 320
 const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 

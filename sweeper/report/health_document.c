@@ -26,21 +26,21 @@
 
 #define DIGITS 15		/* digits of an age: more would be noise of the conversion */
 
-struct health_limit health_limit(const struct sweeper *s, enum health_code code)
+struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code)
 {
-	const struct conf *c = s->conf;
+	const struct conf_thresholds *t = gauge_thresholds(s, q);
 
 	switch (code) {
 	case HEALTH_INGRESS:
-		return (struct health_limit){ c->health.ingress_max, HEALTH_NO_LIMIT };
+		return (struct health_limit){ t->ingress_max, HEALTH_NO_LIMIT };
 	case HEALTH_TRANSIT:
-		return (struct health_limit){ c->health.transit_max, HEALTH_NO_LIMIT };
+		return (struct health_limit){ t->transit_max, HEALTH_NO_LIMIT };
 	case HEALTH_DEAD_LETTERS:
-		return (struct health_limit){ c->health.dlq_max_warning, c->health.dlq_max_critical };
+		return (struct health_limit){ t->dlq_max_warning, t->dlq_max_critical };
 	case HEALTH_STUCK:
-		return (struct health_limit){ c->health.stuck_max_warning, c->health.stuck_max_critical };
+		return (struct health_limit){ t->stuck_max_warning, t->stuck_max_critical };
 	case HEALTH_PAUSED:
-		return (struct health_limit){ c->health.stuck_age_ms, HEALTH_NO_LIMIT };
+		return (struct health_limit){ t->stuck_age_ms, HEALTH_NO_LIMIT };
 	case HEALTH_ERROR:
 		return (struct health_limit){ HEALTH_NO_LIMIT, 0 };
 	case HEALTH_ORPHANS:
@@ -58,7 +58,7 @@ struct health_limit health_limit(const struct sweeper *s, enum health_code code)
 /* The limit that the figure exceeds, or exceeded before. */
 static int64_t limit_of(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code)
 {
-	struct health_limit limit = health_limit(s, code);
+	struct health_limit limit = health_limit(s, q, code);
 
 	return health_of(q)->checks[code].level == HEALTH_UNHEALTHY ? limit.unhealthy : limit.degraded;
 }

@@ -333,6 +333,24 @@ def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+def test_a_queue_has_limits_of_its_own(redis, quredisd, handler):
+    """Each key that it does not set is the global one; also how old a stuck message is."""
+    c = redis.client()
+    own = {"health": {"thresholds": {"ingress_max": 3, "stuck_age": "1s", "stuck_max_warning": 1}}}
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("news", handler("cat"), workers=0, **own)],
+                 health=health(ingress_max=10, dlq_max_warning=4, dlq_max_critical=8, stuck_age="1h"))
+    d.wait_event("lead_taken", queue="news")
+    for name in ("mail", "news"):
+        c.lpush(f"ingress:{name}", *[f"quredis/1 enqueued={server_ms(c) - 60000}\n{i}" for i in range(8)])
+        c.lpush(f"escape:{name}", *range(9))
+    reasons = {name: {r["code"]: (r["value"], r["limit"]) for r in next_report(c, name, n=2)["reasons"]} for name in ("mail", "news")}
+    assert reasons == {"mail": {"dead_letters": (9, 8)}, "news": {"dead_letters": (9, 8), "ingress": (8, 3), "stuck": (8, 1)}}
+    d.reload(queues=[queue("mail", handler("cat"), workers=0, health={"thresholds": {"dlq_max_critical": 100}}), queue("news", handler("cat"), workers=0)])
+    wait_for(lambda: [(r["status"], r["limit"]) for r in report(c)["reasons"]] == [("degraded", 4)] and
+             [r["code"] for r in report(c, "news")["reasons"]] == ["dead_letters"], 30)
+    assert d.stop() == 0
+
+
 def test_it_looks_as_often_as_it_is_told(redis, quredisd, handler, tmp):
     """The interval holds although other tasks take the same figures more often."""
     c = redis.client()

@@ -110,6 +110,23 @@ static bool usable(const struct conf_key *key)
 	    strcmp(key->path, "redis.master") != 0 && strcmp(key->path, "shared") != 0;
 }
 
+/* Closes groups until `group`, such as "health.thresholds", is a part of `path` or empty, then opens those that path needs. */
+static void enter_group(struct buffer *b, char group[64], const char *path)
+{
+	size_t len = strlen(group);
+
+	while (len > 0 && (strncmp(path, group, len) != 0 || path[len] != '.')) {
+		buffer_format(b, "};\n");
+		while (len > 0 && group[--len] != '.')
+			;
+		group[len] = '\0';
+	}
+	for (const char *name = path + (len > 0 ? len + 1 : 0), *dot; (dot = strchr(name, '.')) != NULL; name = dot + 1) {
+		buffer_format(b, "%.*s = {\n", (int)(dot - name), name);
+		snprintf(group, 64, "%.*s", (int)(dot - path), path);
+	}
+}
+
 /* One line of "a.b = value" each would set a group twice: groups are opened once here. */
 static void write_keys(struct buffer *b, const struct conf_schema *schema, const char *password_file)
 {
@@ -117,23 +134,16 @@ static void write_keys(struct buffer *b, const struct conf_schema *schema, const
 
 	for (size_t i = 0; i < schema->n; i++) {
 		const struct conf_key *key = &schema->keys[i];
-		const char *dot = strchr(key->path, '.');
-		size_t len = dot == NULL ? 0 : (size_t)(dot - key->path);
 		char *value;
 
-		if (strncmp(group, key->path, len) != 0 || strlen(group) != len) {
-			buffer_format(b, group[0] != '\0' ? "};\n" : "");
-			snprintf(group, sizeof(group), "%.*s", (int)len, key->path);
-			buffer_format(b, len > 0 ? "%s = {\n" : "%s", group);
-		}
-		if (!usable(key) || (dot != NULL && strchr(dot + 1, '.') != NULL))
+		enter_group(b, group, key->path);
+		if (!usable(key))
 			continue;
 		value = conf_other_value(key);
-		conf_nest(b, dot == NULL ? key->path : dot + 1, strcmp(key->path, "redis.password_file") == 0 ? password_file
-		    : value);
+		conf_nest(b, key->path + (group[0] == '\0' ? 0 : strlen(group) + 1), strcmp(key->path, "redis.password_file") == 0 ? password_file : value);
 		free(value);
 	}
-	buffer_format(b, group[0] != '\0' ? "};\n" : "");
+	enter_group(b, group, "");
 }
 
 static void the_queue_of_dead_letters_does_not_forward_to_itself(void **state)
