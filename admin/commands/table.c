@@ -32,7 +32,7 @@ static const struct command rows[] = {
 	{ "dlq show", "QUEUE ID", "show everything known about a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken." },
 	{ "dlq stats", "QUEUE", "count dead letters by class, by cause and by hour", cmd_dlq_stats, NEED_QUEUE, 1, 1, OPTION_COUNT,
-	  "A cause is the class, how the handler ended, and the first line of the error without its numbers and ids. It shows "
+	  "A cause is the class, how the handler ended, and the first line of the error, without ids and long numbers. It shows "
 	  "the 20 most frequent classes and causes, and the 20 latest hours." },
 	{ "doctor", "", "check this host, Redis and all queues, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
 	  "Exit status 0: no problem, or only notes; 1: warnings; 2: errors; 69: Redis cannot be reached. -n: how many keys, and dead letters "
