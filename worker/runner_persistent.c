@@ -155,20 +155,17 @@ static void flush_jobs(struct worker *w)
 
 /* ---- answers ---- */
 
-static void settle_negative_answer(struct worker *w, struct place p, const struct persistent_reply *r, int64_t now_ms)
+static void settle_negative_answer(struct worker *w, struct place p, const struct handler_reply *r, int64_t now_ms)
 {
 	struct handler_result result = { .end = HANDLER_EXITED, .code = -1, .duration_ms = r->duration_ms,
 		.stderr_tail = r->stderr_tail, .stderr_len = r->stderr_len };
-	struct failure f = { .delay_ms = r->delay_ms, .class = r->verdict == PERSISTENT_RETRY ? NULL : "Rejected", .result = &result,
-		.verdict = r->verdict == PERSISTENT_RETRY ? CONF_OUTCOME_RETRY : CONF_OUTCOME_FAIL };
-	int len = r->reason_len > 200 ? 200 : (int)r->reason_len;
+	struct failure f = { .result = &result };
 
-	snprintf(f.text, sizeof(f.text), "%s%s%.*s", r->verdict == PERSISTENT_RETRY ? "RETRY" : "FAIL", len > 0 ? ": " : "",
-	    len, len > 0 ? r->reason : "");
+	verdict_of_reply(&f, r);
 	settle_failed(w, p, &f, now_ms);
 }
 
-static void answered(struct worker *w, const struct persistent_reply *r, int64_t now_ms)
+static void answered(struct worker *w, const struct handler_reply *r, int64_t now_ms)
 {
 	struct place *place = place_of_serial(w, r->serial), p = *place;
 
@@ -176,7 +173,7 @@ static void answered(struct worker *w, const struct persistent_reply *r, int64_t
 	slot_observe(w->env->slot, r->duration_ms);
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
-	else if (r->verdict == PERSISTENT_OK)
+	else if (r->verb == VERB_OK)
 		settle_done(w, p, r->duration_ms);
 	else
 		settle_negative_answer(w, p, r, now_ms);
@@ -272,7 +269,7 @@ static void settle_end(struct worker *w, const struct persistent_end *e, int64_t
 
 static void settle_ended_process(struct worker *w, int64_t now_ms)
 {
-	struct persistent_reply reply;
+	struct handler_reply reply;
 	struct persistent_end e;
 	int n = 0;
 

@@ -233,7 +233,7 @@ static struct failure without_retry(const struct failure *f)
 
 	failed.verdict = CONF_OUTCOME_FAIL;
 	if (failed.class == NULL)
-		failed.class = "Rejected";
+		failed.class = "HandlerFail";
 	strlcat(failed.text, " (asked for a retry: there is none in a shared queue)", sizeof(failed.text));
 	return failed;
 }

@@ -50,6 +50,8 @@ int settle_max_attempts(const struct worker *w, const struct message *m);
 
 /* ---- verdict.c ---- */
 void verdict_of_exec(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms);
+/* For a reply that does not mean done: sets verdict, class, text and delay of f. */
+void verdict_of_reply(struct failure *f, const struct handler_reply *r);
 void verdict_describe(struct failure *f, const struct handler_result *result);	/* sets class, text and result of f; depends on its verdict */
 
 #endif

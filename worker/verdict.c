@@ -46,6 +46,23 @@ void verdict_describe(struct failure *f, const struct handler_result *result)
 		snprintf(f->text + n, size - (size_t)n, ": %.*s", len, words);
 }
 
+void verdict_of_reply(struct failure *f, const struct handler_reply *r)
+{
+	static const struct {
+		enum conf_outcome outcome;
+		const char *class;
+	} of[VERBS] = {
+		[VERB_RETRY] = { CONF_OUTCOME_RETRY, NULL },
+		[VERB_FAIL] = { CONF_OUTCOME_FAIL, "HandlerFail" },
+		[VERB_REJECT] = { CONF_OUTCOME_ESCAPE, "Rejected" },
+	};
+
+	f->verdict = of[r->verb].outcome;
+	f->class = of[r->verb].class;
+	f->delay_ms = r->delay_ms;
+	handler_reply_describe(r, f->text, sizeof(f->text));
+}
+
 static enum conf_outcome outcome_of(const struct worker *w, const struct handler_result *result)
 {
 	if (result->end == HANDLER_EXITED && result->code >= 0)

@@ -12,7 +12,6 @@
 #include "common/handler/handler.h"
 
 #define SERIAL 1		/* not 0: a handler that prints "OK 0" while idle has not answered */
-#define REASON_MAX 200		/* as in a worker */
 
 /* One INT or TERM asks the handler to end, two kill it. */
 static void obey_signals(struct persistent *p, int64_t now_ms)
@@ -37,21 +36,23 @@ static void run_turn(struct persistent *p, const sigset_t *open)
 	obey_signals(p, now);
 }
 
-static void judge_answer(const struct persistent_reply *r, struct trial *t)
+static void judge_answer(const struct handler_reply *r, struct trial *t)
 {
 	static const struct {
-		const char *word, *outcome;
+		const char *outcome;
 		int status;
-	} of[] = {
-		[PERSISTENT_OK] = { "OK", "done", EX_OK },
-		[PERSISTENT_RETRY] = { "RETRY", "retry", EX_TEMPFAIL },
-		[PERSISTENT_FAIL] = { "FAIL", "failed attempt", TRIAL_FAILED },
+	} of[VERBS] = {
+		[VERB_OK] = { "done", EX_OK },
+		[VERB_RETRY] = { "retry", EX_TEMPFAIL },
+		[VERB_FAIL] = { "failed attempt", TRIAL_FAILED },
+		[VERB_REJECT] = { "escape", EX_DATAERR },
 	};
-	int len = r->reason_len > REASON_MAX ? REASON_MAX : (int)r->reason_len;
+	char reason[HANDLER_REASON_SHOWN + 16];
 
-	t->outcome = of[r->verdict].outcome;
-	t->status = of[r->verdict].status;
-	t->reason = alloc_format("%s%s%.*s", of[r->verdict].word, len > 0 ? ": " : "", len, len > 0 ? r->reason : "");
+	handler_reply_describe(r, reason, sizeof(reason));
+	t->outcome = of[r->verb].outcome;
+	t->status = of[r->verb].status;
+	t->reason = alloc_string(reason);
 	t->duration_ms = r->duration_ms;
 	buffer_append(&t->stderr_tail, r->stderr_tail, r->stderr_len);
 }
@@ -94,7 +95,7 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 
 static void serve(struct persistent *p, const struct handler_job *job, const sigset_t *open, struct trial *t)
 {
-	struct persistent_reply reply;
+	struct handler_reply reply;
 	struct persistent_end end;
 
 	persistent_give(p, SERIAL, job, clock_monotonic_ms());

@@ -22,6 +22,7 @@ const char *const counter_names[COUNTERS] = {
 	[COUNT_PURGED_DELAYED] = "purged_delayed",
 	[COUNT_DEADLINE_EXCEEDED] = "deadline_exceeded",
 	[COUNT_HANDLER_EXIT] = "handler_exit",
+	[COUNT_HANDLER_FAIL] = "handler_fail",
 	[COUNT_HANDLER_SIGNAL] = "handler_signal",
 	[COUNT_HANDLER_TIMEOUT] = "handler_timeout",
 	[COUNT_REJECTED] = "rejected",

@@ -9,6 +9,7 @@
 const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
 	{ "DeadlineExceeded", COUNT_DEADLINE_EXCEEDED },
 	{ "HandlerExit", COUNT_HANDLER_EXIT },
+	{ "HandlerFail", COUNT_HANDLER_FAIL },
 	{ "HandlerSignal", COUNT_HANDLER_SIGNAL },
 	{ "HandlerTimeout", COUNT_HANDLER_TIMEOUT },
 	{ "Purged", -1 },	/* COUNT_PURGED also counts DeadlineExceeded */

@@ -10,7 +10,7 @@ struct dead_letter_class {
 	const char *name;
 	int counter;		/* enum counter; -1: no counter */
 };
-#define DEAD_LETTER_CLASSES 12
+#define DEAD_LETTER_CLASSES 13
 extern const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES];	/* sorted by name */
 
 int dead_letter_class_counter(const char *name);	/* -1: no counter, or an unknown class */

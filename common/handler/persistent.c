@@ -1,6 +1,6 @@
 /*
  * A persistent handler: starts its process, and gives it jobs. The other parts: persistent_answers.c takes its answers,
- * persistent_life.c ends it, persistent_input.c writes frames, persistent_lines.c reads lines, persistent_reply.c parses them,
+ * persistent_life.c ends it, persistent_input.c writes frames, persistent_lines.c reads lines, reply.c parses them,
  * persistent_window.c keeps the unanswered jobs, and handler/process.c owns the process as in exec mode. The worker decides
  * what happens to a message. A job costs no allocation, no system call of its own, and no reading of a clock.
  */

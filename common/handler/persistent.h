@@ -10,7 +10,7 @@
 
 #include "common/conf/conf.h"
 #include "common/handler/handler.h"
-#include "common/handler/persistent_reply.h"
+#include "common/handler/reply.h"
 
 /*
  * A persistent handler: a process that gets many jobs (docs/design.md; quredis-handler(7), PERSISTENT HANDLERS). No function
@@ -92,7 +92,7 @@ bool persistent_read(struct persistent *p, int64_t now_ms);	/* reads answers onl
  * Returns the next answer, in the order of arrival; never BEAT. Call it until it returns false, in each turn: only then can the
  * end of the process be noticed.
  */
-bool persistent_reply(struct persistent *p, struct persistent_reply *out);
+bool persistent_reply(struct persistent *p, struct handler_reply *out);
 
 void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
 void persistent_drain(struct persistent *p, int64_t now_ms);	/* closes its stdin: it answers the jobs it has, and exits */

@@ -107,12 +107,12 @@ static void heard(struct persistent *p, uint64_t serial)
 		persistent_oldest_beats(p);
 }
 
-static void fill_in(struct persistent *p, int i, struct persistent_reply *r)
+static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 {
 	r->duration_ms = p->now_ms - (i == 0 ? p->oldest.since_ms : persistent_window_at(&p->window, i)->given_ms);
 	r->stderr_tail = NULL;
 	r->stderr_len = 0;
-	if (r->verdict == PERSISTENT_OK)
+	if (r->verb == VERB_OK)
 		return;
 	persistent_show_oldest(p);
 	if (p->output.streams[HANDLER_STREAM_STDERR].fd != -1)
@@ -121,14 +121,14 @@ static void fill_in(struct persistent *p, int i, struct persistent_reply *r)
 }
 
 /* True: the caller gets the answer. A BEAT for a job that is answered already is ignored: a thread of the handler may send it. */
-static bool take_reply(struct persistent *p, struct persistent_reply *r, const char *line, size_t len)
+static bool take_reply(struct persistent *p, struct handler_reply *r, const char *line, size_t len)
 {
 	int i;
 
 	if (p->answers.desync)
 		return false;
 	p->answers.any = true;
-	if (r->verdict == PERSISTENT_BEAT) {
+	if (r->verb == VERB_BEAT) {
 		heard(p, r->serial);
 		return false;
 	}
@@ -155,15 +155,19 @@ static void take_output(struct persistent *p, const char *data, size_t len)
 	handler_output_take(&p->output, &p->output.streams[persistent_has_reply_fd(p) ? HANDLER_STREAM_REPLY : HANDLER_STREAM_STDOUT], data, len);
 }
 
-static bool take_line(struct persistent *p, enum persistent_line kind, const char *line, size_t len, struct persistent_reply *out)
+static bool take_line(struct persistent *p, enum persistent_line kind, const char *line, size_t len, struct handler_reply *out)
 {
 	bool first = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_BEGIN;
 	bool newline = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_END;
+	enum handler_line is = first ? handler_reply_parse(out, CONF_MODE_PERSISTENT, line, len) : HANDLER_LINE_OUTPUT;
 
-	if (first && persistent_reply_parse(out, line, len)) {
+	if (is == HANDLER_LINE_REPLY) {
 		p->answers.dropping = !newline;
 		return take_reply(p, out, line, len);
 	}
+	/* Bytes may follow that only a later version could tell from answers. On standard output it is chatter. */
+	if (is == HANDLER_LINE_UNKNOWN && persistent_has_reply_fd(p) && !p->answers.desync)
+		persistent_lose_step(p, "a verb that this version does not know", line, len);
 	if (first)
 		p->answers.dropping = false;
 	if (!p->answers.dropping)
@@ -184,7 +188,7 @@ static void finish_output(struct persistent *p)
 	persistent_enter(p, FINISHED);
 }
 
-bool persistent_reply(struct persistent *p, struct persistent_reply *out)
+bool persistent_reply(struct persistent *p, struct handler_reply *out)
 {
 	enum persistent_line kind;
 	const char *line;

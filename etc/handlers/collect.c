@@ -10,6 +10,6 @@ int main(int argc, char **argv)
 		if (!(message = realloc(message, size + 1)) || fread(message, 1, size + 1, stdin) != size + 1)
 			return 1;	/* size + 1: a newline is behind it */
 		int ok = fwrite(message, 1, size, file) == size && fflush(file) == 0;
-		printf(size == 0 ? "FAIL %lu it is empty\n" : ok ? "OK %lu\n" : "RETRY %lu 10s not written\n", serial), fflush(stdout);
+		printf(size == 0 ? "REJECT %lu it is empty\n" : ok ? "OK %lu\n" : "RETRY %lu 10s not written\n", serial), fflush(stdout);
 	}
 }

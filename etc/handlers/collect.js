@@ -8,7 +8,7 @@ process.stdin.on("data", (chunk) => {
     const [, serial, , size] = data.latin1Slice(at, end).split(" ");
     if ((next = end + 1 + Number(size) + 1) > data.length) break;       // not all of the message and its newline yet
     fs.appendFileSync(file, data.subarray(end + 1, next - 1));
-    answers += Number(size) ? `OK ${serial}\n` : `FAIL ${serial} it is empty\n`;
+    answers += Number(size) ? `OK ${serial}\n` : `REJECT ${serial} it is empty\n`;
   }
   rest = data.subarray(at);
   process.stdout.write(answers);

@@ -8,7 +8,7 @@ while (($head = fgets(STDIN)) !== false) {              // JOB serial attempt by
     if (strlen($message) <= $size)
         break;
     if ($size == 0)
-        echo "FAIL $serial it is empty\n";
+        echo "REJECT $serial it is empty\n";
     else
         echo @fwrite($file, substr($message, 0, -1)) == $size ? "OK $serial\n" : "RETRY $serial 10s not written\n";
 }

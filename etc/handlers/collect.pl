@@ -9,7 +9,7 @@ while (my $head = <STDIN>) {                            # JOB serial attempt byt
     my (undef, $serial, undef, $size) = split " ", $head;
     (read(STDIN, my $message, $size + 1) // 0) == $size + 1 or last;
     chop $message;                                      # its newline
-    if ($size == 0) { print "FAIL $serial it is empty\n" }
+    if ($size == 0) { print "REJECT $serial it is empty\n" }
     elsif (defined syswrite($file, $message)) { print "OK $serial\n" }
     else { print "RETRY $serial 10s $!\n" }
 }

@@ -10,6 +10,6 @@ while head := jobs.readline().split():                  # JOB serial attempt byt
         break
     try:
         file.write(message[:size])
-        print(f"OK {serial}" if size else f"FAIL {serial} it is empty", flush=True)
+        print(f"OK {serial}" if size else f"REJECT {serial} it is empty", flush=True)
     except OSError as e:
         print(f"RETRY {serial} 10s {e}", flush=True)

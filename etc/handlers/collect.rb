@@ -9,7 +9,7 @@ while (head = $stdin.gets)                              # JOB serial attempt byt
   break if message.nil? || message.bytesize <= size
   begin
     file.syswrite(message.byteslice(0, size))
-    puts size.zero? ? "FAIL #{serial} it is empty" : "OK #{serial}"
+    puts size.zero? ? "REJECT #{serial} it is empty" : "OK #{serial}"
   rescue SystemCallError => e then puts "RETRY #{serial} 10s #{e.message}"
   end
 end

@@ -6,7 +6,7 @@ while read -r _ serial _ size _; do			# JOB serial attempt bytes [key=value ...]
 	head -c "$size" >&3 || exit 1
 	read -r _ || exit 1				# the newline behind the message
 	if [ "$size" -eq 0 ]; then
-		echo "FAIL $serial it is empty"
+		echo "REJECT $serial it is empty"
 	else
 		echo "OK $serial"
 	fi

@@ -175,7 +175,7 @@ static int once(void)
 
 static int stay(void)
 {
-	static const char *const answers[] = { "OK %lu\n", "RETRY %lu 50ms\n", "FAIL %lu\n", "FAIL %lu\n" };
+	static const char *const answers[] = { "OK %lu\n", "RETRY %lu 50ms\n", "FAIL %lu\n", "REJECT %lu\n" };
 	unsigned long serial;
 	char head[1024], *message = NULL;
 	struct job j;

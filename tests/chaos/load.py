@@ -25,7 +25,7 @@ import zlib
 
 from harness import queue
 
-FAILING = {"f": {"HandlerExit", "Rejected", "HandlerSignal"}, "x": {"Rejected", "HandlerSignal"},
+FAILING = {"f": {"HandlerExit", "HandlerFail", "HandlerSignal"}, "x": {"Rejected", "HandlerSignal"},
            "c": {"HandlerExit", "HandlerSignal"}, "p": {"WorkerLost"}}       # and the classes they may escape with
 FAILING |= {letter.upper(): classes | {"HandlerSignal"} for letter, classes in FAILING.items()} | {"R": FAILING["f"]}
 EQUAL = 40              # bodies of e, of each queue

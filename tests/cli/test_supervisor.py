@@ -280,6 +280,7 @@ ANSWERS = {
     "ok": ("print('OK', serial, flush=True)", "done", 0, "OK"),
     "retry": ("print('RETRY', serial, '5s', 'busy', flush=True)", "retry", 75, "RETRY: busy"),
     "fail": (r"sys.stdout.buffer.write(b'FAIL %d \\xff\\n' % serial); sys.stdout.flush()", "failed attempt", 1, None),
+    "reject": ("print('REJECT', serial, 'no mail', flush=True)", "escape", 65, "REJECT: no mail"),
     "exit": ("sys.exit(3)", "breaker", 1, "it ended before it answered: exit status 3"),
     "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered a job that it did not get, or closed its output without an answer"),
     "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),

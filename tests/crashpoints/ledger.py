@@ -38,7 +38,7 @@ while read -r _ serial attempt _ rest; do
 	note start
 	case $kind in
 	again) [ "$attempt" != 1 ] || { echo "RETRY $serial 10ms"; continue; } ;;
-	reject) echo "FAIL $serial it is wrong"; continue ;;
+	reject) echo "REJECT $serial it is wrong"; continue ;;
 	slow) sleep 0.1 ;;
 	wait) gate ;;
 	stubborn) trap '' TERM; gate; trap - TERM ;;

@@ -16,7 +16,7 @@
 #include "common/base/nitems.h"
 #include "common/redis/redis.h"
 #include "common/base/units.h"
-#include "common/handler/persistent_reply.h"
+#include "common/handler/reply.h"
 
 #define WORDS_MAX 32
 #define DELAY_MASK ((INT64_C(1) << 50) - 1)	/* more than any duration of the configuration */
@@ -174,20 +174,24 @@ static void shown(struct input *in)
 	free(text);
 }
 
-/* ---- answers of handlers that stay ---- */
+/* ---- replies of handlers ---- */
 
 static void reply(struct input *in)
 {
+	enum conf_mode mode = input_byte(in) % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
 	const char *line = (const char *)in->at, *digits = memchr(line, ' ', in->left);
-	struct persistent_reply r;
+	char text[HANDLER_REASON_SHOWN + 16];
+	struct handler_reply r;
 
-	if (!persistent_reply_parse(&r, line, in->left))
+	if (handler_reply_parse(&r, mode, line, in->left) != HANDLER_LINE_REPLY)
 		return;
-	FUZZ_ASSERT(digits != NULL && digits[1] >= '0' && digits[1] <= '9');
-	FUZZ_ASSERT(r.verdict <= PERSISTENT_BEAT && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
-	FUZZ_ASSERT(r.delay_ms == -1 || r.verdict == PERSISTENT_RETRY);
+	FUZZ_ASSERT(mode == CONF_MODE_EXEC || (digits != NULL && digits[1] >= '0' && digits[1] <= '9'));
+	handler_reply_describe(&r, text, sizeof(text));
+	FUZZ_ASSERT(strncmp(text, handler_verb_names[r.verb], strlen(handler_verb_names[r.verb])) == 0);
+	FUZZ_ASSERT(r.verb < VERBS && (mode == CONF_MODE_PERSISTENT || (r.verb != VERB_OK && r.serial == 0)) && r.delay_ms >= -1 && r.delay_ms <= YEAR_MS);
+	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY);
 	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= line + in->left);
-	FUZZ_ASSERT(r.reason_len == 0 || r.verdict == PERSISTENT_RETRY || r.verdict == PERSISTENT_FAIL);
+	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

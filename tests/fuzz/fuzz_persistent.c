@@ -162,23 +162,23 @@ static uint64_t last_begun(const struct run *run)
 
 /* ---- what it has said ---- */
 
-static bool says(const char *line, size_t len, const struct persistent_reply *r)
+static bool says(const char *line, size_t len, const struct handler_reply *r)
 {
-	static const char *const words[] = { "OK ", "RETRY ", "FAIL " };
-	size_t word = strlen(words[r->verdict]), at = word;
+	static const char *const words[] = { "OK ", "RETRY ", "FAIL ", "REJECT " };
+	size_t word = strlen(words[r->verb]), at = word;
 	uint64_t serial = 0;
 
-	if (len <= word || memcmp(line, words[r->verdict], word) != 0)
+	if (len <= word || memcmp(line, words[r->verb], word) != 0)
 		return false;
 	for (; at < len && line[at] >= '0' && line[at] <= '9'; at++)
 		serial = serial * 10 + (uint64_t)(line[at] - '0');
-	if (r->verdict == PERSISTENT_OK)
+	if (r->verb == VERB_OK)
 		while (at < len && (line[at] == ' ' || line[at] == '\r'))
 			at++;
-	return serial == r->serial && (r->verdict != PERSISTENT_OK || at == len);
+	return serial == r->serial && (r->verb != VERB_OK || at == len);
 }
 
-static bool was_said(const struct persistent_reply *r)
+static bool was_said(const struct handler_reply *r)
 {
 	const struct buffer *b = &fake_process_look()->said;
 	const char *at = b->data, *end = at + b->len;
@@ -196,10 +196,10 @@ static bool was_said(const struct persistent_reply *r)
 
 static void take_replies(struct run *run)
 {
-	struct persistent_reply r;
+	struct handler_reply r;
 
 	while (persistent_reply(run->p, &r)) {
-		FUZZ_ASSERT(r.verdict <= PERSISTENT_FAIL && r.serial >= run->first && r.serial <= run->given);
+		FUZZ_ASSERT(r.verb <= VERB_REJECT && r.serial >= run->first && r.serial <= run->given);
 		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(&r));
 		FUZZ_ASSERT(r.duration_ms >= 0 && (r.stderr_len == 0 || r.stderr_tail != NULL) &&
 		    (int64_t)r.stderr_len <= run->conf->stderr_tail);

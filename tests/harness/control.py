@@ -53,7 +53,8 @@ def status(daemon, queue=None):
 def by_class(d, queue):
     """How many dead letters of which class the supervisor counted; those of Purged are the rest of purged."""
     n = status(d, queue)["counters"]
-    classes = {"HandlerExit": "handler_exit", "HandlerSignal": "handler_signal", "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
+    classes = {"HandlerExit": "handler_exit", "HandlerFail": "handler_fail", "HandlerSignal": "handler_signal",
+               "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
                "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "TooLarge": "too_large", "WorkerLost": "worker_lost",
                "DeadlineExceeded": "deadline_exceeded", "TTLExpired": "expired"}
     found = {c: n[name] for c, name in classes.items() if n[name]}

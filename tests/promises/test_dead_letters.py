@@ -188,7 +188,7 @@ def test_a_cap_with_archive(redis, quredisd, handler, archive):
     assert len(archived) == FAILURES - CAP
     assert collections.Counter(map(message_of, archived)) + collections.Counter(c.lrange("escape:mail", 0, -1)) == collections.Counter(pushed)
     assert [a["record"] for a in archived] == sorted((a["record"] for a in archived), key=lambda r: [int(n) for n in r.split("-")])
-    assert all(a["sha1"] == sha1(message_of(a)) and a["reason"] == "max_entries" and a["error_class"] == "Rejected" for a in archived)
+    assert all(a["sha1"] == sha1(message_of(a)) and a["reason"] == "max_entries" and a["error_class"] == "HandlerFail" for a in archived)
     assert paired(c) and counters(d)["discarded"] == counters(d)["orphaned"] == 0
     assert len(list(archive.glob("mail@*@*.ndjson"))) >= FAILURES // 4000, "not rotated"
     assert sum(int(e["messages"]) for e in d.events("dead_letters_removed")) == FAILURES - CAP

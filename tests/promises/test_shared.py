@@ -246,7 +246,7 @@ def test_a_retry_that_is_asked_for_is_a_failure(redis, quredisd, handler, mode):
     c.lpush("ingress:mail", "m")
     wait_for(lambda: c.llen("escape:mail") == 1)
     r = record(c, "mail")
-    assert r["error_class"] == {"exec": b"HandlerExit", "persistent": b"Rejected"}[mode]
+    assert r["error_class"] == {"exec": b"HandlerExit", "persistent": b"HandlerFail"}[mode]
     assert b"busy" in r["error_message"] and b"there is none in a shared queue" in r["error_message"]
     assert c.lrange("escape:mail", 0, -1) == [b"m"] and not c.exists("ingress:mail:delayed", NOTES)
     assert d.wait_event("message_escaped") and not d.events("message_retried")

@@ -67,7 +67,7 @@ def start(command, tmp):
 
 
 def right(serial, message):
-    return b"OK %d\n" % serial if message else b"FAIL %d it is empty\n" % serial
+    return b"OK %d\n" % serial if message else b"REJECT %d it is empty\n" % serial
 
 
 def test_one_at_a_time(start, tmp):
@@ -115,7 +115,7 @@ def test_a_frame_that_comes_in_pieces(start):
         h.process.stdin.write(piece)
         h.process.stdin.flush()
     assert h.answer() == b"OK 12\n"
-    assert h.answer() == b"FAIL 13 it is empty\n"
+    assert h.answer() == b"REJECT 13 it is empty\n"
     assert h.close()[0] == 0
 
 

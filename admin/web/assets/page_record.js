@@ -15,6 +15,7 @@ const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "at
 
 const MEANS = {
 	HandlerExit: "The handler ended with an exit status other than 0, and no attempt was left.",
+	HandlerFail: "The handler reported that it failed (FAIL), and no attempt was left.",
 	HandlerSignal: "A signal killed the handler.",
 	HandlerTimeout: "The handler ran longer than its timeout.",
 	Rejected: "The handler rejected the message: a retry would not help.",

@@ -138,12 +138,12 @@ uint64_t loop_give(const char *commands)
 	return loop_give_bytes(commands, strlen(commands));
 }
 
-static void note(const struct persistent_reply *r)
+static void note(const struct handler_reply *r)
 {
 	struct loop_got *g = &loop.got[loop.ngot++];
 
 	assert_true(loop.ngot < LOOP_GOT_MAX);
-	*g = (struct loop_got){ .serial = r->serial, .verdict = r->verdict, .delay_ms = r->delay_ms, .reason_len = r->reason_len };
+	*g = (struct loop_got){ .serial = r->serial, .verb = r->verb, .delay_ms = r->delay_ms, .reason_len = r->reason_len };
 	memcpy(g->reason, r->reason, r->reason_len < sizeof(g->reason) ? r->reason_len : sizeof(g->reason) - 1);
 	memcpy(g->stderr_tail, r->stderr_tail == NULL ? "" : r->stderr_tail,
 	    r->stderr_len < sizeof(g->stderr_tail) ? r->stderr_len : sizeof(g->stderr_tail) - 1);
@@ -152,11 +152,11 @@ static void note(const struct persistent_reply *r)
 
 void loop_take_all(void)
 {
-	struct persistent_reply r;
+	struct handler_reply r;
 
 	while (persistent_reply(loop.p, &r)) {
 		if (loop.count_only) {
-			assert_int_equal(r.verdict, PERSISTENT_OK);
+			assert_int_equal(r.verb, VERB_OK);
 			loop.counted++;
 		} else {
 			note(&r);
@@ -240,18 +240,18 @@ void loop_until_logged(const char *want)
 	}
 }
 
-void loop_got(int i, uint64_t serial, enum persistent_verdict verdict, int64_t delay_ms, const char *reason)
+void loop_got(int i, uint64_t serial, enum handler_verb verb, int64_t delay_ms, const char *reason)
 {
 	assert_true(i < loop.ngot);
 	assert_int_equal(loop.got[i].serial, serial);
-	assert_int_equal(loop.got[i].verdict, verdict);
+	assert_int_equal(loop.got[i].verb, verb);
 	assert_int_equal(loop.got[i].delay_ms, delay_ms);
 	assert_string_equal(loop.got[i].reason, reason);
 }
 
 void loop_got_ok(int i, uint64_t serial)
 {
-	loop_got(i, serial, PERSISTENT_OK, -1, "");
+	loop_got(i, serial, VERB_OK, -1, "");
 }
 
 void loop_drain(void)

@@ -26,7 +26,7 @@ struct loop {
 	struct handler_job job;		/* the next one, but for its message */
 	struct loop_got {
 		uint64_t serial;
-		enum persistent_verdict verdict;
+		enum handler_verb verb;
 		int64_t delay_ms;
 		char reason[256];
 		size_t reason_len;
@@ -60,7 +60,7 @@ void loop_until_end(void);		/* and nothing is left */
 void loop_until_logged(const char *want);
 void loop_drain(void);			/* it ends well, with nothing unanswered */
 
-void loop_got(int i, uint64_t serial, enum persistent_verdict verdict, int64_t delay_ms, const char *reason);
+void loop_got(int i, uint64_t serial, enum handler_verb verb, int64_t delay_ms, const char *reason);
 void loop_got_ok(int i, uint64_t serial);
 void loop_logged(const char *want);
 void loop_not_logged(const char *what);

@@ -49,9 +49,9 @@ static void all_verdicts(void **unused)
 	loop_give("say FAIL @ no such user: 100%n");
 	loop_until_answers(4);
 	loop_got_ok(0, 1);
-	loop_got(1, 2, PERSISTENT_RETRY, 250, "server away");
-	loop_got(2, 3, PERSISTENT_RETRY, -1, "");
-	loop_got(3, 4, PERSISTENT_FAIL, -1, "no such user: 100%n");
+	loop_got(1, 2, VERB_RETRY, 250, "server away");
+	loop_got(2, 3, VERB_RETRY, -1, "");
+	loop_got(3, 4, VERB_FAIL, -1, "no such user: 100%n");
 	loop_drain();
 	assert_true(loop.end.answered_any);
 	assert_int_equal(loop.end.unread_from, UINT64_MAX);
@@ -125,7 +125,7 @@ static void in_pieces(void **unused)
 	loop_got_ok(0, 1);
 	loop_give("say words\nsay RETRY @ 1s a\nout more");
 	loop_until_answers(2);
-	loop_got(1, 2, PERSISTENT_RETRY, 1000, "a");
+	loop_got(1, 2, VERB_RETRY, 1000, "a");
 	loop_drain();
 	loop_logged(" stream=stdout line=words\n");
 	loop_logged(" stream=stdout line=more\n");
@@ -335,7 +335,7 @@ static void replies_on(int fd)
 	loop_give("say not an answer\nerr words\nsay FAIL @ why");
 	loop_until_answers(2);
 	loop_got_ok(0, 1);
-	loop_got(1, 2, PERSISTENT_FAIL, -1, "why");
+	loop_got(1, 2, VERB_FAIL, -1, "why");
 	assert_string_equal(loop.got[1].stderr_tail, "words\n");
 	loop_drain();
 	loop_logged("stream=stdout line=\"OK 1\"\n");

@@ -42,7 +42,7 @@ static void huge_lines(void **unused)
 	loop_got_ok(0, 1);
 	loop_give("fill 65536\nsay OK @\nsay FAIL @ why");	/* what stands there in the middle of a line is no answer */
 	loop_until_answers(2);
-	loop_got(1, 2, PERSISTENT_FAIL, -1, "why");
+	loop_got(1, 2, VERB_FAIL, -1, "why");
 	loop_drain();
 }
 
@@ -52,7 +52,7 @@ static void huge_answers(void **unused)
 	loop_start();
 	loop_give("part FAIL @ \nfill 300000\nsay \nsay chatter");
 	loop_until_answers(1);
-	assert_int_equal(loop.got[0].verdict, PERSISTENT_FAIL);
+	assert_int_equal(loop.got[0].verb, VERB_FAIL);
 	assert_int_equal(loop.got[0].serial, 1);
 	assert_true(loop.got[0].reason_len > 60000 && loop.got[0].reason_len < 65536);
 	assert_memory_equal(loop.got[0].reason, "xxxx", 4);
@@ -129,6 +129,30 @@ static void two_answers_to_one(void **unused)
 	assert_int_equal(loop.ngot, 1);
 	assert_int_equal(loop.end.unanswered, 1);
 	assert_int_equal(loop.end.oldest, 2);
+}
+
+/* Bytes may follow it, which must not be taken for answers. */
+static void an_unknown_verb(void **unused)
+{
+	(void)unused;
+	loop.conf.reply_fd = 3;
+	loop_start();
+	loop_give("say EMIT @ mail 5\nsay OK @\nstuck");
+	is_desync("line=\"EMIT 1 mail 5\"");
+	assert_int_equal(loop.end.unanswered, 1);
+	assert_int_equal(loop.ngot, 0);
+}
+
+static void an_unknown_verb_on_stdout(void **unused)
+{
+	(void)unused;
+	loop_start();
+	loop_give("say EMIT @ mail 5\nsay REJECT @ no mail");
+	loop_until_answers(1);
+	loop_got(0, 1, VERB_REJECT, -1, "no mail");
+	loop_drain();
+	loop_logged("stream=stdout line=\"EMIT 1 mail 5\"\n");
+	loop_not_logged("handler_desync");
 }
 
 /* ---- closed ends ---- */
@@ -208,7 +232,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(chatter_is_logged), TEST(huge_lines), TEST(huge_answers), TEST(lines_in_parts), TEST(an_answer_to_nothing),
-		TEST(two_answers_to_one), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
+		TEST(two_answers_to_one), TEST(an_unknown_verb), TEST(an_unknown_verb_on_stdout), TEST(closes_stdin_when_idle), TEST(closes_stdin_and_finishes),
 		TEST(closes_stdin_and_stays), TEST(closes_stdout_and_goes_on), TEST(closes_stdout_when_idle),
 	};
 

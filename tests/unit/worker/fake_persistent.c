@@ -41,7 +41,7 @@ void persistent_give(struct persistent *p, uint64_t serial, const struct handler
 	p->unanswered++;
 }
 
-bool persistent_reply(struct persistent *p, struct persistent_reply *out)
+bool persistent_reply(struct persistent *p, struct handler_reply *out)
 {
 	if (p->nreplies == 0)
 		return false;

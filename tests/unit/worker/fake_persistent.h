@@ -13,7 +13,7 @@ struct persistent {
 	uint64_t given[16], unwritten_from;	/* 0: all is written */
 	int ngiven, starts, stops, kills, drains, quiets;
 	int64_t timeout_at_ms;
-	struct persistent_reply replies[8];
+	struct handler_reply replies[8];
 	int nreplies;
 	struct persistent_end end;
 };

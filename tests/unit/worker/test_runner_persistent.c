@@ -36,9 +36,9 @@ static void start(void)
 	runner_persistent.start(w, fixture_now_ms());
 }
 
-static void answer(uint64_t serial, enum persistent_verdict verdict, int64_t delay_ms, const char *reason)
+static void answer(uint64_t serial, enum handler_verb verb, int64_t delay_ms, const char *reason)
 {
-	process.replies[process.nreplies++] = (struct persistent_reply){ .serial = serial, .verdict = verdict, .delay_ms = delay_ms,
+	process.replies[process.nreplies++] = (struct handler_reply){ .serial = serial, .verb = verb, .delay_ms = delay_ms,
 		.reason = reason, .reason_len = strlen(reason) };
 	runner_persistent.end(w, fixture_now_ms());
 }
@@ -91,7 +91,7 @@ static void the_process_gets_as_many_messages_as_it_takes(void **state)
 	assert_state(1, ITEM_RUNNING);
 	assert_state(2, ITEM_WAITING);
 	assert_int_equal(runner_persistent.room(w), 0);
-	answer(1, PERSISTENT_OK, -1, "");
+	answer(1, VERB_OK, -1, "");
 	start();
 	assert_int_equal(process.starts, 1);
 	assert_state(2, ITEM_RUNNING);
@@ -130,10 +130,10 @@ static void an_unanswered_job_keeps_its_entry(void **state)
 	FILL(0, "a", "b", "c", "d", "e");
 	start();
 	assert_int_equal(process.ngiven, 4);
-	answer(2, PERSISTENT_OK, -1, "");
+	answer(2, VERB_OK, -1, "");
 	start();
 	assert_int_equal(process.ngiven, 4);			/* the next serial has the entry of the first one */
-	answer(1, PERSISTENT_OK, -1, "");
+	answer(1, VERB_OK, -1, "");
 	start();
 	assert_int_equal(process.ngiven, 5);
 }
@@ -187,14 +187,14 @@ static void answers_settle_their_messages_in_any_order(void **state)
 	fixture.queue.max_attempts = 1;
 	FILL(0, "a", "b", "c");
 	start();
-	answer(3, PERSISTENT_OK, -1, "");
+	answer(3, VERB_OK, -1, "");
 	assert_state(2, ITEM_DONE);
 	assert_state(0, ITEM_RUNNING);
-	answer(1, PERSISTENT_FAIL, -1, "no such user");
+	answer(1, VERB_FAIL, -1, "no such user");
 	o = assert_moves(0, MOVE_ESCAPE);
-	assert_string_equal(o->record.error_class, "Rejected");
+	assert_string_equal(o->record.error_class, "HandlerFail");
 	assert_string_equal(o->record.error_message, "FAIL: no such user");
-	answer(2, PERSISTENT_RETRY, 5000, "");
+	answer(2, VERB_RETRY, 5000, "");
 	assert_int_equal(assert_moves(1, MOVE_RETRY)->delay_ms, 5000);
 }
 
@@ -204,7 +204,7 @@ static void the_answer_to_a_lost_message_changes_nothing(void **state)
 	FILL(0, "a");
 	start();
 	tray_lose(&w->trays, PLACE(0, 0));
-	answer(1, PERSISTENT_FAIL, -1, "");
+	answer(1, VERB_FAIL, -1, "");
 	assert_int_equal(w->trays.tray[0].state, TRAY_EMPTY);
 	assert_int_equal(fixture_counted(COUNT_FAILED), 0);
 }
@@ -222,9 +222,9 @@ static void the_scoreboard_shows_when_the_oldest_job_must_be_over(void **state)
 	assert_int_equal(atomic_load(&slot->deadline_ms), 1234 + 5000);
 	assert_int_equal(atomic_load(&slot->handler_pgid), 4321);
 	process.timeout_at_ms = INT64_MAX;
-	answer(1, PERSISTENT_OK, -1, "");
+	answer(1, VERB_OK, -1, "");
 	assert_int_equal(atomic_load(&slot->deadline_ms), INT64_MAX);
-	answer(2, PERSISTENT_OK, -1, "");
+	answer(2, VERB_OK, -1, "");
 	assert_int_equal(atomic_load(&slot->deadline_ms), 0);
 	assert_int_equal(atomic_load(&slot->started_ms), 0);
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
@@ -237,7 +237,7 @@ static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state
 	start();
 	assert_false(runner_persistent.go_on(w));
 	process.reads = 1;
-	process.replies[process.nreplies++] = (struct persistent_reply){ .serial = 1, .verdict = PERSISTENT_OK };
+	process.replies[process.nreplies++] = (struct handler_reply){ .serial = 1, .verb = VERB_OK };
 	assert_true(runner_persistent.go_on(w));
 	assert_state(0, ITEM_DONE);
 	assert_state(2, ITEM_RUNNING);

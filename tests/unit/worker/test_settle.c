@@ -189,7 +189,7 @@ static void a_shared_queue_turns_a_requested_retry_into_a_failure(void **state)
 	f.class = NULL;
 	settle_failed(w, P, &f, fixture_now_ms());
 	r = &assert_moves(P, MOVE_ESCAPE)->record;
-	assert_string_equal(r->error_class, "Rejected");
+	assert_string_equal(r->error_class, "HandlerFail");
 	assert_string_equal(r->error_message, "exit status 3 (asked for a retry: there is none in a shared queue)");
 	assert_string_equal(f.text, "exit status 3");
 }

@@ -1,0 +1,155 @@
+/*
+ * Parses the lines with which a handler replies. Pure. OK and BEAT allow nothing after the serial, so that output like "OK 200
+ * requests served" acknowledges no message.
+ *
+ * The grammar has room for a verb whose line ends with a number of bytes that follow it: an argument of its own in the table, a
+ * field in struct handler_reply, and a reader that takes so many bytes before the next line. A reader that does not know such a
+ * verb would take its bytes for lines. Therefore a line that looks like a verb and is none is a result of its own.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/handler/reply.h"
+
+#include "common/base/base.h"
+
+#define DELAY_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
+#define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
+
+/* What may follow the verb and the serial, in this order. */
+enum { ARGUMENT_DELAY = 1, ARGUMENT_REASON = 2 };
+
+static const struct verb {
+	size_t len;
+	bool exec;		/* exec handlers have it, too */
+	unsigned arguments;
+} verbs[VERBS] = {
+	[VERB_OK] = { 2, false, 0 },
+	[VERB_RETRY] = { 5, true, ARGUMENT_DELAY | ARGUMENT_REASON },
+	[VERB_FAIL] = { 4, true, ARGUMENT_REASON },
+	[VERB_REJECT] = { 6, true, ARGUMENT_REASON },
+	[VERB_BEAT] = { 4, true, 0 },
+};
+
+const char *const handler_verb_names[VERBS] = {
+	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_BEAT] = "BEAT",
+};
+
+static bool parse_digits(const char **at, const char *end, uint64_t *n)
+{
+	const char *p = *at;
+
+	for (*n = 0; p < end && *p >= '0' && *p <= '9'; p++)
+		if (__builtin_mul_overflow(*n, 10u, n) || __builtin_add_overflow(*n, (uint64_t)(*p - '0'), n))
+			return false;
+	if (p == *at)
+		return false;
+	*at = p;
+	return true;
+}
+
+static int64_t capped(uint64_t n, uint64_t unit_ms)
+{
+	return n > (uint64_t)DELAY_MAX_MS / unit_ms ? DELAY_MAX_MS : (int64_t)(n * unit_ms);
+}
+
+/* -1: the word is not a delay, so it begins the reason. */
+static int64_t parse_delay(const char *word, size_t len)
+{
+	const char *at = word;
+	char text[UNITS_SIZE];
+	uint64_t seconds;
+	int64_t ms;
+
+	if (parse_digits(&at, word + len, &seconds) && at == word + len)
+		return capped(seconds, 1000);
+	if (len >= sizeof(text))
+		return -1;
+	memcpy(text, word, len);
+	text[len] = '\0';
+	if (strlen(text) != len || units_parse_duration(text, &ms) == -1)
+		return -1;
+	return capped((uint64_t)ms, 1);
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+	while (at < end && *at == ' ')
+		at++;
+	return at;
+}
+
+static void take_delay(struct handler_reply *out, const char **at, const char *end)
+{
+	const char *space = memchr(*at, ' ', (size_t)(end - *at)), *word_end = space == NULL ? end : space;
+
+	out->delay_ms = parse_delay(*at, (size_t)(word_end - *at));
+	if (out->delay_ms != -1)
+		*at = skip_blanks(word_end, end);
+}
+
+/* The length of the word at the beginning of a line; 0: it is no word that a verb may be. */
+static size_t word_length(const char *line, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && n <= VERB_MAX && line[n] >= 'A' && line[n] <= 'Z')
+		n++;
+	return n < 2 || n > VERB_MAX || (n < len && line[n] != ' ') ? 0 : n;
+}
+
+static enum handler_verb find_verb(enum conf_mode mode, const char *word, size_t len)
+{
+	enum handler_verb verb = VERB_OK;
+
+	while (verb < VERBS && (len != verbs[verb].len || memcmp(word, handler_verb_names[verb], len) != 0 ||
+	    (mode == CONF_MODE_EXEC && !verbs[verb].exec)))
+		verb++;
+	return verb;
+}
+
+/* In persistent mode: one blank and a number, as the whole rest of the line or before another blank. */
+static bool parse_serial(enum conf_mode mode, const char **at, const char *end, uint64_t *serial)
+{
+	*serial = 0;
+	if (mode == CONF_MODE_EXEC)
+		return true;
+	if (*at == end)
+		return false;
+	++*at;
+	return parse_digits(at, end, serial) && (*at == end || **at == ' ');
+}
+
+enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len)
+{
+	const char *at = line, *end = line + len;
+	size_t word;
+
+	while (end > line && (end[-1] == ' ' || end[-1] == '\r'))
+		end--;
+	word = word_length(line, (size_t)(end - line));
+	if (word == 0)
+		return HANDLER_LINE_OUTPUT;
+	at += word;
+	if (!parse_serial(mode, &at, end, &out->serial))
+		return HANDLER_LINE_OUTPUT;
+	out->verb = find_verb(mode, line, word);
+	if (out->verb == VERBS)
+		return HANDLER_LINE_UNKNOWN;
+	at = skip_blanks(at, end);
+	if (at < end && verbs[out->verb].arguments == 0)
+		return HANDLER_LINE_OUTPUT;
+	out->delay_ms = -1;
+	if ((verbs[out->verb].arguments & ARGUMENT_DELAY) != 0 && at < end)
+		take_delay(out, &at, end);
+	out->reason = at;
+	out->reason_len = (size_t)(end - at);
+	return HANDLER_LINE_REPLY;
+}
+
+void handler_reply_describe(const struct handler_reply *r, char *out, size_t size)
+{
+	int len = r->reason_len > HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN : (int)r->reason_len;
+
+	snprintf(out, size, "%s%s%.*s", handler_verb_names[r->verb], len > 0 ? ": " : "", len, len > 0 ? r->reason : "");
+}

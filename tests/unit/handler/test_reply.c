@@ -1,0 +1,243 @@
+
+/* What is a reply, and what only looks like one, in both modes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/stdlib.h>
+#include <cmocka.h>
+
+#include "common/base/nitems.h"
+#include "common/handler/reply.h"
+
+#define YEAR_MS (INT64_C(365) * 24 * 3600 * 1000)
+
+static struct handler_reply reply;
+static enum conf_mode mode = CONF_MODE_PERSISTENT;
+
+static enum handler_line parse(const char *line)
+{
+	size_t len = strlen(line);
+	char *exact = malloc(len == 0 ? 1 : len);	/* so that a sanitizer sees a byte too far */
+	static char reason[4096];
+	enum handler_line what;
+
+	memcpy(exact, line, len);
+	what = handler_reply_parse(&reply, mode, exact, len);
+	if (what == HANDLER_LINE_REPLY) {
+		memcpy(reason, reply.reason, reply.reason_len);
+		reason[reply.reason_len] = '\0';
+		reply.reason = reason;
+	}
+	free(exact);
+	return what;
+}
+
+static void is(const char *line, enum handler_verb verb, uint64_t serial, int64_t delay_ms, const char *reason)
+{
+	if (parse(line) != HANDLER_LINE_REPLY)
+		fail_msg("no reply: %s", line);
+	if (reply.verb != verb || reply.serial != serial || reply.delay_ms != delay_ms || strcmp(reply.reason, reason) != 0)
+		fail_msg("%s: verb %d serial %llu delay %lld reason %s", line, reply.verb, (unsigned long long)reply.serial,
+		    (long long)reply.delay_ms, reply.reason);
+}
+
+static int begin_persistent(void **state)
+{
+	(void)state;
+	mode = CONF_MODE_PERSISTENT;
+	return 0;
+}
+
+static int begin_exec(void **state)
+{
+	(void)state;
+	mode = CONF_MODE_EXEC;
+	return 0;
+}
+
+static void verdicts(void **state)
+{
+	(void)state;
+	is("OK 1", VERB_OK, 1, -1, "");
+	is("OK 0", VERB_OK, 0, -1, "");
+	is("OK 007", VERB_OK, 7, -1, "");
+	is("OK 18446744073709551615", VERB_OK, UINT64_MAX, -1, "");
+	is("BEAT 12", VERB_BEAT, 12, -1, "");
+	is("FAIL 3", VERB_FAIL, 3, -1, "");
+	is("FAIL 3 no such user", VERB_FAIL, 3, -1, "no such user");
+	is("FAIL 3 5s late", VERB_FAIL, 3, -1, "5s late");
+	is("REJECT 3", VERB_REJECT, 3, -1, "");
+	is("REJECT 3 no mail", VERB_REJECT, 3, -1, "no mail");
+	is("RETRY 4", VERB_RETRY, 4, -1, "");
+	is("RETRY 4 mail server away", VERB_RETRY, 4, -1, "mail server away");
+}
+
+static void delays(void **state)
+{
+	(void)state;
+	is("RETRY 4 5s", VERB_RETRY, 4, 5000, "");
+	is("RETRY 4 250ms", VERB_RETRY, 4, 250, "");
+	is("RETRY 4 2m greylisted, they say", VERB_RETRY, 4, 120000, "greylisted, they say");
+	is("RETRY 4 0", VERB_RETRY, 4, 0, "");
+	is("RETRY 4 30", VERB_RETRY, 4, 30000, "");
+	is("RETRY 4 30   why", VERB_RETRY, 4, 30000, "why");
+	is("RETRY 4 3h", VERB_RETRY, 4, 3 * 3600 * 1000, "");
+	is("RETRY 4 9999d", VERB_RETRY, 4, YEAR_MS, "");
+	is("RETRY 4 18446744073709551615", VERB_RETRY, 4, YEAR_MS, "");
+	is("RETRY 4 18446744073709551616", VERB_RETRY, 4, -1, "18446744073709551616");
+	is("RETRY 4 -1", VERB_RETRY, 4, -1, "-1");
+	is("RETRY 4 5x", VERB_RETRY, 4, -1, "5x");
+	is("RETRY 4 1.5s", VERB_RETRY, 4, -1, "1.5s");
+	is("RETRY 4 5s5s", VERB_RETRY, 4, -1, "5s5s");
+}
+
+static void ends_and_blanks(void **state)
+{
+	(void)state;
+	is("OK 1\r", VERB_OK, 1, -1, "");
+	is("OK 1  ", VERB_OK, 1, -1, "");
+	is("FAIL 1 why \r", VERB_FAIL, 1, -1, "why");
+	is("FAIL 1   why", VERB_FAIL, 1, -1, "why");
+	is("RETRY 1 5s\r", VERB_RETRY, 1, 5000, "");
+}
+
+static void any_bytes_in_a_reason(void **state)
+{
+	static const char line[] = "FAIL 9 a\0b\xff %n\t\x1b[2J";
+
+	(void)state;
+	assert_int_equal(handler_reply_parse(&reply, mode, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.serial, 9);
+	assert_int_equal(reply.reason_len, sizeof(line) - 1 - 7);
+	assert_memory_equal(reply.reason, line + 7, reply.reason_len);
+	assert_int_equal(handler_reply_parse(&reply, mode, "RETRY 9 5\0s", 11), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.delay_ms, -1);
+}
+
+/* Chatter must not acknowledge a message. */
+static void no_replies(void **state)
+{
+	static const char *const lines[] = { "", "O", "OK", "OK ", "OK x", "OK 1x", "OK 1 done", "OK 200 requests served", "OK-1", "OK  1",
+		" OK 1", "ok 1", "Ok 1", "OK +1", "OK -1", "OK 0x1", "OK 1.0", "OK 1,2", "OK 18446744073709551616",
+		"OK 99999999999999999999999999", "BEAT", "BEAT 1 x", "RETRY", "RETRY ", "RETRY x", "RETRY 1x 5s", "FAIL", "FAIL why",
+		"FAIL1", "FAIL 1why", "REJECT", "REJECT why", "\n", "OK 1\n", "OK\t1", "OK 1\t", "DEBUG it works", "A 1",
+		"ABCDEFGHIJKLMNOPQ 1", "EMIT" };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(lines); i++)
+		if (parse(lines[i]) != HANDLER_LINE_OUTPUT)
+			fail_msg("no output: %s", lines[i]);
+	assert_int_equal(handler_reply_parse(&reply, mode, "OK 1\0", 5), HANDLER_LINE_OUTPUT);
+	assert_int_equal(handler_reply_parse(&reply, mode, "OK\0001", 4), HANDLER_LINE_OUTPUT);
+}
+
+/* A verb of a later version, whose bytes may follow. */
+static void unknown_verbs(void **state)
+{
+	static const char *const lines[] = { "EMIT 1 mail 300", "DONE 1", "JOB 1 1 0", "FAILED 1", "OKAY 1", "EMIT 1", "EMIT 1\r", "ABCDEFGHIJKLMNOP 1" };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(lines); i++)
+		if (parse(lines[i]) != HANDLER_LINE_UNKNOWN)
+			fail_msg("not unknown: %s", lines[i]);
+}
+
+/* ---- exec mode: no serial ---- */
+
+static void verbs_of_exec(void **state)
+{
+	(void)state;
+	is("RETRY", VERB_RETRY, 0, -1, "");
+	is("RETRY\r", VERB_RETRY, 0, -1, "");
+	is("RETRY 30s", VERB_RETRY, 0, 30000, "");
+	is("RETRY 30s mail server away", VERB_RETRY, 0, 30000, "mail server away");
+	is("RETRY mail server away", VERB_RETRY, 0, -1, "mail server away");
+	is("FAIL", VERB_FAIL, 0, -1, "");
+	is("FAIL  7 of 8 sent ", VERB_FAIL, 0, -1, "7 of 8 sent");
+	is("REJECT no mail", VERB_REJECT, 0, -1, "no mail");
+	is("BEAT", VERB_BEAT, 0, -1, "");
+}
+
+static void other_lines_of_exec(void **state)
+{
+	static const char *const unknown[] = { "OK", "OK 1", "EMIT mail 300", "REJCT no mail", "DONE" };
+	static const char *const output[] = { "", "reject", "Reject it", "BEAT 1", "REJECT:", "REJECT\tno mail", " REJECT", "X", "\xff" };
+
+	(void)state;
+	for (size_t i = 0; i < nitems(unknown); i++)
+		if (parse(unknown[i]) != HANDLER_LINE_UNKNOWN)
+			fail_msg("not unknown: %s", unknown[i]);
+	for (size_t i = 0; i < nitems(output); i++)
+		if (parse(output[i]) != HANDLER_LINE_OUTPUT)
+			fail_msg("no output: %s", output[i]);
+	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL\0", 5), HANDLER_LINE_OUTPUT);
+}
+
+/* ---- hostile lines ---- */
+
+static void a_line_of_a_mebibyte(void **state)
+{
+	size_t len = 1 << 20;
+	char *line = malloc(len);
+	char text[HANDLER_REASON_SHOWN + 16];
+
+	(void)state;
+	memset(line, 'x', len);
+	memcpy(line, "FAIL 1 ", 7);
+	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, len), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.reason_len, len - 7);
+	handler_reply_describe(&reply, text, sizeof(text));
+	assert_int_equal(strlen(text), strlen("FAIL: ") + HANDLER_REASON_SHOWN);
+	memset(line, 'A', len);
+	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, line, len), HANDLER_LINE_OUTPUT);
+	memset(line, '9', len);
+	memcpy(line, "RETRY ", 6);
+	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, line, len), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.delay_ms, -1);		/* digits that overflow are no delay */
+	free(line);
+}
+
+/* Nothing a handler says reads too far or is taken for more than it is. */
+static void random_lines(void **state)
+{
+	static const char *const pieces[] = { "OK ", "RETRY ", "FAIL ", "REJECT ", "BEAT ", "EMIT ",
+		"1", "23", " ", "5s", "ms", "\r", "\xff", "x", "-", "999999999999" };
+
+	(void)state;
+	for (int round = 0; round < 20000; round++) {
+		char line[128] = "";
+
+		for (uint32_t n = arc4random_uniform(7); n > 0; n--)
+			strcat(line, pieces[arc4random_uniform(nitems(pieces))]);
+		mode = round % 2 == 0 ? CONF_MODE_PERSISTENT : CONF_MODE_EXEC;
+		if (parse(line) != HANDLER_LINE_REPLY)
+			continue;
+		assert_true(reply.delay_ms >= -1 && reply.delay_ms <= YEAR_MS);
+		assert_true(strlen(reply.reason) < strlen(line));
+		if (reply.verb == VERB_OK || reply.verb == VERB_BEAT)
+			assert_string_equal(reply.reason, "");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(verdicts, begin_persistent),
+		cmocka_unit_test_setup(delays, begin_persistent),
+		cmocka_unit_test_setup(ends_and_blanks, begin_persistent),
+		cmocka_unit_test_setup(any_bytes_in_a_reason, begin_persistent),
+		cmocka_unit_test_setup(no_replies, begin_persistent),
+		cmocka_unit_test_setup(unknown_verbs, begin_persistent),
+		cmocka_unit_test_setup(verbs_of_exec, begin_exec),
+		cmocka_unit_test_setup(other_lines_of_exec, begin_exec),
+		cmocka_unit_test(a_line_of_a_mebibyte),
+		cmocka_unit_test(random_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
