@@ -168,7 +168,16 @@ void settle_expired(struct worker *w, struct place p, const char *message)
 	tray_close(&w->trays, p.tray);
 }
 
-static void retry(struct worker *w, struct place p, const struct message *m, int64_t delay_ms)
+/* What a delayed message shows of its last attempt. */
+static void remember_failure(struct wrapper *wrapper, const struct failure *f)
+{
+	const struct handler_result *r = f->result;
+	const char *signal = r == NULL || r->signal == 0 ? NULL : process_signal_name(r->signal);
+
+	message_failure_set(&wrapper->failure, clock_realtime_ms(), f->class, r == NULL || signal != NULL ? -1 : r->code, signal, f->text);
+}
+
+static void retry(struct worker *w, struct place p, const struct message *m, const struct failure *f)
 {
 	const struct conf_backoff *b = &w->env->conf->backoff;
 	struct outcome *o = tray_outcome(&w->trays, p);
@@ -178,9 +187,10 @@ static void retry(struct worker *w, struct place p, const struct message *m, int
 	wrapper.own_ms = 0;	/* a retried message queues like every other one: its wait begins again */
 	if (wrapper.first_failed_ms == 0)
 		wrapper.first_failed_ms = clock_realtime_ms();
+	remember_failure(&wrapper, f);
 	wrapper.apart = is_stored_apart(m);
 	remember(w, o, m, &wrapper);
-	o->delay_ms = delay_ms >= 0 ? delay_ms : clock_backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
+	o->delay_ms = f->delay_ms >= 0 ? f->delay_ms : clock_backoff_ms(b->base_ms, b->factor, b->cap_ms, b->jitter,
 	    (unsigned)wrapper.attempts, arc4random());
 	tray_move(&w->trays, p, MOVE_RETRY);
 }
@@ -258,7 +268,7 @@ static void settle_failure(struct worker *w, struct place p, const struct failur
 		o->record.attempts = m->wrapper.attempts + 1;
 		tray_move(&w->trays, p, MOVE_ESCAPE);
 	} else {
-		retry(w, p, m, f->delay_ms);
+		retry(w, p, m, f);
 	}
 	log_failure(m, f, escapes);
 }

@@ -13,7 +13,7 @@
 #define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut */
 #define SERVED_BYTES (64 * 1024 * 1024)	/* for the console: the bytes that Redis reads for one list; the output ends there */
 
-enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, ID, MESSAGE, CUT, NCOLUMNS };
+enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT, SIGNAL, ERROR, ID, MESSAGE, CUT, NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
 	[DUE] = { "due", "Due", false },
@@ -26,6 +26,11 @@ static const struct column all_columns[NCOLUMNS] = {
 	[CRASHES] = { "crashes", "Crashes", true },
 	[REDELIVERED] = { "redelivered", NULL, false },
 	[WAITING_SINCE] = { "waiting_since", NULL, false },
+	[FAILED_AT] = { "failed_at", NULL, false },
+	[CLASS] = { "error_class", "Class", false },
+	[EXIT] = { "exit_code", "Exit", true },
+	[SIGNAL] = { "signal", "Signal", false },
+	[ERROR] = { "error_message", "Error", false },
 	[ID] = { "id", "Id", false },
 	[MESSAGE] = { "message", "Message", false },
 	[CUT] = { "cut", NULL, false },
@@ -37,6 +42,21 @@ struct peek {
 	int64_t room;			/* bytes that Redis may still read */
 	struct cell of_owner[ELAPSED + 1];	/* the cells that are equal for all messages of one list */
 };
+
+static struct cell text_or_none(const char *text)
+{
+	return text[0] == '\0' ? cell_none() : cell_str(text);
+}
+
+/* Why the last attempt failed. It has no failed attempt, or a version that did not keep the cause wrote the wrapper: all are empty. */
+static void failure_cells(struct cell cells[NCOLUMNS], const struct message_failure *f)
+{
+	cells[FAILED_AT] = f->at_ms > 0 ? cell_time(f->at_ms) : cell_none();
+	cells[CLASS] = text_or_none(f->class);
+	cells[EXIT] = f->at_ms > 0 && f->exit_code >= 0 ? cell_int(f->exit_code) : cell_none();
+	cells[SIGNAL] = text_or_none(f->signal);
+	cells[ERROR] = f->text[0] == '\0' ? cell_none() : cell_bytes(f->text, strlen(f->text));
+}
 
 /* Prints an entry of size bytes. data: its first len bytes, or all of them. */
 static void show_entry(struct peek *p, const void *data, size_t len, size_t size)
@@ -53,6 +73,7 @@ static void show_entry(struct peek *p, const void *data, size_t len, size_t size
 	cells[CRASHES] = cell_int(m.wrapper.crashes);
 	cells[REDELIVERED] = cell_int(m.wrapper.redelivered);
 	cells[WAITING_SINCE] = since > 0 ? cell_time(since) : cell_none();
+	failure_cells(cells, &m.wrapper.failure);
 	/* a message without an id is named by the sha1 of all its bytes */
 	cells[ID] = size > len && m.id[0] == '\0' ? cell_none() : cell_str(message_id(&m));
 	cells[MESSAGE] = cell_bytes(m.raw + m.wrapper_len, len - m.wrapper_len);
@@ -142,6 +163,8 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 	memcpy(columns, all_columns, sizeof(all_columns));
 	if (list != LIST_DELAYED)
 		columns[DUE] = (struct column){0};
+	for (int i = CLASS; list != LIST_DELAYED && i <= ERROR; i++)
+		columns[i].title = NULL;	/* JSON has them for each list: messages in flight may have failed before */
 	for (int i = WORKER; list != LIST_TRANSIT && i <= ELAPSED; i++)
 		columns[i] = (struct column){0};
 }

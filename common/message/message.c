@@ -17,6 +17,7 @@
 #include "common/message/line.h"
 
 #define COUNT_MAX 1000000
+#define VERIFIED_MAX 256	/* bytes of a line that is remembered: stamps are shorter */
 
 static bool starts_with(const char *data, size_t len, const char *prefix)
 {
@@ -87,6 +88,7 @@ static int parse_wrapper(struct message *m, const struct message_line *line, con
 		return -1;
 	if (parse_nonce(line, &w->nonce) == -1 || parse_memory(w, line) == -1)
 		return -1;
+	message_failure_parse(&w->failure, line);
 	m->doubtful = !is_sealed(line, mac, m->raw, keys);
 	return m->doubtful ? -1 : 0;
 }
@@ -157,7 +159,7 @@ static struct {
 	const struct seal_secrets *secrets;
 	char queue[256];
 	size_t len;			/* of data; 0: none */
-	char data[MESSAGE_STAMP_SIZE];
+	char data[VERIFIED_MAX];
 	struct wrapper wrapper;
 } verified;
 
@@ -272,6 +274,7 @@ static void append_wrapper(struct buffer *out, const struct wrapper *w)
 	arc4random_buf(&nonce, sizeof(nonce));
 	buffer_format(out, MESSAGE_VERSION " w=%016" PRIx64, nonce);
 	append_memory(out, w);
+	message_failure_append(out, &w->failure);
 	append_number(out, "apart", w->apart);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/base.h"
+#include "common/message/failure.h"
 #include "common/message/seal.h"
 
 /*
@@ -42,6 +43,7 @@ struct wrapper {
 	int64_t own_ms;			/* waiting since: server's ms since 1970; 0: not known */
 	int64_t redriven_ms;		/* when an operator put it back out of escape, the same; 0: never */
 	int64_t first_failed_ms;	/* server's ms since 1970; 0: never */
+	struct message_failure failure;	/* of the last attempt. Not in the notes of a shared queue, which has no second attempt */
 	bool apart;			/* for message_wrapper(): the line says that delayed may hold it without the payload, which another list
 					 * holds then (scripts/shared/apart.lua). message_parse() leaves it false */
 };
@@ -114,7 +116,7 @@ void message_wrapper(struct buffer *out, const struct message_keys *keys, const 
 void message_wrap(struct buffer *out, const struct message_keys *keys, const struct message *m, const struct wrapper *w);
 
 /* The start of such a wrapper without own_ms: Redis adds own, by its clock, and the seal (common/queue/scripts/stamp.lua). */
-#define MESSAGE_STAMP_SIZE 256
+#define MESSAGE_STAMP_SIZE MESSAGE_LINE_MAX
 struct message_stamp {
 	char line[MESSAGE_STAMP_SIZE];
 	char key[SEAL_KEY_HEX + 1];

@@ -71,9 +71,22 @@ static int64_t natural(int64_t n)
 
 static struct wrapper any_wrapper(struct input *in)
 {
-	return (struct wrapper){ .attempts = (int)input_number(in), .crashes = (int)input_number(in),
+	struct wrapper w = { .attempts = (int)input_number(in), .crashes = (int)input_number(in),
 		.redelivered = (int)input_number(in), .solo = input_byte(in) & 1, .own_ms = input_number(in),
 		.first_failed_ms = input_number(in) };
+	char *class = input_text(in), *signal = input_text(in), *text = input_text(in);
+
+	message_failure_set(&w.failure, input_number(in), class, (int)input_number(in), signal, text);
+	free(class);
+	free(signal);
+	free(text);
+	return w;
+}
+
+static bool same_failure(const struct message_failure *a, const struct message_failure *b)
+{
+	return a->at_ms <= 0 ? b->at_ms == 0 : a->at_ms == b->at_ms && a->exit_code == b->exit_code && strcmp(a->class, b->class) == 0 &&
+	    strcmp(a->signal, b->signal) == 0 && strcmp(a->text, b->text) == 0;
 }
 
 /* Behind `w`, all of the producer's is there, byte for byte, and says the same. */
@@ -92,6 +105,7 @@ static void check_wrapped(const struct message *m, const struct wrapper *w)
 	    again.wrapper.redelivered == capped(w->redelivered) && again.wrapper.solo == w->solo);
 	FUZZ_ASSERT(again.wrapper.own_ms == natural(w->own_ms) && again.wrapper.redriven_ms == natural(w->redriven_ms) &&
 	    again.wrapper.first_failed_ms == natural(w->first_failed_ms));
+	FUZZ_ASSERT(same_failure(&w->failure, &again.wrapper.failure));
 	FUZZ_ASSERT(again.header_len == m->header_len && again.unknown_version == m->unknown_version);
 	FUZZ_ASSERT(strcmp(again.id, m->id) == 0 && strcmp(again.request_id, m->request_id) == 0);
 	FUZZ_ASSERT(again.ttl_ms == m->ttl_ms && again.enqueued_ms == m->enqueued_ms && again.timeout_ms == m->timeout_ms &&

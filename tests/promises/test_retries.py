@@ -1,4 +1,6 @@
 """Retries, back-off, exit codes, headers, delays, pauses."""
+import datetime
+import json
 import time
 
 import pytest
@@ -50,6 +52,25 @@ def test_exit_codes(redis, quredisd, handler, ledger, code, codes, escapes, runs
     assert c.llen("escape:mail") == escapes and len(ledger.lines()) == runs
     if escapes:
         assert int(record(c, "mail")["exit_code"]) == code
+
+
+@pytest.mark.parametrize("script, options, expected", [
+    ("echo first >&2; echo 'no route to smtp.example' >&2; exit 3", {}, ("HandlerExit", 3, None, "exit status 3: no route to smtp.example")),
+    ("exit 75", {}, ("HandlerExit", 75, None, "exit status 75")),
+    ("kill -KILL $$", {}, ("HandlerSignal", None, "SIGKILL", "killed by SIGKILL")),
+    ("printf 'gr\\303\\274n +=\\033[31m' >&2; exit 1", {}, ("HandlerExit", 1, None, "exit status 1: grün += [31m")),
+    ("exec sleep 60", {"timeout": "200ms"}, ("HandlerTimeout", None, "SIGTERM", "timed out after")),
+], ids=["exit", "retry", "signal", "any-bytes", "timeout"])
+def test_a_delayed_message_says_why_it_failed(redis, quredisd, handler, script, options, expected):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(f"cat >/dev/null; {script}"), max_attempts=3, backoff={"base": "1h", "cap": "1h", "jitter": 0.0}, **options)])
+    c.lpush("ingress:mail", "a")
+    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+    shown, = json.loads(d.quredis("peek", "mail", "delayed", "--json").out)
+    assert (shown["error_class"], shown["exit_code"], shown["signal"]) == expected[:3]
+    assert shown["error_message"].startswith(expected[3]) and shown["attempts"] == 1
+    assert abs(datetime.datetime.fromisoformat(shown["failed_at"].replace("Z", "+00:00")).timestamp() - time.time()) < 60
+    assert expected[0] in d.quredis("peek", "mail", "delayed").out.splitlines()[1]
 
 
 def test_back_off_grows_and_is_capped(redis, quredisd, handler, ledger):

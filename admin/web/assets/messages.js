@@ -34,6 +34,11 @@ export function hostOf(worker) {
 	return worker ? worker.split(".").slice(0, -3).join(".") : "–";
 }
 
+/** Why the last attempt failed, as one line; null: no attempt has failed, or the cause was not kept. */
+function lastFailure(m) {
+	return m.failed_at ? [m.error_class, field(m, "error_message")].filter(Boolean).map((part) => (part.text === undefined ? part : preview(part))).join(": ") : null;
+}
+
 function columns(list, open) {
 	const own = {
 		ingress: [{ id: "since", title: "Waiting since", css: "time", cell: timeCell((m) => m.waiting_since) }],
@@ -42,7 +47,8 @@ function columns(list, open) {
 			{ id: "pid", title: "Pid", css: "number second", cell: textCell((m) => m.pid ?? "–") },
 			{ id: "host", title: "Host", css: "second", cell: textCell((m) => hostOf(m.worker)) },
 			{ id: "owner", title: "Worker", css: "second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: the sweeper returns its messages")) }],
-		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) }],
+		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) },
+			{ id: "why", title: "Last failure", css: "error second", cell: (td, m) => { setText(td, lastFailure(m) ?? "–"); td.title = lastFailure(m) ?? ""; } }],
 		escape: [],
 		done: [{ id: "finished", title: "Finished", css: "time", cell: timeCell((m) => m.finished_at) },
 			{ id: "took", title: "Took", css: "number", cell: textCell((m) => duration(m.duration_ms)) },
@@ -70,13 +76,14 @@ function withKeys(rows) {
 }
 
 export function openMessage(queue, message) {
-	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "finished_at", "duration_ms", "worker", "pid"]
-		.filter((k) => message[k] !== null && message[k] !== undefined);
+	const shown = { ...message, last_failure: lastFailure(message) };
+	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "failed_at", "exit_code", "signal", "last_failure", "finished_at",
+		"duration_ms", "worker", "pid"].filter((k) => shown[k] !== null && shown[k] !== undefined);
 	const dialog = h("dialog", { class: "wide", "aria-label": `A message of ${queue}` },
 		h("form", { method: "dialog" },
 			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
 			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value),
-			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(message[k]))]))));
+			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(shown[k]))]))));
 	dialog.addEventListener("close", () => dialog.remove());
 	document.body.append(dialog);
 	dialog.showModal();
