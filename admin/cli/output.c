@@ -52,20 +52,11 @@ void output_object(struct output *o, const struct column *columns, size_t n, con
 	o->format->object(o, cells);
 }
 
-/* At most two units: enough for a person to compare. */
 static char *elapsed_text(int64_t ms)
 {
-	int64_t s = ms / 1000;
+	char text[UNITS_SIZE];
 
-	if (ms < 1000)
-		return alloc_format("%" PRId64 "ms", ms < 0 ? 0 : ms);
-	if (s < 60)
-		return alloc_format("%" PRId64 ".%" PRId64 "s", s, ms % 1000 / 100);
-	if (s < 3600)
-		return alloc_format("%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
-	if (s < 86400)
-		return alloc_format("%" PRId64 "h%02" PRId64 "m", s / 3600, s % 3600 / 60);
-	return alloc_format("%" PRId64 "d%02" PRId64 "h", s / 86400, s % 86400 / 3600);
+	return alloc_string(units_elapsed(ms, text));
 }
 
 static char *json_text(const json_t *json, size_t max_columns)

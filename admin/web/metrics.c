@@ -28,8 +28,8 @@ struct page {
 /* One row of the overview: a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_number, write_age, write_status, write_reason, write_outcomes, write_durations, write_lags, write_purged_waiting, write_up,
-    write_node_workers, write_node_queues;
+static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_durations, write_lags, write_purged_waiting,
+    write_up, write_node_workers, write_node_queues;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -66,6 +66,7 @@ static const struct source {
 	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, NULL, NULL, "archive" },
 	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, NULL, NULL, "bounds" },
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
+	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, NULL, "reasons" },
 	{ METRIC_MESSAGES, STATS, write_outcomes, NULL, NULL, NULL },
 	{ METRIC_HANDLER_DURATION, STATS, write_durations, NULL, NULL, NULL },
 	{ METRIC_SWEEP_LAG, STATS, write_lags, NULL, NULL, NULL },
@@ -127,14 +128,40 @@ static void write_age(struct page *p, const struct source *s, const char *name, 
 		write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
 }
 
-static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
+/* -1: another program wrote it, or no supervisor reports the queue. */
+static int64_t level_of(const json_t *status)
 {
 	static const char *const levels[] = { "healthy", "degraded", "unhealthy" };
-	const char *status = json_string_value(json_object_get(report, s->key));
 
-	for (size_t i = 0; status != NULL && i < nitems(levels); i++)
-		if (strcmp(status, levels[i]) == 0)
-			write_sample(p, (const char *const[METRIC_LABELS]){ name }, (int64_t)i);
+	for (size_t i = 0; json_is_string(status) && i < nitems(levels); i++)
+		if (strcmp(json_string_value(status), levels[i]) == 0)
+			return (int64_t)i;
+	return -1;
+}
+
+static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, level_of(json_object_get(report, s->key)));
+}
+
+/* A code of another program must not add labels without end: those of quredis are short, and few. */
+#define REASONS_MAX 32
+static bool is_code(const char *code)
+{
+	return code != NULL && strlen(code) < 32 && code[strspn(code, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
+}
+
+static void write_reasons(struct page *p, const struct source *s, const char *name, const json_t *report)
+{
+	const json_t *reasons = json_object_get(report, s->key), *reason;
+	size_t i;
+
+	json_array_foreach(reasons, i, reason) {
+		const char *code = json_string_value(json_object_get(reason, "code"));
+
+		if (i < REASONS_MAX && is_code(code))
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, level_of(json_object_get(reason, "status")));
+	}
 }
 
 /* 1 if the report gives this reason. */

@@ -30,6 +30,7 @@
 	X(DEAD_LETTERS_OVER, "quredis_dead_letters_over", "gauge", UNIT_ONE, \
 	    "1 while dead letters exceed max_entries or max_age and no rule may remove them.", "queue") \
 	X(HEALTH_STATUS, "quredis_health_status", "gauge", UNIT_ONE, "0 healthy, 1 degraded, 2 unhealthy.", "queue") \
+	X(HEALTH_REASON, "quredis_health_reason", "gauge", UNIT_ONE, "1 degraded, 2 unhealthy, for this reason; absent: it does not apply.", "queue", "code") \
 	X(MESSAGES, "quredis_messages_total", "counter", UNIT_ONE, "Outcomes of messages.", "queue", "event") \
 	X(HANDLER_DURATION, "quredis_handler_duration_seconds", "histogram", UNIT_MS, "Run time of handlers.", "queue") \
 	X(SWEEP_LAG, "quredis_sweep_lag_seconds", "histogram", UNIT_MS, "Delay between due time and move of a retry or an expired message.", "queue") \

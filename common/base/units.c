@@ -55,6 +55,23 @@ const char *units_format_duration(int64_t ms, char out[UNITS_SIZE])
 	return out;
 }
 
+const char *units_elapsed(int64_t ms, char out[UNITS_SIZE])
+{
+	long long s = ms / 1000;
+
+	if (ms < 1000)
+		snprintf(out, UNITS_SIZE, "%lldms", ms < 0 ? 0LL : (long long)ms);
+	else if (s < 60)
+		snprintf(out, UNITS_SIZE, "%lld.%llds", s, (long long)ms % 1000 / 100);
+	else if (s < 3600)
+		snprintf(out, UNITS_SIZE, "%lldm%02llds", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(out, UNITS_SIZE, "%lldh%02lldm", s / 3600, s % 3600 / 60);
+	else
+		snprintf(out, UNITS_SIZE, "%lldd%02lldh", s / 86400, s % 86400 / 3600);
+	return out;
+}
+
 static const char size_units[] = "KMGT";
 
 int units_parse_size(const char *s, int64_t *bytes)

@@ -11,6 +11,9 @@ int units_parse_duration(const char *s, int64_t *ms);
 /* Writes the shortest form that parses to the same value. Returns out. */
 const char *units_format_duration(int64_t ms, char out[UNITS_SIZE]);
 
+/* Writes at most two units, for a person: "9ms" "2.5s" "19m07s" "5h00m" "3d04h". Negative: 0. Returns out. */
+const char *units_elapsed(int64_t ms, char out[UNITS_SIZE]);
+
 /* "512" "64K" "512M" "5G": bytes, binary units (K = 1024). Returns 0, or -1 for any other text, and for a value beyond int64_t. */
 int units_parse_size(const char *s, int64_t *bytes);
 

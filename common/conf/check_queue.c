@@ -324,6 +324,7 @@ static void check_order(struct conf_loading *l, const struct conf_queue *q, cons
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t)
 {
 	check_order(l, q, "dlq_max", t->dlq_max_warning, t->dlq_max_critical);
+	check_order(l, q, "failure_rate", t->failure_rate_warning, t->failure_rate_critical);
 	check_order(l, q, "stuck_max", t->stuck_max_warning, t->stuck_max_critical);
 }
 

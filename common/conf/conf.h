@@ -86,6 +86,8 @@ struct conf_purge {
 struct conf_thresholds {
 	int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
 	int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
+	int64_t failure_rate_warning, failure_rate_critical;	/* percent of the attempts */
+	int64_t failure_window_ms, failure_min;	/* failure_min: attempts in the window; fewer prove nothing */
 };
 
 #define CONF_WORKERS_MAX 1000

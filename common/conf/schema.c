@@ -10,7 +10,8 @@
 #include "common/base/base.h"
 
 #define SECOND INT64_C(1000)
-#define HOUR (3600 * SECOND)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
@@ -35,7 +36,11 @@ static const char *const fences[] = { "finish", "kill", NULL };
 	ROW("dlq_max_critical", COUNT, dlq_max_critical, "1000", 0, COUNT_MAX) \
 	ROW("stuck_age", DURATION, stuck_age_ms, "2h", SECOND, 3650 * DAY) \
 	ROW("stuck_max_warning", COUNT, stuck_max_warning, "10", 0, COUNT_MAX) \
-	ROW("stuck_max_critical", COUNT, stuck_max_critical, "50", 0, COUNT_MAX)
+	ROW("stuck_max_critical", COUNT, stuck_max_critical, "50", 0, COUNT_MAX) \
+	ROW("failure_rate_warning", COUNT, failure_rate_warning, "30", 0, 100) \
+	ROW("failure_rate_critical", COUNT, failure_rate_critical, "70", 0, 100) \
+	ROW("failure_window", DURATION, failure_window_ms, "10m", MINUTE, HOUR) \
+	ROW("failure_min", COUNT, failure_min, "10", 1, COUNT_MAX)
 #define THRESHOLD(name, kind, field, default, least, most) \
 	KEY("health.thresholds." name, kind, health.thresholds.field, .fallback = default, RANGE(least, most)),
 #define THRESHOLD_OF_QUEUE(name, kind, field, default, least, most) \

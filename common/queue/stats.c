@@ -91,6 +91,41 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 	}
 }
 
+void queue_outcomes(struct redis *r, const struct queue_keys *k, int64_t minute)
+{
+	char *key = minute == QUEUE_TOTALS ? alloc_string(k->stats) : queue_rate_key(k, minute);
+
+	redis_appendf(r, "HMGET %s %s %s", key, counter_names[COUNT_DONE], counter_names[COUNT_FAILED]);
+	free(key);
+}
+
+/* So many never happen: another program wrote it. The bound keeps sums and percentages in range. */
+#define OUTCOMES_MAX INT64_C(1000000000000000)
+
+static int64_t outcome_count(const struct redis_reply *reply)
+{
+	char *end;
+	long long n;
+
+	if (reply->type != REDIS_STRING)
+		return 0;
+	n = strtoll(reply->str, &end, 10);
+	return *end != '\0' || n < 0 ? 0 : n > OUTCOMES_MAX ? OUTCOMES_MAX : n;
+}
+
+bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *reply)
+{
+	struct redis_reply done, failed;
+
+	*out = (struct queue_outcomes){0};
+	if (reply->type != REDIS_ARRAY || reply->n != 2)
+		return false;
+	done = redis_element(reply, 0);
+	failed = redis_element(reply, 1);
+	*out = (struct queue_outcomes){ .done = outcome_count(&done), .failed = outcome_count(&failed) };
+	return true;
+}
+
 static int64_t percentile(const uint64_t buckets[SCOREBOARD_BUCKETS], int percent)
 {
 	uint64_t total = 0, below = 0;

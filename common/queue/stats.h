@@ -27,6 +27,14 @@ void queue_totals(struct redis *r, const struct queue_keys *k);
 void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
 
+/* How attempts ended, in total or in one minute. */
+struct queue_outcomes {
+	int64_t done, failed;	/* failed: also the attempts after which the message was retried */
+};
+#define QUEUE_TOTALS (-1)	/* in place of a minute */
+void queue_outcomes(struct redis *r, const struct queue_keys *k, int64_t minute);	/* -> ARRAY for queue_outcomes_parse() */
+bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *reply);	/* false: unexpected. What is no number counts as 0 */
+
 /* The time in ms below which so many percent of the handlers ran: the bound of a bucket; 0: above the last bound; -1: none ran */
 int64_t queue_percentile(const struct queue_figures *f, int percent);
 int64_t queue_lag_percentile(const struct queue_figures *f, int percent);	/* the same of the sweeper's lag */

@@ -217,6 +217,36 @@ static void take_rate(struct taking *t)
 		queue_figures_parse(&t->g->rate, &reply);
 }
 
+/* The minutes of the window, of which the present one is not over yet; 0: nobody asks. */
+static int64_t window_minutes(const struct taking *t)
+{
+	return t->s->conf->health.enabled ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
+}
+
+/*
+ * The figures of each minute are in Redis, for all hosts. So the rate needs no memory here: it is the same after a restart, on the next leader, and
+ * after Redis has gone back in time.
+ */
+static void ask_outcomes(struct taking *t)
+{
+	for (int64_t i = 0; i < window_minutes(t); i++)
+		queue_outcomes(&t->s->redis, &t->q->keys, t->g->at_ms / MINUTE_MS - i);
+}
+
+static void take_outcomes(struct taking *t)
+{
+	struct gauge *g = t->g;
+	struct queue_outcomes o;
+	struct redis_reply reply;
+
+	for (int64_t i = 0; i < window_minutes(t); i++) {
+		bool good = take_answer(t, &reply) && queue_outcomes_parse(&o, &reply);
+
+		add_known(&g->attempts, good ? o.done + o.failed : -1);
+		add_known(&g->failures, good ? o.failed : -1);
+	}
+}
+
 static int64_t taken_out(const struct queue_figures *f)
 {
 	static const enum counter out[] = { COUNT_FETCHED, COUNT_EXPIRED_WAITING, COUNT_PURGED };
@@ -300,10 +330,12 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
 	queue_totals(&s->redis, &q->keys);
+	ask_outcomes(&t);
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);
 	take_sizes(&t);
 	take_rate(&t);
 	take_arrivals(&t);
+	take_outcomes(&t);
 	if (take_answer(&t, &first))
 		g->ingress = gauge_waiting(s, q, g->ingress.size, &t.clock, &first, &t.wrong);
 	if (s->redis.state != REDIS_CLOSED)

@@ -17,6 +17,7 @@
 #include "sweeper/rescue/rescue.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
+#include "sweeper/report/outcomes.h"
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/core/core.h"
 
@@ -75,6 +76,7 @@ static void values_of(const struct sweeper *s, const struct sweeper_queue *q, in
 	value[HEALTH_TRANSIT] = g->transit.size;
 	value[HEALTH_DEAD_LETTERS] = g->escape.size;
 	value[HEALTH_STUCK] = sum_known(g->ingress.stuck, g->transit.stuck);
+	value[HEALTH_FAILURES] = health_rule_failure_rate(g->failures, g->attempts, gauge_thresholds(s, q)->failure_min);
 	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
@@ -185,9 +187,15 @@ static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q,
 	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }
 
+/* True: something happened that the next look must not wait for. */
+static bool has_news(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	return state_of(s, q, now_ms) != health_of(q)->seen || outcomes_alarm(s, q);
+}
+
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && state_of(s, q, now_ms) != health_of(q)->seen;
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && has_news(s, q, now_ms);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -202,8 +210,9 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 
 	(void)budget;
 	h->looked_ms = gauge_of(q)->taken_ms;
-	if (now_ms < h->due_ms && state_of(s, q, now_ms) == h->seen)
+	if (now_ms < h->due_ms && !has_news(s, q, now_ms))
 		return TASK_DONE;
+	outcomes_judged(q);
 	h->seen = state_of(s, q, now_ms);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge_queue(s, q);

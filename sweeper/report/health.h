@@ -38,12 +38,15 @@ struct health_sum {
 
 const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the reports were added up */
 
-/* True: the breaker, the gate or the error of the queue has changed since the last look, so the next one is due now. */
+/* True: the breaker, the gate or the error of the queue has changed since the last look, or its messages fail, so the next look is due now. */
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 
 /* health_document.c: the report as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
+
+/* health_text.c */
 struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);
+int64_t health_text_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);	/* the limit of the present level */
 #define HEALTH_TEXT_SIZE 320
 const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 

@@ -9,6 +9,7 @@ const char *const health_code_names[HEALTH_CODES] = {
 	[HEALTH_TRANSIT] = "transit",
 	[HEALTH_DEAD_LETTERS] = "dead_letters",
 	[HEALTH_STUCK] = "stuck",
+	[HEALTH_FAILURES] = "failures",
 	[HEALTH_ORPHANS] = "orphans",
 	[HEALTH_PAUSED] = "paused",
 	[HEALTH_BREAKER] = "breaker",
@@ -47,6 +48,18 @@ static void fall(struct health_check *c, enum health_status to)
 		return;
 	c->level = c->allowed;
 	c->falling = 0;
+}
+
+int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least)
+{
+	if (attempts < 0)
+		return -1;
+	return attempts == 0 || attempts < least ? 0 : (failed * 100 + attempts - 1) / attempts;
+}
+
+bool health_rule_is_worse(const struct health_check *c, int64_t value, const struct health_limit *limit)
+{
+	return value >= 0 && above(value, limit->degraded, limit->unhealthy) > c->level;
 }
 
 void health_look(struct health_check *c, enum health_code code, int64_t value, const struct health_limit *limit)

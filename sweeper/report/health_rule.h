@@ -1,6 +1,7 @@
 #ifndef SWEEPER_REPORT_HEALTH_RULE_H
 #define SWEEPER_REPORT_HEALTH_RULE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -15,6 +16,7 @@ enum health_status { HEALTH_HEALTHY, HEALTH_DEGRADED, HEALTH_UNHEALTHY };
 
 enum health_code {
 	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
+	HEALTH_FAILURES,	/* percent of the attempts that failed, rounded up: health_rule_failure_rate() */
 	HEALTH_ORPHANS,		/* registrations without a lease, and messages without a living owner */
 	HEALTH_PAUSED,		/* ms */
 	HEALTH_BREAKER,		/* 1: it is open */
@@ -37,6 +39,12 @@ struct health_check {		/* zeroed: healthy */
 	int rising, falling;		/* looks in a row that ask for a worse, a better level */
 	enum health_status allowed;	/* while falling: the worst level that these looks allow */
 };
+
+/* Percent, rounded up, so that it exceeds a limit if the rate does. 0: fewer attempts than `least`, which prove nothing; -1: attempts are not known (-1). */
+int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least);
+
+/* True: a look with this value would ask for a worse level than the present one. */
+bool health_rule_is_worse(const struct health_check *c, int64_t value, const struct health_limit *limit);
 
 /* One look; value -1: not known. */
 void health_look(struct health_check *c, enum health_code code, int64_t value, const struct health_limit *limit);

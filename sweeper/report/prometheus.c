@@ -105,6 +105,13 @@ static void write_health(struct page *p, const struct sweeper_queue *q)
 		write_sample(p, q, NULL, health_of(q)->status);
 }
 
+static void write_reasons(struct page *p, const struct sweeper_queue *q)
+{
+	for (int i = 0; p->s->conf->health.enabled && i < HEALTH_CODES; i++)
+		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
+			write_sample(p, q, health_code_names[i], health_of(q)->checks[i].level);
+}
+
 /* ---- of the workers of this supervisor ---- */
 
 static const struct queue_figures *figures_of(const struct page *p, const struct sweeper_queue *q)
@@ -195,6 +202,7 @@ static const struct queue_metric {
 	{ METRIC_DEAD_LETTERS_UNARCHIVED, LED, write_unarchived },
 	{ METRIC_DEAD_LETTERS_OVER, LED, write_over },
 	{ METRIC_HEALTH_STATUS, LED, write_health },
+	{ METRIC_HEALTH_REASON, LED, write_reasons },
 	{ METRIC_MESSAGES, OURS, write_outcomes },
 	{ METRIC_HANDLER_DURATION, OURS, write_durations },
 	{ METRIC_SWEEP_LAG, OURS, write_lags },

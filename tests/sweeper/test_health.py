@@ -333,6 +333,73 @@ def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+# ---- failures ----
+
+FAR = {"dlq_max_warning": 10 ** 6, "dlq_max_critical": 10 ** 6, "ingress_max": 10 ** 6}
+SOME_FAIL = "case $(cat) in bad*) exit 1;; esac"
+
+
+def reason(c, code, name="mail"):
+    """The reason with this code of the last report; None: it has none."""
+    return next((r for r in (report(c, name) or {"reasons": []})["reasons"] if r["code"] == code), None)
+
+
+def test_half_of_the_messages_fail(redis, quredisd, handler):
+    """744 done and 736 failed: judged soon, although the next look is in an hour."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(SOME_FAIL), workers=4), queue("news", handler(SOME_FAIL), workers=1)], health=health("1h", **FAR))
+    wait_for(lambda: report(c) and report(c, "news"), 30)
+    c.lpush("ingress:mail", *[f"good {i}" if i % 2 or i >= 1472 else f"bad {i}" for i in range(1480)])
+    c.lpush("ingress:news", *[f"good {i}" for i in range(30)])
+    found = wait_for(lambda: reason(c, "failures"), 90)
+    assert found["status"] == "degraded" and found["limit"] == 30 and report(c)["status"] == "degraded"
+    wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"744" and c.hget("ingress:mail:stats", "failed") == b"736", 90)
+    d.reload(health=health("1s", **FAR))            # a look now, which counts them all
+    found = wait_for(lambda: (r := reason(c, "failures")) and "1480" in r["text"] and r, 30)
+    assert found == {"code": "failures", "status": "degraded", "value": 50, "limit": 30,
+                     "text": "736 of 1480 attempts failed in the last 10m: 49.7 %, the limit is 30 %"}
+    assert next_report(c)["failures"] == {"attempts": 1480, "failed": 736, "window": 600}
+    assert report(c, "news")["status"] == "healthy" and report(c, "news")["failures"]["attempts"] == 30
+    assert d.stop() == 0
+
+
+def minute_now(c):
+    return server_ms(c) // 60000
+
+
+def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, quredisd, handler, tmp):
+    """The counters of each minute: another host wrote them, before this supervisor started."""
+    c = redis.client()
+
+    def minutes(**ago):                       # m2=(done, failed): two minutes ago
+        now = minute_now(c)
+        for key in c.keys("ingress:mail:rate:*"):
+            c.delete(key)
+        for k, (done, failed) in ago.items():
+            c.hset(f"ingress:mail:rate:{now - int(k[1:])}", mapping={"done": done, "failed": failed})
+
+    def judged(**ago):
+        minutes(**ago)
+        doc = next_report(c, n=2)
+        return doc["status"], doc["failures"]["attempts"], doc["failures"]["failed"]
+    minutes(m2=(30, 70))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health("1s", failure_window="5m", failure_min=8),
+                 metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    assert wait_for(lambda: report(c), 30)["status"] == "degraded"         # 70 % is not above the limit
+    assert judged(m2=(29, 71)) == ("unhealthy", 100, 71)
+    wait_for(lambda: 'quredis_health_reason{queue="mail",code="failures"} 2\n' in (tmp / "q.prom").read_text(), 30)
+    assert judged(m2=(30, 67)) == ("unhealthy", 97, 67)             # more than nine tenths of the limit
+    assert judged(m1=(40, 30), m2=(40, 30)) == ("degraded", 140, 60)
+    assert judged(m7=(0, 100)) == ("healthy", 0, 0)                 # before the window
+    assert judged(m1=(0, 7)) == ("healthy", 7, 7)                   # too few
+    assert judged(m1=(0, 8)) == ("unhealthy", 8, 8)
+    minutes()                                                       # Redis went back in time
+    wait_for(lambda: report(c)["status"] == "healthy", 30)
+    c.hset(f"ingress:mail:rate:{minute_now(c)}", mapping={"done": "x", "failed": -5})
+    assert next_report(c)["failures"] == {"attempts": 0, "failed": 0, "window": 300}
+    assert d.stop() == 0
+
+
 def test_a_queue_has_limits_of_its_own(redis, quredisd, handler):
     """Each key that it does not set is the global one; also how old a stuck message is."""
     c = redis.client()

@@ -24,10 +24,17 @@ const COLUMNS = [
 	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
 	{ id: "average", title: "Average age", css: "number third", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
 	{ id: "longest", title: "Longest in flight", css: "number third", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
+	{ id: "failed", title: "Failed", css: "number second", hint: "Share of the attempts of the last minutes that failed", value: failedOf, first: "down",
+		cell: textCell((q) => (failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`)) },
 	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
 	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
 	{ id: "workers", title: "Workers", css: "number third", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
 ];
+
+// Percent; undefined: no attempt ended.
+function failedOf(q) {
+	return q.failures?.attempts > 0 ? q.failures.failed * 100 / q.failures.attempts : undefined;
+}
 
 function stuckOf(q) {
 	const stuck = [q.ingress?.stuck_count, q.transit?.stuck_count].filter((n) => n !== undefined);

@@ -65,6 +65,21 @@ static void duration_formats_what_parses_again(void **state)
 	}
 }
 
+static void elapsed_has_two_units(void **state)
+{
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} known[] = { { -5, "0ms" }, { 999, "999ms" }, { 1000, "1.0s" }, { 59999, "59.9s" }, { 60000, "1m00s" }, { 1147000, "19m07s" },
+		{ 3599999, "59m59s" }, { 5 * 3600000, "5h00m" }, { 86399999, "23h59m" }, { 76 * INT64_C(3600000), "3d04h" },
+		{ INT64_MAX, "106751991167d07h" } };
+	char text[UNITS_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < nitems(known); i++)
+		assert_string_equal(units_elapsed(known[i].ms, text), known[i].text);
+}
+
 static void size_reads_each_unit(void **state)
 {
 	static const struct {
@@ -128,6 +143,7 @@ int main(void)
 		cmocka_unit_test(duration_refuses_anything_else),
 		cmocka_unit_test(duration_formats_shortest_and_exact),
 		cmocka_unit_test(duration_formats_what_parses_again),
+		cmocka_unit_test(elapsed_has_two_units),
 		cmocka_unit_test(size_reads_each_unit),
 		cmocka_unit_test(size_refuses_anything_else),
 		cmocka_unit_test(size_formats_shortest_and_exact),

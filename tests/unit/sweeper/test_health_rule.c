@@ -129,6 +129,39 @@ static void orphans_at_the_second_look(void **state)
 	assert_int_equal(c.level, HEALTH_DEGRADED);
 }
 
+/* A rate exceeds a limit of whole percent exactly if its rounded figure does. */
+static void rates_of_failures(void **state)
+{
+	(void)state;
+	assert_int_equal(health_rule_failure_rate(736, 1480, 10), 50);
+	assert_int_equal(health_rule_failure_rate(3, 10, 10), 30);
+	assert_int_equal(health_rule_failure_rate(30001, 100000, 10), 31);
+	assert_int_equal(health_rule_failure_rate(10, 10, 10), 100);
+	assert_int_equal(health_rule_failure_rate(0, 10, 10), 0);
+	assert_int_equal(health_rule_failure_rate(1, 1, 10), 0);		/* one of one is no alarm */
+	assert_int_equal(health_rule_failure_rate(9, 9, 10), 0);
+	assert_int_equal(health_rule_failure_rate(1, 1, 1), 100);
+	assert_int_equal(health_rule_failure_rate(0, 0, 1), 0);
+	assert_int_equal(health_rule_failure_rate(-1, -1, 1), -1);
+	assert_int_equal(health_rule_failure_rate(INT64_C(60000000000000000), INT64_C(60000000000000000), 1), 100);
+}
+
+static void what_would_be_worse(void **state)
+{
+	struct health_check c = {0};
+
+	(void)state;
+	assert_false(health_rule_is_worse(&c, -1, &both));
+	assert_false(health_rule_is_worse(&c, 100, &both));
+	assert_true(health_rule_is_worse(&c, 101, &both));
+	look(&c, 101);
+	assert_false(health_rule_is_worse(&c, 1000, &both));
+	assert_true(health_rule_is_worse(&c, 1001, &both));
+	look(&c, 1001);
+	assert_false(health_rule_is_worse(&c, 5000, &both));
+	assert_false(health_rule_is_worse(&c, 0, &both));
+}
+
 static void the_worst_counts(void **state)
 {
 	struct health_check checks[HEALTH_CODES] = {0};
@@ -151,6 +184,8 @@ int main(void)
 		cmocka_unit_test(small_limits),
 		cmocka_unit_test(what_is_not_known_changes_nothing),
 		cmocka_unit_test(orphans_at_the_second_look),
+		cmocka_unit_test(rates_of_failures),
+		cmocka_unit_test(what_would_be_worse),
 		cmocka_unit_test(the_worst_counts),
 	};
 

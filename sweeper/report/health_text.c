@@ -1,0 +1,180 @@
+/* The limits of each code of health, and its reason as a sentence for an operator, which states the figure and the limit. */
+#include "sweeper/report/health.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+#include "sweeper/rescue/rescue.h"
+#include "sweeper/report/gauge.h"
+#include "sweeper/dead_letters/dead_letters.h"
+#include "sweeper/core/core.h"
+
+struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code)
+{
+	const struct conf_thresholds *t = gauge_thresholds(s, q);
+
+	switch (code) {
+	case HEALTH_INGRESS:
+		return (struct health_limit){ t->ingress_max, HEALTH_NO_LIMIT };
+	case HEALTH_TRANSIT:
+		return (struct health_limit){ t->transit_max, HEALTH_NO_LIMIT };
+	case HEALTH_DEAD_LETTERS:
+		return (struct health_limit){ t->dlq_max_warning, t->dlq_max_critical };
+	case HEALTH_STUCK:
+		return (struct health_limit){ t->stuck_max_warning, t->stuck_max_critical };
+	case HEALTH_FAILURES:
+		return (struct health_limit){ t->failure_rate_warning, t->failure_rate_critical };
+	case HEALTH_PAUSED:
+		return (struct health_limit){ t->stuck_age_ms, HEALTH_NO_LIMIT };
+	case HEALTH_ERROR:
+		return (struct health_limit){ HEALTH_NO_LIMIT, 0 };
+	case HEALTH_ORPHANS:
+	case HEALTH_BREAKER:
+	case HEALTH_ARCHIVE:
+	case HEALTH_BOUNDS:
+	case HEALTH_LEFTOVERS:
+	case HEALTH_ASIDE:
+	case HEALTH_CODES:
+		break;
+	}
+	return (struct health_limit){ 0, HEALTH_NO_LIMIT };
+}
+
+int64_t health_text_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code)
+{
+	struct health_limit limit = health_limit(s, q, code);
+
+	return health_of(q)->checks[code].level == HEALTH_UNHEALTHY ? limit.unhealthy : limit.degraded;
+}
+
+/* ---- the texts ---- */
+
+/* What a text is made of. value -1: not known now, but the level of the last look stays. */
+struct reason {
+	const struct sweeper *s;
+	const struct sweeper_queue *q;
+	int64_t value, limit;
+	char *out;		/* HEALTH_TEXT_SIZE bytes */
+};
+
+static void add_text(const struct reason *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(const struct reason *r, const char *fmt, ...)
+{
+	size_t len = strlen(r->out);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->out + len, HEALTH_TEXT_SIZE - len, fmt, ap);
+	va_end(ap);
+}
+
+static void count_text(const struct reason *r, const char *what)
+{
+	if (r->value < 0)
+		add_text(r, "more than %" PRId64 " %s", r->limit, what);
+	else
+		add_text(r, "%" PRId64 " %s, the limit is %" PRId64, r->value, what, r->limit);
+}
+
+static void orphans_text(const struct reason *r)
+{
+	uint32_t undecided = r->q->board == NULL ? 0 : atomic_load(&r->q->board->sweeper.undecided);
+
+	count_text(r, "registrations and messages without an owner that lives");
+	if (undecided > 0)
+		add_text(r, "; %s", doubt_text((enum doubt)(undecided - 1)));
+}
+
+static void failures_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+	char window[UNITS_SIZE];
+
+	if (r->value < 0 || g->attempts <= 0)
+		add_text(r, "too many attempts failed; the limit is %" PRId64 " %%", r->limit);
+	else
+		add_text(r, "%" PRId64 " of %" PRId64 " attempts failed in the last %s: %.1f %%, the limit is %" PRId64 " %%", g->failures, g->attempts,
+		    units_format_duration(gauge_thresholds(r->s, r->q)->failure_window_ms, window), (double)g->failures * 100 / (double)g->attempts, r->limit);
+}
+
+static void paused_text(const struct reason *r)
+{
+	char text[UNITS_SIZE], limit[UNITS_SIZE];
+
+	add_text(r, "paused for %s, the limit is %s", r->value <= 0 ? "long" : units_elapsed(r->value, text), units_format_duration(r->limit, limit));
+}
+
+static void error_text(const struct reason *r)
+{
+	static const char *const texts[] = {
+		[QUEUE_ERROR_WRONG_TYPE] = "one of its keys has the wrong type",
+		[QUEUE_ERROR_NO_REDIS] = "a worker has no connection to Redis",
+		[QUEUE_ERROR_TRANSIENT] = "Redis refuses commands for now: it loads, is a replica, or has no memory",
+	};
+	const struct health *h = health_of(r->q);
+
+	if (h->refused != COMMAND_UNNAMED)
+		add_text(r, "Redis refuses %s, which the queue needs", command_name_text(h->refused));
+	else
+		add_text(r, "%s", h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : "Redis refuses something of this queue");
+}
+
+static void archive_text(const struct reason *r)
+{
+	const char *archive = archiver_error(r->q);
+
+	add_text(r, "dead letters stay, since the archive takes none%s%s", archive[0] == '\0' ? "" : ": ", archive);
+}
+
+static void bounds_text(const struct reason *r)
+{
+	add_text(r, "%s", bounds_are_stuck(r->q)
+	    ? "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max"
+	    : "more or older dead letters than dead_letter allows, and neither archive nor discard is set");
+}
+
+static void aside_text(const struct reason *r)
+{
+	add_text(r, "%" PRId64 " set aside, since Redis refuses to move them; the newest has %" PRId64 " bytes; %s", r->value, aside_of(r->q)->size,
+	    aside_of(r->q)->why);
+}
+
+/* counted: the value and the limit are numbers of these. Else text() writes the reason, or said is the reason. */
+static const struct {
+	const char *counted, *said;
+	void (*text)(const struct reason *r);
+} texts[HEALTH_CODES] = {
+	[HEALTH_INGRESS] = { .counted = "messages wait" },
+	[HEALTH_TRANSIT] = { .counted = "messages are in work" },
+	[HEALTH_DEAD_LETTERS] = { .counted = "dead letters" },
+	[HEALTH_STUCK] = { .counted = "messages are stuck" },
+	[HEALTH_FAILURES] = { .text = failures_text },
+	[HEALTH_ORPHANS] = { .text = orphans_text },
+	[HEALTH_PAUSED] = { .text = paused_text },
+	[HEALTH_BREAKER] = { .said = "the breaker is open" },
+	[HEALTH_ERROR] = { .text = error_text },
+	[HEALTH_ARCHIVE] = { .text = archive_text },
+	[HEALTH_BOUNDS] = { .text = bounds_text },
+	[HEALTH_LEFTOVERS] = { .said = "processes of a dead supervisor may still run: its messages may run twice" },
+	[HEALTH_ASIDE] = { .text = aside_text },
+};
+
+const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
+{
+	struct reason r = { .s = s, .q = q, .value = health_of(q)->value[code], .limit = health_text_limit(s, q, code), .out = out };
+
+	out[0] = '\0';
+	if (texts[code].counted != NULL)
+		count_text(&r, texts[code].counted);
+	else if (texts[code].text != NULL)
+		texts[code].text(&r);
+	else
+		strlcpy(out, texts[code].said, HEALTH_TEXT_SIZE);
+	return out;
+}
