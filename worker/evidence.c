@@ -160,9 +160,9 @@ void evidence_answer(struct worker *w, int what, const struct redis_reply *reply
 	else if (what == EVIDENCE_TRIAL_OVER && w->evidence.trial_noted == TRIAL_ENDING)
 		trial_withdrawn(w, written);
 	if (!written)
-		session_report_error(w, "evidence", reply);
+		errors_report(w, "evidence", reply);
 	else if (w->evidence.at_ms != 0 && w->mover.retry.errors == 0)
-		session_clear_error(w);
+		errors_clear(w);
 	w->evidence.at_ms = written ? 0 : now_ms + REFUSED_MS;
 }
 

@@ -77,5 +77,5 @@ void exit_answer(struct worker *w, const struct redis_reply *reply)
 	/* 0: a tray holds a message that this worker does not know. It exits like a dead worker, so that a sweeper returns the message. */
 	w->exit.clean = w->exit.left && reply->integer == 1;
 	if (!w->exit.left)
-		session_report_error(w, "deregister", reply);
+		errors_report(w, "deregister", reply);
 }

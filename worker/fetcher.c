@@ -143,7 +143,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	if (redis_error_is(reply, "OOM")) {
 		/* Redis still runs scripts at maxmemory, and messages that are done free memory. */
 		if (now_ms >= w->fetcher.oom_until_ms)
-			session_report_error(w, "fetch", reply);
+			errors_report(w, "fetch", reply);
 		w->fetcher.oom_until_ms = now_ms + 1000;
 		return;
 	}
@@ -154,7 +154,7 @@ static void fetch_failed(struct worker *w, const struct redis_reply *reply, int6
 	/* Ends the blocked fetch: the worker itself at a stop, or a change of the server's role */
 	if (redis_error_is(reply, "UNBLOCKED") && !worker_may_work(w))
 		return;
-	session_report_error(w, "fetch", reply);
+	errors_report(w, "fetch", reply);
 	if (w->fetcher.retry.errors > 0 && now_ms < w->fetcher.retry.at_ms)
 		return;		/* another answer to the same fetch: several answers are one error, so one step of the back-off */
 	retry_failed(&w->fetcher.retry, &backoff, now_ms);
@@ -229,7 +229,7 @@ void fetcher_answer(struct worker *w, int tray, const struct redis_reply *reply,
 	if (reply->type == REDIS_STRING || (reply->type == REDIS_NIL && now_ms >= w->fetcher.oom_until_ms)) {
 		retry_succeeded(&w->fetcher.retry);
 		if (w->mover.retry.errors == 0)
-			session_clear_error(w);
+			errors_clear(w);
 	}
 	if (tray_answered(&w->trays, tray))
 		complete_fetch(w, tray, now_ms);

@@ -222,7 +222,7 @@ static void refusals_changed(struct worker *w)
 /* If Redis refuses several moves of one write, only the first refusal counts, so that one error is one step of the back-off. */
 static void note_refusal(struct worker *w, const struct redis_reply *reply, int64_t now_ms)
 {
-	session_report_error(w, "settle", reply);
+	errors_report(w, "settle", reply);
 	if (w->mover.retry.errors == 0 || now_ms >= w->mover.retry.at_ms)
 		retry_failed(&w->mover.retry, &backoff, now_ms);
 }
@@ -231,7 +231,7 @@ static void answered(struct worker *w)
 {
 	refusals_changed(w);
 	if (w->trays.refusals == 0)
-		session_clear_error(w);
+		errors_clear(w);
 }
 
 static void claim_lost(struct worker *w, int tray, int n)

@@ -81,7 +81,7 @@ int64_t notes_deadline_ms(const struct worker *w, int64_t now_ms)
 
 static void note_refusal(struct worker *w, int tray, const struct redis_reply *reply, int64_t now_ms)
 {
-	session_report_error(w, "notes", reply);
+	errors_report(w, "notes", reply);
 	retry_failed(&w->notes.retry, &backoff, now_ms);
 	tray_set_notes(&w->trays, tray, NOTES_WANTED);
 }
@@ -89,7 +89,7 @@ static void note_refusal(struct worker *w, int tray, const struct redis_reply *r
 static void succeeded(struct worker *w)
 {
 	if (w->notes.retry.errors > 0 && w->mover.retry.errors == 0)
-		session_clear_error(w);
+		errors_clear(w);
 	retry_succeeded(&w->notes.retry);
 }
 

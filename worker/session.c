@@ -48,53 +48,6 @@ void session_free(struct worker *w)
 	redis_target_free(&w->session.target);
 }
 
-static const char *advice_of(enum queue_error error, const char *text, char room[QUEUE_ADVICE_SIZE])
-{
-	const char *advice = queue_refusal_advice(text, room);
-
-	if (advice != NULL)
-		return advice;
-	switch (error) {
-	case QUEUE_ERROR_WRONG_TYPE:
-		return "a key of this queue has another type: rename or remove it";
-	case QUEUE_ERROR_NO_PERMISSION:
-		return "check redis.password_file and the user's access list";
-	case QUEUE_ERROR_CLUSTER:
-		return "this Redis is a Cluster: set redis.prefix = \"{NAME}\", a hash tag for all keys, and use database 0";
-	default:
-		return NULL;
-	}
-}
-
-/* Logs an error only when it differs from the last one; the scoreboard shows it until session_clear_error(). */
-static void show_error(struct worker *w, const char *what, const char *text, enum queue_error error)
-{
-	char now[sizeof(w->session.error)], room[QUEUE_ADVICE_SIZE];
-
-	snprintf(now, sizeof(now), "%s: %.64s", what, text);
-	atomic_store(&w->env->slot->error, queue_error_word(error, queue_refused_command(text)));
-	if (strcmp(now, w->session.error) == 0)
-		return;
-	strlcpy(w->session.error, now, sizeof(w->session.error));
-	log_warning("redis_error", log_str("at", what), log_str("error", text), log_str("advice", advice_of(error, text, room)));
-}
-
-void session_report_error(struct worker *w, const char *what, const struct redis_reply *error)
-{
-	const char *text = error->type == REDIS_ERROR ? error->str : "unexpected reply type from Redis";
-
-	show_error(w, what, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error)) : QUEUE_ERROR_OTHER);
-}
-
-void session_clear_error(struct worker *w)
-{
-	if (w->session.error[0] == '\0')
-		return;
-	w->session.error[0] = '\0';
-	atomic_store(&w->env->slot->error, QUEUE_ERROR_NONE);
-	log_info("redis_error_cleared");
-}
-
 void session_polled(struct session *s, bool readable)
 {
 	s->readable = readable;
@@ -136,8 +89,7 @@ static void lose(struct worker *w, int64_t now_ms)
 	forget_asked(w);
 	atomic_store(&w->env->slot->redis_down, 1);
 	retry_failed(&w->session.retry, &(struct retry_backoff){ RECONNECT_BASE_MS, reconnect_cap_ms(w), 1 }, now_ms);
-	show_error(w, "connection", w->session.redis.error,
-	    redis_error_needs_operator(w->session.redis.error_class) ? queue_error_of(w->session.redis.error_class) : QUEUE_ERROR_NO_REDIS);
+	errors_report_connection(w, now_ms);
 }
 
 /*
@@ -297,7 +249,7 @@ static void lease_answer(struct worker *w, const struct redis_reply *reply, int6
 		session_renew_incarnation(w, "the lease had run out");
 		return;
 	}
-	session_report_error(w, "lease", reply);
+	errors_report(w, "lease", reply);
 	w->session.lease.next_ms = now_ms + 1000;
 }
 
@@ -351,7 +303,7 @@ void session_adopted(struct worker *w)
 	mover_retry_now(&w->mover);
 	atomic_store(&w->env->slot->redis_down, 0);
 	atomic_fetch_add(&w->env->slot->counters[COUNT_RECONNECTED], 1);
-	session_clear_error(w);
+	errors_clear(w);
 }
 
 static void dispatch(struct worker *w, const struct redis_reply *reply, int64_t now_ms)

@@ -63,7 +63,6 @@ struct session {
 	struct lease lease;
 	struct retry retry;		/* the back-off before the connection is opened again */
 	struct answers answers;
-	char error[160];		/* the Redis error that was logged last; "": none */
 };
 
 void session_init(struct worker *w);
@@ -76,8 +75,6 @@ bool session_usable(const struct worker *w);			/* true: registered, and the leas
 void session_renew_incarnation(struct worker *w, const char *why);
 void session_drop(struct worker *w, const struct redis_reply *error, int64_t now_ms);	/* closes the connection because of the error */
 void session_adopted(struct worker *w);				/* every tray has been read */
-void session_report_error(struct worker *w, const char *what, const struct redis_reply *error);	/* logs the error if it differs from the last one */
-void session_clear_error(struct worker *w);
 int64_t session_deadline_ms(const struct worker *w);
 void session_free(struct worker *w);
 

@@ -4,6 +4,7 @@
 #include "worker/adopt.h"
 #include "worker/breaker.h"
 #include "worker/env.h"
+#include "worker/errors.h"
 #include "worker/evidence.h"
 #include "worker/exit.h"
 #include "worker/expiry.h"
@@ -24,6 +25,7 @@
  *	env		what the master gives the worker at its start; const
  *	retry, parsed	shared by several components: a back-off; a message that is parsed once
  *	session		the connection to Redis, incarnation, lease, answers in order
+ *	errors		what the log and the scoreboard show of errors of Redis
  *	adopt		reads what a tray really holds after a doubt, for example after Redis returned to an earlier state
  *	too_large	messages longer than message_max
  *	tray		the trays and the messages in them
@@ -45,6 +47,7 @@
 struct worker {
 	const struct env *env;
 	struct session session;
+	struct errors errors;
 	struct adoption adoption;
 	struct too_large too_large;
 	struct trays trays;

@@ -22,6 +22,7 @@
 
 #include "common/base/base.h"
 #include "common/redis/greeting.h"
+#include "common/redis/peer.h"
 #include "common/redis/reply.h"
 #include "common/redis/tls.h"
 
@@ -45,8 +46,10 @@ static void drop_last(struct redis *r)
 
 void redis_close(struct redis *r, const char *why)
 {
-	if (why != NULL)
+	if (why != NULL) {
 		strlcpy(r->error, why, sizeof(r->error));
+		r->error_why = 0;
+	}
 	drop_last(r);
 	tls_close(r->tls);
 	r->tls = NULL;
@@ -59,34 +62,25 @@ void redis_close(struct redis *r, const char *why)
 	r->deadline_ms = 0;
 }
 
-/* Names the server, and of several addresses the one in use. Long addresses are cut: what is wrong follows them. */
-static void describe_peer(const struct redis *r, char *text, size_t size)
-{
-	const struct redis_target *t = r->target;
-	const char *host;
-	int port;
-
-	snprintf(text, size, "%.120s%s", t->shown, strlen(t->shown) > 120 ? "..." : "");
-	if (t->unix_path != NULL || (t->naddresses == 1 && r->route.port == 0 && t->master == NULL))
-		return;
-	host = route_host(&r->route, t, &port);
-	size -= strlen(text);
-	text += strlen(text);
-	snprintf(text, size, strchr(host, ':') != NULL ? " at %s[%.80s]:%d" : " at %s%.80s:%d", r->route.asks ? "Sentinel " : "", host, port);
-}
-
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class)
 {
 	char text[sizeof(r->error)];
+	size_t at;
 
-	describe_peer(r, text, sizeof(text));
-	strlcat(text, ": ", sizeof(text));
+	redis_describe_peer(r, text, sizeof(text));
+	at = strlcat(text, ": ", sizeof(text));
 	strlcat(text, why, sizeof(text));
 	if (r->state == REDIS_OPENING)
 		route_failed(&r->route, r->target, why);
 	r->error_class = class;
 	redis_close(r, text);
+	r->error_why = at;
 	return -1;
+}
+
+const char *redis_why(const struct redis *r)
+{
+	return r->error + r->error_why;
 }
 
 int redis_fail_late(struct redis *r)

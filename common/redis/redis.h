@@ -65,6 +65,7 @@ struct redis {
 	int64_t connection;		/* counts successful openings; 0: none yet */
 	enum redis_error_class error_class;	/* of the last closing */
 	char error[REDIS_WHY_SIZE];	/* why it was closed last */
+	size_t error_why;		/* where in error the reason begins, behind the name of the server; see redis_why() */
 	const struct redis_target *target;
 	struct redis_route route;	/* where the next connection goes */
 	bool finds_master;		/* the connection only asks a Sentinel for the master: redis_find_master() */
@@ -142,6 +143,7 @@ int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
+const char *redis_why(const struct redis *r);	/* why it was closed last, without the name of the server */
 int redis_fail_late(struct redis *r);	/* the same, because an answer, or the opening, took too long */
 /* The answer to the command that was appended last is due by then. The deadline of answers that are due before stays. */
 void redis_expect_by(struct redis *r, int64_t at_ms);
@@ -216,6 +218,7 @@ bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the r
 /* The rest of the public functions of this folder. */
 #include "common/redis/command_name.h"
 #include "common/redis/info.h"
+#include "common/redis/outage.h"
 #include "common/redis/tls_context.h"
 
 #endif

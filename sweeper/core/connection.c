@@ -61,20 +61,20 @@ static const char *advice_of(enum redis_error_class class, const char *text, cha
 	return redis_error_needs_operator(class) ? "check redis.url, redis.password_file and the rights of the Redis user" : NULL;
 }
 
-/* Logs a reason only when it changes. */
+/* Logs each kind of reason once in an outage: each address and Sentinel may have another one. */
 static void log_down(struct sweeper *s)
 {
+	int64_t least_ms = redis_error_needs_operator(s->redis.error_class) ? 0 : REDIS_OUTAGE_LEAST_MS;
+	const char *advice, *reason = s->redis.error;
 	char room[QUEUE_ADVICE_SIZE];
 
-	if (strcmp(s->connection.down, s->redis.error) == 0)
+	if (!redis_outage_is_news(&s->connection.outage, "connection", redis_why(&s->redis), least_ms, clock_monotonic_ms()))
 		return;
-	strlcpy(s->connection.down, s->redis.error, sizeof(s->connection.down));
+	advice = advice_of(s->redis.error_class, reason, room);
 	if (s->redis.error_class == REDIS_ERROR_SCHEMA)
-		log_error("schema_refused", log_str("reason", s->connection.down),
-		    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
+		log_error("schema_refused", log_str("reason", reason), log_str("advice", advice));
 	else
-		log_warning("redis_down", log_str("reason", s->connection.down),
-		    log_str("advice", advice_of(s->redis.error_class, s->connection.down, room)));
+		log_warning("redis_down", log_str("reason", reason), log_str("advice", advice));
 }
 
 /* A type that is wrong at the start of a connection is that of the secrets: no queue has it. */
@@ -161,9 +161,8 @@ int connection_open(struct sweeper *s, int64_t now_ms)
 	}
 	s->connection.up = true;
 	s->connection.failures = 0;
-	if (s->connection.down[0] != '\0')
+	if (redis_outage_end(&s->connection.outage))
 		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.is.version));
-	s->connection.down[0] = '\0';
 	atomic_store(&s->slot->redis_down, 0);
 	sweeper_queues_publish_error(s, QUEUE_ERROR_NONE);
 	return 0;

@@ -32,7 +32,7 @@
 struct sweeper_connection {		/* connection.c */
 	char client_name[QUEUE_NAME_MAX + 32];	/* CLIENT SETNAME */
 	bool up;			/* connected, and the server takes our writes */
-	char down[REDIS_WHY_SIZE];	/* why it is not up, as logged last; "": it is up, or no attempt has failed yet */
+	struct redis_outage outage;	/* why it is not up, as far as it was logged */
 	unsigned failures;		/* failed attempts to open it, in a row */
 	int64_t open_at_ms;		/* CLOCK_MONOTONIC: not before */
 	char error[256];		/* the last error answer to a request of a queue; connection_set_error() */

@@ -97,6 +97,20 @@ def test_a_sentinel_that_is_down_is_logged_once(sentinels, quredisd):
     assert len(d.events("sentinel_silent")) == 1
 
 
+def test_an_outage_is_logged_once(redis_server, quredisd):
+    """One address refuses, and the other one is a replica, so each attempt fails for another reason. A process logs each kind once, at most one a minute."""
+    master, replica = redis_server(tcp=True), redis_server(tcp=True)
+    replica.follow(master)
+    d = quredisd(redis={"url": f"redis://127.0.0.1:{free_port()},127.0.0.1:{replica.port}"}, queues=[queue("mail", "/bin/true")],
+                 supervisor={"lease": "1s"}, wait=False)
+    wait_for(lambda: replica.client().info("commandstats").get("cmdstat_role", {}).get("calls", 0) >= 30, 60, "attempts")
+    assert [1 <= len(d.events(name)) <= 2 for name in ("redis_down", "redis_error")] == [True, True], d.text()
+    replica.promote()
+    d.wait_event("redis_up", 60)
+    d.wait_event("redis_error_cleared", 60)
+    assert [len(d.events(name)) for name in ("redis_up", "redis_error_cleared")] == [1, 1]
+
+
 def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
     """One Sentinel names the master by its host name, the other one by its address. Nothing reconnects."""
     watched = sentinels(servers=1, sentinels=2)

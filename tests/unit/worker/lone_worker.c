@@ -27,7 +27,7 @@ void session_expect(struct worker *w, enum answer answer, int tray, int item, in
 	lone.due_ms = due_ms;
 }
 
-void session_report_error(struct worker *w, const char *what, const struct redis_reply *error)
+void errors_report(struct worker *w, const char *what, const struct redis_reply *error)
 {
 	assert_ptr_equal(w, lone.w);
 	assert_non_null(error);
@@ -35,7 +35,7 @@ void session_report_error(struct worker *w, const char *what, const struct redis
 	lone.at = what;
 }
 
-void session_clear_error(struct worker *w)
+void errors_clear(struct worker *w)
 {
 	assert_ptr_equal(w, lone.w);
 	lone.cleared++;

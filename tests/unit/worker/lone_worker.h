@@ -22,8 +22,8 @@ struct lone_worker {
 	int expected;				/* calls of session_expect(), and the last of them: */
 	struct expected last;
 	int64_t due_ms;
-	int reported, cleared, dropped;		/* calls of session_report_error(), session_clear_error() and session_drop() */
-	const char *at;				/* what the last session_report_error() named */
+	int reported, cleared, dropped;		/* calls of errors_report(), errors_clear() and session_drop() */
+	const char *at;				/* what the last errors_report() named */
 };
 extern struct lone_worker lone;
 

@@ -32,7 +32,7 @@ void session_expect(struct worker *worker, enum answer answer, int tray, int ite
 	assert_int_equal(answer, ANSWER_DEREGISTER);
 }
 
-void session_report_error(struct worker *worker, const char *what, const struct redis_reply *error)
+void errors_report(struct worker *worker, const char *what, const struct redis_reply *error)
 {
 	(void)worker, (void)what, (void)error;
 	errors++;

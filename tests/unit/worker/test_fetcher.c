@@ -331,17 +331,17 @@ static void the_errors_of_one_fetch_are_one_step_of_the_back_off(void **state)
 	assert_fetches(BLOCKS(1), 1);
 	answer(1, fixture_reply("$-1\r\n"));
 	assert_int_equal(w->fetcher.retry.errors, 0);
-	assert_string_equal(w->session.error, "");
+	assert_false(redis_outage_logged(&w->errors.outage));
 }
 
 static void a_success_does_not_hide_the_error_of_a_refused_move(void **state)
 {
 	(void)state;
-	session_report_error(w, "settle", fixture_reply("-WRONGTYPE no\r\n"));
+	errors_report(w, "settle", fixture_reply("-WRONGTYPE no\r\n"));
 	tick();
 	w->mover.retry.errors = 1;
 	answer(0, fixture_reply("$-1\r\n"));
-	assert_string_not_equal(w->session.error, "");
+	assert_true(redis_outage_logged(&w->errors.outage));
 }
 
 static void at_maxmemory_a_script_fetches_and_looks_only_now_and_then(void **state)
@@ -356,7 +356,7 @@ static void at_maxmemory_a_script_fetches_and_looks_only_now_and_then(void **sta
 	answer(1, fixture_reply("$-1\r\n"));
 	assert_fetches_nothing();
 	assert_int_equal(deadline_in(), 250);
-	assert_string_not_equal(w->session.error, "");		/* that nothing waits proves nothing */
+	assert_true(redis_outage_logged(&w->errors.outage));		/* that nothing waits proves nothing */
 	fixture_pass_ms(1000);
 	assert_fetches(BLOCKS(2), 2);
 	assert_int_equal(fixture_logged("event=redis_error "), 1);

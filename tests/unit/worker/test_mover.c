@@ -340,11 +340,11 @@ static void the_error_stays_until_the_last_refused_move_has_its_answer(void **st
 	tick();
 	answer(PLACE(0, 1), ":1\r\n");
 	assert_int_equal(w->mover.retry.errors, 1);
-	assert_string_not_equal(w->session.error, "");
+	assert_true(redis_outage_logged(&w->errors.outage));
 	answer(P, ":1\r\n");
 	assert_int_equal(w->mover.retry.errors, 0);
 	assert_int_equal(w->mover.retry.at_ms, 0);
-	assert_string_equal(w->session.error, "");
+	assert_false(redis_outage_logged(&w->errors.outage));
 	assert_int_equal(mover_deadline_ms(w, fixture_now_ms()), INT64_MAX);
 }
 

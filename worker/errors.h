@@ -1,0 +1,17 @@
+#ifndef WORKER_ERRORS_H
+#define WORKER_ERRORS_H
+
+#include "common/redis/redis.h"
+
+struct worker;
+
+/* What a worker logs and shows of errors of Redis: each kind of error once, until errors_clear(). */
+struct errors {
+	struct redis_outage outage;
+};
+
+void errors_report(struct worker *w, const char *what, const struct redis_reply *error);
+void errors_report_connection(struct worker *w, int64_t now_ms);	/* the connection is lost, or could not be opened; the reason is in session.redis */
+void errors_clear(struct worker *w);
+
+#endif
