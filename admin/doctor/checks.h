@@ -23,7 +23,8 @@
  *	queues.c	keys and work of one queue		owners.c	registrations and leases
  *	survey.c	keys that no registration leads to	lost.c		messages that no process will find
  *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
- *	commands.c	commands that a hosted service refuses
+ *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
+ *	certificates.c	when certificates expire
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -37,6 +38,8 @@
 	SYSTEM(control, NEEDS_FILE, "the supervisor answers") \
 	SYSTEM(supervisor, NEEDS_FILE, "all its queues work") \
 	SYSTEM(redis, NEEDS_NOTHING, "Redis answers") \
+	SYSTEM(sentinels, NEEDS_NOTHING, "every Sentinel names the master") \
+	SYSTEM(certificates, NEEDS_NOTHING, "no certificate has expired, or expires soon") \
 	SYSTEM(cluster, NEEDS_NOTHING, "Redis is not a Cluster, so that keys may be in any slot") \
 	SYSTEM(role, NEEDS_CONNECTION, "Redis is a master") \
 	SYSTEM(version, NEEDS_INFO, "new enough") \
@@ -121,8 +124,9 @@ struct doctor_supervisor {
 	struct json_t *status;		/* of the supervisor of this host; NULL: it did not answer */
 };
 
-struct doctor_server {
+struct doctor_server {			/* server.c */
 	bool connected;
+	bool refuses_config;		/* the settings are those of a hosted service */
 	char *info;			/* the answer of INFO; NULL: refused */
 	size_t info_len;
 	int64_t now_ms;			/* the clock of Redis when the queues were read; our own if Redis did not tell */
@@ -207,6 +211,11 @@ enum severity findings_worst(const struct doctor *d);
 void findings_print(struct doctor *d);		/* on standard output, the worst first */
 void findings_summarize(struct doctor *d);	/* on standard error */
 void findings_free(struct doctor *d);
+
+/* ---- certificates.c ---- */
+
+/* Adds a finding of the running check about the certificate of the server behind r, if r has TLS. */
+void certificates_judge_server(struct doctor *d, const char *where, const struct redis *r);
 
 /* ---- conf.c, systemd.c, registry.c, survey.c ---- */
 

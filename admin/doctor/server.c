@@ -19,6 +19,8 @@
 #define FULL_PERCENT 80
 #define MIB (1024 * 1024)
 #define WRITE_ALL "CONFIG SET appendonly yes, appendfsync always, and in redis.conf"
+#define KEEP_ALL "choose persistence there (an append-only file, if it offers that)"
+#define NO_SETTING "quredis.none"	/* no server has a setting of this name */
 
 /* ---- INFO and CONFIG ---- */
 
@@ -49,6 +51,32 @@ static bool setting(struct doctor *d, const char *name, char *out, size_t size)
 	if (doctor_reply(d, &reply) == -1 || reply.type != REDIS_ARRAY || reply.n != 2)
 		return false;
 	return redis_element(&reply, 1).type == REDIS_STRING && strlcpy(out, redis_element(&reply, 1).str, size) < size;
+}
+
+/*
+ * Whether this user could change a setting: a hosted service refuses CONFIG, or only CONFIG SET, and the settings are its own then. A setting that no server
+ * has changes nothing, and a server that permits the command complains about the name. -1: the connection was lost.
+ */
+static int ask_config(struct doctor *d)
+{
+	struct redis_reply reply;
+	enum redis_error_class class;
+
+	redis_appendf(&d->a->redis, "CONFIG SET " NO_SETTING " 1");
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	class = redis_error_class(&reply);
+	d->server.refuses_config = class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_PERMISSION;
+	return 0;
+}
+
+/* ours: what to do on a server of one's own. service: the same where the settings are those of a hosted service. */
+static void advise_setting(const struct doctor *d, struct finding *f, const char *ours, const char *service)
+{
+	if (d->server.refuses_config)
+		findings_advise(f, "this setting is the service's, which refuses CONFIG: %s (docs/hosted.md)", service);
+	else
+		findings_advise(f, "%s", ours);
 }
 
 /* For a check that asked CONFIG GET. -1: the connection was lost. */
@@ -129,7 +157,7 @@ int check_redis(struct doctor *d)
 	}
 	if (admin_connect(a) == 0) {
 		d->server.connected = true;
-		return read_info(d);
+		return ask_config(d) == -1 ? -1 : read_info(d);
 	}
 	if (a->target.shown == NULL && a->status != EX_USAGE)
 		findings_advise(findings_add(d, SEVERITY_ERROR, NULL, "%s", d->why), "correct redis.url");
@@ -144,12 +172,14 @@ int check_redis(struct doctor *d)
 int check_role(struct doctor *d)
 {
 	int64_t replicas = info_number(d, "connected_slaves");
-	char lag[32], least[32];
+	char lag[32], least[32], ours[128];
 
 	if (replicas > 0 && setting(d, "min-replicas-to-write", least, sizeof(least)) && strcmp(least, "0") == 0) {
 		setting(d, "min-replicas-max-lag", lag, sizeof(lag));
-		findings_advise(add(d, SEVERITY_NOTE, "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64 " replica%s",
-		    replicas, replicas == 1 ? "" : "s"), "CONFIG SET min-replicas-to-write 1, min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
+		snprintf(ours, sizeof(ours), "CONFIG SET min-replicas-to-write 1, min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
+		advise_setting(d,
+		    add(d, SEVERITY_NOTE, "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64 " replica%s",
+		    replicas, replicas == 1 ? "" : "s"), ours, "set min-replicas-to-write to 1 there, if it offers that");
 	}
 	return still_connected(d);
 }
@@ -180,11 +210,12 @@ int check_clients(struct doctor *d)
 	for (size_t i = 0; i < d->a->conf->nqueues; i++)
 		workers += d->a->conf->queues[i]->workers;
 	if (most > 0 && most < workers + CLIENTS_SPARE)
-		findings_advise(add(d, SEVERITY_ERROR, "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
-		    "raise maxclients of Redis, and its limit of open files");
+		advise_setting(d, add(d, SEVERITY_ERROR, "maxclients is %" PRId64 ", but this host alone has %" PRId64 " workers", most, workers),
+		    "raise maxclients of Redis, and its limit of open files", "take a plan with more connections, or run fewer workers");
 	else if (most > 0 && now >= most - most / 10)
-		findings_advise(add(d, SEVERITY_WARNING, "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers", now,
-		    most), "redis-cli CLIENT LIST shows them; raise maxclients");
+		advise_setting(d,
+		    add(d, SEVERITY_WARNING, "%" PRId64 " of %" PRId64 " clients are connected; at the limit it refuses workers and producers", now,
+		    most), "redis-cli CLIENT LIST shows them; raise maxclients", "take a plan with more connections, or end clients that are not needed");
 	return still_connected(d);
 }
 
@@ -222,8 +253,10 @@ int check_eviction(struct doctor *d)
 		findings_advise(add(d, SEVERITY_NOTE, "INFO does not contain maxmemory-policy"),
 		    "check yourself, in the settings of the service, that it is noeviction");
 	else if (redis_policy_evicts(policy))
-		findings_advise(add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
-		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"), "CONFIG SET maxmemory-policy noeviction, and in redis.conf");
+		advise_setting(d,
+		    add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
+		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"), "CONFIG SET maxmemory-policy noeviction, and in redis.conf",
+		    "set maxmemory-policy to noeviction there");
 	return 0;
 }
 
@@ -231,6 +264,7 @@ int check_eviction(struct doctor *d)
 int check_memory(struct doctor *d)
 {
 	static const char *const make_room = "raise maxmemory, or make room: quredis ls shows what waits, quredis dlq ls what failed";
+	static const char *const larger_plan = "take a larger plan, or make room: quredis ls shows what waits, quredis dlq ls what failed";
 	int64_t used = info_number(d, "used_memory"), most = info_number(d, "maxmemory"), machine = info_number(d, "total_system_memory");
 	int64_t uncounted = info_number(d, "mem_not_counted_for_evict");
 	int percent;
@@ -241,14 +275,17 @@ int check_memory(struct doctor *d)
 		return 0;
 	percent = most > used ? (int)(100.0 * (double)used / (double)most) : 100;
 	if (most > 0 && used >= most)
-		findings_advise(add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers", used / 1024, most / 1024), "%s", make_room);
+		advise_setting(d,
+		    add(d, SEVERITY_ERROR, "it is full (%" PRId64 " of %" PRId64 " KiB) and refuses producers", used / 1024, most / 1024), make_room,
+		    larger_plan);
 	else if (most > 0 && percent >= FULL_PERCENT)
-		findings_advise(add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers", percent), "%s", make_room);
+		advise_setting(d,
+		    add(d, SEVERITY_WARNING, "it uses %d %% of maxmemory; when it is full, it refuses producers", percent), make_room, larger_plan);
 	else if (most > 0)
 		add(d, SEVERITY_OK, "it uses %d %% of maxmemory", percent);
 	else if (machine > 0 && used > machine / 100 * FULL_PERCENT)
-		findings_advise(add(d, SEVERITY_WARNING, "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill it",
-		    used / MIB, machine / MIB), "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it");
+		advise_setting(d, add(d, SEVERITY_WARNING, "it uses %" PRId64 " of %" PRId64 " MiB of its machine and has no maxmemory: the kernel may kill it",
+		    used / MIB, machine / MIB), "set maxmemory, so that it refuses producers before that; quredis ls shows what fills it", larger_plan);
 	else
 		add(d, SEVERITY_OK, "it uses %" PRId64 " MiB and has no maxmemory", used / MIB);
 	return 0;
@@ -261,10 +298,13 @@ static void add_without_log(struct doctor *d)
 	char save[128];
 
 	if (setting(d, "save", save, sizeof(save)) && save[0] == '\0')
-		findings_advise(add(d, SEVERITY_WARNING, "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"), WRITE_ALL);
+		advise_setting(d,
+		    add(d, SEVERITY_WARNING, "it writes nothing to disk (appendonly no, no save): when it ends, all messages are lost"), WRITE_ALL,
+		    KEEP_ALL);
 	else
-		findings_advise(add(d, SEVERITY_WARNING, "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %" PRId64 " s",
-		    changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL);
+		advise_setting(d,
+		    add(d, SEVERITY_WARNING, "appendonly is no: a crash loses everything since the last snapshot, now %" PRId64 " changes in %" PRId64 " s",
+		    changes < 0 ? 0 : changes, saved < 0 || age_s < 0 ? 0 : age_s), WRITE_ALL, KEEP_ALL);
 }
 
 int check_persistence(struct doctor *d)
@@ -281,11 +321,12 @@ int check_persistence(struct doctor *d)
 		findings_advise(add(d, SEVERITY_NOTE, "appendonly is yes, but appendfsync cannot be read"),
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
-		findings_advise(add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
-		    "CONFIG SET appendfsync always, if that is too much; it is slower");
+		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
+		    "CONFIG SET appendfsync always, if that is too much; it is slower",
+		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
-		findings_advise(add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
-		    "CONFIG SET appendfsync always, or everysec");
+		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
+		    "CONFIG SET appendfsync always, or everysec", "choose appendfsync always or everysec there");
 	return still_connected(d);
 }
 

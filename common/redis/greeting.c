@@ -152,6 +152,8 @@ int greeting_take(struct redis *r, const struct redisReply *reply)
 		return 1;
 	if (v.type == REDIS_ERROR)
 		return r->is_replica && !redis_error_is(&v, "MOVED") ? redis_fail(r, REPLICA, REDIS_ERROR_TRANSIENT) : fail_refused(r, g, &v);
+	if (g == GREETING_MASTER && r->stays && v.type == REDIS_NIL)
+		return 0;
 	if (g == GREETING_MASTER && (why = route_take_master(&r->route, &v)) != NULL)
 		return redis_fail(r, why, REDIS_ERROR_TRANSIENT);
 	if (g == GREETING_ID && v.type == REDIS_INTEGER)

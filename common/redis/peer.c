@@ -5,6 +5,12 @@
 #include "common/redis/peer.h"
 
 #include "common/redis/redis.h"
+#include "common/redis/tls.h"
+
+bool redis_certificate_expiry(const struct redis *r, struct tls_expiry *out)
+{
+	return r->tls != NULL && tls_expiry(r->tls, out);
+}
 
 void redis_describe_peer(const struct redis *r, char *text, size_t size)
 {

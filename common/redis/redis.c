@@ -285,7 +285,7 @@ static int take_greetings(struct redis *r, int64_t now_ms)
 		if (rc == 1)
 			return open_named(r, now_ms);
 	}
-	if (asked)
+	if (asked && !r->stays)
 		return open_named(r, now_ms);
 	r->state = REDIS_READY;
 	r->deadline_ms = 0;

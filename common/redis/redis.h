@@ -8,6 +8,7 @@
 
 #include "common/redis/output.h"
 #include "common/redis/route.h"
+#include "common/redis/tls_context.h"
 
 struct pollfd;
 
@@ -69,6 +70,7 @@ struct redis {
 	const struct redis_target *target;
 	struct redis_route route;	/* where the next connection goes */
 	bool finds_master;		/* the connection only asks a Sentinel for the master: redis_find_master() */
+	bool stays;			/* the connection to the Sentinel stays open: redis_connect_sentinel() */
 	const char *name;		/* for CLIENT SETNAME; NULL: none */
 	void (*greet)(struct redis *r);	/* appends more commands to the opening; NULL: none */
 	const char *(*greeted)(const struct redis_reply *last);	/* takes the answer to greet's last command; returns why the server is refused, or NULL */
@@ -143,6 +145,7 @@ int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
+bool redis_certificate_expiry(const struct redis *r, struct tls_expiry *out);	/* of the server's certificates. False: no TLS, or it showed none */
 const char *redis_why(const struct redis *r);	/* why it was closed last, without the name of the server */
 int redis_fail_late(struct redis *r);	/* the same, because an answer, or the opening, took too long */
 /* The answer to the command that was appended last is due by then. The deadline of answers that are due before stays. */
@@ -188,6 +191,11 @@ int redis_connect(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void)
 int redis_connect_beside(struct redis *r, const struct redis *other, int64_t timeout_ms, bool (*interrupted)(void));
 /* Asks one Sentinel for the master, with a connection r of its own, which is closed then. 0: r->route has the address. -1: error */
 int redis_find_master(struct redis *r, int64_t timeout_ms, bool (*interrupted)(void));
+/*
+ * Connects a new r to this Sentinel of the target, for commands to it. r->route has the address of the master that it names; port 0: it does not know the
+ * master's name. -1: error
+ */
+int redis_connect_sentinel(struct redis *r, size_t sentinel, int64_t timeout_ms, bool (*interrupted)(void));
 int redis_wait(struct redis *r, struct redis_reply *reply, int64_t timeout_ms, bool (*interrupted)(void));
 /*
  * Waits for the beginning of the next answer. Returns the length of a string, once at least `wanted` of its bytes have arrived, and not all of them.
@@ -219,6 +227,5 @@ bool redis_error_is(const struct redis_reply *reply, const char *code);	/* the r
 #include "common/redis/command_name.h"
 #include "common/redis/info.h"
 #include "common/redis/outage.h"
-#include "common/redis/tls_context.h"
 
 #endif

@@ -359,6 +359,14 @@ uint64_t tls_sent(const struct tls *t)
 	return t->sent;
 }
 
+/* With verification the chain ends with a CA of ours, else it is what the server sent. */
+bool tls_expiry(const struct tls *t, struct tls_expiry *out)
+{
+	const STACK_OF(X509) *chain = SSL_get0_verified_chain(t->ssl);
+
+	return tls_expiry_of(SSL_get0_peer_certificate(t->ssl), chain != NULL ? chain : SSL_get_peer_cert_chain(t->ssl), out);
+}
+
 const char *tls_error(const struct tls *t)
 {
 	return t->error;

@@ -53,6 +53,10 @@ SSL *tls_context_connection(const struct tls_context *c);
 bool tls_context_verifies(const struct tls_context *c);
 bool tls_context_has_certificate(const struct tls_context *c);
 
+bool tls_expiry(const struct tls *t, struct tls_expiry *out);	/* of the server's certificates. False: it showed none */
+/* tls_expiry.c: of a certificate and its chain; either may be NULL. False: both are, or no time can be read. */
+bool tls_expiry_of(const X509 *certificate, const STACK_OF(X509) *chain, struct tls_expiry *out);
+
 /* tls_error.c: writes why OpenSSL gave up; asked: the server asked for a client certificate. Clears OpenSSL's errors of this thread. */
 struct tls_failure {
 	const SSL *ssl;

@@ -251,6 +251,14 @@ const char *tls_context_system_directory(void)
 	return given != NULL ? given : X509_get_default_cert_dir();
 }
 
+bool tls_context_expiry(const struct tls_context *c, struct tls_expiry *out)
+{
+	STACK_OF(X509) *chain = NULL;
+
+	SSL_CTX_get0_chain_certs(c->ctx, &chain);
+	return tls_expiry_of(SSL_CTX_get0_certificate(c->ctx), chain, out);
+}
+
 bool tls_context_equal(const struct tls_context *a, const struct tls_context *b)
 {
 	uint8_t of_a[SHA256_DIGEST_SIZE], of_b[SHA256_DIGEST_SIZE];

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * What all TLS connections of a process share: the trusted CAs, and the certificate and key that it presents (SSL_CTX of OpenSSL). The load of the
@@ -26,6 +27,13 @@ const char *tls_context_use_certificate(struct tls_context *c, const char *pem, 
 const char *tls_context_use_key(struct tls_context *c, const char *pem, size_t len);
 
 const char *tls_context_system_directory(void);
+
+/* When a certificate ends: of a chain the first one that does. */
+struct tls_expiry {
+	int64_t at_s;			/* since 1970 */
+	char subject[128];		/* "CN = redis.example.org" */
+};
+bool tls_context_expiry(const struct tls_context *c, struct tls_expiry *out);	/* of the certificate that it presents. False: there is none */
 /* True if both were filled with the same bytes. Both may be NULL. */
 bool tls_context_equal(const struct tls_context *a, const struct tls_context *b);
 

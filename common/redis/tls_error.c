@@ -34,6 +34,17 @@ static bool is_unknown_ca(long code)
 	    code == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT;
 }
 
+/* Behind the text of an expired certificate: when that was. */
+static void append_expiry(const struct tls_failure *f, char *out, size_t size)
+{
+	struct tls_expiry expiry;
+	char date[CLOCK_RFC3339_SIZE];
+	size_t n = strlen(out);
+
+	if (tls_expiry_of(NULL, SSL_get0_verified_chain(f->ssl), &expiry))
+		snprintf(out + n, size - n, " on %.10s (%s)", clock_rfc3339(expiry.at_s * 1000, date), expiry.subject);
+}
+
 static void write_verify(const struct tls_failure *f, char *out, size_t size)
 {
 	long code = SSL_get_verify_result(f->ssl);
@@ -44,6 +55,8 @@ static void write_verify(const struct tls_failure *f, char *out, size_t size)
 			bool shows_host = verify_errors[i].after != NULL;
 
 			snprintf(out, size, "%s%s%s", verify_errors[i].before, shows_host ? f->host : "", shows_host ? verify_errors[i].after : "");
+			if (code == X509_V_ERR_CERT_HAS_EXPIRED)
+				append_expiry(f, out, size);
 			return;
 		}
 	if (is_unknown_ca(code))

@@ -102,6 +102,13 @@ int redis_find_master(struct redis *r, int64_t timeout_ms, bool (*interrupted)(v
 	return rc;
 }
 
+int redis_connect_sentinel(struct redis *r, size_t sentinel, int64_t timeout_ms, bool (*interrupted)(void))
+{
+	route_prefer(&r->route, r->target, sentinel);
+	r->stays = true;
+	return connect_once(r, timeout_ms, interrupted);
+}
+
 int64_t redis_wait_begin(struct redis *r, size_t wanted, const char **begin, int64_t timeout_ms, bool (*interrupted)(void))
 {
 	struct limit limit = limit_from_now(r, timeout_ms);

@@ -112,6 +112,24 @@ def test_persistence_that_cannot_be_read(clinic):
     r.one("persistence", "note", "appendfsync cannot be read", advice="check yourself")
 
 
+@pytest.mark.parametrize("right", ["config", "config|set"])
+def test_settings_of_a_service(clinic, edited, right):
+    """Where CONFIG is refused, nothing advises CONFIG SET: it would fail."""
+    replicas = edited(rb"connected_slaves:0", b"connected_slaves:2")
+    clinic.registered()
+    clinic.client.config_set("maxmemory-policy", "volatile-ttl")
+    clinic.client.config_set("appendonly", "no")
+    ours = clinic.doctor("-u", replicas)
+    clinic.client.execute_command("ACL", "SETUSER", "default", f"-{right}")
+    service = clinic.doctor("-u", replicas)
+    clinic.client.execute_command("ACL", "SETUSER", "default", "+config")
+    checks = {"eviction", "persistence"} | ({"role"} if right == "config|set" else set())     # without CONFIG GET the least number of replicas is unknown
+    for check in checks:
+        assert ours.one(check, ours.bad(check)[0]["severity"], advice="CONFIG SET")
+        assert service.one(check, ours.bad(check)[0]["severity"], advice="this setting is the service's, which refuses CONFIG")
+    assert "CONFIG SET" not in " ".join(r["advice"] or "" for r in service.rows)
+
+
 def test_commands_that_a_service_refuses(clinic, edited):
     clinic.doctor().good("commands")
     clinic.client.execute_command("ACL", "SETUSER", "default", "-config", "-client", "-role", "-memory")

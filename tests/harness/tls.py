@@ -23,11 +23,11 @@ class Authority(Certificate):
         self.dir.mkdir(parents=True, exist_ok=True)
         super().__init__(self.dir / f"{name}-ca")
         self.name, self._serial = name, 0
-        _openssl("req", "-x509", *_NEW_KEY, "-keyout", self.key, "-out", self.cert, "-days", "30", "-subj", f"/CN={name} CA",
+        _openssl("req", "-x509", *_NEW_KEY, "-keyout", self.key, "-out", self.cert, "-days", "90", "-subj", f"/CN={name} CA",
                  "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign,cRLSign")
         self.key.chmod(0o600)
 
-    def sign(self, name, *names, ago_days=0, days=30):
+    def sign(self, name, *names, ago_days=0, days=60):
         """A certificate for these names: "DNS:localhost", "IP:127.0.0.1". ago_days: it began so long ago, and holds for `days`."""
         self._serial += 1
         made = Certificate(self.dir / name)
