@@ -10,6 +10,7 @@
  *	      "aside": null, or of the messages that Redis refused to move { "messages", "size" of the newest, "reason" },
  *	      "workers": {"wanted", "alive", "draining"}, "restarts",
  *	      "counters": {"fetched", "done", … all of counter_names},
+ *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
  *	  "workers": [ { "queue", "name": "mail/0", "pid", "slot", "incarnation" or null, "state", "serial",
  *	      "running_ms" or null, "heartbeat_age_ms", "draining": bool, "redis": bool } ] }
@@ -57,6 +58,26 @@ static json_t *counters(const struct totals *t)
 	return o;
 }
 
+static void add_classes(json_t *to, const struct queue_classes *from)
+{
+	struct class_figure f[CLASS_FIGURES];
+	size_t n = classes_sum(from, f);
+
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(to, f[i].name, json_number((uint64_t)json_integer_value(json_object_get(to, f[i].name)) + f[i].n));
+}
+
+/* Those of all places of the queue on the board, as in totals_of(). */
+static json_t *classes(const struct queues *qs, int queue)
+{
+	json_t *o = json_object();
+
+	for (int i = 0; i < qs->n; i++)
+		if (queues_root(qs, i) == queue)
+			add_classes(o, &qs->board->queues[i].workers.classes);
+	return o;
+}
+
 static json_t *durations(const struct totals *t)
 {
 	json_t *a = json_array();
@@ -85,7 +106,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	const char *reason;
 	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o}",
+	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", queue_state_names[judged],
 	    "reason", text_or_null(reason),
@@ -94,6 +115,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
 	    "restarts", json_number(t.restarts),
 	    "counters", counters(&t),
+	    "classes", classes(&m->queues, queues_place(&m->queues, q)),
 	    "durations", durations(&t));
 }
 

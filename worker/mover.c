@@ -195,14 +195,20 @@ void mover_tick(struct worker *w, int64_t now_ms)
 static void count_moved(struct worker *w, const struct item *item)
 {
 	enum move move = item->move;
+	const char *name;
 	int class;
 	static const enum counter counters[] = { [MOVE_DONE] = COUNT_DONE, [MOVE_RETRY] = COUNT_RETRIED,
 		[MOVE_ESCAPE] = COUNT_ESCAPED, [MOVE_HAND_BACK] = COUNT_HANDED_BACK, [MOVE_PUT_OFF] = COUNT_HANDED_BACK,
 		[MOVE_ASIDE] = COUNT_HANDED_BACK };
 
 	env_count(w->env, counters[move], 1);
-	if (move == MOVE_ESCAPE && (class = dead_letter_class_counter(item->outcome->record.error_class)) != -1)
-		env_count(w->env, (enum counter)class, 1);
+	if (move == MOVE_ESCAPE) {
+		name = item->outcome->record.error_class;
+		if ((class = dead_letter_class_counter(name)) != -1)
+			env_count(w->env, (enum counter)class, 1);
+		else
+			classes_count(&w->env->board->workers.classes, name, 1);
+	}
 	if (move == MOVE_DONE || move == MOVE_RETRY || move == MOVE_ESCAPE)
 		atomic_fetch_add(&w->env->board->workers.done, 1);
 }

@@ -91,13 +91,14 @@ static void fill_record(struct worker *w, struct outcome *t, const struct messag
 	const struct wrapper *wrapper = &m->wrapper;
 	bool ran = result != NULL && result->end != HANDLER_UNREPRESENTABLE;
 
+	strlcpy(t->error_class, class, sizeof(t->error_class));
 	buffer_clear(&t->stderr_tail);
 	if (ran && result->stderr_len > 0)
 		buffer_append(&t->stderr_tail, result->stderr_tail, result->stderr_len);
 	t->record = (struct record){
 		.queue = w->env->conf->name,
 		.queue_from = "transit",
-		.error_class = class,
+		.error_class = t->error_class,
 		.error_message = t->error_message,
 		.failed_at_ms = clock_realtime_ms(),
 		.first_failed_ms = wrapper->first_failed_ms,

@@ -19,7 +19,8 @@ struct outcome {
 	struct buffer line;		/* if rewritten: the new wrapper; empty in a shared queue */
 	struct queue_note note;		/* the new note of the message; text "": none */
 	int64_t delay_ms;		/* RETRY, PUT_OFF */
-	struct record record;		/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the two below */
+	struct record record;		/* ESCAPE, ASIDE; its strings are static, belong to conf, or are the three below */
+	char error_class[HANDLER_CLASS_MAX + 1];
 	char error_message[320];
 	struct buffer stderr_tail;
 };
@@ -27,6 +28,7 @@ struct outcome {
 struct failure {			/* why a message is not done */
 	enum conf_outcome verdict;	/* FAIL, RETRY, ESCAPE */
 	const char *class;
+	char named[HANDLER_CLASS_MAX + 1];	/* the class that the handler named, if it did */
 	char text[320];
 	int64_t delay_ms;		/* RETRY: -1: by back-off */
 	const struct handler_result *result;	/* how the handler ended; NULL: it still runs (a persistent handler answered) */

@@ -10,6 +10,7 @@
 #include "worker/worker.h"
 
 #include "common/base/base.h"
+#include "common/dead_letters/dead_letters.h"
 
 /* The last line that the handler wrote to stderr becomes the error_message of the record. */
 static int last_line(const struct handler_result *result, const char **line)
@@ -60,6 +61,9 @@ void verdict_of_reply(struct failure *f, const struct handler_reply *r)
 	f->verdict = of[r->verb].outcome;
 	f->class = of[r->verb].class;
 	f->delay_ms = r->delay_ms;
+	snprintf(f->named, sizeof(f->named), "%.*s", (int)r->class_len, r->class_len > 0 ? r->class : "");
+	if (f->named[0] != '\0' && !dead_letters_class_is_own(f->named))
+		f->class = f->named;
 	handler_reply_describe(r, f->text, sizeof(f->text));
 }
 

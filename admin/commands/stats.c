@@ -25,6 +25,7 @@ static const int percents[] = { 50, 90, 99 };
 struct stats {
 	const struct queue_keys *keys;
 	struct queue_figures sum;
+	json_t *classes;		/* the dead letters of each class that the handler named */
 	json_t *minutes;		/* the minutes with any figure; NULL: totals */
 };
 
@@ -34,6 +35,13 @@ static void add_figures(struct queue_figures *sum, const struct queue_figures *f
 {
 	for (int i = 0; i < QUEUE_FIGURES; i++)
 		sum->n[i] += f->n[i];
+}
+
+static void add_class(void *classes, const char *class, uint64_t n)
+{
+	json_int_t before = json_integer_value(json_object_get(classes, class));
+
+	json_object_set_new(classes, class, json_integer(before + (json_int_t)n));
 }
 
 /* True: Redis has this counter. It has none for dry runs. */
@@ -75,6 +83,7 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 			return -1;
 		queue_figures_parse(&f, &reply);
 		add_figures(&s->sum, &f);
+		queue_classes_parse(&reply, add_class, s->classes);
 		keep_minute(s, first + i, &f);
 	}
 	return 0;
@@ -101,6 +110,7 @@ static int take_totals(struct admin *a, struct stats *s)
 	if (admin_reply(a, &reply, s->keys->stats) == -1)
 		return -1;
 	queue_figures_parse(&s->sum, &reply);
+	queue_classes_parse(&reply, add_class, s->classes);
 	return 0;
 }
 
@@ -134,8 +144,8 @@ static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentil
 static json_t *document(const struct admin *a, const struct stats *s)
 {
 	const struct queue_figures *f = &s->sum;
-	json_t *o = json_pack("{s:s, s:o, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
-	    "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
+	json_t *o = json_pack("{s:s, s:o, s:O, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
+	    "classes", s->classes, "durations", histogram_of(&f->n[FIGURE_DURATIONS]), "below_ms", percentiles_of(f, queue_percentile),
 	    "duration_ms", (json_int_t)f->n[FIGURE_DURATION_MS], "lag", "durations", histogram_of(&f->n[FIGURE_LAGS]),
 	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
 
@@ -198,16 +208,25 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 static void show_one(struct admin *a, const struct stats *s)
 {
 	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
-	struct column columns[1 + COUNTERS + nitems(percents) + 1] = { { NULL, "queue", false } };
+	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1] = { { NULL, "queue", false } };
 	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
-	char *texts[nitems(percents) + 1];
+	char *texts[CLASS_FIGURES + nitems(percents) + 1];
 	size_t n = 1, ntexts = 0;
+	const char *class;
+	json_t *count;
 
 	for (int i = 0; i < COUNTERS; i++) {
 		if (!is_counted(i))
 			continue;
 		columns[n] = (struct column){ NULL, counter_names[i], true };
 		cells[n++] = cell_int((int64_t)s->sum.n[i]);
+	}
+	json_object_foreach(s->classes, class, count) {
+		if (ntexts == CLASS_FIGURES)
+			break;
+		texts[ntexts] = visible(class, strlen(class), CLASS_NAME_MAX);
+		columns[n] = (struct column){ NULL, texts[ntexts++], true };
+		cells[n++] = cell_int(json_integer_value(count));
 	}
 	for (size_t i = 0; i < nitems(percents); i++) {
 		columns[n] = (struct column){ NULL, titles[i], true };
@@ -288,12 +307,14 @@ int cmd_stats(struct admin *a)
 		return -1;
 	all = alloc_zero(n, sizeof(*all));
 	for (size_t i = 0; i < n; i++)
-		all[i].keys = &queues[i].keys;
+		all[i] = (struct stats){ .keys = &queues[i].keys, .classes = json_object() };
 	rc = a->options.since_ms >= 0 ? read_since(a, all, n) : read_totals(a, all, n);
 	if (rc == 0)
 		show_stats(a, all, n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		json_decref(all[i].classes);
 		json_decref(all[i].minutes);
+	}
 	free(all);
 	registry_free(queues, n);
 	return rc;

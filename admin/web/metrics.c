@@ -28,8 +28,8 @@ struct page {
 /* One row of the overview: a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
-static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_durations, write_lags, write_purged_waiting,
-    write_up, write_node_workers, write_node_queues;
+static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_classes, write_durations, write_lags,
+    write_purged_waiting, write_up, write_node_workers, write_node_queues;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -68,6 +68,7 @@ static const struct source {
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
 	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, NULL, "reasons" },
 	{ METRIC_MESSAGES, STATS, write_outcomes, NULL, NULL, NULL },
+	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL, NULL, NULL },
 	{ METRIC_HANDLER_DURATION, STATS, write_durations, NULL, NULL, NULL },
 	{ METRIC_SWEEP_LAG, STATS, write_lags, NULL, NULL, NULL },
 	{ METRIC_PURGED, STATS, write_purged_waiting, "ingress", NULL, NULL },
@@ -190,6 +191,16 @@ static void write_outcomes(struct page *p, const struct source *s, const char *n
 	json_object_foreach(json_object_get(row, "counters"), event, n)
 		if (strcmp(event, "reconnected") != 0)
 			write_sample(p, (const char *const[METRIC_LABELS]){ name, event }, number_of(n));
+}
+
+static void write_classes(struct page *p, const struct source *s, const char *name, const json_t *row)
+{
+	const char *class;
+	json_t *n;
+
+	(void)s;
+	json_object_foreach(json_object_get(row, "classes"), class, n)
+		write_sample(p, (const char *const[METRIC_LABELS]){ name, class }, number_of(n));
 }
 
 /* of: the object that holds "durations" and their sum. */

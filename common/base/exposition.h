@@ -32,6 +32,7 @@
 	X(HEALTH_STATUS, "quredis_health_status", "gauge", UNIT_ONE, "0 healthy, 1 degraded, 2 unhealthy.", "queue") \
 	X(HEALTH_REASON, "quredis_health_reason", "gauge", UNIT_ONE, "1 degraded, 2 unhealthy, for this reason; absent: it does not apply.", "queue", "code") \
 	X(MESSAGES, "quredis_messages_total", "counter", UNIT_ONE, "Outcomes of messages.", "queue", "event") \
+	X(ESCAPED_CLASSES, "quredis_escaped_by_class_total", "counter", UNIT_ONE, "Dead letters by the class that their handler named.", "queue", "class") \
 	X(HANDLER_DURATION, "quredis_handler_duration_seconds", "histogram", UNIT_MS, "Run time of handlers.", "queue") \
 	X(SWEEP_LAG, "quredis_sweep_lag_seconds", "histogram", UNIT_MS, "Delay between due time and move of a retry or an expired message.", "queue") \
 	X(PURGED, "quredis_purged_total", "counter", UNIT_ONE, "Messages and records removed by purge; transit: reported only.", "queue", "kind") \

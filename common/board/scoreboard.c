@@ -7,6 +7,8 @@
 
 #include "common/board/scoreboard.h"
 
+#include "common/board/classes.h"
+
 struct scoreboard *scoreboard_new(void)
 {
 	void *p = mmap(NULL, sizeof(struct scoreboard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -45,6 +47,18 @@ bool scoreboard_end_trial(struct scoreboard *b, int slot)
 	return atomic_compare_exchange_strong(&b->workers.trial, &its, 0);
 }
 
+static void inherit_classes(struct board_queue *heir, const struct board_queue *q)
+{
+	for (size_t i = 0; i < CLASS_FIGURES; i++) {
+		struct class_figure f = classes_figure(&q->workers.classes, i);
+		size_t to = f.n == 0 || i == CLASS_NAMES ? CLASS_NAMES : classes_index(&heir->workers.classes, f.name);
+
+		atomic_fetch_add(&heir->reported.classes_tallied[to], atomic_load(&q->reported.classes_tallied[i]));
+		atomic_fetch_add(&heir->reported.classes_sent[to], atomic_load(&q->reported.classes_sent[i]));
+		classes_count(&heir->workers.classes, f.name, f.n);
+	}
+}
+
 /* Adds the reported part before the counts, so a sweeper that reads between the two claims too little, never too much. */
 void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q)
 {
@@ -56,6 +70,7 @@ void scoreboard_inherit(struct board_queue *heir, const struct board_queue *q)
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)
 		atomic_fetch_add(&heir->master.past[FIGURE_LAGS + i], atomic_load(&q->sweeper.lags[i]));
 	atomic_fetch_add(&heir->master.past[FIGURE_LAG_MS], atomic_load(&q->sweeper.lag_ms));
+	inherit_classes(heir, q);
 }
 
 void scoreboard_clear_queue(struct board_queue *q)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/board/figures.h"
+#include "common/board/worker_words.h"
 
 /*
  * The words of the sweeper. After a reload the previous sweeper lives on for a while, so two sweepers write them: where that matters, the word
@@ -75,6 +76,8 @@ struct queue_sweeper {
 struct queue_reported {
 	_Alignas(64) _Atomic uint64_t tallied[SCOREBOARD_FIGURES];	/* written to Redis, or being written */
 	_Atomic uint64_t sent[SCOREBOARD_FIGURES];	/* sent to statsd; it only grows */
+	/* The same of the classes that handlers named, by their index (classes.h); the last one is for all further names */
+	_Atomic uint64_t classes_tallied[CLASS_NAMES + 1], classes_sent[CLASS_NAMES + 1];
 };
 
 #endif

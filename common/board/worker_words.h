@@ -35,11 +35,34 @@ struct queue_breaker {
 	_Atomic uint32_t answered_generation;	/* 1 + the last handler_generation in which a handler answered anything; 0: none */
 };
 
+#define CLASS_NAMES 32			/* names that are counted one by one */
+#define CLASS_NAME_MAX 64		/* bytes */
+#define CLASS_NAME_WORDS (CLASS_NAME_MAX / 8)
+
+enum class_state { CLASS_FREE, CLASS_BEING_NAMED, CLASS_NAMED };
+
+/*
+ * A class that the queue's handler named, and the dead letters of it. A worker claims a free entry by compare and swap of its state; the name is
+ * written once, before the state becomes NAMED, and never changes. A worker that dies before that leaves an entry that stays unused. n only grows.
+ */
+struct queue_class {
+	_Atomic uint32_t state;			/* enum class_state; it only rises */
+	_Atomic uint64_t name[CLASS_NAME_WORDS];	/* its bytes, then NULs; not terminated if it has CLASS_NAME_MAX */
+	_Atomic uint64_t n;
+};
+
+/* classes.c writes them, for the workers and, with an heir, for the master. Readers: the sweeper, the master. */
+struct queue_classes {
+	_Alignas(64) struct queue_class named[CLASS_NAMES];
+	_Atomic uint64_t other;			/* dead letters of all further names */
+};
+
 /* For one queue. */
 struct queue_workers_words {
 	_Alignas(64) _Atomic uint64_t done;	/* messages done or settled; it only grows. Reader: the master, which ends its back-off when it grows */
 	_Atomic uint32_t renamed;		/* how often workers took a new incarnation; it only grows. Reader: the sweeper */
 	struct queue_breaker breaker;
+	struct queue_classes classes;
 };
 
 #endif

@@ -22,10 +22,22 @@ const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES] = {
 	{ "WorkerLost", COUNT_WORKER_LOST },
 };
 
-int dead_letter_class_counter(const char *name)
+static const struct dead_letter_class *find_class(const char *name)
 {
 	for (size_t i = 0; i < DEAD_LETTER_CLASSES; i++)
 		if (strcmp(dead_letter_classes[i].name, name) == 0)
-			return dead_letter_classes[i].counter;
-	return -1;
+			return &dead_letter_classes[i];
+	return NULL;
+}
+
+bool dead_letters_class_is_own(const char *name)
+{
+	return find_class(name) != NULL;
+}
+
+int dead_letter_class_counter(const char *name)
+{
+	const struct dead_letter_class *class = find_class(name);
+
+	return class == NULL ? -1 : class->counter;
 }

@@ -1,6 +1,7 @@
 #ifndef COMMON_DEAD_LETTERS_CLASS_H
 #define COMMON_DEAD_LETTERS_CLASS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/board/board.h"
@@ -13,6 +14,7 @@ struct dead_letter_class {
 #define DEAD_LETTER_CLASSES 13
 extern const struct dead_letter_class dead_letter_classes[DEAD_LETTER_CLASSES];	/* sorted by name */
 
+bool dead_letters_class_is_own(const char *name);		/* one of these classes: a handler may not name it */
 int dead_letter_class_counter(const char *name);	/* -1: no counter, or an unknown class */
 
 #endif

@@ -14,10 +14,11 @@
 #include "common/base/base.h"
 
 #define DELAY_MAX_MS (INT64_C(365) * 24 * 3600 * 1000)
+#define CLASS_IS "class="
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
 /* What may follow the verb and the serial, in this order. */
-enum { ARGUMENT_DELAY = 1, ARGUMENT_REASON = 2 };
+enum { ARGUMENT_DELAY = 1, ARGUMENT_CLASS = 2, ARGUMENT_REASON = 4 };
 
 static const struct verb {
 	size_t len;
@@ -25,9 +26,9 @@ static const struct verb {
 	unsigned arguments;
 } verbs[VERBS] = {
 	[VERB_OK] = { 2, false, 0 },
-	[VERB_RETRY] = { 5, true, ARGUMENT_DELAY | ARGUMENT_REASON },
-	[VERB_FAIL] = { 4, true, ARGUMENT_REASON },
-	[VERB_REJECT] = { 6, true, ARGUMENT_REASON },
+	[VERB_RETRY] = { 5, true, ARGUMENT_DELAY | ARGUMENT_CLASS | ARGUMENT_REASON },
+	[VERB_FAIL] = { 4, true, ARGUMENT_CLASS | ARGUMENT_REASON },
+	[VERB_REJECT] = { 6, true, ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_BEAT] = { 4, true, 0 },
 };
 
@@ -79,9 +80,38 @@ static const char *skip_blanks(const char *at, const char *end)
 	return at;
 }
 
+static const char *end_of_word(const char *at, const char *end)
+{
+	const char *space = memchr(at, ' ', (size_t)(end - at));
+
+	return space == NULL ? end : space;
+}
+
+static bool may_be_in_class(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("_.:-", c) != NULL);
+}
+
+/* A class with another byte, or too long a one, stays in the reason, where an operator sees it. */
+static void take_class(struct handler_reply *out, const char **at, const char *end)
+{
+	const char *word_end = end_of_word(*at, end), *name = *at + strlen(CLASS_IS);
+	size_t len;
+
+	if (word_end <= name || memcmp(*at, CLASS_IS, strlen(CLASS_IS)) != 0)
+		return;
+	len = (size_t)(word_end - name);
+	for (size_t i = 0; i < len; i++)
+		if (i >= HANDLER_CLASS_MAX || !may_be_in_class(name[i]))
+			return;
+	out->class = name;
+	out->class_len = len;
+	*at = skip_blanks(word_end, end);
+}
+
 static void take_delay(struct handler_reply *out, const char **at, const char *end)
 {
-	const char *space = memchr(*at, ' ', (size_t)(end - *at)), *word_end = space == NULL ? end : space;
+	const char *word_end = end_of_word(*at, end);
 
 	out->delay_ms = parse_delay(*at, (size_t)(word_end - *at));
 	if (out->delay_ms != -1)
@@ -142,6 +172,9 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 	out->delay_ms = -1;
 	if ((verbs[out->verb].arguments & ARGUMENT_DELAY) != 0 && at < end)
 		take_delay(out, &at, end);
+	out->class_len = 0;
+	if ((verbs[out->verb].arguments & ARGUMENT_CLASS) != 0 && at < end)
+		take_class(out, &at, end);
 	out->reason = at;
 	out->reason_len = (size_t)(end - at);
 	return HANDLER_LINE_REPLY;

@@ -14,6 +14,7 @@
 enum handler_verb { VERB_OK, VERB_RETRY, VERB_FAIL, VERB_REJECT, VERB_BEAT, VERBS };
 extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 
+#define HANDLER_CLASS_MAX 64
 #define HANDLER_REASON_SHOWN 200	/* bytes of a reason in a record, the log, or a trial */
 
 /* One reply. Views are valid until the next call with the struct persistent or handler that returned it. */
@@ -21,6 +22,8 @@ struct handler_reply {
 	uint64_t serial;		/* 0 in exec mode */
 	enum handler_verb verb;
 	int64_t delay_ms;		/* RETRY; -1: no delay given */
+	const char *class;		/* the error class that the handler names, class_len bytes, all of them allowed */
+	size_t class_len;		/* 0: none, at most HANDLER_CLASS_MAX */
 	const char *reason;		/* RETRY, FAIL, REJECT: any bytes except a newline */
 	size_t reason_len;		/* 0: no reason given */
 	/* not from the line: */

@@ -2,6 +2,7 @@
  * The figures of a queue in Redis, over all hosts and restarts. Workers count on the scoreboard, and sweeper/report/tally.c
  * writes the sums.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "common/base/base.h"
 #include "common/queue/scripts.h"
 
+#define CLASS_FIELD "class:"		/* tally.lua knows it, too */
 #define KEPT_MS (INT64_C(60000) * QUEUE_RATE_MINUTES)
 
 /* The bounds of the buckets double. */
@@ -28,27 +30,54 @@ static const char *figure_name(int i)
 	return i < COUNTERS ? counter_names[i] : names_after_counters[i - COUNTERS];
 }
 
-bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done)
-{
-	struct script_arg args[1 + 2 * QUEUE_FIGURES];
-	struct script_number kept, numbers[QUEUE_FIGURES];
-	size_t n = 0;
+/* The arguments of the script, and the memory that they need. */
+struct tally {
+	struct script_arg args[2 + 2 * (QUEUE_FIGURES + CLASS_FIGURES)];
+	struct script_number numbers[2 + QUEUE_FIGURES + CLASS_FIGURES];
+	char names[CLASS_FIGURES][sizeof(CLASS_FIELD) + CLASS_NAME_MAX];
+	size_t n, nnumbers;
+};
 
-	args[n++] = script_number(&kept, KEPT_MS);
+static void tally_number(struct tally *t, int64_t number)
+{
+	t->args[t->n++] = script_number(&t->numbers[t->nnumbers++], number);
+}
+
+static void tally_classes(struct tally *t, const struct class_figure *classes)
+{
+	for (size_t i = 0; i < CLASS_FIGURES; i++) {
+		if (classes[i].n == 0)
+			continue;
+		snprintf(t->names[i], sizeof(t->names[i]), CLASS_FIELD "%s", classes[i].name);
+		t->args[t->n++] = script_string(t->names[i]);
+		tally_number(t, (int64_t)classes[i].n);
+	}
+}
+
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done, const struct class_figure *classes)
+{
+	struct tally t;
+	size_t head;
+
+	t.n = t.nnumbers = 0;
+	tally_number(&t, KEPT_MS);
+	tally_number(&t, CLASS_NAMES);
+	head = t.n;
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
 		if (done->n[i] == 0)
 			continue;
-		args[n++] = script_string(figure_name(i));
-		args[n++] = script_number(&numbers[i], (int64_t)done->n[i]);
+		t.args[t.n++] = script_string(figure_name(i));
+		tally_number(&t, (int64_t)done->n[i]);
 	}
-	if (n > 1) {
+	tally_classes(&t, classes);
+	if (t.n > head) {
 		char *none = queue_lease_key(k, NULL), *rate = queue_rate_key(k, minute);
 
-		queue_script(r, QUEUE_SCRIPT_tally, 3, (const char *[]){ none, k->stats, rate }, n, args);
+		queue_script(r, QUEUE_SCRIPT_tally, 3, (const char *[]){ none, k->stats, rate }, t.n, t.args);
 		free(none);
 		free(rate);
 	}
-	return n > 1;
+	return t.n > head;
 }
 
 void queue_totals(struct redis *r, const struct queue_keys *k)
@@ -72,6 +101,18 @@ static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 	return NULL;
 }
 
+/* 0: no number above 0. */
+static uint64_t parse_count(const struct redis_reply *value)
+{
+	long long parsed;
+	char *end;
+
+	if (value->type != REDIS_STRING)
+		return 0;
+	parsed = strtoll(value->str, &end, 10);
+	return parsed > 0 && *end == '\0' ? (uint64_t)parsed : 0;
+}
+
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply)
 {
 	*out = (struct queue_figures){0};
@@ -80,14 +121,21 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 	for (size_t i = 0; i + 1 < reply->n; i += 2) {
 		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
 		uint64_t *n = figure(out, &name);
-		long long parsed;
-		char *end;
 
-		if (n == NULL || value.type != REDIS_STRING)
-			continue;
-		parsed = strtoll(value.str, &end, 10);
-		if (parsed > 0 && *end == '\0')
-			*n = (uint64_t)parsed;
+		if (n != NULL && parse_count(&value) > 0)
+			*n = parse_count(&value);
+	}
+}
+
+void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg)
+{
+	if (reply->type != REDIS_ARRAY)
+		return;
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
+
+		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 && parse_count(&value) > 0)
+			each(arg, name.str + strlen(CLASS_FIELD), parse_count(&value));
 	}
 }
 

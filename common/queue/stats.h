@@ -10,7 +10,8 @@
  * The figures of a queue for all hosts (docs/design.md): totals in <ingress>:stats, and the same for each minute of the last
  * 72 hours in <ingress>:rate:<minute>, counted since 1970 by the clock of Redis. Fields: counter_names of the scoreboard;
  * durations of handlers, "below_<ms>", "longer" and their sum "duration_ms"; and how late the sweeper moved messages that were
- * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms". A missing field counts as 0.
+ * due or had expired, "lag_below_<ms>", "lag_longer" and "lag_ms"; and "class:<name>", dead letters by the class that their handler named.
+ * A missing field counts as 0.
  */
 #define QUEUE_RATE_MINUTES (72 * 60)
 #define QUEUE_FIGURES SCOREBOARD_FIGURES
@@ -19,13 +20,18 @@ struct queue_figures {		/* indexed as in the scoreboard: enum counter, enum figu
 	uint64_t n[QUEUE_FIGURES];
 };
 
-/* -> INTEGER 1. Fields that are 0 are left out. If all are 0, sends nothing, gets no answer, and returns false. */
-bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done);
+/*
+ * -> INTEGER 1. Fields that are 0 are left out. If all are 0, sends nothing, gets no answer, and returns false. classes: CLASS_FIGURES of them;
+ * those that are 0 are left out. Redis counts at most CLASS_NAMES names, too, over all hosts and for ever.
+ */
+bool queue_tally(struct redis *r, const struct queue_keys *k, int64_t minute, const struct queue_figures *done, const struct class_figure *classes);
 
 /* -> ARRAY for queue_figures_parse(), which ignores unknown fields and values that are no number. */
 void queue_totals(struct redis *r, const struct queue_keys *k);
 void queue_rate(struct redis *r, const struct queue_keys *k, int64_t minute);
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply);
+/* Calls `each` for every class that a handler named, with its count. */
+void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg);
 
 /* How attempts ended, in total or in one minute. */
 struct queue_outcomes {

@@ -126,6 +126,15 @@ static void write_outcomes(struct page *p, const struct sweeper_queue *q)
 			write_sample(p, q, counter_names[i], (int64_t)figures_of(p, q)->n[i]);
 }
 
+static void write_classes(struct page *p, const struct sweeper_queue *q)
+{
+	struct class_figure classes[CLASS_FIGURES];
+	size_t n = classes_sum(&q->board->workers.classes, classes);
+
+	for (size_t i = 0; i < n; i++)
+		write_sample(p, q, classes[i].name, (int64_t)classes[i].n);
+}
+
 static void histogram(struct page *p, const struct sweeper_queue *q, const uint64_t counts[SCOREBOARD_BUCKETS], uint64_t sum_ms)
 {
 	struct exposition_bucket buckets[SCOREBOARD_BUCKETS];
@@ -204,6 +213,7 @@ static const struct queue_metric {
 	{ METRIC_HEALTH_STATUS, LED, write_health },
 	{ METRIC_HEALTH_REASON, LED, write_reasons },
 	{ METRIC_MESSAGES, OURS, write_outcomes },
+	{ METRIC_ESCAPED_CLASSES, OURS, write_classes },
 	{ METRIC_HANDLER_DURATION, OURS, write_durations },
 	{ METRIC_SWEEP_LAG, OURS, write_lags },
 	{ METRIC_PURGED, OURS, write_purged },

@@ -194,6 +194,19 @@ static void send_lag(struct statsd *d, const struct sweeper_queue *q, const char
 	line(d, "quredis.sweep.%s.lag.max:%" PRIu64 "|g", name, atomic_exchange(&q->board->sweeper.lag_max_ms, 0));
 }
 
+static void send_classes(struct statsd *d, const struct sweeper_queue *q, const char *name)
+{
+	for (size_t i = 0; i < CLASS_FIGURES; i++) {
+		struct class_figure f = classes_figure(&q->board->workers.classes, i);
+		uint64_t n = tally_claim(&q->board->reported.classes_sent[i], f.n);
+
+		for (char *c = f.name; *c != '\0'; c++)
+			*c = *c == '.' || *c == ':' ? '_' : *c;
+		if (n > 0)
+			line(d, "quredis.queue.%s.class.%s:%" PRIu64 "|c", name, f.name, n);
+	}
+}
+
 /* sent: adds up what was sent for all queues */
 static void send_counters(struct statsd *d, const struct sweeper_queue *q, const struct queue_figures *counted, struct queue_figures *sent)
 {
@@ -207,6 +220,7 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 		if (i < COUNTERS && new.n[i] > 0)
 			line(d, "quredis.queue.%s.%s:%" PRIu64 "|c", name, counter_names[i], new.n[i]);
 	}
+	send_classes(d, q, name);
 	send_lag(d, q, name, &new);
 }
 

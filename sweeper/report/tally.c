@@ -83,11 +83,14 @@ static bool is_news(const struct board_queue *q, const struct queue_figures *sum
 	for (int i = 0; i < QUEUE_FIGURES; i++)
 		if (i != COUNT_RECONNECTED && i != COUNT_WOULD_PURGE && sum->n[i] > atomic_load(&q->reported.tallied[i]))
 			return true;
+	for (size_t i = 0; i < CLASS_FIGURES; i++)
+		if (classes_figure(&q->workers.classes, i).n > atomic_load(&q->reported.classes_tallied[i]))
+			return true;
 	return false;
 }
 
-/* Reduces sum to what is new. False: nothing is new. */
-static bool claim_all(struct board_queue *q, struct queue_figures *sum)
+/* Reduces sum to what is new, and fills in what is new of the classes. False: nothing is new. */
+static bool claim_all(struct board_queue *q, struct queue_figures *sum, struct class_figure classes[CLASS_FIGURES])
 {
 	bool any = false;
 
@@ -98,11 +101,18 @@ static bool claim_all(struct board_queue *q, struct queue_figures *sum)
 		sum->n[i] = tally_claim(&q->reported.tallied[i], sum->n[i]);
 		any = any || sum->n[i] > 0;
 	}
+	for (size_t i = 0; i < CLASS_FIGURES; i++) {
+		classes[i] = classes_figure(&q->workers.classes, i);
+		classes[i].n = tally_claim(&q->reported.classes_tallied[i], classes[i].n);
+		any = any || classes[i].n > 0;
+	}
 	return any;
 }
 
-static void give_back(struct board_queue *q, const struct queue_figures *done)
+static void give_back(struct board_queue *q, const struct queue_figures *done, const struct class_figure classes[CLASS_FIGURES])
 {
+	for (size_t i = 0; i < CLASS_FIGURES; i++)
+		atomic_fetch_sub(&q->reported.classes_tallied[i], classes[i].n);
 	for (int i = 0; i < QUEUE_FIGURES; i++) {
 		uint64_t before = atomic_fetch_sub(&q->reported.tallied[i], done->n[i]);
 
@@ -146,20 +156,21 @@ static enum task_end run_tally(struct sweeper *s, struct sweeper_queue *q, int b
 {
 	struct round *r = round_at(s, now_ms);
 	struct queue_figures *done = &r->sums[q->board - s->child->board->queues];
+	struct class_figure classes[CLASS_FIGURES];
 	int64_t n;
 
 	(void)budget;
-	if (!claim_all(q->board, done))
+	if (!claim_all(q->board, done, classes))
 		return TASK_DONE;
 	if (r->minute == -1 && read_minute(s, r) == -1) {
-		give_back(q->board, done);
+		give_back(q->board, done, classes);
 		return TASK_FAILED;
 	}
-	queue_tally(&s->redis, &q->keys, r->minute, done);
+	queue_tally(&s->redis, &q->keys, r->minute, done, classes);
 	if (connection_integer(s, &n) == 0)
 		return TASK_DONE;
 	if (s->redis.state != REDIS_CLOSED)
-		give_back(q->board, done);	/* Redis refused them: they were not written */
+		give_back(q->board, done, classes);	/* Redis refused them: they were not written */
 	return TASK_FAILED;
 }
 

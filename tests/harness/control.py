@@ -57,7 +57,7 @@ def by_class(d, queue):
                "HandlerTimeout": "handler_timeout", "Rejected": "rejected",
                "Unrepresentable": "unrepresentable", "UnknownVersion": "unknown_version", "TooLarge": "too_large", "WorkerLost": "worker_lost",
                "DeadlineExceeded": "deadline_exceeded", "TTLExpired": "expired"}
-    found = {c: n[name] for c, name in classes.items() if n[name]}
+    found = {c: n[name] for c, name in classes.items() if n[name]} | status(d, queue)["classes"]
     if n["purged"] > n["deadline_exceeded"]:
         found["Purged"] = n["purged"] - n["deadline_exceeded"]
     assert sum(found.values()) == n["escaped"], n

@@ -73,7 +73,7 @@ export class RecordPage {
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters) }, "Retry"),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters) }, "Delete")),
 			h("p", { class: "said-large" }, preview(error)),
-			MEANS[record.error_class] ? h("p", { class: "muted" }, MEANS[record.error_class]) : "",
+			record.error_class ? h("p", { class: "muted" }, MEANS[record.error_class] ?? "The handler named this class.") : "",
 			h("div", { class: "record" },
 				h("div", null, message && (message.text !== "" || record.size === 0) ? viewer("Message", message)
 					: h("p", { class: "notice" }, "The record does not contain the message, because it is larger than dead_letter.payload_max. The whole message is in escape."),

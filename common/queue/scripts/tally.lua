@@ -1,10 +1,17 @@
 -- KEYS: none stats rate
--- ARGV: keep_ms field n [field n ...]
--- Adds figures to the totals and to those of this minute.
+-- ARGV: keep_ms names field n [field n ...]
+-- Adds figures to the totals and to those of this minute. A field class:NAME that is one too many counts as class:other.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
-for i = 2, #ARGV, 2 do
-  redis.call('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1])
-  redis.call('HINCRBY', KEYS[3], ARGV[i], ARGV[i + 1])
+local function counted_as(field)
+  if string.sub(field, 1, 6) ~= 'class:' or field == 'class:other' or redis.call('HGET', KEYS[2], field) then return field end
+  if tonumber(redis.call('HGET', KEYS[2], 'classes') or 0) >= tonumber(ARGV[2]) then return 'class:other' end
+  redis.call('HINCRBY', KEYS[2], 'classes', 1)
+  return field
+end
+for i = 3, #ARGV, 2 do
+  local field = counted_as(ARGV[i])
+  redis.call('HINCRBY', KEYS[2], field, ARGV[i + 1])
+  redis.call('HINCRBY', KEYS[3], field, ARGV[i + 1])
 end
 redis.call('PEXPIRE', KEYS[3], ARGV[1])
 return 1

@@ -106,6 +106,44 @@ static void ends_and_blanks(void **state)
 	is("RETRY 1 5s\r", VERB_RETRY, 1, 5000, "");
 }
 
+static void has_class(const char *line, const char *class, const char *reason)
+{
+	if (parse(line) != HANDLER_LINE_REPLY)
+		fail_msg("no reply: %s", line);
+	if (reply.class_len != strlen(class) || strcmp(reply.reason, reason) != 0)
+		fail_msg("%s: a class of %zu bytes, reason %s", line, reply.class_len, reason);
+}
+
+static void classes(void **state)
+{
+	static const char most[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	static const char line[] = "FAIL 1 class=smtp.Server:Gone_9-x away";
+	char longest[128];
+
+	(void)state;
+	assert_int_equal(handler_reply_parse(&reply, mode, line, strlen(line)), HANDLER_LINE_REPLY);
+	assert_memory_equal(reply.class, "smtp.Server:Gone_9-x", 20);
+	has_class("FAIL 1 class=a", "a", "");
+	has_class("FAIL 1 class=a  why class=b", "a", "why class=b");
+	has_class("REJECT 1 class=a why", "a", "why");
+	has_class("RETRY 1 5s class=a why", "a", "why");
+	has_class("RETRY 1 class=a 5s", "a", "5s");
+	has_class("FAIL 1 why class=a", "", "why class=a");
+	has_class("FAIL 1 class= why", "", "class= why");
+	has_class("FAIL 1 class", "", "class");
+	has_class("FAIL 1 classy", "", "classy");
+	has_class("FAIL 1 class=a/b why", "", "class=a/b why");
+	has_class("FAIL 1 class=\xc3\xa9 why", "", "class=\xc3\xa9 why");
+	has_class("FAIL 1 class=a\tb", "", "class=a\tb");
+	has_class("FAIL 1 class=a\x1b[2J", "", "class=a\x1b[2J");
+	snprintf(longest, sizeof(longest), "FAIL 1 class=%s", most);
+	has_class(longest, most, "");
+	snprintf(longest, sizeof(longest), "FAIL 1 class=%sx", most);
+	has_class(longest, "", longest + strlen("FAIL 1 "));
+	assert_int_equal(handler_reply_parse(&reply, mode, "FAIL 1 class=a\0b", 16), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.class_len, 0);
+}
+
 static void any_bytes_in_a_reason(void **state)
 {
 	static const char line[] = "FAIL 9 a\0b\xff %n\t\x1b[2J";
@@ -161,6 +199,8 @@ static void verbs_of_exec(void **state)
 	is("FAIL  7 of 8 sent ", VERB_FAIL, 0, -1, "7 of 8 sent");
 	is("REJECT no mail", VERB_REJECT, 0, -1, "no mail");
 	is("BEAT", VERB_BEAT, 0, -1, "");
+	has_class("FAIL class=a why", "a", "why");
+	has_class("RETRY 30s class=a", "a", "");
 }
 
 static void other_lines_of_exec(void **state)
@@ -230,6 +270,7 @@ int main(void)
 		cmocka_unit_test_setup(verdicts, begin_persistent),
 		cmocka_unit_test_setup(delays, begin_persistent),
 		cmocka_unit_test_setup(ends_and_blanks, begin_persistent),
+		cmocka_unit_test_setup(classes, begin_persistent),
 		cmocka_unit_test_setup(any_bytes_in_a_reason, begin_persistent),
 		cmocka_unit_test_setup(no_replies, begin_persistent),
 		cmocka_unit_test_setup(unknown_verbs, begin_persistent),

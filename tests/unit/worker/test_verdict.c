@@ -169,6 +169,31 @@ static void the_end_of_a_lost_message_changes_nothing(void **state)
 	assert_sent_nothing();
 }
 
+static void a_reply_names_its_class(void **state)
+{
+	static const struct {
+		struct handler_reply reply;
+		enum conf_outcome outcome;
+		const char *class, *text;
+	} cases[] = {
+		{ { .verb = VERB_FAIL }, CONF_OUTCOME_FAIL, "HandlerFail", "FAIL" },
+		{ { .verb = VERB_FAIL, .class = "Gone!", .class_len = 4, .reason = "away", .reason_len = 4 }, CONF_OUTCOME_FAIL, "Gone", "FAIL: away" },
+		{ { .verb = VERB_REJECT, .class = "Broken", .class_len = 6 }, CONF_OUTCOME_ESCAPE, "Broken", "REJECT" },
+		{ { .verb = VERB_REJECT, .class = "WorkerLost", .class_len = 10 }, CONF_OUTCOME_ESCAPE, "Rejected", "REJECT" },
+		{ { .verb = VERB_RETRY, .class = "Busy", .class_len = 4 }, CONF_OUTCOME_RETRY, "Busy", "RETRY" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(cases); i++) {
+		struct failure failure = {0};
+
+		verdict_of_reply(&failure, &cases[i].reply);
+		assert_int_equal(failure.verdict, cases[i].outcome);
+		assert_string_equal(failure.class, cases[i].class);
+		assert_string_equal(failure.text, cases[i].text);
+	}
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -184,6 +209,7 @@ int main(void)
 		T(a_handler_that_cannot_run_charges_no_message),
 		T(a_message_that_can_be_no_argument_escapes_and_charges_no_handler),
 		T(the_end_of_a_lost_message_changes_nothing),
+		T(a_reply_names_its_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
