@@ -304,12 +304,21 @@ void conf_check_purge(struct conf_loading *l, const struct conf_origin *where, c
 		conf_error(l, where, "purge.check: expected an absolute path as the first element, not \"%s\"", purge->check[0]);
 }
 
+/* A limit of health as a file has it. */
+static const char *limit_text(const char *path, int64_t limit, char text[UNITS_SIZE])
+{
+	if (conf_key_find(&conf_schema_global, path)->type == CONF_TYPE_DURATION)
+		return units_format_duration(limit, text);
+	snprintf(text, UNITS_SIZE, "%lld", (long long)limit);
+	return text;
+}
+
 /* Health compares with the critical number first, so a higher warning number has no effect. */
 static void check_order(struct conf_loading *l, const struct conf_queue *q, const char *kind, int64_t warning, int64_t critical)
 {
 	static const char *const levels[] = { "warning", "critical" };
 	const struct conf_origin *where = NULL;
-	char key[64];
+	char key[64], first[UNITS_SIZE], second[UNITS_SIZE];
 
 	for (size_t i = 0; i < nitems(levels) && (where == NULL || !conf_given(where)); i++) {
 		snprintf(key, sizeof(key), "health.thresholds.%s_%s", kind, levels[i]);
@@ -317,14 +326,15 @@ static void check_order(struct conf_loading *l, const struct conf_queue *q, cons
 	}
 	if (warning <= critical || (q != NULL && !conf_given(where)))	/* a queue that inherits both was reported with the global ones */
 		return;
-	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %lld is above %s_critical = %lld: it has no effect", q == NULL ? "" : "queue ",
-	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, (long long)warning, kind, (long long)critical);
+	conf_warning(l, where, "%s%s%shealth.thresholds.%s_warning = %s is above %s_critical = %s: it has no effect", q == NULL ? "" : "queue ",
+	    q == NULL ? "" : shown_name(q), q == NULL ? "" : ": ", kind, limit_text(key, warning, first), kind, limit_text(key, critical, second));
 }
 
 void conf_check_thresholds(struct conf_loading *l, const struct conf_queue *q, const struct conf_thresholds *t)
 {
 	check_order(l, q, "dlq_max", t->dlq_max_warning, t->dlq_max_critical);
 	check_order(l, q, "failure_rate", t->failure_rate_warning, t->failure_rate_critical);
+	check_order(l, q, "oldest_age", t->oldest_age_warning_ms, t->oldest_age_critical_ms);
 	check_order(l, q, "stuck_max", t->stuck_max_warning, t->stuck_max_critical);
 }
 

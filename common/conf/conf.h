@@ -87,6 +87,8 @@ struct conf_thresholds {
 	int64_t ingress_max, transit_max, dlq_max_warning, dlq_max_critical;
 	int64_t stuck_age_ms, stuck_max_warning, stuck_max_critical;
 	int64_t failure_rate_warning, failure_rate_critical;	/* percent of the attempts */
+	int64_t oldest_age_warning_ms, oldest_age_critical_ms;	/* of the oldest waiting message */
+	int64_t paused_max_ms, growth_max_ms, delayed_max;
 	int64_t failure_window_ms, failure_min;	/* failure_min: attempts in the window; fewer prove nothing */
 };
 

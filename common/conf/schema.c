@@ -37,6 +37,11 @@ static const char *const fences[] = { "finish", "kill", NULL };
 	ROW("stuck_age", DURATION, stuck_age_ms, "2h", SECOND, 3650 * DAY) \
 	ROW("stuck_max_warning", COUNT, stuck_max_warning, "10", 0, COUNT_MAX) \
 	ROW("stuck_max_critical", COUNT, stuck_max_critical, "50", 0, COUNT_MAX) \
+	ROW("oldest_age_warning", DURATION, oldest_age_warning_ms, "1h", SECOND, 3650 * DAY) \
+	ROW("oldest_age_critical", DURATION, oldest_age_critical_ms, "6h", SECOND, 3650 * DAY) \
+	ROW("paused_max", DURATION, paused_max_ms, "10m", SECOND, 3650 * DAY) \
+	ROW("growth_max", DURATION, growth_max_ms, "15m", MINUTE, 3650 * DAY) \
+	ROW("delayed_max", COUNT, delayed_max, "500", 0, COUNT_MAX) \
 	ROW("failure_rate_warning", COUNT, failure_rate_warning, "30", 0, 100) \
 	ROW("failure_rate_critical", COUNT, failure_rate_critical, "70", 0, 100) \
 	ROW("failure_window", DURATION, failure_window_ms, "10m", MINUTE, HOUR) \

@@ -260,26 +260,19 @@ static int64_t taken_out(const struct queue_figures *f)
 	return (int64_t)n;
 }
 
-/*
- * Estimates how many messages were pushed, since producers do not count: the growth of ingress, plus the messages taken out of
- * it. The counters are some seconds late, so two looks must be a minute apart to be compared.
- */
-static void take_arrivals(struct taking *t)
+static void take_growth(struct taking *t)
 {
-	struct arrivals *a = &metrics_of(t->q)->arrivals;
+	struct growth *growth = &metrics_of(t->q)->growth;
 	struct gauge *g = t->g;
 	struct queue_figures totals;
 	struct redis_reply reply;
-	int64_t came, elapsed_ms = g->at_ms - a->at_ms;
 
-	g->enqueued = a->at_ms == 0 ? -1 : a->a_minute;
-	if (!take_answer(t, &reply) || g->ingress.size < 0 || (a->at_ms != 0 && elapsed_ms >= 0 && elapsed_ms < MINUTE_MS))
-		return;
-	queue_figures_parse(&totals, &reply);
-	came = g->ingress.size - a->size + taken_out(&totals) - a->taken;
-	*a = (struct arrivals){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = taken_out(&totals),
-		.a_minute = a->at_ms == 0 || elapsed_ms < 0 ? -1 : came < 0 ? 0 : (int64_t)((double)came * MINUTE_MS / (double)elapsed_ms) };
-	g->enqueued = a->a_minute;
+	if (take_answer(t, &reply) && g->ingress.size >= 0) {
+		queue_figures_parse(&totals, &reply);
+		growth_look(growth, &(struct growth_figures){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = taken_out(&totals),
+			.finished = (int64_t)(totals.n[COUNT_DONE] + totals.n[COUNT_ESCAPED]) });
+	}
+	g->enqueued = growth->span_ms == 0 ? -1 : (int64_t)growth_a_minute(growth, growth->came);
 }
 
 static void take_sizes(struct taking *t)
@@ -334,7 +327,7 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);
 	take_sizes(&t);
 	take_rate(&t);
-	take_arrivals(&t);
+	take_growth(&t);
 	take_outcomes(&t);
 	if (take_answer(&t, &first))
 		g->ingress = gauge_waiting(s, q, g->ingress.size, &t.clock, &first, &t.wrong);

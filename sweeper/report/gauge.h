@@ -6,6 +6,7 @@
 
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/growth.h"
 
 struct age_clock;
 struct redis_reply;
@@ -33,18 +34,10 @@ struct gauge {
 	int64_t enqueued;		/* messages pushed in a minute, estimated over the last minute or a little more */
 };
 
-/* Remembers ingress from one look to another, a minute later, for that estimate. Zeroed: no look yet. */
-struct arrivals {
-	int64_t at_ms;			/* by the clock of Redis */
-	int64_t size;
-	int64_t taken;			/* messages ever taken out of ingress, less those that went back; all hosts */
-	int64_t a_minute;
-};
-
 /* The state of the task metrics in a queue. */
 struct metrics_state {
 	struct gauge gauge;		/* result of the last look */
-	struct arrivals arrivals;
+	struct growth growth;
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when looks find it paused; 0: not paused */
 };
 

@@ -70,13 +70,18 @@ static enum queue_error error_that_counts(const struct sweeper *s, const struct 
 
 static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
 {
+	const struct conf_thresholds *t = gauge_thresholds(s, q);
 	const struct gauge *g = gauge_of(q);
 
 	value[HEALTH_INGRESS] = g->ingress.size;
 	value[HEALTH_TRANSIT] = g->transit.size;
 	value[HEALTH_DEAD_LETTERS] = g->escape.size;
 	value[HEALTH_STUCK] = sum_known(g->ingress.stuck, g->transit.stuck);
-	value[HEALTH_FAILURES] = health_rule_failure_rate(g->failures, g->attempts, gauge_thresholds(s, q)->failure_min);
+	value[HEALTH_DELAYED] = g->delayed;
+	value[HEALTH_OLDEST_AGE] = g->ingress.size == 0 ? 0 : g->ingress.oldest_ms;
+	value[HEALTH_GROWTH] = g->paused_ms > 0 ? 0 :		/* then the pause is the reason */
+	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != HEALTH_HEALTHY, t->growth_max_ms);
+	value[HEALTH_FAILURES] = health_rule_failure_rate(g->failures, g->attempts, t->failure_min);
 	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
 	value[HEALTH_PAUSED] = g->paused_ms;
 	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
@@ -187,10 +192,19 @@ static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q,
 	       (uint32_t)(aside_of(q)->n > 0) << 25;
 }
 
+/* True: the pause that the last look saw has passed its limit since. Another pause changes state_of(). */
+static bool pause_is_too_long(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	const struct health *h = health_of(q);
+	int64_t limit = gauge_thresholds(s, q)->paused_max_ms, then = h->value[HEALTH_PAUSED];
+
+	return then > 0 && then <= limit && then + now_ms - h->judged_ms > limit;
+}
+
 /* True: something happened that the next look must not wait for. */
 static bool has_news(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return state_of(s, q, now_ms) != health_of(q)->seen || outcomes_alarm(s, q);
+	return state_of(s, q, now_ms) != health_of(q)->seen || outcomes_alarm(s, q) || pause_is_too_long(s, q, now_ms);
 }
 
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
@@ -213,6 +227,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 	if (now_ms < h->due_ms && !has_news(s, q, now_ms))
 		return TASK_DONE;
 	outcomes_judged(q);
+	h->judged_ms = now_ms;
 	h->seen = state_of(s, q, now_ms);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge_queue(s, q);

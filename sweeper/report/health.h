@@ -18,6 +18,7 @@ struct health {
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
 	uint32_t seen;			/* state_of() at the last look, for health_is_outdated() */
+	int64_t judged_ms;		/* CLOCK_MONOTONIC of the last look that was judged */
 	int64_t looked_ms;		/* taken_ms of the gauge that was judged last */
 };
 
@@ -38,7 +39,7 @@ struct health_sum {
 
 const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the reports were added up */
 
-/* True: the breaker, the gate or the error of the queue has changed since the last look, or its messages fail, so the next look is due now. */
+/* True: the next look is due now: breaker, gate or error of the queue have changed, its messages fail, or its pause is too long. */
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 
 /* health_document.c: the report as JSON; a new string */

@@ -7,6 +7,7 @@
  *	  "ingress", "transit", "escape": { "size", "oldest_age", "avg_age", "stuck_count" }, "delayed": { "size" },
  *	  "workers": { "alive", "active", "waiting" }, "rates": { "done", "failed", … } a minute,
  *	  "failures": { "attempts", "failed", "window" in seconds },
+ *	  "growth": { "arrivals", "completions" a minute, "window", "growing" in seconds },
  *	  "orphans": { "registrations", "messages" }, "paused" }
  */
 #include "sweeper/report/health.h"
@@ -92,11 +93,25 @@ static json_t *failures(const struct sweeper *s, const struct sweeper_queue *q)
 	return object;
 }
 
+static json_t *growth(const struct sweeper_queue *q)
+{
+	const struct growth *g = &metrics_of(q)->growth;
+	json_t *object = json_object();
+
+	if (g->span_ms == 0)
+		return object;
+	json_object_set_new(object, "arrivals", json_real(growth_a_minute(g, g->came)));
+	json_object_set_new(object, "completions", json_real(growth_a_minute(g, g->left)));
+	set_age(object, "window", g->span_ms);
+	set_age(object, "growing", g->since_ms == 0 ? 0 : g->last.at_ms - g->since_ms);
+	return object;
+}
+
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct gauge *g = gauge_of(q);
 	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:{s:I, s:I}, s:b}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[health_of(q)->status],
 	    "since", clock_rfc3339(health_of(q)->since_ms, since),
@@ -110,7 +125,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	    "delayed", delayed(g),
 	    "workers", "alive", (json_int_t)g->workers, "active", (json_int_t)g->active,
 		"waiting", (json_int_t)(g->workers - g->active),
-	    "rates", rates(g), "failures", failures(s, q),
+	    "rates", rates(g), "failures", failures(s, q), "growth", growth(q),
 	    "orphans", "registrations", (json_int_t)g->orphan_owners, "messages", (json_int_t)g->orphans,
 	    "paused", g->paused_ms > 0);
 

@@ -16,6 +16,9 @@ enum health_status { HEALTH_HEALTHY, HEALTH_DEGRADED, HEALTH_UNHEALTHY };
 
 enum health_code {
 	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
+	HEALTH_DELAYED,		/* messages */
+	HEALTH_OLDEST_AGE,	/* ms: of the oldest message in ingress */
+	HEALTH_GROWTH,		/* ms: for so long more messages have come than left; growth_ms() */
 	HEALTH_FAILURES,	/* percent of the attempts that failed, rounded up: health_rule_failure_rate() */
 	HEALTH_ORPHANS,		/* registrations without a lease, and messages without a living owner */
 	HEALTH_PAUSED,		/* ms */

@@ -15,6 +15,12 @@
 #include "sweeper/dead_letters/dead_letters.h"
 #include "sweeper/core/core.h"
 
+/* A pause for which no message waits does no harm yet, but somebody may have forgotten it. */
+static int64_t paused_limit_ms(const struct conf_thresholds *t, const struct gauge *g)
+{
+	return g->ingress.size > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
+}
+
 struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code)
 {
 	const struct conf_thresholds *t = gauge_thresholds(s, q);
@@ -28,10 +34,16 @@ struct health_limit health_limit(const struct sweeper *s, const struct sweeper_q
 		return (struct health_limit){ t->dlq_max_warning, t->dlq_max_critical };
 	case HEALTH_STUCK:
 		return (struct health_limit){ t->stuck_max_warning, t->stuck_max_critical };
+	case HEALTH_DELAYED:
+		return (struct health_limit){ t->delayed_max, HEALTH_NO_LIMIT };
+	case HEALTH_OLDEST_AGE:
+		return (struct health_limit){ t->oldest_age_warning_ms, t->oldest_age_critical_ms };
+	case HEALTH_GROWTH:
+		return (struct health_limit){ t->growth_max_ms, HEALTH_NO_LIMIT };
 	case HEALTH_FAILURES:
 		return (struct health_limit){ t->failure_rate_warning, t->failure_rate_critical };
 	case HEALTH_PAUSED:
-		return (struct health_limit){ t->stuck_age_ms, HEALTH_NO_LIMIT };
+		return (struct health_limit){ paused_limit_ms(t, gauge_of(q)), HEALTH_NO_LIMIT };
 	case HEALTH_ERROR:
 		return (struct health_limit){ HEALTH_NO_LIMIT, 0 };
 	case HEALTH_ORPHANS:
@@ -103,11 +115,51 @@ static void failures_text(const struct reason *r)
 		    units_format_duration(gauge_thresholds(r->s, r->q)->failure_window_ms, window), (double)g->failures * 100 / (double)g->attempts, r->limit);
 }
 
-static void paused_text(const struct reason *r)
+/* "paused for 19m07s, the limit is 10m" */
+static void duration_text(const struct reason *r, const char *what)
 {
 	char text[UNITS_SIZE], limit[UNITS_SIZE];
 
-	add_text(r, "paused for %s, the limit is %s", r->value <= 0 ? "long" : units_elapsed(r->value, text), units_format_duration(r->limit, limit));
+	if (r->value < 0)
+		add_text(r, "%s more than %s", what, units_format_duration(r->limit, limit));
+	else
+		add_text(r, "%s %s, the limit is %s", what, units_elapsed(r->value, text), units_format_duration(r->limit, limit));
+}
+
+static void paused_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+
+	duration_text(r, "paused for");
+	if (g->ingress.size == 1)
+		add_text(r, "; 1 message waits");
+	else if (g->ingress.size > 1)
+		add_text(r, "; %" PRId64 " messages wait", g->ingress.size);
+}
+
+static void oldest_age_text(const struct reason *r)
+{
+	duration_text(r, "the oldest message has waited for");
+}
+
+static void growth_text(const struct reason *r)
+{
+	const struct growth *g = &metrics_of(r->q)->growth;
+
+	if (g->span_ms > 0)
+		add_text(r, "will not catch up: %.1f arrivals a minute, %.1f completions; ", growth_a_minute(g, g->came), growth_a_minute(g, g->left));
+	if (g->last.size > 0)
+		add_text(r, "%" PRId64 " messages wait; ", g->last.size);
+	duration_text(r, "the backlog has grown for");
+}
+
+static void delayed_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+
+	count_text(r, "messages are delayed");
+	if (g->rated)
+		add_text(r, "; %" PRIu64 " retries in the last minute", g->rate.n[COUNT_RETRIED]);
 }
 
 static void error_text(const struct reason *r)
@@ -154,6 +206,9 @@ static const struct {
 	[HEALTH_TRANSIT] = { .counted = "messages are in work" },
 	[HEALTH_DEAD_LETTERS] = { .counted = "dead letters" },
 	[HEALTH_STUCK] = { .counted = "messages are stuck" },
+	[HEALTH_DELAYED] = { .text = delayed_text },
+	[HEALTH_OLDEST_AGE] = { .text = oldest_age_text },
+	[HEALTH_GROWTH] = { .text = growth_text },
 	[HEALTH_FAILURES] = { .text = failures_text },
 	[HEALTH_ORPHANS] = { .text = orphans_text },
 	[HEALTH_PAUSED] = { .text = paused_text },

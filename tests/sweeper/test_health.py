@@ -1,4 +1,5 @@
 """health: figures equal those of an independent calculation, the status does not flap, and every report arrives."""
+import datetime
 import json
 import re
 
@@ -107,7 +108,7 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
               queue("late", handler("cat"), workers=0, ttl="1s"), queue("old", handler("cat"), workers=0), queue("stay", handler("cat"), workers=0)]
     sizes = {"done": 300, "again": 30, "late": 40, "old": 50, "stay": 25}
     begun = server_ms(c)
-    d = quredisd(queues=queues, health=health(), purge={"enabled": True, "interval": "1s", "max_message_age": "1h"})
+    d = quredisd(queues=queues, health=health(growth_max="1m"), purge={"enabled": True, "interval": "1s", "max_message_age": "1h"})
     assert not any("enqueued" in next_report(c, q)["rates"] for q in sizes)      # looks at rest, of which the first is compared with
     for q, n in sizes.items():
         c.lpush(f"ingress:{q}", *[(f"quredis/1 enqueued=1000\n{i}" if q == "old" else str(i)) for i in range(n)])
@@ -119,6 +120,14 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
     for q, n in sizes.items():
         elapsed = second[q]["at_ms"] - begun
         assert elapsed > 60000 and int(n * 60000 / elapsed) <= second[q]["rates"]["enqueued"] <= n, q
+    for q in sizes:
+        left = 0 if q == "stay" else sizes[q]
+        assert second[q]["growth"]["completions"] == pytest.approx(left * 60 / second[q]["growth"]["window"]), q
+        assert int(second[q]["growth"]["arrivals"]) == second[q]["rates"]["enqueued"], q
+    text = wait_for(lambda: reason(c, "growth", "stay"), 20)["text"]         # nothing fetches them
+    assert re.fullmatch(r"will not catch up: 2\d\.\d arrivals a minute, 0\.0 completions; 25 messages wait; "
+                        r"the backlog has grown for 1m\d\ds, the limit is 1m", text), text
+    assert not any(reason(c, "growth", q) for q in sizes if q != "stay")
     assert c.hget("ingress:again:stats", "due") == b"30" and c.llen("ingress:stay") == 25 and c.llen("escape:old") == 50 and c.llen("escape:late") == 40
     assert d.stop() == 0
 
@@ -126,7 +135,7 @@ def test_how_many_come_a_minute(redis, quredisd, handler):
 def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("cat"), workers=0), queue("empty", handler("cat"), workers=0)],
-                 health=health(stuck_age="1h"))
+                 health=health(stuck_age="1h", oldest_age_warning="1d", oldest_age_critical="1d"))
     d.wait_event("lead_taken", queue="mail")
     now, q = server_ms(c), Queue(c, "mail")
     for i in range(15):                                 # oldest first; now and then one gets a time
@@ -162,7 +171,7 @@ def test_figures_are_those_of_an_independent_look(redis, quredisd, handler):
 def test_a_long_list_is_sampled(redis, quredisd, handler):
     """Ages are never too high, and those at the pop end are seen."""
     c = redis.client()
-    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(stuck_age="1h", ingress_max=10000))
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(stuck_age="1h", ingress_max=10000, oldest_age_warning="1d"))
     d.wait_event("lead_taken", queue="mail")
     old = server_ms(c) - 7200000
     c.lpush("ingress:mail", *[f"quredis/1 enqueued={old + i}\nold {i}" for i in range(30)])
@@ -316,14 +325,17 @@ def test_each_threshold_counts_for_what_it_is_called(redis, quredisd, handler):
     """With one a step below what is there, and all others far above."""
     c = redis.client()
     idle = queue("mail", handler("cat"), workers=0)
-    far = dict.fromkeys(("ingress_max", "transit_max", "dlq_max_warning", "dlq_max_critical", "stuck_max_warning", "stuck_max_critical"), 1000)
+    far = dict.fromkeys(("ingress_max", "transit_max", "dlq_max_warning", "dlq_max_critical", "stuck_max_warning", "stuck_max_critical", "delayed_max"), 1000)
+    far.update(oldest_age_warning="1d", oldest_age_critical="2d")
     d = quredisd(queues=[idle], health=health(**far))
     q, now = Queue(c, "mail", register=False), server_ms(c)
     c.lpush(q.ingress, *[f"quredis/1 enqueued={now - 10 ** 7}\n{i}" for i in range(8)], *[f"raw {i}" for i in range(4)])
     q.worker("other.00000000000000aa.1.1", t0=["a", "b", "c"], t1=["d", "e", "f"])
     q.dead_letters(*[b"%d" % i for i in range(10)])
+    c.zadd(q.delayed, {f"d{i}": now + 10 ** 8 for i in range(5)})
     for name, there, code, status in (("ingress_max", 12, "ingress", "degraded"), ("transit_max", 6, "transit", "degraded"),
                                       ("dlq_max_warning", 10, "dead_letters", "degraded"), ("dlq_max_critical", 10, "dead_letters", "unhealthy"),
+                                      ("delayed_max", 5, "delayed", "degraded"),
                                       ("stuck_max_warning", 8, "stuck", "degraded"), ("stuck_max_critical", 8, "stuck", "unhealthy")):
         d.reload(health=health(**{**far, name: there - 1}))
         wanted = [{"code": code, "status": status, "value": there, "limit": there - 1}]
@@ -397,6 +409,58 @@ def test_the_rate_of_failures_is_that_of_all_hosts_and_of_the_window(redis, qure
     wait_for(lambda: report(c)["status"] == "healthy", 30)
     c.hset(f"ingress:mail:rate:{minute_now(c)}", mapping={"done": "x", "failed": -5})
     assert next_report(c)["failures"] == {"attempts": 0, "failed": 0, "window": 300}
+    assert d.stop() == 0
+
+
+# ---- time ----
+
+def test_a_queue_is_paused_for_too_long(redis, quredisd, handler):
+    """19 minutes, and 340 messages wait. The next look would be in an hour."""
+    c = redis.client()
+    d = quredisd(queues=[queue(n, handler("cat")) for n in ("mail", "empty", "soon")], health=health("1h"))
+    wait_for(lambda: all(report(c, n) for n in ("mail", "empty", "soon")), 30)
+    ago = (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=19)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    for name in ("mail", "empty"):
+        c.set(f"ingress:{name}:paused", json.dumps({"since": ago}))
+        d.wait_event("queue_paused", queue=name)
+    c.lpush("ingress:mail", *range(340))
+    d.reload(health=health("1h", ingress_max=1000), queues=[queue(n, handler("cat")) for n in ("mail", "empty")] +
+             [queue("soon", handler("cat"), health={"thresholds": {"paused_max": "3s"}})])
+    found = wait_for(lambda: reason(c, "paused"), 30)
+    assert re.fullmatch(r"paused for 19m\d\ds, the limit is 10m; 340 messages wait", found["text"]), found
+    assert found["limit"] == 600000 and report(c)["status"] == "degraded"
+    wait_for(lambda: report(c, "empty")["paused"], 30)
+    assert report(c, "empty")["status"] == "healthy"                # nothing waits: stuck_age counts
+    c.set("ingress:soon:paused", json.dumps({"since": "no time"}))
+    wait_for(lambda: report(c, "soon")["paused"], 30)
+    c.lpush("ingress:soon", "x")
+    found = wait_for(lambda: reason(c, "paused", "soon"), 30)
+    assert re.fullmatch(r"paused for [3-9]\.\ds, the limit is 3s; 1 message waits", found["text"]), found
+    c.delete("ingress:soon:paused")
+    wait_for(lambda: not report(c, "soon")["paused"], 30)
+    assert d.stop() == 0
+
+
+def test_one_message_that_waits_for_long(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("cat"), workers=0)], health=health(oldest_age_warning="2s", oldest_age_critical="6s"))
+    assert next_report(c)["status"] == "healthy"
+    c.lpush("ingress:mail", "x")
+    found = wait_for(lambda: reason(c, "oldest_age"), 30)
+    assert re.fullmatch(r"the oldest message has waited for [2-6]\.\ds, the limit is 2s", found["text"]), found
+    assert wait_for(lambda: report(c)["status"] == "unhealthy" and reason(c, "oldest_age"), 30)["limit"] == 6000
+    c.delete("ingress:mail")
+    wait_for(lambda: report(c)["status"] == "healthy", 30)
+    assert d.stop() == 0
+
+
+def test_too_many_retries(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("exit 75"), backoff={"base": "1h", "cap": "1h"})], health=health(delayed_max=3, failure_min=100))
+    c.lpush("ingress:mail", *range(5))
+    found = wait_for(lambda: (r := reason(c, "delayed")) and r["value"] == 5 and r, 30)
+    assert re.fullmatch(r"5 messages are delayed, the limit is 3; \d retries in the last minute", found["text"]), found
+    assert report(c)["status"] == "degraded" and len(report(c)["reasons"]) == 1
     assert d.stop() == 0
 
 
