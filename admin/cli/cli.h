@@ -8,12 +8,14 @@
  *	confirm		questions to the operator				interrupt	INT and TERM during long work
  *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
  *	progress	how far long work is					visible		text of strangers, made safe for a terminal
+ *	moment		times as options
  */
 #include "admin/cli/admin.h"
 #include "admin/cli/command.h"
 #include "admin/cli/confirm.h"
 #include "admin/cli/control.h"
 #include "admin/cli/interrupt.h"
+#include "admin/cli/moment.h"
 #include "admin/cli/options.h"
 #include "admin/cli/outcome.h"
 #include "admin/cli/output.h"

@@ -14,7 +14,7 @@
 
 #define FIELD(member) offsetof(struct options, member)
 #define NO_LETTER(n) (256 + (n))
-#define OPTIONS_MAX 40
+#define OPTIONS_MAX 64
 
 const struct option_spec option_specs[] = {
 	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)", OPTION_IS_STRING, FIELD(conf_path), 0, 0 },
@@ -36,6 +36,10 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)", OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0 },
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
+	{ NO_LETTER(40), "cause", "CAUSE", OPTION_CAUSE, "only this cause, as dlq stats prints it", OPTION_IS_STRING, FIELD(cause), 0, 0 },
+	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in the error, stderr or id", OPTION_IS_STRING, FIELD(text), 0, 0 },
+	{ NO_LETTER(42), "exit", "N", OPTION_EXIT, "only with this exit status of the handler", OPTION_IS_STRING, FIELD(exit_code), 0, 0 },
+	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node", OPTION_IS_STRING, FIELD(worker), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
 	{ NO_LETTER(20), "canary", NULL, OPTION_CANARY, "retry one first, and the others when it is done", OPTION_IS_FLAG, FIELD(canary), 0, 0 },
 	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
@@ -50,7 +54,8 @@ const struct option_spec option_specs[] = {
 	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
 	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
 	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
-	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only the last TIME (10m, 24h)", OPTION_IS_DURATION, FIELD(since_ms), 0, 0 },
+	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m", OPTION_IS_STRING, FIELD(since), 0, 0 },
+	{ NO_LETTER(44), "until", "TIME", OPTION_UNTIL, "only up to TIME", OPTION_IS_STRING, FIELD(until), 0, 0 },
 };
 const size_t option_specs_count = nitems(option_specs);
 
@@ -169,7 +174,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1,
+	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1,
 		.wait = -1, .wait_timeout_ms = -1 };
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe_table(&letters, longs);

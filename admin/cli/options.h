@@ -31,6 +31,13 @@
 #define OPTION_FAILURES	0x400000u
 #define OPTION_NAGIOS	0x10000u
 #define OPTION_SINCE	0x20000u
+#define OPTION_CAUSE	0x800000u
+#define OPTION_TEXT	0x1000000u
+#define OPTION_EXIT	0x2000000u
+#define OPTION_WORKER	0x4000000u
+#define OPTION_UNTIL	0x8000000u
+/* dead_letters/filter.h */
+#define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | OPTION_UNTIL)
 #define OPTION_BIND	0x10000000u
 #define OPTION_WEB_PORT	0x20000000u
 #define OPTION_BEFORE	0x40000000u
@@ -40,9 +47,10 @@ struct options {			/* strings point into argv */
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
 
-	const char *id, *class, *from, *rate, *bind, *before;
+	const char *id, *from, *rate, *bind, *before;
+	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
-	int64_t delay_ms, ttl_ms, since_ms, wait_timeout_ms;	/* -1: not given */
+	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t wait;			/* -1: not given; 0: without a number */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary, once;
 

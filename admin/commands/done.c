@@ -48,7 +48,7 @@ int cmd_done_ls(struct admin *a)
 
 	a->output.keep_first = true;
 	output_begin(&a->output, columns, nitems(columns));
-	rc = dead_letter_each_done(a, show_row, &l) == -1 ? -1 : 0;
+	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .done = true }, show_row, &l) == -1 ? -1 : 0;
 	output_end(&a->output, rc == 0);
 	return rc;
 }

@@ -26,6 +26,7 @@ struct stats {
 	const struct queue_keys *keys;
 	struct queue_figures sum;
 	json_t *classes;		/* the dead letters of each class that the handler named */
+	int64_t since_ms;		/* with minutes: so long ago they begin */
 	json_t *minutes;		/* the minutes with any figure; NULL: totals */
 };
 
@@ -92,7 +93,7 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 /* Sums the minutes of the given time. The first and the last one count in full. */
 static int take_since(struct admin *a, struct stats *s, int64_t server_ms)
 {
-	int64_t last = server_ms / MINUTE_MS, first = (server_ms - a->options.since_ms) / MINUTE_MS;
+	int64_t last = server_ms / MINUTE_MS, first = (server_ms - s->since_ms) / MINUTE_MS;
 
 	if (last - first >= QUEUE_RATE_MINUTES)
 		first = last - QUEUE_RATE_MINUTES + 1;
@@ -141,7 +142,7 @@ static json_t *percentiles_of(const struct queue_figures *f, int64_t (*percentil
 	return o;
 }
 
-static json_t *document(const struct admin *a, const struct stats *s)
+static json_t *document(const struct stats *s)
 {
 	const struct queue_figures *f = &s->sum;
 	json_t *o = json_pack("{s:s, s:o, s:O, s:o, s:o, s:I, s:{s:o, s:o, s:I}}", "name", s->keys->name, "counters", counters_of(f, true),
@@ -150,7 +151,7 @@ static json_t *document(const struct admin *a, const struct stats *s)
 	    "below_ms", percentiles_of(f, queue_lag_percentile), "duration_ms", (json_int_t)f->n[FIGURE_LAG_MS]);
 
 	if (s->minutes != NULL) {
-		json_object_set_new(o, "since_ms", json_integer(a->options.since_ms));
+		json_object_set_new(o, "since_ms", json_integer(s->since_ms));
 		json_object_set(o, "minutes", s->minutes);
 	}
 	return o;
@@ -251,12 +252,12 @@ static void show_stats(struct admin *a, const struct stats *all, size_t n)
 		return;
 	}
 	if (a->noperands == 1) {
-		dump(a, document(a, &all[0]));
+		dump(a, document(&all[0]));
 		return;
 	}
 	array = json_array();
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(array, document(a, &all[i]));
+		json_array_append_new(array, document(&all[i]));
 	dump(a, array);
 }
 
@@ -286,13 +287,17 @@ static int read_totals(struct admin *a, struct stats *all, size_t n)
 
 static int read_since(struct admin *a, struct stats *all, size_t n)
 {
-	int64_t server_ms;
+	int64_t server_ms, since_ms;
 
 	if (admin_server_time(a, &server_ms) == -1)
 		return -1;
-	for (size_t i = 0; i < n; i++)
+	if (moment_parse(a->options.since, server_ms, &since_ms) == -1 || since_ms > server_ms)
+		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
+	for (size_t i = 0; i < n; i++) {
+		all[i].since_ms = server_ms - since_ms;
 		if (take_since(a, &all[i], server_ms) == -1)
 			return -1;
+	}
 	return 0;
 }
 
@@ -308,7 +313,7 @@ int cmd_stats(struct admin *a)
 	all = alloc_zero(n, sizeof(*all));
 	for (size_t i = 0; i < n; i++)
 		all[i] = (struct stats){ .keys = &queues[i].keys, .classes = json_object() };
-	rc = a->options.since_ms >= 0 ? read_since(a, all, n) : read_totals(a, all, n);
+	rc = a->options.since != NULL ? read_since(a, all, n) : read_totals(a, all, n);
 	if (rc == 0)
 		show_stats(a, all, n);
 	for (size_t i = 0; i < n; i++) {

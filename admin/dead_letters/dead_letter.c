@@ -99,32 +99,22 @@ void dead_letter_free(struct dead_letter *d)
 	*d = (struct dead_letter){0};
 }
 
-/* Writes the greatest id below this one, from which the next page downwards begins. */
-static void id_before(const char *id, char before[RECORD_ID_SIZE])
-{
-	uint64_t ms = 0, serial = 0;
-
-	queue_record_id_parse(id, &ms, &serial);
-	if (serial == 0)
-		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms == 0 ? 0 : ms - 1, UINT64_MAX);
-	else
-		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
-}
-
 struct walk {
+	const struct dead_letter_walk *what;
 	int (*f)(void *arg, const struct dead_letter *d);
 	void *arg;
 	const char *stream;
-	const char *until;	/* upwards to this id; NULL: downwards to the oldest record */
-	int64_t shown;		/* bytes of each value */
 	char from[RECORD_ID_SIZE];
 };
 
 /* Requests a page from `from` on, in the direction of the walk. A record may be as large as dead_letter.payload_max allows. */
 static int ask_page(struct admin *a, const struct walk *w, struct redis_reply *reply)
 {
-	queue_look_records(&a->redis, &(struct queue_look){ .key = w->stream, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES,
-	    .shown = w->shown }, w->from, w->until);
+	const struct dead_letter_walk *what = w->what;
+
+	queue_look_records(&a->redis, &(struct queue_records_look){ .key = w->stream, .from = w->from, .to = what->to != NULL ? what->to : what->up ? "+" : "-",
+	    .up = what->up, .most = ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = what->shown > 0 ? what->shown : DEAD_LETTER_SHOWN,
+	    .fields = what->fields, .nfields = what->nfields });
 	if (admin_reply(a, reply, w->stream) == -1)
 		return -1;
 	return reply->type == REDIS_ARRAY ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
@@ -140,27 +130,29 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 
 		if (parse_record(&d, &entry) == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-		if (w->until != NULL)
+		if (w->what->up)
 			record_id_next(d.record_id, w->from);
 		else
-			id_before(d.record_id, w->from);
+			records_id_before(d.record_id, w->from);
 		stop = w->f(w->arg, &d);
 		free(d.fields);
 	}
 	return stop;
 }
 
-static int walk_records(struct admin *a, struct walk *w)
+int dead_letter_walk(struct admin *a, const struct dead_letter_walk *what, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
+	struct walk w = { .what = what, .f = f, .arg = arg, .stream = what->done ? a->keys.done : a->keys.log };
 	struct redis_reply reply;
 	void *kept;
 	int rc;
 
+	strlcpy(w.from, what->from != NULL ? what->from : what->up ? "-" : "+", sizeof(w.from));
 	do {
-		if (ask_page(a, w, &reply) == -1)
+		if (ask_page(a, &w, &reply) == -1)
 			return -1;
 		kept = redis_keep(&a->redis);
-		rc = walk_page(a, w, &reply);
+		rc = walk_page(a, &w, &reply);
 		redis_let_go(kept);
 	} while (rc == 0 && reply.n > 0);
 	return rc;
@@ -168,27 +160,7 @@ static int walk_records(struct admin *a, struct walk *w)
 
 int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
 {
-	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN, .from = "+" });
-}
-
-int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg)
-{
-	struct walk w = { .f = f, .arg = arg, .stream = a->keys.log, .shown = DEAD_LETTER_SHOWN };
-
-	if (!record_id_valid(record_id))
-		return admin_fail(a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
-	id_before(record_id, w.from);
-	return walk_records(a, &w);
-}
-
-int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg)
-{
-	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.done, .shown = DEAD_LETTER_SHOWN, .from = "+" });
-}
-
-int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg)
-{
-	return walk_records(a, &(struct walk){ .f = f, .arg = arg, .stream = a->keys.log, .until = until == NULL ? "+" : until, .shown = shown, .from = "-" });
+	return dead_letter_walk(a, &(struct dead_letter_walk){ .up = false }, f, arg);
 }
 
 /* ---- finding one ---- */
@@ -208,20 +180,29 @@ static int match_message_id(void *arg, const struct dead_letter *d)
 	return 0;
 }
 
-static int find_record(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
+int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
 {
 	struct redis_reply reply, entry;
 
-	queue_look_records(&a->redis, &(struct queue_look){ .key = a->keys.log, .most = 1, .bytes = 1, .shown = shown }, id, id);
+	*d = (struct dead_letter){0};
+	queue_look_records(&a->redis, &(struct queue_records_look){ .key = a->keys.log, .from = id, .to = id, .up = true, .most = 1, .bytes = 1,
+	    .shown = shown });
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n == 0)
-		return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id);
+	if (reply.type == REDIS_ARRAY && reply.n == 0)
+		return 0;
 	entry = redis_element(&reply, 0);
-	if (parse_record(d, &entry) == -1)
+	if (reply.type != REDIS_ARRAY || parse_record(d, &entry) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a record");
 	own(d);
-	return 0;
+	return 1;
+}
+
+static int find_record(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
+{
+	int found = dead_letter_read(a, id, shown, d);
+
+	return found == 0 ? admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id) : found == 1 ? 0 : -1;
 }
 
 int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)

@@ -18,27 +18,29 @@ struct dead_letter {
 #define DEAD_LETTER_SHOWN (16 * 1024)	/* bytes of each value: enough for every field but the message */
 #define DEAD_LETTER_WHOLE (1 << 30)
 
+/* Which records a walk reads. Zeroed: all of the log, newest first, with the first DEAD_LETTER_SHOWN bytes of each value. */
+struct dead_letter_walk {
+	const char *from, *to;		/* the ids where it begins and ends; NULL: the first and the last one in its direction */
+	bool up;			/* oldest first */
+	bool done;			/* of the history instead */
+	int64_t shown;			/* bytes of each value; 0: DEAD_LETTER_SHOWN */
+	const char *const *fields;	/* only these; NULL: all */
+	size_t nfields;
+};
 /*
- * Calls f for each record, newest first, with the first DEAD_LETTER_SHOWN bytes of each value. d is valid during the call only. f
- * returns 0 to go on, 1 to stop. Returns 0 at the end; 1: f stopped; -1: error of Redis.
+ * Calls f for each of these records. d is valid during the call only. f may send requests to Redis. It returns 0 to go on, 1 to stop, -1 after an error of
+ * its own. Returns 0 at the end; 1: f stopped; -1: error
  */
-int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* The same for the records that are older than this id. The record with the id itself need not exist. */
-int dead_letter_each_before(struct admin *a, const char *record_id, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/* The same for the entries of the history. */
-int dead_letter_each_done(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);
-/*
- * As dead_letter_each(), but oldest first, with the first `shown` bytes of each value, up to the record `until` (NULL: up to the
- * newest one at that time). f may send requests to Redis. It returns -1 after an error of its own, and then this function returns
- * -1, too.
- */
-int dead_letter_each_oldest(struct admin *a, const char *until, int64_t shown, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+int dead_letter_walk(struct admin *a, const struct dead_letter_walk *what, int (*f)(void *arg, const struct dead_letter *d), void *arg);
+int dead_letter_each(struct admin *a, int (*f)(void *arg, const struct dead_letter *d), void *arg);	/* the zeroed walk */
 
 /*
  * Finds a record by its id, or the newest record with this message id; if there are several, it prints a notice. Reads the first
  * `shown` bytes of each value. -1: no such record (EX_NOINPUT), or an error of Redis.
  */
 int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d);
+/* Reads the record with this id. 1: found, d is to be freed; 0: there is none; -1: error of Redis. */
+int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead_letter *d);
 void dead_letter_free(struct dead_letter *d);
 
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value);

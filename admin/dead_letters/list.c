@@ -4,13 +4,15 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include <bsd/string.h>
+
 #include "admin/dead_letters/dead_letter.h"
 #include "admin/dead_letters/dead_letters.h"
+#include "admin/dead_letters/filter.h"
 
 #include "common/base/base.h"
 
 #define LIMIT 50
-#define CLASSES 32		/* classes that are remembered, to suggest one of them */
 
 /* ---- ls ---- */
 
@@ -38,43 +40,17 @@ static const struct column ls_columns[] = {
 
 struct listing {
 	struct admin *a;
-	const char *class;	/* NULL: all */
+	struct filter filter;
 	int64_t left, shown;
-	char *others[CLASSES];	/* other classes that the listing met */
-	size_t nothers;
 };
-
-static void note_class(struct listing *l, const struct dead_letter *d)
-{
-	const struct queue_bytes *class = record_field_of(d->fields, d->nfields, "error_class");
-
-	for (size_t i = 0; i < l->nothers; i++)
-		if (dead_letter_is(d, "error_class", l->others[i]))
-			return;
-	if (class != NULL && l->nothers < CLASSES)
-		l->others[l->nothers++] = alloc_copy(class->data, class->len);
-}
-
-/* If no dead letter has the class, its name may be misspelt. */
-static void suggest_class(const struct listing *l)
-{
-	const char *near = l->class == NULL || l->shown > 0 ? NULL : nearest(l->class, (const char *const *)l->others, l->nothers);
-
-	if (near != NULL)
-		admin_note("no dead letter of %s has the class %s (did you mean %s?)", l->a->keys.name, l->class, near);
-	else if (l->class != NULL && l->shown == 0 && l->nothers > 0)
-		admin_note("no dead letter of %s has the class %s", l->a->keys.name, l->class);
-}
 
 static int show_row(void *arg, const struct dead_letter *d)
 {
 	struct listing *l = arg;
 	struct cell cells[nitems(ls_columns)];
 
-	if (l->class != NULL && !dead_letter_is(d, "error_class", l->class)) {
-		note_class(l, d);
+	if (!filter_matches(&l->filter, d))
 		return 0;
-	}
 	if (l->left == 0)
 		return 1;
 	cells[0] = cell_str(d->record_id);
@@ -104,20 +80,50 @@ static int print_totals(const struct listing *l)
 	return 0;
 }
 
+/* Where the listing begins: at --until, or before the record --before, whichever is older. */
+static int first_of(const struct listing *l, char first[RECORD_ID_SIZE])
+{
+	const char *before = l->a->options.before;
+
+	strlcpy(first, l->filter.until, RECORD_ID_SIZE);
+	if (before == NULL)
+		return 0;
+	if (!record_id_valid(before))
+		return admin_fail(l->a, EX_USAGE, "--before: expected the id of a record, such as 1700000000000-0");
+	if (l->filter.until[0] == '+' || queue_record_id_compare(before, l->filter.until) <= 0)
+		records_id_before(before, first);
+	return 0;
+}
+
+/* Redis sends only the fields that are shown, and those that the filter reads. */
+static int list(struct listing *l)
+{
+	const char *fields[QUEUE_LOOK_FIELDS];
+	char first[RECORD_ID_SIZE];
+	size_t n = 0;
+
+	if (first_of(l, first) == -1)
+		return -1;
+	for (size_t i = 1; i < nitems(ls_columns); i++)
+		fields[n++] = ls_columns[i].key;
+	n = filter_add_fields(&l->filter, fields, n);
+	return dead_letter_walk(l->a, &(struct dead_letter_walk){ .from = first, .to = l->filter.since, .fields = fields, .nfields = n }, show_row, l);
+}
+
 int cmd_dlq_ls(struct admin *a)
 {
-	struct listing l = { .a = a, .class = a->options.class, .left = a->options.count >= 0 ? a->options.count : LIMIT };
-	int rc;
+	struct listing l = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
+	int rc = filter_read(a, &l.filter);
 
-	a->output.keep_first = true;
-	output_begin(&a->output, ls_columns, nitems(ls_columns));
-	rc = a->options.before != NULL ? dead_letter_each_before(a, a->options.before, show_row, &l) : dead_letter_each(a, show_row, &l);
-	rc = rc == -1 ? -1 : 0;
-	output_end(&a->output, rc == 0);
+	if (rc == 0) {
+		a->output.keep_first = true;
+		output_begin(&a->output, ls_columns, nitems(ls_columns));
+		rc = list(&l) == -1 ? -1 : 0;
+		output_end(&a->output, rc == 0);
+	}
 	if (rc == 0)
-		suggest_class(&l);
-	while (l.nothers > 0)
-		free(l.others[--l.nothers]);
+		filter_suggest(&l.filter);
+	filter_free(&l.filter);
 	return rc == 0 && !a->options.json ? print_totals(&l) : rc;
 }
 
@@ -160,20 +166,17 @@ int cmd_dlq_show(struct admin *a)
 
 struct export {
 	struct admin *a;
+	struct filter filter;
+	bool whole;		/* the walk reads whole records; false: only what the filter reads */
 	int64_t left;		/* -1: all */
 	int64_t lost;		/* messages that are neither in their record nor in escape */
 	struct buffer line;
 };
 
-static int write_line(void *arg, const struct dead_letter *d)
+static int write_line(struct export *e, const struct dead_letter *d)
 {
-	struct export *e = arg;
 	struct queue_bytes message;
 
-	if (e->a->options.class != NULL && !dead_letter_is(d, "error_class", e->a->options.class))
-		return 0;
-	if (e->left == 0 || interrupt_asked())
-		return 1;
 	if (dead_letter_message(e->a, d, &message) == -1)
 		return -1;
 	e->lost += message.data == NULL;
@@ -186,16 +189,45 @@ static int write_line(void *arg, const struct dead_letter *d)
 	return ferror(e->a->output.file) ? 1 : 0;
 }
 
+static int export_one(void *arg, const struct dead_letter *d)
+{
+	struct export *e = arg;
+	struct dead_letter whole;
+	int rc;
+
+	if (!filter_matches(&e->filter, d))
+		return interrupt_asked() ? 1 : 0;
+	if (e->left == 0 || interrupt_asked())
+		return 1;
+	if (e->whole)
+		return write_line(e, d);
+	rc = dead_letter_read(e->a, d->record_id, DEAD_LETTER_WHOLE, &whole);
+	if (rc == 1)
+		rc = write_line(e, &whole);
+	dead_letter_free(&whole);
+	return rc;
+}
+
 int cmd_dlq_export(struct admin *a)
 {
 	struct export e = { .a = a, .left = a->options.count };
-	int rc;
+	const char *fields[QUEUE_LOOK_FIELDS];
+	size_t n;
+	int rc = filter_read(a, &e.filter);
 
+	if (rc == -1)
+		return -1;
+	n = filter_add_fields(&e.filter, fields, 0);
+	e.whole = n == 0;
 	interrupt_begin();
-	rc = dead_letter_each_oldest(a, NULL, DEAD_LETTER_WHOLE, write_line, &e);
+	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = e.filter.since, .to = e.filter.until, .fields = fields, .nfields = n,
+	    .shown = e.whole ? DEAD_LETTER_WHOLE : 0 }, export_one, &e);
 	buffer_free(&e.line);
 	if (e.lost > 0)
 		admin_note("%" PRId64 " messages were too large for their record, and are no longer in %s", e.lost, a->keys.escape);
+	if (rc == 0)
+		filter_suggest(&e.filter);
+	filter_free(&e.filter);
 	interrupt_end();
 	return rc == -1 ? -1 : 0;
 }

@@ -1,5 +1,7 @@
 /* Pairs dead letters with their records while it reads both from the oldest on. */
+#include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -43,6 +45,17 @@ int record_id_next(const char *id, char next[RECORD_ID_SIZE])
 		return -1;
 	queue_record_id_next(id, next);
 	return 0;
+}
+
+void records_id_before(const char *id, char before[RECORD_ID_SIZE])
+{
+	uint64_t ms = 0, serial = 0;
+
+	queue_record_id_parse(id, &ms, &serial);
+	if (serial == 0)
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms == 0 ? 0 : ms - 1, UINT64_MAX);
+	else
+		snprintf(before, RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial - 1);
 }
 
 void records_init(struct records *r)

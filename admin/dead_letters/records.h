@@ -47,6 +47,7 @@ int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg
 
 /* Writes the lowest id above this one. -1: not an id. */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);
+void records_id_before(const char *id, char before[RECORD_ID_SIZE]);	/* the greatest id below this one */
 bool record_id_valid(const char *id);
 
 #endif

@@ -10,13 +10,12 @@
 
 #include "admin/dead_letters/cause.h"
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/dead_letters/records.h"
+#include "admin/dead_letters/filter.h"
 
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
 #define LIMIT 20
-#define PAGE 100
 #define GROUPS_MAX 10000	/* groups of one kind; further ones are counted as "(others)" */
 #define HOUR_MS (60 * 60 * 1000)
 
@@ -84,42 +83,54 @@ static void count_in_group(struct groups *g, const char *key, int64_t at_ms)
 
 /* ---- reading ---- */
 
-static const char *const fields[] = { "error_class", "exit_code", "signal", "error_message" };
+static const char *const counted_fields[] = { "error_class", "exit_code", "signal", "error_message" };
 
-static void count_record(struct groups by[BYS], int64_t at_ms, const struct redis_reply values[nitems(fields)])
+struct counting {
+	struct groups by[BYS];
+	struct filter filter;
+};
+
+static const char *text_of(const struct dead_letter *d, const char *field)
 {
-	char cause[CAUSE_SIZE], hour[CLOCK_RFC3339_SIZE];
+	const struct queue_bytes *b = record_field_of(d->fields, d->nfields, field);
 
-	count_in_group(&by[BY_CLASS], values[0].str[0] == '\0' ? "?" : values[0].str, at_ms);
-	count_in_group(&by[BY_CAUSE], cause_describe(values[0].str, values[1].str, values[2].str, values[3].str, values[3].len, cause), at_ms);
-	clock_rfc3339(at_ms / HOUR_MS * HOUR_MS, hour);
-	strlcpy(hour + strlen("2026-11-20T14:31"), "Z", sizeof("Z"));
-	count_in_group(&by[BY_HOUR], hour, at_ms);
+	return b == NULL ? "" : b->data;
 }
 
-/* Reads a page and moves next behind it. Returns the number of records; -1: error of Redis. */
-static int read_page(struct admin *a, struct groups by[BYS], char next[RECORD_ID_SIZE])
+static int count_record(void *arg, const struct dead_letter *d)
 {
-	const size_t width = 1 + nitems(fields);
-	struct redis_reply reply;
+	const struct queue_bytes *error = record_field_of(d->fields, d->nfields, "error_message");
+	const char *class = text_of(d, "error_class");
+	char cause[CAUSE_SIZE], hour[CLOCK_RFC3339_SIZE];
+	struct counting *c = arg;
+	uint64_t ms = 0, serial;
+	int64_t at_ms;
 
-	queue_log_fields(&a->redis, &a->keys, next, PAGE, fields, nitems(fields));
-	if (admin_reply(a, &reply, a->keys.log) == -1)
+	if (!filter_matches(&c->filter, d))
+		return 0;
+	queue_record_id_parse(d->record_id, &ms, &serial);
+	at_ms = clock_ms_of((double)ms);
+	count_in_group(&c->by[BY_CLASS], class[0] == '\0' ? "?" : class, at_ms);
+	count_in_group(&c->by[BY_CAUSE], cause_describe(class, text_of(d, "exit_code"), text_of(d, "signal"), text_of(d, "error_message"),
+	    error == NULL ? 0 : error->len, cause), at_ms);
+	clock_rfc3339(at_ms / HOUR_MS * HOUR_MS, hour);
+	strlcpy(hour + strlen("2026-11-20T14:31"), "Z", sizeof("Z"));
+	count_in_group(&c->by[BY_HOUR], hour, at_ms);
+	return 0;
+}
+
+static int count_all(struct admin *a, struct counting *c)
+{
+	const char *fields[QUEUE_LOOK_FIELDS];
+	size_t n = 0;
+
+	if (filter_read(a, &c->filter) == -1)
 		return -1;
-	if (!redis_is_strings(&reply) || reply.n % width != 0)
-		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-	for (size_t i = 0; i < reply.n; i += width) {
-		struct redis_reply id = redis_element(&reply, i), values[nitems(fields)];
-		uint64_t ms, serial;
-
-		for (size_t f = 0; f < nitems(fields); f++)
-			values[f] = redis_element(&reply, i + 1 + f);
-		if (record_id_next(id.str, next) == -1)
-			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-		queue_record_id_parse(id.str, &ms, &serial);
-		count_record(by, clock_ms_of((double)ms), values);
-	}
-	return (int)(reply.n / width);
+	for (; n < nitems(counted_fields); n++)
+		fields[n] = counted_fields[n];
+	n = filter_add_fields(&c->filter, fields, n);
+	return dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = c->filter.since, .to = c->filter.until, .fields = fields, .nfields = n },
+	    count_record, c);
 }
 
 /* ---- showing ---- */
@@ -155,19 +166,18 @@ int cmd_dlq_stats(struct admin *a)
 	static const struct column columns[] = {
 		{ "by", "By", false }, { "key", "Key", false }, { "count", "Count", true }, { "oldest", "Oldest", false }, { "newest", "Newest", false },
 	};
-	struct groups by[BYS] = {0};
-	char next[RECORD_ID_SIZE] = "-";
-	int n;
+	struct counting c = {0};
+	int rc = count_all(a, &c);
 
-	while ((n = read_page(a, by, next)) == PAGE)
-		;
-	if (n >= 0) {
+	if (rc == 0) {
 		output_begin(&a->output, columns, nitems(columns));
 		for (int i = 0; i < BYS; i++)
-			show_groups(a, (enum by)i, &by[i], a->options.count >= 0 ? a->options.count : LIMIT);
+			show_groups(a, (enum by)i, &c.by[i], a->options.count >= 0 ? a->options.count : LIMIT);
 		output_end(&a->output, true);
+		filter_suggest(&c.filter);
 	}
 	for (int i = 0; i < BYS; i++)
-		groups_free(&by[i]);
-	return n == -1 ? -1 : 0;
+		groups_free(&c.by[i]);
+	filter_free(&c.filter);
+	return rc;
 }

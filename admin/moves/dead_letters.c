@@ -1,6 +1,6 @@
 /*
- * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, of a class, or all. With --all they work as
- * retry and purge of escape do; otherwise they handle one dead letter after the other.
+ * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, by a filter, or all. With --all alone they
+ * work as retry and purge of escape do; otherwise they handle one dead letter after the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +21,12 @@
 /* The operands must name dead letters, or --all must be given, not both. */
 static int check_operands(struct admin *a, const char *usage)
 {
+	unsigned filter = a->options.given & OPTION_FILTER;
+
 	if (a->options.all == (a->noperands > 1))
 		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
-	if (a->options.class != NULL && !a->options.all)
-		return admin_fail(a, EX_USAGE, "--class goes with --all");
+	if (filter != 0 && !a->options.all)
+		return admin_fail(a, EX_USAGE, "--%s goes with --all", option_of_bit(filter & -filter)->name);
 	return 0;
 }
 
@@ -217,23 +219,31 @@ static int by_id(struct admin *a, bool retry)
 	return rc;
 }
 
-/* ---- of a class ---- */
+/* ---- by a filter ---- */
+
+struct filtered {
+	struct action t;
+	struct filter filter;
+	const char *fields[QUEUE_LOOK_FIELDS];	/* that the filter reads */
+	size_t nfields;
+};
 
 static int count_one(void *arg, const struct dead_letter *d)
 {
-	struct action *t = arg;
+	struct filtered *f = arg;
 
-	if (t->newest[0] == '\0')
-		strlcpy(t->newest, d->record_id, sizeof(t->newest));
-	t->progress.total += dead_letter_is(d, "error_class", t->a->options.class);
+	if (f->t.newest[0] == '\0')
+		strlcpy(f->t.newest, d->record_id, sizeof(f->t.newest));
+	f->t.progress.total += filter_matches(&f->filter, d);
 	return 0;
 }
 
 static int act_on_one(void *arg, const struct dead_letter *d)
 {
-	struct action *t = arg;
+	struct filtered *f = arg;
+	struct action *t = &f->t;
 
-	if (!dead_letter_is(d, "error_class", t->a->options.class))
+	if (!filter_matches(&f->filter, d))
 		return 0;
 	t->outcome.interrupted = interrupt_asked();
 	if (t->outcome.interrupted)
@@ -242,33 +252,47 @@ static int act_on_one(void *arg, const struct dead_letter *d)
 	return pass_over_missing(t, act_on(t, d));
 }
 
-static int confirm_class(const struct action *t, int64_t n)
+static int confirm_filtered(const struct filtered *f, int64_t n)
 {
-	char *class = alloc_format(", class %s", t->a->options.class);
-	int rc = confirm_messages(t->a, t->retry ? "Put back" : "Delete", n, "escape", class);
+	char *words = filter_words(&f->filter);
+	int rc = confirm_messages(f->t.a, f->t.retry ? "Put back" : "Delete", n, "escape", words);
 
-	free(class);
+	free(words);
 	return rc;
 }
 
-static int by_class(struct admin *a, bool retry)
+static int act_filtered(struct filtered *f)
 {
-	struct action t = action_of(a, retry);
+	struct action *t = &f->t;
+	struct admin *a = t->a;
 	int64_t n;
 	int rc;
 
-	t.first = -1;		/* records come oldest first, and escape is in the same order */
-	if (dead_letter_each(a, count_one, &t) == -1)
+	f->fields[0] = "sha1";		/* without a field the walk would read all of them */
+	f->nfields = filter_add_fields(&f->filter, f->fields, 1);
+	t->first = -1;		/* records come oldest first, and escape is in the same order */
+	if (dead_letter_walk(a, &(struct dead_letter_walk){ .from = f->filter.until, .to = f->filter.since, .fields = f->fields, .nfields = f->nfields },
+		count_one, f) == -1)
 		return -1;
-	n = t.progress.total;
-	if (!a->options.dry_run && confirm_class(&t, n) == -1)
+	n = t->progress.total;
+	filter_suggest(&f->filter);
+	if (!a->options.dry_run && confirm_filtered(f, n) == -1)
 		return -1;
 	interrupt_begin();
-	progress_begin(&t.progress, t.outcome.action, n);
-	rc = n == 0 || dead_letter_each_oldest(a, t.newest, DEAD_LETTER_SHOWN, act_on_one, &t) != -1 ? 0 : -1;
-	progress_end(&t.progress);
-	rc = finish_action(&t, rc);
+	progress_begin(&t->progress, t->outcome.action, n);
+	rc = n == 0 || dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = f->filter.since, .to = t->newest }, act_on_one, f) != -1 ? 0 : -1;
+	progress_end(&t->progress);
+	rc = finish_action(t, rc);
 	interrupt_end();
+	return rc;
+}
+
+static int by_filter(struct admin *a, bool retry)
+{
+	struct filtered f = { .t = action_of(a, retry) };
+	int rc = filter_read(a, &f.filter) == -1 ? -1 : act_filtered(&f);
+
+	filter_free(&f.filter);
 	return rc;
 }
 
@@ -280,12 +304,12 @@ int cmd_dlq_retry(struct admin *a)
 
 	if (check_operands(a, "dlq retry QUEUE ID...|--all") == -1)
 		return -1;
-	if (paced && (!a->options.all || a->options.class != NULL))
-		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all, and not with --class");
+	if (paced && (!a->options.all || (a->options.given & OPTION_FILTER) != 0))
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all, and not with a filter");
 	if (paced)
 		return bulk_retry_paced(a);
-	if (a->options.class != NULL)
-		return by_class(a, true);
+	if ((a->options.given & OPTION_FILTER) != 0)
+		return by_filter(a, true);
 	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
@@ -293,7 +317,7 @@ int cmd_dlq_rm(struct admin *a)
 {
 	if (check_operands(a, "dlq rm QUEUE ID...|--all") == -1)
 		return -1;
-	if (a->options.class != NULL)
-		return by_class(a, false);
+	if ((a->options.given & OPTION_FILTER) != 0)
+		return by_filter(a, false);
 	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
 }

@@ -51,14 +51,14 @@ int web_command_run(const struct admin *server, struct options *options, const c
 static struct options options_of(const struct web_call *call)
 {
 	const struct web_query *q = &call->query;
-	struct options o = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1, .since_ms = -1 };
+	struct options o = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1 };
 
 	o.all = q->all;
 	o.class = q->class;
 	o.before = q->before;
-	o.since_ms = q->since_ms;
+	o.since = q->since;
 	o.given |= (q->all ? OPTION_ALL : 0) | (q->class != NULL ? OPTION_CLASS : 0) | (q->before != NULL ? OPTION_BEFORE : 0) |
-	    (q->since_ms >= 0 ? OPTION_SINCE : 0);
+	    (q->since != NULL ? OPTION_SINCE : 0);
 	if ((call->route->takes & WEB_LIMIT) != 0) {
 		o.count = q->limit;
 		o.given |= OPTION_COUNT;

@@ -15,7 +15,7 @@
 static const struct parameter {
 	const char *name;
 	unsigned bit;
-	enum { TEXT, FLAG, ID, LIMIT, SINCE } kind;
+	enum { TEXT, FLAG, ID, LIMIT } kind;
 	size_t field;			/* of TEXT and FLAG: its offset in struct web_query */
 	const char *wanted;		/* NULL: any text */
 } parameters[] = {
@@ -27,7 +27,7 @@ static const struct parameter {
 	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL },
 	{ "all", WEB_ALL, FLAG, offsetof(struct web_query, all), "true or false" },
 	{ "dry_run", WEB_DRY_RUN, FLAG, offsetof(struct web_query, dry_run), "true or false" },
-	{ "since", WEB_SINCE, SINCE, 0, "a duration like 30m or 24h" },
+	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL },
 };
 
 /* ---- errors ---- */
@@ -92,8 +92,6 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 	case LIMIT:
 		q->limit = strtonum(value, 1, WEB_LIMIT_MAX, &why);
 		return why == NULL && value[strspn(value, "0123456789")] == '\0' ? 0 : -1;	/* strtonum also accepts blanks and a sign */
-	case SINCE:
-		return units_parse_duration(value, &q->since_ms);
 	}
 	return 0;
 }
@@ -121,7 +119,7 @@ int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsig
 	struct evkeyval *pair;
 	char *shown;
 
-	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT, .since_ms = -1 };
+	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT };
 	TAILQ_INIT(&q->pairs);
 	*why = NULL;
 	if (text != NULL && (has_bad_escape(text) || evhttp_parse_query_str(text, &q->pairs) == -1)) {

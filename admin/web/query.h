@@ -25,11 +25,10 @@
 struct web_query {
 	struct evkeyvalq pairs;		/* owns all texts */
 	unsigned given;			/* bits */
-	char *queue, *list, *class, *before;	/* NULL: not given */
+	char *queue, *list, *class, *before, *since;	/* NULL: not given */
 	char **ids;			/* the array is owned */
 	size_t nids;
 	int64_t limit;			/* WEB_LIMIT_DEFAULT if not given */
-	int64_t since_ms;		/* -1: not given */
 	bool all, dry_run;
 };
 

@@ -32,13 +32,20 @@ void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked
 		out->size = out->head.len;
 }
 
-void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until)
+void queue_look_records(struct redis *r, const struct queue_records_look *l)
 {
+	struct script_arg args[6 + QUEUE_LOOK_FIELDS];
 	struct script_number numbers[3];
-	const struct script_arg args[] = { script_string(from), script_string(until), script_number(&numbers[0], l->most),
-		script_number(&numbers[1], l->bytes), script_number(&numbers[2], l->shown) };
 
-	queue_script(r, QUEUE_SCRIPT_look_records, 1, &l->key, 5, args);
+	args[0] = script_string(l->from);
+	args[1] = script_string(l->to);
+	args[2] = script_string(l->up ? "up" : "down");
+	args[3] = script_number(&numbers[0], l->most);
+	args[4] = script_number(&numbers[1], l->bytes);
+	args[5] = script_number(&numbers[2], l->shown);
+	for (size_t i = 0; i < l->nfields; i++)
+		args[6 + i] = script_string(l->fields[i]);
+	queue_script(r, QUEUE_SCRIPT_look_records, 1, &l->key, 6 + l->nfields, args);
 }
 
 void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes)

@@ -12,13 +12,13 @@
  * it sends. As in common/queue/moves.h, each function appends one script.
  */
 struct queue_look {
-	const char *key;		/* of a list or a sorted set; queue_look_records(): of the stream */
+	const char *key;		/* of a list or a sorted set */
 	const char *apart;		/* for a sorted set: delayed_apart of its queue; NULL: key is a list */
 	int64_t first;			/* the index to begin with, as LINDEX counts */
 	bool backwards;			/* towards lower indexes: from -1 on, oldest first */
 	int64_t most;			/* entries */
 	int64_t bytes;			/* limit for what Redis reads in one step; the last entry may exceed it */
-	int64_t shown;			/* bytes returned of each entry, or of each value of a record */
+	int64_t shown;			/* bytes returned of each entry */
 	int64_t ends;			/* if the entry is longer than shown: so many of its last bytes are returned, too */
 	bool sums;			/* also the sha1 of an entry that is longer than shown and not longer than QUEUE_LOOK_SUM_MAX */
 };
@@ -34,10 +34,19 @@ size_t queue_look_count(const struct redis_reply *reply);	/* the number of entri
 void queue_looked(const struct redis_reply *reply, size_t i, struct queue_looked *out);
 
 /*
- * -> ARRAY of records as of XRANGE, from the id `from` on: downwards; or, if until is not NULL, upwards to the id `until`. Uses
- * key, most, bytes and shown of l. Empty: no record from there on
+ * -> ARRAY of records as of XRANGE, upwards or downwards: from the id `from` to the id `to`, at most `most`, of about `bytes` bytes. Empty: no record
+ * from there on
  */
-void queue_look_records(struct redis *r, const struct queue_look *l, const char *from, const char *until);
+struct queue_records_look {
+	const char *key;		/* of the stream */
+	const char *from, *to;
+	bool up;
+	int64_t most, bytes, shown;	/* as above */
+	const char *const *fields;	/* only these; NULL: all */
+	size_t nfields;			/* at most QUEUE_LOOK_FIELDS */
+};
+#define QUEUE_LOOK_FIELDS 32
+void queue_look_records(struct redis *r, const struct queue_records_look *l);
 
 /*
  * Asks how many entries at one end of a list fit into one look. Redis copies no entry for that, so it also works if even

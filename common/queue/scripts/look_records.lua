@@ -1,18 +1,22 @@
 -- KEYS: stream
--- ARGV: from until most bytes shown
--- Reads records from the id `from` on: downwards, or upwards to the id `until` if that is not ''. Reads at most `most`, and none
--- after it has read `bytes`. Returns records as XRANGE does, but only the first `shown` bytes of each value.
-local page, from, room, shown = {}, ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5])
-local up = ARGV[2] ~= ''
-for i = 1, tonumber(ARGV[3]) do
-  local record = room > 0 and (up and redis.call('XRANGE', KEYS[1], from, ARGV[2], 'COUNT', 1)
-    or redis.call('XREVRANGE', KEYS[1], from, '-', 'COUNT', 1))[1]
+-- ARGV: from to way most bytes shown [field ...]
+-- Reads records from the id `from` to the id `to`, upwards (way 'up') or downwards. Reads at most `most`, and none after it has read `bytes`.
+-- Returns records as XRANGE does, but only the first `shown` bytes of each value; with fields only these, as far as a record has them.
+local page, from, room, shown, up = {}, ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[3] == 'up'
+local wanted = ARGV[7] and {}
+for i = 7, #ARGV do wanted[ARGV[i]] = true end
+for i = 1, tonumber(ARGV[4]) do
+  local record = room > 0 and redis.call(up and 'XRANGE' or 'XREVRANGE', KEYS[1], from, ARGV[2], 'COUNT', 1)[1]
   if not record then break end
-  for f, value in ipairs(record[2]) do
-    room = room - #value
-    record[2][f] = string.sub(value, 1, shown)
+  local fields, cut = record[2], {}
+  for f = 1, #fields, 2 do
+    room = room - #fields[f] - #fields[f + 1]
+    if not wanted or wanted[fields[f]] then
+      cut[#cut + 1] = string.sub(fields[f], 1, shown)
+      cut[#cut + 1] = string.sub(fields[f + 1], 1, shown)
+    end
   end
-  page[i] = record
+  page[i] = { record[1], cut }
   local ms, serial = string.match(record[1], '^(%d+)%-(%d+)$')
   if #ms > 15 or #serial > 15 then break end    -- numbers of Lua are exact up to here; the caller goes on
   if up then

@@ -1,0 +1,121 @@
+/* Parses moments: options such as --since. Pure: the present time is a parameter. */
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "admin/cli/moment.h"
+
+#include "common/base/base.h"
+
+#define DAY_MS INT64_C(86400000)
+
+/* "1h30m": each part is a number and a unit. */
+static int parse_ago(const char *s, int64_t *ms)
+{
+	*ms = 0;
+	do {
+		size_t digits = strspn(s, "0123456789"), len = digits + strcspn(s + digits, "0123456789");
+		char part[32];
+		int64_t one;
+
+		if (digits == 0 || len >= sizeof(part))
+			return -1;
+		memcpy(part, s, len);
+		part[len] = '\0';
+		if (units_parse_duration(part, &one) == -1 || __builtin_add_overflow(*ms, one, ms))
+			return -1;
+		s += len;
+	} while (*s != '\0');
+	return 0;
+}
+
+/* n digits. */
+static int parse_number(const char **s, int n, int *value)
+{
+	*value = 0;
+	for (int i = 0; i < n; i++, (*s)++) {
+		if (!isdigit((unsigned char)**s))
+			return -1;
+		*value = *value * 10 + (**s - '0');
+	}
+	return 0;
+}
+
+/* "02:00", "02:00:05", "02:00:05.123" */
+static int parse_clock(const char **s, int64_t *ms)
+{
+	int hour, minute, second = 0, unit = 100;
+	bool seconds;
+
+	if (parse_number(s, 2, &hour) == -1 || *(*s)++ != ':' || parse_number(s, 2, &minute) == -1)
+		return -1;
+	seconds = **s == ':';
+	*s += seconds;
+	if (seconds && parse_number(s, 2, &second) == -1)
+		return -1;
+	*ms = ((int64_t)hour * 3600 + minute * 60 + second) * 1000;
+	if (seconds && **s == '.' && isdigit((unsigned char)(*s)[1]))
+		for ((*s)++; isdigit((unsigned char)**s); (*s)++, unit /= 10)
+			*ms += (**s - '0') * unit;
+	return hour > 23 || minute > 59 || second > 60 ? -1 : 0;
+}
+
+/* "", "Z", "+01:00" */
+static int parse_zone(const char *s, int64_t *ms)
+{
+	int hour, minute, sign = *s == '-' ? -1 : 1;
+
+	*ms = 0;
+	if (*s == '\0' || strcmp(s, "Z") == 0)
+		return 0;
+	if (*s != '+' && *s != '-')
+		return -1;
+	s++;
+	if (parse_number(&s, 2, &hour) == -1 || (*s == ':' && *++s == '\0') || parse_number(&s, 2, &minute) == -1 || *s != '\0')
+		return -1;
+	*ms = sign * ((int64_t)hour * 60 + minute) * 60000;
+	return 0;
+}
+
+static int parse_date(const char **s, int64_t *ms)
+{
+	int year, month, day;
+	struct tm tm = {0};
+	time_t at;
+
+	if (parse_number(s, 4, &year) == -1 || *(*s)++ != '-' || parse_number(s, 2, &month) == -1 || *(*s)++ != '-' || parse_number(s, 2, &day) == -1)
+		return -1;
+	tm.tm_year = year - 1900;
+	tm.tm_mon = month - 1;
+	tm.tm_mday = day;
+	at = timegm(&tm);
+	*ms = (int64_t)at * 1000;
+	return tm.tm_mon != month - 1 || tm.tm_mday != day || at < 0 ? -1 : 0;		/* timegm() turns the 31st of a month of 30 days into another date */
+}
+
+int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
+{
+	int64_t day, clock = 0, zone = 0, ago;
+	const char *s = text;
+
+	if (parse_ago(text, &ago) == 0) {
+		*ms = now_ms - ago;
+		return ago > now_ms ? -1 : 0;
+	}
+	if (parse_clock(&s, &clock) == 0 && parse_zone(s, &zone) == 0) {
+		*ms = now_ms / DAY_MS * DAY_MS + clock - zone;
+		while (*ms > now_ms)
+			*ms -= DAY_MS;
+		return 0;
+	}
+	s = text;
+	if (parse_date(&s, &day) == -1)
+		return -1;
+	if (*s != '\0' && ((*s != 'T' && *s != ' ') || (s++, parse_clock(&s, &clock)) == -1 || parse_zone(s, &zone) == -1))
+		return -1;
+	*ms = day + clock - zone;
+	return *ms < 0 ? -1 : 0;
+}

@@ -1,0 +1,288 @@
+/* Which dead letters a command means. The command that runs beside Redis evaluates it; no page of the console does. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/stdlib.h>
+#include <bsd/string.h>
+
+#include "admin/dead_letters/filter.h"
+
+#include "admin/dead_letters/cause.h"
+#include "common/base/base.h"
+
+/* The text of a field; "": the record has none. Every reply of Redis ends with a NUL. */
+static struct queue_bytes value_of(const struct dead_letter *d, const char *field)
+{
+	const struct queue_bytes *b = record_field_of(d->fields, d->nfields, field);
+
+	return b == NULL ? (struct queue_bytes){ "", 0 } : *b;
+}
+
+/* ---- parsers ---- */
+
+static int parse_exit(struct filter *f)
+{
+	const char *why = NULL;
+
+	strtonum(f->exit_code, 0, 255, &why);
+	return why == NULL && f->exit_code[strspn(f->exit_code, "0123456789")] == '\0' ? 0 :
+	    admin_fail(f->a, EX_USAGE, "--exit: expected an exit status from 0 to 255");
+}
+
+static int parse_moment(struct filter *f, const char *option, const char *text, int64_t *ms)
+{
+	int64_t now_ms;
+
+	if (admin_server_time(f->a, &now_ms) == -1)
+		return -1;
+	return moment_parse(text, now_ms, ms) == 0 ? 0 : admin_fail(f->a, EX_USAGE, "--%s: expected " MOMENT_WANTED, option);
+}
+
+static int parse_since(struct filter *f)
+{
+	int64_t ms;
+
+	if (parse_moment(f, "since", f->since_given, &ms) == -1)
+		return -1;
+	snprintf(f->since, sizeof(f->since), "%" PRId64 "-0", ms);
+	return 0;
+}
+
+static int parse_until(struct filter *f)
+{
+	int64_t ms;
+
+	if (parse_moment(f, "until", f->until_given, &ms) == -1)
+		return -1;
+	snprintf(f->until, sizeof(f->until), "%" PRId64 "-%" PRIu64, ms, UINT64_MAX);
+	return 0;
+}
+
+static int parse_not_empty(struct filter *f, const char *option, const char *text)
+{
+	return text[0] != '\0' ? 0 : admin_fail(f->a, EX_USAGE, "--%s: expected a text", option);
+}
+
+static int parse_text(struct filter *f)
+{
+	return parse_not_empty(f, "text", f->text);
+}
+
+static int parse_cause(struct filter *f)
+{
+	return parse_not_empty(f, "cause", f->cause);
+}
+
+/* ---- matchers ---- */
+
+static bool class_matches(const struct filter *f, const struct dead_letter *d)
+{
+	return dead_letter_is(d, "error_class", f->class);
+}
+
+static const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
+{
+	struct queue_bytes error = value_of(d, "error_message");
+
+	return cause_describe(value_of(d, "error_class").data, value_of(d, "exit_code").data, value_of(d, "signal").data, error.data, error.len, out);
+}
+
+static bool cause_matches(const struct filter *f, const struct dead_letter *d)
+{
+	char cause[CAUSE_SIZE];
+
+	return strcmp(cause_of(d, cause), f->cause) == 0;
+}
+
+/* Upper and lower case of ASCII count as equal. */
+static bool has_text(struct queue_bytes b, const char *text)
+{
+	const char *s = b.data;
+	size_t len = strlen(text);
+
+	for (size_t i = 0; i + len <= b.len; i++) {
+		size_t n = 0;
+
+		while (n < len && tolower((unsigned char)s[i + n]) == tolower((unsigned char)text[n]))
+			n++;
+		if (n == len)
+			return true;
+	}
+	return false;
+}
+
+static bool text_matches(const struct filter *f, const struct dead_letter *d)
+{
+	return has_text(value_of(d, "error_message"), f->text) || has_text(value_of(d, "stderr"), f->text) || has_text(value_of(d, "id"), f->text);
+}
+
+static bool exit_matches(const struct filter *f, const struct dead_letter *d)
+{
+	struct queue_bytes code = value_of(d, "exit_code");
+
+	return code.len > 0 && strtol(code.data, NULL, 10) == strtol(f->exit_code, NULL, 10);
+}
+
+/* An incarnation, or its beginning up to a dot: the node. */
+static bool worker_matches(const struct filter *f, const struct dead_letter *d)
+{
+	struct queue_bytes worker = value_of(d, "worker");
+	size_t len = strlen(f->worker);
+
+	return worker.len >= len && memcmp(worker.data, f->worker, len) == 0 && (worker.len == len || ((const char *)worker.data)[len] == '.');
+}
+
+/* ---- the table ---- */
+
+#define GIVEN(member) offsetof(struct filter, member)
+#define OPTION(member) offsetof(struct options, member)
+
+static const struct filter_field {
+	unsigned option;
+	size_t from, to;		/* the text in struct options, and in struct filter */
+	const char *reads[4];		/* fields of the record */
+	int (*parse)(struct filter *f);	/* NULL: any text is valid */
+	bool (*matches)(const struct filter *f, const struct dead_letter *d);	/* NULL: the ids decide */
+} filter_fields[] = {
+	{ OPTION_CLASS, OPTION(class), GIVEN(class), { "error_class" }, NULL, class_matches },
+	{ OPTION_CAUSE, OPTION(cause), GIVEN(cause), { "error_class", "exit_code", "signal", "error_message" }, parse_cause, cause_matches },
+	{ OPTION_TEXT, OPTION(text), GIVEN(text), { "error_message", "stderr", "id" }, parse_text, text_matches },
+	{ OPTION_EXIT, OPTION(exit_code), GIVEN(exit_code), { "exit_code" }, parse_exit, exit_matches },
+	{ OPTION_WORKER, OPTION(worker), GIVEN(worker), { "worker" }, NULL, worker_matches },
+	{ OPTION_SINCE, OPTION(since), GIVEN(since_given), { NULL }, parse_since, NULL },
+	{ OPTION_UNTIL, OPTION(until), GIVEN(until_given), { NULL }, parse_until, NULL },
+};
+
+static const char *given(const struct filter *f, const struct filter_field *field)
+{
+	const char *text;
+
+	memcpy(&text, (const char *)f + field->to, sizeof(text));
+	return text;
+}
+
+int filter_read(struct admin *a, struct filter *f)
+{
+	int rc = 0;
+
+	*f = (struct filter){ .a = a, .since = "-", .until = "+" };
+	for (size_t i = 0; i < nitems(filter_fields) && rc == 0; i++) {
+		const struct filter_field *field = &filter_fields[i];
+		const char *text;
+
+		memcpy(&text, (const char *)&a->options + field->from, sizeof(text));
+		memcpy((char *)f + field->to, &text, sizeof(text));
+		if (text != NULL && field->parse != NULL)
+			rc = field->parse(f);
+	}
+	if (rc == 0 && f->since[0] != '-' && f->until[0] != '+' && queue_record_id_compare(f->since, f->until) > 0)
+		rc = admin_fail(a, EX_USAGE, "--since is later than --until");
+	return rc;
+}
+
+void filter_free(struct filter *f)
+{
+	while (f->nothers > 0)
+		free(f->others[--f->nothers]);
+}
+
+bool filter_is_empty(const struct filter *f)
+{
+	for (size_t i = 0; i < nitems(filter_fields); i++)
+		if (given(f, &filter_fields[i]) != NULL)
+			return false;
+	return true;
+}
+
+/* Remembers what the record has where the filter has a class or a cause, to suggest one of them. */
+static void note_other(struct filter *f, const struct dead_letter *d)
+{
+	char cause[CAUSE_SIZE];
+	const char *other = f->class != NULL ? value_of(d, "error_class").data : f->cause != NULL ? cause_of(d, cause) : NULL;
+
+	if (other == NULL || f->matched > 0 || f->nothers == nitems(f->others))
+		return;
+	for (size_t i = 0; i < f->nothers; i++)
+		if (strcmp(f->others[i], other) == 0)
+			return;
+	f->others[f->nothers++] = alloc_string(other);
+}
+
+bool filter_matches(struct filter *f, const struct dead_letter *d)
+{
+	for (size_t i = 0; i < nitems(filter_fields); i++) {
+		if (given(f, &filter_fields[i]) == NULL || filter_fields[i].matches == NULL || filter_fields[i].matches(f, d))
+			continue;
+		note_other(f, d);
+		return false;
+	}
+	f->matched++;
+	return true;
+}
+
+size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_FIELDS], size_t n)
+{
+	for (size_t i = 0; i < nitems(filter_fields); i++)
+		for (size_t k = 0; k < nitems(filter_fields[i].reads) && given(f, &filter_fields[i]) != NULL && filter_fields[i].reads[k] != NULL; k++) {
+			bool there = false;
+
+			for (size_t j = 0; j < n && !there; j++)
+				there = strcmp(fields[j], filter_fields[i].reads[k]) == 0;
+			if (!there && n < QUEUE_LOOK_FIELDS)
+				fields[n++] = filter_fields[i].reads[k];
+		}
+	return n;
+}
+
+void filter_suggest(const struct filter *f)
+{
+	const char *what = f->class != NULL ? "class" : "cause", *wanted = f->class != NULL ? f->class : f->cause, *near;
+
+	if (f->matched > 0 || wanted == NULL || f->nothers == 0)
+		return;
+	for (size_t i = 0; i < f->nothers; i++)
+		if (strcmp(f->others[i], wanted) == 0)
+			return;		/* other options left nothing */
+	near = nearest(wanted, (const char *const *)f->others, f->nothers);
+	if (near != NULL)
+		admin_note("no dead letter of %s has the %s %s (did you mean %s?)", f->a->keys.name, what, wanted, near);
+	else
+		admin_note("no dead letter of %s has the %s %s", f->a->keys.name, what, wanted);
+}
+
+/* ---- as text ---- */
+
+char *filter_text(const struct filter *f)
+{
+	struct buffer text = {0};
+
+	buffer_append(&text, "", 0);
+	for (size_t i = 0; i < nitems(filter_fields); i++)
+		if (given(f, &filter_fields[i]) != NULL)
+			buffer_format(&text, " %s=%s", option_of_bit(filter_fields[i].option)->name, given(f, &filter_fields[i]));
+	buffer_append(&text, "", 1);
+	return text.data;
+}
+
+char *filter_words(const struct filter *f)
+{
+	struct buffer text = {0};
+
+	for (size_t i = 0; i < nitems(filter_fields); i++) {
+		const char *value = given(f, &filter_fields[i]), *id = filter_fields[i].option == OPTION_SINCE ? f->since : f->until;
+		char stamp[CLOCK_RFC3339_SIZE];
+		uint64_t ms, serial;
+
+		if (value == NULL)
+			continue;
+		if (filter_fields[i].matches == NULL && queue_record_id_parse(id, &ms, &serial) == 0)
+			value = clock_rfc3339(clock_ms_of((double)ms), stamp);
+		buffer_format(&text, ", %s %s", option_of_bit(filter_fields[i].option)->name, value);
+	}
+	buffer_append(&text, "", 1);
+	return text.data;
+}

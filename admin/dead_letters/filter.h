@@ -1,0 +1,39 @@
+#ifndef ADMIN_DEAD_LETTERS_FILTER_H
+#define ADMIN_DEAD_LETTERS_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "admin/dead_letters/dead_letter.h"
+
+/*
+ * Which dead letters a command means: the options of OPTION_FILTER. One table (filter.c) has for each of them the option, which is also the parameter of the
+ * API, the fields of the record that it reads, its parser and its matcher. since and until become ids of records, so that Redis skips the others.
+ */
+struct filter {
+	struct admin *a;
+	const char *class, *cause, *text, *worker, *exit_code;	/* views into the options; NULL: any */
+	const char *since_given, *until_given;
+	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];	/* the first and the last id; "-" and "+" without the option */
+	char *others[32];		/* classes or causes of records that did not match, to suggest one; owned */
+	size_t nothers, matched;
+};
+
+/* Reads the options. -1: one of them is wrong (EX_USAGE), or an error of Redis. Free in both cases. */
+int filter_read(struct admin *a, struct filter *f);
+void filter_free(struct filter *f);
+bool filter_is_empty(const struct filter *f);
+
+/* d: a record between since and until, with the fields of filter_add_fields(). */
+bool filter_matches(struct filter *f, const struct dead_letter *d);
+/* Appends the fields that the filter reads to the n ones, without repeating one. Returns how many there are now. */
+size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_FIELDS], size_t n);
+/* Prints a notice if nothing matched: which class or cause is similar. */
+void filter_suggest(const struct filter *f);
+
+/* " class=TTLExpired since=02:00", as given; a new string. Equal for equal options. "": no filter */
+char *filter_text(const struct filter *f);
+/* ", class TTLExpired, since 2026-11-23T02:00:00.000Z" for questions; a new string */
+char *filter_words(const struct filter *f);
+
+#endif

@@ -1,0 +1,113 @@
+"""Which dead letters a command means: class, cause, text, exit status, worker and time."""
+import json
+import time
+
+import pytest
+
+from harness.queues import Queue, dumps, strip
+
+CAUSES = [
+    {"error_class": "SMTPServerDisconnected", "error_message": "connection to 10.0.0.17 lost: 421", "worker": "web1.0000000000001234.0.1"},
+    {"error_class": "HandlerExit", "error_message": "HTTP 404 for order 20261", "exit_code": "4", "worker": "web1.0000000000001234.1.1"},
+    {"error_class": "HandlerExit", "error_message": "HTTP 503 for order 20262", "exit_code": "4", "worker": "web2.0000000000001234.0.1",
+     "stderr": "Traceback: BOOM\n"},
+    {"error_class": "HandlerSignal", "error_message": "killed", "exit_code": "", "signal": "SIGKILL", "worker": "web10.0000000000001234.0.1"},
+]
+ROUNDS = 30
+
+
+@pytest.fixture
+def letters(redis):
+    q = Queue(redis.client())
+    for i in range(ROUNDS):
+        for kind, fields in enumerate(CAUSES):
+            q.dead_letters(b"%d:%d" % (kind, i), **fields)
+    return q
+
+
+@pytest.mark.parametrize("options, kinds", [
+    (["--class", "HandlerExit"], {1, 2}),
+    (["--cause", "HandlerExit exit 4: HTTP 404 for order #"], {1}),
+    (["--cause", "HandlerExit exit 4: HTTP 503 for order #"], {2}),
+    (["--cause", "SMTPServerDisconnected exit 3: connection to # lost: 421"], {0}),
+    (["--cause", "HandlerSignal SIGKILL: killed"], {3}),
+    (["--cause", "HandlerExit exit 4: HTTP"], set()),
+    (["--text", "boom"], {2}),
+    (["--text", "HTTP 404"], {1}),
+    (["--text", "lost: 421", "--exit", "3"], {0}),
+    (["--exit", "4"], {1, 2}),
+    (["--exit", "4", "--worker", "web2"], {2}),
+    (["--worker", "web1"], {0, 1}),
+    (["--worker", "web1.0000000000001234.1.1"], {1}),
+    (["--worker", "web"], set()),
+    (["--since", "1h30m"], {0, 1, 2, 3}),
+    (["--until", "2026-01-01"], set()),
+    (["--since", "1h", "--until", "0s", "--class", "HandlerSignal"], {3}),
+])
+def test_each_command_takes_what_matches(quredis, letters, options, kinds):
+    c, total = letters.client, ROUNDS * len(kinds)
+    before = dumps(c)
+    rows = json.loads(quredis("--json", "dlq", "ls", "mail", *options, "-n", "1000").out)
+    assert {(r["error_class"], r["error_message"]) for r in rows} == {(CAUSES[k]["error_class"], CAUSES[k]["error_message"]) for k in kinds}
+    assert len(rows) == total and "stderr" not in (rows or [{}])[0]
+    exported = [json.loads(line) for line in quredis("dlq", "export", "mail", *options).out.splitlines()]
+    assert [r["record"] for r in exported] == [r["record"] for r in rows][::-1] and all("stderr" in r and "message" in r for r in exported)
+    stats = json.loads(quredis("--json", "dlq", "stats", "mail", *options).out)
+    assert sum(s["count"] for s in stats if s["by"] == "class") == total
+    for command in ("retry", "rm"):
+        r = quredis("--json", "dlq", command, "mail", "--all", *options, "--dry-run")
+        assert json.loads(r.out)["count"] == total, r.err
+    assert dumps(c) == before
+    assert json.loads(quredis("--json", "dlq", "retry", "mail", "--all", *options).out)["count"] == total
+    want = [b"%d:%d" % (k, i) for i in range(ROUNDS) for k in range(len(CAUSES))]
+    assert [strip(m) for m in letters.fetched()] == [m for m in want if int(m[:1]) in kinds]
+    assert c.lrange(letters.escape, 0, -1)[::-1] == [m for m in want if int(m[:1]) not in kinds] and c.xlen(letters.log) == len(want) - total
+
+
+def test_times_are_ranges_of_records(quredis, redis):
+    c, q, hour = redis.client(), Queue(redis.client()), 3600000
+    now = int(time.time() * 1000)
+    for i, at in enumerate((now - 30 * hour, now - 3 * hour, now - hour, now - 1000)):
+        c.lpush(q.escape, b"%d" % i)
+        c.xadd(q.log, {"id": "x", "error_class": "HandlerExit", "error_message": "exit status 3"}, id=f"{at}-0")
+
+    def found(*options):
+        r = quredis("--json", "dlq", "ls", "mail", *options)
+        assert r.code == 0, r.err
+        return [int(row["record"].split("-")[0]) for row in json.loads(r.out)]
+
+    def stamp(at):
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at / 1000)) + f".{at % 1000:03d}Z"
+    ages = [now - 30 * hour, now - 3 * hour, now - hour, now - 1000]
+    assert found("--since", "2h") == ages[:1:-1] and found("--until", "2h") == ages[1::-1]
+    assert found("--since", stamp(ages[1]), "--until", stamp(ages[2])) == ages[2:0:-1]
+    assert found("--since", "29h59m", "--until", stamp(ages[1])) == [ages[1]]
+    assert found("--since", "1971-01-01") == ages[::-1] and found("--before", f"{ages[2]}-0", "--until", "1h") == ages[1::-1]
+    c.config_resetstat()
+    assert found("--since", "30m") == [ages[3]]
+    assert c.info("commandstats")["cmdstat_xrevrange"]["calls"] < 5
+    day = time.strftime("%H:%M", time.gmtime(now / 1000 + 120))
+    assert found("--since", day) == ages[:0:-1] if day > "00:02" else True       # two minutes from now: of yesterday
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--since", "yesterday"], "02:00"), (["--until", "25:00"], "02:00"), (["--since", "2026-02-30"], "02:00"), (["--since", "1h", "--until", "2h"], "later"),
+    (["--exit", "x"], "0 to 255"), (["--exit", "-1"], "0 to 255"), (["--text", ""], "a text"), (["--cause", ""], "a text"),
+])
+def test_a_filter_that_makes_no_sense(quredis, letters, options, why):
+    for command in (["dlq", "ls", "mail"], ["dlq", "stats", "mail"], ["dlq", "export", "mail"], ["dlq", "rm", "mail", "--all"]):
+        r = quredis(*command, *options)
+        assert r.code == 64 and why in r.err, r
+    assert letters.client.llen(letters.escape) == ROUNDS * len(CAUSES)
+
+
+def test_a_filter_goes_with_all(quredis, letters):
+    for option in ("--class", "--cause", "--text", "--worker", "--since", "--until"):
+        r = quredis("dlq", "retry", "mail", "1-1", option, "1h")
+        assert r.code == 64 and f"{option} goes with --all" in r.err
+
+
+def test_a_misspelt_class_or_cause_has_a_suggestion(quredis, letters):
+    r = quredis("dlq", "ls", "mail", "--cause", "HandlerExit exit 4: HTTP 504 for order #")
+    assert r.code == 0 and "did you mean HandlerExit exit 4: HTTP 503 for order #?" in r.err or "HTTP 404 for order #?" in r.err
+    assert "did you mean HandlerSignal?" in quredis("dlq", "rm", "mail", "--all", "--class", "HandlerSingal").err

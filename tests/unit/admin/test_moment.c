@@ -1,0 +1,77 @@
+/* links: admin/cli/moment.c */
+/* Moments as an operator writes them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "admin/cli/moment.h"
+
+#define NOW INT64_C(1795399805250)	/* 2026-11-23T02:10:05.250Z */
+#define MIDNIGHT (NOW / 86400000 * 86400000)
+
+static void assert_moment(const char *text, int64_t expected)
+{
+	int64_t ms = 0;
+
+	assert_int_equal(moment_parse(text, NOW, &ms), 0);
+	assert_int_equal(ms, expected);
+}
+
+static void times_as_they_are_printed(void **state)
+{
+	(void)state;
+	assert_moment("2026-11-23T02:10:05.250Z", NOW);
+	assert_moment("2026-11-23T02:10:05Z", NOW - 250);
+	assert_moment("2026-11-23T02:10:05.2Z", NOW - 50);
+	assert_moment("2026-11-23 02:10", NOW - 5250);
+	assert_moment("2026-11-23T03:10:05.250+01:00", NOW);
+	assert_moment("2026-11-22T21:40:05.250-0430", NOW);
+	assert_moment("2026-11-23", MIDNIGHT);
+}
+
+static void a_time_of_day_is_the_last_one(void **state)
+{
+	(void)state;
+	assert_moment("02:00", MIDNIGHT + 7200000);
+	assert_moment("02:10:05", NOW - 250);
+	assert_moment("02:11", MIDNIGHT + 7860000 - 86400000);
+	assert_moment("03:10:05+01:00", NOW - 250);
+	assert_moment("23:59:59.999", MIDNIGHT - 1);
+}
+
+static void durations_are_ago(void **state)
+{
+	(void)state;
+	assert_moment("1h30m", NOW - 5400000);
+	assert_moment("2d", NOW - 172800000);
+	assert_moment("0s", NOW);
+	assert_moment("1m500ms", NOW - 60500);
+}
+
+static void other_texts_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"", "yesterday", "1", "1h30", "h", "24:00", "02:60", "2:00", "02:00x", "2026-02-30", "2026-11-23T", "2026-11-23T02", "02:00+1",
+		"2026-11-23T02:00:00+", "1969-12-31", "99999d", "-1h", "1 h", "02:00:",
+	};
+	int64_t ms;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_int_equal(moment_parse(wrong[i], NOW, &ms), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(times_as_they_are_printed),
+		cmocka_unit_test(a_time_of_day_is_the_last_one),
+		cmocka_unit_test(durations_are_ago),
+		cmocka_unit_test(other_texts_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
