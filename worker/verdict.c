@@ -85,6 +85,21 @@ static bool finished_after_stop(const struct worker *w, const struct handler_res
 	return result->exit_after_stop && result->code >= 0 && w->env->conf->exit_codes[result->code & 0xff] == CONF_OUTCOME_DONE;
 }
 
+/* The handler exited by itself, so its last reply decides, whatever the exit status. Without a reason the last line of stderr is the reason. */
+static void settle_replied(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
+{
+	struct failure f = { .result = result };
+	const char *words;
+	int len = result->verdict->reason_len > 0 ? 0 : last_line(result, &words);
+	size_t n;
+
+	verdict_of_reply(&f, result->verdict);
+	n = strlen(f.text);
+	if (len > 0)
+		snprintf(f.text + n, sizeof(f.text) - n, ": %.*s", len, words);
+	settle_failed(w, p, &f, now_ms);
+}
+
 static void settle_failed_run(struct worker *w, struct place p, const struct handler_result *result, int64_t now_ms)
 {
 	struct failure f = { .verdict = outcome_of(w, result), .delay_ms = -1 };
@@ -107,6 +122,8 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	} else if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
 		settle_hand_back(w, p, SETTLE_REDELIVERED);
+	} else if (result->end == HANDLER_EXITED && result->verdict != NULL) {
+		settle_replied(w, p, result, now_ms);
 	} else if (result->end == HANDLER_STOPPED || outcome_of(w, result) == CONF_OUTCOME_DONE) {
 		settle_done(w, p, result->duration_ms);
 	} else {

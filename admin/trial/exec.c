@@ -56,7 +56,10 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 	t->status = TRIAL_FAILED;
 	switch (r->end) {
 	case HANDLER_EXITED:
-		judge_exit(q, r->code, t);
+		if (r->verdict != NULL)
+			trial_replied(t, r->verdict);
+		else
+			judge_exit(q, r->code, t);
 		break;
 	case HANDLER_SIGNALED:
 		t->reason = alloc_format("killed by %s", process_signal_name(r->signal));

@@ -38,21 +38,7 @@ static void run_turn(struct persistent *p, const sigset_t *open)
 
 static void judge_answer(const struct handler_reply *r, struct trial *t)
 {
-	static const struct {
-		const char *outcome;
-		int status;
-	} of[VERBS] = {
-		[VERB_OK] = { "done", EX_OK },
-		[VERB_RETRY] = { "retry", EX_TEMPFAIL },
-		[VERB_FAIL] = { "failed attempt", TRIAL_FAILED },
-		[VERB_REJECT] = { "escape", EX_DATAERR },
-	};
-	char reason[HANDLER_REASON_SHOWN + 16];
-
-	handler_reply_describe(r, reason, sizeof(reason));
-	t->outcome = of[r->verb].outcome;
-	t->status = of[r->verb].status;
-	t->reason = alloc_string(reason);
+	trial_replied(t, r);
 	t->duration_ms = r->duration_ms;
 	buffer_append(&t->stderr_tail, r->stderr_tail, r->stderr_len);
 }

@@ -112,13 +112,13 @@ static void print_outcome(struct admin *a, struct message *m, const struct handl
 {
 	static const struct column columns[] = {
 		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
-		{ "reason", "reason", false }, { "exit_code", "exit_code", false }, { "signal", "signal", false },
+		{ "reason", "reason", false }, { "class", "class", false }, { "exit_code", "exit_code", false }, { "signal", "signal", false },
 		{ "duration_ms", "duration", false }, { "stderr", NULL, false },
 	};
 
 	output_object(&a->output, columns, nitems(columns),
 	    (struct cell[]){ cell_str(a->queue->name), cell_str(message_id(m)), cell_int(job->attempt), cell_str(t->outcome),
-		cell_bytes(t->reason, strlen(t->reason)), t->code >= 0 ? cell_int(t->code) : cell_none(),
+		cell_bytes(t->reason, strlen(t->reason)), cell_str(t->class), t->code >= 0 ? cell_int(t->code) : cell_none(),
 		cell_str(t->signal != 0 ? process_signal_name(t->signal) : NULL), cell_elapsed(t->duration_ms),
 		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
 }

@@ -33,6 +33,26 @@ void trial_not_run(struct trial *t, const char *stage, int error)
 	t->reason = alloc_format("%s: %s", stage, strerror(error));
 }
 
+void trial_replied(struct trial *t, const struct handler_reply *r)
+{
+	static const struct {
+		const char *outcome;
+		int status;
+	} of[VERBS] = {
+		[VERB_OK] = { "done", EX_OK },
+		[VERB_RETRY] = { "retry", EX_TEMPFAIL },
+		[VERB_FAIL] = { "failed attempt", TRIAL_FAILED },
+		[VERB_REJECT] = { "escape", EX_DATAERR },
+	};
+	char reason[HANDLER_REASON_SHOWN + 16];
+
+	handler_reply_describe(r, reason, sizeof(reason));
+	t->outcome = of[r->verb].outcome;
+	t->status = of[r->verb].status;
+	t->reason = alloc_string(reason);
+	t->class = r->class_len == 0 ? NULL : alloc_format("%.*s", (int)r->class_len, r->class);
+}
+
 int trial_run(struct admin *a, const struct handler_job *job, struct trial *t)
 {
 	sigset_t open;
@@ -52,6 +72,7 @@ int trial_run(struct admin *a, const struct handler_job *job, struct trial *t)
 void trial_free(struct trial *t)
 {
 	free(t->reason);
+	free(t->class);
 	buffer_free(&t->stderr_tail);
 	interrupt_end();
 }

@@ -18,6 +18,7 @@ struct trial {
 	const char *outcome;		/* the decision of a worker: "done", "retry", "escape", "failed attempt", "breaker", "not run" */
 	int status;			/* sysexits(3), or TRIAL_FAILED */
 	char *reason;			/* owned */
+	char *class;			/* that the handler named; NULL: none. Owned */
 	int code;			/* exit status; -1: no exit status */
 	int signal;			/* 0: no signal */
 	int64_t duration_ms;
@@ -37,6 +38,9 @@ int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open
 
 /* The executable did not run: sets outcome, status and reason. */
 void trial_not_run(struct trial *t, const char *stage, int error);
+
+/* What this reply means: sets outcome, status and reason, and the class that it names. */
+void trial_replied(struct trial *t, const struct handler_reply *r);
 
 int cmd_run(struct admin *a);
 

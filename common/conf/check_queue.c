@@ -137,7 +137,7 @@ static bool given_here(const struct conf_loading *l, const struct conf_queue *q,
 /* Warns only of keys that the queue itself sets: `defaults` may serve queues of both modes. */
 static void check_mode(struct conf_loading *l, const struct conf_queue *q)
 {
-	static const char *const persistent_only[] = { "window", "reply_fd", "recycle.jobs", "recycle.rss", "recycle.age" };
+	static const char *const persistent_only[] = { "window", "recycle.jobs", "recycle.rss", "recycle.age" };
 
 	if (q->mode == CONF_MODE_PERSISTENT && q->input == CONF_INPUT_ARGV && given_here(l, q, "input"))
 		conf_warning(l, conf_queue_origin(q, "input"),

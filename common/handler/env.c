@@ -9,6 +9,7 @@
 
 #include "common/base/base.h"
 #include "common/handler/env.h"
+#include "common/handler/spawn.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
@@ -139,11 +140,17 @@ static void add_attempt(struct handler_env *e, const struct handler_job *job)
 	add(e, "QUREDIS_REDELIVERED=%d", job->redelivered ? 1 : 0);
 }
 
-char *const *handler_env_for(struct handler_env *e, const char *queue, const struct handler_job *job, int64_t deadline_ms)
+static void add_reply_fd(struct handler_env *e, const struct conf_queue *conf)
+{
+	if (handler_has_reply_fd(conf))
+		add(e, "QUREDIS_REPLY_FD=%d", conf->reply_fd);
+}
+
+char *const *handler_env_for(struct handler_env *e, const struct conf_queue *conf, const struct handler_job *job, int64_t deadline_ms)
 {
 	buffer_clear(&e->text);
 	add(e, "QUREDIS_INCARNATION=%s", job->incarnation);
-	add(e, "QUREDIS_QUEUE=%s", queue);
+	add(e, "QUREDIS_QUEUE=%s", conf->name);
 	add(e, "QUREDIS_ID=%s", message_id(job->message));
 	add(e, "QUREDIS_SIZE=%zu", message_payload_len(job->message));
 	if (job->facts == NULL)
@@ -154,6 +161,7 @@ char *const *handler_env_for(struct handler_env *e, const char *queue, const str
 		add(e, "QUREDIS_DEADLINE=%" PRId64, deadline_ms);
 	if (job->message->request_id[0] != '\0')
 		add(e, "QUREDIS_REQUEST_ID=%s", job->message->request_id);
+	add_reply_fd(e, conf);
 	return with_text(e);
 }
 
@@ -162,7 +170,6 @@ char *const *handler_env_of_persistent(struct handler_env *e, const struct conf_
 	buffer_clear(&e->text);
 	add(e, "QUREDIS_INCARNATION=%s", incarnation);
 	add(e, "QUREDIS_QUEUE=%s", conf->name);
-	if (conf->reply_fd > 0)
-		add(e, "QUREDIS_REPLY_FD=%d", conf->reply_fd);
+	add_reply_fd(e, conf);
 	return with_text(e);
 }

@@ -15,6 +15,7 @@
 #include "common/handler/handler.h"
 #include "common/handler/input.h"
 #include "common/handler/output.h"
+#include "common/handler/replies.h"
 #include "common/handler/spawn.h"
 #include "common/handler/process.h"
 
@@ -25,6 +26,7 @@ struct handler {
 	struct handler_env env;
 	struct handler_input input;
 	struct handler_output output;
+	struct handler_replies replies;
 	int out[2], err[2];		/* -1: not open */
 	struct handler_process process;
 
@@ -52,6 +54,7 @@ struct handler *handler_new(const struct conf_queue *conf)
 	handler_env_init(&h->env, conf, environ);
 	handler_output_init(&h->output, conf->stderr_tail);
 	handler_output_lend(&h->output);
+	handler_replies_init(&h->replies, conf);
 	return h;
 }
 
@@ -70,6 +73,7 @@ void handler_free(struct handler *h)
 	handler_input_free(&h->input);
 	handler_env_free(&h->env);
 	handler_output_free(&h->output);
+	handler_replies_free(&h->replies);
 	close_outputs(h);
 	free(h->argv);
 	free(h);
@@ -98,13 +102,13 @@ static int input_pipe(struct handler *h, int pair[2])
 	return handler_pipe_open(pair, message_payload_len(h->job->message) > PIPE_BUF ? 1 : -1);
 }
 
-static int spawn(struct handler *h, const int in[2])
+static int spawn(struct handler *h, const int in[2], int reply_end)
 {
 	struct handler_plan plan = {
 		.argv = h->argv,
-		.envp = handler_env_for(&h->env, h->conf->name, h->job, realtime_deadline_ms(h->job)),
+		.envp = handler_env_for(&h->env, h->conf, h->job, realtime_deadline_ms(h->job)),
 		.stdio = { in[0] == -1 ? h->input.null_fd : in[0], h->out[1], h->err[1] },
-		.reply_end = -1,
+		.reply_end = reply_end,
 	};
 
 	return handler_process_start(&h->process, &plan, h->now_ms);
@@ -112,21 +116,25 @@ static int spawn(struct handler *h, const int in[2])
 
 static int start_process(struct handler *h)
 {
-	int in[2] = { -1, -1 }, result = -1;
+	int in[2] = { -1, -1 }, reply[2] = { -1, -1 }, result = -1;
 
 	if (handler_process_prepare(&h->process) == -1 || output_pipe(h->out) == -1 || output_pipe(h->err) == -1 ||
-	    input_pipe(h, in) == -1)
+	    input_pipe(h, in) == -1 || (handler_has_reply_fd(h->conf) && handler_reply_pipe_open(reply) == -1))
 		goto out;
 	if (in[1] != -1)
 		handler_input_begin(&h->input, in[1], h->job->message);
 	in[1] = -1;
-	result = spawn(h, in);
-	if (result == -1)
+	result = spawn(h, in, reply[1]);
+	if (result == -1) {
 		handler_input_end(&h->input);
-	else
+	} else {
 		handler_output_begin(&h->output, h->out[0], h->err[0], h->job->message, h->now_ms);
+		handler_replies_begin(&h->replies, reply[0]);
+		reply[0] = -1;
+	}
 out:
 	handler_pipe_close(in);
+	handler_pipe_close(reply);
 	return result;
 }
 
@@ -186,13 +194,15 @@ size_t handler_pollfds(const struct handler *h, struct pollfd *p)
 	n = add_pollfd(p, n, h->input.fd, POLLOUT);
 	for (size_t i = 0; i < nitems(h->output.streams); i++)
 		n = add_pollfd(p, n, h->output.streams[i].fd, POLLIN);
-	return n;
+	return add_pollfd(p, n, h->replies.lines.fd, POLLIN);
 }
 
 static void take_event(struct handler *h, int fd)
 {
 	if (fd == h->input.fd)
 		handler_input_feed(&h->input);
+	if (fd == h->replies.lines.fd)
+		handler_replies_read(&h->replies, &h->output);
 	for (size_t i = 0; i < nitems(h->output.streams); i++)
 		if (fd == h->output.streams[i].fd)
 			handler_output_read(&h->output, &h->output.streams[i]);
@@ -220,6 +230,7 @@ int64_t handler_deadline_ms(const struct handler *h)
 static void finish_run(struct handler *h)
 {
 	handler_input_end(&h->input);
+	handler_replies_end(&h->replies, &h->output);
 	handler_output_end(&h->output);
 	if (h->process.family.nabandoned > 0)
 		close_outputs(h);
@@ -266,7 +277,7 @@ static enum handler_end end_of(const struct handler *h, int code)
 		return HANDLER_UNRUNNABLE;
 	if (h->timed_out)
 		return HANDLER_TIMED_OUT;
-	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE))
+	if (h->stopped && !(code != -1 && h->conf->exit_codes[code] == CONF_OUTCOME_DONE && handler_replies_verdict(&h->replies) == NULL))
 		return HANDLER_STOPPED;
 	return code != -1 ? HANDLER_EXITED : HANDLER_SIGNALED;
 }
@@ -275,6 +286,7 @@ bool handler_finished(struct handler *h, struct handler_result *result)
 {
 	const struct handler_process *p = &h->process;
 	bool ran = !h->unrepresentable;
+	const struct handler_reply *verdict = ran ? handler_replies_verdict(&h->replies) : NULL;
 	int code = ran ? handler_process_code(p) : -1;
 
 	if (h->state != FINISHED)
@@ -286,7 +298,8 @@ bool handler_finished(struct handler *h, struct handler_result *result)
 		.error = ran ? p->failure.error : 0,
 		.stage = ran && p->failure.error != 0 ? handler_stage_names[p->failure.stage] : NULL,
 		.duration_ms = ran ? p->duration_ms : 0,
-		.exit_after_stop = h->stopped && code != -1,
+		.exit_after_stop = h->stopped && code != -1 && verdict == NULL,
+		.verdict = verdict,
 	};
 	h->collected = true;
 	result->stderr_tail = handler_output_tail(&h->output, &result->stderr_len);

@@ -19,7 +19,7 @@
  *
  * The caller is a child subreaper without other children, ignores SIGPIPE, and unblocks signals only while it polls.
  */
-#define HANDLER_POLLFDS 3	/* stdin, stdout, stderr */
+#define HANDLER_POLLFDS 4	/* stdin, stdout, stderr, replies */
 
 struct handler_job {
 	struct message *message;		/* message_payload() gives its input */
@@ -34,11 +34,13 @@ struct handler_job {
 
 #define HANDLER_FACTS 4
 
+struct handler_reply;
+
 enum handler_end {
 	HANDLER_EXITED,			/* code */
 	HANDLER_SIGNALED,		/* signal, core */
 	HANDLER_TIMED_OUT,		/* killed after timeout_ms; code or signal say how it ended */
-	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done */
+	HANDLER_STOPPED,		/* handler_stop() was called, and the handler did not end with an exit status that means done, or it replied */
 	HANDLER_UNRUNNABLE,		/* could not be executed: see error, stage */
 	HANDLER_UNREPRESENTABLE		/* input = "argv", and the message has a NUL or more than 100 KiB: never started */
 };
@@ -52,7 +54,8 @@ struct handler_result {
 	int64_t duration_ms;
 	const char *stderr_tail;	/* last bytes of stderr, owned by the handler, valid until the next start */
 	size_t stderr_len;
-	bool exit_after_stop;		/* it was asked to stop, and exited by itself with `code` */
+	bool exit_after_stop;		/* it was asked to stop, and exited by itself with `code`, without a verdict */
+	const struct handler_reply *verdict;	/* its last reply, valid until the next start; NULL: none. It decides if it EXITED */
 };
 
 struct handler;

@@ -1,6 +1,6 @@
 /*
  * A persistent handler: starts its process, and gives it jobs. The other parts: persistent_answers.c takes its answers,
- * persistent_life.c ends it, persistent_input.c writes frames, persistent_lines.c reads lines, reply.c parses them,
+ * persistent_life.c ends it, persistent_input.c writes frames, lines.c reads lines, reply.c parses them,
  * persistent_window.c keeps the unanswered jobs, and handler/process.c owns the process as in exec mode. The worker decides
  * what happens to a message. A job costs no allocation, no system call of its own, and no reading of a clock.
  */
@@ -25,7 +25,7 @@ struct persistent *persistent_new(const struct conf_queue *conf)
 	handler_process_init(&p->process, conf);
 	handler_output_init(&p->output, conf->stderr_tail);
 	persistent_input_init(&p->input);
-	persistent_lines_init(&p->replies);
+	handler_lines_init(&p->replies);
 	persistent_window_init(&p->window, conf->window);
 	persistent_oldest_began(p, 0);
 	return p;
@@ -41,7 +41,7 @@ void persistent_free(struct persistent *p)
 	handler_env_free(&p->env);
 	handler_output_free(&p->output);
 	persistent_input_free(&p->input);
-	persistent_lines_free(&p->replies);
+	handler_lines_free(&p->replies);
 	persistent_window_free(&p->window);
 	free(p);
 }
@@ -65,11 +65,6 @@ struct pipes {
 	int in[2], out[2], err[2], reply[2];	/* reply: only with reply_fd */
 };
 
-bool persistent_has_reply_fd(const struct persistent *p)
-{
-	return p->conf->reply_fd > STDERR_FILENO;
-}
-
 static void close_pipes(struct pipes *pipes)
 {
 	handler_pipe_close(pipes->in);
@@ -82,7 +77,7 @@ static int open_pipes(const struct persistent *p, struct pipes *pipes)
 {
 	*pipes = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	if (handler_pipe_open(pipes->in, 1) == 0 && handler_pipe_open(pipes->out, 0) == 0 && handler_pipe_open(pipes->err, 0) == 0 &&
-	    (!persistent_has_reply_fd(p) || (handler_pipe_open(pipes->reply, 0) == 0 && handler_fd_move(&pipes->reply[1], HANDLER_FD_SAFE) == 0)))
+	    (!handler_has_reply_fd(p->conf) || handler_reply_pipe_open(pipes->reply) == 0))
 		return 0;
 	close_pipes(pipes);
 	return -1;
@@ -106,7 +101,7 @@ static void begin_process(struct persistent *p, struct pipes *pipes, int64_t now
 	persistent_answers_begin(p);
 	persistent_life_begin(p);
 	persistent_input_begin(&p->input, taken(&pipes->in[1]));
-	persistent_lines_begin(&p->replies, taken(persistent_has_reply_fd(p) ? &pipes->reply[0] : &pipes->out[0]));
+	handler_lines_begin(&p->replies, taken(handler_has_reply_fd(p->conf) ? &pipes->reply[0] : &pipes->out[0]));
 	handler_output_begin(&p->output, taken(&pipes->out[0]), taken(&pipes->err[0]), NULL, now_ms);
 }
 

@@ -49,7 +49,7 @@ size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
 
 	for (size_t i = nitems(p->output.streams); i-- > 0;)
 		n = add_pollfd(fds, n, p->output.streams[i].fd, POLLIN);
-	if (persistent_lines_room(&p->replies))
+	if (handler_lines_room(&p->replies))
 		n = add_pollfd(fds, n, p->replies.fd, POLLIN);
 	if (p->process.phase == HANDLER_RUNNING)
 		n = add_pollfd(fds, n, p->input.fd, persistent_input_pending(&p->input) > 0 ? POLLOUT : 0);
@@ -59,7 +59,7 @@ size_t persistent_pollfds(const struct persistent *p, struct pollfd *fds)
 static void take_event(struct persistent *p, const struct pollfd *event)
 {
 	if (event->fd == p->replies.fd) {
-		persistent_lines_read(&p->replies);
+		handler_lines_read(&p->replies);
 	} else if (event->fd == p->input.fd) {
 		if ((event->revents & POLLERR) != 0)
 			persistent_input_close(&p->input, false);
@@ -87,7 +87,7 @@ bool persistent_read(struct persistent *p, int64_t now_ms)
 {
 	persistent_turn(p, now_ms);
 	p->answers.stderr_before = p->output.stderr_total;
-	return persistent_lines_read(&p->replies);
+	return handler_lines_read(&p->replies);
 }
 
 /* ---- answers ---- */
@@ -152,13 +152,13 @@ static bool take_reply(struct persistent *p, struct handler_reply *r, const char
 static void take_output(struct persistent *p, const char *data, size_t len)
 {
 	persistent_show_oldest(p);
-	handler_output_take(&p->output, &p->output.streams[persistent_has_reply_fd(p) ? HANDLER_STREAM_REPLY : HANDLER_STREAM_STDOUT], data, len);
+	handler_output_take(&p->output, &p->output.streams[handler_has_reply_fd(p->conf) ? HANDLER_STREAM_REPLY : HANDLER_STREAM_STDOUT], data, len);
 }
 
-static bool take_line(struct persistent *p, enum persistent_line kind, const char *line, size_t len, struct handler_reply *out)
+static bool take_line(struct persistent *p, enum handler_lines_part kind, const char *line, size_t len, struct handler_reply *out)
 {
-	bool first = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_BEGIN;
-	bool newline = kind == PERSISTENT_LINE_WHOLE || kind == PERSISTENT_LINE_END;
+	bool first = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_BEGIN;
+	bool newline = kind == HANDLER_LINES_WHOLE || kind == HANDLER_LINES_END;
 	enum handler_line is = first ? handler_reply_parse(out, CONF_MODE_PERSISTENT, line, len) : HANDLER_LINE_OUTPUT;
 
 	if (is == HANDLER_LINE_REPLY) {
@@ -166,7 +166,7 @@ static bool take_line(struct persistent *p, enum persistent_line kind, const cha
 		return take_reply(p, out, line, len);
 	}
 	/* Bytes may follow that only a later version could tell from answers. On standard output it is chatter. */
-	if (is == HANDLER_LINE_UNKNOWN && persistent_has_reply_fd(p) && !p->answers.desync)
+	if (is == HANDLER_LINE_UNKNOWN && handler_has_reply_fd(p->conf) && !p->answers.desync)
 		persistent_lose_step(p, "a verb that this version does not know", line, len);
 	if (first)
 		p->answers.dropping = false;
@@ -178,27 +178,27 @@ static bool take_line(struct persistent *p, enum persistent_line kind, const cha
 static void finish_output(struct persistent *p)
 {
 	const char *rest;
-	size_t len = persistent_lines_rest(&p->replies, &rest);
+	size_t len = handler_lines_rest(&p->replies, &rest);
 
 	if (len > 0 && !p->answers.dropping)
 		take_output(p, rest, len);
 	persistent_show_oldest(p);
 	handler_output_end(&p->output);
-	persistent_lines_close(&p->replies);
+	handler_lines_close(&p->replies);
 	persistent_enter(p, FINISHED);
 }
 
 bool persistent_reply(struct persistent *p, struct handler_reply *out)
 {
-	enum persistent_line kind;
+	enum handler_lines_part kind;
 	const char *line;
 	size_t len;
 
 	do {
-		while ((kind = persistent_lines_next(&p->replies, &line, &len)) != PERSISTENT_LINE_NONE)
+		while ((kind = handler_lines_next(&p->replies, &line, &len)) != HANDLER_LINES_NONE)
 			if (take_line(p, kind, line, len, out))
 				return true;
-	} while (p->state == LAST_WORDS && persistent_lines_read(&p->replies));
+	} while (p->state == LAST_WORDS && handler_lines_read(&p->replies));
 	if (p->state == LAST_WORDS)
 		finish_output(p);
 	return false;

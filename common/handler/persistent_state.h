@@ -8,7 +8,7 @@
 #include "common/handler/output.h"
 #include "common/handler/persistent.h"
 #include "common/handler/persistent_input.h"
-#include "common/handler/persistent_lines.h"
+#include "common/handler/lines.h"
 #include "common/handler/persistent_window.h"
 #include "common/handler/process.h"
 #include "common/message/message.h"
@@ -54,7 +54,7 @@ struct persistent {
 	struct handler_process process;
 	struct handler_output output;		/* stdout only with reply_fd; without it, lines that are no reply are passed to it */
 	struct persistent_input input;
-	struct persistent_lines replies;
+	struct handler_lines replies;
 	struct persistent_window window;
 	enum persistent_state { IDLE, ACTIVE, LAST_WORDS, FINISHED } state;	/* LAST_WORDS: all processes are gone, but answers may be in the pipe */
 	int64_t given;				/* number of jobs */
@@ -71,8 +71,6 @@ void persistent_turn(struct persistent *p, int64_t now_ms);
 /* Both reset their part for a new process. */
 void persistent_answers_begin(struct persistent *p);
 void persistent_life_begin(struct persistent *p);
-
-bool persistent_has_reply_fd(const struct persistent *p);
 
 /*
  * The time of the oldest unanswered job begins now. If it was given earlier, lines on stderr about it may have arrived in this

@@ -81,6 +81,16 @@ int handler_pipe_open(int pair[2], int ours)
 	return -1;
 }
 
+int handler_reply_pipe_open(int pair[2])
+{
+	if (handler_pipe_open(pair, 0) == -1)
+		return -1;
+	if (handler_fd_move(&pair[1], HANDLER_FD_SAFE) == 0)
+		return 0;
+	handler_pipe_close(pair);
+	return -1;
+}
+
 /* ---- the user, switched to by the child ---- */
 
 /*

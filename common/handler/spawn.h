@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include "common/conf/conf.h"
 
@@ -37,6 +39,14 @@ struct handler_plan {
 	uint64_t signals;	/* whose default must be restored: process_changed_signals() */
 	pid_t parent;
 };
+
+static inline bool handler_has_reply_fd(const struct conf_queue *conf)
+{
+	return conf->reply_fd > STDERR_FILENO;
+}
+
+/* The pipe for replies. The end of the child has a number that is safe to take. */
+int handler_reply_pipe_open(int pair[2]);	/* -1: none is open (errno) */
 
 /* Returns the pid of the leader of the new session; -1: fork failed (errno). */
 pid_t handler_spawn(const struct handler_plan *plan);

@@ -285,6 +285,22 @@ ANSWERS = {
     "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered a job that it did not get, or closed its output without an answer"),
     "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),
 }
+SAYS = {    # of an exec handler, on its reply_fd
+    "echo 'RETRY 5s class=Busy later' >&3": ("retry", 75, "RETRY: later", "Busy"),
+    "echo 'REJECT no mail' >&3; exit 1": ("escape", 65, "REJECT: no mail", None),
+    "echo FAIL >&3": ("failed attempt", 1, "FAIL", None),
+    "echo REJECT >&3; kill -9 $$": ("failed attempt", 1, "killed by SIGKILL", None),
+}
+
+
+@pytest.mark.parametrize("body", SAYS)
+def test_run_a_handler_that_replies(quredis, redis, handler, tmp, body):
+    conf = write_conf(tmp, redis, queue("mail", handler(body), reply_fd=3))
+    r = quredis("run", "mail", "message", "--json", conf=conf)
+    seen = json.loads(r.out)
+    assert (seen["outcome"], r.code, seen["reason"], seen.get("class")) == SAYS[body], r.err
+
+
 STAYS = """exec /usr/bin/python3 -c "
 import sys, time
 for head in sys.stdin.buffer:

@@ -136,6 +136,15 @@ void fake_handler_act(void)
 	};
 	struct handler_result r = ends[input_below(input, nitems(ends))];
 
+	static struct handler_reply verdict;
+	unsigned verb = input_below(input, 3 * VERBS);
+
+	verdict = (struct handler_reply){ .verb = (enum handler_verb)verb, .delay_ms = -1, .class = text, .class_len = 5 * (verb & 1), .reason = text,
+		.reason_len = 5 * (verb >> 1 & 1) };
+	if (verb == VERB_RETRY || verb == VERB_FAIL || verb == VERB_REJECT) {
+		r.verdict = &verdict;
+		r.exit_after_stop = false;
+	}
 	if (input_byte(input) & 1) {
 		r.stderr_tail = text;
 		r.stderr_len = strlen(text);

@@ -19,7 +19,7 @@
 #include "tests/fuzz/fake_process.h"
 #include "tests/fuzz/fake_time.h"
 #include "common/handler/persistent.h"
-#include "common/handler/persistent_lines.h"
+#include "common/handler/lines.h"
 
 #define JOBS_MAX 300		/* in one input */
 #define STEPS_MAX 4000
@@ -187,7 +187,7 @@ static bool was_said(const struct handler_reply *r)
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t len = (size_t)((newline == NULL ? end : newline) - at);
 
-		if ((newline != NULL || len >= PERSISTENT_LINES_SIZE) && says(at, len, r))
+		if ((newline != NULL || len >= HANDLER_LINES_SIZE) && says(at, len, r))
 			return true;
 		at += len + 1;
 	}

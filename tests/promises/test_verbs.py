@@ -1,12 +1,14 @@
 """What a handler replies, and what follows: quredis-handler(7)."""
 import json
+import os
 import re
+import signal
 
 import pytest
 
 from harness import queue, wait_for
 from harness.control import by_class, status
-from harness.messages import record
+from harness.messages import record, unwrap
 
 # A persistent handler that answers each message with the message, after its verb.
 ECHO = """import sys
@@ -17,6 +19,24 @@ while head := sys.stdin.buffer.readline().split():
     verb, _, rest = message.decode().partition(" ")
     print(verb, serial.decode(), rest, flush=True)
 """
+# An exec handler that writes the message to its reply_fd. With "exit N: " before it, it exits so. "die: ", "hang: ": it does that
+# afterwards; "trap: " also, and exits with 0 when it is stopped.
+SAY = """import os, re, signal, sys, time
+message = sys.stdin.buffer.read().decode()
+open("@LEDGER@", "a").write(f"start {message}\\n")
+how, _, reply = message.rpartition(": ") if re.match(r"(exit \\d+|die|hang|trap): ", message) else ("", "", message)
+if how == "trap":
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+if reply:
+    os.write(int(os.environ["QUREDIS_REPLY_FD"]), reply.encode() + b"\\n")
+open("@LEDGER@", "a").write(f"replied {message}\\n")
+if how == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+if how in ("hang", "trap"):
+    time.sleep(1000)
+sys.exit(int(how[5:] or 0))
+"""
+HANDLERS = {"persistent": (ECHO, {"mode": "persistent"}), "exec": (SAY, {"reply_fd": 3})}
 BACKOFF = {"base": "10ms", "cap": "10ms", "jitter": 0.0}
 
 
@@ -24,12 +44,13 @@ def classes_of(d):
     return json.loads(d.quredis("--json", "stats", "mail").out)["classes"]
 
 
-@pytest.fixture(params=["persistent"])
+@pytest.fixture(params=sorted(HANDLERS))
 def serve(request, handler, quredisd):
     """Starts quredisd with a handler that replies as each message says."""
+    body, mode = HANDLERS[request.param]
+
     def serve(metrics={}, **keys):
-        return quredisd(queues=[queue("mail", handler(ECHO, "python"), mode=request.param, **{"max_attempts": 3, "backoff": BACKOFF, **keys})],
-                        metrics=metrics)
+        return quredisd(queues=[queue("mail", handler(body, "python"), **{"max_attempts": 3, "backoff": BACKOFF, **mode, **keys})], metrics=metrics)
     return serve
 
 
@@ -75,6 +96,18 @@ def test_a_class_that_the_handler_names(redis, serve, tmp):
     assert {r[b"error_message"] for _, r in c.xrange("escape:mail:log") if r[b"error_class"] == b"HandlerFail"} == {b"FAIL: class=a/b no class"}
 
 
+def test_a_retry_names_its_delay(redis, serve, ledger):
+    c = redis.client()
+    d = serve(max_attempts=1)
+    c.lpush("ingress:mail", "RETRY 30s class=Busy come again")
+    wait_for(lambda: c.zcard("ingress:mail:delayed") == 1)
+    (_, due), = c.zrange("ingress:mail:delayed", 0, -1, withscores=True)
+    seconds, micros = c.time()
+    assert 20 < due / 1000 - seconds - micros / 1e6 <= 30
+    assert d.wait_event("message_retried")["class"] == "Busy"
+    assert status(d, "mail")["counters"]["retried"] == 1 and not c.exists("escape:mail")
+
+
 def test_too_many_classes_are_counted_as_one(redis, serve):
     """A handler puts a number into its class: the records have it, the counters stay few, also in Redis and after a restart."""
     c = redis.client()
@@ -87,3 +120,84 @@ def test_too_many_classes_are_counted_as_one(redis, serve):
         d.start()
     assert classes_of(d)["other"] == 48 and len(classes_of(d)) == 33
     assert sum(classes_of(d).values()) == 80
+
+
+# what the handler does -> the class of the record (None: done), its error, its exit status, the number of attempts
+ENDS = {
+    "exit 0: REJECT class=json no mail": (b"json", b"REJECT: no mail", b"0", b"1"),
+    "exit 1: REJECT no mail": (b"Rejected", b"REJECT: no mail", b"1", b"1"),
+    "exit 65: FAIL try again": (b"HandlerFail", b"FAIL: try again", b"65", b"2"),
+    "exit 0: FAIL": (b"HandlerFail", b"FAIL", b"0", b"2"),
+    "exit 0: REJCT no mail": (b"HandlerFail", b"FAIL: this is no verb of an exec handler: REJCT no mail", b"0", b"2"),
+    "die: REJECT no mail": (b"HandlerSignal", b"killed by SIGKILL", b"", b"2"),
+    "hang: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"", b"2"),
+    "trap: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"0", b"2"),
+    "exit 3: words": (b"HandlerExit", b"exit status 3", b"3", b"2"),
+    "exit 0: words": (None, None, None, None),
+}
+
+
+@pytest.mark.parametrize("message", ENDS, ids=lambda m: m.replace(" ", "-").replace(":", ""))
+def test_a_verdict_and_the_end(redis, quredisd, handler, ledger, message):
+    """The last verdict decides over any exit status; a signal and the timeout decide over the verdict."""
+    c = redis.client()
+    cls, error, code, attempts = ENDS[message]
+    d = quredisd(queues=[queue("mail", handler(SAY, "python"), reply_fd=3, max_attempts=2, backoff=BACKOFF, timeout="2s")])
+    c.lpush("ingress:mail", message)
+    if cls is None:
+        wait_for(lambda: status(d, "mail")["counters"]["done"] == 1)
+        assert not c.exists("escape:mail")
+        return
+    wait_for(lambda: c.llen("escape:mail") == 1, 40)
+    r = record(c, "mail")
+    assert (r["error_class"], r["attempts"], r.get("exit_code", b"")) == (cls, attempts, code) and r["error_message"].startswith(error)
+    assert ledger.count(f"start {message}") == int(attempts)
+
+
+@pytest.mark.parametrize("how", ["hang", "trap"])
+def test_a_stop_decides_over_the_verdict(redis, quredisd, handler, ledger, how):
+    """The handler rejected its message, and was stopped before it ended, with 0 or by a signal: the message goes back, uncharged."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler(SAY, "python"), reply_fd=3, kill_grace="5s")], supervisor={"drain_timeout": "0s"})
+    c.lpush("ingress:mail", f"{how}: REJECT no mail")
+    wait_for(lambda: ledger.count(f"replied {how}: REJECT no mail") == 1)
+    assert d.stop(signal.SIGQUIT) == 0
+    (raw,) = c.lrange("ingress:mail", 0, -1)
+    fields, body = unwrap(raw)
+    assert body == f"{how}: REJECT no mail".encode() and fields["redelivered"] == 1 and "attempts" not in fields
+    assert not c.exists("escape:mail")
+
+
+GATED = {
+    "persistent": ("""while read -r _ serial _ size _; do read -r m; echo "start" >>@LEDGER@; until [ -e @TMP@/go ]; do sleep 0.02; done
+        echo "REJECT $serial no mail"; echo replied >>@LEDGER@; done""", {"mode": "persistent"}),
+    "exec": ("""cat >/dev/null; echo "start" >>@LEDGER@; until [ -e @TMP@/go ]; do sleep 0.02; done
+        echo "REJECT no mail" >&3; echo replied >>@LEDGER@""", {"reply_fd": 3}),
+}
+
+
+@pytest.mark.parametrize("mode", sorted(GATED))
+def test_the_worker_dies_after_the_verdict(redis, quredisd, handler, ledger, tmp, mode):
+    """The verdict was written, and not settled: the message runs again, and is not lost."""
+    c, (body, keys) = redis.client(), GATED[mode]
+    d = quredisd(queues=[queue("mail", handler(body), recovery_attempts=5, **keys)])
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: ledger.count("start") == 1)
+    (pid,) = d.workers("mail").values()
+    os.kill(pid, signal.SIGSTOP)
+    (tmp / "go").touch()
+    wait_for(lambda: ledger.count("replied") == 1)
+    assert not c.exists("escape:mail")
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: c.llen("escape:mail") == 1, 40)
+    assert ledger.count("start") == 2 and not c.llen("ingress:mail") and record(c, "mail")["error_class"] == b"Rejected"
+
+
+def test_the_verdict_replaces_another(redis, quredisd, handler):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", handler("echo REJECT no mail >&3; echo FAIL really >&3"), reply_fd=3)])
+    c.lpush("ingress:mail", "m")
+    wait_for(lambda: c.llen("escape:mail") == 1)
+    assert record(c, "mail")["error_message"] == b"FAIL: really"
+    event = d.wait_event("handler_verdict_replaced", queue="mail")
+    assert (event["verdict"], event["by"]) == ("REJECT: no mail", "FAIL")

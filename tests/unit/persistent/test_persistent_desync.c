@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "common/handler/persistent_lines.h"
+#include "common/handler/lines.h"
 #include "tests/unit/persistent/persistent_loop.h"
 #include "tests/unit/persistent/scripted_handler.h"
 
@@ -67,33 +67,33 @@ static void huge_answers(void **unused)
 /* A part of a line that was read behind a whole one. */
 static void lines_in_parts(void **unused)
 {
-	struct persistent_lines l;
+	struct handler_lines l;
 	const char *line;
 	size_t len;
 	int p[2];
 
 	(void)unused;
 	assert_int_equal(pipe2(p, O_CLOEXEC | O_NONBLOCK), 0);
-	persistent_lines_init(&l);
-	persistent_lines_begin(&l, p[0]);
-	assert_false(persistent_lines_read(&l));
+	handler_lines_init(&l);
+	handler_lines_begin(&l, p[0]);
+	assert_false(handler_lines_read(&l));
 	assert_int_equal(write(p[1], "one\n\ntw", 7), 7);
-	assert_true(persistent_lines_read(&l));
-	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_true(handler_lines_read(&l));
+	assert_int_equal(handler_lines_next(&l, &line, &len), HANDLER_LINES_WHOLE);
 	assert_int_equal(len, 3);
 	assert_memory_equal(line, "one\n", 4);
-	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_int_equal(handler_lines_next(&l, &line, &len), HANDLER_LINES_WHOLE);
 	assert_int_equal(len, 0);
-	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_NONE);
+	assert_int_equal(handler_lines_next(&l, &line, &len), HANDLER_LINES_NONE);
 	assert_int_equal(write(p[1], "o\n", 2), 2);
-	assert_true(persistent_lines_read(&l));
-	assert_int_equal(persistent_lines_next(&l, &line, &len), PERSISTENT_LINE_WHOLE);
+	assert_true(handler_lines_read(&l));
+	assert_int_equal(handler_lines_next(&l, &line, &len), HANDLER_LINES_WHOLE);
 	assert_int_equal(len, 3);
 	assert_memory_equal(line, "two\n", 4);
 	close(p[1]);
-	assert_false(persistent_lines_read(&l));
+	assert_false(handler_lines_read(&l));
 	assert_int_equal(l.fd, -1);
-	persistent_lines_free(&l);
+	handler_lines_free(&l);
 }
 
 static void is_desync(const char *error)

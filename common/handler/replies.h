@@ -1,0 +1,35 @@
+#ifndef COMMON_HANDLER_REPLIES_H
+#define COMMON_HANDLER_REPLIES_H
+
+#include <stdbool.h>
+
+#include "common/conf/conf.h"
+#include "common/handler/lines.h"
+#include "common/handler/output.h"
+#include "common/handler/reply.h"
+
+/*
+ * The replies of one run of an exec handler, from its reply_fd. All lines are read at once, so the handler never waits. Lines
+ * that are no replies go to the log, as its output does.
+ */
+struct handler_replies {
+	struct handler_lines lines;
+	bool open;			/* the queue has a reply_fd: lines has its memory */
+	bool lost;			/* a line was a verb that is not known, so further lines may not be replies */
+	bool dropping;			/* the rest of a reply that is too long is being skipped */
+	bool any;
+	struct handler_reply verdict;	/* if any: the last one; its class and reason are these */
+	char class[HANDLER_CLASS_MAX], reason[HANDLER_REASON_SHOWN];
+};
+
+void handler_replies_init(struct handler_replies *r, const struct conf_queue *conf);
+void handler_replies_free(struct handler_replies *r);
+
+void handler_replies_begin(struct handler_replies *r, int fd);		/* takes fd, which never blocks; -1: this run has none */
+void handler_replies_read(struct handler_replies *r, struct handler_output *o);		/* one read */
+/* No process of the run is left: reads the rest of the pipe, and closes it. The last line needs no newline. */
+void handler_replies_end(struct handler_replies *r, struct handler_output *o);
+
+const struct handler_reply *handler_replies_verdict(const struct handler_replies *r);	/* NULL: none */
+
+#endif
