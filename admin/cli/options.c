@@ -52,6 +52,7 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
 	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
 	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
+	{ NO_LETTER(31), "search", "N", OPTION_SEARCH, "look through N messages of a list (100000)", OPTION_IS_NUMBER, FIELD(search), 1, INT64_MAX },
 	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
 	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
 	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m", OPTION_IS_STRING, FIELD(since), 0, 0 },

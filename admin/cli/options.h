@@ -41,6 +41,7 @@
 #define OPTION_BIND	0x10000000u
 #define OPTION_WEB_PORT	0x20000000u
 #define OPTION_BEFORE	0x40000000u
+#define OPTION_SEARCH	0x80000000u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -51,6 +52,7 @@ struct options {			/* strings point into argv */
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
+	int64_t search;			/* 0: not given */
 	int64_t wait;			/* -1: not given; 0: without a number */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary, once;
 

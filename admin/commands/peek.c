@@ -13,7 +13,8 @@
 #define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut */
 #define SERVED_BYTES (64 * 1024 * 1024)	/* for the console: the bytes that Redis reads for one list; the output ends there */
 
-enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT, SIGNAL, ERROR, ID, MESSAGE, CUT, NCOLUMNS };
+enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT, SIGNAL, ERROR, ID, MESSAGE, CUT,
+	NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
 	[DUE] = { "due", "Due", false },

@@ -59,9 +59,11 @@ static const struct command rows[] = {
 	{ "reload", "", "make the supervisor read its configuration again", cmd_reload, NEED_CONF, 0, 0, 0, NULL },
 	{ "restart", "QUEUE", "replace a queue's workers and handlers, one after the other has finished", cmd_restart, NEED_CONF, 1, 1, 0, NULL },
 	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL },
-	{ "retry", "QUEUE TYPE", "put the messages of a list back into ingress", cmd_retry, NEED_QUEUE, 2, 2, 0,
-	  "TYPE is transit, escape or delayed. Messages that live workers hold stay, unless --force is given. "
-	  "You may interrupt it, and run it again to continue." },
+	{ "retry", "QUEUE TYPE|[TYPE] ID...", "put a list, or single messages, back into ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
+	  "TYPE is transit, escape or delayed. Messages that live workers hold stay, unless --force is given. You may interrupt it, and run it again to "
+	  "continue. ID is that of a delayed or waiting message, as peek shows it: the message is fetched next. For dead letters: dlq retry." },
+	{ "rm", "QUEUE TYPE ID...", "delete single messages", cmd_rm, NEED_QUEUE, 3, SIZE_MAX, OPTION_SEARCH,
+	  "TYPE is ingress or delayed, ID as peek shows it; if several messages have it, the one that comes next is taken. For dead letters: dlq rm." },
 	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
 	  "Without MESSAGE and --from, the message is standard input. The user, environment and limits are those of a worker; "
 	  "no list changes." },

@@ -7,6 +7,7 @@
  *	bulk.h			work on a whole list, shared by commands
  *	purge			quredis purge
  *	retry			quredis retry, and each way back into ingress
+ *	single			quredis retry and rm of one message: it is searched by its id
  *	retry_transit		the trays of a dead owner
  *	retry_paced, returns	dlq retry --canary --rate: how many messages fail again
  *	dead_letters		quredis dlq retry, dlq rm
@@ -21,6 +22,7 @@ int cmd_dlq_rm(struct admin *a);
 int cmd_purge(struct admin *a);
 int cmd_push(struct admin *a);
 int cmd_retry(struct admin *a);
+int cmd_rm(struct admin *a);
 int cmd_stale(struct admin *a);
 
 #endif

@@ -12,6 +12,7 @@
 #include "admin/moves/bulk.h"
 #include "admin/moves/moves.h"
 #include "admin/moves/retry.h"
+#include "admin/moves/single.h"
 #include "admin/queues/queues.h"
 
 #include "common/base/base.h"
@@ -289,6 +290,8 @@ int cmd_retry(struct admin *a)
 {
 	enum admin_list list;
 
+	if (single_is_meant(a))
+		return single_retry(a);
 	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED),
 		&list) == -1)
 		return -1;

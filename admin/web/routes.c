@@ -25,6 +25,8 @@ static const struct web_route routes[] = {
 
 	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, WEB_ACCESS_HOLDERS },
 	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
+	POST("queue/message/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST | WEB_ID),
+	POST("queue/message/rm", "rm", WEB_QUEUE | WEB_LIST | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST | WEB_ID),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_CLASS | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),

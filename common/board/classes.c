@@ -68,8 +68,11 @@ struct class_figure classes_figure(const struct queue_classes *c, size_t i)
 	if (i == CLASS_NAMES) {
 		f.n = atomic_load(&c->other);
 	} else if (atomic_load(&c->named[i].state) == CLASS_NAMED) {
-		for (size_t word = 0; word < CLASS_NAME_WORDS; word++)
-			memcpy(f.name + 8 * word, &(uint64_t){ atomic_load(&c->named[i].name[word]) }, 8);
+		for (size_t word = 0; word < CLASS_NAME_WORDS; word++) {
+			uint64_t bytes = atomic_load(&c->named[i].name[word]);
+
+			memcpy(f.name + 8 * word, &bytes, 8);
+		}
 		f.n = atomic_load(&c->named[i].n);
 	}
 	return f;

@@ -106,6 +106,29 @@ void queue_discard(struct redis *r, const struct queue_keys *k, const struct que
 	queue_script(r, QUEUE_SCRIPT_discard, 2, keys, n, args);
 }
 
+void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_entry *e)
+{
+	char *none = queue_lease_key(k, NULL);
+	struct script_arg args[1 + SCRIPT_ENTRY_ARGS];
+	struct script_entry room;
+
+	args[0] = script_string(pick == QUEUE_PICK_DELETE ? "1" : "0");
+	queue_script(r, QUEUE_SCRIPT_pick_waiting, 2, (const char *[]){ none, k->ingress }, 1 + script_entry(e, &room, args + 1), args);
+	free(none);
+}
+
+void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_delayed *d)
+{
+	char *none = queue_lease_key(k, NULL);
+	struct script_number rank, len, strip;
+	size_t head = d->entry.len < QUEUE_ENTRY_ENDS ? d->entry.len : QUEUE_ENTRY_ENDS;
+
+	queue_script(r, QUEUE_SCRIPT_pick_delayed, 4, (const char *[]){ none, k->delayed, k->ingress, k->delayed_apart }, 6,
+	    (struct script_arg[]){ script_string(pick == QUEUE_PICK_DELETE ? "1" : "0"), script_number(&rank, d->rank), script_string(d->due),
+		script_number(&len, (int64_t)d->entry.len), { d->entry.raw, head }, script_number(&strip, (int64_t)d->strip) });
+	free(none);
+}
+
 void queue_log_fields(struct redis *r, const struct queue_keys *k, const char *start, int count, const char *const *fields, size_t n)
 {
 	struct script_arg args[2 + QUEUE_LOG_FIELDS];

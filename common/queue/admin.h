@@ -32,6 +32,20 @@ void queue_purge_owner(struct redis *r, const struct queue_keys *k, const char *
  * NULL: no record
  */
 void queue_discard(struct redis *r, const struct queue_keys *k, const struct queue_entry *e, const char *record_id);
+/*
+ * One waiting or delayed message: QUEUE_PICK_FIRST moves it to the pop end of ingress, so that a worker fetches it next;
+ * QUEUE_PICK_DELETE deletes it. -> INTEGER 1; 0: it is not there any more; -1 (delayed, QUEUE_PICK_FIRST): its payload, which
+ * was stored apart, is missing
+ */
+enum queue_pick { QUEUE_PICK_FIRST, QUEUE_PICK_DELETE };
+void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_entry *e);
+struct queue_delayed {
+	int64_t rank;			/* its place in delayed: 0 is the first due */
+	const char *due;		/* its score, as Redis wrote it */
+	struct queue_entry entry;	/* with the payload if that is stored apart; at and tail are not used */
+	size_t strip;			/* bytes at its beginning that ingress must not get: the wrapper, if the queue is shared now */
+};
+void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_delayed *d);
 /* -> ARRAY id, sha1, id, sha1 ... of count records, from id start on ("-": from the oldest) */
 void queue_log_page(struct redis *r, const struct queue_keys *k, const char *start, int count);
 /* The same with the values of these n <= QUEUE_LOG_FIELDS fields in place of sha1; "": the record has no such field */

@@ -27,7 +27,7 @@
 	X(dead_letters_glance, ) X(dead_letters_page, ) X(dead_letters_claim, ) X(dead_letters_release, ) X(dead_letters_remove, ) X(dead_letters_adopt, )      \
 	X(forward, )                                                                                                              \
 	/* work of operators: queue/admin.c */                                                                                    \
-	X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
+	X(pick_waiting, ENTRY) X(pick_delayed, APART) X(purge, ) X(purge_owner, ) X(delay, ) X(log_page, ) X(apart_count, )
 
 #define X(name, before) QUEUE_SCRIPT_##name,
 enum queue_script { QUEUE_SCRIPTS(X) QUEUE_SCRIPT_COUNT };

@@ -10,6 +10,7 @@ from harness import browser as browsers
 from harness import queue, wait_for
 from harness.browser import Browser, Page
 from harness.console import Console
+from harness.messages import sealed
 from harness.queues import Queue, incarnation, strip
 
 # A browser for each process of pytest-xdist that gets one of these: its scheduler of groups waits for ever for a process that died.
@@ -327,6 +328,28 @@ def test_lists_pause_and_resume(page, redis):
     p.click("Delete 3 permanently", "dialog")
     wait_for(lambda: r.llen(mail.ingress) == 0)
     p.sees("No messages are waiting.")
+
+
+def test_one_waiting_or_delayed_message(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    r.lpush(mail.ingress, "quredis/1 id=a\nfirst", "quredis/1 id=b\nsecond", "quredis/1 id=c\nthird")
+    failed = sealed(r, "quredis/1 w=00000000000000ff attempts=1 failed=1700000000000 class=HandlerExit exit=3 why=exit+20status+203:+20+3cb+3eno+20route\nquredis/1 id=d\nlater")
+    r.zadd(mail.delayed, {failed: 9e15, "quredis/1 id=e\nlast": 9.1e15})
+    p = page().open("/queue/mail/delayed")
+    p.sees("HandlerExit: exit status 3: <b>no route", ".table-messages-delayed")
+    p.click("quredis/1 id=d\\nlater", ".table-messages-delayed")
+    p.sees("exit status 3", "dialog")
+    p.click("Run next…", "dialog")
+    p.click("Run next", "dialog:last-of-type")
+    wait_for(lambda: [strip(m)[13:14] for m in mail.fetched()] == [b"d", b"a", b"b", b"c"])
+    wait_for(lambda: p.count(".table-messages-delayed tbody tr") == 1)
+    p.go("/queue/mail/ingress")
+    wait_for(lambda: p.count(".table-messages-ingress tbody tr") == 4)
+    p.click("quredis/1 id=b\\nsecond", ".table-messages-ingress")
+    p.click("Delete…", "dialog")
+    p.click("Delete…", "dialog:last-of-type")
+    p.click("Delete permanently", "dialog:last-of-type")
+    wait_for(lambda: [strip(m)[13:14] for m in mail.fetched()] == [b"d", b"a", b"c"])
 
 
 # ---- who may ----

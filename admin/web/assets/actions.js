@@ -93,6 +93,22 @@ async function dryRun(path, params) {
 	}
 }
 
+// ---- one waiting or delayed message ----
+
+const NEXT = (r) => (r.count > 0 ? "The message is fetched next" : "The message has left the list");
+
+export async function runNext(queue, list, id) {
+	const sure = await confirm({ title: `Run ${id} next?`, yes: "Run next",
+		text: list === "delayed" ? `It returns to ${queue} before it is due, in front of all waiting messages.` : `It moves in front of all other waiting messages of ${queue}.` });
+	return sure ? told(() => sendSome("queue/message/retry", { queue, list, id }), NEXT) : null;
+}
+
+export async function deleteMessage(queue, list, id) {
+	const sure = await confirm({ title: `Delete ${id}?`, text: `This message of ${queue} will not run.`, yes: "Delete",
+		again: `The message ${id} of ${queue} will be deleted. This cannot be undone.` });
+	return sure ? told(() => sendSome("queue/message/rm", { queue, list, id }), (r) => (r.count > 0 ? "The message is deleted" : "The message has left the list")) : null;
+}
+
 // ---- dead letters ----
 
 /** Some dead letters may be gone since. Then the answer is an error with the number of those that were found. */

@@ -1,4 +1,5 @@
 // The messages of one list of a queue, from `quredis peek` or `quredis done ls`, and a dialog for one message.
+import { deleteMessage, runNext } from "./actions.js";
 import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
 import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
@@ -75,7 +76,20 @@ function withKeys(rows) {
 	}).toReversed();
 }
 
-export function openMessage(queue, message) {
+/** Buttons for one waiting or delayed message. acted: is called when the action is done. */
+function actions(queue, list, message, acted) {
+	if (!["ingress", "delayed"].includes(list) || message.id === null)
+		return null;
+	const act = (action) => async () => {
+		if (await action(queue, list, message.id) !== null)
+			acted();
+	};
+	return h("div", { class: "buttons" },
+		h("button", { type: "button", onclick: act(runNext) }, "Run next…"), h("button", { type: "button", class: "danger", onclick: act(deleteMessage) }, "Delete…"));
+}
+
+/** list: where it is, so that it can be acted on; changed: is called after an action. Both may be missing. */
+export function openMessage(queue, message, list = null, changed = () => {}) {
 	const shown = { ...message, last_failure: lastFailure(message) };
 	const facts = ["id", "size", "attempts", "crashes", "redelivered", "waiting_since", "due", "failed_at", "exit_code", "signal", "last_failure", "finished_at",
 		"duration_ms", "worker", "pid"].filter((k) => shown[k] !== null && shown[k] !== undefined);
@@ -83,7 +97,11 @@ export function openMessage(queue, message) {
 		h("form", { method: "dialog" },
 			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
 			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value),
-			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(shown[k]))]))));
+			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(shown[k]))])),
+			actions(queue, list, message, () => {
+				dialog.close();
+				changed();
+			})));
 	dialog.addEventListener("close", () => dialog.remove());
 	document.body.append(dialog);
 	dialog.showModal();
@@ -93,7 +111,7 @@ export class MessageList {
 	constructor(queue, list, on_error) {
 		Object.assign(this, { queue, list, on_error, limit: PAGE, abort: new AbortController() });
 		this.table = new Table({ name: `messages-${list}`, caption: `Messages in ${list} of ${queue}`, key: (m) => m.key,
-			columns: columns(list, (m) => openMessage(queue, m)) });
+			columns: columns(list, (m) => openMessage(queue, m, list, () => this.reload())) });
 		this.foot = h("div", { class: "foot" });
 		this.element = h("div", null, this.table.element, this.foot);
 		this.table.element.hidden = true;

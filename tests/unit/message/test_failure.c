@@ -142,7 +142,8 @@ static void values_of_another_form(void **state)
 	static const char *const lines[] = {
 		" failed=-1", " failed=x class=a", " failed=99999999999999999999", " failed=1 exit=-1", " failed=1 exit=2147483648", " failed=1 exit=x",
 		" failed=1 class=a+b", " failed=1 signal=SIG+KILL", " failed=1 class=ccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc",
-		" failed=1 why=+", " failed=1 why=+2", " failed=1 why=+zz", " failed=1 why=+2G", " failed=1 why=+00", " failed=1 why=+0a", " failed=1 why=+7f", " class=a why=b",
+		" failed=1 why=+", " failed=1 why=+2", " failed=1 why=+zz", " failed=1 why=+2G", " failed=1 why=+00", " failed=1 why=+0a", " failed=1 why=+7f",
+		" class=a why=b",
 		" failed=1 why=1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901",
 	};
 

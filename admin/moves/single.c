@@ -1,0 +1,232 @@
+/*
+ * quredis retry QUEUE ID, quredis rm QUEUE TYPE ID: finds a delayed or waiting message by its id, and makes it the next one, or
+ * deletes it. Messages come and go during the search, so the script that acts compares what it finds with what was read here.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "admin/moves/moves.h"
+#include "admin/moves/single.h"
+#include "admin/queues/queues.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define SEARCH_DEFAULT 100000	/* messages of one list: half a second if they are small */
+#define SHOWN (64 * 1024)	/* as peek: of a longer message without an id nobody has seen the sha1 */
+#define LOOKS 3			/* searches for a message that changes its place between the look and the script */
+
+struct single {
+	struct admin *a;
+	enum queue_pick pick;
+	const char *id;
+	bool more;		/* the search ended before the end of a list */
+};
+
+/* A message that a page of a list shows. Views into the answer. */
+struct sight {
+	enum admin_list list;
+	int64_t at;		/* ingress: from the pop end, -1 is the oldest; delayed: rank */
+	const struct queue_looked *looked;
+	struct message m;
+};
+
+static bool is_cut(const struct sight *s)
+{
+	return s->looked->size > s->looked->head.len;
+}
+
+static bool has_id(struct sight *s, const char *id)
+{
+	if (is_cut(s) && s->m.id[0] == '\0')
+		return false;
+	return strcmp(message_id(&s->m), id) == 0;
+}
+
+static void append_pick(const struct single *t, const struct sight *s)
+{
+	const struct queue_looked *l = s->looked;
+	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = l->size > QUEUE_BY_VALUE_MAX ? s->at : QUEUE_ANYWHERE,
+		.tail = is_cut(s) ? l->tail.str : NULL };
+	struct admin *a = t->a;
+
+	if (s->list == LIST_INGRESS)
+		queue_pick_waiting(&a->redis, &a->keys, t->pick, &e);
+	else
+		queue_pick_delayed(&a->redis, &a->keys, t->pick, &(struct queue_delayed){ s->at, l->score.str, e, a->keys.shared ? s->m.wrapper_len : 0 });
+}
+
+/* Returns 1: done; 0: it is not at that place any more; -1: error. */
+static int act(struct single *t, const struct sight *s)
+{
+	struct admin *a = t->a;
+	int64_t did;
+
+	if (a->options.dry_run)
+		return 1;
+	append_pick(t, s);
+	if (admin_integer(a, &did, s->list == LIST_INGRESS ? a->keys.ingress : a->keys.delayed) == -1)
+		return -1;
+	if (did == -1)
+		return admin_fail(a, EX_DATAERR, "%s: the list that held its payload does not exist any more; quredis rm %s delayed deletes the rest", t->id,
+		    a->keys.name);
+	return (int)did;
+}
+
+/* The answer to a look is gone as soon as the script has answered, so the caller ends the page then. Returns as search_list(). */
+static int search_page(struct single *t, enum admin_list list, int64_t first, const struct redis_reply *reply, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct queue_looked l;
+		struct sight s = { .list = list, .at = list == LIST_INGRESS ? first - (int64_t)i : first + (int64_t)i, .looked = &l };
+		int rc;
+
+		queue_looked(reply, i, &l);
+		message_parse(&s.m, &t->a->keys.lines, l.head.str, l.head.len);
+		if (!has_id(&s, t->id))
+			continue;
+		rc = act(t, &s);
+		return rc == 0 ? 2 : rc;
+	}
+	return 0;
+}
+
+/* Returns 1: found and done; 2: it was there, and has moved since; 0: not found; -1: error. */
+static int search_list(struct single *t, enum admin_list list)
+{
+	struct admin *a = t->a;
+	const char *key = list == LIST_INGRESS ? a->keys.ingress : a->keys.delayed;
+	int64_t left = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, first = list == LIST_INGRESS ? -1 : 0;
+	struct redis_reply reply;
+	size_t n = 1;
+	int rc = 0;
+
+	while (rc == 0 && n > 0 && left > 0 && !interrupt_asked()) {
+		queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = list == LIST_DELAYED ? a->keys.delayed_apart : NULL, .first = first,
+		    .backwards = list == LIST_INGRESS, .most = left < ENTRIES_MAX ? left : ENTRIES_MAX, .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN,
+		    .ends = QUEUE_ENTRY_ENDS });
+		if (admin_reply(a, &reply, key) == -1)
+			return -1;
+		n = queue_look_count(&reply);
+		if (n == SIZE_MAX)
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
+		rc = search_page(t, list, first, &reply, n);
+		first += list == LIST_INGRESS ? -(int64_t)n : (int64_t)n;
+		left -= (int64_t)n;
+	}
+	t->more |= rc == 0 && n > 0;
+	return rc;
+}
+
+static int search(struct single *t, unsigned lists)
+{
+	int rc = 0;
+
+	t->more = false;
+	for (int look = 0; look < LOOKS; look++) {
+		rc = (lists & LIST_BIT(LIST_DELAYED)) == 0 ? 0 : search_list(t, LIST_DELAYED);
+		if (rc == 0 && (lists & LIST_BIT(LIST_INGRESS)) != 0)
+			rc = search_list(t, LIST_INGRESS);
+		if (rc != 2)
+			return rc;
+	}
+	return rc;
+}
+
+static int fail_to_find(struct single *t, unsigned lists, int rc)
+{
+	struct admin *a = t->a;
+	char *id = visible(t->id, strlen(t->id), 140);
+	const char *lists_of_retry[] = { admin_list_name(LIST_TRANSIT), admin_list_name(LIST_ESCAPE), admin_list_name(LIST_DELAYED) };
+	const char *near = nearest(t->id, lists_of_retry, nitems(lists_of_retry));
+	const char *where = lists == LIST_BIT(LIST_DELAYED) ? "delayed" : lists == LIST_BIT(LIST_INGRESS) ? "ingress" : "delayed or ingress";
+
+	if (rc == 2)
+		admin_fail(a, EX_TEMPFAIL, "%s keeps changing its place in %s; try again", id, a->keys.name);
+	else if (t->more)
+		admin_fail(a, EX_NOINPUT, "%s is not among the next %" PRId64 " messages of %s in %s; --search N looks through more", id,
+		    a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, a->keys.name, where);
+	else
+		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s%s%s%s", a->keys.name, id, where, near == NULL ? "" : " (did you mean the list ",
+		    near == NULL ? "" : near, near == NULL ? "" : "?)");
+	free(id);
+	return -1;
+}
+
+/* Acts on each id, also if an earlier one is missing: another command may have been faster. */
+static int act_on_ids(struct admin *a, enum queue_pick pick, unsigned lists, size_t first, struct outcome *o)
+{
+	struct single t = { .a = a, .pick = pick };
+	int status = EX_OK;
+
+	interrupt_begin();
+	for (size_t i = first; i < a->noperands && !interrupt_asked(); i++) {
+		int rc;
+
+		t.id = a->operands[i];
+		rc = search(&t, lists);
+		if (rc == -1)
+			return -1;
+		o->count += rc == 1;
+		if (rc == 1 || interrupt_asked())
+			continue;
+		fail_to_find(&t, lists, rc);
+		status = a->status;
+	}
+	o->interrupted = interrupt_asked();
+	interrupt_end();
+	a->status = status;
+	if (o->count > 0 || status == EX_OK)
+		outcome_say(a, o);
+	return status == EX_OK ? 0 : -1;
+}
+
+static bool names_list(const char *word)
+{
+	for (int list = 0; list <= LIST_DELAYED; list++)
+		if (strcmp(word, admin_list_name((enum admin_list)list)) == 0)
+			return true;
+	return false;
+}
+
+bool single_is_meant(const struct admin *a)
+{
+	return a->noperands > 2 || !names_list(a->operands[1]);
+}
+
+/* The list before the ids. The others have commands of their own. */
+static int parse_list(struct admin *a, enum admin_list *list)
+{
+	if (strcmp(a->operands[1], "escape") == 0)
+		return admin_fail(a, EX_USAGE, "dead letters have records: quredis dlq retry, dlq rm");
+	if (strcmp(a->operands[1], "transit") == 0)
+		return admin_fail(a, EX_USAGE, "messages in flight belong to a worker: quredis retry %s transit returns all those of dead ones", a->keys.name);
+	return admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_DELAYED), list);
+}
+
+int single_retry(struct admin *a)
+{
+	struct outcome o = { .action = "retry", .did = "to be fetched next:", .would = "would be fetched next:" };
+	enum admin_list list;
+
+	if (!names_list(a->operands[1]))
+		return act_on_ids(a, QUEUE_PICK_FIRST, LIST_BIT(LIST_DELAYED) | LIST_BIT(LIST_INGRESS), 1, &o);
+	if (parse_list(a, &list) == -1)
+		return -1;
+	o.list = a->operands[1];
+	return act_on_ids(a, QUEUE_PICK_FIRST, LIST_BIT(list), 2, &o);
+}
+
+int cmd_rm(struct admin *a)
+{
+	struct outcome o = { .action = "rm", .did = "deleted", .would = "would delete", .list = a->operands[1] };
+	enum admin_list list;
+
+	if (parse_list(a, &list) == -1)
+		return -1;
+	if (!a->options.dry_run && confirm_messages(a, "Delete", (int64_t)a->noperands - 2, o.list, "") == -1)
+		return -1;
+	return act_on_ids(a, QUEUE_PICK_DELETE, LIST_BIT(list), 2, &o);
+}

@@ -1,0 +1,188 @@
+/* links: tests/unit/private_redis.c tests/unit/private_queue.c tests/unit/queue/apart_fixture.c */
+
+/* One waiting or delayed message that an operator picks, while lists change and Redis refuses commands. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/queue/admin.h"
+#include "tests/unit/queue/apart_fixture.h"
+
+static int64_t pick_waiting(enum queue_pick pick, const char *raw, int64_t at)
+{
+	queue_pick_waiting(&server.r, &keys, pick, &(struct queue_entry){ .raw = raw, .len = strlen(raw), .at = at });
+	return private_redis_answer(&server).integer;
+}
+
+static int64_t pick_delayed(enum queue_pick pick, int64_t rank, const char *due, const char *raw, size_t len)
+{
+	queue_pick_delayed(&server.r, &keys, pick, &(struct queue_delayed){ .rank = rank, .due = due, .entry = { .raw = raw, .len = len } });
+	return private_redis_answer(&server).integer;
+}
+
+static void assert_waiting(const char *expected)
+{
+	struct redis_reply all = REDIS(&server, "LRANGE i 0 -1");
+	char text[200] = "";
+
+	for (size_t i = 0; i < all.n; i++) {
+		strcat(text, i > 0 ? " " : "");
+		strncat(text, redis_element(&all, i).str, 50);
+	}
+	assert_string_equal(text, expected);
+}
+
+static void a_waiting_message_by_its_value(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH i d c b a");
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "c", QUEUE_ANYWHERE), 1);
+	assert_waiting("d b a c");
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "c", QUEUE_ANYWHERE), 1);
+	assert_waiting("d b a c");
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", QUEUE_ANYWHERE), 1);
+	assert_waiting("d b c");
+}
+
+/* A worker has fetched it since the operator's command looked. */
+static void one_that_left_comes_not_back(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH i b a");
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", QUEUE_ANYWHERE), 0);
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "gone", QUEUE_ANYWHERE), 0);
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "gone", -1), 0);
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -2), 0);
+	assert_int_equal(pick_waiting(QUEUE_PICK_DELETE, "a", -3), 0);
+	assert_waiting("b a");
+	REDIS(&server, "DEL i");
+	assert_int_equal(pick_waiting(QUEUE_PICK_FIRST, "a", QUEUE_ANYWHERE), 0);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+}
+
+static void a_waiting_message_that_redis_refuses_to_move_stays(void **state)
+{
+	(void)state;
+	REDIS(&server, "RPUSH i b a");
+	redis_appendf(&server.r, "ACL SETUSER default -lrem");
+	private_redis_answer(&server);
+	queue_pick_waiting(&server.r, &keys, QUEUE_PICK_FIRST, &(struct queue_entry){ .raw = "b", .len = 1, .at = QUEUE_ANYWHERE });
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_waiting("b a");
+}
+
+static void a_delayed_message_that_was_seen(void **state)
+{
+	(void)state;
+	REDIS(&server, "ZADD i:delayed 5 five 6 six 7 seven");
+	REDIS(&server, "RPUSH i b a");
+	assert_int_equal(pick_delayed(QUEUE_PICK_FIRST, 1, "6", "six", 3), 1);
+	assert_waiting("b a six");
+	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 1, "7", "seven", 5), 1);
+	assert_waiting("b a six");
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+}
+
+/* Its rank, its time or its bytes have changed since the look. */
+static void another_delayed_message_is_left_alone(void **state)
+{
+	static const struct { int64_t rank; const char *due, *raw; size_t len; } wrong[] = {
+		{ 0, "6", "six", 3 }, { 2, "6", "six", 3 }, { 3, "6", "six", 3 }, { 1, "60", "six", 3 }, { 1, "6", "siX", 3 }, { 1, "6", "six", 2 },
+		{ 1, "6", "six\0x", 4 },
+	};
+
+	(void)state;
+	REDIS(&server, "ZADD i:delayed 5 five 6 six 7 seven");
+	for (size_t i = 0; i < nitems(wrong); i++)
+		for (int pick = QUEUE_PICK_FIRST; pick <= QUEUE_PICK_DELETE; pick++)
+			assert_int_equal(pick_delayed((enum queue_pick)pick, wrong[i].rank, wrong[i].due, wrong[i].raw, wrong[i].len), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 3);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+}
+
+static void a_delayed_message_that_redis_refuses_to_move_stays(void **state)
+{
+	(void)state;
+	REDIS(&server, "ZADD i:delayed 6 six");
+	redis_appendf(&server.r, "ACL SETUSER default -zremrangebyrank");
+	private_redis_answer(&server);
+	queue_pick_delayed(&server.r, &keys, QUEUE_PICK_FIRST, &(struct queue_delayed){ .due = "6", .entry = { .raw = "six", .len = 3 } });
+	assert_int_equal(private_redis_answer_or_error(&server).type, REDIS_ERROR);
+	REDIS(&server, "ACL SETUSER default +@all");
+	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+}
+
+/* The time when the large message is due, and what quredis peek sees of it. */
+static char *due_and_entry(struct buffer *entry)
+{
+	struct redis_reply due = REDIS(&server, "ZRANGE i:delayed 0 0 WITHSCORES"), score = redis_element(&due, 1);
+
+	buffer_append(entry, line.data, line.len);
+	buffer_append(entry, payload, LARGE);
+	return alloc_copy(score.str, score.len);
+}
+
+static void a_payload_that_is_stored_apart_goes_with_it(void **state)
+{
+	struct buffer entry = {0};
+	char *due;
+
+	(void)state;
+	for (int pick = QUEUE_PICK_FIRST; pick <= QUEUE_PICK_DELETE; pick++) {
+		apart_setup(NULL);
+		apart_put(60000);
+		buffer_clear(&entry);
+		due = due_and_entry(&entry);
+		assert_int_equal(pick_delayed((enum queue_pick)pick, 0, due, entry.data, entry.len - 1), 0);
+		assert_int_equal(pick_delayed((enum queue_pick)pick, 0, due, entry.data, entry.len), 1);
+		apart_assert_nothing_delayed();
+		if (pick == QUEUE_PICK_FIRST)
+			apart_assert_holds("i", &line);
+		else
+			assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+		free(due);
+	}
+	buffer_free(&entry);
+}
+
+static void a_payload_that_is_gone(void **state)
+{
+	struct buffer entry = {0};
+	char *list = apart_list(), *due;
+
+	(void)state;
+	apart_put(60000);
+	REDIS(&server, "DEL %s", list);
+	due = due_and_entry(&entry);
+	assert_int_equal(pick_delayed(QUEUE_PICK_FIRST, 0, due, line.data, line.len), -1);
+	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
+	assert_int_equal(REDIS_INT(&server, "ZCARD i:delayed"), 1);
+	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, due, line.data, line.len), 1);
+	apart_assert_nothing_delayed();
+	buffer_free(&entry);
+	free(list);
+	free(due);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_waiting_message_by_its_value, apart_setup),
+		cmocka_unit_test_setup(one_that_left_comes_not_back, apart_setup),
+		cmocka_unit_test_setup(a_waiting_message_that_redis_refuses_to_move_stays, apart_setup),
+		cmocka_unit_test_setup(a_delayed_message_that_was_seen, apart_setup),
+		cmocka_unit_test_setup(another_delayed_message_is_left_alone, apart_setup),
+		cmocka_unit_test_setup(a_delayed_message_that_redis_refuses_to_move_stays, apart_setup),
+		cmocka_unit_test_setup(a_payload_that_is_stored_apart_goes_with_it, apart_setup),
+		cmocka_unit_test_setup(a_payload_that_is_gone, apart_setup),
+	};
+
+	return cmocka_run_group_tests(tests, apart_setup_all, apart_teardown_all);
+}
