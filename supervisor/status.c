@@ -3,7 +3,9 @@
  * stable:
  *
  *	{ "version", "pid", "node", "boot": "16 hex digits", "since": RFC 3339, "uptime_ms",
- *	  "state": "running"|"quiet"|"draining", "config", "redis": {"url", "embedded"},
+ *	  "state": "running"|"quiet"|"draining", "config",
+ *	  "redis": {"url", "embedded", "prefix", "target": the server of the configuration, "tls", "master": its name for the Sentinels or null,
+ *	      of the sweeper's connection: "connected", "address" or null, "sentinel": the one that named the server, or null},
  *	  "sweeper": {"pid", "state", "heartbeat_age_ms"} or null, "keeper": {"pid", "redis_pid"} or null,
  *	  "unconfirmed_deaths",
  *	  "queues": [ { "name", "state", "reason" or null, "undecided": why a silent worker cannot be proven dead, or null,
@@ -179,6 +181,43 @@ static json_t *sweeper(const struct master *m, int64_t now_ms)
 	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&slot_of(m, p)->heartbeat_ms)));
 }
 
+/* A word of the sweeper may be older than the configuration. */
+static json_t *sentinel_address(const struct redis_target *t, uint32_t sentinel)
+{
+	const struct redis_address *a = sentinel == 0 || sentinel > t->naddresses ? NULL : &t->addresses[sentinel - 1];
+
+	if (a == NULL || t->master == NULL)
+		return json_null();
+	return json_sprintf(strchr(a->host, ':') != NULL ? "[%s]:%d" : "%s:%d", a->host, a->port);
+}
+
+static json_t *redis_server(const struct master *m)
+{
+	const struct conf *conf = m->config.conf;
+	const struct board_sweeper *words = &m->board->sweeper;
+	const struct process *p = processes_sweeper(&m->processes);
+	const struct redis_options options = conf_redis_options(conf);
+	bool connected = p != NULL && atomic_load(&slot_of(m, p)->redis_down) == 0 && slot_state(slot_of(m, p)) > SLOT_CONNECTING;
+	struct redis_endpoint peer = { atomic_load(&words->peer_high), atomic_load(&words->peer_low), (int)atomic_load(&words->peer_port) };
+	char address[REDIS_ENDPOINT_SIZE], error[256];
+	struct redis_target t;
+	json_t *o;
+
+	if (redis_target_parse(&t, &options, error, sizeof(error)) == -1)
+		t = (struct redis_target){0};		/* cannot happen: the configuration was checked */
+	o = json_pack("{s:o,s:b,s:s,s:o,s:b,s:o,s:b,s:o,s:o}",
+	    "url", json_path(conf->redis.url), "embedded", conf->redis.embedded,
+	    "prefix", conf->redis.prefix == NULL ? "" : conf->redis.prefix,
+	    "target", json_path(t.shown == NULL ? conf->redis.url : t.shown),
+	    "tls", t.tls,
+	    "master", text_or_null(t.master),
+	    "connected", connected,
+	    "address", !connected ? json_null() : peer.port != 0 ? json_string(redis_endpoint_format(&peer, address)) : json_path(t.unix_path),
+	    "sentinel", connected ? sentinel_address(&t, atomic_load(&words->peer_sentinel)) : json_null());
+	redis_target_free(&t);
+	return o;
+}
+
 static json_t *keeper(const struct master *m)
 {
 	const struct process *p = processes_next(&m->processes, NULL, PROCESS_KEEPER);
@@ -243,7 +282,7 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	char since[CLOCK_RFC3339_SIZE], boot[17];
 
 	snprintf(boot, sizeof(boot), "%016" PRIx64, m->spawner.boot);
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:o,s:{s:o,s:b},s:o,s:o,s:i,s:o,s:o}",
+	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:o}",
 	    "version", QUREDIS_VERSION,
 	    "pid", (int)getpid(),
 	    "node", m->config.conf->supervisor.node,
@@ -252,7 +291,7 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "uptime_ms", (json_int_t)(now_ms - m->started_ms),
 	    "state", state_of_master(m),
 	    "config", json_path(m->config.path),
-	    "redis", "url", json_path(m->config.conf->redis.url), "embedded", m->config.conf->redis.embedded,
+	    "redis", redis_server(m),
 	    "sweeper", sweeper(m, now_ms),
 	    "keeper", keeper(m),
 	    "unconfirmed_deaths", m->deaths.n,

@@ -33,15 +33,39 @@ static struct cell elapsed_of(const json_t *object, const char *key)
 
 /* ---- status ---- */
 
+/* The server of the sweeper; a quredisd of another version may not name it. */
+static void say_redis(const json_t *redis)
+{
+	const char *address = json_string_value(json_object_get(redis, "address")), *target = json_string_value(json_object_get(redis, "target"));
+	const char *master = json_string_value(json_object_get(redis, "master")), *sentinel = json_string_value(json_object_get(redis, "sentinel"));
+	char *text, *shown;
+
+	if (target == NULL)
+		return;
+	if (address == NULL)
+		text = alloc_format("%s, not connected", target);
+	else if (master != NULL)
+		text = alloc_format("%s%s, the master %s by Sentinel %s", address, json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "", master,
+		    sentinel == NULL ? "?" : sentinel);
+	else
+		text = alloc_format("%s%s", address, json_is_true(json_object_get(redis, "tls")) ? " with TLS" : "");
+	shown = visible_line(text);
+	printf("Redis: %s\n", shown);
+	free(shown);
+	free(text);
+}
+
 static void say_supervisor(const json_t *s)
 {
 	char *up = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = json_integer_value(json_object_get(s, "uptime_ms")) },
 	    SIZE_MAX);
 	char *node = cell_text(&(struct cell){ .type = CELL_TEXT, .data = json_string_value(json_object_get(s, "node")) }, 100);
 
-	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n\n",
+	printf("quredisd %s on %s is %s, pid %" JSON_INTEGER_FORMAT ", up %s\n",
 	    json_string_value(json_object_get(s, "version")), node, json_string_value(json_object_get(s, "state")),
 	    json_integer_value(json_object_get(s, "pid")), up);
+	say_redis(json_object_get(s, "redis"));
+	putchar('\n');
 	free(up);
 	free(node);
 }

@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include <bsd/string.h>
+#include <jansson.h>
 
 #include "admin/doctor/checks.h"
 
@@ -128,6 +129,38 @@ static void add_refused(struct doctor *d)
 		doctor_lose_redis(d);
 }
 
+/* The address that the supervisor's sweeper is connected to; NULL: none, it is not known, or the operator asked about another server. */
+static const char *supervisors_address(const struct doctor *d)
+{
+	const struct options *o = &d->a->options;
+
+	if (o->url != NULL || o->host != NULL || o->port != 0)
+		return NULL;
+	return json_string_value(json_object_get(json_object_get(d->supervisor.status, "redis"), "address"));
+}
+
+/* With several addresses or Sentinels each process finds its server by itself. */
+static void add_connected(struct doctor *d)
+{
+	const struct redis_target *t = &d->a->target;
+	const struct redis_address *at = t->naddresses == 0 ? NULL : &t->addresses[d->a->redis.route.at];
+	const char *theirs = supervisors_address(d), *others = "";
+	char address[REDIS_ENDPOINT_SIZE] = "", named[512] = "";
+	struct redis_endpoint peer;
+
+	if (redis_endpoint_of(&d->a->redis, &peer))
+		redis_endpoint_format(&peer, address);
+	if (t->master != NULL && at != NULL)
+		snprintf(named, sizeof(named), strchr(at->host, ':') != NULL ? ", the master %s by Sentinel [%s]:%d" : ", the master %s by Sentinel %s:%d",
+		    t->master, at->host, at->port);
+	if (t->naddresses > 1 || t->master != NULL)
+		others = "; each worker finds its server by itself, so after a failover it may be at another one for some seconds";
+	add(d, SEVERITY_OK, "Redis answers at %s%s%s%s", address[0] == '\0' ? t->unix_path : address, t->tls ? " with TLS" : "", named, others);
+	if (theirs != NULL && address[0] != '\0' && strcmp(theirs, address) != 0)
+		findings_advise(add(d, SEVERITY_WARNING, "the supervisor here is connected to %s, and this command to %s", theirs, address),
+		    "wait for the end of a failover; if it lasts, see whether both addresses are of one server, and the check \"sentinels\"");
+}
+
 /* Hosted servers and access lists may refuse INFO. */
 static int read_info(struct doctor *d)
 {
@@ -157,6 +190,7 @@ int check_redis(struct doctor *d)
 	}
 	if (admin_connect(a) == 0) {
 		d->server.connected = true;
+		add_connected(d);
 		return ask_config(d) == -1 ? -1 : read_info(d);
 	}
 	if (a->target.shown == NULL && a->status != EX_USAGE)

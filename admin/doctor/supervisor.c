@@ -38,6 +38,40 @@ static void check_owner(struct doctor *d, const char *path, const struct stat *s
 		    "chmod 660 %s; quredisd still refuses users without the right", path);
 }
 
+static const char *or_quotes(const char *text)
+{
+	return text[0] == '\0' ? "\"\"" : text;
+}
+
+static void add_other(struct doctor *d, const char *path, const char *what, const char *theirs, const char *ours)
+{
+	findings_advise(findings_add(d, SEVERITY_ERROR, path,
+	    "the supervisor there uses %s %s, but the configuration here says %s: commands look where no worker does", what, or_quotes(theirs),
+	    or_quotes(ours)),
+	    "restart quredisd if the configuration was changed (a reload takes a new server, but no new redis.prefix); otherwise look for "
+	    "QUREDIS_REDIS_URL and QUREDIS_REDIS_PREFIX in the environment of either");
+}
+
+/* The file may have changed since the supervisor read it, and the environment of this command may be another one. */
+static void check_server(struct doctor *d, const char *path)
+{
+	const json_t *redis = json_object_get(d->supervisor.status, "redis");
+	const char *target = json_string_value(json_object_get(redis, "target")), *prefix = json_string_value(json_object_get(redis, "prefix"));
+	const char *ours = d->a->conf->redis.prefix == NULL ? "" : d->a->conf->redis.prefix;
+	const struct redis_options options = conf_redis_options(d->a->conf);
+	struct redis_target t;
+	char error[256];
+
+	if (prefix != NULL && strcmp(prefix, ours) != 0)
+		add_other(d, path, "redis.prefix", prefix, ours);
+	if (target == NULL || json_is_true(json_object_get(redis, "embedded")) != d->a->conf->redis.embedded ||
+	    redis_target_parse(&t, &options, error, sizeof(error)) == -1)
+		return;
+	if (strcmp(target, t.shown) != 0)
+		add_other(d, path, "the server", target, t.shown);
+	redis_target_free(&t);
+}
+
 static void check_running(struct doctor *d, const char *path)
 {
 	const char *theirs = json_string_value(json_object_get(d->supervisor.status, "config")), *ours = admin_conf_path(d->a);
@@ -49,6 +83,7 @@ static void check_running(struct doctor *d, const char *path)
 	if (version != NULL && strcmp(version, QUREDIS_VERSION) != 0)
 		findings_advise(findings_add(d, SEVERITY_NOTE, path, "the supervisor is version %s, this command is %s", version, QUREDIS_VERSION),
 		    "restart quredisd at a good time");
+	check_server(d, path);
 }
 
 static void ask_supervisor(struct doctor *d, const char *path)

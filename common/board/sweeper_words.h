@@ -47,6 +47,12 @@ struct board_sweeper {
 	 * also announces the same master again if the layout of the keys changed while connections were open.
 	 */
 	_Atomic uint32_t announced_master;
+	/*
+	 * The server of the sweeper's connection: struct redis_endpoint in words; port 0: a unix socket. sentinel: 1 + the index in redis.sentinels of the
+	 * Sentinel that named it; 0: none did. They count only while the sweeper is connected (its slot). Reader: the master, which shows them.
+	 */
+	_Atomic uint64_t peer_high, peer_low;
+	_Atomic uint32_t peer_port, peer_sentinel;
 	_Atomic uint64_t leftovers;	/* processes of dead supervisors that live although they were killed. Reader: the master */
 };
 

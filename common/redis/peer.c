@@ -1,11 +1,63 @@
-/* Names the server of a connection: see peer.h. */
+/* Which server a connection has: its address, its certificate, and how errors name it. */
+#include <sys/socket.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <hiredis/hiredis.h>
 
 #include "common/redis/peer.h"
 
 #include "common/redis/redis.h"
 #include "common/redis/tls.h"
+
+static uint64_t read_word(const uint8_t *bytes)
+{
+	uint64_t word = 0;
+
+	for (int i = 0; i < 8; i++)
+		word = word << 8 | bytes[i];
+	return word;
+}
+
+static void write_word(uint8_t *bytes, uint64_t word)
+{
+	for (int i = 7; i >= 0; i--, word >>= 8)
+		bytes[i] = (uint8_t)word;
+}
+
+bool redis_endpoint_of(const struct redis *r, struct redis_endpoint *out)
+{
+	union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; struct sockaddr_storage room; } a;
+	socklen_t len = sizeof(a);
+	uint8_t bytes[16] = { [10] = 0xff, [11] = 0xff };
+
+	if (r->context == NULL || getpeername(r->context->fd, &a.any, &len) == -1 || (a.any.sa_family != AF_INET && a.any.sa_family != AF_INET6))
+		return false;
+	if (a.any.sa_family == AF_INET)
+		memcpy(bytes + 12, &a.four.sin_addr, 4);
+	else
+		memcpy(bytes, &a.six.sin6_addr, 16);
+	*out = (struct redis_endpoint){ read_word(bytes), read_word(bytes + 8), ntohs(a.any.sa_family == AF_INET ? a.four.sin_port : a.six.sin6_port) };
+	return true;
+}
+
+const char *redis_endpoint_format(const struct redis_endpoint *p, char out[REDIS_ENDPOINT_SIZE])
+{
+	char host[INET6_ADDRSTRLEN];
+	struct in6_addr six;
+
+	write_word(six.s6_addr, p->high);
+	write_word(six.s6_addr + 8, p->low);
+	if (IN6_IS_ADDR_V4MAPPED(&six))
+		inet_ntop(AF_INET, six.s6_addr + 12, host, sizeof(host));
+	else
+		inet_ntop(AF_INET6, &six, host, sizeof(host));
+	snprintf(out, REDIS_ENDPOINT_SIZE, IN6_IS_ADDR_V4MAPPED(&six) ? "%s:%d" : "[%s]:%d", host, p->port);
+	return out;
+}
 
 bool redis_certificate_expiry(const struct redis *r, struct tls_expiry *out)
 {

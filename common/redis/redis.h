@@ -145,6 +145,16 @@ int redis_open_beside(struct redis *r, const struct redis *other, int64_t now_ms
 void redis_close(struct redis *r, const char *why);	/* why NULL: error is kept */
 /* The same, with the server's name before why. Returns -1. */
 int redis_fail(struct redis *r, const char *why, enum redis_error_class class);
+/*
+ * The server at the other end of a connection: its address as that of IPv6 (an address of IPv4 is mapped), so that it fits into words of the scoreboard.
+ */
+struct redis_endpoint {
+	uint64_t high, low;
+	int port;
+};
+#define REDIS_ENDPOINT_SIZE 64
+bool redis_endpoint_of(const struct redis *r, struct redis_endpoint *out);	/* false: r is closed, or its socket is no TCP socket */
+const char *redis_endpoint_format(const struct redis_endpoint *p, char out[REDIS_ENDPOINT_SIZE]);	/* "10.0.0.7:6379", "[fe80::1]:6379" */
 bool redis_certificate_expiry(const struct redis *r, struct tls_expiry *out);	/* of the server's certificates. False: no TLS, or it showed none */
 const char *redis_why(const struct redis *r);	/* why it was closed last, without the name of the server */
 int redis_fail_late(struct redis *r);	/* the same, because an answer, or the opening, took too long */

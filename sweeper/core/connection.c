@@ -153,6 +153,19 @@ int connection_identity(struct redis *r, struct redis_identity *id)
 	return 0;
 }
 
+/* For status. After a failover the workers may be at another server than this for some seconds. */
+static void publish_peer(struct sweeper *s)
+{
+	struct board_sweeper *words = &s->child->board->sweeper;
+	struct redis_endpoint peer = {0};
+
+	redis_endpoint_of(&s->redis, &peer);
+	atomic_store(&words->peer_high, peer.high);
+	atomic_store(&words->peer_low, peer.low);
+	atomic_store(&words->peer_port, (uint32_t)peer.port);
+	atomic_store(&words->peer_sentinel, s->target.master == NULL ? 0 : (uint32_t)s->redis.route.at + 1);
+}
+
 int connection_open(struct sweeper *s, int64_t now_ms)
 {
 	if (connection_connect(s, &s->redis) == -1 || greet_server(s) == -1 || server_look(s, now_ms) == -1) {
@@ -163,6 +176,7 @@ int connection_open(struct sweeper *s, int64_t now_ms)
 	s->connection.failures = 0;
 	if (redis_outage_end(&s->connection.outage))
 		log_info("redis_up", log_str("url", s->target.shown), log_str("version", s->server.is.version));
+	publish_peer(s);
 	atomic_store(&s->slot->redis_down, 0);
 	sweeper_queues_publish_error(s, QUEUE_ERROR_NONE);
 	return 0;

@@ -33,8 +33,9 @@ def test_status(quredisd, redis, handler):
     assert by_name["mail"]["workers"]["wanted"] == 2 and len(s["workers"]) == 3
     out = d.quredis("status").out.splitlines()
     assert out[0].startswith("quredisd ") and f"pid {d.pid}" in out[0]
-    assert out[2].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
-    rows = {line.split()[0]: line.split() for line in out[3:5]}
+    assert out[1] == f"Redis: {redis.socket}" and s["redis"]["address"] == str(redis.socket) and s["redis"]["connected"]
+    assert out[3].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
+    rows = {line.split()[0]: line.split() for line in out[4:6]}
     assert rows["mail"][1:4] == ["running", "2", "2"] and rows["mail"][6] == "3"
     header = next(i for i, line in enumerate(out) if "Incarnation" in line)
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}

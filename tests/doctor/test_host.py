@@ -246,3 +246,19 @@ def test_supervisor_that_was_not_reloaded(clinic):
     clinic.daemon.write_conf(queues=[clinic.queue(), clinic.queue("new")])
     row = clinic.doctor().one("supervisor", "warning", "the supervisor does not run it", advice="quredis reload")
     assert row["where"] == "new"
+
+
+# ---- the supervisor's server ----
+
+def test_the_supervisor_has_another_server(clinic):
+    """The file was changed and not loaded again, or the environment is another one: commands would look where no worker does."""
+    d = clinic.configure(start=True).daemon
+    clinic.doctor().good("control")
+    env = {"QUREDIS_REDIS_PREFIX": "other:"}
+    clinic.doctor(env=env).one("control", "error", 'redis.prefix ""', "says other:", advice="QUREDIS_REDIS_PREFIX")
+    other = clinic.machine.server()
+    d.write_conf(redis=other)
+    row = clinic.doctor().one("control", "error", "the server unix://", f"says {other.url}", advice="restart quredisd")
+    assert clinic.server.url in row["what"]
+    d.reload()
+    clinic.doctor().good("control")

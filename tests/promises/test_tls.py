@@ -103,6 +103,7 @@ def test_messages_pass_with_client_certificate_and_password(redis_server, ca, qu
     assert sorted(set(ledger.lines())) == sorted(names)
     connected = [i for i in c.client_list() if i["name"].startswith("quredisd:")]
     assert len(connected) == 3 and {i["laddr"].rsplit(":", 1)[1] for i in connected} == {str(server.tls_port)}
+    assert f"Redis: 127.0.0.1:{server.tls_port} with TLS\n" in d.quredis("status").out
     assert d.quredis("ls").code == 0 and d.stop() == 0 and not d.events("redis_down")
 
 

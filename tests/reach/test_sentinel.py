@@ -4,6 +4,7 @@ import json
 import pytest
 
 from harness import Authority, free_port, queue, wait_for
+from harness.control import status
 from harness.sentinels import Sentinel
 
 NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m" >>@LEDGER@'
@@ -48,6 +49,46 @@ def test_work_goes_on_after_a_failover(sentinels, quredisd, handler, ledger):
     wait_for(lambda: ended(ledger, third), 60)
     assert_once(ledger, first + second + third)
     assert d.wait_workers("mail", 2) == before
+
+
+def test_status_and_doctor_name_the_server(sentinels, quredisd):
+    """The address, and which Sentinel named it. A command that is told another server than the supervisor's says so."""
+    watched = sentinels()
+    dead = f"127.0.0.1:{free_port()}"
+    d = quredisd(redis=watched.redis(dead=[dead]), queues=[queue("mail", "/bin/true")])
+    d.wait_workers("mail", 1)
+
+    def shown():
+        return status(d)["redis"]
+    wait_for(lambda: shown()["connected"], 20)
+    old = watched.master()
+    s = shown()
+    assert (s["address"], s["tls"], s["master"], s["prefix"]) == (f"127.0.0.1:{old.port}", False, watched.name, "")
+    assert s["sentinel"] == watched.sentinels[0].address and s["target"] == f"redis master {watched.name}/0"
+    assert d.quredis("status").out.splitlines()[1] == f"Redis: {s['address']}, the master {watched.name} by Sentinel {s['sentinel']}"
+    row, = [x for x in json.loads(d.quredis("doctor", "--json").out) if x["check"] == "redis"]
+    assert f"Redis answers at {s['address']}, the master {watched.name} by Sentinel 127.0.0.1:" in row["what"] and "each worker finds" in row["what"]
+    new = watched.failover()
+    wait_for(lambda: shown()["address"] == f"127.0.0.1:{new.port}", 60, "the sweeper to follow")
+    for server in (new, old):
+        server.kill9()
+    wait_for(lambda: not shown()["connected"], 30)
+    assert shown()["address"] is None and d.quredis("status").out.splitlines()[1] == f"Redis: redis master {watched.name}/0, not connected"
+
+
+def test_another_server_than_the_supervisors(redis_server, quredisd):
+    """Of two addresses the first one is taken; for a command it is another one than for the supervisor, which keeps its connection."""
+    first, second = redis_server(tcp=True), redis_server(tcp=True)
+    addresses = f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+    first.stop()
+    d = quredisd(redis={"url": f"redis://{addresses}"}, queues=[queue("mail", "/bin/true")])
+    wait_for(lambda: status(d)["redis"]["address"] == f"127.0.0.1:{second.port}", 20)
+    first.start()
+    rows = [x for x in json.loads(d.quredis("doctor", "--json").out) if x["check"] == "redis"]
+    assert [(x["severity"], f"the supervisor here is connected to 127.0.0.1:{second.port}, and this command to 127.0.0.1:{first.port}" in x["what"])
+            for x in rows if x["severity"] != "ok"] == [("warning", True)], rows
+    named = json.loads(d.quredis("-u", f"redis://127.0.0.1:{first.port}", "doctor", "--json").out)
+    assert not [x for x in named if x["check"] == "redis" and x["severity"] != "ok"]
 
 
 def test_an_isolated_master_is_left(sentinels, quredisd, handler, ledger):

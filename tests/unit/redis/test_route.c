@@ -52,6 +52,15 @@ static void after_a_failure_comes_the_next_address(void **state)
 	route_failed(&route, &local, "connection refused");			/* has no address at all */
 }
 
+static void a_peer_is_shown_as_its_address(void **state)
+{
+	char text[REDIS_ENDPOINT_SIZE];
+
+	(void)state;
+	assert_string_equal(redis_endpoint_format(&(struct redis_endpoint){ 0, UINT64_C(0xffff0a000007), 6379 }, text), "10.0.0.7:6379");
+	assert_string_equal(redis_endpoint_format(&(struct redis_endpoint){ UINT64_C(0xfe80) << 48, 1, 7000 }, text), "[fe80::1]:7000");
+}
+
 static void moved_names_a_node_until_it_fails(void **state)
 {
 	struct redis_route route = { .at = 1 };
@@ -166,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(after_a_failure_comes_the_next_address),
+		cmocka_unit_test(a_peer_is_shown_as_its_address),
 		cmocka_unit_test(moved_names_a_node_until_it_fails),
 		cmocka_unit_test(an_opening_follows_some_nodes),
 		cmocka_unit_test(other_errors_move_nothing),

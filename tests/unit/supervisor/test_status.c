@@ -72,6 +72,9 @@ static void a_master_without_children_shows_null_for_them(void **state)
 	assert_at("since", "2023-11-14T22:13:20.000Z");
 	assert_at("boot", "00000000000000b0");
 	assert_at("node", "n");
+	assert_at("redis.connected", "false");
+	assert_at("redis.address", "null");
+	assert_at("redis.sentinel", "null");
 	assert_at("unconfirmed_deaths", "0");
 	assert_at("queues.0.workers", "{\"wanted\":2,\"alive\":0,\"draining\":0}");
 }
