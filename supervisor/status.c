@@ -102,16 +102,17 @@ static json_t *aside(const struct master *m, const struct queue_workers *q)
 	    "reason", reason);
 }
 
-static json_t *queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors)
+static json_t *queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
+	char text[QUEUE_STATE_TEXT_SIZE];
 	const char *reason;
 	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", queue_state_names[judged],
-	    "reason", text_or_null(reason),
+	    "reason", text_or_null(queue_state_explain(&m->queues, q, judged, reason, now_ms, text)),
 	    "undecided", text_or_null(queue_state_undecided(&m->queues, q)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
@@ -239,7 +240,7 @@ static bool is_shown(const struct queue_workers *q)
 	return q->membership == MEMBER_CONFIGURED || (q->leaving > 0 && q->heir == -1);
 }
 
-static json_t *queues(const struct master *m)
+static json_t *queues(const struct master *m, int64_t now_ms)
 {
 	json_t *a = json_array();
 	struct worker_errors errors;
@@ -247,7 +248,7 @@ static json_t *queues(const struct master *m)
 	queue_error_read_workers(m->board, &errors);
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			json_array_append_new(a, queue(m, &m->queues.items[i], &errors));
+			json_array_append_new(a, queue(m, &m->queues.items[i], &errors, now_ms));
 	return a;
 }
 
@@ -295,19 +296,20 @@ json_t *status_document(const struct master *m, int64_t now_ms)
 	    "sweeper", sweeper(m, now_ms),
 	    "keeper", keeper(m),
 	    "unconfirmed_deaths", m->deaths.n,
-	    "queues", queues(m),
+	    "queues", queues(m, now_ms),
 	    "workers", workers(m, now_ms));
 }
 
-static void log_queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors)
+static void log_queue(const struct master *m, const struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
 {
 	struct totals t = totals_of(&m->queues, queues_place(&m->queues, q));
+	char text[QUEUE_STATE_TEXT_SIZE];
 	const char *reason;
 	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
 	log_info("status_queue", log_str("queue", q->name), log_str("state", queue_state_names[judged]),
-	    log_str("reason", reason), log_int("wanted", queues_wanted(q)), log_int("alive", q->serving),
-	    log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
+	    log_str("reason", queue_state_explain(&m->queues, q, judged, reason, now_ms, text)), log_int("wanted", queues_wanted(q)),
+	    log_int("alive", q->serving), log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),
 	    log_int("escaped", (int64_t)t.counters[COUNT_ESCAPED]));
@@ -333,7 +335,7 @@ void status_log(const struct master *m, int64_t now_ms)
 	    log_int("workers", queues_count_workers(&m->queues)), log_int("unconfirmed_deaths", m->deaths.n), log_int("uptime_ms", now_ms - m->started_ms));
 	for (int i = 0; i < m->queues.n; i++)
 		if (is_shown(&m->queues.items[i]))
-			log_queue(m, &m->queues.items[i], &errors);
+			log_queue(m, &m->queues.items[i], &errors, now_ms);
 	for (const struct process *p = NULL; (p = processes_next(&m->processes, p, PROCESS_WORKER)) != NULL;)
 		log_worker(m, p, now_ms);
 }

@@ -40,10 +40,11 @@ bool breaker_may_fetch(struct board_queue *b, int64_t now_ms)
 	return true;
 }
 
-bool breaker_open(struct board_queue *b, int64_t now_ms)
+bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms)
 {
 	uint32_t closed = 0;
 
+	atomic_store(&b->workers.breaker.cause, cause);		/* first, so that an open breaker has one. A failed probe renews it */
 	if (!atomic_compare_exchange_strong(&b->workers.breaker.step, &closed, 1))
 		return false;
 	atomic_store(&b->workers.breaker.until_ms, now_ms + pause_ms(1));
@@ -61,7 +62,7 @@ static bool counted_already(const struct board_queue *b, uint64_t message)
 	return false;
 }
 
-bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms)
+bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, const struct handler_result *last, int64_t now_ms)
 {
 	uint32_t failures = atomic_load(&b->workers.breaker.failures), seen;
 
@@ -72,7 +73,7 @@ bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int6
 		atomic_store(&b->workers.breaker.failed_ids[seen % BREAKER_RING], message);
 		failures = atomic_fetch_add(&b->workers.breaker.failures, 1) + 1;
 	}
-	return failures >= (uint32_t)threshold && breaker_open(b, now_ms);
+	return failures >= (uint32_t)threshold && breaker_open(b, handler_cause_failures(failures, last), now_ms);
 }
 
 static bool close_breaker(struct board_queue *b)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/board/board.h"
+#include "common/handler/handler.h"
 #include "common/message/message.h"
 
 /*
@@ -14,8 +15,9 @@
 #define BREAKER_MUTE 16		/* if breaker.failures is 0: the threshold for handlers that end without an answer */
 bool breaker_may_fetch(struct board_queue *b, int64_t now_ms);	/* open: true once in each probe interval */
 int64_t breaker_until_ms(const struct board_queue *b);		/* 0: closed */
-bool breaker_open(struct board_queue *b, int64_t now_ms);	/* true: this call opened it */
-bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, int64_t now_ms);	/* true: this call opened it */
+bool breaker_open(struct board_queue *b, uint64_t cause, int64_t now_ms);	/* cause: as in common/handler/cause.h. true: this call opened it */
+/* last: how the handler ended; NULL: it replied. true: this call opened it */
+bool breaker_failed(struct board_queue *b, uint64_t message, int threshold, const struct handler_result *last, int64_t now_ms);
 bool breaker_succeeded(struct board_queue *b);		/* a message is done, which ends the row of failures. true: this call closed the breaker */
 /* the handler answered, but not OK: it works at least. true: this call closed the breaker */
 bool breaker_answered(struct board_queue *b, int threshold);

@@ -237,7 +237,6 @@ static void unanswered(struct worker *w, uint64_t serial, struct place p, const 
 
 static void note_end(struct worker *w, const struct persistent_end *e, bool broken, int64_t now_ms)
 {
-	char error[128];
 	struct log_field how = e->signal != 0 ? log_str("signal", process_signal_name(e->signal))
 			       : e->code >= 0 ? log_int("exit", e->code) : log_str("exit", NULL);
 
@@ -246,10 +245,9 @@ static void note_end(struct worker *w, const struct persistent_end *e, bool brok
 	if (!broken)
 		return;
 	if (e->how == PERSISTENT_UNRUNNABLE)
-		snprintf(error, sizeof(error), "%s", strerror(e->error));
+		settle_unrunnable(w, handler_cause_unrunnable(e->stage, e->error), e->stage, strerror(e->error), now_ms);
 	else
-		snprintf(error, sizeof(error), "it ended before its first answer");
-	settle_unrunnable(w, e->how == PERSISTENT_UNRUNNABLE ? e->stage : "answer", error, now_ms);
+		settle_unrunnable(w, handler_cause_mute(e->code, e->signal), "answer", "it ended before its first answer", now_ms);
 }
 
 static void settle_end(struct worker *w, const struct persistent_end *e, int64_t now_ms)

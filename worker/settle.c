@@ -218,7 +218,7 @@ static void note_failure(struct worker *w, struct message *m, const struct failu
 	int threshold = w->env->conf->breaker.failures > 0 ? w->env->conf->breaker.failures : f->mute ? BREAKER_MUTE : 0;
 
 	if (breaker_concerns(w->env->board, w->env->child->handler_generation) &&
-	    breaker_failed(w->env->board, breaker_message_id(m), threshold, now_ms))
+	    breaker_failed(w->env->board, breaker_message_id(m), threshold, f->result, now_ms))
 		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("error", f->text));
 }
 
@@ -298,10 +298,10 @@ void settle_done(struct worker *w, struct place p, int64_t duration_ms)
 	tray_done(&w->trays, p, w->env->conf->done.keep > 0 ? clock_realtime_ms() : 0, duration_ms);
 }
 
-void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms)
+void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms)
 {
 	env_count(w->env, COUNT_UNRUNNABLE, 1);
-	if (breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_open(w->env->board, now_ms))
+	if (breaker_concerns(w->env->board, w->env->child->handler_generation) && breaker_open(w->env->board, cause, now_ms))
 		log_error("breaker_opened", log_str("handler", w->env->conf->handler[0]), log_str("at", stage), log_str("error", error));
 	fetcher_probe_failed(&w->fetcher);
 }

@@ -36,7 +36,8 @@ struct failure {			/* why a message is not done */
 };
 void settle_done(struct worker *w, struct place p, int64_t duration_ms);
 void settle_failed(struct worker *w, struct place p, const struct failure *f, int64_t now_ms);
-void settle_unrunnable(struct worker *w, const char *stage, const char *error, int64_t now_ms);	/* opens the breaker */
+/* Opens the breaker. cause: the same as stage and error, for the scoreboard (common/handler/cause.h) */
+void settle_unrunnable(struct worker *w, uint64_t cause, const char *stage, const char *error, int64_t now_ms);
 void settle_escape(struct worker *w, struct place p, const char *class, const char *message);	/* for a message that never ran */
 void settle_unknown_version(struct worker *w, struct place p);
 void settle_expired(struct worker *w, struct place p, const char *message);

@@ -118,7 +118,7 @@ void verdict_of_exec(struct worker *w, struct place p, const struct handler_resu
 		settle_escape(w, p, "Unrepresentable",
 		    "the message cannot be an argument: it holds a NUL or is too long for input = \"argv\"");
 	} else if (result->end == HANDLER_UNRUNNABLE) {
-		settle_unrunnable(w, result->stage, strerror(result->error), now_ms);
+		settle_unrunnable(w, handler_cause_unrunnable(result->stage, result->error), result->stage, strerror(result->error), now_ms);
 		settle_hand_back(w, p, SETTLE_AS_IT_WAS);
 	} else if (result->end == HANDLER_STOPPED && !finished_after_stop(w, result)) {
 		settle_hand_back(w, p, SETTLE_REDELIVERED);

@@ -247,6 +247,47 @@ static void runners(struct output *o, const json_t *nodes)
 	free(all);
 }
 
+/* ---- open breakers ---- */
+
+/* What is left of next_attempt_ms, which counts from the time of the report. */
+static struct cell attempt_cell(const json_t *node, const json_t *queue, int64_t now_ms)
+{
+	int64_t left = number_of(queue, "next_attempt_ms"), at = number_of(node, "at_ms");
+
+	if (left < 0 || at < 0 || now_ms - at > left)
+		return cell_str(NULL);
+	return cell_elapsed(left - (now_ms - at));
+}
+
+static size_t count_causes(const json_t *nodes)
+{
+	const json_t *node, *queue;
+	size_t n = 0, i, j;
+
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "queues"), j, queue)
+			n += json_is_string(json_object_get(queue, "cause"));
+	return n;
+}
+
+static void causes(struct output *o, const json_t *nodes, int64_t now_ms)
+{
+	static const struct column columns[] = {
+		{ NULL, "Breaker of", false }, { NULL, "Node", false }, { NULL, "Next attempt", true }, { NULL, "Cause", false },
+	};
+	const json_t *node, *queue;
+	size_t i, j;
+
+	output_begin(o, columns, nitems(columns));
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "queues"), j, queue)
+			if (json_is_string(json_object_get(queue, "cause")))
+				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
+				    cell_str(json_string_value(json_object_get(node, "node"))), attempt_cell(node, queue, now_ms),
+				    cell_str(json_string_value(json_object_get(queue, "cause"))) });
+	output_end(o, true);
+}
+
 /* ---- the page ---- */
 
 static size_t count_nodes(const json_t *nodes)
@@ -277,6 +318,10 @@ void top_page(FILE *out, const json_t *overview, const struct top_rates *r, size
 
 	headline(out, overview);
 	queues(&o, overview, r);
+	if (count_causes(json_object_get(overview, "nodes")) > 0) {
+		fputc('\n', out);
+		causes(&o, json_object_get(overview, "nodes"), json_integer_value(json_object_get(overview, "time")));
+	}
 	if (count_running(json_object_get(overview, "nodes")) > 0) {
 		fputc('\n', out);
 		runners(&o, json_object_get(overview, "nodes"));

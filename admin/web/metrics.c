@@ -29,7 +29,7 @@ struct page {
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
 static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_classes, write_durations, write_lags,
-    write_purged_waiting, write_up, write_node_workers, write_node_queues;
+    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_causes;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -81,6 +81,7 @@ static const struct source {
 	{ METRIC_WORKERS, NODES, write_node_workers, NULL, NULL, NULL },
 	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
 	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
+	{ METRIC_BREAKER_CAUSE, NODES, write_node_causes, NULL, NULL, "cause" },
 };
 
 /* ---- samples ---- */
@@ -262,6 +263,21 @@ static void write_node_queues(struct page *p, const struct source *s, const char
 
 		if (queue_name != NULL)
 			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, number_of(json_object_get(queue, s->key)));
+	}
+}
+
+/* The label is a step and an error of the system, so there are few. Another program may write anything. */
+#define CAUSE_MAX 100
+static void write_node_causes(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	const json_t *queue;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "queues"), i, queue) {
+		const char *queue_name = json_string_value(json_object_get(queue, "name")), *cause = json_string_value(json_object_get(queue, s->key));
+
+		if (queue_name != NULL && cause != NULL && strlen(cause) <= CAUSE_MAX)
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name, cause }, 1);
 	}
 }
 

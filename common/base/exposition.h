@@ -40,6 +40,8 @@
 	X(WORKERS, "quredis_workers", "gauge", UNIT_ONE, "Workers of a supervisor by state.", "node", "queue", "state") \
 	X(WORKER_RESTARTS, "quredis_worker_restarts_total", "counter", UNIT_ONE, "Workers started in place of dead ones.", "node", "queue") \
 	X(BREAKER_OPEN, "quredis_breaker_open", "gauge", UNIT_ONE, "1 while the breaker of a queue is open.", "node", "queue") \
+	X(BREAKER_CAUSE, "quredis_breaker_cause", "gauge", UNIT_ONE, "Always 1, while the breaker is open; the label cause says why.", \
+	    "node", "queue", "cause") \
 	X(NODE_UP, "quredis_node_up", "gauge", UNIT_ONE, "1 while a host reports itself.", "node") \
 	X(NODE_REPORTED, "quredis_node_reported_timestamp_seconds", "gauge", UNIT_MS, "Time of the last report of a host.", "node")
 

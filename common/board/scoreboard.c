@@ -83,6 +83,7 @@ void scoreboard_new_handler(struct board_queue *q, uint32_t generation)
 	atomic_store(&q->master.handler_generation, generation);
 	atomic_store(&q->workers.breaker.step, 0);
 	atomic_store(&q->workers.breaker.until_ms, 0);
+	atomic_store(&q->workers.breaker.cause, 0);
 	atomic_store(&q->workers.breaker.failures, 0);
 	atomic_store(&q->workers.breaker.failed_seen, 0);
 }

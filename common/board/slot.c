@@ -63,6 +63,8 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->handler_pgid, 0);
 	atomic_store(&s->pid, 0);
 	atomic_store(&s->redis_down, 0);
+	atomic_store(&s->redis_errno, 0);
+	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);

@@ -24,11 +24,15 @@ struct board_workers {
 /*
  * The circuit breaker of a queue. worker/breaker.c changes it by compare and swap; the master resets all but failed_ids and answered_generation
  * when it raises handler_generation (scoreboard_new_handler()). A worker that dies between two words leaves a breaker that opens or closes one
- * failure later. Readers: the workers; master and sweeper read step.
+ * failure later. Readers: the workers; master and sweeper read step, until_ms and cause.
  */
 struct queue_breaker {
 	_Alignas(64) _Atomic uint32_t step;	/* 0: closed; else openings in a row: +1 for each probe, 0 at a success */
 	_Atomic int64_t until_ms;		/* CLOCK_MONOTONIC: when the next probe may run. The worker that moves it forward runs the probe */
+	/*
+	 * The last evidence for which it opened or stayed open (common/handler/cause.h); it counts only while step > 0. Readers: master, sweeper
+	 */
+	_Atomic uint64_t cause;
 	_Atomic uint32_t failures;		/* different messages that failed in a row; a success sets it to 0 */
 	_Atomic uint32_t failed_seen;		/* entries ever written to failed_ids: its index, modulo BREAKER_RING */
 	_Atomic uint64_t failed_ids[BREAKER_RING];	/* kept after a success, so that a message that fails again is not counted again */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/conf/conf.h"
+#include "common/handler/cause.h"
 #include "common/message/message.h"
 
 /*

@@ -4,6 +4,13 @@
  */
 #include "supervisor/queues/queue_state.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 
 const char *const queue_state_names[] = {
@@ -192,4 +199,62 @@ enum queue_state queue_state_judge(const struct queues *qs, const struct queue_w
 	}
 	*reason = reason_to_warn(qs, q);
 	return STATE_RUNNING;
+}
+
+/* ---- the same in more words ---- */
+
+static void explain_breaker(const struct queues *qs, const struct queue_workers *q, int64_t now_ms, char out[QUEUE_STATE_TEXT_SIZE])
+{
+	const struct queue_breaker *b = &board_of(qs, q)->workers.breaker;
+	char cause[HANDLER_CAUSE_SIZE], text[UNITS_SIZE];
+	int64_t wait_ms = atomic_load(&b->until_ms) - now_ms;
+
+	strlcpy(out, handler_cause_text(atomic_load(&b->cause), q->conf == NULL || q->conf->handler == NULL ? NULL : q->conf->handler[0], cause),
+	    QUEUE_STATE_TEXT_SIZE);
+	if (now_ms > 0 && wait_ms > 0)
+		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), "; next attempt in %s", units_elapsed(wait_ms, text));
+	else if (now_ms > 0)
+		strlcat(out, "; next attempt with the next message", QUEUE_STATE_TEXT_SIZE);
+}
+
+/* The worker that tries next to connect; NULL: none has lost Redis. */
+static const struct slot *next_to_connect(const struct queues *qs, const struct queue_workers *q)
+{
+	const struct slot *next = NULL;
+
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
+		const struct slot *s = &qs->board->slots[processes_slot(qs->processes, p)];
+
+		if (p->state != PROCESS_SERVING || p->role.queue != queues_place(qs, q) || atomic_load(&s->redis_down) == 0)
+			continue;
+		if (next == NULL || atomic_load(&s->redis_retry_ms) < atomic_load(&next->redis_retry_ms))
+			next = s;
+	}
+	return next;
+}
+
+static void explain_no_redis(const struct queues *qs, const struct queue_workers *q, int64_t now_ms, char out[QUEUE_STATE_TEXT_SIZE])
+{
+	const struct slot *s = next_to_connect(qs, q);
+	char text[UNITS_SIZE];
+	int error = s == NULL ? 0 : (int)atomic_load(&s->redis_errno);
+
+	if (error > 0)
+		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), ": %s", strerror(error));
+	if (s != NULL && now_ms > 0 && atomic_load(&s->redis_retry_ms) > now_ms)
+		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), "; next attempt in %s",
+		    units_elapsed(atomic_load(&s->redis_retry_ms) - now_ms, text));
+}
+
+const char *queue_state_explain(const struct queues *qs, const struct queue_workers *q, enum queue_state state, const char *reason, int64_t now_ms,
+    char out[QUEUE_STATE_TEXT_SIZE])
+{
+	if (reason == NULL)
+		return NULL;
+	strlcpy(out, reason, QUEUE_STATE_TEXT_SIZE);
+	if (state == STATE_BREAKER)
+		explain_breaker(qs, q, now_ms, out);
+	else if (reason == error_states[QUEUE_ERROR_NO_REDIS].reason)
+		explain_no_redis(qs, q, now_ms, out);
+	return out;
 }

@@ -347,6 +347,7 @@ static bool is_no_warning(enum queue_state state)
 
 static void look_at_queue(struct queues *qs, struct queue_workers *q, const struct worker_errors *errors, int64_t now_ms)
 {
+	char text[QUEUE_STATE_TEXT_SIZE];
 	const char *reason;
 	enum queue_state state;
 
@@ -358,7 +359,7 @@ static void look_at_queue(struct queues *qs, struct queue_workers *q, const stru
 	q->state = state;
 	q->reason = reason;
 	log_event(is_no_warning(state) ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
-	    log_str("state", queue_state_names[state]), log_str("reason", reason));
+	    log_str("state", queue_state_names[state]), log_str("reason", queue_state_explain(qs, q, state, reason, 0, text)));
 }
 
 void queues_look(struct queues *qs, int64_t now_ms)

@@ -181,6 +181,14 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 	return rc;
 }
 
+/* A digest of why the breaker is open, in the highest bits; 0: it is closed. */
+static uint32_t breaker_state(const struct queue_breaker *b)
+{
+	uint64_t cause = atomic_load(&b->cause);
+
+	return atomic_load(&b->step) == 0 ? 0 : (uint32_t)(cause * 0x9e3779b97f4a7c15u >> 32) & 0xfc000000u;
+}
+
 /* Packs the states of a queue that can change at any moment and that this process knows without asking Redis. */
 static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
@@ -189,7 +197,7 @@ static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q,
 	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
 	       (uint32_t)error_that_counts(s, q, now_ms) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
 	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
-	       (uint32_t)(aside_of(q)->n > 0) << 25;
+	       (uint32_t)(aside_of(q)->n > 0) << 25 | breaker_state(&q->board->workers.breaker);
 }
 
 /* True: the pause that the last look saw has passed its limit since. Another pause changes state_of(). */

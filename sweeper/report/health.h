@@ -48,7 +48,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
 /* health_text.c */
 struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);
 int64_t health_text_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);	/* the limit of the present level */
-#define HEALTH_TEXT_SIZE 320
+#define HEALTH_TEXT_SIZE 640
 const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 
 #endif

@@ -9,6 +9,7 @@
 #include <bsd/string.h>
 
 #include "common/base/base.h"
+#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 #include "sweeper/rescue/rescue.h"
 #include "sweeper/report/gauge.h"
@@ -177,6 +178,17 @@ static void error_text(const struct reason *r)
 		add_text(r, "%s", h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : "Redis refuses something of this queue");
 }
 
+static void breaker_text(const struct reason *r)
+{
+	const char *program = r->q->conf == NULL || r->q->conf->handler == NULL ? NULL : r->q->conf->handler[0];
+	const struct queue_breaker *b = r->q->board == NULL ? NULL : &r->q->board->workers.breaker;
+	char cause[HANDLER_CAUSE_SIZE];
+
+	add_text(r, "the breaker is open");
+	if (b != NULL && atomic_load(&b->step) > 0)
+		add_text(r, ": %s; workers try again at least every 30 s", handler_cause_text(atomic_load(&b->cause), program, cause));
+}
+
 static void archive_text(const struct reason *r)
 {
 	const char *archive = archiver_error(r->q);
@@ -212,7 +224,7 @@ static const struct {
 	[HEALTH_FAILURES] = { .text = failures_text },
 	[HEALTH_ORPHANS] = { .text = orphans_text },
 	[HEALTH_PAUSED] = { .text = paused_text },
-	[HEALTH_BREAKER] = { .said = "the breaker is open" },
+	[HEALTH_BREAKER] = { .text = breaker_text },
 	[HEALTH_ERROR] = { .text = error_text },
 	[HEALTH_ARCHIVE] = { .text = archive_text },
 	[HEALTH_BOUNDS] = { .text = bounds_text },

@@ -7,6 +7,7 @@
  *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
+ *	      while the breaker is open: "reason", "cause" in a few words, "next_attempt_ms" after at_ms,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
  *
@@ -20,6 +21,7 @@
 #include <jansson.h>
 
 #include "common/base/base.h"
+#include "common/handler/handler.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
 
@@ -88,21 +90,39 @@ static json_t *workers(const int counted[SLOT_STOPPING + 1])
 	return o;
 }
 
-static json_t *queue(const struct sweeper_queue *q, uint32_t gate, const struct counted *c)
+/* Adds why the breaker is open, and when workers try the handler again: both as `quredis status` on that host shows them. */
+static void add_cause(json_t *row, const struct sweeper_queue *q, int64_t now_ms)
+{
+	const struct queue_breaker *b = &q->board->workers.breaker;
+	char text[HANDLER_CAUSE_SIZE];
+	int64_t wait_ms = atomic_load(&b->until_ms) - now_ms;
+	uint64_t cause = atomic_load(&b->cause);
+
+	json_object_set_new(row, "reason", json_string(handler_cause_text(cause, q->conf->handler == NULL ? NULL : q->conf->handler[0], text)));
+	json_object_set_new(row, "cause", json_string(handler_cause_label(cause, text)));
+	json_object_set_new(row, "next_attempt_ms", json_integer(wait_ms < 0 ? 0 : wait_ms));
+}
+
+static json_t *queue(const struct sweeper_queue *q, uint32_t gate, const struct counted *c, int64_t now_ms)
 {
 	bool breaker = atomic_load(&q->board->workers.breaker.step) > 0;
 	uint32_t undecided = atomic_load(&q->board->sweeper.undecided);
+	json_t *row;
 
-	return json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
+	row = json_pack("{s:s, s:s, s:s*, s:i, s:o, s:I, s:b, s:{s:I, s:I}}", "name", q->keys.name,
 	    "state", gate == QUEUE_OPEN && breaker ? "breaker" : state_names[gate],
 	    "undecided", undecided > 0 ? doubt_text((enum doubt)(undecided - 1)) : NULL, "wanted", (int)atomic_load(&q->board->master.wanted), "workers", workers(c->workers),
 	    "restarts", (json_int_t)atomic_load(&q->board->master.restarts), "breaker", breaker,
 	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
+	if (breaker)
+		add_cause(row, q, now_ms);
+	return row;
 }
 
 struct queues {
 	const struct census *census;
 	json_t *all;
+	int64_t now_ms;			/* CLOCK_MONOTONIC */
 };
 
 static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
@@ -111,12 +131,12 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	struct queues *out = arg;
 
 	if (q->conf != NULL && q->board != NULL && gate <= QUEUE_REFUSED)
-		json_array_append_new(out->all, queue(q, gate, &out->census->queues[q->board - s->child->board->queues]));
+		json_array_append_new(out->all, queue(q, gate, &out->census->queues[q->board - s->child->board->queues], out->now_ms));
 }
 
-static json_t *queues(struct sweeper *s, const struct census *c)
+static json_t *queues(struct sweeper *s, const struct census *c, int64_t now_ms)
 {
-	struct queues out = { c, json_array() };
+	struct queues out = { c, json_array(), now_ms };
 
 	sweeper_queues_each(s, append_queue, &out);
 	return out.all;
@@ -134,7 +154,7 @@ static char *document(struct sweeper *s, const struct age_clock *clock, int64_t 
 	    "started", clock_rfc3339(atomic_load(&s->child->board->master.started_ms), started),
 	    "at", clock_rfc3339(clock->now_ms, at), "at_ms", (json_int_t)clock->now_ms,
 	    "clock", "since_ms", (json_int_t)clock->since_ms, "stepped_ms", (json_int_t)clock->stepped_ms,
-	    "queues", queues(s, &c), "running", long_ones);
+	    "queues", queues(s, &c, now_ms), "running", long_ones);
 	text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	return text;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "common/base/base.h"
+#include "common/handler/handler.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/health.h"
 #include "sweeper/dead_letters/dead_letters.h"
@@ -192,6 +193,14 @@ static void write_breaker(struct page *p, const struct sweeper_queue *q)
 	write_sample(p, q, NULL, atomic_load(&q->board->workers.breaker.step) > 0);
 }
 
+static void write_breaker_cause(struct page *p, const struct sweeper_queue *q)
+{
+	char label[HANDLER_CAUSE_SIZE];
+
+	if (atomic_load(&q->board->workers.breaker.step) > 0)
+		write_sample(p, q, handler_cause_label(atomic_load(&q->board->workers.breaker.cause), label), 1);
+}
+
 /* ---- the page ---- */
 
 static const struct queue_metric {
@@ -221,6 +230,7 @@ static const struct queue_metric {
 	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
 	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
 	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
+	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
 };
 
 static void write_if_known(struct sweeper *s, struct sweeper_queue *q, void *arg)

@@ -77,6 +77,18 @@ def test_events(web, redis):
     stream.close(), late.close()
 
 
+def test_metrics_say_why_a_breaker_is_open(web, redis, quredisd, tmp):
+    (tmp / "typo").write_text("#!/usr/bin/pyhton3\n")
+    (tmp / "typo").chmod(0o755)
+    quredisd(queues=[queue("mail", str(tmp / "typo"))], supervisor={"node": "web1"})
+    redis.client().lpush("ingress:mail", "x")
+    wanted = ("quredis_breaker_cause", 'node="web1",queue="mail",cause="execve: No such file or directory"')
+    wait_for(lambda: samples(web).get(wanted) == "1", 30)
+    strange = [{"name": "a", "cause": "x" * 101}, {"name": "b", "cause": 7}]
+    redis.client().set("quredis:node:web1", json.dumps({"node": "web1", "at_ms": 1, "queues": strange}))
+    assert not any(k[0] == "quredis_breaker_cause" and "mail" not in k[1] for k in samples(web))
+
+
 def test_metrics(web, redis, quredisd, tag):
     """Of one queue and one host: what the pages of metrics.textfile are called, and the figures of ls and stats."""
     quredisd(queues=[queue("mail", "/bin/false")], health={"enabled": True, "interval": "1s"})

@@ -75,6 +75,12 @@ export const WHY = {
 };
 export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
 
+/** Why the breaker is open, on each host by its last report; older versions do not say. */
+function whyBreaker(served) {
+	const causes = served.filter((s) => s.breaker && s.reason).map((s) => (served.length > 1 ? `${s.node}: ${s.reason}` : s.reason));
+	return causes.length > 0 ? `${causes.join("; ")}; workers try one message at a time` : WHY.breaker;
+}
+
 /** The state of a queue over all hosts, in one word. */
 function stateOf(queue, served) {
 	if (queue.paused)
@@ -84,7 +90,7 @@ function stateOf(queue, served) {
 	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]);
 	const worst = TROUBLE.find((t) => states.includes(t));
 	if (worst)
-		return { level: LEVEL[worst], word: worst, why: WHY[worst] };
+		return { level: LEVEL[worst], word: worst, why: worst === "breaker" ? whyBreaker(served) : WHY[worst] };
 	if (served.every((s) => s.wanted === 0))
 		return { level: "none", word: "no workers", why: "workers = 0 on every host" };
 	return queue.transit_size > 0 ? { level: "run", word: "running", why: "" } : { level: "idle", word: "idle", why: "" };

@@ -1,5 +1,6 @@
 /* links: tests/unit/supervisor/master_fixture.c */
 /* ldflags: -Wl,--wrap=kill,--wrap=fork,--wrap=log_write */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include "tests/unit/supervisor/master_fixture.h"
 
 #include "common/base/nitems.h"
+#include "common/handler/cause.h"
 #include "common/queue/queue.h"
 
 static struct queues *qs = &m.queues;
@@ -120,6 +122,48 @@ static void a_queue_without_redis_is_one_whose_workers_all_lost_it(void **state)
 	assert_state(STATE_NO_REDIS, "no connection to Redis");
 	atomic_store(&slot_of(1)->error, QUEUE_ERROR_TRANSIENT);
 	assert_state(STATE_NO_REDIS, "Redis refuses commands for now");		/* the known error says more than the guess */
+}
+
+static const char *explained(int64_t now_ms)
+{
+	static char text[QUEUE_STATE_TEXT_SIZE];
+	enum queue_state state = judge();
+
+	return queue_state_explain(qs, &qs->items[MAIL], state, reason, now_ms, text);
+}
+
+static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
+{
+	(void)state;
+	assert_null(explained(1000));
+	for (int i = 0; i < 2; i++)
+		atomic_store(&slot_of(i)->redis_down, 1);
+	assert_string_equal(explained(1000), "no connection to Redis");
+	atomic_store(&slot_of(0)->redis_errno, ETIMEDOUT);
+	atomic_store(&slot_of(0)->redis_retry_ms, 9000);
+	atomic_store(&slot_of(1)->redis_errno, ECONNREFUSED);
+	atomic_store(&slot_of(1)->redis_retry_ms, 3500);
+	assert_string_equal(explained(1000), "no connection to Redis: Connection refused; next attempt in 2.5s");
+	assert_string_equal(explained(0), "no connection to Redis: Connection refused");
+	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
+	atomic_store(&slot_of(0)->error, QUEUE_ERROR_TRANSIENT);
+	assert_string_equal(explained(1000), "Redis refuses commands for now");
+}
+
+static void an_open_breaker_has_its_cause_and_the_next_attempt(void **state)
+{
+	struct queue_breaker *b = &mail()->workers.breaker;
+
+	(void)state;
+	atomic_store(&b->step, 1);
+	atomic_store(&b->until_ms, 3500);
+	assert_string_equal(explained(0), "its handler cannot be executed, or failed too often in a row");
+	atomic_store(&b->cause, handler_cause_unrunnable("chdir", EACCES));
+	assert_string_equal(explained(1000), "its handler cannot be executed: chdir: Permission denied; next attempt in 2.5s");
+	assert_string_equal(explained(3500), "its handler cannot be executed: chdir: Permission denied; next attempt with the next message");
+	assert_string_equal(explained(0), "its handler cannot be executed: chdir: Permission denied");
+	atomic_store(&b->step, 0);
+	assert_null(explained(1000));
 }
 
 static void a_worker_that_leaves_does_not_show_whether_redis_answers(void **state)
@@ -236,6 +280,8 @@ int main(void)
 		T(crash_policies_come_before_all_errors),
 		T(an_error_is_a_state_or_part_of_one),
 		T(a_queue_without_redis_is_one_whose_workers_all_lost_it),
+		T(a_lost_connection_has_its_error_and_the_next_attempt),
+		T(an_open_breaker_has_its_cause_and_the_next_attempt),
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
 		T(a_gate_that_is_shut_for_an_error_shows_the_error),

@@ -62,6 +62,8 @@ static void it_ends_when_the_backlog_does_not_grow(void **state)
 	assert_int_equal(growth_ms(&g, true, LIMIT), 0);
 	look(&g, 15 * MINUTE, 300, 100, 100);		/* again, from here */
 	assert_int_equal(growth_ms(&g, false, LIMIT), 5 * MINUTE);
+	look(&g, 17 * MINUTE, 300, 190, 110);		/* more came than left, and workers hold them */
+	assert_int_equal(growth_ms(&g, false, LIMIT), 0);
 	look(&g, 20 * MINUTE, 310, 100, 200);		/* retries that came back: more left than came */
 	assert_int_equal(growth_ms(&g, false, LIMIT), 0);
 }

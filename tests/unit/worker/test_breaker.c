@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,11 @@
 
 #include <cmocka.h>
 
+#include "common/handler/cause.h"
+
 #include "worker/worker.h"
+
+#define CAUSE handler_cause_unrunnable("execve", 2)
 
 static struct message message_with(const char *id)
 {
@@ -41,8 +46,8 @@ static void opens_once(void **state)
 	struct board_queue b = {0};
 
 	(void)state;
-	assert_true(breaker_open(&b, 1000));
-	assert_false(breaker_open(&b, 1000));
+	assert_true(breaker_open(&b, CAUSE, 1000));
+	assert_false(breaker_open(&b, CAUSE, 1000));
 	assert_false(breaker_may_fetch(&b, 1000));
 	assert_true(breaker_until_ms(&b) > 1000);
 	assert_true(breaker_succeeded(&b));
@@ -57,14 +62,14 @@ static void probes_one_at_a_time_and_less_and_less(void **state)
 	int64_t now = 1000, pause = 0;
 
 	(void)state;
-	breaker_open(&b, now);
+	breaker_open(&b, CAUSE, now);
 	for (int i = 0; i < 20; i++) {
 		int64_t until = breaker_until_ms(&b), next;
 
 		assert_false(breaker_may_fetch(&b, until - 1));
 		assert_true(breaker_may_fetch(&b, until));
 		assert_false(breaker_may_fetch(&b, until));
-		assert_false(breaker_open(&b, until));		/* a probe that fails changes nothing more */
+		assert_false(breaker_open(&b, CAUSE, until));		/* a probe that fails changes nothing more */
 		next = breaker_until_ms(&b) - until;
 		assert_true(next >= pause);
 		assert_in_range(next, 500, 30000);
@@ -82,12 +87,12 @@ static void forgets_when_closed(void **state)
 	int64_t first;
 
 	(void)state;
-	breaker_open(&b, 0);
+	breaker_open(&b, CAUSE, 0);
 	first = breaker_until_ms(&b);
 	for (int i = 0; i < 5; i++)
 		breaker_may_fetch(&b, breaker_until_ms(&b));
 	breaker_succeeded(&b);
-	breaker_open(&b, 100000);
+	breaker_open(&b, CAUSE, 100000);
 	assert_int_equal(breaker_until_ms(&b) - 100000, first);
 }
 
@@ -96,12 +101,12 @@ static void a_row_of_distinct_failures_opens(void **state)
 	struct board_queue b = {0};
 
 	(void)state;
-	assert_false(breaker_failed(&b, id_of("a"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("a"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("b"), 3, NULL, 0));
 	assert_int_equal(breaker_until_ms(&b), 0);
-	assert_true(breaker_failed(&b, id_of("c"), 3, 0));
+	assert_true(breaker_failed(&b, id_of("c"), 3, NULL, 0));
 	assert_true(breaker_until_ms(&b) > 0);
-	assert_false(breaker_failed(&b, id_of("d"), 3, 0));	/* it is open already */
+	assert_false(breaker_failed(&b, id_of("d"), 3, NULL, 0));	/* it is open already */
 }
 
 static void a_success_ends_the_row(void **state)
@@ -113,7 +118,7 @@ static void a_success_ends_the_row(void **state)
 		char id[8];
 
 		snprintf(id, sizeof(id), "m%d", i);
-		assert_false(breaker_failed(&b, id_of(id), 3, 0));
+		assert_false(breaker_failed(&b, id_of(id), 3, NULL, 0));
 		if (i % 2 == 1)
 			assert_false(breaker_succeeded(&b));
 	}
@@ -126,11 +131,11 @@ static void the_same_message_counts_once(void **state)
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
-		assert_false(breaker_failed(&b, id_of("poison"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("other"), 3, 0));
+		assert_false(breaker_failed(&b, id_of("poison"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("other"), 3, NULL, 0));
 	for (int i = 0; i < 1000; i++)
-		assert_false(breaker_failed(&b, id_of(i % 2 == 0 ? "poison" : "other"), 3, 0));
-	assert_true(breaker_failed(&b, id_of("third"), 3, 0));
+		assert_false(breaker_failed(&b, id_of(i % 2 == 0 ? "poison" : "other"), 3, NULL, 0));
+	assert_true(breaker_failed(&b, id_of("third"), 3, NULL, 0));
 }
 
 /* It failed while others were done, so it is known to be the message's fault. */
@@ -140,19 +145,19 @@ static void what_failed_before_a_success_is_no_news(void **state)
 
 	(void)state;
 	for (int round = 0; round < 3; round++) {
-		assert_false(breaker_failed(&b, id_of("a"), 3, 0));
+		assert_false(breaker_failed(&b, id_of("a"), 3, NULL, 0));
 		assert_false(breaker_succeeded(&b));
-		assert_false(breaker_failed(&b, id_of("b"), 3, 0));
+		assert_false(breaker_failed(&b, id_of("b"), 3, NULL, 0));
 		assert_false(breaker_succeeded(&b));
-		assert_false(breaker_failed(&b, id_of("c"), 3, 0));
+		assert_false(breaker_failed(&b, id_of("c"), 3, NULL, 0));
 		assert_false(breaker_succeeded(&b));
 	}
-	assert_false(breaker_failed(&b, id_of("a"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("b"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("c"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("d"), 3, 0));
-	assert_false(breaker_failed(&b, id_of("e"), 3, 0));
-	assert_true(breaker_failed(&b, id_of("f"), 3, 0));
+	assert_false(breaker_failed(&b, id_of("a"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("b"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("c"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("d"), 3, NULL, 0));
+	assert_false(breaker_failed(&b, id_of("e"), 3, NULL, 0));
+	assert_true(breaker_failed(&b, id_of("f"), 3, NULL, 0));
 }
 
 /* RETRY or FAIL show that it runs. That closes what was opened for a handler that did not, but no row of failures. */
@@ -161,12 +166,12 @@ static void an_answer_is_no_success(void **state)
 	struct board_queue b = {0};
 
 	(void)state;
-	assert_true(breaker_open(&b, 0));
+	assert_true(breaker_open(&b, CAUSE, 0));
 	assert_true(breaker_answered(&b, 0));
-	assert_true(breaker_open(&b, 0));
-	assert_false(breaker_failed(&b, id_of("a"), 2, 0));
+	assert_true(breaker_open(&b, CAUSE, 0));
+	assert_false(breaker_failed(&b, id_of("a"), 2, NULL, 0));
 	assert_true(breaker_answered(&b, 2));
-	assert_true(breaker_failed(&b, id_of("b"), 2, 0));	/* the row went on */
+	assert_true(breaker_failed(&b, id_of("b"), 2, NULL, 0));	/* the row went on */
 	assert_false(breaker_answered(&b, 2));
 	assert_true(breaker_succeeded(&b));
 }
@@ -198,7 +203,7 @@ static void zero_never_opens(void **state)
 		char id[8];
 
 		snprintf(id, sizeof(id), "m%d", i);
-		assert_false(breaker_failed(&b, id_of(id), 0, 0));
+		assert_false(breaker_failed(&b, id_of(id), 0, NULL, 0));
 	}
 	assert_int_equal(breaker_until_ms(&b), 0);
 }
@@ -213,9 +218,9 @@ static void the_longest_row(void **state)
 		char id[8];
 
 		snprintf(id, sizeof(id), "m%d", i);
-		assert_int_equal(breaker_failed(&b, id_of(id), BREAKER_RING, 0), i == BREAKER_RING);
+		assert_int_equal(breaker_failed(&b, id_of(id), BREAKER_RING, NULL, 0), i == BREAKER_RING);
 		if (i < BREAKER_RING)
-			assert_false(breaker_failed(&b, id_of("m1"), BREAKER_RING, 0));	/* the oldest is not forgotten */
+			assert_false(breaker_failed(&b, id_of("m1"), BREAKER_RING, NULL, 0));	/* the oldest is not forgotten */
 	}
 }
 
@@ -226,6 +231,31 @@ static void ids_tell_messages_apart(void **state)
 	assert_true(id_of("a") != id_of("b"));
 	assert_true(id_of("ab") != id_of("ba"));
 	assert_true(id_of("sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709") != id_of("sha1:da39a3ee5e6b4b0d3255bfef95601890afd8070a"));
+}
+
+static const char *cause_of(const struct board_queue *b, char out[HANDLER_CAUSE_SIZE])
+{
+	return handler_cause_text(atomic_load(&b->workers.breaker.cause), "/opt/mail", out);
+}
+
+/* The last evidence, also of a probe. */
+static void its_cause_is_known(void **state)
+{
+	struct board_queue b = {0};
+	struct handler_result last = { .end = HANDLER_EXITED, .code = 7 };
+	char out[HANDLER_CAUSE_SIZE];
+
+	(void)state;
+	assert_true(breaker_open(&b, handler_cause_unrunnable("execve", EACCES), 0));
+	assert_string_equal(cause_of(&b, out), "its handler cannot be executed: execve /opt/mail: Permission denied");
+	assert_false(breaker_open(&b, handler_cause_unrunnable("chdir", EACCES), 0));
+	assert_string_equal(cause_of(&b, out), "its handler cannot be executed: chdir: Permission denied");
+	assert_true(breaker_succeeded(&b));
+	assert_false(breaker_failed(&b, id_of("a"), 2, &last, 0));
+	assert_true(breaker_failed(&b, id_of("b"), 2, &last, 0));
+	assert_string_equal(cause_of(&b, out), "2 different messages failed in a row, the last one with exit status 7");
+	scoreboard_new_handler(&b, 1);
+	assert_int_equal(atomic_load(&b.workers.breaker.cause), HANDLER_CAUSE_NONE);
 }
 
 int main(void)
@@ -244,6 +274,7 @@ int main(void)
 		cmocka_unit_test(zero_never_opens),
 		cmocka_unit_test(the_longest_row),
 		cmocka_unit_test(ids_tell_messages_apart),
+		cmocka_unit_test(its_cause_is_known),
 	};
 
 	return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);

@@ -222,7 +222,7 @@ static void an_open_breaker_lets_one_probe_through_which_does_not_block(void **s
 {
 	(void)state;
 	make_pace(10, 4);
-	breaker_open(fixture.env->board, fixture_now_ms());
+	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
 	assert_fetches_nothing();
 	assert_int_equal(deadline_in(), 500);
 	fixture_pass_ms(500);

@@ -3,6 +3,7 @@
 /* ldflags: -Wl,--wrap=clock_realtime_ms -Wl,--wrap=arc4random -Wl,--wrap=arc4random_buf */
 
 /* Which move a message gets, and what is stored with it: attempts, delay, wrapper, record; and what the breaker learns of it. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -228,10 +229,10 @@ static void a_worker_of_an_older_generation_has_no_say_in_the_breaker(void **sta
 	run(0, 0);
 	run(0, 1);
 	fail_item(PLACE(0, 0), CONF_OUTCOME_FAIL);
-	settle_unrunnable(w, "execve", "No such file or directory", fixture_now_ms());
+	settle_unrunnable(w, handler_cause_unrunnable("execve", ENOENT), "execve", "No such file or directory", fixture_now_ms());
 	assert_false(is_open());
 	assert_int_equal(fixture_counted(COUNT_UNRUNNABLE), 1);
-	breaker_open(fixture.env->board, fixture_now_ms());
+	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
 	settle_done(w, PLACE(0, 1), 1);
 	assert_true(is_open());
 	assert_false(breaker_knows_answers(fixture.env->board, 1));
@@ -276,7 +277,7 @@ static void a_handler_that_cannot_run_opens_the_breaker_and_ends_the_probe(void 
 {
 	(void)state;
 	w->fetcher.probing = true;
-	settle_unrunnable(w, "execve", "No such file or directory", fixture_now_ms());
+	settle_unrunnable(w, handler_cause_unrunnable("execve", ENOENT), "execve", "No such file or directory", fixture_now_ms());
 	assert_true(is_open());
 	assert_false(w->fetcher.probing);
 	assert_int_equal(fixture_logged("at=execve error=\"No such file or directory\""), 1);

@@ -169,7 +169,7 @@ static void an_open_breaker_lets_only_its_probe_start(void **state)
 {
 	(void)state;
 	FILL(0, "a");
-	breaker_open(fixture.env->board, fixture_now_ms());
+	breaker_open(fixture.env->board, HANDLER_CAUSE_NONE, fixture_now_ms());
 	w->fetcher.probing = true;
 	assert_int_equal(starts_after_a_tick(), 1);
 	w->fetcher.probing = false;

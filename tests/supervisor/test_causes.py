@@ -1,0 +1,94 @@
+"""Why the breaker of a queue is open: the step, its error and the next attempt are wherever the state is."""
+import json
+import re
+
+from harness import queue, wait_for
+
+MISSING = r"its handler cannot be executed: execve \S+/typo: No such file or directory \(the file, or the interpreter in its first line\)"
+
+
+def typo(tmp):
+    """A handler with a typing error in its first line."""
+    path = tmp / "typo"
+    path.write_text("#!/usr/bin/pyhton3\nprint()\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def state_of(d, name="mail"):
+    found = json.loads(d.quredis("status", "--json").out)
+    return next(q for q in found["queues"] if q["name"] == name)
+
+
+def reasons(c, name="mail"):
+    text = c.hget("quredis:health", name)
+    return {r["code"]: r["text"] for r in json.loads(text)["reasons"]} if text else {}
+
+
+def node_row(c, node, name="mail"):
+    report = json.loads(c.get(f"quredis:node:{node}") or "{}")
+    return next((q for q in report.get("queues", []) if q["name"] == name), {})
+
+
+def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", typo(tmp)), queue("news", "/bin/cat")], health={"enabled": True, "interval": "1h"},
+                 supervisor={"node": "web1"}, metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    wait_for(lambda: c.hexists("quredis:health", "mail"), 30)
+    c.lpush("ingress:mail", "x")
+    found = wait_for(lambda: (q := state_of(d))["state"] == "breaker" and q, 30)
+    assert re.fullmatch(MISSING + r"; next attempt (in [\d.]+m?s|with the next message)", found["reason"]), found
+    assert wait_for(lambda: re.search(r"; next attempt in [\d.]+m?s$", state_of(d)["reason"]), 30)
+    assert state_of(d, "news")["reason"] is None
+    assert re.search(r"mail +breaker .*" + MISSING, d.quredis("status").out)
+    text = wait_for(lambda: reasons(c).get("breaker"), 30)
+    assert re.fullmatch("the breaker is open: " + MISSING + "; workers try again at least every 30 s", text), text
+    assert re.fullmatch(MISSING, d.wait_event("queue_state", queue="mail", state="breaker")["reason"])
+    row = wait_for(lambda: (q := node_row(c, "web1")).get("breaker") and q, 30)
+    assert re.fullmatch(MISSING, row["reason"]) and row["cause"] == "execve: No such file or directory" and 0 <= row["next_attempt_ms"] <= 30000
+    assert "reason" not in node_row(c, "web1", "news")
+    sample = 'quredis_breaker_cause{queue="mail",cause="execve: No such file or directory"} 1\n'
+    wait_for(lambda: sample in (tmp / "q.prom").read_text(), 30)
+    top = d.quredis("top", "--once").out
+    assert re.search(r"mail +web1 +(-|[\d.]+m?s) +execve: No such file or directory$", top, re.M), top
+    (tmp / "typo").write_text("#!/bin/cat\n")
+    wait_for(lambda: state_of(d)["state"] == "running" and not c.llen("ingress:mail"), 60)
+    assert state_of(d)["reason"] is None
+    wait_for(lambda: "quredis_breaker_cause{" not in (tmp / "q.prom").read_text(), 30)
+    assert d.stop() == 0
+
+
+def test_each_evidence_has_its_text(redis, quredisd, handler, tmp):
+    """A directory that is not there, a handler that ends before it answers, and messages that fail in a row; the last evidence counts."""
+    c = redis.client()
+    (tmp / "gone").mkdir()
+    d = quredisd(queues=[queue("there", "/bin/cat", run_as={"directory": str(tmp / "gone")}), queue("mute", handler("exit 3"), mode="persistent"),
+                         queue("row", handler("cat >/dev/null; exit 9"), breaker={"failures": 2}, max_attempts=1)], health={"enabled": True, "interval": "1h"})
+    d.wait_event("lead_taken", queue="row")
+    (tmp / "gone").rmdir()
+    for name in ("there", "mute", "row"):
+        c.lpush(f"ingress:{name}", *range(6))
+    wanted = {"there": "its handler cannot be executed: chdir: No such file or directory",
+              "mute": "its handler ended before its first answer, with exit status 3",
+              "row": r"\d different messages failed in a row, the last one with exit status 9"}
+    for name, text in wanted.items():
+        wait_for(lambda: re.fullmatch(text + "; next attempt .*", state_of(d, name)["reason"] or ""), 30, name)
+        wait_for(lambda: re.match("the breaker is open: " + text, reasons(c, name).get("breaker", "")), 30, name)
+    (tmp / "gone").mkdir(mode=0o000)
+    (tmp / "gone").rmdir()
+    (tmp / "gone").touch()
+    wait_for(lambda: "chdir: Not a directory" in reasons(c, "there").get("breaker", ""), 60)      # judged again, since the cause is another one
+    assert d.stop() == 0
+
+
+def test_redis_is_not_there(redis, quredisd):
+    """Without Redis, `status` on the host still knows the error and the next attempt, and the log has the error."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")])
+    d.wait_event("queue_state", queue="mail", state="running")
+    redis.stop()
+    text = r"no connection to Redis: (Connection refused|No such file or directory)"
+    wait_for(lambda: (q := state_of(d))["state"] == "no redis" and re.fullmatch(text + r"; next attempt in [\d.]+m?s", q["reason"]), 30)
+    redis.start()
+    wait_for(lambda: state_of(d)["state"] == "running", 60)
+    assert state_of(d)["reason"] is None
+    assert d.stop() == 0

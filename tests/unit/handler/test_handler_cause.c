@@ -1,0 +1,121 @@
+/* The cause of an open breaker: through one word, to a sentence and to a label. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "common/base/base.h"
+#include "common/handler/cause.h"
+#include "common/handler/handler.h"
+#include "common/handler/spawn.h"
+
+static void assert_texts(uint64_t word, const char *text, const char *label)
+{
+	char out[HANDLER_CAUSE_SIZE];
+
+	assert_string_equal(handler_cause_text(word, "/opt/mail", out), text);
+	assert_string_equal(handler_cause_label(word, out), label);
+}
+
+static void what_cannot_be_executed(void **state)
+{
+	(void)state;
+	assert_texts(handler_cause_unrunnable("execve", ENOENT),
+	    "its handler cannot be executed: execve /opt/mail: No such file or directory (the file, or the interpreter in its first line)",
+	    "execve: No such file or directory");
+	assert_texts(handler_cause_unrunnable("execve", EACCES), "its handler cannot be executed: execve /opt/mail: Permission denied",
+	    "execve: Permission denied");
+	assert_texts(handler_cause_unrunnable("execve", ENOEXEC),
+	    "its handler cannot be executed: execve /opt/mail: Exec format error (no program, and no #! in its first line)", "execve: Exec format error");
+	assert_texts(handler_cause_unrunnable("chdir", ENOENT), "its handler cannot be executed: chdir: No such file or directory",
+	    "chdir: No such file or directory");
+	assert_texts(handler_cause_unrunnable(NULL, EMFILE), "its handler cannot be executed: start: Too many open files", "start: Too many open files");
+	assert_texts(handler_cause_unrunnable("no such step", EMFILE), "its handler cannot be executed: start: Too many open files",
+	    "start: Too many open files");
+}
+
+static void each_step_has_its_word(void **state)
+{
+	char text[HANDLER_CAUSE_SIZE];
+
+	(void)state;
+	for (int i = HANDLER_STAGE_NONE + 1; i < HANDLER_STAGES; i++) {
+		handler_cause_label(handler_cause_unrunnable(handler_stage_names[i], EPERM), text);
+		assert_true(strncmp(text, handler_stage_names[i], strlen(handler_stage_names[i])) == 0);
+	}
+}
+
+static void what_does_not_answer(void **state)
+{
+	(void)state;
+	assert_texts(handler_cause_mute(3, 0), "its handler ended before its first answer, with exit status 3", "no answer");
+	assert_texts(handler_cause_mute(-1, SIGSEGV), "its handler ended before its first answer, with SIGSEGV", "no answer");
+	assert_texts(handler_cause_mute(-1, 0), "its handler ended before its first answer", "no answer");
+}
+
+static void what_fails_in_a_row(void **state)
+{
+	struct handler_result r = { .end = HANDLER_EXITED, .code = 1 };
+
+	(void)state;
+	assert_texts(handler_cause_failures(20, &r), "20 different messages failed in a row, the last one with exit status 1", "failures");
+	r = (struct handler_result){ .end = HANDLER_SIGNALED, .code = -1, .signal = SIGKILL };
+	assert_texts(handler_cause_failures(2, &r), "2 different messages failed in a row, the last one with SIGKILL", "failures");
+	r = (struct handler_result){ .end = HANDLER_TIMED_OUT, .code = -1, .signal = SIGTERM };
+	assert_texts(handler_cause_failures(5, &r), "5 different messages failed in a row, the last one with a timeout", "failures");
+	assert_texts(handler_cause_failures(100000, NULL), "65535 different messages failed in a row, the last one with a reply", "failures");
+}
+
+static void a_path_may_have_any_bytes(void **state)
+{
+	char out[HANDLER_CAUSE_SIZE], path[1000];
+
+	(void)state;
+	handler_cause_text(handler_cause_unrunnable("execve", EACCES), "/opt/\xff\n\xc3\xa9", out);
+	assert_string_equal(out, "its handler cannot be executed: execve /opt/????: Permission denied");
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	handler_cause_text(handler_cause_unrunnable("execve", EACCES), path, out);
+	assert_non_null(strstr(out, "xxx...: Permission denied"));
+}
+
+/* Any word of another process gives a text. */
+static void a_damaged_word_does_no_harm(void **state)
+{
+	char out[HANDLER_CAUSE_SIZE], path[4096];
+	uint64_t word = 88172645463325252u;
+
+	(void)state;
+	assert_texts(HANDLER_CAUSE_NONE, "its handler cannot be executed, or failed too often in a row", "unknown");
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	for (int i = 0; i < 100000; i++) {
+		word ^= word << 13;
+		word ^= word >> 7;
+		word ^= word << 17;
+		assert_in_range(strlen(handler_cause_text(i % 2 == 0 ? word : (word & ~UINT64_C(0xff)) | (unsigned)(i % 5), path, out)), 1,
+		    HANDLER_CAUSE_SIZE - 1);
+		assert_in_range(strlen(handler_cause_label(word, out)), 1, 100);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_cannot_be_executed),
+		cmocka_unit_test(each_step_has_its_word),
+		cmocka_unit_test(what_does_not_answer),
+		cmocka_unit_test(what_fails_in_a_row),
+		cmocka_unit_test(a_path_may_have_any_bytes),
+		cmocka_unit_test(a_damaged_word_does_no_harm),
+	};
+
+	alarm(10);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
