@@ -56,7 +56,8 @@ def test_memory_of_a_worker(redis, quredisd, handler):
     workers = d.wait_workers("mail", 4)
     pss = {name: pss_kib(pid) for name, pid in workers.items()}
     print(f"\nPSS of workers: {pss}; sweeper {pss_kib(d.sweeper())}; master {pss_kib(d.pid)} KiB")
-    assert max(pss.values()) <= 1024, pss
+    # four workers share the pages of OpenSSL among few: tests/promises/test_tls.py measures sixteen, which stay below 1 MiB
+    assert max(pss.values()) <= (1280 if reach.REACH == "tls" else 1024), pss
 
 
 def waits_for_nothing(c):
