@@ -38,6 +38,7 @@
 #define OPTION_UNTIL	0x8000000u
 /* dead_letters/filter.h */
 #define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | OPTION_UNTIL)
+#define OPTION_ANEW	0x80000u
 #define OPTION_BIND	0x10000000u
 #define OPTION_WEB_PORT	0x20000000u
 #define OPTION_BEFORE	0x40000000u
@@ -53,8 +54,8 @@ struct options {			/* strings point into argv */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* 0: not given */
-	int64_t wait;			/* -1: not given; 0: without a number */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, canary, once;
+	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once;
 
 	unsigned given;			/* OPTION_ bits of the options on the line */
 	char **operands;		/* the words that are not options; owned, NULL at the end */

@@ -24,10 +24,11 @@ static const struct command rows[] = {
 	  "One object per line, in the format of dead_letter.archive. Without -n it writes all." },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER | OPTION_BEFORE, NULL },
 	{ "dlq retry", "QUEUE ID...|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,
-	  OPTION_ALL | OPTION_FILTER | OPTION_CANARY | OPTION_RATE | OPTION_FAILURES,
+	  OPTION_ALL | OPTION_FILTER | OPTION_CANARY | OPTION_RATE | OPTION_FAILURES | OPTION_ANEW,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken. With --canary, --rate or "
-	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given." },
-	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX, OPTION_ALL | OPTION_FILTER,
+	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given. "
+	  "With these or a filter, the same command again continues one that was interrupted." },
+	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX, OPTION_ALL | OPTION_FILTER | OPTION_ANEW,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken." },
 	{ "dlq show", "QUEUE ID", "show everything known about a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken." },

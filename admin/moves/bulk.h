@@ -13,7 +13,7 @@
  */
 int bulk_purge(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry(struct admin *a, enum admin_list list, const char *action);
-int bulk_retry_paced(struct admin *a);		/* escape, with --canary, --rate and --max-failures */
+int by_filter_run(struct admin *a, bool retry);	/* escape, with a filter or --canary, --rate and --max-failures; retry false: deletes */
 
 /* True: the command may take messages of the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
 static inline bool bulk_takes_bare(const struct admin *a)

@@ -89,15 +89,12 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 	return found == -1 ? -1 : remove_record(a, d);
 }
 
-/* An action on each dead letter, and its progress. */
+/* An action on each dead letter. */
 struct action {
 	struct admin *a;
 	bool retry;
 	struct outcome outcome;
-	struct progress progress;
 	int status;			/* EX_NOINPUT: some dead letters were missing; else EX_OK */
-	int64_t first;			/* index in escape where the search for the next message begins; negative: where the last message was found */
-	char newest[RECORD_ID_SIZE];	/* id of the newest record when they were counted. Messages that fail again meanwhile have newer records */
 };
 
 static struct action action_of(struct admin *a, bool retry)
@@ -110,12 +107,10 @@ static int act_on(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
 	struct list_entry e;
-	int found = dead_letter_entry(a, d, t->first, &e), rc = 0;
+	int found = dead_letter_entry(a, d, 0, &e), rc = 0;
 
 	if (found == -1)
 		return -1;
-	if (e.at < 0)
-		t->first = e.at;
 	if (t->retry && found == 0)
 		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
 	else if (!a->options.dry_run)
@@ -219,97 +214,18 @@ static int by_id(struct admin *a, bool retry)
 	return rc;
 }
 
-/* ---- by a filter ---- */
-
-struct filtered {
-	struct action t;
-	struct filter filter;
-	const char *fields[QUEUE_LOOK_FIELDS];	/* that the filter reads */
-	size_t nfields;
-};
-
-static int count_one(void *arg, const struct dead_letter *d)
-{
-	struct filtered *f = arg;
-
-	if (f->t.newest[0] == '\0')
-		strlcpy(f->t.newest, d->record_id, sizeof(f->t.newest));
-	f->t.progress.total += filter_matches(&f->filter, d);
-	return 0;
-}
-
-static int act_on_one(void *arg, const struct dead_letter *d)
-{
-	struct filtered *f = arg;
-	struct action *t = &f->t;
-
-	if (!filter_matches(&f->filter, d))
-		return 0;
-	t->outcome.interrupted = interrupt_asked();
-	if (t->outcome.interrupted)
-		return 1;
-	progress_show(&t->progress, t->outcome.count);
-	return pass_over_missing(t, act_on(t, d));
-}
-
-static int confirm_filtered(const struct filtered *f, int64_t n)
-{
-	char *words = filter_words(&f->filter);
-	int rc = confirm_messages(f->t.a, f->t.retry ? "Put back" : "Delete", n, "escape", words);
-
-	free(words);
-	return rc;
-}
-
-static int act_filtered(struct filtered *f)
-{
-	struct action *t = &f->t;
-	struct admin *a = t->a;
-	int64_t n;
-	int rc;
-
-	f->fields[0] = "sha1";		/* without a field the walk would read all of them */
-	f->nfields = filter_add_fields(&f->filter, f->fields, 1);
-	t->first = -1;		/* records come oldest first, and escape is in the same order */
-	if (dead_letter_walk(a, &(struct dead_letter_walk){ .from = f->filter.until, .to = f->filter.since, .fields = f->fields, .nfields = f->nfields },
-		count_one, f) == -1)
-		return -1;
-	n = t->progress.total;
-	filter_suggest(&f->filter);
-	if (!a->options.dry_run && confirm_filtered(f, n) == -1)
-		return -1;
-	interrupt_begin();
-	progress_begin(&t->progress, t->outcome.action, n);
-	rc = n == 0 || dead_letter_walk(a, &(struct dead_letter_walk){ .up = true, .from = f->filter.since, .to = t->newest }, act_on_one, f) != -1 ? 0 : -1;
-	progress_end(&t->progress);
-	rc = finish_action(t, rc);
-	interrupt_end();
-	return rc;
-}
-
-static int by_filter(struct admin *a, bool retry)
-{
-	struct filtered f = { .t = action_of(a, retry) };
-	int rc = filter_read(a, &f.filter) == -1 ? -1 : act_filtered(&f);
-
-	filter_free(&f.filter);
-	return rc;
-}
-
 /* ---- the commands ---- */
 
 int cmd_dlq_retry(struct admin *a)
 {
-	bool paced = (a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) != 0;
+	unsigned paced = a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES);
 
 	if (check_operands(a, "dlq retry QUEUE ID...|--all") == -1)
 		return -1;
-	if (paced && (!a->options.all || (a->options.given & OPTION_FILTER) != 0))
-		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all, and not with a filter");
-	if (paced)
-		return bulk_retry_paced(a);
-	if ((a->options.given & OPTION_FILTER) != 0)
-		return by_filter(a, true);
+	if (paced != 0 && !a->options.all)
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
+	if (paced != 0 || (a->options.given & OPTION_FILTER) != 0)
+		return by_filter_run(a, true);
 	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
@@ -318,6 +234,6 @@ int cmd_dlq_rm(struct admin *a)
 	if (check_operands(a, "dlq rm QUEUE ID...|--all") == -1)
 		return -1;
 	if ((a->options.given & OPTION_FILTER) != 0)
-		return by_filter(a, false);
+		return by_filter_run(a, false);
 	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
 }

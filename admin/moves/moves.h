@@ -9,8 +9,11 @@
  *	retry			quredis retry, and each way back into ingress
  *	single			quredis retry and rm of one message: it is searched by its id
  *	retry_transit		the trays of a dead owner
- *	retry_paced, returns	dlq retry --canary --rate: how many messages fail again
  *	dead_letters		quredis dlq retry, dlq rm
+ *	by_filter		of the dead letters that a filter means, and at a pace
+ *	operation		what Redis remembers of that, so that a repeated command continues it
+ *	letters			takes them out of a list in which most may stay
+ *	paced, returns		--canary --rate: how many messages fail again
  *	stale, stale_*		quredis stale
  */
 #include "admin/moves/bulk.h"

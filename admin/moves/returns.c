@@ -1,9 +1,8 @@
 /*
- * Follows messages that were put back: which of them have failed again, and whether a message is still under way. retry_paced.c
- * decides what to do about that.
+ * Follows messages that were put back: which of them have failed again, and whether some are still under way. retry_paced.c decides what to do about that.
  */
-#include <search.h>
-#include <stdbool.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -16,46 +15,93 @@
 #include "common/base/base.h"
 
 #define WITH_WRAPPER (2 * QUEUE_BY_VALUE_MAX)		/* bytes read of an entry: all of a small message, whatever wrapper it has */
+#define NOTED_PAGE (4096 * NAME_DIGITS)
 
-static int by_text(const void *a, const void *b)
+/* ---- names ---- */
+
+static uint64_t name_of(const char *digits)
 {
-	return strcmp(a, b);
+	char text[NAME_DIGITS + 1];
+	uint64_t name;
+
+	strlcpy(text, digits, sizeof(text));
+	name = strtoull(text, NULL, 16);
+	return name == 0 ? 1 : name;
 }
 
-int returns_begin(struct admin *a, struct returns *r)
+static size_t slot_of(const struct name_set *s, uint64_t name)
 {
-	struct redis_reply reply, newest, id;
+	size_t i = (size_t)name & (s->room - 1);
 
+	while (s->slots[i] != 0 && s->slots[i] != name)
+		i = (i + 1) & (s->room - 1);
+	return i;
+}
+
+void returns_name_add(struct name_set *s, const char *digits)
+{
+	uint64_t name = name_of(digits);
+	size_t at;
+
+	if (2 * s->n >= s->room) {
+		struct name_set more = { alloc_zero(s->room == 0 ? 1024 : 2 * s->room, sizeof(*more.slots)), s->n, s->room == 0 ? 1024 : 2 * s->room };
+
+		for (size_t i = 0; i < s->room; i++)
+			if (s->slots[i] != 0)
+				more.slots[slot_of(&more, s->slots[i])] = s->slots[i];
+		free(s->slots);
+		*s = more;
+	}
+	at = slot_of(s, name);
+	s->n += s->slots[at] == 0;
+	s->slots[at] = name;
+}
+
+bool returns_name_is_in(const struct name_set *s, const char *digits)
+{
+	return s->room > 0 && s->slots[slot_of(s, name_of(digits))] != 0;
+}
+
+/* ---- failures ---- */
+
+static int learn_noted(struct admin *a, struct returns *r)
+{
+	struct redis_reply reply;
+	size_t from = 0;
+
+	do {
+		redis_appendf(&a->redis, "GETRANGE %s %d %d", a->keys.returned, (int64_t)from, (int64_t)(from + NOTED_PAGE - 1));
+		if (admin_reply(a, &reply, a->keys.returned) == -1)
+			return -1;
+		if (reply.type != REDIS_STRING)
+			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a string");
+		for (size_t i = 0; i + NAME_DIGITS <= reply.len; i += NAME_DIGITS)
+			returns_name_add(&r->sums, reply.str + i);
+		from += NOTED_PAGE;
+	} while (reply.len == NOTED_PAGE);
+	return 0;
+}
+
+int returns_begin(struct admin *a, struct returns *r, const char *bound)
+{
 	*r = (struct returns){ .next = "-" };
-	redis_appendf(&a->redis, "XREVRANGE %s + - COUNT 1", a->keys.log);
-	if (admin_reply(a, &reply, a->keys.log) == -1)
-		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n == 0)
-		return 0;
-	newest = redis_element(&reply, 0);
-	if (newest.type != REDIS_ARRAY || newest.n == 0)
-		return 0;
-	id = redis_element(&newest, 0);
-	return id.type == REDIS_STRING && record_id_next(id.str, r->next) == 0 ? 0 :
-	    admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+	record_id_next(bound, r->next);
+	return learn_noted(a, r);
 }
 
-void returns_add(struct returns *r, const char *sha1)
+void returns_add(void *returns, const char *sha1)
 {
-	char *sum = alloc_string(sha1), **found;
+	struct returns *r = returns;
 
-	found = tsearch(sum, &r->sha1s, by_text);
-	if (found == NULL)
-		abort();	/* tsearch() fails only if memory is exhausted */
-	if (*found != sum)
-		free(sum);
+	if (strlen(sha1) >= NAME_DIGITS)
+		returns_name_add(&r->sums, sha1);
 }
 
 static void note_failed(void *arg, const char *id, const char *sha1)
 {
 	struct returns *r = arg;
 
-	if (tfind(sha1, &r->sha1s, by_text) == NULL)
+	if (!returns_name_is_in(&r->sums, sha1))
 		return;
 	r->failed++;
 	strlcpy(r->last, id, sizeof(r->last));
@@ -73,29 +119,57 @@ int returns_look(struct admin *a, struct returns *r)
 
 void returns_free(struct returns *r)
 {
-	tdestroy(r->sha1s, free);
-	r->sha1s = NULL;
+	free(r->sums.slots);
+	r->sums = (struct name_set){0};
 }
 
 /* ---- searching for a message ---- */
 
-/* Compares a small message whole, and a large one by its length and ends. */
-static bool is_same_message(const struct admin *a, const struct list_entry *message, const struct queue_looked *l)
+/* A small message counts whole, a large one with its length and its ends. */
+static void write_name(const char *data, size_t size, const char *tail, char name[NAME_DIGITS + 1])
 {
-	size_t ends = entry_is_large(message) ? QUEUE_ENTRY_ENDS : message->size;
+	char ends[2 * QUEUE_ENTRY_ENDS + 24], sum[ENCODE_SHA1_SIZE];
+	int n;
+
+	if (size <= QUEUE_BY_VALUE_MAX) {
+		encode_sha1(data, size, sum);
+	} else {
+		n = snprintf(ends, sizeof(ends), "%zu ", size);
+		memcpy(ends + n, data, QUEUE_ENTRY_ENDS);
+		memcpy(ends + n + QUEUE_ENTRY_ENDS, tail, QUEUE_ENTRY_ENDS);
+		encode_sha1(ends, (size_t)n + 2 * QUEUE_ENTRY_ENDS, sum);
+	}
+	strlcpy(name, sum, NAME_DIGITS + 1);
+}
+
+void returns_name_of(const struct list_entry *message, char name[NAME_DIGITS + 1])
+{
+	const char *tail = message->tail.data;
+
+	if (entry_is_large(message) && message->tail.len < QUEUE_ENTRY_ENDS)
+		tail = (const char *)message->head.data + message->head.len - QUEUE_ENTRY_ENDS;
+	write_name(message->head.data, message->size, tail, name);
+}
+
+static bool is_one_of(const struct admin *a, const struct name_set *names, const struct queue_looked *l)
+{
+	char name[NAME_DIGITS + 1];
 	struct message m;
+	size_t size;
 
 	message_parse(&m, &a->keys.lines, l->head.str, l->head.len);
-	return l->size - m.wrapper_len == message->size && l->head.len >= m.wrapper_len + ends &&
-	    memcmp(m.raw + m.wrapper_len, message->head.data, ends) == 0 &&
-	    (l->tail.len != message->tail.len || memcmp(l->tail.str, message->tail.data, l->tail.len) == 0);
+	size = l->size - m.wrapper_len;
+	if (size > QUEUE_BY_VALUE_MAX ? l->head.len < m.wrapper_len + QUEUE_ENTRY_ENDS : l->head.len < l->size)
+		return false;
+	write_name(m.raw + m.wrapper_len, size, l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, name);
+	return returns_name_is_in(names, name);
 }
 
 /*
  * Reads a list from the newest entry on, a sorted set from the first. A message that moves meanwhile may be missed, so callers
  * check twice.
  */
-static int is_in_list(struct admin *a, const char *key, bool sorted, const struct list_entry *message)
+static int is_in_list(struct admin *a, const char *key, bool sorted, const struct name_set *names)
 {
 	struct redis_reply reply;
 	int64_t first = 0;
@@ -113,7 +187,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 			struct queue_looked l;
 
 			queue_looked(&reply, i, &l);
-			if (is_same_message(a, message, &l))
+			if (is_one_of(a, names, &l))
 				return 1;
 		}
 		first += (int64_t)n;
@@ -121,7 +195,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 	return 0;
 }
 
-static int is_in_work(struct admin *a, const struct list_entry *message)
+static int is_in_work(struct admin *a, const struct name_set *names)
 {
 	struct lists l;
 	int found = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
@@ -130,20 +204,26 @@ static int is_in_work(struct admin *a, const struct list_entry *message)
 		for (int t = 0; found == 0 && t <= QUEUE_TRAYS; t++) {
 			char *key = queue_tray_key(&a->keys, l.workers[i].incarnation, t);
 
-			found = is_in_list(a, key, false, message);
+			found = is_in_list(a, key, false, names);
 			free(key);
 		}
 	lists_free(&l);
 	return found;
 }
 
-int returns_is_under_way(struct admin *a, const struct list_entry *message)
+int returns_are_under_way(struct admin *a, const char *names)
 {
-	int found = is_in_list(a, a->keys.ingress, false, message);
+	struct name_set set = {0};
+	int found;
 
+	for (; strlen(names) >= NAME_DIGITS; names += NAME_DIGITS)
+		returns_name_add(&set, names);
+	found = is_in_list(a, a->keys.ingress, false, &set);
 	if (found == 0)
-		found = is_in_work(a, message);
+		found = is_in_work(a, &set);
 	if (found == 0)
-		found = is_in_list(a, a->keys.delayed, true, message);
-	return found == 0 ? is_in_list(a, a->keys.ingress, false, message) : found;
+		found = is_in_list(a, a->keys.delayed, true, &set);
+	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &set) : found;
+	free(set.slots);
+	return found;
 }

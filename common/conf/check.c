@@ -30,7 +30,7 @@ struct claims {
 static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*",
 	":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*" };
 static const char *const transit_keys[] = { "", ":*" };
-static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed" };
+static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":returned" };
 
 static void add_claim(struct claims *c, const char *base, const char *suffix, int queue, const char *key)
 {

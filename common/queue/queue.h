@@ -11,6 +11,7 @@
 #include "common/queue/moves.h"
 #include "common/queue/nodes.h"
 #include "common/queue/notes.h"
+#include "common/queue/operations.h"
 #include "common/queue/purge.h"
 #include "common/queue/records.h"
 #include "common/queue/refused.h"

@@ -8,9 +8,9 @@
  * number but no text. tests/tree/test_commands.py compares the list with the sources.
  */
 #define COMMAND_NAMES(X)                                                                                                                \
-	X(AUTH) X(BLMOVE) X(BRPOPLPUSH) X(CLIENT) X(CONFIG) X(DEL) X(EVALSHA) X(EXISTS) X(GET) X(HDEL) X(HEXISTS) X(HGET)               \
+	X(APPEND) X(AUTH) X(BLMOVE) X(BRPOPLPUSH) X(CLIENT) X(CONFIG) X(DEL) X(EVALSHA) X(EXISTS) X(GET) X(GETRANGE) X(HDEL) X(HEXISTS) X(HGET)               \
 	X(HGETALL) X(HINCRBY) X(HKEYS) X(HLEN) X(HMGET) X(HRANDFIELD) X(HSET) X(HVALS) X(INFO) X(LINDEX) X(LLEN) X(LMOVE)               \
-	X(LPOP) X(LPUSH) X(LRANGE) X(LREM) X(LSET) X(LTRIM) X(MEMORY) X(MGET) X(PEXPIRE) X(PTTL) X(RENAME) X(ROLE) X(RPOP)              \
+	X(LPOP) X(LPOS) X(LPUSH) X(LRANGE) X(LREM) X(LSET) X(LTRIM) X(MEMORY) X(MGET) X(PEXPIRE) X(PTTL) X(RENAME) X(ROLE) X(RPOP)              \
 	X(RPOPLPUSH) X(RPUSH) X(SCAN) X(SCRIPT) X(SELECT) X(SENTINEL) X(SET) X(TIME) X(TYPE) X(UNLINK) X(WAIT) X(WAITAOF)               \
 	X(XADD) X(XDEL) X(XINFO) X(XLEN) X(XRANGE) X(XREVRANGE) X(ZADD) X(ZCARD) X(ZRANGE) X(ZREM) X(ZREMRANGEBYRANK) X(ZSCORE)
 

@@ -1,0 +1,226 @@
+/*
+ * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: an operation that a repeated command continues. letters.c takes the dead letters,
+ * paced.c decides how fast.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <bsd/string.h>
+
+#include "admin/moves/bulk.h"
+#include "admin/moves/letters.h"
+#include "admin/moves/paced.h"
+#include "admin/moves/retry.h"
+
+#include "common/base/base.h"
+
+#define COUNT_MS 1000		/* without a question the work begins after this time, even if not all are counted */
+
+struct work {
+	struct admin *a;
+	struct filter filter;
+	struct operation op;
+	struct letters letters;
+	struct paced paced;
+	struct progress progress;
+	struct outcome outcome;
+	bool retry, is_paced;
+};
+
+/* ---- how many ---- */
+
+struct counting {
+	struct filter *filter;
+	int64_t n, read, until_ms;
+};
+
+static int count_one(void *arg, const struct dead_letter *d)
+{
+	struct counting *c = arg;
+
+	c->n += filter_matches(c->filter, d);
+	return interrupt_asked() || (c->until_ms > 0 && ++c->read % 100 == 0 && clock_monotonic_ms() >= c->until_ms) ? 1 : 0;
+}
+
+/* Counts the dead letters up to the bound. *n -1: there are too many to count before the work begins. */
+static int count_all(struct work *w, int64_t *n)
+{
+	struct counting c = { .filter = &w->filter };
+	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1" };	/* without a field the walk would read all of them */
+	size_t nfields = filter_add_fields(&w->filter, fields, 1);
+	int rc;
+
+	if (!w->a->options.dry_run && (w->a->options.yes || !confirm_possible()))
+		c.until_ms = clock_monotonic_ms() + COUNT_MS;
+	rc = dead_letter_walk(w->a, &(struct dead_letter_walk){ .up = true, .from = w->op.next, .to = w->op.bound, .fields = fields, .nfields = nfields },
+	    count_one, &c);
+	*n = rc == 0 ? c.n : -1;
+	return rc == -1 ? -1 : 0;
+}
+
+/* The newest record, or the last one before --until: what fails from now on is behind it. */
+static int find_bound(struct work *w)
+{
+	struct redis_reply reply, newest;
+	struct admin *a = w->a;
+
+	strlcpy(w->op.since, w->filter.since, sizeof(w->op.since));
+	strlcpy(w->op.next, w->filter.since, sizeof(w->op.next));
+	redis_appendf(&a->redis, "XREVRANGE %s %s %s COUNT 1", a->keys.log, w->filter.until, w->filter.since);
+	if (admin_reply(a, &reply, a->keys.log) == -1)
+		return -1;
+	if (reply.type == REDIS_ARRAY && reply.n == 0) {
+		strlcpy(w->op.bound, "0-1", sizeof(w->op.bound));
+		return 0;
+	}
+	newest = redis_element(&reply, 0);
+	if (reply.type != REDIS_ARRAY || newest.type != REDIS_ARRAY || newest.n == 0 || redis_element(&newest, 0).type != REDIS_STRING)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
+	strlcpy(w->op.bound, redis_element(&newest, 0).str, sizeof(w->op.bound));
+	return 0;
+}
+
+/* ---- the work ---- */
+
+/* If Redis went back meanwhile, older records may be there again: once more, until nothing is left. */
+static int take_all(struct work *w)
+{
+	int rc = 1;
+
+	do {
+		if (w->is_paced) {
+			w->paced.letters = &w->letters;
+			w->paced.progress = &w->progress;
+			rc = paced_run(w->a, &w->paced);
+		} else {
+			while ((rc = letters_take(&w->letters, QUEUE_TAKEN_MAX)) == 1 && !interrupt_asked())
+				progress_show(&w->progress, w->op.acted);
+			rc = rc == -1 ? -1 : 0;
+		}
+		if (rc == -1 || interrupt_asked() || !w->letters.again)
+			return rc;
+		letters_begin(&w->letters, &w->op, &w->filter, w->retry);
+		strlcpy(w->op.next, w->op.since, sizeof(w->op.next));
+		paced_free(&w->paced);
+	} while (true);
+}
+
+static void say(struct work *w, int rc)
+{
+	w->outcome.count = w->letters.acted;
+	w->outcome.interrupted = rc == 0 && interrupt_asked();
+	if (w->letters.claimed > 0)
+		admin_note("%" PRId64 " messages are being archived and were left", w->letters.claimed);
+	if (w->letters.missing > 0)
+		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->letters.missing);
+	if (rc == 0 || w->letters.acted > 0)
+		outcome_say(w->a, &w->outcome);
+}
+
+/* The operation stays for a repeated command unless it is complete, or stopped because messages failed again. */
+static int finish(struct work *w, int rc)
+{
+	int status = w->a->status;
+
+	if ((rc == 0 && !interrupt_asked()) || w->paced.stopped)
+		operation_end(&w->op);
+	else if (status != EX_UNAVAILABLE)
+		letters_release(&w->letters);
+	w->a->status = status;
+	return rc;
+}
+
+static int hold_and_take(struct work *w)
+{
+	int rc;
+
+	interrupt_begin();
+	if (operation_hold(&w->op) == -1) {
+		interrupt_end();
+		return -1;
+	}
+	progress_begin(&w->progress, w->outcome.action, w->op.total < 0 ? 0 : w->op.total);
+	letters_begin(&w->letters, &w->op, &w->filter, w->retry);
+	rc = take_all(w);
+	progress_end(&w->progress);
+	rc = finish(w, rc);
+	say(w, rc);
+	interrupt_end();
+	return rc;
+}
+
+static int confirm_work(struct work *w, int64_t n)
+{
+	char *words = filter_words(&w->filter);
+	int rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Put back" : "Delete", n, "escape", words);
+
+	free(words);
+	return rc;
+}
+
+static void say_continues(const struct work *w)
+{
+	char stamp[CLOCK_RFC3339_SIZE];
+
+	if (w->op.total >= 0)
+		admin_note("continues the %s begun at %s: %" PRId64 " of %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.acted,
+		    w->op.total);
+	else
+		admin_note("continues the %s begun at %s: %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.acted);
+}
+
+static int forget(struct work *w)
+{
+	int rc = operation_hold(&w->op) == -1 || operation_end(&w->op) == -1 ? -1 : 0;
+
+	operation_free(&w->op);
+	return rc == -1 ? -1 : operation_find(w->a, w->outcome.action, &w->filter, &w->op) == -1 ? -1 : 0;
+}
+
+static int begin(struct work *w)
+{
+	struct admin *a = w->a;
+	int64_t n;
+	int rc = operation_find(a, w->outcome.action, &w->filter, &w->op);
+
+	if (rc == 1 && a->options.anew && !a->options.dry_run)
+		rc = forget(w);
+	if (rc == -1 || (rc == 0 && find_bound(w) == -1))
+		return -1;
+	if (rc == 1)
+		say_continues(w);
+	n = w->op.total - w->op.acted;
+	if (rc == 0 || w->op.total < 0) {
+		if (count_all(w, &n) == -1)
+			return -1;
+		w->op.total = rc == 0 ? n : w->op.total;
+	}
+	if (rc == 0)
+		filter_suggest(&w->filter);
+	w->outcome.count = n;
+	if (a->options.dry_run || (n == 0 && rc == 0)) {
+		outcome_say(a, &w->outcome);
+		return 0;
+	}
+	return confirm_work(w, n) == -1 ? -1 : hold_and_take(w);
+}
+
+int by_filter_run(struct admin *a, bool retry)
+{
+	struct work w = { .a = a, .retry = retry, .outcome = retry ? retry_outcome("dlq retry", "escape") :
+		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
+	int rc;
+
+	w.is_paced = (a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) != 0;
+	rc = filter_read(a, &w.filter);
+	if (rc == 0 && w.is_paced)
+		rc = paced_read(a, &w.paced);
+	if (rc == 0)
+		rc = begin(&w);
+	operation_free(&w.op);
+	paced_free(&w.paced);
+	filter_free(&w.filter);
+	return rc;
+}

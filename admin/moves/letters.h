@@ -1,0 +1,45 @@
+#ifndef ADMIN_MOVES_LETTERS_H
+#define ADMIN_MOVES_LETTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/dead_letters/dead_letters.h"
+#include "admin/moves/operation.h"
+
+/*
+ * Takes the dead letters of an operation, the oldest first. It walks over the records, and knows the place of each message in escape: both are in the same
+ * order, so it is the number of records before it that stay. If it is not there (a message without a record, a record without a message, another command),
+ * Redis searches for it, and from then on the difference is known. So a message is found in the middle of a million that stay without reading them.
+ */
+struct letter {
+	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE];
+	size_t size;
+	int64_t before;			/* records before it */
+	int searches;
+	bool single;			/* large, or with a note beside it: handled alone */
+};
+
+struct letters {
+	struct operation *op;
+	struct filter *filter;
+	bool retry, noted;		/* noted: Redis notes which messages were put back, so that their failures are counted */
+	struct letter page[QUEUE_TAKEN_MAX];
+	size_t n, at;
+	char gone[48];			/* stands in escape for a message that leaves, within one script */
+	int64_t seen, left, shift;	/* records read; of these: left escape; how much further to the left the messages are */
+	bool at_end, again;		/* again: Redis went back meanwhile, so older records may be there again */
+	int64_t acted, missing, claimed;	/* by this command */
+	void *returns_arg;
+	void (*returned)(void *arg, const char *sha1);	/* is told of each message before it is put back; NULL: nobody */
+};
+
+void letters_begin(struct letters *l, struct operation *op, struct filter *f, bool retry);
+/* Takes up to `most`, at most QUEUE_TAKEN_MAX. 1: there may be more; 0: that was the last; -1: error. */
+int letters_take(struct letters *l, int64_t most);
+/* The next one to take. 1: it is *next; 0: there is none; -1: error of Redis */
+int letters_next(struct letters *l, const struct letter **next);
+int letters_release(struct letters *l);		/* gives the operation up, where it is now */
+int64_t letters_place(const struct letters *l, const struct letter *one);	/* index in escape, from the right */
+
+#endif

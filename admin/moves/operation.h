@@ -1,0 +1,42 @@
+#ifndef ADMIN_MOVES_OPERATION_H
+#define ADMIN_MOVES_OPERATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "admin/cli/cli.h"
+#include "admin/dead_letters/dead_letters.h"
+
+/*
+ * A retry or a deletion of the dead letters that a filter means, as Redis remembers it until it is complete. Its bound is the newest record at its start: a
+ * message that fails again later has a newer one, so a repeated command does not take it. Its id is made of action and filter as they were given.
+ */
+struct operation {
+	struct admin *a;
+	const char *verb;		/* "retry" or "deletion" */
+	char id[QUEUE_OPERATION_ID], holder[128];
+	char *what;			/* action and filter; owned */
+	int64_t begun_ms;
+	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
+	char next[RECORD_ID_SIZE];	/* where it goes on */
+	int64_t total, acted;		/* total -1: not counted */
+	char *first;			/* canary: the keys of the messages that were put back first (returns.h); owned */
+	bool passed;			/* canary: they are done */
+	bool continues;			/* an earlier command has begun it */
+	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
+};
+
+/* Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis. operation_free() in each case. */
+int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
+/* Takes it, or begins it with since, bound and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
+int operation_hold(struct operation *o);
+/* Holds it further, if that is due. -1: another process holds it now */
+int operation_renew(struct operation *o);
+int operation_note(struct operation *o, const char *field, const char *value);
+int operation_note_number(struct operation *o, const char *field, int64_t value);
+int operation_release(struct operation *o);	/* somebody will repeat the command */
+int operation_end(struct operation *o);		/* it is complete, or stopped by itself */
+int operation_lost(struct operation *o);	/* prints that another process holds it; returns -1 */
+void operation_free(struct operation *o);
+
+#endif

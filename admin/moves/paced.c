@@ -1,0 +1,199 @@
+/*
+ * Puts the dead letters of an operation back with care. With --canary it puts back some, and waits until all of them are done. Then the others follow at the
+ * given rate, until more of them than allowed have failed again. A repeated command continues each of these steps.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include <bsd/stdlib.h>
+
+#include "admin/moves/paced.h"
+
+#include "admin/queues/queues.h"
+#include "common/base/base.h"
+
+#define RATE_DEFAULT 50.0
+#define RATE_MAX 1000000
+#define LOOK_MS 250		/* between checks for messages that failed again */
+#define CANARY_LOOK_MS 500
+#define CANARY_LEAST_MS (10 * 60 * 1000)	/* the least time for the canary beyond the queue's timeout, since it may wait behind other messages */
+
+/* "50/s", "10/m", "3600/h" */
+static int parse_rate(struct admin *a, double *per_ms)
+{
+	static const char units[] = "smh";
+	static const double unit_ms[] = { 1000, 60 * 1000, 60 * 60 * 1000 };
+	const char *text = a->options.rate, *slash = text == NULL ? NULL : strchr(text, '/'), *unit, *why = NULL;
+	char *digits;
+	long long n;
+
+	*per_ms = RATE_DEFAULT / 1000;
+	if (text == NULL)
+		return 0;
+	unit = slash == NULL || slash[1] == '\0' || slash[2] != '\0' ? NULL : strchr(units, slash[1]);
+	digits = alloc_copy(text, slash == NULL ? strlen(text) : (size_t)(slash - text));
+	n = strtonum(digits, 1, RATE_MAX, &why);
+	free(digits);
+	if (unit == NULL || why != NULL)
+		return admin_fail(a, EX_USAGE, "--rate: expected a number and /s, /m or /h, such as 50/s");
+	*per_ms = (double)n / unit_ms[unit - units];
+	return 0;
+}
+
+int paced_read(struct admin *a, struct paced *p)
+{
+	*p = (struct paced){ .most_failures = a->options.max_failures < 0 ? 0 : a->options.max_failures };
+	p->canary = (a->options.given & OPTION_CANARY) == 0 ? 0 : a->options.canary > 0 ? a->options.canary : 1;
+	if (a->queue != NULL && !a->queue->dead_letter.enabled)
+		return admin_fail(a, EX_USAGE, "without records (dead_letter.enabled = false) the command cannot see which messages fail again");
+	return parse_rate(a, &p->per_ms);
+}
+
+void paced_free(struct paced *p)
+{
+	returns_free(&p->returns);
+}
+
+static void rest(int64_t ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	if (ms > 0)
+		nanosleep(&ts, NULL);
+}
+
+static int failed_again(struct admin *a, struct paced *p)
+{
+	const struct operation *op = p->letters->op;
+	bool more = !p->letters->at_end || p->letters->at < p->letters->n;
+
+	p->stopped = true;
+	return admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s", p->returns.failed,
+	    op->acted, p->returns.last, more && op->acted != op->total ? ": stopped" : "");
+}
+
+/* ---- the canary ---- */
+
+static int64_t patience_ms(const struct admin *a)
+{
+	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : a->queue->timeout_ms);
+}
+
+/* Notes which message it is before it is put back, so that a repeated command waits for it, too. */
+static int note_canary(struct admin *a, struct paced *p, const struct letter *one)
+{
+	struct operation *op = p->letters->op;
+	char name[NAME_DIGITS + 1], *names;
+	struct list_entry e = {0};
+	struct dead_letter d;
+	int found = dead_letter_read(a, one->record_id, DEAD_LETTER_SHOWN, &d);
+
+	if (found == 1)
+		found = dead_letter_entry(a, &d, letters_place(p->letters, one), &e);
+	dead_letter_free(&d);
+	if (found == 1) {
+		returns_name_of(&e, name);
+		names = alloc_format("%s%s", op->first, name);
+		free(op->first);
+		op->first = names;
+		found = operation_note(op, "first", op->first);
+	}
+	entry_free(&e);
+	return found == -1 ? -1 : 0;
+}
+
+static int put_back_canary(struct admin *a, struct paced *p)
+{
+	struct operation *op = p->letters->op;
+	const struct letter *next;
+	int more = 1;
+
+	while (more == 1 && op->acted < p->canary && !interrupt_asked()) {
+		more = letters_next(p->letters, &next);
+		if (more == 1)
+			more = note_canary(a, p, next) == -1 ? -1 : letters_take(p->letters, 1);
+		progress_show(p->progress, op->acted);
+	}
+	return more == -1 ? -1 : 0;
+}
+
+/* The canary is done if two checks in a row find none of its messages anywhere, and none is a dead letter. */
+static int wait_for_canary(struct admin *a, struct paced *p)
+{
+	struct operation *op = p->letters->op;
+	int64_t until_ms = clock_monotonic_ms() + patience_ms(a);
+	int missed = 0, there;
+
+	while (missed < 2 && !interrupt_asked()) {
+		if (clock_monotonic_ms() >= until_ms)
+			return admin_fail(a, EX_TEMPFAIL, "the first messages still wait or are in flight: nothing else was put back");
+		rest(CANARY_LOOK_MS);
+		there = returns_are_under_way(a, op->first);
+		if (there == -1 || operation_renew(op) == -1 || returns_look(a, &p->returns) == -1)
+			return -1;
+		if (p->returns.failed > 0)
+			return failed_again(a, p);
+		missed = there == 1 ? 0 : missed + 1;
+	}
+	if (interrupt_asked())
+		return 0;
+	admin_note(op->acted == 1 ? "the first message is done; the others follow" : "the first %" PRId64 " messages are done; the others follow", op->acted);
+	op->passed = true;
+	return operation_note(op, "passed", "1");
+}
+
+/* ---- the others ---- */
+
+static int put_back_others(struct admin *a, struct paced *p)
+{
+	struct letters *l = p->letters;
+	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = l->acted + l->missing + l->claimed;
+	int more = 1;
+
+	while (more == 1 && !interrupt_asked()) {
+		int64_t now_ms = clock_monotonic_ms(), sent = l->acted + l->missing + l->claimed - before;
+		int64_t due = 1 + (int64_t)((double)(now_ms - begun_ms) * p->per_ms) - sent;
+
+		if (due > 0 && (more = letters_take(l, due)) == -1)
+			return -1;
+		progress_show(p->progress, l->op->acted);
+		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
+			looked_ms = now_ms;
+			if (operation_renew(l->op) == -1 || returns_look(a, &p->returns) == -1)
+				return -1;
+			if (p->returns.failed > p->most_failures)
+				return failed_again(a, p);
+		}
+		if (more == 1 && due <= QUEUE_TAKEN_MAX)
+			rest(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
+	}
+	return 0;
+}
+
+int paced_run(struct admin *a, struct paced *p)
+{
+	struct letters *l = p->letters;
+	int rc = returns_begin(a, &p->returns, l->op->bound);
+
+	l->noted = true;
+	l->returned = returns_add;
+	l->returns_arg = &p->returns;
+	if (rc == 0 && p->canary > 0 && !l->op->passed) {
+		rc = put_back_canary(a, p);
+		if (rc == 0 && l->op->first[0] != '\0' && !interrupt_asked())
+			rc = wait_for_canary(a, p);
+	}
+	if (rc == 0 && !interrupt_asked())
+		rc = put_back_others(a, p);
+	if (rc != 0 || returns_look(a, &p->returns) == -1 || p->returns.failed == 0)
+		return rc;
+	if (p->returns.failed > p->most_failures)
+		return failed_again(a, p);
+	if (!interrupt_asked())
+		admin_note("%" PRId64 " of them became dead letters again until now", p->returns.failed);
+	return 0;
+}

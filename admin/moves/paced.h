@@ -1,0 +1,23 @@
+#ifndef ADMIN_MOVES_PACED_H
+#define ADMIN_MOVES_PACED_H
+
+#include "admin/moves/letters.h"
+#include "admin/moves/returns.h"
+
+/* How gently an operation puts messages back: --canary, --rate and --max-failures. */
+struct paced {
+	struct letters *letters;
+	struct progress *progress;
+	struct returns returns;
+	double per_ms;
+	int64_t canary, most_failures;
+	bool stopped;			/* too many failed again: the operation is over */
+};
+
+/* Reads the options. -1: one of them is wrong */
+int paced_read(struct admin *a, struct paced *p);
+/* Puts all back, or as many as the pace and interrupt_asked() allow. -1: error, or too many failed again (EX_DATAERR) */
+int paced_run(struct admin *a, struct paced *p);
+void paced_free(struct paced *p);
+
+#endif

@@ -1,0 +1,42 @@
+#ifndef COMMON_QUEUE_OPERATIONS_H
+#define COMMON_QUEUE_OPERATIONS_H
+
+#include "common/queue/moves.h"
+#include "common/queue/scripts.h"
+
+/*
+ * Long work of an operator on the dead letters of a queue. The hash `operations` remembers each piece of it until it is complete, so that a repeated command
+ * continues it. The fields of one have its id before them. `holder` names the process that works on it: every step asks for it, so that a process that lost it,
+ * or a Redis that went back to an earlier state, takes nothing twice. As in common/queue/moves.h, each function appends one script or command.
+ */
+#define QUEUE_OPERATION_HOLD_MS 5000			/* then another process may continue it */
+#define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)
+#define QUEUE_OPERATION_ID 17
+
+/* instead: a holder that is dead; "": none. fields, values: of a new one. -> ARRAY of STRING, as operation_hold.lua says */
+void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
+    const char *const *fields, const char *const *values, size_t n);
+/* Stores fields. hold_ms 0: gives it up; -1: forgets it. -> INTEGER 1; 0: another process holds it */
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, const char *const *fields,
+    const char *const *values, size_t n);
+void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n);	/* -> ARRAY */
+void queue_operation_count(struct redis *r, const struct queue_keys *k, const char *id);	/* one more is done. -> INTEGER how many */
+
+/* A dead letter that an operation takes. */
+struct queue_taken {
+	int64_t at;			/* index in escape from the right: -1 is the oldest */
+	size_t size;
+	const char *sha1, *record_id;
+	struct buffer line;		/* its new wrapper */
+};
+/*
+ * Takes dead letters, in their order, up to the first that is not at its place. ingress false: deletes them. gone: a text that no message has. noted: remember
+ * their sha1s. next: the record where the operation goes on. -> ARRAY of INTEGER: how many, and how many the operation has taken; -1: it is not held
+ */
+#define QUEUE_TAKEN_MAX 100
+void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,
+    const char *next, const struct queue_taken *letters, size_t n);
+/* -> INTEGER index from the right; 0: not there; 1: Redis cannot tell */
+void queue_dead_letter_place(struct redis *r, const struct queue_keys *k, const void *message, size_t len);
+
+#endif
