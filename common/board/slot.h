@@ -41,9 +41,9 @@ struct slot {
 	_Atomic int32_t handler_pgid;
 	_Atomic int32_t pid;			/* of the child; 0: not known yet. Reader: the sweeper */
 	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0 */
+	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	_Atomic int64_t redis_errno;		/* worker: why its last attempt to connect failed; 0: no errno says why. It counts only with redis_down */
 	_Atomic int64_t redis_retry_ms;		/* worker, CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
-	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	/*
 	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
 	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
