@@ -105,6 +105,24 @@ int admin_load_to_run(struct admin *a, const char *queue)
 
 /* ---- connection ---- */
 
+/* A part of an address can only be replaced where there is one address, and it is of Redis, not of a Sentinel. A unix socket stands for this host. */
+static int replace_address(struct admin *a, struct redis_target *t)
+{
+	const struct options *o = &a->options;
+	const char *named = t->master != NULL ? "Sentinels" : t->naddresses > 1 ? "several servers" : NULL;
+
+	if (o->host != NULL && o->host[0] == '\0')
+		return admin_fail(a, EX_USAGE, "-H requires a host");
+	if (named != NULL && o->host == NULL)
+		return admin_fail(a, EX_USAGE, "-P replaces the port of a server, but the configuration names %s: give the host, too: -H HOST -P %d", named,
+		    (int)o->port);
+	if (t->naddresses > 1 && t->master == NULL && o->port == 0)
+		return admin_fail(a, EX_USAGE, "-H replaces the host of a server, but the configuration names %s: give the port, too: -H %s -P PORT", named,
+		    o->host);
+	redis_target_set_address(t, o->host, o->port == 0 && named != NULL ? REDIS_PORT : (int)o->port);
+	return 0;
+}
+
 /* -u replaces the whole address of the configuration; -H and -P replace their part of it. */
 static int find_target(struct admin *a)
 {
@@ -125,9 +143,7 @@ static int find_target(struct admin *a)
 		admin_note("quredis: other users of this host can see a password on the command line; "
 			   "use QUREDIS_REDIS_URL or redis.password_file");
 	redis_target_use_prefix(t, a->conf->redis.prefix);
-	if (o->host != NULL || o->port != 0)
-		redis_target_set_address(t, o->host, (int)o->port);
-	return 0;
+	return o->host != NULL || o->port != 0 ? replace_address(a, t) : 0;
 }
 
 /* A slot of a Cluster that moves stops all that quredis does there, mostly for less than a second. */

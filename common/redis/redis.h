@@ -90,6 +90,7 @@ struct redis_options {
 	bool sentinel_tls;
 };
 
+#define REDIS_PORT 6379			/* of a server whose address names none */
 #define REDIS_ADDRESSES_MAX 64		/* of one target */
 
 struct redis_address {

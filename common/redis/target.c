@@ -13,7 +13,6 @@
 
 #include "common/base/base.h"
 
-#define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
 
 static void free_addresses(struct redis_target *t)

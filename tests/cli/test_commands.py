@@ -10,6 +10,7 @@ import pytest
 from harness import QUREDIS, render, wait_for
 from harness.queues import Queue, dumps, incarnation, now_ms, strip, wrapper
 from harness.messages import sealed
+from harness.program import run_quredis
 
 # ---- words and exit codes ----
 
@@ -25,8 +26,8 @@ def test_help_lists_what_works(quredis):
     assert r.code == 0 and r.err == ""
     words = [line.split()[1] for line in r.out.splitlines() if line.startswith("  quredis ")]
     assert words == sorted(words)
-    assert set(words) == set("completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run scale stale stats status "
-                             "stop top version web".split())
+    assert set(words) == set("completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run scale stale "
+                             "stats status stop top version web".split())
     # the gem's words, columns and comment
     assert any(line.split("#")[1].strip() == "list queues" for line in r.out.splitlines() if line.startswith("  quredis ls "))
 
@@ -105,6 +106,21 @@ def test_host_and_port_as_in_the_gem(redis_server, quredis, tmp):
     assert quredis("ls", "-P", server.port, conf=conf).code == 0
     r = quredis("-H", "127.0.0.1", "ls", url=server.url)
     assert r.code == 64
+
+
+@pytest.mark.parametrize("group, words, said", [
+    ({"sentinels": ["127.0.0.1:1"], "master": "m"}, ["-P", 7], (64, "the configuration names Sentinels: give the host, too: -H HOST -P 7")),
+    ({"sentinels": ["127.0.0.1:1"], "master": "m"}, ["-H", "127.0.0.9"], (69, "redis://127.0.0.9:6379/0")),
+    ({"url": "redis://127.0.0.1:1,127.0.0.1:2/3"}, ["-P", 7], (64, "the configuration names several servers: give the host, too: -H HOST -P 7")),
+    ({"url": "redis://127.0.0.1:1,127.0.0.1:2/3"}, ["-H", "a"], (64, "the configuration names several servers: give the port, too: -H a -P PORT")),
+    ({"url": "redis://127.0.0.1:1,127.0.0.1:2/3"}, ["-H", "127.0.0.9", "-P", 7], (69, "redis://127.0.0.9:7/3")),
+    ({"url": "redis://127.0.0.1:1/3"}, ["-H", ""], (64, "-H requires a host")),
+])
+def test_a_part_of_an_address(tmp, group, words, said):
+    """Only one server's address has parts to replace: the host or port of a Sentinel is not that of Redis."""
+    (tmp / "quredis.conf").write_text(render({"redis": group}))
+    r = run_quredis("-c", tmp / "quredis.conf", *words, "ls")
+    assert r.code == said[0] and said[1] in r.err and r.out == "", r
 
 
 @pytest.mark.parametrize("name, said", [("mial", "no queue mial (did you mean mail?)"),

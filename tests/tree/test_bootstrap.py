@@ -111,6 +111,17 @@ def test_usage(tree):
         assert done.returncode == 64 and "./bootstrap demo" in done.stderr and calls == []
 
 
+def test_build_passes_variables_to_make(tree):
+    done, calls = bootstrap(tree, "build", "prefix=/opt/a b", "CFLAGS=-O1 -DX=\"=\"")
+    assert done.returncode == 0 and calls[0].endswith(' all prefix=/opt/a b CFLAGS=-O1 -DX="="')
+
+
+@pytest.mark.parametrize("word", ["quredisd", "--jobs", "-j2", "=x", "a-b=c", "1=2", ""])
+def test_build_refuses_other_words(tree, word):
+    done, calls = bootstrap(tree, "build", word)
+    assert done.returncode == 64 and f'expected VAR=VALUE, a variable of make, not "{word}"' in done.stderr and calls == []
+
+
 def test_without_sudo_it_says_what_it_wanted(tree):
     (tree / "bin/sudo").unlink()
     if shutil.which("sudo"):
