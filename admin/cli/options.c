@@ -170,14 +170,19 @@ static int parse_one(struct options *o, int letter, char **argv)
 	return s == NULL ? unknown(argv, optopt) : store(o, s, optarg);
 }
 
+struct options options_none(void)
+{
+	return (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1,
+		.wait = -1, .wait_timeout_ms = -1 };
+}
+
 int options_parse(struct options *o, int argc, char **argv)
 {
 	struct option longs[OPTIONS_MAX];
 	struct buffer letters = {0};
 	int letter, rc = 0;
 
-	*o = (struct options){ .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1,
-		.wait = -1, .wait_timeout_ms = -1 };
+	*o = options_none();
 	o->operands = alloc_zero((size_t)argc + 1, sizeof(*o->operands));
 	describe_table(&letters, longs);
 	opterr = 0;

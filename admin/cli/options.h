@@ -39,6 +39,7 @@
 /* dead_letters/filter.h */
 #define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | OPTION_UNTIL)
 #define OPTION_ANEW	0x80000u
+#define OPTION_PACE	(OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)
 #define OPTION_BIND	0x10000000u
 #define OPTION_WEB_PORT	0x20000000u
 #define OPTION_BEFORE	0x40000000u
@@ -75,6 +76,7 @@ struct option_spec {
 extern const struct option_spec option_specs[];
 extern const size_t option_specs_count;
 
+struct options options_none(void);	/* none is given */
 /* Returns -1 and prints one line if the line cannot be understood. Free in both cases. */
 int options_parse(struct options *o, int argc, char **argv);
 void options_free(struct options *o);

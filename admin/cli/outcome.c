@@ -12,21 +12,46 @@ char *outcome_count(int64_t n)
 	return alloc_format("%" PRId64 " message%s", n, n == 1 ? "" : "s");
 }
 
+#define COLUMNS_MAX 16
+
+struct line {
+	struct column columns[COLUMNS_MAX];
+	struct cell cells[COLUMNS_MAX];
+	size_t n;
+};
+
+static void add(struct line *l, const char *key, struct cell cell)
+{
+	l->columns[l->n] = (struct column){ key, "", false };
+	l->cells[l->n++] = cell;
+}
+
 static void say_json(struct admin *a, const struct outcome *o)
 {
-	static const struct column columns[] = {
-		{ "queue", "", false }, { "action", "", false }, { "list", "", false }, { "count", "", false },
-		{ "held", "", false }, { "interrupted", "", false }, { "dry_run", "", false },
-		/* with a durability: */
-		{ "confirmed", "", false }, { "on_disk", "", false }, { "replicas", "", false }, { "replicas_on_disk", "", false },
-	};
-	static const struct outcome_durability none;
-	const struct outcome_durability *d = o->durability == NULL ? &none : o->durability;
+	const struct outcome_durability *d = o->durability;
+	const struct outcome_operation *p = o->operation;
+	struct line l = {0};
 
-	output_object(&a->output, columns, nitems(columns) - (o->durability == NULL ? 4 : 0),
-	    (struct cell[]){ cell_str(a->keys.name), cell_str(o->action), cell_str(o->list), cell_int(o->count),
-		cell_int(o->held), cell_bool(o->interrupted), cell_bool(a->options.dry_run), cell_bool(d->confirmed),
-		cell_bool(d->on_disk), cell_int(d->replicas), cell_bool(d->replicas_on_disk) });
+	add(&l, "queue", cell_str(a->keys.name));
+	add(&l, "action", cell_str(o->action));
+	add(&l, "list", cell_str(o->list));
+	add(&l, "count", cell_int(o->count));
+	add(&l, "held", cell_int(o->held));
+	add(&l, "interrupted", cell_bool(o->interrupted));
+	add(&l, "dry_run", cell_bool(a->options.dry_run));
+	if (d != NULL) {
+		add(&l, "confirmed", cell_bool(d->confirmed));
+		add(&l, "on_disk", cell_bool(d->on_disk));
+		add(&l, "replicas", cell_int(d->replicas));
+		add(&l, "replicas_on_disk", cell_bool(d->replicas_on_disk));
+	}
+	if (p != NULL) {
+		add(&l, "total", p->total < 0 ? cell_none() : cell_int(p->total));
+		add(&l, "done", cell_int(p->done));
+		add(&l, "failed_again", cell_int(p->failed));
+		add(&l, "complete", cell_bool(p->complete));
+	}
+	output_object(&a->output, l.columns, l.n, l.cells);
 }
 
 /* What was confirmed: a new string. Empty: nothing, or it was not asked for. */

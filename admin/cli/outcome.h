@@ -14,6 +14,13 @@ struct outcome_durability {
 	bool replicas_on_disk;	/* and have synced them; false: in memory */
 };
 
+/* How far an operation came that commands may have begun before, and a repeated one continues. */
+struct outcome_operation {
+	int64_t total;		/* -1: not counted */
+	int64_t done, failed;	/* failed: are dead letters again */
+	bool complete;
+};
+
 /* The result of a command that moves or deletes messages. */
 struct outcome {
 	const char *action;	/* the command: "purge" */
@@ -23,6 +30,7 @@ struct outcome {
 	int64_t held;		/* messages of live workers, which were left alone */
 	bool interrupted;	/* INT or TERM ended the work early */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
+	const struct outcome_operation *operation;	/* NULL: it cannot be continued */
 };
 
 void outcome_say(struct admin *a, const struct outcome *o);

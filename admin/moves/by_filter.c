@@ -109,14 +109,19 @@ static int take_all(struct work *w)
 
 static void say(struct work *w, int rc)
 {
+	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->paced.returns.failed,
+		.complete = rc == 0 && !interrupt_asked() };
+
+	w->outcome.operation = &operation;
 	w->outcome.count = w->letters.acted;
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
 	if (w->letters.claimed > 0)
 		admin_note("%" PRId64 " messages are being archived and were left", w->letters.claimed);
 	if (w->letters.missing > 0)
 		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->letters.missing);
-	if (rc == 0 || w->letters.acted > 0)
+	if (rc == 0 || w->letters.acted > 0 || w->paced.stopped)
 		outcome_say(w->a, &w->outcome);
+	w->outcome.operation = NULL;
 }
 
 /* The operation stays for a repeated command unless it is complete, or stopped because messages failed again. */
@@ -191,8 +196,8 @@ static int begin(struct work *w)
 		return -1;
 	if (rc == 1)
 		say_continues(w);
-	n = w->op.total - w->op.acted;
-	if (rc == 0 || w->op.total < 0) {
+	n = w->op.total < 0 ? -1 : w->op.total - w->op.acted;
+	if (rc == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
 		if (count_all(w, &n) == -1)
 			return -1;
 		w->op.total = rc == 0 ? n : w->op.total;

@@ -17,6 +17,7 @@
 #include "common/base/base.h"
 
 #define PREFIX "quredis: "
+#define SLICE_MS 2500		/* of a retry at a pace: the client repeats it, shows how far it is, and may stop */
 
 /* ---- in the child ---- */
 
@@ -51,13 +52,13 @@ int web_command_run(const struct admin *server, struct options *options, const c
 static struct options options_of(const struct web_call *call)
 {
 	const struct web_query *q = &call->query;
-	struct options o = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1 };
+	struct options o = q->options;
 
 	o.all = q->all;
-	o.class = q->class;
 	o.before = q->before;
-	o.since = q->since;
-	o.given |= (q->all ? OPTION_ALL : 0) | (q->class != NULL ? OPTION_CLASS : 0) | (q->before != NULL ? OPTION_BEFORE : 0) |
+	if (q->since != NULL)
+		o.since = q->since;
+	o.given |= (q->all ? OPTION_ALL : 0) | (q->before != NULL ? OPTION_BEFORE : 0) |
 	    (q->since != NULL ? OPTION_SINCE : 0);
 	if ((call->route->takes & WEB_LIMIT) != 0) {
 		o.count = q->limit;
@@ -225,12 +226,12 @@ void web_command(struct web_call *call)
 		web_answer_error(call, 400, "expected id, once or more, or all=true");
 		return;
 	}
-	if ((q->given & WEB_CLASS) != 0 && q->nids > 0) {
-		web_answer_error(call, 400, "class requires all=true");
+	if ((q->options.given & ~OPTION_ANEW) != 0 && q->nids > 0) {
+		web_answer_error(call, 400, "%s requires all=true", option_of_bit(q->options.given & -q->options.given)->name);
 		return;
 	}
 	if (web_job_start(&call->w->jobs, &(struct web_question){ .work = work, .done = answer_command, .drop = web_call_drop, .arg = call,
-	    .stranger = !call->is_known }) == 0)
+	    .time_ms = (q->options.given & OPTION_PACE) != 0 ? SLICE_MS : 0, .stranger = !call->is_known }) == 0)
 		return;
 	web_answer_header(call, "Retry-After", "1");
 	web_answer_error(call, 503, "too many requests are waiting");

@@ -13,7 +13,7 @@
 /* The answer of the command. NULL: it is incomplete, and *status is its exit status. */
 static json_t *answer_of(const struct admin *server, const char *command, int *status)
 {
-	struct options options = { .count = -1, .max_failures = -1, .web_port = -1, .delay_ms = -1, .ttl_ms = -1 };
+	struct options options = options_none();
 	char *text = NULL;
 	size_t len = 0;
 	FILE *file = open_memstream(&text, &len);

@@ -23,24 +23,66 @@ static const struct parameter {
 	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), NULL },
 	{ "id", WEB_ID, ID, 0, NULL },
 	{ "limit", WEB_LIMIT, LIMIT, 0, "a number from 1 to 1000" },
-	{ "class", WEB_CLASS, TEXT, offsetof(struct web_query, class), NULL },
 	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL },
 	{ "all", WEB_ALL, FLAG, offsetof(struct web_query, all), "true or false" },
 	{ "dry_run", WEB_DRY_RUN, FLAG, offsetof(struct web_query, dry_run), "true or false" },
 	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL },
 };
 
+/* Options of the command line that are parameters with the same name. admin/dead_letters/filter.c has what those of a filter mean. */
+static const struct {
+	unsigned bit, options;
+} option_groups[] = {
+	{ WEB_FILTER, OPTION_FILTER },
+	{ WEB_PACE, OPTION_CANARY | OPTION_RATE | OPTION_FAILURES | OPTION_ANEW },
+	{ WEB_ANEW, OPTION_ANEW },
+};
+
+static bool is_taken(const struct option_spec *s, unsigned takes)
+{
+	for (size_t i = 0; i < nitems(option_groups); i++)
+		if ((option_groups[i].bit & takes) != 0 && (option_groups[i].options & s->bit) != 0)
+			return true;
+	return false;
+}
+
+/* "max-failures" is max_failures here. */
+static bool has_name(const struct option_spec *s, const char *name)
+{
+	const char *own = s->name;
+
+	while (*own != '\0' && (*own == *name || (*own == '-' && *name == '_'))) {
+		own++;
+		name++;
+	}
+	return *own == *name;
+}
+
+/* NULL: there is no such option, or the address does not take it. */
+static const struct option_spec *option_named(const char *name, unsigned takes)
+{
+	for (size_t i = 0; i < option_specs_count; i++)
+		if (is_taken(&option_specs[i], takes) && has_name(&option_specs[i], name))
+			return &option_specs[i];
+	return NULL;
+}
+
 /* ---- errors ---- */
+
+#define KNOWN_MAX (nitems(parameters) + 32)
 
 static int unknown(const char *name, unsigned takes, char **why)
 {
-	const char *known[nitems(parameters)], *near;
+	const char *known[KNOWN_MAX], *near;
 	char *shown = visible(name, strlen(name), 80);
 	size_t n = 0;
 
 	for (size_t i = 0; i < nitems(parameters); i++)
 		if ((parameters[i].bit & takes) != 0)
 			known[n++] = parameters[i].name;
+	for (size_t i = 0; i < option_specs_count && n < KNOWN_MAX; i++)
+		if (is_taken(&option_specs[i], takes))
+			known[n++] = option_specs[i].name;
 	near = nearest(name, known, n);
 	*why = near != NULL ? alloc_format("no parameter %s here (did you mean %s?)", shown, near) : alloc_format("no parameter %s here", shown);
 	free(shown);
@@ -96,10 +138,46 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 	return 0;
 }
 
+/* -1: the value is no number in the range of the option. */
+static int store_option(struct options *o, const struct option_spec *s, const char *value)
+{
+	char *field = (char *)o + s->offset;
+	const char *why = NULL;
+	int64_t number;
+
+	switch (s->kind) {
+	case OPTION_IS_FLAG:
+		*(bool *)field = strcmp(value, "true") == 0;
+		return *(bool *)field || strcmp(value, "false") == 0 ? 0 : -1;
+	case OPTION_IS_STRING:
+		memcpy(field, &value, sizeof(value));
+		return 0;
+	default:
+		number = strtonum(value, s->min, s->max, &why);
+		memcpy(field, &number, sizeof(number));
+		return why == NULL && value[strspn(value, "0123456789")] == '\0' ? 0 : -1;
+	}
+}
+
+static int take_option(struct web_query *q, const struct option_spec *s, const char *name, const char *value, char **why)
+{
+	if (value[0] == '\0')
+		*why = alloc_format("the parameter %s is empty", name);
+	else if ((q->options.given & s->bit) != 0)
+		*why = alloc_format("the parameter %s occurs more than once", name);
+	else if (store_option(&q->options, s, value) == -1)
+		*why = alloc_format("the parameter %s: expected %s", name, s->kind == OPTION_IS_FLAG ? "true or false" : "a number in its range");
+	q->options.given |= s->bit;
+	return *why == NULL ? 0 : -1;
+}
+
 static int take_parameter(struct web_query *q, const char *name, char *value, unsigned takes, char **why)
 {
+	const struct option_spec *option = option_named(name, takes);
 	const struct parameter *p = parameters;
 
+	if (option != NULL)
+		return take_option(q, option, name, value, why);
 	while (p < parameters + nitems(parameters) && ((p->bit & takes) == 0 || strcmp(p->name, name) != 0))
 		p++;
 	if (p == parameters + nitems(parameters))
@@ -119,7 +197,7 @@ int web_query_parse(struct web_query *q, const char *text, unsigned takes, unsig
 	struct evkeyval *pair;
 	char *shown;
 
-	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT };
+	*q = (struct web_query){ .limit = WEB_LIMIT_DEFAULT, .options = options_none() };
 	TAILQ_INIT(&q->pairs);
 	*why = NULL;
 	if (text != NULL && (has_bad_escape(text) || evhttp_parse_query_str(text, &q->pairs) == -1)) {

@@ -8,16 +8,20 @@
 #include <bsd/sys/queue.h>
 #include <event2/keyvalq_struct.h>
 
+#include "admin/cli/cli.h"
+
 /* Parameters of a request: bits, so that a route can name those that it takes. */
 #define WEB_QUEUE	0x01u
 #define WEB_LIST	0x02u
 #define WEB_ID		0x04u		/* may occur more than once */
 #define WEB_LIMIT	0x08u
-#define WEB_CLASS	0x10u
+#define WEB_FILTER	0x10u		/* the options of OPTION_FILTER, by their names */
 #define WEB_BEFORE	0x20u
 #define WEB_ALL		0x40u
 #define WEB_DRY_RUN	0x80u
 #define WEB_SINCE	0x100u
+#define WEB_PACE	0x200u		/* canary, rate, max_failures, anew */
+#define WEB_ANEW	0x400u
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000
@@ -25,11 +29,12 @@
 struct web_query {
 	struct evkeyvalq pairs;		/* owns all texts */
 	unsigned given;			/* bits */
-	char *queue, *list, *class, *before, *since;	/* NULL: not given */
+	char *queue, *list, *before, *since;	/* NULL: not given */
 	char **ids;			/* the array is owned */
 	size_t nids;
 	int64_t limit;			/* WEB_LIMIT_DEFAULT if not given */
 	bool all, dry_run;
+	struct options options;		/* those that are parameters by their names */
 };
 
 /*

@@ -226,6 +226,30 @@ def test_dead_letters_that_are_marked_or_of_a_class(web, redis):
     assert redis.client().llen(q.escape) == redis.client().xlen(q.log) == 0
 
 
+def test_dead_letters_by_a_filter(web, redis):
+    q = Queue(redis.client())
+    q.dead_letters(*(b"a%d" % i for i in range(30)), error_class="SMTPServerDisconnected", error_message="HTTP 503")
+    ids = q.dead_letters(*(b"b%d" % i for i in range(30)), error_message="HTTP 404")
+    cause = "cause=SMTPServerDisconnected%20exit%203:%20HTTP%20503"
+    rows = web.get(f"/api/v1/queue/dlq?queue=mail&{cause}&limit=20")
+    assert len(rows) == 20 and {r["error_message"] for r in rows} == {"HTTP 503"}
+    assert len(web.get(f"/api/v1/queue/dlq?queue=mail&{cause}&limit=20&before={rows[-1]['record']}")) == 10
+    stats = web.get(f"/api/v1/queue/dlq/stats?queue=mail&text=http%20404&since=1h")
+    assert [(s["key"], s["count"]) for s in stats if s["by"] == "class"] == [("HandlerExit", 30)]
+    for wrong, said in ((f"id={ids[0]}&text=x", "requires all=true"), ("all=true&caus=x", "did you mean cause?"), ("all=true&since=x", "02:00"),
+                        ("all=true&canary=0", "range"),
+                        ("all=true&canary=1&rate=5", "such as 50/s"), ("all=true&exit=-1", "0 to 255"), ("all=true&text=a&text=b", "more than once")):
+        r = web.post(f"/api/v1/queue/dlq/retry?queue=mail&{wrong}")
+        assert r.code == 400 and said in json.loads(r.body)["error"], r.body
+    assert json.loads(web.post(f"/api/v1/queue/dlq/retry?queue=mail&all=true&{cause}&canary=5&dry_run=true").body)["count"] == 30
+    half = json.loads(web.post(f"/api/v1/queue/dlq/retry?queue=mail&all=true&{cause}&rate=4/s").body)
+    assert half["interrupted"] and 0 < half["count"] == half["done"] < half["total"] == 30 and not half["complete"] and half["failed_again"] == 0
+    rest = json.loads(web.post(f"/api/v1/queue/dlq/retry?queue=mail&all=true&{cause}&rate=1000/s").body)
+    assert rest["complete"] and rest["done"] == 30 and rest["count"] == 30 - half["count"]
+    assert json.loads(web.post("/api/v1/queue/dlq/rm?queue=mail&all=true&exit=3&anew=true").body)["count"] == 30
+    assert redis.client().llen(q.ingress) == 30 and redis.client().llen(q.escape) == redis.client().xlen(q.log) == 0
+
+
 # ---- what it refuses ----
 
 @pytest.mark.parametrize("path, code, said", [
