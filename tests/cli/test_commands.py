@@ -26,8 +26,8 @@ def test_help_lists_what_works(quredis):
     assert r.code == 0 and r.err == ""
     words = [line.split()[1] for line in r.out.splitlines() if line.startswith("  quredis ")]
     assert words == sorted(words)
-    assert set(words) == set("completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run scale stale "
-                             "stats status stop top version web".split())
+    assert set(words) == set("completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run scale "
+                             "stale stats status stop top version web".split())
     # the gem's words, columns and comment
     assert any(line.split("#")[1].strip() == "list queues" for line in r.out.splitlines() if line.startswith("  quredis ls "))
 

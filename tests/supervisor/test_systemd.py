@@ -272,3 +272,132 @@ def test_a_bad_configuration_is_not_tried_again(service, text):
     service.configure()
     service.systemctl("start", "quredisd")
     assert service.show("ActiveState") == "active"
+
+
+# ---- quredisd@.service ----
+
+NAMES = ("a", "b", "c")
+# notes "INSTANCE NAME"; a message "slow..." then waits for /test/go
+NOTING = """#!/bin/sh
+read -r m
+echo "start @NAME@ $m" >>/test/ledger
+case $m in slow*) while ! [ -e /test/go ]; do sleep 0.05; done ;; esac
+echo "end @NAME@ $m" >>/test/ledger
+"""
+
+
+class Instances:
+    """Three instances of the template, each with a prefix of its own on one server."""
+
+    def __init__(self, container):
+        self.c = container
+        self.ledger = container.shared / "ledger"
+
+    def configure(self, name, **queue):
+        (self.c.shared / f"handler-{name}").write_text(NOTING.replace("@NAME@", name))
+        (self.c.shared / f"handler-{name}").chmod(0o755)
+        run = f"/run/quredis-{name}"
+        self.c.write(f"/etc/quredis/{name}.conf", render({
+            "redis": {"url": "redis://127.0.0.1:6379", "prefix": f"{name}:"},
+            "supervisor": {"lock_file": f"{run}/quredisd.lock", "control_socket": f"{run}/control.sock", "drain_timeout": "30s",
+                           "kill_grace": "2s"},
+            "queues": [{"name": "mail", "handler": [f"/test/handler-{name}"], "run_as": {"user": "nobody"}, **queue}]}))
+
+    def systemctl(self, verb, *names, check=True):
+        return self.c.run("systemctl", verb, *(f"quredisd@{n}" for n in names), check=check)
+
+    def show(self, name, *properties):
+        text = self.c.run("systemctl", "show", f"quredisd@{name}", "-p", ",".join(properties)).stdout
+        return dict(line.split("=", 1) for line in text.splitlines())
+
+    def pids(self):
+        return {n: self.show(n, "MainPID")["MainPID"] for n in NAMES}
+
+    def states(self):
+        return {n: self.show(n, "ActiveState")["ActiveState"] for n in NAMES}
+
+    def status(self, name):
+        return json.loads(self.c.run("quredis", "-c", f"/etc/quredis/{name}.conf", "status", "--json").stdout)
+
+    def push(self, message):
+        """The same to each instance, as a producer that knows nothing of quredis."""
+        for name in NAMES:
+            self.c.redis("LPUSH", f"{name}:ingress:mail", f"{message}-{name}")
+
+    def wait_each(self, what, message):
+        """Each instance has started, or ended, its own message once, and no other."""
+        wait_for(lambda: sorted(r[1:] for r in self.rows(what) if r[2].startswith(f"{message}-")) == [[n, f"{message}-{n}"] for n in NAMES], 60,
+                 f"{what} {message}")
+
+    def rows(self, what):
+        return [line.split() for line in self.ledger.read_text().splitlines() if line.startswith(f"{what} ")]
+
+    def go(self, open_it=True):
+        (self.c.shared / "go").touch() if open_it else (self.c.shared / "go").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def instances(container):
+    made = Instances(container)
+    made.ledger.write_text("")
+    made.ledger.chmod(0o666)
+    made.go(False)
+    container.redis("FLUSHALL")
+    for name in NAMES:
+        made.configure(name)
+    made.systemctl("start", *NAMES)
+    yield made
+    made.go()
+    made.systemctl("stop", *NAMES, check=False)
+    print(container.run("journalctl", "-u", "quredisd@*", "--no-pager", "-o", "cat", "-n", "90", check=False).stdout)
+    made.systemctl("reset-failed", *NAMES, check=False)
+
+
+def test_three_instances(instances):
+    """One unit a supervisor: what happens to one changes nothing of the others, and each handles its own messages only."""
+    assert instances.states() == dict.fromkeys(NAMES, "active") and len(set(instances.pids().values())) == 3
+    for name in NAMES:
+        s = instances.status(name)
+        assert (s["config"], s["redis"]["prefix"], str(s["pid"])) == (f"/etc/quredis/{name}.conf", f"{name}:", instances.pids()[name])
+        assert f"quredis-{name}" in instances.show(name, "RuntimeDirectory")["RuntimeDirectory"]
+    instances.push("first")
+    instances.wait_each("end", "first")
+
+    before = instances.pids()
+    instances.configure("a", workers=3)
+    instances.systemctl("reload", "a")
+    wait_for(lambda: instances.status("a")["queues"][0]["workers"]["alive"] == 3)
+    assert instances.pids() == before
+    assert [instances.status(n)["queues"][0]["workers"]["wanted"] for n in NAMES] == [3, 1, 1]
+
+    instances.systemctl("restart", "b")
+    after = instances.pids()
+    assert after["b"] != before["b"] and (after["a"], after["c"]) == (before["a"], before["c"])
+    instances.push("second")
+    instances.wait_each("end", "second")
+
+    instances.push("slow")
+    instances.wait_each("start", "slow")
+    instances.c.run("systemctl", "kill", "--kill-who=main", "--signal=KILL", "quredisd@c")
+    wait_for(lambda: instances.show("c", "NRestarts", "ActiveState") == {"NRestarts": "1", "ActiveState": "active"}, 60, "systemd to start c again")
+    wait_for(lambda: [r[1] for r in instances.rows("start") if r[2] == "slow-c"] == ["c", "c"], 60, "the message to run again")
+    assert {n: p for n, p in instances.pids().items() if n != "c"} == {n: p for n, p in after.items() if n != "c"}
+    assert [instances.show(n, "NRestarts")["NRestarts"] for n in NAMES] == ["0", "0", "1"]
+    instances.go()
+    instances.wait_each("end", "slow")
+
+    instances.systemctl("stop", "b")
+    assert instances.states() == {"a": "active", "b": "inactive", "c": "active"}
+    for name in NAMES:
+        instances.c.redis("LPUSH", f"{name}:ingress:mail", f"third-{name}")
+    wait_for(lambda: sorted(r[1:] for r in instances.rows("end") if r[2].startswith("third-")) == [["a", "third-a"], ["c", "third-c"]], 60)
+    assert instances.c.redis("LRANGE", "b:ingress:mail", "0", "-1") == "third-b"
+    assert all(r[2].endswith(f"-{r[1]}") for r in instances.rows("start"))
+    assert [instances.c.redis("LLEN", f"{n}:escape:mail") for n in NAMES] == ["0"] * 3
+
+
+def test_doctor_reads_the_unit_of_an_instance(instances):
+    for name in NAMES:
+        rows = json.loads(instances.c.run("quredis", "-c", f"/etc/quredis/{name}.conf", "doctor", "--json", check=False).stdout)
+        assert [(r["check"], r["what"]) for r in rows if r["check"] in ("systemd", "control") and r["severity"] == "error"] == []
+        assert not any("no quredisd" in r["what"] or "skipped" in r["what"] for r in rows if r["check"] == "systemd")
