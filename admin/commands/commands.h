@@ -28,4 +28,8 @@ int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_version(struct admin *a);
 
+/* health.c: the texts of all reasons of a report in one line; "" if it has none. A new string. */
+struct json_t;
+char *health_reasons(const struct json_t *document);
+
 #endif

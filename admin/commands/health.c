@@ -200,8 +200,7 @@ static struct cell stuck_cell(const json_t *document)
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
 
-/* The texts of all reasons in one line; "" if the report has none. A new string. */
-static char *reasons_of(const json_t *document)
+char *health_reasons(const json_t *document)
 {
 	struct buffer all = {0};
 	const json_t *reason;
@@ -230,7 +229,7 @@ static void show_reports(struct admin *a, const struct reports *r)
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < r->n; i++) {
 		const json_t *d = r->all[i].document;
-		char *why = reasons_of(d);
+		char *why = health_reasons(d);
 
 		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status),
 		    count_cell(d, "ingress", "size"), age_cell(d, "ingress"), count_cell(d, "transit", "size"),
@@ -271,7 +270,7 @@ static void print_reasons(const struct reports *r)
 	bool any = false;
 
 	for (size_t i = 0; i < r->n; i++) {
-		char *why = reasons_of(r->all[i].document);
+		char *why = health_reasons(r->all[i].document);
 
 		if (r->all[i].level > 0) {
 			fputs(any ? ", " : " - ", stdout);

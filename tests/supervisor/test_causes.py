@@ -44,6 +44,11 @@ def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
     text = wait_for(lambda: reasons(c).get("breaker"), 30)
     assert re.fullmatch("the breaker is open: " + MISSING + "; workers try again at least every 30 s", text), text
     assert re.fullmatch(MISSING, d.wait_event("queue_state", queue="mail", state="breaker")["reason"])
+    listed = {q["name"]: q for q in json.loads(d.quredis("ls", "--json").out)}
+    assert listed["mail"]["health"] == "degraded" and listed["mail"]["reasons"] == text and listed["news"]["reasons"] is None
+    assert re.search(r"mail .* degraded  the breaker is open: " + MISSING, d.quredis("ls").out)
+    c.hset("quredis:health", "news", json.dumps({**json.loads(c.hget("quredis:health", "news")), "at_ms": 1}))
+    assert [q["health"] for q in json.loads(d.quredis("ls", "--json").out)] == ["degraded", None]            # a report that is stale
     row = wait_for(lambda: (q := node_row(c, "web1")).get("breaker") and q, 30)
     assert re.fullmatch(MISSING, row["reason"]) and row["cause"] == "execve: No such file or directory" and 0 <= row["next_attempt_ms"] <= 30000
     assert "reason" not in node_row(c, "web1", "news")
