@@ -15,7 +15,8 @@
  *	      "classes": {the dead letters of each class that the handler named},
  *	      "durations": [ {"below_ms": 1, "count"}, … , {"below_ms": null, "count"} ] } ],
  *	  "workers": [ { "queue", "name": "mail/0", "pid", "slot", "incarnation" or null, "state", "serial",
- *	      "running_ms" or null, "heartbeat_age_ms", "draining": bool, "redis": bool } ] }
+ *	      "running_ms" or null,
+ *	      "progress": {"percent", "text"} or null, "heartbeat_age_ms", "draining": bool, "redis": bool } ] }
  *
  * Counters and durations count from the master's start and never fall; a queue that left the
  * configuration is listed as long as workers of it live.
@@ -152,13 +153,26 @@ static const char *state_name(const struct slot *s)
 	return state <= SLOT_STOPPING ? slot_state_names[state] : "unknown";
 }
 
+/* The text has no control characters. It is torn, and then perhaps no UTF-8, if the worker was killed while it wrote. */
+static json_t *progress(const struct slot *s)
+{
+	struct slot_progress_seen p = slot_progress_read(&s->progress);
+	json_t *text = json_string(p.text);
+
+	if (p.percent == -1 || text == NULL) {
+		json_decref(text);
+		return json_null();
+	}
+	return json_pack("{s:i, s:o}", "percent", p.percent, "text", text);
+}
+
 static json_t *worker(const struct master *m, const struct process *p, int64_t now_ms)
 {
 	const struct slot *s = slot_of(m, p);
 	char name[PROCESS_NAME_SIZE], inc[INCARNATION_SIZE];
 	int64_t running = running_ms(s, now_ms);
 
-	return json_pack("{s:s,s:s,s:i,s:i,s:o,s:s,s:o,s:o,s:I,s:b,s:b}",
+	return json_pack("{s:s,s:s,s:i,s:i,s:o,s:s,s:o,s:o,s:o,s:I,s:b,s:b}",
 	    "queue", p->role.queue_name,
 	    "name", process_name(&p->role, name),
 	    "pid", (int)p->pid,
@@ -167,6 +181,7 @@ static json_t *worker(const struct master *m, const struct process *p, int64_t n
 	    "state", state_name(s),
 	    "serial", json_number(atomic_load(&s->serial)),
 	    "running_ms", running < 0 ? json_null() : json_integer(running),
+	    "progress", progress(s),
 	    "heartbeat_age_ms", (json_int_t)(now_ms - atomic_load(&s->heartbeat_ms)),
 	    "draining", p->state == PROCESS_LEAVING || processes_is_finishing(&m->processes, processes_slot(&m->processes, p)),
 	    "redis", atomic_load(&s->redis_down) == 0);

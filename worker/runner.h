@@ -44,6 +44,7 @@ struct runner_persistent {
 	struct place *given;		/* place of each unanswered job, at serial modulo given_size, a power of two; tray -1: none */
 	unsigned given_size;
 	uint64_t next_serial;
+	uint64_t progress_serial;	/* the job whose progress the slot shows; 0: none */
 };
 
 #endif

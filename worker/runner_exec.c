@@ -28,11 +28,27 @@ static bool handler_is_ready(const struct worker *w)
 	return true;
 }
 
-static void note_running(struct worker *w, int64_t timeout_ms, int64_t now_ms)
+/* The deadline moves with a sign of life. */
+static void note_deadline(struct worker *w)
+{
+	int64_t at = handler_timeout_at_ms(w->exec.handler), grace = w->env->conf->kill_grace_ms;
+
+	atomic_store(&w->env->slot->deadline_ms, at > INT64_MAX - grace ? INT64_MAX : at + grace);
+}
+
+static void note_running(struct worker *w, int64_t now_ms)
 {
 	atomic_store(&w->env->slot->handler_pgid, handler_pgid(w->exec.handler));
 	atomic_store(&w->env->slot->started_ms, now_ms);
-	atomic_store(&w->env->slot->deadline_ms, timeout_ms < 0 ? INT64_MAX : now_ms + timeout_ms + w->env->conf->kill_grace_ms);
+	note_deadline(w);
+}
+
+static void note_progress(struct worker *w)
+{
+	const struct handler_reply *progress = handler_progress(w->exec.handler);
+
+	if (progress != NULL)
+		slot_progress_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len);
 }
 
 static void note_ended(struct worker *w, int64_t now_ms)
@@ -41,6 +57,7 @@ static void note_ended(struct worker *w, int64_t now_ms)
 	atomic_store(&w->env->slot->handler_pgid, 0);
 	atomic_store(&w->env->slot->started_ms, 0);
 	atomic_store(&w->env->slot->deadline_ms, 0);
+	slot_progress_clear(&w->env->slot->progress);
 }
 
 /*
@@ -81,7 +98,7 @@ static void start_next(struct worker *w, int64_t now_ms)
 	starter_succeeded(&w->starter);
 	w->exec.running = p;
 	starter_started(w, p);
-	note_running(w, w->starter.job.timeout_ms, now_ms);
+	note_running(w, now_ms);
 }
 
 static void settle_ended_run(struct worker *w, int64_t now_ms)
@@ -94,6 +111,8 @@ static void settle_ended_run(struct worker *w, int64_t now_ms)
 	handler_tick(w->exec.handler, now_ms);
 	if (!handler_finished(w->exec.handler, &result)) {
 		atomic_store(&w->env->slot->handler_pgid, handler_pgid(w->exec.handler));
+		note_deadline(w);
+		note_progress(w);
 		return;
 	}
 	w->exec.running.tray = -1;

@@ -165,11 +165,31 @@ static void settle_negative_answer(struct worker *w, struct place p, const struc
 	settle_failed(w, p, &f, now_ms);
 }
 
+static void forget_progress(struct worker *w)
+{
+	w->persistent.progress_serial = 0;
+	slot_progress_clear(&w->env->slot->progress);
+}
+
+/* A job may have been answered in the same turn. */
+static void note_progress(struct worker *w)
+{
+	const struct handler_reply *progress = persistent_progress(w->persistent.process);
+
+	if (progress == NULL || w->persistent.next_serial - progress->serial > w->persistent.given_size ||
+	    place_of_serial(w, progress->serial)->tray == -1)
+		return;
+	w->persistent.progress_serial = progress->serial;
+	slot_progress_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len);
+}
+
 static void answered(struct worker *w, const struct handler_reply *r, int64_t now_ms)
 {
 	struct place *place = place_of_serial(w, r->serial), p = *place;
 
 	place->tray = -1;
+	if (r->serial == w->persistent.progress_serial)
+		forget_progress(w);
 	slot_observe(w->env->slot, r->duration_ms);
 	if (tray_item(&w->trays, p)->lost)
 		mover_gone(w, p);
@@ -279,9 +299,11 @@ static void settle_ended_process(struct worker *w, int64_t now_ms)
 		starter_progressed(w, n);
 		atomic_store(&w->env->slot->started_ms, persistent_unanswered(w->persistent.process) > 0 ? now_ms : 0);
 	}
+	note_progress(w);
 	persistent_tick(w->persistent.process, now_ms);
 	if (persistent_ended(w->persistent.process, &e)) {
 		settle_end(w, &e, now_ms);
+		forget_progress(w);
 		atomic_store(&w->env->slot->started_ms, 0);
 	}
 	note_process(w);

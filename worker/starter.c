@@ -27,7 +27,7 @@ void starter_init(struct worker *w)
 /* The timeout of the queue caps the timeout of the header. */
 static int64_t timeout_of(const struct worker *w, const struct message *m)
 {
-	int64_t own = w->env->conf->timeout_ms;
+	int64_t own = conf_timeout_ms(w->env->conf);
 
 	if (m->timeout_ms < 0)
 		return own;

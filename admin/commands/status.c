@@ -91,21 +91,37 @@ static void show_queues(struct admin *a, const json_t *queues)
 	output_end(&a->output, true);
 }
 
+/* A new string: "40% page 2"; NULL: the handler said nothing. */
+static char *progress_of(const json_t *progress)
+{
+	const char *text = json_string_value(json_object_get(progress, "text"));
+
+	if (!json_is_object(progress))
+		return NULL;
+	return alloc_format("%d%%%s%s", (int)json_integer_value(json_object_get(progress, "percent")), text == NULL || text[0] == '\0' ? "" : " ",
+	    text == NULL ? "" : text);
+}
+
 static void show_workers(struct admin *a, const json_t *workers)
 {
 	static const struct column columns[] = {
 		{ "name", "Worker", false }, { "pid", "Pid", true }, { "state", "State", false }, { "serial", "Messages", true },
-		{ "running_ms", "Running", true }, { "heartbeat_age_ms", "Seen", true }, { "redis", "Redis", false },
+		{ "running_ms", "Running", true }, { "progress", "Progress", false },
+		{ "heartbeat_age_ms", "Seen", true }, { "redis", "Redis", false },
 		{ "incarnation", "Incarnation", false },
 	};
 	const json_t *w;
 	size_t i;
 
 	output_begin(&a->output, columns, nitems(columns));
-	json_array_foreach(workers, i, w)
+	json_array_foreach(workers, i, w) {
+		char *progress = progress_of(json_object_get(w, "progress"));
+
 		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
-		    number_of(w, "serial"), elapsed_of(w, "running_ms"), elapsed_of(w, "heartbeat_age_ms"),
+		    number_of(w, "serial"), elapsed_of(w, "running_ms"), cell_str(progress), elapsed_of(w, "heartbeat_age_ms"),
 		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
+		free(progress);
+	}
 	output_end(&a->output, true);
 }
 

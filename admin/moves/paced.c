@@ -80,7 +80,7 @@ static int failed_again(struct admin *a, struct paced *p)
 
 static int64_t patience_ms(const struct admin *a)
 {
-	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : a->queue->timeout_ms);
+	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
 }
 
 /* Notes which message it is before it is put back, so that a repeated command waits for it, too. */

@@ -97,7 +97,7 @@ static int get_message(struct admin *a, struct buffer *message)
 static struct handler_job job_of(const struct conf_queue *q, struct message *m, const char *incarnation)
 {
 	struct handler_job job = { .message = m, .incarnation = incarnation, .attempt = m->wrapper.attempts + 1,
-		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0, .timeout_ms = q->timeout_ms };
+		.max_attempts = q->max_attempts, .redelivered = m->wrapper.redelivered > 0, .timeout_ms = conf_timeout_ms(q) };
 
 	if (m->max_attempts > 0 && m->max_attempts < job.max_attempts)
 		job.max_attempts = m->max_attempts;

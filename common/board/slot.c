@@ -66,6 +66,7 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->redis_errno, 0);
 	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
+	slot_progress_clear(&s->progress);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/board/figures.h"
+#include "common/board/slot_progress.h"
 
 struct board_queue;
 
@@ -44,6 +45,7 @@ struct slot {
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
 	_Atomic int64_t redis_errno;		/* worker: why its last attempt to connect failed; 0: no errno says why. It counts only with redis_down */
 	_Atomic int64_t redis_retry_ms;		/* worker, CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	struct slot_progress progress;		/* of the message that runs. Readers: the sweeper also */
 	/*
 	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
 	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.

@@ -48,17 +48,35 @@ static void check_present(struct conf_loading *l, const struct conf_queue *q)
 static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 {
 	char timeout[UNITS_SIZE], drain[UNITS_SIZE];
-	const struct conf_origin *where = conf_queue_origin(q, "timeout");
+	const char *key = q->max_duration_ms > 0 ? "max_duration" : "timeout";
+	const struct conf_origin *where = conf_queue_origin(q, key);
 	const struct conf_origin *drain_where = conf_origin(l->conf, "supervisor.drain_timeout");
 
 	if (where->kind == CONF_ORIGIN_BAD || drain_where->kind == CONF_ORIGIN_BAD ||
-	    q->timeout_ms <= l->conf->supervisor.drain_timeout_ms)
+	    conf_longest_run_ms(q) <= l->conf->supervisor.drain_timeout_ms)
 		return;
 	if (!conf_given(where) && !conf_given(drain_where))
 		return;		/* the built-in defaults need no warning */
 	conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
-	    "queue %s: timeout %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q),
-	    units_format_duration(q->timeout_ms, timeout), units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
+	    "queue %s: %s %s is longer than supervisor.drain_timeout %s: a stop may interrupt its handlers", shown_name(q), key,
+	    units_format_duration(conf_longest_run_ms(q), timeout), units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
+}
+
+/* What makes max_duration useless. */
+static void check_max_duration(struct conf_loading *l, const struct conf_queue *q)
+{
+	const struct conf_origin *where = conf_queue_origin(q, "max_duration");
+	char timeout[UNITS_SIZE], most[UNITS_SIZE];
+
+	if (where->kind == CONF_ORIGIN_BAD || q->max_duration_ms <= 0)
+		return;
+	if (q->mode == CONF_MODE_EXEC && q->reply_fd < 0)
+		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
+		    "queue %s: max_duration has no effect without reply_fd, on which a handler gives signs of life", shown_name(q));
+	else if (conf_queue_origin(q, "timeout")->kind != CONF_ORIGIN_BAD && q->max_duration_ms <= q->timeout_ms)
+		conf_warning(l, conf_given(where) ? where : conf_queue_place(q),
+		    "queue %s: max_duration %s is not longer than timeout %s, so signs of life extend nothing", shown_name(q),
+		    units_format_duration(q->max_duration_ms, most), units_format_duration(q->timeout_ms, timeout));
 }
 
 /*
@@ -348,6 +366,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_name(l, q);
 	check_present(l, q);
 	check_timeout(l, q);
+	check_max_duration(l, q);
 	check_fence(l, q);
 	check_backoff(l, q);
 	check_env(l, q);

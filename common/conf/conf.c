@@ -92,6 +92,16 @@ void conf_free(struct conf *conf)
 	free(conf);
 }
 
+int64_t conf_timeout_ms(const struct conf_queue *q)
+{
+	return q->max_duration_ms > 0 && (q->timeout_ms < 0 || q->max_duration_ms < q->timeout_ms) ? q->max_duration_ms : q->timeout_ms;
+}
+
+int64_t conf_longest_run_ms(const struct conf_queue *q)
+{
+	return q->max_duration_ms > 0 ? q->max_duration_ms : q->timeout_ms;
+}
+
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name)
 {
 	for (size_t i = 0; i < conf->nqueues; i++)

@@ -104,7 +104,8 @@ struct conf_queue {
 	int window;
 	int reply_fd;
 	char **env;			/* "NAME=VALUE" set; "NAME" passed through; NULL at the end */
-	int64_t timeout_ms;
+	int64_t timeout_ms;		/* use conf_timeout_ms() */
+	int64_t max_duration_ms;	/* of a run, with signs of life; <= 0: a sign of life does not extend an exec handler's timeout */
 	int64_t kill_grace_ms;		/* default: supervisor.kill_grace */
 	enum conf_fence fence;
 	int workers;			/* 0..CONF_WORKERS_MAX */
@@ -210,6 +211,8 @@ void conf_report_print(const struct conf_report *report, FILE *out);
  * with a comment. Except for these it parses again to an equal configuration. */
 void conf_print(const struct conf *conf, FILE *out);
 
+int64_t conf_timeout_ms(const struct conf_queue *q);	/* of a run without a sign of life */
+int64_t conf_longest_run_ms(const struct conf_queue *q);	/* of a run with them; a persistent handler with BEAT and without max_duration is not bounded */
 struct conf_queue *conf_queue_find(const struct conf *conf, const char *name);	/* NULL: none */
 
 /* The default name of a list: which is "ingress", "transit" or "escape". prefix: redis.prefix, NULL: none. A new string. */

@@ -140,6 +140,7 @@ static const struct conf_key queue_keys[] = {
 	KEY("reply_fd", INT, reply_fd, RANGE(3, 9)),
 	KEY("env", STRINGS, env),
 	KEY("timeout", DURATION, timeout_ms, .fallback = "5m", RANGE(1, 365 * DAY)),
+	KEY("max_duration", DURATION, max_duration_ms, RANGE(1, 365 * DAY)),
 	KEY("kill_grace", DURATION, kill_grace_ms, RANGE(0, HOUR), .inherits = "supervisor.kill_grace"),
 	KEY("fence", CHOICE, fence, .fallback = "finish", .choices = fences),
 

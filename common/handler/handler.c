@@ -226,6 +226,16 @@ int64_t handler_deadline_ms(const struct handler *h)
 	return h->process.phase == HANDLER_RUNNING ? h->timeout_at_ms : h->process.due_ms;
 }
 
+int64_t handler_timeout_at_ms(const struct handler *h)
+{
+	return h->timeout_at_ms;
+}
+
+const struct handler_reply *handler_progress(struct handler *h)
+{
+	return handler_replies_progress(&h->replies);
+}
+
 /* A process that was given up may still hold the outputs: the next run gets new ones. */
 static void finish_run(struct handler *h)
 {
@@ -237,6 +247,14 @@ static void finish_run(struct handler *h)
 	h->state = FINISHED;
 }
 
+/* With max_duration, timeout is the time between signs of life. */
+static void extend_timeout(struct handler *h)
+{
+	if (h->conf->max_duration_ms > 0)
+		h->timeout_at_ms = handler_sooner(handler_after(h->now_ms, h->job->timeout_ms),
+		    handler_after(h->process.started_ms, h->conf->max_duration_ms));
+}
+
 void handler_tick(struct handler *h, int64_t now_ms)
 {
 	h->now_ms = now_ms;
@@ -244,6 +262,8 @@ void handler_tick(struct handler *h, int64_t now_ms)
 	if (h->state != ACTIVE)
 		return;
 	handler_output_credit(&h->output, now_ms);
+	if (handler_replies_alive(&h->replies))
+		extend_timeout(h);
 	if (h->process.phase == HANDLER_GONE) {
 		finish_run(h);
 	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {

@@ -28,7 +28,7 @@ struct handler_job {
 	int attempt;				/* 1 for the first attempt */
 	int max_attempts;
 	bool redelivered;
-	int64_t timeout_ms;			/* from the start of the run; -1: no timeout */
+	int64_t timeout_ms;			/* from the start of the run, or from a sign of life; -1: no timeout */
 	char *const *facts;			/* NULL-terminated: at most HANDLER_FACTS "QUREDIS_NAME=VALUE", in place of attempt,
 						 * max_attempts and redelivered. NULL: these */
 };
@@ -73,6 +73,8 @@ int handler_start(struct handler *h, const struct handler_job *job, int64_t now_
 
 pid_t handler_pgid(const struct handler *h);		/* 0: no process */
 int64_t handler_deadline_ms(const struct handler *h);	/* when the timeout, the KILL or the next check is due; INT64_MAX: never */
+int64_t handler_timeout_at_ms(const struct handler *h);	/* of this run; INT64_MAX: no timeout */
+const struct handler_reply *handler_progress(struct handler *h);	/* the last PROGRESS since the last call; NULL: none */
 size_t handler_pollfds(const struct handler *h, struct pollfd *p);	/* at most HANDLER_POLLFDS */
 void handler_io(struct handler *h, const struct pollfd *p, size_t n);	/* p, n: as handler_pollfds() filled them in */
 

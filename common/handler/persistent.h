@@ -89,10 +89,11 @@ void persistent_quiet(struct persistent *p);	/* call it instead of persistent_io
 bool persistent_read(struct persistent *p, int64_t now_ms);	/* reads answers only, without a poll. False: there are none yet */
 
 /*
- * Returns the next answer, in the order of arrival; never BEAT. Call it until it returns false, in each turn: only then can the
+ * Returns the next answer, in the order of arrival; no sign of life. Call it until it returns false, in each turn: only then can the
  * end of the process be noticed.
  */
 bool persistent_reply(struct persistent *p, struct handler_reply *out);
+const struct handler_reply *persistent_progress(struct persistent *p);	/* the last PROGRESS of an unanswered job since the last call; NULL: none */
 
 void persistent_tick(struct persistent *p, int64_t now_ms);	/* deadlines, recycling, reaping. After every poll */
 void persistent_drain(struct persistent *p, int64_t now_ms);	/* closes its stdin: it answers the jobs it has, and exits */

@@ -12,7 +12,7 @@
 
 void persistent_answers_begin(struct persistent *p)
 {
-	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.desync = false;
+	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.desync = p->answers.progressed = false;
 	p->answers.shown_serial = UINT64_MAX;
 	p->answers.stderr_before = p->output.stderr_total;
 }
@@ -107,6 +107,20 @@ static void heard(struct persistent *p, uint64_t serial)
 		persistent_oldest_beats(p);
 }
 
+static void keep_progress(struct persistent *p, const struct handler_reply *r)
+{
+	p->answers.progressed = true;
+	handler_reply_copy(&p->answers.progress, r, p->answers.progress_text);
+}
+
+const struct handler_reply *persistent_progress(struct persistent *p)
+{
+	bool progressed = p->answers.progressed;
+
+	p->answers.progressed = false;
+	return progressed ? &p->answers.progress : NULL;
+}
+
 static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 {
 	r->duration_ms = p->now_ms - (i == 0 ? p->oldest.since_ms : persistent_window_at(&p->window, i)->given_ms);
@@ -120,7 +134,7 @@ static void fill_in(struct persistent *p, int i, struct handler_reply *r)
 	r->stderr_tail = handler_output_tail_since(&p->output, p->oldest.stderr_mark, &r->stderr_len);
 }
 
-/* True: the caller gets the answer. A BEAT for a job that is answered already is ignored: a thread of the handler may send it. */
+/* True: the caller gets the answer. A sign of life for a job that is answered already is ignored: a thread of the handler may send it. */
 static bool take_reply(struct persistent *p, struct handler_reply *r, const char *line, size_t len)
 {
 	int i;
@@ -128,11 +142,13 @@ static bool take_reply(struct persistent *p, struct handler_reply *r, const char
 	if (p->answers.desync)
 		return false;
 	p->answers.any = true;
-	if (r->verb == VERB_BEAT) {
+	i = persistent_window_find(&p->window, r->serial);
+	if (handler_verb_is_sign_of_life(r->verb)) {
 		heard(p, r->serial);
+		if (r->verb == VERB_PROGRESS && i != -1)
+			keep_progress(p, r);
 		return false;
 	}
-	i = persistent_window_find(&p->window, r->serial);
 	if (i == -1) {
 		persistent_lose_step(p, "an answer to a job that is not outstanding", line, len);
 		return false;

@@ -32,6 +32,9 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	bool dropping;				/* the rest of an answer that is too long is being skipped */
 	bool desync;
 	uint64_t stderr_before;			/* stderr_total before the last io */
+	bool progressed;			/* `progress` has come, and persistent_progress() has not returned it */
+	struct handler_reply progress;
+	char progress_text[HANDLER_REASON_SHOWN];
 };
 
 struct persistent_life {			/* life and end of the process: persistent_life.c */

@@ -74,4 +74,9 @@ int handler_process_signal(const struct handler_process *p);	/* 0: no signal */
 /* now + wait; INT64_MAX if wait < 0, which means for ever. */
 int64_t handler_after(int64_t now_ms, int64_t wait_ms);
 
+static inline int64_t handler_sooner(int64_t a_ms, int64_t b_ms)
+{
+	return a_ms < b_ms ? a_ms : b_ms;
+}
+
 #endif

@@ -28,7 +28,7 @@ void handler_replies_free(struct handler_replies *r)
 
 void handler_replies_begin(struct handler_replies *r, int fd)
 {
-	r->any = r->lost = r->dropping = false;
+	r->any = r->lost = r->dropping = r->alive = r->progressed = false;
 	handler_lines_begin(&r->lines, fd);
 }
 
@@ -37,12 +37,8 @@ void handler_replies_begin(struct handler_replies *r, int fd)
 static void copy_verdict(struct handler_replies *r, const struct handler_reply *reply)
 {
 	r->any = true;
-	r->verdict = *reply;
-	if (r->verdict.reason_len > sizeof(r->reason))
-		r->verdict.reason_len = sizeof(r->reason);
-	memcpy(r->reason, reply->reason, r->verdict.reason_len);
+	handler_reply_copy(&r->verdict, reply, r->reason);
 	memcpy(r->class, reply->class_len > 0 ? reply->class : "", reply->class_len);
-	r->verdict.reason = r->reason;
 	r->verdict.class = r->class;
 }
 
@@ -67,6 +63,15 @@ static void take_unknown(struct handler_replies *r, const char *line, size_t len
 	r->lost = true;
 }
 
+static void take_sign_of_life(struct handler_replies *r, const struct handler_reply *reply)
+{
+	r->alive = true;
+	if (reply->verb != VERB_PROGRESS)
+		return;
+	r->progressed = true;
+	handler_reply_copy(&r->progress, reply, r->progress_text);
+}
+
 /* ---- lines ---- */
 
 static void take_line(struct handler_replies *r, enum handler_lines_part part, const char *line, size_t len, struct handler_output *o)
@@ -78,7 +83,9 @@ static void take_line(struct handler_replies *r, enum handler_lines_part part, c
 
 	if (first)
 		r->dropping = is == HANDLER_LINE_REPLY;
-	if (is == HANDLER_LINE_REPLY && reply.verb != VERB_BEAT)
+	if (is == HANDLER_LINE_REPLY && handler_verb_is_sign_of_life(reply.verb))
+		take_sign_of_life(r, &reply);
+	else if (is == HANDLER_LINE_REPLY)
 		take_verdict(r, &reply, o);
 	else if (is == HANDLER_LINE_UNKNOWN)
 		take_unknown(r, line, len, o);
@@ -121,4 +128,20 @@ void handler_replies_end(struct handler_replies *r, struct handler_output *o)
 const struct handler_reply *handler_replies_verdict(const struct handler_replies *r)
 {
 	return r->any ? &r->verdict : NULL;
+}
+
+bool handler_replies_alive(struct handler_replies *r)
+{
+	bool alive = r->alive;
+
+	r->alive = false;
+	return alive;
+}
+
+const struct handler_reply *handler_replies_progress(struct handler_replies *r)
+{
+	bool progressed = r->progressed;
+
+	r->progressed = false;
+	return progressed ? &r->progress : NULL;
 }

@@ -20,6 +20,10 @@ struct handler_replies {
 	bool any;
 	struct handler_reply verdict;	/* if any: the last one; its class and reason are these */
 	char class[HANDLER_CLASS_MAX], reason[HANDLER_REASON_SHOWN];
+	bool alive;			/* a sign of life has come that handler_replies_alive() has not returned */
+	bool progressed;		/* the same of `progress` and handler_replies_progress() */
+	struct handler_reply progress;
+	char progress_text[HANDLER_REASON_SHOWN];
 };
 
 void handler_replies_init(struct handler_replies *r, const struct conf_queue *conf);
@@ -31,5 +35,8 @@ void handler_replies_read(struct handler_replies *r, struct handler_output *o);	
 void handler_replies_end(struct handler_replies *r, struct handler_output *o);
 
 const struct handler_reply *handler_replies_verdict(const struct handler_replies *r);	/* NULL: none */
+
+bool handler_replies_alive(struct handler_replies *r);		/* a sign of life has come since the last call */
+const struct handler_reply *handler_replies_progress(struct handler_replies *r);	/* the last PROGRESS since the last call; NULL: none */
 
 #endif

@@ -18,7 +18,7 @@
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
 /* What may follow the verb and the serial, in this order. */
-enum { ARGUMENT_DELAY = 1, ARGUMENT_CLASS = 2, ARGUMENT_REASON = 4 };
+enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_REASON = 8 };
 
 static const struct verb {
 	size_t len;
@@ -30,10 +30,12 @@ static const struct verb {
 	[VERB_FAIL] = { 4, true, ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_REJECT] = { 6, true, ARGUMENT_CLASS | ARGUMENT_REASON },
 	[VERB_BEAT] = { 4, true, 0 },
+	[VERB_PROGRESS] = { 8, true, ARGUMENT_PERCENT | ARGUMENT_REASON },
 };
 
 const char *const handler_verb_names[VERBS] = {
 	[VERB_OK] = "OK", [VERB_RETRY] = "RETRY", [VERB_FAIL] = "FAIL", [VERB_REJECT] = "REJECT", [VERB_BEAT] = "BEAT",
+	[VERB_PROGRESS] = "PROGRESS",
 };
 
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
@@ -78,6 +80,23 @@ static const char *skip_blanks(const char *at, const char *end)
 	while (at < end && *at == ' ')
 		at++;
 	return at;
+}
+
+/* False: there is none. "40" and "40%" are the same. */
+static bool take_percent(struct handler_reply *out, const char **at, const char *end)
+{
+	const char *p = *at;
+	uint64_t n;
+
+	if (!parse_digits(&p, end, &n) || n > 100)
+		return false;
+	if (p < end && *p == '%')
+		p++;
+	if (p < end && *p != ' ')
+		return false;
+	out->percent = (int)n;
+	*at = skip_blanks(p, end);
+	return true;
 }
 
 static const char *end_of_word(const char *at, const char *end)
@@ -150,6 +169,20 @@ static bool parse_serial(enum conf_mode mode, const char **at, const char *end, 
 	return parse_digits(at, end, serial) && (*at == end || **at == ' ');
 }
 
+static void take_arguments(struct handler_reply *out, const char *at, const char *end)
+{
+	unsigned arguments = verbs[out->verb].arguments;
+
+	out->delay_ms = -1;
+	if ((arguments & ARGUMENT_DELAY) != 0 && at < end)
+		take_delay(out, &at, end);
+	out->class_len = 0;
+	if ((arguments & ARGUMENT_CLASS) != 0 && at < end)
+		take_class(out, &at, end);
+	out->reason = at;
+	out->reason_len = (size_t)(end - at);
+}
+
 enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len)
 {
 	const char *at = line, *end = line + len;
@@ -169,15 +202,18 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 	at = skip_blanks(at, end);
 	if (at < end && verbs[out->verb].arguments == 0)
 		return HANDLER_LINE_OUTPUT;
-	out->delay_ms = -1;
-	if ((verbs[out->verb].arguments & ARGUMENT_DELAY) != 0 && at < end)
-		take_delay(out, &at, end);
-	out->class_len = 0;
-	if ((verbs[out->verb].arguments & ARGUMENT_CLASS) != 0 && at < end)
-		take_class(out, &at, end);
-	out->reason = at;
-	out->reason_len = (size_t)(end - at);
+	if ((verbs[out->verb].arguments & ARGUMENT_PERCENT) != 0 && !take_percent(out, &at, end))
+		return HANDLER_LINE_OUTPUT;
+	take_arguments(out, at, end);
 	return HANDLER_LINE_REPLY;
+}
+
+void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason)
+{
+	*to = *r;
+	to->reason_len = r->reason_len > HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN : r->reason_len;
+	memcpy(reason, r->reason, to->reason_len);
+	to->reason = reason;
 }
 
 void handler_reply_describe(const struct handler_reply *r, char *out, size_t size)

@@ -178,6 +178,7 @@ static struct question *question_new(const struct sweeper *s, const struct sweep
 	question->conf.input = CONF_INPUT_STDIN;
 	question->conf.kill_grace_ms = GRACE_MS;
 	question->conf.reply_fd = -1;		/* the exit status is the answer */
+	question->conf.max_duration_ms = -1;
 	question->worker = alloc_format("%s/check", q->keys.name);
 	name_incarnation(s, question->incarnation);
 	question->facts[0] = alloc_format("QUREDIS_AGE_MS=%" PRId64, asked->verdict.excess.age_ms);

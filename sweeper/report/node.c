@@ -9,7 +9,8 @@
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
  *	      while the breaker is open: "reason", "cause" in a few words, "next_attempt_ms" after at_ms,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
- *	  "running": [ { "queue", "incarnation", "running_ms" } ] }	of handlers that run for a second or longer
+ *	  "running": [ { "queue", "incarnation", "running_ms", "progress": { "percent", "text" } if it reports any } ] }
+ *	      of handlers that run for a second or longer
  *
  * Only other hosts need the report, so a server that refuses it delays nothing.
  */
@@ -45,11 +46,16 @@ struct census {
 static json_t *running_row(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
 {
 	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
+	struct slot_progress_seen p = slot_progress_read(&slot->progress);
 	char name[INCARNATION_SIZE];
+	json_t *row, *progress;
 
 	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
 	incarnation_format(&i, name);
-	return json_pack("{s:s, s:s, s:I}", "queue", queue, "incarnation", name, "running_ms", (json_int_t)ms);
+	row = json_pack("{s:s, s:s, s:I}", "queue", queue, "incarnation", name, "running_ms", (json_int_t)ms);
+	if (p.percent != -1 && (progress = json_pack("{s:i, s:s}", "percent", p.percent, "text", p.text)) != NULL)
+		json_object_set_new(row, "progress", progress);
+	return row;
 }
 
 static int64_t resident(int32_t pid)

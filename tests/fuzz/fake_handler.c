@@ -71,6 +71,19 @@ int64_t handler_deadline_ms(const struct handler *h)
 	return h->finished ? h->now_ms : INT64_MAX;
 }
 
+int64_t handler_timeout_at_ms(const struct handler *h)
+{
+	return h->started_ms + 1000;
+}
+
+const struct handler_reply *handler_progress(struct handler *h)
+{
+	static const struct handler_reply progress = { .verb = VERB_PROGRESS, .percent = 40, .reason = "page 2 \xff", .reason_len = 8 };
+
+	(void)h;
+	return &progress;
+}
+
 size_t handler_pollfds(const struct handler *h, struct pollfd *p)
 {
 	(void)h;

@@ -192,6 +192,9 @@ static void reply(struct input *in)
 	FUZZ_ASSERT(r.delay_ms == -1 || r.verb == VERB_RETRY);
 	FUZZ_ASSERT(r.reason >= line && r.reason + r.reason_len <= line + in->left);
 	FUZZ_ASSERT(r.reason_len == 0 || (r.verb != VERB_OK && r.verb != VERB_BEAT));
+	FUZZ_ASSERT(r.verb != VERB_PROGRESS || (r.percent >= 0 && r.percent <= 100));
+	FUZZ_ASSERT(r.class_len <= HANDLER_CLASS_MAX && (r.class_len == 0 || (r.class > line && r.class + r.class_len <= line + in->left)));
+	FUZZ_ASSERT(r.class_len == 0 || r.verb == VERB_RETRY || r.verb == VERB_FAIL || r.verb == VERB_REJECT);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)

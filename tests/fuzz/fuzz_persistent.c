@@ -29,7 +29,7 @@
 static const char conf_file[] =
     "queues = ("
     " { name = \"one\"; handler = [\"/bin/true\"]; mode = \"persistent\"; kill_grace = \"0s\"; },"
-    " { name = \"few\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 4; reply_fd = 5; kill_grace = \"2s\"; },"
+    " { name = \"few\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 4; reply_fd = 5; max_duration = \"3s\"; kill_grace = \"2s\"; },"
     " { name = \"many\"; handler = [\"/bin/true\"]; mode = \"persistent\"; window = 64; recycle = { jobs = 90; rss = \"1G\"; age = \"1m\"; }; } );";
 
 struct job {
@@ -198,6 +198,8 @@ static void take_replies(struct run *run)
 {
 	struct handler_reply r;
 
+	const struct handler_reply *progress;
+
 	while (persistent_reply(run->p, &r)) {
 		FUZZ_ASSERT(r.verb <= VERB_REJECT && r.serial >= run->first && r.serial <= run->given);
 		FUZZ_ASSERT(run->jobs[r.serial - 1].unanswered && was_said(&r));
@@ -207,6 +209,9 @@ static void take_replies(struct run *run)
 		run->answered++;
 	}
 	FUZZ_ASSERT(persistent_unanswered(run->p) == run->unanswered);
+	progress = persistent_progress(run->p);
+	FUZZ_ASSERT(progress == NULL || (progress->percent <= 100 && progress->reason_len <= HANDLER_REASON_SHOWN &&
+	    progress->serial >= run->first && progress->serial <= run->given));
 }
 
 /* ---- its end ---- */

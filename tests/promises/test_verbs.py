@@ -201,3 +201,57 @@ def test_the_verdict_replaces_another(redis, quredisd, handler):
     assert record(c, "mail")["error_message"] == b"FAIL: really"
     event = d.wait_event("handler_verdict_replaced", queue="mail")
     assert (event["verdict"], event["by"]) == ("REJECT: no mail", "FAIL")
+
+
+# ---- signs of life ----
+
+# Says PROGRESS ten times a second for 3 s, then ends well.
+WORKS = {
+    "persistent": ("""while read -r _ s _ size _; do read -r m
+        for i in $(seq 30); do echo "PROGRESS $s $i page $i"; sleep 0.1; done; echo "OK $s"; done""",
+                   {"mode": "persistent"}),
+    "exec": ("""cat >/dev/null; for i in $(seq 30); do echo "PROGRESS $i page $i" >&3; sleep 0.1; done""", {"reply_fd": 3}),
+}
+# Says it once, with a sequence that would clear a terminal.
+SHOWS = {
+    "persistent": (r"""while read -r _ s _ size _; do read -r m; printf 'PROGRESS %s 40 \033[2J page 2\n' "$s"
+        until [ -e @TMP@/go ]; do sleep 0.05; done; echo "OK $s"; done""", {"mode": "persistent"}),
+    "exec": (r"""cat >/dev/null; printf 'PROGRESS 40 \033[2J page 2\n' >&3; until [ -e @TMP@/go ]; do sleep 0.05; done""", {"reply_fd": 3}),
+}
+
+
+def progress_of(d):
+    return [w["progress"] for w in status(d)["workers"] if w["queue"] == "mail"]
+
+
+@pytest.mark.parametrize("mode", sorted(SHOWS))
+def test_progress_is_shown(redis, quredisd, handler, tmp, mode):
+    c, (body, keys) = redis.client(), SHOWS[mode]
+    d = quredisd(queues=[queue("mail", handler(body), **keys)])
+    assert progress_of(d) == [None]
+    c.lpush("ingress:mail", "m")
+    want = {"percent": 40, "text": "?[2J page 2"}
+    wait_for(lambda: progress_of(d) == [want], what="the progress")
+    shown = d.quredis("status", "mail").out
+    assert "40% ?[2J page 2" in shown and "\033" not in shown
+    running = wait_for(lambda: json.loads(c.get(f"quredis:node:{status(d)['node']}") or "{}").get("running"), 30, "the report of the node")
+    assert running[0]["progress"] == want
+    (tmp / "go").touch()
+    wait_for(lambda: status(d, "mail")["counters"]["done"] == 1, 40)
+    assert progress_of(d) == [None]
+
+
+@pytest.mark.parametrize("mode, keys, done", [
+    ("exec", {}, False), ("exec", {"max_duration": "1m"}, True), ("exec", {"max_duration": "1500ms"}, False),
+    ("persistent", {}, True), ("persistent", {"max_duration": "1m"}, True), ("persistent", {"max_duration": "1500ms"}, False),
+])
+def test_a_sign_of_life_extends_the_timeout_where_it_may(redis, quredisd, handler, mode, keys, done):
+    """The handler works for 3 s, and says so every 100 ms; its timeout is 1 s."""
+    c, (body, own) = redis.client(), WORKS[mode]
+    d = quredisd(queues=[queue("mail", handler(body), timeout="1s", kill_grace="5s", **own, **keys)])
+    c.lpush("ingress:mail", "m")
+    counters = wait_for(lambda: (n := status(d, "mail")["counters"])["done"] + n["escaped"] and n, 40)
+    assert (counters["done"], counters["timed_out"]) == ((1, 0) if done else (0, 1))
+    if not done:
+        r = record(c, "mail")
+        assert r["error_class"] == b"HandlerTimeout" and int(r["duration_ms"]) >= (1500 if "max_duration" in keys else 1000)

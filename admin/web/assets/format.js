@@ -105,3 +105,8 @@ export function tick() {
 	for (const node of document.querySelectorAll("[data-since]"))
 		setElapsed(node, Number(node.dataset.since));
 }
+
+/** The progress that a handler reported, such as "40% page 2". */
+export function progressText(progress) {
+	return progress ? `${progress.percent}% ${progress.text ?? ""}`.trim() : "–";
+}

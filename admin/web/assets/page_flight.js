@@ -1,7 +1,7 @@
 // Which worker runs which message for how long, over all queues and hosts.
 import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
-import { count, now, plural, setElapsed } from "./format.js";
+import { count, now, plural, progressText, setElapsed } from "./format.js";
 import { badge } from "./icons.js";
 import { preview } from "./message.js";
 import { hostOf, openMessage } from "./messages.js";
@@ -20,6 +20,8 @@ const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (m) => m.queue, cell: (td, m) => queueLink(td, m.queue) },
 	{ id: "message", title: "Message", css: "message", cell: (td, m) => draw(td, preview(m.message_value), () =>
 		h("button", { type: "button", class: "linkish", onclick: () => openMessage(m.queue, { ...m, value: m.message_value }) }, preview(m.message_value))) },
+	{ id: "progress", title: "Progress", hint: "As the handler reports it, every ten seconds", value: (m) => m.progress?.percent ?? -1, first: "down",
+		cell: textCell((m) => progressText(m.progress)) },
 	{ id: "owner", title: "Worker", value: (m) => (m.alive ? "alive" : "dead"), cell: (td, m) => draw(td, [m.alive, m.worker], () =>
 		(m.worker === null ? badge("unknown", "bare list", "In the bare list of another consumer, such as the gem")
 			: m.alive ? badge("run", "alive", m.worker) : badge("warn", "dead", `${m.worker}: the sweeper returns its messages`))) },
@@ -29,13 +31,13 @@ const COLUMNS = [
 	{ id: "worker", title: "Incarnation", css: "id third", cell: textCell((m) => m.worker ?? "–") },
 ];
 
-/** When each incarnation started its handler, from the report of its node. */
-function beganAt() {
-	const began = new Map();
+/** When each incarnation started its handler, and the progress of that, from the report of its node. */
+function runs() {
+	const known = new Map();
 	for (const node of store.nodes)
 		for (const run of node.running ?? [])
-			began.set(run.incarnation, node.at_ms - run.running_ms);
-	return began;
+			known.set(run.incarnation, { began_at: node.at_ms - run.running_ms, progress: run.progress ?? null });
+	return known;
 }
 
 export class FlightPage {
@@ -66,13 +68,14 @@ export class FlightPage {
 	}
 
 	#show(messages) {
-		const began = beganAt(), seen = new Map();
+		const running = runs(), seen = new Map();
 		const rows = messages.map((m) => {
 			const name = [m.queue, m.worker, m.id].join(" ");
 			seen.set(name, (seen.get(name) ?? 0) + 1);
 			const known = m.elapsed_ms !== null && m.elapsed_ms !== undefined;
 			return { ...m, key: `${name} ${seen.get(name)}`, message_value: field(m, "message"),
-				started_at: known ? now() - m.elapsed_ms : began.get(m.worker) ?? null };
+				started_at: known ? now() - m.elapsed_ms : running.get(m.worker)?.began_at ?? null,
+				progress: running.get(m.worker)?.progress ?? null };
 		});
 		this.loaded = true;
 		this.table.element.hidden = rows.length === 0;

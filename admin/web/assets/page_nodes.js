@@ -1,7 +1,7 @@
 // The supervisors of all hosts, and the workers of the one on this machine.
 import { get } from "./api.js";
 import { draw, h, setText } from "./dom.js";
-import { bytes, count, now, plural, setElapsed, setTime } from "./format.js";
+import { bytes, count, now, plural, progressText, setElapsed, setTime } from "./format.js";
 import { badge } from "./icons.js";
 import { command, empty, notice, Poll, queueLink, setNotice } from "./parts.js";
 import { LEVEL, store, WHY } from "./store.js";
@@ -53,6 +53,7 @@ const WORKERS = [
 		badge(w.redis === false ? "warn" : SIGNS[w.state] ?? "unknown", w.draining ? `${w.state}, draining` : w.state, w.redis === false ? "Not connected to Redis" : "")) },
 	{ id: "running", title: "Running for", css: "number", value: (w) => w.running_ms, first: "down",
 		cell: (td, w) => setElapsed(td, w.state === "running" && w.running_ms !== null && w.running_ms !== undefined ? w.asked_at - w.running_ms : null) },
+	{ id: "progress", title: "Progress", value: (w) => w.progress?.percent ?? -1, first: "down", cell: textCell((w) => progressText(w.progress)) },
 	{ id: "serial", title: "Messages", css: "number", hint: "Messages that it started", value: (w) => w.serial, first: "down", cell: textCell((w) => count(w.serial)) },
 	{ id: "pid", title: "Pid", css: "number second", value: (w) => w.pid, cell: textCell((w) => w.pid) },
 	{ id: "incarnation", title: "Incarnation", css: "id third", cell: textCell((w) => w.incarnation) },

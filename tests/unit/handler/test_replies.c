@@ -125,6 +125,30 @@ static void any_other_end_decides(void **unused)
 	assert_false(loop.result.exit_after_stop);
 }
 
+/* Its timeout is 1 s; it works for 2 s, and says so each 100 ms. */
+static void signs_of_life(void **unused)
+{
+	static const char beats[] = "for i in $(seq 20); do echo \"PROGRESS ${i} step $i\" >&3; sleep 0.1; done; exit 7";
+
+	(void)unused;
+	loop.job.timeout_ms = 1000;
+	run(beats);
+	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);		/* without max_duration they extend nothing */
+	assert_int_equal(handler_progress(loop.h)->verb, VERB_PROGRESS);
+	assert_null(handler_progress(loop.h));
+	loop.conf.max_duration_ms = 60000;
+	run(beats);
+	loop_exited_with(7);
+	assert_null(loop.result.verdict);
+	assert_int_equal(handler_progress(loop.h)->percent, 20);
+	run("echo BEAT >&3; sleep 100");
+	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);
+	loop.conf.max_duration_ms = 500;
+	run(beats);
+	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);
+	assert_true(loop.result.duration_ms >= 500 && loop.result.duration_ms < 5000);
+}
+
 static void a_grandchild_cannot_reply_later(void **unused)
 {
 	(void)unused;
@@ -152,7 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(verdicts), TEST(the_next_run_has_none), TEST(the_last_one_counts), TEST(the_last_newline_may_be_missing),
 		TEST(an_unknown_verb_is_a_failure),
-		TEST(other_lines_are_logged), TEST(floods), TEST(a_long_verdict_is_cut), TEST(any_other_end_decides),
+		TEST(other_lines_are_logged), TEST(floods), TEST(a_long_verdict_is_cut), TEST(any_other_end_decides), TEST(signs_of_life),
 		TEST(a_grandchild_cannot_reply_later), TEST(without_a_descriptor),
 	};
 

@@ -144,6 +144,26 @@ static void classes(void **state)
 	assert_int_equal(reply.class_len, 0);
 }
 
+static void progress(void **state)
+{
+	static const char *const bad[] = { "PROGRESS 1", "PROGRESS 1 ", "PROGRESS 1 x", "PROGRESS 1 101", "PROGRESS 1 -1", "PROGRESS 1 4x",
+		"PROGRESS 1 40%%",
+		"PROGRESS 1 18446744073709551657", "PROGRESS 1 1e1" };
+
+	(void)state;
+	is("PROGRESS 1 40", VERB_PROGRESS, 1, -1, "");
+	assert_int_equal(reply.percent, 40);
+	is("PROGRESS 1 0 class=a begun", VERB_PROGRESS, 1, -1, "class=a begun");
+	assert_int_equal(reply.percent, 0);
+	is("PROGRESS 1 100% done", VERB_PROGRESS, 1, -1, "done");
+	assert_int_equal(reply.percent, 100);
+	for (size_t i = 0; i < nitems(bad); i++)
+		if (parse(bad[i]) != HANDLER_LINE_OUTPUT)
+			fail_msg("no output: %s", bad[i]);
+	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, "PROGRESS 7 of 9", 15), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.percent, 7);
+}
+
 static void any_bytes_in_a_reason(void **state)
 {
 	static const char line[] = "FAIL 9 a\0b\xff %n\t\x1b[2J";
@@ -271,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup(delays, begin_persistent),
 		cmocka_unit_test_setup(ends_and_blanks, begin_persistent),
 		cmocka_unit_test_setup(classes, begin_persistent),
+		cmocka_unit_test_setup(progress, begin_persistent),
 		cmocka_unit_test_setup(any_bytes_in_a_reason, begin_persistent),
 		cmocka_unit_test_setup(no_replies, begin_persistent),
 		cmocka_unit_test_setup(unknown_verbs, begin_persistent),

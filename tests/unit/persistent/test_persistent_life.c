@@ -126,6 +126,48 @@ static void beats(void **unused)
 	loop_drain();
 }
 
+static void progress(void **unused)
+{
+	const struct handler_reply *seen;
+
+	(void)unused;
+	loop.conf.window = 2;
+	loop_start();
+	loop_give("nap 20\nsay PROGRESS @ 10 first\nsay PROGRESS @ 20 page 2\nsay PROGRESS 99 30\nsay PROGRESS @ 101\nsay beaten @\nhold");
+	loop_until_logged("line=\"beaten 1\"");
+	loop_logged("line=\"PROGRESS 1 101\"");
+	seen = persistent_progress(loop.p);
+	assert_non_null(seen);
+	assert_int_equal(seen->serial, 1);		/* 99 is no job */
+	assert_int_equal(seen->percent, 20);
+	assert_int_equal(seen->reason_len, 6);
+	assert_memory_equal(seen->reason, "page 2", 6);
+	assert_null(persistent_progress(loop.p));
+	assert_true(persistent_timeout_at_ms(loop.p) >= loop.now_ms);
+	loop_give("say PROGRESS @ 5\nsay OK @\nrelease");
+	loop_until_answers(2);
+	loop_drain();
+}
+
+/* A handler that works for ever, and says so. */
+static void max_duration(void **unused)
+{
+	static char commands[8192];
+
+	(void)unused;
+	loop.conf.max_duration_ms = 400;
+	loop.job.timeout_ms = LOOP_HANG_MS;
+	for (int i = 0; i < 200; i++)
+		strcat(commands, "nap 20\nsay BEAT @\n");
+	strcat(commands, "stuck");
+	loop_start();
+	loop_give(commands);
+	assert_int_equal(persistent_timeout_at_ms(loop.p), loop.now_ms + 400);
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_TIMED_OUT);
+	assert_true(loop.end.duration_ms >= 400);
+}
+
 /* A worker that was held up itself sees the deadline before the answer. */
 static void an_answer_in_the_pipe_is_in_time(void **unused)
 {
@@ -395,6 +437,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(timed_out), TEST(ignores_term), TEST(answers_after_its_time), TEST(time_counts_from_the_front), TEST(beats),
+		TEST(progress), TEST(max_duration),
 		TEST(an_answer_in_the_pipe_is_in_time), TEST(floods_and_never_answers), TEST(recycled_by_jobs),
 		TEST(recycled_by_rss), TEST(recycled_by_age), TEST(recycled_between_jobs), TEST(lingers_after_eof), TEST(drains),
 		TEST(stopped), TEST(finishes_when_stopped), TEST(killed), TEST(freed_while_it_runs),

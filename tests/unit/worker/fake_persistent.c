@@ -52,6 +52,11 @@ bool persistent_reply(struct persistent *p, struct handler_reply *out)
 	return true;
 }
 
+const struct handler_reply *persistent_progress(struct persistent *p)
+{
+	return p->progress;
+}
+
 bool persistent_ended(struct persistent *p, struct persistent_end *out)
 {
 	bool ended = p->has_ended;

@@ -14,6 +14,7 @@ struct persistent {
 	int ngiven, starts, stops, kills, drains, quiets;
 	int64_t timeout_at_ms;
 	struct handler_reply replies[8];
+	const struct handler_reply *progress;
 	int nreplies;
 	struct persistent_end end;
 };

@@ -24,6 +24,8 @@ struct handler {
 	struct handler_result result;
 	struct handler_job job;
 	int starts, stops, kills, ticks;
+	int64_t timeout_at_ms;
+	const struct handler_reply *progress;
 } the_handler;
 
 struct handler *handler_new(const struct conf_queue *conf)
@@ -40,7 +42,6 @@ void handler_free(struct handler *h)
 
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms)
 {
-	(void)now_ms;
 	assert_false(h->running);
 	errno = EAGAIN;
 	if (h->fork_fails)
@@ -48,6 +49,7 @@ int handler_start(struct handler *h, const struct handler_job *job, int64_t now_
 	h->running = true;
 	h->finished = false;
 	h->job = *job;
+	h->timeout_at_ms = job->timeout_ms < 0 ? INT64_MAX : now_ms + job->timeout_ms;
 	h->starts++;
 	return 0;
 }
@@ -55,6 +57,16 @@ int handler_start(struct handler *h, const struct handler_job *job, int64_t now_
 pid_t handler_pgid(const struct handler *h)
 {
 	return h->running ? PGID : 0;
+}
+
+int64_t handler_timeout_at_ms(const struct handler *h)
+{
+	return h->timeout_at_ms;
+}
+
+const struct handler_reply *handler_progress(struct handler *h)
+{
+	return h->progress;
 }
 
 int64_t handler_deadline_ms(const struct handler *h)
@@ -226,8 +238,15 @@ static void the_scoreboard_shows_what_runs_and_when_it_must_be_over(void **state
 	assert_int_equal(atomic_load(&slot->handler_pgid), PGID);
 	assert_int_equal(atomic_load(&slot->started_ms), fixture_now_ms());
 	assert_int_equal(atomic_load(&slot->deadline_ms), fixture_now_ms() + 60000 + 5000);
+	the_handler.timeout_at_ms += 100;		/* a sign of life */
+	the_handler.progress = &(struct handler_reply){ .verb = VERB_PROGRESS, .percent = 40, .reason = "page 2", .reason_len = 6 };
+	runner_exec.end(w, fixture_now_ms());
+	assert_int_equal(atomic_load(&slot->deadline_ms), fixture_now_ms() + 60000 + 5000 + 100);
+	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
+	assert_string_equal(slot_progress_read(&slot->progress).text, "page 2");
 	fixture_pass_ms(3);
 	end_well();
+	assert_int_equal(slot_progress_read(&slot->progress).percent, -1);
 	assert_int_equal(atomic_load(&slot->handler_pgid), 0);
 	assert_int_equal(atomic_load(&slot->started_ms), 0);
 	assert_int_equal(atomic_load(&slot->deadline_ms), 0);

@@ -230,6 +230,25 @@ static void the_scoreboard_shows_when_the_oldest_job_must_be_over(void **state)
 	assert_int_equal(w->trays.tray[0].state, TRAY_DELETING);
 }
 
+static void the_scoreboard_shows_the_progress_of_an_unanswered_job(void **state)
+{
+	struct handler_reply progress = { .serial = 2, .verb = VERB_PROGRESS, .percent = 40, .reason = "page 2", .reason_len = 6 };
+	struct slot *slot = fixture.env->slot;
+
+	(void)state;
+	FILL(0, "a", "b");
+	start();
+	process.progress = &progress;
+	runner_persistent.end(w, fixture_now_ms());
+	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
+	process.progress = NULL;
+	answer(1, VERB_OK, -1, "");
+	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
+	process.progress = &progress;		/* it was said before the answer that is taken now */
+	answer(2, VERB_OK, -1, "");
+	assert_int_equal(slot_progress_read(&slot->progress).percent, -1);
+}
+
 static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state)
 {
 	(void)state;
@@ -407,7 +426,8 @@ int main(void)
 		T(an_unanswered_job_keeps_its_entry), T(messages_that_must_not_run_are_never_given),
 		T(jobs_that_are_not_written_are_taken_back_before_the_lease_ends), T(answers_settle_their_messages_in_any_order),
 		T(the_answer_to_a_lost_message_changes_nothing), T(the_scoreboard_shows_when_the_oldest_job_must_be_over),
-		T(a_handler_that_answers_at_once_is_served_without_a_poll), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
+		T(a_handler_that_answers_at_once_is_served_without_a_poll),
+		T(the_scoreboard_shows_the_progress_of_an_unanswered_job), T(of_several_unanswered_jobs_none_is_charged_and_each_runs_alone),
 		T(a_single_unanswered_job_is_charged), T(a_job_that_was_not_read_goes_back_unchanged),
 		T(a_stopped_process_hands_back_what_it_has_read), T(a_timeout_charges_the_oldest_job_only),
 		T(a_lost_message_is_gone_with_the_process), T(a_handler_is_broken_if_no_message_can_be_the_cause_of_its_end),

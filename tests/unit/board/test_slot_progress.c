@@ -1,0 +1,100 @@
+/* The progress of a handler on the scoreboard: safe text, and nothing of a write that was cut short. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/nitems.h"
+#include "common/board/slot_progress.h"
+
+static struct slot_progress progress;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset((void *)&progress, 0, sizeof(progress));
+	return 0;
+}
+
+static void is(int percent, const char *text)
+{
+	struct slot_progress_seen seen = slot_progress_read(&progress);
+
+	assert_int_equal(seen.percent, percent);
+	assert_string_equal(seen.text, text);
+}
+
+static void set_and_cleared(void **state)
+{
+	(void)state;
+	is(-1, "");
+	slot_progress_set(&progress, 0, "", 0);
+	is(0, "");
+	slot_progress_set(&progress, 100, "all", 3);
+	is(100, "all");
+	slot_progress_clear(&progress);
+	is(-1, "");
+}
+
+static void the_text_is_safe(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+		size_t len;
+	} cases[] = {
+		{ "page 2 of 7", "page 2 of 7", 11 },
+		{ "\x1b[2J\r\n\t\0x\x7f", "?[2J????x?", 10 },
+		{ "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9 },
+		{ "\xff\xc3\xe2\x82", "????", 4 },			/* no UTF-8 */
+		{ "\xc0\xaf\xed\xa0\x80", "?????", 5 },			/* too long a form; half a pair */
+		{ "\xc2\x9b" "31m\xe2\x80\xae" "abc", "??31m???abc", 11 },	/* a control character of 8 bits; right to left */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(cases); i++) {
+		slot_progress_set(&progress, 1, cases[i].text, cases[i].len);
+		is(1, cases[i].shown);
+	}
+}
+
+static void a_long_text_is_cut_between_characters(void **state)
+{
+	char text[200], shown[64];
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	memset(shown, 'a', sizeof(shown));
+	shown[PROGRESS_TEXT_MAX] = '\0';
+	slot_progress_set(&progress, 2, text, sizeof(text));
+	is(2, shown);
+	memcpy(text + PROGRESS_TEXT_MAX - 1, "\xc3\xa9", 2);
+	shown[PROGRESS_TEXT_MAX - 1] = '\0';
+	slot_progress_set(&progress, 3, text, sizeof(text));
+	is(3, shown);
+}
+
+/* The worker was killed while it wrote. */
+static void half_a_write_is_not_seen(void **state)
+{
+	(void)state;
+	slot_progress_set(&progress, 40, "abc", 3);
+	atomic_fetch_add(&progress.turn, 1);
+	is(-1, "");
+	slot_progress_clear(&progress);
+	is(-1, "");
+	slot_progress_set(&progress, 50, "d", 1);
+	is(50, "d");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+	const struct CMUnitTest tests[] = {
+		TEST(set_and_cleared), TEST(the_text_is_safe), TEST(a_long_text_is_cut_between_characters), TEST(half_a_write_is_not_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
