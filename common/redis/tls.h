@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <openssl/safestack.h>
 #include <openssl/types.h>
 
 #include "common/redis/tls_context.h"
@@ -22,6 +23,7 @@
  * After -1 only tls_error() and tls_close() are allowed.
  */
 struct tls;
+STACK_OF(X509);		/* of openssl/x509.h, which only the files of TLS include */
 
 /* host: a name or an address, as the certificate must have it. fd stays the caller's. NULL: *why, a constant. */
 struct tls *tls_open(const struct tls_context *context, int fd, const char *host, const char **why);
