@@ -12,26 +12,6 @@
 
 #define DAY_MS INT64_C(86400000)
 
-/* "1h30m": each part is a number and a unit. */
-static int parse_ago(const char *s, int64_t *ms)
-{
-	*ms = 0;
-	do {
-		size_t digits = strspn(s, "0123456789"), len = digits + strcspn(s + digits, "0123456789");
-		char part[32];
-		int64_t one;
-
-		if (digits == 0 || len >= sizeof(part))
-			return -1;
-		memcpy(part, s, len);
-		part[len] = '\0';
-		if (units_parse_duration(part, &one) == -1 || __builtin_add_overflow(*ms, one, ms))
-			return -1;
-		s += len;
-	} while (*s != '\0');
-	return 0;
-}
-
 /* n digits. */
 static int parse_number(const char **s, int n, int *value)
 {
@@ -96,26 +76,49 @@ static int parse_date(const char **s, int64_t *ms)
 	return tm.tm_mon != month - 1 || tm.tm_mday != day || at < 0 ? -1 : 0;		/* timegm() turns the 31st of a month of 30 days into another date */
 }
 
-int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
+enum form { FORM_DURATION, FORM_CLOCK, FORM_DATE, FORM_NONE };
+
+/* *ms: a duration, a time of day of the day of now_ms, or a date. */
+static enum form parse(const char *text, int64_t now_ms, int64_t *ms)
 {
-	int64_t day, clock = 0, zone = 0, ago;
+	int64_t day, clock = 0, zone = 0;
 	const char *s = text;
 
-	if (parse_ago(text, &ago) == 0) {
-		*ms = now_ms - ago;
-		return ago > now_ms ? -1 : 0;
-	}
+	if (units_parse_duration(text, ms) == 0)
+		return FORM_DURATION;
 	if (parse_clock(&s, &clock) == 0 && parse_zone(s, &zone) == 0) {
 		*ms = now_ms / DAY_MS * DAY_MS + clock - zone;
-		while (*ms > now_ms)
-			*ms -= DAY_MS;
-		return 0;
+		return FORM_CLOCK;
 	}
 	s = text;
 	if (parse_date(&s, &day) == -1)
-		return -1;
+		return FORM_NONE;
 	if (*s != '\0' && ((*s != 'T' && *s != ' ') || (s++, parse_clock(&s, &clock)) == -1 || parse_zone(s, &zone) == -1))
-		return -1;
+		return FORM_NONE;
 	*ms = day + clock - zone;
-	return *ms < 0 ? -1 : 0;
+	return FORM_DATE;
+}
+
+int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
+{
+	enum form form = parse(text, now_ms, ms);
+
+	if (form == FORM_DURATION)
+		*ms = now_ms - *ms;
+	while (form == FORM_CLOCK && *ms > now_ms)
+		*ms -= DAY_MS;
+	return form == FORM_NONE || *ms < 0 ? -1 : 0;
+}
+
+int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms)
+{
+	enum form form = parse(text, now_ms, ms);
+
+	if (form == FORM_DURATION && __builtin_add_overflow(now_ms, *ms, ms))
+		return -1;
+	while (form == FORM_CLOCK && *ms < now_ms)
+		*ms += DAY_MS;
+	while (form == FORM_CLOCK && *ms >= now_ms + DAY_MS)
+		*ms -= DAY_MS;
+	return form == FORM_NONE || *ms < now_ms ? -1 : 0;
 }

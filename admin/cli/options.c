@@ -30,6 +30,7 @@ const struct option_spec option_specs[] = {
 	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0, 0 },
 	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0 },
 	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
+	{ NO_LETTER(32), "at", "TIME", OPTION_AT, "deliver not before this time (02:00, 2026-11-23T02:10Z)", OPTION_IS_STRING, FIELD(at), 0, 0 },
 	{ 'i', "id", "ID", OPTION_ID, "set the message's id, in a header line before it", OPTION_IS_STRING, FIELD(id), 0, 0 },
 	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
 	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas", OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000 },
@@ -121,7 +122,7 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 		break;
 	case OPTION_IS_DURATION:
 		if (units_parse_duration(value, &number) == -1)
-			return bad_value(s, value, "a duration like 250ms, 30s, 5m, 1h or 7d");
+			return bad_value(s, value, "a duration like 250ms, 30s, 5m, 1h30m or 7d");
 		break;
 	}
 	memcpy(field, &number, sizeof(number));

@@ -44,13 +44,14 @@
 #define OPTION_WEB_PORT	0x20000000u
 #define OPTION_BEFORE	0x40000000u
 #define OPTION_SEARCH	0x80000000u
+#define OPTION_AT	0x40000u
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
 
-	const char *id, *from, *rate, *bind, *before;
+	const char *id, *from, *rate, *bind, *before, *at;
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */

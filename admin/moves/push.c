@@ -233,8 +233,23 @@ static int check(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is only for --wait");
 	if (o->wait_timeout_ms == 0 || o->wait_timeout_ms > WAIT_TIMEOUT_MAX_MS)
 		return admin_fail(a, EX_USAGE, "--wait-timeout is not between 1ms and 1h");
-	if (o->delay_ms >= 0 && a->keys.shared)
+	if (o->at != NULL && o->delay_ms >= 0)
+		return admin_fail(a, EX_USAGE, "--at and --delay exclude each other");
+	if ((o->at != NULL || o->delay_ms >= 0) && a->keys.shared)
 		return admin_fail(a, EX_USAGE, "%s is shared with other programs: they would not understand a delayed message", a->keys.name);
+	return 0;
+}
+
+/* By the clock of Redis, which also decides when the message is due. */
+static int delay_until(struct admin *a)
+{
+	int64_t now_ms, at_ms;
+
+	if (admin_server_time(a, &now_ms) == -1)
+		return -1;
+	if (moment_parse_coming(a->options.at, now_ms, &at_ms) == -1)
+		return admin_fail(a, EX_USAGE, "--at: expected " MOMENT_COMING_WANTED);
+	a->options.delay_ms = at_ms - now_ms;
 	return 0;
 }
 
@@ -261,6 +276,8 @@ int cmd_push(struct admin *a)
 	int rc;
 
 	if (check(a) == -1)
+		return -1;
+	if (a->options.at != NULL && delay_until(a) == -1)
 		return -1;
 	if (a->options.wait >= 0 && durable_prepare(a, &p.durable) == -1)
 		return -1;

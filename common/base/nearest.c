@@ -45,7 +45,7 @@ static size_t distance(const char *a, const char *b)
 const char *nearest(const char *name, const char *const *candidates, size_t n)
 {
 	const char *best = NULL;
-	size_t best_distance = 1 + strlen(name) / 4 + 1;
+	size_t best_distance = 1 + strlen(name) / 6 + 1;
 
 	for (size_t i = 0; i < n; i++) {
 		size_t d = distance(name, candidates[i]);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 /*
- * Returns the candidate with the smallest edit distance to name, if it is similar enough (distance <= 1 + length/4); else NULL.
+ * Returns the candidate with the smallest edit distance to name, if it is similar enough (distance <= 1 + length/6); else NULL.
  */
 const char *nearest(const char *name, const char *const *candidates, size_t n);
 

@@ -1,6 +1,7 @@
 /*
- * Durations and sizes as the configuration and the command line write them. A text is decimal digits and one unit; its value is exact, or the text is
- * refused: an empty text, a sign, a space, a fraction, another unit, or a value beyond int64_t. Callers check the range.
+ * Durations and sizes as the configuration and the command line write them. A size is decimal digits and at most one unit; a duration is one or more of such
+ * parts. The value is exact, or the text is refused: an empty text, a sign, a space, a fraction other than "2.5s", another unit, or a value beyond int64_t.
+ * Callers check the range.
  *
  * expand_number(3) and humanize_number(3) of libbsd do not fit. expand_number() also accepts leading space and a sign ("-1" becomes 2^64 - 1), octal and
  * hexadecimal numbers ("010" is 8), lower-case units and a trailing "b"; a typing error would become another value. humanize_number() rounds, and
@@ -31,16 +32,47 @@ static int parse_digits(const char **s, int64_t *n)
 	return 0;
 }
 
+/* Parses one unit, which ends the text or stands before a digit. Returns its index; -1: none of them. */
+static int parse_unit(const char **s)
+{
+	size_t len = strcspn(*s, "0123456789");
+
+	for (size_t i = 0; i < nitems(duration_units); i++)
+		if (len == strlen(duration_units[i].name) && strncmp(*s, duration_units[i].name, len) == 0) {
+			*s += len;
+			return (int)i;
+		}
+	return -1;
+}
+
+/* Parses the decimal places of "2.5s", the only fraction that units_elapsed() writes. */
+static int parse_tenths(const char **s, int64_t *ms)
+{
+	const char *p = *s;
+
+	if (p[0] != '.' || p[1] < '0' || p[1] > '9' || strcmp(p + 2, "s") != 0)
+		return -1;
+	*ms = (p[1] - '0') * 100;
+	*s += 2;
+	return 0;
+}
+
 int units_parse_duration(const char *s, int64_t *ms)
 {
-	int64_t n;
+	int64_t n, part, tenths = 0, sum = 0;
+	int unit = -1, next;
 
-	if (parse_digits(&s, &n) == -1)
-		return -1;
-	for (size_t i = 0; i < nitems(duration_units); i++)
-		if (strcmp(s, duration_units[i].name) == 0)
-			return __builtin_mul_overflow(n, duration_units[i].ms, ms) ? -1 : 0;
-	return -1;
+	do {
+		if (parse_digits(&s, &n) == -1 || (*s == '.' && parse_tenths(&s, &tenths) == -1))
+			return -1;
+		next = parse_unit(&s);
+		if (next <= unit || __builtin_mul_overflow(n, duration_units[next].ms, &part) || __builtin_add_overflow(part, tenths, &part) ||
+		    __builtin_add_overflow(sum, part, &sum))
+			return -1;
+		unit = next;
+	} while (*s != '\0');
+	*ms = sum;
+	return 0;
 }
 
 const char *units_format_duration(int64_t ms, char out[UNITS_SIZE])

@@ -5,7 +5,10 @@
 
 #define UNITS_SIZE 32		/* bytes of a formatted value, with its NUL */
 
-/* "250ms" "30s" "5m" "1h" "7d": a whole number and a unit. Returns 0, or -1 for any other text, and for a value beyond int64_t. */
+/*
+ * "250ms" "30s" "5m" "1h" "7d": a whole number and a unit; or several of them, the larger unit first: "1h30m". Also what units_elapsed() writes: "2.5s"
+ * "19m07s". Returns 0, or -1 for any other text, and for a value beyond int64_t.
+ */
 int units_parse_duration(const char *s, int64_t *ms);
 
 /* Writes the shortest form that parses to the same value. Returns out. */

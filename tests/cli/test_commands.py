@@ -64,6 +64,7 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
     (["dlq", "lss", "mail"], "no command dlq lss (did you mean dlq ls?)"),
     (["done", "lss", "mail"], "no command done lss (did you mean done ls?)"),
     (["nonsense"], "no command nonsense; quredis help lists them"),
+    (["ls", "--formt"], "unknown option --formt\n"),
     (["--jsno", "ls"], "unknown option --jsno (did you mean --json?)"),
     (["-x", "ls"], "unknown option -x"),
     (["ls", "--limit"], "option --limit requires an argument"),
@@ -302,6 +303,26 @@ def test_push_with_an_id(quredis, redis):
     quredis("push", "mail", "--id", "order:7.1", input=b"a\nb")
     assert q.fetched() == [b"quredis/1 id=order:7.1\na\nb"]
     assert json.loads(quredis("peek", "mail", "ingress", "--json").out)[0]["id"] == "order:7.1"
+
+
+def test_push_at_a_time(quredis, redis):
+    c = redis.client()
+    q, now = Queue(c), now_ms()
+    for at, least, most in (("90m", 5_400_000, 5_460_000), ("1h30m", 5_400_000, 5_460_000), ("2099-01-01T00:00Z", 4_070_908_800_000 - now - 60_000, 4_070_908_800_000 - now),
+                            ("00:00", 0, 86_460_000)):
+        assert quredis("push", "mail", at, "--at", at).out == "pushed 1 message\n"
+        due, = [score - now for m, score in c.zrange(q.delayed, 0, -1, withscores=True) if strip(m) == at.encode()]
+        assert least <= due <= most, at
+    assert c.llen(q.ingress) == 0
+
+
+@pytest.mark.parametrize("words, error", [
+    (["--at", "2020-01-01"], "--at: expected a time to come"), (["--at", "tomorrow"], "--at: expected a time to come"), (["--at", "02:00", "--delay", "5m"], "exclude each other"),
+])
+def test_push_at_no_time(quredis, redis, words, error):
+    q = Queue(redis.client())
+    r = quredis("push", "mail", "x", *words)
+    assert r.code == 64 and error in r.err and not redis.client().exists(q.ingress, q.delayed)
 
 
 def test_push_delayed(quredis, redis):

@@ -49,7 +49,7 @@ def test_operands(offers, conf):
 
 
 def test_values_of_options(offers):
-    assert offers("dlq", "ls", "mail", "-C", "Handler") == ["HandlerExit", "HandlerSignal", "HandlerTimeout"]
+    assert offers("dlq", "ls", "mail", "-C", "Handler") == ["HandlerExit", "HandlerFail", "HandlerSignal", "HandlerTimeout"]
     assert offers("run", "mail", "--from", "") == ["ingress", "escape", "delayed"]
     assert offers("-c", "") == [":files"] and offers("push", "mail", "--delay", "") == []
 
@@ -66,7 +66,7 @@ def test_redis_that_does_not_answer_keeps_nobody_waiting(quredis, conf, redis):
     assert (done.stdout, done.stderr) == ("mail\n", "")
 
 
-@pytest.mark.parametrize("words, reply", [(["quredis", "pu"], "purge push"), (["quredis", "dlq", "ls", "mail", "-C", "Handler"], "HandlerExit HandlerSignal HandlerTimeout")])
+@pytest.mark.parametrize("words, reply", [(["quredis", "pu"], "purge push"), (["quredis", "dlq", "ls", "mail", "-C", "Handler"], "HandlerExit HandlerFail HandlerSignal HandlerTimeout")])
 def test_bash(words, reply):
     script = """eval "$(quredis completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _quredis; echo "${COMPREPLY[*]}"; complete -p quredis"""
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True,

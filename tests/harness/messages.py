@@ -22,7 +22,7 @@ def unwrap(raw):
     if not m:
         return {}, raw
     fields = dict(f.split("=", 1) for f in m[2].decode().split())
-    return {k: int(v) for k, v in fields.items() if k != "mac"}, raw[m.end():]
+    return {k: int(v) if v.isdecimal() else v for k, v in fields.items() if k != "mac"}, raw[m.end():]
 
 
 def sealed_all(client, messages, ingress="ingress:mail"):

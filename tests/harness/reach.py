@@ -39,6 +39,7 @@ ABSENT = [Absent(*row) for row in (
     ("test_hosted.py", "test_a_database_is_an_error_that_says_so", ["tls", "sentinel"], "the database is the end of a unix address"),
     ("test_containers.py", "pair", ["sentinel"], "a Sentinel names one address, and each container has another one for the server"),
     ("test_large.py", "slow_link", ["tls", "sentinel"], "the slow link is a unix socket, whose buffers can be made small"),
+    ("test_versions.py", "test_the_layout_of_a_prefix", ["cluster"], "the prefixes that it uses share no slot, and the reach has a prefix of its own"),
     ("test_rollback.py", "test_a_replica_is_promoted", ["cluster"], _REPLICA),
     ("test_rollback.py", "test_demoted_and_promoted_again", ["cluster"], _REPLICA),
     ("test_ttl.py", "test_a_replica_takes_over", ["cluster"], _REPLICA),

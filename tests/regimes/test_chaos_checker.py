@@ -260,7 +260,7 @@ def test_what_is_taken_was_pushed_and_has_one_end(story):
     story.take("D1", 1)
     story.push("F2")
     story.take("F2", 1)
-    story.escaped([("F2", "Rejected")])
+    story.escaped([("F2", "HandlerFail")])
     assert problems(story) == ["taken, and never pushed", "more often in escape than pushed"]
 
 

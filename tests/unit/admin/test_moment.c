@@ -51,6 +51,31 @@ static void durations_are_ago(void **state)
 	assert_moment("1m500ms", NOW - 60500);
 }
 
+static void assert_coming(const char *text, int64_t expected)
+{
+	int64_t ms = 0;
+
+	assert_int_equal(moment_parse_coming(text, NOW, &ms), 0);
+	assert_int_equal(ms, expected);
+}
+
+static void moments_that_come(void **state)
+{
+	static const char *const over[] = { "2026-11-23T02:10:05Z", "2026-11-23", "9223372036854775807ms", "", "soon" };
+	int64_t ms;
+
+	(void)state;
+	assert_coming("02:00", MIDNIGHT + 7200000 + 86400000);
+	assert_coming("02:11", MIDNIGHT + 7860000);
+	assert_coming("23:00-08:00", MIDNIGHT + 7 * 3600000);
+	assert_coming("1h30m", NOW + 5400000);
+	assert_coming("0s", NOW);
+	assert_coming("2026-11-23T02:10:05.250Z", NOW);
+	assert_coming("2026-11-24", MIDNIGHT + 86400000);
+	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++)
+		assert_int_equal(moment_parse_coming(over[i], NOW, &ms), -1);
+}
+
 static void other_texts_are_refused(void **state)
 {
 	static const char *const wrong[] = {
@@ -70,6 +95,7 @@ int main(void)
 		cmocka_unit_test(times_as_they_are_printed),
 		cmocka_unit_test(a_time_of_day_is_the_last_one),
 		cmocka_unit_test(durations_are_ago),
+		cmocka_unit_test(moments_that_come),
 		cmocka_unit_test(other_texts_are_refused),
 	};
 

@@ -16,7 +16,8 @@ static void duration_reads_each_unit(void **state)
 		int64_t ms;
 	} known[] = { { "0s", 0 }, { "0ms", 0 }, { "250ms", 250 }, { "30s", 30000 }, { "5m", 300000 }, { "1h", 3600000 },
 		{ "7d", 604800000 }, { "007s", 7000 }, { "9223372036854775807ms", INT64_MAX },
-		{ "106751991167d", INT64_C(106751991167) * 86400000 } };
+		{ "106751991167d", INT64_C(106751991167) * 86400000 }, { "1h30m", 5400000 }, { "1d2h3m4s5ms", 93784005 }, { "2.5s", 2500 }, { "19m07s", 1147000 },
+		{ "3d04h", 273600000 }, { "1m0.1s", 60100 } };
 	int64_t ms;
 
 	(void)state;
@@ -28,7 +29,8 @@ static void duration_reads_each_unit(void **state)
 
 static void duration_refuses_anything_else(void **state)
 {
-	static const char *const bad[] = { "", "s", "30", "30 s", " 30s", "30s ", "-1s", "+1s", "1.5s", "1S", "1sec", "1m30s",
+	static const char *const bad[] = { "", "s", "30", "30 s", " 30s", "30s ", "-1s", "+1s", "1.55s", "1.s", ".5s", "1.5m", "1.5ms", "1.5s1ms", "1S", "1sec",
+		"1m1m", "30s1m", "1m30", "1h 30m", "106751991167d9000000h", "9223372036854775807ms1ms",
 		"1w", "ms", "0x1s", "9223372036854775808ms", "106751991168d", "99999999999999999999s", "1s\n" };
 	int64_t ms = 42;
 
@@ -51,6 +53,19 @@ static void duration_formats_shortest_and_exact(void **state)
 	(void)state;
 	for (size_t i = 0; i < nitems(known); i++)
 		assert_string_equal(units_format_duration(known[i].ms, text), known[i].text);
+}
+
+/* What an operator reads can be typed: less exact, but never refused. */
+static void duration_reads_what_is_printed_for_people(void **state)
+{
+	char text[UNITS_SIZE];
+	int64_t back;
+
+	(void)state;
+	for (int64_t ms = 1; ms > 0 && ms < INT64_MAX / 7; ms = ms * 5 / 3 + 1) {
+		assert_int_equal(units_parse_duration(units_elapsed(ms, text), &back), 0);
+		assert_true(back <= ms && ms - back <= ms / 10);
+	}
 }
 
 static void duration_formats_what_parses_again(void **state)
@@ -143,6 +158,7 @@ int main(void)
 		cmocka_unit_test(duration_refuses_anything_else),
 		cmocka_unit_test(duration_formats_shortest_and_exact),
 		cmocka_unit_test(duration_formats_what_parses_again),
+		cmocka_unit_test(duration_reads_what_is_printed_for_people),
 		cmocka_unit_test(elapsed_has_two_units),
 		cmocka_unit_test(size_reads_each_unit),
 		cmocka_unit_test(size_refuses_anything_else),
