@@ -13,6 +13,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/health.h"
 
 #define MINUTE_MS 60000
 
@@ -26,6 +27,7 @@ struct taking {
 	bool *elsewhere;		/* for each worker: it has messages in flight, and belongs to another host */
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 	int64_t active_ms, nactive;	/* sum and number of the ages known for messages in flight */
+	bool judged;			/* health will judge this look */
 	bool wrong;			/* an answer could not be used */
 };
 
@@ -217,10 +219,10 @@ static void take_rate(struct taking *t)
 		queue_figures_parse(&t->g->rate, &reply);
 }
 
-/* The minutes of the window, of which the present one is not over yet; 0: nobody asks. */
+/* The minutes of the window, of which the present one is not over yet; 0: health will not judge this look. */
 static int64_t window_minutes(const struct taking *t)
 {
-	return t->s->conf->health.enabled ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
+	return t->judged ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
 }
 
 /*
@@ -320,6 +322,8 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 		return 0;
 	g->at_ms = t.clock.now_ms;
 	g->taken_ms = t.now_ms;
+	t.judged = health_is_due(s, q, t.now_ms);
+	g->attempts = g->failures = t.judged ? 0 : -1;
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
 	queue_totals(&s->redis, &q->keys);

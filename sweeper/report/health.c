@@ -215,6 +215,11 @@ static bool has_news(const struct sweeper *s, const struct sweeper_queue *q, int
 	return state_of(s, q, now_ms) != health_of(q)->seen || outcomes_alarm(s, q) || pause_is_too_long(s, q, now_ms);
 }
 
+bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
+{
+	return s->conf->health.enabled && (now_ms >= health_of(q)->due_ms || has_news(s, q, now_ms));
+}
+
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
 	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && has_news(s, q, now_ms);
@@ -232,7 +237,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 
 	(void)budget;
 	h->looked_ms = gauge_of(q)->taken_ms;
-	if (now_ms < h->due_ms && !has_news(s, q, now_ms))
+	if (!health_is_due(s, q, now_ms))
 		return TASK_DONE;
 	outcomes_judged(q);
 	h->judged_ms = now_ms;
