@@ -92,7 +92,7 @@ static void delays(void **state)
 	is("RETRY 4 18446744073709551616", VERB_RETRY, 4, -1, "18446744073709551616");
 	is("RETRY 4 -1", VERB_RETRY, 4, -1, "-1");
 	is("RETRY 4 5x", VERB_RETRY, 4, -1, "5x");
-	is("RETRY 4 1.55s", VERB_RETRY, 4, -1, "1.5s");
+	is("RETRY 4 1.55s", VERB_RETRY, 4, -1, "1.55s");
 	is("RETRY 4 5s5s", VERB_RETRY, 4, -1, "5s5s");
 }
 
