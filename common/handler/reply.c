@@ -147,14 +147,19 @@ static size_t word_length(const char *line, size_t len)
 	return n < 2 || n > VERB_MAX || (n < len && line[n] != ' ') ? 0 : n;
 }
 
-static enum handler_verb find_verb(enum conf_mode mode, const char *word, size_t len)
+/* Returns the length of the word, as above; *verb is VERBS if it is none of this mode. Most lines are OK. */
+static size_t find_verb(enum conf_mode mode, const char *line, size_t len, enum handler_verb *verb)
 {
-	enum handler_verb verb = VERB_OK;
+	size_t word;
 
-	while (verb < VERBS && (len != verbs[verb].len || memcmp(word, handler_verb_names[verb], len) != 0 ||
-	    (mode == CONF_MODE_EXEC && !verbs[verb].exec)))
-		verb++;
-	return verb;
+	*verb = VERB_OK;
+	if (mode == CONF_MODE_PERSISTENT && len > 3 && memcmp(line, "OK ", 3) == 0)
+		return 2;
+	word = word_length(line, len);
+	while (*verb < VERBS && (word != verbs[*verb].len || memcmp(line, handler_verb_names[*verb], word) != 0 ||
+	    (mode == CONF_MODE_EXEC && !verbs[*verb].exec)))
+		++*verb;
+	return word;
 }
 
 /* In persistent mode: one blank and a number, as the whole rest of the line or before another blank. */
@@ -190,13 +195,10 @@ enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode 
 
 	while (end > line && (end[-1] == ' ' || end[-1] == '\r'))
 		end--;
-	word = word_length(line, (size_t)(end - line));
-	if (word == 0)
-		return HANDLER_LINE_OUTPUT;
+	word = find_verb(mode, line, (size_t)(end - line), &out->verb);
 	at += word;
-	if (!parse_serial(mode, &at, end, &out->serial))
+	if (word == 0 || !parse_serial(mode, &at, end, &out->serial))
 		return HANDLER_LINE_OUTPUT;
-	out->verb = find_verb(mode, line, word);
 	if (out->verb == VERBS)
 		return HANDLER_LINE_UNKNOWN;
 	at = skip_blanks(at, end);

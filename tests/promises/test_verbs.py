@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from harness import queue, wait_for
+from harness import ROOT, queue, wait_for
 from harness.control import by_class, status
 from harness.messages import record, unwrap
 
@@ -255,3 +255,14 @@ def test_a_sign_of_life_extends_the_timeout_where_it_may(redis, quredisd, handle
     if not done:
         r = record(c, "mail")
         assert r["error_class"] == b"HandlerTimeout" and int(r["duration_ms"]) >= (1500 if "max_duration" in keys else 1000)
+
+
+def test_the_example_that_replies(redis, quredisd):
+    """etc/handlers/mail.py: broken JSON is rejected, a dead mail server is tried again, each with its class."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", ["/usr/bin/python3", str(ROOT / "etc/handlers/mail.py")], reply_fd=3, env=["MAIL_SERVER=127.0.0.1:1"])])
+    c.lpush("ingress:mail", "{no json", '{"to": "x@example.org", "text": "hi"}')
+    wait_for(lambda: c.llen("escape:mail") == 1 and c.zcard("ingress:mail:delayed") == 1)
+    r = record(c, "mail")
+    assert r["error_class"] == b"BadMail" and r["error_message"].startswith(b"REJECT: JSONDecodeError")
+    assert d.wait_event("message_retried", queue="mail")["class"] == "ConnectionRefusedError"
