@@ -101,17 +101,29 @@ int command_run(struct admin *a, const struct command *c)
 	return c->run(a);
 }
 
+static const char *const task_titles[TASKS] = {
+	[TASK_LOOK] = "What is going on", [TASK_DEAD_LETTERS] = "Dead letters", [TASK_MESSAGES] = "Messages", [TASK_QUEUES] = "Queues and workers",
+	[TASK_SUPERVISOR] = "The supervisor of this host", [TASK_OTHER] = "Other commands",
+};
+
+static void list_command(const struct command *c, FILE *out)
+{
+	char left[64];
+
+	snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
+	fprintf(out, "  quredis %-28s  # %s\n", left, c->summary);
+}
+
 void command_list(const struct admin *a, const char *group, FILE *out)
 {
-	fputs("Commands:\n", out);
-	for (size_t i = 0; i < a->commands->n; i++) {
-		const struct command *c = &a->commands->all[i];
-		char left[64];
-
-		if (group != NULL && !is_of_group(c, group))
-			continue;
-		snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
-		fprintf(out, "  quredis %-28s  # %s\n", left, c->summary);
+	if (group != NULL)
+		fputs("Commands:\n", out);
+	for (int task = 0; task < TASKS; task++) {
+		if (group == NULL)
+			fprintf(out, "%s%s:\n", task > 0 ? "\n" : "", task_titles[task]);
+		for (size_t i = 0; i < a->commands->n; i++)
+			if (a->commands->all[i].task == (enum command_task)task && (group == NULL || is_of_group(&a->commands->all[i], group)))
+				list_command(&a->commands->all[i], out);
 	}
 	fputs("\nOptions, before or after the command:\n", out);
 	options_print(0, out);
@@ -122,6 +134,7 @@ void command_help(const struct command *c, FILE *out)
 	fprintf(out, "Usage:\n  quredis %s%s%s\n\n%s\n", c->name, c->arguments[0] != '\0' ? " " : "", c->arguments, c->summary);
 	if (c->details != NULL)
 		fprintf(out, "%s\n", c->details);
+	fprintf(out, "\nExample:\n  %s\n", c->example);
 	if (c->options != 0) {
 		fputs("\nOptions:\n", out);
 		options_print(c->options, out);

@@ -5,6 +5,9 @@
 
 #include "admin/cli/admin.h"
 
+/* What an operator wants to do: help lists the commands in this order. */
+enum command_task { TASK_LOOK, TASK_DEAD_LETTERS, TASK_MESSAGES, TASK_QUEUES, TASK_SUPERVISOR, TASK_OTHER, TASKS };
+
 struct command {
 	const char *name;		/* one word, or two: "dlq ls" */
 	const char *arguments;		/* as help shows them */
@@ -14,6 +17,8 @@ struct command {
 	size_t min, max;		/* operands; NEED_QUEUE: the first is the queue */
 	unsigned options;		/* OPTION_ bits it takes */
 	const char *details;		/* more for "help COMMAND"; NULL: nothing */
+	enum command_task task;
+	const char *example;		/* a whole line */
 };
 
 struct command_table {

@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import shlex
 import signal
 import subprocess
 
@@ -24,8 +25,9 @@ def test_version(quredis):
 def test_help_lists_what_works(quredis):
     r = quredis("help")
     assert r.code == 0 and r.err == ""
-    words = [line.split()[1] for line in r.out.splitlines() if line.startswith("  quredis ")]
-    assert words == sorted(words)
+    tasks = [[line.split()[1] for line in task.splitlines() if line.startswith("  quredis ")] for task in r.out.split("\n\n")]
+    assert [task == sorted(task) for task in tasks] == [True] * 7 and [len(task) > 1 for task in tasks] == [True] * 6 + [False]
+    words = sum(tasks, [])
     assert set(words) == set("completion destroy dlq doctor done health help ls nodes pause peek purge push quiet reload restart resume retry rm run scale "
                              "stale stats status stop top version web".split())
     # the gem's words, columns and comment
@@ -40,11 +42,13 @@ def test_every_command_has_its_help(quredis):
         r = quredis("help", *words)
         assert r.code == 0 and r.out.startswith(f"Usage:\n  quredis {' '.join(words)}"), line
         assert quredis(*words, "--help").out == r.out
+        example = shlex.split(r.out.split("\nExample:\n  ")[1].splitlines()[0].split(" >")[0])
+        assert example[:1 + len(words)] == ["quredis", *words] and quredis(*example[1:], "--help").out == r.out, example     # its options and words exist
 
 
 def test_no_command_is_a_mistake(quredis):
     r = quredis()
-    assert r.code == 64 and r.out == "" and "Commands:" in r.err
+    assert r.code == 64 and r.out == "" and "Dead letters:" in r.err
     assert quredis("-h").code == 0
 
 
