@@ -26,7 +26,8 @@ def test_status_has_its_shape(redis, quredisd, ledger):
     assert s["pid"] == d.pid and s["node"] == d.tag and re.fullmatch("[0-9a-f]{16}", s["boot"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", s["since"]) and s["uptime_ms"] >= 0
     assert s["state"] == "running" and s["version"] and s["config"] == str(d.conf)
-    assert s["redis"] == {"url": redis.url, "embedded": False} and s["keeper"] is None
+    assert set(s["redis"]) == {"url", "embedded", "prefix", "target", "tls", "master", "connected", "address", "sentinel"}
+    assert (s["redis"]["url"], s["redis"]["embedded"], s["redis"]["connected"]) == (redis.url, False, True) and s["keeper"] is None
     assert s["sweeper"]["pid"] == d.sweeper() and s["unconfirmed_deaths"] == 0
     assert [q["name"] for q in s["queues"]] == ["mail", "none"]
     mail, none = s["queues"]
