@@ -66,7 +66,8 @@ def test_redis_that_does_not_answer_keeps_nobody_waiting(quredis, conf, redis):
     assert (done.stdout, done.stderr) == ("mail\n", "")
 
 
-@pytest.mark.parametrize("words, reply", [(["quredis", "pu"], "purge push"), (["quredis", "dlq", "ls", "mail", "-C", "Handler"], "HandlerExit HandlerFail HandlerSignal HandlerTimeout")])
+@pytest.mark.parametrize("words, reply", [(["quredis", "pu"], "purge push"),
+                                          (["quredis", "dlq", "ls", "mail", "-C", "Handler"], "HandlerExit HandlerFail HandlerSignal HandlerTimeout")])
 def test_bash(words, reply):
     script = """eval "$(quredis completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _quredis; echo "${COMPREPLY[*]}"; complete -p quredis"""
     done = subprocess.run(["bash", "-c", script, "bash", *words], capture_output=True, text=True,

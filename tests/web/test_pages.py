@@ -335,7 +335,8 @@ def test_lists_pause_and_resume(page, redis):
 def test_one_waiting_or_delayed_message(page, redis):
     mail, r = Queue(redis.client()), redis.client()
     r.lpush(mail.ingress, "quredis/1 id=a\nfirst", "quredis/1 id=b\nsecond", "quredis/1 id=c\nthird")
-    failed = sealed(r, "quredis/1 w=00000000000000ff attempts=1 failed=1700000000000 class=HandlerExit exit=3 why=exit+20status+203:+20+3cb+3eno+20route\nquredis/1 id=d\nlater")
+    why = "failed=1700000000000 class=HandlerExit exit=3 why=exit+20status+203:+20+3cb+3eno+20route"
+    failed = sealed(r, f"quredis/1 w=00000000000000ff attempts=1 {why}\nquredis/1 id=d\nlater")
     r.zadd(mail.delayed, {failed: 9e15, "quredis/1 id=e\nlast": 9.1e15})
     p = page().open("/queue/mail/delayed")
     p.sees("HandlerExit: exit status 3: <b>no route", ".table-messages-delayed")
