@@ -150,6 +150,11 @@ def test_all_works_where_undeclared_keys_are_refused(redis, checked, quredisd, h
     wait_for(lambda: c.llen("ingress:other") > 0 and c.get("escape:mail:forwarded") and not c.exists("escape:short", "escape:kept"), 30)
     wait_for(lambda: c.llen("escape:mail") == 1, 30, "the redriven message")
     run("dlq", "rm", "mail", "--all", "--yes")
+    forwarded = json.loads(run("peek", "other", "ingress", "--json"))[0]["id"]
+    run("retry", "other", forwarded)
+    run("rm", "other", "ingress", forwarded)
+    run("push", "mail", "--delay", "1h", "--id", "single", "x")
+    run("rm", "mail", "delayed", "single")
     run("push", "mail", "--delay", "1h", "far")
     for command in (["ls"], ["stale"], ["peek", "mail", "delayed"], ["purge", "mail", "delayed", "--yes"], ["done", "ls", "mail"],
                     ["purge", "mail", "transit", "--yes", "--force"]):
