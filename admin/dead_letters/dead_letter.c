@@ -191,7 +191,8 @@ int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead
 		return -1;
 	if (reply.type == REDIS_ARRAY && reply.n == 0)
 		return 0;
-	entry = redis_element(&reply, 0);
+	if (reply.type == REDIS_ARRAY)
+		entry = redis_element(&reply, 0);
 	if (reply.type != REDIS_ARRAY || parse_record(d, &entry) == -1)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a record");
 	own(d);
