@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include <bsd/stdlib.h>
 #include <bsd/string.h>
 
 #include "admin/moves/letters.h"

@@ -50,7 +50,8 @@ const char *nearest(const char *name, const char *const *candidates, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t d = distance(name, candidates[i]);
 
-		if (d < best_distance) {
+		/* of two that are equally similar, the one with the same first letter: a slip is rarely there */
+		if (d < best_distance || (best != NULL && d == best_distance && best[0] != name[0] && candidates[i][0] == name[0])) {
 			best = candidates[i];
 			best_distance = d;
 		}

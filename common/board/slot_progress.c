@@ -93,8 +93,11 @@ struct slot_progress_seen slot_progress_read(const struct slot_progress *p)
 	for (int i = 0; i < READS; i++) {
 		uint32_t turn = atomic_load(&p->turn), percent = atomic_load(&p->percent);
 
-		for (size_t word = 0; word < PROGRESS_WORDS; word++)
-			memcpy(out.text + 8 * word, &(uint64_t){ atomic_load(&p->text[word]) }, 8);
+		for (size_t word = 0; word < PROGRESS_WORDS; word++) {
+			uint64_t bytes = atomic_load(&p->text[word]);
+
+			memcpy(out.text + 8 * word, &bytes, 8);
+		}
 		out.text[sizeof(out.text) - 1] = '\0';
 		out.percent = percent <= 101 ? (int)percent - 1 : -1;
 		if ((turn & 1) == 0 && atomic_load(&p->turn) == turn)

@@ -229,8 +229,8 @@ static const struct queue_metric {
 	{ METRIC_PURGE_DRY_RUN, OURS, write_purge_dry_run },
 	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
 	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
-	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
 	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
+	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
 };
 
 static void write_if_known(struct sweeper *s, struct sweeper_queue *q, void *arg)

@@ -1,6 +1,8 @@
 """Names that a test resolves."""
 import socket
 
+import pytest
+
 
 def why_no_localhost():
     """Why the name localhost is of no use here; "": it is."""
@@ -9,3 +11,6 @@ def why_no_localhost():
     except OSError as e:
         return f"this system does not know the name localhost, has /etc/hosts a line for it? ({e})"
     return ""
+
+
+needs_localhost = pytest.mark.skipif(why_no_localhost() != "", reason=why_no_localhost())

@@ -12,6 +12,7 @@ import pytest
 from harness import SANITIZED, Authority, free_port, pss_kib, queue, wait_for
 from harness.control import status
 from harness.messages import anywhere
+from harness.names import needs_localhost
 
 QUICK = {"base": "1ms", "cap": "5ms"}
 MIB = 1 << 20
@@ -141,6 +142,7 @@ def test_the_command_line_pushes_and_reads_large_messages(server, ca, quredisd, 
     assert c.lindex("ingress:mail", 0) == message
 
 
+@needs_localhost
 def test_names_addresses_and_directories(server, ca, quredisd):
     """The name localhost, the address 127.0.0.1, a directory of CAs, and a CA that only the address of the command line needs."""
     d = quredisd(redis={"url": server.tls_url.replace("127.0.0.1", "localhost"), "ca_dir": ca.directory()}, queues=[queue("mail", "/bin/true")])
@@ -157,6 +159,7 @@ def test_the_systems_directory_is_the_default(server, ca, quredisd):
     wait_for(lambda: status(d, "mail")["state"] == "running", 30)
 
 
+@needs_localhost
 def test_sni_has_a_name_and_no_address(ca, quredisd, listener):
     """The name goes out in the handshake, so that a server of many names presents the right certificate. An address is no name."""
     made, heard = ca.sign("server", "IP:127.0.0.1", "DNS:localhost"), []
@@ -199,12 +202,14 @@ def test_an_unknown_ca(server, tmp, quredisd):
     (["DNS:127.0.0.1"], "127.0.0.1", ["not for the address 127.0.0.1"]),
     ([], "127.0.0.1", ["not for the address 127.0.0.1"]),
 ], ids=["other-name", "other-wildcard", "address-for-name", "other-address", "address-as-name", "no-name"])
+@needs_localhost
 def test_a_wrong_name(redis_server, ca, quredisd, names, host, words):
     server = redis_server(tls=ca.sign("server", *names))
     d = quredisd(redis=tls(server, ca, url=server.tls_url.replace("127.0.0.1", host)), queues=[queue("mail", "/bin/true")], wait=False)
     down(d, *words)
 
 
+@needs_localhost
 def test_a_common_name_is_no_name(redis_server, ca, quredisd):
     """Only the list of names counts, as in browsers: a common name may be any text."""
     server = redis_server(tls=ca.sign("localhost"))

@@ -6,6 +6,7 @@ import pytest
 from harness import Authority, free_port, queue, wait_for
 from harness.control import status
 from harness.sentinels import Sentinel
+from harness.names import needs_localhost
 
 NOTE = 'read -r m; echo "start $m $QUREDIS_REDELIVERED" >>@LEDGER@; echo "end $m" >>@LEDGER@'
 
@@ -152,6 +153,7 @@ def test_an_outage_is_logged_once(redis_server, quredisd):
     assert [len(d.events(name)) for name in ("redis_up", "redis_error_cleared")] == [1, 1]
 
 
+@needs_localhost
 def test_two_names_of_one_master(sentinels, quredisd, handler, ledger):
     """One Sentinel names the master by its host name, the other one by its address. Nothing reconnects."""
     watched = sentinels(servers=1, sentinels=2)

@@ -49,4 +49,4 @@ def test_an_unknown_reach_is_an_error():
 
 
 def test_the_list_of_what_is_left_out_is_short():
-    assert len(ABSENT) <= 12
+    assert len(ABSENT) <= 13

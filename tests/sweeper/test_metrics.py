@@ -11,7 +11,7 @@ import pytest
 
 from harness import ROOT, queue, wait_for
 from harness.containers import unshared
-from harness.names import why_no_localhost
+from harness.names import needs_localhost
 from harness.paths import BUILD
 from harness.queues import Queue
 
@@ -175,9 +175,6 @@ def test_statsd_that_is_not_there(redis, quredisd, handler):
     c.lpush("ingress:mail", "y")
     wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"2", 30)
     assert d.stop() == 0
-
-
-needs_localhost = pytest.mark.skipif(why_no_localhost() != "", reason=why_no_localhost())
 
 
 @needs_localhost

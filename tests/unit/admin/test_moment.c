@@ -1,4 +1,3 @@
-/* links: admin/cli/moment.c */
 /* Moments as an operator writes them. */
 #include <setjmp.h>
 #include <stdarg.h>
