@@ -5,7 +5,6 @@
 #define WEB_FILES(X) \
 	X(actions_js, "actions.js") \
 	X(api_js, "api.js") \
-	X(cause_js, "cause.js") \
 	X(chart_js, "chart.js") \
 	X(console_css, "console.css") \
 	X(console_js, "console.js") \

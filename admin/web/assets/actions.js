@@ -1,6 +1,7 @@
 // Actions: ask for confirmation, send the request, report the result.
 import { ApiError, post } from "./api.js";
-import { askToSignIn, confirm, toast } from "./dialogs.js";
+import { askToSignIn, confirm, progress, toast } from "./dialogs.js";
+import { h } from "./dom.js";
 import { count, plural } from "./format.js";
 
 const IDS_AT_ONCE = 50;
@@ -154,20 +155,64 @@ export async function deleteLetters(queue, ids, what = "") {
 	return sure ? told(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
 }
 
-/** All dead letters of a queue, or of one class. n: their number a moment ago. */
-export async function retryAllLetters(queue, kind, n) {
-	const which = kind ? ` of class ${kind}` : "";
-	const sure = await confirm({ title: `Retry all dead letters of ${queue}${which}?`,
-		text: `All ${count(n)} will return to ingress, oldest first, as new messages: no attempt is charged.`,
-		detail: "To test one first and limit the rate of the others: quredis dlq retry --all --canary --rate 50/s", yes: `Retry all ${count(n)}` });
-	return sure ? told(() => sendWhole("queue/dlq/retry", { queue, all: true, class: kind }), moved(queue)) : null;
+// ---- all dead letters that match a filter ----
+
+const words = (filter) => Object.entries(filter).map(([name, value]) => `, ${name} ${value}`).join("");
+
+/**
+ * The server works for some seconds at a time, and remembers how far it came: asks again until it is complete, the user stops it, or too many messages fail
+ * again.
+ */
+async function sendOperation(path, params, title) {
+	let stopped = false, done = 0, result = null;
+	const box = progress(title, () => { stopped = true; });
+	try {
+		while (!stopped && !result?.complete) {
+			const next = await send(path, params);
+			if (next === null)
+				return result === null ? null : { ...result, count: done };
+			result = next;
+			done += result.count;
+			if (result.complete === undefined && !(result.interrupted && result.count > 0))
+				break;
+			const all = result.total === null || result.total === undefined ? "" : ` of ${count(result.total)}`;
+			const before = result.done > done ? ` (${count(result.done - done)} before)` : "";
+			box.show(`${count(result.done ?? done)}${all}${before}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`,
+				result.done ?? done, result.total ?? 0);
+		}
+		return { ...result, count: done };
+	} finally {
+		box.close();
+	}
 }
 
-export async function deleteAllLetters(queue, kind, n) {
-	const which = kind ? ` of class ${kind}` : "";
-	const sure = await confirm({ title: `Delete all dead letters of ${queue}${which}?`, text: `All ${count(n)} will be deleted with their records.`,
-		detail: "To save them first: quredis dlq export", yes: `Delete all ${count(n)}`,
-		again: `All ${plural(n, "dead letter")} of ${queue}${which} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendWhole("queue/dlq/rm", { queue, all: true, class: kind }), deleted(queue, "dead letter")) : null;
+const more = (r) => (r.interrupted && r.complete === false ? `; stopped: the same action continues it (${count(r.done)}${r.total === null ? "" : ` of ${count(r.total)}`} are done)`
+	: r.failed_again > 0 ? `; ${count(r.failed_again)} of them failed again` : "");
+
+function paceFields() {
+	const number = (id, label, hint, props) => h("label", { class: "pace" }, label, " ", h("input", { id, type: "number", min: 0, placeholder: hint, "aria-label": label, ...props }));
+	const fields = { canary: number("pace-canary", "First", "none", { min: 1, max: 1000 }), rate: number("pace-rate", "A second", "50", { min: 1, max: 1000000 }),
+		max_failures: number("pace-failures", "Failures allowed", "0", {}) };
+	const value = (label) => label.querySelector("input").value;
+	const box = h("fieldset", null, h("legend", null, "Gently (optional)"), Object.values(fields),
+		h("p", { class: "muted" }, "First: so many go first, and all of them must be done before the others follow. It stops if more messages than allowed fail again."));
+	return { box, params: () => ({ canary: value(fields.canary), rate: value(fields.rate) && `${value(fields.rate)}/s`, max_failures: value(fields.max_failures) }) };
 }
 
+/** filter: as of the API; {}: all. n: how many match, a moment ago. */
+export async function retryAllLetters(queue, filter, n) {
+	const which = words(filter), pace = paceFields(), all = which === "" || Object.keys(filter).join() === "class" ? "all " : "";
+	const sure = await confirm({ title: `Retry ${all === "" ? "these" : "all"} dead letters of ${queue}?`, fields: pace.box,
+		text: `${all === "" ? "" : "All "}${count(n)} will return to ingress, oldest first, as new messages: no attempt is charged${which}.`, yes: `Retry ${all}${count(n)}` });
+	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`),
+		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
+}
+
+export async function deleteAllLetters(queue, filter, n) {
+	const which = words(filter), all = which === "" || Object.keys(filter).join() === "class" ? "all " : "";
+	const sure = await confirm({ title: `Delete ${all === "" ? "these" : "all"} dead letters of ${queue}?`,
+		text: `${all === "" ? "" : "All "}${count(n)} will be deleted with their records${which}.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${count(n)}`,
+		again: `${all === "" ? "" : "All "}${plural(n, "dead letter")} of ${queue}${which} will be deleted. This cannot be undone.` });
+	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`),
+		(r) => deleted(queue, "dead letter")({ ...r, interrupted: false }) + more(r)) : null;
+}

@@ -27,8 +27,8 @@ function button(value, text, css, props) {
  * Asks for confirmation. again: the text of a second question, for actions that cannot be undone; its button is at another
  * place, so that a double click does not confirm.
  */
-export async function confirm({ title, text, detail, yes, again }) {
-	const body = [h("p", null, text), detail && h("p", { class: "muted" }, detail)];
+export async function confirm({ title, text, detail, fields, yes, again }) {
+	const body = [h("p", null, text), fields, detail && h("p", { class: "muted" }, detail)];
 	const first = await ask(title, body, [
 		button("", "Cancel", null, { autofocus: true }), button("yes", again ? `${yes}…` : yes, again ? "danger" : "primary")]);
 	if (first !== "yes" || !again)
@@ -64,6 +64,28 @@ export async function askToSignOut() {
 	} catch (e) {
 		toast("bad", `The console keeps the session until it expires: ${e.message}`);
 	}
+}
+
+/** Shows how far long work is, with a button that stops it. Returns show(text, done, total) and close(). */
+export function progress(title, on_stop) {
+	const bar = h("progress", { "aria-label": title }), text = h("span", { role: "status" }, "begins …");
+	const stop = h("button", { type: "button", class: "small" }, "Stop");
+	const node = h("div", { class: "toast toast-ok working" }, h("div", null, h("b", null, title), bar, text), stop);
+	stop.addEventListener("click", () => {
+		stop.disabled = true;
+		on_stop();
+	});
+	document.getElementById("toasts").append(node);
+	return {
+		show(said, done, total) {
+			text.textContent = said;
+			if (total > 0) {
+				bar.max = total;
+				bar.value = Math.min(done, total);
+			}
+		},
+		close: () => node.remove(),
+	};
 }
 
 /** level: ok, bad. */

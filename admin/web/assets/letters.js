@@ -1,13 +1,12 @@
-// The records of a queue's dead letters that were read so far, page by page. The server filters by class; this file filters by cause
-// and text.
+// The records of a queue's dead letters that were read so far, page by page. The server decides which of them match the filter, and counts them.
 import { get } from "./api.js";
-import { causeOf } from "./cause.js";
-import { field } from "./visible.js";
 
 const PAGE = 50;
 const AGAIN_MOST = 200;
-const SEARCH_PAGE = 500;
-const SEARCH_MOST = 5000;
+const MORE_MOST = 1000;
+
+/** The parameters of a filter, as of the API and the command line. */
+export const FILTER = ["class", "cause", "text", "exit", "worker", "since", "until"];
 
 /** Record ids are times of Redis: "1795299885431-1". */
 function byId(a, b) {
@@ -20,14 +19,19 @@ export class Letters {
 		this.queue = queue;
 		this.records = [];
 		this.complete = false;
-		this.filter = { class: "", cause: "", text: "" };
+		this.filter = {};
 		this.abort = new AbortController();
+	}
+
+	#key() {
+		return JSON.stringify(this.filter);
 	}
 
 	/** true: the records that were read are obsolete. */
 	setFilter(filter) {
-		const other = filter.class !== this.filter.class;
-		this.filter = filter;
+		const before = this.#key();
+		this.filter = Object.fromEntries(FILTER.map((name) => [name, filter[name] ?? ""]).filter(([, value]) => value !== ""));
+		const other = before !== this.#key();
 		if (other) {
 			this.records = [];
 			this.complete = false;
@@ -35,32 +39,33 @@ export class Letters {
 		return other;
 	}
 
-	shown() {
-		const words = this.filter.text.toLowerCase().split(/\s+/).filter((w) => w !== "");
-		return this.records.filter((r) => (!this.filter.cause || known(r).cause === this.filter.cause) && words.every((w) => known(r).text.includes(w)));
-	}
-
+	/** More than a class. */
 	narrowed() {
-		return this.filter.cause !== "" || this.filter.text.trim() !== "";
+		return Object.keys(this.filter).some((name) => name !== "class");
 	}
 
 	async #read(params) {
-		return get("queue/dlq", { queue: this.queue, class: this.filter.class, ...params }, this.abort.signal);
+		return get("queue/dlq", { queue: this.queue, ...this.filter, ...params }, this.abort.signal);
+	}
+
+	/** Counts by class, by cause and by hour; of those that match, or of all. */
+	stats(all) {
+		return get("queue/dlq/stats", { queue: this.queue, ...(all ? {} : this.filter) }, this.abort.signal);
 	}
 
 	/** Runs requests one after the other: the start of a page is known only when the page before has been read. */
 	#inTurn(read) {
-		const of = this.filter.class;
-		this.turn = (this.turn ?? Promise.resolve()).catch(() => null).then(() => (of === this.filter.class ? read() : null));
+		const of = this.#key();
+		this.turn = (this.turn ?? Promise.resolve()).catch(() => null).then(() => (of === this.#key() ? read() : null));
 		return this.turn;
 	}
 
 	/** Reads the newest page again; older records stay as they were read. */
 	again() {
 		return this.#inTurn(async () => {
-			const of = this.filter.class, limit = Math.min(AGAIN_MOST, Math.max(PAGE, this.records.length));
+			const of = this.#key(), limit = Math.min(AGAIN_MOST, Math.max(PAGE, this.records.length));
 			const fresh = await this.#read({ limit });
-			if (of !== this.filter.class)
+			if (of !== this.#key())
 				return;
 			const whole = fresh.length < limit, last = fresh.at(-1)?.record;
 			const behind = whole ? [] : this.records.filter((r) => byId(r.record, last) > 0);
@@ -69,40 +74,20 @@ export class Letters {
 		});
 	}
 
-	more(limit = PAGE) {
+	/** Each page has as many as were read before, three times. */
+	more() {
+		const limit = Math.max(PAGE, Math.min(MORE_MOST, 3 * this.records.length));
 		return this.#inTurn(async () => {
-			const of = this.filter.class;
+			const of = this.#key();
 			const next = await this.#read({ limit, before: this.records.at(-1)?.record });
-			if (of !== this.filter.class)
+			if (of !== this.#key())
 				return;
 			this.complete = next.length < limit;
 			this.records = [...this.records, ...next];
 		});
 	}
 
-	/** Reads on until all, or very many, are read. heard() shows the records so far; if it returns false, reading stops. */
-	async search(heard) {
-		const until = this.records.length + SEARCH_MOST;
-		while (!this.complete && this.records.length < until && heard())
-			await this.more(SEARCH_PAGE);
-		heard();
-	}
-
-	remove(ids) {
-		this.records = this.records.filter((r) => !ids.has(r.record));
-	}
-
 	close() {
 		this.abort.abort();
 	}
-}
-
-const seen = new WeakMap();
-
-/** The text of a record that a search looks at; computed once. */
-function known(record) {
-	if (!seen.has(record))
-		seen.set(record, { cause: causeOf(record, field(record, "error_message")?.bytes ?? []),
-			text: Object.values(record).filter((v) => typeof v === "string").join("\n").toLowerCase() });
-	return seen.get(record);
 }

@@ -1,9 +1,8 @@
 // Dead letters by queue, cause and class. The user retries or deletes one, the selected ones, or all.
 import { deleteAllLetters, deleteLetters, retryAllLetters, retryLetters } from "./actions.js";
-import { get } from "./api.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
-import { Letters } from "./letters.js";
+import { FILTER, Letters } from "./letters.js";
 import { preview } from "./message.js";
 import { empty, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
@@ -13,6 +12,8 @@ import { field, visibleLine } from "./visible.js";
 
 const AGAIN_MS = 2000;
 const CAUSES_SHOWN = 8;
+const TYPING_MS = 400;
+const MORE = [["since", "Since", "02:00, 1h30m"], ["until", "Until", "02:00, 10m"], ["exit", "Exit status", "3"], ["worker", "Worker or node", "web1"]];
 
 function errorOf(record) {
 	const value = field(record, "error_message");
@@ -39,10 +40,14 @@ export class LettersPage {
 	#makeList(route) {
 		this.letters = new Letters(this.queue);
 		this.causes = h("section", { class: "causes", "aria-label": "Causes" });
-		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ class: this.kind.value, cause: "" }) });
-		this.search = h("input", { type: "search", placeholder: "Search errors, ids, workers", "aria-label": "Search", oninput: () => this.#searched() });
+		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ ...this.letters.filter, class: this.kind.value, cause: "" }) });
+		this.search = h("input", { type: "search", placeholder: "Search errors, stderr, ids", "aria-label": "Search", oninput: () => this.#typed() });
+		this.fields = Object.fromEntries(MORE.map(([name, label, example]) =>
+			[name, h("input", { type: "text", placeholder: example, "aria-label": label, size: 10, oninput: () => this.#typed() })]));
+		this.more = h("details", { class: "more-filters" }, h("summary", null, "More filters"),
+			MORE.map(([name, label]) => h("label", null, label, " ", this.fields[name])));
 		this.marks = h("div", { class: "marks", role: "group", "aria-label": "Selected dead letters" });
-		this.tools = h("div", { class: "tools" }, this.kind, this.search, this.found = h("span", { class: "muted", role: "status" }), h("div", { class: "grow" }), this.marks);
+		this.tools = h("div", { class: "tools" }, this.kind, this.search, this.more, this.found = h("span", { class: "muted", role: "status" }), h("div", { class: "grow" }), this.marks);
 		this.notice = notice();
 		this.table = new Table({ name: "letters", caption: `Dead letters of ${this.queue}`, columns: this.#columns(), key: (r) => r.record,
 			selectable: true, on_select: (marked) => this.#showMarks(marked) });
@@ -75,40 +80,35 @@ export class LettersPage {
 	go(route) {
 		if (!this.letters)
 			return;
-		const filter = { class: route.params.get("class") ?? "", cause: route.params.get("cause") ?? "", text: this.search.value };
+		const filter = Object.fromEntries(FILTER.map((name) => [name, route.params.get(name) ?? ""]));
 		const anew = this.letters.setFilter(filter);
+		this.#showFilter(filter);
 		this.table.unmark();
 		this.#showChoiceOfClass();
-		if (anew || !this.loaded)
+		if (anew || !this.loaded) {
+			this.found_n = null;
 			this.#reload();
-		else
+		} else {
 			this.#show();
-		if (filter.cause)
-			this.#readOn();
+		}
 	}
 
 	#narrow(filter) {
 		location.hash = href(["letters", this.queue], filter);
 	}
 
-	#searched() {
-		this.letters.setFilter({ ...this.letters.filter, text: this.search.value });
-		this.#show();
-		clearTimeout(this.typing);
-		this.typing = setTimeout(() => this.#readOn(), 400);
+	#showFilter(filter) {
+		for (const [name, input] of [["text", this.search], ...Object.entries(this.fields)])
+			if (document.activeElement !== input)
+				input.value = filter[name];
+		this.more.open ||= MORE.some(([name]) => filter[name] !== "");
 	}
 
-	/** Matching records may be older than those that were read. */
-	async #readOn() {
-		if (!this.letters.narrowed() || this.reading)
-			return;
-		this.reading = true;
-		await this.#guard(() => this.letters.search(() => {
-			this.#show();
-			return this.letters.narrowed() && !this.letters.abort.signal.aborted;
-		}));
-		this.reading = false;
-		this.#show();
+	/** The server filters: it is asked when the user pauses. */
+	#typed() {
+		clearTimeout(this.typing);
+		this.typing = setTimeout(() => this.#narrow({ ...this.letters.filter, text: this.search.value.trim(),
+			...Object.fromEntries(Object.entries(this.fields).map(([name, input]) => [name, input.value.trim()])) }), TYPING_MS);
 	}
 
 	async #guard(ask) {
@@ -123,8 +123,12 @@ export class LettersPage {
 
 	async #reload() {
 		await this.#guard(async () => {
-			const [stats] = await Promise.all([get("queue/dlq/stats", { queue: this.queue }, this.letters.abort.signal), this.letters.again()]);
+			const of = this.letters.filter;
+			const [stats, found] = await Promise.all([this.letters.stats(true), this.letters.narrowed() ? this.letters.stats(false) : null, this.letters.again()]);
+			if (of !== this.letters.filter)
+				return;
 			this.stats = stats;
+			this.found_n = found?.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0) ?? null;
 			this.loaded = true;
 		});
 		this.#show();
@@ -166,12 +170,12 @@ export class LettersPage {
 	}
 
 	#show() {
-		const shown = this.letters.shown();
+		const shown = this.letters.records;
 		this.table.element.hidden = shown.length === 0;
 		this.table.update(shown);
 		this.#showCauses();
 		this.#showChoiceOfClass();
-		this.#showFound(shown.length);
+		this.#showFound();
 		this.#showFoot(shown.length);
 	}
 
@@ -179,13 +183,16 @@ export class LettersPage {
 		return (this.stats ?? []).filter((s) => s.by === "class" && s.key !== undefined);	// only text can be part of an address
 	}
 
+	/** Of all that match, read or not. */
 	#total() {
 		const of = this.letters.filter.class;
+		if (this.letters.narrowed())
+			return this.found_n ?? 0;
 		return of ? this.#classes().find((c) => c.key === of)?.count ?? 0 : this.size ?? this.#classes().reduce((n, c) => n + c.count, 0);
 	}
 
 	#showChoiceOfClass() {
-		const of = this.letters.filter.class;
+		const of = this.letters.filter.class ?? "";
 		const names = this.#classes().map((c) => [c.key, c.count]);
 		if (of && !names.some(([key]) => key === of))
 			names.push([of, 0]);
@@ -196,7 +203,7 @@ export class LettersPage {
 
 	/** One line for each cause, the most frequent first; each is a filter. */
 	#showCauses() {
-		const causes = (this.stats ?? []).filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text }));
+		const causes = (this.stats ?? []).filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text, binary: field(c, "key").binary }));
 		const most = Math.max(1, ...causes.map((c) => c.count));
 		draw(this.causes, [causes, this.letters.filter.cause, this.every], () => {
 			if (causes.length === 0)
@@ -213,24 +220,22 @@ export class LettersPage {
 		const to = href(["letters", this.queue], on ? {} : { class: classOf(cause.key), cause: cause.key });
 		const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
 		bar.style.width = `${Math.max(1, (100 * cause.count) / most)}%`;
-		return h("li", null, h("a", { href: to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },
+		return h("li", null, h("a", { href: cause.binary ? null : to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },
 			h("span", { class: "cause-count" }, count(cause.count)), h("span", { class: "cause-text" }, bar, visibleLine(cause.key, 300)),
 			h("span", { class: "cause-when muted" }, "last ", time(cause.newest))));
 	}
 
-	#showFound(n) {
+	#showFound() {
 		const total = this.#total(), read = this.letters.records.length;
-		const all = read >= total || this.letters.complete;
-		setText(this.found, !this.loaded ? "" : this.letters.narrowed()
-			? `${count(n)} found${all ? "" : ` among the newest ${count(read)}`}${this.reading && !all ? ", still reading …" : ""}`
-			: `${all ? "" : `${count(n)} of `}${plural(total, "dead letter")}`);
+		setText(this.found, !this.loaded || (this.letters.narrowed() && this.found_n === null) ? "" : this.letters.narrowed() ? `${count(total)} found`
+			: `${read >= total || this.letters.complete ? "" : `${count(read)} of `}${plural(total, "dead letter")}`);
 	}
 
 	#showFoot(n) {
-		draw(this.foot, [this.loaded, n, this.letters.complete, this.reading, this.size], () => {
+		draw(this.foot, [this.loaded, n, this.letters.complete, this.size, this.found_n], () => {
 			if (!this.loaded)
 				return h("p", { class: "muted loading" }, "Reading …");
-			const more = !this.letters.complete && this.letters.records.length > 0 && !this.reading;
+			const more = !this.letters.complete && this.letters.records.length > 0;
 			if (n === 0 && !more)
 				return this.size > 0 && !this.letters.narrowed() && !this.letters.filter.class
 					? empty("Dead letters without records", h("p", null, "Records are off for this queue, or another program pushed these dead letters. The list: "),
@@ -241,8 +246,6 @@ export class LettersPage {
 	}
 
 	async #more() {
-		if (this.letters.narrowed())
-			return this.#readOn();
 		await this.#guard(() => this.letters.more());
 		this.#show();
 	}
@@ -255,16 +258,17 @@ export class LettersPage {
 				h("button", { type: "button", class: "quiet", onclick: () => this.table.unmark() }, "Unmark"),
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters, [...marked]) }, `Retry ${count(n)}`),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters, [...marked]) }, `Delete ${count(n)}`)]
-			: [h("button", { type: "button", disabled: total === 0, onclick: () => this.#all(retryLetters, retryAllLetters) }, narrowed ? "Retry these" : "Retry all"),
-				h("button", { type: "button", class: "danger", disabled: total === 0, onclick: () => this.#all(deleteLetters, deleteAllLetters) }, narrowed ? "Delete these" : "Delete all")]));
+			: [h("button", { type: "button", disabled: total === 0, onclick: () => this.#all(retryAllLetters) }, narrowed ? "Retry these" : "Retry all"),
+				h("button", { type: "button", class: "danger", disabled: total === 0, onclick: () => this.#all(deleteAllLetters) }, narrowed ? "Delete these" : "Delete all")]));
 	}
 
 	// ---- actions ----
 
-	#all(these, all) {
-		if (this.letters.narrowed())
-			return this.#act(these, this.letters.shown().map((r) => r.record));
-		return this.#finish(all(this.queue, this.letters.filter.class, this.#total()));
+	/** What failed again may leave the number as it was, so the page reads anew also after a failure. */
+	async #all(action) {
+		await action(this.queue, this.letters.filter, this.#total());
+		this.table.unmark();
+		await this.#reload();
 	}
 
 	/** Oldest first, so that they return in their order. */
