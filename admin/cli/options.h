@@ -55,7 +55,7 @@ struct options {			/* strings point into argv */
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
-	int64_t search;			/* 0: not given */
+	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once;
 
