@@ -42,9 +42,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """At a second run of what failed."""
     if os.environ.get("QUREDIS_TEST_AGAIN"):
-        settled = [i for i in items if i.get_closest_marker("verdict")]
-        config.hook.pytest_deselected(items=settled)
-        items[:] = [i for i in items if i not in settled]
+        for item in items:      # skipped, not left out: if none of the failed ones is there, pytest runs all tests
+            if item.get_closest_marker("verdict"):
+                item.add_marker(pytest.mark.skip(reason="chance decides what it tries, so one failure is enough"))
     for item in items:
         if reason := reach.why_absent(item.path.name, {item.originalname, *item.fixturenames}):
             item.add_marker(pytest.mark.skip(reason=reason))
