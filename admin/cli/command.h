@@ -5,7 +5,7 @@
 
 #include "admin/cli/admin.h"
 
-/* What an operator wants to do: help lists the commands in this order. */
+/* quredis help groups the commands by the task of the operator, in this order. */
 enum command_task { TASK_LOOK, TASK_DEAD_LETTERS, TASK_MESSAGES, TASK_QUEUES, TASK_SUPERVISOR, TASK_OTHER, TASKS };
 
 struct command {

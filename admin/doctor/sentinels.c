@@ -15,7 +15,7 @@
 
 #define MASTERS_MOST 100	/* names that are compared with redis.master */
 
-/* What the first Sentinel of the list that answers, or the connection in use, says of the master: all others must agree. */
+/* The first Sentinel that answers, or the connection in use, names the master; all other Sentinels must agree. */
 struct named_master {
 	bool known;
 	char host[256];

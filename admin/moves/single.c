@@ -25,7 +25,7 @@ struct single {
 	bool more;		/* the search ended before the end of a list */
 };
 
-/* A message that a page of a list shows. Views into the answer. */
+/* A message that a page of a list shows. It points into the answer of Redis. */
 struct sight {
 	enum admin_list list;
 	int64_t at;		/* ingress: from the pop end, -1 is the oldest; delayed: rank */
@@ -45,10 +45,11 @@ static bool has_id(struct sight *s, const char *id)
 	return strcmp(message_id(&s->m), id) == 0;
 }
 
+/* Names the message by all of its bytes if they are known: workers take messages meanwhile, and another one may differ in the middle only. */
 static void append_pick(const struct single *t, const struct sight *s)
 {
 	const struct queue_looked *l = s->looked;
-	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = l->size > QUEUE_BY_VALUE_MAX ? s->at : QUEUE_ANYWHERE,
+	struct queue_entry e = { .raw = l->head.str, .len = l->size, .at = is_cut(s) ? s->at : QUEUE_ANYWHERE,
 		.tail = is_cut(s) ? l->tail.str : NULL };
 	struct admin *a = t->a;
 
@@ -167,13 +168,14 @@ static int act_on_ids(struct admin *a, enum queue_pick pick, unsigned lists, siz
 
 		t.id = a->operands[i];
 		rc = search(&t, lists);
-		if (rc == -1)
-			return -1;
 		o->count += rc == 1;
-		if (rc == 1 || interrupt_asked())
+		if (rc == 1 || (rc != -1 && interrupt_asked()))
 			continue;
-		fail_to_find(&t, lists, rc);
+		if (rc != -1)
+			fail_to_find(&t, lists, rc);
 		status = a->status;
+		if (rc == -1)
+			break;
 	}
 	o->interrupted = interrupt_asked();
 	interrupt_end();
@@ -200,7 +202,7 @@ bool single_is_meant(const struct admin *a)
 static int parse_list(struct admin *a, enum admin_list *list)
 {
 	if (strcmp(a->operands[1], "escape") == 0)
-		return admin_fail(a, EX_USAGE, "dead letters have records: quredis dlq retry, dlq rm");
+		return admin_fail(a, EX_USAGE, "dead letters have records: use quredis dlq retry or dlq rm");
 	if (strcmp(a->operands[1], "transit") == 0)
 		return admin_fail(a, EX_USAGE, "messages in flight belong to a worker: quredis retry %s transit returns all those of dead ones", a->keys.name);
 	return admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_DELAYED), list);

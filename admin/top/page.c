@@ -249,7 +249,7 @@ static void runners(struct output *o, const json_t *nodes)
 
 /* ---- open breakers ---- */
 
-/* What is left of next_attempt_ms, which counts from the time of the report. */
+/* The supervisor counts next_attempt_ms from the time of its report. Returns the rest of it now. */
 static struct cell attempt_cell(const json_t *node, const json_t *queue, int64_t now_ms)
 {
 	int64_t left = number_of(queue, "next_attempt_ms"), at = number_of(node, "at_ms");

@@ -39,7 +39,7 @@ int trial_poll(struct pollfd *fds, size_t n, int64_t at_ms, const sigset_t *open
 /* The executable did not run: sets outcome, status and reason. */
 void trial_not_run(struct trial *t, const char *stage, int error);
 
-/* What this reply means: sets outcome, status and reason, and the class that it names. */
+/* Sets outcome, status and reason by the reply of the handler, and the class that it names. */
 void trial_replied(struct trial *t, const struct handler_reply *r);
 
 int cmd_run(struct admin *a);

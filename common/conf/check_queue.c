@@ -62,7 +62,7 @@ static void check_timeout(struct conf_loading *l, const struct conf_queue *q)
 	    units_format_duration(conf_longest_run_ms(q), timeout), units_format_duration(l->conf->supervisor.drain_timeout_ms, drain));
 }
 
-/* What makes max_duration useless. */
+/* Warns where max_duration has no effect. */
 static void check_max_duration(struct conf_loading *l, const struct conf_queue *q)
 {
 	const struct conf_origin *where = conf_queue_origin(q, "max_duration");

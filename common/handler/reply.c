@@ -17,7 +17,7 @@
 #define CLASS_IS "class="
 #define VERB_MAX 16		/* bytes of the longest word that looks like a verb */
 
-/* What may follow the verb and the serial, in this order. */
+/* A verb and its serial may have these arguments, in this order. */
 enum { ARGUMENT_PERCENT = 1, ARGUMENT_DELAY = 2, ARGUMENT_CLASS = 4, ARGUMENT_REASON = 8 };
 
 static const struct verb {

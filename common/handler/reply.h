@@ -17,7 +17,7 @@ extern const char *const handler_verb_names[VERBS];	/* "OK", … */
 #define HANDLER_CLASS_MAX 64
 #define HANDLER_REASON_SHOWN 200	/* bytes of a reason in a record, the log, or a trial */
 
-/* One reply. Views are valid until the next call with the struct persistent or handler that returned it. */
+/* The handler's reply to one job. Its pointers are valid until the next call with the struct persistent or handler that returned it. */
 struct handler_reply {
 	uint64_t serial;		/* 0 in exec mode */
 	enum handler_verb verb;

@@ -121,7 +121,7 @@ void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_
 {
 	char *none = queue_lease_key(k, NULL);
 	struct script_number rank, len, strip;
-	size_t head = d->entry.len < QUEUE_ENTRY_ENDS ? d->entry.len : QUEUE_ENTRY_ENDS;
+	size_t head = d->entry.tail == NULL ? d->entry.len : QUEUE_ENTRY_ENDS;	/* all that the caller saw of a message that is not cut */
 
 	queue_script(r, QUEUE_SCRIPT_pick_delayed, 4, (const char *[]){ none, k->delayed, k->ingress, k->delayed_apart }, 6,
 	    (struct script_arg[]){ script_string(pick == QUEUE_PICK_DELETE ? "1" : "0"), script_number(&rank, d->rank), script_string(d->due),

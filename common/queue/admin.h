@@ -42,7 +42,7 @@ void queue_pick_waiting(struct redis *r, const struct queue_keys *k, enum queue_
 struct queue_delayed {
 	int64_t rank;			/* its place in delayed: 0 is the first due */
 	const char *due;		/* its score, as Redis wrote it */
-	struct queue_entry entry;	/* with the payload if that is stored apart; at and tail are not used */
+	struct queue_entry entry;	/* with the payload if that is stored apart. tail: only whether raw has the beginning alone; at is not used */
 	size_t strip;			/* bytes at its beginning that ingress must not get: the wrapper, if the queue is shared now */
 };
 void queue_pick_delayed(struct redis *r, const struct queue_keys *k, enum queue_pick pick, const struct queue_delayed *d);

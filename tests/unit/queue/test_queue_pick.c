@@ -106,6 +106,21 @@ static void another_delayed_message_is_left_alone(void **state)
 	assert_int_equal(REDIS_INT(&server, "EXISTS i"), 0);
 }
 
+/* Both have the same time, length and ends. */
+static void a_delayed_message_that_differs_in_the_middle_is_left_alone(void **state)
+{
+	char seen[3001];
+
+	(void)state;
+	memset(seen, 'x', sizeof(seen) - 1);
+	seen[sizeof(seen) - 1] = '\0';
+	REDIS(&server, "ZADD i:delayed 6 %s", seen);
+	seen[1500] = 'y';
+	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, "6", seen, sizeof(seen) - 1), 0);
+	seen[1500] = 'x';
+	assert_int_equal(pick_delayed(QUEUE_PICK_DELETE, 0, "6", seen, sizeof(seen) - 1), 1);
+}
+
 static void a_delayed_message_that_redis_refuses_to_move_stays(void **state)
 {
 	(void)state;
@@ -179,6 +194,7 @@ int main(void)
 		cmocka_unit_test_setup(a_waiting_message_that_redis_refuses_to_move_stays, apart_setup),
 		cmocka_unit_test_setup(a_delayed_message_that_was_seen, apart_setup),
 		cmocka_unit_test_setup(another_delayed_message_is_left_alone, apart_setup),
+		cmocka_unit_test_setup(a_delayed_message_that_differs_in_the_middle_is_left_alone, apart_setup),
 		cmocka_unit_test_setup(a_delayed_message_that_redis_refuses_to_move_stays, apart_setup),
 		cmocka_unit_test_setup(a_payload_that_is_stored_apart_goes_with_it, apart_setup),
 		cmocka_unit_test_setup(a_payload_that_is_gone, apart_setup),
