@@ -77,7 +77,7 @@ const struct command *command_find(struct admin *a)
 
 static int check_line(struct admin *a, const struct command *c)
 {
-	unsigned strange = a->options.given & ~c->options;
+	uint64_t strange = a->options.given & ~c->options;
 
 	if (strange != 0)
 		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);

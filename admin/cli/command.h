@@ -15,7 +15,7 @@ struct command {
 	int (*run)(struct admin *a);
 	enum admin_need need;
 	size_t min, max;		/* operands; NEED_QUEUE: the first is the queue */
-	unsigned options;		/* OPTION_ bits it takes */
+	uint64_t options;		/* OPTION_ bits it takes */
 	const char *details;		/* more for "help COMMAND"; NULL: nothing */
 	enum command_task task;
 	const char *example;		/* a whole line */

@@ -62,7 +62,7 @@ const struct option_spec option_specs[] = {
 };
 const size_t option_specs_count = nitems(option_specs);
 
-const struct option_spec *option_of_bit(unsigned bit)
+const struct option_spec *option_of_bit(uint64_t bit)
 {
 	for (size_t i = 0; i < option_specs_count; i++)
 		if (option_specs[i].bit == bit)
@@ -202,7 +202,7 @@ void options_free(struct options *o)
 	*o = (struct options){0};
 }
 
-void options_print(unsigned bits, FILE *out)
+void options_print(uint64_t bits, FILE *out)
 {
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];

@@ -10,41 +10,42 @@
  * Options may stand before and after the command. Options of single commands are a set of bits: the row of a command in the
  * table (admin/commands/table.c) says which ones it takes.
  */
-#define OPTION_LINES	0x0001u
-#define OPTION_NUL	0x0002u
-#define OPTION_DELAY	0x0004u
-#define OPTION_ID	0x0008u
-#define OPTION_COUNT	0x0010u
-#define OPTION_CLASS	0x0020u
-#define OPTION_ALL	0x0040u
-#define OPTION_FROM	0x0080u
-#define OPTION_FAST	0x0100u
-#define OPTION_NO_WAIT	0x0200u
-#define OPTION_OFF	0x0400u
-#define OPTION_TTL	0x0800u
-#define OPTION_FIX	0x1000u
-#define OPTION_ONCE	0x2000u
-#define OPTION_WAIT	0x4000u
-#define OPTION_WAIT_TIMEOUT	0x8000u
-#define OPTION_CANARY	0x100000u
-#define OPTION_RATE	0x200000u
-#define OPTION_FAILURES	0x400000u
-#define OPTION_NAGIOS	0x10000u
-#define OPTION_SINCE	0x20000u
-#define OPTION_CAUSE	0x800000u
-#define OPTION_TEXT	0x1000000u
-#define OPTION_EXIT	0x2000000u
-#define OPTION_WORKER	0x4000000u
-#define OPTION_UNTIL	0x8000000u
+#define OPTION_BIT(n)	(UINT64_C(1) << (n))
+#define OPTION_LINES	OPTION_BIT(0)
+#define OPTION_NUL	OPTION_BIT(1)
+#define OPTION_DELAY	OPTION_BIT(2)
+#define OPTION_ID	OPTION_BIT(3)
+#define OPTION_COUNT	OPTION_BIT(4)
+#define OPTION_CLASS	OPTION_BIT(5)
+#define OPTION_ALL	OPTION_BIT(6)
+#define OPTION_FROM	OPTION_BIT(7)
+#define OPTION_FAST	OPTION_BIT(8)
+#define OPTION_NO_WAIT	OPTION_BIT(9)
+#define OPTION_OFF	OPTION_BIT(10)
+#define OPTION_TTL	OPTION_BIT(11)
+#define OPTION_FIX	OPTION_BIT(12)
+#define OPTION_ONCE	OPTION_BIT(13)
+#define OPTION_WAIT	OPTION_BIT(14)
+#define OPTION_WAIT_TIMEOUT	OPTION_BIT(15)
+#define OPTION_CANARY	OPTION_BIT(16)
+#define OPTION_RATE	OPTION_BIT(17)
+#define OPTION_FAILURES	OPTION_BIT(18)
+#define OPTION_NAGIOS	OPTION_BIT(19)
+#define OPTION_SINCE	OPTION_BIT(20)
+#define OPTION_CAUSE	OPTION_BIT(21)
+#define OPTION_TEXT	OPTION_BIT(22)
+#define OPTION_EXIT	OPTION_BIT(23)
+#define OPTION_WORKER	OPTION_BIT(24)
+#define OPTION_UNTIL	OPTION_BIT(25)
 /* dead_letters/filter.h */
 #define OPTION_FILTER	(OPTION_CLASS | OPTION_CAUSE | OPTION_TEXT | OPTION_EXIT | OPTION_WORKER | OPTION_SINCE | OPTION_UNTIL)
-#define OPTION_ANEW	0x80000u
+#define OPTION_ANEW	OPTION_BIT(26)
 #define OPTION_PACE	(OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)
-#define OPTION_BIND	0x10000000u
-#define OPTION_WEB_PORT	0x20000000u
-#define OPTION_BEFORE	0x40000000u
-#define OPTION_SEARCH	0x80000000u
-#define OPTION_AT	0x40000u
+#define OPTION_BIND	OPTION_BIT(27)
+#define OPTION_WEB_PORT	OPTION_BIT(28)
+#define OPTION_BEFORE	OPTION_BIT(29)
+#define OPTION_SEARCH	OPTION_BIT(30)
+#define OPTION_AT	OPTION_BIT(31)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -59,7 +60,7 @@ struct options {			/* strings point into argv */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once;
 
-	unsigned given;			/* OPTION_ bits of the options on the line */
+	uint64_t given;			/* OPTION_ bits of the options on the line */
 	char **operands;		/* the words that are not options; owned, NULL at the end */
 	size_t noperands;
 };
@@ -68,7 +69,7 @@ struct option_spec {
 	int letter;			/* short option; above 255: none */
 	const char *name;		/* long option */
 	const char *argument;		/* as help shows it; NULL: a flag */
-	unsigned bit;			/* 0: global */
+	uint64_t bit;			/* 0: global */
 	const char *summary;
 	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_MAY_HAVE_NUMBER /* --wait, --wait=3 */ } kind;
 	size_t offset;			/* in struct options */
@@ -83,9 +84,9 @@ int options_parse(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 
 /* The option with this bit ("--limit"); never NULL for a bit of a table. */
-const struct option_spec *option_of_bit(unsigned bit);
+const struct option_spec *option_of_bit(uint64_t bit);
 
 /* Lists the options whose bit is in bits; 0: the global ones. */
-void options_print(unsigned bits, FILE *out);
+void options_print(uint64_t bits, FILE *out);
 
 #endif

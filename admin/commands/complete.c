@@ -145,7 +145,7 @@ static void offer_operand(struct completion *c, const struct command *command)
 
 /* ---- options ---- */
 
-static void offer_options(const struct completion *c, unsigned bits)
+static void offer_options(const struct completion *c, uint64_t bits)
 {
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];

@@ -218,7 +218,7 @@ int by_filter_run(struct admin *a, bool retry)
 		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
 	int rc;
 
-	w.is_paced = (a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES)) != 0;
+	w.is_paced = (a->options.given & OPTION_PACE) != 0;
 	rc = filter_read(a, &w.filter);
 	if (rc == 0 && w.is_paced)
 		rc = paced_read(a, &w.paced);

@@ -21,7 +21,7 @@
 /* The operands must name dead letters, or --all must be given, not both. */
 static int check_operands(struct admin *a, const char *usage)
 {
-	unsigned filter = a->options.given & OPTION_FILTER;
+	uint64_t filter = a->options.given & OPTION_FILTER;
 
 	if (a->options.all == (a->noperands > 1))
 		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
@@ -218,7 +218,7 @@ static int by_id(struct admin *a, bool retry)
 
 int cmd_dlq_retry(struct admin *a)
 {
-	unsigned paced = a->options.given & (OPTION_CANARY | OPTION_RATE | OPTION_FAILURES);
+	uint64_t paced = a->options.given & OPTION_PACE;
 
 	if (check_operands(a, "dlq retry QUEUE ID...|--all") == -1)
 		return -1;

@@ -31,10 +31,11 @@ static const struct parameter {
 
 /* Options of the command line that are parameters with the same name. admin/dead_letters/filter.c has what those of a filter mean. */
 static const struct {
-	unsigned bit, options;
+	unsigned bit;
+	uint64_t options;
 } option_groups[] = {
 	{ WEB_FILTER, OPTION_FILTER },
-	{ WEB_PACE, OPTION_CANARY | OPTION_RATE | OPTION_FAILURES | OPTION_ANEW },
+	{ WEB_PACE, OPTION_PACE | OPTION_ANEW },
 	{ WEB_ANEW, OPTION_ANEW },
 };
 
