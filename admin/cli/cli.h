@@ -13,6 +13,7 @@
 #include "admin/cli/admin.h"
 #include "admin/cli/command.h"
 #include "admin/cli/confirm.h"
+#include "admin/cli/contains.h"
 #include "admin/cli/control.h"
 #include "admin/cli/interrupt.h"
 #include "admin/cli/moment.h"

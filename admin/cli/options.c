@@ -38,7 +38,7 @@ const struct option_spec option_specs[] = {
 	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
 	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
 	{ NO_LETTER(40), "cause", "CAUSE", OPTION_CAUSE, "only this cause, as dlq stats prints it", OPTION_IS_STRING, FIELD(cause), 0, 0 },
-	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in the error, stderr or id", OPTION_IS_STRING, FIELD(text), 0, 0 },
+	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in error, stderr, id (peek: and message)", OPTION_IS_STRING, FIELD(text), 0, 0 },
 	{ NO_LETTER(42), "exit", "N", OPTION_EXIT, "only with this exit status of the handler", OPTION_IS_STRING, FIELD(exit_code), 0, 0 },
 	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node", OPTION_IS_STRING, FIELD(worker), 0, 0 },
 	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },

@@ -1,4 +1,5 @@
 /* quredis peek: shows the messages of a list, newest first (delayed: first due first), and changes nothing. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -10,7 +11,7 @@
 #include "common/queue/queue.h"
 
 #define LIMIT 101		/* as many as the Ruby gem shows */
-#define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut */
+#define SHOWN (64 * 1024)	/* bytes of a message; the rest is cut, and --text does not search it */
 #define SERVED_BYTES (64 * 1024 * 1024)	/* for the console: the bytes that Redis reads for one list; the output ends there */
 
 enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, WAITING_SINCE, FAILED_AT, CLASS, EXIT, SIGNAL, ERROR, ID, MESSAGE, CUT,
@@ -39,7 +40,11 @@ static const struct column all_columns[NCOLUMNS] = {
 
 struct peek {
 	struct admin *a;
+	const char *text;		/* NULL: show every message */
 	int64_t left;			/* rows that may still be printed */
+	int64_t unread;			/* messages that may still be read */
+	int64_t searched;
+	bool ended_early;		/* a list has more messages */
 	int64_t room;			/* bytes that Redis may still read */
 	struct cell of_owner[ELAPSED + 1];	/* the cells that are equal for all messages of one list */
 };
@@ -59,7 +64,16 @@ static void failure_cells(struct cell cells[NCOLUMNS], const struct message_fail
 	cells[ERROR] = f->text[0] == '\0' ? cell_none() : cell_bytes(f->text, strlen(f->text));
 }
 
-/* Prints an entry of size bytes. data: its first len bytes, or all of them. */
+/* In the message, its id, or the error of its last attempt. */
+static bool has_text(const struct message *m, size_t len, const char *text)
+{
+	const struct message_failure *f = &m->wrapper.failure;
+
+	return contains_text(m->raw + m->wrapper_len, len - m->wrapper_len, text) || contains_text(m->id, strlen(m->id), text) ||
+	    contains_text(f->text, strlen(f->text), text) || contains_text(f->class, strlen(f->class), text);
+}
+
+/* Prints an entry of size bytes, if it matches. data: its first len bytes, or all of them. */
 static void show_entry(struct peek *p, const void *data, size_t len, size_t size)
 {
 	struct cell cells[NCOLUMNS];
@@ -67,6 +81,8 @@ static void show_entry(struct peek *p, const void *data, size_t len, size_t size
 	int64_t since;
 
 	message_parse(&m, &p->a->keys.lines, data, len);
+	if (p->text != NULL && !has_text(&m, len, p->text))
+		return;
 	since = m.wrapper.own_ms;
 	memcpy(cells, p->of_owner, sizeof(p->of_owner));
 	cells[SIZE] = cell_int((int64_t)(size - m.wrapper_len));
@@ -90,8 +106,12 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 	int64_t first = 0;
 	size_t n;
 
+	if (p->left <= 0 || p->unread <= 0 || p->room <= 0)
+		return 0;
 	do {
-		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = sorted ? p->a->keys.delayed_apart : NULL, .first = first, .most = p->left,
+		int64_t most = p->text == NULL ? p->left : p->unread < ENTRIES_MAX ? p->unread : ENTRIES_MAX;
+
+		queue_look(&p->a->redis, &(struct queue_look){ .key = key, .apart = sorted ? p->a->keys.delayed_apart : NULL, .first = first, .most = most,
 		    .bytes = ENTRIES_STEP_BYTES, .shown = SHOWN });
 		if (admin_reply(p->a, &reply, key) == -1)
 			return -1;
@@ -105,10 +125,13 @@ static int peek_list(struct peek *p, const char *key, bool sorted)
 			if (sorted)
 				p->of_owner[DUE] = cell_time(clock_ms_of(strtod(l.score.str, NULL)));
 			show_entry(p, l.head.str, l.head.len, l.size);
+			p->searched++;
+			p->unread--;
 			p->room -= (int64_t)l.size;
 		}
 		first += (int64_t)n;
-	} while (n > 0 && p->left > 0 && p->room > 0);
+	} while (n > 0 && p->left > 0 && p->unread > 0 && p->room > 0);
+	p->ended_early |= n > 0;
 	return 0;
 }
 
@@ -170,9 +193,24 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 		columns[i] = (struct column){0};
 }
 
+/* Says where a search ended: whoever finds nothing must know whether the message can still be there. */
+static void note_search(const struct peek *p, int64_t limit)
+{
+	bool is_page = p->a->served;		/* the console has its own words for what to do */
+
+	if (p->left == 0 && p->ended_early)
+		admin_note("found the first %" PRId64 "%s", limit, is_page ? "" : "; -n N shows more");
+	else if (p->ended_early)
+		admin_note("found %" PRId64 " among the first %" PRId64 " messages%s", limit - p->left, p->searched,
+		    is_page ? "" : "; --search N looks through more");
+	else
+		admin_note("found %" PRId64 " among %" PRId64 " messages", limit - p->left, p->searched);
+}
+
 int cmd_peek(struct admin *a)
 {
-	struct peek p = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT, .room = a->served ? SERVED_BYTES : INT64_MAX };
+	int64_t limit = a->options.count >= 0 ? a->options.count : LIMIT;
+	struct peek p = { .a = a, .text = a->options.text, .left = limit, .unread = INT64_MAX, .room = a->served ? SERVED_BYTES : INT64_MAX };
 	struct column columns[NCOLUMNS];
 	enum admin_list list;
 	int rc;
@@ -180,6 +218,12 @@ int cmd_peek(struct admin *a)
 	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
+	if (p.text != NULL && p.text[0] == '\0')
+		return admin_fail(a, EX_USAGE, "--text: expected a text");
+	if (p.text == NULL && a->options.search > 0)
+		return admin_fail(a, EX_USAGE, "--search goes with --text");
+	if (p.text != NULL)
+		p.unread = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT;
 	choose_columns(columns, list);
 	output_begin(&a->output, columns, NCOLUMNS);
 	if (list == LIST_TRANSIT)
@@ -189,5 +233,7 @@ int cmd_peek(struct admin *a)
 	else
 		rc = peek_list(&p, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, false);
 	output_end(&a->output, rc == 0);
+	if (rc == 0 && p.text != NULL)
+		note_search(&p, limit);
 	return rc;
 }

@@ -62,8 +62,9 @@ static const struct command rows[] = {
 	  TASK_LOOK, "quredis nodes" },
 	{ "pause", "QUEUE", "stop fetching from a queue, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0, NULL,
 	  TASK_QUEUES, "quredis pause mail" },
-	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT,
-	  "TYPE is ingress, transit, escape or delayed. Without -n it shows the newest 101.",
+	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT | OPTION_TEXT | OPTION_SEARCH,
+	  "TYPE is ingress, transit, escape or delayed. Without -n it shows the newest 101.\n"
+	  "--text shows only messages with a text in the message, its id or its last error, among the next 100000 or --search N.",
 	  TASK_MESSAGES, "quredis peek mail delayed -n 10" },
 	{ "purge", "QUEUE TYPE", "delete the messages of a list", cmd_purge, NEED_QUEUE, 2, 2, 0,
 	  "TYPE is ingress, transit, escape (with its records) or delayed. Messages that live workers hold stay, unless --force is given.",

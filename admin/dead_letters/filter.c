@@ -1,5 +1,4 @@
 /* Which dead letters a command means. The command that runs beside Redis evaluates it; no page of the console does. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,26 +97,16 @@ static bool cause_matches(const struct filter *f, const struct dead_letter *d)
 	return strcmp(cause_of(d, cause), f->cause) == 0;
 }
 
-/* Upper and lower case of ASCII count as equal. */
-static bool has_text(struct queue_bytes b, const char *text)
+static bool field_contains(const struct filter *f, const struct dead_letter *d, const char *field)
 {
-	const char *s = b.data;
-	size_t len = strlen(text);
+	struct queue_bytes b = value_of(d, field);
 
-	for (size_t i = 0; i + len <= b.len; i++) {
-		size_t n = 0;
-
-		while (n < len && tolower((unsigned char)s[i + n]) == tolower((unsigned char)text[n]))
-			n++;
-		if (n == len)
-			return true;
-	}
-	return false;
+	return contains_text(b.data, b.len, f->text);
 }
 
 static bool text_matches(const struct filter *f, const struct dead_letter *d)
 {
-	return has_text(value_of(d, "error_message"), f->text) || has_text(value_of(d, "stderr"), f->text) || has_text(value_of(d, "id"), f->text);
+	return field_contains(f, d, "error_message") || field_contains(f, d, "stderr") || field_contains(f, d, "id");
 }
 
 static bool exit_matches(const struct filter *f, const struct dead_letter *d)
@@ -142,7 +131,7 @@ static bool worker_matches(const struct filter *f, const struct dead_letter *d)
 #define OPTION(member) offsetof(struct options, member)
 
 static const struct filter_field {
-	unsigned option;
+	uint64_t option;
 	size_t from, to;		/* the text in struct options, and in struct filter */
 	const char *reads[4];		/* fields of the record */
 	int (*parse)(struct filter *f);	/* NULL: any text is valid */

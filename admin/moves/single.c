@@ -14,7 +14,6 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define SEARCH_DEFAULT 100000	/* messages of one list: half a second if they are small */
 #define SHOWN (64 * 1024)	/* as peek: of a longer message without an id nobody has seen the sha1 */
 #define LOOKS 3			/* searches for a message that changes its place between the look and the script */
 

@@ -14,6 +14,7 @@
  * move, which names a large message by its place, its size and its ends (struct queue_entry).
  */
 #define ENTRIES_MAX 100				/* in one step */
+#define SEARCH_DEFAULT 100000			/* messages that a command looks through without --search: half a second if they are small */
 #define ENTRIES_STEP_BYTES (1024 * 1024)	/* bytes that Redis reads in one step, plus one entry: about 3 ms */
 
 struct list_entry {

@@ -205,6 +205,18 @@ static void answer_half(const struct web_job *job, struct web_call *call)
 	json_decref(document);
 }
 
+/* What the command said beside its document, such as where a search ended. Notes are one line each, without control characters. */
+static void header_with_notes(const struct web_job *job, struct web_call *call)
+{
+	char *notes = said_by(job);
+
+	for (char *c = notes; *c != '\0'; c++)
+		*c = *c == '\n' ? ';' : *c < ' ' || *c > '~' ? '?' : *c;
+	if (*notes != '\0')
+		web_answer_header(call, "Quredis-Note", notes);
+	free(notes);
+}
+
 /* The exit status of health and doctor is a verdict, not a failure; the document contains it. */
 static void answer_command(const struct web_job *job, void *arg)
 {
@@ -214,8 +226,10 @@ static void answer_command(const struct web_job *job, void *arg)
 		answer_failure(job, call);
 	else if (call->route->post && web_job_status(job) != EX_OK)
 		answer_half(job, call);
-	else
+	else {
+		header_with_notes(job, call);
 		web_answer(call, 200, "application/json", job->answer.data, job->answer.len);
+	}
 }
 
 void web_command(struct web_call *call)

@@ -37,6 +37,7 @@ static const struct {
 	{ WEB_FILTER, OPTION_FILTER },
 	{ WEB_PACE, OPTION_PACE | OPTION_ANEW },
 	{ WEB_ANEW, OPTION_ANEW },
+	{ WEB_TEXT, OPTION_TEXT | OPTION_SEARCH },
 };
 
 static bool is_taken(const struct option_spec *s, unsigned takes)

@@ -22,6 +22,7 @@
 #define WEB_SINCE	0x100u
 #define WEB_PACE	0x200u		/* canary, rate, max_failures, anew */
 #define WEB_ANEW	0x400u
+#define WEB_TEXT	0x800u		/* text, search */
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000

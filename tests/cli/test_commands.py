@@ -491,6 +491,30 @@ def test_peek_large_messages(quredis, redis):
     assert [r["message"][:3] for r in rows] == ["%03d" % i for i in range(129, -1, -1)]
 
 
+@pytest.mark.parametrize("text, found", [("three", ["THREE"]), ("id-7", ["quredis/1 id=id-7\nx"]), ("550", ["later"]),
+                                         ("HandlerExit", ["later"]), ("\\xff", []), ("nowhere", [])])
+def test_peek_finds_a_text(quredis, redis, text, found):
+    q, r = Queue(redis.client()), redis.client()
+    r.lpush(q.ingress, "one", b"\0two\xff\0", "THREE", "quredis/1 id=id-7\nx")
+    r.zadd(q.delayed, {sealed(r, "quredis/1 w=00000000000000ff attempts=1 failed=1700000000000 class=HandlerExit exit=75 why=550+20no+20route\nlater"): 9e15})
+    answers = [quredis("peek", "mail", which, "--json", "--text", text) for which in ("ingress", "delayed")]
+    assert [m["message"] for a in answers for m in json.loads(a.out)] == found
+    assert " among 4 messages\n" in answers[0].err and " among 1 messages\n" in answers[1].err
+
+
+def test_a_search_is_bounded_and_says_so(quredis, redis):
+    q = Queue(redis.client())
+    redis.client().lpush(q.ingress, "needle", *[f"m{i}" for i in range(250)], "needle", "needle")
+    r = quredis("peek", "mail", "ingress", "--json", "--text", "needle", "--search", "252")
+    assert len(json.loads(r.out)) == 2 and r.err == "found 2 among the first 252 messages; --search N looks through more\n"
+    r = quredis("peek", "mail", "ingress", "--json", "--text", "needle", "--search", "253")
+    assert len(json.loads(r.out)) == 3
+    r = quredis("peek", "mail", "ingress", "--json", "--text", "needle", "-n", "1")
+    assert len(json.loads(r.out)) == 1 and r.err == "found the first 1; -n N shows more\n"
+    assert quredis("peek", "mail", "ingress", "--text", "").code == 64
+    assert "goes with --text" in quredis("peek", "mail", "ingress", "--search", "5").err
+
+
 def test_peek_at_another_type(quredis, redis):
     q = Queue(redis.client())
     redis.client().set(q.ingress, "x")

@@ -406,6 +406,18 @@ def test_one_waiting_or_delayed_message(page, redis):
     wait_for(lambda: [strip(m)[13:14] for m in mail.fetched()] == [b"d", b"a", b"c"])
 
 
+def test_a_list_is_searched(page, redis):
+    mail, r = Queue(redis.client()), redis.client()
+    r.lpush(mail.ingress, *[f"order {i}" for i in range(200)])
+    p = page().open("/queue/mail/ingress")
+    wait_for(lambda: p.count(".table-messages-ingress tbody tr") == 50)
+    p.type("Order 17", 'input[aria-label="Search in ingress"]')
+    wait_for(lambda: p.count(".table-messages-ingress tbody tr") == 11)
+    p.sees("found 11 among 200 messages", ".foot")
+    p.type("no such", 'input[aria-label="Search in ingress"]')
+    p.sees("found 0 among 200 messages", ".foot")
+
+
 # ---- who may ----
 
 def test_signing_in(page, redis):

@@ -41,6 +41,15 @@ def test_documents_are_those_of_the_command_line(web, redis, quredis, path, word
     assert answer.code == 200 and answer.headers["content-type"] == "application/json" and answer.body == said.raw != b""
 
 
+def test_a_search_says_where_it_ended(web, redis):
+    redis.client().lpush(Queue(redis.client()).ingress, "needle", *[f"m{i}" for i in range(20)])
+    answer = web.ask("/api/v1/queue/messages?queue=mail&list=ingress&text=NEEDLE&search=10")
+    assert (json.loads(answer.body), answer.headers["quredis-note"]) == ([], "found 0 among the first 10 messages")
+    answer = web.ask("/api/v1/queue/messages?queue=mail&list=ingress&text=NEEDLE")
+    assert len(json.loads(answer.body)) == 1 and answer.headers["quredis-note"] == "found 1 among 21 messages"
+    assert web.ask("/api/v1/queue/messages?queue=mail&list=ingress&search=10").code == 400
+
+
 def test_supervisor_and_doctor(web, quredisd, console, redis):
     assert web.ask("/api/v1/supervisor").code == 503
     findings = web.get("/api/v1/doctor")

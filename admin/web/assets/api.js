@@ -82,7 +82,7 @@ export async function errorOf(response) {
 	return error;
 }
 
-async function ask(method, path, params, signal, more = {}) {
+async function ask(method, path, params, signal, more = {}, noted = false) {
 	let response;
 	const signals = [AbortSignal.timeout(PATIENCE_MS), ...(signal ? [signal] : [])];
 	try {
@@ -96,11 +96,14 @@ async function ask(method, path, params, signal, more = {}) {
 	if (!response.ok)
 		throw await errorOf(response);
 	try {
-		return await response.json();
+		const document = await response.json();
+		return noted ? { document, note: response.headers.get("Quredis-Note") ?? "" } : document;
 	} catch {
 		throw new ApiError(0, "the connection broke during the answer");
 	}
 }
 
 export const get = (path, params, signal) => ask("GET", path, params, signal);
+/** Also what the command said beside its document: { document, note }. */
+export const getWithNote = (path, params, signal) => ask("GET", path, params, signal, {}, true);
 export const post = (path, params) => ask("POST", path, params);

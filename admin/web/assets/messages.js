@@ -1,6 +1,6 @@
 // The messages of one list of a queue, from `quredis peek` or `quredis done ls`, and a dialog for one message.
 import { deleteMessage, runNext } from "./actions.js";
-import { get } from "./api.js";
+import { getWithNote } from "./api.js";
 import { draw, h, setText } from "./dom.js";
 import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
 import { preview, viewer } from "./message.js";
@@ -13,6 +13,7 @@ export const LISTS = [["ingress", "Waiting"], ["transit", "In flight"], ["delaye
 const PAGE = 50;
 const MOST = 1000;
 const AGAIN_MS = 1500;
+const TYPED_MS = 300;
 
 const EMPTY = {
 	ingress: (queue) => [h("p", null, "No messages are waiting."), command(`quredis push ${queue} 'a message'`)],
@@ -113,7 +114,8 @@ export class MessageList {
 		this.table = new Table({ name: `messages-${list}`, caption: `Messages in ${list} of ${queue}`, key: (m) => m.key,
 			columns: columns(list, (m) => openMessage(queue, m, list, () => this.reload())) });
 		this.foot = h("div", { class: "foot" });
-		this.element = h("div", null, this.table.element, this.foot);
+		this.search = h("input", { type: "search", placeholder: "Search messages, ids, errors", "aria-label": `Search in ${list}`, oninput: () => this.#typed() });
+		this.element = h("div", null, list !== "done" && h("div", { class: "buttons" }, this.search), this.table.element, this.foot);
 		this.table.element.hidden = true;
 		this.reload();
 	}
@@ -133,18 +135,28 @@ export class MessageList {
 	async reload() {
 		this.asked_at = performance.now();
 		try {
-			const rows = await this.#ask();
+			const text = this.search.value.trim();
+			const { document, note } = await this.#ask(text);
+			if (text !== this.search.value.trim())
+				return;		// the user has typed on, and asked again
+			this.found = text === "" ? null : note;
 			this.on_error("");
-			this.#show(rows);
+			this.#show(document);
 		} catch (e) {
 			if (!this.abort.signal.aborted)
 				this.on_error(`The list could not be read: ${e.message}`);
 		}
 	}
 
-	#ask() {
+	#typed() {
+		clearTimeout(this.typing);
+		this.typing = setTimeout(() => this.reload(), TYPED_MS);
+	}
+
+	#ask(text) {
 		const { queue, list, limit } = this;
-		return list === "done" ? get("queue/done", { queue, limit }, this.abort.signal) : get("queue/messages", { queue, list, limit }, this.abort.signal);
+		return list === "done" ? getWithNote("queue/done", { queue, limit }, this.abort.signal)
+			: getWithNote("queue/messages", { queue, list, limit, text }, this.abort.signal);
 	}
 
 	#show(rows) {
@@ -156,9 +168,11 @@ export class MessageList {
 
 	#showFoot() {
 		const n = this.table.rows.length;
-		draw(this.foot, [this.loaded, n, this.size], () => {
+		draw(this.foot, [this.loaded, n, this.size, this.found], () => {
 			if (!this.loaded)
 				return h("p", { class: "muted loading" }, "Reading …");
+			if (this.found)
+				return [h("span", { class: "muted", role: "status" }, this.found), n === this.limit && this.limit < MOST && this.#moreButton()];
 			if (n === 0)
 				return h("div", { class: "empty" }, EMPTY[this.list](this.queue));
 			const history = this.list === "done";
@@ -167,8 +181,12 @@ export class MessageList {
 				return h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)} of ${count(this.size)}; the others are not read because the messages are too large`);
 			const more = (history ? n === this.limit : this.size > n) && this.limit < MOST;
 			return [h("span", { class: "muted" }, `The ${this.list === "delayed" ? "next" : "newest"} ${count(n)}${this.size > n && !history ? ` of ${count(this.size)}` : ""}`),
-				more && h("button", { type: "button", onclick: () => this.#more() }, "Show more")];
+				more && this.#moreButton()];
 		});
+	}
+
+	#moreButton() {
+		return h("button", { type: "button", onclick: () => this.#more() }, "Show more");
 	}
 
 	#more() {
@@ -179,5 +197,6 @@ export class MessageList {
 	close() {
 		this.abort.abort();
 		clearTimeout(this.timer);
+		clearTimeout(this.typing);
 	}
 }
