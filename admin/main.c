@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 	}
 	a.operands = a.options.operands;
 	a.noperands = a.options.noperands;
-	output_init(&a.output, stdout, a.options.json);
+	output_init(&a.output, stdout, a.options.json, a.options.colour);
 	if (run_command(&a) == -1 && a.status == 0)
 		a.status = EX_SOFTWARE;
 	admin_close(&a);

@@ -8,9 +8,10 @@
  *	confirm		questions to the operator				interrupt	INT and TERM during long work
  *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
  *	progress	how far long work is					visible		text of strangers, made safe for a terminal
- *	moment		times as options
+ *	moment		times as options					colour		colours by meaning
  */
 #include "admin/cli/admin.h"
+#include "admin/cli/colour.h"
 #include "admin/cli/command.h"
 #include "admin/cli/confirm.h"
 #include "admin/cli/contains.h"

@@ -10,6 +10,7 @@
 
 #include "admin/cli/options.h"
 
+#include "admin/cli/visible.h"
 #include "common/base/base.h"
 
 #define FIELD(member) offsetof(struct options, member)
@@ -23,6 +24,7 @@ const struct option_spec option_specs[] = {
 	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
 	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0 },
 	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0 },
+	{ NO_LETTER(46), "color", "WHEN", 0, "auto (on terminals), always or never use colours", OPTION_IS_COLOUR, FIELD(colour), 0, 0 },
 	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
 	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0 },
 	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0 },
@@ -100,6 +102,23 @@ static int bad_value(const struct option_spec *s, const char *value, const char 
 	return -1;
 }
 
+static int store_colour(enum colour_choice *field, const struct option_spec *s, const char *value)
+{
+	const char *near = nearest(value, colour_choices, COLOUR_CHOICES);
+	char *shown;
+
+	for (int i = 0; i < COLOUR_CHOICES; i++)
+		if (strcmp(colour_choices[i], value) == 0) {
+			*field = (enum colour_choice)i;
+			return 0;
+		}
+	shown = visible(value, strlen(value), 100);
+	fprintf(stderr, "quredis: --%s: expected auto, always or never, not %s%s%s%s\n", s->name, shown[0] == '\0' ? "an empty word" : shown,
+	    near != NULL ? " (did you mean " : "", near != NULL ? near : "", near != NULL ? "?)" : "");
+	free(shown);
+	return -1;
+}
+
 static int store(struct options *o, const struct option_spec *s, char *value)
 {
 	char *field = (char *)o + s->offset;
@@ -114,6 +133,8 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 	case OPTION_IS_STRING:
 		memcpy(field, &value, sizeof(value));
 		return 0;
+	case OPTION_IS_COLOUR:
+		return store_colour((enum colour_choice *)(void *)field, s, value);
 	case OPTION_MAY_HAVE_NUMBER:
 	case OPTION_IS_NUMBER:
 		number = value == NULL ? 0 : strtonum(value, s->min, s->max, &why);
@@ -132,6 +153,7 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 static int unknown(char *const *argv, int letter)
 {
 	const char *names[OPTIONS_MAX], *near, *word = argv[optind - 1];
+	char *name;
 
 	if (letter != 0 && letter < 256 && strncmp(word, "--", 2) != 0) {
 		fprintf(stderr, "quredis: unknown option -%c\n", letter);
@@ -139,7 +161,9 @@ static int unknown(char *const *argv, int letter)
 	}
 	for (size_t i = 0; i < option_specs_count; i++)
 		names[i] = option_specs[i].name;
-	near = nearest(word + 2, names, option_specs_count);
+	name = alloc_copy(word + 2, strcspn(word + 2, "="));
+	near = nearest(name, names, option_specs_count);
+	free(name);
 	fprintf(stderr, "quredis: unknown option %s%s%s%s\n", word, near != NULL ? " (did you mean --" : "",
 	    near != NULL ? near : "", near != NULL ? "?)" : "");
 	return -1;

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "admin/cli/colour.h"
+
 /*
  * Options may stand before and after the command. Options of single commands are a set of bits: the row of a command in the
  * table (admin/commands/table.c) says which ones it takes.
@@ -51,6 +53,7 @@ struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
 	int64_t port;			/* 0: not given */
 	bool json, yes, dry_run, force, help, version;
+	enum colour_choice colour;
 
 	const char *id, *from, *rate, *bind, *before, *at;
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
@@ -71,7 +74,8 @@ struct option_spec {
 	const char *argument;		/* as help shows it; NULL: a flag */
 	uint64_t bit;			/* 0: global */
 	const char *summary;
-	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_MAY_HAVE_NUMBER /* --wait, --wait=3 */ } kind;
+	enum { OPTION_IS_FLAG, OPTION_IS_STRING, OPTION_IS_NUMBER, OPTION_IS_DURATION, OPTION_MAY_HAVE_NUMBER /* --wait, --wait=3 */,
+		OPTION_IS_COLOUR } kind;
 	size_t offset;			/* in struct options */
 	int64_t min, max;		/* numbers */
 };

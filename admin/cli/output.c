@@ -13,17 +13,13 @@
 #include "admin/cli/visible.h"
 #include "common/base/base.h"
 
-void output_init(struct output *o, FILE *file, bool json)
+void output_init(struct output *o, FILE *file, bool json, enum colour_choice colour)
 {
-	const char *no_color = getenv("NO_COLOR");
 	struct winsize size;
-	bool terminal = isatty(fileno(file)) == 1;
-
-	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = SIZE_MAX };
-	if (!terminal)
-		return;
-	o->colour = no_color == NULL || no_color[0] == '\0';
-	o->width = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = SIZE_MAX,
+		.colour = colour_is_wanted(colour, fileno(file)) };
+	if (isatty(fileno(file)) == 1)
+		o->width = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 void output_begin(struct output *o, const struct column *columns, size_t n)

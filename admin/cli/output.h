@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "admin/cli/colour.h"
+
 /*
  * The standard output of a command: rows under columns, or one object. The same cells become a table (output_table.c) or JSON
  * (output_json.c).
@@ -62,8 +64,8 @@ struct output {
 	bool *left_out;			/* table: columns left out for lack of room; NULL: none can be */
 };
 
-/* Sets width and colour by file: both only for a terminal, no colour with NO_COLOR. */
-void output_init(struct output *o, FILE *file, bool json);
+/* Sets the width, which only a terminal has, and whether there are colours. */
+void output_init(struct output *o, FILE *file, bool json, enum colour_choice colour);
 
 void output_begin(struct output *o, const struct column *columns, size_t n);
 void output_row(struct output *o, const struct cell *cells);

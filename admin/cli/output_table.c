@@ -202,9 +202,10 @@ static void write_header(const struct output *o)
 
 	for (size_t i = 0; i < o->ncolumns; i++)
 		titles[i] = alloc_string(o->columns[i].title);
-	fputs(o->colour ? "\033[1m" : "", o->file);
+	fputs(colour_begin(o->colour, MEANING_HEADING), o->file);
 	write_line(o, titles);
-	fputs(o->colour ? "\033[0m\n" : "\n", o->file);
+	fputs(colour_end(o->colour, MEANING_HEADING), o->file);
+	fputc('\n', o->file);
 	free_texts(o, titles);
 }
 

@@ -182,6 +182,8 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 
 	if (strcmp(s->argument, "FILE") == 0)
 		puts(":files");
+	else if (s->kind == OPTION_IS_COLOUR)
+		offer_all(c, colour_choices, COLOUR_CHOICES);
 	else if (s->bit == OPTION_CLASS)
 		offer_classes(c);
 	else if (s->bit == OPTION_FROM)

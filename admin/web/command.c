@@ -39,7 +39,7 @@ int web_command_run(const struct admin *server, struct options *options, const c
 		a.operands[a.noperands++] = strsep(&rest, " ");
 	for (size_t i = 0; i < noperands; i++)
 		a.operands[a.noperands++] = operands[i];
-	output_init(&a.output, file, true);
+	output_init(&a.output, file, true, COLOUR_NEVER);
 	c = command_find(&a);
 	rc = c == NULL ? -1 : command_run(&a, c);
 	if (rc == -1 && a.status == 0)

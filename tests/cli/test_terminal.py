@@ -27,7 +27,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
         self.process = subprocess.Popen([*under, QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
-                                        start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
+                                        start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", "TERM": "xterm", **(env or {})},
                                         preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
         self.name = os.ttyname(slave)
         os.close(slave)
@@ -213,11 +213,24 @@ def test_colour_only_on_a_terminal_that_wants_it(terminal, redis):
     Queue(redis.client())
     coloured = terminal("ls")
     assert coloured.end() == 0 and "\x1b[1m" in coloured.text
-    plain = terminal("ls", env={"NO_COLOR": "1"})
-    assert plain.end() == 0 and "\x1b" not in plain.text
-    assert rows(coloured.text) == rows(plain.text)
-    json = terminal("ls", "--json")
-    assert json.end() == 0 and "\x1b" not in json.text
+    for env, words, colours in (({"NO_COLOR": "1"}, [], False), ({"NO_COLOR": ""}, [], True), ({"TERM": "dumb"}, [], False), ({"TERM": ""}, [], False),
+                                ({}, ["--color=never"], False), ({"NO_COLOR": "1", "TERM": "dumb"}, ["--color", "always"], True),
+                                ({"NO_COLOR": "1"}, ["--color=auto"], False)):
+        t = terminal("ls", *words, env=env)
+        assert t.end() == 0 and ("\x1b[1m" in t.text) == colours and ("\x1b" in t.text) == colours, (env, words)
+        assert rows(t.text) == rows(coloured.text)
+    for words in ([], ["--color=always"]):
+        json = terminal("ls", "--json", *words)
+        assert json.end() == 0 and "\x1b" not in json.text
+
+
+def test_colour_in_a_pipe(quredis, redis):
+    Queue(redis.client())
+    plain = quredis("ls").out
+    assert "\x1b" not in plain and quredis("ls", "--color=auto").out == plain == quredis("ls", "--color", "never").out
+    coloured = quredis("ls", "--color=always", env={"NO_COLOR": "1", "TERM": "dumb"}).out
+    assert "\x1b[1m" in coloured and re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert quredis("ls", "--color=always", "--json").out == quredis("ls", "--json").out
 
 
 def test_foreign_bytes_cannot_steer_the_terminal(terminal, redis):

@@ -232,7 +232,7 @@ static void run(struct admin *a, int argc, char **argv)
 	FUZZ_ASSERT(options_parse(&a->options, argc, argv) == 0);
 	a->operands = a->options.operands;
 	a->noperands = a->options.noperands;
-	output_init(&a->output, stdout, a->options.json);
+	output_init(&a->output, stdout, a->options.json, a->options.colour);
 	c = command_find(a);
 	FUZZ_ASSERT(c != NULL);
 	if (command_run(a, c) == -1)

@@ -25,11 +25,10 @@ static struct output open_output(bool json, size_t width)
 {
 	struct output o;
 
-	output_init(&o, stdout, json);
+	output_init(&o, stdout, json, COLOUR_NEVER);
 	o.file = open_memstream(&text, &size);
 	assert_non_null(o.file);
 	o.width = width;
-	o.colour = false;
 	return o;
 }
 
