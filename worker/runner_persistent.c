@@ -206,7 +206,7 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 {
 	struct handler_result result = {
 		.end = e->how == PERSISTENT_TIMED_OUT ? HANDLER_TIMED_OUT : e->signal != 0 ? HANDLER_SIGNALED : HANDLER_EXITED,
-		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms,
+		.code = e->code, .signal = e->signal, .duration_ms = e->duration_ms, .limit = e->limit,
 		.stderr_tail = e->stderr_tail, .stderr_len = e->stderr_len,
 	};
 	struct failure f = { .verdict = CONF_OUTCOME_FAIL, .delay_ms = -1, .mute = !e->answered_any };

@@ -35,7 +35,8 @@ void verdict_describe(struct failure *f, const struct handler_result *result)
 	f->result = result;
 	if (result->end == HANDLER_TIMED_OUT) {
 		f->class = "HandlerTimeout";
-		n = snprintf(f->text, size, "timed out after %lld ms", (long long)result->duration_ms);
+		n = snprintf(f->text, size, "timed out after %lld ms%s", (long long)result->duration_ms,
+		    result->limit == NULL ? "" : result->limit);
 	} else if (result->signal != 0) {
 		f->class = "HandlerSignal";
 		n = snprintf(f->text, size, "killed by %s", process_signal_name(result->signal));

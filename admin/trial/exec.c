@@ -65,7 +65,7 @@ static void judge_result(const struct conf_queue *q, const struct handler_result
 		t->reason = alloc_format("killed by %s", process_signal_name(r->signal));
 		break;
 	case HANDLER_TIMED_OUT:
-		t->reason = alloc_string("ran longer than its timeout");
+		t->reason = alloc_format("ran longer than its timeout%s", r->limit == NULL ? "" : r->limit);
 		break;
 	case HANDLER_STOPPED:
 		t->reason = alloc_string("interrupted");

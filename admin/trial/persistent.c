@@ -67,7 +67,7 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 		break;
 	case PERSISTENT_TIMED_OUT:
 		t->outcome = "failed attempt";
-		t->reason = alloc_string("no answer within its timeout: is its output flushed?");
+		t->reason = alloc_format("no answer within its timeout%s: is its output flushed?", e->limit == NULL ? "" : e->limit);
 		break;
 	case PERSISTENT_STOPPED:
 		t->outcome = "failed attempt";

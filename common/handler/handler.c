@@ -34,6 +34,7 @@ struct handler {
 	enum { IDLE, ACTIVE, FINISHED } state;
 	const struct handler_job *job;
 	bool timed_out, stopped, unrepresentable;
+	const char *limit;		/* NULL: it has not timed out */
 	bool collected;			/* FINISHED, and the result was taken */
 	int64_t now_ms;
 	int64_t timeout_at_ms;		/* INT64_MAX: never */
@@ -155,6 +156,7 @@ static void begin_run(struct handler *h, const struct handler_job *job, int64_t 
 	h->now_ms = now_ms;
 	h->timeout_at_ms = handler_after(now_ms, job->timeout_ms);
 	h->timed_out = h->stopped = h->unrepresentable = false;
+	h->limit = NULL;
 }
 
 int handler_start(struct handler *h, const struct handler_job *job, int64_t now_ms)
@@ -268,6 +270,7 @@ void handler_tick(struct handler *h, int64_t now_ms)
 		finish_run(h);
 	} else if (h->process.phase == HANDLER_RUNNING && now_ms >= h->timeout_at_ms) {
 		h->timed_out = true;
+		h->limit = handler_limit_text(h->conf, h->process.started_ms, h->timeout_at_ms);
 		handler_process_terminate(&h->process, now_ms);
 	}
 }
@@ -315,6 +318,7 @@ bool handler_finished(struct handler *h, struct handler_result *result)
 		.end = end_of(h, code),
 		.code = code,
 		.signal = ran ? handler_process_signal(p) : 0,
+		.limit = h->limit,
 		.error = ran ? p->failure.error : 0,
 		.stage = ran && p->failure.error != 0 ? handler_stage_names[p->failure.stage] : NULL,
 		.duration_ms = ran ? p->duration_ms : 0,

@@ -50,6 +50,7 @@ struct handler_result {
 	enum handler_end end;
 	int code;			/* -1: no exit status */
 	int signal;			/* 0: no signal */
+	const char *limit;		/* TIMED_OUT: handler_limit_text() of process.h; else NULL */
 	int error;			/* errno of what failed before the executable ran */
 	const char *stage;		/* "execve", "chdir", "setuid", …: what failed */
 	int64_t duration_ms;

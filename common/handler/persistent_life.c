@@ -98,6 +98,7 @@ static void time_out(struct persistent *p)
 		return;
 	p->life.timed_out = true;
 	p->life.timed_out_serial = persistent_window_at(&p->window, 0)->serial;
+	p->life.limit = handler_limit_text(p->conf, p->oldest.since_ms, p->oldest.timeout_at_ms);
 	terminate(p);
 }
 
@@ -237,6 +238,7 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.how = how_of(p),
 		.code = handler_process_code(process),
 		.signal = handler_process_signal(process),
+		.limit = p->life.limit,
 		.error = process->failure.error,
 		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
 		.asked = p->life.drained || p->life.recycled,

@@ -43,6 +43,7 @@ struct persistent_life {			/* life and end of the process: persistent_life.c */
 	bool has_read;				/* bytes of a job */
 	bool quiet;				/* a poll found no event: a signal may have ended it */
 	uint64_t timed_out_serial;
+	const char *limit;			/* that it reached; NULL: it has not timed out */
 	int64_t exit_by_ms;			/* when it is asked to exit; INT64_MAX: never */
 	int64_t looked_ms, reaped_ms;
 	int64_t ready_look_ms;			/* not ready: when to check again whether it has begun to read */

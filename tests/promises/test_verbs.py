@@ -255,6 +255,7 @@ def test_a_sign_of_life_extends_the_timeout_where_it_may(redis, quredisd, handle
     if not done:
         r = record(c, "mail")
         assert r["error_class"] == b"HandlerTimeout" and int(r["duration_ms"]) >= (1500 if "max_duration" in keys else 1000)
+        assert (b"max_duration" in r["error_message"]) == ("max_duration" in keys)
 
 
 def test_the_example_that_replies(redis, quredisd):

@@ -134,6 +134,7 @@ static void signs_of_life(void **unused)
 	loop.job.timeout_ms = 1000;
 	run(beats);
 	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);		/* without max_duration they extend nothing */
+	assert_string_equal(loop.result.limit, "");
 	assert_int_equal(handler_progress(loop.h)->verb, VERB_PROGRESS);
 	assert_null(handler_progress(loop.h));
 	loop.conf.max_duration_ms = 60000;
@@ -143,9 +144,11 @@ static void signs_of_life(void **unused)
 	assert_int_equal(handler_progress(loop.h)->percent, 20);
 	run("echo BEAT >&3; sleep 100");
 	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);
+	assert_string_equal(loop.result.limit, " (no sign of life within timeout)");
 	loop.conf.max_duration_ms = 500;
 	run(beats);
 	assert_int_equal(loop.result.end, HANDLER_TIMED_OUT);
+	assert_string_equal(loop.result.limit, " (max_duration)");
 	assert_true(loop.result.duration_ms >= 500 && loop.result.duration_ms < 5000);
 }
 
