@@ -37,8 +37,8 @@ class Bench:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="qb"))
         os.chmod(self.dir, 0o755)
         self.handlers = shutil.copytree(HERE / "handlers", self.dir / "handlers")
-        for program in self.handlers.iterdir():         # an unpacked archive may be writable for its group: quredisd refuses such handlers as root
-            program.chmod(0o755)
+        for path in (self.handlers, *self.handlers.iterdir()):  # an unpacked archive may be writable for its group: quredisd refuses such handlers as root
+            path.chmod(0o755)
         self.peers = ROOT / "build/peers"
         self._servers, self._stocks, self._n, self.ca = {}, {}, 0, None
 
