@@ -53,6 +53,7 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
 	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
 	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
+	{ 'v', "verbose", NULL, OPTION_VERBOSE, "also list what is fine, and fold nothing", OPTION_IS_FLAG, FIELD(verbose), 0, 0 },
 	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
 	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
 	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },

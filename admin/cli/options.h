@@ -48,6 +48,7 @@
 #define OPTION_BEFORE	OPTION_BIT(29)
 #define OPTION_SEARCH	OPTION_BIT(30)
 #define OPTION_AT	OPTION_BIT(31)
+#define OPTION_VERBOSE	OPTION_BIT(32)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -61,7 +62,7 @@ struct options {			/* strings point into argv */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */
 	int64_t search;			/* -1: not given */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
-	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once;
+	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose;
 
 	uint64_t given;			/* OPTION_ bits of the options on the line */
 	char **operands;		/* the words that are not options; owned, NULL at the end */

@@ -43,9 +43,11 @@ static const struct command rows[] = {
 	  "A cause is the class, how the handler ended, and the first line of the error, without ids and long numbers. It shows "
 	  "the 20 most frequent classes and causes, and the 20 latest hours.",
 	  TASK_DEAD_LETTERS, "quredis dlq stats mail" },
-	{ "doctor", "", "check this host, Redis and all queues, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0, OPTION_FIX | OPTION_COUNT,
-	  "Exit status 0: no problem, or only notes; 1: warnings; 2: errors; 69: Redis cannot be reached. -n: how many keys, and dead letters "
-	  "of a queue, it reads at most. To check the rights of this user it moves a message on keys of its own, unless --dry-run.",
+	{ "doctor", "", "check this host, Redis and all queues, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0,
+	  OPTION_FIX | OPTION_COUNT | OPTION_VERBOSE,
+	  "The worst is at the end; what is fine is hidden without -v. Exit status 0: no problem, or only notes; 1: warnings; 2: errors; 69: Redis cannot "
+	  "be reached. -n: how many keys, and dead letters of a queue, it reads at most. To check the rights of this user it moves a message on keys "
+	  "of its own, unless --dry-run.",
 	  TASK_LOOK, "quredis doctor" },
 	{ "done ls", "QUEUE", "list messages done recently, newest first", cmd_done_ls, NEED_QUEUE, 1, 1, OPTION_COUNT,
 	  "For queues that keep a history (done.keep).",

@@ -17,6 +17,7 @@
  * files of this folder include this header; the door of the folder is cmd_doctor().
  *	command.c	the command: runs the checks, applies fixes, prints
  *	doctor.c	the core that runs the table		findings.c	the list of findings
+ *	report.c	prints the findings			fold.c		makes one line of alike ones
  *	conf.c		the configuration			handlers.c	whether handlers can be executed
  *	systemd.c	the unit				supervisor.c	the supervisor of this host
  *	server.c	Redis as a server			registry.c	which queues exist
@@ -205,12 +206,19 @@ struct finding *findings_add(struct doctor *d, enum severity severity, const cha
 /* Sets the advice of a finding. */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
-/* Ends a check of one queue: keeps as many findings as an operator can read, and only counts the rest. */
+/* Ends a check of one queue: keeps as many findings as fit into a document, and only counts the rest. */
 void findings_end_check(struct doctor *d);
 enum severity findings_worst(const struct doctor *d);
-void findings_print(struct doctor *d);		/* on standard output, the worst first */
-void findings_summarize(struct doctor *d);	/* on standard error */
+/* Counts findings by severity. Returns the number of fixed ones, which do not count by severity. */
+size_t findings_count(const struct doctor *d, size_t n[SEVERITY_ERROR + 1]);
 void findings_free(struct doctor *d);
+
+/* ---- report.c ---- */
+
+/* Prints on standard output: a table that hides what is fine, folds alike findings and ends with the worst; or JSON, all of them, the worst first. */
+void report_print(struct doctor *d);
+void report_summarize(const struct doctor *d);	/* the verdict, on standard error */
+size_t report_fixes(const struct doctor *d);	/* the fixes that are offered, on standard error; returns their number */
 
 /* ---- certificates.c ---- */
 

@@ -17,19 +17,11 @@
 /* Lists the repairs, and asks. -1: the operator said no. */
 static int ask_to_fix(struct doctor *d)
 {
-	const struct finding *f;
-	size_t n = 0;
+	size_t n;
 
 	if (d->a->options.yes || !confirm_possible())
 		return 0;
-	STAILQ_FOREACH(f, &d->findings.list, next)
-		if (f->fix != NULL) {
-			char *where = f->where == NULL ? alloc_string("") : visible(f->where, strlen(f->where), 200);
-
-			admin_note("%s: %s", where, f->fix->does);
-			free(where);
-			n++;
-		}
+	n = report_fixes(d);
 	return n == 0 ? 0 : confirm(d->a, n == 1 ? "Apply this fix?" : "Apply all these fixes?");
 }
 
@@ -92,8 +84,8 @@ int cmd_doctor(struct admin *a)
 	} else {
 		if (a->options.fix && !d.away)
 			declined = apply_all(&d) == -1;
-		findings_print(&d);
-		findings_summarize(&d);
+		report_print(&d);
+		report_summarize(&d);
 		a->status = status_of(&d);
 		if (declined)
 			admin_note("quredis: %s", d.why);

@@ -1,4 +1,4 @@
-/* Collects the findings of all checks in the order of the table, and prints them: one row each, the worst first. */
+/* Collects the findings of all checks in the order of the table, and counts them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,7 @@
 
 #include "common/base/base.h"
 
-#define PRINTED_MAX 20		/* findings of one check and queue */
-
-static const char *const severity_names[] = {
-	[SEVERITY_OK] = "ok", [SEVERITY_NOTE] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_ERROR] = "error",
-};
+#define KEPT_MAX 1000		/* findings of one check and queue */
 
 /* ---- adding ---- */
 
@@ -103,7 +99,7 @@ void findings_end_check(struct doctor *d)
 	enum severity worst;
 	size_t more;
 
-	for (int i = 0; i < PRINTED_MAX && next_of(d, kept) != NULL; i++)
+	for (int i = 0; i < KEPT_MAX && next_of(d, kept) != NULL; i++)
 		kept = next_of(d, kept);
 	more = kept == NULL ? 0 : remove_after(d, kept, &worst);
 	if (more > 0)
@@ -122,10 +118,9 @@ void findings_free(struct doctor *d)
 	}
 }
 
-/* ---- printing ---- */
+/* ---- counting ---- */
 
-/* Counts findings by severity. Returns the number of fixed ones, which do not count by severity. */
-static size_t count_findings(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
+size_t findings_count(const struct doctor *d, size_t n[SEVERITY_ERROR + 1])
 {
 	const struct finding *f;
 	size_t fixed = 0;
@@ -143,81 +138,8 @@ enum severity findings_worst(const struct doctor *d)
 	size_t n[SEVERITY_ERROR + 1] = {0};
 	int worst = SEVERITY_ERROR;
 
-	count_findings(d, n);
+	findings_count(d, n);
 	while (worst > SEVERITY_OK && n[worst] == 0)
 		worst--;
 	return (enum severity)worst;
-}
-
-/* Returns the advice, the result of the fix, or the reason why it failed. */
-static char *advice_of(const struct finding *f)
-{
-	switch (f->fixed) {
-	case FIX_DONE:
-		return alloc_format("fixed: %s", f->fix->does);
-	case FIX_WOULD:
-		return alloc_format("would fix: %s", f->fix->does);
-	case FIX_FAILED:
-		return alloc_format("not fixed: %s", f->advice);
-	case FIX_NONE:
-		break;
-	}
-	if (f->fix == NULL)
-		return alloc_string(f->advice);
-	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
-}
-
-/* In the table the place of a worker needs the name of its queue; keys contain the name already. */
-static char *place_of(const struct finding *f)
-{
-	const char *queue = f->queue == NULL ? NULL : f->queue->keys.name;
-
-	if (f->where == NULL || queue == NULL || strstr(f->where, queue) != NULL)
-		return alloc_string(f->where);
-	return alloc_format("%s: %s", queue, f->where);
-}
-
-static void print_finding(struct doctor *d, const struct finding *f)
-{
-	char *advice = advice_of(f), *place = place_of(f);
-
-	output_row(&d->a->output, (struct cell[]){ cell_str(severity_names[f->severity]), cell_str(f->check),
-	    cell_str(f->queue == NULL ? NULL : f->queue->keys.name), cell_str(f->where), cell_str(place), cell_str(f->what), cell_str(advice),
-	    cell_bool(f->fix != NULL), cell_bool(f->fixed == FIX_DONE) });
-	free(advice);
-	free(place);
-}
-
-void findings_print(struct doctor *d)
-{
-	static const struct column columns[] = {
-		{ "severity", "Severity", false }, { "check", "Check", false }, { "queue", NULL, false }, { "where", NULL, false },
-		{ NULL, "Where", false }, { "what", "What", false }, { "advice", "What to do", false }, { "fixable", NULL, false }, { "fixed", NULL, false },
-	};
-	const struct finding *f;
-
-	d->a->output.wrap = true;
-	output_begin(&d->a->output, columns, nitems(columns));
-	for (int severity = SEVERITY_ERROR; severity >= SEVERITY_OK; severity--)
-		STAILQ_FOREACH(f, &d->findings.list, next)
-			if (f->severity == (enum severity)severity)
-				print_finding(d, f);
-	output_end(&d->a->output, true);
-}
-
-void findings_summarize(struct doctor *d)
-{
-	size_t n[SEVERITY_ERROR + 1] = {0}, fixed = count_findings(d, n);
-	const char *before = "";
-
-	fflush(stdout);
-	if (fixed > 0)
-		fprintf(stderr, "%zu fixed; ", fixed);
-	for (int s = SEVERITY_ERROR; s > SEVERITY_OK; s--) {
-		if (n[s] == 0)
-			continue;
-		fprintf(stderr, "%s%zu %s%s", before, n[s], severity_names[s], n[s] == 1 ? "" : "s");
-		before = ", ";
-	}
-	fprintf(stderr, "%s\n", before[0] == '\0' ? "no problem found" : "");
 }

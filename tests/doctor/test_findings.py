@@ -36,11 +36,14 @@ def test_healthy(clinic, quredis):
     before = {k for k in clinic.client.keys("*")}
     r = clinic.doctor()
     assert r.bad() == [] and r.code == 0 and r.err == "no problem found\n"
-    assert [x["check"] for x in r.rows] == documented_checks()
+    assert [x["check"] for x in r.rows] == documented_checks()      # also the order of findings with one severity
     assert {k for k in clinic.client.keys("*")} == before, "the rehearsal leaves nothing"
     table = clinic.run(json=False)
-    assert table.code == 0 and len(table.out.splitlines()) == len(r.rows) + 1
-    assert table.out.split()[:6] == ["Severity", "Check", "Where", "What", "What", "to"]
+    assert (table.code, table.out, table.err) == (0, f"  {len(documented_checks())} checks are fine (-v lists them)\n", "no problem found\n")
+    for flag in "-v", "--verbose":
+        table = clinic.run(flag, json=False)
+        assert table.code == 0 and len(table.out.splitlines()) == len(r.rows) + 1
+        assert table.out.split()[:6] == ["Severity", "Check", "Where", "What", "What", "to"]
 
 
 def documented_checks():
@@ -49,7 +52,7 @@ def documented_checks():
 
 
 def test_every_finding_says_what_to_do(clinic, tmp):
-    """One row per finding, in a table and in JSON, the worst first. Foreign text cannot control the terminal."""
+    """One object per finding in JSON, the worst first. Foreign text cannot control the terminal."""
     clinic.server.config_set("appendonly", "no")
     clinic.server.config_set("maxmemory-policy", "allkeys-lru")
     clinic.client.zadd("quredis:queues", {b"\x1b[2J\0\xff": 1})
@@ -69,6 +72,68 @@ def test_usage(clinic):
         assert (r.code, r.out) == (code, "") and r.err.count("\n") == 1
     r = run_quredis("doctor", "-u", clinic.server.url, "-H", "127.0.0.1")
     assert r.code == 64 and "-u cannot be combined" in r.err and r.out == ""
+
+
+# ---- the table ----
+
+def table_of(text):
+    """The rows of a table, each a list of cells, with what stands above it."""
+    above, _, rows = text.partition("  Severity ")
+    return above, [re.split(r"  +", row.strip()) for row in rows.splitlines()[1:]]
+
+
+@pytest.fixture
+def sick(clinic):
+    """Twelve queues that are paused, two of them not registered, and a worker of one that is lost with its messages."""
+    clinic.configure(*[clinic.queue(f"q{i:02}") for i in range(12)])
+    for i in range(12):
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60 * (i + 10)))
+        clinic.client.set(f"ingress:q{i:02}:paused", json.dumps({"user": "ann", "uid": 1, "host": "web3", "since": since}))
+        if i < 10:
+            clinic.registered(f"q{i:02}")
+            clinic.client.lpush(f"ingress:q{i:02}", *["x"] * (i + 1))
+    clinic.client.rpush(f"transit:q03:{GONE}:0", "x")
+    return clinic
+
+
+def test_the_worst_is_last_and_what_is_fine_is_hidden(sick):
+    r = sick.run(json=False)
+    above, rows = table_of(r.out)
+    json_rows = sick.doctor().rows
+    order = ["fixed", "note", "warning", "error"]
+    fine = [x["check"] for x in json_rows if x["severity"] == "ok"]
+    assert above == f"  {len(set(fine))} checks are fine (-v lists them)\n"
+    assert [x[0] for x in rows] == sorted((x[0] for x in rows), key=order.index) and rows[-1][0] == "error"
+    assert rows[-1][1:3] == ["lost", f"q03: {GONE}"] and "quredis doctor --fix" in rows[-1][-1]
+    assert not {x[1] for x in rows} & set(fine) and all(x[-1] != "-" for x in rows)
+    assert r.err == "1 error, {} warnings, 12 notes\n".format(sum(x["severity"] == "warning" for x in json_rows))
+
+
+def test_findings_alike_are_one_row(sick):
+    """Of a table without -v: the rows of -v, and JSON, are as many as there are findings."""
+    _, rows = table_of(sick.run(json=False).out)
+    paused, = [x for x in rows if x[1] == "paused"]
+    assert paused[0] == "note" and paused[2] == "q00, q01, q02, q03, q04 and 7 more"
+    assert re.fullmatch(r"paused for 10m\d\ds to 21m\d\ds, by ann on web3, with 0 to 10 messages waiting", paused[3]) and paused[4] == "quredis resume QUEUE"
+    missing, = [x for x in rows if x[1] == "registry"]
+    assert missing[2] == "q10 and q11"
+    _, rows = table_of(sick.run("-v", json=False).out)
+    json_rows = sick.doctor().rows
+    order = ["ok", "note", "warning", "error"]
+    assert len(rows) == len(json_rows) and [x[0] for x in rows] == sorted((x["severity"] for x in json_rows), key=order.index)
+    assert [x[2] for x in rows if x[1] == "paused"] == [f"q{i:02}" for i in range(12)]
+    assert [x["queue"] for x in json_rows if x["check"] == "paused"] == [f"q{i:02}" for i in range(12)]
+    assert next(x[4] for x in rows if x[1:3] == ["paused", "q07"]) == "quredis resume q07"
+
+
+def test_what_was_fixed_is_above_what_needs_action(sick):
+    r = sick.run("--fix", "--yes", json=False)
+    _, rows = table_of(r.out)
+    assert [x[1] for x in rows if x[0] == "fixed"] == ["registry", "lost"] == [x[1] for x in rows[:2]]
+    assert rows[0][2] == "q10 and q11" and rows[0][-1] == "fixed: write the registry entry from the configuration"
+    assert "3 fixed; " in r.err and "error" not in r.err
+    fixed = [x for x in sick.doctor("--fix").rows if x["fixed"]]
+    assert fixed == []
 
 
 # ---- configuration ----

@@ -42,7 +42,7 @@ static const char *const lines[][WORDS_MAX] = {
 	{ "dlq", "ls", "left", "-C", "HandlerExit", "-n", "3" }, { "dlq", "show", "mail", "1700000000000-0" }, { "dlq", "show", "mail", "job-1" },
 	{ "dlq", "retry", "mail", "1700000000000-0" }, { "dlq", "retry", "left", "--all" }, { "dlq", "rm", "mail", "job-1" },
 	{ "dlq", "rm", "mail", "1700000000000-0", "--dry-run" }, { "dlq", "rm", "left", "--all" }, { "push", "mial", "x" },
-	{ "doctor" }, { "doctor", "--fix" }, { "doctor", "--fix", "--dry-run" },
+	{ "doctor" }, { "doctor", "-v" }, { "doctor", "--fix" }, { "doctor", "--fix", "--dry-run" },
 	{ "retry", "mail", "job-1" }, { "retry", "left", "delayed", "job-1", "--search", "300" },
 	{ "rm", "mail", "ingress", "job-1" }, { "rm", "left", "delayed", "job-1", "job-2" },
 };

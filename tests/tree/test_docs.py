@@ -194,7 +194,7 @@ NUMBERS = [    # (page, what stands there, source, the constant)
     ("quredis.1", r"\.Ar N ;\n(50) if not given", "admin/dead_letters/list.c", "LIMIT"),
     ("quredis.1", r"dead letters of a queue; (\d+) and", "admin/doctor/doctor.c", "KEYS_MOST"),
     ("quredis.1", r"dead letters of a queue; \d+ and (\d+) if", "admin/doctor/doctor.c", "RECORDS_MOST"),
-    ("quredis.1", r"each queue at most (\d+) findings are printed", "admin/doctor/findings.c", "PRINTED_MAX"),
+    ("quredis.1", r"each queue at most (\d+) findings are kept", "admin/doctor/findings.c", "KEPT_MAX"),
     ("quredisd.8", r"At most (\d+) bytes of a value", "common/log/log.h", "LOG_VALUE_MAX"),
     ("quredisd.8", r"did not end for (\d+) seconds after", "common/handler/process.c", "UNKILLABLE_MS"),
     ("quredisd.8", r"for (\d+) seconds beyond what its handler", "supervisor/children/watch.c", "ALLOWANCE_MS"),

@@ -1,0 +1,133 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "admin/doctor/fold.h"
+#include "common/base/nitems.h"
+
+static void check_text(const struct fold_line *lines, size_t n, const char *wanted)
+{
+	char *text = fold_text(lines, n);
+
+	for (size_t i = 1; i < n; i++)
+		assert_true(fold_is_alike(&lines[0], &lines[i]));
+	assert_string_equal(text, wanted);
+	free(text);
+}
+
+#define CHECK(wanted, ...) do { \
+	const struct fold_line lines[] = { __VA_ARGS__ }; \
+	check_text(lines, nitems(lines), wanted); \
+} while (0)
+
+static void check_names(const char *const *names, size_t n, const char *wanted)
+{
+	char *text = fold_names(names, n);
+
+	if (wanted == NULL)
+		assert_null(text);
+	else
+		assert_string_equal(text, wanted);
+	free(text);
+}
+
+#define NAMES(wanted, ...) check_names((const char *const[]){ __VA_ARGS__ }, nitems(((const char *const[]){ __VA_ARGS__ })), wanted)
+
+static void test_equal_lines_stay(void **state)
+{
+	(void)state;
+	CHECK(" as  it is ", { "a", NULL, " as  it is " });
+	CHECK("no supervisor runs here", { "a", NULL, "no supervisor runs here" }, { "b", NULL, "no supervisor runs here" });
+	CHECK("two  blanks", { NULL, NULL, "two  blanks" }, { NULL, NULL, "two  blanks" });
+}
+
+static void test_figures_become_ranges(void **state)
+{
+	(void)state;
+	CHECK("0 to 57 messages waiting, and 0 delayed", { "a", NULL, "3 messages waiting, and 0 delayed" },
+	    { "b", NULL, "57 messages waiting, and 0 delayed" }, { "c", NULL, "0 messages waiting, and 0 delayed" });
+	CHECK("paused for 90s to 3h12m, with a message", { "a", NULL, "paused for 90s, with a message" }, { "b", NULL, "paused for 3h12m, with a message" });
+	CHECK("it waits (7 to 9)", { "a", NULL, "it waits (7 to 9)" }, { "b", NULL, "it waits (7 to 9)" });
+	CHECK("there are 9223372036854775807 and 1KB of it here", { "a", NULL, "there are 9223372036854775807 and 1KB of it here" },
+	    { "b", NULL, "there are 9223372036854775807 and 1KB of it here" });
+}
+
+static void test_plurals(void **state)
+{
+	(void)state;
+	CHECK("1 to 2 messages waiting here", { "a", NULL, "1 message waiting here" }, { "b", NULL, "2 messages waiting here" });
+	CHECK("2 of the messages wait", { "a", NULL, "2 of the messages wait" }, { "b", NULL, "2 of the message wait" });
+}
+
+static void test_names_have_a_placeholder(void **state)
+{
+	(void)state;
+	CHECK("quredis resume QUEUE", { "mail", NULL, "quredis resume mail" }, { "fax", NULL, "quredis resume fax" });
+	CHECK("HDEL transit:QUEUE:workers NAME", { "mail", "a.1", "HDEL transit:mail:workers a.1" }, { "fax", "b.2", "HDEL transit:fax:workers b.2" });
+	CHECK("it waits for mailbox and faxes here", { "mail", NULL, "it waits for mailbox and faxes here" },
+	    { "fax", NULL, "it waits for mailbox and faxes here" });
+	/* a name within a longer one is none */
+	CHECK("it waits for mailbox and faxbox here", { "mail", NULL, "it waits for mailbox here" }, { "fax", NULL, "it waits for faxbox here" });
+}
+
+static void test_other_words_are_listed(void **state)
+{
+	(void)state;
+	CHECK("it is no user: a, b and c", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
+	    { "x", NULL, "it is no user: a" });
+	CHECK("it is no user: a, b, c and 2 more", { "x", NULL, "it is no user: a" }, { "x", NULL, "it is no user: b" }, { "x", NULL, "it is no user: c" },
+	    { "x", NULL, "it is no user: d" }, { "x", NULL, "it is no user: e" });
+	CHECK("it was 5 and 5s ago here", { "x", NULL, "it was 5 ago here" }, { "x", NULL, "it was 5s ago here" });
+}
+
+static void test_different_lines_are_not_alike(void **state)
+{
+	static const struct { struct fold_line a, b; bool alike; } rows[] = {
+		{ { NULL, NULL, NULL }, { NULL, NULL, NULL }, true },
+		{ { NULL, NULL, NULL }, { NULL, NULL, "x" }, false },
+		{ { NULL, NULL, "" }, { NULL, NULL, "" }, true },
+		{ { NULL, NULL, "a" }, { NULL, NULL, "b" }, false },
+		{ { NULL, NULL, "a b" }, { NULL, NULL, "a c" }, true },
+		{ { NULL, NULL, "a b c" }, { NULL, NULL, "a x y" }, false },
+		{ { NULL, NULL, "a b" }, { NULL, NULL, "a b c" }, false },
+		{ { NULL, NULL, "a b " }, { NULL, NULL, "a b" }, true },
+		{ { "m", NULL, "x m" }, { "f", NULL, "y f" }, true },		/* its name in the same place counts as equal */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < nitems(rows); i++) {
+		assert_true(fold_is_alike(&rows[i].a, &rows[i].b) == rows[i].alike);
+		assert_true(fold_is_alike(&rows[i].b, &rows[i].a) == rows[i].alike);
+	}
+	assert_null(fold_text(&rows[0].a, 1));
+}
+
+static void test_lists_of_names(void **state)
+{
+	(void)state;
+	NAMES("a", "a");
+	NAMES("a", "a", "a", NULL);
+	NAMES("b and a", "b", "a");
+	NAMES("f, e, d, c, b and a", "f", "e", "d", "c", "b", "a");
+	NAMES("a, b, c, d, e and 2 more", "a", "b", "a", "c", "d", "e", "f", "g");
+	NAMES(NULL, NULL, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_lines_stay),
+		cmocka_unit_test(test_figures_become_ranges),
+		cmocka_unit_test(test_plurals),
+		cmocka_unit_test(test_names_have_a_placeholder),
+		cmocka_unit_test(test_other_words_are_listed),
+		cmocka_unit_test(test_different_lines_are_not_alike),
+		cmocka_unit_test(test_lists_of_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
