@@ -26,6 +26,7 @@
 	X(page_record_js, "page_record.js") \
 	X(parts_css, "parts.css") \
 	X(parts_js, "parts.js") \
+	X(phone_css, "phone.css") \
 	X(route_js, "route.js") \
 	X(store_js, "store.js") \
 	X(stream_js, "stream.js") \

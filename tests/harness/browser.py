@@ -65,9 +65,16 @@ class Page:
         self.driver.get("about:blank")
         self.driver.get_log("browser"), self.driver.get_log("performance")
         self.size(1280, 900)
+        self.colours("light")
 
-    def size(self, width, height):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+    def size(self, width, height, phone=False):
+        """phone: with touch, and a page that is wider than the screen makes the browser zoom out."""
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
+        self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": phone})
+
+    def colours(self, scheme):
+        """light or dark, as the user prefers."""
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
     def open(self, route="/", sign_in=True):
         """Opens a page, signed in with a code, or as a visitor without one."""

@@ -1,14 +1,10 @@
 """The pages of the console in a browser: that they show what Redis holds, do what is asked and nothing else."""
-import pathlib
 import re
-import shutil
-import tempfile
 
 import pytest
 
 from harness import browser as browsers
 from harness import queue, wait_for
-from harness.browser import Browser, Page
 from harness.console import Console
 from harness.messages import sealed
 from harness.letters import CAUSE, LETTERS, fill
@@ -20,33 +16,6 @@ pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_no
 EVIL = b'<img src="http://evil.example/x" onerror="document.title=1"><script>document.title=2</script>'
 BINARY = b"\x00\x01\xff\xfe<b>\n\x80"
 FAILED_TO_LOAD = "Failed to load resource"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="qr."))
-    b = Browser(directory)
-    yield b
-    b.close()
-    shutil.rmtree(directory, ignore_errors=True)
-
-
-@pytest.fixture
-def page(tmp, redis, tag, browser):
-    """page(): what somebody sees who opens the console of this Redis."""
-    made = []
-
-    def make(server=redis, **conf):
-        console = Console(tmp / f"w{len(made)}", server, tag, **conf)
-        made.append(Page(browser, console))
-        return made[-1]
-    yield make
-    wrong = []
-    for p in made:
-        wrong += p.close()
-        print(f"---- log of {p.console.dir}\n{p.console.text()}")
-        p.console.close()
-    assert wrong == []
 
 
 def cell(page, queue_name, title, table=".table-overview"):

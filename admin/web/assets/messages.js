@@ -48,7 +48,7 @@ function columns(list, open) {
 			{ id: "elapsed", title: "Elapsed", css: "number", cell: (td, m) => setElapsed(td, m.started_at ?? null) },
 			{ id: "pid", title: "Pid", css: "number second", cell: textCell((m) => m.pid ?? "–") },
 			{ id: "host", title: "Host", css: "second", cell: textCell((m) => hostOf(m.worker)) },
-			{ id: "owner", title: "Worker", css: "second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: the sweeper returns its messages")) }],
+			{ id: "owner", title: "Worker", css: "long second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: the sweeper returns its messages")) }],
 		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) },
 			{ id: "why", title: "Last failure", css: "error second", cell: (td, m) => { setText(td, lastFailure(m) ?? "–"); td.title = lastFailure(m) ?? ""; } }],
 		escape: [],

@@ -12,7 +12,7 @@ const seconds = (s) => (s === undefined || s === null ? "–" : duration(s * 100
 
 const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
-	{ id: "status", title: "Status", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
+	{ id: "status", title: "Status", css: "state", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
 	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
 		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, r.text))) : h("span", { class: "muted" }, "–"))) },
 	{ id: "since", title: "Since", css: "time", cell: (td, q) => {
@@ -22,8 +22,8 @@ const COLUMNS = [
 	} },
 	{ id: "ingress", title: "Waiting", css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
 	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
-	{ id: "average", title: "Average age", css: "number third", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
-	{ id: "longest", title: "Longest in flight", css: "number third", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
+	{ id: "average", title: "Average age", css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },
+	{ id: "longest", title: "Longest in flight", css: "number fourth", value: (q) => q.transit?.oldest_age, first: "down", cell: textCell((q) => seconds(q.transit?.oldest_age)) },
 	{ id: "failed", title: "Failed", css: "number second", hint: "Share of the attempts of the last minutes that failed", value: failedOf, first: "down",
 		cell: textCell((q) => (failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`)) },
 	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },

@@ -3,6 +3,7 @@
 import { h, keepFocus, setAttribute, setText } from "./dom.js";
 
 /**
+ * Roles are written out, since browsers take them from a table whose rows phone.css lays out as cards.
  * columns: {id, title, cell(td, row), value(row) for sorting, css, header: the cell that names the row, wide: text}
  * key(row); selectable: rows have a checkbox, on_select(Set of keys); sort: [column id, "up" or "down"], remembered.
  */
@@ -13,12 +14,14 @@ export class Table {
 		this.lines = new Map();
 		this.selected = new Set();
 		this.sort = JSON.parse(sessionStorage.getItem(`sort-${name}`)) ?? sort ?? null;
-		this.body = h("tbody");
+		this.body = h("tbody", { role: "rowgroup" });
 		this.heads = columns.map((c) => this.#head(c));
 		this.all = selectable && h("input", { type: "checkbox", "aria-label": "select all shown rows", onchange: () => this.#markAll() });
-		this.element = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-			h("table", { class: `table table-${name}` }, h("caption", { class: "hidden" }, caption),
-				h("thead", null, h("tr", null, this.all && h("th", { class: "mark", scope: "col" }, this.all), this.heads)), this.body));
+		const all = this.all && h("th", { class: "mark", scope: "col", role: "columnheader" }, h("label", { class: "mark-box" }, this.all, h("span", { class: "phone-only" }, "Select all")));
+		this.element = h("div", { class: "scroll", role: "region", "aria-label": caption },
+			h("table", { class: `table table-${name}`, role: "table" }, h("caption", { class: "hidden" }, caption),
+				h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, all, this.heads)), this.body));
+		signOverflow(this.element);
 		this.#showSort();
 	}
 
@@ -26,7 +29,7 @@ export class Table {
 		const title = column.value
 			? h("button", { type: "button", class: "sorter", title: column.hint, onclick: () => this.#sortBy(column) }, column.title)
 			: column.title || h("span", { class: "hidden" }, column.label ?? column.id);
-		return h("th", { scope: "col", class: column.css, title: column.value ? null : column.hint }, title);
+		return h("th", { scope: "col", role: "columnheader", class: column.css, title: column.value ? null : column.hint }, title);
 	}
 
 	#sortBy(column) {
@@ -94,11 +97,12 @@ export class Table {
 	}
 
 	#newLine(key) {
-		const cells = this.columns.map((c) => h(c.header ? "th" : "td", { class: c.css, scope: c.header ? "row" : null }));
+		const cells = this.columns.map((c) => h(c.header ? "th" : "td",
+			{ class: c.css, ...(c.header ? { scope: "row", role: "rowheader" } : { role: "cell", "data-title": c.title || null }) }));
 		if (this.selectable)
-			cells.unshift(h("td", { class: "mark" },
-				h("input", { type: "checkbox", "aria-label": `mark ${key}`, onclick: (e) => this.#mark(key, e.target.checked, e.shiftKey) })));
-		return h("tr", { "data-key": key }, cells);
+			cells.unshift(h("td", { class: "mark", role: "cell" }, h("label", { class: "mark-box" },
+				h("input", { type: "checkbox", "aria-label": `mark ${key}`, onclick: (e) => this.#mark(key, e.target.checked, e.shiftKey) }))));
+		return h("tr", { "data-key": key, role: "row" }, cells);
 	}
 
 	// ---- selection ----
@@ -129,13 +133,27 @@ export class Table {
 			return;
 		for (const [key, line] of this.lines) {
 			const on = this.selected.has(key);
-			line.firstElementChild.firstElementChild.checked = on;
+			line.querySelector(".mark-box input").checked = on;
 			line.classList.toggle("marked", on);
 		}
 		this.all.checked = this.rows.length > 0 && this.selected.size === this.rows.length;
 		this.all.indeterminate = this.selected.size > 0 && !this.all.checked;
 		this.on_select?.(this.selected);
 	}
+}
+
+/** Marks an element that has more to its right than it shows, and lets the keyboard scroll it. */
+function signOverflow(element) {
+	const look = () => {
+		const wider = element.scrollWidth > element.clientWidth + 1;
+		setAttribute(element, "tabindex", wider ? "0" : null);
+		element.classList.toggle("wider", wider);
+		element.classList.toggle("more-right", wider && element.scrollLeft + element.clientWidth < element.scrollWidth - 1);
+	};
+	const sizes = new ResizeObserver(look);
+	sizes.observe(element);
+	sizes.observe(element.firstElementChild);
+	element.addEventListener("scroll", look);
 }
 
 /** A cell of plain text. */
