@@ -264,6 +264,11 @@ promtool:
 servers:
 	@tests/matrix/servers $(BUILD)/servers || :
 
+# What checks that everybody can use the pages (tests/web/test_axe.py).
+axe:
+	@test -e $(BUILD)/axe/node_modules/axe-core/axe.min.js || npm install --no-audit --no-fund --silent --prefix $(BUILD)/axe axe-core@4 || \
+		echo "axe-core could not be fetched: the test with it is left out"
+
 unit: unit-programs
 	tests/run --build $O --unit
 
@@ -447,7 +452,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all axe other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

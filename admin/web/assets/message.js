@@ -25,8 +25,8 @@ async function copy(value) {
 	}
 }
 
-/** value: a result of field() of visible.js. */
-export function viewer(label, value) {
+/** value: a result of field() of visible.js; heading: the level of its title on the page. */
+export function viewer(label, value, heading = "h2") {
 	const shown = h("pre", { class: "bytes", tabindex: "0", "aria-label": label });
 	const kinds = forms(value);
 	const show = (i) => {
@@ -36,7 +36,7 @@ export function viewer(label, value) {
 	const buttons = kinds.map(([name], i) => h("button", { type: "button", class: "tab", onclick: () => show(i) }, name));
 	show(0);
 	return h("section", { class: "viewer" },
-		h("div", { class: "viewer-head" }, h("h3", null, label), h("span", { class: "muted" }, bytes(value.bytes.length) + (value.binary ? ", not UTF-8" : "")),
+		h("div", { class: "viewer-head" }, h(heading, null, label), h("span", { class: "muted" }, bytes(value.bytes.length) + (value.binary ? ", not UTF-8" : "")),
 			h("span", { class: "tabs", role: "group", "aria-label": "Show as" }, buttons),
 			h("button", { type: "button", class: "tab", onclick: () => copy(value) }, "Copy")), shown);
 }

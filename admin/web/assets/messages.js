@@ -97,7 +97,7 @@ export function openMessage(queue, message, list = null, changed = () => {}) {
 	const dialog = h("dialog", { class: "wide", "aria-label": `A message of ${queue}` },
 		h("form", { method: "dialog" },
 			h("div", { class: "title" }, h("h2", null, `A message of ${queue}`), h("div", { class: "grow" }), h("button", { value: "", autofocus: true }, "Close")),
-			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value),
+			message.value && viewer(message.cut ? `The first ${bytes(message.value.bytes.length)} of ${bytes(message.size)}` : "Message", message.value, "h3"),
 			h("dl", { class: "pairs wide-pairs" }, facts.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, String(shown[k]))])),
 			actions(queue, list, message, () => {
 				dialog.close();

@@ -1,0 +1,88 @@
+"""What axe-core finds on the pages: no fault that it calls serious or critical, in light and dark colours, on a screen and on a telephone."""
+import os
+import pathlib
+
+import pytest
+
+from harness import ROOT, browser as browsers
+from harness import wait_for
+from harness.scene import Scene
+
+FAILED_TO_LOAD = "Failed to load resource"
+PLACES = [str(ROOT / "build/axe/node_modules"), *os.environ.get("NODE_PATH", "").split(":"), "/usr/share/nodejs", "/usr/lib/node_modules", "/usr/local/lib/node_modules"]
+AXE = next((path for place in PLACES if place and (path := pathlib.Path(place) / "axe-core/axe.min.js").is_file()), None)
+
+pytestmark = [pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not()), pytest.mark.skipif(AXE is None, reason="no axe-core (make axe)")]
+
+RUN = """
+const done = arguments[0];
+axe.run(document, { resultTypes: ["violations"] }).then((found) => done({ rules: found.passes.map((p) => p.id),
+    faults: found.violations.flatMap((v) => v.nodes.map((n) => [v.impact, v.id, n.target.join(" "), n.failureSummary])) }), (e) => done(String(e)));"""
+
+
+def assert_accessible(p, what):
+    if not p.script("return 'axe' in window"):
+        p.script(AXE.read_text())
+    found = p.driver.execute_async_script(RUN)
+    assert "color-contrast" in found["rules"], found        # it has looked at something
+    assert [f for f in found["faults"] if f[0] in ("serious", "critical")] == [], what
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width, height, is_phone", [(1280, 900, False), (390, 844, True)])
+def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone, scheme):
+    server = redis_server(aof="always")
+    scene = Scene(server.client())
+    p = page(server)
+    p.size(width, height, phone=is_phone)
+    p.colours(scheme)
+    p.open()
+    p.forgiven += [FAILED_TO_LOAD]
+    for route in ("/", "/queue/mail", "/queue/mail/transit", "/queue/mail/delayed", "/queue/mail/escape", "/queue/mail/done", "/queue/nobody", "/flight", "/letters", "/letters/mail",
+                  "/letters/mail?class=Rejected&text=no", f"/letters/mail/{scene.records[0]}", f"/letters/mail/{scene.records[-5]}", "/letters/mail/1-1", "/nodes", "/health", "/nowhere"):
+        p.go(route)
+        wait_for(lambda: not any(word in p.text() for word in ("Looking at", "Reading", "Checking")))
+        assert_accessible(p, route)
+    p.click("Overview", "nav")
+    p.go("/health")
+    p.click("Run doctor")
+    wait_for(lambda: p.count(".table-findings tbody tr") > 0)
+    assert_accessible(p, "findings of doctor")
+    p.go("/letters/mail")
+    p.sees("50 of 142", ".tools")
+    p.click(f"mark {scene.records[-1]}", ".table-letters")
+    p.click("Delete 1", ".marks")
+    assert_accessible(p, "a question")
+    p.click("Delete 1…", "dialog")
+    assert_accessible(p, "the second question")
+    p.click("Delete 1 permanently", "dialog")
+    p.sees("deleted", ".toasts")
+    assert_accessible(p, "a toast")
+    p.click("Unmark", ".marks") if p.count("tr.marked") else None
+    p.click("Retry all", ".marks")
+    assert_accessible(p, "the fields of a pace")
+    p.click("Cancel", "dialog")
+    p.go("/queue/mail/ingress")
+    wait_for(lambda: p.count(".table-messages-ingress tbody button") > 0)
+    p.script("document.querySelector('.table-messages-ingress tbody button').click()")
+    assert_accessible(p, "a message")
+    p.click("Close", "dialog")
+    server.stop()
+    p.sees("Redis has not answered for", "#away")
+    assert_accessible(p, "without Redis")
+    server.start()
+    wait_for(lambda: p.text("#away") == "")
+    p.click("Sign out")
+    p.click("Sign out", "dialog")
+    p.sees("Sign in to see", "dialog")
+    assert_accessible(p, "the dialog to sign in")
+
+
+def test_a_fault_is_seen(page, redis):
+    Scene(redis.client())
+    p = page().open()
+    wait_for(lambda: p.count(".table-overview tbody tr") == 8)
+    p.script("document.querySelector('h1').parentElement.append(Object.assign(document.createElement('img'), { src: 'logo.svg' }))")
+    with pytest.raises(AssertionError, match="image-alt"):
+        assert_accessible(p, "a picture without a text")
