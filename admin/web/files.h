@@ -13,6 +13,7 @@
 	X(format_js, "format.js") \
 	X(icons_js, "icons.js") \
 	X(index_html, "index.html") \
+	X(keys_js, "keys.js") \
 	X(letters_js, "letters.js") \
 	X(logo_svg, "logo.svg") \
 	X(message_js, "message.js") \

@@ -14,6 +14,8 @@ try:
     from selenium.common.exceptions import ElementClickInterceptedException, StaleElementReferenceException
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
 except ImportError:
     webdriver = None
 
@@ -130,6 +132,23 @@ class Page:
     def type(self, text, selector):
         self.script("document.querySelector(arguments[0]).focus()", selector)
         self.driver.switch_to.active_element.send_keys(text)
+
+    def keys(self, *keys):
+        """Presses keys one after the other, wherever the focus is: characters, or names such as TAB, ENTER, ESCAPE, shift+TAB."""
+        for key in keys:
+            *held, last = key.split("+") if len(key) > 1 else (key,)
+            actions = ActionChains(self.driver)
+            for h in held:
+                actions.key_down(getattr(Keys, h.upper()))
+            actions.send_keys(getattr(Keys, last) if len(last) > 1 else last)
+            for h in held:
+                actions.key_up(getattr(Keys, h.upper()))
+            actions.perform()
+
+    def focus(self):
+        """What has the focus, as its label or text; "": nothing has."""
+        return self.script("""const e = document.activeElement;
+            return e === document.body ? '' : (e.getAttribute('aria-label') ?? e.placeholder ?? e.innerText).trim() || e.id""")
 
     def close(self):
         """Closes the page and returns its errors: no page may log an error, break the content policy, or load from another host."""

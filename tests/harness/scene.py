@@ -6,7 +6,6 @@ from . import reach
 from .queues import Queue, incarnation
 
 MINUTE_MS = 60000
-RATE = 40           # the pace of the scene: messages a minute of the queue `mail`
 
 # name: ingress, delayed, done a minute, workers, breaker, health reasons
 QUEUES = {
@@ -14,7 +13,8 @@ QUEUES = {
     "mail": (12, 2, 116, 4, False, [("dead_letters", "142 dead letters, the limit is 20")]),
     "newsletter-with-a-rather-long-name-for-a-queue": (71, 0, 0, 1, False, []),
     "reports": (3, 0, 4, 2, False, []),
-    "search-index": (1204, 0, 310, 2, False, [("ingress_size", "1,204 messages wait, the limit is 500"), ("ingress_age", "the oldest waits for 14 min, the limit is 10 min")]),
+    "search-index": (1204, 0, 310, 2, False, [("ingress_size", "1,204 messages wait, the limit is 500"),
+                                              ("ingress_age", "the oldest waits for 14 min, the limit is 10 min")]),
     "sms": (0, 1, 18, 1, False, []),
     "thumbnails": (0, 0, 83, 2, False, []),
     "webhooks": (14, 0, 0, 1, True, [("breaker", "the breaker is open")]),
@@ -59,7 +59,6 @@ class Scene:
         client.set(self.queues[PAUSED].paused, "1")
         self._dead_letters()
         self._in_flight()
-        self._done()
         self.report()
 
     def _outcomes(self, q, pace):
@@ -67,7 +66,8 @@ class Scene:
         total = {}
         for back in range(60):
             wave = pace * (8 + (back * 7 + len(q.name)) % 5) // 10
-            counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100), "escaped": (back % 9 == 0) * (q.name == "mail"),
+            counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100),
+                        "escaped": (back % 9 == 0) * (q.name == "mail"),
                         "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
             self.client.hset(f"{q.ingress}:rate:{self.now // MINUTE_MS - back}", mapping=counters)
             total = {k: total.get(k, 0) + v for k, v in counters.items()}
@@ -79,36 +79,39 @@ class Scene:
         for n, fields in FAILURES:
             for _ in range(n):
                 message, at = letter(i), self.now - (150 - i) * 97000
-                fields = {"stderr": "", **fields, "failed_at": iso(at), "first_failed_at": iso(at - 400000), "attempts": "3", "handler": "/usr/lib/shop/send-mail",
-                          "retry_count": "2", "worker": incarnation(1), "duration_ms": str(40 + i), "request_id": f"req-{i:05}"}
+                fields = {"stderr": "", **fields, "failed_at": iso(at), "first_failed_at": iso(at - 400000), "attempts": "3",
+                          "handler": "/usr/lib/shop/send-mail", "retry_count": "2", "worker": incarnation(1), "duration_ms": str(40 + i),
+                          "request_id": f"req-{i:05}"}
                 self.records += q.dead_letters(message, **fields)
                 i += 1
 
     def _in_flight(self):
-        for name, slot, texts in (("reports", 1, [b'{"report":"revenue","month":"2026-10"}']), ("reports", 2, [b'{"report":"stock","month":"2026-10"}']),
+        for name, slot, texts in (("reports", 1, [b'{"report":"revenue","month":"2026-10"}']),
+                                  ("reports", 2, [b'{"report":"stock","month":"2026-10"}']),
                                   ("mail", 3, [b'{"to":"ada@example.org","template":"welcome"}'])):
             self.queues[name].worker(incarnation(slot), t0=texts)
-
-    def _done(self):
-        pass
 
     def report(self):
         """What supervisors write every ten seconds, with the time of now."""
         now = round(time.time() * 1000)
         for k, node in enumerate(NODES):
-            queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "workers": {"idle": workers}, "restarts": k, "breaker": broken,
-                       "memory": {"workers": workers * 3666000, "handlers": 1687552}} for name, (_, _, _, workers, broken, _) in QUEUES.items()]
-            running = [{"queue": "reports", "incarnation": incarnation(1), "running_ms": 131000, "progress": {"percent": 40, "text": "page 2 of 5"}},
-                       {"queue": "reports", "incarnation": incarnation(2), "running_ms": 64000, "progress": {"percent": 85, "text": "page 17 of 20"}}] if k == 0 else []
+            queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "workers": {"idle": workers},
+                       "restarts": k, "breaker": broken, "memory": {"workers": workers * 3666000, "handlers": 1687552}}
+                      for name, (_, _, _, workers, broken, _) in QUEUES.items()]
+            running = [{"queue": "reports", "incarnation": incarnation(slot), "running_ms": ms, "progress": {"percent": percent, "text": text}}
+                       for slot, ms, percent, text in ((1, 131000, 40, "page 2 of 5"), (2, 64000, 85, "page 17 of 20"))] if k == 0 else []
             self.client.set(f"quredis:node:{node}", json.dumps({
                 "node": node, "version": "0.1.0", "pid": 811 + k, "boot": "55a43388c900fd00", "started": iso(now - 86400000 * 3), "at": iso(now), "at_ms": now,
                 "clock": {"since_ms": now - 86400000, "stepped_ms": 0}, "queues": queues, "running": running}))
         for name, (ingress, delayed, pace, workers, broken, reasons) in QUEUES.items():
             status = "unhealthy" if len(reasons) > 1 else "degraded" if reasons else "healthy"
             self.client.hset("quredis:health", name, json.dumps({
-                "queue": name, "status": status, "since": iso(now - 840000), "since_ms": now - 840000, "at": iso(now), "at_ms": now, "interval_ms": 60000, "node": "web1",
+                "queue": name, "status": status, "since": iso(now - 840000), "since_ms": now - 840000, "at": iso(now), "at_ms": now,
+                "interval_ms": 60000, "node": "web1",
                 "reasons": [{"code": code, "status": status, "value": 1, "limit": 1, "text": text} for code, text in reasons],
-                "ingress": {"size": ingress, **({"oldest_age": 860.0, "avg_age": 410.0} if ingress else {}), "stuck_count": 0}, "transit": {"size": 0, "stuck_count": 0},
-                "escape": {"size": 142 if name == "mail" else 0}, "delayed": {"size": delayed}, "workers": {"alive": 2 * workers, "active": 0, "waiting": 2 * workers},
+                "ingress": {"size": ingress, **({"oldest_age": 860.0, "avg_age": 410.0} if ingress else {}), "stuck_count": 0},
+                "transit": {"size": 0, "stuck_count": 0}, "escape": {"size": 142 if name == "mail" else 0}, "delayed": {"size": delayed},
+                "workers": {"alive": 2 * workers, "active": 0, "waiting": 2 * workers},
                 "rates": {"done": pace, "failed": 2.0 * (pace > 100), "retried": 0, "escaped": 0, "expired": 0, "rescued": 0},
-                "failures": {"attempts": pace * 10, "failed": 20 * (pace > 100), "window": 600.0}, "growth": {}, "orphans": {"registrations": 0, "messages": 0}, "paused": name == PAUSED}))
+                "failures": {"attempts": pace * 10, "failed": 20 * (pace > 100), "window": 600.0}, "growth": {},
+                "orphans": {"registrations": 0, "messages": 0}, "paused": name == PAUSED}))

@@ -9,7 +9,8 @@ from harness import wait_for
 from harness.scene import Scene
 
 FAILED_TO_LOAD = "Failed to load resource"
-PLACES = [str(ROOT / "build/axe/node_modules"), *os.environ.get("NODE_PATH", "").split(":"), "/usr/share/nodejs", "/usr/lib/node_modules", "/usr/local/lib/node_modules"]
+PLACES = [str(ROOT / "build/axe/node_modules"), *os.environ.get("NODE_PATH", "").split(":"),
+          "/usr/share/nodejs", "/usr/lib/node_modules", "/usr/local/lib/node_modules"]
 AXE = next((path for place in PLACES if place and (path := pathlib.Path(place) / "axe-core/axe.min.js").is_file()), None)
 
 pytestmark = [pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not()), pytest.mark.skipif(AXE is None, reason="no axe-core (make axe)")]
@@ -39,12 +40,17 @@ def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone
     p.colours(scheme)
     p.open()
     p.forgiven += [FAILED_TO_LOAD]
-    for route in ("/", "/queue/mail", "/queue/mail/transit", "/queue/mail/delayed", "/queue/mail/escape", "/queue/mail/done", "/queue/nobody", "/flight", "/letters", "/letters/mail",
-                  "/letters/mail?class=Rejected&text=no", f"/letters/mail/{scene.records[0]}", f"/letters/mail/{scene.records[-5]}", "/letters/mail/1-1", "/nodes", "/health", "/nowhere"):
+    records = [f"/mail/{record}" for record in (scene.records[0], scene.records[-5], "1-1")]
+    letters = [f"/letters{rest}" for rest in ("", "/mail", "/mail?class=Rejected&text=no", *records)]
+    queues = [f"/queue/{rest}" for rest in ("mail", "mail/transit", "mail/delayed", "mail/escape", "mail/done", "nobody")]
+    for route in ("/", *queues, "/flight", *letters, "/nodes", "/health", "/nowhere"):
         p.go(route)
         wait_for(lambda: not any(word in p.text() for word in ("Looking at", "Reading", "Checking")))
         assert_accessible(p, route)
-    p.click("Overview", "nav")
+    p.keys("?")
+    p.sees("Keyboard shortcuts", "dialog")
+    assert_accessible(p, "the shortcuts")
+    p.keys("ESCAPE")
     p.go("/health")
     p.click("Run doctor")
     wait_for(lambda: p.count(".table-findings tbody tr") > 0)

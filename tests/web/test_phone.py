@@ -17,24 +17,27 @@ MISPLACED = """
 const shown = (e) => e.checkVisibility() && !e.closest(".hidden, .skip, svg, thead") && getComputedStyle(e).clipPath === "none";
 const name = (e) => `${e.tagName}.${e.className} ${e.innerText.slice(0, 60)}`;
 const leaves = [...document.querySelectorAll("body *")].filter(e => shown(e) && e.children.length === 0 && e.textContent.trim() !== "");
-const wrong = leaves.filter(e => { const r = e.getBoundingClientRect(); return r.right > innerWidth + 0.5 || r.left < -0.5; }).map(e => "off the screen: " + name(e));
+const off = (r) => r.right > innerWidth + 0.5 || r.left < -0.5;
+const wrong = leaves.filter(e => off(e.getBoundingClientRect())).map(e => "off the screen: " + name(e));
 const cut = (e) => getComputedStyle(e).overflowX !== "visible" && e.scrollWidth > e.clientWidth + 1 && !e.closest("dialog pre");
-wrong.push(...[...document.querySelectorAll("main *, dialog *")].filter(e => shown(e) && !e.matches("input, select") && cut(e)).map(e => "cut off: " + name(e)));
+const boxes = [...document.querySelectorAll("main *, dialog *")].filter(e => shown(e) && !e.matches("input, select"));
+wrong.push(...boxes.filter(cut).map(e => "cut off: " + name(e)));
 for (const cells of document.querySelectorAll(".figures, .table tbody tr, .title, .viewer-head, .bar nav, .bar, .buttons")) {
     const rects = [...cells.children].filter(shown).map(e => {
         const range = document.createRange();
         range.selectNodeContents(e);
         return [e, range.getBoundingClientRect()];
     }).filter(([, r]) => r.width > 0);
-    rects.forEach(([e, r], i) => rects.slice(i + 1).filter(([, o]) => r.right > o.left + 1 && o.right > r.left + 1 && r.bottom > o.top + 1 && o.bottom > r.top + 1)
-        .forEach(([o]) => wrong.push(`overlap: ${name(e)} / ${name(o)}`)));
+    const meet = (r, o) => r.right > o.left + 1 && o.right > r.left + 1 && r.bottom > o.top + 1 && o.bottom > r.top + 1;
+    rects.forEach(([e, r], i) => rects.slice(i + 1).filter(([, o]) => meet(r, o)).forEach(([o]) => wrong.push(`overlap: ${name(e)} / ${name(o)}`)));
 }
 return wrong;"""
 
 # What can be pressed is 44 pixels high, but for links within a sentence.
 SMALL = """
 const target = (e) => (e.matches("input[type=checkbox]") ? e.labels[0] : e).getBoundingClientRect();
-return [...document.querySelectorAll("button, a, input, select, summary")].filter(e => e.checkVisibility() && !e.closest(".skip, p:not(.crumbs), .hidden, caption"))
+const shown = (e) => e.checkVisibility() && !e.closest(".skip, p:not(.crumbs), .hidden, caption");
+return [...document.querySelectorAll("button, a, input, select, summary")].filter(shown)
     .filter(e => target(e).height < 43.5).map(e => `${target(e).height} px: ${e.outerHTML.slice(0, 160)}`);"""
 
 
@@ -62,7 +65,8 @@ def assert_fits(p, what):
 @pytest.mark.parametrize("width", [WIDTH, 320])
 def test_pages_fit_and_can_be_pressed(phone, width):
     phone.size(width, HEIGHT, phone=True)
-    routes = ["/", *(f"/queue/mail/{name}" for name in LISTS), f"/queue/{PAUSED}", "/flight", "/letters", "/letters/mail", "/letters/mail?class=Rejected&text=no",
+    routes = ["/", *(f"/queue/mail/{name}" for name in LISTS), f"/queue/{PAUSED}", "/flight", "/letters", "/letters/mail",
+              "/letters/mail?class=Rejected&text=no",
               f"/letters/mail/{phone.scene.records[0]}", "/nodes", "/health", "/nowhere"]
     for route in routes:
         phone.go(route)
@@ -79,12 +83,12 @@ def test_a_row_is_a_card_that_names_its_figures(phone):
     wait_for(lambda: phone.count(".table-overview tbody tr") == 8)
     label = "return getComputedStyle(document.querySelector(`.table-overview tr[data-key=mail] td:nth-child(${arguments[0]})`), '::before').content"
     assert [phone.script(label, n) for n in (3, 6, 9)] == ['"Waiting"', '"Dead letters"', '"Oldest"']
-    box = "const r = document.querySelector('.table-overview tr[data-key=mail]').getBoundingClientRect(); return [r.left >= 0, r.right <= innerWidth, r.height < 260]"
-    assert phone.script(box) == [True, True, True]
+    assert phone.script("""const r = document.querySelector('.table-overview tr[data-key=mail]').getBoundingClientRect();
+        return r.left >= 0 && r.right <= innerWidth && r.height < 260""")
     phone.click("Waiting", ".table-overview thead")
     wait_for(lambda: phone.rows(".table-overview")[0][0] == "search-index")
-    roles = "return ['table', 'row', 'cell', 'rowheader', 'columnheader'].map(role => document.querySelectorAll(`.table-overview [role=${role}], [role=${role}].table-overview`).length)"
-    assert phone.script(roles) == [1, 9, 80, 8, 11]
+    roles = phone.script("return [...document.querySelectorAll('.table-overview, .table-overview *')].map(e => e.getAttribute('role'))")
+    assert [roles.count(role) for role in ("table", "row", "cell", "rowheader", "columnheader")] == [1, 9, 80, 8, 11]
 
 
 def test_actions_with_a_finger(phone, redis):
@@ -95,7 +99,8 @@ def test_actions_with_a_finger(phone, redis):
     phone.click(f"Retry {first}")
     phone.sees("1 dead letter of mail will return", "dialog")
     assert_fits(phone, "the question")
-    assert phone.script("const r = document.querySelector('dialog').getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && r.top >= 0 && r.bottom <= innerHeight")
+    assert phone.script("""const r = document.querySelector('dialog').getBoundingClientRect();
+        return r.left >= 0 && r.right <= innerWidth && r.top >= 0 && r.bottom <= innerHeight""")
     phone.click("Retry 1", "dialog")
     wait_for(lambda: r.llen(q.escape) == 141)
     phone.sees("141 dead letters", ".tools")

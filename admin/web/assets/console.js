@@ -4,6 +4,7 @@ import { askToSignIn, askToSignOut, toast } from "./dialogs.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { absolute, count, tick, wholeSeconds } from "./format.js";
 import { badge, icon } from "./icons.js";
+import { listen } from "./keys.js";
 import { FlightPage } from "./page_flight.js";
 import { HealthPage } from "./page_health.js";
 import { LettersPage } from "./page_letters.js";
@@ -177,15 +178,7 @@ addEventListener("online", () => stream.hurry());
 session_button.addEventListener("click", () => (hasSession() ? askToSignOut() : askToSignIn("Sign in to see and change queues.")));
 store.addEventListener("change", showChange);
 store.addEventListener("link", showLink);
-addEventListener("keydown", (e) => {
-	if (e.key === "/" && !e.ctrlKey && !e.metaKey && !e.altKey && !/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) {
-		const search = main.querySelector("input[type=search]");
-		if (search) {
-			e.preventDefault();
-			search.focus();
-		}
-	}
-});
+listen();
 setInterval(() => {
 	tick();
 	showAwayFor();

@@ -1,22 +1,33 @@
 // Dialogs that ask, and short messages (toasts).
 import { hasSession, signInWith, signOut } from "./api.js";
-import { h } from "./dom.js";
+import { h, rememberFocus } from "./dom.js";
 
 const TOAST_MS = 8000;
 
+/** Shows a modal <dialog>. When it closes, the focus returns to where it was. closed: is called then. */
+export function showDialog(dialog, closed = () => {}) {
+	const restore = rememberFocus();
+	dialog.addEventListener("close", () => {
+		dialog.remove();
+		restore();
+		closed();
+	});
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
 /** Opens a <dialog> and resolves with the value of the button that closed it; "" for Escape. */
-function ask(title, body, buttons, on_open) {
+function ask(title, body, buttons) {
 	return new Promise((resolve) => {
 		const form = h("form", { method: "dialog" }, h("h2", { id: "ask" }, title), body, h("div", { class: "buttons" }, buttons));
 		const dialog = h("dialog", { "aria-labelledby": "ask" }, form);
-		dialog.addEventListener("close", () => {
-			resolve(dialog.returnValue);
-			dialog.remove();
-		});
-		document.body.append(dialog);
-		dialog.showModal();
-		on_open?.(dialog);
+		showDialog(dialog, () => resolve(dialog.returnValue));
 	});
+}
+
+/** Shows something until the user closes it. */
+export function inform(title, body) {
+	return ask(title, body, [button("", "Close", null, { autofocus: true })]);
 }
 
 function button(value, text, css, props) {
@@ -84,7 +95,11 @@ export function progress(title, on_stop) {
 				bar.value = Math.min(done, total);
 			}
 		},
-		close: () => node.remove(),
+		close() {
+			const restore = rememberFocus();
+			node.remove();
+			restore();
+		},
 	};
 }
 
@@ -92,7 +107,11 @@ export function progress(title, on_stop) {
 export function toast(level, text) {
 	const close = h("button", { type: "button", class: "close", "aria-label": "Dismiss" }, "×");
 	const node = h("div", { class: `toast toast-${level}` }, h("span", null, text), close);
-	close.addEventListener("click", () => node.remove());
+	close.addEventListener("click", () => {
+		const restore = rememberFocus();
+		node.remove();
+		restore();
+	});
 	document.getElementById("toasts").append(node);
 	setTimeout(() => node.remove(), level === "bad" ? 2 * TOAST_MS : TOAST_MS);
 	return node;

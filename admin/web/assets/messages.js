@@ -1,6 +1,7 @@
 // The messages of one list of a queue, from `quredis peek` or `quredis done ls`, and a dialog for one message.
 import { deleteMessage, runNext } from "./actions.js";
 import { getWithNote } from "./api.js";
+import { showDialog } from "./dialogs.js";
 import { draw, h, setText } from "./dom.js";
 import { bytes, count, duration, now, setElapsed, setTime } from "./format.js";
 import { preview, viewer } from "./message.js";
@@ -103,9 +104,7 @@ export function openMessage(queue, message, list = null, changed = () => {}) {
 				dialog.close();
 				changed();
 			})));
-	dialog.addEventListener("close", () => dialog.remove());
-	document.body.append(dialog);
-	dialog.showModal();
+	showDialog(dialog);
 }
 
 export class MessageList {

@@ -1,6 +1,6 @@
 // The health of each queue with its reasons, and the findings of `quredis doctor` on demand.
 import { get } from "./api.js";
-import { draw, h, setAttribute, setText } from "./dom.js";
+import { draw, h, rememberFocus, setAttribute, setText } from "./dom.js";
 import { count, duration, plural, setTime } from "./format.js";
 import { badge, HEALTH } from "./icons.js";
 import { command, empty, notice, queueLink, setNotice } from "./parts.js";
@@ -79,6 +79,7 @@ export class HealthPage {
 	}
 
 	async #ask() {
+		const restore = rememberFocus();
 		setAttribute(this.ask, "disabled", true);
 		setText(this.found, "Checking …");
 		try {
@@ -93,5 +94,6 @@ export class HealthPage {
 			setNotice(this.notice, `The checks could not run: ${e.message}`);
 		}
 		setAttribute(this.ask, "disabled", null);
+		restore();
 	}
 }

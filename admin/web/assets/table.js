@@ -1,6 +1,6 @@
 // A table that changes in place. A key identifies each row, a cell is written only if it differs, and order,
 // selection, scroll position and focus survive each refresh.
-import { h, keepFocus, setAttribute, setText } from "./dom.js";
+import { h, rememberFocus, setAttribute, setText } from "./dom.js";
 
 /**
  * Roles are written out, since browsers take them from a table whose rows phone.css lays out as cards.
@@ -59,13 +59,20 @@ export class Table {
 	update(rows) {
 		this.rows = rows;
 		const keys = new Set(rows.map(this.key));
-		keepFocus(() => {
-			for (const [key, line] of this.lines)
-				if (!keys.has(key))
-					this.#drop(key, line);
-			this.#place(this.#sorted(rows));
-		});
+		const restore = this.#rememberFocus();
+		for (const [key, line] of this.lines)
+			if (!keys.has(key))
+				this.#drop(key, line);
+		this.#place(this.#sorted(rows));
+		restore?.();
 		this.#showMarks();
+	}
+
+	/** If the row with the focus leaves, the next row gets it, or the one before. */
+	#rememberFocus() {
+		const focused = document.activeElement, lines = [...this.body.children], at = lines.findIndex((line) => line.contains(focused));
+		const here = (line) => line.isConnected && line.checkVisibility();
+		return at < 0 ? null : rememberFocus(() => lines.slice(at).find(here) ?? lines.slice(0, at).findLast(here));
 	}
 
 	#drop(key, line) {
