@@ -25,7 +25,7 @@
  *	survey.c	keys that no registration leads to	lost.c		messages that no process will find
  *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
  *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
- *	certificates.c	when certificates expire
+ *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -60,6 +60,7 @@
 	QUEUE(lost, NEEDS_SURVEY, "every tray with messages has an owner") \
 	QUEUE(leftovers, NEEDS_CONNECTION, "no message is stuck on its way back to ingress") \
 	QUEUE(records, NEEDS_CONNECTION, "every dead letter has its record") \
+	QUEUE(operations, NEEDS_CONNECTION, "no retry or deletion of dead letters is unfinished") \
 	QUEUE(bounds, NEEDS_CONNECTION, "no queue has more dead letters than dead_letter allows") \
 	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
 	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \

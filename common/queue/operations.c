@@ -47,6 +47,11 @@ void queue_operation_note(struct redis *r, const struct queue_keys *k, const cha
 	free(none);
 }
 
+void queue_operations_list(struct redis *r, const struct queue_keys *k)
+{
+	redis_appendf(r, "HSCAN %s 0 MATCH *:what COUNT 2000", k->operations);
+}
+
 void queue_operation_count(struct redis *r, const struct queue_keys *k, const char *id)
 {
 	char *field = alloc_format("%s:acted", id);

@@ -20,6 +20,8 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, const char *const *fields,
     const char *const *values, size_t n);
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n);	/* -> ARRAY */
+/* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
+void queue_operations_list(struct redis *r, const struct queue_keys *k);
 void queue_operation_count(struct redis *r, const struct queue_keys *k, const char *id);	/* one more is done. -> INTEGER how many */
 
 /* A dead letter that an operation takes. */

@@ -114,6 +114,9 @@ void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out
 		{ k->stats, "hash" },
 		{ k->aside, "list" },
 		{ k->aside_log, "stream" },
+		{ k->claimed, "hash" },
+		{ k->operations, "hash" },
+		{ k->returned, "string" },
 		{ queue_bare_rescue_key(k), "list" },
 	};
 

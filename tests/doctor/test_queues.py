@@ -11,15 +11,36 @@ from harness.clinic import GONE, HOUR_MS, meanwhile
 from harness.queues import Queue, dumps, incarnation, now_ms, sha1
 from harness.redis_proxy import Once, Tap
 from harness.messages import sealed
+from harness.paths import QUREDIS
 
 
 
 # ---- one queue ----
 
+def test_an_unfinished_retry(clinic, quredis):
+    clinic.registered()
+    q = Queue(clinic.client, register=False)
+    q.dead_letters(*(b"%d" % i for i in range(50)), error_class="HTTP503")
+    args = ["dlq", "retry", "mail", "--all", "--class", "HTTP503", "--rate", "20/s", "--yes"]
+    child = subprocess.Popen([str(QUREDIS), "-u", clinic.server.url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: clinic.client.llen(q.escape) < 50, interval=0.001)
+    assert not [r for r in clinic.doctor().rows if r["check"] == "operations" and r["severity"] != "ok"]       # it is at work
+    child.kill()
+    child.wait()
+    done = 50 - clinic.client.llen(q.escape)
+    wait_for(lambda: int(next(v for k, v in clinic.client.hgetall(f"{q.escape}:operations").items() if k.endswith(b":held"))) < now_ms())
+    clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ", f" ago, {done} of 50 messages done",
+                        advice="the same command again", where=q.escape)
+    clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
+    assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
+
+
+
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",
         "ingress:mail:delayed": "zset", "transit:mail:workers": "hash", "ingress:mail:done": "stream",
         "ingress:mail:stats": "hash", "ingress:mail:notes": "hash", "transit:mail:rescue": "list",
-        "transit:mail:aside": "list", "ingress:mail:delayed:apart": "hash", "transit:mail:aside:log": "stream"}
+        "transit:mail:aside": "list", "ingress:mail:delayed:apart": "hash", "transit:mail:aside:log": "stream",
+        "escape:mail:claimed": "hash", "escape:mail:operations": "hash"}
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -6,6 +6,7 @@ import random
 from .queues import Queue
 
 LETTERS = int(os.environ.get("QUREDIS_TEST_LETTERS", "4000"))
+PATIENCE_S = 120 * max(1, LETTERS // 4000)      # while workers handle them all
 SHARE = 22683 / 40000
 CAUSE = "SMTPServerDisconnected exit 3: connection to # lost: 421"
 OTHERS = [("HandlerExit", "HTTP 404"), ("HandlerExit", "HTTP 503"), ("HandlerTimeout", "too slow"), ("Rejected", "no such user")]

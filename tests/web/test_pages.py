@@ -7,7 +7,7 @@ from harness import browser as browsers
 from harness import queue, wait_for
 from harness.console import Console
 from harness.messages import sealed
-from harness.letters import CAUSE, LETTERS, fill
+from harness.letters import CAUSE, LETTERS, PATIENCE_S, fill
 from harness.queues import Queue, incarnation, strip
 
 # A browser for each process of pytest-xdist that gets one of these: its scheduler of groups waits for ever for a process that died.
@@ -255,6 +255,7 @@ def fill_dialog(p, **values):
         p.type(str(value), f"#pace-{name}")
 
 
+@pytest.mark.limit(2 * PATIENCE_S)
 def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handler, ledger, tmp):
     """22,683 of 40,000 are offered and retried, at the scale of QUREDIS_TEST_LETTERS."""
     c = redis.client()
@@ -292,7 +293,7 @@ def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handle
     p.click("Retry these", ".marks")
     fill_dialog(p, rate=100000)
     p.click(f"Retry {c.llen(q.escape) - rest:,}", "dialog")
-    wait_for(lambda: c.llen(q.escape) == rest and len(ledger.lines()) == len(wanted), 120)
+    wait_for(lambda: c.llen(q.escape) == rest and len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted)
     assert not {*c.lrange(q.escape, 0, -1)} & {*wanted} and not c.exists(f"{q.escape}:operations", f"{q.escape}:returned")
     p.sees("No matching dead letters")

@@ -161,10 +161,10 @@ const words = (filter) => Object.entries(filter).map(([name, value]) => `, ${nam
 
 /**
  * The server works for some seconds at a time, and remembers how far it came: asks again until it is complete, the user stops it, or too many messages fail
- * again.
+ * again. n: how many match. The server begins without a count if counting would take long.
  */
-async function sendOperation(path, params, title) {
-	let stopped = false, done = 0, result = null;
+async function sendOperation(path, params, title, n) {
+	let stopped = false, done = 0, result = null, total = null;
 	const box = progress(title, () => { stopped = true; });
 	try {
 		while (!stopped && !result?.complete) {
@@ -175,10 +175,10 @@ async function sendOperation(path, params, title) {
 			done += result.count;
 			if (result.complete === undefined && !(result.interrupted && result.count > 0))
 				break;
-			const all = result.total === null || result.total === undefined ? "" : ` of ${count(result.total)}`;
+			total = result.total ?? total ?? (result.done ?? done) - result.count + n;
 			const before = result.done > done ? ` (${count(result.done - done)} before)` : "";
-			box.show(`${count(result.done ?? done)}${all}${before}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`,
-				result.done ?? done, result.total ?? 0);
+			box.show(`${count(result.done ?? done)} of ${count(total)}${before}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`,
+				result.done ?? done, total);
 		}
 		return { ...result, count: done };
 	} finally {
@@ -204,7 +204,7 @@ export async function retryAllLetters(queue, filter, n) {
 	const which = words(filter), pace = paceFields(), all = which === "" || Object.keys(filter).join() === "class" ? "all " : "";
 	const sure = await confirm({ title: `Retry ${all === "" ? "these" : "all"} dead letters of ${queue}?`, fields: pace.box,
 		text: `${all === "" ? "" : "All "}${count(n)} will return to ingress, oldest first, as new messages: no attempt is charged${which}.`, yes: `Retry ${all}${count(n)}` });
-	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`),
+	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
 }
 
@@ -213,6 +213,6 @@ export async function deleteAllLetters(queue, filter, n) {
 	const sure = await confirm({ title: `Delete ${all === "" ? "these" : "all"} dead letters of ${queue}?`,
 		text: `${all === "" ? "" : "All "}${count(n)} will be deleted with their records${which}.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${count(n)}`,
 		again: `${all === "" ? "" : "All "}${plural(n, "dead letter")} of ${queue}${which} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`),
+	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),
 		(r) => deleted(queue, "dead letter")({ ...r, interrupted: false }) + more(r)) : null;
 }

@@ -1,0 +1,90 @@
+/* Retries and deletions of dead letters by a filter that were interrupted, so that whoever comes next knows that they are not complete. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define OPERATIONS_MOST 20
+
+/* Redis may hold what another program wrote: ids and texts are copied, since the next answer takes their place. */
+struct unfinished {
+	char id[QUEUE_OPERATION_ID];
+	char *what;			/* action and filter; owned */
+};
+
+static const char *text_of(const struct redis_reply *reply, size_t i)
+{
+	struct redis_reply e = redis_element(reply, i);
+
+	return e.type == REDIS_STRING ? e.str : "";
+}
+
+static size_t take_list(const struct redis_reply *reply, struct unfinished all[OPERATIONS_MOST])
+{
+	struct redis_reply pairs = reply->type == REDIS_ARRAY && reply->n == 2 ? redis_element(reply, 1) : (struct redis_reply){0};
+	size_t n = 0;
+
+	if (pairs.type != REDIS_ARRAY)
+		return 0;
+	for (size_t i = 0; i + 1 < pairs.n && n < OPERATIONS_MOST; i += 2) {
+		const char *field = text_of(&pairs, i), *what = text_of(&pairs, i + 1);
+		size_t len = strcspn(field, ":");
+
+		if (len == 0 || len >= QUEUE_OPERATION_ID)
+			continue;
+		memcpy(all[n].id, field, len);
+		all[n].id[len] = '\0';
+		all[n++].what = visible(what, strlen(what), 200);
+	}
+	return n;
+}
+
+/* One that a process holds is at work now. */
+static int add_unfinished(struct doctor *d, const struct unfinished *u)
+{
+	static const char *const fields[] = { "begun", "acted", "total", "held", "holder" };
+	int64_t begun, acted, total, held;
+	char age[UNITS_SIZE], of[32] = "";
+	struct redis_reply reply;
+
+	queue_operation_read(&d->a->redis, &d->a->keys, u->id, fields, nitems(fields));
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	if (reply.type != REDIS_ARRAY || reply.n != nitems(fields))
+		return 0;
+	begun = strtoll(text_of(&reply, 0), NULL, 10);
+	acted = strtoll(text_of(&reply, 1), NULL, 10);
+	total = strtoll(text_of(&reply, 2), NULL, 10);
+	held = strtoll(text_of(&reply, 3), NULL, 10);
+	if (begun <= 0 || (text_of(&reply, 4)[0] != '\0' && held > d->server.now_ms))
+		return 0;
+	if (total > 0)
+		snprintf(of, sizeof(of), " of %" PRId64, total);
+	findings_advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
+	    units_format_duration(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of),
+	    "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
+	return 0;
+}
+
+int check_operations(struct doctor *d, struct queue_check *q)
+{
+	struct unfinished all[OPERATIONS_MOST];
+	struct redis_reply reply;
+	int rc = 0;
+	size_t n;
+
+	(void)q;
+	queue_operations_list(&d->a->redis, &d->a->keys);
+	if (doctor_reply(d, &reply) == -1)
+		return -1;
+	n = take_list(&reply, all);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = add_unfinished(d, &all[i]);
+	for (size_t i = 0; i < n; i++)
+		free(all[i].what);
+	return rc;
+}
