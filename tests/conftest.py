@@ -19,6 +19,7 @@ from harness.daemon import wait_gone
 from harness.processes import become_subreaper, children_heed_signals, kill_and_wait, nothing_to_read, title_of
 from harness.queues import Queue
 from harness.sentinels import Watched
+from harness.terminal import Terminal
 
 TEST_LIMIT_S = 120
 # the environment of the tests; what else begins so is for the programs
@@ -205,6 +206,20 @@ def handler(tmp):
 @pytest.fixture
 def ledger(tmp, handler):
     return Ledger(tmp / "ledger", handler)
+
+
+@pytest.fixture
+def terminal(redis):
+    made = []
+
+    def make(*args, **options):
+        made.append(Terminal(redis.url, *args, **options))
+        return made[-1]
+    yield make
+    for t in made:
+        if t.process.poll() is None:
+            t.process.kill()
+            t.process.wait()
 
 
 @pytest.fixture

@@ -60,6 +60,7 @@ const struct option_spec option_specs[] = {
 	{ NO_LETTER(31), "search", "N", OPTION_SEARCH, "look through N messages of a list (100000)", OPTION_IS_NUMBER, FIELD(search), 1, INT64_MAX },
 	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
 	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
+	{ NO_LETTER(47), "sort", "KEY", OPTION_SORT, "health, name, ingress, oldest, transit, delayed, escape or failed", OPTION_IS_STRING, FIELD(sort), 0, 0 },
 	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m", OPTION_IS_STRING, FIELD(since), 0, 0 },
 	{ NO_LETTER(44), "until", "TIME", OPTION_UNTIL, "only up to TIME", OPTION_IS_STRING, FIELD(until), 0, 0 },
 };

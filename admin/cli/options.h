@@ -49,6 +49,7 @@
 #define OPTION_SEARCH	OPTION_BIT(30)
 #define OPTION_AT	OPTION_BIT(31)
 #define OPTION_VERBOSE	OPTION_BIT(32)
+#define OPTION_SORT	OPTION_BIT(33)
 
 struct options {			/* strings point into argv */
 	const char *conf_path, *host, *url;
@@ -56,7 +57,7 @@ struct options {			/* strings point into argv */
 	bool json, yes, dry_run, force, help, version;
 	enum colour_choice colour;
 
-	const char *id, *from, *rate, *bind, *before, *at;
+	const char *id, *from, *rate, *bind, *before, *at, *sort;
 	const char *class, *cause, *text, *exit_code, *worker, *since, *until;	/* which dead letters; since: also which minutes of stats */
 	int64_t count, max_failures, web_port;	/* -1: not given */
 	int64_t delay_ms, ttl_ms, wait_timeout_ms;	/* -1: not given */

@@ -12,6 +12,7 @@
 
 #include "admin/cli/cli.h"
 #include "admin/dead_letters/dead_letters.h"
+#include "admin/top/top.h"
 #include "common/base/base.h"
 #include "common/dead_letters/dead_letters.h"
 
@@ -188,6 +189,9 @@ static void offer_value(const struct completion *c, const struct option_spec *s)
 		offer_classes(c);
 	else if (s->bit == OPTION_FROM)
 		offer_all(c, sources, nitems(sources));
+	else if (s->bit == OPTION_SORT)
+		for (int i = 0; i < TOP_SORTS; i++)
+			offer(c, top_sort_keys[i].name, top_sort_keys[i].summary);
 }
 
 /* ---- the command line ---- */

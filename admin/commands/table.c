@@ -110,8 +110,9 @@ static const struct command rows[] = {
 	  TASK_LOOK, "quredis status" },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL,
 	  TASK_SUPERVISOR, "quredis stop" },
-	{ "top", "", "watch queues and workers, refreshed every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE,
-	  "q quits. If standard output is no terminal, or with --json, it prints one page.",
+	{ "top", "", "watch queues and workers, refreshed every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE | OPTION_SORT,
+	  "The sickest queues are first. Enter shows the selected queue, ? lists the keys, q quits. If standard output is no terminal, or with --json, "
+	  "it prints one page.",
 	  TASK_LOOK, "quredis top" },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL,
 	  TASK_OTHER, "quredis version" },

@@ -19,21 +19,38 @@
 
 #include "common/base/base.h"
 
-static _Noreturn void run_overview(const struct admin *a, int answer, int said)
+#define LETTERS_MAX 5
+
+/* The last dead letters of a queue: { "queue", "records": as dlq ls }; NULL: they cannot be read. */
+static json_t *read_letters(const struct admin *a, const char *queue)
+{
+	struct options options = options_none();
+	int status = 0;
+	json_t *records;
+
+	options.count = LETTERS_MAX;
+	records = web_answer_of(a, &options, "dlq ls", queue, &status);
+	return records == NULL ? NULL : json_pack("{s:s, s:o}", "queue", queue, "records", records);
+}
+
+static _Noreturn void run_overview(const struct admin *a, const char *queue, int answer, int said)
 {
 	int status = 0;
-	json_t *all;
+	json_t *all, *letters;
 
 	process_reset_signals();
 	if (dup2(answer, STDOUT_FILENO) == -1 || dup2(said, STDERR_FILENO) == -1)
 		_exit(1);
 	all = web_overview(a, &status);
+	letters = all == NULL || queue == NULL ? NULL : read_letters(a, queue);
+	if (letters != NULL)
+		json_object_set_new(all, "letters", letters);
 	if (all != NULL && json_dumpf(all, stdout, JSON_COMPACT) == 0)
 		fflush(stdout);
 	_exit(all == NULL ? 1 : 0);
 }
 
-int top_look_begin(struct top_look *l, const struct admin *a, int64_t now_ms)
+int top_look_begin(struct top_look *l, const struct admin *a, const char *queue, int64_t now_ms)
 {
 	int answer[2], said[2];
 
@@ -47,7 +64,7 @@ int top_look_begin(struct top_look *l, const struct admin *a, int64_t now_ms)
 	fflush(NULL);
 	l->pid = fork();
 	if (l->pid == 0)
-		run_overview(a, answer[1], said[1]);
+		run_overview(a, queue, answer[1], said[1]);
 	close(answer[1]);
 	close(said[1]);
 	l->answer = answer[0];

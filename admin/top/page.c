@@ -1,7 +1,6 @@
 /*
- * Writes a page of quredis top: a summary line, the queues, and the handlers that have been running for longest. The figures
- * come from ls, stats, health and nodes. A rate is the growth of a counter of stats since an earlier page, or else the rate of
- * the last minute from health.
+ * Writes the list of quredis top: a headline, the queues, open breakers, and the handlers that have been running for longest. On a screen the queues have the
+ * room that they need, and scroll if it is too small; what stands below them is then cut to a third of the lines.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,159 +11,31 @@
 
 #include "common/base/base.h"
 
-#define RATE_MS 10000		/* sweepers write every five seconds: over a shorter time the rate would jump */
 #define RUNNING_MAX 20
-
-/* ---- reading the document ---- */
-
-static const json_t *row_named(const json_t *rows, const char *key, const char *name)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row) {
-		const char *of = json_string_value(json_object_get(row, key));
-
-		if (of != NULL && strcmp(of, name) == 0)
-			return row;
-	}
-	return NULL;
-}
-
-/* -1: missing, or not a valid number */
-static int64_t number_of(const json_t *object, const char *key)
-{
-	const json_t *n = json_object_get(object, key);
-
-	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
-}
+#define HEADLINE_COLUMNS 90	/* a narrower headline has the most important words first */
+#define ROWS_WITH_BLANKS 12	/* a smaller screen has no blank line below the headline, and only queues */
 
 static struct cell count_cell(int64_t n)
 {
 	return n < 0 ? cell_none() : cell_int(n);
 }
 
-/* ---- rates ---- */
-
-void top_rates_free(struct top_rates *r)
-{
-	while (r->n > 0)
-		json_decref(r->stats[--r->n]);
-}
-
-/* Drops the oldest sample as soon as the next one is old enough to compare with. */
-void top_rates_add(struct top_rates *r, json_t *overview, int64_t now_ms)
-{
-	while (r->n == TOP_SAMPLES || (r->n > 1 && now_ms - r->at_ms[1] >= RATE_MS)) {
-		json_decref(r->stats[0]);
-		memmove(r->stats, r->stats + 1, (size_t)(r->n - 1) * sizeof(*r->stats));
-		memmove(r->at_ms, r->at_ms + 1, (size_t)(r->n - 1) * sizeof(*r->at_ms));
-		r->n--;
-	}
-	r->stats[r->n] = json_incref(json_object_get(overview, "stats"));
-	r->at_ms[r->n++] = now_ms;
-}
-
-/* In hundredths of a message a second; -1: not known. */
-static int64_t rate_of(const struct top_rates *r, const json_t *health, const char *queue, const char *counter)
-{
-	int last = r->n - 1;
-	int64_t before, now;
-
-	if (last > 0 && r->at_ms[last] - r->at_ms[0] >= RATE_MS / 2) {
-		before = number_of(json_object_get(row_named(r->stats[0], "name", queue), "counters"), counter);
-		now = number_of(json_object_get(row_named(r->stats[last], "name", queue), "counters"), counter);
-		if (before >= 0 && now >= before)
-			return (now - before) * 100000 / (r->at_ms[last] - r->at_ms[0]);
-	}
-	now = number_of(json_object_get(health, "rates"), counter);
-	return now < 0 ? -1 : now * 100 / 60;
-}
-
-static char *rate_text(int64_t hundredths)
-{
-	if (hundredths < 0)
-		return alloc_string("-");
-	if (hundredths >= 10000 || hundredths % 100 == 0)
-		return alloc_format("%lld", (long long)hundredths / 100);
-	return alloc_format("%lld.%02d", (long long)hundredths / 100, (int)(hundredths % 100));
-}
-
-/* ---- the nodes of a queue ---- */
-
-struct crew {
-	const char *state;		/* the worst state; NULL: no node serves the queue */
-	int64_t workers, running;
-};
-
-static int badness(const char *state)
-{
-	static const char *const from_good[] = { "running", "paused", "recovering", "error", "breaker", "no redis" };
-
-	for (size_t i = 0; i < nitems(from_good); i++)
-		if (strcmp(from_good[i], state) == 0)
-			return (int)i;
-	return (int)nitems(from_good);
-}
-
-static void add_node(struct crew *c, const json_t *queue)
-{
-	const char *state = json_string_value(json_object_get(queue, "state")), *of;
-	const json_t *workers = json_object_get(queue, "workers");
-	json_t *n;
-
-	if (state != NULL && (c->state == NULL || badness(state) > badness(c->state)))
-		c->state = state;
-	json_object_foreach((json_t *)(uintptr_t)workers, of, n)
-		c->workers += number_of(workers, of) > 0 ? number_of(workers, of) : 0;
-	c->running += number_of(workers, "running") > 0 ? number_of(workers, "running") : 0;
-}
-
-static struct crew crew_of(const json_t *nodes, const char *name)
-{
-	struct crew c = {0};
-	const json_t *node;
-	size_t i;
-
-	json_array_foreach(nodes, i, node) {
-		const json_t *queue = row_named(json_object_get(node, "queues"), "name", name);
-
-		if (queue != NULL)
-			add_node(&c, queue);
-	}
-	return c;
-}
-
 /* ---- queues ---- */
 
-static struct cell oldest_cell(const json_t *health)
+static void queue_row(struct output *o, const struct top_queue *q)
 {
-	const json_t *n = json_object_get(json_object_get(health, "ingress"), "oldest_age");
+	char *rates[TOP_RATES];
 
-	return json_is_number(n) ? cell_elapsed(clock_ms_of(json_number_value(n) * 1000)) : cell_none();
+	for (int i = 0; i < TOP_RATES; i++)
+		rates[i] = top_rate_text(q->rates[i]);
+	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health), count_cell(q->ingress),
+	    q->oldest_ms < 0 ? cell_none() : cell_elapsed(q->oldest_ms), count_cell(q->transit), count_cell(q->delayed), count_cell(q->escape),
+	    cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]), cell_int(q->running), cell_int(q->workers) });
+	for (int i = 0; i < TOP_RATES; i++)
+		free(rates[i]);
 }
 
-static void queue_row(struct output *o, const json_t *overview, const json_t *queue, const struct top_rates *r)
-{
-	const char *name = json_string_value(json_object_get(queue, "name"));
-	const json_t *health = row_named(json_object_get(json_object_get(overview, "health"), "queues"), "queue", name == NULL ? "" : name);
-	struct crew c = crew_of(json_object_get(overview, "nodes"), name == NULL ? "" : name);
-	static const char *const counters[] = { "done", "failed", "escaped" };
-	char *texts[nitems(counters)];
-
-	for (size_t i = 0; i < nitems(counters); i++)
-		texts[i] = rate_text(rate_of(r, health, name == NULL ? "" : name, counters[i]));
-	if (json_is_true(json_object_get(queue, "paused")) && (c.state == NULL || badness(c.state) < badness("paused")))
-		c.state = "paused";
-	output_row(o, (struct cell[]){ cell_str(name), cell_str(c.state), cell_str(json_string_value(json_object_get(health, "status"))),
-	    count_cell(number_of(queue, "ingress_size")), oldest_cell(health), count_cell(number_of(queue, "transit_size")),
-	    count_cell(number_of(queue, "delayed_size")), count_cell(number_of(queue, "escape_size")), cell_str(texts[0]), cell_str(texts[1]),
-	    cell_str(texts[2]), cell_int(c.running), cell_int(c.workers) });
-	for (size_t i = 0; i < nitems(counters); i++)
-		free(texts[i]);
-}
-
-static void queues(struct output *o, const json_t *overview, const struct top_rates *r)
+static void queues(struct output *o, const struct top_figures *f)
 {
 	enum { QUEUE, STATE, HEALTH, INGRESS, OLDEST, TRANSIT, DELAYED, ESCAPE, DONE, FAILED, ESCAPED, RUNNING, WORKERS };
 	static const struct column columns[] = {
@@ -179,13 +50,11 @@ static void queues(struct output *o, const json_t *overview, const struct top_ra
 	 * messages, Running shows workers, Transit shows running ones
 	 */
 	static const int give_way[] = { ESCAPED, WORKERS, OLDEST, RUNNING, DELAYED, FAILED, HEALTH, DONE, -1 };
-	const json_t *queue;
-	size_t i;
 
 	o->give_way = give_way;
 	output_begin(o, columns, nitems(columns));
-	json_array_foreach(json_object_get(overview, "queues"), i, queue)
-		queue_row(o, overview, queue, r);
+	for (size_t i = 0; i < f->n; i++)
+		queue_row(o, &f->queues[i]);
 	output_end(o, true);
 	o->give_way = NULL;
 }
@@ -194,6 +63,7 @@ static void queues(struct output *o, const json_t *overview, const struct top_ra
 
 struct running {
 	const char *node, *queue, *incarnation;
+	const json_t *progress;
 	int64_t ms;
 };
 
@@ -204,7 +74,14 @@ static int longest_first(const void *a, const void *b)
 	return x->ms < y->ms ? 1 : x->ms > y->ms ? -1 : 0;
 }
 
-static size_t take_running(const json_t *nodes, struct running *all, size_t room)
+static bool is_of(const json_t *run, const char *queue)
+{
+	const char *of = json_string_value(json_object_get(run, "queue"));
+
+	return queue == NULL || (of != NULL && strcmp(of, queue) == 0);
+}
+
+static size_t take_running(const json_t *nodes, const char *queue, struct running *all, size_t room)
 {
 	const json_t *node, *r;
 	size_t n = 0, i, j;
@@ -212,47 +89,65 @@ static size_t take_running(const json_t *nodes, struct running *all, size_t room
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "running"), j, r) {
 			struct running one = { json_string_value(json_object_get(node, "node")), json_string_value(json_object_get(r, "queue")),
-				json_string_value(json_object_get(r, "incarnation")), number_of(r, "running_ms") };
+				json_string_value(json_object_get(r, "incarnation")), json_object_get(r, "progress"), top_number(r, "running_ms") };
 
-			if (one.ms >= 0 && n < room)
+			if (one.ms >= 0 && n < room && is_of(r, queue))
 				all[n++] = one;
 		}
 	return n;
 }
 
-static size_t count_running(const json_t *nodes)
+size_t top_page_count_runners(const json_t *nodes, const char *queue)
 {
-	const json_t *node;
-	size_t n = 0, i;
+	const json_t *node, *r;
+	size_t n = 0, i, j;
 
 	json_array_foreach(nodes, i, node)
-		n += json_array_size(json_object_get(node, "running"));
+		json_array_foreach(json_object_get(node, "running"), j, r)
+			n += is_of(r, queue);
 	return n;
 }
 
-static void runners(struct output *o, const json_t *nodes)
+/* "45% page 3 of 7"; NULL: the handler reports none. A new string. */
+static char *progress_text(const json_t *progress)
 {
-	static const struct column columns[] = {
-		{ NULL, "Runs for", true }, { NULL, "Queue", false }, { NULL, "Node", false }, { NULL, "Worker", false },
-	};
-	size_t n = count_running(nodes);
-	struct running *all = alloc_zero(n + 1, sizeof(*all));
+	const char *text = json_string_value(json_object_get(progress, "text"));
+	int64_t percent = top_number(progress, "percent");
 
-	n = take_running(nodes, all, n);
+	return percent < 0 ? NULL : alloc_format("%lld%%%s%s", (long long)percent, text == NULL || text[0] == '\0' ? "" : " ", text == NULL ? "" : text);
+}
+
+void top_page_runners(struct output *o, const json_t *nodes, const char *queue, size_t most)
+{
+	size_t n = top_page_count_runners(nodes, queue);
+	struct running *all = alloc_zero(n + 1, sizeof(*all));
+	struct column columns[] = {
+		{ NULL, "Runs for", true }, { NULL, queue == NULL ? "Queue" : NULL, false }, { NULL, "Node", false }, { NULL, "Worker", false },
+		{ NULL, NULL, false },
+	};
+
+	n = take_running(nodes, queue, all, n);
 	qsort(all, n, sizeof(*all), longest_first);
+	for (size_t i = 0; i < n && i < most; i++)
+		if (all[i].progress != NULL)
+			columns[4].title = "Progress";
 	output_begin(o, columns, nitems(columns));
-	for (size_t i = 0; i < n && i < RUNNING_MAX; i++)
-		output_row(o, (struct cell[]){ cell_elapsed(all[i].ms), cell_str(all[i].queue), cell_str(all[i].node), cell_str(all[i].incarnation) });
+	for (size_t i = 0; i < n && i < most; i++) {
+		char *progress = progress_text(all[i].progress);
+
+		output_row(o, (struct cell[]){ cell_elapsed(all[i].ms), cell_str(all[i].queue), cell_str(all[i].node), cell_str(all[i].incarnation),
+		    cell_str(progress) });
+		free(progress);
+	}
 	output_end(o, true);
 	free(all);
 }
 
 /* ---- open breakers ---- */
 
-/* The supervisor counts next_attempt_ms from the time of its report. Returns the rest of it now. */
-static struct cell attempt_cell(const json_t *node, const json_t *queue, int64_t now_ms)
+struct cell top_page_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
 {
-	int64_t left = number_of(queue, "next_attempt_ms"), at = number_of(node, "at_ms");
+	int64_t left = top_number(queue, "next_attempt_ms"), at = top_number(node, "at_ms");
 
 	if (left < 0 || at < 0 || now_ms - at > left)
 		return cell_str(NULL);
@@ -283,7 +178,7 @@ static void causes(struct output *o, const json_t *nodes, int64_t now_ms)
 		json_array_foreach(json_object_get(node, "queues"), j, queue)
 			if (json_is_string(json_object_get(queue, "cause")))
 				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
-				    cell_str(json_string_value(json_object_get(node, "node"))), attempt_cell(node, queue, now_ms),
+				    cell_str(json_string_value(json_object_get(node, "node"))), top_page_attempt(node, queue, now_ms),
 				    cell_str(json_string_value(json_object_get(queue, "cause"))) });
 	output_end(o, true);
 }
@@ -300,30 +195,161 @@ static size_t count_nodes(const json_t *nodes)
 	return n;
 }
 
-static void headline(FILE *out, const json_t *overview)
+static void headline(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width)
 {
-	const json_t *health = json_object_get(overview, "health");
-	const char *status = json_string_value(json_object_get(health, "status"));
-	size_t nodes = count_nodes(json_object_get(overview, "nodes")), nqueues = json_array_size(json_object_get(overview, "queues"));
+	const char *status = json_string_value(json_object_get(json_object_get(f->overview, "health"), "status"));
+	const char *order = top_sort_keys[v->sort].name, *reversed = v->reversed ? ", reversed" : "", *plural = f->n == 1 ? "" : "s";
+	size_t nodes = count_nodes(json_object_get(f->overview, "nodes"));
 	char at[CLOCK_RFC3339_SIZE];
 
-	fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s\n\n",
-	    clock_rfc3339(json_integer_value(json_object_get(overview, "time")), at), nodes, nodes == 1 ? "" : "s", nqueues,
-	    nqueues == 1 ? "" : "s", status == NULL ? "unknown" : status);
+	clock_rfc3339(json_integer_value(json_object_get(f->overview, "time")), at);
+	if (status == NULL)
+		status = "unknown";
+	if (width < HEADLINE_COLUMNS)
+		fprintf(out, "  health: %s  by %s%s  %zu queue%s  %.8s UTC\n", status, order, reversed, f->n, plural, at + strlen("2026-11-20T"));
+	else
+		fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s   by %s%s\n", at, nodes, nodes == 1 ? "" : "s", f->n, plural, status, order,
+		    reversed);
 }
 
-void top_page(FILE *out, const json_t *overview, const struct top_rates *r, size_t width, bool colour)
+static void below_queues(struct output *o, const struct top_figures *f)
+{
+	const json_t *nodes = json_object_get(f->overview, "nodes");
+
+	if (count_causes(nodes) > 0) {
+		fputc('\n', o->file);
+		causes(o, nodes, json_integer_value(json_object_get(f->overview, "time")));
+	}
+	if (top_page_count_runners(nodes, NULL) > 0) {
+		fputc('\n', o->file);
+		top_page_runners(o, nodes, NULL, RUNNING_MAX);
+	}
+}
+
+void top_page(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width, bool colour)
 {
 	struct output o = { .format = &output_table, .file = out, .width = width, .colour = colour };
 
-	headline(out, overview);
-	queues(&o, overview, r);
-	if (count_causes(json_object_get(overview, "nodes")) > 0) {
-		fputc('\n', out);
-		causes(&o, json_object_get(overview, "nodes"), json_integer_value(json_object_get(overview, "time")));
+	headline(out, f, v, width);
+	fputc('\n', out);
+	queues(&o, f);
+	below_queues(&o, f);
+}
+
+/* ---- the page on a screen ---- */
+
+struct text {			/* lines in memory */
+	FILE *out;
+	char *data;
+	size_t len, lines;
+};
+
+static void text_begin(struct text *t)
+{
+	*t = (struct text){0};
+	t->out = open_memstream(&t->data, &t->len);
+	if (t->out == NULL)
+		alloc_failed();
+}
+
+static void text_end(struct text *t)
+{
+	fclose(t->out);
+	for (const char *p = t->data; (p = strchr(p, '\n')) != NULL; p++)
+		t->lines++;
+}
+
+/* Writes the lines from `first` on, at most n. The line `marked` begins with ">"; SIZE_MAX: none. */
+static void text_write(FILE *out, const struct text *t, size_t first, size_t n, size_t marked)
+{
+	const char *line = t->data, *end;
+
+	for (size_t i = 0; i < first + n && (end = strchr(line, '\n')) != NULL; i++, line = end + 1) {
+		bool mark = i == marked && *line == ' ';
+
+		if (i >= first)
+			fprintf(out, "%s%.*s", mark ? ">" : "", (int)(end + 1 - line - mark), line + mark);
 	}
-	if (count_running(json_object_get(overview, "nodes")) > 0) {
-		fputc('\n', out);
-		runners(&o, json_object_get(overview, "nodes"));
+}
+
+static char *list_note(const struct top_figures *f, const struct top_view *v, size_t shown)
+{
+	if (shown == f->n)
+		return alloc_string("  ? help   Enter: the queue");
+	return alloc_format("  %zu-%zu of %zu queues   ? help   Enter: the queue", v->first + 1, v->first + shown, f->n);
+}
+
+static char *fit_list(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour)
+{
+	size_t blank = size.rows >= ROWS_WITH_BLANKS, above = 2 + blank, room = size.rows > above + 2 ? size.rows - above - 1 : 1, shown, rest, selected;
+	struct text table, below;
+	struct output o = { .format = &output_table, .width = size.columns, .colour = colour };
+
+	text_begin(&table);
+	o.file = table.out;
+	queues(&o, f);
+	text_end(&table);
+	text_begin(&below);
+	o.file = below.out;
+	if (blank)
+		below_queues(&o, f);
+	text_end(&below);
+	rest = f->n + below.lines <= room || below.lines < room / 3 ? below.lines : room / 3;
+	shown = f->n < room - rest ? f->n : room - rest;
+	selected = top_view_place(v, f, shown);
+	headline(out, f, v, size.columns);
+	fputs(blank ? "\n" : "", out);
+	text_write(out, &table, 0, 1, SIZE_MAX);
+	text_write(out, &table, 1 + v->first, shown, 1 + selected);
+	text_write(out, &below, 0, room - shown, SIZE_MAX);
+	free(table.data);
+	free(below.data);
+	return list_note(f, v, shown);
+}
+
+static char *fit_queue(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour)
+{
+	const char *name = top_view_queue(v, f);
+	const struct top_queue *q = name == NULL ? NULL : top_figures_find(f, name);
+	size_t room = size.rows > 2 ? size.rows - 1 : 1, first;
+	struct text page;
+
+	text_begin(&page);
+	if (q == NULL)
+		fputs("  There is no such queue any more.\n", page.out);
+	else
+		top_detail(page.out, f, q, size.columns, colour);
+	text_end(&page);
+	first = top_view_scroll(v, page.lines, room);
+	text_write(out, &page, first, room, SIZE_MAX);
+	free(page.data);
+	if (page.lines <= room)
+		return alloc_string("  Esc: back   ? help");
+	return alloc_format("  lines %zu-%zu of %zu   Esc: back   ? help", first + 1, first + room < page.lines ? first + room : page.lines, page.lines);
+}
+
+static char *write_help(FILE *out)
+{
+	fputs("  Keys of quredis top\n\n"
+	    "  Up Down PgUp PgDn Home End   move (also k j b Space g G)\n"
+	    "  Enter     show the queue: health, breaker, workers, dead letters\n"
+	    "  Esc       back to the list\n"
+	    "  q         back to the list; in the list: quit\n"
+	    "  s         next order   r  reverse it\n", out);
+	for (int i = 0; i < TOP_SORTS; i++)
+		fprintf(out, "  %c         %s: %s\n", top_sort_keys[i].letter, top_sort_keys[i].name, top_sort_keys[i].summary);
+	return alloc_string("  any key: back");
+}
+
+char *top_page_fitted(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour)
+{
+	switch (v->page) {
+	case TOP_HELP:
+		return write_help(out);
+	case TOP_QUEUE:
+		return fit_queue(out, f, v, size, colour);
+	case TOP_LIST:
+		break;
 	}
+	return fit_list(out, f, v, size, colour);
 }

@@ -24,9 +24,12 @@
 #define HOME "\033[H"
 #define CLEAR_LINE "\033[K"
 #define CLEAR_REST "\033[J"
+#define ESCAPE_MS 200			/* the rest of an escape sequence follows within this time, or ESC is the key Escape */
 
 static struct termios before;
 static bool has_keys;			/* `before` has the settings of standard input */
+static struct top_keys keys;
+static bool keys_are_late;		/* nothing came for ESCAPE_MS */
 static volatile sig_atomic_t entered, ends_by, resized, stopped;
 
 /* Restores the terminal. A signal handler calls it: async-signal-safe functions only. */
@@ -43,14 +46,14 @@ static void give_back(void)
 
 static void take_terminal(void)
 {
-	struct termios keys = before;
+	struct termios raw = before;
 
-	keys.c_lflag &= (tcflag_t)~(ICANON | ECHO);
-	keys.c_cc[VMIN] = 0;
-	keys.c_cc[VTIME] = 0;
+	raw.c_lflag &= (tcflag_t)~(ICANON | ECHO);
+	raw.c_cc[VMIN] = 0;
+	raw.c_cc[VTIME] = 0;
 	entered = 1;
 	if (has_keys)
-		tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs(ENTER, stdout);
 	fflush(stdout);
 }
@@ -109,6 +112,7 @@ void top_screen_leave(void)
 {
 	fflush(stdout);
 	give_back();
+	top_keys_free(&keys);
 }
 
 void top_screen_die(void)
@@ -135,14 +139,41 @@ static struct winsize size_of_terminal(void)
 	return size;
 }
 
-size_t top_screen_width(void)
+struct top_size top_screen_size(void)
 {
-	return size_of_terminal().ws_col;
+	struct winsize size = size_of_terminal();
+
+	return (struct top_size){ .rows = size.ws_row, .columns = size.ws_col };
+}
+
+/* Writes the beginning of a line that fits. Escape sequences take no room, and all of them are written: the last one ends a colour. */
+static void draw_line(const char *line, size_t len, size_t columns)
+{
+	char *copy = alloc_copy(line, len), *rest = copy;
+
+	while (*rest != '\0') {
+		size_t plain = strcspn(rest, "\033"), sequence = strcspn(rest + plain, "m") + 1, fit;
+		char kept = rest[plain];
+
+		rest[plain] = '\0';
+		fit = visible_fit(rest, columns);
+		fwrite(rest, 1, fit, stdout);
+		columns = fit < plain ? 0 : columns - visible_columns(rest);
+		rest[plain] = kept;
+		rest += plain;
+		if (kept == '\0')
+			break;
+		sequence = strnlen(rest, sequence);
+		fwrite(rest, 1, sequence, stdout);
+		rest += sequence;
+	}
+	free(copy);
 }
 
 void top_screen_draw(const char *text, const char *note)
 {
-	int rows = size_of_terminal().ws_row - (note != NULL ? 1 : 0), row = 0;
+	struct top_size size = top_screen_size();
+	int rows = (int)size.rows - (note != NULL ? 1 : 0), row = 0;
 
 	fputs(HOME, stdout);
 	for (const char *line = text; *line != '\0' && row < rows; row++) {
@@ -150,13 +181,16 @@ void top_screen_draw(const char *text, const char *note)
 
 		if (row > 0)
 			fputs("\r\n", stdout);
-		fwrite(line, 1, len, stdout);
+		draw_line(line, len, size.columns);
 		fputs(CLEAR_LINE, stdout);
 		line += len + (line[len] == '\n');
 	}
-	if (note != NULL)
-		printf("%s%s" CLEAR_LINE, row > 0 ? "\r\n" : "", note);
 	fputs(row < rows ? CLEAR_REST : "", stdout);
+	if (note != NULL) {
+		printf("\033[%zu;1H", size.rows);
+		draw_line(note, strlen(note), size.columns);
+		fputs(CLEAR_LINE, stdout);
+	}
 	fflush(stdout);
 }
 
@@ -179,22 +213,35 @@ static void stop_process(void)
 	take_terminal();
 }
 
-static enum top_event key(void)
+static enum top_event read_keys(void)
 {
-	char keys[64];
-	ssize_t n = read(STDIN_FILENO, keys, sizeof(keys));
+	char bytes[256];
+	ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
 
-	for (ssize_t i = 0; i < n; i++)
-		if (keys[i] == 'q' || keys[i] == 'Q' || keys[i] == 3)
-			return TOP_QUIT;
-	return n > 0 ? TOP_REDRAW : TOP_QUIT;		/* end of input or an error: the terminal is closed */
+	if (n == -1 && errno == EINTR)
+		return TOP_NOTHING;
+	if (n <= 0)
+		return TOP_QUIT;		/* end of input or an error: the terminal is closed */
+	top_keys_add(&keys, bytes, (size_t)n);
+	keys_are_late = false;
+	return TOP_PRESSED;
+}
+
+int top_screen_key(void)
+{
+	int key = top_keys_next(&keys, keys_are_late);
+
+	keys_are_late = false;
+	return key;
 }
 
 enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
 {
 	struct pollfd p[3] = { { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN }, { .fd = fds[0], .events = POLLIN },
 		{ .fd = fds[1], .events = POLLIN } };
-	struct timespec ts = { .tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000 };
+	bool incomplete = top_keys_is_incomplete(&keys);
+	int64_t wait_ms = incomplete && timeout_ms > ESCAPE_MS ? ESCAPE_MS : timeout_ms;
+	struct timespec ts = { .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000 };
 	sigset_t open;
 	int ready;
 
@@ -209,6 +256,10 @@ enum top_event top_screen_wait(const int fds[2], int64_t timeout_ms)
 		return TOP_REDRAW;
 	}
 	if (p[0].revents != 0)
-		return key();
+		return read_keys();
+	if (ready == 0 && incomplete) {
+		keys_are_late = true;
+		return TOP_PRESSED;
+	}
 	return ready > 0 ? TOP_READABLE : TOP_NOTHING;
 }

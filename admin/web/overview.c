@@ -10,21 +10,18 @@
 
 #include "common/base/base.h"
 
-/* The answer of the command. NULL: it is incomplete, and *status is its exit status. */
-static json_t *answer_of(const struct admin *server, const char *command, int *status)
+json_t *web_answer_of(const struct admin *server, struct options *options, const char *command, const char *queue, int *status)
 {
-	struct options options = options_none();
-	char *text = NULL;
+	char *text = NULL, *operand = alloc_string(queue);
 	size_t len = 0;
 	FILE *file = open_memstream(&text, &len);
 	json_t *answer;
 
-	if (file == NULL) {
-		*status = EX_OSERR;
-		return NULL;
-	}
-	*status = web_command_run(server, &options, command, NULL, 0, file);
+	if (file == NULL)
+		alloc_failed();
+	*status = web_command_run(server, options, command, &operand, queue == NULL ? 0 : 1, file);
 	fclose(file);
+	free(operand);
 	answer = json_loadb(text, len, 0, NULL);
 	free(text);
 	return answer;
@@ -37,7 +34,8 @@ json_t *web_overview(const struct admin *server, int *status)
 
 	json_object_set_new(all, "time", json_integer(clock_realtime_ms()));
 	for (size_t i = 0; i < nitems(parts); i++) {
-		json_t *answer = answer_of(server, parts[i].command, status);
+		struct options options = options_none();
+		json_t *answer = web_answer_of(server, &options, parts[i].command, NULL, status);
 
 		/* EX_CONFIG: one queue cannot be read, and the others are shown */
 		if (answer == NULL && *status != EX_CONFIG) {

@@ -51,6 +51,7 @@ def test_operands(offers, conf):
 def test_values_of_options(offers):
     assert offers("dlq", "ls", "mail", "-C", "Handler") == ["HandlerExit", "HandlerFail", "HandlerSignal", "HandlerTimeout"]
     assert offers("run", "mail", "--from", "") == ["ingress", "escape", "delayed"]
+    assert offers("top", "--sort", "") == ["health", "name", "ingress", "oldest", "transit", "delayed", "escape", "failed"]
     assert offers("--color", "") == ["auto", "always", "never"] and offers("ls", "--color", "n") == ["never"]
     assert offers("-c", "") == [":files"] and offers("push", "mail", "--delay", "") == []
 

@@ -2,79 +2,18 @@
 import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from pathlib import Path
 
 import pytest
 
-from harness import QUREDIS, queue, wait_for
+from harness import queue, wait_for
 from harness.processes import children_of, name_of
 from harness.queues import Queue, dumps, incarnation, sha1, strip
-
-
-class Terminal:
-    """quredis on a pseudo-terminal of its own; stdin, stdout and stderr are that terminal."""
-
-    def __init__(self, url, *args, columns=80, env=None, stdout=None, stdin=None, under=()):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
-        self.process = subprocess.Popen([*under, QUREDIS, "-u", url, *args], stdin=stdin or slave, stdout=stdout or slave, stderr=slave,
-                                        start_new_session=True, env={**clean, "LC_ALL": "C.UTF-8", "TERM": "xterm", **(env or {})},
-                                        preexec_fn=lambda: fcntl.ioctl(2, termios.TIOCSCTTY, 0))
-        self.name = os.ttyname(slave)
-        os.close(slave)
-        self.text = ""
-
-    def read(self):
-        """What there is within a moment; False at the end."""
-        if not select.select([self.master], [], [], 0.05)[0]:
-            return True
-        try:
-            data = os.read(self.master, 65536)
-        except OSError:
-            return False
-        self.text += data.decode(errors="replace")
-        return bool(data)
-
-    def expect(self, pattern, timeout=30):
-        def seen():
-            self.read()
-            return re.search(pattern, self.text)
-        return wait_for(seen, timeout, f"{pattern!r} in {self.text!r}", interval=0)
-
-    def type(self, text):
-        os.write(self.master, text.encode())
-
-    def end(self, timeout=60):
-        """The exit status; text is complete then."""
-        deadline = time.monotonic() + timeout
-        while self.read() and time.monotonic() < deadline:
-            pass
-        code = self.process.wait(timeout)
-        os.close(self.master)
-        return code
-
-
-@pytest.fixture
-def terminal(redis):
-    made = []
-
-    def make(*args, **options):
-        made.append(Terminal(redis.url, *args, **options))
-        return made[-1]
-    yield make
-    for t in made:
-        if t.process.poll() is None:
-            t.process.kill()
-            t.process.wait()
 
 
 # ---- questions ----
@@ -364,7 +303,7 @@ def test_top_page(busy, quredis):
     r = d.quredis("top")
     assert r.code == 0 and "\x1b" not in r.out
     lines = r.out.splitlines()
-    assert re.match(r"  [0-9T:-]+ UTC   1 node   2 queues   health: healthy$", lines[0])
+    assert re.match(r"  [0-9T:-]+ UTC   1 node   2 queues   health: healthy   by health$", lines[0])
     rows = {x.split()[0]: x.split() for x in lines[2:] if x}
     titles = lines[2].split()
     assert titles[:6] == ["Queue", "State", "Health", "Ingress", "Oldest", "Transit"]

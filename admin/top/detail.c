@@ -1,0 +1,285 @@
+/*
+ * Writes the page of one queue of quredis top: its figures, the reasons of its health with figure and limit, its breaker, its nodes and workers with what
+ * their handlers do, and its last dead letters.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "admin/top/top.h"
+
+#include "common/base/base.h"
+
+#define RUNNING_MAX 200		/* more than the slots of a queue that an operator looks through */
+
+static const char *string_of(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+/* Begins a part of the page: a blank line, and its table. */
+static void begin_part(struct output *o, const struct column *columns, size_t n)
+{
+	fputc('\n', o->file);
+	output_begin(o, columns, n);
+}
+
+/* ---- figures ---- */
+
+static char *elapsed(int64_t ms)
+{
+	char text[UNITS_SIZE];
+
+	return alloc_string(units_elapsed(ms, text));
+}
+
+static char *health_text(const struct top_queue *q, int64_t now_ms)
+{
+	int64_t since = top_number(q->document, "since_ms");
+	char *age, *text;
+
+	if (q->health == NULL)
+		return NULL;
+	if (since <= 0 || since > now_ms)
+		return alloc_string(q->health);
+	age = elapsed(now_ms - since);
+	text = alloc_format("%s for %s", q->health, age);
+	free(age);
+	return text;
+}
+
+static char *waiting_text(const struct top_queue *q)
+{
+	char *age, *text;
+
+	if (q->ingress < 0)
+		return NULL;
+	if (q->oldest_ms < 0 || q->ingress == 0)
+		return alloc_format("%" PRId64, q->ingress);
+	age = elapsed(q->oldest_ms);
+	text = alloc_format("%" PRId64 ", the oldest for %s", q->ingress, age);
+	free(age);
+	return text;
+}
+
+/* "12 of 40 attempts in 10m00s (30%)" */
+static char *failures_text(const json_t *health)
+{
+	const json_t *failures = json_object_get(health, "failures");
+	int64_t attempts = top_number(failures, "attempts"), failed = top_number(failures, "failed"), window = top_number(failures, "window");
+	char *age, *text;
+
+	if (attempts < 0 || failed < 0 || window < 0)
+		return NULL;
+	age = elapsed(window * 1000);
+	text = alloc_format("%" PRId64 " of %" PRId64 " attempts in %s (%" PRId64 "%%)", failed, attempts, age, attempts == 0 ? 0 : failed * 100 / attempts);
+	free(age);
+	return text;
+}
+
+static char *growth_text(const json_t *health)
+{
+	const json_t *growth = json_object_get(health, "growth");
+	int64_t arrivals = top_number(growth, "arrivals"), completions = top_number(growth, "completions"), growing = top_number(growth, "growing");
+	char *age, *text;
+
+	if (arrivals < 0 || completions < 0)
+		return NULL;
+	if (growing <= 0)
+		return alloc_format("%" PRId64 " arrive a minute, %" PRId64 " leave", arrivals, completions);
+	age = elapsed(growing * 1000);
+	text = alloc_format("%" PRId64 " arrive a minute, %" PRId64 " leave; it has grown for %s", arrivals, completions, age);
+	free(age);
+	return text;
+}
+
+static char *rates_text(const struct top_queue *q)
+{
+	char *rates[TOP_RATES], *text;
+
+	for (int i = 0; i < TOP_RATES; i++)
+		rates[i] = top_rate_text(q->rates[i]);
+	text = alloc_format("%s done, %s failed, %s escaped", rates[TOP_DONE], rates[TOP_FAILED], rates[TOP_ESCAPED]);
+	for (int i = 0; i < TOP_RATES; i++)
+		free(rates[i]);
+	return text;
+}
+
+static struct cell count_cell(int64_t n)
+{
+	return n < 0 ? cell_none() : cell_int(n);
+}
+
+static void figures(struct output *o, const struct top_queue *q, int64_t now_ms)
+{
+	static const struct column columns[] = {
+		{ NULL, "State", false }, { NULL, "Health", false }, { NULL, "Ingress", false }, { NULL, "Transit", false }, { NULL, "Delayed", false },
+		{ NULL, "Escape", false }, { NULL, "A second", false }, { NULL, "Failures", false }, { NULL, "Backlog", false }, { NULL, "Workers", false },
+	};
+	char *health = health_text(q, now_ms), *waiting = waiting_text(q), *rates = rates_text(q), *failures = failures_text(q->document),
+	    *growth = growth_text(q->document), *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
+
+	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(health), cell_str(waiting), count_cell(q->transit),
+	    count_cell(q->delayed), count_cell(q->escape), cell_str(rates), cell_str(failures), cell_str(growth), cell_str(workers) });
+	free(health);
+	free(waiting);
+	free(rates);
+	free(failures);
+	free(growth);
+	free(workers);
+}
+
+/* ---- health ---- */
+
+static void reasons(struct output *o, const json_t *health)
+{
+	static const struct column columns[] = { { NULL, "Health", false }, { NULL, "Reason, with figure and limit", false } };
+	const json_t *all = json_object_get(health, "reasons"), *reason;
+	size_t i;
+
+	if (json_array_size(all) == 0)
+		return;
+	begin_part(o, columns, nitems(columns));
+	json_array_foreach(all, i, reason)
+		output_row(o, (struct cell[]){ cell_str(string_of(reason, "status")), cell_str(string_of(reason, "text")) });
+	output_end(o, true);
+}
+
+/* ---- nodes ---- */
+
+static const json_t *queue_of_node(const json_t *node, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "queues"), i, row) {
+		const char *of = string_of(row, "name");
+
+		if (of != NULL && strcmp(of, name) == 0)
+			return row;
+	}
+	return NULL;
+}
+
+/* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
+static void troubles(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
+{
+	static const struct column columns[] = { { NULL, "Node", false }, { NULL, "Next attempt", true }, { NULL, "Cause", false } };
+	const json_t *node, *row;
+	bool begun = false;
+	size_t i;
+
+	json_array_foreach(nodes, i, node) {
+		const char *cause;
+
+		row = queue_of_node(node, name);
+		cause = string_of(row, "reason");
+		if (cause == NULL)
+			cause = string_of(row, "cause") != NULL ? string_of(row, "cause") : string_of(row, "undecided");
+		if (cause == NULL)
+			continue;
+		if (!begun)
+			begin_part(o, columns, nitems(columns));
+		begun = true;
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), top_page_attempt(node, row, now_ms), cell_str(cause) });
+	}
+	if (begun)
+		output_end(o, true);
+}
+
+/* "2 idle, 3 running", in the order of the report. A new string; NULL: there are no workers. */
+static char *workers_text(const json_t *workers)
+{
+	struct buffer text = {0};
+	const char *state;
+	json_t *n;
+
+	json_object_foreach((json_t *)(uintptr_t)workers, state, n)
+		if (json_is_integer(n))
+			buffer_format(&text, "%s%" JSON_INTEGER_FORMAT " %s", text.len > 0 ? ", " : "", json_integer_value(n), state);
+	buffer_append(&text, "", 1);
+	if (text.len > 1)
+		return text.data;
+	buffer_free(&text);
+	return NULL;
+}
+
+static void hosts(struct output *o, const json_t *nodes, const char *name)
+{
+	static const struct column columns[] = {
+		{ NULL, "Node", false }, { NULL, "State", false }, { NULL, "Wanted", true }, { NULL, "Restarts", true }, { NULL, "Workers", false },
+	};
+	const json_t *node, *row;
+	bool begun = false;
+	size_t i;
+
+	json_array_foreach(nodes, i, node) {
+		char *workers;
+
+		if ((row = queue_of_node(node, name)) == NULL)
+			continue;
+		if (!begun)
+			begin_part(o, columns, nitems(columns));
+		begun = true;
+		workers = workers_text(json_object_get(row, "workers"));
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), count_cell(top_number(row, "wanted")),
+		    count_cell(top_number(row, "restarts")), cell_str(workers) });
+		free(workers);
+	}
+	if (begun)
+		output_end(o, true);
+}
+
+/* ---- dead letters ---- */
+
+/* A field of a record is a string or a number. */
+static struct cell value_cell(const json_t *value)
+{
+	return json_is_integer(value) ? cell_int(json_integer_value(value)) : cell_str(json_string_value(value));
+}
+
+static void letters(struct output *o, const json_t *letters, const char *name, int64_t now_ms)
+{
+	static const struct column columns[] = { { NULL, "Died", true }, { NULL, "Class", false }, { NULL, "Attempts", true }, { NULL, "Error", false } };
+	const json_t *rows = json_object_get(letters, "records"), *row;
+	const char *of = string_of(letters, "queue");
+	size_t i;
+
+	if (of == NULL || strcmp(of, name) != 0 || json_array_size(rows) == 0)
+		return;
+	begin_part(o, columns, nitems(columns));
+	json_array_foreach(rows, i, row) {
+		const char *at = string_of(row, "failed_at"), *error = string_of(row, "error_message");
+		int64_t ms = at == NULL ? -1 : clock_rfc3339_parse(at);
+		char *died = ms < 0 || ms > now_ms ? NULL : elapsed(now_ms - ms), *ago = died == NULL ? NULL : alloc_format("%s ago", died);
+
+		output_row(o, (struct cell[]){ cell_str(ago), cell_str(string_of(row, "error_class")), value_cell(json_object_get(row, "attempts")),
+		    error == NULL ? cell_none() : cell_bytes(error, strcspn(error, "\r\n")) });
+		free(died);
+		free(ago);
+	}
+	output_end(o, true);
+}
+
+void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *q, size_t width, bool colour)
+{
+	struct output o = { .format = &output_table, .file = out, .width = width, .colour = colour };
+	const json_t *nodes = json_object_get(f->overview, "nodes");
+	int64_t now_ms = json_integer_value(json_object_get(f->overview, "time"));
+	char at[CLOCK_RFC3339_SIZE], *name = visible(q->name, strlen(q->name), SIZE_MAX);
+
+	fprintf(out, "  %s   %.19s UTC\n\n", name, clock_rfc3339(now_ms, at));
+	free(name);
+	figures(&o, q, now_ms);
+	o.wrap = true;		/* nothing is cut where the page scrolls */
+	reasons(&o, q->document);
+	troubles(&o, nodes, q->name, now_ms);
+	hosts(&o, nodes, q->name);
+	if (top_page_count_runners(nodes, q->name) > 0) {
+		fputc('\n', out);
+		top_page_runners(&o, nodes, q->name, RUNNING_MAX);
+	}
+	letters(&o, json_object_get(f->overview, "letters"), q->name, now_ms);
+}
