@@ -13,6 +13,13 @@
  */
 int bulk_purge(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry(struct admin *a, enum admin_list list, const char *action);
+/*
+ * Deletes a dead letter and its record. entry: where it was found; a large one is searched again if it has left that place. removed: 1; 0: it is not in escape,
+ * and its record stays; -1: it has no record any more.
+ */
+struct dead_letter;
+struct list_entry;
+int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed);
 int by_filter_run(struct admin *a, bool retry);	/* escape, with a filter or --canary, --rate and --max-failures; retry false: deletes */
 
 /* True: the command may take messages of the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */

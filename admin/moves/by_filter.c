@@ -129,7 +129,9 @@ static int finish(struct work *w, int rc)
 {
 	int status = w->a->status;
 
-	if ((rc == 0 && !interrupt_asked()) || w->paced.stopped)
+	if (rc == 0 && !interrupt_asked())
+		return operation_end(&w->op);
+	if (w->paced.stopped)
 		operation_end(&w->op);
 	else if (status != EX_UNAVAILABLE)
 		letters_release(&w->letters);

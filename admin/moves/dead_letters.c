@@ -16,8 +16,6 @@
 
 #include "common/base/base.h"
 
-#define LOOKS 3			/* searches in a list in which dead letters change their places meanwhile */
-
 /* The operands must name dead letters, or --all must be given, not both. */
 static int check_operands(struct admin *a, const char *usage)
 {
@@ -62,31 +60,14 @@ static int remove_record(struct admin *a, const struct dead_letter *d)
 	return 0;
 }
 
-/* Deletes the message and its record; e NULL: only the record. A large message is named by its place, which may change meanwhile. */
+/* e NULL: deletes only the record. */
 static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	struct list_entry again = {0};
-	int found = e != NULL;
+	int64_t removed = 0;
 
-	for (int i = 0; i < LOOKS && found == 1; i++) {
-		struct queue_entry named = entry_name(i == 0 ? e : &again);
-		int64_t removed;
-		int rc;
-
-		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
-		queue_discard(&a->redis, &a->keys, &named, d->record_id);
-		entry_free(&again);
-		rc = admin_integer(a, &removed, a->keys.escape);
-		if (rc == -1 || removed == 1)
-			return rc;
-		if (removed == -1)
-			return fail_without_record(a, d);
-		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, e->at, &again);
-	}
-	entry_free(&again);
-	if (found == 1)
-		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
-	return found == -1 ? -1 : remove_record(a, d);
+	if (e != NULL && purge_dead_letter(a, d, e, &removed) == -1)
+		return -1;
+	return removed == -1 ? fail_without_record(a, d) : removed == 1 ? 0 : remove_record(a, d);
 }
 
 /* An action on each dead letter. */

@@ -10,6 +10,7 @@
 
 #include "admin/moves/letters.h"
 
+#include "admin/moves/bulk.h"
 #include "admin/moves/retry.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
@@ -21,7 +22,7 @@
 
 void letters_begin(struct letters *l, struct operation *op, struct filter *f, bool retry)
 {
-	*l = (struct letters){ .op = op, .filter = f, .retry = retry };
+	*l = (struct letters){ .op = op, .filter = f, .retry = retry, .acted = l->acted };
 	snprintf(l->gone, sizeof(l->gone), "quredis:gone:%08" PRIx32 "%08" PRIx32 "%08" PRIx32, arc4random(), arc4random(), arc4random());
 }
 
@@ -104,14 +105,8 @@ static int remove_one(struct admin *a, const struct dead_letter *d, const struct
 {
 	int64_t removed = 0;
 
-	if (e != NULL) {
-		struct queue_entry named = entry_name(e);
-
-		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : e->sha1;
-		queue_discard(&a->redis, &a->keys, &named, d->record_id);
-		if (admin_integer(a, &removed, a->keys.escape) == -1)
-			return -1;
-	}
+	if (e != NULL && purge_dead_letter(a, d, e, &removed) == -1)
+		return -1;
 	if (removed == 0) {
 		redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
 		if (admin_integer(a, &removed, a->keys.log) == -1)
@@ -129,27 +124,14 @@ static void pass(struct letters *l, bool leaves)
 static int note_returned(struct letters *l, const char *sha1)
 {
 	struct admin *a = l->op->a;
-	struct redis_reply reply;
+	int64_t length, expires;
 
 	if (l->returned != NULL)
 		l->returned(l->returns_arg, sha1);
 	if (!l->noted)
 		return 0;
-	redis_appendf(&a->redis, "APPEND %s %b", a->keys.returned, sha1, (size_t)16);
-	return admin_reply(a, &reply, a->keys.returned);
-}
-
-static int count_one(struct letters *l)
-{
-	int64_t acted;
-
-	l->acted++;
-	queue_operation_count(&l->op->a->redis, &l->op->a->keys, l->op->id);
-	if (admin_integer(l->op->a, &acted, l->op->a->keys.operations) == -1)
-		return -1;
-	l->again = l->again || acted != l->op->acted + 1;
-	l->op->acted = acted;
-	return 0;
+	queue_operation_returned(&a->redis, &a->keys, sha1);
+	return admin_integer(a, &length, a->keys.returned) == -1 || admin_integer(a, &expires, a->keys.returned) == -1 ? -1 : 0;
 }
 
 /* moved: 1; 0: it is gone; -1: an archive has claimed it */
@@ -183,8 +165,9 @@ static int take_single(struct letters *l, const struct dead_letter *d)
 		rc = operation_note(l->op, "next", d->record_id) == -1 ? -1 : move_entry(l, d, &e, &moved);
 	}
 	entry_free(&e);
+	l->acted += moved == 1;
 	if (rc == 0 && moved == 1)
-		rc = count_one(l);
+		rc = operation_count(l->op);
 	l->missing += moved == 0;
 	l->claimed += moved == -1;
 	pass(l, moved != -1);

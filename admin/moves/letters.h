@@ -34,6 +34,7 @@ struct letters {
 	void (*returned)(void *arg, const char *sha1);	/* is told of each message before it is put back; NULL: nobody */
 };
 
+/* l is zeroed, or has taken some before. */
 void letters_begin(struct letters *l, struct operation *op, struct filter *f, bool retry);
 /* Takes up to `most`, at most QUEUE_TAKEN_MAX. 1: there may be more; 0: that was the last; -1: error. */
 int letters_take(struct letters *l, int64_t most);

@@ -19,8 +19,8 @@
 #define LOOK_MS 250
 
 /* In the order of operation_hold.lua. */
-static const char *const fields[] = { "begun", "since", "bound", "total", "acted", "next", "first", "passed" };
-enum { AT_BEGUN, AT_SINCE, AT_BOUND, AT_TOTAL, AT_ACTED, AT_NEXT, AT_FIRST, AT_PASSED, FIELDS };
+static const char *const fields[] = { "begun", "since", "bound", "total", "acted", "next", "first", "passed", "from" };
+enum { AT_BEGUN, AT_SINCE, AT_BOUND, AT_TOTAL, AT_ACTED, AT_NEXT, AT_FIRST, AT_PASSED, AT_FROM, FIELDS };
 
 /* "HOST PID RANDOM" */
 static void name_holder(char out[128])
@@ -60,6 +60,7 @@ static void take_fields(struct operation *o, const struct redis_reply *reply, si
 	free(o->first);
 	o->first = alloc_string(text[AT_FIRST]);
 	o->passed = text[AT_PASSED][0] != '\0';
+	o->from = text[AT_FROM][0] == '\0' ? -1 : strtoll(text[AT_FROM], NULL, 10);
 }
 
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o)
@@ -67,7 +68,7 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
 	struct redis_reply reply;
 
-	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1 };
+	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1, .from = -1 };
 	o->what = alloc_format("%s%s", action, text);
 	free(text);
 	encode_sha1(o->what, strlen(o->what), sum);
@@ -137,14 +138,18 @@ int operation_hold(struct operation *o)
 
 int operation_lost(struct operation *o)
 {
+	o->is_lost = true;
 	return admin_fail(o->a, EX_TEMPFAIL, "another command continues this %s, or Redis went back to an earlier state: run it again", o->verb);
 }
 
-static int send_note(struct operation *o, int64_t hold_ms, const char *field, const char *value)
+#define ANY_NUMBER (-1)
+
+/* acted: how many it has taken, or ANY_NUMBER */
+static int send_note(struct operation *o, int64_t hold_ms, int64_t acted, const char *field, const char *value)
 {
 	int64_t held;
 
-	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, &field, &value, field == NULL ? 0 : 1);
+	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, acted, &field, &value, field == NULL ? 0 : 1);
 	if (admin_integer(o->a, &held, o->a->keys.operations) == -1)
 		return -1;
 	o->renewed_ms = clock_monotonic_ms();
@@ -153,12 +158,12 @@ static int send_note(struct operation *o, int64_t hold_ms, const char *field, co
 
 int operation_renew(struct operation *o)
 {
-	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, NULL, NULL);
+	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, NULL, NULL);
 }
 
 int operation_note(struct operation *o, const char *field, const char *value)
 {
-	return send_note(o, QUEUE_OPERATION_HOLD_MS, field, value);
+	return send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, field, value);
 }
 
 int operation_note_number(struct operation *o, const char *field, int64_t value)
@@ -169,14 +174,31 @@ int operation_note_number(struct operation *o, const char *field, int64_t value)
 	return operation_note(o, field, text);
 }
 
+int operation_passed(struct operation *o)
+{
+	o->passed = send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, "passed", "1") == 0;
+	return o->passed ? 0 : -1;
+}
+
+int operation_count(struct operation *o)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRId64, o->acted + 1);
+	if (send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, "acted", text) == -1)
+		return -1;
+	o->acted++;
+	return 0;
+}
+
 int operation_release(struct operation *o)
 {
-	return send_note(o, 0, "next", o->next);
+	return o->is_lost ? -1 : send_note(o, 0, ANY_NUMBER, "next", o->next);
 }
 
 int operation_end(struct operation *o)
 {
-	return send_note(o, -1, NULL, NULL);
+	return send_note(o, -1, o->acted, NULL, NULL);
 }
 
 void operation_free(struct operation *o)

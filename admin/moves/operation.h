@@ -21,7 +21,9 @@ struct operation {
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, acted;		/* total -1: not counted */
 	char *first;			/* canary: the keys of the messages that were put back first (returns.h); owned */
+	int64_t from;			/* canary: how many had been taken before; -1: it has not begun */
 	bool passed;			/* canary: they are done */
+	bool is_lost;			/* operation_lost() said so */
 	bool continues;			/* an earlier command has begun it */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
@@ -34,9 +36,12 @@ int operation_hold(struct operation *o);
 int operation_renew(struct operation *o);
 int operation_note(struct operation *o, const char *field, const char *value);
 int operation_note_number(struct operation *o, const char *field, int64_t value);
-int operation_release(struct operation *o);	/* somebody will repeat the command */
+/* These three do nothing if Redis went back since the last message was taken: then what this process knows is wrong. */
+int operation_count(struct operation *o);	/* one more is taken */
+int operation_passed(struct operation *o);	/* the canary is done */
 int operation_end(struct operation *o);		/* it is complete, or stopped by itself */
-int operation_lost(struct operation *o);	/* prints that another process holds it; returns -1 */
+int operation_release(struct operation *o);	/* somebody will repeat the command */
+int operation_lost(struct operation *o);	/* prints that another process holds it, or that Redis went back; returns -1 */
 void operation_free(struct operation *o);
 
 #endif

@@ -112,7 +112,11 @@ static int put_back_canary(struct admin *a, struct paced *p)
 	const struct letter *next;
 	int more = 1;
 
-	while (more == 1 && op->acted < p->canary && !interrupt_asked()) {
+	if (op->from < 0) {		/* an earlier command may have put messages back without a canary */
+		op->from = op->acted;
+		more = operation_note_number(op, "from", op->from) == -1 ? -1 : 1;
+	}
+	while (more == 1 && op->acted - op->from < p->canary && !interrupt_asked()) {
 		more = letters_next(p->letters, &next);
 		if (more == 1)
 			more = note_canary(a, p, next) == -1 ? -1 : letters_take(p->letters, 1);
@@ -125,7 +129,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->letters->op;
-	int64_t until_ms = clock_monotonic_ms() + patience_ms(a);
+	int64_t until_ms = clock_monotonic_ms() + patience_ms(a), n;
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
@@ -141,9 +145,11 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 	}
 	if (interrupt_asked())
 		return 0;
-	admin_note(op->acted == 1 ? "the first message is done; the others follow" : "the first %" PRId64 " messages are done; the others follow", op->acted);
-	op->passed = true;
-	return operation_note(op, "passed", "1");
+	if (operation_passed(op) == -1)
+		return -1;
+	n = op->acted - op->from;
+	admin_note(n == 1 ? "the first message is done; the others follow" : "the first %" PRId64 " messages are done; the others follow", n);
+	return 0;
 }
 
 /* ---- the others ---- */

@@ -2,9 +2,14 @@
  * quredis purge: deletes all messages of a list in one step. Messages that live workers hold stay, unless --force is given; the script
  * that deletes them decides that, so no worker can take a lease in between.
  */
+#include <sysexits.h>
+
+#include "admin/dead_letters/dead_letters.h"
 #include "admin/moves/bulk.h"
 #include "admin/moves/moves.h"
 #include "admin/queues/queues.h"
+
+#define LOOKS 3			/* searches for a dead letter that changes its place meanwhile */
 
 /* A purge leaves messages that were set aside; only a retry moves them. */
 static int64_t count_purged(const struct admin *a, const struct lists *l, enum admin_list list)
@@ -89,4 +94,29 @@ int cmd_purge(struct admin *a)
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
 	return bulk_purge(a, list, "purge");
+}
+
+/* ---- one dead letter ---- */
+
+int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed)
+{
+	struct list_entry again = {0};
+	int found = 1;
+
+	for (int i = 0; i < LOOKS && found == 1; i++) {
+		struct queue_entry named = entry_name(i == 0 ? entry : &again);
+		int rc;
+
+		named.sha1 = named.at == QUEUE_ANYWHERE ? NULL : entry->sha1;
+		queue_discard(&a->redis, &a->keys, &named, d->record_id);
+		entry_free(&again);
+		rc = admin_integer(a, removed, a->keys.escape);
+		if (rc == -1 || *removed != 0)
+			return rc;
+		found = named.at == QUEUE_ANYWHERE ? 0 : dead_letter_entry(a, d, entry->at, &again);
+	}
+	entry_free(&again);
+	if (found == 1)
+		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
+	return found == -1 ? -1 : 0;
 }

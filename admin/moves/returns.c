@@ -223,6 +223,8 @@ int returns_are_under_way(struct admin *a, const char *names)
 		found = is_in_work(a, &set);
 	if (found == 0)
 		found = is_in_list(a, a->keys.delayed, true, &set);
+	if (found == 0)
+		found = is_in_list(a, a->keys.aside, false, &set);
 	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &set) : found;
 	free(set.slots);
 	return found;

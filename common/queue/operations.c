@@ -11,7 +11,7 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
     const char *const *fields, const char *const *values, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->operations };
+	const char *keys[] = { none, k->operations, k->returned };
 	struct script_arg args[5 + 2 * FIELDS_MAX];
 	struct script_number hold, keep;
 
@@ -24,26 +24,28 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 		args[5 + 2 * i] = script_string(fields[i]);
 		args[6 + 2 * i] = script_string(values[i]);
 	}
-	queue_script(r, QUEUE_SCRIPT_operation_hold, 2, keys, 5 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_operation_hold, 3, keys, 5 + 2 * n, args);
 	free(none);
 }
 
-void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, const char *const *fields,
-    const char *const *values, size_t n)
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
+    const char *const *fields, const char *const *values, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->operations, k->returned };
-	struct script_arg args[3 + 2 * FIELDS_MAX];
-	struct script_number hold;
+	struct script_arg args[5 + 2 * FIELDS_MAX];
+	struct script_number hold, keep, count;
 
 	args[0] = script_string(id);
 	args[1] = script_string(holder);
 	args[2] = hold_ms < 0 ? script_string("end") : script_number(&hold, hold_ms);
+	args[3] = script_number(&keep, QUEUE_OPERATION_KEEP_MS);
+	args[4] = acted < 0 ? script_string("") : script_number(&count, acted);
 	for (size_t i = 0; i < n; i++) {
-		args[3 + 2 * i] = script_string(fields[i]);
-		args[4 + 2 * i] = script_string(values[i]);
+		args[5 + 2 * i] = script_string(fields[i]);
+		args[6 + 2 * i] = script_string(values[i]);
 	}
-	queue_script(r, QUEUE_SCRIPT_operation_note, 3, keys, 3 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_operation_note, 3, keys, 5 + 2 * n, args);
 	free(none);
 }
 
@@ -52,12 +54,10 @@ void queue_operations_list(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "HSCAN %s 0 MATCH *:what COUNT 2000", k->operations);
 }
 
-void queue_operation_count(struct redis *r, const struct queue_keys *k, const char *id)
+void queue_operation_returned(struct redis *r, const struct queue_keys *k, const char *sha1)
 {
-	char *field = alloc_format("%s:acted", id);
-
-	redis_appendf(r, "HINCRBY %s %s 1", k->operations, field);
-	free(field);
+	redis_appendf(r, "APPEND %s %b", k->returned, sha1, (size_t)QUEUE_RETURNED_DIGITS);
+	redis_appendf(r, "PEXPIRE %s %d", k->returned, QUEUE_OPERATION_KEEP_MS);
 }
 
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n)
@@ -77,12 +77,12 @@ void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const 
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, k->returned, k->ingress };
 	struct script_arg *args = alloc_zero(5 + 5 * n, sizeof(*args)), *arg = args + 5;
-	struct script_number *numbers = alloc_zero(2 * n, sizeof(*numbers));
+	struct script_number *numbers = alloc_zero(2 * n, sizeof(*numbers)), keep;
 
 	args[0] = script_string(id);
 	args[1] = script_string(holder);
 	args[2] = script_string(gone);
-	args[3] = script_string(noted ? "1" : "0");
+	args[3] = script_number(&keep, noted ? QUEUE_OPERATION_KEEP_MS : 0);
 	args[4] = script_string(next);
 	for (size_t i = 0; i < n; i++) {
 		*arg++ = script_number(&numbers[2 * i], letters[i].at);

@@ -10,19 +10,24 @@
  * or a Redis that went back to an earlier state, takes nothing twice. As in common/queue/moves.h, each function appends one script or command.
  */
 #define QUEUE_OPERATION_HOLD_MS 5000			/* then another process may continue it */
-#define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)
+#define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)	/* since the last step */
 #define QUEUE_OPERATION_ID 17
 
 /* instead: a holder that is dead; "": none. fields, values: of a new one. -> ARRAY of STRING, as operation_hold.lua says */
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
     const char *const *fields, const char *const *values, size_t n);
-/* Stores fields. hold_ms 0: gives it up; -1: forgets it. -> INTEGER 1; 0: another process holds it */
-void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, const char *const *fields,
-    const char *const *values, size_t n);
+/*
+ * Stores fields. hold_ms 0: gives it up; -1: forgets it. acted: only if it has taken so many; -1: any number. -> INTEGER 1; 0: another process holds it, or
+ * Redis went back
+ */
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
+    const char *const *fields, const char *const *values, size_t n);
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n);	/* -> ARRAY */
 /* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
 void queue_operations_list(struct redis *r, const struct queue_keys *k);
-void queue_operation_count(struct redis *r, const struct queue_keys *k, const char *id);	/* one more is done. -> INTEGER how many */
+/* Notes a message that is put back, as dead_letters_take.lua does. -> two INTEGERs */
+#define QUEUE_RETURNED_DIGITS 16
+void queue_operation_returned(struct redis *r, const struct queue_keys *k, const char *sha1);
 
 /* A dead letter that an operation takes. */
 struct queue_taken {

@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from harness import queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, SWITCH, fill, left_whole
+from harness import Tap, queue, wait_for
+from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole
 from harness.paths import QUREDIS
 from harness.queues import Queue, strip
+from harness.redis_proxy import CUT, SCRIPTS
 
 
 @pytest.fixture
@@ -164,3 +165,160 @@ def test_messages_without_records_and_records_without_messages(quredis, redis):
     assert r.code == 0 and json.loads(r.out)["count"] == len(want), r
     assert collections.Counter(strip(m) for m in q.fetched()) == collections.Counter(want)
     assert collections.Counter(c.lrange(q.escape, 0, -1)) == collections.Counter(rest)
+
+
+# ---- Redis goes back to an earlier state ----
+
+class Back(Tap):
+    """Before the move number `keep` a copy of Redis is made, and before the move number `back` Redis goes back to it, or is killed."""
+
+    def __init__(self, server, keep, back, killed=False):
+        self.server, self.at, self.killed, self.moves, self.copy = server, (keep, back), killed, 0, None
+
+    def request(self, pair, words):
+        if words[0] != b"EVALSHA" or SCRIPTS.get(words[1]) not in ("dead_letters_take", "redrive", "discard"):
+            return None
+        self.moves += 1
+        if self.moves == self.at[0]:
+            self.copy = self.server.keep()
+        if self.moves == self.at[1] and self.killed:
+            self.server.kill9()
+            return CUT
+        if self.moves == self.at[1]:
+            self.server.go_back_unnoticed(self.copy)
+        return None
+
+
+def begin(url, *args):
+    return subprocess.Popen([str(QUREDIS), "-u", url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def past(redis_server):
+    """A Redis that can go back, with dead letters. Half of those of the class Mine are so large that each is moved alone."""
+    server = redis_server(config={"enable-debug-command": "yes"})
+    q = Queue(server.client())
+    _, others = fill(q.client, 50)
+    wanted = [b"mine:%d" % i + (b"x" * 70000 if i >= 40 else b"") for i in range(80)]
+    q.dead_letters(*wanted, error_class="Mine")
+    return server, q, wanted
+
+
+MINE = ("dlq", "retry", "mail", "--all", "--class", "Mine", "--yes")
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["restart", "unnoticed"])
+@pytest.mark.parametrize("args, keep, back", [(("--rate", "500/s"), 3, 8), ((), 10, 20), (None, 10, 20)], ids=["batches", "single", "rm"])
+def test_redis_goes_back_in_the_middle(past, redis_proxy, quredis, args, keep, back, killed):
+    server, q, wanted = past
+    command = ("dlq", "rm", *MINE[2:]) if args is None else (*MINE, *args)
+    tap = Back(server, keep, back, killed)
+    child = begin(redis_proxy(server, tap).url, *command)
+    said = child.communicate(timeout=60)
+    assert tap.moves >= back
+    if killed:
+        server.go_back(tap.copy)
+    assert child.returncode == 69 if killed else child.returncode == 0 or "Redis went back to an earlier state: run it again" in said[1], said
+    again = quredis("-u", server.url, *command)
+    assert again.code == 0, again
+    assert collections.Counter(strip(m) for m in q.fetched()) == collections.Counter([] if args is None else wanted)
+    assert q.client.llen(q.escape) == q.client.xlen(q.log) == 50 and not {*q.client.lrange(q.escape, 0, -1)} & {*wanted}
+    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:returned")
+
+
+def test_what_it_put_back_before_redis_went_back_is_counted_too(past, redis_proxy):
+    server, q, _ = past
+    n = round(50 * SHARE)
+    tap = Back(server, 1, 2)
+    child = begin(redis_proxy(server, tap).url, "--json", "dlq", "retry", "mail", "--all", "--cause", CAUSE, "--yes", "--rate", "1000/s")
+    said = child.communicate(timeout=60)
+    assert child.returncode == 0 and json.loads(said[0])["count"] > n == q.client.llen(q.ingress), said
+
+
+def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
+    """The copy is made after its name was noted, and before it left escape. Then it is nowhere under way, and no dead letter again."""
+    server, q, wanted = past
+    tap = Back(server, 1, None)
+    child = begin(redis_proxy(server, tap).url, *MINE, "--canary", "--rate", "100000/s")
+    wait_for(lambda: q.client.llen(q.ingress) == 1)
+    server.go_back_unnoticed(tap.copy)
+    said = child.communicate(timeout=60)
+    assert child.returncode == 75 and "Redis went back to an earlier state: run it again" in said[1] and "is done" not in said[1], said
+    assert said[1].count("run it again") == 1 and not q.client.exists(q.ingress)
+    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")
+    wait_for(lambda: q.client.llen(q.ingress) == 1)
+    assert strip(q.client.rpop(q.ingress)) == wanted[0]     # a worker does it
+    said = child.communicate(timeout=60)
+    assert child.returncode == 0 and "the first message is done" in said[1] and [strip(m) for m in q.fetched()] == wanted[1:], said
+
+
+# ---- what an earlier command left ----
+
+def test_a_canary_after_a_part_without_one(past):
+    """It counts from its own beginning, not from that of the operation."""
+    server, q, wanted = past
+    child = begin(server.url, *MINE, "--rate", "20/s")
+    wait_for(lambda: q.client.llen(q.ingress) >= 3)
+    child.kill()
+    child.communicate()
+    n = q.client.llen(q.ingress)
+    child = begin(server.url, *MINE, "--canary=2", "--rate", "100000/s")
+    wait_for(lambda: q.client.llen(q.ingress) == n + 2)
+    q.client.ltrim(q.ingress, 1, -1)    # one of two is done
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.communicate(timeout=3)    # two looks take one second
+    assert q.client.llen(q.ingress) == n + 1
+    q.client.delete(q.ingress)
+    said = child.communicate(timeout=60)
+    assert child.returncode == 0 and "the first 2 messages are done" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
+
+
+def test_what_an_operation_left_does_not_outlive_it(past, quredis):
+    server, q, wanted = past
+    operations, returned = f"{q.escape}:operations", f"{q.escape}:returned"
+    child = begin(server.url, *MINE, "--rate", "20/s")
+    wait_for(lambda: q.client.llen(q.ingress) >= 3)
+    q.client.persist(operations)
+    q.client.pexpire(returned, 60000)
+    wait_for(lambda: q.client.pttl(operations) > 600000000 and q.client.pttl(returned) > 600000000)    # each renewal extends both
+    child.kill()
+    child.communicate()
+    fields = [f for f in q.client.hkeys(operations) if not f.endswith(b":acted")]
+    q.client.hdel(operations, *fields)
+    n = q.client.llen(q.ingress)
+    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")      # anew: nothing is acted yet
+    wait_for(lambda: q.client.llen(q.ingress) == n + 1)
+    q.client.delete(q.ingress)
+    assert child.wait(60) == 0
+    q.client.delete(q.ingress)
+    again, = q.dead_letters(wanted[0], error_class="Mine")
+    q.client.set(returned, again and q.client.xrange(q.log, again, again)[0][1][b"sha1"][:16])      # an operation before it, which has expired
+    q.dead_letters(b"another", error_class="Mine")
+    r = quredis("-u", server.url, *MINE, "--rate", "100000/s")
+    assert r.code == 0 and q.client.llen(q.ingress) == 2 and not q.client.exists(returned), r
+
+
+def test_the_clock_of_redis_goes_back(past, quredis):
+    """The hold of a process that was killed on another host would last until the clock has caught up."""
+    server, q, wanted = past
+    child = begin(server.url, *MINE, "--rate", "20/s")
+    wait_for(lambda: q.client.llen(q.ingress) >= 3)
+    child.kill()
+    child.communicate()
+    id_, = {f.split(b":")[0].decode() for f in q.client.hkeys(f"{q.escape}:operations")}
+    q.client.hset(f"{q.escape}:operations", mapping={f"{id_}:holder": "elsewhere 1 00000000", f"{id_}:held": str(10 ** 15)})
+    r = quredis("-u", server.url, *MINE)
+    assert r.code == 0 and q.client.llen(q.ingress) == len(wanted), r
+
+
+def test_a_canary_that_was_set_aside_is_not_done(past):
+    server, q, wanted = past
+    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")
+    wait_for(lambda: q.client.llen(q.ingress) == 1)
+    q.client.lmove(q.ingress, f"{q.transit}:aside")
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.communicate(timeout=3)    # two looks take one second
+    q.dead_letters(wanted[0], error_class="Mine")
+    q.client.delete(f"{q.transit}:aside")
+    said = child.communicate(timeout=60)
+    assert child.returncode == 65 and q.client.llen(q.escape) == 50 + len(wanted), said

@@ -2,7 +2,8 @@
 -- ARGV: id holder gone noted next [at size sha1 line record_id ...]
 -- Takes dead letters for the operation `id`, up to the first that is not at its place, has no record or may be claimed: each goes to ingress behind its line;
 -- without ingress it is deleted. at: index from the right, before any left. All leave together: the text `gone` replaces them, and one LREM removes it from
--- the nearer end. noted '1': notes their sha1s in `returned`. next: where the operation goes on. Returns how many, and how many it has taken; -1: not held.
+-- the nearer end. noted: for how long `returned` notes their sha1s; '0': not at all. next: where the operation goes on. Returns how many left, and how many the
+-- operation has taken; -1: not held.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if redis.call('HGET', KEYS[5], ARGV[1] .. ':holder') ~= ARGV[2] then return { -1, 0 } end
 local claims, taken, ids, sums, left = {}, {}, {}, {}, redis.call('LLEN', KEYS[2])
@@ -22,5 +23,5 @@ if removed ~= #taken then                   -- refused: the copies must not stay
   return removed
 end
 if #ids > 0 then redis.pcall('XDEL', KEYS[3], unpack(ids)) end
-if #ids > 0 and ARGV[4] == '1' then redis.pcall('APPEND', KEYS[6], table.concat(sums)) end
+if #ids > 0 and ARGV[4] ~= '0' then redis.pcall('APPEND', KEYS[6], table.concat(sums)) redis.pcall('PEXPIRE', KEYS[6], ARGV[4]) end
 return { #ids, redis.call('HINCRBY', KEYS[5], ARGV[1] .. ':acted', #ids), redis.call('HSET', KEYS[5], ARGV[1] .. ':next', ARGV[5]) }

@@ -1,9 +1,11 @@
 -- KEYS: none operations returned
--- ARGV: id holder hold_ms|end [field value ...]
+-- ARGV: id holder hold_ms|end keep_ms acted [field value ...]
 -- Stores fields of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and with the last operation also which messages
--- were put back. Returns 1; 0: holder does not hold it any more, and nothing changes.
+-- were put back. acted: how many it has taken, as holder knows; if it has taken another number, Redis went back to an earlier state. '': any number. Returns 1;
+-- 0: holder does not hold it any more, or Redis went back, and nothing changes.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
-if redis.call('HGET', KEYS[2], ARGV[1] .. ':holder') ~= ARGV[2] then return 0 end
+local function get(field) return redis.call('HGET', KEYS[2], ARGV[1] .. ':' .. field) end
+if get('holder') ~= ARGV[2] or ARGV[5] ~= '' and (get('acted') or '0') ~= ARGV[5] then return 0 end
 if ARGV[3] == 'end' then
   for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
     if string.sub(field, 1, #ARGV[1] + 1) == ARGV[1] .. ':' then redis.call('HDEL', KEYS[2], field) end
@@ -12,7 +14,9 @@ if ARGV[3] == 'end' then
   return 1
 end
 local t = redis.call('TIME')
-for i = 4, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[1] .. ':' .. ARGV[i], ARGV[i + 1]) end
+for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[1] .. ':' .. ARGV[i], ARGV[i + 1]) end
 redis.call('HSET', KEYS[2], ARGV[1] .. ':held', string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[3]))
 if ARGV[3] == '0' then redis.call('HSET', KEYS[2], ARGV[1] .. ':holder', '') end
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
 return 1
