@@ -156,14 +156,14 @@ static const char *state_name(const struct slot *s)
 /* The text has no control characters. It is torn, and then perhaps no UTF-8, if the worker was killed while it wrote. */
 static json_t *progress(const struct slot *s)
 {
-	struct slot_progress_seen p = slot_progress_read(&s->progress);
+	struct slot_text_seen p = slot_text_read(&s->progress);
 	json_t *text = json_string(p.text);
 
-	if (p.percent == -1 || text == NULL) {
+	if (p.number == -1 || text == NULL) {
 		json_decref(text);
 		return json_null();
 	}
-	return json_pack("{s:i, s:o}", "percent", p.percent, "text", text);
+	return json_pack("{s:i, s:o}", "percent", p.number, "text", text);
 }
 
 static json_t *worker(const struct master *m, const struct process *p, int64_t now_ms)

@@ -43,23 +43,12 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 	show_error(w, what, text, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error)) : QUEUE_ERROR_OTHER, 0, w->now_us / 1000);
 }
 
-/* The scoreboard has no strings. Returns the error of the system that has this text; 0: none has. */
-#define ERRNO_MOST 133
-static int32_t errno_of(const char *text)
-{
-	for (int32_t e = 1; e <= ERRNO_MOST; e++)
-		if (strcmp(strerror(e), text) == 0)
-			return e;
-	return 0;
-}
-
 void errors_report_connection(struct worker *w, int64_t now_ms)
 {
 	const struct redis *r = &w->session.redis;
 	bool lasts = redis_error_needs_operator(r->error_class);
 
-	atomic_store(&w->env->slot->redis_errno, errno_of(redis_why(r)));
-	atomic_store(&w->env->slot->redis_retry_ms, w->session.retry.at_ms);
+	slot_lose_redis(w->env->slot, redis_why(r), w->session.retry.at_ms);
 	show_error(w, "connection", r->error, redis_why(r), lasts ? queue_error_of(r->error_class) : QUEUE_ERROR_NO_REDIS,
 	    lasts ? 0 : REDIS_OUTAGE_LEAST_MS, now_ms);
 }

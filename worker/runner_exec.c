@@ -48,7 +48,7 @@ static void note_progress(struct worker *w)
 	const struct handler_reply *progress = handler_progress(w->exec.handler);
 
 	if (progress != NULL)
-		slot_progress_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len);
+		slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len, PROGRESS_SHOWN);
 }
 
 static void note_ended(struct worker *w, int64_t now_ms)
@@ -57,7 +57,7 @@ static void note_ended(struct worker *w, int64_t now_ms)
 	atomic_store(&w->env->slot->handler_pgid, 0);
 	atomic_store(&w->env->slot->started_ms, 0);
 	atomic_store(&w->env->slot->deadline_ms, 0);
-	slot_progress_clear(&w->env->slot->progress);
+	slot_text_clear(&w->env->slot->progress);
 }
 
 /*

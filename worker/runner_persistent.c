@@ -168,7 +168,7 @@ static void settle_negative_answer(struct worker *w, struct place p, const struc
 static void forget_progress(struct worker *w)
 {
 	w->persistent.progress_serial = 0;
-	slot_progress_clear(&w->env->slot->progress);
+	slot_text_clear(&w->env->slot->progress);
 }
 
 /* A job may have been answered in the same turn. */
@@ -180,7 +180,7 @@ static void note_progress(struct worker *w)
 	    place_of_serial(w, progress->serial)->tray == -1)
 		return;
 	w->persistent.progress_serial = progress->serial;
-	slot_progress_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len);
+	slot_text_set(&w->env->slot->progress, progress->percent, progress->reason, progress->reason_len, PROGRESS_SHOWN);
 }
 
 static void answered(struct worker *w, const struct handler_reply *r, int64_t now_ms)

@@ -87,7 +87,6 @@ static void forget_asked(struct worker *w)
 static void lose(struct worker *w, int64_t now_ms)
 {
 	forget_asked(w);
-	atomic_store(&w->env->slot->redis_down, 1);
 	retry_failed(&w->session.retry, &(struct retry_backoff){ RECONNECT_BASE_MS, reconnect_cap_ms(w), 1 }, now_ms);
 	errors_report_connection(w, now_ms);
 }

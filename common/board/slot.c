@@ -1,5 +1,6 @@
 /* The slot of a child: writes that consist of more than one store. */
 #include <assert.h>
+#include <string.h>
 
 #include "common/board/scoreboard.h"
 
@@ -36,6 +37,13 @@ void slot_observe(struct slot *s, int64_t duration_ms)
 		atomic_fetch_add(&s->duration_ms, (uint64_t)duration_ms);
 }
 
+void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms)
+{
+	slot_text_set(&s->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
+	atomic_store(&s->redis_retry_ms, retry_ms);
+	atomic_store(&s->redis_down, 1);
+}
+
 static void move(_Atomic uint64_t *from, _Atomic uint64_t *to)
 {
 	uint64_t n = atomic_exchange(from, 0);
@@ -63,10 +71,10 @@ void slot_clear(struct slot *s)
 	atomic_store(&s->handler_pgid, 0);
 	atomic_store(&s->pid, 0);
 	atomic_store(&s->redis_down, 0);
-	atomic_store(&s->redis_errno, 0);
+	slot_text_clear(&s->redis_why);
 	atomic_store(&s->redis_retry_ms, 0);
 	atomic_store(&s->error, QUEUE_ERROR_NONE);
-	slot_progress_clear(&s->progress);
+	slot_text_clear(&s->progress);
 	for (int i = 0; i < COUNTERS; i++)
 		atomic_store(&s->counters[i], 0);
 	for (int i = 0; i < SCOREBOARD_BUCKETS; i++)

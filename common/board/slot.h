@@ -5,7 +5,9 @@
 #include <stdint.h>
 
 #include "common/board/figures.h"
-#include "common/board/slot_progress.h"
+#include "common/board/slot_text.h"
+
+#define PROGRESS_SHOWN 60		/* bytes of the text of PROGRESS */
 
 struct board_queue;
 
@@ -41,11 +43,11 @@ struct slot {
 	 */
 	_Atomic int32_t handler_pgid;
 	_Atomic int32_t pid;			/* of the child; 0: not known yet. Reader: the sweeper */
-	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0 */
+	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0. slot_lose_redis() */
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
-	_Atomic int64_t redis_errno;		/* worker: why its last attempt to connect failed; 0: no errno says why. It counts only with redis_down */
-	_Atomic int64_t redis_retry_ms;		/* worker, CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
-	struct slot_progress progress;		/* of the message that runs. Readers: the sweeper also */
+	struct slot_text redis_why;		/* why its last attempt to connect failed. It counts only with redis_down */
+	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
+	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	/*
 	 * Messages, by enum counter; runs of handlers, by duration, and the sum of their durations in ms. Each only grows until slot_fold() moves it
 	 * to queue_master.past. The sum may lag behind the histogram by one run. Reader: the sweeper, for stats and metrics.
@@ -69,6 +71,8 @@ static inline uint64_t slot_generation(const struct slot *s)
 
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
+/* It has no connection to Redis, and tries again at retry_ms. Somebody sets redis_down to 0 when it has one. */
+void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
 
 /* ---- the master calls these for a child that has ended ---- */

@@ -58,13 +58,6 @@ int64_t handler_after(int64_t now_ms, int64_t wait_ms)
 	return wait_ms < 0 || wait_ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + wait_ms;
 }
 
-const char *handler_limit_text(const struct conf_queue *conf, int64_t since_ms, int64_t timeout_at_ms)
-{
-	if (conf->max_duration_ms <= 0)
-		return "";
-	return timeout_at_ms == handler_after(since_ms, conf->max_duration_ms) ? " (max_duration)" : " (no sign of life within timeout)";
-}
-
 int handler_process_prepare(struct handler_process *p)
 {
 	if (p->failure_pipe[0] != -1)

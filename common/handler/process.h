@@ -78,7 +78,12 @@ int64_t handler_after(int64_t now_ms, int64_t wait_ms);
  * Which limit a run reached that began at since_ms and timed out at timeout_at_ms: max_duration, or the time between signs of life. "" without
  * max_duration: timeout is the only limit. The end of an error message.
  */
-const char *handler_limit_text(const struct conf_queue *conf, int64_t since_ms, int64_t timeout_at_ms);
+static inline const char *handler_limit_text(const struct conf_queue *conf, int64_t since_ms, int64_t timeout_at_ms)
+{
+	if (conf->max_duration_ms <= 0)
+		return "";
+	return timeout_at_ms == handler_after(since_ms, conf->max_duration_ms) ? " (max_duration)" : " (no sign of life within timeout)";
+}
 
 static inline int64_t handler_sooner(int64_t a_ms, int64_t b_ms)
 {

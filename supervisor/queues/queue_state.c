@@ -217,15 +217,20 @@ static void explain_breaker(const struct queues *qs, const struct queue_workers 
 		strlcat(out, "; next attempt with the next message", QUEUE_STATE_TEXT_SIZE);
 }
 
-/* The worker that tries next to connect; NULL: none has lost Redis. */
+static bool serves(const struct queues *qs, const struct queue_workers *q, const struct process *p)
+{
+	return p->state == PROCESS_SERVING && (p->role.kind == PROCESS_SWEEPER || (p->role.kind == PROCESS_WORKER && p->role.queue == queues_place(qs, q)));
+}
+
+/* The worker of the queue, or the sweeper, that tries next to connect; NULL: none has lost Redis. */
 static const struct slot *next_to_connect(const struct queues *qs, const struct queue_workers *q)
 {
 	const struct slot *next = NULL;
 
-	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_WORKER)) != NULL;) {
+	for (const struct process *p = NULL; (p = processes_next(qs->processes, p, PROCESS_ANY)) != NULL;) {
 		const struct slot *s = &qs->board->slots[processes_slot(qs->processes, p)];
 
-		if (p->state != PROCESS_SERVING || p->role.queue != queues_place(qs, q) || atomic_load(&s->redis_down) == 0)
+		if (!serves(qs, q, p) || atomic_load(&s->redis_down) == 0)
 			continue;
 		if (next == NULL || atomic_load(&s->redis_retry_ms) < atomic_load(&next->redis_retry_ms))
 			next = s;
@@ -236,11 +241,13 @@ static const struct slot *next_to_connect(const struct queues *qs, const struct 
 static void explain_no_redis(const struct queues *qs, const struct queue_workers *q, int64_t now_ms, char out[QUEUE_STATE_TEXT_SIZE])
 {
 	const struct slot *s = next_to_connect(qs, q);
+	struct slot_text_seen why = { .number = -1 };
 	char text[UNITS_SIZE];
-	int error = s == NULL ? 0 : (int)atomic_load(&s->redis_errno);
 
-	if (error > 0)
-		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), ": %s", strerror(error));
+	if (s != NULL)
+		why = slot_text_read(&s->redis_why);
+	if (why.number != -1)
+		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), ": %s", why.text);
 	if (s != NULL && now_ms > 0 && atomic_load(&s->redis_retry_ms) > now_ms)
 		snprintf(out + strlen(out), QUEUE_STATE_TEXT_SIZE - strlen(out), "; next attempt in %s",
 		    units_elapsed(atomic_load(&s->redis_retry_ms) - now_ms, text));

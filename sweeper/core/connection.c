@@ -97,7 +97,7 @@ void connection_lost(struct sweeper *s, int64_t now_ms)
 	s->connection.failures++;
 	wait_ms = clock_backoff_ms(RECONNECT_BASE_MS, 2, RECONNECT_CAP_MS, 1, s->connection.failures, arc4random());
 	s->connection.open_at_ms = now_ms + (wait_ms < RECONNECT_LEAST_MS ? RECONNECT_LEAST_MS : wait_ms);
-	atomic_store(&s->slot->redis_down, 1);
+	slot_lose_redis(s->slot, redis_why(&s->redis), s->connection.open_at_ms);
 	sweeper_queues_publish_error(s, kind_of_loss(s->redis.error_class));
 	if (!interrupt_asked())
 		log_down(s);

@@ -46,14 +46,14 @@ struct census {
 static json_t *running_row(const struct sweeper *s, const struct slot *slot, const char *queue, int64_t ms)
 {
 	struct incarnation i = { .boot = s->child->boot, .slot = (int)(slot - s->child->board->slots), .generation = slot_generation(slot) };
-	struct slot_progress_seen p = slot_progress_read(&slot->progress);
+	struct slot_text_seen p = slot_text_read(&slot->progress);
 	char name[INCARNATION_SIZE];
 	json_t *row, *progress;
 
 	strlcpy(i.node, s->conf->supervisor.node, sizeof(i.node));
 	incarnation_format(&i, name);
 	row = json_pack("{s:s, s:s, s:I}", "queue", queue, "incarnation", name, "running_ms", (json_int_t)ms);
-	if (p.percent != -1 && (progress = json_pack("{s:i, s:s}", "percent", p.percent, "text", p.text)) != NULL)
+	if (p.number != -1 && (progress = json_pack("{s:i, s:s}", "percent", p.number, "text", p.text)) != NULL)
 		json_object_set_new(row, "progress", progress);
 	return row;
 }

@@ -1,4 +1,6 @@
 """quredisd under test."""
+import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -14,6 +16,7 @@ from .paths import QUREDISD
 from .program import run_quredis
 from .waiting import wait_for
 
+F_SETPIPE_SZ = 1031        # fcntl.F_SETPIPE_SZ since Python 3.10
 _FIELD = re.compile(r'([A-Za-z0-9_.]+)=("(?:\\.|[^"\\])*"|\S*)')
 _TITLE = re.compile(r"quredisd: (worker ([A-Za-z0-9._-]+)/(\d+)|sweeper|keeper)")
 _SANITIZER = re.compile(r"Sanitizer|runtime error:")
@@ -135,6 +138,8 @@ class Quredisd:
         with open(self.stdout, "ab") as out:
             self._process = subprocess.Popen([*processes.WITH_US, *self._inside, *self.command()], stdin=subprocess.DEVNULL,
                                              stdout=out, stderr=subprocess.PIPE, env=self.environment(), cwd="/")
+        with contextlib.suppress(OSError):      # quredisd loses lines rather than wait for a slow reader
+            fcntl.fcntl(self._process.stderr, F_SETPIPE_SZ, 1 << 20)
         self._pid = None
         self._reader = threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True)
         self._reader.start()

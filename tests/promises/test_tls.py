@@ -39,7 +39,7 @@ def down(d, *words, timeout=30):
         return [e for e in d.events("redis_down") if all(w in e["reason"] for w in words)]
     wait_for(lambda: told() or not d.running(), timeout, f"{words} in the log")
     assert told(), d.text()
-    wait_for(lambda: status(d, "mail")["state"] == "no redis", 30, "the status to show it")
+    wait_for(lambda: (q := status(d, "mail"))["state"] == "no redis" and all(w in q["reason"] for w in words), 30, "the status to show it")
     result = d.quredis("ls")
     assert result.code == 69 and all(w in result.err for w in words), result
     rows = [r for r in json.loads(d.quredis("doctor", "--json").out) if r["check"] == "redis"]
@@ -134,9 +134,8 @@ def test_a_message_of_8_mib(server, ca, quredisd, handler, tmp):
 
 
 def test_the_command_line_pushes_and_reads_large_messages(server, ca, quredisd, tmp):
-    d = quredisd(redis=tls(server, ca), queues=[queue("mail", "/bin/true")])
+    d = quredisd(redis=tls(server, ca), queues=[queue("mail", "/bin/true", workers=0)])
     c = server.client()
-    d.quredis("pause", "mail")
     message = os.urandom(4 * MIB).replace(b"\n", b"x")
     assert d.quredis("push", "mail", input=message).code == 0
     assert c.lindex("ingress:mail", 0) == message

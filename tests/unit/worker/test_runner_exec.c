@@ -242,11 +242,11 @@ static void the_scoreboard_shows_what_runs_and_when_it_must_be_over(void **state
 	the_handler.progress = &(struct handler_reply){ .verb = VERB_PROGRESS, .percent = 40, .reason = "page 2", .reason_len = 6 };
 	runner_exec.end(w, fixture_now_ms());
 	assert_int_equal(atomic_load(&slot->deadline_ms), fixture_now_ms() + 60000 + 5000 + 100);
-	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
-	assert_string_equal(slot_progress_read(&slot->progress).text, "page 2");
+	assert_int_equal(slot_text_read(&slot->progress).number, 40);
+	assert_string_equal(slot_text_read(&slot->progress).text, "page 2");
 	fixture_pass_ms(3);
 	end_well();
-	assert_int_equal(slot_progress_read(&slot->progress).percent, -1);
+	assert_int_equal(slot_text_read(&slot->progress).number, -1);
 	assert_int_equal(atomic_load(&slot->handler_pgid), 0);
 	assert_int_equal(atomic_load(&slot->started_ms), 0);
 	assert_int_equal(atomic_load(&slot->deadline_ms), 0);

@@ -240,13 +240,13 @@ static void the_scoreboard_shows_the_progress_of_an_unanswered_job(void **state)
 	start();
 	process.progress = &progress;
 	runner_persistent.end(w, fixture_now_ms());
-	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
+	assert_int_equal(slot_text_read(&slot->progress).number, 40);
 	process.progress = NULL;
 	answer(1, VERB_OK, -1, "");
-	assert_int_equal(slot_progress_read(&slot->progress).percent, 40);
+	assert_int_equal(slot_text_read(&slot->progress).number, 40);
 	process.progress = &progress;		/* it was said before the answer that is taken now */
 	answer(2, VERB_OK, -1, "");
-	assert_int_equal(slot_progress_read(&slot->progress).percent, -1);
+	assert_int_equal(slot_text_read(&slot->progress).number, -1);
 }
 
 static void a_handler_that_answers_at_once_is_served_without_a_poll(void **state)

@@ -1,4 +1,4 @@
-/* The progress of a handler on the scoreboard: safe text, and nothing of a write that was cut short. */
+/* A text on the scoreboard: safe text, and nothing of a write that was cut short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,22 +8,24 @@
 #include <cmocka.h>
 
 #include "common/base/nitems.h"
-#include "common/board/slot_progress.h"
+#include "common/board/slot_text.h"
 
-static struct slot_progress progress;
+#define MOST 60
+
+static struct slot_text text_of_a_child;
 
 static int setup(void **state)
 {
 	(void)state;
-	memset((void *)&progress, 0, sizeof(progress));
+	memset((void *)&text_of_a_child, 0, sizeof(text_of_a_child));
 	return 0;
 }
 
-static void is(int percent, const char *text)
+static void is(int number, const char *text)
 {
-	struct slot_progress_seen seen = slot_progress_read(&progress);
+	struct slot_text_seen seen = slot_text_read(&text_of_a_child);
 
-	assert_int_equal(seen.percent, percent);
+	assert_int_equal(seen.number, number);
 	assert_string_equal(seen.text, text);
 }
 
@@ -31,11 +33,11 @@ static void set_and_cleared(void **state)
 {
 	(void)state;
 	is(-1, "");
-	slot_progress_set(&progress, 0, "", 0);
+	slot_text_set(&text_of_a_child, 0, "", 0, MOST);
 	is(0, "");
-	slot_progress_set(&progress, 100, "all", 3);
+	slot_text_set(&text_of_a_child, 100, "all", 3, MOST);
 	is(100, "all");
-	slot_progress_clear(&progress);
+	slot_text_clear(&text_of_a_child);
 	is(-1, "");
 }
 
@@ -55,7 +57,7 @@ static void the_text_is_safe(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < nitems(cases); i++) {
-		slot_progress_set(&progress, 1, cases[i].text, cases[i].len);
+		slot_text_set(&text_of_a_child, 1, cases[i].text, cases[i].len, MOST);
 		is(1, cases[i].shown);
 	}
 }
@@ -67,12 +69,12 @@ static void a_long_text_is_cut_between_characters(void **state)
 	(void)state;
 	memset(text, 'a', sizeof(text));
 	memset(shown, 'a', sizeof(shown));
-	shown[PROGRESS_TEXT_MAX] = '\0';
-	slot_progress_set(&progress, 2, text, sizeof(text));
+	shown[MOST] = '\0';
+	slot_text_set(&text_of_a_child, 2, text, sizeof(text), MOST);
 	is(2, shown);
-	memcpy(text + PROGRESS_TEXT_MAX - 1, "\xc3\xa9", 2);
-	shown[PROGRESS_TEXT_MAX - 1] = '\0';
-	slot_progress_set(&progress, 3, text, sizeof(text));
+	memcpy(text + MOST - 1, "\xc3\xa9", 2);
+	shown[MOST - 1] = '\0';
+	slot_text_set(&text_of_a_child, 3, text, sizeof(text), MOST);
 	is(3, shown);
 }
 
@@ -80,12 +82,12 @@ static void a_long_text_is_cut_between_characters(void **state)
 static void half_a_write_is_not_seen(void **state)
 {
 	(void)state;
-	slot_progress_set(&progress, 40, "abc", 3);
-	atomic_fetch_add(&progress.turn, 1);
+	slot_text_set(&text_of_a_child, 40, "abc", 3, MOST);
+	atomic_fetch_add(&text_of_a_child.turn, 1);
 	is(-1, "");
-	slot_progress_clear(&progress);
+	slot_text_clear(&text_of_a_child);
 	is(-1, "");
-	slot_progress_set(&progress, 50, "d", 1);
+	slot_text_set(&text_of_a_child, 50, "d", 1, MOST);
 	is(50, "d");
 }
 
