@@ -159,11 +159,6 @@ int handler_process_signal(const struct handler_process *p)
 	return p->failure.error == 0 && !WIFEXITED(p->family.status) ? WTERMSIG(p->family.status) : 0;
 }
 
-const char *handler_limit_text(const struct conf_queue *conf, int64_t since_ms, int64_t timeout_at_ms)
-{
-	return conf->max_duration_ms > 0 && timeout_at_ms == handler_after(since_ms, conf->max_duration_ms) ? " (max_duration)" : "";
-}
-
 /* ---- what it does ---- */
 
 void fake_process_begin(void)
