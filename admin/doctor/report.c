@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "admin/doctor/checks.h"
 #include "admin/doctor/fold.h"
@@ -253,6 +254,7 @@ void report_print(struct doctor *d)
 
 void report_summarize(const struct doctor *d)
 {
+	bool colour = colour_is_wanted(d->a->options.colour, STDERR_FILENO);
 	size_t n[SEVERITY_ERROR + 1] = {0}, fixed = findings_count(d, n);
 	const char *before = "";
 
@@ -260,9 +262,12 @@ void report_summarize(const struct doctor *d)
 	if (fixed > 0)
 		fprintf(stderr, "%zu fixed; ", fixed);
 	for (int s = SEVERITY_ERROR; s > SEVERITY_OK; s--) {
+		enum colour_meaning meaning = colour_meaning_of(severity_names[s]);
+
 		if (n[s] == 0)
 			continue;
-		fprintf(stderr, "%s%zu %s%s", before, n[s], severity_names[s], n[s] == 1 ? "" : "s");
+		fprintf(stderr, "%s%s%zu %s%s%s", before, colour_begin(colour, meaning), n[s], severity_names[s], n[s] == 1 ? "" : "s",
+		    colour_end(colour, meaning));
 		before = ", ";
 	}
 	fprintf(stderr, "%s\n", before[0] == '\0' ? "no problem found" : "");

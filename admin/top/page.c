@@ -195,21 +195,25 @@ static size_t count_nodes(const json_t *nodes)
 	return n;
 }
 
-static void headline(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width)
+static void headline(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width, bool colour)
 {
 	const char *status = json_string_value(json_object_get(json_object_get(f->overview, "health"), "status"));
 	const char *order = top_sort_keys[v->sort].name, *reversed = v->reversed ? ", reversed" : "", *plural = f->n == 1 ? "" : "s";
 	size_t nodes = count_nodes(json_object_get(f->overview, "nodes"));
-	char at[CLOCK_RFC3339_SIZE];
+	char at[CLOCK_RFC3339_SIZE], *health;
+	enum colour_meaning meaning;
 
 	clock_rfc3339(json_integer_value(json_object_get(f->overview, "time")), at);
 	if (status == NULL)
 		status = "unknown";
+	meaning = colour_meaning_of(status);
+	health = alloc_format("%s%s%s", colour_begin(colour, meaning), status, colour_end(colour, meaning));
 	if (width < HEADLINE_COLUMNS)
-		fprintf(out, "  health: %s  by %s%s  %zu queue%s  %.8s UTC\n", status, order, reversed, f->n, plural, at + strlen("2026-11-20T"));
+		fprintf(out, "  health: %s  by %s%s  %zu queue%s  %.8s UTC\n", health, order, reversed, f->n, plural, at + strlen("2026-11-20T"));
 	else
-		fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s   by %s%s\n", at, nodes, nodes == 1 ? "" : "s", f->n, plural, status, order,
+		fprintf(out, "  %.19s UTC   %zu node%s   %zu queue%s   health: %s   by %s%s\n", at, nodes, nodes == 1 ? "" : "s", f->n, plural, health, order,
 		    reversed);
+	free(health);
 }
 
 static void below_queues(struct output *o, const struct top_figures *f)
@@ -230,7 +234,7 @@ void top_page(FILE *out, const struct top_figures *f, const struct top_view *v, 
 {
 	struct output o = { .format = &output_table, .file = out, .width = width, .colour = colour };
 
-	headline(out, f, v, width);
+	headline(out, f, v, width, colour);
 	fputc('\n', out);
 	queues(&o, f);
 	below_queues(&o, f);
@@ -297,7 +301,7 @@ static char *fit_list(FILE *out, const struct top_figures *f, struct top_view *v
 	rest = f->n + below.lines <= room || below.lines < room / 3 ? below.lines : room / 3;
 	shown = f->n < room - rest ? f->n : room - rest;
 	selected = top_view_place(v, f, shown);
-	headline(out, f, v, size.columns);
+	headline(out, f, v, size.columns, colour);
 	fputs(blank ? "\n" : "", out);
 	text_write(out, &table, 0, 1, SIZE_MAX);
 	text_write(out, &table, 1 + v->first, shown, 1 + selected);

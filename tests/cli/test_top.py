@@ -92,6 +92,16 @@ def test_the_sickest_are_first(redis, quredis):
     assert names(quredis("top").out.splitlines()) == names(out), "without a terminal it is the same page"
 
 
+def test_colours_say_what_words_say(redis, quredis, terminal):
+    judged(redis.client(), "a", "degraded", ["too many"])
+    plain = quredis("top", "--once", "--color=never").out
+    coloured = quredis("top", "--once", "--color=always").out
+    assert "\x1b" not in plain and "health: \x1b[33mdegraded\x1b[0m" in coloured.splitlines()[0]
+    assert [line.split()[-9:] for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()[1:]] == [line.split()[-9:] for line in plain.splitlines()[1:]]
+    t = terminal("top", "--once", columns=50)
+    assert t.end() == 0 and "health: \x1b[33mdegraded\x1b[0m  by health" in t.text
+
+
 def test_sort_option(redis, quredis):
     c = redis.client()
     for i, name in enumerate(["a", "b", "c"]):

@@ -126,6 +126,14 @@ def test_findings_alike_are_one_row(sick):
     assert next(x[4] for x in rows if x[1:3] == ["paused", "q07"]) == "quredis resume q07"
 
 
+def test_the_verdict_has_the_colours_of_severities(sick):
+    """They are never the only sign."""
+    plain, coloured = sick.run(json=False), sick.run("--color=always", json=False)
+    assert "\x1b" not in plain.err + plain.out
+    assert "\x1b[1;31m1 error\x1b[0m, \x1b[33m" in coloured.err and "12 notes\x1b[0m" in coloured.err
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.err) == plain.err
+
+
 def test_what_was_fixed_is_above_what_needs_action(sick):
     r = sick.run("--fix", "--yes", json=False)
     _, rows = table_of(r.out)
