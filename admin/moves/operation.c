@@ -19,8 +19,8 @@
 #define LOOK_MS 250
 
 /* In the order of operation_hold.lua. */
-static const char *const fields[] = { "begun", "since", "bound", "total", "acted", "next", "first", "passed", "from" };
-enum { AT_BEGUN, AT_SINCE, AT_BOUND, AT_TOTAL, AT_ACTED, AT_NEXT, AT_FIRST, AT_PASSED, AT_FROM, FIELDS };
+static const char *const fields[] = { "begun", "since", "bound", "total", "acted", "next", "first", "passed", "from", "last" };
+enum { AT_BEGUN, AT_SINCE, AT_BOUND, AT_TOTAL, AT_ACTED, AT_NEXT, AT_FIRST, AT_PASSED, AT_FROM, AT_LAST, FIELDS };
 
 /* "HOST PID RANDOM" */
 static void name_holder(char out[128])
@@ -60,6 +60,7 @@ static void take_fields(struct operation *o, const struct redis_reply *reply, si
 	free(o->first);
 	o->first = alloc_string(text[AT_FIRST]);
 	o->passed = text[AT_PASSED][0] != '\0';
+	o->last_ms = strtoll(text[AT_LAST], NULL, 10);
 	o->from = text[AT_FROM][0] == '\0' ? -1 : strtoll(text[AT_FROM], NULL, 10);
 }
 

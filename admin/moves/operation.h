@@ -23,6 +23,7 @@ struct operation {
 	char *first;			/* canary: the keys of the messages that were put back first (returns.h); owned */
 	int64_t from;			/* canary: how many had been taken before; -1: it has not begun */
 	bool passed;			/* canary: they are done */
+	int64_t last_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
 	bool is_lost;			/* operation_lost() said so */
 	bool continues;			/* an earlier command has begun it */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */

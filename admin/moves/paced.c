@@ -154,17 +154,44 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 
 /* ---- the others ---- */
 
+/*
+ * How much of the next message is due when a command begins. The first message is, unless an earlier command has put one back just now: a client of the API
+ * repeats its request every few seconds, and each would put one back at once. -1: error
+ */
+static double due_at_first(struct admin *a, const struct paced *p)
+{
+	const struct operation *op = p->letters->op;
+	int64_t now_ms;
+
+	if (op->last_ms <= 0)
+		return 1;
+	if (admin_server_time(a, &now_ms) == -1)
+		return -1;
+	return now_ms < op->last_ms || (double)(now_ms - op->last_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_ms) * p->per_ms;
+}
+
+/* A faster one needs no memory: the little that a repeated command puts back too early does not matter there. */
+static int note_last(struct admin *a, const struct paced *p)
+{
+	struct operation *op = p->letters->op;
+
+	if (p->per_ms * 1000 >= 1)
+		return 0;
+	return admin_server_time(a, &op->last_ms) == -1 ? -1 : operation_note_number(op, "last", op->last_ms);
+}
+
 static int put_back_others(struct admin *a, struct paced *p)
 {
 	struct letters *l = p->letters;
 	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = l->acted + l->missing + l->claimed;
-	int more = 1;
+	double at_first = due_at_first(a, p);
+	int more = at_first < 0 ? -1 : 1;
 
 	while (more == 1 && !interrupt_asked()) {
 		int64_t now_ms = clock_monotonic_ms(), sent = l->acted + l->missing + l->claimed - before;
-		int64_t due = 1 + (int64_t)((double)(now_ms - begun_ms) * p->per_ms) - sent;
+		int64_t due = (int64_t)(at_first + (double)(now_ms - begun_ms) * p->per_ms) - sent;
 
-		if (due > 0 && (more = letters_take(l, due)) == -1)
+		if (due > 0 && ((more = letters_take(l, due)) == -1 || note_last(a, p) == -1))
 			return -1;
 		progress_show(p->progress, l->op->acted);
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
@@ -177,7 +204,7 @@ static int put_back_others(struct admin *a, struct paced *p)
 		if (more == 1 && due <= QUEUE_TAKEN_MAX)
 			rest(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
 	}
-	return 0;
+	return more == -1 ? -1 : 0;
 }
 
 int paced_run(struct admin *a, struct paced *p)

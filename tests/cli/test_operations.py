@@ -273,6 +273,32 @@ def test_a_canary_after_a_part_without_one(past):
     assert child.returncode == 0 and "the first 2 messages are done" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
 
 
+def test_a_slow_rate_holds_over_repeated_commands(past):
+    """A request of the API ends after 2.5 seconds and is repeated: each would put one back at once."""
+    server, q, _ = past
+    operations = f"{q.escape}:operations"
+
+    def part(until):
+        child = begin(server.url, *MINE, "--rate", "1/h")
+        wait_for(lambda: until(child))
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+        return q.client.llen(q.ingress)
+
+    def renewed(child):
+        """It holds the operation, and has done so for a second."""
+        of = {f.split(b":")[1]: v for f, v in q.client.hgetall(operations).items()}
+        held.setdefault(child.pid, int(of[b"held"])) if of[b"holder"].split()[1:2] == [b"%d" % child.pid] else None
+        return int(of[b"held"]) > held.get(child.pid, 10 ** 15)
+
+    held = {}
+    assert part(lambda child: q.client.hkeys(operations) and any(f.endswith(b":last") for f in q.client.hkeys(operations))) == 1
+    assert part(renewed) == 1 and part(renewed) == 1
+    last, = (f for f in q.client.hkeys(operations) if f.endswith(b":last"))
+    q.client.hincrby(operations, last, -3600000)
+    assert part(lambda child: q.client.llen(q.ingress) > 1) == 2
+
+
 def test_what_an_operation_left_does_not_outlive_it(past, quredis):
     server, q, wanted = past
     operations, returned = f"{q.escape}:operations", f"{q.escape}:returned"

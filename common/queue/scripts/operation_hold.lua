@@ -12,7 +12,7 @@ local holder, held = get('holder'), tonumber(get('held')) or 0      -- held furt
 if holder ~= '' and holder ~= ARGV[2] and holder ~= ARGV[3] and held > now and held <= now + ARGV[4] then return { 'held', holder, get('begun') } end
 local new = get('bound') == ''
 if new then
-  for _, field in ipairs({ 'acted', 'next', 'first', 'passed', 'from' }) do redis.call('HDEL', KEYS[2], ARGV[1] .. ':' .. field) end
+  for _, field in ipairs({ 'acted', 'next', 'first', 'passed', 'from', 'last' }) do redis.call('HDEL', KEYS[2], ARGV[1] .. ':' .. field) end
   if redis.call('HLEN', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
   for i = 6, #ARGV, 2 do set(ARGV[i], ARGV[i + 1]) end
   set('begun', string.format('%.0f', now))
@@ -21,4 +21,5 @@ set('holder', ARGV[2])
 set('held', string.format('%.0f', now + ARGV[4]))
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 redis.call('PEXPIRE', KEYS[3], ARGV[5])
-return { new and 'new' or 'on', get('begun'), get('since'), get('bound'), get('total'), get('acted'), get('next'), get('first'), get('passed'), get('from') }
+return { new and 'new' or 'on', get('begun'), get('since'), get('bound'), get('total'), get('acted'), get('next'), get('first'), get('passed'), get('from'),
+  get('last') }
