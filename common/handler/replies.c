@@ -56,9 +56,16 @@ static void take_verdict(struct handler_replies *r, const struct handler_reply *
 
 static void take_unknown(struct handler_replies *r, const char *line, size_t len, struct handler_output *o)
 {
-	char reason[HANDLER_REASON_SHOWN];
-	int n = snprintf(reason, sizeof(reason), "this is no verb of an exec handler: %.*s", len < 100 ? (int)len : 100, line);
+	char reason[HANDLER_REASON_SHOWN], text[101];
+	const char *near;
+	int n;
 
+	snprintf(text, sizeof(text), "%.*s", (int)len, line);
+	near = handler_reply_nearest(text);
+	n = snprintf(reason, sizeof(reason), "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS%s%s%s: %s", near == NULL ? "" : " (did you mean ",
+	    near == NULL ? "" : near, near == NULL ? "" : "?)", text);
+	if (n >= (int)sizeof(reason))
+		n = sizeof(reason) - 1;
 	take_verdict(r, &(struct handler_reply){ .verb = VERB_FAIL, .delay_ms = -1, .reason = reason, .reason_len = (size_t)n }, o);
 	r->lost = true;
 }

@@ -38,6 +38,19 @@ const char *const handler_verb_names[VERBS] = {
 	[VERB_PROGRESS] = "PROGRESS",
 };
 
+const char *handler_reply_nearest(const char *line)
+{
+	const char *names[VERBS];
+	char word[VERB_MAX + 1];
+	size_t n = 0, len = strcspn(line, " ");
+
+	snprintf(word, sizeof(word), "%.*s", (int)len, line);
+	for (int v = 0; v < VERBS; v++)
+		if (verbs[v].exec)
+			names[n++] = handler_verb_names[v];
+	return nearest(word, names, n);
+}
+
 static bool parse_digits(const char **at, const char *end, uint64_t *n)
 {
 	const char *p = *at;

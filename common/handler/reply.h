@@ -51,6 +51,8 @@ static inline bool handler_verb_is_sign_of_life(enum handler_verb verb)
  */
 enum handler_line handler_reply_parse(struct handler_reply *out, enum conf_mode mode, const char *line, size_t len);
 
+/* The verb of exec handlers that the first word of a line is similar to; NULL: none is. */
+const char *handler_reply_nearest(const char *line);
 /* Copies a reply with the shown part of its reason into `reason`, of HANDLER_REASON_SHOWN bytes. Other views stay. */
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason);
 

@@ -112,12 +112,14 @@ void message_failure_parse(struct message_failure *f, const struct message_line 
 {
 	int64_t exit_code = -1;
 
-	*f = (struct message_failure){0};
+	*f = (struct message_failure){ .exit_code = -1 };
 	if (message_line_value(line, "failed") == NULL)
 		return;
 	if (message_line_number(line, "failed", INT64_MAX, &f->at_ms) == -1 || message_line_number(line, "exit", INT32_MAX, &exit_code) == -1 ||
 	    parse_name(line, "class", f->class, sizeof(f->class)) == -1 || parse_name(line, "signal", f->signal, sizeof(f->signal)) == -1 ||
-	    parse_text(message_line_value(line, "why"), f->text) == -1)
-		*f = (struct message_failure){0};
+	    parse_text(message_line_value(line, "why"), f->text) == -1) {
+		*f = (struct message_failure){ .exit_code = -1 };
+		return;
+	}
 	f->exit_code = (int)exit_code;
 }

@@ -14,7 +14,7 @@ struct health {
 	enum queue_error error;		/* that counts at the last look */
 	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
 	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
-	enum health_status status;	/* judge() sets it, and resume_from(), by the last report of another sweeper */
+	enum health_status status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
 	uint32_t seen;			/* state_of() at the last look, for health_is_outdated() */

@@ -186,7 +186,7 @@ static void breaker_text(const struct reason *r)
 
 	add_text(r, "the breaker is open");
 	if (b != NULL && atomic_load(&b->step) > 0)
-		add_text(r, ": %s; workers try again at least every 30 s", handler_cause_text(atomic_load(&b->cause), program, cause));
+		add_text(r, ": %s; workers test the handler at least every 30 s", handler_cause_text(atomic_load(&b->cause), program, cause));
 }
 
 static void archive_text(const struct reason *r)
@@ -215,7 +215,7 @@ static const struct {
 	void (*text)(const struct reason *r);
 } texts[HEALTH_CODES] = {
 	[HEALTH_INGRESS] = { .counted = "messages wait" },
-	[HEALTH_TRANSIT] = { .counted = "messages are in work" },
+	[HEALTH_TRANSIT] = { .counted = "messages are in flight" },
 	[HEALTH_DEAD_LETTERS] = { .counted = "dead letters" },
 	[HEALTH_STUCK] = { .counted = "messages are stuck" },
 	[HEALTH_DELAYED] = { .text = delayed_text },

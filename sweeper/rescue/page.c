@@ -118,7 +118,7 @@ static void describe_fate(const struct rescue_page *p, const struct held *h, cha
 	if (strcmp(h->class, "TooLarge") == 0)
 		snprintf(out, size, "%" PRId64 " bytes; message_max is %" PRId64, h->size, message_max(p));
 	else
-		snprintf(out, size, "its worker died %d times while the message was in work", h->fate.crashes);
+		snprintf(out, size, "its worker died %d times while the message was in flight", h->fate.crashes);
 }
 
 static void append_escape(const struct rescue_page *p, struct held *h)

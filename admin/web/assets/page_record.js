@@ -17,7 +17,7 @@ const MEANS = {
 	HandlerExit: "The handler ended with an exit status other than 0, and no attempt was left.",
 	HandlerFail: "The handler reported that it failed (FAIL), and no attempt was left.",
 	HandlerSignal: "A signal killed the handler.",
-	HandlerTimeout: "The handler ran longer than its timeout.",
+	HandlerTimeout: "The handler reached its timeout, or max_duration.",
 	Rejected: "The handler rejected the message: a retry would not help.",
 	Unrepresentable: "The message cannot be given to this handler as an argument.",
 	TooLarge: "The message is longer than message_max. No worker fetched it.",

@@ -76,10 +76,10 @@ static void an_unknown_verb_is_a_failure(void **unused)
 {
 	(void)unused;
 	run("echo REJCT no mail >&3; echo RETRY >&3");
-	replied(VERB_FAIL, -1, "", "this is no verb of an exec handler: REJCT no mail");
+	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail");
 	loop_logged(" stream=reply line=RETRY\n");		/* it may be one of the bytes of that verb */
 	run("echo OK >&3");
-	replied(VERB_FAIL, -1, "", "this is no verb of an exec handler: OK");
+	replied(VERB_FAIL, -1, "", "unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS: OK");
 }
 
 static void other_lines_are_logged(void **unused)

@@ -105,7 +105,7 @@ static void one_alone_is_charged_and_the_second_death_lets_it_escape(void **stat
 		if (strcmp(field, "error_class") == 0)
 			assert_string_equal(value, "WorkerLost");
 		if (strcmp(field, "error_message") == 0)
-			assert_string_equal(value, "its worker died 2 times while the message was in work");
+			assert_string_equal(value, "its worker died 2 times while the message was in flight");
 		if (strcmp(field, "worker") == 0)
 			assert_string_equal(value, "n." OUR_BOOT ".5.2");
 		if (strcmp(field, "crashes") == 0)
