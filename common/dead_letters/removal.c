@@ -2,6 +2,7 @@
  * Reads dead letters and records from their old end, removes pairs, and adds records for dead letters that have none. The
  * sweeper decides which of them leave, and when. A walk reads all of them and removes none.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +24,10 @@ int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial)
 	more = strspn(id + digits + 1, "0123456789");
 	if (more == 0 || more > 20 || id[digits + 1 + more] != '\0')
 		return -1;
+	errno = 0;
 	*ms = strtoull(id, NULL, 10);
 	*serial = strtoull(id + digits + 1, NULL, 10);
-	return 0;
+	return errno == 0 ? 0 : -1;
 }
 
 int queue_record_id_compare(const char *a, const char *b)

@@ -283,7 +283,8 @@ static void ids_are_compared_as_numbers(void **state)
 	assert_int_equal(queue_record_id_compare("10-1", "10-1"), 0);
 	assert_int_equal(queue_record_id_parse("18446744073709551615-2", &ms, &serial), 0);
 	assert_true(ms == UINT64_MAX && serial == 2);
-	for (const char *const *bad = (const char *const[]){ "", "1", "-1", "1-", "1-2x", "x1-2", " 1-2", NULL }; *bad != NULL; bad++)
+	for (const char *const *bad = (const char *const[]){ "", "1", "-1", "1-", "1-2x", "x1-2", " 1-2",
+		"18446744073709551616-1", "1-18446744073709551616", NULL }; *bad != NULL; bad++)
 		assert_int_equal(queue_record_id_parse(*bad, &ms, &serial), -1);
 }
 
