@@ -103,7 +103,10 @@ static int ask_hold(struct operation *o, const char *instead, struct redis_reply
 
 static int held_by(struct operation *o, const char *holder)
 {
-	return admin_fail(o->a, EX_TEMPFAIL, "another command does the same %s now (host and process %s): wait for it, or interrupt it there", o->verb, holder);
+	const char *end = strrchr(holder, ' ');		/* behind host and process: name_holder() */
+
+	return admin_fail(o->a, EX_TEMPFAIL, "the same %s is running (host and process %.*s): wait until it ends, or interrupt it there", o->verb,
+	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder);
 }
 
 /* A holder on another host may have died: then its time ends, and nobody extends it. */
@@ -140,7 +143,8 @@ int operation_hold(struct operation *o)
 int operation_lost(struct operation *o)
 {
 	o->is_lost = true;
-	return admin_fail(o->a, EX_TEMPFAIL, "another command continues this %s, or Redis went back to an earlier state: run it again", o->verb);
+	return admin_fail(o->a, EX_TEMPFAIL, "another command took over this %s, or Redis went back to an earlier state: run the command again to continue",
+	    o->verb);
 }
 
 #define ANY_NUMBER (-1)

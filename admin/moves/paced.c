@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <time.h>
 
 #include <bsd/stdlib.h>
 
@@ -49,21 +48,13 @@ int paced_read(struct admin *a, struct paced *p)
 	*p = (struct paced){ .most_failures = a->options.max_failures < 0 ? 0 : a->options.max_failures };
 	p->canary = (a->options.given & OPTION_CANARY) == 0 ? 0 : a->options.canary > 0 ? a->options.canary : 1;
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
-		return admin_fail(a, EX_USAGE, "without records (dead_letter.enabled = false) the command cannot see which messages fail again");
+		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what failed again: set dead_letter.enabled");
 	return parse_rate(a, &p->per_ms);
 }
 
 void paced_free(struct paced *p)
 {
 	returns_free(&p->returns);
-}
-
-static void rest(int64_t ms)
-{
-	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
-
-	if (ms > 0)
-		nanosleep(&ts, NULL);
 }
 
 static int failed_again(struct admin *a, struct paced *p)
@@ -134,8 +125,9 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 
 	while (missed < 2 && !interrupt_asked()) {
 		if (clock_monotonic_ms() >= until_ms)
-			return admin_fail(a, EX_TEMPFAIL, "the first messages still wait or are in flight: nothing else was put back");
-		rest(CANARY_LOOK_MS);
+			return admin_fail(a, EX_TEMPFAIL, "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others "
+			    "were put back. Run the command again to wait on; quredis peek %s ingress shows what waits", op->acted - op->from, a->keys.name);
+		clock_pause_ms(CANARY_LOOK_MS);
 		there = returns_are_under_way(a, op->first);
 		if (there == -1 || operation_renew(op) == -1 || returns_look(a, &p->returns) == -1)
 			return -1;
@@ -202,7 +194,7 @@ static int put_back_others(struct admin *a, struct paced *p)
 				return failed_again(a, p);
 		}
 		if (more == 1 && due <= QUEUE_TAKEN_MAX)
-			rest(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
+			clock_pause_ms(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
 	}
 	return more == -1 ? -1 : 0;
 }
@@ -222,7 +214,9 @@ int paced_run(struct admin *a, struct paced *p)
 	}
 	if (rc == 0 && !interrupt_asked())
 		rc = put_back_others(a, p);
-	if (rc != 0 || returns_look(a, &p->returns) == -1 || p->returns.failed == 0)
+	if (rc == 0)
+		rc = returns_look(a, &p->returns);
+	if (rc != 0 || p->returns.failed == 0)
 		return rc;
 	if (p->returns.failed > p->most_failures)
 		return failed_again(a, p);

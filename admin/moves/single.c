@@ -144,7 +144,7 @@ static int fail_to_find(struct single *t, unsigned lists, int rc)
 	const char *where = lists == LIST_BIT(LIST_DELAYED) ? "delayed" : lists == LIST_BIT(LIST_INGRESS) ? "ingress" : "delayed or ingress";
 
 	if (rc == 2)
-		admin_fail(a, EX_TEMPFAIL, "%s keeps changing its place in %s; try again", id, a->keys.name);
+		admin_fail(a, EX_TEMPFAIL, "%s changed its place in %s during each search; run the command again", id, a->keys.name);
 	else if (t->more)
 		admin_fail(a, EX_NOINPUT, "%s is not among the next %" PRId64 " messages of %s in %s; --search N looks through more", id,
 		    a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, a->keys.name, where);

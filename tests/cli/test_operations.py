@@ -71,10 +71,10 @@ def test_two_at_once_and_one_that_went_back(quredis, redis, mail):
     first = subprocess.Popen([str(QUREDIS), "-u", redis.url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: q.client.llen(q.ingress) > 5)
     second = quredis(*args)
-    assert second.code == 75 and "another command does the same retry now" in second.err and second.out == ""
+    assert second.code == 75 and "the same retry is running (host and process " in second.err and second.out == ""
     q.client.delete(f"{q.escape}:operations")           # as a Redis that went back to a state before the operation
     said = first.communicate(timeout=30)
-    assert first.returncode == 75 and "Redis went back to an earlier state: run it again" in said[1]
+    assert first.returncode == 75 and "Redis went back to an earlier state: run the command again" in said[1]
     moved = q.client.llen(q.ingress)
     assert quredis(*args[:6]).code == 0 and q.client.llen(q.ingress) == len(wanted) and moved < len(wanted)
     left_whole(q, wanted)
@@ -218,7 +218,7 @@ def test_redis_goes_back_in_the_middle(past, redis_proxy, quredis, args, keep, b
     assert tap.moves >= back
     if killed:
         server.go_back(tap.copy)
-    assert child.returncode == 69 if killed else child.returncode == 0 or "Redis went back to an earlier state: run it again" in said[1], said
+    assert child.returncode == 69 if killed else child.returncode == 0 or "Redis went back to an earlier state: run the command again" in said[1], said
     again = quredis("-u", server.url, *command)
     assert again.code == 0, again
     assert collections.Counter(strip(m) for m in q.fetched()) == collections.Counter([] if args is None else wanted)
@@ -243,8 +243,8 @@ def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     server.go_back_unnoticed(tap.copy)
     said = child.communicate(timeout=60)
-    assert child.returncode == 75 and "Redis went back to an earlier state: run it again" in said[1] and "is done" not in said[1], said
-    assert said[1].count("run it again") == 1 and not q.client.exists(q.ingress)
+    assert child.returncode == 75 and "Redis went back to an earlier state: run the command again" in said[1] and "is done" not in said[1], said
+    assert said[1].count("run the command again") == 1 and not q.client.exists(q.ingress)
     child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     assert strip(q.client.rpop(q.ingress)) == wanted[0]     # a worker does it

@@ -128,7 +128,8 @@ ENDS = {
     "exit 1: REJECT no mail": (b"Rejected", b"REJECT: no mail", b"1", b"1"),
     "exit 65: FAIL try again": (b"HandlerFail", b"FAIL: try again", b"65", b"2"),
     "exit 0: FAIL": (b"HandlerFail", b"FAIL", b"0", b"2"),
-    "exit 0: REJCT no mail": (b"HandlerFail", b"FAIL: unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail", b"0", b"2"),
+    "exit 0: REJCT no mail": (
+        b"HandlerFail", b"FAIL: unknown verb: expected RETRY, FAIL, REJECT, BEAT or PROGRESS (did you mean REJECT?): REJCT no mail", b"0", b"2"),
     "die: REJECT no mail": (b"HandlerSignal", b"killed by SIGKILL", b"", b"2"),
     "hang: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"", b"2"),
     "trap: REJECT no mail": (b"HandlerTimeout", b"timed out after", b"0", b"2"),

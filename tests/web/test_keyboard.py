@@ -75,7 +75,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(desk, redis):
     first, *_ = letters(desk)
     desk.script("document.querySelector(`button[aria-label='Retry ${arguments[0]}']`).focus()", first)
     desk.keys("ENTER")
-    desk.sees("1 dead letter of mail will return", "dialog")
+    desk.sees("1 dead letter of mail will move back", "dialog")
     assert desk.focus() == "Cancel"
     for key in ["TAB"] * 5 + ["shift+TAB"] * 5:
         desk.keys(key)
@@ -95,7 +95,7 @@ def test_the_focus_goes_on_where_a_row_left(desk, redis):
     first, second, third, *_ = letters(desk)
     desk.script("document.querySelector(`button[aria-label='Retry ${arguments[0]}']`).focus()", second)
     desk.keys("ENTER")
-    desk.sees("will return", "dialog")
+    desk.sees("will move back", "dialog")
     desk.keys("TAB", "ENTER")
     wait_for(lambda: redis.client().llen("escape:mail") == 141)
     wait_for(lambda: desk.count(f"tr[data-key='{second}']") == 0)

@@ -153,7 +153,7 @@ def test_retry_and_delete_one(page, redis):
     p.click(f"Retry {ids[1]}")
     p.click("Cancel", "dialog")
     p.click(f"Retry {ids[1]}")
-    p.sees("1 dead letter of mail will return", "dialog")
+    p.sees("1 dead letter of mail will move back", "dialog")
     assert r.llen(mail.ingress) == 0
     p.click("Retry 1", "dialog")
     wait_for(lambda: payloads(r, mail.ingress) == [b"b"])
@@ -212,7 +212,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     p.click("Retry 3", ".marks")
     r.lrem(mail.escape, 1, b"b"), r.xdel(mail.log, ids[1])
     p.click("Retry 3", "dialog")
-    p.sees("2 messages of mail returned to ingress; 1 no longer existed", ".toasts")
+    p.sees("2 messages of mail moved back to ingress; 1 no longer existed", ".toasts")
     assert payloads(r, mail.ingress) == [b"a", b"c"]
     p.sees("No dead letters in mail")
     p.go(f"/letters/mail/{mail.dead_letters(b'd')[0]}")
@@ -220,7 +220,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     r.delete(mail.escape, mail.log)
     p.click("Retry", "main")
     p.click("Retry 1", "dialog")
-    p.sees("0 messages of mail returned to ingress; 1 no longer existed", ".toasts")
+    p.sees("0 messages of mail moved back to ingress; 1 no longer existed", ".toasts")
 
 
 def test_by_cause(page, redis):
@@ -244,9 +244,10 @@ def test_by_cause(page, redis):
     assert all(m.startswith(b"t") for m in payloads(r, mail.ingress))
     p.script("location.hash = '#/letters/mail?class=HandlerSignal'")
     wait_for(lambda: p.count(".table-letters tbody tr") == 1)
-    p.click("Delete all", ".marks")
-    p.click("Delete all 1…", "dialog")
-    p.click("Delete all 1 permanently", "dialog")
+    p.click("Delete these", ".marks")
+    p.sees("1 dead letter that matches class HandlerSignal will be deleted", "dialog")
+    p.click("Delete 1…", "dialog")
+    p.click("Delete 1 permanently", "dialog")
     wait_for(lambda: r.llen(mail.escape) == 60 and b"s" not in payloads(r, mail.escape))
 
 
@@ -270,7 +271,7 @@ def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handle
     assert p.count(".table-letters tbody tr") == 50
     broken.touch()
     p.click("Retry these", ".marks")
-    p.sees(f"{n} will return to ingress", "dialog")
+    p.sees(f"{n} dead letters that match class SMTPServerDisconnected", "dialog")
     fill_dialog(p, canary=50, rate=1000)
     p.forgiven += [FAILED_TO_LOAD]
     p.click(f"Retry {n}", "dialog")

@@ -47,7 +47,7 @@ async function told(action, tell) {
 	}
 }
 
-const moved = (queue) => (r) => `${plural(r.count, "message")} of ${queue} returned to ingress${left(r)}`;
+const moved = (queue) => (r) => `${plural(r.count, "message")} of ${queue} moved back to ingress${left(r)}`;
 const deleted = (queue, what) => (r) => `${plural(r.count, what)} of ${queue} deleted${left(r)}`;
 const left = (r) => (r.interrupted ? "; interrupted: repeat the action to continue" : r.held > 0 ? `; ${count(r.held)} stay with live workers` : "");
 
@@ -65,7 +65,7 @@ const LISTS = { ingress: "waiting messages", transit: "messages in flight", esca
 
 export async function retryList(queue, list, n) {
 	const sure = await confirm({
-		title: `Return all ${LISTS[list]} of ${queue} to ingress?`, text: `${plural(n, "message")} will return to ingress, in order.`,
+		title: `Move all ${LISTS[list]} of ${queue} back to ingress?`, text: `${plural(n, "message")} will move back to ingress, in order.`,
 		detail: list === "transit" ? "Messages that a live worker holds stay. The others are marked as redelivered."
 			: list === "delayed" ? "They run before they are due." : "They return as new messages: no attempt is charged.",
 		yes: `Retry ${count(n)}` });
@@ -143,7 +143,7 @@ const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} 
 
 export async function retryLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
-	const sure = await confirm({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will return to ingress as new messages: no attempt is charged.`,
+	const sure = await confirm({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will move back to ingress as new messages: no attempt is charged.`,
 		yes: `Retry ${count(ids.length)}` });
 	return sure ? told(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
 }
@@ -199,20 +199,23 @@ function paceFields() {
 	return { box, params: () => ({ canary: value(fields.canary), rate: value(fields.rate) && `${value(fields.rate)}/s`, max_failures: value(fields.max_failures) }) };
 }
 
+/** "40 dead letters", "12 dead letters that match class HTTP503, text refused" */
+const meant = (filter, n) => plural(n, "dead letter") + (words(filter) === "" ? "" : ` that match${n === 1 ? "es" : ""} ${words(filter).slice(2)}`);
+
 /** filter: as of the API; {}: all. n: how many match, a moment ago. */
 export async function retryAllLetters(queue, filter, n) {
-	const which = words(filter), pace = paceFields(), all = which === "" || Object.keys(filter).join() === "class" ? "all " : "";
-	const sure = await confirm({ title: `Retry ${all === "" ? "these" : "all"} dead letters of ${queue}?`, fields: pace.box,
-		text: `${all === "" ? "" : "All "}${count(n)} will return to ingress, oldest first, as new messages: no attempt is charged${which}.`, yes: `Retry ${all}${count(n)}` });
+	const which = words(filter), pace = paceFields(), all = which === "" ? "all " : "";
+	const sure = await confirm({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
+		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${all}${count(n)}` });
 	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
 }
 
 export async function deleteAllLetters(queue, filter, n) {
-	const which = words(filter), all = which === "" || Object.keys(filter).join() === "class" ? "all " : "";
-	const sure = await confirm({ title: `Delete ${all === "" ? "these" : "all"} dead letters of ${queue}?`,
-		text: `${all === "" ? "" : "All "}${count(n)} will be deleted with their records${which}.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${count(n)}`,
-		again: `${all === "" ? "" : "All "}${plural(n, "dead letter")} of ${queue}${which} will be deleted. This cannot be undone.` });
+	const which = words(filter), all = which === "" ? "all " : "";
+	const sure = await confirm({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
+		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${count(n)}`,
+		again: `${meant(filter, n)} of ${queue} will be deleted. This cannot be undone.` });
 	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),
 		(r) => deleted(queue, "dead letter")({ ...r, interrupted: false }) + more(r)) : null;
 }

@@ -252,14 +252,14 @@ export class LettersPage {
 
 	/** The buttons act on the selected dead letters; without a selection, on all that the page shows. */
 	#showMarks(marked) {
-		const n = marked.size, narrowed = this.letters.narrowed(), total = this.#total();
-		draw(this.marks, [n, narrowed, total, this.letters.filter.class], () => (n > 0
-			? [h("span", null, `${count(n)} marked`),
-				h("button", { type: "button", class: "quiet", onclick: () => this.table.unmark() }, "Unmark"),
+		const n = marked.size, filtered = this.letters.narrowed() || Boolean(this.letters.filter.class), total = this.#total();
+		draw(this.marks, [n, filtered, total], () => (n > 0
+			? [h("span", null, `${count(n)} selected`),
+				h("button", { type: "button", class: "quiet", onclick: () => this.table.unmark() }, "Clear selection"),
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters, [...marked]) }, `Retry ${count(n)}`),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters, [...marked]) }, `Delete ${count(n)}`)]
-			: [h("button", { type: "button", disabled: total === 0, onclick: () => this.#all(retryAllLetters) }, narrowed ? "Retry these" : "Retry all"),
-				h("button", { type: "button", class: "danger", disabled: total === 0, onclick: () => this.#all(deleteAllLetters) }, narrowed ? "Delete these" : "Delete all")]));
+			: [h("button", { type: "button", disabled: total === 0, onclick: () => this.#all(retryAllLetters) }, filtered ? "Retry these" : "Retry all"),
+				h("button", { type: "button", class: "danger", disabled: total === 0, onclick: () => this.#all(deleteAllLetters) }, filtered ? "Delete these" : "Delete all")]));
 	}
 
 	// ---- actions ----
