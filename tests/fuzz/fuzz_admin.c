@@ -183,10 +183,10 @@ static void open_said(struct said *s)
 	FUZZ_ASSERT(s->file != NULL);
 }
 
-/* Ours, and only to a terminal: bold headings, a progress line that is drawn over. */
+/* Ours, and only to a terminal: headings and colours, a progress line that is drawn over. */
 static size_t our_sequence(const char *at)
 {
-	static const char *const ours[] = { "\033[1m", "\033[0m", "\033[K", "\r" };
+	static const char *const ours[] = { "\033[1m", "\033[0m", "\033[K", "\r", "\033[32m", "\033[33m", "\033[1;31m", "\033[2m" };
 
 	for (size_t i = 0; terminal && i < nitems(ours); i++)
 		if (strncmp(at, ours[i], strlen(ours[i])) == 0)
