@@ -46,21 +46,31 @@ static int take_removed(struct admin *a, size_t answers, int64_t *removed)
 	return 0;
 }
 
-/* Deletes all minutes that can still exist; their order does not matter. Returns the number of requests. */
-static size_t ask_rates(struct admin *a, int64_t now_ms)
+typedef void destroy_times(struct redis *r, const struct queue_keys *k, int64_t first, int n);
+
+/* Deletes all minutes or hours from `first` on; their order does not matter. Returns the number of requests. */
+static size_t ask_times(struct admin *a, destroy_times *ask, int64_t first, int64_t left)
 {
-	int64_t minute = now_ms / 60000 - QUEUE_RATE_MINUTES, left = QUEUE_RATE_MINUTES + 2;
 	size_t groups = 0;
 
 	while (left > 0) {
 		int n = left < QUEUE_KEYS_GROUP ? (int)left : QUEUE_KEYS_GROUP;
 
-		queue_destroy_rates(&a->redis, &a->keys, minute, n);
-		minute += n;
+		ask(&a->redis, &a->keys, first, n);
+		first += n;
 		left -= n;
 		groups++;
 	}
 	return groups;
+}
+
+/* Those that can still exist. */
+static size_t ask_figures(struct admin *a, int64_t now_ms)
+{
+	int64_t minute = now_ms / 60000, hour = minute / QUEUE_HOUR_MINUTES;
+
+	return ask_times(a, queue_destroy_rates, minute - QUEUE_RATE_MINUTES, QUEUE_RATE_MINUTES + 2) +
+	       ask_times(a, queue_destroy_backlog, hour - QUEUE_BACKLOG_HOURS - 1, QUEUE_BACKLOG_HOURS + 3);
 }
 
 static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
@@ -74,7 +84,7 @@ static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 		queue_destroy_owner(&a->redis, &a->keys, l->workers[i].incarnation);
 	if (take_removed(a, 2 + l->nworkers, removed) == -1)
 		return -1;
-	if (take_removed(a, ask_rates(a, now_ms), removed) == -1)
+	if (take_removed(a, ask_figures(a, now_ms), removed) == -1)
 		return -1;
 	queue_destroy_registration(&a->redis, &a->keys);
 	return take_removed(a, 3, removed);

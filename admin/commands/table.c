@@ -114,6 +114,9 @@ static const struct command rows[] = {
 	  "The sickest queues are first. Enter shows the selected queue, ? lists the keys, q quits. If standard output is no terminal, or with --json, "
 	  "it prints one page.",
 	  TASK_LOOK, "quredis top" },
+	{ "trend", "QUEUE", "show the backlog and the outcomes of a queue over time", cmd_trend, NEED_QUEUE, 1, 1, OPTION_SINCE,
+	  "In the last hour, or with --since in the last TIME, at most three days, in at most 102 rows. Rows that no supervisor saw have no figures.",
+	  TASK_LOOK, "quredis trend mail --since 24h" },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL,
 	  TASK_OTHER, "quredis version" },
 	{ "web", "", "serve the web console and its API", cmd_web, NEED_CONF, 0, 0, OPTION_BIND | OPTION_WEB_PORT,

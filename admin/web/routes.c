@@ -13,6 +13,7 @@ static const struct web_route routes[] = {
 	GET("queues", "ls", 0, 0),
 	GET("queue/health", "health", WEB_QUEUE, 0),
 	GET("queue/stats", "stats", WEB_QUEUE | WEB_SINCE, 0),
+	GET("queue/trend", "trend", WEB_QUEUE | WEB_SINCE, WEB_QUEUE),
 	GET("queue/messages", "peek", WEB_QUEUE | WEB_LIST | WEB_LIMIT | WEB_TEXT, WEB_QUEUE | WEB_LIST),
 	GET("queue/dlq", "dlq ls", WEB_QUEUE | WEB_LIMIT | WEB_FILTER | WEB_BEFORE, WEB_QUEUE),
 	GET("queue/dlq/stats", "dlq stats", WEB_QUEUE | WEB_FILTER, WEB_QUEUE),

@@ -28,7 +28,7 @@ struct claims {
 
 /* Suffixes of all keys that quredis makes of a list (docs/design.md, "What is in Redis"). A '*' at the end stands for any text. */
 static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*",
-	":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*" };
+	":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*", ":backlog:*" };
 static const char *const transit_keys[] = { "", ":*" };
 static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":returned" };
 

@@ -206,15 +206,25 @@ void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char
 	free(rescue);
 }
 
-void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n)
+static void destroy_times(struct redis *r, const struct queue_keys *k, char *(*key)(const struct queue_keys *k, int64_t time), int64_t first, int n)
 {
 	char *keys[QUEUE_KEYS_GROUP] = {0};
 
 	for (int i = 0; i < n; i++)
-		keys[i] = queue_rate_key(k, first_minute + i);
+		keys[i] = key(k, first + i);
 	unlink_keys(r, (const char *const *)keys, (size_t)n);
 	for (int i = 0; i < n; i++)
 		free(keys[i]);
+}
+
+void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n)
+{
+	destroy_times(r, k, queue_rate_key, first_minute, n);
+}
+
+void queue_destroy_backlog(struct redis *r, const struct queue_keys *k, int64_t first_hour, int n)
+{
+	destroy_times(r, k, queue_backlog_key, first_hour, n);
 }
 
 void queue_destroy_registration(struct redis *r, const struct queue_keys *k)

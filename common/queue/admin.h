@@ -73,6 +73,7 @@ void queue_destroy_lists(struct redis *r, const struct queue_keys *k);
 void queue_destroy_owner(struct redis *r, const struct queue_keys *k, const char *incarnation);
 /* The figures of n <= QUEUE_KEYS_GROUP minutes, counted since 1970 */
 void queue_destroy_rates(struct redis *r, const struct queue_keys *k, int64_t first_minute, int n);
+void queue_destroy_backlog(struct redis *r, const struct queue_keys *k, int64_t first_hour, int n);	/* the backlog of such a number of hours */
 /* -> three INTEGERs */
 void queue_destroy_registration(struct redis *r, const struct queue_keys *k);
 

@@ -101,6 +101,11 @@ char *queue_rate_key(const struct queue_keys *k, int64_t minute)
 	return alloc_format("%s:rate:%" PRId64, k->ingress, minute);
 }
 
+char *queue_backlog_key(const struct queue_keys *k, int64_t hour)
+{
+	return alloc_format("%s:backlog:%" PRId64, k->ingress, hour);
+}
+
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation)
 {
 	return alloc_format("%s:lease:%s", k->transit, incarnation == NULL ? QUEUE_NOBODY : incarnation);

@@ -63,6 +63,7 @@ char *queue_tray_key(const struct queue_keys *k, const char *incarnation, int tr
 #define QUEUE_NOBODY "none"			/* stands for an incarnation where there is none */
 char *queue_lease_key(const struct queue_keys *k, const char *incarnation);	/* incarnation NULL: a key that never exists */
 char *queue_rate_key(const struct queue_keys *k, int64_t minute);	/* figures of one minute since 1970 */
+char *queue_backlog_key(const struct queue_keys *k, int64_t hour);	/* backlog in each minute of one hour since 1970 */
 char *queue_bare_rescue_key(const struct queue_keys *k);	/* the rescue list of the bare transit list */
 /* the field of the workers hash that says how many messages a rescue list held; NULL: the bare list's */
 char *queue_rescue_field(const char *incarnation);

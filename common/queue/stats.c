@@ -174,6 +174,49 @@ bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *
 	return true;
 }
 
+void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t minute)
+{
+	char *none = queue_lease_key(k, NULL), *backlog = queue_backlog_key(k, minute / QUEUE_HOUR_MINUTES);
+	struct script_number room[2];
+
+	queue_script(r, QUEUE_SCRIPT_backlog, 3, (const char *[]){ none, k->ingress, backlog }, 2,
+	    (struct script_arg[]){ script_number(&room[0], minute % QUEUE_HOUR_MINUTES), script_number(&room[1], KEPT_MS) });
+	free(none);
+	free(backlog);
+}
+
+void queue_backlog(struct redis *r, const struct queue_keys *k, int64_t hour)
+{
+	char *key = queue_backlog_key(k, hour);
+
+	redis_appendf(r, "HGETALL %s", key);
+	free(key);
+}
+
+/* -1: no minute of an hour */
+static int backlog_minute(const struct redis_reply *field)
+{
+	char *end;
+	long n;
+
+	if (field->type != REDIS_STRING || field->len == 0)
+		return -1;
+	n = strtol(field->str, &end, 10);
+	return *end != '\0' || n < 0 || n >= QUEUE_HOUR_MINUTES ? -1 : (int)n;
+}
+
+void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_reply *reply)
+{
+	for (int i = 0; i < QUEUE_HOUR_MINUTES; i++)
+		out[i] = QUEUE_BACKLOG_UNKNOWN;
+	for (size_t i = 0; reply->type == REDIS_ARRAY && i + 1 < reply->n; i += 2) {
+		struct redis_reply minute = redis_element(reply, i), n = redis_element(reply, i + 1);
+
+		if (backlog_minute(&minute) != -1 && n.type == REDIS_STRING)
+			out[backlog_minute(&minute)] = outcome_count(&n);
+	}
+}
+
 static int64_t percentile(const uint64_t buckets[SCOREBOARD_BUCKETS], int percent)
 {
 	uint64_t total = 0, below = 0;

@@ -33,6 +33,18 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 /* Calls `each` for every class that a handler named, with its count. */
 void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg, const char *class, uint64_t n), void *arg);
 
+/*
+ * The backlog, how many messages wait in ingress, for each minute of the last 72 hours: <ingress>:backlog:<hour> has a field for each minute of
+ * that hour, 0 to 59, with the most that any host saw. Every host that serves the queue looks at the same list several times a minute, so the values of
+ * several hosts need no sum. No field: no supervisor looked, so the backlog is not known. Hours count since 1970, by the clock of Redis.
+ */
+#define QUEUE_HOUR_MINUTES 60
+#define QUEUE_BACKLOG_HOURS (QUEUE_RATE_MINUTES / QUEUE_HOUR_MINUTES)
+#define QUEUE_BACKLOG_UNKNOWN (-1)
+void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t minute);	/* minute: since 1970. -> INTEGER: the backlog now */
+void queue_backlog(struct redis *r, const struct queue_keys *k, int64_t hour);		/* -> ARRAY for queue_backlog_parse() */
+void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_reply *reply);
+
 /* How attempts ended, in total or in one minute. */
 struct queue_outcomes {
 	int64_t done, failed;	/* failed: also the attempts after which the message was retried */

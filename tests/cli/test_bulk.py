@@ -341,6 +341,8 @@ def whole_queue(c, name="mail"):
     c.rpush(q.transit + ":rescue", "e")
     for age in (0, 1, 99, 4000, 4319):
         c.hset(f"{q.ingress}:rate:{now_ms() // 60000 - age}", "done", 1)
+    for age in (0, 1, 71, 72):
+        c.hset(f"{q.ingress}:backlog:{now_ms() // 3600000 - age}", "0", 1)
     for slot in range(5):
         q.worker(incarnation(slot), alive=False, t0=["f"], t1=["g"], t2=["h"], rescue=["i"])
     return q

@@ -178,7 +178,7 @@ class Ledger:
         wanted = {f"escape:{q}:{key}" if key == "forwarded" else f"ingress:{q}:{key}" for q, keys in self.others.items() for key in keys}
         there = {k.decode() for k in self.client.keys()}
         extra = {k for k in there - wanted if k.endswith((":forwarded", ":done")) or k == "quredis:health" and not self.health}
-        held = {k for k in there if k.startswith("quredis:node:") or k.endswith(":sweeper") or ":rate:" in k}
+        held = {k for k in there if k.startswith("quredis:node:") or k.endswith(":sweeper") or ":rate:" in k or ":backlog:" in k}
         return [f"key {k}, which nobody asked for" for k in extra] + [f"key {k} has no end" for k in held if self.client.ttl(k) == -1]
 
     def _wrong_escape(self, queue):

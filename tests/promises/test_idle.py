@@ -43,7 +43,9 @@ def test_idle(redis, quredisd, handler):
     used = sum(cpu_s(p) - cpu[p] for p in cpu) / elapsed * 100
     print(f"\n{total:.2f} commands a second a worker (promised: 0.8 with 256 of them, which share one sweeper): "
           + ", ".join(f"{k} {v:.2f}/s" for k, v in sorted(rates.items(), key=lambda i: -i[1])) + f"; {used:.2f} % of a core")
-    assert total <= 0.95, rates      # these few share the commands of a sweeper, too; a second more or less of them is 0.02
+    # These few share the commands of a sweeper, too; a second more or less of them is 0.02, and the backlogs of a new
+    # minute, which may be noted meanwhile, are 0.1.
+    assert total <= 1.05, rates
     assert used < 10
 
 

@@ -42,7 +42,7 @@ class Family:
     def keys(self, prefix):
         """Without those that a running supervisor writes again and again."""
         return {k: self.client.dump(k) for k in self.client.scan_iter(match=prefix + "*", count=1000)
-                if not any(part in k for part in (b":sweeper", b":lease:", b":stats", b":rate:", b"quredis:", b":workers"))}
+                if not any(part in k for part in (b":sweeper", b":lease:", b":stats", b":rate:", b":backlog:", b"quredis:", b":workers"))}
 
 
 @pytest.fixture

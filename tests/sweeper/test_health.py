@@ -505,9 +505,9 @@ def test_off_leaves_nothing_behind(redis, quredisd, handler, quredis):
     d = quredisd(queues=[queue("mail", handler("read -r m; case $m in bad*) exit 65;; again*) exit 75;; esac"), backoff={"base": "1h", "cap": "1h"})])
     c.lpush("ingress:mail", "a", "bad", "again")
     wait_for(lambda: [c.hget("ingress:mail:stats", k) for k in ("done", "escaped", "retried")] == [b"1"] * 3, 30)
-    names = {re.sub(r"(lease|rate|node):.*", r"\1", k.decode()) for k in c.keys()}
+    names = {re.sub(r"(lease|rate|backlog|node):.*", r"\1", k.decode()) for k in c.keys()}
     assert names == {"quredis:queues", "quredis:secret", "quredis:schema", "quredis:queue:mail", "quredis:node", "ingress:mail:delayed", "ingress:mail:stats",
-                     "ingress:mail:rate", "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
+                     "ingress:mail:rate", "ingress:mail:backlog", "escape:mail", "escape:mail:log", "transit:mail:workers", "transit:mail:lease"}
     c.set("ingress:mail:paused", "x")
     c.lpush("ingress:mail", "stays as it is")
     d.wait_event("queue_paused")

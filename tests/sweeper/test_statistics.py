@@ -141,6 +141,90 @@ def test_how_late_what_was_due_and_expired_is(redis, quredisd, handler):
     assert d.stop() == 0
 
 
+def backlogs(c, name="mail"):
+    """Minute since 1970 -> the backlog that was noted."""
+    return {int(key.rsplit(b":", 1)[1]) * 60 + int(minute): int(n)
+            for key in c.keys(f"ingress:{name}:backlog:*") for minute, n in c.hgetall(key).items()}
+
+
+def trend(run, *words):
+    return json.loads(run("trend", "mail", *words, "--json").out)
+
+
+def test_backlog_of_each_minute(redis, quredisd):
+    """Two hosts look at the same list. The most that was seen stays, whoever saw it; it has an end."""
+    c = redis.client()
+    c.lpush("ingress:mail", *"abcde")
+    hosts = [quredisd(queues=[queue("mail", "/bin/true", workers=0)], supervisor={"node": f"n{i}"}) for i in range(2)]
+    wait_for(lambda: 5 in backlogs(c).values(), 40)
+    c.ltrim("ingress:mail", 0, 1)
+    minute, now = max(backlogs(c)), int(c.time()[0]) // 60
+    assert now - 1 <= minute <= now
+    wait_for(lambda: max(backlogs(c)) > minute, 90, "the next minute")
+    assert backlogs(c)[minute] == 5
+    wait_for(lambda: backlogs(c)[max(backlogs(c))] == 2, 90)
+    for key in c.keys("ingress:mail:backlog:*"):
+        assert MINUTES - 3 < c.ttl(key) / 60 <= MINUTES
+    rows = trend(hosts[0].quredis)
+    assert [r["backlog"] for r in rows if r["minutes"] > 0][0] == 5 and rows[0]["backlog"] is None
+    for d in hosts:
+        assert d.stop() == 0
+
+
+def test_no_backlog_is_noted_for_a_wrong_type(redis, quredisd, handler):
+    c = redis.client()
+    c.set("ingress:mail:backlog:%d" % (int(c.time()[0]) // 3600), "no hash")
+    d = quredisd(queues=[queue("mail", handler("cat")), queue("news", handler("cat"))])
+    d.wait_event("queue_error", queue="mail", at="backlog")
+    wait_for(lambda: backlogs(c, "news"), 40)
+    c.lpush("ingress:mail", "x")
+    wait_for(lambda: totals(c).get("done") == 1, 30)
+    assert d.stop() == 0
+
+
+def test_trend_of_three_days(redis, quredis):
+    """Points are sums of done and failed, the most of backlogs, and unknown where no supervisor saw anything."""
+    c = redis.client()
+    Queue(c)
+    while int(c.time()[0]) % 60 > 50:
+        wait_for(lambda: int(c.time()[0]) % 60 < 50, 30, "a minute in which this test ends")
+    now = int(c.time()[0]) // 60
+
+    def note(ago, backlog, done=0, failed=0):
+        minute = now - ago
+        if backlog is not None:
+            c.hset(f"ingress:mail:backlog:{minute // 60}", minute % 60, backlog)
+        if done + failed > 0:
+            c.hset(f"ingress:mail:rate:{minute}", mapping={"done": done, "failed": failed})
+
+    note(0, 7, 1)
+    note(1, 3)
+    note(2, None, 5, 2)
+    note(4, "x")
+    for ago in range(30, 40):
+        note(ago, 0)
+    note(MINUTES - 1, 900, 11)
+    note(MINUTES + 1, 1000, 1000)
+    rows = trend(quredis)
+    assert len(rows) == 61 and [(r["minutes"], r["backlog"], r["done"], r["failed"]) for r in rows[-5:]] == \
+        [(1, 0, 0, 0), (0, None, None, None), (1, None, 5, 2), (1, 3, 0, 0), (1, 7, 1, 0)]
+    assert [r["backlog"] for r in rows[-41:-29]] == [None] + 10 * [0] + [None]
+    assert rows[0]["until"] == rows[1]["from"] and rows[-1]["until"] > rows[-1]["from"]
+    whole = trend(quredis, "--since", "72h")
+    assert len(whole) in (72, 73) and [r["backlog"] for r in whole if r["minutes"]] == [900, 7] or len([r for r in whole if r["minutes"]]) == 3
+    stats = json.loads(quredis("stats", "mail", "--since", "72h", "--json").out)["counters"]
+    assert (stats["done"], stats["failed"]) == (17, 2) == tuple(sum(r[k] or 0 for r in whole) for k in ("done", "failed"))
+    assert whole == trend(quredis, "--since", "3650d")
+    assert len(trend(quredis, "--since", "6h")) in (73, 74) and len(trend(quredis, "--since", "24h")) in (97, 98)
+    table = quredis("trend", "mail").out.splitlines()
+    assert table[0].split() == "From Waiting at most Done Failed".split()
+    assert table[-1].split()[1:] == ["7", "1", "0"] and table[-4].split()[1:] == ["-", "-", "-"]
+    assert quredis("trend", "mial").code == 66 and quredis("trend", "mail", "--since", "x").code == 64
+    c.set(f"ingress:mail:rate:{now - 3}", "x")
+    r = quredis("trend", "mail")
+    assert r.code == 78 and r.out == ""
+
+
 def test_stats_of_three_days(redis, quredis):
     """Minutes are added up as far as they were asked for; percentiles are those of the histogram."""
     c, now = redis.client(), int(redis.client().time()[0]) // 60

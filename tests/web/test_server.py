@@ -26,7 +26,8 @@ PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 
 @pytest.mark.parametrize("path, words", [
     ("queues", "ls"), ("queue/health", "health"), ("queue/stats", "stats"), ("queue/stats?queue=mail", "stats mail"),
-    ("queue/stats?queue=mail&since=1h", "stats mail --since 1h"),
+    ("queue/stats?queue=mail&since=1h", "stats mail --since 1h"), ("queue/trend?queue=mail", "trend mail"),
+    ("queue/trend?queue=mail&since=6h", "trend mail --since 6h"),
     ("queue/messages?queue=mail&list=ingress", "peek mail ingress -n 50"), ("queue/messages?queue=mail&list=escape&limit=1", "peek mail escape -n 1"),
     ("queue/dlq?queue=mail", "dlq ls mail"), ("queue/dlq?queue=mail&limit=1&class=HandlerExit", "dlq ls mail -n 1 -C HandlerExit"),
     ("queue/dlq/stats?queue=mail", "dlq stats mail"), ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),

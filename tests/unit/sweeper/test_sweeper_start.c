@@ -15,9 +15,10 @@ static void an_empty_queue_opens_and_nothing_is_left_behind(void **state)
 	WAIT_FOR(gate(0) == QUEUE_OPEN);
 	assert_int_equal(error(0), QUEUE_ERROR_NONE);
 	WAIT_FOR(REDIS(&server, "KEYS quredis:node:*").n == 1);
+	WAIT_FOR(REDIS(&server, "KEYS ingress:mail:backlog:*").n == 1);
 	finish();
 	keys = REDIS(&server, "KEYS *");
-	assert_int_equal(keys.n, 4);		/* and quredis:queues, quredis:secret, quredis:schema */
+	assert_int_equal(keys.n, 5);		/* and quredis:queues, quredis:secret, quredis:schema */
 	assert_string_equal(REDIS(&server, "GET quredis:queue:mail").str,
 	    "{\"name\":\"mail\",\"ingress\":\"ingress:mail\",\"transit\":\"transit:mail\",\"escape\":\"escape:mail\"}");
 }
