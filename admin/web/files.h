@@ -5,6 +5,7 @@
 #define WEB_FILES(X) \
 	X(actions_js, "actions.js") \
 	X(api_js, "api.js") \
+	X(chart_css, "chart.css") \
 	X(chart_js, "chart.js") \
 	X(console_css, "console.css") \
 	X(console_js, "console.js") \
@@ -32,6 +33,7 @@
 	X(store_js, "store.js") \
 	X(stream_js, "stream.js") \
 	X(table_js, "table.js") \
+	X(trend_js, "trend.js") \
 	X(visible_js, "visible.js")
 
 #endif

@@ -144,6 +144,118 @@ def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):
     p.sees("Nothing is in flight")
 
 
+# ---- the course over time ----
+
+def course(client, points, now, name="mail"):
+    """Minutes ago -> (backlog, done, failed), as supervisors note them."""
+    p = client.pipeline()
+    for ago, (backlog, done, failed) in points.items():
+        minute = now - ago
+        p.hset(f"ingress:{name}:backlog:{minute // 60}", minute % 60, backlog)
+        p.hset(f"ingress:{name}:rate:{minute}", mapping={"done": done, "failed": failed})
+    p.execute()
+
+
+def axis(page, chart):
+    """The labels of the axis of values, from the top, and of the axis of times; the unit."""
+    return [page.text(f".chart-{chart} .{part}").split("\n") for part in ("axis-values", "axis-times", "chart-unit")]
+
+
+def test_course_over_time(page, redis):
+    """Each chart has one axis of values with its unit and one of times, gaps where nobody looked, and the figures of trend and stats."""
+    r = redis.client()
+    Queue(r)
+    now = int(r.time()[0]) // 60
+    course(r, {ago: (ago, 10, 1) for ago in range(0, 70) if not 20 <= ago < 30}, now)
+    p = page().open("/queue/mail")
+    wait_for(lambda: p.count(".chart-outcomes .bar-done") >= 50)
+    values, times, unit = axis(p, "backlog")
+    assert values == ["100", "50", "0"] and unit == ["messages waiting, the most in each minute"]
+    assert len(times) >= 4 and all(re.fullmatch(r"\d\d:\d0", t) for t in times)
+    values, times, unit = axis(p, "outcomes")
+    assert values == ["20", "10", "0"] and unit == ["attempts in each minute"]
+    assert 8 <= p.count(".chart-backlog .gap") <= 12 and p.count(".chart-backlog .gap") == p.count(".chart-outcomes .gap")
+    assert p.script("return document.querySelector('.line-backlog').getAttribute('d').split('M').length") == 3      # two lines, and a gap between them
+    titles = p.script("return [...document.querySelectorAll('.chart-outcomes .plot title')].map(t => t.textContent)")
+    assert any("10 done, 1 failed" in t for t in titles) and any("no supervisor of this queue ran" in t for t in titles)
+    stats = p.console.get("/api/v1/queue/stats?queue=mail&since=1h")["counters"]
+    sums = [[f"done {stats['done'] - 10 * n}", f"failed {stats['failed'] - n}"] for n in (0, 1)]       # a minute may have begun since
+    wait_for(lambda: p.text(".chart-outcomes .legend").split("\n") in sums)
+    p.script("document.querySelector('.trend-table summary').click()")
+    assert p.rows(".trend-table table")[-1][1:] in (["60", "10", "1"], ["61", "10", "1"])
+    assert p.script(NAMELESS) == []
+
+
+def test_range_of_the_course(page, redis):
+    """The arrow keys choose a range; the address remembers it, so that a reload and the tabs keep it."""
+    r = redis.client()
+    Queue(r)
+    now = int(r.time()[0]) // 60
+    course(r, {ago: (1500, 3, 0) for ago in range(0, 72 * 60 - 5, 7)}, now)
+    p = page().open("/queue/mail/delayed")
+    chosen = "return document.querySelector('.ranges input:checked').value"
+    wait_for(lambda: p.count(".chart-backlog .plot .hit") in (60, 61))
+    assert p.script(chosen) == "1h" and "range" not in p.script("return location.hash")
+    depth = p.script("return history.length")
+    p.script("document.querySelector('.ranges input:checked').focus()")
+    for range_id, points, step in (("6h", (72, 73), "5 minutes"), ("24h", (96, 97), "15 minutes"), ("72h", (72, 73), "hour")):
+        p.driver.switch_to.active_element.send_keys("\ue014")       # the right arrow
+        wait_for(lambda: p.count(".chart-backlog .plot .hit") in points and axis(p, "backlog")[2] == [f"messages waiting, the most in each {step}"])
+        assert p.script(chosen) == range_id and p.script("return location.hash") == f"#/queue/mail/delayed?range={range_id}"
+    assert p.script("return history.length") == depth
+    assert axis(p, "backlog")[0] == ["2,000", "1,000", "0"] and all(re.fullmatch(r"[A-Z][a-z]{2} \d\d:\d\d", t) for t in axis(p, "backlog")[1])
+    p.sees("Also in the last 72 hours" if p.count(".durations dl + h2") else "Handler run time", ".durations")
+    p.script("document.querySelector('.lists a').click()")
+    wait_for(lambda: p.script("return location.hash") == "#/queue/mail/ingress?range=72h")
+    p.driver.refresh()
+    wait_for(lambda: p.count(".chart-backlog .plot .hit") in (72, 73))
+    assert p.script(chosen) == "72h"
+    p.go("/queue/mail?range=6h")
+    wait_for(lambda: p.script(chosen) == "6h" and p.count(".chart-backlog .plot .hit") in (72, 73) and axis(p, "backlog")[2][0].endswith("5 minutes"))
+    p.go("/queue/mail?range=nonsense")
+    wait_for(lambda: p.script(chosen) == "1h")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_course_on_a_phone(page, redis, scheme):
+    """Nothing sticks out, no label is cut off, and lines and bars stand out from the ground, in both schemes."""
+    r = redis.client()
+    Queue(r)
+    course(r, {ago: (1234567, 100000, 20) for ago in range(0, 60)}, int(r.time()[0]) // 60)
+    p = page()
+    p.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    p.size(390, 800)
+    p.open("/queue/mail")
+    wait_for(lambda: p.count(".chart-outcomes .bar-done") >= 59)
+    assert p.script("return document.documentElement.scrollWidth") <= 390
+    wide = p.script("return [...document.querySelectorAll('.chart, .ranges, .axis-values span, .chart-unit')].map(e => e.getBoundingClientRect().right)")
+    assert max(wide) <= 390 and p.script("return document.querySelector('.chart-backlog .plot').getBoundingClientRect().width") > 200
+    assert axis(p, "backlog")[0] == ["2,000,000", "1,000,000", "0"]
+    colours = p.script("""const paint = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+        return [paint(".chart", "backgroundColor"), paint(".line-backlog", "stroke"), paint(".bar-done", "fill"), paint(".bar-failed", "fill"),
+            paint(".chart-unit", "color")]""")
+    ground, *marks = [luminance(c) for c in colours]
+    assert all((max(ground, m) + 0.05) / (min(ground, m) + 0.05) >= 3 for m in marks), colours
+    p.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def luminance(css):
+    """Of "rgb(1, 2, 3)", as WCAG defines it."""
+    parts = [int(n) / 255 for n in re.findall(r"\d+", css)[:3]]
+    return sum(f * (n / 12.92 if n <= 0.03928 else ((n + 0.055) / 1.055) ** 2.4) for f, n in zip((0.2126, 0.7152, 0.0722), parts))
+
+
+def test_sparkline_says_what_it_shows(page, redis):
+    r = redis.client()
+    Queue(r)
+    now = int(r.time()[0]) // 60
+    r.hset("ingress:mail:stats", "done", 600)
+    course(r, {ago: (0, 600, 0) for ago in range(1, 20)}, now)
+    p = page().open("/")
+    p.sees("Done a minute, last 5 min, max 600", ".total-line figcaption")
+    wait_for(lambda: p.script("return document.querySelector('.table-overview td.pace').title").endswith("its highest point is 600"))
+
+
 # ---- what is done ----
 
 def test_retry_and_delete_one(page, redis):

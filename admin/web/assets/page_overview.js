@@ -1,6 +1,6 @@
 // All queues, and what needs attention.
 import { Sparkline } from "./chart.js";
-import { draw, h, setText } from "./dom.js";
+import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, now, plural, rate } from "./format.js";
 import { badge, HEALTH, icon } from "./icons.js";
 import { command, empty, Figures, healthCell, queueLink } from "./parts.js";
@@ -29,7 +29,9 @@ function paceCell(td, queue) {
 		td.figure = h("span");
 		td.append(td.spark.element, td.figure);
 	}
-	td.spark.set(queue.past.line(now()));
+	const line = queue.past.line(now());
+	td.spark.set(line);
+	setAttribute(td, "title", `Done a minute over the last 5 minutes: the line begins at 0, its highest point is ${rate(Math.max(...line))}`);
 	setText(td.figure, rate(store.rate(queue, "done")));
 }
 
@@ -46,7 +48,7 @@ const COLUMNS = [
 	{ id: "escape", title: "Dead letters", value: (q) => q.escape_size, first: "down", css: "number letters",
 		cell: (td, q) => numberCell(td, q.escape_size, href(["letters", q.name])) },
 	{ id: "pace", title: "Done a minute", value: (q) => store.rate(q, "done"), first: "down", css: "number pace second",
-		hint: "Done in the last minute; the line shows the last five minutes", cell: paceCell },
+		hint: "Done in the last minute; the line shows the last five minutes, each with its own scale", cell: paceCell },
 	{ id: "failed", title: "Failed", value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
 		hint: "Failed attempts in the last minute",
 		cell: (td, q) => setText(td, rate(store.rate(q, "failed"))) },
@@ -87,7 +89,7 @@ export class OverviewPage {
 			row_class: (q) => (q.paused ? "off" : null) });
 		this.rest = h("div");
 		this.element = h("div", { class: "page" }, h("h1", { class: "hidden" }, "Overview"),
-			h("div", { class: "totals" }, this.figures.element, h("div", { class: "total-line", title: "Done, over the last five minutes" }, this.spark.element)),
+			h("div", { class: "totals" }, this.figures.element, h("figure", { class: "total-line" }, this.spark_text = h("figcaption"), this.spark.element)),
 			this.trouble, this.tools, this.table.element, this.rest);
 	}
 
@@ -109,6 +111,7 @@ export class OverviewPage {
 		this.figures.set(store.known ? [t.ingress, t.transit, t.delayed, t.escape, rate(t.done), rate(t.failed), `${count(t.alive)}/${count(t.wanted)}`] : Array(7).fill("–"),
 			["", "", "", t.escape > 0 ? "some" : "", "", "", t.alive < t.wanted ? "warn" : ""]);
 		this.spark.set(t.line);
+		setText(this.spark_text, store.known ? `Done a minute, last 5 min, max ${rate(Math.max(...t.line))}` : "");
 	}
 
 	/** All problems in words, the worst first. Queues with the same problem share a line. */

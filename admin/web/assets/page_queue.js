@@ -1,31 +1,16 @@
 // One queue: its figures, the outcomes of its messages, and its lists.
 import { pause, purgeList, resume, retryList } from "./actions.js";
 import { get } from "./api.js";
-import { bars } from "./chart.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
-import { count, duration, now, rate } from "./format.js";
+import { count, duration, rate } from "./format.js";
 import { badge } from "./icons.js";
 import { LISTS, MessageList } from "./messages.js";
 import { empty, Figures, healthCell, notice, Poll, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
+import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
 
-const STATS_MS = 5000;
-const MINUTES = 60;
-const OUTCOMES = [["done", "done"], ["retried", "retried"], ["escaped", "escaped"]];
 const RARE = ["timed_out", "redelivered", "handed_back", "rescued", "claim_lost", "unrunnable", "expired", "purged", "archived", "discarded", "reconnected"];
-
-function minutesOf(stats) {
-	const by = new Map((stats.minutes ?? []).map((m) => [Math.floor(Date.parse(m.minute) / 60000), m.counters]));
-	const end = Math.floor(now() / 60000);
-	return Array.from({ length: MINUTES }, (_, i) => {
-		const minute = end - MINUTES + 1 + i;
-		const counters = by.get(minute) ?? {};
-		const parts = OUTCOMES.map(([c]) => counters[c] ?? 0);
-		const at = new Date(minute * 60000).toTimeString().slice(0, 5);
-		return { parts, title: `${at}  ${OUTCOMES.map(([, name], k) => `${count(parts[k])} ${name}`).join(", ")}` };
-	});
-}
 
 export class QueuePage {
 	constructor(route) {
@@ -37,24 +22,27 @@ export class QueuePage {
 		this.state = h("span");
 		this.health = h("span", { class: "health-line" });
 		this.switch = h("button", { type: "button", onclick: () => this.#switch() });
-		this.chart = h("section", { class: "chart", "aria-labelledby": "chart" });
+		this.picker = new RangePicker((range) => this.#choose(range));
+		this.trend = new Trend();
+		this.wrong = notice();
 		this.durations = h("section", { class: "durations" });
 		this.tabs = h("nav", { class: "lists", "aria-label": "Lists of the queue" });
 		this.actions = h("div", { class: "list-actions" });
 		this.notice = notice();
 		this.holder = h("div");
-		this.body = h("div", null, this.figures.element, h("div", { class: "side" }, this.chart, this.durations), this.tabs, this.actions, this.notice, this.holder);
+		this.body = h("div", null, this.figures.element, this.picker.element, this.wrong,
+			h("div", { class: "side" }, this.trend.element, this.durations), this.tabs, this.actions, this.notice, this.holder);
 		this.gone = h("div");
 		this.element = h("div", { class: "page" },
 			h("div", { class: "title" }, h("h1", null, this.name), this.state, this.health, h("div", { class: "grow" }), this.switch), this.gone, this.body);
 		this.go(route);
-		this.poll = new Poll((signal) => this.#askStats(signal), STATS_MS);
 	}
 
 	go(route) {
+		this.#setRange(rangeOf(route.params.get("range")));
 		const list = LISTS.some(([id]) => id === route.path[2]) ? route.path[2] : "ingress";
 		if (list === this.list)
-			return;
+			return this.refresh();
 		this.list = list;
 		this.messages?.close();
 		this.messages = new MessageList(this.name, list, (text) => setNotice(this.notice, text));
@@ -90,8 +78,8 @@ export class QueuePage {
 
 	#showTabs(queue) {
 		const sizes = LISTS.map(([id]) => queue[`${id}_size`]);
-		draw(this.tabs, [this.list, sizes], () => LISTS.map(([id, title], i) =>
-			h("a", { href: href(["queue", this.name, id]), "aria-current": id === this.list ? "page" : null }, title, h("span", { class: "number" }, sizes[i] === undefined ? "" : count(sizes[i])))));
+		draw(this.tabs, [this.list, sizes, this.range.id], () => LISTS.map(([id, title], i) =>
+			h("a", { href: this.#address(id), "aria-current": id === this.list ? "page" : null }, title, h("span", { class: "number" }, sizes[i] === undefined ? "" : count(sizes[i])))));
 	}
 
 	#showActions(queue) {
@@ -114,38 +102,46 @@ export class QueuePage {
 		await (store.queue(this.name)?.paused ? resume : pause)(this.name);
 	}
 
-	// ---- outcomes ----
+	// ---- the course over time ----
 
-	async #askStats(signal) {
-		try {
-			const stats = await get("queue/stats", { queue: this.name, since: "1h" }, signal);
-			this.#showChart(stats);
-			this.#showDurations(stats);
-		} catch (e) {
-			if (!signal.aborted && store.link.state === "live")
-				draw(this.chart, e.message, () => h("p", { class: "notice" }, `Reading the outcomes failed: ${e.message}`));
-		}
+	#address(list) {
+		return href(["queue", this.name, list], this.range === RANGES[0] ? {} : { range: this.range.id });
 	}
 
-	#showChart(stats) {
-		const minutes = minutesOf(stats);
-		draw(this.chart, minutes, () => {
-			const { top, element } = bars(minutes, ["bar-done", "bar-retried", "bar-escaped"]);
-			const sums = OUTCOMES.map((_, k) => minutes.reduce((n, m) => n + m.parts[k], 0));
-			return [h("div", { class: "chart-head" }, h("h2", { id: "chart" }, "Outcomes a minute"), h("span", { class: "muted" }, "last hour"),
-				h("ul", { class: "legend" }, OUTCOMES.map(([id, name], k) => h("li", { class: `legend-${id}` }, `${name} `, h("b", null, count(sums[k])))))),
-			h("div", { class: "chart-body" }, element, h("span", { class: "chart-top muted" }, count(top)),
-				h("span", { class: "chart-from muted" }, minutes[0].title.slice(0, 5)), h("span", { class: "chart-to muted" }, minutes.at(-1).title.slice(0, 5)))];
-		});
+	/** The address names the range, so that a reload or a link shows the same; the way back skips it. */
+	#choose(range) {
+		this.#setRange(range);
+		history.replaceState(null, "", this.#address(this.list));
+		this.refresh();
+	}
+
+	#setRange(range) {
+		if (this.range === range)
+			return;
+		this.range = range;
+		this.picker.set(range);
+		this.poll?.stop();
+		this.poll = new Poll((signal) => this.#askCourse(range, signal), range.every_ms);
+	}
+
+	async #askCourse(range, signal) {
+		try {
+			const [stats] = await Promise.all([get("queue/stats", { queue: this.name, since: range.id }, signal), this.trend.ask(this.name, range, signal)]);
+			this.#showDurations(stats);
+			setNotice(this.wrong, "");
+		} catch (e) {
+			if (!signal.aborted && store.link.state === "live")
+				setNotice(this.wrong, `Reading the figures of the ${range.words} failed: ${e.message}`);
+		}
 	}
 
 	#showDurations(stats) {
 		const rare = RARE.filter((c) => stats.counters[c] > 0);
 		const half = Object.entries(stats.below_ms ?? {});
-		draw(this.durations, [half, rare.map((c) => stats.counters[c])], () => [
+		draw(this.durations, [half, rare.map((c) => stats.counters[c]), this.range.id], () => [
 			h("h2", null, "Handler run time"), h("dl", { class: "pairs" }, half.map(([p, ms]) =>
 				[h("dt", null, `${p} <`), h("dd", null, duration(ms))])),
-			rare.length > 0 && h("h2", null, "Also in the last hour"),
+			rare.length > 0 && h("h2", null, `Also in the ${this.range.words}`),
 			rare.length > 0 && h("dl", { class: "pairs" }, rare.map((c) => [h("dt", null, c.replace("_", " ")), h("dd", null, count(stats.counters[c]))]))]);
 	}
 
