@@ -249,6 +249,11 @@ int admin_server_time(struct admin *a, int64_t *ms)
 	return *ms == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected the time") : 0;
 }
 
+int admin_show_ages(struct admin *a)
+{
+	return a->output.terminal && !a->options.json ? admin_server_time(a, &a->output.now_ms) : 0;
+}
+
 /* ---- queues ---- */
 
 int admin_registered(struct admin *a, char ***names, size_t *n)

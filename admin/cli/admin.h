@@ -69,6 +69,8 @@ int admin_integer(struct admin *a, int64_t *value, const char *key);
 int admin_seals(struct admin *a);	/* call it before wrapping: learns the secrets, and creates the first one. -1: failed; the reason was printed */
 /* The server's clock: ms since 1970. */
 int admin_server_time(struct admin *a, int64_t *ms);
+/* On a terminal: tables show times as ages, by the server's clock. */
+int admin_show_ages(struct admin *a);
 
 /* Reads the names in the registry: new strings in a new array. */
 int admin_registered(struct admin *a, char ***names, size_t *n);

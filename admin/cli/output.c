@@ -18,7 +18,8 @@ void output_init(struct output *o, FILE *file, bool json, enum colour_choice col
 	struct winsize size;
 	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = SIZE_MAX,
 		.colour = colour_is_wanted(colour, fileno(file)) };
-	if (isatty(fileno(file)) == 1)
+	o->terminal = isatty(fileno(file)) == 1;
+	if (o->terminal)
 		o->width = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
@@ -80,6 +81,7 @@ char *cell_text(const struct cell *c, size_t max_columns)
 	case CELL_BOOL:
 		return alloc_string(c->value != 0 ? "yes" : "no");
 	case CELL_ELAPSED:
+	case CELL_AGO:
 		return elapsed_text(c->value);
 	case CELL_TIME:
 		return alloc_string(clock_rfc3339(c->value, stamp));
@@ -89,4 +91,47 @@ char *cell_text(const struct cell *c, size_t max_columns)
 		break;
 	}
 	return alloc_string("-");
+}
+
+const char *output_ago(int64_t ms, char out[OUTPUT_AGO_SIZE])
+{
+	static const struct { const char *unit; int64_t ms, below; } units[] = {
+		{ "s", 1000, 120 }, { "m", 60000, 120 }, { "h", 3600000, 48 }, { "d", 86400000, INT64_MAX },
+	};
+	bool future = ms < 0;
+	size_t u = 0;
+
+	ms = future ? (ms == INT64_MIN ? INT64_MAX : -ms) : ms;
+	while (ms / units[u].ms >= units[u].below)
+		u++;
+	snprintf(out, OUTPUT_AGO_SIZE, "%s%" PRId64 "%s%s", future ? "in " : "", ms / units[u].ms, units[u].unit, future ? "" : " ago");
+	return out;
+}
+
+/* NULL: it is no time, or is shown as it is. */
+static const char *ago_text(const struct output *o, const struct cell *c, char out[OUTPUT_AGO_SIZE])
+{
+	int64_t ms;
+
+	if (c->type == CELL_TIME && o->now_ms > 0 && !__builtin_sub_overflow(o->now_ms, c->value, &ms))
+		return output_ago(ms, out);
+	return c->type == CELL_AGO && o->terminal ? output_ago(c->value, out) : NULL;
+}
+
+char *output_text(const struct output *o, const struct cell *c, size_t max_columns)
+{
+	char text[OUTPUT_AGO_SIZE];
+
+	return ago_text(o, c, text) != NULL ? alloc_string(text) : cell_text(c, max_columns);
+}
+
+char *output_object_text(const struct output *o, const struct cell *c)
+{
+	char *shown = cell_text(c, SIZE_MAX), *both, ago[OUTPUT_AGO_SIZE];
+
+	if (c->type != CELL_TIME || ago_text(o, c, ago) == NULL)
+		return shown;
+	both = alloc_format("%s (%s)", shown, ago);
+	free(shown);
+	return both;
 }

@@ -17,7 +17,14 @@ struct json_t;
 struct column {
 	const char *key;	/* of the member in JSON; NULL: left out */
 	const char *title;	/* in the table; NULL: left out */
-	bool right;		/* aligned to the right, as numbers are */
+	enum column_kind {	/* how it gives way if the line is too long; layout.c */
+		COLUMN_NAME,	/* is cut */
+		COLUMN_NUMBER,	/* aligned to the right, never cut */
+		COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
+		COLUMN_ID,	/* never cut: the operator copies it into a command */
+		COLUMN_TEXT,	/* a reason or an error: continues on further lines */
+		COLUMN_LINE	/* a message: gets the rest of a line, and is cut */
+	} kind;
 };
 
 struct cell {
@@ -28,7 +35,8 @@ struct cell {
 		CELL_INT,
 		CELL_BOOL,	/* yes, no; in JSON true, false */
 		CELL_ELAPSED,	/* ms; in a table "3m12s", in JSON a number */
-		CELL_TIME,	/* ms since 1970; RFC 3339 */
+		CELL_TIME,	/* ms since 1970; RFC 3339, for people "3m ago" */
+		CELL_AGO,	/* as CELL_ELAPSED, for people "3m ago" */
 		CELL_JSON	/* any value, borrowed; in a table a compact dump */
 	} type;
 	const char *data;	/* TEXT, BYTES; NULL: as CELL_NONE. Valid during the call */
@@ -50,9 +58,9 @@ struct output {
 	const struct output_format *format;
 	FILE *file;
 	size_t width;			/* of the terminal; SIZE_MAX: none */
+	bool terminal;			/* a person reads it: times are relative, and columns without any value are left out */
 	bool colour;
-	bool keep_first;		/* the first column is an id, which is useless if cut */
-	bool keep_tail;			/* when a cell is cut, its last word stays */
+	int64_t now_ms;			/* by the clock of Redis; 0: not known, times are absolute. admin_show_ages() sets it */
 	const int *give_way;		/* columns to leave out if the terminal is too narrow, in this order; -1 ends them; NULL: none */
 	bool wrap;			/* a long cell continues on the next line instead of being cut */
 	const struct column *columns;	/* columns of the current rows or object */
@@ -60,8 +68,7 @@ struct output {
 	size_t nrows;
 	struct table_row *rows;		/* table: rows that are not written yet */
 	size_t nheld, held_bytes;
-	size_t *widths;			/* table: fixed when the first rows are written */
-	bool *left_out;			/* table: columns left out for lack of room; NULL: none can be */
+	struct table_place *places;	/* table: of the columns; chosen when the first rows are written */
 };
 
 /* Sets the width, which only a terminal has, and whether there are colours. */
@@ -74,8 +81,16 @@ void output_end(struct output *o, bool complete);	/* complete false: writes the 
 /* Prints a single object: lines "title  value", or one JSON object. */
 void output_object(struct output *o, const struct column *columns, size_t n, const struct cell *cells);
 
-/* The text of a cell in a table: a new string of at most max_columns. */
+/* The text of a cell: a new string of at most max_columns. */
 char *cell_text(const struct cell *c, size_t max_columns);
+/* The same in a table, where people see "3m ago". */
+char *output_text(const struct output *o, const struct cell *c, size_t max_columns);
+/* The same in an object, where people see a time, and how long ago it was. */
+char *output_object_text(const struct output *o, const struct cell *c);
+
+/* "3m ago", "in 12s", rounded down. Writes and returns out. */
+#define OUTPUT_AGO_SIZE 32
+const char *output_ago(int64_t ms, char out[OUTPUT_AGO_SIZE]);
 
 static inline struct cell cell_str(const char *s) { return (struct cell){ .type = CELL_TEXT, .data = s }; }
 static inline struct cell cell_bytes(const void *p, size_t len)
@@ -85,7 +100,12 @@ static inline struct cell cell_bytes(const void *p, size_t len)
 static inline struct cell cell_int(int64_t v) { return (struct cell){ .type = CELL_INT, .value = v }; }
 static inline struct cell cell_bool(bool v) { return (struct cell){ .type = CELL_BOOL, .value = v }; }
 static inline struct cell cell_elapsed(int64_t ms) { return (struct cell){ .type = CELL_ELAPSED, .value = ms }; }
+static inline struct cell cell_ago(int64_t ms) { return (struct cell){ .type = CELL_AGO, .value = ms }; }
 static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
 static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
+static inline bool cell_is_empty(const struct cell *c)		/* it has no value */
+{
+	return c->type == CELL_NONE || ((c->type == CELL_TEXT || c->type == CELL_BYTES) && c->data == NULL);
+}
 
 #endif

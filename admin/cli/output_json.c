@@ -31,6 +31,7 @@ static json_t *cell_json(const struct cell *c)
 		return c->data == NULL ? json_null() : json_stringn(c->data, c->len);
 	case CELL_INT:
 	case CELL_ELAPSED:
+	case CELL_AGO:
 		return json_integer(c->value);
 	case CELL_BOOL:
 		return json_boolean(c->value != 0);

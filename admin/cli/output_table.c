@@ -1,88 +1,34 @@
 /*
  * Writes rows as a text table: indented by two columns like the Ruby gem's, with two columns between cells. The first rows are
- * held back until the widths are known; the others are written at once, so a long listing needs no memory of its own. On a
- * terminal a row takes one line, or with wrap as many as it needs. Elsewhere nothing is cut.
+ * held back until the widths are known; the others are written at once, so a long listing needs no memory of its own. layout.c
+ * fits the table to a terminal. Elsewhere each row is one line with all columns, and nothing is cut.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "admin/cli/output.h"
 
+#include "admin/cli/layout.h"
 #include "admin/cli/visible.h"
 #include "common/base/base.h"
 
-#define INDENT 2
-#define GAP 2
-#define NARROWEST 6			/* no column is cut below this */
 #define HELD_ROWS 1000
 #define HELD_BYTES (1 << 20)
+#define BELOW_INDENT 4
+#define TEXT_LINES_MAX 8		/* of a text below its row; the rest is cut */
 
-struct table_row { char **texts; };	/* one text for each column, NULL for a column that is not shown */
+struct table_row { char **texts; };	/* one text for each column, NULL for a cell without a value, or a column without a title */
 
 static bool is_shown(const struct output *o, size_t column)
 {
-	return o->columns[column].title != NULL && (o->left_out == NULL || !o->left_out[column]);
+	return o->places[column].where == TABLE_INLINE;
 }
 
 static void table_begin(struct output *o)
 {
 	o->rows = alloc_zero(HELD_ROWS, sizeof(*o->rows));
 	o->nheld = o->held_bytes = 0;
-	o->widths = NULL;
-	o->left_out = o->give_way == NULL ? NULL : alloc_zero(o->ncolumns, sizeof(*o->left_out));
-}
-
-static size_t line_width(const struct output *o, const size_t *widths)
-{
-	size_t line = INDENT;
-
-	for (size_t i = 0; i < o->ncolumns; i++)
-		if (is_shown(o, i))
-			line += widths[i] + GAP;
-	return line - GAP;
-}
-
-static void leave_out(const struct output *o, const size_t *widths)
-{
-	for (const int *c = o->give_way; c != NULL && *c != -1 && line_width(o, widths) > o->width; c++)
-		o->left_out[*c] = true;
-}
-
-/* Makes the widest column narrower by one, until the line fits. */
-static void fit_widths(const struct output *o, size_t *widths)
-{
-	size_t first = o->keep_first && o->ncolumns > 1 ? 1 : 0;
-
-	while (line_width(o, widths) > o->width) {
-		size_t widest = first;
-
-		for (size_t i = first; i < o->ncolumns; i++)
-			if (is_shown(o, i) && widths[i] > widths[widest])
-				widest = i;
-		if (widths[widest] <= NARROWEST)
-			return;
-		widths[widest]--;
-	}
-}
-
-static void measure(struct output *o)
-{
-	o->widths = alloc_zero(o->ncolumns, sizeof(*o->widths));
-	for (size_t i = 0; i < o->ncolumns; i++) {
-		if (!is_shown(o, i))
-			continue;
-		o->widths[i] = strlen(o->columns[i].title);
-		for (size_t r = 0; r < o->nheld; r++) {
-			size_t columns = visible_columns(o->rows[r].texts[i]);
-
-			if (columns > o->widths[i])
-				o->widths[i] = columns;
-		}
-	}
-	if (o->width == SIZE_MAX)
-		return;
-	leave_out(o, o->widths);
-	fit_widths(o, o->widths);
+	o->places = NULL;
 }
 
 static void pad(const struct output *o, size_t n)
@@ -90,50 +36,43 @@ static void pad(const struct output *o, size_t n)
 	fprintf(o->file, "%*s", (int)n, "");
 }
 
-/* "queue:a-long... (17)": cuts the name, and keeps the number. */
-static void cut_text(const struct output *o, char *text, size_t width)
+static void write_coloured(const struct output *o, enum colour_meaning meaning, const char *text)
 {
-	char *tail = o->keep_tail ? strrchr(text, ' ') : NULL, *kept;
-	size_t columns = tail == NULL ? 0 : visible_columns(tail);
-
-	if (tail == NULL || visible_columns(text) <= width || columns >= width) {
-		visible_cut(text, width);
-		return;
-	}
-	kept = alloc_string(tail);
-	*tail = '\0';
-	visible_cut(text, width - columns);
-	memcpy(text + strlen(text), kept, strlen(kept) + 1);	/* fits: the part that was cut off had this length */
-	free(kept);
+	fputs(colour_begin(o->colour, meaning), o->file);
+	fputs(text, o->file);
+	fputs(colour_end(o->colour, meaning), o->file);
 }
 
-static void write_cell(const struct output *o, size_t column, char *text, bool last)
+static void write_cell(const struct output *o, size_t column, enum colour_meaning meaning, const char *text, bool last)
 {
-	size_t width = o->widths[column], columns;
+	bool right = o->columns[column].kind == COLUMN_NUMBER;
+	size_t width = o->places[column].width, columns = visible_columns(text);
 
-	if (o->width != SIZE_MAX && !o->wrap)
-		cut_text(o, text, width);
-	columns = visible_columns(text);
-	if (o->columns[column].right && columns < width)
+	if (right && columns < width)
 		pad(o, width - columns);
-	fputs(text, o->file);
-	if (!last && !o->columns[column].right && columns < width)
+	write_coloured(o, meaning, text);
+	if (!last && !right && columns < width)
 		pad(o, width - columns);
 	if (!last)
-		pad(o, GAP);
+		pad(o, TABLE_GAP);
 }
 
-static void write_line(const struct output *o, char **texts)
+static void write_line(const struct output *o, char **texts, bool titles)
 {
 	size_t last = 0;
 
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (is_shown(o, i))
+		if (is_shown(o, i) && (texts[i] == NULL || texts[i][0] != '\0'))
 			last = i;
-	pad(o, INDENT);
-	for (size_t i = 0; i < o->ncolumns; i++)
-		if (is_shown(o, i))
-			write_cell(o, i, texts[i], i == last);
+	pad(o, TABLE_INDENT);
+	for (size_t i = 0; i < o->ncolumns; i++) {
+		const char *text = texts[i] == NULL ? "-" : texts[i];
+		enum colour_meaning of_state = o->columns[i].kind == COLUMN_STATE ? colour_meaning_of(text) : MEANING_NONE;
+
+		if (is_shown(o, i) && i <= last)
+			write_cell(o, i, titles ? MEANING_HEADING : of_state, text, i == last);
+	}
+	fputc('\n', o->file);
 }
 
 static void free_texts(const struct output *o, char **texts)
@@ -142,6 +81,8 @@ static void free_texts(const struct output *o, char **texts)
 		free(texts[i]);
 	free(texts);
 }
+
+/* ---- texts that continue on the next line ---- */
 
 /* Returns how many bytes of text fit on this line: up to a blank if there is one, and at least one byte. */
 static size_t line_len(const char *text, size_t width)
@@ -155,45 +96,92 @@ static size_t line_len(const char *text, size_t width)
 	return blank > 0 ? blank : fit > 0 ? fit : 1;
 }
 
-/* Takes the first line from rest. True: rest has more. */
-static bool take_line(const struct output *o, char **rest, char **line)
+/* Takes a line of at most so many columns from *rest; it ends in "..." if it is the last one allowed and more follows. */
+static char *next_line(const char **rest, size_t width, bool last_allowed)
+{
+	size_t n = line_len(*rest, width);
+	char *line = alloc_copy(*rest, last_allowed ? strlen(*rest) : n);
+
+	if (last_allowed)
+		visible_cut(line, width);
+	*rest += last_allowed ? strlen(*rest) : n + strspn(*rest + n, " ");
+	return line;
+}
+
+static bool continues(const struct output *o, size_t column)
+{
+	return o->wrap || o->columns[column].kind == COLUMN_TEXT;
+}
+
+/* Takes the next line from rest. True: rest has more. */
+static bool take_line(const struct output *o, const char **rest, char **line)
 {
 	bool more = false;
 
 	for (size_t i = 0; i < o->ncolumns; i++) {
-		size_t n;
-
 		if (!is_shown(o, i))
 			continue;
-		n = line_len(rest[i], o->widths[i]);
-		line[i] = alloc_copy(rest[i], n);
-		rest[i] += n + strspn(rest[i] + n, " ");
+		if (continues(o, i)) {
+			line[i] = next_line(&rest[i], o->places[i].width, false);
+		} else {
+			line[i] = alloc_string(rest[i]);
+			visible_cut(line[i], o->columns[i].kind == COLUMN_NAME || o->columns[i].kind == COLUMN_LINE ? o->places[i].width : SIZE_MAX);
+			rest[i] = "";
+		}
 		more = more || rest[i][0] != '\0';
 	}
 	return more;
 }
 
-static void write_row(const struct output *o, char **texts)
+static void write_inline(const struct output *o, char **texts)
 {
-	char **rest;
+	const char **rest = alloc_zero(o->ncolumns, sizeof(*rest));
 	bool more = true;
 
-	if (!o->wrap || o->width == SIZE_MAX) {
-		write_line(o, texts);
-		fputc('\n', o->file);
-		return;
-	}
-	rest = alloc_zero(o->ncolumns, sizeof(*rest));
-	memcpy(rest, texts, o->ncolumns * sizeof(*rest));
+	for (size_t i = 0; i < o->ncolumns; i++)
+		rest[i] = texts[i] == NULL ? "-" : texts[i];
 	while (more) {
 		char **line = alloc_zero(o->ncolumns, sizeof(*line));
 
 		more = take_line(o, rest, line);
-		write_line(o, line);
-		fputc('\n', o->file);
+		write_line(o, line, false);
 		free_texts(o, line);
 	}
 	free(rest);
+}
+
+/* "    Reason: 12 of 40 attempts failed", and further lines under the text. */
+static void write_below(const struct output *o, size_t column, const char *text)
+{
+	const char *title = o->columns[column].title;
+	size_t before = BELOW_INDENT + strlen(title) + 2, width = o->width > before + BELOW_INDENT ? o->width - before : BELOW_INDENT;
+	size_t most = o->columns[column].kind == COLUMN_LINE ? 1 : TEXT_LINES_MAX;
+
+	for (size_t n = 1; text[0] != '\0'; n++) {
+		char *line = next_line(&text, width, n == most);
+
+		pad(o, n == 1 ? BELOW_INDENT : before);
+		if (n == 1) {
+			write_coloured(o, MEANING_FAINT, title);
+			fputs(": ", o->file);
+		}
+		fprintf(o->file, "%s\n", line);
+		free(line);
+	}
+}
+
+/* ---- rows ---- */
+
+static void write_row(const struct output *o, char **texts)
+{
+	if (o->width == SIZE_MAX) {
+		write_line(o, texts, false);
+		return;
+	}
+	write_inline(o, texts);
+	for (size_t i = 0; i < o->ncolumns; i++)
+		if (o->places[i].where == TABLE_BELOW && texts[i] != NULL)
+			write_below(o, i, texts[i]);
 }
 
 static void write_header(const struct output *o)
@@ -202,24 +190,64 @@ static void write_header(const struct output *o)
 
 	for (size_t i = 0; i < o->ncolumns; i++)
 		titles[i] = alloc_string(o->columns[i].title);
-	fputs(colour_begin(o->colour, MEANING_HEADING), o->file);
-	write_line(o, titles);
-	fputs(colour_end(o->colour, MEANING_HEADING), o->file);
-	fputc('\n', o->file);
+	write_line(o, titles, true);
 	free_texts(o, titles);
+}
+
+/* Says which figures are not on the screen. */
+static void write_left_out(const struct output *o)
+{
+	struct buffer names = {0};
+
+	for (size_t i = 0; o->terminal && i < o->ncolumns; i++)
+		if (o->places[i].where == TABLE_NO_ROOM && !o->places[i].says_nothing)
+			buffer_format(&names, "%s%s", names.len > 0 ? ", " : "", o->columns[i].title);
+	if (names.len > 0) {
+		char *text = alloc_format("no room for %s (--json has all)", names.data);
+
+		for (const char *rest = text; rest[0] != '\0';) {
+			char *line = next_line(&rest, o->width > 2 * TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT, false);
+
+			pad(o, TABLE_INDENT);
+			write_coloured(o, MEANING_FAINT, line);
+			fputc('\n', o->file);
+			free(line);
+		}
+		free(text);
+	}
+	buffer_free(&names);
 }
 
 static void write_held(struct output *o)
 {
-	if (o->widths == NULL) {
-		measure(o);
+	char ***texts = alloc_zero(o->nheld + 1, sizeof(*texts));
+
+	for (size_t r = 0; r < o->nheld; r++)
+		texts[r] = o->rows[r].texts;
+	if (o->places != NULL && !layout_fits(o, o->places, texts, o->nheld)) {
+		free(o->places);
+		o->places = NULL;
+	}
+	if (o->places == NULL) {
+		o->places = layout_choose(o, texts, o->nheld);
 		write_header(o);
 	}
 	for (size_t r = 0; r < o->nheld; r++) {
-		write_row(o, o->rows[r].texts);
-		free_texts(o, o->rows[r].texts);
+		write_row(o, texts[r]);
+		free_texts(o, texts[r]);
 	}
+	free(texts);
 	o->nheld = o->held_bytes = 0;
+}
+
+/* NULL: no value. */
+static char *row_text(const struct output *o, const struct column *column, const struct cell *c)
+{
+	bool whole = o->wrap || column->kind == COLUMN_TEXT || column->kind == COLUMN_ID;
+
+	if (column->title == NULL || cell_is_empty(c))
+		return NULL;
+	return output_text(o, c, whole ? SIZE_MAX : o->width);
 }
 
 static void table_row(struct output *o, const struct cell *cells)
@@ -227,10 +255,8 @@ static void table_row(struct output *o, const struct cell *cells)
 	char **texts = alloc_zero(o->ncolumns, sizeof(*texts));
 
 	for (size_t i = 0; i < o->ncolumns; i++) {
-		if (!is_shown(o, i))
-			continue;
-		texts[i] = cell_text(&cells[i], o->wrap || o->keep_tail ? SIZE_MAX : o->width);
-		o->held_bytes += strlen(texts[i]);
+		texts[i] = row_text(o, &o->columns[i], &cells[i]);
+		o->held_bytes += texts[i] == NULL ? 0 : strlen(texts[i]);
 	}
 	o->rows[o->nheld++].texts = texts;
 	if (o->nheld == HELD_ROWS || o->held_bytes > HELD_BYTES)
@@ -241,12 +267,12 @@ static void table_end(struct output *o, bool complete)
 {
 	if (complete || o->nrows > 0)
 		write_held(o);
+	if (o->places != NULL && o->nrows > 0)
+		write_left_out(o);
 	free(o->rows);
-	free(o->widths);
-	free(o->left_out);
+	free(o->places);
 	o->rows = NULL;
-	o->widths = NULL;
-	o->left_out = NULL;
+	o->places = NULL;
 }
 
 static void table_object(struct output *o, const struct cell *cells)
@@ -254,14 +280,14 @@ static void table_object(struct output *o, const struct cell *cells)
 	size_t widest = 0;
 
 	for (size_t i = 0; i < o->ncolumns; i++)
-		if (is_shown(o, i) && strlen(o->columns[i].title) > widest)
+		if (o->columns[i].title != NULL && strlen(o->columns[i].title) > widest)
 			widest = strlen(o->columns[i].title);
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		char *text;
 
-		if (!is_shown(o, i))
+		if (o->columns[i].title == NULL)
 			continue;
-		text = cell_text(&cells[i], SIZE_MAX);
+		text = output_object_text(o, &cells[i]);
 		fprintf(o->file, "  %-*s  %s\n", (int)widest, o->columns[i].title, text);
 		free(text);
 	}

@@ -5,20 +5,22 @@
 #include "common/base/base.h"
 
 #define LIMIT 50
-#define DURATION 3			/* index of its column */
+enum { DURATION = 3, ATTEMPTS = 4, SIZE = 5 };	/* indexes of columns */
 
 static const struct column columns[] = {
-	{ "entry", "Entry", false },
-	{ "finished_at", "Finished at", false },
+	{ "entry", "Entry", COLUMN_ID },
+	{ "finished_at", "Finished at", COLUMN_STATE },
 	{ "id", "Id", false },
 	{ "duration_ms", "Duration", true },
 	{ "attempts", "Attempts", true },
 	{ "size", "Size", true },
-	{ "message", "Message", false },
+	{ "message", "Message", COLUMN_LINE },
 	{ "worker", NULL, false },
 	{ "node", NULL, false },
 	{ "sha1", NULL, false },
 };
+
+static const int give_way[] = { SIZE, ATTEMPTS, DURATION, -1 };
 
 struct listing {
 	struct admin *a;
@@ -46,7 +48,9 @@ int cmd_done_ls(struct admin *a)
 	struct listing l = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
 	int rc;
 
-	a->output.keep_first = true;
+	if (admin_show_ages(a) == -1)
+		return -1;
+	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .done = true }, show_row, &l) == -1 ? -1 : 0;
 	output_end(&a->output, rc == 0);

@@ -220,12 +220,17 @@ char *health_reasons(const json_t *document)
 
 static void show_reports(struct admin *a, const struct reports *r)
 {
+	enum { QUEUE, STATUS, INGRESS, OLDEST, TRANSIT, ESCAPE, STUCK, WORKERS, ACTIVE, DONE, REASON };
 	static const struct column columns[] = {
-		{ NULL, "Queue", false }, { NULL, "Status", false }, { NULL, "Ingress", true }, { NULL, "Oldest", true },
-		{ NULL, "Transit", true }, { NULL, "Escape", true }, { NULL, "Stuck", true }, { NULL, "Workers", true },
-		{ NULL, "Active", true }, { NULL, "Done/min", true }, { NULL, "Reason", false },
+		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATUS] = { NULL, "Status", COLUMN_STATE }, [INGRESS] = { NULL, "Ingress", COLUMN_NUMBER },
+		[OLDEST] = { NULL, "Oldest", COLUMN_NUMBER }, [TRANSIT] = { NULL, "Transit", COLUMN_NUMBER }, [ESCAPE] = { NULL, "Escape", COLUMN_NUMBER },
+		[STUCK] = { NULL, "Stuck", COLUMN_NUMBER }, [WORKERS] = { NULL, "Workers", COLUMN_NUMBER }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER },
+		[DONE] = { NULL, "Done/min", COLUMN_NUMBER }, [REASON] = { NULL, "Reason", COLUMN_TEXT },
 	};
+	/* in this order: Transit shows active workers, and Oldest stuck messages */
+	static const int give_way[] = { ACTIVE, STUCK, TRANSIT, DONE, WORKERS, OLDEST, ESCAPE, INGRESS, -1 };
 
+	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < r->n; i++) {
 		const json_t *d = r->all[i].document;

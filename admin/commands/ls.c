@@ -18,29 +18,68 @@ struct listed_queue {
 	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none */
 };
 
-static const struct column columns[] = {
-	{ "name", "Name", false },
-	{ NULL, "Ingress", false },
-	{ NULL, "Transit", false },
-	{ NULL, "Escape", false },
-	{ "ingress", NULL, false },
-	{ "transit", NULL, false },
-	{ "escape", NULL, false },
-	{ "ingress_size", NULL, false },
-	{ "transit_size", NULL, false },
-	{ "escape_size", NULL, false },
-	{ "delayed_size", "Delayed", true },
-	{ "paused", "Paused", false },
-	{ "configured", NULL, false },
-	/* these two only if there is a report */
-	{ "health", "Health", false },
-	{ "reasons", "Reason", false },
-};
-#define HEALTH_COLUMNS 2
+enum { NAME, INGRESS, TRANSIT, ESCAPE, INGRESS_KEY, TRANSIT_KEY, ESCAPE_KEY, INGRESS_SIZE, TRANSIT_SIZE, ESCAPE_SIZE, DELAYED, PAUSED, CONFIGURED,
+	HEALTH, REASON,			/* these two only if there is a report */
+	NCOLUMNS };
 
+static const struct column all_columns[NCOLUMNS] = {
+	[NAME] = { "name", "Name", COLUMN_NAME },
+	[INGRESS] = { NULL, "Ingress", COLUMN_NAME },
+	[TRANSIT] = { NULL, "Transit", COLUMN_NAME },
+	[ESCAPE] = { NULL, "Escape", COLUMN_NAME },
+	[INGRESS_KEY] = { "ingress", NULL, COLUMN_NAME },
+	[TRANSIT_KEY] = { "transit", NULL, COLUMN_NAME },
+	[ESCAPE_KEY] = { "escape", NULL, COLUMN_NAME },
+	[INGRESS_SIZE] = { "ingress_size", NULL, COLUMN_NUMBER },
+	[TRANSIT_SIZE] = { "transit_size", NULL, COLUMN_NUMBER },
+	[ESCAPE_SIZE] = { "escape_size", NULL, COLUMN_NUMBER },
+	[DELAYED] = { "delayed_size", "Delayed", COLUMN_NUMBER },
+	[PAUSED] = { "paused", "Paused", COLUMN_STATE },
+	[CONFIGURED] = { "configured", NULL, COLUMN_NAME },
+	[HEALTH] = { "health", "Health", COLUMN_STATE },
+	[REASON] = { "reasons", "Reason", COLUMN_TEXT },
+};
+static const int give_way[] = { DELAYED, PAUSED, TRANSIT, ESCAPE, -1 };
+#define FIXED_WIDTH 25		/* of Delayed and Paused, with the indent and the gaps between all columns */
+#define HEALTH_WIDTH 11
+
+/* "ingress:mail (3)"; without a key "3" */
 static char *key_and_size(const char *key, int64_t size)
 {
+	if (key == NULL)
+		return size == LISTS_WRONG_TYPE ? alloc_string("wrong type") : alloc_format("%" PRId64, size);
 	return size == LISTS_WRONG_TYPE ? alloc_format("%s (wrong type)", key) : alloc_format("%s (%" PRId64 ")", key, size);
+}
+
+/* The columns that the widest name and keys take; the reason stands below if it must. */
+static size_t width_with_keys(const struct listed_queue *entries, size_t n, bool health)
+{
+	size_t widest[ESCAPE + 1] = {0}, all = FIXED_WIDTH + (health ? HEALTH_WIDTH : 0);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct queue_keys *k = &entries[i].queue->keys;
+		const struct lists *l = &entries[i].lists;
+		char *texts[ESCAPE + 1] = { [NAME] = alloc_string(k->name), [INGRESS] = key_and_size(k->ingress, l->ingress),
+			[TRANSIT] = key_and_size(k->transit, l->transit), [ESCAPE] = key_and_size(k->escape, l->escape) };
+
+		for (size_t c = 0; c < nitems(widest); c++) {
+			size_t columns = visible_columns(texts[c]);
+
+			widest[c] = columns > widest[c] ? columns : widest[c];
+			free(texts[c]);
+		}
+	}
+	for (size_t c = 0; c < nitems(widest); c++)
+		all += widest[c];
+	return all;
+}
+
+/* Keys repeat the name of the queue as a rule: where they have no room, the table has only the numbers. */
+static void choose_columns(size_t width, struct column columns[NCOLUMNS], const struct listed_queue *entries, size_t n, bool health)
+{
+	memcpy(columns, all_columns, sizeof(all_columns));
+	for (int i = INGRESS; width_with_keys(entries, n, health) > width && i <= ESCAPE; i++)
+		columns[i].kind = COLUMN_NUMBER;
 }
 
 static struct cell size_cell(int64_t size)
@@ -48,12 +87,12 @@ static struct cell size_cell(int64_t size)
 	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
 }
 
-static void show_queue(struct admin *a, const struct listed_queue *e)
+static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 {
 	const struct queue_keys *k = &e->queue->keys;
 	const struct lists *l = &e->lists;
-	char *ingress = key_and_size(k->ingress, l->ingress), *transit = key_and_size(k->transit, l->transit);
-	char *escape = key_and_size(k->escape, l->escape);
+	char *ingress = key_and_size(keys ? k->ingress : NULL, l->ingress), *transit = key_and_size(keys ? k->transit : NULL, l->transit);
+	char *escape = key_and_size(keys ? k->escape : NULL, l->escape);
 
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit), cell_str(escape),
 	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), size_cell(l->ingress), size_cell(l->transit),
@@ -141,6 +180,7 @@ int cmd_ls(struct admin *a)
 {
 	struct registry_queue *queues;
 	struct listed_queue *entries;
+	struct column columns[NCOLUMNS];
 	bool any = false;
 	size_t n;
 	int rc;
@@ -153,10 +193,11 @@ int cmd_ls(struct admin *a)
 	qsort(entries, n, sizeof(*entries), by_name);
 	rc = measure(a, entries, n) == -1 || read_health(a, entries, n, &any) == -1 ? -1 : 0;
 	if (rc == 0) {
-		a->output.keep_tail = true;
-		output_begin(&a->output, columns, nitems(columns) - (any ? 0 : HEALTH_COLUMNS));
+		choose_columns(a->output.width, columns, entries, n, any);
+		a->output.give_way = give_way;
+		output_begin(&a->output, columns, any ? NCOLUMNS : HEALTH);
 		for (size_t i = 0; i < n; i++)
-			show_queue(a, &entries[i]);
+			show_queue(a, &entries[i], columns[INGRESS].kind == COLUMN_NAME);
 		output_end(&a->output, true);
 	}
 	free_entries(entries, n);

@@ -152,7 +152,7 @@ static void show_node(struct admin *a, const char *node, const json_t *report, i
 	}
 	output_row(&a->output, (struct cell[]){ cell_str(node), cell_str(json_string_value(json_object_get(report, "version"))),
 	    json_is_integer(pid) ? cell_int(json_integer_value(pid)) : cell_none(), since_cell(report, server_ms),
-	    json_is_integer(at) ? cell_elapsed(server_ms - clock_ms_of(json_number_value(at))) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
+	    json_is_integer(at) ? cell_ago(server_ms - clock_ms_of(json_number_value(at))) : cell_none(), cell_int(c.queues), cell_int(c.wanted),
 	    cell_int(c.alive), cell_int(c.running), cell_int(c.restarts) });
 }
 
@@ -191,12 +191,16 @@ static void show_json(struct admin *a, const struct nodes *nodes, json_t *const 
 
 static void show_table(struct admin *a, const struct nodes *nodes, json_t *const *reports, int64_t server_ms)
 {
+	enum { NODE, VERSION, PID, UP, SEEN, QUEUES, WORKERS, ALIVE, RUNNING, RESTARTS };
 	static const struct column columns[] = {
-		{ NULL, "Node", false }, { NULL, "Version", false }, { NULL, "Pid", true }, { NULL, "Up", true }, { NULL, "Seen", true },
-		{ NULL, "Queues", true }, { NULL, "Workers", true }, { NULL, "Alive", true }, { NULL, "Running", true },
-		{ NULL, "Restarts", true },
+		[NODE] = { NULL, "Node", COLUMN_NAME }, [VERSION] = { NULL, "Version", COLUMN_STATE }, [PID] = { NULL, "Pid", COLUMN_NUMBER },
+		[UP] = { NULL, "Up", COLUMN_NUMBER }, [SEEN] = { NULL, "Seen", COLUMN_NUMBER }, [QUEUES] = { NULL, "Queues", COLUMN_NUMBER },
+		[WORKERS] = { NULL, "Workers", COLUMN_NUMBER }, [ALIVE] = { NULL, "Alive", COLUMN_NUMBER }, [RUNNING] = { NULL, "Running", COLUMN_NUMBER },
+		[RESTARTS] = { NULL, "Restarts", COLUMN_NUMBER },
 	};
+	static const int give_way[] = { PID, QUEUES, RUNNING, RESTARTS, UP, WORKERS, ALIVE, -1 };
 
+	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < nodes->n; i++)
 		show_node(a, nodes->names[i], reports[i], server_ms);

@@ -18,7 +18,7 @@ enum { DUE, WORKER, PID, ALIVE, ELAPSED, SIZE, ATTEMPTS, CRASHES, REDELIVERED, W
 	NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
-	[DUE] = { "due", "Due", false },
+	[DUE] = { "due", "Due", COLUMN_STATE },
 	[WORKER] = { "worker", "Worker", false },
 	[PID] = { "pid", "Pid", true },
 	[ALIVE] = { "alive", "Alive", false },
@@ -32,11 +32,13 @@ static const struct column all_columns[NCOLUMNS] = {
 	[CLASS] = { "error_class", "Class", false },
 	[EXIT] = { "exit_code", "Exit", true },
 	[SIGNAL] = { "signal", "Signal", false },
-	[ERROR] = { "error_message", "Error", false },
-	[ID] = { "id", "Id", false },
-	[MESSAGE] = { "message", "Message", false },
+	[ERROR] = { "error_message", "Error", COLUMN_TEXT },
+	[ID] = { "id", "Id", COLUMN_ID },
+	[MESSAGE] = { "message", "Message", COLUMN_LINE },
 	[CUT] = { "cut", NULL, false },
 };
+
+static const int give_way[] = { CRASHES, SIZE, PID, ATTEMPTS, EXIT, SIGNAL, WORKER, -1 };
 
 struct peek {
 	struct admin *a;
@@ -224,7 +226,10 @@ int cmd_peek(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--search goes with --text");
 	if (p.text != NULL)
 		p.unread = a->options.search > 0 ? a->options.search : SEARCH_DEFAULT;
+	if (admin_show_ages(a) == -1)
+		return -1;
 	choose_columns(columns, list);
+	a->output.give_way = give_way;
 	output_begin(&a->output, columns, NCOLUMNS);
 	if (list == LIST_TRANSIT)
 		rc = peek_transit(&p);

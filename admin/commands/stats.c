@@ -164,13 +164,13 @@ static void dump(struct admin *a, json_t *json)
 	json_decref(json);
 }
 
-/* A new string: "<8ms", since the histogram knows only the bounds of its buckets. */
+/* A new string: "<8ms", since the histogram knows only the bounds of its buckets. NULL: there is nothing to know. */
 static char *percentile_text(int64_t ms)
 {
 	char *bound, *text;
 
 	if (ms == -1)
-		return alloc_string("-");
+		return NULL;
 	if (ms == 0)
 		return alloc_string("long");
 	bound = cell_text(&(struct cell){ .type = CELL_ELAPSED, .value = ms }, SIZE_MAX);
@@ -187,11 +187,14 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", false } };
 	struct cell cells[nitems(columns)];
 	char *texts[nitems(percents)];
+	/* indexes of shown, and of the percentiles behind it */
+	static const int give_way[] = { 9, 8, 7, 6, 10, 4, 1, 11, 12, 3, 2, -1 };
 
 	for (size_t i = 0; i < nitems(shown); i++)
 		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], true };
 	for (size_t i = 0; i < nitems(percents); i++)
 		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], true };
+	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
 		cells[0] = cell_str(all[q].keys->name);
@@ -212,13 +215,17 @@ static void show_one(struct admin *a, const struct stats *s)
 	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1] = { { NULL, "queue", false } };
 	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
 	char *texts[CLASS_FIGURES + nitems(percents) + 1];
-	size_t n = 1, ntexts = 0;
+	size_t n = 1, ntexts = 0, zeros = 0;	/* zeros: counters that would move the others off the screen of a terminal */
 	const char *class;
 	json_t *count;
 
 	for (int i = 0; i < COUNTERS; i++) {
 		if (!is_counted(i))
 			continue;
+		if (a->output.terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0) {
+			zeros++;
+			continue;
+		}
 		columns[n] = (struct column){ NULL, counter_names[i], true };
 		cells[n++] = cell_int((int64_t)s->sum.n[i]);
 	}
@@ -236,6 +243,8 @@ static void show_one(struct admin *a, const struct stats *s)
 	columns[n] = (struct column){ NULL, "99 % of lags are below", true };
 	cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_lag_percentile(&s->sum, 99)));
 	output_object(&a->output, columns, n, cells);
+	if (zeros > 0)
+		admin_note("%zu other counters are 0", zeros);
 	while (ntexts > 0)
 		free(texts[--ntexts]);
 }

@@ -12,6 +12,8 @@
 
 #include "common/base/base.h"
 
+#define SEEN_RECENTLY_MS 10000
+
 static struct cell text_of(const json_t *object, const char *key)
 {
 	return cell_str(json_string_value(json_object_get(object, key)));
@@ -29,6 +31,13 @@ static struct cell elapsed_of(const json_t *object, const char *key)
 	const json_t *n = json_object_get(object, key);
 
 	return json_is_integer(n) ? cell_elapsed(json_integer_value(n)) : cell_none();
+}
+
+static struct cell ago_of(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) ? cell_ago(json_integer_value(n)) : cell_none();
 }
 
 /* ---- status ---- */
@@ -72,13 +81,18 @@ static void say_supervisor(const json_t *s)
 
 static void show_queues(struct admin *a, const json_t *queues)
 {
+	enum { QUEUE, STATE, WORKERS, ALIVE, DONE, FAILED, ESCAPED, RESTARTS, REASON };
 	static const struct column columns[] = {
-		{ "name", "Queue", false }, { "state", "State", false }, { "wanted", "Workers", true }, { "alive", "Alive", true },
-		{ "done", "Done", true }, { "failed", "Failed", true }, { "escaped", "Escaped", true },
-		{ "restarts", "Restarts", true }, { "reason", "Reason", false },
+		[QUEUE] = { "name", "Queue", COLUMN_NAME }, [STATE] = { "state", "State", COLUMN_STATE }, [WORKERS] = { "wanted", "Workers", COLUMN_NUMBER },
+		[ALIVE] = { "alive", "Alive", COLUMN_NUMBER }, [DONE] = { "done", "Done", COLUMN_NUMBER }, [FAILED] = { "failed", "Failed", COLUMN_NUMBER },
+		[ESCAPED] = { "escaped", "Escaped", COLUMN_NUMBER }, [RESTARTS] = { "restarts", "Restarts", COLUMN_NUMBER },
+		[REASON] = { "reason", "Reason", COLUMN_TEXT },
 	};
+	static const int give_way[] = { RESTARTS, DONE, WORKERS, ESCAPED, FAILED, ALIVE, -1 };
 	const json_t *q;
 	size_t i;
+
+	a->output.give_way = give_way;
 
 	output_begin(&a->output, columns, nitems(columns));
 	json_array_foreach(queues, i, q) {
@@ -102,23 +116,48 @@ static char *progress_of(const json_t *progress)
 	    text == NULL ? "" : text);
 }
 
+/* True: there is nothing to see. On a terminal, such workers would only move the others off the screen. */
+static bool is_calm(const json_t *worker)
+{
+	const char *state = json_string_value(json_object_get(worker, "state"));
+
+	return state != NULL && strcmp(state, "idle") == 0 && json_is_true(json_object_get(worker, "redis")) &&
+	    !json_is_true(json_object_get(worker, "draining")) && json_integer_value(json_object_get(worker, "heartbeat_age_ms")) < SEEN_RECENTLY_MS;
+}
+
+static void leave_out_calm(json_t *workers)
+{
+	size_t n = json_array_size(workers), left;
+
+	for (size_t i = n; i-- > 0;)
+		if (is_calm(json_array_get(workers, i)))
+			json_array_remove(workers, i);
+	left = json_array_size(workers);
+	if (left < n)
+		printf("\nidle workers that are not shown: %zu (quredis status QUEUE has them)\n", n - left);
+}
+
 static void show_workers(struct admin *a, const json_t *workers)
 {
+	enum { WORKER, PID, STATE, MESSAGES, RUNNING, PROGRESS, SEEN, REDIS, INCARNATION };
 	static const struct column columns[] = {
-		{ "name", "Worker", false }, { "pid", "Pid", true }, { "state", "State", false }, { "serial", "Messages", true },
-		{ "running_ms", "Running", true }, { "progress", "Progress", false },
-		{ "heartbeat_age_ms", "Seen", true }, { "redis", "Redis", false },
-		{ "incarnation", "Incarnation", false },
+		[WORKER] = { "name", "Worker", COLUMN_NAME }, [PID] = { "pid", "Pid", COLUMN_NUMBER }, [STATE] = { "state", "State", COLUMN_STATE },
+		[MESSAGES] = { "serial", "Messages", COLUMN_NUMBER }, [RUNNING] = { "running_ms", "Running", COLUMN_NUMBER },
+		[PROGRESS] = { "progress", "Progress", COLUMN_TEXT }, [SEEN] = { "heartbeat_age_ms", "Seen", COLUMN_NUMBER },
+		[REDIS] = { "redis", "Redis", COLUMN_STATE }, [INCARNATION] = { "incarnation", "Incarnation", COLUMN_ID },
 	};
+	static const int give_way[] = { INCARNATION, MESSAGES, PID, SEEN, REDIS, -1 };
 	const json_t *w;
 	size_t i;
+
+	a->output.give_way = give_way;
 
 	output_begin(&a->output, columns, nitems(columns));
 	json_array_foreach(workers, i, w) {
 		char *progress = progress_of(json_object_get(w, "progress"));
 
 		output_row(&a->output, (struct cell[]){ text_of(w, "name"), number_of(w, "pid"), text_of(w, "state"),
-		    number_of(w, "serial"), elapsed_of(w, "running_ms"), cell_str(progress), elapsed_of(w, "heartbeat_age_ms"),
+		    number_of(w, "serial"), elapsed_of(w, "running_ms"), cell_str(progress), ago_of(w, "heartbeat_age_ms"),
 		    cell_bool(json_is_true(json_object_get(w, "redis"))), text_of(w, "incarnation") });
 		free(progress);
 	}
@@ -202,8 +241,12 @@ int cmd_status(struct admin *a)
 	} else {
 		say_supervisor(s);
 		show_queues(a, json_object_get(s, "queues"));
-		putchar('\n');
-		show_workers(a, json_object_get(s, "workers"));
+		if (a->output.terminal && a->noperands == 0)
+			leave_out_calm(json_object_get(s, "workers"));
+		if (!a->output.terminal || json_array_size(json_object_get(s, "workers")) > 0) {
+			putchar('\n');
+			show_workers(a, json_object_get(s, "workers"));
+		}
 	}
 	json_decref(s);
 	return 0;

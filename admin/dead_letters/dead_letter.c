@@ -29,10 +29,26 @@ bool dead_letter_is(const struct dead_letter *d, const char *field, const char *
 	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
 }
 
+/* True: a time as quredis writes it, so that JSON has the same bytes. */
+static bool is_time(const char *field, const struct queue_bytes *b, int64_t *ms)
+{
+	size_t len = strlen(field);
+	char again[CLOCK_RFC3339_SIZE];
+
+	if (len < 3 || strcmp(field + len - 3, "_at") != 0)
+		return false;
+	*ms = clock_rfc3339_parse(b->data);
+	if (*ms <= 0 || b->len != strlen("2026-11-20T14:31:07.123Z"))
+		return false;
+	*ms += strtol(b->data + strlen("2026-11-20T14:31:07."), NULL, 10);
+	return strlen(clock_rfc3339(*ms, again)) == b->len && memcmp(again, b->data, b->len) == 0;
+}
+
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
 {
 	const struct queue_bytes *b = field_of(d, field);
 	const char *why = NULL;
+	int64_t ms;
 	long long n;
 
 	if (b == NULL || (b->len == 0 && strcmp(field, "message") != 0 && strcmp(field, "stderr") != 0))
@@ -42,7 +58,7 @@ struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
 		if (why == NULL)
 			return cell_int(n);
 	}
-	return cell_bytes(b->data, b->len);
+	return is_time(field, b, &ms) ? cell_time(ms) : cell_bytes(b->data, b->len);
 }
 
 /* ---- reading ---- */

@@ -16,15 +16,18 @@
 
 /* ---- ls ---- */
 
+enum { ATTEMPTS = 5, SIZE = 6 };	/* indexes of columns that may give way */
+static const int ls_give_way[] = { SIZE, ATTEMPTS, -1 };
+
 static const struct column ls_columns[] = {
-	{ "record", "Record", false },
-	{ "failed_at", "Failed at", false },
+	{ "record", "Record", COLUMN_ID },
+	{ "failed_at", "Failed at", COLUMN_STATE },
 	{ "error_class", "Class", false },
 	{ "exit_code", "Exit", true },
 	{ "signal", "Signal", false },
-	{ "attempts", "Attempts", true },
-	{ "size", "Size", true },
-	{ "error_message", "Error", false },
+	[ATTEMPTS] = { "attempts", "Attempts", true },
+	[SIZE] = { "size", "Size", true },
+	{ "error_message", "Error", COLUMN_TEXT },
 	{ "id", NULL, false },
 	{ "queue_from", NULL, false },
 	{ "retry_count", NULL, false },
@@ -113,10 +116,10 @@ static int list(struct listing *l)
 int cmd_dlq_ls(struct admin *a)
 {
 	struct listing l = { .a = a, .left = a->options.count >= 0 ? a->options.count : LIMIT };
-	int rc = filter_read(a, &l.filter);
+	int rc = filter_read(a, &l.filter) == -1 || admin_show_ages(a) == -1 ? -1 : 0;
 
 	if (rc == 0) {
-		a->output.keep_first = true;
+		a->output.give_way = ls_give_way;
 		output_begin(&a->output, ls_columns, nitems(ls_columns));
 		rc = list(&l) == -1 ? -1 : 0;
 		output_end(&a->output, rc == 0);
@@ -154,8 +157,11 @@ static int show_one(struct admin *a, const struct dead_letter *d)
 int cmd_dlq_show(struct admin *a)
 {
 	struct dead_letter d;
-	int rc = dead_letter_find(a, a->operands[1], DEAD_LETTER_WHOLE, &d);
+	int rc;
 
+	if (admin_show_ages(a) == -1)
+		return -1;
+	rc = dead_letter_find(a, a->operands[1], DEAD_LETTER_WHOLE, &d);
 	if (rc == 0)
 		rc = show_one(a, &d);
 	dead_letter_free(&d);

@@ -164,10 +164,11 @@ static void show_groups(struct admin *a, enum by by, struct groups *g, int64_t l
 int cmd_dlq_stats(struct admin *a)
 {
 	static const struct column columns[] = {
-		{ "by", "By", false }, { "key", "Key", false }, { "count", "Count", true }, { "oldest", "Oldest", false }, { "newest", "Newest", false },
+		{ "by", "By", COLUMN_STATE }, { "key", "Key", COLUMN_TEXT }, { "count", "Count", COLUMN_NUMBER },
+		{ "oldest", "Oldest", COLUMN_STATE }, { "newest", "Newest", COLUMN_STATE },
 	};
 	struct counting c = {0};
-	int rc = count_all(a, &c);
+	int rc = count_all(a, &c) == -1 || admin_show_ages(a) == -1 ? -1 : 0;
 
 	if (rc == 0) {
 		output_begin(&a->output, columns, nitems(columns));

@@ -141,6 +141,22 @@ static void show_json(struct admin *a, const struct stale *all, size_t n, bool i
 	json_decref(o);
 }
 
+/* On a terminal, of all queues only what the rules would take; the other rows would move it off the screen. */
+static bool is_shown(const struct admin *a, const struct stale_count *c)
+{
+	return !a->output.terminal || a->noperands > 0 || c->count > 0;
+}
+
+static bool any_shown(const struct admin *a, const struct stale *all, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++)
+		for (int r = 0; r < STALE_RULES; r++)
+			any = any || is_shown(a, &all[i].counts[r]);
+	return any;
+}
+
 static void show_table(struct admin *a, const struct stale *all, size_t n)
 {
 	static const struct column columns[] = {
@@ -153,7 +169,7 @@ static void show_table(struct admin *a, const struct stale *all, size_t n)
 		const struct stale *s = &all[i];
 
 		for (int r = 0; r < STALE_RULES; r++)
-			if ((s->looked & 1u << r) != 0)
+			if ((s->looked & 1u << r) != 0 && is_shown(a, &s->counts[r]))
 				output_row(&a->output, (struct cell[]){ cell_str(s->keys.name), cell_str(rules[r].list), cell_str(rules[r].rule),
 				    cell_elapsed(limit_of(s, r)), cell_int(s->counts[r].count),
 				    s->counts[r].count > 0 ? cell_elapsed(s->counts[r].oldest_ms) : cell_none() });
@@ -164,10 +180,12 @@ static void show_table(struct admin *a, const struct stale *all, size_t n)
 /* Prints explanations that the figures alone do not give. */
 static void print_notes(struct admin *a, const struct stale *all, size_t n, bool interrupted)
 {
-	size_t unled = 0;
+	size_t unled = 0, nothing = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		unled += all[i].leader == NULL;
+		for (int r = 0; r < STALE_RULES; r++)
+			nothing += (all[i].looked & 1u << r) != 0 && !is_shown(a, &all[i].counts[r]);
 		if (all[i].error != NULL)
 			admin_fail(a, a->status, "%s: %s", all[i].keys.name, all[i].error);
 	}
@@ -175,6 +193,8 @@ static void print_notes(struct admin *a, const struct stale *all, size_t n, bool
 		admin_note("interrupted: the numbers are lower bounds");
 	if (a->options.json)
 		return;
+	if (nothing > 0)
+		admin_note("%zu rules would take nothing: quredis stale QUEUE shows them", nothing);
 	if (!a->conf->purge.enabled)
 		admin_note("purge.enabled = false: none of it is taken");
 	else if (a->conf->purge.dry_run)
@@ -216,7 +236,7 @@ int cmd_stale(struct admin *a)
 	interrupted = interrupt_asked();
 	if (rc == 0 && a->options.json)
 		show_json(a, all, n, interrupted);
-	else if (rc == 0)
+	else if (rc == 0 && any_shown(a, all, n))
 		show_table(a, all, n);
 	if (rc == 0)
 		print_notes(a, all, n, interrupted);

@@ -1,3 +1,4 @@
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,6 +146,182 @@ static void test_wrapped_rows_go_on_below(void **state)
 		       "  x            1  y\n");
 }
 
+/* ---- what makes room for what; the pictures are what an operator sees ---- */
+
+static const struct column health[] = {
+	{ NULL, "Queue", COLUMN_NAME }, { NULL, "Status", COLUMN_STATE }, { NULL, "Waiting", COLUMN_NUMBER }, { NULL, "Stuck", COLUMN_NUMBER },
+	{ NULL, "Oldest", COLUMN_NUMBER }, { NULL, "Reason", COLUMN_TEXT },
+};
+
+static void put_health(struct output *o, const char *queue, const char *status, int64_t waiting, int64_t oldest_ms, const char *reason)
+{
+	output_row(o, (struct cell[]){ cell_str(queue), cell_str(status), cell_int(waiting), cell_int(0), oldest_ms < 0 ? cell_none() : cell_elapsed(oldest_ms),
+	    cell_str(reason) });
+}
+
+static void check_health(size_t width, bool terminal, const char *wanted)
+{
+	static const int give_way[] = { 3, 2, -1 };
+	struct output o = open_output(false, width);
+
+	o.terminal = terminal;
+	o.give_way = give_way;
+	output_begin(&o, health, nitems(health));
+	put_health(&o, "mail", "healthy", 0, -1, NULL);
+	put_health(&o, "payment-reconciliation", "unhealthy", 12, -1, "24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %");
+	output_end(&o, true);
+	check_text(&o, wanted);
+}
+
+static void test_reasons_are_the_last_to_give_way(void **state)
+{
+	(void)state;
+	check_health(SIZE_MAX, false,
+	    "  Queue                   Status     Waiting  Stuck  Oldest  Reason\n"
+	    "  mail                    healthy          0      0       -  -\n"
+	    "  payment-reconciliation  unhealthy       12      0       -  24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %\n");
+	check_health(90, true,
+	    "  Queue                   Status     Waiting  Stuck  Reason\n"
+	    "  mail                    healthy          0      0  -\n"
+	    "  payment-reconciliation  unhealthy       12      0  24 of 24 attempts failed in the last\n"
+	    "                                                     10m: 100.0 %, the limit is 70 %\n");
+	check_health(72, true,
+	    "  Queue                   Status     Waiting  Reason\n"
+	    "  mail                    healthy          0  -\n"
+	    "  payment-reconciliation  unhealthy       12  24 of 24 attempts failed\n"
+	    "                                              in the last 10m: 100.0 %,\n"
+	    "                                              the limit is 70 %\n");
+	check_health(60, true,
+	    "  Queue                   Status     Waiting  Stuck\n"
+	    "  mail                    healthy          0      0\n"
+	    "  payment-reconciliation  unhealthy       12      0\n"
+	    "    Reason: 24 of 24 attempts failed in the last 10m: 100.0\n"
+	    "            %, the limit is 70 %\n");
+	check_health(40, true,
+	    "  Queue                   Status\n"
+	    "  mail                    healthy\n"
+	    "  payment-reconciliation  unhealthy\n"
+	    "    Reason: 24 of 24 attempts failed in\n"
+	    "            the last 10m: 100.0 %, the\n"
+	    "            limit is 70 %\n"
+	    "  no room for Waiting (--json has all)\n");
+	check_health(30, true,
+	    "  Queue              Status\n"
+	    "  mail               healthy\n"
+	    "  payment-reconc...  unhealthy\n"
+	    "    Reason: 24 of 24 attempts\n"
+	    "            failed in the last\n"
+	    "            10m: 100.0 %, the\n"
+	    "            limit is 70 %\n"
+	    "  no room for Waiting (--json\n"
+	    "  has all)\n");
+}
+
+static void test_states_have_colours(void **state)
+{
+	struct output o = open_output(false, 60);
+
+	(void)state;
+	o.terminal = o.colour = true;
+	output_begin(&o, health, 2);
+	put_health(&o, "running", "healthy", 0, -1, NULL);
+	put_health(&o, "b", "unhealthy", 0, -1, NULL);
+	put_health(&o, "c", "strange", 0, -1, NULL);
+	output_end(&o, true);
+	check_text(&o, "  \033[1mQueue\033[0m    \033[1mStatus\033[0m\n"
+		       "  running  \033[32mhealthy\033[0m\n"
+		       "  b        \033[1;31munhealthy\033[0m\n"
+		       "  c        strange\n");
+}
+
+/* The first rows are written before the later ones are known. Then the table begins anew. */
+static void test_a_column_that_is_empty_at_first(void **state)
+{
+	struct output o = open_output(false, 80);
+	const char *second;
+
+	(void)state;
+	o.terminal = true;
+	output_begin(&o, columns, nitems(columns));
+	for (int i = 0; i < 1500; i++)
+		put(&o, "a", i, i == 1200 ? "x" : NULL);
+	output_end(&o, true);
+	fclose(o.file);
+	assert_true(strncmp(text, "  Name  N\n  a     0\n", 20) == 0 || strncmp(text, "  Name    N\n  a       0\n", 24) == 0);
+	second = strstr(text, "  Name     N  Shown\n");
+	assert_non_null(second);
+	assert_non_null(strstr(second, "\n  a     1200  x\n"));
+	assert_non_null(strstr(second, "\n  a     1201  -\n"));
+	free(text);
+}
+
+static void test_long_texts_end_somewhere(void **state)
+{
+	static const struct column two[] = { { NULL, "Id", COLUMN_ID }, { NULL, "Error", COLUMN_TEXT } };
+	struct output o = open_output(false, 40);
+	char error[2001] = "";
+	size_t lines = 0;
+
+	(void)state;
+	memset(error, 'e', sizeof(error) - 1);
+	output_begin(&o, two, nitems(two));
+	output_row(&o, (struct cell[]){ cell_str("1700000000000-0"), cell_str(error) });
+	output_end(&o, true);
+	fclose(o.file);
+	for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++)
+		lines++;
+	assert_int_equal(lines, 2 + 8);
+	assert_string_equal(text + strlen(text) - 4, "...\n");
+	free(text);
+}
+
+/* A character may be three bytes, and two columns of a terminal. */
+static void test_wide_characters_line_up(void **state)
+{
+	struct output o = open_output(false, 30);
+
+	(void)state;
+	assert_non_null(setlocale(LC_CTYPE, "C.UTF-8"));
+	output_begin(&o, columns, nitems(columns));
+	put(&o, "\u6f22\u5b57", 1, "\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22");
+	put(&o, "\u00fc", 2, "y");
+	output_end(&o, true);
+	check_text(&o, "  Name  N  Shown\n"
+		       "  \u6f22\u5b57  1  \u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22\u6f22...\n"
+		       "  \u00fc     2  y\n");
+	setlocale(LC_CTYPE, "C");
+}
+
+static void test_ages(void **state)
+{
+	static const struct { int64_t ms; const char *text; } cases[] = {
+		{ 0, "0s ago" }, { 999, "0s ago" }, { 119999, "119s ago" }, { 120000, "2m ago" }, { 200000, "3m ago" }, { 7199999, "119m ago" },
+		{ 7200000, "2h ago" }, { 172799999, "47h ago" }, { 172800000, "2d ago" }, { -12000, "in 12s" }, { -7200000, "in 2h" },
+		{ INT64_MAX, "106751991167d ago" }, { INT64_MIN, "in 106751991167d" },
+	};
+	struct output o = open_output(false, 80);
+	struct cell at = cell_time(1700000000123), seen = cell_ago(3100);
+	char ago[OUTPUT_AGO_SIZE], *shown[4];
+
+	(void)state;
+	for (size_t i = 0; i < nitems(cases); i++)
+		assert_string_equal(output_ago(cases[i].ms, ago), cases[i].text);
+	shown[0] = output_text(&o, &at, SIZE_MAX);
+	shown[1] = output_text(&o, &seen, SIZE_MAX);
+	o.terminal = true;
+	o.now_ms = 1700000180123;
+	shown[2] = output_text(&o, &at, SIZE_MAX);
+	shown[3] = output_text(&o, &seen, SIZE_MAX);
+	assert_string_equal(shown[0], "2023-11-14T22:13:20.123Z");
+	assert_string_equal(shown[1], "3.1s");
+	assert_string_equal(shown[2], "3m ago");
+	assert_string_equal(shown[3], "3s ago");
+	for (size_t i = 0; i < nitems(shown); i++)
+		free(shown[i]);
+	fclose(o.file);
+	free(text);
+}
+
 static void test_many_rows(void **state)
 {
 	struct output o = open_output(false, SIZE_MAX);
@@ -234,6 +411,12 @@ int main(void)
 		cmocka_unit_test(test_columns_give_way),
 		cmocka_unit_test(test_wrapped_rows_go_on_below),
 		cmocka_unit_test(test_many_rows),
+		cmocka_unit_test(test_reasons_are_the_last_to_give_way),
+		cmocka_unit_test(test_states_have_colours),
+		cmocka_unit_test(test_a_column_that_is_empty_at_first),
+		cmocka_unit_test(test_long_texts_end_somewhere),
+		cmocka_unit_test(test_wide_characters_line_up),
+		cmocka_unit_test(test_ages),
 		cmocka_unit_test(test_cells),
 		cmocka_unit_test(test_json_rows),
 		cmocka_unit_test(test_json_of_nothing),

@@ -1,0 +1,141 @@
+"""Every table of quredis on narrow terminals, with long names, failing handlers, dead letters and two nodes."""
+import re
+import unicodedata
+
+import pytest
+
+from harness import queue, wait_for
+from harness.queues import Queue
+
+NAMES = ["invoice-generation-eu-west", "invoice-generation-us-east", "mail", "newsletter-subscriptions", "image-thumbnails-large", "search-index-updates",
+         "payment-reconciliation", "webhooks-outgoing-partners", "audit-log-shipping", "user-data-exports-gdpr", "video"]
+FAILING = "payment-reconciliation"
+ERROR = "psycopg2.OperationalError: could not connect to server: Connection refused; is the server running on host db-1.internal and accepting connections?"
+
+
+def lines_of(text):
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.replace("\r", "").splitlines()]
+
+
+@pytest.fixture
+def busy(redis, quredisd, handler):
+    """Two nodes with eleven queues; the handler of one fails, and another never ends."""
+    fails = handler(f"cat >/dev/null; echo '{ERROR}' >&2; exit 1", name="fails")
+    health = {"enabled": True, "interval": "1s", "thresholds": {"failure_min": 2}}
+    queues = [queue(n, fails if n == FAILING else handler("cat"), workers=1, max_attempts=2 if n == FAILING else 3, backoff={"base": "100ms"}) for n in NAMES]
+    made = [quredisd(queues=queues, health=health, supervisor={"node": node}) for node in ("node-1.eu-west.example.internal", "node-2.eu-west.example.internal")]
+    c = redis.client()
+    c.lpush(f"ingress:{FAILING}", *[f'{{"payment": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}' for i in range(12)])
+    c.lpush("ingress:mail", *"abcdef")
+    wait_for(lambda: c.llen(f"escape:{FAILING}") == 12, 60)
+    wait_for(lambda: b"24 of 24 attempts" in (c.hget("quredis:health", FAILING) or b""), 60)
+    Queue(c, "video").dead_letters(b"m1", error_message="short")
+    return c, made[0]
+
+
+LOOKS = ["ls", "health", "status", f"status {FAILING}", "nodes", "stats", f"stats {FAILING}", "stale", f"stale {FAILING}", f"dlq ls {FAILING}",
+         f"dlq stats {FAILING}", f"peek {FAILING} escape", "dlq ls video", "peek mail ingress", "peek mail delayed", "peek video transit", "done ls video"]
+WHOLE = ["ls", "health", "status", "stats"]         # tables of all queues
+
+
+def columns_of(line):
+    return sum(2 if unicodedata.east_asian_width(ch) in "WF" else 1 for ch in line)
+
+
+@pytest.mark.limit(200)
+def test_every_table_at_80_and_40_columns(busy, terminal):
+    """At 80 columns no line is longer, nothing but names and messages is cut, and what matters is there; at 40 all is at least shown."""
+    c, d = busy
+
+    def look(words, columns):
+        t = terminal(*words.split(), "-c", str(d.conf), columns=columns, env={"NO_COLOR": "1"})
+        assert t.end() == (2 if words == "health" else 0), t.text
+        return lines_of(t.text)
+
+    for words in LOOKS:
+        lines = look(words, 80)
+        assert max(map(columns_of, lines), default=0) <= 80, (words, lines)
+        assert words.startswith("peek") or not any("..." in line for line in lines), (words, lines)
+        text = re.sub(r"\s+", " ", " ".join(lines))
+        assert words not in WHOLE or all(n in text for n in NAMES), (words, text)
+        assert words not in WHOLE or len(lines) <= 24, (words, lines)
+        assert words not in ("ls", "health") or re.search(r" unhealthy .*Reason: 24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 % ", text), text
+        assert words != f"dlq ls {FAILING}" or (text.count(ERROR) == 12 and re.search(r"-\d \d+s ago HandlerExit 1 2 7\d ", text)), text
+        assert words != "status" or "idle workers that are not shown: 11 " in text and "Incarnation" not in text, text
+        assert words != f"status {FAILING}" or re.search(rf"{FAILING}/0 +\d+ +idle", text) and "not shown" not in text, text
+        assert words != "stale" or text.startswith("55 rules would take nothing: quredis stale QUEUE shows them"), text
+        assert words != f"stats {FAILING}" or re.search(r"failed 24 .* other counters are 0", text), text
+        narrow = look(words, 40)
+        assert len(narrow) >= min(len(lines), 2), (words, narrow)
+        assert words not in WHOLE or all(any(line.startswith(f"  {n[:10]}") for line in narrow) for n in NAMES), (words, narrow)
+
+
+def test_status_shows_workers_that_are_not_calm(quredisd, handler, redis, terminal):
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; sleep 1000"), workers=3, timeout="1h")])
+    redis.client().lpush("ingress:mail", "a")
+    wait_for(lambda: "running" in d.quredis("status").out.split("Incarnation")[1])
+    t = terminal("status", "-c", str(d.conf), env={"NO_COLOR": "1"})
+    assert t.end() == 0
+    workers = [line for line in lines_of(t.text) if line.startswith("  mail/")]
+    assert len(workers) == 1 and " running " in workers[0] and "idle workers that are not shown: 2 " in t.text, t.text
+
+
+def test_without_a_terminal_tables_are_as_before(busy, quredis):
+    """Scripts take columns by their place: none is left out, times are absolute, nothing is on a second line."""
+    c, d = busy
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    lines = d.quredis("health").out.splitlines()
+    assert lines[0].split() == "Queue Status Ingress Oldest Transit Escape Stuck Workers Active Done/min Reason".split() and len(lines) == 1 + len(NAMES)
+    lines = d.quredis("dlq", "ls", FAILING).out.splitlines()
+    assert lines[0].split() == "Record Failed at Class Exit Signal Attempts Size Error".split() and len(lines) == 13
+    assert [line for line in lines[1:] if not re.match(rf"  \d+-\d  {stamp}  HandlerExit +1 +- +2 +7\d  exit status 1: psycopg2", line)] == []
+    lines = d.quredis("ls").out.splitlines()
+    assert re.match(rf"  {FAILING} +ingress:{FAILING} \(0\) +transit:{FAILING} \(0\) +escape:{FAILING} \(12\) +0  no  +unhealthy  24 of 24", lines[7]), lines
+    lines = d.quredis("status").out.splitlines()
+    assert lines[3].split() == "Queue State Workers Alive Done Failed Escaped Restarts Reason".split()
+    assert lines[16].split() == "Worker Pid State Messages Running Progress Seen Redis Incarnation".split() and "ago" not in "".join(lines)
+    assert len(d.quredis("stale").out.splitlines()) == 1 + 5 * len(NAMES)
+
+
+def test_states_have_their_colour(busy, terminal):
+    """A word, and no more than the word: "unhealthy" says so itself."""
+    c, d = busy
+    t = terminal("health", "-c", str(d.conf))
+    assert t.end() == 2
+    assert "\x1b[1;31munhealthy\x1b[0m" in t.text and t.text.count("\x1b[32mhealthy\x1b[0m") == len(NAMES) - 1 and "\x1b[2mReason\x1b[0m: 24" in t.text
+    assert re.sub(r"\x1b\[[0-9;]*m(Queue|Status|Ingress|Oldest|Escape|Workers|Done/min|(un)?healthy|Reason)\x1b\[0m", "", t.text).count("\x1b") <= 3
+    piped = d.quredis("health", "--color=always").out
+    assert "\x1b[1;31munhealthy\x1b[0m" in piped and re.sub(r"\x1b\[[0-9;]*m", "", piped) == d.quredis("health").out
+
+
+def test_wide_characters(terminal, redis):
+    """A character of two columns takes two, in names that are cut and in errors that continue."""
+    c = redis.client()
+    q = Queue(c, "mail")
+    q.dead_letters(b"m1", error_message="\u6f22\u5b57" * 60)
+    c.lpush(q.ingress, "\u6f22".encode() * 100)
+    for words in ("dlq ls mail", "peek mail ingress"):
+        t = terminal(*words.split(), columns=80, env={"NO_COLOR": "1"})
+        assert t.end() == 0
+        lines = lines_of(t.text)
+        assert 76 <= max(map(columns_of, lines)) <= 80, lines
+    assert "".join(lines).count("\u6f22") < 100
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 10, 20])
+def test_no_terminal_is_too_narrow(terminal, redis, columns):
+    c = redis.client()
+    q = Queue(c, "mail")
+    q.dead_letters(b"m1", error_message="a long story " * 20)
+    for words in ("ls", "dlq ls mail", "dlq stats mail", "dlq show mail m1", "peek mail escape", "nodes", "stats", "stale"):
+        t = terminal(*words.split(), columns=columns, env={"NO_COLOR": "1"})
+        assert t.end() in (0, 66), t.text
+
+
+def test_times_of_an_object(terminal, redis, quredis):
+    """Of a single dead letter a person sees both: when it failed, and how long ago that is."""
+    q = Queue(redis.client(), "mail")
+    record, = q.dead_letters(b"m1")
+    t = terminal("dlq", "show", "mail", record, columns=120, env={"NO_COLOR": "1"})
+    assert t.end() == 0 and re.search(r"failed_at +2026-11-20T14:31:07\.123Z \((\d+[smhd] ago|in \d+[smhd])\)\r", t.text), t.text
+    assert re.search(r"failed_at +2026-11-20T14:31:07\.123Z\n", quredis("dlq", "show", "mail", record).out)
