@@ -24,7 +24,7 @@ struct dead_letter_walk {
 	bool up;			/* oldest first */
 	bool done;			/* of the history instead */
 	int64_t shown;			/* bytes of each value; 0: DEAD_LETTER_SHOWN */
-	const char *const *fields;	/* only these; NULL: all */
+	const char *const *fields;	/* only these, of "name:N" the first N bytes; NULL: all */
 	size_t nfields;
 };
 /*

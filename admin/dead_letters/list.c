@@ -13,6 +13,7 @@
 #include "common/base/base.h"
 
 #define LIMIT 50
+#define MESSAGE_SHOWN "512"		/* bytes of a message in a list: 1000 rows stay far below what an answer may have */
 
 /* ---- ls ---- */
 
@@ -39,13 +40,49 @@ static const struct column ls_columns[] = {
 	{ "first_failed_at", NULL, false },
 	{ "request_id", NULL, false },
 	{ "sha1", NULL, false },
+	{ "message", NULL, false },
+	{ "cut", NULL, false },
 };
+#define LS_FIELDS (nitems(ls_columns) - 2)	/* those before the message are fields of a record, as they are */
 
 struct listing {
 	struct admin *a;
 	struct filter filter;
 	int64_t left, shown;
 };
+
+/* How many of the bytes do not belong to a character of UTF-8 that was cut. */
+static size_t whole_characters(const char *s, size_t len)
+{
+	size_t rest = 0, all;
+	unsigned char first;
+
+	while (rest < 3 && rest < len && ((unsigned char)s[len - 1 - rest] & 0xC0) == 0x80)
+		rest++;
+	if (rest == len)
+		return len;
+	first = (unsigned char)s[len - 1 - rest];
+	all = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
+	return all > rest + 1 ? len - rest - 1 : len;
+}
+
+/* The beginning of the message, and whether there is more. A record without a message that is too large for it has neither. */
+static void message_cells(const struct dead_letter *d, struct cell *message, struct cell *cut)
+{
+	struct cell size = dead_letter_cell(d, "size");
+	bool more;
+
+	*message = dead_letter_cell(d, "message");
+	*cut = cell_none();
+	if (message->type == CELL_NONE || size.type != CELL_INT || (message->len == 0 && size.value > 0)) {
+		*message = cell_none();
+		return;
+	}
+	more = size.value > (int64_t)message->len;
+	if (more)
+		message->len = whole_characters(message->data, message->len);
+	*cut = cell_bool(more);
+}
 
 static int show_row(void *arg, const struct dead_letter *d)
 {
@@ -57,8 +94,9 @@ static int show_row(void *arg, const struct dead_letter *d)
 	if (l->left == 0)
 		return 1;
 	cells[0] = cell_str(d->record_id);
-	for (size_t i = 1; i < nitems(cells); i++)
+	for (size_t i = 1; i < LS_FIELDS; i++)
 		cells[i] = dead_letter_cell(d, ls_columns[i].key);
+	message_cells(d, &cells[LS_FIELDS], &cells[LS_FIELDS + 1]);
 	output_row(&l->a->output, cells);
 	l->left--;
 	l->shown++;
@@ -107,8 +145,10 @@ static int list(struct listing *l)
 
 	if (first_of(l, first) == -1)
 		return -1;
-	for (size_t i = 1; i < nitems(ls_columns); i++)
+	for (size_t i = 1; i < LS_FIELDS; i++)
 		fields[n++] = ls_columns[i].key;
+	if (l->a->options.json)
+		fields[n++] = "message:" MESSAGE_SHOWN;
 	n = filter_add_fields(&l->filter, fields, n);
 	return dead_letter_walk(l->a, &(struct dead_letter_walk){ .from = first, .to = l->filter.since, .fields = fields, .nfields = n }, show_row, l);
 }

@@ -42,7 +42,7 @@ struct queue_records_look {
 	const char *from, *to;
 	bool up;
 	int64_t most, bytes, shown;	/* as above */
-	const char *const *fields;	/* only these; NULL: all */
+	const char *const *fields;	/* only these, of "name:N" the first N bytes; NULL: all */
 	size_t nfields;			/* at most QUEUE_LOOK_FIELDS */
 };
 #define QUEUE_LOOK_FIELDS 32

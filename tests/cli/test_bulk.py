@@ -1,4 +1,5 @@
 """quredis purge, retry, destroy, dlq: what moves or deletes messages."""
+import base64
 import json
 import signal
 import subprocess
@@ -404,7 +405,7 @@ def test_dlq_ls(quredis, redis):
     assert "3 shown of 4 dead letters; 1 or more have no record" in r.err
     rows = json.loads(quredis("dlq", "ls", "mail", "--json").out)
     assert [x["record"] for x in rows] == [third, second, first] and rows[1]["exit_code"] == 3 and rows[0]["exit_code"] is None
-    assert rows[1]["id"] == f"sha1:{sha1(b'bb')}" and "message" not in rows[0]
+    assert rows[1]["id"] == f"sha1:{sha1(b'bb')}" and (rows[1]["message"], rows[1]["cut"]) == ("bb", False) and "stderr" not in rows[0]
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--class", "HandlerExit").out)] == [second, first]
     r = quredis("dlq", "ls", "mail", "-C", "HandlerExi")
     assert r.code == 0 and "no dead letter of mail has the class HandlerExi (did you mean HandlerExit?)" in r.err
@@ -418,6 +419,19 @@ def test_dlq_ls_pages(quredis, redis):
     ids = q.dead_letters(*[b"%d" % i for i in range(100)])
     assert [r["record"] for r in json.loads(quredis("dlq", "ls", "mail", "--json").out)] == ids[:49:-1]
     assert [r["record"] for r in json.loads(quredis("dlq", "ls", "mail", "--json", "-n", "500").out)] == ids[::-1]
+
+
+def test_dlq_ls_has_the_beginning_of_each_message(quredis, redis):
+    q = Queue(redis.client())
+    binary = b"\xff\0" * 400
+    umlauts = ("x" + "ü" * 300).encode()        # the 512th byte is the first half of one
+    q.dead_letters(b"", b"a" * 512, b"b" * 513, umlauts, ("€" * 300).encode(), "😀".encode() * 200, binary, b"L" * 70000, b"short\xe2")
+    q.record(b"odd", size="many")
+    rows = json.loads(quredis("dlq", "ls", "mail", "--json").out)[::-1]
+    shown = [r["message"] if "message" in r else base64.b64decode(r["message_base64"]) for r in rows]
+    assert shown == ["", "a" * 512, "b" * 512, "x" + "ü" * 255, "€" * 170, "😀" * 128, binary[:512], None, b"short\xe2", None]
+    assert [r["cut"] for r in rows] == [False, False, True, True, True, True, True, None, False, None]
+    assert "message" not in quredis("dlq", "ls", "mail").out and "bbb" not in quredis("dlq", "ls", "mail").out
 
 
 def test_dlq_show(quredis, redis):

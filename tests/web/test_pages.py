@@ -98,6 +98,8 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
     p.click("Close", "dialog")
     p.go("/letters/mail")
     p.sees("HandlerExit <img src=", ".table-letters")
+    p.sees(EVIL.decode()[:60], ".table-letters td.message")
+    p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".table-letters td.message")
     p.go(f"/letters/mail/{bad}")
     p.sees(r"\x1b[31mred", ".viewer")
     p.go(f"/letters/mail/{binary}")
@@ -116,6 +118,21 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
     p.forgiven += [FAILED_TO_LOAD]
     assert p.count("main img, main script, main b:not(.legend b)") == 0
     assert p.driver.title.endswith("· quredis")
+
+
+def test_the_beginning_of_each_message_beside_its_error(page, redis):
+    mail = Queue(redis.client())
+    ids = mail.dead_letters(b'{"to":"ada@example.org"}', b"", ("\u202e" + "x" * 300).encode(), b"h" * 60000, b"L" * 70000, b"\xff\xfe" * 30000)
+    p = page().open("/letters/mail")
+    wait_for(lambda: p.count(".table-letters tbody tr") == 6)
+    texts = p.script("return [...document.querySelectorAll('.table-letters td.message')].map(td => td.textContent)")[::-1]
+    assert texts == ['{"to":"ada@example.org"}', "(empty)", r"\u202e" + "x" * 199 + "…", "h" * 200 + "…", "not in the record", texts[5]]
+    assert texts[5].startswith(r"\xff\xfe\xff") and texts[5].endswith("…") and len(texts[5]) <= 201
+    read = p.script("return performance.getEntriesByType('resource').filter(e => e.name.includes('queue/dlq?')).map(e => e.decodedBodySize)")
+    assert read and max(read) < 6 * 2500
+    assert p.script("return document.documentElement.scrollWidth") == 1280
+    p.go(f"/letters/mail/{ids[3]}")
+    p.sees("h" * 1000, ".viewer")
 
 
 def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):

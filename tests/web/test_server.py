@@ -1,4 +1,5 @@
 """quredis web: its answers, the requests that it refuses, and clients that try to block it."""
+import base64
 import hashlib
 import http.client
 import json
@@ -58,6 +59,15 @@ def test_supervisor_and_doctor(web, quredisd, console, redis):
     daemon = quredisd(queues=[queue("mail", "/bin/true")])
     other = console(supervisor={"control_socket": str(daemon.dir / "c")})
     assert [q["name"] for q in other.get("/api/v1/supervisor")["queues"]] == ["mail"]
+
+
+def test_a_page_of_dead_letters_has_little_of_each_message(web, redis):
+    q = Queue(redis.client())
+    q.dead_letters(*(b"\xff%d" % i + b"\0" * 60000 for i in range(200)))
+    answer = web.ask("/api/v1/queue/dlq?queue=mail&limit=200")
+    rows = json.loads(answer.body)
+    assert len(rows) == 200 and all(r["cut"] and len(base64.b64decode(r["message_base64"])) == 512 for r in rows)
+    assert len(answer.body) < 200 * 2048
 
 
 def test_pages_of_dead_letters(web, redis):

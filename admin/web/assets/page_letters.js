@@ -66,13 +66,22 @@ export class LettersPage {
 			} },
 			{ id: "error", title: "Error", header: true, css: "error", cell: (td, r) => draw(td, [r.record, r.error_class, errorOf(r)], () =>
 				h("a", { href: href(["letters", this.queue, r.record]) }, h("span", { class: "class" }, preview(field(r, "error_class"))), " ", h("span", { class: "said" }, errorOf(r)))) },
+			{ id: "message", title: "Message", css: "message second", cell: (td, r) => draw(td, r.record, () => this.#payload(r)) },
 			{ id: "attempts", title: "Attempts", css: "number second", cell: textCell((r) => count(r.attempts)) },
 			{ id: "size", title: "Size", css: "number third", cell: textCell((r) => bytes(r.size)) },
-			{ id: "id", title: "Message", css: "id third", cell: (td, r) => { setText(td, r.id); setAttribute(td, "title", r.id); } },
+			{ id: "id", title: "Id", css: "id fourth", cell: (td, r) => { setText(td, r.id); setAttribute(td, "title", r.id); } },
 			{ id: "act", title: "", label: "Actions", css: "acts", cell: (td, r) => draw(td, r.record, () => [
 				h("button", { type: "button", class: "small", "aria-label": `Retry ${r.record}`, onclick: () => this.#act(retryLetters, [r.record]) }, "Retry"),
 				h("button", { type: "button", class: "small danger", "aria-label": `Delete ${r.record}`, onclick: () => this.#act(deleteLetters, [r.record]) }, "Delete")]) },
 		];
+	}
+
+	/** The server sends the beginning of a message only. */
+	#payload(record) {
+		const value = field(record, "message");
+		if (value === null)
+			return h("span", { class: "muted" }, "not in the record");
+		return h("span", { class: "payload", title: value.binary ? "Bytes that are not UTF-8" : null }, preview(value), record.cut && !preview(value).endsWith("…") ? "…" : "");
 	}
 
 	// ---- filters ----

@@ -1,10 +1,12 @@
 -- KEYS: stream
 -- ARGV: from to way most bytes shown [field ...]
 -- Reads records from the id `from` to the id `to`, upwards (way 'up') or downwards. Reads at most `most`, and none after it has read `bytes`.
--- Returns records as XRANGE does, but only the first `shown` bytes of each value; with fields only these, as far as a record has them.
-local page, from, room, shown, up = {}, ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[3] == 'up'
-local wanted = ARGV[7] and {}
-for i = 7, #ARGV do wanted[ARGV[i]] = true end
+-- Returns records as XRANGE does, but only the first `shown` bytes of each value; with fields only these (of a field name:N its first N bytes).
+local page, from, room, shown, up, wanted = {}, ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[3] == 'up', ARGV[7] and {}
+for i = 7, #ARGV do
+  local name, most = string.match(ARGV[i], '^([^:]*):?(%d*)$')
+  wanted[name] = tonumber(most) or shown
+end
 for i = 1, tonumber(ARGV[4]) do
   local record = room > 0 and redis.call(up and 'XRANGE' or 'XREVRANGE', KEYS[1], from, ARGV[2], 'COUNT', 1)[1]
   if not record then break end
@@ -13,7 +15,7 @@ for i = 1, tonumber(ARGV[4]) do
     room = room - #fields[f] - #fields[f + 1]
     if not wanted or wanted[fields[f]] then
       cut[#cut + 1] = string.sub(fields[f], 1, shown)
-      cut[#cut + 1] = string.sub(fields[f + 1], 1, shown)
+      cut[#cut + 1] = string.sub(fields[f + 1], 1, wanted and wanted[fields[f]] or shown)
     end
   end
   page[i] = { record[1], cut }
