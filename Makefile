@@ -269,6 +269,11 @@ axe:
 	@test -e $(BUILD)/axe/node_modules/axe-core/axe.min.js || npm install --no-audit --no-fund --silent --prefix $(BUILD)/axe axe-core@4 || \
 		echo "axe-core could not be fetched: the test with it is left out"
 
+# The pictures of docs/console.md, drawn anew; a test in tests/web does the same without writing them.
+pictures: all
+	@command -v pngquant >/dev/null || { echo "pictures: pngquant is not installed (apt-get install pngquant)" >&2; exit 69; }
+	QUREDIS_BUILD=$O QUREDIS_TEST_PICTURES=$(CURDIR)/docs /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/web/test_pictures.py -k drawn
+
 unit: unit-programs
 	tests/run --build $O --unit
 
@@ -452,7 +457,7 @@ distcheck: dist
 	@echo "distcheck: $(BUILD)/$(NAME).tar.gz is good"
 
 FORCE:
-.PHONY: all axe other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
+.PHONY: all axe pictures other-version check check-matrix check-reach check-systemd systemd-root unit unit-programs promtool servers crashpoints crashpoint-programs faults fuzz fuzz-programs model mutants soak soak-cluster soak-failover soak-large soak-rollback valgrind purge-soak ttl-soak demo bench bench-compare bench-peers lint install uninstall clean dist distcheck FORCE letters-soak layers print-folders writers
 .DELETE_ON_ERROR:
 .SECONDARY:
 

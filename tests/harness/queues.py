@@ -39,7 +39,7 @@ class Queue:
 
     def worker(self, inc, alive=True, pid=4711, **trays):
         """Registers an incarnation; trays: t0=[...], t1, t2, rescue: messages, oldest last as in Redis."""
-        self.client.hset(self.workers, inc, json.dumps({"lock": "l", "node": "web1", "pid": pid, "since": 1}))
+        self.client.hset(self.workers, inc, json.dumps({"lock": "l", "node": inc.rsplit(".", 3)[0], "pid": pid, "since": 1}))
         if alive:
             self.client.set(f"{self.transit}:lease:{inc}", "1", px=600000)
         for tray, messages in trays.items():
@@ -55,7 +55,8 @@ class Queue:
                 ids.append(self.record(m, **fields))
         return ids
 
-    def record(self, message, payload_max=65536, **fields):
+    def record(self, message, payload_max=65536, at=None, **fields):
+        """at: when it failed, for Redis; now, if it is not given."""
         values = {"id": f"sha1:{sha1(message)}", "queue": self.name, "queue_from": "transit", "error_class": "HandlerExit",
                   "error_message": "exit status 3", "failed_at": "2026-11-20T14:31:07.123Z", "retry_count": "0",
                   "attempts": "1", "crashes": "0", "exit_code": "3", "signal": "", "stderr": "no such user\n",
@@ -63,7 +64,7 @@ class Queue:
                   "first_failed_at": "2026-11-20T14:31:07.123Z", "request_id": "", "sha1": sha1(message),
                   "size": str(len(message)), "message": message if len(message) <= payload_max else b"", **fields}
         assert sorted(values) == sorted(FIELDS)
-        return self.client.xadd(self.log, {k: values[k] for k in FIELDS}).decode()
+        return self.client.xadd(self.log, {k: values[k] for k in FIELDS}, id=f"{at}-0" if at else "*").decode()
 
     def fetched(self, client_key=None):
         """All of ingress in the order in which a worker would fetch it."""

@@ -1,5 +1,7 @@
 """The queues of a shop as two hosts left them, written by hand: what the pictures of the console show. Equal at each run, but for the ages, which begin now."""
 import json
+import socket
+import threading
 import time
 
 from . import reach
@@ -82,10 +84,11 @@ class Scene:
                 fields = {"stderr": "", **fields, "failed_at": iso(at), "first_failed_at": iso(at - 400000), "attempts": "3",
                           "handler": "/usr/lib/shop/send-mail", "retry_count": "2", "worker": incarnation(1), "duration_ms": str(40 + i),
                           "request_id": f"req-{i:05}"}
-                self.records += q.dead_letters(message, **fields)
+                self.records += q.dead_letters(message, at=at, **fields)
                 i += 1
 
     def _in_flight(self):
+        self.queues["invoices"].worker(incarnation(1, "web2"))
         for name, slot, texts in (("reports", 1, [b'{"report":"revenue","month":"2026-10"}']),
                                   ("reports", 2, [b'{"report":"stock","month":"2026-10"}']),
                                   ("mail", 3, [b'{"to":"ada@example.org","template":"welcome"}'])):
@@ -115,3 +118,34 @@ class Scene:
                 "rates": {"done": pace, "failed": 2.0 * (pace > 100), "retried": 0, "escaped": 0, "expired": 0, "rescued": 0},
                 "failures": {"attempts": pace * 10, "failed": 20 * (pace > 100), "window": 600.0}, "growth": {},
                 "orphans": {"registrations": 0, "messages": 0}, "paused": name == PAUSED}))
+
+
+class Supervisor:
+    """Answers `status` on a control socket, as a supervisor of web1 with four workers would."""
+
+    STATUS = {"ok": True, "node": "web1", "pid": 811, "state": "running", "version": "0.1.0", "queues": [], "workers": [
+        {"name": f"{queue}/{slot}", "queue": queue, "pid": 4711 + slot, "state": "running" if ms else "idle", "running_ms": ms, "serial": 1200 + 31 * slot,
+         "progress": progress, "incarnation": incarnation(slot), "draining": False, "redis": True}
+        for slot, (queue, ms, progress) in enumerate([("reports", 131000, {"percent": 40, "text": "page 2 of 5"}),
+                                                      ("reports", 64000, {"percent": 85, "text": "page 17 of 20"}),
+                                                      ("mail", 1200, None), ("mail", None, None)], 1)]}
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(path))
+        self.socket.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            with client:
+                if client.recv(4096):
+                    client.sendall(json.dumps(self.STATUS).encode() + b"\n")
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()

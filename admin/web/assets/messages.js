@@ -114,7 +114,7 @@ export class MessageList {
 			columns: columns(list, (m) => openMessage(queue, m, list, () => this.reload())) });
 		this.foot = h("div", { class: "foot" });
 		this.search = h("input", { type: "search", placeholder: "Search messages, ids, errors", "aria-label": `Search in ${list}`, oninput: () => this.#typed() });
-		this.element = h("div", null, list !== "done" && h("div", { class: "buttons" }, this.search), this.table.element, this.foot);
+		this.element = h("div", null, list !== "done" && h("div", { class: "tools" }, this.search), this.table.element, this.foot);
 		this.table.element.hidden = true;
 		this.reload();
 	}
