@@ -40,7 +40,7 @@ static bool is_time(const char *field, const struct queue_bytes *b, int64_t *ms)
 	*ms = clock_rfc3339_parse(b->data);
 	if (*ms <= 0 || b->len != strlen("2026-11-20T14:31:07.123Z"))
 		return false;
-	*ms += strtol(b->data + strlen("2026-11-20T14:31:07."), NULL, 10);
+	*ms += strtol((const char *)b->data + strlen("2026-11-20T14:31:07."), NULL, 10);
 	return strlen(clock_rfc3339(*ms, again)) == b->len && memcmp(again, b->data, b->len) == 0;
 }
 

@@ -107,7 +107,7 @@ def test_registrations_without_lease(clinic):
     q = clinic.registered()
     q.worker(GONE, alive=False, pid=4711, t0=["a", "b"], rescue=["c"])
     q.worker(incarnation(1))
-    row = clinic.doctor("--fix").one("registrations", "warning", "(pid 4711 on web1)", "but without a lease", "with 3 messages in its trays", where=GONE,
+    row = clinic.doctor("--fix").one("registrations", "warning", "(pid 4711 on gone)", "but without a lease", "with 3 messages in its trays", where=GONE,
                                      advice="quredis retry mail transit")
     assert row["queue"] == "mail" and not row["fixable"]
     assert clinic.client.llen(f"transit:mail:{GONE}:0") == 2

@@ -97,7 +97,7 @@ def test_actions_with_a_finger(phone, redis):
     phone.go("/letters/mail")
     phone.sees("50 of 142 dead letters")
     phone.click(f"Retry {first}")
-    phone.sees("1 dead letter of mail will return", "dialog")
+    phone.sees("1 dead letter of mail will move back", "dialog")
     assert_fits(phone, "the question")
     assert phone.script("""const r = document.querySelector('dialog').getBoundingClientRect();
         return r.left >= 0 && r.right <= innerWidth && r.top >= 0 && r.bottom <= innerHeight""")

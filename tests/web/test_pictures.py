@@ -1,4 +1,4 @@
-"""The pictures of the pages in docs/: each page in light and dark, on a screen and on a telephone. `make pictures` writes them; otherwise they are only tried."""
+"""The pictures of the pages in docs/: each page in light and dark, on a screen and on a telephone. `make pictures` writes them, else they are tried."""
 import base64
 import os
 import pathlib
