@@ -51,8 +51,8 @@ const at = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2)
 return [e.mine, s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2, e.outerHTML.slice(0, 200),
     at === null || e.contains(at) || at.contains(e) || e.closest("label")?.contains(at) === true];"""
 STOPS = """
-return [...document.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled):not([type=radio]:not(:checked)), select:not(:disabled), summary, [tabindex='0']")]
-    .filter(e => e.checkVisibility()).map(e => e.outerHTML.slice(0, 200))"""
+return [...document.querySelectorAll("a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), summary, [tabindex='0']")]
+    .filter(e => e.checkVisibility() && (e.type !== "radio" || e.checked)).map(e => e.outerHTML.slice(0, 200))"""
 
 
 @pytest.mark.parametrize("route", ["/", "/queue/mail/ingress", "/flight", "/letters/mail?class=Rejected", "/nodes", "/health"])
