@@ -237,10 +237,8 @@ void filter_suggest(const struct filter *f)
 		if (strcmp(f->others[i], wanted) == 0)
 			return;		/* other options left nothing */
 	near = nearest(wanted, (const char *const *)f->others, f->nothers);
-	if (near != NULL)
-		admin_note("no dead letter of %s has the %s %s (did you mean %s?)", f->a->keys.name, what, wanted, near);
-	else
-		admin_note("no dead letter of %s has the %s %s", f->a->keys.name, what, wanted);
+	admin_note("no dead letter of %s%s has the %s %s%s%s%s", f->a->keys.name, f->since[0] == '-' && f->until[0] == '+' ? "" : " in this time", what, wanted,
+	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)");
 }
 
 /* ---- as text ---- */

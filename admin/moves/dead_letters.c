@@ -21,10 +21,10 @@ static int check_operands(struct admin *a, const char *usage)
 {
 	uint64_t filter = a->options.given & OPTION_FILTER;
 
-	if (a->options.all == (a->noperands > 1))
-		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
 	if (filter != 0 && !a->options.all)
 		return admin_fail(a, EX_USAGE, "--%s goes with --all", option_of_bit(filter & -filter)->name);
+	if (a->options.all == (a->noperands > 1))
+		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
 	return 0;
 }
 

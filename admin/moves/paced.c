@@ -63,8 +63,11 @@ static int failed_again(struct admin *a, struct paced *p)
 	bool more = !p->letters->at_end || p->letters->at < p->letters->n;
 
 	p->stopped = true;
-	return admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s", p->returns.failed,
+	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s", p->returns.failed,
 	    op->acted, p->returns.last, more && op->acted != op->total ? ": stopped" : "");
+	admin_note("quredis dlq show %s %s says why. If that is another fault, the same command with --max-failures N goes on after N of them", a->keys.name,
+	    p->returns.last);
+	return -1;
 }
 
 /* ---- the canary ---- */

@@ -120,6 +120,7 @@ def test_the_first_fails_again_and_the_others_stay(service, ledger):
     assert (r.code, r.out) == (65, "put back into ingress: 1 message of escape\n")
     newest = c.xrevrange(q.log, count=1)[0][0].decode()
     assert f"1 of 1 messages put back became dead letters again (the last: record {newest}): stopped" in r.err
+    assert f"quredis dlq show mail {newest} says why" in r.err
     assert c.lindex(q.escape, 0) == b"m0" and c.llen(q.escape) == 30 and [i.decode() for i, _ in c.xrange(q.log)][:-1] == ids[1:]
     broken.unlink()
     assert d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "1000/s").code == 0
