@@ -106,6 +106,7 @@ static int show_row(void *arg, const struct dead_letter *d)
 /* Counting the dead letters without a record would require reading the list and the log. The difference of their lengths is a lower bound. */
 static int print_totals(const struct listing *l)
 {
+	const char *which = filter_is_empty(&l->filter) ? "" : ", of those that match,";
 	struct admin *a = l->a;
 	int64_t entries, records;
 
@@ -114,10 +115,10 @@ static int print_totals(const struct listing *l)
 	if (admin_integer(a, &entries, a->keys.escape) == -1 || admin_integer(a, &records, a->keys.log) == -1)
 		return -1;
 	if (entries > records)
-		admin_note("%" PRId64 " shown of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek %s escape shows them)",
-		    l->shown, entries, entries - records, a->keys.name);
+		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters; %" PRId64 " or more have no record (peek %s escape shows them)",
+		    l->shown, which, entries, entries - records, a->keys.name);
 	else
-		admin_note("%" PRId64 " shown of %" PRId64 " dead letters", l->shown, entries);
+		admin_note("%" PRId64 " shown%s of %" PRId64 " dead letters", l->shown, which, entries);
 	return 0;
 }
 

@@ -407,6 +407,7 @@ def test_dlq_ls(quredis, redis):
     assert [x["record"] for x in rows] == [third, second, first] and rows[1]["exit_code"] == 3 and rows[0]["exit_code"] is None
     assert rows[1]["id"] == f"sha1:{sha1(b'bb')}" and (rows[1]["message"], rows[1]["cut"]) == ("bb", False) and "stderr" not in rows[0]
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--class", "HandlerExit").out)] == [second, first]
+    assert "2 shown, of those that match, of 4 dead letters; 1 or more" in quredis("dlq", "ls", "mail", "-C", "HandlerExit").err
     r = quredis("dlq", "ls", "mail", "-C", "HandlerExi")
     assert r.code == 0 and "no dead letter of mail has the class HandlerExi (did you mean HandlerExit?)" in r.err
     r = quredis("dlq", "ls", "mail", "--json", "-C", "Nothing")
