@@ -57,7 +57,7 @@ def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone
     assert_accessible(p, "findings of doctor")
     p.go("/letters/mail")
     p.sees("50 of 142", ".tools")
-    p.click(f"mark {scene.records[-1]}", ".table-letters")
+    p.click(f"select {scene.records[-1]}", ".table-letters")
     p.click("Delete 1", ".marks")
     assert_accessible(p, "a question")
     p.click("Delete 1…", "dialog")

@@ -306,8 +306,8 @@ def test_retry_and_delete_marked_or_all(page, redis):
     ids = mail.dead_letters(*(b"%d" % i for i in range(60)))
     p = page().open("/letters/mail")
     p.sees("50 of 60 dead letters")
-    p.click(f"mark {ids[59]}", ".table-letters")
-    p.click(f"mark {ids[57]}", ".table-letters")
+    p.click(f"select {ids[59]}", ".table-letters")
+    p.click(f"select {ids[57]}", ".table-letters")
     mail.dead_letters(b"new")
     wait_for(lambda: p.count(".table-letters tbody tr") == 51 or "of 61" in p.text(".tools"))
     assert p.count("tr.marked") == 2
@@ -319,7 +319,7 @@ def test_retry_and_delete_marked_or_all(page, redis):
     wait_for(lambda: p.count(".table-letters tbody tr") == 59)
     p.click("select all shown rows")
     assert p.count("tr.marked") == 59
-    p.click(f"mark {ids[0]}", ".table-letters")
+    p.click(f"select {ids[0]}", ".table-letters")
     p.click("Delete 58", ".marks")
     p.click("Delete 58…", "dialog")
     p.click("Delete 58 permanently", "dialog")
@@ -663,7 +663,7 @@ def test_two_hundred_queues_and_a_thousand_rows(page, redis):
         if rows < 1000:
             p.click("Show more")
     p.script("document.querySelector(`tr[data-key='${arguments[0]}']`).scrollIntoView({ block: 'center' })", ids[500])     # not under the bar at the top
-    p.click(f"mark {ids[500]}", ".table-letters")
+    p.click(f"select {ids[500]}", ".table-letters")
     top = p.script("return scrollY")
     queues[0].dead_letters(b"new", error_message="exit status 4")
     p.sees("1,001 found", ".tools")

@@ -104,7 +104,7 @@ def test_actions_with_a_finger(phone, redis):
     phone.click("Retry 1", "dialog")
     wait_for(lambda: r.llen(q.escape) == 141)
     phone.sees("141 dead letters", ".tools")
-    phone.click(f"mark {second}", ".table-letters")
+    phone.click(f"select {second}", ".table-letters")
     phone.click("Delete 1", ".marks")
     phone.click("Delete 1…", "dialog")
     phone.sees("This cannot be undone", "dialog")

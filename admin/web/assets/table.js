@@ -108,7 +108,7 @@ export class Table {
 			{ class: c.css, ...(c.header ? { scope: "row", role: "rowheader" } : { role: "cell", "data-title": c.title || null }) }));
 		if (this.selectable)
 			cells.unshift(h("td", { class: "mark", role: "cell" }, h("label", { class: "mark-box" },
-				h("input", { type: "checkbox", "aria-label": `mark ${key}`, onclick: (e) => this.#mark(key, e.target.checked, e.shiftKey) }))));
+				h("input", { type: "checkbox", "aria-label": `select ${key}`, onclick: (e) => this.#mark(key, e.target.checked, e.shiftKey) }))));
 		return h("tr", { "data-key": key, role: "row" }, cells);
 	}
 
