@@ -71,7 +71,9 @@ class Scene:
             counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100),
                         "escaped": (back % 9 == 0) * (q.name == "mail"),
                         "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
-            self.client.hset(f"{q.ingress}:rate:{self.now // MINUTE_MS - back}", mapping=counters)
+            minute = self.now // MINUTE_MS - back
+            self.client.hset(f"{q.ingress}:rate:{minute}", mapping=counters)
+            self.client.hset(f"{q.ingress}:backlog:{minute // 60}", str(minute % 60), abs(30 - back) * (3 + back % 4) // 3)
             total = {k: total.get(k, 0) + v for k, v in counters.items()}
         self.client.hset(f"{q.ingress}:stats", mapping={k: 24 * v for k, v in total.items()})
 
