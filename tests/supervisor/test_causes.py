@@ -42,7 +42,7 @@ def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
     assert state_of(d, "news")["reason"] is None
     assert re.search(r"mail +breaker .*" + MISSING, d.quredis("status").out)
     text = wait_for(lambda: reasons(c).get("breaker"), 30)
-    assert re.fullmatch("the breaker is open: " + MISSING + "; workers try again at least every 30 s", text), text
+    assert re.fullmatch("the breaker is open: " + MISSING + "; workers test the handler at least every 30 s", text), text
     assert re.fullmatch(MISSING, d.wait_event("queue_state", queue="mail", state="breaker")["reason"])
     listed = {q["name"]: q for q in json.loads(d.quredis("ls", "--json").out)}
     assert listed["mail"]["health"] == "degraded" and listed["mail"]["reasons"] == text and listed["news"]["reasons"] is None
