@@ -76,6 +76,11 @@ def dumps(client):
     return {k: client.dump(k) for k in client.scan_iter(count=1000)}
 
 
+def written(client):
+    """All but what supervisors report now and then: of themselves, and the backlog of each minute."""
+    return {k: v for k, v in dumps(client).items() if not k.startswith(b"quredis:node:") and b":backlog:" not in k}
+
+
 def strip(message):
     """A message without its wrapper."""
     if message.startswith(b"quredis/1 w="):

@@ -12,7 +12,7 @@ import pytest
 from harness import SANITIZED, queue, wait_for
 from harness.control import by_class, status
 from harness.messages import anywhere, record, sealed, stray_keys, unwrap
-from harness.queues import dumps
+from harness.queues import written
 
 MESSAGES = int(os.environ.get("PURGE_MESSAGES", "100000"))
 SLOW_US = int(os.environ.get("PURGE_SLOW_US", "50000"))     # others use the machine, too
@@ -42,11 +42,6 @@ def stamped(c, at=0):
 
 def named(d, name="mail"):
     return sorted(e["id"] for e in d.events("message_would_escape", queue=name))
-
-
-def written(c):
-    """All but what every supervisor reports of itself now and then."""
-    return {k: v for k, v in dumps(c).items() if not k.startswith(b"quredis:node:")}
 
 
 def fill(c):

@@ -4,15 +4,10 @@ import json
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import sealed_all
-from harness.queues import Queue, dumps, sha1
+from harness.queues import Queue, sha1, written
 
 N = 10000
 HOUR = 3600 * 1000
-
-
-def written(c):
-    """All but what every supervisor reports of itself now and then."""
-    return {k: v for k, v in dumps(c).items() if not k.startswith(b"quredis:node:")}
 
 
 def in_pipes(c, calls, size=500):

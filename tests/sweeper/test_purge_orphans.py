@@ -4,16 +4,11 @@ import signal
 
 from harness import queue, title_of, wait_for
 from harness.control import status
-from harness.queues import Queue, dumps, sha1
+from harness.queues import Queue, sha1, written
 
 
 def purge(**keys):
     return {"enabled": True, "interval": "1s", **keys}
-
-
-def written(c):
-    """All but what every supervisor reports of itself now and then."""
-    return {k: v for k, v in dumps(c).items() if not k.startswith(b"quredis:node:")}
 
 
 def ids(c, q):

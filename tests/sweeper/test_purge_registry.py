@@ -4,14 +4,9 @@ import json
 import pytest
 
 from harness import queue, wait_for
-from harness.queues import Queue, dumps, incarnation
+from harness.queues import Queue, incarnation, written
 
 PROOF_S = 30            # who serves such a queue has shown it by then
-
-
-def written(c):
-    """All but what every supervisor reports of itself now and then."""
-    return {k: v for k, v in dumps(c).items() if not k.startswith(b"quredis:node:")}
 
 
 def names(c):
