@@ -26,7 +26,6 @@ int cmd_scale(struct admin *a);
 int cmd_stats(struct admin *a);
 int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
-int cmd_trend(struct admin *a);
 int cmd_version(struct admin *a);
 
 /* health.c: the texts of all reasons of a report in one line; "" if it has none. A new string. */

@@ -10,6 +10,7 @@
 #include "admin/doctor/doctor.h"
 #include "admin/moves/moves.h"
 #include "admin/top/top.h"
+#include "admin/trend/trend.h"
 #include "admin/trial/trial.h"
 #include "admin/web/web.h"
 
@@ -114,7 +115,7 @@ static const struct command rows[] = {
 	  "The sickest queues are first. Enter shows the selected queue, ? lists the keys, q quits. If standard output is no terminal, or with --json, "
 	  "it prints one page.",
 	  TASK_LOOK, "quredis top" },
-	{ "trend", "QUEUE", "show the backlog and the outcomes of a queue over time", cmd_trend, NEED_QUEUE, 1, 1, OPTION_SINCE,
+	{ "trend", "QUEUE", "show backlog, waiting times and outcomes of a queue over time", cmd_trend, NEED_QUEUE, 1, 1, OPTION_SINCE,
 	  "In the last hour, or with --since in the last TIME, at most three days, in at most 102 rows. Rows that no supervisor saw have no figures.",
 	  TASK_LOOK, "quredis trend mail --since 24h" },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL,

@@ -217,6 +217,19 @@ void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_rep
 	}
 }
 
+int64_t queue_left_ingress(const struct queue_figures *f)
+{
+	static const enum counter out[] = { COUNT_FETCHED, COUNT_EXPIRED_WAITING, COUNT_PURGED };
+	static const enum counter back[] = { COUNT_HANDED_BACK, COUNT_RESCUED, COUNT_PURGED_DELAYED };
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < nitems(out); i++)
+		n += f->n[out[i]];
+	for (size_t i = 0; i < nitems(back); i++)
+		n -= f->n[back[i]];
+	return (int64_t)n;
+}
+
 static int64_t percentile(const uint64_t buckets[SCOREBOARD_BUCKETS], int percent)
 {
 	uint64_t total = 0, below = 0;

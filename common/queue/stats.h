@@ -45,6 +45,9 @@ void queue_backlog_note(struct redis *r, const struct queue_keys *k, int64_t min
 void queue_backlog(struct redis *r, const struct queue_keys *k, int64_t hour);		/* -> ARRAY for queue_backlog_parse() */
 void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_reply *reply);
 
+/* Messages that left ingress, less those that were put back to its pop end. Not counted: what other programs fetch, and what operators delete */
+int64_t queue_left_ingress(const struct queue_figures *f);
+
 /* How attempts ended, in total or in one minute. */
 struct queue_outcomes {
 	int64_t done, failed;	/* failed: also the attempts after which the message was retried */

@@ -249,29 +249,19 @@ static void take_outcomes(struct taking *t)
 	}
 }
 
-static int64_t taken_out(const struct queue_figures *f)
-{
-	static const enum counter out[] = { COUNT_FETCHED, COUNT_EXPIRED_WAITING, COUNT_PURGED };
-	static const enum counter back[] = { COUNT_HANDED_BACK, COUNT_DUE, COUNT_RESCUED, COUNT_PURGED_DELAYED };
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < nitems(out); i++)
-		n += f->n[out[i]];
-	for (size_t i = 0; i < nitems(back); i++)
-		n -= f->n[back[i]];
-	return (int64_t)n;
-}
-
 static void take_growth(struct taking *t)
 {
 	struct growth *growth = &metrics_of(t->q)->growth;
 	struct gauge *g = t->g;
 	struct queue_figures totals;
 	struct redis_reply reply;
+	uint64_t taken;
 
 	if (take_answer(t, &reply) && g->ingress.size >= 0) {
 		queue_figures_parse(&totals, &reply);
-		growth_look(growth, &(struct growth_figures){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = taken_out(&totals),
+		/* A message that came back from delayed is not a new one. */
+		taken = (uint64_t)queue_left_ingress(&totals) - totals.n[COUNT_DUE];
+		growth_look(growth, &(struct growth_figures){ .at_ms = g->at_ms, .size = g->ingress.size, .taken = (int64_t)taken,
 			.finished = (int64_t)(totals.n[COUNT_DONE] + totals.n[COUNT_ESCAPED]) });
 	}
 	g->enqueued = growth->span_ms == 0 ? -1 : (int64_t)growth_a_minute(growth, growth->came);

@@ -73,7 +73,7 @@ class Scene:
                         "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
             minute = self.now // MINUTE_MS - back
             self.client.hset(f"{q.ingress}:rate:{minute}", mapping=counters)
-            self.client.hset(f"{q.ingress}:backlog:{minute // 60}", str(minute % 60), abs(30 - back) * (3 + back % 4) // 3)
+            self.client.hset(f"{q.ingress}:backlog:{minute // 60}", str(minute % 60), max(12 + back % 4, 800 - abs(30 - back) * 35))
             total = {k: total.get(k, 0) + v for k, v in counters.items()}
         self.client.hset(f"{q.ingress}:stats", mapping={k: 24 * v for k, v in total.items()})
 

@@ -1,4 +1,5 @@
 """What was done with a queue by all hosts: totals and each minute's, in Redis, without a command a message."""
+import datetime
 import json
 import os
 import re
@@ -217,12 +218,51 @@ def test_trend_of_three_days(redis, quredis):
     assert whole == trend(quredis, "--since", "3650d")
     assert len(trend(quredis, "--since", "6h")) in (73, 74) and len(trend(quredis, "--since", "24h")) in (97, 98)
     table = quredis("trend", "mail").out.splitlines()
-    assert table[0].split() == "From Waiting at most Done Failed".split()
-    assert table[-1].split()[1:] == ["7", "1", "0"] and table[-4].split()[1:] == ["-", "-", "-"]
+    assert table[0].split() == "From Waiting at most Done Failed Wait p50 < p99 <".split()
+    assert table[-1].split()[1:] == ["7", "1", "0", "-", "-"] and table[-4].split()[1:] == ["-"] * 5
     assert quredis("trend", "mial").code == 66 and quredis("trend", "mail", "--since", "x").code == 64
     c.set(f"ingress:mail:rate:{now - 3}", "x")
     r = quredis("trend", "mail")
     assert r.code == 78 and r.out == ""
+
+
+def waits(rows, now):
+    """Minutes: (p50, p99) of each row until the minute `now`, since the next one may have begun; None: not known."""
+    begun = [r for r in rows if datetime.datetime.fromisoformat(r["from"]).timestamp() < 60 * (now + 1)]
+    return [tuple(r[k] and r[k] // 60000 for k in ("wait_p50_below_ms", "wait_p99_below_ms")) for r in begun]
+
+
+def test_waiting_times_of_a_trend(redis, quredis):
+    """Messages that leave within the last hour came hours before: the hours before are read, too, as far as they are needed."""
+    c = redis.client()
+    Queue(c)
+    now = int(c.time()[0]) // 60
+
+    def note(ago, backlog, **figures):
+        c.hset(f"ingress:mail:backlog:{(now - ago) // 60}", (now - ago) % 60, backlog)
+        if figures:
+            c.hset(f"ingress:mail:rate:{now - ago}", mapping=figures)
+
+    for ago in range(300, 310):
+        note(ago, 0, fetched=10, done=10)
+    for ago in range(20, 300):
+        note(ago, 600)
+    for ago in range(5, 20):
+        note(ago, 40 * (ago - 4), fetched=50, handed_back=10, done=40)
+    for ago in range(1, 5):
+        note(ago, 0, fetched=40, expired_waiting=5, done=40)
+    found = waits(trend(quredis), now)
+    assert found[-21] == (None, None)
+    assert all(279 <= p50 <= p99 <= 300 for p50, p99 in found[-20:-5]), found
+    assert [p99 for _, p99 in found[-4:-1]] == [1, 1, 1]
+    day = waits(trend(quredis, "--since", "24h"), now)
+    assert max(p99 for p50, p99 in day if p99) in range(279, 301) and (1, 1) in day
+    text = quredis("trend", "mail", "--since", "40m").out.splitlines()
+    assert text[0].split()[-5:] == ["Wait", "p50", "<", "p99", "<"] and re.search(r" 4h\d+m +4h\d+m$", text[-12])
+    # Nobody knows when those came that waited before anything was noted.
+    for hour in range((now - 310) // 60, (now - 240) // 60 + 1):
+        c.delete(f"ingress:mail:backlog:{hour}")
+    assert waits(trend(quredis), now)[-20:-10] == [(None, None)] * 10
 
 
 def test_stats_of_three_days(redis, quredis):

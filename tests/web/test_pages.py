@@ -169,7 +169,7 @@ def course(client, points, now, name="mail"):
     for ago, (backlog, done, failed) in points.items():
         minute = now - ago
         p.hset(f"ingress:{name}:backlog:{minute // 60}", minute % 60, backlog)
-        p.hset(f"ingress:{name}:rate:{minute}", mapping={"done": done, "failed": failed})
+        p.hset(f"ingress:{name}:rate:{minute}", mapping={"fetched": done + failed, "done": done, "failed": failed})
     p.execute()
 
 
@@ -191,15 +191,20 @@ def test_course_over_time(page, redis):
     assert len(times) >= 4 and all(re.fullmatch(r"\d\d:\d0", t) for t in times)
     values, times, unit = axis(p, "outcomes")
     assert values == ["20", "10", "0"] and unit == ["attempts in each minute"]
+    values, times, unit = axis(p, "wait")
+    assert values == ["30 min", "15 min", "0"] and unit == ["until fetched, estimated in minutes"]
+    assert all(p.count(f".chart-wait .line-{id}[d*=L]") == 1 for id in ("p50", "p99"))
     assert 8 <= p.count(".chart-backlog .gap") <= 12 and p.count(".chart-backlog .gap") == p.count(".chart-outcomes .gap")
     assert p.script("return document.querySelector('.line-backlog').getAttribute('d').split('M').length") == 3      # two lines, and a gap between them
     titles = p.script("return [...document.querySelectorAll('.chart-outcomes .plot title')].map(t => t.textContent)")
+    waits = p.script("return [...document.querySelectorAll('.chart-wait .plot title')].map(t => t.textContent)")
+    assert any(re.search(r"half of the messages waited less than \d+ min, 99 % less than \d+ min", t) for t in waits)
     assert any("10 done, 1 failed" in t for t in titles) and any("no supervisor of this queue ran" in t for t in titles)
     stats = p.console.get("/api/v1/queue/stats?queue=mail&since=1h")["counters"]
     sums = [[f"done {stats['done'] - 10 * n}", f"failed {stats['failed'] - n}"] for n in (0, 1)]       # a minute may have begun since
     wait_for(lambda: p.text(".chart-outcomes .legend").split("\n") in sums)
     p.script("document.querySelector('.trend-table summary').click()")
-    assert p.rows(".trend-table table")[-1][1:] in (["60", "10", "1"], ["61", "10", "1"])
+    assert p.rows(".trend-table table")[-1][1:4] in (["60", "10", "1"], ["61", "10", "1"])
     assert p.script(NAMELESS) == []
 
 
@@ -245,8 +250,9 @@ def test_course_on_a_phone(page, redis, scheme):
     p.open("/queue/mail")
     wait_for(lambda: p.count(".chart-outcomes .bar-done") >= 59)
     assert p.script("return document.documentElement.scrollWidth") <= 390
-    wide = p.script("return [...document.querySelectorAll('.chart, .ranges, .axis-values span, .chart-unit')].map(e => e.getBoundingClientRect().right)")
-    assert max(wide) <= 390 and p.script("return document.querySelector('.chart-backlog .plot').getBoundingClientRect().width") > 200
+    right = "return Math.max(...[...document.querySelectorAll('.chart, .ranges, .axis-values span, .chart-unit')].map(e => e.getBoundingClientRect().right))"
+    wait_for(lambda: p.script("return document.querySelector('.chart-backlog .plot').getBoundingClientRect().width") > 200)
+    assert 200 < p.script(right) <= 390
     assert axis(p, "backlog")[0] == ["2,000,000", "1,000,000", "0"]
     colours = p.script("""const paint = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
         return [paint(".chart", "backgroundColor"), paint(".line-backlog", "stroke"), paint(".bar-done", "fill"), paint(".bar-failed", "fill"),

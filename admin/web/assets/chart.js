@@ -34,6 +34,13 @@ export function niceNumber(n) {
 	return [1, 2, 5, 10].map((f) => f * ten).find((v) => v >= n);
 }
 
+const NICE_MS = [1, 2, 5, 10, 30, 60].map((m) => m * 60000).concat([2, 4, 6, 12, 24, 48, 72, 96].map((hours) => hours * 3600000));
+
+/** The least round duration, of at least a minute, that is not below ms. */
+export function niceDuration(ms) {
+	return NICE_MS.find((v) => v >= ms) ?? ms;
+}
+
 const TICKS_MS = [600000, 1800000, 3600000, 3 * 3600000, 6 * 3600000, 12 * 3600000, 86400000];
 const TICKS_MOST = 7, DAY_TICKS_MOST = 4;
 const DAYS_MS = 36 * 3600000;		// a chart of more than that needs the days, too

@@ -1,8 +1,8 @@
 // The course of a queue over time: its charts, and the choice of the time that they show.
 import { get } from "./api.js";
-import { niceNumber, TimeChart } from "./chart.js";
+import { niceDuration, niceNumber, TimeChart } from "./chart.js";
 import { draw, h } from "./dom.js";
-import { absolute, count } from "./format.js";
+import { absolute, count, duration } from "./format.js";
 
 export const RANGES = [
 	{ id: "1h", name: "1 h", words: "last hour", every_ms: 5000 }, { id: "6h", name: "6 h", words: "last 6 hours", every_ms: 30000 },
@@ -42,6 +42,10 @@ const CHARTS = [
 	{ id: "outcomes", title: "Outcomes", series: [{ id: "done", name: "done" }, { id: "failed", name: "failed" }], kind: "bars", format: count, ceiling: niceNumber,
 		sum: true, values: (r) => [r.done, r.failed], unit: (step) => `attempts in each ${step}`,
 		words: (r) => `${count(r.done)} done, ${count(r.failed)} failed` },
+	{ id: "wait", title: "Waiting time", series: [{ id: "p50", name: "p50 <" }, { id: "p99", name: "p99 <" }], kind: "lines", format: (ms) => (ms === 0 ? "0" : duration(ms)), ceiling: niceDuration,
+		values: (r) => [r.wait_p50_below_ms, r.wait_p99_below_ms], unit: () => "until fetched, estimated in minutes",
+		words: (r) => (r.wait_p50_below_ms === null ? "no waiting times" :
+			`half of the messages waited less than ${duration(r.wait_p50_below_ms)}, 99 % less than ${duration(r.wait_p99_below_ms)}`) },
 ];
 
 /** The time of a row, for a tooltip: a part of the row may be unknown. */
@@ -69,8 +73,9 @@ export class Trend {
 		draw(this.table, [rows], () => [h("summary", null, "These figures as a table"),
 			h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures over time" }, h("table", { class: "table" },
 				h("caption", { class: "hidden" }, "Figures over time, newest first"),
-				h("thead", null, h("tr", null, ["From", "Waiting at most", "Done", "Failed"].map((t) => h("th", { scope: "col" }, t)))),
+				h("thead", null, h("tr", null, ["From", "Waiting at most", "Done", "Failed", "Wait p50 <", "Wait p99 <"].map((t) => h("th", { scope: "col" }, t)))),
 				h("tbody", null, rows.toReversed().map((r) => h("tr", null, h("td", null, absolute(r.from)),
-					[r.backlog, r.done, r.failed].map((n) => h("td", { class: "number" }, count(n))))))))]);
+					[r.backlog, r.done, r.failed].map((n) => h("td", { class: "number" }, count(n))),
+					[r.wait_p50_below_ms, r.wait_p99_below_ms].map((ms) => h("td", { class: "number" }, duration(ms))))))))]);
 	}
 }

@@ -1,0 +1,151 @@
+/* The estimate of waiting times, which the header explains. */
+#include "admin/trend/waits.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define SAMPLES 10	/* messages of a minute that are followed, at equal distances in the order in which they left */
+
+/* Indexes are minutes, and mean their end. Numbers of messages are doubles, which hold the sum of any counts that Redis may contain. */
+struct waits {
+	size_t n, known;	/* nothing is known before the end of this minute; n: of no minute */
+	double *fetched;	/* in each minute */
+	double *came, *left;	/* since the end of `known`, with those that waited then */
+};
+
+struct sample {
+	double minutes, messages;	/* how long it waited, INFINITY: not known; how many it stands for */
+};
+
+/* ---- the course of the queue ---- */
+
+/* The backlog of each minute. Between two that are known it changes evenly; behind the last one it stays. Returns the index of the first that is known. */
+static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double *backlog)
+{
+	size_t first = n, last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (minutes[i].backlog == QUEUE_BACKLOG_UNKNOWN) {
+			backlog[i] = first == n ? 0 : backlog[last];
+			continue;
+		}
+		backlog[i] = (double)minutes[i].backlog;
+		for (size_t k = last + 1; first != n && k < i; k++)
+			backlog[k] = backlog[last] + (backlog[i] - backlog[last]) * (double)(k - last) / (double)(i - last);
+		first = first == n ? i : first;
+		last = i;
+	}
+	return first;
+}
+
+/*
+ * The most that waited in a minute stands for what waited at its end, so an error is less than a minute. A backlog that fell by more than what was
+ * counted: so many left another way.
+ */
+static void follow(struct waits *w, const double *backlog)
+{
+	for (size_t i = w->known; i < w->n; i++) {
+		if (i == w->known) {
+			w->came[i] = backlog[i];
+			continue;
+		}
+		w->left[i] = w->left[i - 1] + w->fetched[i];
+		w->came[i] = w->left[i] + backlog[i];
+		if (w->came[i] < w->came[i - 1]) {
+			w->left[i] += w->came[i - 1] - w->came[i];
+			w->came[i] = w->came[i - 1];
+		}
+	}
+}
+
+struct waits *waits_new(const struct waits_minute *minutes, size_t n)
+{
+	double *backlog = alloc_zero(n, sizeof(*backlog));
+	struct waits *w = alloc_zero(1, sizeof(*w));
+
+	w->n = n;
+	w->fetched = alloc_zero(n, sizeof(*w->fetched));
+	w->came = alloc_zero(n, sizeof(*w->came));
+	w->left = alloc_zero(n, sizeof(*w->left));
+	for (size_t i = 0; i < n; i++)
+		w->fetched[i] = minutes[i].left > 0 ? (double)minutes[i].left : 0;
+	w->known = fill_backlog(minutes, n, backlog);
+	follow(w, backlog);
+	free(backlog);
+	return w;
+}
+
+void waits_free(struct waits *w)
+{
+	if (w == NULL)
+		return;
+	free(w->fetched);
+	free(w->came);
+	free(w->left);
+	free(w);
+}
+
+/* ---- the messages of some minutes ---- */
+
+/* When the message came that was the n-th to leave, in minutes; -INFINITY: not known. */
+static double came_at(const struct waits *w, double nth)
+{
+	size_t low = w->known, high = w->n;
+
+	if (w->came[low] > nth)
+		return -INFINITY;
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (w->came[middle] <= nth)
+			low = middle;
+		else
+			high = middle;
+	}
+	if (low + 1 == w->n)
+		return (double)low;
+	return (double)low + (nth - w->came[low]) / (w->came[low + 1] - w->came[low]);
+}
+
+/* part: of the minute, from 0 to 1 */
+static struct sample sample_of(const struct waits *w, size_t minute, double part)
+{
+	double minutes = INFINITY;
+
+	if (minute > w->known) {
+		double nth = w->left[minute - 1] + part * (w->left[minute] - w->left[minute - 1]);
+
+		minutes = (double)(minute - 1) + part - came_at(w, nth);
+	}
+	return (struct sample){ .minutes = minutes < 0 ? 0 : minutes, .messages = w->fetched[minute] / SAMPLES };
+}
+
+static int by_minutes(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return (x->minutes > y->minutes) - (x->minutes < y->minutes);
+}
+
+int64_t waits_below_minutes(const struct waits *w, size_t first, size_t n, int percent)
+{
+	struct sample *samples = alloc_zero(n * SAMPLES, sizeof(*samples)), *s = samples;
+	double messages = 0, wanted;
+	int64_t below;
+
+	for (size_t i = first; i < first + n; i++) {
+		messages += w->fetched[i];
+		for (int k = 0; k < SAMPLES; k++)
+			*s++ = sample_of(w, i, (k + 0.5) / SAMPLES);
+	}
+	qsort(samples, n * SAMPLES, sizeof(*samples), by_minutes);
+	wanted = messages * percent / 100;
+	for (s = samples; s < samples + n * SAMPLES - 1 && s->messages < wanted; s++)
+		wanted -= s->messages;
+	below = messages <= 0 ? WAITS_NONE : isinf(s->minutes) ? WAITS_UNKNOWN : (int64_t)s->minutes + 1;
+	free(samples);
+	return below;
+}
