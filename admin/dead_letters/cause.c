@@ -1,4 +1,4 @@
-/* Describes the cause of a failure as text, so that equal causes give equal texts. dead_letters/stats.c counts them. */
+/* Describes the cause of a failure as text, so that equal causes give equal texts. groups.c counts them. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "admin/dead_letters/cause.h"
 
 #include "admin/cli/cli.h"
+#include "admin/dead_letters/dead_letter.h"
 
 #define HEX_LEAST 8		/* a shorter run of hex digits may be a word */
 #define DIGITS_KEPT 3
@@ -88,4 +89,21 @@ const char *cause_describe(const char *class, const char *exit_code, const char 
 	snprintf(out, CAUSE_SIZE, "%.40s%s%.20s%s%.20s%s%s", class[0] == '\0' ? "?" : class, exit_code[0] == '\0' ? "" : " exit ", exit_code,
 	    signal[0] == '\0' ? "" : " ", signal, line[0] == '\0' ? "" : ": ", line);
 	return out;
+}
+
+/* The text of a field; "": the record has none. Every reply of Redis ends with a NUL. */
+static const char *text_of(const struct dead_letter *d, const char *field, size_t *len)
+{
+	const struct queue_bytes *b = record_field_of(d->fields, d->nfields, field);
+
+	*len = b == NULL ? 0 : b->len;
+	return b == NULL ? "" : b->data;
+}
+
+const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
+{
+	size_t len, error_len;
+	const char *error = text_of(d, "error_message", &error_len);
+
+	return cause_describe(text_of(d, "error_class", &len), text_of(d, "exit_code", &len), text_of(d, "signal", &len), error, error_len, out);
 }

@@ -14,4 +14,10 @@
 const char *cause_describe(const char *class, const char *exit_code, const char *signal, const char *error, size_t error_len,
     char out[CAUSE_SIZE]);
 
+/* The fields of a record that make its cause, and how many they are. */
+#define CAUSE_FIELDS "error_class", "exit_code", "signal", "error_message"
+#define CAUSE_NFIELDS 4
+struct dead_letter;
+const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE]);
+
 #endif

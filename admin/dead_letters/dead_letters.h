@@ -6,11 +6,12 @@
  *	dead_letter	one record, and the message that belongs to it		list	quredis dlq ls, dlq show
  *	records		which record belongs to which entry of escape		export	quredis dlq export
  *	cause		the cause of a failure, as one line of text			stats	quredis dlq stats
- *	filter		which dead letters a command means
+ *	filter		which dead letters a command means			groups	how many have the same cause
  */
 #include "admin/dead_letters/cause.h"
 #include "admin/dead_letters/dead_letter.h"
 #include "admin/dead_letters/filter.h"
+#include "admin/dead_letters/groups.h"
 #include "admin/dead_letters/records.h"
 
 int cmd_dlq_export(struct admin *a);

@@ -83,13 +83,6 @@ static bool class_matches(const struct filter *f, const struct dead_letter *d)
 	return dead_letter_is(d, "error_class", f->class);
 }
 
-static const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
-{
-	struct queue_bytes error = value_of(d, "error_message");
-
-	return cause_describe(value_of(d, "error_class").data, value_of(d, "exit_code").data, value_of(d, "signal").data, error.data, error.len, out);
-}
-
 static bool cause_matches(const struct filter *f, const struct dead_letter *d)
 {
 	char cause[CAUSE_SIZE];
@@ -133,12 +126,12 @@ static bool worker_matches(const struct filter *f, const struct dead_letter *d)
 static const struct filter_field {
 	uint64_t option;
 	size_t from, to;		/* the text in struct options, and in struct filter */
-	const char *reads[4];		/* fields of the record */
+	const char *reads[CAUSE_NFIELDS];		/* fields of the record */
 	int (*parse)(struct filter *f);	/* NULL: any text is valid */
 	bool (*matches)(const struct filter *f, const struct dead_letter *d);	/* NULL: the ids decide */
 } filter_fields[] = {
 	{ OPTION_CLASS, OPTION(class), GIVEN(class), { "error_class" }, NULL, class_matches },
-	{ OPTION_CAUSE, OPTION(cause), GIVEN(cause), { "error_class", "exit_code", "signal", "error_message" }, parse_cause, cause_matches },
+	{ OPTION_CAUSE, OPTION(cause), GIVEN(cause), { CAUSE_FIELDS }, parse_cause, cause_matches },
 	{ OPTION_TEXT, OPTION(text), GIVEN(text), { "error_message", "stderr", "id" }, parse_text, text_matches },
 	{ OPTION_EXIT, OPTION(exit_code), GIVEN(exit_code), { "exit_code" }, parse_exit, exit_matches },
 	{ OPTION_WORKER, OPTION(worker), GIVEN(worker), { "worker" }, NULL, worker_matches },
