@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "admin/cli/outcome.h"
 
@@ -12,7 +13,7 @@ char *outcome_count(int64_t n)
 	return alloc_format("%" PRId64 " message%s", n, n == 1 ? "" : "s");
 }
 
-#define COLUMNS_MAX 16
+#define COLUMNS_MAX 24
 
 struct line {
 	struct column columns[COLUMNS_MAX];
@@ -24,6 +25,11 @@ static void add(struct line *l, const char *key, struct cell cell)
 {
 	l->columns[l->n] = (struct column){ key, "", false };
 	l->cells[l->n++] = cell;
+}
+
+static struct cell count_cell(int64_t n)
+{
+	return n < 0 ? cell_none() : cell_int(n);
 }
 
 static void say_json(struct admin *a, const struct outcome *o)
@@ -45,10 +51,14 @@ static void say_json(struct admin *a, const struct outcome *o)
 		add(&l, "replicas", cell_int(d->replicas));
 		add(&l, "replicas_on_disk", cell_bool(d->replicas_on_disk));
 	}
+	if (o->says_left)
+		add(&l, "left", count_cell(o->left));
 	if (p != NULL) {
-		add(&l, "total", p->total < 0 ? cell_none() : cell_int(p->total));
+		add(&l, "total", count_cell(p->total));
 		add(&l, "done", cell_int(p->done));
-		add(&l, "failed_again", cell_int(p->failed));
+		add(&l, "failed_again", count_cell(p->failed));
+		add(&l, "same_cause", count_cell(p->same));
+		add(&l, "failed_cause", p->cause == NULL ? cell_none() : cell_bytes(p->cause, strlen(p->cause)));
 		add(&l, "complete", cell_bool(p->complete));
 	}
 	output_object(&a->output, l.columns, l.n, l.cells);
@@ -67,15 +77,34 @@ static char *durability_text(const struct outcome_durability *d)
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
+/* What became of the others: a new string. */
+static char *rest_text(const struct outcome *o)
+{
+	const struct outcome_operation *p = o->operation;
+	struct buffer text = {0};
+
+	if (p != NULL && p->done > o->count)
+		buffer_format(&text, " (%" PRId64 " with the commands before)", p->done);
+	if (p != NULL && p->failed >= 0)
+		buffer_format(&text, "; %" PRId64 " failed again so far", p->failed);
+	if (o->says_left && o->left < 0)
+		buffer_format(&text, "; an unknown number%s left", o->filtered ? " that match are" : " is");
+	else if (o->says_left)
+		buffer_format(&text, "; %" PRId64 "%s left", o->left, o->filtered ? " that match are" : o->left == 1 ? " is" : " are");
+	buffer_append(&text, "", 1);
+	return text.data;
+}
+
 void outcome_say(struct admin *a, const struct outcome *o)
 {
 	char *count = outcome_count(o->count), *held = outcome_count(o->held), *durability = durability_text(o->durability);
+	char *rest = rest_text(o);
 
 	if (a->options.json)
 		say_json(a, o);
 	else
-		printf("%s %s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
-		    o->list == NULL ? "" : o->list, durability);
+		printf("%s %s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
+		    o->list == NULL ? "" : o->list, durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)
@@ -83,4 +112,5 @@ void outcome_say(struct admin *a, const struct outcome *o)
 	free(count);
 	free(held);
 	free(durability);
+	free(rest);
 }

@@ -17,7 +17,9 @@ struct outcome_durability {
 /* How far an operation came that commands may have begun before, and a repeated one continues. */
 struct outcome_operation {
 	int64_t total;		/* -1: not counted */
-	int64_t done, failed;	/* failed: are dead letters again */
+	int64_t done, failed;	/* failed: are dead letters again; -1: not watched */
+	int64_t same;		/* of these: have the cause that they had before; -1: not known */
+	const char *cause;	/* the most frequent one of these; NULL: none is known */
 	bool complete;
 };
 
@@ -28,6 +30,9 @@ struct outcome {
 	const char *list;	/* "escape"; NULL: none */
 	int64_t count;
 	int64_t held;		/* messages of live workers, which were left alone */
+	bool says_left;		/* the last line also says how many it left, that it would take: */
+	int64_t left;		/* -1: an unknown number */
+	bool filtered;		/* only messages that match were meant */
 	bool interrupted;	/* INT or TERM ended the work early */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
 	const struct outcome_operation *operation;	/* NULL: it cannot be continued */

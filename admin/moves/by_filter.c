@@ -107,20 +107,45 @@ static int take_all(struct work *w)
 	} while (true);
 }
 
+/* How many that match are left; -1: unknown. The operation may have begun before all were counted: then those are counted that are left, for a moment. */
+static int64_t count_left(struct work *w, bool complete)
+{
+	int64_t taken = w->op.acted + w->letters.missing, n;
+	int status = w->a->status;
+
+	if (complete)
+		return w->letters.claimed;
+	if (w->op.total >= 0)
+		return w->op.total > taken ? w->op.total - taken : 0;
+	if (status == EX_UNAVAILABLE)
+		return -1;
+	letters_step_back(&w->letters);
+	if (count_all(w, &n) == -1)
+		n = -1;
+	w->a->status = status;
+	return n;
+}
+
 static void say(struct work *w, int rc)
 {
-	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->paced.returns.failed,
+	const struct failures *f = &w->paced.failures;
+	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.returns.failed : -1,
+		.same = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .cause = failures_most_frequent(f),
 		.complete = rc == 0 && !interrupt_asked() };
 
 	w->outcome.operation = &operation;
+	w->outcome.filtered = !filter_is_empty(&w->filter);
 	w->outcome.count = w->letters.acted;
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
 	if (w->letters.claimed > 0)
 		admin_note("%" PRId64 " messages are being archived and were left", w->letters.claimed);
 	if (w->letters.missing > 0)
 		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->letters.missing);
-	if (rc == 0 || w->letters.acted > 0 || w->paced.stopped)
+	if (rc == 0 || w->letters.acted > 0 || w->paced.stopped) {
+		w->outcome.says_left = true;
+		w->outcome.left = count_left(w, operation.complete);
 		outcome_say(w->a, &w->outcome);
+	}
 	w->outcome.operation = NULL;
 }
 

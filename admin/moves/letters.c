@@ -12,6 +12,7 @@
 
 #include "admin/moves/bulk.h"
 #include "admin/moves/retry.h"
+#include "admin/moves/returns.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
@@ -38,11 +39,14 @@ static void add_letter(struct letters *l, const struct dead_letter *d)
 	const struct queue_bytes *sha1 = record_field_of(d->fields, d->nfields, "sha1");
 	const struct queue_bytes *size = record_field_of(d->fields, d->nfields, "size");
 	struct letter *one = &l->page[l->n++];
+	char cause[CAUSE_SIZE];
 
 	*one = (struct letter){ .before = l->seen, .size = size == NULL ? 0 : strtoull(size->data, NULL, 10) };
 	strlcpy(one->record_id, d->record_id, sizeof(one->record_id));
 	if (sha1 != NULL && sha1->len == sizeof(one->sha1) - 1)
 		memcpy(one->sha1, sha1->data, sha1->len);
+	if (l->noted)
+		one->cause = returns_cause(cause_of(d, cause));
 	one->single = one->sha1[0] == '\0' || one->size > TOGETHER_MAX || l->op->a->keys.shared;
 }
 
@@ -61,8 +65,8 @@ static int read_one(void *arg, const struct dead_letter *d)
 /* Reads the next page. op->next is behind it then. */
 static int fill(struct letters *l)
 {
-	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1", "size" };
-	size_t n = filter_add_fields(l->filter, fields, 2);
+	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1", "size", CAUSE_FIELDS };
+	size_t n = filter_add_fields(l->filter, fields, l->noted ? 2 + CAUSE_NFIELDS : 2);
 	int rc = 1;
 
 	l->n = l->at = 0;
@@ -84,10 +88,15 @@ int letters_next(struct letters *l, const struct letter **next)
 	return l->at < l->n;
 }
 
-int letters_release(struct letters *l)
+void letters_step_back(struct letters *l)
 {
 	if (l->at < l->n)
 		strlcpy(l->op->next, l->page[l->at].record_id, sizeof(l->op->next));
+}
+
+int letters_release(struct letters *l)
+{
+	letters_step_back(l);
 	return operation_release(l->op);
 }
 
@@ -121,16 +130,16 @@ static void pass(struct letters *l, bool leaves)
 	l->at++;
 }
 
-static int note_returned(struct letters *l, const char *sha1)
+static int note_returned(struct letters *l, const struct letter *one)
 {
 	struct admin *a = l->op->a;
 	int64_t length, expires;
 
 	if (l->returned != NULL)
-		l->returned(l->returns_arg, sha1);
+		l->returned(l->returns_arg, one->sha1, one->cause);
 	if (!l->noted)
 		return 0;
-	queue_operation_returned(&a->redis, &a->keys, sha1);
+	queue_operation_returned(&a->redis, &a->keys, one->sha1);
 	return admin_integer(a, &length, a->keys.returned) == -1 || admin_integer(a, &expires, a->keys.returned) == -1 ? -1 : 0;
 }
 
@@ -141,7 +150,7 @@ static int move_entry(struct letters *l, const struct dead_letter *d, const stru
 	int rc;
 
 	if (l->retry)
-		return note_returned(l, l->page[l->at].sha1) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
+		return note_returned(l, &l->page[l->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
 	rc = remove_one(a, d, e);
 	*moved = rc == 0;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
@@ -230,7 +239,7 @@ static size_t prepare(struct letters *l, int64_t most, int64_t now_ms, struct qu
 			message_parse(&m, &l->op->a->keys.lines, "", 0);
 			queue_remember(&l->op->a->keys, &m, &w, &taken[n].line, &note);
 			if (l->returned != NULL)
-				l->returned(l->returns_arg, one->sha1);
+				l->returned(l->returns_arg, one->sha1, one->cause);
 		}
 		bytes += one->size;
 		n++;

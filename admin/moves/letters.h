@@ -16,6 +16,7 @@ struct letter {
 	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE];
 	size_t size;
 	int64_t before;			/* records before it */
+	uint32_t cause;			/* returns_cause(); 0: it was not read */
 	int searches;
 	bool single;			/* large, or with a note beside it: handled alone */
 };
@@ -31,7 +32,7 @@ struct letters {
 	bool at_end, again;		/* again: Redis went back meanwhile, so older records may be there again */
 	int64_t acted, missing, claimed;	/* by this command */
 	void *returns_arg;
-	void (*returned)(void *arg, const char *sha1);	/* is told of each message before it is put back; NULL: nobody */
+	void (*returned)(void *arg, const char *sha1, uint32_t cause);	/* is told of each message before it is put back; NULL: nobody */
 };
 
 /* l is zeroed, or has taken some before. */
@@ -40,6 +41,7 @@ void letters_begin(struct letters *l, struct operation *op, struct filter *f, bo
 int letters_take(struct letters *l, int64_t most);
 /* The next one to take. 1: it is *next; 0: there is none; -1: error of Redis */
 int letters_next(struct letters *l, const struct letter **next);
+void letters_step_back(struct letters *l);	/* moves op->next from behind the page to the next one to take */
 int letters_release(struct letters *l);		/* gives the operation up, where it is now */
 int64_t letters_place(const struct letters *l, const struct letter *one);	/* index in escape, from the right */
 

@@ -14,6 +14,7 @@
  *	operation		what Redis remembers of that, so that a repeated command continues it
  *	letters			takes them out of a list in which most may stay
  *	paced, returns		--canary --rate: how many messages fail again
+ *	failures		why they do: whether the cause is the same as before
  *	stale, stale_*		quredis stale
  */
 #include "admin/moves/bulk.h"

@@ -54,6 +54,7 @@ int paced_read(struct admin *a, struct paced *p)
 
 void paced_free(struct paced *p)
 {
+	failures_free(&p->failures);
 	returns_free(&p->returns);
 }
 
@@ -62,11 +63,18 @@ static int failed_again(struct admin *a, struct paced *p)
 	const struct operation *op = p->letters->op;
 	bool more = !p->letters->at_end || p->letters->at < p->letters->n;
 
+	bool same;
+	char *why;
+
 	p->stopped = true;
-	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s", p->returns.failed,
-	    op->acted, p->returns.last, more && op->acted != op->total ? ": stopped" : "");
-	admin_note("quredis dlq show %s %s says why. If that is another fault, the same command with --max-failures N goes on after N of them", a->keys.name,
-	    p->returns.last);
+	failures_read(a, &p->returns, &p->failures);
+	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
+	why = failures_text(&p->failures);
+	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->returns.failed,
+	    op->acted, p->returns.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
+	free(why);
+	admin_note("quredis dlq show %s %s says why. If that is %s, the same command %s", a->keys.name, p->returns.last, same ? "mended" : "another fault",
+	    same ? "tries again" : "with --max-failures N goes on after N of them");
 	return -1;
 }
 
@@ -205,7 +213,8 @@ static int put_back_others(struct admin *a, struct paced *p)
 int paced_run(struct admin *a, struct paced *p)
 {
 	struct letters *l = p->letters;
-	int rc = returns_begin(a, &p->returns, l->op->bound);
+	char *why;
+	int rc = returns_begin(a, &p->returns, l->op->bound, l->filter->cause);
 
 	l->noted = true;
 	l->returned = returns_add;
@@ -223,7 +232,12 @@ int paced_run(struct admin *a, struct paced *p)
 		return rc;
 	if (p->returns.failed > p->most_failures)
 		return failed_again(a, p);
-	if (!interrupt_asked())
-		admin_note("%" PRId64 " of them became dead letters again until now", p->returns.failed);
+	if (interrupt_asked())
+		return 0;
+	if (failures_read(a, &p->returns, &p->failures) == -1)
+		return -1;
+	why = failures_text(&p->failures);
+	admin_note("%" PRId64 " of them became dead letters again until now%s%s", p->returns.failed, why[0] == '\0' ? "" : ". ", why);
+	free(why);
 	return 0;
 }

@@ -1,6 +1,7 @@
 #ifndef ADMIN_MOVES_PACED_H
 #define ADMIN_MOVES_PACED_H
 
+#include "admin/moves/failures.h"
 #include "admin/moves/letters.h"
 #include "admin/moves/returns.h"
 
@@ -9,6 +10,7 @@ struct paced {
 	struct letters *letters;
 	struct progress *progress;
 	struct returns returns;
+	struct failures failures;	/* why messages failed again; read at the end */
 	double per_ms;
 	int64_t canary, most_failures;
 	bool stopped;			/* too many failed again: the operation is over */

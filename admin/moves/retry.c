@@ -262,6 +262,8 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 	free(what);
 	o->count = t.moved;
 	o->interrupted = interrupt_asked() && t.moved + t.gone < total;
+	o->says_left = list == LIST_ESCAPE;
+	o->left = total > t.moved + t.gone ? total - t.moved - t.gone : 0;
 	if (rc == -1 && t.moved > 0)
 		admin_note("%" PRId64 " of %" PRId64 " messages were put back before the error; run it again to continue", t.moved, total);
 	return rc;

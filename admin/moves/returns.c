@@ -29,6 +29,13 @@ static uint64_t name_of(const char *digits)
 	return name == 0 ? 1 : name;
 }
 
+static void name_set_free(struct name_set *s)
+{
+	free(s->slots);
+	free(s->causes);
+	*s = (struct name_set){0};
+}
+
 static size_t slot_of(const struct name_set *s, uint64_t name)
 {
 	size_t i = (size_t)name & (s->room - 1);
@@ -38,28 +45,58 @@ static size_t slot_of(const struct name_set *s, uint64_t name)
 	return i;
 }
 
-void returns_name_add(struct name_set *s, const char *digits)
+static void make_room(struct name_set *s)
+{
+	struct name_set more = { .n = s->n, .room = s->room == 0 ? 1024 : 2 * s->room };
+
+	more.slots = alloc_zero(more.room, sizeof(*more.slots));
+	more.causes = alloc_zero(more.room, sizeof(*more.causes));
+	for (size_t i = 0; i < s->room; i++) {
+		size_t at = s->slots[i] == 0 ? 0 : slot_of(&more, s->slots[i]);
+
+		if (s->slots[i] != 0) {
+			more.slots[at] = s->slots[i];
+			more.causes[at] = s->causes[i];
+		}
+	}
+	name_set_free(s);
+	*s = more;
+}
+
+void returns_name_add(struct name_set *s, const char *digits, uint32_t cause)
 {
 	uint64_t name = name_of(digits);
 	size_t at;
 
-	if (2 * s->n >= s->room) {
-		struct name_set more = { alloc_zero(s->room == 0 ? 1024 : 2 * s->room, sizeof(*more.slots)), s->n, s->room == 0 ? 1024 : 2 * s->room };
-
-		for (size_t i = 0; i < s->room; i++)
-			if (s->slots[i] != 0)
-				more.slots[slot_of(&more, s->slots[i])] = s->slots[i];
-		free(s->slots);
-		*s = more;
-	}
+	if (2 * s->n >= s->room)
+		make_room(s);
 	at = slot_of(s, name);
 	s->n += s->slots[at] == 0;
 	s->slots[at] = name;
+	s->causes[at] = cause;
 }
 
 bool returns_name_is_in(const struct name_set *s, const char *digits)
 {
 	return s->room > 0 && s->slots[slot_of(s, name_of(digits))] != 0;
+}
+
+uint32_t returns_cause(const char *cause)
+{
+	char sum[ENCODE_SHA1_SIZE];
+	uint32_t name;
+
+	encode_sha1(cause, strlen(cause), sum);
+	sum[8] = '\0';
+	name = (uint32_t)strtoul(sum, NULL, 16);
+	return name == 0 ? 1 : name;
+}
+
+uint32_t returns_cause_before(const struct returns *r, const char *digits)
+{
+	if (r->cause != NULL)
+		return returns_cause(r->cause);
+	return returns_name_is_in(&r->sums, digits) ? r->sums.causes[slot_of(&r->sums, name_of(digits))] : 0;
 }
 
 /* ---- failures ---- */
@@ -76,25 +113,25 @@ static int learn_noted(struct admin *a, struct returns *r)
 		if (reply.type != REDIS_STRING)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a string");
 		for (size_t i = 0; i + NAME_DIGITS <= reply.len; i += NAME_DIGITS)
-			returns_name_add(&r->sums, reply.str + i);
+			returns_name_add(&r->sums, reply.str + i, 0);
 		from += NOTED_PAGE;
 	} while (reply.len == NOTED_PAGE);
 	return 0;
 }
 
-int returns_begin(struct admin *a, struct returns *r, const char *bound)
+int returns_begin(struct admin *a, struct returns *r, const char *bound, const char *cause)
 {
-	*r = (struct returns){ .next = "-" };
+	*r = (struct returns){ .next = "-", .cause = cause };
 	record_id_next(bound, r->next);
 	return learn_noted(a, r);
 }
 
-void returns_add(void *returns, const char *sha1)
+void returns_add(void *returns, const char *sha1, uint32_t cause)
 {
 	struct returns *r = returns;
 
 	if (strlen(sha1) >= NAME_DIGITS)
-		returns_name_add(&r->sums, sha1);
+		returns_name_add(&r->sums, sha1, cause);
 }
 
 static void note_failed(void *arg, const char *id, const char *sha1)
@@ -103,7 +140,8 @@ static void note_failed(void *arg, const char *id, const char *sha1)
 
 	if (!returns_name_is_in(&r->sums, sha1))
 		return;
-	r->failed++;
+	if (r->failed++ == 0)
+		strlcpy(r->first, id, sizeof(r->first));
 	strlcpy(r->last, id, sizeof(r->last));
 }
 
@@ -119,8 +157,7 @@ int returns_look(struct admin *a, struct returns *r)
 
 void returns_free(struct returns *r)
 {
-	free(r->sums.slots);
-	r->sums = (struct name_set){0};
+	name_set_free(&r->sums);
 }
 
 /* ---- searching for a message ---- */
@@ -217,7 +254,7 @@ int returns_are_under_way(struct admin *a, const char *names)
 	int found;
 
 	for (; strlen(names) >= NAME_DIGITS; names += NAME_DIGITS)
-		returns_name_add(&set, names);
+		returns_name_add(&set, names, 0);
 	found = is_in_list(a, a->keys.ingress, false, &set);
 	if (found == 0)
 		found = is_in_work(a, &set);
@@ -226,6 +263,6 @@ int returns_are_under_way(struct admin *a, const char *names)
 	if (found == 0)
 		found = is_in_list(a, a->keys.aside, false, &set);
 	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &set) : found;
-	free(set.slots);
+	name_set_free(&set);
 	return found;
 }

@@ -122,7 +122,7 @@ def test_retry_escape_keeps_the_order(quredis, redis):
     assert r.out == f"would put back into ingress: {len(MESSAGES)} messages of escape\n" and dumps(c) == before
     start = now_ms()
     r = quredis("retry", "mail", "escape")
-    assert (r.code, r.out) == (0, f"put back into ingress: {len(MESSAGES)} messages of escape\n")
+    assert (r.code, r.out) == (0, f"put back into ingress: {len(MESSAGES)} messages of escape; 0 are left\n")
     got = q.fetched()
     assert got[0] == b"waits" and [strip(m) for m in got[1:]] == MESSAGES
     assert not c.exists(q.escape) and c.xlen(q.log) == 0
@@ -470,7 +470,7 @@ def test_dlq_retry_one(quredis, redis):
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", ids[4])
     assert r.code == 66 and r.out == "" and "no longer in escape:mail" in r.err and dumps(c) == before
-    assert quredis("dlq", "retry", "mail", "--all").out == "put back into ingress: 2 messages of escape\n"
+    assert quredis("dlq", "retry", "mail", "--all").out == "put back into ingress: 2 messages of escape; 0 are left\n"
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])

@@ -2,6 +2,7 @@
 import collections
 import json
 import random
+import re
 import signal
 import subprocess
 
@@ -18,6 +19,10 @@ from harness.redis_proxy import CUT, SCRIPTS
 def mail(redis):
     Queue(redis.client())
     return fill(redis.client())
+
+
+def begin(url, *args):
+    return subprocess.Popen([str(QUREDIS), "-u", url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])
@@ -109,7 +114,7 @@ def service(quredisd, redis, handler, tmp):
 def test_a_canary_of_fifty_then_the_others(service, ledger):
     q, wanted, d, broken = service()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
-    assert (r.code, r.out) == (0, f"put back into ingress: {len(wanted)} messages of escape\n"), r.err
+    assert (r.code, r.out) == (0, f"put back into ingress: {len(wanted)} messages of escape; 0 failed again so far; 0 that match are left\n"), r
     assert "the first 50 messages are done; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
@@ -121,11 +126,86 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     q, wanted, d, broken = service()
     broken.touch()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50")
-    assert (r.code, r.out) == (65, "put back into ingress: 50 messages of escape\n") and "became dead letters again" in r.err and "stopped" in r.err
+    assert r.code == 65, r
+    assert re.fullmatch(f"put back into ingress: 50 messages of escape; [0-9]+ failed again so far; {len(wanted) - 50} that match are left\n", r.out), r
+    assert "became dead letters again" in r.err, r
+    assert re.search(r": stopped\. (It has|All [0-9]+ have) another cause than before: 'HandlerExit exit 3: ", r.err), r
     wait_for(lambda: q.client.llen(q.escape) == LETTERS)
     assert {*q.client.lrange(q.escape, 0, 49)} == {*wanted[:50]} and {*wanted[50:]} < {*q.client.lrange(q.escape, 50, -1)}
     assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:returned")
     assert d.stop() == 0
+
+
+# ---- the last line, and why messages failed again ----
+
+def retried(redis, messages, fail, *options, cause=CAUSE):
+    """Retries these dead letters of one cause, gently; fail(q, message) plays the worker, message by message."""
+    q = Queue(redis.client())
+    q.dead_letters(*messages, error_class="SMTPServerDisconnected", error_message="connection to 10.0.0.17 lost: 421")
+    q.dead_letters(b"other")
+    child = begin(redis.url, "dlq", "retry", "mail", "--all", *(("--cause", cause) if cause else ("--class", "SMTPServerDisconnected")), "--yes", *options)
+    while child.poll() is None:
+        m = q.client.rpop(q.ingress)
+        if m is not None:
+            fail(q, strip(m))
+    return child.returncode, *child.communicate()
+
+
+def as_before(q, m):
+    q.dead_letters(m, error_class="SMTPServerDisconnected", error_message="connection to 10.0.0.18 lost: 421")
+
+
+def wrong_recipient(q, m):
+    q.dead_letters(m, error_class="Rejected", error_message="no such user", exit_code="65")
+
+
+@pytest.mark.parametrize("cause", [CAUSE, None], ids=["cause", "class"])
+@pytest.mark.parametrize("fail, why", [
+    (as_before, f"It has the same cause as before: '{CAUSE}'"),
+    (wrong_recipient, "It has another cause than before: 'Rejected exit 65: no such user'"),
+], ids=["same", "another"])
+def test_a_canary_that_stops_says_whether_the_cause_is_the_same(redis, fail, why, cause):
+    code, out, err = retried(redis, [b"m%d" % i for i in range(30)], fail, "--canary", cause=cause)
+    assert code == 65 and f": stopped. {why}\n" in err and ("If that is mended, the same command tries again" in err) == (fail is as_before), err
+    assert out == "put back into ingress: 1 message of escape; 1 failed again so far; 29 that match are left\n"
+
+
+def test_failures_of_two_causes(redis):
+    code, out, err = retried(redis, [b"m%d" % i for i in range(30)], lambda q, m: (wrong_recipient if m in (b"m3", b"m5") else as_before)(q, m),
+                             "--max-failures", "9", "--rate", "100/s", "--json")
+    told = json.loads(out)
+    assert code == 65 and "All" not in err, err
+    failed = told["failed_again"]
+    assert f"{failed - 2} have the same cause as before: '{CAUSE}'; 2 have another cause than before: 'Rejected exit 65: no such user'" in err
+    assert failed > 9 and (told["left"], told["same_cause"], told["failed_cause"]) == (30 - told["done"], failed - 2, CAUSE)
+
+
+def test_what_an_earlier_command_put_back_has_an_unknown_cause(redis, quredis):
+    """Redis remembers which messages they were, not their causes. With --cause there is only one."""
+    q = Queue(redis.client())
+    q.dead_letters(*[b"m%d" % i for i in range(30)], error_class="Mine")
+    args = ["dlq", "retry", "mail", "--all", "--class", "Mine", "--yes", "--rate"]
+    child = begin(redis.url, *args, "20/s")
+    wait_for(lambda: q.client.llen(q.ingress) > 3)
+    child.send_signal(signal.SIGINT)
+    child.communicate()
+    wrong_recipient(q, strip(q.client.rpop(q.ingress)))
+    n = q.client.llen(q.ingress) + 1
+    r = quredis(*args, "100/s")
+    assert r.code == 65 and "It has a cause that cannot be compared: 'Rejected exit 65: no such user'" in r.err, r
+    with_all = re.fullmatch("put back into ingress: ([0-9]+) messages? of escape \\(([0-9]+) with the commands before\\); 1 failed again so far; "
+                            "([0-9]+) that match are left\n", r.out)
+    assert with_all and int(with_all[2]) - int(with_all[1]) == n and int(with_all[2]) + int(with_all[3]) == 30, r
+
+
+def test_a_deletion_that_is_interrupted_says_how_many_are_left(redis, mail):
+    q, wanted = mail
+    child = begin(redis.url, "dlq", "rm", "mail", "--all", "--cause", CAUSE, "--yes")
+    wait_for(lambda: q.client.llen(q.escape) < LETTERS, interval=0.0005)
+    child.send_signal(signal.SIGINT)
+    out = child.communicate()[0]
+    gone = LETTERS - q.client.llen(q.escape)
+    assert out == f"deleted {gone} messages of escape; {len(wanted) - gone} that match are left\n"
 
 
 @pytest.mark.limit(2 * PATIENCE_S)
@@ -187,10 +267,6 @@ class Back(Tap):
         if self.moves == self.at[1]:
             self.server.go_back_unnoticed(self.copy)
         return None
-
-
-def begin(url, *args):
-    return subprocess.Popen([str(QUREDIS), "-u", url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture

@@ -187,7 +187,7 @@ async function sendOperation(path, params, title, n) {
 }
 
 const more = (r) => (r.interrupted && r.complete === false ? `; stopped: the same action continues it (${count(r.done)}${r.total === null ? "" : ` of ${count(r.total)}`} are done)`
-	: r.failed_again > 0 ? `; ${count(r.failed_again)} of them failed again` : "");
+	: r.failed_again > 0 ? `; ${count(r.failed_again)} of them failed again${r.same_cause > 0 ? `, ${count(r.same_cause)} with the same cause as before` : ""}` : "");
 
 function paceFields() {
 	const number = (id, label, hint, props) => h("label", { class: "pace" }, label, " ", h("input", { id, type: "number", min: 0, placeholder: hint, "aria-label": label, ...props }));

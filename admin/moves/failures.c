@@ -1,0 +1,90 @@
+/*
+ * Says why messages that were put back are dead letters again. If they have the cause that they had before, the outage is still there; if not, it is
+ * another fault. returns.c knows which messages these are, and the cause that each had.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "admin/moves/failures.h"
+
+#include "common/base/base.h"
+
+#define RECORDS_MAX 2000	/* records read: between those that failed again are others */
+
+static int read_record(void *arg, const struct dead_letter *d)
+{
+	const struct queue_bytes *sha1 = record_field_of(d->fields, d->nfields, "sha1");
+	struct failures *f = arg;
+	enum failure_kind kind;
+	char cause[CAUSE_SIZE];
+	uint32_t before;
+
+	if (sha1 != NULL && sha1->len >= NAME_DIGITS && returns_name_is_in(&f->returns->sums, sha1->data)) {
+		before = returns_cause_before(f->returns, sha1->data);
+		cause_of(d, cause);
+		kind = before == 0 ? FAILURE_UNKNOWN : before == returns_cause(cause) ? FAILURE_SAME : FAILURE_OTHER;
+		groups_count(&f->causes[kind], cause, 0);
+		f->n[kind]++;
+		f->read++;
+	}
+	return ++f->records >= RECORDS_MAX || f->read >= FAILURES_MAX ? 1 : 0;
+}
+
+int failures_read(struct admin *a, const struct returns *r, struct failures *f)
+{
+	static const char *const fields[] = { "sha1", CAUSE_FIELDS };
+	int rc;
+
+	*f = (struct failures){ .returns = r };
+	if (r->failed == 0)
+		return 0;
+	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .from = r->last, .to = r->first, .fields = fields, .nfields = nitems(fields) }, read_record, f);
+	for (int i = 0; i < FAILURE_KINDS; i++)
+		groups_sort(&f->causes[i]);
+	return rc == -1 ? -1 : 0;
+}
+
+/* ---- as text ---- */
+
+static void add_who(const struct failures *f, int64_t n, struct buffer *text)
+{
+	if (f->read == 1)
+		buffer_format(text, "It");
+	else if (n == f->read)
+		buffer_format(text, "%s %" PRId64, f->read < f->returns->failed ? "Of these the last" : "All", n);
+	else
+		buffer_format(text, "%s%" PRId64, text->len == 0 ? "" : "; ", n);
+}
+
+char *failures_text(const struct failures *f)
+{
+	static const char *const what[FAILURE_KINDS] = { "the same cause as before", "another cause than before", "a cause that cannot be compared" };
+	struct buffer text = {0};
+
+	for (int i = 0; i < FAILURE_KINDS; i++) {
+		const struct groups *causes = &f->causes[i];
+
+		if (f->n[i] == 0)
+			continue;
+		add_who(f, f->n[i], &text);
+		buffer_format(&text, " %s %s%s: '%s'", f->n[i] == 1 ? "has" : "have", what[i], causes->n > 1 ? ", mostly" : "", causes->all[0]->key);
+	}
+	buffer_append(&text, "", 1);
+	return text.data;
+}
+
+const char *failures_most_frequent(const struct failures *f)
+{
+	const struct group *most = NULL;
+
+	for (int i = 0; i < FAILURE_KINDS; i++)
+		if (f->causes[i].n > 0 && (most == NULL || f->causes[i].all[0]->count > most->count))
+			most = f->causes[i].all[0];
+	return most == NULL ? NULL : most->key;
+}
+
+void failures_free(struct failures *f)
+{
+	for (int i = 0; i < FAILURE_KINDS; i++)
+		groups_free(&f->causes[i]);
+}
