@@ -138,23 +138,25 @@ static int take_minutes(struct admin *a, struct trend *t, int64_t from)
 	return take_backlog(a, t, from, until);
 }
 
-/* False: messages left that came before the first minute that was read. */
-static bool estimate_waits(struct trend *t)
+static void estimate_point(struct trend *t, const struct waits *w, size_t i)
+{
+	int64_t from = (t->first / t->step + (int64_t)i) * t->step, until = from + t->step;
+	size_t first = (size_t)((from < t->first ? t->first : from) - t->from), end = (size_t)((until > t->last ? t->last + 1 : until) - t->from);
+
+	t->points[i].p50 = waits_below_minutes(w, first, end - first, 50);
+	t->points[i].p99 = waits_below_minutes(w, first, end - first, 99);
+}
+
+/* False: it needs the minutes before. */
+static bool estimate_waits(struct trend *t, bool more)
 {
 	struct waits *w = waits_new(&t->minutes[place_of(t, t->from)], (size_t)(t->last - t->from + 1));
-	bool known = true;
+	bool enough = !more || waits_oldest(w, (size_t)(t->first - t->from)) > 0;
 
-	for (size_t i = 0; i < t->n; i++) {
-		int64_t from = (t->first / t->step + (int64_t)i) * t->step, until = from + t->step;
-
-		from = from < t->first ? t->first : from;
-		until = until > t->last ? t->last + 1 : until;
-		t->points[i].p50 = waits_below_minutes(w, (size_t)(from - t->from), (size_t)(until - from), 50);
-		t->points[i].p99 = waits_below_minutes(w, (size_t)(from - t->from), (size_t)(until - from), 99);
-		known &= t->points[i].p99 != WAITS_UNKNOWN;
-	}
+	for (size_t i = 0; enough && i < t->n; i++)
+		estimate_point(t, w, i);
 	waits_free(w);
-	return known;
+	return enough;
 }
 
 static int take_trend(struct admin *a, struct trend *t)
@@ -164,9 +166,9 @@ static int take_trend(struct admin *a, struct trend *t)
 	do {
 		if (take_minutes(a, t, from) == -1)
 			return -1;
-		from = t->from - (t->last - t->from + 1);	/* twice as much */
+		from -= t->last - from + 1;	/* twice as much */
 		from = from < oldest ? oldest : from;
-	} while (!estimate_waits(t) && t->from > oldest);
+	} while (!estimate_waits(t, t->from > oldest));
 	return 0;
 }
 

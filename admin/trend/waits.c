@@ -9,15 +9,18 @@
 
 #define SAMPLES 10	/* messages of a minute that are followed, at equal distances in the order in which they left */
 
-/* Indexes are minutes, and mean their end. Numbers of messages are doubles, which hold the sum of any counts that Redis may contain. */
+/*
+ * Indexes are minutes; those of came and left are moments, the beginnings of minutes, and n is the end of the last one. Numbers of messages are doubles,
+ * which hold the sum of any counts that Redis may contain.
+ */
 struct waits {
-	size_t n, known;	/* nothing is known before the end of this minute; n: of no minute */
+	size_t n, known;	/* known: the first minute with a known backlog; n: there is none */
 	double *fetched;	/* in each minute */
-	double *came, *left;	/* since the end of `known`, with those that waited then */
+	double *came, *left;	/* since the beginning of `known`, each n + 1 moments */
 };
 
 struct sample {
-	double minutes, messages;	/* how long it waited, INFINITY: not known; how many it stands for */
+	double minutes, messages;	/* how long it waited; INFINITY: not known. How many it stands for */
 };
 
 /* ---- the course of the queue ---- */
@@ -48,15 +51,11 @@ static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double 
 static void follow(struct waits *w, const double *backlog)
 {
 	for (size_t i = w->known; i < w->n; i++) {
-		if (i == w->known) {
-			w->came[i] = backlog[i];
-			continue;
-		}
-		w->left[i] = w->left[i - 1] + w->fetched[i];
-		w->came[i] = w->left[i] + backlog[i];
-		if (w->came[i] < w->came[i - 1]) {
-			w->left[i] += w->came[i - 1] - w->came[i];
-			w->came[i] = w->came[i - 1];
+		w->left[i + 1] = w->left[i] + w->fetched[i];
+		w->came[i + 1] = w->left[i + 1] + backlog[i];
+		if (w->came[i + 1] < w->came[i]) {
+			w->left[i + 1] += w->came[i] - w->came[i + 1];
+			w->came[i + 1] = w->came[i];
 		}
 	}
 }
@@ -68,8 +67,8 @@ struct waits *waits_new(const struct waits_minute *minutes, size_t n)
 
 	w->n = n;
 	w->fetched = alloc_zero(n, sizeof(*w->fetched));
-	w->came = alloc_zero(n, sizeof(*w->came));
-	w->left = alloc_zero(n, sizeof(*w->left));
+	w->came = alloc_zero(n + 1, sizeof(*w->came));
+	w->left = alloc_zero(n + 1, sizeof(*w->left));
 	for (size_t i = 0; i < n; i++)
 		w->fetched[i] = minutes[i].left > 0 ? (double)minutes[i].left : 0;
 	w->known = fill_backlog(minutes, n, backlog);
@@ -90,13 +89,12 @@ void waits_free(struct waits *w)
 
 /* ---- the messages of some minutes ---- */
 
-/* When the message came that was the n-th to leave, in minutes; -INFINITY: not known. */
-static double came_at(const struct waits *w, double nth)
+/* When the message came, in minutes, that left when this part of a minute had passed. part: from 0 to 1 */
+static double came_at(const struct waits *w, size_t minute, double part)
 {
-	size_t low = w->known, high = w->n;
+	double nth = w->left[minute] + part * (w->left[minute + 1] - w->left[minute]);
+	size_t low = w->known, high = w->n + 1;
 
-	if (w->came[low] > nth)
-		return -INFINITY;
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
 
@@ -105,22 +103,23 @@ static double came_at(const struct waits *w, double nth)
 		else
 			high = middle;
 	}
-	if (low + 1 == w->n)
-		return (double)low;
-	return (double)low + (nth - w->came[low]) / (w->came[low + 1] - w->came[low]);
+	return low == w->n ? (double)low : (double)low + (nth - w->came[low]) / (w->came[low + 1] - w->came[low]);
 }
 
-/* part: of the minute, from 0 to 1 */
 static struct sample sample_of(const struct waits *w, size_t minute, double part)
 {
-	double minutes = INFINITY;
+	double minutes = minute < w->known ? INFINITY : (double)minute + part - came_at(w, minute, part);
 
-	if (minute > w->known) {
-		double nth = w->left[minute - 1] + part * (w->left[minute] - w->left[minute - 1]);
-
-		minutes = (double)(minute - 1) + part - came_at(w, nth);
-	}
 	return (struct sample){ .minutes = minutes < 0 ? 0 : minutes, .messages = w->fetched[minute] / SAMPLES };
+}
+
+size_t waits_oldest(const struct waits *w, size_t first)
+{
+	while (first < w->n && w->fetched[first] <= 0)
+		first++;
+	if (first == w->n)
+		return w->n;
+	return first < w->known || came_at(w, first, 0) < (double)w->known + 1 ? 0 : (size_t)came_at(w, first, 0);
 }
 
 static int by_minutes(const void *a, const void *b)

@@ -21,8 +21,14 @@ struct waits;
 struct waits *waits_new(const struct waits_minute *minutes, size_t n);
 void waits_free(struct waits *w);
 
+/*
+ * The minute in which the oldest message came of those that left from index first on; n: none left. 0: it may have come earlier, so the minutes before
+ * are needed, too. Without them it counts as if it came in the first minute with a known backlog.
+ */
+size_t waits_oldest(const struct waits *w, size_t first);
+
 #define WAITS_NONE (-1)		/* nothing left */
-#define WAITS_UNKNOWN (-2)	/* too many came before the first minute with a known backlog */
+#define WAITS_UNKNOWN (-2)	/* too many left before the first minute with a known backlog */
 /*
  * The number of minutes, at least 1, below which so many percent of those waited that left in n minutes from index first on; WAITS_NONE,
  * WAITS_UNKNOWN.

@@ -104,7 +104,7 @@ static void a_gap(void **state)
 	assert_in_range(below(minutes, nitems(minutes), 11, 1, 99), 8, 12);
 }
 
-/* Those that waited already when the first minute was noted came at an unknown time. */
+/* Those that waited already when the first minute was noted count from then. */
 static void what_came_before(void **state)
 {
 	static const struct waits_minute minutes[] = { { UNKNOWN, 5 }, { 100, 0 }, { 100, 50 }, { 50, 50 }, { 10, 10 }, { 10, 10 }, { 10, 10 } };
@@ -112,10 +112,37 @@ static void what_came_before(void **state)
 
 	(void)state;
 	assert_int_equal(below(minutes, nitems(minutes), 0, 1, 50), WAITS_UNKNOWN);
-	assert_int_equal(below(minutes, nitems(minutes), 2, 1, 50), WAITS_UNKNOWN);
+	assert_int_equal(below(minutes, nitems(minutes), 2, 1, 50), 2);
+	assert_in_range(below(minutes, nitems(minutes), 3, 1, 99), 2, 3);
 	assert_in_range(below(minutes, nitems(minutes), 6, 1, 99), 1, 3);
 	assert_int_equal(below(nothing, nitems(nothing), 0, 2, 50), WAITS_UNKNOWN);
 	assert_int_equal(below(nothing, nitems(nothing), 1, 1, 50), WAITS_NONE);
+}
+
+static size_t oldest(const struct waits_minute *minutes, size_t n, size_t first)
+{
+	struct waits *w = waits_new(minutes, n);
+	size_t found = waits_oldest(w, first);
+
+	waits_free(w);
+	return found;
+}
+
+static void how_far_back_messages_came(void **state)
+{
+	struct waits_minute minutes[HOUR] = {{0}}, waited[] = { { 100, 0 }, { 100, 0 }, { 100, 50 } }, nothing[] = { { UNKNOWN, 5 }, { UNKNOWN, 5 } };
+
+	(void)state;
+	for (size_t i = 10; i < 30; i++)
+		minutes[i].backlog = 600;
+	minutes[30].left = 600;
+	minutes[50].left = 10;
+	assert_in_range(oldest(minutes, HOUR, 0), 10, 11);
+	assert_in_range(oldest(minutes, HOUR, 30), 10, 11);
+	assert_in_range(oldest(minutes, HOUR, 31), 49, 50);
+	assert_int_equal(oldest(minutes, HOUR, 51), HOUR);
+	assert_int_equal(oldest(waited, nitems(waited), 2), 0);
+	assert_int_equal(oldest(nothing, nitems(nothing), 0), 0);
 }
 
 /* Other programs may write to the keys. */
@@ -139,6 +166,7 @@ int main(void)
 		cmocka_unit_test(messages_that_left_another_way),
 		cmocka_unit_test(a_gap),
 		cmocka_unit_test(what_came_before),
+		cmocka_unit_test(how_far_back_messages_came),
 		cmocka_unit_test(absurd_figures),
 	};
 
