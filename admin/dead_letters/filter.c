@@ -13,6 +13,8 @@
 #include "admin/dead_letters/cause.h"
 #include "common/base/base.h"
 
+#define COMPARED_MAX 100	/* classes or causes, the most frequent, to find a similar one */
+
 /* The text of a field; "": the record has none. Every reply of Redis ends with a NUL. */
 static struct queue_bytes value_of(const struct dead_letter *d, const char *field)
 {
@@ -168,8 +170,7 @@ int filter_read(struct admin *a, struct filter *f)
 
 void filter_free(struct filter *f)
 {
-	while (f->nothers > 0)
-		free(f->others[--f->nothers]);
+	groups_free(&f->others);
 }
 
 bool filter_is_empty(const struct filter *f)
@@ -186,12 +187,8 @@ static void note_other(struct filter *f, const struct dead_letter *d)
 	char cause[CAUSE_SIZE];
 	const char *other = f->class != NULL ? value_of(d, "error_class").data : f->cause != NULL ? cause_of(d, cause) : NULL;
 
-	if (other == NULL || f->matched > 0 || f->nothers == nitems(f->others))
-		return;
-	for (size_t i = 0; i < f->nothers; i++)
-		if (strcmp(f->others[i], other) == 0)
-			return;
-	f->others[f->nothers++] = alloc_string(other);
+	if (other != NULL && f->matched == 0)
+		groups_count(&f->others, other, 0);
 }
 
 bool filter_matches(struct filter *f, const struct dead_letter *d)
@@ -220,18 +217,68 @@ size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_F
 	return n;
 }
 
-void filter_suggest(const struct filter *f)
+/* The length of a text without the dots of a table that cut it. */
+static size_t length_uncut(const char *text)
 {
-	const char *what = f->class != NULL ? "class" : "cause", *wanted = f->class != NULL ? f->class : f->cause, *near;
+	static const char *const dots[] = { "...", "\u2026" };
+	size_t len = strlen(text);
 
-	if (f->matched > 0 || wanted == NULL || f->nothers == 0)
+	for (size_t i = 0; i < nitems(dots); i++) {
+		size_t n = strlen(dots[i]);
+
+		if (len > n && strcmp(text + len - n, dots[i]) == 0) {
+			for (len -= n; len > 0 && text[len - 1] == ' ';)
+				len--;
+			return len;
+		}
+	}
+	return len;
+}
+
+/* The others are sorted. *most: the most frequent one that begins with this text; NULL: none does. Returns how many do. */
+static size_t count_longer(const struct filter *f, const char *wanted, const struct group **most)
+{
+	size_t len = length_uncut(wanted), n = 0;
+
+	*most = NULL;
+	for (size_t i = 0; len > 0 && i < f->others.n; i++)
+		if (strncmp(f->others.all[i]->key, wanted, len) == 0 && n++ == 0)
+			*most = f->others.all[i];
+	return n;
+}
+
+/* What the operator may have meant: a new string, "" if nothing is similar. */
+static char *suggestion(const struct filter *f, const char *what, const char *wanted)
+{
+	const char *keys[COMPARED_MAX], *near;
+	const struct group *most;
+	size_t n = count_longer(f, wanted, &most);
+
+	if (n > 1)
+		return alloc_format("; %zu %s%s begin with it, the most frequent: '%s'", n, what, strcmp(what, "class") == 0 ? "es" : "s", most->key);
+	if (n == 1)
+		return alloc_format("; one %s begins with it: '%s'", what, most->key);
+	for (n = 0; n < f->others.n && n < nitems(keys); n++)
+		keys[n] = f->others.all[n]->key;
+	near = nearest(wanted, keys, n);
+	return near == NULL ? alloc_string("") : alloc_format(" (did you mean %s?)", near);
+}
+
+void filter_suggest(struct filter *f)
+{
+	const char *what = f->class != NULL ? "class" : "cause", *wanted = f->class != NULL ? f->class : f->cause;
+	char *meant;
+
+	if (f->matched > 0 || wanted == NULL || f->others.n == 0)
 		return;
-	for (size_t i = 0; i < f->nothers; i++)
-		if (strcmp(f->others[i], wanted) == 0)
+	for (size_t i = 0; i < f->others.n; i++)
+		if (strcmp(f->others.all[i]->key, wanted) == 0)
 			return;		/* other options left nothing */
-	near = nearest(wanted, (const char *const *)f->others, f->nothers);
-	admin_note("no dead letter of %s%s has the %s %s%s%s%s", f->a->keys.name, f->since[0] == '-' && f->until[0] == '+' ? "" : " in this time", what, wanted,
-	    near == NULL ? "" : " (did you mean ", near == NULL ? "" : near, near == NULL ? "" : "?)");
+	groups_sort(&f->others);
+	meant = suggestion(f, what, wanted);
+	admin_note("no dead letter of %s%s has the %s %s%s", f->a->keys.name, f->since[0] == '-' && f->until[0] == '+' ? "" : " in this time", what, wanted,
+	    meant);
+	free(meant);
 }
 
 /* ---- as text ---- */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "admin/dead_letters/dead_letter.h"
+#include "admin/dead_letters/groups.h"
 
 /*
  * Which dead letters a command means: the options of OPTION_FILTER. One table (filter.c) has for each of them the option, which is also the parameter of the
@@ -15,8 +16,8 @@ struct filter {
 	const char *class, *cause, *text, *worker, *exit_code;	/* views into the options; NULL: any */
 	const char *since_given, *until_given;
 	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];	/* the first and the last id; "-" and "+" without the option */
-	char *others[32];		/* classes or causes of records that did not match, to suggest one; owned */
-	size_t nothers, matched;
+	struct groups others;		/* classes or causes of records that did not match, to suggest one */
+	size_t matched;
 };
 
 /* Reads the options. -1: one of them is wrong (EX_USAGE), or an error of Redis. Free in both cases. */
@@ -28,8 +29,8 @@ bool filter_is_empty(const struct filter *f);
 bool filter_matches(struct filter *f, const struct dead_letter *d);
 /* Appends the fields that the filter reads to the n ones, without repeating one. Returns how many there are now. */
 size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_FIELDS], size_t n);
-/* Prints a notice if nothing matched: which class or cause is similar. */
-void filter_suggest(const struct filter *f);
+/* Prints a notice if nothing matched: how many classes or causes begin with this text, or which one is similar. */
+void filter_suggest(struct filter *f);
 
 /* " class=TTLExpired since=02:00", as given; a new string. Equal for equal options. "": no filter */
 char *filter_text(const struct filter *f);

@@ -145,6 +145,8 @@ static void say(struct work *w, int rc)
 		w->outcome.says_left = true;
 		w->outcome.left = count_left(w, operation.complete);
 		outcome_say(w->a, &w->outcome);
+		if (operation.complete && w->op.acted == 0)
+			filter_suggest(&w->filter);
 	}
 	w->outcome.operation = NULL;
 }

@@ -107,6 +107,38 @@ def test_a_filter_goes_with_all(quredis, letters):
         assert r.code == 64 and f"{option} goes with --all" in r.err
 
 
+HTTP = "HandlerExit exit 4: HTTP"
+
+
+@pytest.mark.parametrize("wanted, said", [
+    (HTTP, f"; 3 causes begin with it, the most frequent: '{HTTP} 503 for order #'"),
+    (f"{HTTP} ...", f"; 3 causes begin with it, the most frequent: '{HTTP} 503 for order #'"),
+    (f"{HTTP} 404 for ord...", f"; one cause begins with it: '{HTTP} 404 for order #'"),
+    (f"{HTTP} 404 for ord…", f"; one cause begins with it: '{HTTP} 404 for order #'"),
+    ("SMTP...", "; one cause begins with it: 'SMTPServerDisconnected exit 3: connection to # lost: 421'"),
+    ("...", ""), ("nothing like it", ""), ("nothing like it...", ""),
+])
+def test_a_cause_that_is_cut_has_a_hint_and_matches_nothing(quredis, letters, wanted, said):
+    letters.dead_letters(b"x", error_class="HandlerExit", error_message="HTTP 503 for order 20263", exit_code="4")
+    letters.dead_letters(b"y", error_class="HandlerExit", error_message="HTTP 500 for order 20264", exit_code="4")
+    n = letters.client.llen(letters.escape)
+    for command in (["ls"], ["stats"], ["export"], ["retry", "--all", "--yes"], ["rm", "--all", "--yes"], ["retry", "--all", "--canary", "--yes"]):
+        r = quredis("dlq", command[0], "mail", *command[1:], "--cause", wanted)
+        assert r.code == 0 and f"no dead letter of mail has the cause {wanted}{said}\n" in r.err, r
+    assert letters.client.llen(letters.escape) == n == letters.client.xlen(letters.log)
+
+
+def test_a_cause_that_ends_in_dots_is_found(quredis, letters):
+    letters.dead_letters(b"x", error_class="HandlerExit", error_message="connecting...", exit_code="4")
+    r = quredis("--json", "dlq", "ls", "mail", "--cause", "HandlerExit exit 4: connecting...")
+    assert len(json.loads(r.out)) == 1 and "begin" not in r.err
+
+
+def test_a_class_that_is_cut_has_a_hint(quredis, letters):
+    r = quredis("dlq", "rm", "mail", "--all", "--class", "Handler", "--yes")
+    assert "no dead letter of mail has the class Handler; 2 classes begin with it, the most frequent: 'HandlerExit'" in r.err
+
+
 def test_a_misspelt_class_or_cause_has_a_suggestion(quredis, letters):
     r = quredis("dlq", "ls", "mail", "--cause", "HandlerExit exit 4: HTTP 504 for order #")
     assert r.code == 0 and "did you mean HandlerExit exit 4: HTTP 503 for order #?" in r.err or "HTTP 404 for order #?" in r.err
