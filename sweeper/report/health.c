@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bsd/string.h>
 #include <jansson.h>
 
 #include "common/base/base.h"
@@ -25,12 +24,6 @@
 #define PASSING_MS 10000	/* workers need so long to reconnect after an outage, since each has a back-off of its own */
 
 /* ---- one queue ---- */
-
-/* The sum of the known values; -1: none is known. */
-static int64_t sum_known(int64_t a, int64_t b)
-{
-	return a < 0 ? b : b < 0 ? a : a + b;
-}
 
 /* True: Redis refuses something. Processes of dead supervisors and the archive have health codes of their own. */
 static bool is_refused(enum queue_error error)
@@ -68,30 +61,6 @@ static enum queue_error error_that_counts(const struct sweeper *s, const struct 
 	return now_ms - h->passing_since_ms >= PASSING_MS ? error : QUEUE_ERROR_NONE;
 }
 
-static void values_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t value[HEALTH_CODES])
-{
-	const struct conf_thresholds *t = gauge_thresholds(s, q);
-	const struct gauge *g = gauge_of(q);
-
-	value[HEALTH_INGRESS] = g->ingress.size;
-	value[HEALTH_TRANSIT] = g->transit.size;
-	value[HEALTH_DEAD_LETTERS] = g->escape.size;
-	value[HEALTH_STUCK] = sum_known(g->ingress.stuck, g->transit.stuck);
-	value[HEALTH_DELAYED] = g->delayed;
-	value[HEALTH_OLDEST_AGE] = g->ingress.size == 0 ? 0 : g->ingress.oldest_ms;
-	value[HEALTH_GROWTH] = g->paused_ms > 0 ? 0 :		/* then the pause is the reason */
-	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != HEALTH_HEALTHY, t->growth_max_ms);
-	value[HEALTH_FAILURES] = health_rule_failure_rate(g->failures, g->attempts, t->failure_min);
-	value[HEALTH_ORPHANS] = sum_known(g->orphan_owners, g->orphans);
-	value[HEALTH_PAUSED] = g->paused_ms;
-	value[HEALTH_BREAKER] = q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
-	value[HEALTH_ERROR] = health_of(q)->error != QUEUE_ERROR_NONE;
-	value[HEALTH_ARCHIVE] = archiver_fails(q);
-	value[HEALTH_BOUNDS] = bounds_are_exceeded(q);
-	value[HEALTH_ASIDE] = aside_of(q)->n;
-	value[HEALTH_LEFTOVERS] = (int64_t)atomic_load(&s->child->board->sweeper.leftovers);
-}
-
 static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum health_status before)
 {
 	static const enum log_level levels[] = { LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
@@ -100,7 +69,7 @@ static void log_change(const struct sweeper *s, const struct sweeper_queue *q, e
 
 	for (int i = 0; i < HEALTH_CODES; i++)
 		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
-			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_text(s, q, (enum health_code)i, text));
+			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_codes_text(s, q, (enum health_code)i, text));
 	log_event(levels[health_of(q)->status], "health_changed", log_str("queue", q->keys.name),
 	    log_str("status", queue_health_names[health_of(q)->status]), log_str("before", queue_health_names[before]),
 	    log_str("reason", why.data));
@@ -125,7 +94,7 @@ static void resume_from(struct health *h, const struct queue_health *last)
 				if (strcmp(code, health_code_names[c]) == 0 && strcmp(status, queue_health_names[level]) == 0)
 					h->checks[c].level = (enum health_status)level;
 	}
-	h->status = health_worst(h->checks);
+	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)
 		h->since_ms = json_integer_value(json_object_get(last->document, "since_ms"));
 }
@@ -153,14 +122,11 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 		recall_report(s, q);
 	before = h->status;
 	h->error = error_that_counts(s, q, clock_monotonic_ms());
-	values_of(s, q, h->value);
+	health_codes_measure(s, q, h->figures);
 	h->refused = queue_error_command(error_word_of(s, q));
-	for (int i = 0; i < HEALTH_CODES; i++) {
-		struct health_limit limit = health_limit(s, q, (enum health_code)i);
-
-		health_look(&h->checks[i], (enum health_code)i, h->value[i], &limit);
-	}
-	h->status = health_worst(h->checks);
+	for (int i = 0; i < HEALTH_CODES; i++)
+		health_rule_look(&h->checks[i], h->figures[i].value, &h->figures[i].limit);
+	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if (h->status != before || h->since_ms == 0)
 		h->since_ms = gauge_of(q)->at_ms;
 	if (h->status != before)
@@ -181,30 +147,31 @@ static int write_report(struct sweeper *s, const struct sweeper_queue *q)
 	return rc;
 }
 
-/* A digest of why the breaker is open, in the highest bits; 0: it is closed. */
-static uint32_t breaker_state(const struct queue_breaker *b)
+static struct health_news news_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	uint64_t cause = atomic_load(&b->cause);
+	const struct queue_breaker *b;
 
-	return atomic_load(&b->step) == 0 ? 0 : (uint32_t)(cause * 0x9e3779b97f4a7c15u >> 32) & 0xfc000000u;
-}
-
-/* Packs the states of a queue that can change at any moment and that this process knows without asking Redis. */
-static uint32_t state_of(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
-{
 	if (q->board == NULL)
-		return 0;
-	return (uint32_t)(atomic_load(&q->board->workers.breaker.step) > 0) | atomic_load(&q->board->sweeper.gate) << 1 |
-	       (uint32_t)error_that_counts(s, q, now_ms) << 8 | (uint32_t)archiver_fails(q) << 16 | (uint32_t)bounds_are_exceeded(q) << 17 |
-	       atomic_load(&q->board->sweeper.undecided) << 18 | (uint32_t)(atomic_load(&s->child->board->sweeper.leftovers) > 0) << 24 |
-	       (uint32_t)(aside_of(q)->n > 0) << 25 | breaker_state(&q->board->workers.breaker);
+		return (struct health_news){0};
+	b = &q->board->workers.breaker;
+	return (struct health_news){
+		.gate = atomic_load(&q->board->sweeper.gate),
+		.undecided = atomic_load(&q->board->sweeper.undecided),
+		.error = error_that_counts(s, q, now_ms),
+		.breaker_open = atomic_load(&b->step) > 0,
+		.breaker_cause = atomic_load(&b->step) > 0 ? atomic_load(&b->cause) : 0,
+		.archive_fails = archiver_fails(q),
+		.bounds_exceeded = bounds_are_exceeded(q),
+		.leftovers = atomic_load(&s->child->board->sweeper.leftovers) > 0,
+		.aside = aside_of(q)->n > 0,
+	};
 }
 
-/* True: the pause that the last look saw has passed its limit since. Another pause changes state_of(). */
+/* True: the pause that the last look saw has passed its limit since. Another pause changes the gate. */
 static bool pause_is_too_long(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
 	const struct health *h = health_of(q);
-	int64_t limit = gauge_thresholds(s, q)->paused_max_ms, then = h->value[HEALTH_PAUSED];
+	int64_t limit = gauge_thresholds(s, q)->paused_max_ms, then = h->figures[HEALTH_PAUSED].value;
 
 	return then > 0 && then <= limit && then + now_ms - h->judged_ms > limit;
 }
@@ -212,7 +179,9 @@ static bool pause_is_too_long(const struct sweeper *s, const struct sweeper_queu
 /* True: something happened that the next look must not wait for. */
 static bool has_news(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return state_of(s, q, now_ms) != health_of(q)->seen || outcomes_alarm(s, q) || pause_is_too_long(s, q, now_ms);
+	const struct health_news now = news_of(s, q, now_ms);
+
+	return memcmp(&now, &health_of(q)->seen, sizeof(now)) != 0 || outcomes_alarm(s, q) || pause_is_too_long(s, q, now_ms);
 }
 
 bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
@@ -241,7 +210,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 		return TASK_DONE;
 	outcomes_judged(q);
 	h->judged_ms = now_ms;
-	h->seen = state_of(s, q, now_ms);
+	h->seen = news_of(s, q, now_ms);
 	h->due_ms = now_ms + s->conf->health.interval_ms;
 	judge_queue(s, q);
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;

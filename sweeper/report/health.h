@@ -7,17 +7,46 @@
 #include "sweeper/report/health_rule.h"
 #include "sweeper/core/core.h"
 
+/* What is judged. health_codes.c has a row for each: its name, its figure and limits, its text. */
+enum health_code {
+	HEALTH_INGRESS, HEALTH_TRANSIT, HEALTH_DEAD_LETTERS, HEALTH_STUCK,	/* messages */
+	HEALTH_DELAYED,		/* messages */
+	HEALTH_OLDEST_AGE,	/* ms: of the oldest message in ingress */
+	HEALTH_GROWTH,		/* ms: for so long more messages have come than left; growth_ms() */
+	HEALTH_FAILURES,	/* percent of the attempts that failed, rounded up: health_rule_failure_rate() */
+	HEALTH_ORPHANS,		/* registrations without a lease, and messages without a living owner */
+	HEALTH_PAUSED,		/* ms */
+	HEALTH_BREAKER,		/* 1: it is open */
+	HEALTH_ERROR,		/* 1: Redis refuses something of this queue */
+	HEALTH_ARCHIVE,		/* 1: dead letters must leave, and the archive accepts none */
+	HEALTH_BOUNDS,		/* 1: there are more dead letters than the bounds allow, and nothing can remove them */
+	HEALTH_LEFTOVERS,	/* processes of a dead supervisor that did not die */
+	HEALTH_ASIDE,		/* messages that Redis refused to move */
+	HEALTH_CODES
+};
+extern const char *const health_code_names[HEALTH_CODES];	/* "ingress", "dead_letters", … */
+
+struct health_figure {
+	int64_t value;			/* -1: not known */
+	struct health_limit limit;
+};
+
+/* What this process knows of a queue without asking Redis, and what may change at any moment. Only uint64_t, so that memcmp() compares two of them. */
+struct health_news {
+	uint64_t gate, undecided, error, breaker_open, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
+};
+
 /* The health of one queue. A new leader continues with the last report; without one it begins at healthy. */
 struct health {
 	struct health_check checks[HEALTH_CODES];
-	int64_t value[HEALTH_CODES];	/* figures at the last look; -1: not known */
+	struct health_figure figures[HEALTH_CODES];	/* at the last look */
 	enum queue_error error;		/* that counts at the last look */
 	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
 	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
 	enum health_status status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
-	uint32_t seen;			/* state_of() at the last look, for health_is_outdated() */
+	struct health_news seen;	/* at the last look */
 	int64_t judged_ms;		/* CLOCK_MONOTONIC of the last look that was judged */
 	int64_t looked_ms;		/* taken_ms of the gauge that was judged last */
 };
@@ -46,10 +75,10 @@ bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, 
 /* health_document.c: the report as JSON; a new string */
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
 
-/* health_text.c */
-struct health_limit health_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);
-int64_t health_text_limit(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code);	/* the limit of the present level */
+/* health_codes.c */
+void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES]);
+int64_t health_codes_limit(const struct health *h, enum health_code code);	/* the limit of the present level */
 #define HEALTH_TEXT_SIZE 640
-const char *health_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
+const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 
 #endif

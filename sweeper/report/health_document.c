@@ -34,8 +34,8 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 
 		if (level != HEALTH_HEALTHY)
 			json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:s}", "code", health_code_names[i],
-			    "status", queue_health_names[level], "value", (json_int_t)health_of(q)->value[i],
-			    "limit", (json_int_t)health_text_limit(s, q, code), "text", health_text(s, q, code, text)));
+			    "status", queue_health_names[level], "value", (json_int_t)health_of(q)->figures[i].value,
+			    "limit", (json_int_t)health_codes_limit(health_of(q), code), "text", health_codes_text(s, q, code, text)));
 	}
 	return all;
 }

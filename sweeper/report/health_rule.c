@@ -2,26 +2,6 @@
 #include "sweeper/report/health_rule.h"
 
 #define CALM_LOOKS 2		/* looks in a row before a level becomes better */
-#define ORPHAN_LOOKS 2
-
-const char *const health_code_names[HEALTH_CODES] = {
-	[HEALTH_INGRESS] = "ingress",
-	[HEALTH_TRANSIT] = "transit",
-	[HEALTH_DEAD_LETTERS] = "dead_letters",
-	[HEALTH_STUCK] = "stuck",
-	[HEALTH_DELAYED] = "delayed",
-	[HEALTH_OLDEST_AGE] = "oldest_age",
-	[HEALTH_GROWTH] = "growth",
-	[HEALTH_FAILURES] = "failures",
-	[HEALTH_ORPHANS] = "orphans",
-	[HEALTH_PAUSED] = "paused",
-	[HEALTH_BREAKER] = "breaker",
-	[HEALTH_ERROR] = "error",
-	[HEALTH_ARCHIVE] = "archive",
-	[HEALTH_BOUNDS] = "bounds",
-	[HEALTH_LEFTOVERS] = "leftovers",
-	[HEALTH_ASIDE] = "aside",
-};
 
 static enum health_status above(int64_t value, int64_t degraded, int64_t unhealthy)
 {
@@ -34,10 +14,10 @@ static int64_t calm_limit(int64_t limit)
 	return limit == HEALTH_NO_LIMIT ? limit : limit - limit / 10;
 }
 
-static void rise(struct health_check *c, enum health_code code, enum health_status to)
+static void rise(struct health_check *c, int looks, enum health_status to)
 {
 	c->falling = 0;
-	if (++c->rising < (code == HEALTH_ORPHANS ? ORPHAN_LOOKS : 1))
+	if (++c->rising < looks)
 		return;
 	c->level = to;
 	c->rising = 0;
@@ -65,7 +45,7 @@ bool health_rule_is_worse(const struct health_check *c, int64_t value, const str
 	return value >= 0 && above(value, limit->degraded, limit->unhealthy) > c->level;
 }
 
-void health_look(struct health_check *c, enum health_code code, int64_t value, const struct health_limit *limit)
+void health_rule_look(struct health_check *c, int64_t value, const struct health_limit *limit)
 {
 	enum health_status wanted, allowed;
 
@@ -74,18 +54,18 @@ void health_look(struct health_check *c, enum health_code code, int64_t value, c
 	wanted = above(value, limit->degraded, limit->unhealthy);
 	allowed = above(value, calm_limit(limit->degraded), calm_limit(limit->unhealthy));
 	if (wanted > c->level)
-		rise(c, code, wanted);
+		rise(c, limit->looks, wanted);
 	else if (allowed < c->level)
 		fall(c, allowed);
 	else
 		c->rising = c->falling = 0;
 }
 
-enum health_status health_worst(const struct health_check checks[HEALTH_CODES])
+enum health_status health_rule_worst(const struct health_check *checks, size_t n)
 {
 	enum health_status worst = HEALTH_HEALTHY;
 
-	for (int i = 0; i < HEALTH_CODES; i++)
+	for (size_t i = 0; i < n; i++)
 		if (checks[i].level > worst)
 			worst = checks[i].level;
 	return worst;

@@ -26,12 +26,12 @@ static struct outcomes *outcomes_of(const struct sweeper_queue *q)
 bool outcomes_alarm(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct conf_thresholds *t = gauge_thresholds(s, q);
-	const struct health_limit limit = { t->failure_rate_warning, t->failure_rate_critical };
+	const struct health *h = health_of(q);
 	const struct outcomes *o = outcomes_of(q);
 	int64_t failed = o->now.failed - o->base.failed;
 
-	return o->known && health_rule_is_worse(&health_of(q)->checks[HEALTH_FAILURES],
-	    health_rule_failure_rate(failed, failed + o->now.done - o->base.done, t->failure_min), &limit);
+	return o->known && health_rule_is_worse(&h->checks[HEALTH_FAILURES],
+	    health_rule_failure_rate(failed, failed + o->now.done - o->base.done, t->failure_min), &h->figures[HEALTH_FAILURES].limit);
 }
 
 void outcomes_judged(const struct sweeper_queue *q)

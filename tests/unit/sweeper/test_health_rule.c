@@ -6,13 +6,14 @@
 
 #include <cmocka.h>
 
+#include "common/base/base.h"
 #include "sweeper/report/health_rule.h"
 
-static const struct health_limit both = { 100, 1000 };
+static const struct health_limit both = { 100, 1000, 1 };
 
 static enum health_status look(struct health_check *c, int64_t value)
 {
-	health_look(c, HEALTH_DEAD_LETTERS, value, &both);
+	health_rule_look(c, value, &both);
 	return c->level;
 }
 
@@ -80,24 +81,24 @@ static void better_by_as_much_as_both_looks_allow(void **state)
 
 static void small_limits(void **state)
 {
-	static const struct health_limit none = { 0, 1 }, few = { 9, HEALTH_NO_LIMIT };
+	static const struct health_limit none = { 0, 1, 1 }, few = { 9, HEALTH_NO_LIMIT, 1 };
 	struct health_check c = {0};
 
 	(void)state;
-	health_look(&c, HEALTH_STUCK, 1, &none);
+	health_rule_look(&c, 1, &none);
 	assert_int_equal(c.level, HEALTH_DEGRADED);
-	health_look(&c, HEALTH_STUCK, 2, &none);
+	health_rule_look(&c, 2, &none);
 	assert_int_equal(c.level, HEALTH_UNHEALTHY);
 	for (int i = 0; i < 2; i++)
-		health_look(&c, HEALTH_STUCK, 1, &none);
+		health_rule_look(&c, 1, &none);
 	assert_int_equal(c.level, HEALTH_DEGRADED);
 	for (int i = 0; i < 2; i++)
-		health_look(&c, HEALTH_STUCK, 0, &none);
+		health_rule_look(&c, 0, &none);
 	assert_int_equal(c.level, HEALTH_HEALTHY);
-	health_look(&c, HEALTH_INGRESS, INT64_MAX - 1, &few);
+	health_rule_look(&c, INT64_MAX - 1, &few);
 	assert_int_equal(c.level, HEALTH_DEGRADED);
 	for (int i = 0; i < 2; i++)
-		health_look(&c, HEALTH_INGRESS, 9, &few);
+		health_rule_look(&c, 9, &few);
 	assert_int_equal(c.level, HEALTH_HEALTHY);
 }
 
@@ -117,15 +118,15 @@ static void what_is_not_known_changes_nothing(void **state)
 /* Rescue sees to them within a lease or two. */
 static void orphans_at_the_second_look(void **state)
 {
-	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT };
+	static const struct health_limit limit = { 0, HEALTH_NO_LIMIT, 2 };
 	struct health_check c = {0};
 
 	(void)state;
-	health_look(&c, HEALTH_ORPHANS, 3, &limit);
-	health_look(&c, HEALTH_ORPHANS, 0, &limit);
-	health_look(&c, HEALTH_ORPHANS, 3, &limit);
+	health_rule_look(&c, 3, &limit);
+	health_rule_look(&c, 0, &limit);
+	health_rule_look(&c, 3, &limit);
 	assert_int_equal(c.level, HEALTH_HEALTHY);
-	health_look(&c, HEALTH_ORPHANS, 1, &limit);
+	health_rule_look(&c, 1, &limit);
 	assert_int_equal(c.level, HEALTH_DEGRADED);
 }
 
@@ -164,14 +165,14 @@ static void what_would_be_worse(void **state)
 
 static void the_worst_counts(void **state)
 {
-	struct health_check checks[HEALTH_CODES] = {0};
+	struct health_check checks[3] = {0};
 
 	(void)state;
-	assert_int_equal(health_worst(checks), HEALTH_HEALTHY);
-	checks[HEALTH_CODES - 1].level = HEALTH_DEGRADED;
-	assert_int_equal(health_worst(checks), HEALTH_DEGRADED);
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_HEALTHY);
+	checks[2].level = HEALTH_DEGRADED;
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_DEGRADED);
 	checks[0].level = HEALTH_UNHEALTHY;
-	assert_int_equal(health_worst(checks), HEALTH_UNHEALTHY);
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_UNHEALTHY);
 }
 
 int main(void)

@@ -1,0 +1,260 @@
+/* The codes of health, and the reason of each as a sentence for an operator, which states the figure and the limit. */
+#include "sweeper/report/health.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/base.h"
+#include "common/handler/handler.h"
+#include "common/queue/queue.h"
+#include "sweeper/rescue/rescue.h"
+#include "sweeper/report/gauge.h"
+#include "sweeper/report/metrics.h"
+#include "sweeper/dead_letters/dead_letters.h"
+#include "sweeper/core/core.h"
+
+/* ---- the texts ---- */
+
+/* What a text is made of. value -1: not known now, but the level of the last look stays. */
+struct reason {
+	const struct sweeper *s;
+	const struct sweeper_queue *q;
+	int64_t value, limit;
+	const char *what;		/* of the row: its words, or the beginning of them */
+	char *out;			/* HEALTH_TEXT_SIZE bytes */
+};
+
+static void add_text(const struct reason *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add_text(const struct reason *r, const char *fmt, ...)
+{
+	size_t len = strlen(r->out);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r->out + len, HEALTH_TEXT_SIZE - len, fmt, ap);
+	va_end(ap);
+}
+
+static void what_text(const struct reason *r)
+{
+	add_text(r, "%s", r->what);
+}
+
+static void count_text(const struct reason *r)
+{
+	if (r->value < 0)
+		add_text(r, "more than %" PRId64 " %s", r->limit, r->what);
+	else
+		add_text(r, "%" PRId64 " %s, the limit is %" PRId64, r->value, r->what, r->limit);
+}
+
+static void orphans_text(const struct reason *r)
+{
+	uint32_t undecided = r->q->board == NULL ? 0 : atomic_load(&r->q->board->sweeper.undecided);
+
+	count_text(r);
+	if (undecided > 0)
+		add_text(r, "; %s", doubt_text((enum doubt)(undecided - 1)));
+}
+
+static void failures_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+	char window[UNITS_SIZE];
+
+	if (r->value < 0 || g->attempts <= 0)
+		add_text(r, "too many %s; the limit is %" PRId64 " %%", r->what, r->limit);
+	else
+		add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s: %.1f %%, the limit is %" PRId64 " %%", g->failures, g->attempts, r->what,
+		    units_format_duration(gauge_thresholds(r->s, r->q)->failure_window_ms, window), (double)g->failures * 100 / (double)g->attempts, r->limit);
+}
+
+/* "paused for 19m07s, the limit is 10m" */
+static void duration_text(const struct reason *r)
+{
+	char text[UNITS_SIZE], limit[UNITS_SIZE];
+
+	if (r->value < 0)
+		add_text(r, "%s more than %s", r->what, units_format_duration(r->limit, limit));
+	else
+		add_text(r, "%s %s, the limit is %s", r->what, units_elapsed(r->value, text), units_format_duration(r->limit, limit));
+}
+
+static void paused_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+
+	duration_text(r);
+	if (g->ingress.size == 1)
+		add_text(r, "; 1 message waits");
+	else if (g->ingress.size > 1)
+		add_text(r, "; %" PRId64 " messages wait", g->ingress.size);
+}
+
+static void growth_text(const struct reason *r)
+{
+	const struct growth *g = &metrics_of(r->q)->growth;
+
+	if (g->span_ms > 0)
+		add_text(r, "will not catch up: %.1f arrivals a minute, %.1f completions; ", growth_a_minute(g, g->came), growth_a_minute(g, g->left));
+	if (g->last.size > 0)
+		add_text(r, "%" PRId64 " messages wait; ", g->last.size);
+	duration_text(r);
+}
+
+static void delayed_text(const struct reason *r)
+{
+	const struct gauge *g = gauge_of(r->q);
+
+	count_text(r);
+	if (g->rated)
+		add_text(r, "; %" PRIu64 " retries in the last minute", g->rate.n[COUNT_RETRIED]);
+}
+
+static void error_text(const struct reason *r)
+{
+	static const char *const texts[] = {
+		[QUEUE_ERROR_WRONG_TYPE] = "one of its keys has the wrong type",
+		[QUEUE_ERROR_NO_REDIS] = "a worker has no connection to Redis",
+		[QUEUE_ERROR_TRANSIENT] = "Redis refuses commands for now: it loads, is a replica, or has no memory",
+	};
+	const struct health *h = health_of(r->q);
+
+	if (h->refused != COMMAND_UNNAMED)
+		add_text(r, "Redis refuses %s, which the queue needs", command_name_text(h->refused));
+	else
+		add_text(r, "%s", h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : r->what);
+}
+
+static void breaker_text(const struct reason *r)
+{
+	const char *program = r->q->conf == NULL || r->q->conf->handler == NULL ? NULL : r->q->conf->handler[0];
+	const struct queue_breaker *b = r->q->board == NULL ? NULL : &r->q->board->workers.breaker;
+	char cause[HANDLER_CAUSE_SIZE];
+
+	what_text(r);
+	if (b != NULL && atomic_load(&b->step) > 0)
+		add_text(r, ": %s; workers test the handler at least every 30 s", handler_cause_text(atomic_load(&b->cause), program, cause));
+}
+
+static void archive_text(const struct reason *r)
+{
+	const char *archive = archiver_error(r->q);
+
+	add_text(r, "%s%s%s", r->what, archive[0] == '\0' ? "" : ": ", archive);
+}
+
+static void bounds_text(const struct reason *r)
+{
+	add_text(r, "%s", !bounds_are_stuck(r->q) ? r->what :
+	    "dead letters stay, since the oldest is too long to be read: retry or delete it, or raise message_max");
+}
+
+static void aside_text(const struct reason *r)
+{
+	add_text(r, "%" PRId64 " %s; the newest has %" PRId64 " bytes; %s", r->value, r->what, aside_of(r->q)->size, aside_of(r->q)->why);
+}
+
+/* ---- the figures ---- */
+
+/* The sum of the known values; -1: none is known. */
+static int64_t sum_known(int64_t a, int64_t b)
+{
+	return a < 0 ? b : b < 0 ? a : a + b;
+}
+
+/* During a pause the pause is the reason. */
+static int64_t growth_to_judge_ms(const struct sweeper_queue *q, const struct conf_thresholds *t)
+{
+	return gauge_of(q)->paused_ms > 0 ? 0 :
+	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != HEALTH_HEALTHY, t->growth_max_ms);
+}
+
+/* A pause for which no message waits does no harm yet, but an operator may have forgotten it. */
+static int64_t paused_limit_ms(const struct conf_thresholds *t, const struct gauge *g)
+{
+	return g->ingress.size > 0 || t->stuck_age_ms < t->paused_max_ms ? t->paused_max_ms : t->stuck_age_ms;
+}
+
+static bool breaker_is_open(const struct sweeper_queue *q)
+{
+	return q->board != NULL && atomic_load(&q->board->workers.breaker.step) > 0;
+}
+
+/* ---- the table ---- */
+
+/*
+ * The only list of the codes beside their enum. Each row has
+ *	name		in reports
+ *	figure		in the unit that the enum states; -1: not known. It and the limits are expressions of s (sweeper), q (queue), g (its
+ *			gauge) and t (its thresholds)
+ *	degraded, unhealthy, looks	health_rule.h
+ *	text, what	the function that writes the reason, and its words
+ */
+#define NONE HEALTH_NO_LIMIT
+#define CODES(X) \
+	X(HEALTH_INGRESS, "ingress", g->ingress.size, t->ingress_max, NONE, 1, count_text, "messages wait") \
+	X(HEALTH_TRANSIT, "transit", g->transit.size, t->transit_max, NONE, 1, count_text, "messages are in flight") \
+	X(HEALTH_DEAD_LETTERS, "dead_letters", g->escape.size, t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters") \
+	X(HEALTH_STUCK, "stuck", sum_known(g->ingress.stuck, g->transit.stuck), t->stuck_max_warning, t->stuck_max_critical, 1, \
+	    count_text, "messages are stuck") \
+	X(HEALTH_DELAYED, "delayed", g->delayed, t->delayed_max, NONE, 1, delayed_text, "messages are delayed") \
+	X(HEALTH_OLDEST_AGE, "oldest_age", g->ingress.size == 0 ? 0 : g->ingress.oldest_ms, t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
+	    duration_text, "the oldest message has waited for") \
+	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for") \
+	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(g->failures, g->attempts, t->failure_min), \
+	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed") \
+	X(HEALTH_ORPHANS, "orphans", sum_known(g->orphan_owners, g->orphans), 0, NONE, 2, orphans_text, \
+	    "registrations and messages without an owner that lives") \
+	X(HEALTH_PAUSED, "paused", g->paused_ms, paused_limit_ms(t, g), NONE, 1, paused_text, "paused for") \
+	X(HEALTH_BREAKER, "breaker", breaker_is_open(q), 0, NONE, 1, breaker_text, "the breaker is open") \
+	X(HEALTH_ERROR, "error", health_of(q)->error != QUEUE_ERROR_NONE, NONE, 0, 1, error_text, "Redis refuses something of this queue") \
+	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none") \
+	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
+	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set") \
+	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, what_text, \
+	    "processes of a dead supervisor may still run: its messages may run twice") \
+	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them")
+
+#define ONE(...) + 1
+_Static_assert(0 CODES(ONE) == HEALTH_CODES, "each code of health has one row");
+
+const char *const health_code_names[HEALTH_CODES] = {
+#define NAME(code, name, ...) [code] = (name),
+	CODES(NAME)
+};
+
+void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES])
+{
+	const struct conf_thresholds *t = gauge_thresholds(s, q);
+	const struct gauge *g = gauge_of(q);
+
+#define FIGURE(code, name, figure, degraded, unhealthy, looks, ...) figures[code] = (struct health_figure){ figure, { degraded, unhealthy, looks } };
+	CODES(FIGURE)
+}
+
+int64_t health_codes_limit(const struct health *h, enum health_code code)
+{
+	const struct health_limit *limit = &h->figures[code].limit;
+
+	return h->checks[code].level == HEALTH_UNHEALTHY ? limit->unhealthy : limit->degraded;
+}
+
+const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
+{
+	static const struct {
+		void (*text)(const struct reason *r);
+		const char *what;
+	} rows[HEALTH_CODES] = {
+#define TEXT(code, name, figure, degraded, unhealthy, looks, text, what) [code] = { text, what },
+		CODES(TEXT)
+	};
+	const struct health *h = health_of(q);
+
+	out[0] = '\0';
+	rows[code].text(&(struct reason){ .s = s, .q = q, .value = h->figures[code].value, .limit = health_codes_limit(h, code),
+	    .what = rows[code].what, .out = out });
+	return out;
+}
