@@ -129,7 +129,7 @@ static int64_t count_left(struct work *w, bool complete)
 static void say(struct work *w, int rc)
 {
 	const struct failures *f = &w->paced.failures;
-	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.returns.failed : -1,
+	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.redriven.failed : -1,
 		.same = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .cause = failures_most_frequent(f),
 		.complete = rc == 0 && !interrupt_asked() };
 

@@ -1,6 +1,6 @@
 /*
  * Says why messages that were put back are dead letters again. If they have the cause that they had before, the outage is still there; if not, it is
- * another fault. returns.c knows which messages these are, and the cause that each had.
+ * another fault. redriven.c knows which messages these are, and the cause that each had.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,10 +19,10 @@ static int read_record(void *arg, const struct dead_letter *d)
 	char cause[CAUSE_SIZE];
 	uint32_t before;
 
-	if (sha1 != NULL && sha1->len >= NAME_DIGITS && returns_name_is_in(&f->returns->sums, sha1->data)) {
-		before = returns_cause_before(f->returns, sha1->data);
+	if (sha1 != NULL && sha1->len >= NAME_DIGITS && redriven_has(f->redriven, sha1->data)) {
+		before = redriven_cause_before(f->redriven, sha1->data);
 		cause_of(d, cause);
-		kind = before == 0 ? FAILURE_UNKNOWN : before == returns_cause(cause) ? FAILURE_SAME : FAILURE_OTHER;
+		kind = before == 0 ? FAILURE_UNKNOWN : before == redriven_cause(cause) ? FAILURE_SAME : FAILURE_OTHER;
 		groups_count(&f->causes[kind], cause, 0);
 		f->n[kind]++;
 		f->read++;
@@ -30,12 +30,12 @@ static int read_record(void *arg, const struct dead_letter *d)
 	return ++f->records >= RECORDS_MAX || f->read >= FAILURES_MAX ? 1 : 0;
 }
 
-int failures_read(struct admin *a, const struct returns *r, struct failures *f)
+int failures_read(struct admin *a, const struct redriven *r, struct failures *f)
 {
 	static const char *const fields[] = { "sha1", CAUSE_FIELDS };
 	int rc;
 
-	*f = (struct failures){ .returns = r };
+	*f = (struct failures){ .redriven = r };
 	if (r->failed == 0)
 		return 0;
 	rc = dead_letter_walk(a, &(struct dead_letter_walk){ .from = r->last, .to = r->first, .fields = fields, .nfields = nitems(fields) }, read_record, f);
@@ -51,7 +51,7 @@ static void add_who(const struct failures *f, int64_t n, struct buffer *text)
 	if (f->read == 1)
 		buffer_format(text, "It");
 	else if (n == f->read)
-		buffer_format(text, "%s %" PRId64, f->read < f->returns->failed ? "Of these the last" : "All", n);
+		buffer_format(text, "%s %" PRId64, f->read < f->redriven->failed ? "Of these the last" : "All", n);
 	else
 		buffer_format(text, "%s%" PRId64, text->len == 0 ? "" : "; ", n);
 }

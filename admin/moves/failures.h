@@ -5,7 +5,7 @@
 
 #include "admin/cli/cli.h"
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/returns.h"
+#include "admin/moves/redriven.h"
 
 /* Why messages that were put back failed again: each has the cause that it had before, or another one. */
 enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };	/* UNKNOWN: nothing knows what it had before */
@@ -14,12 +14,12 @@ struct failures {
 	int64_t n[FAILURE_KINDS];
 	int64_t read;			/* all of them: at most FAILURES_MAX, the newest */
 	int64_t records;		/* records that were read to find them */
-	const struct returns *returns;
+	const struct redriven *redriven;
 };
 #define FAILURES_MAX 1000
 
 /* Reads their records, in few round trips. -1: error of Redis */
-int failures_read(struct admin *a, const struct returns *r, struct failures *f);
+int failures_read(struct admin *a, const struct redriven *r, struct failures *f);
 /* "All 3 have the same cause as before: 'HandlerExit exit 3: no route'": a new string; "": no record was found. */
 char *failures_text(const struct failures *f);
 /* The most frequent cause of all; NULL: no record was found. */

@@ -11,8 +11,8 @@
 #include "admin/moves/letters.h"
 
 #include "admin/moves/bulk.h"
+#include "admin/moves/redriven.h"
 #include "admin/moves/retry.h"
-#include "admin/moves/returns.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
@@ -45,8 +45,8 @@ static void add_letter(struct letters *l, const struct dead_letter *d)
 	strlcpy(one->record_id, d->record_id, sizeof(one->record_id));
 	if (sha1 != NULL && sha1->len == sizeof(one->sha1) - 1)
 		memcpy(one->sha1, sha1->data, sha1->len);
-	if (l->noted)
-		one->cause = returns_cause(cause_of(d, cause));
+	if (l->redriven != NULL)
+		one->cause = redriven_cause(cause_of(d, cause));
 	one->single = one->sha1[0] == '\0' || one->size > TOGETHER_MAX || l->op->a->keys.shared;
 }
 
@@ -66,7 +66,7 @@ static int read_one(void *arg, const struct dead_letter *d)
 static int fill(struct letters *l)
 {
 	const char *fields[QUEUE_LOOK_FIELDS] = { "sha1", "size", CAUSE_FIELDS };
-	size_t n = filter_add_fields(l->filter, fields, l->noted ? 2 + CAUSE_NFIELDS : 2);
+	size_t n = filter_add_fields(l->filter, fields, l->redriven != NULL ? 2 + CAUSE_NFIELDS : 2);
 	int rc = 1;
 
 	l->n = l->at = 0;
@@ -130,17 +130,16 @@ static void pass(struct letters *l, bool leaves)
 	l->at++;
 }
 
-static int note_returned(struct letters *l, const struct letter *one)
+static int note_redriven(struct letters *l, const struct letter *one)
 {
 	struct admin *a = l->op->a;
 	int64_t length, expires;
 
-	if (l->returned != NULL)
-		l->returned(l->returns_arg, one->sha1, one->cause);
-	if (!l->noted)
+	if (l->redriven == NULL)
 		return 0;
-	queue_operation_returned(&a->redis, &a->keys, one->sha1);
-	return admin_integer(a, &length, a->keys.returned) == -1 || admin_integer(a, &expires, a->keys.returned) == -1 ? -1 : 0;
+	redriven_add(l->redriven, one->sha1, one->cause);
+	queue_operation_redriven(&a->redis, &a->keys, one->sha1);
+	return admin_integer(a, &length, a->keys.redriven) == -1 || admin_integer(a, &expires, a->keys.redriven) == -1 ? -1 : 0;
 }
 
 /* moved: 1; 0: it is gone; -1: an archive has claimed it */
@@ -150,7 +149,7 @@ static int move_entry(struct letters *l, const struct dead_letter *d, const stru
 	int rc;
 
 	if (l->retry)
-		return note_returned(l, &l->page[l->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
+		return note_redriven(l, &l->page[l->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
 	rc = remove_one(a, d, e);
 	*moved = rc == 0;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
@@ -238,8 +237,8 @@ static size_t prepare(struct letters *l, int64_t most, int64_t now_ms, struct qu
 		if (l->retry) {
 			message_parse(&m, &l->op->a->keys.lines, "", 0);
 			queue_remember(&l->op->a->keys, &m, &w, &taken[n].line, &note);
-			if (l->returned != NULL)
-				l->returned(l->returns_arg, one->sha1, one->cause);
+			if (l->redriven != NULL)
+				redriven_add(l->redriven, one->sha1, one->cause);
 		}
 		bytes += one->size;
 		n++;
@@ -284,7 +283,7 @@ int letters_take(struct letters *l, int64_t most)
 	n = prepare(l, most, now_ms, taken);
 	if (n == 0)
 		return take_first(l) == -1 ? -1 : 1;
-	queue_dead_letters_take(&a->redis, &a->keys, l->op->id, l->op->holder, l->retry, l->noted, l->gone, next->record_id, taken, n);
+	queue_dead_letters_take(&a->redis, &a->keys, l->op->id, l->op->holder, l->retry, l->redriven != NULL, l->gone, next->record_id, taken, n);
 	for (size_t i = 0; i < n; i++)
 		buffer_free(&taken[i].line);
 	return take_answer(l, n) == -1 ? -1 : 1;

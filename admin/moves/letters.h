@@ -16,7 +16,7 @@ struct letter {
 	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE];
 	size_t size;
 	int64_t before;			/* records before it */
-	uint32_t cause;			/* returns_cause(); 0: it was not read */
+	uint32_t cause;			/* redriven_cause(); 0: it was not read */
 	int searches;
 	bool single;			/* large, or with a note beside it: handled alone */
 };
@@ -24,15 +24,14 @@ struct letter {
 struct letters {
 	struct operation *op;
 	struct filter *filter;
-	bool retry, noted;		/* noted: Redis notes which messages were put back, so that their failures are counted */
+	bool retry;
 	struct letter page[QUEUE_TAKEN_MAX];
 	size_t n, at;
 	char gone[48];			/* stands in escape for a message that leaves, within one script */
 	int64_t seen, left, shift;	/* records read; of these: left escape; how much further to the left the messages are */
 	bool at_end, again;		/* again: Redis went back meanwhile, so older records may be there again */
 	int64_t acted, missing, claimed;	/* by this command */
-	void *returns_arg;
-	void (*returned)(void *arg, const char *sha1, uint32_t cause);	/* is told of each message before it is put back; NULL: nobody */
+	struct redriven *redriven;	/* notes the messages that are put back, so that their failures are counted; NULL: does not */
 };
 
 /* l is zeroed, or has taken some before. */

@@ -13,13 +13,13 @@
  *	by_filter		of the dead letters that a filter means, and at a pace
  *	operation		what Redis remembers of that, so that a repeated command continues it
  *	letters			takes them out of a list in which most may stay
- *	paced, returns		--canary --rate: how many messages fail again
+ *	paced, redriven		--canary --rate: how many messages fail again
  *	failures		why they do: whether the cause is the same as before
  *	stale, stale_*		quredis stale
  */
 #include "admin/moves/bulk.h"
 #include "admin/moves/retry.h"
-#include "admin/moves/returns.h"
+#include "admin/moves/redriven.h"
 
 int cmd_dlq_retry(struct admin *a);
 int cmd_dlq_rm(struct admin *a);

@@ -20,7 +20,7 @@ struct operation {
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, acted;		/* total -1: not counted */
-	char *first;			/* canary: the keys of the messages that were put back first (returns.h); owned */
+	char *first;			/* canary: the keys of the messages that were put back first (redriven.h); owned */
 	int64_t from;			/* canary: how many had been taken before; -1: it has not begun */
 	bool passed;			/* canary: they are done */
 	int64_t last_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */

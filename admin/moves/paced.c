@@ -55,7 +55,7 @@ int paced_read(struct admin *a, struct paced *p)
 void paced_free(struct paced *p)
 {
 	failures_free(&p->failures);
-	returns_free(&p->returns);
+	redriven_free(&p->redriven);
 }
 
 static int failed_again(struct admin *a, struct paced *p)
@@ -67,13 +67,13 @@ static int failed_again(struct admin *a, struct paced *p)
 	char *why;
 
 	p->stopped = true;
-	failures_read(a, &p->returns, &p->failures);
+	failures_read(a, &p->redriven, &p->failures);
 	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
 	why = failures_text(&p->failures);
-	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->returns.failed,
-	    op->acted, p->returns.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
+	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
+	    op->acted, p->redriven.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
 	free(why);
-	admin_note("quredis dlq show %s %s says why. If that is %s, the same command %s", a->keys.name, p->returns.last, same ? "mended" : "another fault",
+	admin_note("quredis dlq show %s %s says why. If that is %s, the same command %s", a->keys.name, p->redriven.last, same ? "mended" : "another fault",
 	    same ? "tries again" : "with --max-failures N goes on after N of them");
 	return -1;
 }
@@ -98,7 +98,7 @@ static int note_canary(struct admin *a, struct paced *p, const struct letter *on
 		found = dead_letter_entry(a, &d, letters_place(p->letters, one), &e);
 	dead_letter_free(&d);
 	if (found == 1) {
-		returns_name_of(&e, name);
+		redriven_name_of(&e, name);
 		names = alloc_format("%s%s", op->first, name);
 		free(op->first);
 		op->first = names;
@@ -139,10 +139,10 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 			return admin_fail(a, EX_TEMPFAIL, "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others "
 			    "were put back. Run the command again to wait on; quredis peek %s ingress shows what waits", op->acted - op->from, a->keys.name);
 		clock_pause_ms(CANARY_LOOK_MS);
-		there = returns_are_under_way(a, op->first);
-		if (there == -1 || operation_renew(op) == -1 || returns_look(a, &p->returns) == -1)
+		there = redriven_are_under_way(a, op->first);
+		if (there == -1 || operation_renew(op) == -1 || redriven_look(a, &p->redriven) == -1)
 			return -1;
-		if (p->returns.failed > 0)
+		if (p->redriven.failed > 0)
 			return failed_again(a, p);
 		missed = there == 1 ? 0 : missed + 1;
 	}
@@ -199,9 +199,9 @@ static int put_back_others(struct admin *a, struct paced *p)
 		progress_show(p->progress, l->op->acted);
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
 			looked_ms = now_ms;
-			if (operation_renew(l->op) == -1 || returns_look(a, &p->returns) == -1)
+			if (operation_renew(l->op) == -1 || redriven_look(a, &p->redriven) == -1)
 				return -1;
-			if (p->returns.failed > p->most_failures)
+			if (p->redriven.failed > p->most_failures)
 				return failed_again(a, p);
 		}
 		if (more == 1 && due <= QUEUE_TAKEN_MAX)
@@ -214,11 +214,9 @@ int paced_run(struct admin *a, struct paced *p)
 {
 	struct letters *l = p->letters;
 	char *why;
-	int rc = returns_begin(a, &p->returns, l->op->bound, l->filter->cause);
+	int rc = redriven_begin(a, &p->redriven, l->op->bound, l->filter->cause);
 
-	l->noted = true;
-	l->returned = returns_add;
-	l->returns_arg = &p->returns;
+	l->redriven = &p->redriven;
 	if (rc == 0 && p->canary > 0 && !l->op->passed) {
 		rc = put_back_canary(a, p);
 		if (rc == 0 && l->op->first[0] != '\0' && !interrupt_asked())
@@ -227,17 +225,17 @@ int paced_run(struct admin *a, struct paced *p)
 	if (rc == 0 && !interrupt_asked())
 		rc = put_back_others(a, p);
 	if (rc == 0)
-		rc = returns_look(a, &p->returns);
-	if (rc != 0 || p->returns.failed == 0)
+		rc = redriven_look(a, &p->redriven);
+	if (rc != 0 || p->redriven.failed == 0)
 		return rc;
-	if (p->returns.failed > p->most_failures)
+	if (p->redriven.failed > p->most_failures)
 		return failed_again(a, p);
 	if (interrupt_asked())
 		return 0;
-	if (failures_read(a, &p->returns, &p->failures) == -1)
+	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of them became dead letters again until now%s%s", p->returns.failed, why[0] == '\0' ? "" : ". ", why);
+	admin_note("%" PRId64 " of them became dead letters again until now%s%s", p->redriven.failed, why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;
 }

@@ -3,13 +3,13 @@
 
 #include "admin/moves/failures.h"
 #include "admin/moves/letters.h"
-#include "admin/moves/returns.h"
+#include "admin/moves/redriven.h"
 
 /* How gently an operation puts messages back: --canary, --rate and --max-failures. */
 struct paced {
 	struct letters *letters;
 	struct progress *progress;
-	struct returns returns;
+	struct redriven redriven;
 	struct failures failures;	/* why messages failed again; read at the end */
 	double per_ms;
 	int64_t canary, most_failures;

@@ -54,7 +54,7 @@ void queue_keys_init(struct queue_keys *k, const char *prefix, const char *name,
 		.forwarded = alloc_format("%s:forwarded", escape),
 		.claimed = alloc_format("%s:claimed", escape),
 		.operations = alloc_format("%s:operations", escape),
-		.returned = alloc_format("%s:returned", escape),
+		.redriven = alloc_format("%s:redriven", escape),
 		.registered = queue_key(prefix, QUEUE_KEY_REGISTERED, name),
 	};
 	k->lines = message_keys_of(k->ingress, true);
@@ -81,7 +81,7 @@ void queue_keys_default(struct queue_keys *k, const char *prefix, const char *na
 void queue_keys_free(struct queue_keys *k)
 {
 	char *all[] = { k->name, k->ingress, k->transit, k->escape, k->delayed, k->delayed_apart, k->done, k->stats, k->paused,
-		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->returned,
+		k->sweeper, k->notes, k->workers, k->aside, k->aside_log, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
 		k->registered };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -11,7 +11,7 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
     const char *const *fields, const char *const *values, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->operations, k->returned };
+	const char *keys[] = { none, k->operations, k->redriven };
 	struct script_arg args[5 + 2 * FIELDS_MAX];
 	struct script_number hold, keep;
 
@@ -32,7 +32,7 @@ void queue_operation_note(struct redis *r, const struct queue_keys *k, const cha
     const char *const *fields, const char *const *values, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->operations, k->returned };
+	const char *keys[] = { none, k->operations, k->redriven };
 	struct script_arg args[5 + 2 * FIELDS_MAX];
 	struct script_number hold, keep, count;
 
@@ -54,10 +54,10 @@ void queue_operations_list(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "HSCAN %s 0 MATCH *:what COUNT 2000", k->operations);
 }
 
-void queue_operation_returned(struct redis *r, const struct queue_keys *k, const char *sha1)
+void queue_operation_redriven(struct redis *r, const struct queue_keys *k, const char *sha1)
 {
-	redis_appendf(r, "APPEND %s %b", k->returned, sha1, (size_t)QUEUE_RETURNED_DIGITS);
-	redis_appendf(r, "PEXPIRE %s %d", k->returned, QUEUE_OPERATION_KEEP_MS);
+	redis_appendf(r, "APPEND %s %b", k->redriven, sha1, (size_t)QUEUE_REDRIVEN_DIGITS);
+	redis_appendf(r, "PEXPIRE %s %d", k->redriven, QUEUE_OPERATION_KEEP_MS);
 }
 
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n)
@@ -75,7 +75,7 @@ void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const 
     const char *next, const struct queue_taken *letters, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, k->returned, k->ingress };
+	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, k->redriven, k->ingress };
 	struct script_arg *args = alloc_zero(5 + 5 * n, sizeof(*args)), *arg = args + 5;
 	struct script_number *numbers = alloc_zero(2 * n, sizeof(*numbers)), keep;
 

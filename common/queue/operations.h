@@ -26,8 +26,8 @@ void queue_operation_read(struct redis *r, const struct queue_keys *k, const cha
 /* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
 void queue_operations_list(struct redis *r, const struct queue_keys *k);
 /* Notes a message that is put back, as dead_letters_take.lua does. -> two INTEGERs */
-#define QUEUE_RETURNED_DIGITS 16
-void queue_operation_returned(struct redis *r, const struct queue_keys *k, const char *sha1);
+#define QUEUE_REDRIVEN_DIGITS 16
+void queue_operation_redriven(struct redis *r, const struct queue_keys *k, const char *sha1);
 
 /* A dead letter that an operation takes. */
 struct queue_taken {

@@ -41,7 +41,7 @@ def test_killed_ten_times_and_repeated_it_acts_on_each_once(quredis, redis, mail
         gone = LETTERS - q.client.llen(q.escape)
         kills += 1
     if gone == len(wanted):     # this machine was too slow to kill the last one in time
-        q.client.delete(f"{q.escape}:operations", f"{q.escape}:returned")
+        q.client.delete(f"{q.escape}:operations", f"{q.escape}:redriven")
         assert [strip(m) for m in q.fetched()] == (wanted if command == "retry" else [])
         return left_whole(q, wanted)
     r = quredis("dlq", command, "mail", "--all", "--cause", CAUSE, "--yes", *pace)
@@ -132,7 +132,7 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     assert re.search(r": stopped\. (It has|All [0-9]+ have) another cause than before: 'HandlerExit exit 3: ", r.err), r
     wait_for(lambda: q.client.llen(q.escape) == LETTERS)
     assert {*q.client.lrange(q.escape, 0, 49)} == {*wanted[:50]} and {*wanted[50:]} < {*q.client.lrange(q.escape, 50, -1)}
-    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:returned")
+    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:redriven")
     assert d.stop() == 0
 
 
@@ -299,7 +299,7 @@ def test_redis_goes_back_in_the_middle(past, redis_proxy, quredis, args, keep, b
     assert again.code == 0, again
     assert collections.Counter(strip(m) for m in q.fetched()) == collections.Counter([] if args is None else wanted)
     assert q.client.llen(q.escape) == q.client.xlen(q.log) == 50 and not {*q.client.lrange(q.escape, 0, -1)} & {*wanted}
-    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:returned")
+    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:redriven")
 
 
 def test_what_it_put_back_before_redis_went_back_is_counted_too(past, redis_proxy):
@@ -377,12 +377,12 @@ def test_a_slow_rate_holds_over_repeated_commands(past):
 
 def test_what_an_operation_left_does_not_outlive_it(past, quredis):
     server, q, wanted = past
-    operations, returned = f"{q.escape}:operations", f"{q.escape}:returned"
+    operations, redriven = f"{q.escape}:operations", f"{q.escape}:redriven"
     child = begin(server.url, *MINE, "--rate", "20/s")
     wait_for(lambda: q.client.llen(q.ingress) >= 3)
     q.client.persist(operations)
-    q.client.pexpire(returned, 60000)
-    wait_for(lambda: q.client.pttl(operations) > 600000000 and q.client.pttl(returned) > 600000000)    # each renewal extends both
+    q.client.pexpire(redriven, 60000)
+    wait_for(lambda: q.client.pttl(operations) > 600000000 and q.client.pttl(redriven) > 600000000)    # each renewal extends both
     child.kill()
     child.communicate()
     fields = [f for f in q.client.hkeys(operations) if not f.endswith(b":acted")]
@@ -394,10 +394,10 @@ def test_what_an_operation_left_does_not_outlive_it(past, quredis):
     assert child.wait(60) == 0
     q.client.delete(q.ingress)
     again, = q.dead_letters(wanted[0], error_class="Mine")
-    q.client.set(returned, again and q.client.xrange(q.log, again, again)[0][1][b"sha1"][:16])      # an operation before it, which has expired
+    q.client.set(redriven, again and q.client.xrange(q.log, again, again)[0][1][b"sha1"][:16])      # an operation before it, which has expired
     q.dead_letters(b"another", error_class="Mine")
     r = quredis("-u", server.url, *MINE, "--rate", "100000/s")
-    assert r.code == 0 and q.client.llen(q.ingress) == 2 and not q.client.exists(returned), r
+    assert r.code == 0 and q.client.llen(q.ingress) == 2 and not q.client.exists(redriven), r
 
 
 def test_the_clock_of_redis_goes_back(past, quredis):

@@ -40,4 +40,4 @@ def left_whole(q, wanted, n=LETTERS):
     rest = q.client.lrange(q.escape, 0, -1)[::-1]
     assert len(rest) == n - len(wanted) == q.client.xlen(q.log) and not {*rest} & {*wanted}
     assert rest == sorted(rest, key=lambda m: int(m.split(b":")[1]))
-    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:returned")
+    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:redriven")

@@ -1,8 +1,8 @@
--- KEYS: none escape log claimed operations returned [ingress]
+-- KEYS: none escape log claimed operations redriven [ingress]
 -- ARGV: id holder gone noted next [at size sha1 line record_id ...]
 -- Takes dead letters for the operation `id`, up to the first that is not at its place, has no record or may be claimed: each goes to ingress behind its line;
 -- without ingress it is deleted. at: index from the right, before any left. All leave together: the text `gone` replaces them, and one LREM removes it from
--- the nearer end. noted: for how long `returned` notes their sha1s; '0': not at all. next: where the operation goes on. Returns how many left, and how many the
+-- the nearer end. noted: for how long `redriven` notes their sha1s; '0': not at all. next: where the operation goes on. Returns how many left, and how many the
 -- operation has taken; -1: not held.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if redis.call('HGET', KEYS[5], ARGV[1] .. ':holder') ~= ARGV[2] then return { -1, 0 } end

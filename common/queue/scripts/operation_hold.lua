@@ -1,4 +1,4 @@
--- KEYS: none operations returned
+-- KEYS: none operations redriven
 -- ARGV: id holder instead hold_ms keep_ms [field value ...]
 -- Holds the operation `id` for hold_ms, so that no other process continues it. instead: a holder that is known to be dead. If there is no such operation, it
 -- begins with these fields, and with no other operation nothing was put back yet. Returns whether another one holds it ('held', holder), or 'new' or 'on', and

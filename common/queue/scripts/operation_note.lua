@@ -1,4 +1,4 @@
--- KEYS: none operations returned
+-- KEYS: none operations redriven
 -- ARGV: id holder hold_ms|end keep_ms acted [field value ...]
 -- Stores fields of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and with the last operation also which messages
 -- were put back. acted: how many it has taken, as holder knows; if it has taken another number, Redis went back to an earlier state. '': any number. Returns 1;

@@ -9,7 +9,7 @@
 
 #include <bsd/string.h>
 
-#include "admin/moves/returns.h"
+#include "admin/moves/redriven.h"
 
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
@@ -63,7 +63,7 @@ static void make_room(struct name_set *s)
 	*s = more;
 }
 
-void returns_name_add(struct name_set *s, const char *digits, uint32_t cause)
+static void name_set_add(struct name_set *s, const char *digits, uint32_t cause)
 {
 	uint64_t name = name_of(digits);
 	size_t at;
@@ -76,12 +76,17 @@ void returns_name_add(struct name_set *s, const char *digits, uint32_t cause)
 	s->causes[at] = cause;
 }
 
-bool returns_name_is_in(const struct name_set *s, const char *digits)
+static bool name_set_has(const struct name_set *s, const char *digits)
 {
 	return s->room > 0 && s->slots[slot_of(s, name_of(digits))] != 0;
 }
 
-uint32_t returns_cause(const char *cause)
+bool redriven_has(const struct redriven *r, const char *sha1)
+{
+	return name_set_has(&r->sums, sha1);
+}
+
+uint32_t redriven_cause(const char *cause)
 {
 	char sum[ENCODE_SHA1_SIZE];
 	uint32_t name;
@@ -92,60 +97,58 @@ uint32_t returns_cause(const char *cause)
 	return name == 0 ? 1 : name;
 }
 
-uint32_t returns_cause_before(const struct returns *r, const char *digits)
+uint32_t redriven_cause_before(const struct redriven *r, const char *digits)
 {
 	if (r->cause != NULL)
-		return returns_cause(r->cause);
-	return returns_name_is_in(&r->sums, digits) ? r->sums.causes[slot_of(&r->sums, name_of(digits))] : 0;
+		return redriven_cause(r->cause);
+	return redriven_has(r, digits) ? r->sums.causes[slot_of(&r->sums, name_of(digits))] : 0;
 }
 
 /* ---- failures ---- */
 
-static int learn_noted(struct admin *a, struct returns *r)
+static int learn_noted(struct admin *a, struct redriven *r)
 {
 	struct redis_reply reply;
 	size_t from = 0;
 
 	do {
-		redis_appendf(&a->redis, "GETRANGE %s %d %d", a->keys.returned, (int64_t)from, (int64_t)(from + NOTED_PAGE - 1));
-		if (admin_reply(a, &reply, a->keys.returned) == -1)
+		redis_appendf(&a->redis, "GETRANGE %s %d %d", a->keys.redriven, (int64_t)from, (int64_t)(from + NOTED_PAGE - 1));
+		if (admin_reply(a, &reply, a->keys.redriven) == -1)
 			return -1;
 		if (reply.type != REDIS_STRING)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a string");
 		for (size_t i = 0; i + NAME_DIGITS <= reply.len; i += NAME_DIGITS)
-			returns_name_add(&r->sums, reply.str + i, 0);
+			name_set_add(&r->sums, reply.str + i, 0);
 		from += NOTED_PAGE;
 	} while (reply.len == NOTED_PAGE);
 	return 0;
 }
 
-int returns_begin(struct admin *a, struct returns *r, const char *bound, const char *cause)
+int redriven_begin(struct admin *a, struct redriven *r, const char *bound, const char *cause)
 {
-	*r = (struct returns){ .next = "-", .cause = cause };
+	*r = (struct redriven){ .next = "-", .cause = cause };
 	record_id_next(bound, r->next);
 	return learn_noted(a, r);
 }
 
-void returns_add(void *returns, const char *sha1, uint32_t cause)
+void redriven_add(struct redriven *r, const char *sha1, uint32_t cause)
 {
-	struct returns *r = returns;
-
 	if (strlen(sha1) >= NAME_DIGITS)
-		returns_name_add(&r->sums, sha1, cause);
+		name_set_add(&r->sums, sha1, cause);
 }
 
 static void note_failed(void *arg, const char *id, const char *sha1)
 {
-	struct returns *r = arg;
+	struct redriven *r = arg;
 
-	if (!returns_name_is_in(&r->sums, sha1))
+	if (!redriven_has(r, sha1))
 		return;
 	if (r->failed++ == 0)
 		strlcpy(r->first, id, sizeof(r->first));
 	strlcpy(r->last, id, sizeof(r->last));
 }
 
-int returns_look(struct admin *a, struct returns *r)
+int redriven_look(struct admin *a, struct redriven *r)
 {
 	int more;
 
@@ -155,7 +158,7 @@ int returns_look(struct admin *a, struct returns *r)
 	return more;
 }
 
-void returns_free(struct returns *r)
+void redriven_free(struct redriven *r)
 {
 	name_set_free(&r->sums);
 }
@@ -179,7 +182,7 @@ static void write_name(const char *data, size_t size, const char *tail, char nam
 	strlcpy(name, sum, NAME_DIGITS + 1);
 }
 
-void returns_name_of(const struct list_entry *message, char name[NAME_DIGITS + 1])
+void redriven_name_of(const struct list_entry *message, char name[NAME_DIGITS + 1])
 {
 	const char *tail = message->tail.data;
 
@@ -199,7 +202,7 @@ static bool is_one_of(const struct admin *a, const struct name_set *names, const
 	if (size > QUEUE_BY_VALUE_MAX ? l->head.len < m.wrapper_len + QUEUE_ENTRY_ENDS : l->head.len < l->size)
 		return false;
 	write_name(m.raw + m.wrapper_len, size, l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, name);
-	return returns_name_is_in(names, name);
+	return name_set_has(names, name);
 }
 
 /*
@@ -232,7 +235,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 	return 0;
 }
 
-static int is_in_work(struct admin *a, const struct name_set *names)
+static int is_in_flight(struct admin *a, const struct name_set *names)
 {
 	struct lists l;
 	int found = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
@@ -248,16 +251,16 @@ static int is_in_work(struct admin *a, const struct name_set *names)
 	return found;
 }
 
-int returns_are_under_way(struct admin *a, const char *names)
+int redriven_are_under_way(struct admin *a, const char *names)
 {
 	struct name_set set = {0};
 	int found;
 
 	for (; strlen(names) >= NAME_DIGITS; names += NAME_DIGITS)
-		returns_name_add(&set, names, 0);
+		name_set_add(&set, names, 0);
 	found = is_in_list(a, a->keys.ingress, false, &set);
 	if (found == 0)
-		found = is_in_work(a, &set);
+		found = is_in_flight(a, &set);
 	if (found == 0)
 		found = is_in_list(a, a->keys.delayed, true, &set);
 	if (found == 0)
