@@ -46,21 +46,21 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 /* One that a process holds is at work now. */
 static int add_unfinished(struct doctor *d, const struct unfinished *u)
 {
-	static const char *const fields[] = { "begun", "acted", "total", "held", "holder" };
+	const char *text[OPERATION_FIELDS];
 	int64_t begun, acted, total, held;
 	char age[UNITS_SIZE], of[32] = "";
 	struct redis_reply reply;
 
-	queue_operation_read(&d->a->redis, &d->a->keys, u->id, fields, nitems(fields));
+	queue_operation_read(&d->a->redis, &d->a->keys, u->id);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n != nitems(fields))
+	if (!queue_operation_parse(&reply, 0, text))
 		return 0;
-	begun = strtoll(text_of(&reply, 0), NULL, 10);
-	acted = strtoll(text_of(&reply, 1), NULL, 10);
-	total = strtoll(text_of(&reply, 2), NULL, 10);
-	held = strtoll(text_of(&reply, 3), NULL, 10);
-	if (begun <= 0 || (text_of(&reply, 4)[0] != '\0' && held > d->server.now_ms))
+	begun = strtoll(text[OPERATION_BEGUN], NULL, 10);
+	acted = strtoll(text[OPERATION_ACTED], NULL, 10);
+	total = strtoll(text[OPERATION_TOTAL], NULL, 10);
+	held = strtoll(text[OPERATION_HELD], NULL, 10);
+	if (begun <= 0 || (text[OPERATION_HOLDER][0] != '\0' && held > d->server.now_ms))
 		return 0;
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);

@@ -170,7 +170,7 @@ static int take_single(struct letters *l, const struct dead_letter *d)
 	if (found == 1) {
 		if (e.at < 0)
 			l->shift += letters_place(l, &l->page[l->at]) - e.at;
-		rc = operation_note(l->op, "next", d->record_id) == -1 ? -1 : move_entry(l, d, &e, &moved);
+		rc = operation_note(l->op, OPERATION_NEXT, d->record_id) == -1 ? -1 : move_entry(l, d, &e, &moved);
 	}
 	entry_free(&e);
 	l->acted += moved == 1;

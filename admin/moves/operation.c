@@ -18,10 +18,6 @@
 #define RENEW_MS 1000
 #define LOOK_MS 250
 
-/* In the order of operation_hold.lua. */
-static const char *const fields[] = { "begun", "since", "bound", "total", "acted", "next", "first", "passed", "from", "last" };
-enum { AT_BEGUN, AT_SINCE, AT_BOUND, AT_TOTAL, AT_ACTED, AT_NEXT, AT_FIRST, AT_PASSED, AT_FROM, AT_LAST, FIELDS };
-
 /* "HOST PID RANDOM" */
 static void name_holder(char out[128])
 {
@@ -42,26 +38,25 @@ static bool is_dead(const char *holder)
 	return strncmp(holder, host, len) == 0 && holder[len] == ' ' && kill((pid_t)strtol(holder + len, NULL, 10), 0) == -1 && errno == ESRCH;
 }
 
-static void take_fields(struct operation *o, const struct redis_reply *reply, size_t from)
+/* -1: the answer has no fields */
+static int take_fields(struct operation *o, const struct redis_reply *reply, size_t from)
 {
-	const char *text[FIELDS];
+	const char *text[OPERATION_FIELDS];
 
-	for (size_t i = 0; i < FIELDS; i++) {
-		struct redis_reply field = redis_element(reply, from + i);
-
-		text[i] = field.type == REDIS_STRING ? field.str : "";
-	}
-	o->begun_ms = strtoll(text[AT_BEGUN], NULL, 10);
-	strlcpy(o->since, text[AT_SINCE], sizeof(o->since));
-	strlcpy(o->bound, text[AT_BOUND], sizeof(o->bound));
-	strlcpy(o->next, text[AT_NEXT][0] != '\0' ? text[AT_NEXT] : text[AT_SINCE], sizeof(o->next));
-	o->total = text[AT_TOTAL][0] == '\0' ? -1 : strtoll(text[AT_TOTAL], NULL, 10);
-	o->acted = strtoll(text[AT_ACTED], NULL, 10);
+	if (!queue_operation_parse(reply, from, text))
+		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	o->begun_ms = strtoll(text[OPERATION_BEGUN], NULL, 10);
+	strlcpy(o->since, text[OPERATION_SINCE], sizeof(o->since));
+	strlcpy(o->bound, text[OPERATION_BOUND], sizeof(o->bound));
+	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
+	o->total = text[OPERATION_TOTAL][0] == '\0' ? -1 : strtoll(text[OPERATION_TOTAL], NULL, 10);
+	o->acted = strtoll(text[OPERATION_ACTED], NULL, 10);
+	o->from = text[OPERATION_FROM][0] == '\0' ? -1 : strtoll(text[OPERATION_FROM], NULL, 10);
 	free(o->first);
-	o->first = alloc_string(text[AT_FIRST]);
-	o->passed = text[AT_PASSED][0] != '\0';
-	o->last_ms = strtoll(text[AT_LAST], NULL, 10);
-	o->from = text[AT_FROM][0] == '\0' ? -1 : strtoll(text[AT_FROM], NULL, 10);
+	o->first = alloc_string(text[OPERATION_FIRST]);
+	o->passed = text[OPERATION_PASSED][0] != '\0';
+	o->last_ms = strtoll(text[OPERATION_LAST], NULL, 10);
+	return 0;
 }
 
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o)
@@ -75,12 +70,9 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	encode_sha1(o->what, strlen(o->what), sum);
 	strlcpy(o->id, sum, sizeof(o->id));
 	name_holder(o->holder);
-	queue_operation_read(&a->redis, &a->keys, o->id, fields, FIELDS);
-	if (admin_reply(a, &reply, a->keys.operations) == -1)
+	queue_operation_read(&a->redis, &a->keys, o->id);
+	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
-	if (reply.type != REDIS_ARRAY || reply.n != FIELDS)
-		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
-	take_fields(o, &reply, 0);
 	o->continues = o->bound[0] != '\0';
 	return o->continues;
 }
@@ -89,16 +81,17 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 
 static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
 {
-	static const char *const begin[] = { "what", "since", "bound", "total" };
-	struct admin *a = o->a;
 	char total[24] = "";
+	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_SINCE] = o->since, [OPERATION_BOUND] = o->bound,
+		[OPERATION_TOTAL] = total };
+	struct admin *a = o->a;
 
 	if (o->total >= 0)
 		snprintf(total, sizeof(total), "%" PRId64, o->total);
-	queue_operation_hold(&a->redis, &a->keys, o->id, o->holder, instead, begin, (const char *[]){ o->what, o->since, o->bound, total }, nitems(begin));
+	queue_operation_hold(&a->redis, &a->keys, o->id, o->holder, instead, values);
 	if (admin_reply(a, reply, a->keys.operations) == -1)
 		return -1;
-	return redis_is_strings(reply) && reply->n >= 3 ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	return redis_is_strings(reply) && reply->n >= 2 ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
 }
 
 static int held_by(struct operation *o, const char *holder)
@@ -132,10 +125,9 @@ int operation_hold(struct operation *o)
 		else
 			clock_pause_ms(LOOK_MS);
 	}
-	if (reply.n != 1 + FIELDS)
-		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
+	if (take_fields(o, &reply, 1) == -1)
+		return -1;
 	o->continues = strcmp(redis_element(&reply, 0).str, "on") == 0;
-	take_fields(o, &reply, 1);
 	o->renewed_ms = clock_monotonic_ms();
 	return 0;
 }
@@ -150,11 +142,11 @@ int operation_lost(struct operation *o)
 #define ANY_NUMBER (-1)
 
 /* acted: how many it has taken, or ANY_NUMBER */
-static int send_note(struct operation *o, int64_t hold_ms, int64_t acted, const char *field, const char *value)
+static int send_note(struct operation *o, int64_t hold_ms, int64_t acted, enum queue_operation_field field, const char *value)
 {
 	int64_t held;
 
-	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, acted, &field, &value, field == NULL ? 0 : 1);
+	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, acted, field, value);
 	if (admin_integer(o->a, &held, o->a->keys.operations) == -1)
 		return -1;
 	o->renewed_ms = clock_monotonic_ms();
@@ -163,15 +155,15 @@ static int send_note(struct operation *o, int64_t hold_ms, int64_t acted, const 
 
 int operation_renew(struct operation *o)
 {
-	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, NULL, NULL);
+	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, OPERATION_HELD, NULL);
 }
 
-int operation_note(struct operation *o, const char *field, const char *value)
+int operation_note(struct operation *o, enum queue_operation_field field, const char *value)
 {
 	return send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, field, value);
 }
 
-int operation_note_number(struct operation *o, const char *field, int64_t value)
+int operation_note_number(struct operation *o, enum queue_operation_field field, int64_t value)
 {
 	char text[24];
 
@@ -181,7 +173,7 @@ int operation_note_number(struct operation *o, const char *field, int64_t value)
 
 int operation_passed(struct operation *o)
 {
-	o->passed = send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, "passed", "1") == 0;
+	o->passed = send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, OPERATION_PASSED, "1") == 0;
 	return o->passed ? 0 : -1;
 }
 
@@ -190,7 +182,7 @@ int operation_count(struct operation *o)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRId64, o->acted + 1);
-	if (send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, "acted", text) == -1)
+	if (send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, OPERATION_ACTED, text) == -1)
 		return -1;
 	o->acted++;
 	return 0;
@@ -198,12 +190,12 @@ int operation_count(struct operation *o)
 
 int operation_release(struct operation *o)
 {
-	return o->is_lost ? -1 : send_note(o, 0, ANY_NUMBER, "next", o->next);
+	return o->is_lost ? -1 : send_note(o, 0, ANY_NUMBER, OPERATION_NEXT, o->next);
 }
 
 int operation_end(struct operation *o)
 {
-	return send_note(o, -1, o->acted, NULL, NULL);
+	return send_note(o, -1, o->acted, OPERATION_HELD, NULL);
 }
 
 void operation_free(struct operation *o)

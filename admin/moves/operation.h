@@ -35,8 +35,8 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 int operation_hold(struct operation *o);
 /* Holds it further, if that is due. -1: another process holds it now */
 int operation_renew(struct operation *o);
-int operation_note(struct operation *o, const char *field, const char *value);
-int operation_note_number(struct operation *o, const char *field, int64_t value);
+int operation_note(struct operation *o, enum queue_operation_field field, const char *value);
+int operation_note_number(struct operation *o, enum queue_operation_field field, int64_t value);
 /* These three do nothing if Redis went back since the last message was taken: then what this process knows is wrong. */
 int operation_count(struct operation *o);	/* one more is taken */
 int operation_passed(struct operation *o);	/* the canary is done */

@@ -102,7 +102,7 @@ static int note_canary(struct admin *a, struct paced *p, const struct letter *on
 		names = alloc_format("%s%s", op->first, name);
 		free(op->first);
 		op->first = names;
-		found = operation_note(op, "first", op->first);
+		found = operation_note(op, OPERATION_FIRST, op->first);
 	}
 	entry_free(&e);
 	return found == -1 ? -1 : 0;
@@ -116,7 +116,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 
 	if (op->from < 0) {		/* an earlier command may have put messages back without a canary */
 		op->from = op->acted;
-		more = operation_note_number(op, "from", op->from) == -1 ? -1 : 1;
+		more = operation_note_number(op, OPERATION_FROM, op->from) == -1 ? -1 : 1;
 	}
 	while (more == 1 && op->acted - op->from < p->canary && !interrupt_asked()) {
 		more = letters_next(p->letters, &next);
@@ -180,7 +180,7 @@ static int note_last(struct admin *a, const struct paced *p)
 
 	if (p->per_ms * 1000 >= 1)
 		return 0;
-	return admin_server_time(a, &op->last_ms) == -1 ? -1 : operation_note_number(op, "last", op->last_ms);
+	return admin_server_time(a, &op->last_ms) == -1 ? -1 : operation_note_number(op, OPERATION_LAST, op->last_ms);
 }
 
 static int put_back_others(struct admin *a, struct paced *p)

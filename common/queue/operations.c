@@ -5,14 +5,18 @@
 
 #include "common/base/base.h"
 
-#define FIELDS_MAX 16
+static const char *const field_names[OPERATION_FIELDS] = {
+#define X(field, name) [OPERATION_##field] = (name),
+	QUEUE_OPERATION_FIELDS(X)
+#undef X
+};
 
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
-    const char *const *fields, const char *const *values, size_t n)
+    const char *const values[OPERATION_FIELDS])
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->operations, k->redriven };
-	struct script_arg args[5 + 2 * FIELDS_MAX];
+	struct script_arg args[5 + 2 * OPERATION_FIELDS];
 	struct script_number hold, keep;
 
 	args[0] = script_string(id);
@@ -20,33 +24,54 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 	args[2] = script_string(instead);
 	args[3] = script_number(&hold, QUEUE_OPERATION_HOLD_MS);
 	args[4] = script_number(&keep, QUEUE_OPERATION_KEEP_MS);
-	for (size_t i = 0; i < n; i++) {
-		args[5 + 2 * i] = script_string(fields[i]);
-		args[6 + 2 * i] = script_string(values[i]);
+	for (size_t i = 0; i < OPERATION_FIELDS; i++) {
+		args[5 + 2 * i] = script_string(field_names[i]);
+		args[6 + 2 * i] = script_string(values[i] == NULL ? "" : values[i]);
 	}
-	queue_script(r, QUEUE_SCRIPT_operation_hold, 3, keys, 5 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_operation_hold, nitems(keys), keys, nitems(args), args);
 	free(none);
 }
 
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
-    const char *const *fields, const char *const *values, size_t n)
+    enum queue_operation_field field, const char *value)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->operations, k->redriven };
-	struct script_arg args[5 + 2 * FIELDS_MAX];
 	struct script_number hold, keep, count;
+	struct script_arg args[] = {
+		script_string(id), script_string(holder),
+		hold_ms < 0 ? script_string("end") : script_number(&hold, hold_ms),
+		script_number(&keep, QUEUE_OPERATION_KEEP_MS),
+		acted < 0 ? script_string("") : script_number(&count, acted),
+		script_string(field_names[field]), script_string(value == NULL ? "" : value),
+	};
 
-	args[0] = script_string(id);
-	args[1] = script_string(holder);
-	args[2] = hold_ms < 0 ? script_string("end") : script_number(&hold, hold_ms);
-	args[3] = script_number(&keep, QUEUE_OPERATION_KEEP_MS);
-	args[4] = acted < 0 ? script_string("") : script_number(&count, acted);
-	for (size_t i = 0; i < n; i++) {
-		args[5 + 2 * i] = script_string(fields[i]);
-		args[6 + 2 * i] = script_string(values[i]);
-	}
-	queue_script(r, QUEUE_SCRIPT_operation_note, 3, keys, 5 + 2 * n, args);
+	queue_script(r, QUEUE_SCRIPT_operation_note, nitems(keys), keys, value == NULL ? 5 : nitems(args), args);
 	free(none);
+}
+
+void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id)
+{
+	const char *argv[2 + OPERATION_FIELDS] = { "HMGET", k->operations };
+	char *names[OPERATION_FIELDS];
+
+	for (size_t i = 0; i < OPERATION_FIELDS; i++)
+		argv[2 + i] = names[i] = alloc_format("%s:%s", id, field_names[i]);
+	redis_append(r, nitems(argv), argv, NULL);
+	for (size_t i = 0; i < OPERATION_FIELDS; i++)
+		free(names[i]);
+}
+
+bool queue_operation_parse(const struct redis_reply *reply, size_t from, const char *values[OPERATION_FIELDS])
+{
+	if (reply->type != REDIS_ARRAY || reply->n != from + OPERATION_FIELDS)
+		return false;
+	for (size_t i = 0; i < OPERATION_FIELDS; i++) {
+		struct redis_reply value = redis_element(reply, from + i);
+
+		values[i] = value.type == REDIS_STRING ? value.str : "";
+	}
+	return true;
 }
 
 void queue_operations_list(struct redis *r, const struct queue_keys *k)
@@ -60,19 +85,8 @@ void queue_operation_redriven(struct redis *r, const struct queue_keys *k, const
 	redis_appendf(r, "PEXPIRE %s %d", k->redriven, QUEUE_OPERATION_KEEP_MS);
 }
 
-void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n)
-{
-	const char *argv[2 + FIELDS_MAX] = { "HMGET", k->operations };
-
-	for (size_t i = 0; i < n; i++)
-		argv[2 + i] = alloc_format("%s:%s", id, fields[i]);
-	redis_append(r, 2 + n, argv, NULL);
-	for (size_t i = 0; i < n; i++)
-		free((void *)(uintptr_t)argv[2 + i]);
-}
-
 void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,
-    const char *next, const struct queue_taken *letters, size_t n)
+    const char *next, const struct queue_taken *taken, size_t n)
 {
 	char *none = queue_lease_key(k, NULL);
 	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, k->redriven, k->ingress };
@@ -85,11 +99,11 @@ void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const 
 	args[3] = script_number(&keep, noted ? QUEUE_OPERATION_KEEP_MS : 0);
 	args[4] = script_string(next);
 	for (size_t i = 0; i < n; i++) {
-		*arg++ = script_number(&numbers[2 * i], letters[i].at);
-		*arg++ = script_number(&numbers[2 * i + 1], (int64_t)letters[i].size);
-		*arg++ = script_string(letters[i].sha1);
-		*arg++ = (struct script_arg){ letters[i].line.data == NULL ? "" : letters[i].line.data, letters[i].line.len };
-		*arg++ = script_string(letters[i].record_id);
+		*arg++ = script_number(&numbers[2 * i], taken[i].at);
+		*arg++ = script_number(&numbers[2 * i + 1], (int64_t)taken[i].size);
+		*arg++ = script_string(taken[i].sha1);
+		*arg++ = (struct script_arg){ taken[i].line.data == NULL ? "" : taken[i].line.data, taken[i].line.len };
+		*arg++ = script_string(taken[i].record_id);
 	}
 	queue_script(r, QUEUE_SCRIPT_dead_letters_take, ingress ? 7 : 6, keys, 5 + 5 * n, args);
 	free(numbers);

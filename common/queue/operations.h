@@ -13,16 +13,41 @@
 #define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)	/* since the last step */
 #define QUEUE_OPERATION_ID 17
 
-/* instead: a holder that is dead; "": none. fields, values: of a new one. -> ARRAY of STRING, as operation_hold.lua says */
+/* The only list of the fields. Each is missing or "" while it has no value. */
+#define QUEUE_OPERATION_FIELDS(X) \
+	X(WHAT, "what")			/* action and filter */ \
+	X(HOLDER, "holder")		/* host, pid and a random number */ \
+	X(HELD, "held")			/* until this time the holder has it */ \
+	X(BEGUN, "begun")		/* time, as all times here in ms by the clock of Redis */ \
+	X(SINCE, "since")		/* the records that it means: from here to bound */ \
+	X(BOUND, "bound") \
+	X(NEXT, "next")			/* the record where it goes on */ \
+	X(TOTAL, "total")		/* how many it means, if they were counted */ \
+	X(ACTED, "acted")		/* how many it has taken */ \
+	X(FROM, "from")			/* canary: how many had been taken before */ \
+	X(FIRST, "first")		/* canary: names of its messages */ \
+	X(PASSED, "passed")		/* canary: "1": it is done */ \
+	X(LAST, "last")			/* at a slow rate: time of the last message */
+
+enum queue_operation_field {
+#define X(field, ...) OPERATION_##field,
+	QUEUE_OPERATION_FIELDS(X)
+#undef X
+	OPERATION_FIELDS
+};
+
+/* instead: a holder that is dead; "": none. values: of a new one; NULL: none. -> ARRAY of STRING, as operation_hold.lua says */
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
-    const char *const *fields, const char *const *values, size_t n);
+    const char *const values[OPERATION_FIELDS]);
 /*
- * Stores fields. hold_ms 0: gives it up; -1: forgets it. acted: only if it has taken so many; -1: any number. -> INTEGER 1; 0: another process holds it, or
- * Redis went back
+ * Stores the value of a field; NULL: of none. hold_ms 0: gives it up; -1: forgets it. acted: only if it has taken so many; -1: any number. -> INTEGER 1;
+ * 0: another process holds it, or Redis went back
  */
 void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
-    const char *const *fields, const char *const *values, size_t n);
-void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id, const char *const *fields, size_t n);	/* -> ARRAY */
+    enum queue_operation_field field, const char *value);
+void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id);		/* -> ARRAY */
+/* The fields in an answer, from element `from` on; they point into it. A missing one is "". false: the answer has other elements */
+bool queue_operation_parse(const struct redis_reply *reply, size_t from, const char *values[OPERATION_FIELDS]);
 /* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
 void queue_operations_list(struct redis *r, const struct queue_keys *k);
 /* Notes a message that is put back, as dead_letters_take.lua does. -> two INTEGERs */
@@ -42,7 +67,7 @@ struct queue_taken {
  */
 #define QUEUE_TAKEN_MAX 100
 void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,
-    const char *next, const struct queue_taken *letters, size_t n);
+    const char *next, const struct queue_taken *taken, size_t n);
 /* -> INTEGER index from the right; 0: not there; 1: Redis cannot tell */
 void queue_dead_letter_place(struct redis *r, const struct queue_keys *k, const void *message, size_t len);
 

@@ -385,11 +385,11 @@ def test_what_an_operation_left_does_not_outlive_it(past, quredis):
     wait_for(lambda: q.client.pttl(operations) > 600000000 and q.client.pttl(redriven) > 600000000)    # each renewal extends both
     child.kill()
     child.communicate()
-    fields = [f for f in q.client.hkeys(operations) if not f.endswith(b":acted")]
-    q.client.hdel(operations, *fields)
+    acted, = (f for f in q.client.hkeys(operations) if f.endswith(b":acted"))
+    q.client.hdel(operations, *(f for f in q.client.hkeys(operations) if f != acted))
     n = q.client.llen(q.ingress)
     child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")      # anew: nothing is acted yet
-    wait_for(lambda: q.client.llen(q.ingress) == n + 1)
+    wait_for(lambda: q.client.llen(q.ingress) == n + 1 and q.client.hget(operations, acted) == b"1")
     q.client.delete(q.ingress)
     assert child.wait(60) == 0
     q.client.delete(q.ingress)

@@ -1,6 +1,6 @@
 -- KEYS: none operations redriven
--- ARGV: id holder hold_ms|end keep_ms acted [field value ...]
--- Stores fields of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and with the last operation also which messages
+-- ARGV: id holder hold_ms|end keep_ms acted [field value]
+-- Stores a field of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and with the last operation also which messages
 -- were put back. acted: how many it has taken, as holder knows; if it has taken another number, Redis went back to an earlier state. '': any number. Returns 1;
 -- 0: holder does not hold it any more, or Redis went back, and nothing changes.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
@@ -14,7 +14,7 @@ if ARGV[3] == 'end' then
   return 1
 end
 local t = redis.call('TIME')
-for i = 6, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[1] .. ':' .. ARGV[i], ARGV[i + 1]) end
+if ARGV[6] then redis.call('HSET', KEYS[2], ARGV[1] .. ':' .. ARGV[6], ARGV[7]) end
 redis.call('HSET', KEYS[2], ARGV[1] .. ':held', string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[3]))
 if ARGV[3] == '0' then redis.call('HSET', KEYS[2], ARGV[1] .. ':holder', '') end
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
