@@ -14,12 +14,13 @@
 int bulk_purge(struct admin *a, enum admin_list list, const char *action);
 int bulk_retry(struct admin *a, enum admin_list list, const char *action);
 /*
- * Deletes a dead letter and its record. entry: where it was found; a large one is searched again if it has left that place. removed: 1; 0: it is not in escape,
- * and its record stays; -1: it has no record any more.
+ * Deletes a dead letter and its record. entry: where it was found; a large one is searched again if it has left that place. NULL: it has no message.
+ * 1: deleted; 0: it was not in escape any more, only its record was deleted; -1: error, or it has no record any more (EX_NOINPUT)
  */
 struct dead_letter;
 struct list_entry;
-int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed);
+int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry);
+struct outcome dead_letters_outcome(bool retry);	/* of dlq retry or dlq rm, before it has moved a message */
 int by_filter_run(struct admin *a, bool retry);	/* escape, with a filter or --canary, --rate and --max-failures; retry false: deletes */
 
 /* True: the command may take messages of the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */

@@ -137,8 +137,7 @@ static void say(struct work *w, int rc)
 	w->outcome.filtered = !filter_is_empty(&w->filter);
 	w->outcome.count = w->letters.acted;
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
-	if (w->letters.claimed > 0)
-		admin_note("%" PRId64 " messages are being archived and were left", w->letters.claimed);
+	retry_note_claimed(w->letters.claimed);
 	if (w->letters.missing > 0)
 		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->letters.missing);
 	if (rc == 0 || w->letters.acted > 0 || w->paced.stopped) {
@@ -243,8 +242,7 @@ static int begin(struct work *w)
 
 int by_filter_run(struct admin *a, bool retry)
 {
-	struct work w = { .a = a, .retry = retry, .outcome = retry ? retry_outcome("dlq retry", "escape") :
-		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
+	struct work w = { .a = a, .retry = retry, .outcome = dead_letters_outcome(retry) };
 	int rc;
 
 	w.is_paced = (a->options.given & OPTION_PACE) != 0;

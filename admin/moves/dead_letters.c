@@ -41,33 +41,20 @@ static int retry_message(struct admin *a, const struct dead_letter *d, const str
 	return 0;
 }
 
-static int fail_without_record(struct admin *a, const struct dead_letter *d)
-{
-	return admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
-}
-
-/* Deletes a record whose message is not in escape any more. */
-static int remove_record(struct admin *a, const struct dead_letter *d)
-{
-	int64_t removed;
-
-	redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
-	if (admin_integer(a, &removed, a->keys.log) == -1)
-		return -1;
-	if (removed == 0)
-		return fail_without_record(a, d);
-	admin_note("the message was no longer in %s; only the record was deleted", a->keys.escape);
-	return 0;
-}
-
 /* e NULL: deletes only the record. */
 static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	int64_t removed = 0;
+	int deleted = purge_dead_letter(a, d, e);
 
-	if (e != NULL && purge_dead_letter(a, d, e, &removed) == -1)
-		return -1;
-	return removed == -1 ? fail_without_record(a, d) : removed == 1 ? 0 : remove_record(a, d);
+	if (deleted == 0)
+		admin_note("the message was no longer in %s; only the record was deleted", a->keys.escape);
+	return deleted == -1 ? -1 : 0;
+}
+
+struct outcome dead_letters_outcome(bool retry)
+{
+	return retry ? retry_outcome("dlq retry", "escape") :
+	    (struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" };
 }
 
 /* An action on each dead letter. */
@@ -77,12 +64,6 @@ struct action {
 	struct outcome outcome;
 	int status;			/* EX_NOINPUT: some dead letters were missing; else EX_OK */
 };
-
-static struct action action_of(struct admin *a, bool retry)
-{
-	return (struct action){ .a = a, .retry = retry, .outcome = retry ? retry_outcome("dlq retry", "escape") :
-		(struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" } };
-}
 
 static int act_on(struct action *t, const struct dead_letter *d)
 {
@@ -181,7 +162,7 @@ static int act_on_named(struct action *t, const struct named *named)
 
 static int by_id(struct admin *a, bool retry)
 {
-	struct action t = action_of(a, retry);
+	struct action t = { .a = a, .retry = retry, .outcome = dead_letters_outcome(retry) };
 	struct named named = { .all = alloc_zero(a->noperands, sizeof(*named.all)) };
 	int rc = find_named(&t, &named);
 

@@ -109,21 +109,6 @@ int64_t letters_place(const struct letters *l, const struct letter *one)
 
 /* ---- taking one ---- */
 
-/* Deletes the message and its record; e NULL: only the record. EX_NOINPUT: it is gone already */
-static int remove_one(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
-{
-	int64_t removed = 0;
-
-	if (e != NULL && purge_dead_letter(a, d, e, &removed) == -1)
-		return -1;
-	if (removed == 0) {
-		redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
-		if (admin_integer(a, &removed, a->keys.log) == -1)
-			return -1;
-	}
-	return removed == 1 ? 0 : admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
-}
-
 static void pass(struct letters *l, bool leaves)
 {
 	l->left += leaves;
@@ -150,8 +135,8 @@ static int move_entry(struct letters *l, const struct dead_letter *d, const stru
 
 	if (l->retry)
 		return note_redriven(l, &l->page[l->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
-	rc = remove_one(a, d, e);
-	*moved = rc == 0;
+	rc = purge_dead_letter(a, d, e);
+	*moved = rc != -1;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
 }
 

@@ -98,7 +98,8 @@ int cmd_purge(struct admin *a)
 
 /* ---- one dead letter ---- */
 
-int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed)
+/* removed: 1; 0: it is not in escape, and its record stays; -1: it had no record */
+static int purge_with_message(struct admin *a, const struct dead_letter *d, const struct list_entry *entry, int64_t *removed)
 {
 	struct list_entry again = {0};
 	int found = 1;
@@ -119,4 +120,18 @@ int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct
 	if (found == 1)
 		return admin_fail(a, EX_TEMPFAIL, "the message of %s keeps changing its place in %s; try again", d->record_id, a->keys.escape);
 	return found == -1 ? -1 : 0;
+}
+
+int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry)
+{
+	int64_t removed = 0, records = 0;
+
+	if (entry != NULL && purge_with_message(a, d, entry, &removed) == -1)
+		return -1;
+	if (removed == 0) {
+		redis_appendf(&a->redis, "XDEL %s %s", a->keys.log, d->record_id);
+		if (admin_integer(a, &records, a->keys.log) == -1)
+			return -1;
+	}
+	return removed == 1 ? 1 : records == 1 ? 0 : admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, d->record_id);
 }

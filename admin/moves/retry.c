@@ -145,10 +145,10 @@ static int pass_over_escape(struct retry *t, int64_t total)
 	return rc;
 }
 
-void retry_note_claimed(const struct retry *t)
+void retry_note_claimed(int64_t claimed)
 {
-	if (t->claimed > 0)
-		admin_note("%" PRId64 " messages are being archived and were left", t->claimed);
+	if (claimed > 0)
+		admin_note("%" PRId64 " messages are being archived and were left", claimed);
 }
 
 static int retry_escape(struct retry *t, int64_t total)
@@ -160,7 +160,7 @@ static int retry_escape(struct retry *t, int64_t total)
 		before = t->moved;
 		rc = pass_over_escape(t, total);
 	} while (rc == 0 && t->claimed > 0 && t->moved > before && !interrupt_asked());
-	retry_note_claimed(t);
+	retry_note_claimed(t->claimed);
 	return rc;
 }
 
