@@ -12,7 +12,7 @@
 
 /* Redis may hold what another program wrote: ids and texts are copied, since the next answer takes their place. */
 struct unfinished {
-	char id[QUEUE_OPERATION_ID];
+	char id[QUEUE_OPERATION_ID_SIZE];
 	char *what;			/* action and filter; owned */
 };
 
@@ -34,7 +34,7 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 		const char *field = text_of(&pairs, i), *what = text_of(&pairs, i + 1);
 		size_t len = strcspn(field, ":");
 
-		if (len == 0 || len >= QUEUE_OPERATION_ID)
+		if (len == 0 || len >= QUEUE_OPERATION_ID_SIZE)
 			continue;
 		memcpy(all[n].id, field, len);
 		all[n].id[len] = '\0';

@@ -1,5 +1,5 @@
 /*
- * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: an operation that a repeated command continues. letters.c takes the dead letters,
+ * quredis dlq retry --all and dlq rm --all, with a filter or at a pace: an operation that a repeated command continues. selection.c takes the dead letters,
  * paced.c decides how fast.
  */
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include <bsd/string.h>
 
 #include "admin/moves/bulk.h"
-#include "admin/moves/letters.h"
+#include "admin/moves/selection.h"
 #include "admin/moves/paced.h"
 #include "admin/moves/retry.h"
 
@@ -22,7 +22,7 @@ struct work {
 	struct admin *a;
 	struct filter filter;
 	struct operation op;
-	struct letters letters;
+	struct selection selection;
 	struct paced paced;
 	struct progress progress;
 	struct outcome outcome;
@@ -90,18 +90,18 @@ static int take_all(struct work *w)
 	int rc = 1;
 
 	do {
+		selection_begin(&w->selection, &w->op, &w->filter, w->retry, w->is_paced ? &w->paced.redriven : NULL);
 		if (w->is_paced) {
-			w->paced.letters = &w->letters;
+			w->paced.selection = &w->selection;
 			w->paced.progress = &w->progress;
 			rc = paced_run(w->a, &w->paced);
 		} else {
-			while ((rc = letters_take(&w->letters, QUEUE_TAKEN_MAX)) == 1 && !interrupt_asked())
+			while ((rc = selection_take(&w->selection, QUEUE_TAKEN_MAX)) == 1 && !interrupt_asked())
 				progress_show(&w->progress, w->op.acted);
 			rc = rc == -1 ? -1 : 0;
 		}
-		if (rc == -1 || interrupt_asked() || !w->letters.again)
+		if (rc == -1 || interrupt_asked() || !w->selection.again)
 			return rc;
-		letters_begin(&w->letters, &w->op, &w->filter, w->retry);
 		strlcpy(w->op.next, w->op.since, sizeof(w->op.next));
 		paced_free(&w->paced);
 	} while (true);
@@ -110,23 +110,23 @@ static int take_all(struct work *w)
 /* How many that match are left; -1: unknown. The operation may have begun before all were counted: then those are counted that are left, for a moment. */
 static int64_t count_left(struct work *w, bool complete)
 {
-	int64_t taken = w->op.acted + w->letters.missing, n;
+	int64_t taken = w->op.acted + w->selection.missing, n;
 	int status = w->a->status;
 
 	if (complete)
-		return w->letters.claimed;
+		return w->selection.claimed;
 	if (w->op.total >= 0)
 		return w->op.total > taken ? w->op.total - taken : 0;
 	if (status == EX_UNAVAILABLE)
 		return -1;
-	letters_step_back(&w->letters);
+	selection_step_back(&w->selection);
 	if (count_all(w, &n) == -1)
 		n = -1;
 	w->a->status = status;
 	return n;
 }
 
-static void say(struct work *w, int rc)
+static void print_outcome(struct work *w, int rc)
 {
 	const struct failures *f = &w->paced.failures;
 	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.redriven.failed : -1,
@@ -135,12 +135,12 @@ static void say(struct work *w, int rc)
 
 	w->outcome.operation = &operation;
 	w->outcome.filtered = !filter_is_empty(&w->filter);
-	w->outcome.count = w->letters.acted;
+	w->outcome.count = w->selection.acted;
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
-	retry_note_claimed(w->letters.claimed);
-	if (w->letters.missing > 0)
-		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->letters.missing);
-	if (rc == 0 || w->letters.acted > 0 || w->paced.stopped) {
+	retry_note_claimed(w->selection.claimed);
+	if (w->selection.missing > 0)
+		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->selection.missing);
+	if (rc == 0 || w->selection.acted > 0 || w->paced.stopped) {
 		w->outcome.says_left = true;
 		w->outcome.left = count_left(w, operation.complete);
 		outcome_say(w->a, &w->outcome);
@@ -151,7 +151,7 @@ static void say(struct work *w, int rc)
 }
 
 /* The operation stays for a repeated command unless it is complete, or stopped because messages failed again. */
-static int finish(struct work *w, int rc)
+static int end_or_release(struct work *w, int rc)
 {
 	int status = w->a->status;
 
@@ -160,7 +160,7 @@ static int finish(struct work *w, int rc)
 	if (w->paced.stopped)
 		operation_end(&w->op);
 	else if (status != EX_UNAVAILABLE)
-		letters_release(&w->letters);
+		selection_release(&w->selection);
 	w->a->status = status;
 	return rc;
 }
@@ -175,11 +175,10 @@ static int hold_and_take(struct work *w)
 		return -1;
 	}
 	progress_begin(&w->progress, w->outcome.action, w->op.total < 0 ? 0 : w->op.total);
-	letters_begin(&w->letters, &w->op, &w->filter, w->retry);
 	rc = take_all(w);
 	progress_end(&w->progress);
-	rc = finish(w, rc);
-	say(w, rc);
+	rc = end_or_release(w, rc);
+	print_outcome(w, rc);
 	interrupt_end();
 	return rc;
 }
@@ -193,7 +192,7 @@ static int confirm_work(struct work *w, int64_t n)
 	return rc;
 }
 
-static void say_continues(const struct work *w)
+static void print_continues(const struct work *w)
 {
 	char stamp[CLOCK_RFC3339_SIZE];
 
@@ -204,7 +203,7 @@ static void say_continues(const struct work *w)
 		admin_note("continues the %s begun at %s: %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.acted);
 }
 
-static int forget(struct work *w)
+static int forget_earlier(struct work *w)
 {
 	int rc = operation_hold(&w->op) == -1 || operation_end(&w->op) == -1 ? -1 : 0;
 
@@ -212,18 +211,18 @@ static int forget(struct work *w)
 	return rc == -1 ? -1 : operation_find(w->a, w->outcome.action, &w->filter, &w->op) == -1 ? -1 : 0;
 }
 
-static int begin(struct work *w)
+static int find_and_run(struct work *w)
 {
 	struct admin *a = w->a;
 	int64_t n;
 	int rc = operation_find(a, w->outcome.action, &w->filter, &w->op);
 
 	if (rc == 1 && a->options.anew && !a->options.dry_run)
-		rc = forget(w);
+		rc = forget_earlier(w);
 	if (rc == -1 || (rc == 0 && find_bound(w) == -1))
 		return -1;
 	if (rc == 1)
-		say_continues(w);
+		print_continues(w);
 	n = w->op.total < 0 ? -1 : w->op.total - w->op.acted;
 	if (rc == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
 		if (count_all(w, &n) == -1)
@@ -250,7 +249,7 @@ int by_filter_run(struct admin *a, bool retry)
 	if (rc == 0 && w.is_paced)
 		rc = paced_read(a, &w.paced);
 	if (rc == 0)
-		rc = begin(&w);
+		rc = find_and_run(&w);
 	operation_free(&w.op);
 	paced_free(&w.paced);
 	filter_free(&w.filter);

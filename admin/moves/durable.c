@@ -77,7 +77,7 @@ static bool is_two_counts(const struct redis_reply *reply)
 
 /* ---- before the push ---- */
 
-static int lost(struct admin *a)
+static int fail_disconnected(struct admin *a)
 {
 	return admin_fail(a, EX_UNAVAILABLE, "nothing was pushed: Redis: %s", a->redis.error);
 }
@@ -110,14 +110,14 @@ static int try_disk(struct admin *a, struct durable *d)
 
 	redis_appendf(&a->redis, "WAITAOF 1 0 1");
 	if (take_reply(a, &reply, 0) == -1)
-		return lost(a);
+		return fail_disconnected(a);
 	d->waitaof = is_two_counts(&reply);
 	if (d->waitaof)
 		return 0;
 	permission = redis_error_class(&reply) == REDIS_ERROR_PERMISSION;
 	error = reply.type == REDIS_ERROR ? visible(reply.str, reply.len, 200) : alloc_string("unexpected reply");
 	if (read_always(a, &d->always, &known) == -1)
-		rc = lost(a);
+		rc = fail_disconnected(a);
 	else if (!d->always && replicas_wanted(a) == 0)
 		rc = refuse_disk(a, permission, error, known);
 	free(error);
@@ -136,7 +136,7 @@ static int try_replicas(struct admin *a)
 		return 0;
 	redis_appendf(&a->redis, "WAIT %d %d", replicas_wanted(a), timeout_of(a));
 	if (take_reply(a, &reply, timeout_of(a)) == -1)
-		return lost(a);
+		return fail_disconnected(a);
 	if (reply.type == REDIS_INTEGER && reply.integer >= replicas_wanted(a))
 		return 0;
 	if (reply.type == REDIS_INTEGER)
@@ -155,12 +155,12 @@ int durable_prepare(struct admin *a, struct durable *d)
 {
 	if (try_disk(a, d) == -1 || try_replicas(a) == -1)
 		return -1;
-	return read_identity(a, &d->server) == -1 ? lost(a) : 0;
+	return read_identity(a, &d->server) == -1 ? fail_disconnected(a) : 0;
 }
 
 /* ---- after it ---- */
 
-static int say_error(const struct redis_reply *reply, const char *command, struct buffer *why)
+static int add_error(const struct redis_reply *reply, const char *command, struct buffer *why)
 {
 	char *error = reply->type == REDIS_ERROR ? visible(reply->str, reply->len, 200) : alloc_string("unexpected reply");
 
@@ -169,7 +169,7 @@ static int say_error(const struct redis_reply *reply, const char *command, struc
 	return -1;
 }
 
-static int say_lost(const struct admin *a, struct buffer *why)
+static int add_disconnected(const struct admin *a, struct buffer *why)
 {
 	buffer_format(why, "Redis: %s", a->redis.error);
 	return -1;
@@ -187,9 +187,9 @@ static int ask_counts(struct admin *a, struct durable *d, struct buffer *why)
 	else
 		redis_appendf(&a->redis, "WAIT %d %d", replicas_wanted(a), timeout_of(a));
 	if (take_reply(a, &reply, timeout_of(a)) == -1)
-		return say_lost(a, why);
+		return add_disconnected(a, why);
 	if (d->waitaof ? !is_two_counts(&reply) : reply.type != REDIS_INTEGER)
-		return say_error(&reply, d->waitaof ? "WAITAOF" : "WAIT", why);
+		return add_error(&reply, d->waitaof ? "WAITAOF" : "WAIT", why);
 	r->on_disk = d->waitaof && redis_element(&reply, 0).integer >= 1;
 	r->replicas = d->waitaof ? redis_element(&reply, 1).integer : reply.integer;
 	r->replicas_on_disk = d->waitaof;
@@ -202,7 +202,7 @@ static int check_server(struct admin *a, const struct durable *d, struct buffer 
 	struct redis_identity now = {0};
 
 	if (read_identity(a, &now) == -1)
-		return say_lost(a, why);
+		return add_disconnected(a, why);
 	if (redis_identity_known(&d->server) && !redis_identity_same(&d->server, &now)) {
 		buffer_format(why, "INFO shows another run_id or master_replid than before the first push: Redis restarted, a failover, or its first replica");
 		return -1;
@@ -234,7 +234,7 @@ int durable_wait(struct admin *a, struct durable *d, struct buffer *why)
 	if (ask_counts(a, d, why) == -1)
 		return -1;
 	if (d->always && read_always(a, &d->reached.on_disk, &known) == -1)
-		return say_lost(a, why);
+		return add_disconnected(a, why);
 	if (d->always && !d->reached.on_disk) {
 		buffer_format(why, "appendfsync is no longer always");
 		return -1;

@@ -46,7 +46,7 @@ int failures_read(struct admin *a, const struct redriven *r, struct failures *f)
 
 /* ---- as text ---- */
 
-static void add_who(const struct failures *f, int64_t n, struct buffer *text)
+static void add_subject(const struct failures *f, int64_t n, struct buffer *text)
 {
 	if (f->read == 1)
 		buffer_format(text, "It");
@@ -66,7 +66,7 @@ char *failures_text(const struct failures *f)
 
 		if (f->n[i] == 0)
 			continue;
-		add_who(f, f->n[i], &text);
+		add_subject(f, f->n[i], &text);
 		buffer_format(&text, " %s %s%s: '%s'", f->n[i] == 1 ? "has" : "have", what[i], causes->n > 1 ? ", mostly" : "", causes->all[0]->key);
 	}
 	buffer_append(&text, "", 1);

@@ -12,7 +12,7 @@
  *	dead_letters		quredis dlq retry, dlq rm
  *	by_filter		of the dead letters that a filter means, and at a pace
  *	operation		what Redis remembers of that, so that a repeated command continues it
- *	letters			takes them out of a list in which most may stay
+ *	selection			takes them out of a list in which most may stay
  *	paced, redriven		--canary --rate: how many messages fail again
  *	failures		why they do: whether the cause is the same as before
  *	stale, stale_*		quredis stale

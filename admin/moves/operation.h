@@ -14,7 +14,7 @@
 struct operation {
 	struct admin *a;
 	const char *verb;		/* "retry" or "deletion" */
-	char id[QUEUE_OPERATION_ID], holder[128];
+	char id[QUEUE_OPERATION_ID_SIZE], holder[128];
 	char *what;			/* action and filter; owned */
 	int64_t begun_ms;
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */

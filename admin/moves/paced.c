@@ -60,8 +60,8 @@ void paced_free(struct paced *p)
 
 static int failed_again(struct admin *a, struct paced *p)
 {
-	const struct operation *op = p->letters->op;
-	bool more = !p->letters->at_end || p->letters->at < p->letters->n;
+	const struct operation *op = p->selection->op;
+	bool more = !p->selection->at_end || p->selection->at < p->selection->n;
 
 	bool same;
 	char *why;
@@ -86,16 +86,16 @@ static int64_t patience_ms(const struct admin *a)
 }
 
 /* Notes which message it is before it is put back, so that a repeated command waits for it, too. */
-static int note_canary(struct admin *a, struct paced *p, const struct letter *one)
+static int note_canary(struct admin *a, struct paced *p, const struct selected *one)
 {
-	struct operation *op = p->letters->op;
+	struct operation *op = p->selection->op;
 	char name[NAME_DIGITS + 1], *names;
 	struct list_entry e = {0};
 	struct dead_letter d;
 	int found = dead_letter_read(a, one->record_id, DEAD_LETTER_SHOWN, &d);
 
 	if (found == 1)
-		found = dead_letter_entry(a, &d, letters_place(p->letters, one), &e);
+		found = dead_letter_entry(a, &d, selection_place(p->selection, one), &e);
 	dead_letter_free(&d);
 	if (found == 1) {
 		redriven_name_of(&e, name);
@@ -110,8 +110,8 @@ static int note_canary(struct admin *a, struct paced *p, const struct letter *on
 
 static int put_back_canary(struct admin *a, struct paced *p)
 {
-	struct operation *op = p->letters->op;
-	const struct letter *next;
+	struct operation *op = p->selection->op;
+	const struct selected *next;
 	int more = 1;
 
 	if (op->from < 0) {		/* an earlier command may have put messages back without a canary */
@@ -119,9 +119,9 @@ static int put_back_canary(struct admin *a, struct paced *p)
 		more = operation_note_number(op, OPERATION_FROM, op->from) == -1 ? -1 : 1;
 	}
 	while (more == 1 && op->acted - op->from < p->canary && !interrupt_asked()) {
-		more = letters_next(p->letters, &next);
+		more = selection_next(p->selection, &next);
 		if (more == 1)
-			more = note_canary(a, p, next) == -1 ? -1 : letters_take(p->letters, 1);
+			more = note_canary(a, p, next) == -1 ? -1 : selection_take(p->selection, 1);
 		progress_show(p->progress, op->acted);
 	}
 	return more == -1 ? -1 : 0;
@@ -130,7 +130,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 /* The canary is done if two checks in a row find none of its messages anywhere, and none is a dead letter. */
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
-	struct operation *op = p->letters->op;
+	struct operation *op = p->selection->op;
 	int64_t until_ms = clock_monotonic_ms() + patience_ms(a), n;
 	int missed = 0, there;
 
@@ -163,7 +163,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
  */
 static double due_at_first(struct admin *a, const struct paced *p)
 {
-	const struct operation *op = p->letters->op;
+	const struct operation *op = p->selection->op;
 	int64_t now_ms;
 
 	if (op->last_ms <= 0)
@@ -176,7 +176,7 @@ static double due_at_first(struct admin *a, const struct paced *p)
 /* A faster one needs no memory: the little that a repeated command puts back too early does not matter there. */
 static int note_last(struct admin *a, const struct paced *p)
 {
-	struct operation *op = p->letters->op;
+	struct operation *op = p->selection->op;
 
 	if (p->per_ms * 1000 >= 1)
 		return 0;
@@ -185,21 +185,21 @@ static int note_last(struct admin *a, const struct paced *p)
 
 static int put_back_others(struct admin *a, struct paced *p)
 {
-	struct letters *l = p->letters;
-	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = l->acted + l->missing + l->claimed;
+	struct selection *s = p->selection;
+	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = s->acted + s->missing + s->claimed;
 	double at_first = due_at_first(a, p);
 	int more = at_first < 0 ? -1 : 1;
 
 	while (more == 1 && !interrupt_asked()) {
-		int64_t now_ms = clock_monotonic_ms(), sent = l->acted + l->missing + l->claimed - before;
+		int64_t now_ms = clock_monotonic_ms(), sent = s->acted + s->missing + s->claimed - before;
 		int64_t due = (int64_t)(at_first + (double)(now_ms - begun_ms) * p->per_ms) - sent;
 
-		if (due > 0 && ((more = letters_take(l, due)) == -1 || note_last(a, p) == -1))
+		if (due > 0 && ((more = selection_take(s, due)) == -1 || note_last(a, p) == -1))
 			return -1;
-		progress_show(p->progress, l->op->acted);
+		progress_show(p->progress, s->op->acted);
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
 			looked_ms = now_ms;
-			if (operation_renew(l->op) == -1 || redriven_look(a, &p->redriven) == -1)
+			if (operation_renew(s->op) == -1 || redriven_look(a, &p->redriven) == -1)
 				return -1;
 			if (p->redriven.failed > p->most_failures)
 				return failed_again(a, p);
@@ -212,14 +212,13 @@ static int put_back_others(struct admin *a, struct paced *p)
 
 int paced_run(struct admin *a, struct paced *p)
 {
-	struct letters *l = p->letters;
+	struct selection *s = p->selection;
 	char *why;
-	int rc = redriven_begin(a, &p->redriven, l->op->bound, l->filter->cause);
+	int rc = redriven_begin(a, &p->redriven, s->op->bound, s->filter->cause);
 
-	l->redriven = &p->redriven;
-	if (rc == 0 && p->canary > 0 && !l->op->passed) {
+	if (rc == 0 && p->canary > 0 && !s->op->passed) {
 		rc = put_back_canary(a, p);
-		if (rc == 0 && l->op->first[0] != '\0' && !interrupt_asked())
+		if (rc == 0 && s->op->first[0] != '\0' && !interrupt_asked())
 			rc = wait_for_canary(a, p);
 	}
 	if (rc == 0 && !interrupt_asked())

@@ -2,12 +2,12 @@
 #define ADMIN_MOVES_PACED_H
 
 #include "admin/moves/failures.h"
-#include "admin/moves/letters.h"
+#include "admin/moves/selection.h"
 #include "admin/moves/redriven.h"
 
 /* How gently an operation puts messages back: --canary, --rate and --max-failures. */
 struct paced {
-	struct letters *letters;
+	struct selection *selection;
 	struct progress *progress;
 	struct redriven redriven;
 	struct failures failures;	/* why messages failed again; read at the end */

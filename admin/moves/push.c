@@ -219,7 +219,7 @@ static int push_input(struct push *p)
 	return rc;
 }
 
-static int check(struct admin *a)
+static int check_options(struct admin *a)
 {
 	const struct options *o = &a->options;
 
@@ -254,7 +254,7 @@ static int delay_until(struct admin *a)
 }
 
 /* Redis has acknowledged all messages. Waits with --wait, and prints the result. */
-static int report(struct push *p)
+static int wait_and_report(struct push *p)
 {
 	struct admin *a = p->a;
 	bool waits = a->options.wait >= 0 && !a->options.dry_run;
@@ -275,7 +275,7 @@ int cmd_push(struct admin *a)
 	bool many = a->options.lines || a->options.nul, pushed;
 	int rc;
 
-	if (check(a) == -1)
+	if (check_options(a) == -1)
 		return -1;
 	if (a->options.at != NULL && delay_until(a) == -1)
 		return -1;
@@ -300,7 +300,7 @@ int cmd_push(struct admin *a)
 		admin_note("%" PRId64 " messages were pushed%s; Redis had not answered %zu more when it failed", p.acknowledged,
 		    a->options.wait >= 0 ? ", not confirmed" : "", (size_t)(p.sent - p.acknowledged));
 	if (rc == 0)
-		rc = report(&p);
+		rc = wait_and_report(&p);
 	buffer_free(&p.bytes);
 	if (pushed && interrupt_asked())
 		admin_note("interrupted: the messages after these were not pushed");

@@ -59,7 +59,7 @@ static void append_pick(const struct single *t, const struct sight *s)
 }
 
 /* Returns 1: done; 0: it is not at that place any more; -1: error. */
-static int act(struct single *t, const struct sight *s)
+static int act_on(struct single *t, const struct sight *s)
 {
 	struct admin *a = t->a;
 	int64_t did;
@@ -87,7 +87,7 @@ static int search_page(struct single *t, enum admin_list list, int64_t first, co
 		message_parse(&s.m, &t->a->keys.lines, l.head.str, l.head.len);
 		if (!has_id(&s, t->id))
 			continue;
-		rc = act(t, &s);
+		rc = act_on(t, &s);
 		return rc == 0 ? 2 : rc;
 	}
 	return 0;
@@ -120,7 +120,7 @@ static int search_list(struct single *t, enum admin_list list)
 	return rc;
 }
 
-static int search(struct single *t, unsigned lists)
+static int search_lists(struct single *t, unsigned lists)
 {
 	int rc = 0;
 
@@ -166,7 +166,7 @@ static int act_on_ids(struct admin *a, enum queue_pick pick, unsigned lists, siz
 		int rc;
 
 		t.id = a->operands[i];
-		rc = search(&t, lists);
+		rc = search_lists(&t, lists);
 		o->count += rc == 1;
 		if (rc == 1 || (rc != -1 && interrupt_asked()))
 			continue;

@@ -53,7 +53,7 @@ int stale_done(struct admin *a, struct stale *s)
 
 /* ---- records ---- */
 
-static int forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_SIZE])
+static int read_forwarded(struct admin *a, struct stale *s, char out[QUEUE_RECORD_ID_SIZE])
 {
 	struct redis_reply reply;
 
@@ -125,7 +125,7 @@ int stale_records(struct admin *a, struct stale *s)
 	stale_begin(s, STALE_RECORDS);
 	if (!purge_oldest(s->conf->purge.max_orphaned_age_ms, &s->clock, &b.oldest_ms))
 		return 0;
-	if (s->conf->dead_letter.forward_to != NULL && forwarded(a, s, last) == -1)
+	if (s->conf->dead_letter.forward_to != NULL && read_forwarded(a, s, last) == -1)
 		return -1;
 	if (s->conf->dead_letter.forward_to != NULL)
 		b.forwarded = last;

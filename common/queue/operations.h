@@ -11,7 +11,7 @@
  */
 #define QUEUE_OPERATION_HOLD_MS 5000			/* then another process may continue it */
 #define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)	/* since the last step */
-#define QUEUE_OPERATION_ID 17
+#define QUEUE_OPERATION_ID_SIZE 17
 
 /* The only list of the fields. Each is missing or "" while it has no value. */
 #define QUEUE_OPERATION_FIELDS(X) \
