@@ -408,8 +408,8 @@ def test_dlq_ls(quredis, redis):
     assert rows[1]["id"] == f"sha1:{sha1(b'bb')}" and (rows[1]["message"], rows[1]["cut"]) == ("bb", False) and "stderr" not in rows[0]
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--class", "HandlerExit").out)] == [second, first]
     assert "2 shown, of those that match, of 4 dead letters; 1 or more" in quredis("dlq", "ls", "mail", "-C", "HandlerExit").err
-    r = quredis("dlq", "ls", "mail", "-C", "HandlerExi")
-    assert r.code == 0 and "no dead letter of mail has the class HandlerExi (did you mean HandlerExit?)" in r.err
+    r = quredis("dlq", "ls", "mail", "-C", "HandlerExti")
+    assert r.code == 0 and "no dead letter of mail has the class HandlerExti (did you mean HandlerExit?)" in r.err
     r = quredis("dlq", "ls", "mail", "--json", "-C", "Nothing")
     assert json.loads(r.out) == [] and r.err.strip() == "no dead letter of mail has the class Nothing"
     assert [x["record"] for x in json.loads(quredis("dlq", "ls", "mail", "--json", "--limit", "1").out)] == [third]
