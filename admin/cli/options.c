@@ -33,7 +33,7 @@ const struct option_spec option_specs[] = {
 	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0 },
 	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
 	{ NO_LETTER(32), "at", "TIME", OPTION_AT, "deliver not before this time (02:00, 2026-11-23T02:10Z)", OPTION_IS_STRING, FIELD(at), 0, 0 },
-	{ 'i', "id", "ID", OPTION_ID, "set the message's id, in a header line before it", OPTION_IS_STRING, FIELD(id), 0, 0 },
+	{ 'i', "id", "ID", OPTION_ID, "push: set its id, in a header line; run: take this dead letter", OPTION_IS_STRING, FIELD(id), 0, 0 },
 	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
 	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas", OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000 },
 	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)", OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0 },

@@ -210,23 +210,36 @@ static void complete_word(struct completion *c)
 		offer_commands(c, a->noperands == 0 ? NULL : a->operands[0]);
 }
 
+/* The value of run --id; push --id is any text. */
+static void offer_letters(struct completion *c)
+{
+	const struct command *command = c->a.noperands == 0 ? NULL : command_find(&c->a);
+
+	if (command != NULL && (command->options & OPTION_FROM) != 0 && c->a.noperands > 0)
+		offer_ids(c);
+}
+
 void complete_words(const struct command_table *commands, char *const *words, size_t n)
 {
 	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true }, .begun = n == 0 ? "" : words[n - 1] };
 	char **argv = alloc_zero(n + 2, sizeof(*argv));
 	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);
+	bool letters = open != NULL && open->bit == OPTION_ID;
 
 	argv[0] = (char *)(uintptr_t)"quredis";
 	for (size_t i = 0; i + 1 < n; i++)
 		argv[i + 1] = words[i];
 	if (freopen("/dev/null", "w", stderr) == NULL)
 		goto out;
-	if (open != NULL) {
+	if (open != NULL && !letters) {
 		offer_value(&c, open);
-	} else if (options_parse(&c.a.options, n == 0 ? 1 : (int)n, argv) == 0) {
+	} else if (options_parse(&c.a.options, n == 0 ? 1 : letters ? (int)n - 1 : (int)n, argv) == 0) {
 		c.a.operands = c.a.options.operands;
 		c.a.noperands = c.a.options.noperands;
-		complete_word(&c);
+		if (letters)
+			offer_letters(&c);
+		else
+			complete_word(&c);
 	}
 	admin_close(&c.a);
 out:

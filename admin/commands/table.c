@@ -93,10 +93,10 @@ static const struct command rows[] = {
 	{ "rm", "QUEUE TYPE ID...", "delete single messages", cmd_rm, NEED_QUEUE, 3, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is ingress or delayed, ID as peek shows it; if several messages have it, the one that comes next is taken. For dead letters: dlq rm.",
 	  TASK_MESSAGES, "quredis rm mail delayed order-17" },
-	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM,
+	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM | OPTION_ID,
 	  "Without MESSAGE and --from, the message is standard input. The user, environment and limits are those of a worker; "
-	  "no list changes.",
-	  TASK_MESSAGES, "quredis run mail --from escape" },
+	  "no list changes. The handler runs for real, with all its effects. With --from escape, --id takes the dead letter with this record or message id.",
+	  TASK_MESSAGES, "quredis run mail --from escape --id 1763949845123-0" },
 	{ "scale", "QUEUE WORKERS", "set the number of workers of a queue on this host", cmd_scale, NEED_CONF, 2, 2, 0,
 	  "It lasts until the next reload or start, which use the configuration. Surplus workers finish the messages that they run.",
 	  TASK_QUEUES, "quredis scale mail 8" },

@@ -15,6 +15,8 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
+#define COMPARED_MAX 1000	/* the newest records, to find an id that is similar to one that does not exist */
+#define BEGINNING_LEAST 4	/* a shorter text is the beginning of too many ids */
 #define LOOKS 3			/* searches for a message that changes its place meanwhile */
 
 static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
@@ -215,30 +217,75 @@ int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead
 	return 1;
 }
 
+/* Ids of the newest records and of their messages; owned. */
+struct ids {
+	const char *all[2 * COMPARED_MAX];
+	size_t n;
+};
+
+static int note_ids(void *arg, const struct dead_letter *d)
+{
+	const struct queue_bytes *id = field_of(d, "id");
+	struct ids *ids = arg;
+
+	ids->all[ids->n++] = alloc_string(d->record_id);
+	ids->all[ids->n++] = id == NULL ? alloc_string("") : alloc_copy(id->data, id->len);
+	return ids->n == nitems(ids->all);
+}
+
+/* An id that begins with this text, or is similar to it; NULL: none. */
+static const char *similar_id(const struct ids *ids, const char *id)
+{
+	for (size_t i = 0; i < ids->n; i++)
+		if (strlen(id) >= BEGINNING_LEAST && strncmp(ids->all[i], id, strlen(id)) == 0)
+			return ids->all[i];
+	return nearest(id, ids->all, ids->n);
+}
+
+/* what: "record". Names an id among the newest records that the operator may have meant. */
+static int fail_to_find(struct admin *a, const char *what, const char *id)
+{
+	static const char *const fields[] = { "id" };
+	struct ids ids = { .n = 0 };
+	int rc = dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) }, note_ids, &ids);
+	const char *near = rc == -1 ? NULL : similar_id(&ids, id);
+	char *named = visible(id, strlen(id), 200), *shown = visible(near == NULL ? "" : near, near == NULL ? 0 : strlen(near), 200);
+
+	if (rc != -1)
+		admin_fail(a, EX_NOINPUT, "%s has no %s %s%s%s%s", a->keys.name, what, named, near == NULL ? "" : " (did you mean ", shown,
+		    near == NULL ? "" : "?)");
+	for (size_t i = 0; i < ids.n; i++)
+		free((void *)(uintptr_t)ids.all[i]);
+	free(named);
+	free(shown);
+	return -1;
+}
+
 static int find_record(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
 {
 	int found = dead_letter_read(a, id, shown, d);
 
-	return found == 0 ? admin_fail(a, EX_NOINPUT, "%s has no record %s", a->keys.name, id) : found == 1 ? 0 : -1;
+	return found == 0 ? fail_to_find(a, "record", id) : found == 1 ? 0 : -1;
 }
 
 int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead_letter *d)
 {
+	static const char *const fields[] = { "id" };
 	struct search s = { .id = id };
 	char *named;
 
 	*d = (struct dead_letter){0};
 	if (record_id_valid(id))
 		return find_record(a, id, shown, d);
-	if (dead_letter_each(a, match_message_id, &s) == -1)
+	if (dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) }, match_message_id, &s) == -1)
 		return -1;
-	named = visible(id, strlen(id), 200);
 	if (s.matches == 0)
-		admin_fail(a, EX_NOINPUT, "%s has no record or message %s", a->keys.name, named);
-	else if (s.matches > 1)
+		return fail_to_find(a, "record or message", id);
+	named = visible(id, strlen(id), 200);
+	if (s.matches > 1)
 		admin_note("%zu records have the id %s: this is the newest, %s", s.matches, named, s.record_id);
 	free(named);
-	return s.matches == 0 ? -1 : find_record(a, s.record_id, shown, d);
+	return find_record(a, s.record_id, shown, d);
 }
 
 /* ---- its message ---- */

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include <bsd/stdlib.h>
+#include <bsd/string.h>
 
 #include "admin/cli/cli.h"
+#include "admin/dead_letters/dead_letters.h"
 #include "admin/trial/trial.h"
 
 #include "common/base/base.h"
@@ -19,6 +21,12 @@
 #include "common/queue/queue.h"
 
 /* ---- the message ---- */
+
+struct source {
+	struct buffer message;		/* with its wrapper and header */
+	const char *list;		/* it is a copy from this list; NULL: from the command line or standard input */
+	char record_id[RECORD_ID_SIZE];	/* of a dead letter; "": not asked for by its id */
+};
 
 static int read_input(struct admin *a, struct buffer *message)
 {
@@ -65,29 +73,57 @@ static int copy_delayed(struct admin *a, struct buffer *message)
 	return 0;
 }
 
-static int copy_from(struct admin *a, const char *type, struct buffer *message)
+/* Of a dead letter the record has the message, or the list if it is large. */
+static int copy_letter(struct admin *a, const char *id, struct source *from)
+{
+	struct queue_bytes message = {0};
+	struct dead_letter d;
+	int rc = dead_letter_find(a, id, DEAD_LETTER_WHOLE, &d);
+
+	if (rc == 0)
+		rc = dead_letter_message(a, &d, &message);
+	if (rc == 0 && message.data == NULL)
+		rc = admin_fail(a, EX_NOINPUT, "the message of record %s is too large for the record, and is not in %s any more", d.record_id, a->keys.escape);
+	if (rc == 0) {
+		strlcpy(from->record_id, d.record_id, sizeof(from->record_id));
+		buffer_append(&from->message, message.data, message.len);
+	}
+	free((void *)(uintptr_t)message.data);
+	dead_letter_free(&d);
+	return rc;
+}
+
+static int copy_from(struct admin *a, struct source *from)
 {
 	enum admin_list list;
 
-	if (admin_list_parse(a, type, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1 ||
-	    admin_connect(a) == -1)
+	if (admin_list_parse(a, a->options.from, LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED), &list) == -1)
+		return -1;
+	if (a->options.id != NULL && list != LIST_ESCAPE)
+		return admin_fail(a, EX_USAGE, "--id names a dead letter, by its record or its message: it goes with --from escape");
+	if (admin_connect(a) == -1)
 		return -1;
 	queue_keys_from_conf(&a->keys, a->conf, a->queue);
+	from->list = admin_list_name(list);
+	if (a->options.id != NULL)
+		return copy_letter(a, a->options.id, from);
 	if (list == LIST_DELAYED)
-		return copy_delayed(a, message);
-	return copy_newest(a, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, message);
+		return copy_delayed(a, &from->message);
+	return copy_newest(a, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, &from->message);
 }
 
-static int get_message(struct admin *a, struct buffer *message)
+static int get_message(struct admin *a, struct source *from)
 {
 	if (a->options.from != NULL && a->noperands > 1)
 		return admin_fail(a, EX_USAGE, "a MESSAGE and --from exclude each other");
-	buffer_append(message, "", 0);
+	if (a->options.id != NULL && a->options.from == NULL)
+		return admin_fail(a, EX_USAGE, "--id names a dead letter: it goes with --from escape");
+	buffer_append(&from->message, "", 0);
 	if (a->options.from != NULL)
-		return copy_from(a, a->options.from, message);
+		return copy_from(a, from);
 	if (a->noperands == 1)
-		return read_input(a, message);
-	buffer_append(message, a->operands[1], strlen(a->operands[1]));
+		return read_input(a, &from->message);
+	buffer_append(&from->message, a->operands[1], strlen(a->operands[1]));
 	return 0;
 }
 
@@ -123,7 +159,23 @@ static void print_outcome(struct admin *a, struct message *m, const struct handl
 		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
 }
 
-static int run_message(struct admin *a, const struct buffer *raw)
+/* A copy that is not a test's: the handler sends the real mail. */
+static void say_what_runs(struct admin *a, const struct source *from, struct message *m)
+{
+	bool is_letter = strcmp(from->list, admin_list_name(LIST_ESCAPE)) == 0;
+	char *id = visible(message_id(m), strlen(message_id(m)), 200);
+	const char *delete = from->record_id[0] != '\0' ? from->record_id : id;
+	char *then = is_letter ? alloc_format("if it is done, quredis dlq rm %s %s deletes it", a->queue->name, delete)
+	    : alloc_string("a worker runs it again when its turn comes");
+
+	admin_note("%s %s for real, with all its effects, on a copy of message %s%s%s (%zu bytes). The message stays in %s: %s",
+	    a->options.dry_run ? "would run" : "runs", a->queue->handler[0], id, from->record_id[0] != '\0' ? ", record " : "", from->record_id,
+	    message_payload_len(m), from->list, then);
+	free(then);
+	free(id);
+}
+
+static int run_message(struct admin *a, const struct source *from)
 {
 	char incarnation[INCARNATION_SIZE];
 	struct incarnation self = { .node = TRIAL_WORKER };	/* not the name of a supervisor's node: no sweeper takes the run for one of its workers */
@@ -134,7 +186,14 @@ static int run_message(struct admin *a, const struct buffer *raw)
 
 	arc4random_buf(&self.boot, sizeof(self.boot));
 	incarnation_format(&self, incarnation);
-	message_parse(&m, &lines, raw->data == NULL ? "" : raw->data, raw->len);
+	message_parse(&m, &lines, from->message.data == NULL ? "" : from->message.data, from->message.len);
+	if (from->list != NULL)
+		say_what_runs(a, from, &m);
+	if (a->options.dry_run) {
+		if (from->list == NULL)
+			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], from->message.len);
+		return 0;
+	}
 	const struct handler_job job = job_of(a->queue, &m, incarnation);
 	if (log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO) == -1)
 		return admin_fail(a, EX_OSERR, "standard error: %s", strerror(errno));
@@ -149,7 +208,7 @@ static int run_message(struct admin *a, const struct buffer *raw)
 
 int cmd_run(struct admin *a)
 {
-	struct buffer raw = {0};
+	struct source from = {0};
 	int rc = -1;
 
 	/* The user and the executable of this handler are checked. */
@@ -163,14 +222,8 @@ int cmd_run(struct admin *a)
 		free(shown);
 		return -1;
 	}
-	if (get_message(a, &raw) == 0) {
-		if (a->options.dry_run) {
-			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], raw.len);
-			rc = 0;
-		} else {
-			rc = run_message(a, &raw);
-		}
-	}
-	buffer_free(&raw);
+	if (get_message(a, &from) == 0)
+		rc = run_message(a, &from);
+	buffer_free(&from.message);
 	return rc;
 }

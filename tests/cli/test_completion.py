@@ -45,12 +45,14 @@ def test_operands(offers, conf):
     assert offers("stats", "mail", "news", "", conf=conf) == ["mail", "news"]
     assert offers("peek", "mail", "", conf=conf) == ["ingress", "transit", "escape", "delayed"]
     assert offers("dlq", "show", "mail", "17", conf=conf) == ["1700000000000-0"]
+    assert offers("run", "mail", "--from", "escape", "--id", "17", conf=conf) == ["1700000000000-0"]
     assert offers("dlq", "show", "no such", "", conf=conf) == [] == offers("ls", "", conf=conf)
 
 
 def test_values_of_options(offers):
     assert offers("dlq", "ls", "mail", "-C", "Handler") == ["HandlerExit", "HandlerFail", "HandlerSignal", "HandlerTimeout"]
     assert offers("run", "mail", "--from", "") == ["ingress", "escape", "delayed"]
+    assert offers("push", "mail", "--id", "") == []
     assert offers("top", "--sort", "") == ["health", "name", "ingress", "oldest", "transit", "delayed", "escape", "failed"]
     assert offers("--color", "") == ["auto", "always", "never"] and offers("ls", "--color", "n") == ["never"]
     assert offers("-c", "") == [":files"] and offers("push", "mail", "--delay", "") == []

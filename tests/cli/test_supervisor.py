@@ -358,11 +358,69 @@ def test_run_on_a_copy(quredis, redis, ledger, tmp, which):
     assert run.payload == b"body" and run.attempt == "3" and dumps(c) == before
 
 
+def letters_of(c):
+    """Three dead letters, the newest last, and their record ids."""
+    q = Queue(c)
+    q.dead_letters(b"quredis/1 id=order-1\none", b"quredis/1 id=order-2\ntwo")
+    q.record(b"quredis/1 id=order-3\nthree")
+    q.client.lpush(q.escape, b"quredis/1 id=order-3\nthree")
+    return q, [i.decode() for i, _ in c.xrange(q.log)]
+
+
+@pytest.mark.parametrize("by", ["record", "message"])
+def test_run_on_a_dead_letter_that_is_named(quredis, redis, ledger, tmp, by):
+    from harness.queues import dumps
+    c = redis.client()
+    q, records = letters_of(c)
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
+    before = dumps(c)
+    named = records[1] if by == "record" else c.xrange(q.log, records[1], records[1])[0][1][b"id"].decode()
+    r = quredis("run", "mail", "--from", "escape", "--id", named, "--dry-run", conf=conf)
+    assert r.code == 0 and "would run" in r.err and f"record {records[1]}" in r.err and ledger.runs() == []
+    r = quredis("run", "mail", "--from", "escape", "--id", named, conf=conf)
+    run, = ledger.runs()
+    assert r.code == 0 and (run.payload, run.id) == (b"two", "order-2") and dumps(c) == before
+    said = (f"for real, with all its effects, on a copy of message order-2, record {records[1]} (3 bytes). The message stays in escape: "
+            f"if it is done, quredis dlq rm mail {records[1]} deletes it")
+    assert said in r.err.splitlines()[0], r.err
+
+
+def test_run_says_what_it_takes_from_a_list(quredis, redis, ledger, tmp):
+    c = redis.client()
+    letters_of(c)
+    c.lpush("ingress:mail", b"quredis/1 id=order-9\nnine")
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
+    r = quredis("run", "mail", "--from", "escape", conf=conf)
+    assert "on a copy of message order-3 (5 bytes). The message stays in escape: if it is done, quredis dlq rm mail order-3 deletes it" in r.err
+    r = quredis("run", "mail", "--from", "ingress", conf=conf)
+    assert "on a copy of message order-9 (4 bytes). The message stays in ingress: a worker runs it again when its turn comes" in r.err
+    assert "for real" not in quredis("run", "mail", "x", conf=conf).err
+
+
+def test_run_on_a_dead_letter_that_does_not_exist(quredis, redis, ledger, tmp):
+    c = redis.client()
+    q, records = letters_of(c)
+    c.xadd(q.log, {"id": "invoice-2026-11-24", "error_class": "HandlerExit", "sha1": "0" * 40, "size": "1", "message": ""})
+    conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
+    wrong = records[0][:-4] + ("0" if records[0][-4] != "0" else "1") + records[0][-3:]
+    for named, said in [("invoice-2026-11-25", "has no record or message invoice-2026-11-25 (did you mean invoice-2026-11-24?)"),
+                        ("invoice", "has no record or message invoice (did you mean invoice-2026-11-24?)"),
+                        ("something else", "has no record or message something else\n"), (wrong, f"has no record {wrong} (did you mean {records[0][:8]}"),
+                        ("5-5", "has no record 5-5\n")]:
+        for command in (["run", "mail", "--from", "escape", "--id", named], ["dlq", "show", "mail", named], ["dlq", "retry", "mail", named]):
+            r = quredis(*command, conf=conf)
+            assert r.code == 66 and said in r.err, r
+    assert ledger.runs() == []
+
+
 def test_run_refused(quredis, redis, handler, tmp):
     conf = write_conf(tmp, redis, queue("mail", handler("cat")))
     assert quredis("run", "nope", "x", conf=conf).code == 66
     assert quredis("run", "mail", "x", "--from", "ingress", conf=conf).code == 64
     assert quredis("run", "mail", "--from", "transit", conf=conf).code == 64
+    for args in (["--id", "1-1"], ["x", "--id", "1-1"], ["--from", "ingress", "--id", "1-1"]):
+        r = quredis("run", "mail", *args, conf=conf, input=b"")
+        assert r.code == 64 and "goes with --from escape" in r.err
     conf = write_conf(tmp, redis, queue("mail", "/no/such/handler"))
     r = quredis("run", "mail", "x", conf=conf)
     assert r.code == 78 and "/no/such/handler" in r.err
