@@ -200,13 +200,13 @@ function paceFields() {
 }
 
 /** "40 dead letters", "12 dead letters that match class HTTP503, text refused" */
-const meant = (filter, n) => plural(n, "dead letter") + (words(filter) === "" ? "" : ` that match${n === 1 ? "es" : ""} ${words(filter).slice(2)}`);
+const meant = (filter, n) => (n === null ? "All dead letters" : plural(n, "dead letter")) + (words(filter) === "" ? "" : ` that match${n === 1 ? "es" : ""} ${words(filter).slice(2)}`);
 
-/** filter: as of the API; {}: all. n: how many match, a moment ago. */
+/** filter: as of the API; {}: all. n: how many match, a moment ago; null: not known */
 export async function retryAllLetters(queue, filter, n) {
 	const which = words(filter), pace = paceFields(), all = which === "" ? "all " : "";
 	const sure = await confirm({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
-		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${all}${count(n)}` });
+		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${all}${n === null ? "that match" : count(n)}` });
 	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
 }
@@ -214,7 +214,7 @@ export async function retryAllLetters(queue, filter, n) {
 export async function deleteAllLetters(queue, filter, n) {
 	const which = words(filter), all = which === "" ? "all " : "";
 	const sure = await confirm({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
-		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${count(n)}`,
+		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${n === null ? "that match" : count(n)}`,
 		again: `${meant(filter, n)} of ${queue} will be deleted. This cannot be undone.` });
 	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),
 		(r) => deleted(queue, "dead letter")({ ...r, interrupted: false }) + more(r)) : null;

@@ -27,16 +27,15 @@ export class Letters {
 		return JSON.stringify(this.filter);
 	}
 
-	/** true: the records that were read are obsolete. */
+	/** true: the filter is another one, and the records that were read are obsolete. */
 	setFilter(filter) {
-		const before = this.#key();
-		this.filter = Object.fromEntries(FILTER.map((name) => [name, filter[name] ?? ""]).filter(([, value]) => value !== ""));
-		const other = before !== this.#key();
-		if (other) {
-			this.records = [];
-			this.complete = false;
-		}
-		return other;
+		const wanted = Object.fromEntries(FILTER.map((name) => [name, filter[name] ?? ""]).filter(([, value]) => value !== ""));
+		if (JSON.stringify(wanted) === this.#key())
+			return false;
+		this.filter = wanted;
+		this.records = [];
+		this.complete = false;
+		return true;
 	}
 
 	/** More than a class. */

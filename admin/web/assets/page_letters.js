@@ -25,6 +25,18 @@ function classOf(cause) {
 	return cause.split(/[ :]/)[0].replace("?", "");
 }
 
+/** How many dead letters stats has counted. */
+function ofAllClasses(stats) {
+	return stats.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0);
+}
+
+/** The number of those with a cause, if a filter says nothing else; it needs no second look at all records. */
+function countOfCause(stats, { cause, class: of, ...rest }) {
+	if (!cause || Object.keys(rest).length > 0 || (of && of !== classOf(cause)))
+		return null;
+	return stats.find((s) => s.by === "cause" && s.key === cause)?.count ?? null;
+}
+
 export class LettersPage {
 	constructor(route) {
 		this.queue = route.path[1] ?? null;
@@ -39,6 +51,7 @@ export class LettersPage {
 
 	#makeList(route) {
 		this.letters = new Letters(this.queue);
+		this.counting = 0;	// how many counts have begun and not ended
 		this.causes = h("section", { class: "causes", "aria-label": "Causes" });
 		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ ...this.letters.filter, class: this.kind.value, cause: "" }) });
 		this.search = h("input", { type: "search", placeholder: "Search errors, stderr, ids", "aria-label": "Search", oninput: () => this.#typed() });
@@ -130,17 +143,33 @@ export class LettersPage {
 		}
 	}
 
+	/** The records come first: to count a million takes seconds. */
 	async #reload() {
+		const of = this.letters.filter;
+		this.counting++;
 		await this.#guard(async () => {
-			const of = this.letters.filter;
-			const [stats, found] = await Promise.all([this.letters.stats(true), this.letters.narrowed() ? this.letters.stats(false) : null, this.letters.again()]);
-			if (of !== this.letters.filter)
-				return;
-			this.stats = stats;
-			this.found_n = found?.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0) ?? null;
-			this.loaded = true;
+			await this.letters.again();
+			this.loaded ||= of === this.letters.filter;
 		});
 		this.#show();
+		if (this.loaded)
+			await this.#count(of);
+		this.counting--;
+		this.#show();
+	}
+
+	async #count(of) {
+		try {
+			const stats = await this.letters.stats(true);
+			const found = this.letters.narrowed() ? countOfCause(stats, of) ?? ofAllClasses(await this.letters.stats(false)) : null;
+			if (of === this.letters.filter)
+				Object.assign(this, { stats, found_n: found });
+		} catch (e) {
+			if (this.letters.abort.signal.aborted || of !== this.letters.filter)
+				return;
+			setNotice(this.notice, `Counting the dead letters failed: ${e.message}. The actions still work for all of them, and show how far they are.`);
+			this.found_n = null;
+		}
 	}
 
 	/** After a change in Redis; many changes in a row cause one refresh. */
@@ -192,12 +221,14 @@ export class LettersPage {
 		return (this.stats ?? []).filter((s) => s.by === "class" && s.key !== undefined);	// only text can be part of an address
 	}
 
-	/** Of all that match, read or not. */
+	/** Of all that match, read or not; null: not known. */
 	#total() {
 		const of = this.letters.filter.class;
 		if (this.letters.narrowed())
-			return this.found_n ?? 0;
-		return of ? this.#classes().find((c) => c.key === of)?.count ?? 0 : this.size ?? this.#classes().reduce((n, c) => n + c.count, 0);
+			return this.found_n;
+		if (!of)
+			return this.size ?? ofAllClasses(this.stats ?? []);
+		return this.stats ? this.#classes().find((c) => c.key === of)?.count ?? 0 : null;
 	}
 
 	#showChoiceOfClass() {
@@ -236,7 +267,7 @@ export class LettersPage {
 
 	#showFound() {
 		const total = this.#total(), read = this.letters.records.length;
-		setText(this.found, !this.loaded || (this.letters.narrowed() && this.found_n === null) ? "" : this.letters.narrowed() ? `${count(total)} found`
+		setText(this.found, !this.loaded ? "" : total === null ? (this.counting > 0 ? "Counting …" : "Not counted") : this.letters.narrowed() ? `${count(total)} found`
 			: `${read >= total || this.letters.complete ? "" : `${count(read)} of `}${plural(total, "dead letter")}`);
 	}
 
@@ -262,13 +293,14 @@ export class LettersPage {
 	/** The buttons act on the selected dead letters; without a selection, on all that the page shows. */
 	#showMarks(marked) {
 		const n = marked.size, filtered = this.letters.narrowed() || Boolean(this.letters.filter.class), total = this.#total();
-		draw(this.marks, [n, filtered, total], () => (n > 0
+		const none = total === 0 || (total === null && this.counting > 0);
+		draw(this.marks, [n, filtered, total, none], () => (n > 0
 			? [h("span", null, `${count(n)} selected`),
 				h("button", { type: "button", class: "quiet", onclick: () => this.table.unmark() }, "Clear selection"),
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters, [...marked]) }, `Retry ${count(n)}`),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters, [...marked]) }, `Delete ${count(n)}`)]
-			: [h("button", { type: "button", disabled: total === 0, onclick: () => this.#all(retryAllLetters) }, filtered ? "Retry these" : "Retry all"),
-				h("button", { type: "button", class: "danger", disabled: total === 0, onclick: () => this.#all(deleteAllLetters) }, filtered ? "Delete these" : "Delete all")]));
+			: [h("button", { type: "button", disabled: none, onclick: () => this.#all(retryAllLetters) }, filtered ? "Retry these" : "Retry all"),
+				h("button", { type: "button", class: "danger", disabled: none, onclick: () => this.#all(deleteAllLetters) }, filtered ? "Delete these" : "Delete all")]));
 	}
 
 	// ---- actions ----
