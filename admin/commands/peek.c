@@ -195,7 +195,7 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 		columns[i] = (struct column){0};
 }
 
-/* Says where a search ended: whoever finds nothing must know whether the message can still be there. */
+/* Says where a search ended: an operator who finds nothing must know whether the message can still be there. */
 static void note_search(const struct peek *p, int64_t limit)
 {
 	bool is_page = p->a->served;		/* the console has its own words for what to do */

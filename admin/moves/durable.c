@@ -88,7 +88,7 @@ static int cannot_confirm(struct admin *a, bool permission, const char *what)
 	return admin_fail(a, permission ? EX_NOPERM : EX_CONFIG, "nothing was pushed: %s", what);
 }
 
-/* known: CONFIG told that appendfsync is not always, or that appendonly is no. */
+/* known: CONFIG says that appendfsync is not always, or that appendonly is no. */
 static int refuse_disk(struct admin *a, bool permission, const char *error, bool known)
 {
 	char *text = alloc_format("Redis cannot confirm that a message is on its disk: WAITAOF: %s%s. --wait needs appendonly yes and Redis 7.2, or "

@@ -102,7 +102,7 @@ static int held_by(struct operation *o, const char *holder)
 	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder);
 }
 
-/* A holder on another host may have died: then its time ends, and nobody extends it. */
+/* A holder on another host may have died: then its hold ends, since no process extends it. */
 int operation_hold(struct operation *o)
 {
 	int64_t until_ms = clock_monotonic_ms() + QUEUE_OPERATION_HOLD_MS + LOOK_MS;

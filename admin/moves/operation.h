@@ -41,7 +41,7 @@ int operation_note_number(struct operation *o, enum queue_operation_field field,
 int operation_count(struct operation *o);	/* one more is taken */
 int operation_passed(struct operation *o);	/* the canary is done */
 int operation_end(struct operation *o);		/* it is complete, or stopped by itself */
-int operation_release(struct operation *o);	/* somebody will repeat the command */
+int operation_release(struct operation *o);	/* a repeated command will continue it */
 int operation_lost(struct operation *o);	/* prints that another process holds it, or that Redis went back; returns -1 */
 void operation_free(struct operation *o);
 

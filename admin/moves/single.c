@@ -14,7 +14,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define SHOWN (64 * 1024)	/* as peek: of a longer message without an id nobody has seen the sha1 */
+#define SHOWN (64 * 1024)	/* as peek: of a longer message without an id peek does not show the sha1 */
 #define LOOKS 3			/* searches for a message that changes its place between the look and the script */
 
 struct single {

@@ -112,7 +112,7 @@ static struct cell count_cell(int64_t n)
 	return n < 0 ? cell_none() : cell_int(n);
 }
 
-static void figures(struct output *o, const struct top_queue *q, int64_t now_ms)
+static void print_figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 {
 	static const struct column columns[] = {
 		{ NULL, "State", false }, { NULL, "Health", false }, { NULL, "Ingress", false }, { NULL, "Transit", false }, { NULL, "Delayed", false },
@@ -133,7 +133,7 @@ static void figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 
 /* ---- health ---- */
 
-static void reasons(struct output *o, const json_t *health)
+static void print_reasons(struct output *o, const json_t *health)
 {
 	static const struct column columns[] = { { NULL, "Health", false }, { NULL, "Reason, with figure and limit", false } };
 	const json_t *all = json_object_get(health, "reasons"), *reason;
@@ -164,7 +164,7 @@ static const json_t *queue_of_node(const json_t *node, const char *name)
 }
 
 /* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
-static void troubles(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
+static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
 	static const struct column columns[] = { { NULL, "Node", false }, { NULL, "Next attempt", true }, { NULL, "Cause", false } };
 	const json_t *node, *row;
@@ -206,7 +206,7 @@ static char *workers_text(const json_t *workers)
 	return NULL;
 }
 
-static void hosts(struct output *o, const json_t *nodes, const char *name)
+static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
 		{ NULL, "Node", false }, { NULL, "State", false }, { NULL, "Wanted", true }, { NULL, "Restarts", true }, { NULL, "Workers", false },
@@ -240,11 +240,11 @@ static struct cell value_cell(const json_t *value)
 	return json_is_integer(value) ? cell_int(json_integer_value(value)) : cell_str(json_string_value(value));
 }
 
-static void letters(struct output *o, const json_t *letters, const char *name, int64_t now_ms)
+static void print_dead_letters(struct output *o, const json_t *dead_letters, const char *name, int64_t now_ms)
 {
 	static const struct column columns[] = { { NULL, "Died", true }, { NULL, "Class", false }, { NULL, "Attempts", true }, { NULL, "Error", false } };
-	const json_t *rows = json_object_get(letters, "records"), *row;
-	const char *of = string_of(letters, "queue");
+	const json_t *rows = json_object_get(dead_letters, "records"), *row;
+	const char *of = string_of(dead_letters, "queue");
 	size_t i;
 
 	if (of == NULL || strcmp(of, name) != 0 || json_array_size(rows) == 0)
@@ -272,14 +272,14 @@ void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *
 
 	fprintf(out, "  %s   %.19s UTC\n\n", name, clock_rfc3339(now_ms, at));
 	free(name);
-	figures(&o, q, now_ms);
+	print_figures(&o, q, now_ms);
 	o.wrap = true;		/* nothing is cut where the page scrolls */
-	reasons(&o, q->document);
-	troubles(&o, nodes, q->name, now_ms);
-	hosts(&o, nodes, q->name);
+	print_reasons(&o, q->document);
+	print_causes(&o, nodes, q->name, now_ms);
+	print_hosts(&o, nodes, q->name);
 	if (top_page_count_runners(nodes, q->name) > 0) {
 		fputc('\n', out);
 		top_page_runners(&o, nodes, q->name, RUNNING_MAX);
 	}
-	letters(&o, json_object_get(f->overview, "letters"), q->name, now_ms);
+	print_dead_letters(&o, json_object_get(f->overview, "dead_letters"), q->name, now_ms);
 }

@@ -59,7 +59,7 @@ static int badness_of_health(const char *health)
 	return WELL;
 }
 
-/* Health is some seconds old, or nobody judges it: then the state is the sign. Of queues that are equally bad those come first that health calls so. */
+/* Health is some seconds old, or no supervisor judges it: then the state is the sign. Of queues that are equally bad those come first that health calls so. */
 static int64_t sickness_of(const struct top_queue *q)
 {
 	int place = place_of_state(q->state), health = badness_of_health(q->health);

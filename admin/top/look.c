@@ -19,16 +19,16 @@
 
 #include "common/base/base.h"
 
-#define LETTERS_MAX 5
+#define DEAD_LETTERS_MAX 5
 
 /* The last dead letters of a queue: { "queue", "records": as dlq ls }; NULL: they cannot be read. */
-static json_t *read_letters(const struct admin *a, const char *queue)
+static json_t *read_dead_letters(const struct admin *a, const char *queue)
 {
 	struct options options = options_none();
 	int status = 0;
 	json_t *records;
 
-	options.count = LETTERS_MAX;
+	options.count = DEAD_LETTERS_MAX;
 	records = web_answer_of(a, &options, "dlq ls", queue, &status);
 	return records == NULL ? NULL : json_pack("{s:s, s:o}", "queue", queue, "records", records);
 }
@@ -36,15 +36,15 @@ static json_t *read_letters(const struct admin *a, const char *queue)
 static _Noreturn void run_overview(const struct admin *a, const char *queue, int answer, int said)
 {
 	int status = 0;
-	json_t *all, *letters;
+	json_t *all, *dead_letters;
 
 	process_reset_signals();
 	if (dup2(answer, STDOUT_FILENO) == -1 || dup2(said, STDERR_FILENO) == -1)
 		_exit(1);
 	all = web_overview(a, &status);
-	letters = all == NULL || queue == NULL ? NULL : read_letters(a, queue);
-	if (letters != NULL)
-		json_object_set_new(all, "letters", letters);
+	dead_letters = all == NULL || queue == NULL ? NULL : read_dead_letters(a, queue);
+	if (dead_letters != NULL)
+		json_object_set_new(all, "dead_letters", dead_letters);
 	if (all != NULL && json_dumpf(all, stdout, JSON_COMPACT) == 0)
 		fflush(stdout);
 	_exit(all == NULL ? 1 : 0);

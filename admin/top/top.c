@@ -27,7 +27,7 @@ struct top {
 	struct top_view view;
 	int64_t taken_ms;		/* CLOCK_MONOTONIC when they arrived */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
-	char *trouble;			/* error of a later look; NULL: no error */
+	char *error;			/* error of a later look; NULL: no error */
 };
 
 /* ---- one page ---- */
@@ -63,11 +63,11 @@ static char *note_of(const struct top *t, char *of_page, int64_t now_ms)
 {
 	char *said, *note;
 
-	if (t->trouble == NULL)
+	if (t->error == NULL)
 		return of_page != NULL ? of_page : alloc_string("asking Redis ...");
 	free(of_page);
-	said = t->figures.overview == NULL ? alloc_string(t->trouble)
-	    : alloc_format("%s (showing data of %lld s ago)", t->trouble, (long long)(now_ms - t->taken_ms) / 1000);
+	said = t->figures.overview == NULL ? alloc_string(t->error)
+	    : alloc_format("%s (showing data of %lld s ago)", t->error, (long long)(now_ms - t->taken_ms) / 1000);
 	note = visible(said, strlen(said), top_screen_size().columns);
 	free(said);
 	return note;
@@ -90,10 +90,10 @@ static void draw_page(struct top *t, int64_t now_ms)
 	free(text);
 }
 
-static void note_trouble(struct top *t, char *words)
+static void note_error(struct top *t, char *words)
 {
-	free(t->trouble);
-	t->trouble = words;
+	free(t->error);
+	t->error = words;
 }
 
 static void take_look(struct top *t, int64_t now_ms)
@@ -103,7 +103,7 @@ static void take_look(struct top *t, int64_t now_ms)
 
 	if (!top_look_take(&t->look, &document, &words))
 		return;
-	note_trouble(t, words);
+	note_error(t, words);
 	if (document != NULL) {
 		top_rates_add(&t->rates, document, now_ms);
 		top_figures_free(&t->figures);
@@ -118,9 +118,9 @@ static void begin_look(struct top *t, int64_t now_ms)
 {
 	t->due_ms = now_ms + EVERY_MS;
 	if (t->look.pid == 0 && top_look_begin(&t->look, t->a, top_view_queue(&t->view, &t->figures), now_ms) == -1)
-		note_trouble(t, alloc_format("fork failed: %s", strerror(errno)));
+		note_error(t, alloc_format("fork failed: %s", strerror(errno)));
 	if (t->look.pid != 0 && now_ms - t->look.begun_ms >= 2 * EVERY_MS) {
-		note_trouble(t, alloc_string("waiting for Redis"));
+		note_error(t, alloc_string("waiting for Redis"));
 		draw_page(t, now_ms);
 	}
 }
@@ -216,7 +216,7 @@ int cmd_top(struct admin *a)
 	top_rates_free(&t.rates);
 	top_figures_free(&t.figures);
 	top_view_free(&t.view);
-	free(t.trouble);
+	free(t.error);
 	top_screen_die();
 	return 0;
 }

@@ -56,7 +56,7 @@ enum top_rate_of { TOP_DONE, TOP_FAILED, TOP_ESCAPED, TOP_RATES };
 struct top_queue {		/* strings and documents are borrowed from the overview; a figure is -1 if it is not known */
 	const char *name;
 	const char *state;	/* the worst that a node reports; NULL: none reports the queue */
-	const char *health;	/* NULL: nobody judges it */
+	const char *health;	/* NULL: no supervisor judges it */
 	const struct json_t *document;		/* its health; NULL: there is none */
 	int64_t ingress, oldest_ms, transit, delayed, escape;
 	int64_t rates[TOP_RATES];		/* hundredths a second */

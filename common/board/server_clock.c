@@ -94,15 +94,15 @@ static bool is_sound(const struct server_clock *c, int64_t boottime_ms)
 
 bool server_clock_recall(struct server_clock *c, const char *boot_id, const char *text, int64_t boottime_ms)
 {
-	struct server_clock told;
+	struct server_clock parsed;
 	char boot[64];
 	int end = 0;
 
-	if (sscanf(text, "1 %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", boot, &told.low_ms, &told.high_ms,
-		&told.checked_ms, &told.since_ms, &told.stepped_ms, &end) != 6 || text[end] != '\0' || strcmp(boot, boot_id) != 0 ||
-	    !is_sound(&told, boottime_ms))
+	if (sscanf(text, "1 %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", boot, &parsed.low_ms, &parsed.high_ms,
+		&parsed.checked_ms, &parsed.since_ms, &parsed.stepped_ms, &end) != 6 || text[end] != '\0' || strcmp(boot, boot_id) != 0 ||
+	    !is_sound(&parsed, boottime_ms))
 		return false;
-	*c = told;
+	*c = parsed;
 	return true;
 }
 

@@ -71,7 +71,7 @@ static inline uint64_t slot_generation(const struct slot *s)
 
 void slot_set_state(struct slot *s, enum slot_state state);	/* keeps the generation */
 uint64_t slot_next_generation(struct slot *s);			/* raises it by one and returns it */
-/* It has no connection to Redis, and tries again at retry_ms. Somebody sets redis_down to 0 when it has one. */
+/* It has no connection to Redis, and tries again at retry_ms. Worker and sweeper set redis_down to 0 themselves when they have one. */
 void slot_lose_redis(struct slot *s, const char *why, int64_t retry_ms);
 void slot_observe(struct slot *s, int64_t duration_ms);		/* into the histogram */
 

@@ -242,7 +242,7 @@ static void check_forward(struct conf_loading *l, const struct conf_queue *q)
 		report_no_queue(l, q, to);
 }
 
-static void check_letters(struct conf_loading *l, const struct conf_queue *q)
+static void check_dead_letter(struct conf_loading *l, const struct conf_queue *q)
 {
 	if (q->name == NULL)
 		return;
@@ -371,7 +371,7 @@ void conf_check_queue(struct conf_loading *l, struct conf_queue *q)
 	check_backoff(l, q);
 	check_env(l, q);
 	check_mode(l, q);
-	check_letters(l, q);
+	check_dead_letter(l, q);
 	check_shared(l, q);
 	conf_check_purge(l, conf_queue_origin(q, "purge.check"), &q->purge);
 	conf_check_thresholds(l, q, &q->health.thresholds);

@@ -330,15 +330,15 @@ static bool sets_values(char *const *env)
 /* quredis cannot know which values are secrets, so this is a warning, once for each file. */
 static void check_env_readers(struct conf_loading *l)
 {
-	const char *told = NULL;
+	const char *warned = NULL;
 
 	for (size_t i = 0; i < l->conf->nqueues; i++) {
 		const struct conf_queue *q = l->conf->queues[i];
 		const struct conf_origin *where = conf_queue_origin(q, "env");
 
-		if (!sets_values(q->env) || (conf_file_mode(l, where) & S_IROTH) == 0 || where->from == told)
+		if (!sets_values(q->env) || (conf_file_mode(l, where) & S_IROTH) == 0 || where->from == warned)
 			continue;
-		told = where->from;
+		warned = where->from;
 		conf_warning(l, where, "env: every user can read this file, and the values in it: chmod o-r %s", where->from);
 	}
 }

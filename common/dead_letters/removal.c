@@ -265,10 +265,10 @@ void queue_records_remove(struct redis *r, const struct queue_keys *k, const cha
 
 void dead_letters_walk_weigh(struct redis *r, const struct queue_keys *k)
 {
-	char *nobody = queue_lease_key(k, NULL);
+	char *no_lease = queue_lease_key(k, NULL);
 
-	queue_weigh(r, nobody, k->escape, QUEUE_END_RIGHT, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES);
-	free(nobody);
+	queue_weigh(r, no_lease, k->escape, QUEUE_END_RIGHT, DEAD_LETTERS_PAGE, DEAD_LETTERS_PAGE_BYTES);
+	free(no_lease);
 }
 
 void dead_letters_walk_ask(struct redis *r, const struct queue_keys *k, const struct dead_letters_walk *w, int64_t entries)

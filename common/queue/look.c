@@ -48,9 +48,9 @@ void queue_look_records(struct redis *r, const struct queue_records_look *l)
 	queue_script(r, QUEUE_SCRIPT_look_records, 1, &l->key, 6 + l->nfields, args);
 }
 
-void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes)
+void queue_weigh(struct redis *r, const char *no_lease, const char *list, enum queue_end end, int64_t most, int64_t bytes)
 {
-	const char *keys[] = { nobody, list };
+	const char *keys[] = { no_lease, list };
 	struct script_number numbers[2];
 
 	queue_script(r, QUEUE_SCRIPT_weigh, 2, keys, end == QUEUE_END_LEFT ? 2 : 3,

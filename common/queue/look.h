@@ -50,10 +50,10 @@ void queue_look_records(struct redis *r, const struct queue_records_look *l);
 
 /*
  * Asks how many entries at one end of a list fit into one look. Redis copies no entry for that, so it also works if even
- * one entry may be too large to read. nobody: the key of a lease that does not exist. -> ARRAY for queue_weighed()
+ * one entry may be too large to read. no_lease: the key of a lease that does not exist. -> ARRAY for queue_weighed()
  */
 enum queue_end { QUEUE_END_LEFT, QUEUE_END_RIGHT };
-void queue_weigh(struct redis *r, const char *nobody, const char *list, enum queue_end end, int64_t most, int64_t bytes);
+void queue_weigh(struct redis *r, const char *no_lease, const char *list, enum queue_end end, int64_t most, int64_t bytes);
 struct queue_weight {
 	int64_t entries;	/* of the list */
 	int64_t page;		/* entries from that end that fit into `bytes`; at least one */

@@ -200,9 +200,9 @@ void queue_aside_forget(struct redis *r, const struct queue_keys *k)
 	queue_script(r, QUEUE_SCRIPT_aside_forget, 2, keys, 0, NULL);
 }
 
-void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n)
+void queue_digest(struct redis *r, const char *no_lease, const char *list, const struct queue_entry *e, const size_t *from, size_t n)
 {
-	const char *keys[] = { nobody, list };
+	const char *keys[] = { no_lease, list };
 	struct script_arg args[SCRIPT_ENTRY_ARGS + QUEUE_DIGESTS];
 	struct script_number offsets[QUEUE_DIGESTS];
 	struct script_entry room;

@@ -201,18 +201,18 @@ void queue_too_large(struct redis *r, const struct queue_owner *o, int tray, int
  * it. Length 0 in the answer: that was not possible, and the caller must use queue_too_large().
  */
 void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray, int64_t limit, int64_t seen, const struct record *record);
-/* The same for a rescue list with that single entry. nobody: the key of a lease that does not exist */
-void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
+/* The same for a rescue list with that single entry. no_lease: the key of a lease that does not exist */
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit, int64_t seen,
     const struct record *record);
-/* queue_too_large() for the left end of a rescue list, and no other entry. nobody: the key of a lease that does not exist */
-void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,
+/* queue_too_large() for the left end of a rescue list, and no other entry. no_lease: the key of a lease that does not exist */
+void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit,
     const struct message *head, const struct record *record);
 /*
  * -> ARRAY of n <= QUEUE_DIGESTS STRING: the SHA1 of the message from each of these offsets on; "": the message was missing.
- * nobody: as above
+ * no_lease: as above
  */
 #define QUEUE_DIGESTS 2
-void queue_digest(struct redis *r, const char *nobody, const char *list, const struct queue_entry *e, const size_t *from, size_t n);
+void queue_digest(struct redis *r, const char *no_lease, const char *list, const struct queue_entry *e, const size_t *from, size_t n);
 
 /* ---- incarnations. registration: JSON of queue_registration() ---- */
 /*

@@ -84,16 +84,16 @@ void queue_too_large_seen(struct redis *r, const struct queue_owner *o, int tray
 	too_large_seen(r, (const char *[]){ o->lease, o->trays[tray], o->keys->escape, o->keys->log }, o->lease_ms, limit, seen, record);
 }
 
-void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit, int64_t seen,
+void queue_too_large_seen_in_rescue(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit, int64_t seen,
     const struct record *record)
 {
-	too_large_seen(r, (const char *[]){ nobody, rescue, k->escape, k->log }, 1, limit, seen, record);
+	too_large_seen(r, (const char *[]){ no_lease, rescue, k->escape, k->log }, 1, limit, seen, record);
 }
 
-void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *nobody, const char *rescue, int64_t limit,
+void queue_too_large_first(struct redis *r, const struct queue_keys *k, const char *no_lease, const char *rescue, int64_t limit,
     const struct message *head, const struct record *record)
 {
-	const char *keys[] = { nobody, rescue, k->escape, k->log };
+	const char *keys[] = { no_lease, rescue, k->escape, k->log };
 	struct script_arg args[1 + HEAD_ARGS + 2 * RECORD_FIELDS];
 	struct script_number most, strip;
 	struct record_text text;

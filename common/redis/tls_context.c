@@ -215,7 +215,7 @@ const char *tls_context_use_certificate(struct tls_context *c, const char *pem, 
 	return read_certificates(c, pem, len, present_one);
 }
 
-/* Nobody is there to type a passphrase. */
+/* A daemon has no operator who could type a passphrase. */
 static int no_passphrase(char *out, int size, int writing, void *asked)
 {
 	(void)out;

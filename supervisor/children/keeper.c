@@ -129,16 +129,16 @@ static void await_lock(struct keeper *k)
 {
 	const char *dir = k->conf->redis.dir;
 	int64_t end_ms = clock_monotonic_ms() + LOCK_MS;
-	bool told = false;
+	bool logged = false;
 
 	k->lock_fd = open_lock(dir);
 	if (k->lock_fd == -1)
 		give_up(strerror(errno), dir, EX_CANTCREAT);
 	while (flock(k->lock_fd, LOCK_EX | LOCK_NB) == -1) {
-		if (!told)
+		if (!logged)
 			log_info("keeper_waiting", log_str("reason", "another Redis still holds the directory"),
 			    log_str("dir", dir));
-		told = true;
+		logged = true;
 		if (is_alone(k, LOCK_EVERY_MS))
 			_exit(CHILD_EXIT_DONE);
 		if (clock_monotonic_ms() >= end_ms)

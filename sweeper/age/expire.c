@@ -46,10 +46,10 @@ struct record expire_record(const struct sweeper *s, const struct sweeper_queue 
 void expire_send(struct sweeper *s, const struct sweeper_queue *q, struct message *m, int64_t at, const struct record *record)
 {
 	const struct queue_entry e = { .raw = m->raw, .len = m->raw_len, .at = m->raw_len > QUEUE_BY_VALUE_MAX ? at : QUEUE_ANYWHERE };
-	char *nobody = queue_lease_key(&q->keys, NULL);
+	char *no_lease = queue_lease_key(&q->keys, NULL);
 
-	queue_escape(&s->redis, &q->keys, nobody, 1, q->keys.ingress, -1, &e, m, NULL, record);
-	free(nobody);
+	queue_escape(&s->redis, &q->keys, no_lease, 1, q->keys.ingress, -1, &e, m, NULL, record);
+	free(no_lease);
 }
 
 static void append_exit(struct exits *e, struct message *m, const struct age_excess *excess, int64_t at)

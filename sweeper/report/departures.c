@@ -10,9 +10,9 @@
 /* True for the first of this master's sweepers that calls it: that one logs. */
 static bool claim_log(struct sweeper_queue *q)
 {
-	uint32_t nobody = 0;
+	uint32_t not_logged = 0;
 
-	return atomic_compare_exchange_strong(&q->board->sweeper.left_logged, &nobody, 1);
+	return atomic_compare_exchange_strong(&q->board->sweeper.left_logged, &not_logged, 1);
 }
 
 /* Warns also if the lists could not be read, since they may hold messages. A size of -1 (not known) is left out of the line. */

@@ -21,7 +21,7 @@ extern const struct task deaths_task;
 /* A death that the master reported and this sweeper has not answered. */
 struct death {
 	TAILQ_ENTRY(death) entry;
-	struct child_death told;
+	struct child_death reported;
 	bool looked_up;			/* rescues of its incarnations have begun */
 	struct task_error error;
 };
@@ -45,33 +45,33 @@ static bool is_known(const struct sweeper *s, uint64_t serial)
 	const struct death *d;
 
 	TAILQ_FOREACH(d, deaths_of(s), entry)
-		if (d->told.serial == serial)
+		if (d->reported.serial == serial)
 			return true;
 	return false;
 }
 
-static void add_death(struct sweeper *s, const struct child_death *told)
+static void add_death(struct sweeper *s, const struct child_death *reported)
 {
 	struct death *d;
 
-	if (is_known(s, told->serial))
+	if (is_known(s, reported->serial))
 		return;
 	d = alloc_zero(1, sizeof(*d));
-	d->told = *told;
-	d->told.queue[sizeof(d->told.queue) - 1] = '\0';
+	d->reported = *reported;
+	d->reported.queue[sizeof(d->reported.queue) - 1] = '\0';
 	TAILQ_INSERT_TAIL(deaths_of(s), d, entry);
 }
 
 static void receive(struct sweeper *s, int64_t now_ms)
 {
-	struct child_death told;
+	struct child_death reported;
 	ssize_t n;
 
 	(void)now_ms;
 	while (!s->loop.master_gone) {
-		n = recv(s->child->master_fd, &told, sizeof(told), MSG_DONTWAIT);
-		if (n == (ssize_t)sizeof(told))
-			add_death(s, &told);
+		n = recv(s->child->master_fd, &reported, sizeof(reported), MSG_DONTWAIT);
+		if (n == (ssize_t)sizeof(reported))
+			add_death(s, &reported);
 		else if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
 			sweeper_lost_master(s);
 		else if (n == -1 && errno == EAGAIN)
@@ -92,26 +92,26 @@ static void free_own(struct sweeper *s)
 /* -1: the socket is full; try again later. */
 static int send_answer(struct sweeper *s, const struct death *d)
 {
-	const struct child_death_answer a = { .serial = d->told.serial };
+	const struct child_death_answer a = { .serial = d->reported.serial };
 
 	return send(s->child->master_fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(a) ? 0 : -1;
 }
 
 /* ---- the trays of a dead worker ---- */
 
-static bool death_covers(const struct sweeper *s, const struct child_death *told, const struct incarnation *i)
+static bool death_covers(const struct sweeper *s, const struct child_death *reported, const struct incarnation *i)
 {
-	return i->boot == s->child->boot && i->slot == told->slot && i->generation >= told->first_generation &&
-	       i->generation <= told->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
+	return i->boot == s->child->boot && i->slot == reported->slot && i->generation >= reported->first_generation &&
+	       i->generation <= reported->generation && strcmp(i->node, s->conf->supervisor.node) == 0;
 }
 
 static int add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct redis_reply *reply,
     const struct queue_worker *workers, size_t n, void *death)
 {
 	const struct death *d = death;
-	struct incarnation last = { .boot = s->child->boot, .slot = d->told.slot, .generation = d->told.generation };
+	struct incarnation last = { .boot = s->child->boot, .slot = d->reported.slot, .generation = d->reported.generation };
 	char name[INCARNATION_SIZE];
-	enum blame blame = (enum blame)d->told.blame;
+	enum blame blame = (enum blame)d->reported.blame;
 	bool registered = false;
 
 	(void)reply;
@@ -120,7 +120,7 @@ static int add_rescues(struct sweeper *s, struct sweeper_queue *q, const struct 
 	for (size_t i = 0; i < n; i++) {
 		struct incarnation who;
 
-		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !death_covers(s, &d->told, &who))
+		if (incarnation_parse(&who, workers[i].incarnation) == -1 || !death_covers(s, &d->reported, &who))
 			continue;
 		registered = registered || strcmp(workers[i].incarnation, name) == 0;
 		rescue_add_owner(q, &workers[i], "reported", blame, false);
@@ -148,12 +148,12 @@ static int read_registry(struct sweeper *s, const char *name, struct queue_keys 
 
 static struct sweeper_queue *queue_of(struct sweeper *s, const struct death *d)
 {
-	struct sweeper_queue *q = sweeper_queue_find(s, d->told.queue);
+	struct sweeper_queue *q = sweeper_queue_find(s, d->reported.queue);
 	struct queue_keys keys;
 
 	if (q != NULL)
 		return q;
-	return read_registry(s, d->told.queue, &keys) == -1 ? NULL : sweeper_queue_add(s, keys, NULL);
+	return read_registry(s, d->reported.queue, &keys) == -1 ? NULL : sweeper_queue_add(s, keys, NULL);
 }
 
 static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
@@ -174,13 +174,13 @@ static void look_up_rescues(struct sweeper *s, struct death *d, int64_t now_ms)
 
 static bool is_returned(struct sweeper *s, const struct death *d)
 {
-	struct sweeper_queue *q = sweeper_queue_find(s, d->told.queue);
+	struct sweeper_queue *q = sweeper_queue_find(s, d->reported.queue);
 	const struct rescue *r;
 
 	if (q == NULL)
 		return true;	/* the queue is not configured here, and was removed when its rescues were over */
 	TAILQ_FOREACH(r, &rescues_of(q)->list, entry)
-		if (r->incarnation[0] != '\0' && death_covers(s, &d->told, &r->who))
+		if (r->incarnation[0] != '\0' && death_covers(s, &d->reported, &r->who))
 			return false;
 	return true;
 }

@@ -150,7 +150,7 @@ static void test_documents_of_other_shapes(void **state)
 		"{}", "{\"queues\":null,\"stats\":null,\"health\":null,\"nodes\":null}", "{\"queues\":[1,{},{\"name\":7}],\"nodes\":[1,{\"queues\":[[]]}]}",
 		"{\"queues\":[{\"name\":\"a\",\"ingress_size\":-4}],\"health\":{\"queues\":[{\"queue\":\"a\",\"status\":3,\"ingress\":[],\"rates\":7}]},"
 		"\"nodes\":[{\"queues\":[{\"name\":\"a\",\"state\":[],\"workers\":[1]}],\"running\":[{\"queue\":\"a\",\"running_ms\":5,\"progress\":[]}]}],"
-		"\"letters\":{\"queue\":\"a\",\"records\":[1,{\"failed_at\":9}]}}",
+		"\"dead_letters\":{\"queue\":\"a\",\"records\":[1,{\"failed_at\":9}]}}",
 	};
 
 	(void)state;
