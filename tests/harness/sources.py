@@ -226,6 +226,10 @@ def metrics():
     return {m[2]: m[1] for m in re.finditer(r'X\((\w+), "(quredis_\w+)"', (ROOT / "common/base/exposition.h").read_text())}
 
 
+def health_codes():
+    return re.findall(r'X\(HEALTH_\w+, "(\w+)"', (ROOT / "sweeper/report/health_codes.c").read_text())
+
+
 def queue_states():
     return _table("supervisor/queues/queue_state.c", "queue_state_names")
 

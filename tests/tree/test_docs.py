@@ -119,6 +119,11 @@ def metrics(pages):
         [f"metric {name}: neither page has it" for name, row in sources.metrics().items() if not re.search(rf"\bMETRIC_{row}\b", measured)]
 
 
+def health_codes(pages):
+    documented = re.search(r"A code is one of\n\.Li (.*)\nand\n\.Li unreported", pages["quredis.1"])
+    return differences("code of health", documented[1].split(" , ") if documented else [], sources.health_codes())
+
+
 def states(pages):
     queues, found = part(pages["quredisd.8"], "DESCRIPTION", "States of a queue"), []
     documented = [s for line in re.findall(r"^\.It Li (.*)$", queues, re.M) for s in line.split(" , ")]
@@ -227,7 +232,7 @@ def numbers_are_as_compiled(pages):
 
 CHECKS = [exit_statuses, numbers_are_as_compiled, diagnostics_are_said, keys_are_as_in_the_schema, events_and_fields_are_as_logged,
           options_of_quredisd, options_of_quredis, commands_and_their_arguments, record_fields_in_their_order,
-          error_classes, counters, metrics, states, json_keys, environment, header_keys, pages_refer_to_each_other]
+          error_classes, counters, metrics, health_codes, states, json_keys, environment, header_keys, pages_refer_to_each_other]
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
@@ -255,6 +260,7 @@ WRONG = [
     (error_classes, "quredis.1", r"\.It Li Rejected", ".It Li Refused"),
     (counters, "quredis.1", r"\.It Li claim_lost", ".It Li lost"),
     (metrics, "quredis.conf.5", r"\.Li quredis_node_up", ".Li quredis_node_down"),
+    (health_codes, "quredis.1", r" , leftovers , aside", " , aside"),
     (states, "quredisd.8", r"\.It Li breaker\n", ".It Li broken\n"),
     (states, "quredis.1", r"\.Li settling", ".Li ending"),
     (json_keys, "quredis.1", r"waiting_since", "since_when"),
