@@ -28,6 +28,13 @@ int cmd_status(struct admin *a);
 int cmd_stop(struct admin *a);
 int cmd_version(struct admin *a);
 
+/*
+ * health_attempts.c: adds "next_attempt_ms" to each reason "breaker" of these reports of health: in how many ms workers try the handler
+ * again, if the report of the node tells. Redis may have no such report, or anything else there. -1: Redis is away.
+ */
+struct queue_health;
+int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n, int64_t server_ms);
+
 /* health.c: the texts of all reasons of a report in one line; "" if it has none. A new string. */
 struct json_t;
 char *health_reasons(const struct json_t *document);

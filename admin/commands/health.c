@@ -51,10 +51,13 @@ static int badness(int level)
 	return of[level];
 }
 
-static void keep_report(struct reports *r, struct queue_health *h)
+static int worst_of(const struct reports *r)
 {
-	r->level = r->n == 0 || badness(h->level) > badness(r->level) ? h->level : r->level;
-	r->all[r->n++] = *h;
+	int level = STATUS_UNKNOWN;
+
+	for (size_t i = 0; i < r->n; i++)
+		level = i == 0 || badness(r->all[i].level) > badness(level) ? r->all[i].level : level;
+	return level;
 }
 
 static bool is_reported(const struct reports *r, const char *queue)
@@ -73,7 +76,7 @@ static void keep_unknown(struct reports *r, const char *name)
 	    "code", "unreported", "status", "unknown", "text", UNREPORTED);
 	h.queue = json_string_value(json_object_get(h.document, "queue"));
 	h.status = json_string_value(json_object_get(h.document, "status"));
-	keep_report(r, &h);
+	r->all[r->n++] = h;
 }
 
 /* True: workers of quredis have registered for the queue. If only other programs use it, no sweeper judges it. */
@@ -118,27 +121,6 @@ static int keep_unreported(struct admin *a, struct reports *r, char *const *name
 	return 0;
 }
 
-/* Takes the whole hash. Returns how many reports are stale. */
-static size_t take_all_reports(const struct admin *a, struct reports *r, const struct redis_reply *reply, int64_t server_ms)
-{
-	size_t stale = 0;
-
-	for (size_t i = 0; i + 1 < reply->n; i += 2) {
-		struct redis_reply text = redis_element(reply, i + 1);
-		struct queue_health h;
-
-		if (queue_health_parse(&h, text.str, text.len) == -1)
-			continue;
-		if (is_meant(a, h.queue) && !queue_health_is_stale(&h, server_ms)) {
-			keep_report(r, &h);
-			continue;
-		}
-		stale += is_meant(a, h.queue);
-		queue_health_free(&h);
-	}
-	return stale;
-}
-
 static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
 {
 	struct redis_reply reply;
@@ -153,19 +135,17 @@ static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
 	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {
-		r->all = alloc_zero(reply.n / 2 + a->conf->nqueues + nnames + 1, sizeof(*r->all));
-		stale = take_all_reports(a, r, &reply, server_ms);
-		rc = keep_unreported(a, r, names, nnames);
+		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL, a->conf->nqueues + nnames, server_ms, &r->n, &stale);
+		rc = health_attempts_add(a, r->all, r->n, server_ms) == -1 ? -1 : keep_unreported(a, r, names, nnames);
 	}
 	admin_names_free(names, nnames);
 	if (rc == -1)
 		return -1;
 	qsort(r->all, r->n, sizeof(*r->all), by_queue);
-	if (r->n == 0) {
-		r->level = STATUS_UNKNOWN;
+	r->level = worst_of(r);
+	if (r->n == 0)
 		r->why = stale > 0 ? "the last report is too old: no supervisor with health.enabled reaches Redis"
 		    : "no supervisor reports: is one with health.enabled running?";
-	}
 	return 0;
 }
 
@@ -209,9 +189,13 @@ char *health_reasons(const json_t *document)
 
 	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
 		const char *said = json_string_value(json_object_get(reason, "text"));
+		const json_t *next = json_object_get(reason, "next_attempt_ms");
+		char elapsed[UNITS_SIZE];
 
 		if (said != NULL)
 			buffer_format(&all, "%s%s", all.len > 0 ? "; " : "", said);
+		if (said != NULL && next != NULL)
+			buffer_format(&all, "; next attempt in %s", units_elapsed(json_integer_value(next), elapsed));
 	}
 	text = alloc_copy(all.data == NULL ? "" : all.data, all.len);
 	buffer_free(&all);

@@ -126,43 +126,40 @@ static int measure(struct admin *a, struct listed_queue *entries, size_t n)
 	return 0;
 }
 
-static void take_report(struct listed_queue *entries, size_t n, const struct redis_reply *text, int64_t server_ms)
+static bool show_report(struct listed_queue *entries, size_t n, const struct queue_health *h)
 {
-	struct queue_health h;
-
-	if (queue_health_parse(&h, text->str, text->len) == -1)
-		return;
-	for (size_t i = 0; i < n && !queue_health_is_stale(&h, server_ms); i++)
-		if (strcmp(entries[i].queue->keys.name, h.queue) == 0 && entries[i].health == NULL) {
-			entries[i].health = alloc_string(h.status);
-			entries[i].reasons = health_reasons(h.document);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(entries[i].queue->keys.name, h->queue) == 0 && entries[i].health == NULL) {
+			entries[i].health = alloc_string(h->status);
+			entries[i].reasons = health_reasons(h->document);
+			return true;
 		}
-	queue_health_free(&h);
+	return false;
 }
 
 /* The lists are shown also if the reports cannot be read. *any: there is a report. */
 static int read_health(struct admin *a, struct listed_queue *entries, size_t n, bool *any)
 {
+	struct queue_health *reports;
 	struct redis_reply reply;
+	size_t nreports, stale;
 	int64_t server_ms;
-	void *kept;
 	int rc;
 
+	if (admin_server_time(a, &server_ms) == -1)
+		return -1;
 	queue_health_read(&a->redis);
 	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
 	if (!redis_is_strings(&reply) || reply.n == 0)
 		return 0;
-	kept = redis_keep(&a->redis);
-	rc = admin_server_time(a, &server_ms);
-	for (size_t i = 0; rc == 0 && i + 1 < reply.n; i += 2) {
-		struct redis_reply text = redis_element(&reply, i + 1);
-
-		take_report(entries, n, &text, server_ms);
+	reports = queue_health_parse_all(&reply, NULL, 0, server_ms, &nreports, &stale);
+	rc = health_attempts_add(a, reports, nreports, server_ms);
+	for (size_t i = 0; i < nreports; i++) {
+		*any = show_report(entries, n, &reports[i]) || *any;
+		queue_health_free(&reports[i]);
 	}
-	redis_let_go(kept);
-	for (size_t i = 0; i < n; i++)
-		*any = *any || entries[i].health != NULL;
+	free(reports);
 	return rc;
 }
 

@@ -147,11 +147,9 @@ void top_page_runners(struct output *o, const json_t *nodes, const char *queue, 
 
 struct cell top_page_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
 {
-	int64_t left = top_number(queue, "next_attempt_ms"), at = top_number(node, "at_ms");
+	int64_t left = queue_node_next_attempt(node, queue, now_ms);
 
-	if (left < 0 || at < 0 || now_ms - at > left)
-		return cell_str(NULL);
-	return cell_elapsed(left - (now_ms - at));
+	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
 }
 
 static size_t count_causes(const json_t *nodes)

@@ -133,7 +133,7 @@ char *top_page_fitted(FILE *out, const struct top_figures *f, struct top_view *v
 /* Handlers that run, the longest first, at most `most`: of one queue, or of all (NULL). */
 void top_page_runners(struct output *o, const struct json_t *nodes, const char *queue, size_t most);
 size_t top_page_count_runners(const struct json_t *nodes, const char *queue);
-/* How long the next attempt of an open breaker is away. The supervisor counts next_attempt_ms from the time of its report. */
+/* How long the next attempt of an open breaker is away; "-": not known. */
 struct cell top_page_attempt(const struct json_t *node, const struct json_t *queue, int64_t now_ms);
 
 void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *q, size_t width, bool colour);

@@ -73,6 +73,29 @@ void queue_health_free(struct queue_health *h)
 	*h = (struct queue_health){0};
 }
 
+struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more, int64_t server_ms, size_t *n, size_t *stale)
+{
+	struct queue_health *all = alloc_zero(reply->n / 2 + more + 1, sizeof(*all));
+
+	*n = *stale = 0;
+	for (size_t i = 0; i + 1 < reply->n; i += 2) {
+		struct redis_reply text = redis_element(reply, i + 1);
+		struct queue_health *h = &all[*n];
+		bool is_meant;
+
+		if (queue_health_parse(h, text.str, text.len) == -1)
+			continue;
+		is_meant = queue == NULL || strcmp(queue, h->queue) == 0;
+		if (is_meant && !queue_health_is_stale(h, server_ms)) {
+			++*n;
+			continue;
+		}
+		*stale += is_meant;
+		queue_health_free(h);
+	}
+	return all;
+}
+
 bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms)
 {
 	return server_ms > h->at_ms && (server_ms - h->at_ms) / QUEUE_HEALTH_KEPT >= h->interval_ms;

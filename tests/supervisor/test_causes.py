@@ -3,6 +3,7 @@ import json
 import re
 
 from harness import queue, wait_for
+from harness.queues import Queue
 
 MISSING = r"its handler cannot be executed: execve \S+/typo: No such file or directory \(the file, or the interpreter in its first line\)"
 
@@ -45,8 +46,11 @@ def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
     assert re.fullmatch("the breaker is open: " + MISSING + "; workers test the handler at least every 30 s", text), text
     assert re.fullmatch(MISSING, d.wait_event("queue_state", queue="mail", state="breaker")["reason"])
     listed = {q["name"]: q for q in json.loads(d.quredis("ls", "--json").out)}
-    assert listed["mail"]["health"] == "degraded" and listed["mail"]["reasons"] == text and listed["news"]["reasons"] is None
+    assert listed["mail"]["health"] == "degraded" and listed["mail"]["reasons"].startswith(text) and listed["news"]["reasons"] is None
     assert re.search(r"mail .* degraded  the breaker is open: " + MISSING, d.quredis("ls").out)
+    reason = wait_for(lambda: (r := json.loads(d.quredis("health", "--json").out)["queues"][0]["reasons"][0]).get("next_attempt_ms", 0) > 0 and r, 30)
+    assert reason["code"] == "breaker" and reason["text"] == text and reason["next_attempt_ms"] <= 30000
+    assert wait_for(lambda: re.search("every 30 s; next attempt in [0-9.]+m?s", d.quredis("health", "--nagios").out), 30)
     c.hset("quredis:health", "news", json.dumps({**json.loads(c.hget("quredis:health", "news")), "at_ms": 1}))
     assert [q["health"] for q in json.loads(d.quredis("ls", "--json").out)] == ["degraded", None]            # a report that is stale
     row = wait_for(lambda: (q := node_row(c, "web1")).get("breaker") and q, 30)
@@ -97,3 +101,46 @@ def test_redis_is_not_there(redis, quredisd):
     wait_for(lambda: state_of(d)["state"] == "running", 60)
     assert state_of(d)["reason"] is None
     assert d.stop() == 0
+
+
+def test_health_and_ls_add_the_next_attempt(redis, quredis):
+    """The node reports when it is, every 10 s: whoever shows the report of health adds it."""
+    c = redis.client()
+    now = int(c.time()[0]) * 1000
+    text = "the breaker is open: why; workers test the handler at least every 30 s"
+
+    def report(name, node, code="breaker"):
+        Queue(c, name)
+        c.hset("quredis:health", name, json.dumps({"queue": name, "status": "degraded", "at_ms": now, "interval_ms": 3600000, "node": node,
+                                                   "reasons": [{"code": "stuck", "text": "slow"}, {"code": code, "text": text}]}))
+
+    def shown(name):
+        """As the JSON and the texts of both commands have it: (ms, text)."""
+        one = next(q for q in json.loads(quredis("health", "--json", url=redis.url).out)["queues"] if q["queue"] == name)
+        listed = next(q for q in json.loads(quredis("ls", "--json", url=redis.url).out) if q["name"] == name)
+        assert [r["text"] for r in one["reasons"]] == ["slow", text]
+        assert listed["reasons"] in quredis("health", name, "--nagios", url=redis.url).out
+        return one["reasons"][1].get("next_attempt_ms"), listed["reasons"]
+
+    def node(name, *rows, at_ms=now + 3600000):         # its clock is ahead: nothing is subtracted
+        c.delete(f"quredis:node:{name}")
+        c.set(f"quredis:node:{name}", json.dumps({"node": name, "at_ms": at_ms, "queues": rows}))
+
+    for name, at, code in (("mail", "web1", "breaker"), ("news", "web2", "breaker"), ("fax", "web1", "breaker"), ("tube", "web1", "age")):
+        report(name, at, code)
+    node("web1", {"name": "other", "next_attempt_ms": 1}, 7, {"name": "mail", "next_attempt_ms": 12000}, {"name": "fax", "next_attempt_ms": 0},
+         {"name": "tube", "next_attempt_ms": 5}, {"name": "news", "next_attempt_ms": 5})
+    assert shown("mail") == (12000, f"slow; {text}; next attempt in 12.0s")
+    assert shown("fax") == (0, f"slow; {text}; next attempt in 0ms")
+    assert shown("tube") == (None, f"slow; {text}") and shown("news") == (None, f"slow; {text}")        # its node has no report
+    for row in ({"next_attempt_ms": -1}, {"next_attempt_ms": 10**18}, {"next_attempt_ms": "soon"}, {}):
+        node("web1", {"name": "mail", **row})
+        assert shown("mail") == (None, f"slow; {text}"), row
+    node("web1", {"name": "mail", "next_attempt_ms": 12000}, at_ms=now - 20000)
+    assert shown("mail") == (None, f"slow; {text}")                                                     # it was due
+    for value in ("no json", "[]", "7", json.dumps({"queues": {"name": "mail"}})):
+        c.set("quredis:node:web1", value)
+        assert shown("mail") == (None, f"slow; {text}"), value
+    c.delete("quredis:node:web1")
+    c.lpush("quredis:node:web1", "a wrong type")
+    assert shown("mail") == (None, f"slow; {text}")

@@ -14,7 +14,7 @@ const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
 	{ id: "status", title: "Status", css: "state", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
 	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
-		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, r.text))) : h("span", { class: "muted" }, "–"))) },
+		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, reasonText(r)))) : h("span", { class: "muted" }, "–"))) },
 	{ id: "since", title: "Since", css: "time", cell: (td, q) => {
 		if (!td.firstChild)
 			td.append(document.createElement("time"));
@@ -30,6 +30,11 @@ const COLUMNS = [
 	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
 	{ id: "workers", title: "Workers", css: "number third", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
 ];
+
+// With an open breaker: when workers try the handler again.
+function reasonText(reason) {
+	return reason.next_attempt_ms === undefined ? reason.text : `${reason.text}; next attempt in ${duration(reason.next_attempt_ms)}`;
+}
 
 // Percent; undefined: no attempt ended.
 function failedOf(q) {

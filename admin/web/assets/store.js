@@ -1,5 +1,5 @@
 // The current state of all queues, from the stream: one view for each queue, and its recent counters.
-import { now, setServerTime } from "./format.js";
+import { absolute, now, setServerTime } from "./format.js";
 
 export const BUCKET_MS = 10000;
 export const BUCKETS = 30;
@@ -75,9 +75,13 @@ export const WHY = {
 };
 export const LEVEL = { "no redis": "bad", error: "bad", quarantine: "bad", backoff: "warn", breaker: "bad", recovering: "run", quiet: "off", paused: "off", running: "ok" };
 
+function nextAttempt(served) {
+	return served.next_attempt_at > now() ? `; next attempt at ${absolute(served.next_attempt_at).split(" ")[1]}` : "";
+}
+
 /** Why the breaker is open, on each host by its last report; older versions do not say. */
 function whyBreaker(served) {
-	const causes = served.filter((s) => s.breaker && s.reason).map((s) => (served.length > 1 ? `${s.node}: ${s.reason}` : s.reason));
+	const causes = served.filter((s) => s.breaker && s.reason).map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(s)}`);
 	return causes.length > 0 ? `${causes.join("; ")}; workers try one message at a time` : WHY.breaker;
 }
 
@@ -125,7 +129,7 @@ export class Store extends EventTarget {
 		const served = new Map();
 		for (const node of this.nodes)
 			for (const queue of node.queues ?? [])
-				served.set(queue.name, [...(served.get(queue.name) ?? []), { ...queue, node: node.node }]);
+				served.set(queue.name, [...(served.get(queue.name) ?? []), { ...queue, node: node.node, next_attempt_at: node.at_ms + queue.next_attempt_ms }]);
 		return served;
 	}
 

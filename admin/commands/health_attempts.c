@@ -1,0 +1,92 @@
+/*
+ * When workers try the handler of an open breaker again. The sweeper renews a report of health too seldom to contain that; the
+ * report of the node, which it writes every 10 s, does. Both are of the same sweeper: the leader of the queue.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <jansson.h>
+
+#include "admin/commands/commands.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+/* The reason in a report of health that the breaker is open; NULL: it is not. */
+static json_t *breaker_of(const struct queue_health *h)
+{
+	json_t *reason;
+	size_t i;
+
+	json_array_foreach(json_object_get(h->document, "reasons"), i, reason) {
+		const char *code = json_string_value(json_object_get(reason, "code"));
+
+		if (code != NULL && strcmp(code, "breaker") == 0)
+			return reason;
+	}
+	return NULL;
+}
+
+static void add_attempt(const struct queue_health *h, const json_t *node, int64_t server_ms)
+{
+	json_t *reason = breaker_of(h), *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(node, "queues"), i, row) {
+		const char *name = json_string_value(json_object_get(row, "name"));
+		int64_t left = name == NULL || strcmp(name, h->queue) != 0 ? -1 : queue_node_next_attempt(node, row, server_ms);
+
+		if (left >= 0)
+			json_object_set_new(reason, "next_attempt_ms", json_integer(left));
+	}
+}
+
+static const char *node_of(const struct queue_health *h)
+{
+	return json_string_value(json_object_get(h->document, "node"));
+}
+
+static void add_attempts_of_node(struct queue_health *const *open, size_t n, const char *name, const json_t *node, int64_t server_ms)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(node_of(open[i]), name) == 0)
+			add_attempt(open[i], node, server_ms);
+}
+
+static bool is_first_of_its_node(struct queue_health *const *open, size_t index)
+{
+	for (size_t i = 0; i < index; i++)
+		if (strcmp(node_of(open[i]), node_of(open[index])) == 0)
+			return false;
+	return true;
+}
+
+int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n, int64_t server_ms)
+{
+	struct queue_health **open = alloc_zero(n + 1, sizeof(struct queue_health *));
+	size_t nopen = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (breaker_of(&reports[i]) != NULL && node_of(&reports[i]) != NULL)
+			open[nopen++] = &reports[i];
+	for (size_t i = 0; i < nopen && rc == 0; i++) {
+		struct redis_reply reply;
+		json_t *node;
+
+		if (!is_first_of_its_node(open, i))
+			continue;
+		queue_node_read(&a->redis, node_of(open[i]));
+		if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1) {
+			rc = admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+			break;
+		}
+		node = reply.type == REDIS_STRING ? json_loadb(reply.str, reply.len, 0, NULL) : NULL;
+		add_attempts_of_node(open, nopen, node_of(open[i]), node, server_ms);
+		json_decref(node);
+	}
+	free(open);
+	return rc;
+}
