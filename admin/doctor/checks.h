@@ -26,6 +26,7 @@
  *	records.c	dead letters and their records		cluster.c	whether all keys are in one slot
  *	commands.c	commands that a hosted service refuses	sentinels.c	each Sentinel
  *	certificates.c	when certificates expire	operations.c	unfinished retries and deletions
+ *	health.c	the reports of the sweepers
  *
  * Each row has the name of the check, its requirement, and the text of the report if there is no finding. Order matters: a
  * check may use the results of those before it. SYSTEM(x) is int check_x(struct doctor *), QUEUE(x) is int check_x(struct
@@ -65,7 +66,8 @@
 	QUEUE(paused, NEEDS_CONNECTION, "no queue is paused") \
 	QUEUE(delayed, NEEDS_CONNECTION, "no retry is overdue") \
 	QUEUE(shared, NEEDS_CONNECTION, "no wrapper of quredis reaches other programs") \
-	QUEUE(workers, NEEDS_CONNECTION, "every queue with messages has workers")
+	QUEUE(workers, NEEDS_CONNECTION, "every queue with messages has workers") \
+	SYSTEM(health, NEEDS_CONNECTION, "no queue is degraded or unhealthy")
 
 enum severity { SEVERITY_OK, SEVERITY_NOTE, SEVERITY_WARNING, SEVERITY_ERROR };
 

@@ -1,0 +1,219 @@
+/*
+ * Names the queues that are degraded or unhealthy by the last reports of their sweepers, which `quredis health` shows, too. Of a cause that another check has
+ * found it only names that check.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "admin/doctor/checks.h"
+
+#include "common/base/base.h"
+#include "common/queue/queue.h"
+
+#define REASONS_MOST 32
+#define REASON_COLUMNS 640
+
+/* The checks that find the cause of a reason, too, by its code. begins: of such a finding. */
+static const struct { const char *code, *check, *begins; } found_by[] = {
+	{ "paused", "paused", "" },
+	{ "breaker", "supervisor", "breaker:" },
+	{ "error", "supervisor", "error:" },
+	{ "error", "supervisor", "no redis:" },
+	{ "error", "types", "" },
+	{ "bounds", "bounds", "" },
+	{ "orphans", "registrations", "" },
+	{ "orphans", "lost", "" },
+};
+
+/* The command that shows more of a reason: its words before and after the name of the queue. The text of any other reason says enough. */
+static const struct { const char *code, *before, *after; } shown_by[] = {
+	{ "ingress", "trend", " --since 6h" },
+	{ "oldest_age", "trend", " --since 6h" },
+	{ "growth", "trend", " --since 6h" },
+	{ "transit", "peek", " transit" },
+	{ "stuck", "peek", " transit" },
+	{ "delayed", "peek", " delayed" },
+	{ "dead_letters", "dlq stats", "" },
+	{ "failures", "dlq stats", "" },
+};
+
+/* ---- the reasons of one report ---- */
+
+struct reasons {
+	struct buffer texts, commands;
+	enum severity worst;		/* of the reasons that no other check has found; OK: there is none */
+};
+
+static bool is_about(const struct finding *f, const struct queue_check *q)
+{
+	return f->queue == q || (f->queue == NULL && f->where != NULL && strcmp(f->where, q->keys.name) == 0);
+}
+
+static bool has_found(const struct doctor *d, const struct queue_check *q, const char *check, const char *begins)
+{
+	const struct finding *f;
+
+	STAILQ_FOREACH(f, &d->findings.list, next)
+		if (f->severity != SEVERITY_OK && strcmp(f->check, check) == 0 && is_about(f, q) && strncmp(f->what, begins, strlen(begins)) == 0)
+			return true;
+	return false;
+}
+
+/* NULL: none. */
+static const char *check_that_found(const struct doctor *d, const struct queue_check *q, const char *code)
+{
+	for (size_t i = 0; i < nitems(found_by); i++)
+		if (strcmp(found_by[i].code, code) == 0 && has_found(d, q, found_by[i].check, found_by[i].begins))
+			return found_by[i].check;
+	return NULL;
+}
+
+static void append_once(struct buffer *b, char *text)
+{
+	if (b->len == 0 || strstr(b->data, text) == NULL)
+		buffer_format(b, "%s%s", b->len > 0 ? "; " : "", text);
+	free(text);
+}
+
+static void append_command(struct buffer *commands, const struct queue_check *q, const char *code)
+{
+	for (size_t i = 0; i < nitems(shown_by); i++)
+		if (strcmp(shown_by[i].code, code) == 0)
+			append_once(commands, alloc_format("quredis %s %s%s", shown_by[i].before, q->keys.name, shown_by[i].after));
+}
+
+static enum severity severity_of(const char *status)
+{
+	return strcmp(status, queue_health_names[2]) == 0 ? SEVERITY_ERROR : SEVERITY_WARNING;
+}
+
+static void take_reason(struct reasons *all, const struct doctor *d, const struct queue_check *q, const json_t *reason)
+{
+	const char *code = json_string_value(json_object_get(reason, "code")), *status = json_string_value(json_object_get(reason, "status"));
+	const char *text = json_string_value(json_object_get(reason, "text")), *check;
+
+	if (code == NULL || status == NULL || text == NULL)
+		return;
+	check = check_that_found(d, q, code);
+	if (check != NULL) {
+		append_once(&all->texts, alloc_format("see check %s", check));
+		return;
+	}
+	append_once(&all->texts, visible(text, strlen(text), REASON_COLUMNS));
+	append_command(&all->commands, q, code);
+	all->worst = severity_of(status) > all->worst ? severity_of(status) : all->worst;
+}
+
+/* ---- one queue ---- */
+
+/* A report whose causes other checks have found is only a note: these say how bad they are. */
+static void add_bad(struct doctor *d, const struct queue_check *q, const struct queue_health *h)
+{
+	const json_t *list = json_object_get(h->document, "reasons");
+	struct reasons all = {0};
+	enum severity severity;
+
+	for (size_t i = 0; i < json_array_size(list) && i < REASONS_MOST; i++)
+		take_reason(&all, d, q, json_array_get(list, i));
+	severity = all.texts.len == 0 ? severity_of(h->status) : all.worst == SEVERITY_OK ? SEVERITY_NOTE : all.worst;
+	findings_advise(findings_add(d, severity, NULL, "%s: %s", h->status, all.texts.len == 0 ? "its report has no reason" : all.texts.data),
+	    "%s%sall figures: quredis health %s", all.commands.len == 0 ? "" : all.commands.data, all.commands.len == 0 ? "" : "; ", q->keys.name);
+	buffer_free(&all.texts);
+	buffer_free(&all.commands);
+}
+
+static void add_unreported(struct doctor *d, const char *where, const char *what)
+{
+	findings_advise(findings_add(d, SEVERITY_WARNING, where, "%s", what),
+	    "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs");
+}
+
+static void judge_report(struct doctor *d, const struct queue_check *q, const struct redis_reply *reply)
+{
+	char age[UNITS_SIZE], *what;
+	struct queue_health h;
+
+	if (queue_health_parse(&h, reply->str, reply->len) == -1 || strcmp(h.queue, q->keys.name) != 0) {
+		add_unreported(d, NULL, "its last report of health cannot be read");
+	} else if (queue_health_is_stale(&h, d->server.now_ms)) {
+		what = alloc_format("its last report of health is %s old", units_elapsed(d->server.now_ms - h.at_ms, age));
+		add_unreported(d, NULL, what);
+		free(what);
+	} else if (h.level > 0) {
+		add_bad(d, q, &h);
+	}
+	queue_health_free(&h);
+}
+
+/* ---- all queues ---- */
+
+/* True: a supervisor should judge the queue. Only other programs may use one of the registry. */
+static bool is_judged(const struct doctor *d, const struct queue_check *q)
+{
+	return d->a->conf->health.enabled && q->readable && (q->conf != NULL || q->lists.nworkers > 0);
+}
+
+/* Takes the answer about one queue. */
+static int take_report(struct doctor *d, const struct queue_check *q, const char *key)
+{
+	struct redis_reply reply;
+
+	if (admin_reply(d->a, &reply, key) == -1)
+		return -1;
+	if (reply.type == REDIS_STRING)
+		judge_report(d, q, &reply);
+	else if (is_judged(d, q))
+		add_unreported(d, NULL, "no supervisor reports its health");
+	return 0;
+}
+
+static int check_reports(struct doctor *d, const char *key)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < d->queues.n; i++)
+		if (d->queues.all[i].readable)
+			queue_health_read_one(&d->a->redis, d->queues.all[i].keys.name);
+	for (size_t i = 0; i < d->queues.n && rc == 0; i++) {
+		if (!d->queues.all[i].readable)
+			continue;
+		doctor_enter(d, &d->queues.all[i]);
+		rc = take_report(d, &d->queues.all[i], key);
+		findings_end_check(d);
+	}
+	doctor_enter(d, NULL);
+	return rc;
+}
+
+static void check_none(struct doctor *d, const char *key)
+{
+	size_t i = 0;
+
+	while (i < d->queues.n && !is_judged(d, &d->queues.all[i]))
+		i++;
+	if (i < d->queues.n)
+		add_unreported(d, key, "no supervisor reports the health of any queue");
+	else
+		findings_add(d, SEVERITY_OK, NULL, "skipped: health.enabled is not set here, and no supervisor reports");
+}
+
+int check_health(struct doctor *d)
+{
+	char *key = queue_key_of(&d->a->redis, QUEUE_KEY_HEALTH, NULL);
+	struct redis_reply reply;
+	int rc;
+
+	redis_appendf(&d->a->redis, "TYPE %s", key);
+	rc = admin_reply(d->a, &reply, key);
+	if (rc == 0 && strcmp(reply.str, "none") == 0)
+		check_none(d, key);
+	else if (rc == 0 && strcmp(reply.str, "hash") != 0)
+		findings_advise(findings_add(d, SEVERITY_ERROR, key, "it is a %s, but quredis needs a hash: no supervisor can report health", reply.str),
+		    "another program uses this key: rename or delete it; supervisors write it again");
+	else if (rc == 0)
+		rc = check_reports(d, key);
+	free(key);
+	return rc;
+}
