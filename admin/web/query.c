@@ -1,5 +1,6 @@
 /* Parses the parameters of a request strictly, so that a misspelt one is an error and not a larger purge. */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,21 +13,26 @@
 #include "admin/cli/cli.h"
 #include "common/base/base.h"
 
+#define CHOICES_MAX 4
+
 static const struct parameter {
 	const char *name;
 	unsigned bit;
 	enum { TEXT, FLAG, ID, LIMIT } kind;
 	size_t field;			/* of TEXT and FLAG: its offset in struct web_query */
 	const char *wanted;		/* NULL: any text */
+	const char *choices[CHOICES_MAX];	/* of TEXT: the only values; none: any text */
 } parameters[] = {
-	{ "queue", WEB_QUEUE, TEXT, offsetof(struct web_query, queue), NULL },
-	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), NULL },
-	{ "id", WEB_ID, ID, 0, NULL },
-	{ "limit", WEB_LIMIT, LIMIT, 0, "a number from 1 to 1000" },
-	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL },
-	{ "all", WEB_ALL, FLAG, offsetof(struct web_query, all), "true or false" },
-	{ "dry_run", WEB_DRY_RUN, FLAG, offsetof(struct web_query, dry_run), "true or false" },
-	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL },
+	{ "queue", WEB_QUEUE, TEXT, offsetof(struct web_query, queue), NULL, {0} },
+	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), "ingress, transit, escape or delayed", { "ingress", "transit", "escape", "delayed" } },
+	{ "list", WEB_LIST_BACK, TEXT, offsetof(struct web_query, list), "transit, escape or delayed", { "transit", "escape", "delayed" } },
+	{ "list", WEB_LIST_SINGLE, TEXT, offsetof(struct web_query, list), "ingress or delayed", { "ingress", "delayed" } },
+	{ "id", WEB_ID, ID, 0, NULL, {0} },
+	{ "limit", WEB_LIMIT, LIMIT, 0, "a number from 1 to 1000", {0} },
+	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL, {0} },
+	{ "all", WEB_ALL, FLAG, offsetof(struct web_query, all), "true or false", {0} },
+	{ "dry_run", WEB_DRY_RUN, FLAG, offsetof(struct web_query, dry_run), "true or false", {0} },
+	{ "since", WEB_SINCE, TEXT, offsetof(struct web_query, since), NULL, {0} },
 };
 
 /* Options of the command line that are parameters with the same name. admin/dead_letters/filter.c has what those of a filter mean. */
@@ -73,10 +79,30 @@ static const struct option_spec *option_named(const char *name, unsigned takes)
 
 #define KNOWN_MAX (nitems(parameters) + 32)
 
+/* Options as parameters: "max_failures", not "max-failures". Changes text, and returns it. */
+static char *as_parameters(char *text)
+{
+	for (char *c = text; *c != '\0'; c++)
+		if (*c == '-')
+			*c = '_';
+	return text;
+}
+
+/* "queue, list or id": a new string */
+static char *enumerated(const char *const *words, size_t n)
+{
+	struct buffer text = {0};
+
+	for (size_t i = 0; i < n; i++)
+		buffer_format(&text, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", words[i]);
+	buffer_append(&text, "", 1);
+	return as_parameters(text.data);
+}
+
 static int unknown(const char *name, unsigned takes, char **why)
 {
 	const char *known[KNOWN_MAX], *near;
-	char *shown = visible(name, strlen(name), 80);
+	char *shown = visible(name, strlen(name), 80), *expected;
 	size_t n = 0;
 
 	for (size_t i = 0; i < nitems(parameters); i++)
@@ -86,7 +112,26 @@ static int unknown(const char *name, unsigned takes, char **why)
 		if (is_taken(&option_specs[i], takes))
 			known[n++] = option_specs[i].name;
 	near = nearest(name, known, n);
-	*why = near != NULL ? alloc_format("no parameter %s here (did you mean %s?)", shown, near) : alloc_format("no parameter %s here", shown);
+	expected = near != NULL ? as_parameters(alloc_string(near)) : enumerated(known, n);
+	*why = near != NULL ? alloc_format("no parameter %s here (did you mean %s?)", shown, expected)
+	    : alloc_format("no parameter %s here: expected %s", shown, n > 0 ? expected : "none");
+	free(expected);
+	free(shown);
+	return -1;
+}
+
+static int misfit(const struct parameter *p, const char *value, char **why)
+{
+	size_t n = 0;
+	char *shown = visible(value, strlen(value), 80);
+	const char *near;
+
+	while (n < CHOICES_MAX && p->choices[n] != NULL)
+		n++;
+	near = nearest(value, p->choices, n);
+	*why = p->kind == ID ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
+	    : near == NULL ? alloc_format("the parameter %s: expected %s, not %s", p->name, p->wanted, shown)
+	    : alloc_format("the parameter %s: expected %s, not %s (did you mean %s?)", p->name, p->wanted, shown, near);
 	free(shown);
 	return -1;
 }
@@ -114,6 +159,14 @@ static bool has_bad_escape(const char *text)
 
 /* ---- reading ---- */
 
+static bool is_choice(const struct parameter *p, const char *value)
+{
+	for (size_t i = 0; i < CHOICES_MAX && p->choices[i] != NULL; i++)
+		if (strcmp(p->choices[i], value) == 0)
+			return true;
+	return p->choices[0] == NULL;
+}
+
 /* -1: the value has another form. */
 static int take_value(struct web_query *q, const struct parameter *p, char *value)
 {
@@ -124,12 +177,15 @@ static int take_value(struct web_query *q, const struct parameter *p, char *valu
 	switch (p->kind) {
 	case TEXT:
 		*(char **)field = value;
-		break;
+		return is_choice(p, value) ? 0 : -1;
 	case FLAG:
 		is_true = strcmp(value, "true") == 0;
 		*(bool *)field = is_true;
 		return is_true || strcmp(value, "false") == 0 ? 0 : -1;
 	case ID:
+		for (size_t i = 0; i < q->nids; i++)
+			if (strcmp(q->ids[i], value) == 0)	/* the second one would mean another message with this id */
+				return -1;
 		q->ids = alloc_resize(q->ids, q->nids + 1, sizeof(*q->ids));
 		q->ids[q->nids++] = value;
 		break;
@@ -168,7 +224,8 @@ static int take_option(struct web_query *q, const struct option_spec *s, const c
 	else if ((q->options.given & s->bit) != 0)
 		*why = alloc_format("the parameter %s occurs more than once", name);
 	else if (store_option(&q->options, s, value) == -1)
-		*why = alloc_format("the parameter %s: expected %s", name, s->kind == OPTION_IS_FLAG ? "true or false" : "a number in its range");
+		*why = s->kind == OPTION_IS_FLAG ? alloc_format("the parameter %s: expected true or false", name)
+		    : alloc_format("the parameter %s: expected a number from %" PRId64 " to %" PRId64, name, s->min, s->max);
 	q->options.given |= s->bit;
 	return *why == NULL ? 0 : -1;
 }
@@ -189,7 +246,7 @@ static int take_parameter(struct web_query *q, const char *name, char *value, un
 	else if ((q->given & p->bit) != 0 && p->kind != ID)
 		*why = alloc_format("the parameter %s occurs more than once", name);
 	else if (take_value(q, p, value) == -1)
-		*why = alloc_format("the parameter %s: expected %s", name, p->wanted);
+		misfit(p, value, why);
 	q->given |= p->bit;
 	return *why == NULL ? 0 : -1;
 }

@@ -12,7 +12,7 @@
 
 /* Parameters of a request: bits, so that a route can name those that it takes. */
 #define WEB_QUEUE	0x01u
-#define WEB_LIST	0x02u
+#define WEB_LIST	0x02u		/* list: one of all; or one of those of WEB_LIST_BACK or WEB_LIST_SINGLE */
 #define WEB_ID		0x04u		/* may occur more than once */
 #define WEB_LIMIT	0x08u
 #define WEB_FILTER	0x10u		/* the options of OPTION_FILTER, by their names */
@@ -23,6 +23,8 @@
 #define WEB_PACE	0x200u		/* canary, rate, max_failures, anew */
 #define WEB_ANEW	0x400u
 #define WEB_TEXT	0x800u		/* text, search */
+#define WEB_LIST_BACK	0x1000u		/* list: from which messages can go back into ingress */
+#define WEB_LIST_SINGLE	0x2000u		/* list: from which single messages can be taken */
 
 #define WEB_LIMIT_DEFAULT 50
 #define WEB_LIMIT_MAX 1000

@@ -25,9 +25,9 @@ static const struct web_route routes[] = {
 	GET("doctor", "doctor", 0, 0),
 
 	{ true, API "queue/purge", web_purge, "purge", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, 0, WEB_ACCESS_HOLDERS },
-	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST),
-	POST("queue/message/retry", "retry", WEB_QUEUE | WEB_LIST | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST | WEB_ID),
-	POST("queue/message/rm", "rm", WEB_QUEUE | WEB_LIST | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST | WEB_ID),
+	POST("queue/retry", "retry", WEB_QUEUE | WEB_LIST_BACK | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_BACK),
+	POST("queue/message/retry", "retry", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
+	POST("queue/message/rm", "rm", WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID | WEB_DRY_RUN, WEB_QUEUE | WEB_LIST_SINGLE | WEB_ID),
 	POST("queue/dlq/retry", "dlq retry", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_PACE | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/dlq/rm", "dlq rm", WEB_QUEUE | WEB_ID | WEB_ALL | WEB_FILTER | WEB_ANEW | WEB_DRY_RUN, WEB_QUEUE),
 	POST("queue/pause", "pause", WEB_QUEUE | WEB_DRY_RUN, WEB_QUEUE),
