@@ -280,7 +280,8 @@ def test_dead_letters_by_a_filter(web, redis):
     ("queue/stats?since=x", 400, "30m"), ("queue/dlq?queue=mail&&", 400, "NAME=VALUE"), ("queue/dlq?queue=mail%0", 400, "hexadecimal"), ("queue/dlq?queue=mial", 404, "did you mean mail?"), ("queue/dlq?queue=a%0Ab", 404, r"no queue a\nb"),
     ("queue/dlq?queue=--json", 404, "no queue --json"), ("queue/dlq?queue=-c/etc/passwd", 404, "no queue -c/etc/passwd"),
     ("queue/messages?queue=mail&list=ingres", 400, "did you mean ingress?"), ("queue/messages?queue=mail&list=--help", 400, "--help"),
-    ("queue/messages?queue=mail&list=done", 400, "expected ingress, transit, escape or delayed"), ("queues?queue=mail", 400, "no parameter queue here: expected none"), ("quees", 404, "did you mean /api/v1/queues?"), ("../../etc/passwd", 404, "no"),
+    ("queue/messages?queue=mail&list=done", 400, "expected ingress, transit, escape or delayed"),
+    ("queues?queue=mail", 400, "no parameter queue here: expected none"), ("quees", 404, "did you mean /api/v1/queues?"), ("../../etc/passwd", 404, "no"),
     ("queue/dlq/record?queue=mail&id=nobody", 404, "nobody"), ("queue/purge?queue=mail&list=escape", 405, "POST"),
 ])
 def test_requests_that_make_no_sense(web, path, code, said):
@@ -294,29 +295,36 @@ NONSENSE = [
       for action, more, lists in (("retry", "", "transit, escape or delayed"), ("purge", "", "ingress, transit, escape or delayed"),
                                   ("message/retry", "&id=a", "ingress or delayed"), ("message/rm", "&id=a", "ingress or delayed"))
       for value, near in (("UNKNOWN", None), ("delaid", "delayed"), ("Delayed", "delayed"), ("b", None), ("{}", None), ("%ff%01", None), ("--force", None))),
-    *((f"queue/{action}&list=delayed&list=delayed", "list occurs more than once") for action in ("retry?queue=mail", "purge?queue=mail", "message/rm?queue=mail&id=a")),
+    *((f"queue/{action}&list=delayed&list=delayed", "list occurs more than once") for action in (
+        "retry?queue=mail", "purge?queue=mail", "message/rm?queue=mail&id=a")),
     *((f"queue/{action}&list=", "list is empty") for action in ("retry?queue=mail", "purge?queue=mail", "message/retry?queue=mail&id=a")),
     *((f"queue/{action}", "list") for action in ("retry?queue=mail", "purge?queue=mail", "message/rm?queue=mail&id=a")),
     ("queue/retry?queue=mail&list=ingress", "expected transit"), ("queue/message/rm?queue=mail&list=escape&id=a", "expected ingress or delayed"),
     *((f"queue/{action}{query}", word) for action in ("pause", "resume", "dlq/retry", "dlq/rm") for query, word in (
         ("", '"queue" is required'), ("?queue=", "queue is empty"), ("?queue=mail&queue=mail", "queue occurs more than once"), ("?queue=%00", "%00"),
-        ("?queue=mail&dry_run=", "dry_run is empty"), ("?queue=mail&dry_run=TRUE", "dry_run: expected true or false"), ("?queue=mail&dry_run={}", "true or false"),
-        ("?queue=mail&dry_run=%ff", "true or false"), ("?queue=mail&dryrun=true", "did you mean dry_run?"), ("?queue=mail&dry_run=true&dry_run=true", "more than once"))),
+        ("?queue=mail&dry_run=", "dry_run is empty"), ("?queue=mail&dry_run=TRUE", "dry_run: expected true or false"),
+        ("?queue=mail&dry_run={}", "true or false"),
+        ("?queue=mail&dry_run=%ff", "true or false"), ("?queue=mail&dryrun=true", "did you mean dry_run?"),
+        ("?queue=mail&dry_run=true&dry_run=true", "more than once"))),
     ("queue/pause?queue=mail&list=ingress", "no parameter list here: expected queue or dry_run"), ("queue/pause?queue=mail&{}=1", "expected queue or dry_run"),
     ("queue/pause?queue=mail&%ff%01=1", "no parameter %ff%01 here"),
-    *((f"queue/{action}&id=b&id=a&id=b", "id has the value b twice") for action in ("message/rm?queue=mail&list=ingress", "message/retry?queue=mail&list=delayed",
-                                                                                   "dlq/rm?queue=mail", "dlq/retry?queue=mail")),
+    *((f"queue/{action}&id=b&id=a&id=b", "id has the value b twice") for action in (
+        "message/rm?queue=mail&list=ingress", "message/retry?queue=mail&list=delayed", "dlq/rm?queue=mail", "dlq/retry?queue=mail")),
     ("queue/message/rm?queue=mail&list=ingress&id=", "id is empty"), ("queue/message/rm?queue=mail&list=ingress", '"id" is required'),
     *((f"queue/dlq/{action}?queue=mail{query}", word) for action in ("retry", "rm") for query, word in (
-        ("", "expected id, once or more, or all=true"), ("&all=false", "or all=true"), ("&all=true&id=1-1", "or all=true"), ("&all=yes", "all: expected true or false"),
-        ("&all=", "all is empty"), ("&all=true&all=true", "more than once"), ("&id=1-1&class=a", "class requires all=true"), ("&all=true&klass=a", "did you mean class?"),
+        ("", "expected id, once or more, or all=true"), ("&all=false", "or all=true"), ("&all=true&id=1-1", "or all=true"),
+        ("&all=yes", "all: expected true or false"),
+        ("&all=", "all is empty"), ("&all=true&all=true", "more than once"), ("&id=1-1&class=a", "class requires all=true"),
+        ("&all=true&klass=a", "did you mean class?"),
         ("&all=true&anew=1", "anew: expected true or false"), ("&all=true&anew=", "anew is empty"),
         *((f"&all=true&{name}=", f"{name} is empty") for name in ("class", "cause", "text", "exit", "worker", "since", "until")),
         *((f"&all=true&{name}=1&{name}=1", f"{name} occurs more than once") for name in ("class", "cause", "text", "exit", "worker", "since", "until")),
         *((f"&all=true&{name}={value}", "expected") for name in ("exit", "since", "until") for value in ("abc", "{}", "%ff", "-1", "99999999999999999999")))),
     *((f"queue/dlq/retry?queue=mail&all=true&{name}={value}", expected) for name, expected in (
-        ("canary", "from 1 to 1000"), ("max_failures", "from 0 to"), ("rate", "such as 50/s")) for value in ("abc", "{}", "%ff", "-1", "99999999999999999999", "1.5")),
-    ("queue/dlq/retry?queue=mail&all=true&max_failure=1", "did you mean max_failures?"), ("queue/dlq/rm?queue=mail&all=true&canary=1", "no parameter canary here"),
+        ("canary", "from 1 to 1000"), ("max_failures", "from 0 to"), ("rate", "such as 50/s"))
+      for value in ("abc", "{}", "%ff", "-1", "99999999999999999999", "1.5")),
+    ("queue/dlq/retry?queue=mail&all=true&max_failure=1", "did you mean max_failures?"),
+    ("queue/dlq/rm?queue=mail&all=true&canary=1", "no parameter canary here"),
 ]
 
 
