@@ -39,6 +39,7 @@ static const struct { const char *word; enum colour_meaning meaning; } words[] =
 	{ "ok", MEANING_GOOD },
 	{ "note", MEANING_FAINT },
 	{ "warning", MEANING_WARNING },
+	{ "fixed", MEANING_GOOD },
 };
 
 bool colour_terminal_obeys(void)

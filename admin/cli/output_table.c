@@ -43,6 +43,11 @@ static void write_coloured(const struct output *o, enum colour_meaning meaning, 
 	fputs(colour_end(o->colour, meaning), o->file);
 }
 
+static enum colour_meaning meaning_of(const struct column *column, const char *text)
+{
+	return column->kind == COLUMN_STATE ? colour_meaning_of(text) : MEANING_NONE;
+}
+
 static void write_cell(const struct output *o, size_t column, enum colour_meaning meaning, const char *text, bool last)
 {
 	bool right = o->columns[column].kind == COLUMN_NUMBER;
@@ -67,10 +72,9 @@ static void write_line(const struct output *o, char **texts, bool titles)
 	pad(o, TABLE_INDENT);
 	for (size_t i = 0; i < o->ncolumns; i++) {
 		const char *text = texts[i] == NULL ? "-" : texts[i];
-		enum colour_meaning of_state = o->columns[i].kind == COLUMN_STATE ? colour_meaning_of(text) : MEANING_NONE;
 
 		if (is_shown(o, i) && i <= last)
-			write_cell(o, i, titles ? MEANING_HEADING : of_state, text, i == last);
+			write_cell(o, i, titles ? MEANING_HEADING : meaning_of(&o->columns[i], text), text, i == last);
 	}
 	fputc('\n', o->file);
 }
@@ -288,7 +292,9 @@ static void table_object(struct output *o, const struct cell *cells)
 		if (o->columns[i].title == NULL)
 			continue;
 		text = output_object_text(o, &cells[i]);
-		fprintf(o->file, "  %-*s  %s\n", (int)widest, o->columns[i].title, text);
+		fprintf(o->file, "  %-*s  ", (int)widest, o->columns[i].title);
+		write_coloured(o, meaning_of(&o->columns[i], text), text);
+		fputc('\n', o->file);
 		free(text);
 	}
 }

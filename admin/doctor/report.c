@@ -228,8 +228,9 @@ static bool has_rows(const struct row *rows, size_t n, enum urgency least)
 void report_print(struct doctor *d)
 {
 	static const struct column columns[] = {
-		{ "severity", NULL, false }, { NULL, "Severity", false }, { "check", "Check", false }, { "queue", NULL, false }, { "where", NULL, false },
-		{ NULL, "Where", false }, { "what", "What", false }, { "advice", "What to do", false }, { "fixable", NULL, false }, { "fixed", NULL, false },
+		{ "severity", NULL, COLUMN_NAME }, { NULL, "Severity", COLUMN_STATE }, { "check", "Check", COLUMN_NAME }, { "queue", NULL, COLUMN_NAME },
+		{ "where", NULL, COLUMN_NAME }, { NULL, "Where", COLUMN_NAME }, { "what", "What", COLUMN_NAME }, { "advice", "What to do", COLUMN_NAME },
+		{ "fixable", NULL, COLUMN_NAME }, { "fixed", NULL, COLUMN_NAME },
 	};
 	bool json = d->a->options.json, verbose = d->a->options.verbose;
 	enum urgency least = verbose ? URGENCY_FINE : URGENCY_FIXED;

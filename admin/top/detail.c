@@ -35,19 +35,12 @@ static char *elapsed(int64_t ms)
 	return alloc_string(units_elapsed(ms, text));
 }
 
-static char *health_text(const struct top_queue *q, int64_t now_ms)
+/* "12m03s ago"; NULL: not known. A new string. */
+static char *ago(int64_t ms, int64_t now_ms)
 {
-	int64_t since = top_number(q->document, "since_ms");
-	char *age, *text;
+	char text[UNITS_SIZE];
 
-	if (q->health == NULL)
-		return NULL;
-	if (since <= 0 || since > now_ms)
-		return alloc_string(q->health);
-	age = elapsed(now_ms - since);
-	text = alloc_format("%s for %s", q->health, age);
-	free(age);
-	return text;
+	return ms <= 0 || ms > now_ms ? NULL : alloc_format("%s ago", units_elapsed(now_ms - ms, text));
 }
 
 static char *waiting_text(const struct top_queue *q)
@@ -115,15 +108,18 @@ static struct cell count_cell(int64_t n)
 static void print_figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "State", false }, { NULL, "Health", false }, { NULL, "Ingress", false }, { NULL, "Transit", false }, { NULL, "Delayed", false },
-		{ NULL, "Escape", false }, { NULL, "A second", false }, { NULL, "Failures", false }, { NULL, "Backlog", false }, { NULL, "Workers", false },
+		{ NULL, "State", COLUMN_STATE }, { NULL, "Health", COLUMN_STATE }, { NULL, "Health since", COLUMN_NAME }, { NULL, "Ingress", COLUMN_NAME },
+		{ NULL, "Transit", COLUMN_NUMBER }, { NULL, "Delayed", COLUMN_NUMBER }, { NULL, "Escape", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME },
+		{ NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME }, { NULL, "Workers", COLUMN_NAME },
 	};
-	char *health = health_text(q, now_ms), *waiting = waiting_text(q), *rates = rates_text(q), *failures = failures_text(q->document),
-	    *growth = growth_text(q->document), *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
+	char *since = ago(top_number(q->document, "since_ms"), now_ms), *waiting = waiting_text(q), *rates = rates_text(q),
+	    *failures = failures_text(q->document), *growth = growth_text(q->document),
+	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
 
-	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(health), cell_str(waiting), count_cell(q->transit),
-	    count_cell(q->delayed), count_cell(q->escape), cell_str(rates), cell_str(failures), cell_str(growth), cell_str(workers) });
-	free(health);
+	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since), cell_str(waiting),
+	    count_cell(q->transit), count_cell(q->delayed), count_cell(q->escape), cell_str(rates), cell_str(failures), cell_str(growth),
+	    cell_str(workers) });
+	free(since);
 	free(waiting);
 	free(rates);
 	free(failures);
@@ -135,7 +131,7 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 
 static void print_reasons(struct output *o, const json_t *health)
 {
-	static const struct column columns[] = { { NULL, "Health", false }, { NULL, "Reason, with figure and limit", false } };
+	static const struct column columns[] = { { NULL, "Health", COLUMN_STATE }, { NULL, "Reason, with figure and limit", COLUMN_NAME } };
 	const json_t *all = json_object_get(health, "reasons"), *reason;
 	size_t i;
 
@@ -166,7 +162,9 @@ static const json_t *queue_of_node(const json_t *node, const char *name)
 /* What stops the queue on each node: an open breaker, or a worker whose death is not certain. */
 static void print_causes(struct output *o, const json_t *nodes, const char *name, int64_t now_ms)
 {
-	static const struct column columns[] = { { NULL, "Node", false }, { NULL, "Next attempt", true }, { NULL, "Cause", false } };
+	static const struct column columns[] = {
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+	};
 	const json_t *node, *row;
 	bool begun = false;
 	size_t i;
@@ -209,7 +207,8 @@ static char *workers_text(const json_t *workers)
 static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 {
 	static const struct column columns[] = {
-		{ NULL, "Node", false }, { NULL, "State", false }, { NULL, "Wanted", true }, { NULL, "Restarts", true }, { NULL, "Workers", false },
+		{ NULL, "Node", COLUMN_NAME }, { NULL, "State", COLUMN_STATE }, { NULL, "Wanted", COLUMN_NUMBER }, { NULL, "Restarts", COLUMN_NUMBER },
+		{ NULL, "Workers", COLUMN_NAME },
 	};
 	const json_t *node, *row;
 	bool begun = false;
@@ -242,7 +241,9 @@ static struct cell value_cell(const json_t *value)
 
 static void print_dead_letters(struct output *o, const json_t *dead_letters, const char *name, int64_t now_ms)
 {
-	static const struct column columns[] = { { NULL, "Died", true }, { NULL, "Class", false }, { NULL, "Attempts", true }, { NULL, "Error", false } };
+	static const struct column columns[] = {
+		{ NULL, "Died", COLUMN_NUMBER }, { NULL, "Class", COLUMN_NAME }, { NULL, "Attempts", COLUMN_NUMBER }, { NULL, "Error", COLUMN_NAME },
+	};
 	const json_t *rows = json_object_get(dead_letters, "records"), *row;
 	const char *of = string_of(dead_letters, "queue");
 	size_t i;
@@ -252,13 +253,11 @@ static void print_dead_letters(struct output *o, const json_t *dead_letters, con
 	begin_part(o, columns, nitems(columns));
 	json_array_foreach(rows, i, row) {
 		const char *at = string_of(row, "failed_at"), *error = string_of(row, "error_message");
-		int64_t ms = at == NULL ? -1 : clock_rfc3339_parse(at);
-		char *died = ms < 0 || ms > now_ms ? NULL : elapsed(now_ms - ms), *ago = died == NULL ? NULL : alloc_format("%s ago", died);
+		char *died = ago(at == NULL ? -1 : clock_rfc3339_parse(at), now_ms);
 
-		output_row(o, (struct cell[]){ cell_str(ago), cell_str(string_of(row, "error_class")), value_cell(json_object_get(row, "attempts")),
+		output_row(o, (struct cell[]){ cell_str(died), cell_str(string_of(row, "error_class")), value_cell(json_object_get(row, "attempts")),
 		    error == NULL ? cell_none() : cell_bytes(error, strcspn(error, "\r\n")) });
 		free(died);
-		free(ago);
 	}
 	output_end(o, true);
 }

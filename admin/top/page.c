@@ -39,11 +39,12 @@ static void queues(struct output *o, const struct top_figures *f)
 {
 	enum { QUEUE, STATE, HEALTH, INGRESS, OLDEST, TRANSIT, DELAYED, ESCAPE, DONE, FAILED, ESCAPED, RUNNING, WORKERS };
 	static const struct column columns[] = {
-		[QUEUE] = { NULL, "Queue", false }, [STATE] = { NULL, "State", false }, [HEALTH] = { NULL, "Health", false },
-		[INGRESS] = { NULL, "Ingress", true }, [OLDEST] = { NULL, "Oldest", true }, [TRANSIT] = { NULL, "Transit", true },
-		[DELAYED] = { NULL, "Delayed", true }, [ESCAPE] = { NULL, "Escape", true }, [DONE] = { NULL, "Done/s", true },
-		[FAILED] = { NULL, "Failed/s", true }, [ESCAPED] = { NULL, "Escaped/s", true }, [RUNNING] = { NULL, "Running", true },
-		[WORKERS] = { NULL, "Workers", true },
+		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATE] = { NULL, "State", COLUMN_STATE }, [HEALTH] = { NULL, "Health", COLUMN_STATE },
+		[INGRESS] = { NULL, "Ingress", COLUMN_NUMBER }, [OLDEST] = { NULL, "Oldest", COLUMN_NUMBER },
+		[TRANSIT] = { NULL, "Transit", COLUMN_NUMBER }, [DELAYED] = { NULL, "Delayed", COLUMN_NUMBER },
+		[ESCAPE] = { NULL, "Escape", COLUMN_NUMBER }, [DONE] = { NULL, "Done/s", COLUMN_NUMBER },
+		[FAILED] = { NULL, "Failed/s", COLUMN_NUMBER }, [ESCAPED] = { NULL, "Escaped/s", COLUMN_NUMBER },
+		[RUNNING] = { NULL, "Running", COLUMN_NUMBER }, [WORKERS] = { NULL, "Workers", COLUMN_NUMBER },
 	};
 	/*
 	 * columns to leave out, in this order. First those whose figures other columns show in part: Escape shows escaped
@@ -122,8 +123,8 @@ void top_page_runners(struct output *o, const json_t *nodes, const char *queue, 
 	size_t n = top_page_count_runners(nodes, queue);
 	struct running *all = alloc_zero(n + 1, sizeof(*all));
 	struct column columns[] = {
-		{ NULL, "Runs for", true }, { NULL, queue == NULL ? "Queue" : NULL, false }, { NULL, "Node", false }, { NULL, "Worker", false },
-		{ NULL, NULL, false },
+		{ NULL, "Runs for", COLUMN_NUMBER }, { NULL, queue == NULL ? "Queue" : NULL, COLUMN_NAME }, { NULL, "Node", COLUMN_NAME },
+		{ NULL, "Worker", COLUMN_NAME }, { NULL, NULL, COLUMN_NAME },
 	};
 
 	n = take_running(nodes, queue, all, n);
@@ -166,7 +167,7 @@ static size_t count_causes(const json_t *nodes)
 static void causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "Breaker of", false }, { NULL, "Node", false }, { NULL, "Next attempt", true }, { NULL, "Cause", false },
+		{ NULL, "Breaker of", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *queue;
 	size_t i, j;

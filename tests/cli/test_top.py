@@ -11,7 +11,7 @@ import time
 import pytest
 
 from harness import queue
-from harness.queues import Queue, now_ms
+from harness.queues import Queue, incarnation, now_ms
 
 DOWN, UP, PAGE_DOWN, PAGE_UP, HOME, END = "\x1b[B", "\x1b[A", "\x1b[6~", "\x1b[5~", "\x1b[H", "\x1b[F"
 
@@ -29,7 +29,7 @@ class Screen:
     """quredis top, and what its terminal shows."""
 
     def __init__(self, terminal, *words, rows=24, columns=120, **options):
-        self.t = terminal(*words, "top", columns=columns, env={"TERM": "xterm", "NO_COLOR": "1"}, **options)
+        self.t = terminal(*words, "top", columns=columns, env={"TERM": "xterm", "NO_COLOR": "1", **options.pop("env", {})}, **options)
         self.keep = os.open(self.t.name, os.O_RDWR | os.O_NOCTTY)
         self.resize(rows, columns)
         self.start = 0
@@ -94,9 +94,11 @@ def test_the_sickest_are_first(redis, quredis):
 
 def test_colours_say_what_words_say(redis, quredis, terminal):
     judged(redis.client(), "a", "degraded", ["too many"])
+    redis.client().set("ingress:a:paused", "x")
     plain = quredis("top", "--once", "--color=never").out
     coloured = quredis("top", "--once", "--color=always").out
     assert "\x1b" not in plain and "health: \x1b[33mdegraded\x1b[0m" in coloured.splitlines()[0]
+    assert re.search(r"^  a +\x1b\[33mpaused\x1b\[0m +\x1b\[33mdegraded\x1b\[0m +0 ", coloured, re.M), coloured
     assert [line.split()[-9:] for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()[1:]] == [line.split()[-9:] for line in plain.splitlines()[1:]]
     t = terminal("top", "--once", columns=50)
     assert t.end() == 0 and "health: \x1b[33mdegraded\x1b[0m  by health" in t.text
@@ -234,6 +236,23 @@ def test_page_of_a_queue(redis, quredisd, handler, terminal, tmp):
     (tmp / "go").touch()
     s.t.type("q")
     assert s.end() == 0
+
+
+def test_colours_of_the_page_of_a_queue(redis, terminal):
+    judged(redis.client(), "mail", "unhealthy", ["too many"])
+    Queue(redis.client(), "mail").worker(incarnation(0, node="here"))
+    redis.client().set("quredis:node:here", json.dumps({"node": "here", "pid": 1, "at_ms": now_ms(), "queues": [{"name": "mail", "state": "breaker"}]}))
+    for env, words, coloured in ({}, [], False), ({"NO_COLOR": ""}, [], True), ({}, ["--color=always"], True), ({"NO_COLOR": ""}, ["--color=never"], False):
+        s = Screen(terminal, *words, rows=30, env=env)
+        s.until(lambda p: any(re.match(r". mail +breaker +unhealthy ", line) for line in p), "the list")
+        page = s.press("\r", lambda p: p[0].startswith("  mail "))
+        assert re.search(r"State +breaker\n  Health +unhealthy\n  Health since +5m\d\ds ago\n", "\n".join(page))
+        bad = r"\x1b\[1;31m%s\x1b\[0m" if coloured else "%s"
+        for line in "  State +" + bad % "breaker", "  Health +" + bad % "unhealthy", "  " + bad % "unhealthy" + " +too many", "  here +" + bad % "breaker":
+            assert re.search(line, s.t.text[s.start:]), (line, s.t.text[s.start:])
+        assert ("\x1b[1;31m" in s.t.text) == coloured
+        s.t.type("qq")
+        assert s.end() == 0
 
 
 def test_page_of_a_queue_with_an_open_breaker(redis, quredisd, tmp, terminal):

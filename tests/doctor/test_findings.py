@@ -82,6 +82,10 @@ def table_of(text):
     return above, [re.split(r"  +", row.strip()) for row in rows.splitlines()[1:]]
 
 
+def strip_colours(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
 @pytest.fixture
 def sick(clinic):
     """Twelve queues that are paused, two of them not registered, and a worker of one that is lost with its messages."""
@@ -126,12 +130,17 @@ def test_findings_alike_are_one_row(sick):
     assert next(x[4] for x in rows if x[1:3] == ["paused", "q07"]) == "quredis resume q07"
 
 
-def test_the_verdict_has_the_colours_of_severities(sick):
+def test_severities_have_colours(sick):
     """They are never the only sign."""
     plain, coloured = sick.run(json=False), sick.run("--color=always", json=False)
     assert "\x1b" not in plain.err + plain.out
     assert "\x1b[1;31m1 error\x1b[0m, \x1b[33m" in coloured.err and "12 notes\x1b[0m" in coloured.err
-    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.err) == plain.err
+    assert strip_colours(coloured.err) == plain.err
+    assert [x[0] for x in table_of(strip_colours(coloured.out))[1]] == [x[0] for x in table_of(plain.out)[1]]
+    found = re.findall(r"^  \x1b\[([0-9;]+)m(note|warning|error)\x1b\[0m  ", coloured.out, re.M)
+    assert set(found) == {("2", "note"), ("33", "warning"), ("1;31", "error")} and len(found) == len(table_of(plain.out)[1])
+    fixed = sick.run("--color=always", "--fix", "--yes", "-v", json=False).out
+    assert re.search(r"^  \x1b\[32mfixed\x1b\[0m ", fixed, re.M) and re.search(r"^  \x1b\[32mok\x1b\[0m ", fixed, re.M)
 
 
 def test_what_was_fixed_is_above_what_needs_action(sick):

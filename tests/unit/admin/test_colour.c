@@ -32,6 +32,7 @@ static void test_words(void **state)
 		assert_int_equal(colour_meaning_of(queue_health_names[i]), of_health[i]);
 	assert_int_equal(colour_meaning_of("no redis"), MEANING_BAD);
 	assert_int_equal(colour_meaning_of("error"), MEANING_BAD);
+	assert_int_equal(colour_meaning_of("fixed"), MEANING_GOOD);
 	assert_int_equal(colour_meaning_of("mail"), MEANING_NONE);
 	assert_int_equal(colour_meaning_of(NULL), MEANING_NONE);
 }
