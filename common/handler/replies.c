@@ -28,7 +28,7 @@ void handler_replies_free(struct handler_replies *r)
 
 void handler_replies_begin(struct handler_replies *r, int fd)
 {
-	r->any = r->lost = r->dropping = r->alive = r->progressed = false;
+	r->any = r->replaced = r->lost = r->dropping = r->alive = r->progressed = false;
 	handler_lines_begin(&r->lines, fd);
 }
 
@@ -46,7 +46,8 @@ static void take_verdict(struct handler_replies *r, const struct handler_reply *
 {
 	char before[HANDLER_REASON_SHOWN + 16];
 
-	if (r->any) {
+	if (r->any && !r->replaced) {		/* one line in a run, also from a handler that floods */
+		r->replaced = true;
 		handler_reply_describe(&r->verdict, before, sizeof(before));
 		log_warning("handler_verdict_replaced", log_str("id", o->message == NULL ? NULL : message_id(o->message)),
 		    log_str("verdict", before), log_str("by", handler_verb_names[reply->verb]));

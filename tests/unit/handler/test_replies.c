@@ -65,6 +65,16 @@ static void the_last_one_counts(void **unused)
 	loop_logged(" queue=mail worker=mail/2 id=m-1 verdict=\"REJECT: no mail\" by=RETRY\n");
 }
 
+static void a_flood_of_verdicts_is_one_line_in_the_log(void **unused)
+{
+	(void)unused;
+	for (int i = 1; i <= 2; i++) {
+		run("yes REJECT no mail | head -n 100000 >&3; echo RETRY >&3");
+		replied(VERB_RETRY, -1, "", "");
+		assert_int_equal(loop_logged_times("event=handler_verdict_replaced "), i);
+	}
+}
+
 static void the_last_newline_may_be_missing(void **unused)
 {
 	(void)unused;
@@ -177,7 +187,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	const struct CMUnitTest tests[] = {
-		TEST(verdicts), TEST(the_next_run_has_none), TEST(the_last_one_counts), TEST(the_last_newline_may_be_missing),
+		TEST(verdicts), TEST(the_next_run_has_none), TEST(the_last_one_counts), TEST(a_flood_of_verdicts_is_one_line_in_the_log),
+		TEST(the_last_newline_may_be_missing),
 		TEST(an_unknown_verb_is_a_failure),
 		TEST(other_lines_are_logged), TEST(floods), TEST(a_long_verdict_is_cut), TEST(any_other_end_decides), TEST(signs_of_life),
 		TEST(a_grandchild_cannot_reply_later), TEST(without_a_descriptor),
