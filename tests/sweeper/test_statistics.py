@@ -5,6 +5,8 @@ import os
 import re
 import signal
 
+import pytest
+
 from harness import queue, wait_for
 from harness.control import status
 from harness.messages import anywhere
@@ -101,6 +103,35 @@ def test_a_wrong_type_is_that_queues_trouble_alone(redis, quredisd, handler):
     c.delete("ingress:mail:stats")
     wait_for(lambda: totals(c).get("done") == 1, 60, "nothing that was refused is forgotten")
     assert d.stop() == 0
+
+
+@pytest.mark.parametrize("field, value", [("classes", "abc"), ("classes", "nan"), ("failed", "abc"), ("failed", str(2 ** 63 - 1))])
+def test_a_value_of_another_program_begins_anew(redis, quredisd, handler, field, value):
+    """No other figure is counted twice because of it."""
+    c = redis.client()
+    c.hset("ingress:mail:stats", field, value)
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; echo REJECT class=json no mail >&3"), reply_fd=3)])
+    for n in (1, 2):
+        c.lpush("ingress:mail", "m")
+        wait_for(lambda: c.hget("ingress:mail:stats", "class:json") == b"%d" % n, 30)
+    assert d.stop() == 0 and not d.events("queue_error")
+    assert {k: totals(c)[k] for k in ("fetched", "failed", "escaped", "classes", "class:json")} == \
+        {"fetched": 2, "failed": 2, "escaped": 2, "classes": 1, "class:json": 2}
+    assert rates(c)["failed"] == 2
+
+
+def test_nothing_is_counted_twice_while_a_minute_has_the_wrong_type(redis, quredisd, handler):
+    c = redis.client()
+    now = int(c.time()[0]) // 60
+    wrong = [f"ingress:mail:rate:{minute}" for minute in range(now, now + 10)]
+    c.mset({key: "not a hash" for key in wrong})
+    d = quredisd(queues=[queue("mail", handler(FAILS))])
+    c.lpush("ingress:mail", "a")
+    d.wait_event("queue_error", queue="mail", at="tally")
+    assert not c.exists("ingress:mail:stats")
+    c.delete(*wrong)
+    wait_for(lambda: totals(c).get("done") == 1, 60)
+    assert totals(c)["fetched"] == 1 and d.stop() == 0
 
 
 def test_stats(redis, quredisd, handler, quredis):
