@@ -214,6 +214,14 @@ int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
 	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
 }
 
+int admin_reply_of(struct admin *a, struct redis_reply *reply, char *key)
+{
+	int rc = admin_reply(a, reply, key);
+
+	free(key);
+	return rc;
+}
+
 int admin_integer(struct admin *a, int64_t *value, const char *key)
 {
 	struct redis_reply reply;

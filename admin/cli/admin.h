@@ -61,6 +61,7 @@ void admin_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Waits for the next reply of Redis. -1: it timed out, or is an error; an error that names the key (NULL: none) was printed. */
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key);
+int admin_reply_of(struct admin *a, struct redis_reply *reply, char *key);	/* the same; frees the key */
 /* Prints the meaning of an error reply. Returns -1. */
 int admin_refused(struct admin *a, const struct redis_reply *reply, const char *key);
 /* As admin_reply(), for a reply that is a count, or -1. */

@@ -80,7 +80,7 @@ static int take_minutes(struct admin *a, struct stats *s, int64_t first, int64_t
 	for (int64_t i = 0; i < n; i++)
 		queue_rate(&a->redis, s->keys, first + i);
 	for (int64_t i = 0; i < n; i++) {
-		if (admin_reply(a, &reply, s->keys->stats) == -1)
+		if (admin_reply_of(a, &reply, queue_rate_key(s->keys, first + i)) == -1)
 			return -1;
 		queue_figures_parse(&f, &reply);
 		add_figures(&s->sum, &f);

@@ -84,7 +84,7 @@ static int take_figures(struct admin *a, struct trend *t, int64_t first, int64_t
 	for (int64_t i = 0; i < n; i++)
 		queue_rate(&a->redis, &a->keys, first + i);
 	for (int64_t i = 0; i < n; i++) {
-		if (admin_reply(a, &reply, a->keys.stats) == -1)
+		if (admin_reply_of(a, &reply, queue_rate_key(&a->keys, first + i)) == -1)
 			return -1;
 		if (reply.type != REDIS_ARRAY || reply.n == 0)
 			continue;
@@ -113,7 +113,7 @@ static int take_backlog(struct admin *a, struct trend *t, int64_t from, int64_t 
 	for (int64_t hour = first; hour <= last; hour++)
 		queue_backlog(&a->redis, &a->keys, hour);
 	for (int64_t hour = first; hour <= last; hour++) {
-		if (admin_reply(a, &reply, a->keys.ingress) == -1)
+		if (admin_reply_of(a, &reply, queue_backlog_key(&a->keys, hour)) == -1)
 			return -1;
 		queue_backlog_parse(minutes, &reply);
 		for (int i = 0; i < QUEUE_HOUR_MINUTES; i++) {

@@ -101,16 +101,19 @@ static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 	return NULL;
 }
 
+/* So many never happen: another program wrote it. The bound keeps sums and percentages in range. */
+#define COUNT_MOST INT64_C(1000000000000000)
+
 /* 0: no number above 0. */
-static uint64_t parse_count(const struct redis_reply *value)
+static int64_t parse_count(const struct redis_reply *value)
 {
-	long long parsed;
+	long long n;
 	char *end;
 
 	if (value->type != REDIS_STRING)
 		return 0;
-	parsed = strtoll(value->str, &end, 10);
-	return parsed > 0 && *end == '\0' ? (uint64_t)parsed : 0;
+	n = strtoll(value->str, &end, 10);
+	return *end != '\0' || n < 0 ? 0 : n > COUNT_MOST ? COUNT_MOST : n;
 }
 
 void queue_figures_parse(struct queue_figures *out, const struct redis_reply *reply)
@@ -123,7 +126,7 @@ void queue_figures_parse(struct queue_figures *out, const struct redis_reply *re
 		uint64_t *n = figure(out, &name);
 
 		if (n != NULL && parse_count(&value) > 0)
-			*n = parse_count(&value);
+			*n = (uint64_t)parse_count(&value);
 	}
 }
 
@@ -135,7 +138,7 @@ void queue_classes_parse(const struct redis_reply *reply, void (*each)(void *arg
 		struct redis_reply name = redis_element(reply, i), value = redis_element(reply, i + 1);
 
 		if (name.type == REDIS_STRING && strncmp(name.str, CLASS_FIELD, strlen(CLASS_FIELD)) == 0 && parse_count(&value) > 0)
-			each(arg, name.str + strlen(CLASS_FIELD), parse_count(&value));
+			each(arg, name.str + strlen(CLASS_FIELD), (uint64_t)parse_count(&value));
 	}
 }
 
@@ -147,20 +150,6 @@ void queue_outcomes(struct redis *r, const struct queue_keys *k, int64_t minute)
 	free(key);
 }
 
-/* So many never happen: another program wrote it. The bound keeps sums and percentages in range. */
-#define OUTCOMES_MAX INT64_C(1000000000000000)
-
-static int64_t outcome_count(const struct redis_reply *reply)
-{
-	char *end;
-	long long n;
-
-	if (reply->type != REDIS_STRING)
-		return 0;
-	n = strtoll(reply->str, &end, 10);
-	return *end != '\0' || n < 0 ? 0 : n > OUTCOMES_MAX ? OUTCOMES_MAX : n;
-}
-
 bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *reply)
 {
 	struct redis_reply done, failed;
@@ -170,7 +159,7 @@ bool queue_outcomes_parse(struct queue_outcomes *out, const struct redis_reply *
 		return false;
 	done = redis_element(reply, 0);
 	failed = redis_element(reply, 1);
-	*out = (struct queue_outcomes){ .done = outcome_count(&done), .failed = outcome_count(&failed) };
+	*out = (struct queue_outcomes){ .done = parse_count(&done), .failed = parse_count(&failed) };
 	return true;
 }
 
@@ -213,7 +202,7 @@ void queue_backlog_parse(int64_t out[QUEUE_HOUR_MINUTES], const struct redis_rep
 		struct redis_reply minute = redis_element(reply, i), n = redis_element(reply, i + 1);
 
 		if (backlog_minute(&minute) != -1 && n.type == REDIS_STRING)
-			out[backlog_minute(&minute)] = outcome_count(&n);
+			out[backlog_minute(&minute)] = parse_count(&n);
 	}
 }
 

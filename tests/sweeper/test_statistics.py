@@ -253,8 +253,27 @@ def test_trend_of_three_days(redis, quredis):
     assert table[-1].split()[1:] == ["7", "1", "0", "-", "-"] and table[-4].split()[1:] == ["-"] * 5
     assert quredis("trend", "mial").code == 66 and quredis("trend", "mail", "--since", "x").code == 64
     c.set(f"ingress:mail:rate:{now - 3}", "x")
+    for words in (["trend", "mail"], ["stats", "mail", "--since", "1h"]):
+        r = quredis(*words)
+        assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: ingress:mail:rate:{now - 3} has the wrong type")
+    c.delete(f"ingress:mail:rate:{now - 3}")
+    c.delete(f"ingress:mail:backlog:{now // 60}")
+    c.set(f"ingress:mail:backlog:{now // 60}", "x")
     r = quredis("trend", "mail")
-    assert r.code == 78 and r.out == ""
+    assert (r.code, r.out) == (78, "") and r.err.startswith(f"quredis: ingress:mail:backlog:{now // 60} has the wrong type")
+
+
+def test_figures_that_cannot_be(redis, quredis):
+    """Another program wrote them: no sum of them is below 0."""
+    c = redis.client()
+    Queue(c)
+    now = int(c.time()[0]) // 60
+    for minute in range(now - 30, now + 1):
+        c.hset(f"ingress:mail:rate:{minute}", mapping={"done": 2 ** 63 - 1, "failed": -7, "class:json": 2 ** 63 - 1, "fetched": 2 ** 63 - 1})
+    points = [r for r in trend(quredis, "--since", "72h") if r["minutes"] > 0]
+    assert points and all(r["done"] >= 10 ** 15 and r["failed"] == 0 for r in points)
+    stats = json.loads(quredis("stats", "mail", "--since", "2h", "--json").out)
+    assert stats["counters"]["done"] == stats["classes"]["json"] == 31 * 10 ** 15 and stats["counters"]["failed"] == 0
 
 
 def waits(rows, now):
