@@ -1,5 +1,6 @@
 """A retry or a deletion by filter: how far it came is in Redis, and a repeated command continues it."""
 import collections
+import contextlib
 import json
 import random
 import re
@@ -8,7 +9,7 @@ import subprocess
 
 import pytest
 
-from harness import Tap, queue, wait_for
+from harness import SANITIZED, Tap, queue, wait_for
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole
 from harness.paths import QUREDIS
 from harness.queues import Queue, strip
@@ -424,3 +425,59 @@ def test_a_canary_that_was_set_aside_is_not_done(past):
     q.client.delete(f"{q.transit}:aside")
     said = child.communicate(timeout=60)
     assert child.returncode == 65 and q.client.llen(q.escape) == 50 + len(wanted), said
+
+
+# ---- a great many of them ----
+
+class Slow(Tap):
+    """Each page that is read takes a while; counts the pages before the first move."""
+
+    def __init__(self):
+        self.pages, self.before = 0, None
+
+    def request(self, pair, words):
+        script = SCRIPTS.get(words[1]) if words[0] == b"EVALSHA" else None
+        if script == "look_records" and self.before is None:
+            self.pages += 1
+            return 0.05
+        if script == "dead_letters_take" and self.before is None:
+            self.before = self.pages
+        return None
+
+
+def test_it_begins_before_all_are_counted(redis, redis_proxy):
+    """100 pages at 50 ms each: without a question it counts for a second, then begins."""
+    Queue(redis.client())
+    q, wanted = fill(redis.client(), 10000, share=0.1)
+    tap = Slow()
+    child = begin(redis_proxy(redis, tap).url, "dlq", "retry", "mail", "--all", "--cause", CAUSE, "--yes")
+    out, err = child.communicate(timeout=120)
+    assert child.returncode == 0, err
+    assert 0 < tap.before <= 70, (tap.before, out, err)
+    assert [strip(m) for m in q.fetched()] == wanted
+    left_whole(q, wanted, 10000)
+
+
+def high_water(pid):
+    """The most memory that a process had, in KiB; 0: it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as f:
+        return int(next((line.split()[1] for line in f if line.startswith("VmHWM")), 0))
+    return 0
+
+
+@pytest.mark.skipif(SANITIZED, reason="these programs measure no memory")
+@pytest.mark.parametrize("args", [("retry",), ("retry", "--rate", "100000/s"), ("rm",)], ids=" ".join)
+def test_memory_does_not_grow_with_the_number(redis, args):
+    """Ten times as many: not a byte for each. A pace remembers which it put back, to see them fail again: up to 64 bytes for each."""
+    peaks = []
+    for n in (4000, 40000):
+        redis.client().flushall()
+        Queue(redis.client())
+        q, wanted = fill(redis.client(), n, share=0.5)
+        child = begin(redis.url, "dlq", args[0], "mail", "--all", "--cause", CAUSE, "--yes", *args[1:])
+        peaks.append(0)
+        while child.poll() is None:
+            peaks[-1] = max(peaks[-1], high_water(child.pid))
+        assert child.returncode == 0 and q.client.llen(q.escape) == n - len(wanted), child.communicate()
+    names = 64 * len(wanted) // 1024 if "--rate" in args else 0
+    assert peaks[1] < peaks[0] + 512 + names, peaks
