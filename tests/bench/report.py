@@ -4,6 +4,7 @@ import statistics
 from case import Ratio
 
 CEILING, CEILING_P1 = "ceiling", "ceiling_p1"
+WITHOUT_CEILING = ("growth", "idle", "letters")
 
 
 def _best(cases, names):
@@ -71,7 +72,7 @@ def reference(cases, case):
     name = {"spawn": "spawn_bare2", "latency": "lat_bare"}.get(case.group, CEILING)
     if case.group in ("ours", "peers") and case.median() and "spawn_bare2" in cases and case.name.startswith(("exec", "xargs", "shell", "gearman")):
         name = "spawn_bare2"
-    if case.group in ("growth", "idle"):
+    if case.group in WITHOUT_CEILING:
         return None
     return cases.get(name)
 
@@ -90,8 +91,9 @@ def table(cases):
         ratio = f"{Ratio(case, ref)} of {'vfork' if ref.group == 'spawn' else ref.group}" if ref is not None and ref is not case else ""
         digits = ",.0f" if case.median() >= 10 else ".2f"
         p99 = f"  p99 {case.facts['p99']:.0f}" if "p99" in case.facts else ""
+        first = f"  the first after {case.facts['first_ms']:,} ms, {case.facts['peak_kib']:,} KiB" if "first_ms" in case.facts else ""
         loses = f"  can lose {case.loses}" if case.loses and not case.loses.startswith("nothing") else ""
-        lines.append(f"  {case.name:72} {case.median():12{digits}} {min(good):12{digits}} {max(good):12{digits}}   {ratio}{p99}{loses}")
+        lines.append(f"  {case.name:72} {case.median():12{digits}} {min(good):12{digits}} {max(good):12{digits}}   {ratio}{p99}{first}{loses}")
     return "\n".join(lines)
 
 
@@ -145,13 +147,15 @@ def markdown(document):
             out.append("|---|---|---|---|---|---|" if group == "ours" else "|---|---|---|---|")
         good, f = [v for v in c["rounds"] if v is not None], c["facts"]
         figures = f"{_number(c['median'])} ({_number(min(good))}-{_number(max(good))})" if good else c["error"]
-        ratio = "" if group in ("growth", "idle") else _spread(_by_round(cases, key, "lat_bare" if group == "latency" else "ceiling"))
+        ratio = "" if group in WITHOUT_CEILING else _spread(_by_round(cases, key, "lat_bare" if group == "latency" else "ceiling"))
         if group == "ours":
             more = f"{f['commands']:g}, {f['reads_of_redis']:g} | {f['cpu_us']:g}, {f['redis_cpu_us']:g} | {f['switches']:g}" if f else "| |"
         elif group == "latency":
             more = f"p99 {f['p99']:,.0f}" if f else ""
         elif group == "idle":
             more = f"PSS {f['pss_kib_median']:,.0f} KiB each, master {f['master_kib']:,}, sweeper {f['sweeper_kib']:,}" if f else ""
+        elif group == "letters":
+            more = f"the first after {f['first_ms']:,} ms; memory {f['peak_kib']:,} KiB" if f else ""
         else:
             more = c["loses"] or ""
         out.append(f"| {c['name']} | {figures} | {ratio} | {more} |")

@@ -1,6 +1,5 @@
 """A retry or a deletion by filter: how far it came is in Redis, and a repeated command continues it."""
 import collections
-import contextlib
 import json
 import random
 import re
@@ -9,7 +8,7 @@ import subprocess
 
 import pytest
 
-from harness import SANITIZED, Tap, queue, wait_for
+from harness import SANITIZED, Tap, high_water_kib, queue, wait_for
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole
 from harness.paths import QUREDIS
 from harness.queues import Queue, strip
@@ -458,13 +457,6 @@ def test_it_begins_before_all_are_counted(redis, redis_proxy):
     left_whole(q, wanted, 10000)
 
 
-def high_water(pid):
-    """The most memory that a process had, in KiB; 0: it has ended."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as f:
-        return int(next((line.split()[1] for line in f if line.startswith("VmHWM")), 0))
-    return 0
-
-
 @pytest.mark.skipif(SANITIZED, reason="these programs measure no memory")
 @pytest.mark.parametrize("args", [("retry",), ("retry", "--rate", "100000/s"), ("rm",)], ids=" ".join)
 def test_memory_does_not_grow_with_the_number(redis, args):
@@ -477,7 +469,7 @@ def test_memory_does_not_grow_with_the_number(redis, args):
         child = begin(redis.url, "dlq", args[0], "mail", "--all", "--cause", CAUSE, "--yes", *args[1:])
         peaks.append(0)
         while child.poll() is None:
-            peaks[-1] = max(peaks[-1], high_water(child.pid))
+            peaks[-1] = max(peaks[-1], high_water_kib(child.pid))
         assert child.returncode == 0 and q.client.llen(q.escape) == n - len(wanted), child.communicate()
     names = 64 * len(wanted) // 1024 if "--rate" in args else 0
     assert peaks[1] < peaks[0] + 512 + names, peaks

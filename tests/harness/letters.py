@@ -13,9 +13,9 @@ OTHERS = [("HandlerExit", "HTTP 404"), ("HandlerExit", "HTTP 503"), ("HandlerTim
 SWITCH = "if [ -e @TMP@/broken ]; then exit 3; fi; m=$(cat); echo \"$m\" >>@LEDGER@"
 
 
-def fill(client, n=LETTERS, share=SHARE):
+def fill(client, n=LETTERS, share=SHARE, name="mail"):
     """n letters of five causes; returns those of the first one, in their order."""
-    q, wanted, p = Queue(client, register=False), [], client.pipeline(transaction=False)
+    q, wanted, p = Queue(client, name, register=False), [], client.pipeline(transaction=False)
     chance = random.Random(n)
     count = round(n * share)
     kinds = [0] * count + [1 + i % 4 for i in range(n - count)]

@@ -3,6 +3,7 @@
 The test process is a child subreaper: whatever a dead daemon leaves behind becomes its child, so no
 orphan can hide. A zombie counts as gone.
 """
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -150,6 +151,15 @@ def pss_kib(pid):
         if line.startswith("Pss:"):
             return int(line.split()[1])
     raise AssertionError(f"no Pss of {pid}")
+
+
+def high_water_kib(pid):
+    """The most memory that a process had; 0: it has ended."""
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+    return 0
 
 
 lasting = set()     # pids of what outlives a test, such as a browser
