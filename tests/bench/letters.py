@@ -1,4 +1,4 @@
-"""A tenth of the dead letters, chosen by their cause, goes back into ingress: how soon the first one is there, how long it takes, and the memory of the command."""
+"""Retries of a tenth of the dead letters by their cause: how soon the first one waits again, how long all take, and the memory of the command."""
 import subprocess
 import time
 
