@@ -265,7 +265,7 @@ class Top:
     """quredis top on a terminal whose modes can be looked at."""
 
     def __init__(self, terminal, conf, under=()):
-        self.t = terminal("-c", str(conf), "top", columns=120, env={"TERM": "xterm"}, under=under)
+        self.t = terminal("-c", str(conf), "top", columns=120, env={"TERM": "xterm", "NO_COLOR": "1"}, under=under)
         self.keep = os.open(self.t.name, os.O_RDWR | os.O_NOCTTY)
 
     def modes(self):
