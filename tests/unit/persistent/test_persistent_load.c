@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,12 +205,43 @@ static void no_descriptors(void **unused)
 	assert_int_equal(descriptors_open(), before);
 }
 
+/* It says BEAT so often that there is one in each turn of the worker, of 100 ms here. */
+static void beats_in_each_turn_beyond_max_duration(void **unused)
+{
+	struct pollfd p[PERSISTENT_POLLFDS];
+	static char commands[2048];
+
+	(void)unused;
+	for (int i = 0; i < 50; i++)
+		strcat(commands, "nap 5\nsay BEAT @\n");
+	strcat(commands, "stuck");
+	loop.conf.max_duration_ms = 400;
+	loop.job.timeout_ms = LOOP_HANG_MS;
+	loop_start();
+	loop_give(commands);
+	for (int turn = 1; turn <= 5; turn++) {
+		size_t n;
+
+		assert_true(persistent_alive(loop.p));
+		persistent_flush(loop.p);
+		n = persistent_pollfds(loop.p, p);
+		assert_int_equal(poll(p, n, LOOP_HANG_MS), 1);
+		loop.now_ms += 100;
+		persistent_io(loop.p, p, n, loop.now_ms);
+		loop_take_all();
+		persistent_tick(loop.p, loop.now_ms);
+	}
+	assert_false(persistent_alive(loop.p));		/* one turn of grace, for an answer that is in the pipe */
+	loop_until_end();
+	assert_int_equal(loop.end.how, PERSISTENT_TIMED_OUT);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_begin, loop_end)
 	static const struct CMUnitTest tests[] = {
 		TEST(both_write_at_once), TEST(room_is_bounded), TEST(always_behind), TEST(many), TEST(many_starts),
-		TEST(no_descriptors),
+		TEST(no_descriptors), TEST(beats_in_each_turn_beyond_max_duration),
 	};
 
 	if (argc == 3 && strcmp(argv[1], "handler") == 0)
