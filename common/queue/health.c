@@ -98,5 +98,7 @@ struct queue_health *queue_health_parse_all(const struct redis_reply *reply, con
 
 bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms)
 {
-	return server_ms > h->at_ms && (server_ms - h->at_ms) / QUEUE_HEALTH_KEPT >= h->interval_ms;
+	int64_t away_ms = server_ms > h->at_ms ? server_ms - h->at_ms : h->at_ms - server_ms;
+
+	return away_ms / QUEUE_HEALTH_KEPT >= h->interval_ms;
 }

@@ -34,7 +34,7 @@ void queue_health_free(struct queue_health *h);
  * `more` besides. The caller frees each report, and the array. *stale: how many are. Whatever is no report is left out.
  */
 struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more, int64_t server_ms, size_t *n, size_t *stale);
-/* True: the report is older than QUEUE_HEALTH_KEPT intervals. */
+/* True: the report is older than QUEUE_HEALTH_KEPT intervals, or is so far ahead: the clock of Redis was set back, so its age is not known. */
 bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms);
 
 extern const char *const queue_health_names[3];		/* "healthy", "degraded", "unhealthy" */

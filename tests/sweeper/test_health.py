@@ -635,3 +635,21 @@ def test_a_hundred_queues_while_redis_comes_and_goes(redis, quredisd, handler):
     assert {k.decode() for k in redis.client().hkeys("quredis:health")} == set(names)
     assert not d.events("health_changed")
     assert d.stop() == 0
+
+
+def test_a_report_of_the_future_is_not_believed(redis_server, quredisd, handler):
+    """The clock of Redis was set back. A living supervisor reports again; that of a dead one does not stay healthy until the clock is there again."""
+    server = redis_server(clock=True)
+    c = server.client()
+    server.set_clock(3600)
+    d = quredisd(redis=server, queues=[queue("mail", handler("cat"))], supervisor={"lease": "1s"}, health=health())
+    ahead = next_report(c)["at_ms"]
+    server.set_clock(0)
+    wait_for(lambda: (r := report(c)) and r["at_ms"] < ahead, 30, "a report by the clock as it is now")
+    wait_for(lambda: d.quredis("health").code == 0, 20)
+    server.set_clock(3600)
+    wait_for(lambda: (r := report(c)) and r["at_ms"] > ahead, 30)
+    d.kill_tree()
+    server.set_clock(0)
+    r = d.quredis("health")
+    assert r.code == 3 and "the last report is too old" in r.err
