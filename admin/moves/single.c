@@ -22,6 +22,7 @@ struct single {
 	enum queue_pick pick;
 	const char *id;
 	bool more;		/* the search ended before the end of a list */
+	int64_t nameless;	/* messages that it met and that no id names: large ones without an id in their header */
 };
 
 /* A message that a page of a list shows. It points into the answer of Redis. */
@@ -37,11 +38,14 @@ static bool is_cut(const struct sight *s)
 	return s->looked->size > s->looked->head.len;
 }
 
+static bool is_nameless(const struct sight *s)
+{
+	return is_cut(s) && s->m.id[0] == '\0';
+}
+
 static bool has_id(struct sight *s, const char *id)
 {
-	if (is_cut(s) && s->m.id[0] == '\0')
-		return false;
-	return strcmp(message_id(&s->m), id) == 0;
+	return !is_nameless(s) && strcmp(message_id(&s->m), id) == 0;
 }
 
 /* Names the message by all of its bytes if they are known: workers take messages meanwhile, and another one may differ in the middle only. */
@@ -85,6 +89,7 @@ static int search_page(struct single *t, enum admin_list list, int64_t first, co
 
 		queue_looked(reply, i, &l);
 		message_parse(&s.m, &t->a->keys.lines, l.head.str, l.head.len);
+		t->nameless += is_nameless(&s);
 		if (!has_id(&s, t->id))
 			continue;
 		rc = act_on(t, &s);
@@ -126,6 +131,7 @@ static int search_lists(struct single *t, unsigned lists)
 
 	t->more = false;
 	for (int look = 0; look < LOOKS; look++) {
+		t->nameless = 0;
 		rc = (lists & LIST_BIT(LIST_DELAYED)) == 0 ? 0 : search_list(t, LIST_DELAYED);
 		if (rc == 0 && (lists & LIST_BIT(LIST_INGRESS)) != 0)
 			rc = search_list(t, LIST_INGRESS);
@@ -148,6 +154,9 @@ static int fail_to_find(struct single *t, unsigned lists, int rc)
 	else if (t->more)
 		admin_fail(a, EX_NOINPUT, "%s is not among the next %" PRId64 " messages of %s in %s; --search N looks through more", id,
 		    a->options.search > 0 ? a->options.search : SEARCH_DEFAULT, a->keys.name, where);
+	else if (t->nameless > 0 && strncmp(t->id, "sha1:", strlen("sha1:")) == 0)
+		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s, unless it has more than 64 KiB: such messages (%" PRId64 ") need an id in their header",
+		    a->keys.name, id, where, t->nameless);
 	else
 		admin_fail(a, EX_NOINPUT, "%s has no message %s in %s%s%s%s", a->keys.name, id, where, near == NULL ? "" : " (did you mean the list ",
 		    near == NULL ? "" : near, near == NULL ? "" : "?)");

@@ -122,6 +122,17 @@ def test_a_large_waiting_message(quredis, redis):
     assert quredis("rm", "mail", "ingress", "large").code == 0 and q.fetched() == [b"first", LARGE[:-1] + b"y", b"last"]
 
 
+def test_a_large_message_without_an_id(quredis, redis):
+    """The log names it by its sha1, but a search does not."""
+    q = Queue(redis.client())
+    q.client.lpush(q.ingress, LARGE[19:], LARGE, b"small")
+    r = quredis("retry", "mail", f"sha1:{sha1(LARGE[19:])}")
+    assert (r.code, r.err) == (66, f"quredis: mail has no message sha1:{sha1(LARGE[19:])} in delayed or ingress, unless it has more than 64 KiB: "
+                               "such messages (1) need an id in their header\n")
+    assert quredis("retry", "mail", "large2").err == "quredis: mail has no message large2 in delayed or ingress\n"
+    assert q.fetched() == [LARGE[19:], LARGE, b"small"]
+
+
 def test_a_large_delayed_message(quredisd, redis, handler, ledger):
     """Its payload is stored apart: nothing of it stays when it leaves."""
     c = redis.client()
