@@ -124,7 +124,10 @@ class Page:
                 return False
             try:
                 found.click()
-            except (ElementClickInterceptedException, StaleElementReferenceException):     # a dialog is still closing, or the page was drawn anew
+            except ElementClickInterceptedException:        # a dialog is still closing, or the driver has scrolled it under the bar: a user scrolls on
+                self.script("arguments[0].scrollIntoView({ block: 'center' })", found)
+                return False
+            except StaleElementReferenceException:          # the page was drawn anew
                 return False
             return True
         wait_for(clicked, what=f"something called {name} in {inside} that can be clicked")

@@ -355,7 +355,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     r.delete(mail.escape, mail.log)
     p.click("Retry", "main")
     p.click("Retry 1", "dialog")
-    p.sees("0 messages of mail moved back to ingress; 1 no longer existed", ".toasts")
+    p.sees("No message of mail moved back to ingress; 1 no longer existed", ".toast-bad")
 
 
 def test_by_cause(page, redis):

@@ -3,14 +3,28 @@ import { ApiError, post } from "./api.js";
 import { askToSignIn, confirm, progress, toast } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, plural } from "./format.js";
+import { store } from "./store.js";
 
 const IDS_AT_ONCE = 50;
+const WAIT_MS = 700;
+
+/** An answer that takes long is seen to take long. */
+async function postPatiently(path, params) {
+	let shown = null;
+	const timer = setTimeout(() => { shown = toast("wait", "Waiting for the answer …"); }, WAIT_MS);
+	try {
+		return await post(path, params);
+	} finally {
+		clearTimeout(timer);
+		shown?.remove();
+	}
+}
 
 /** Sends a POST in a session; asks the user to sign in if there is none. Returns null if the user cancels. */
-async function send(path, params) {
+async function send(path, params, post_it = postPatiently) {
 	for (;;) {
 		try {
-			return await post(path, params);
+			return await post_it(path, params);
 		} catch (e) {
 			if (!(e instanceof ApiError) || e.status !== 401)
 				throw e;
@@ -39,7 +53,7 @@ async function told(action, tell) {
 	try {
 		const result = await action();
 		if (result !== null)
-			toast("ok", tell(result));
+			toast(result.count === 0 ? "bad" : "ok", tell(result));
 		return result;
 	} catch (e) {
 		toast("bad", `The action failed: ${e.message}`);
@@ -47,8 +61,22 @@ async function told(action, tell) {
 	}
 }
 
-const moved = (queue) => (r) => `${plural(r.count, "message")} of ${queue} moved back to ingress${left(r)}`;
-const deleted = (queue, what) => (r) => `${plural(r.count, what)} of ${queue} deleted${left(r)}`;
+/**
+ * Asks first. What the question says may be wrong after Redis was away: it may have come back empty, or in an earlier state. Then the answer does not count.
+ */
+async function isSure(question) {
+	const asked = store.link;
+	if (!await confirm(question))
+		return false;
+	if (store.link === asked)
+		return true;
+	toast("bad", "Nothing was changed: while the question was on the screen, the connection was lost or came back, so its figures may be wrong. Look again, and repeat the action.");
+	return false;
+}
+
+const some = (n, what) => (n === 0 ? `No ${what}` : plural(n, what));
+const moved = (queue) => (r) => `${some(r.count, "message")} of ${queue} moved back to ingress${left(r)}`;
+const deleted = (queue, what) => (r) => `${some(r.count, what)} of ${queue} deleted${left(r)}`;
 const left = (r) => (r.interrupted ? "; interrupted: repeat the action to continue" : r.held > 0 ? `; ${count(r.held)} stay with live workers` : "");
 
 export function pause(queue) {
@@ -64,7 +92,7 @@ export function resume(queue) {
 const LISTS = { ingress: "waiting messages", transit: "messages in flight", escape: "dead letters", delayed: "delayed messages" };
 
 export async function retryList(queue, list, n) {
-	const sure = await confirm({
+	const sure = await isSure({
 		title: `Move all ${LISTS[list]} of ${queue} back to ingress?`, text: `${plural(n, "message")} will move back to ingress, in order.`,
 		detail: list === "transit" ? "Messages that a live worker holds stay. The others are marked as redelivered."
 			: list === "delayed" ? "They run before they are due." : "They return as new messages: no attempt is charged.",
@@ -78,7 +106,7 @@ export async function purgeList(queue, list) {
 	if (would === null)
 		return null;
 	const n = plural(would.count, "message");
-	const sure = await confirm({
+	const sure = await isSure({
 		title: `Delete all ${LISTS[list]} of ${queue}?`, text: `${n} will be deleted.`,
 		detail: list === "transit" ? "Messages that a live worker holds stay." : list === "escape" ? "Their records are deleted, too." : null,
 		yes: `Delete ${count(would.count)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
@@ -99,25 +127,25 @@ async function dryRun(path, params) {
 const NEXT = (r) => (r.count > 0 ? "The message is fetched next" : "The message has left the list");
 
 export async function runNext(queue, list, id) {
-	const sure = await confirm({ title: `Run ${id} next?`, yes: "Run next",
+	const sure = await isSure({ title: `Run ${id} next?`, yes: "Run next",
 		text: list === "delayed" ? `It returns to ${queue} before it is due, in front of all waiting messages.` : `It moves in front of all other waiting messages of ${queue}.` });
 	return sure ? told(() => sendSome("queue/message/retry", { queue, list, id }), NEXT) : null;
 }
 
 export async function deleteMessage(queue, list, id) {
-	const sure = await confirm({ title: `Delete ${id}?`, text: `This message of ${queue} will not run.`, yes: "Delete",
+	const sure = await isSure({ title: `Delete ${id}?`, text: `This message of ${queue} will not run.`, yes: "Delete",
 		again: `The message ${id} of ${queue} will be deleted. This cannot be undone.` });
 	return sure ? told(() => sendSome("queue/message/rm", { queue, list, id }), (r) => (r.count > 0 ? "The message is deleted" : "The message has left the list")) : null;
 }
 
 // ---- dead letters ----
 
-/** Some dead letters may be gone since. Then the answer is an error with the number of those that were found. */
+/** Some of them may be gone since. Then the answer is an error with the number of those that were found; but not if the whole queue is gone. */
 async function sendSome(path, params) {
 	try {
 		return await send(path, params);
 	} catch (e) {
-		if (e.status !== 404)
+		if (e.status !== 404 || !store.queue(params.queue))
 			throw e;
 		return { count: e.document?.count ?? 0 };
 	}
@@ -143,14 +171,14 @@ const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} 
 
 export async function retryLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
-	const sure = await confirm({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will move back to ingress as new messages: no attempt is charged.`,
+	const sure = await isSure({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will move back to ingress as new messages: no attempt is charged.`,
 		yes: `Retry ${count(ids.length)}` });
 	return sure ? told(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
 }
 
 export async function deleteLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
-	const sure = await confirm({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted with their records.`,
+	const sure = await isSure({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted with their records.`,
 		yes: `Delete ${count(ids.length)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
 	return sure ? told(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
 }
@@ -168,7 +196,7 @@ async function sendOperation(path, params, title, n) {
 	const box = progress(title, () => { stopped = true; });
 	try {
 		while (!stopped && !result?.complete) {
-			const next = await send(path, params);
+			const next = await send(path, params, post);
 			if (next === null)
 				return result === null ? null : { ...result, count: done };
 			result = next;
@@ -205,7 +233,7 @@ const meant = (filter, n) => (n === null ? "All dead letters" : plural(n, "dead 
 /** filter: as of the API; {}: all. n: how many match, a moment ago; null: not known */
 export async function retryAllLetters(queue, filter, n) {
 	const which = words(filter), pace = paceFields(), all = which === "" ? "all " : "";
-	const sure = await confirm({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
+	const sure = await isSure({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
 		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${all}${n === null ? "that match" : count(n)}` });
 	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
@@ -213,7 +241,7 @@ export async function retryAllLetters(queue, filter, n) {
 
 export async function deleteAllLetters(queue, filter, n) {
 	const which = words(filter), all = which === "" ? "all " : "";
-	const sure = await confirm({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
+	const sure = await isSure({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
 		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${n === null ? "that match" : count(n)}`,
 		again: `${meant(filter, n)} of ${queue} will be deleted. This cannot be undone.` });
 	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),

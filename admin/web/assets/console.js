@@ -13,7 +13,7 @@ import { OverviewPage } from "./page_overview.js";
 import { QueuePage } from "./page_queue.js";
 import { RecordPage } from "./page_record.js";
 import { parseRoute } from "./route.js";
-import { store } from "./store.js";
+import { AWAY, store } from "./store.js";
 import { Stream } from "./stream.js";
 
 const SEED = "30m";
@@ -82,9 +82,8 @@ function showChange() {
 
 const LINKS = {
 	connecting: ["unknown", "connecting"], live: ["ok", "live"], redis: ["bad", "no Redis"], console: ["bad", "no answer"],
-	session: ["warn", "sign in"],
+	session: ["warn", "sign in"], full: ["warn", "no figures"],
 };
-const AWAY = { redis: "Redis has not answered", console: "The console has not answered" };
 
 function showLink() {
 	const { state, since, why } = store.link;
@@ -94,7 +93,8 @@ function showLink() {
 	document.body.classList.toggle("stale", state in AWAY);
 	draw(away, state in AWAY ? [state, since, why] : "", () => (state in AWAY ? [
 		h("strong", { title: `since ${absolute(since)}` }, AWAY[state]), " for ", h("span", { "aria-hidden": "true", id: "away-for" }), ". ",
-		store.known ? "Showing the last known data; reconnecting." : "Reconnecting.", why ? h("span", { class: "muted" }, ` ${why}`) : null] : null));
+		store.known ? "Showing the last known data; reconnecting." : "Reconnecting.", why ? h("span", { class: "why" }, ` ${why}`) : null] : null));
+	showAwayFor();
 }
 
 function showAwayFor() {
@@ -178,6 +178,7 @@ addEventListener("online", () => stream.hurry());
 session_button.addEventListener("click", () => (hasSession() ? askToSignOut() : askToSignIn("Sign in to see and change queues.")));
 store.addEventListener("change", showChange);
 store.addEventListener("link", showLink);
+store.addEventListener("back", () => shown?.page.reread?.());
 listen();
 setInterval(() => {
 	tick();

@@ -1,17 +1,29 @@
 // Dialogs that ask, and short messages (toasts).
 import { hasSession, signInWith, signOut } from "./api.js";
 import { h, rememberFocus } from "./dom.js";
+import { absolute } from "./format.js";
+import { notice, setNotice } from "./parts.js";
+import { AWAY, store } from "./store.js";
 
-const TOAST_MS = 8000;
+// How long a message stays; one that waits, until its work has ended.
+const TOAST_MS = { ok: 8000, bad: 16000, wait: null };
 
-/** Shows a modal <dialog>. When it closes, the focus returns to where it was. closed: is called then. */
+/** Shows a modal <dialog>. When it closes, the focus returns to where it was. closed: is called then. The dialog says if its figures are old. */
 export function showDialog(dialog, closed = () => {}) {
-	const restore = rememberFocus();
+	const restore = rememberFocus(), old = notice();
+	const showAge = () => {
+		const { state, since } = store.link;
+		setNotice(old, state in AWAY ? `${AWAY[state]} since ${absolute(since)}: this may be out of date.` : "");
+	};
+	store.addEventListener("link", showAge);
 	dialog.addEventListener("close", () => {
+		store.removeEventListener("link", showAge);
 		dialog.remove();
 		restore();
 		closed();
 	});
+	dialog.querySelector("form").prepend(old);
+	showAge();
 	document.body.append(dialog);
 	dialog.showModal();
 }
@@ -103,7 +115,7 @@ export function progress(title, on_stop) {
 	};
 }
 
-/** level: ok, bad. */
+/** level: ok, bad, wait. */
 export function toast(level, text) {
 	const close = h("button", { type: "button", class: "close", "aria-label": "Dismiss" }, "×");
 	const node = h("div", { class: `toast toast-${level}` }, h("span", null, text), close);
@@ -113,6 +125,7 @@ export function toast(level, text) {
 		restore();
 	});
 	document.getElementById("toasts").append(node);
-	setTimeout(() => node.remove(), level === "bad" ? 2 * TOAST_MS : TOAST_MS);
+	if (TOAST_MS[level] !== null)
+		setTimeout(() => node.remove(), TOAST_MS[level]);
 	return node;
 }

@@ -59,15 +59,15 @@ export class Letters {
 		return this.turn;
 	}
 
-	/** Reads the newest page again; older records stay as they were read. */
-	again() {
+	/** Reads the newest page again; older records stay as they were read, unless anew: then all of them are read again. */
+	again(anew = false) {
 		return this.#inTurn(async () => {
-			const of = this.#key(), limit = Math.min(AGAIN_MOST, Math.max(PAGE, this.records.length));
+			const of = this.#key(), limit = Math.min(anew ? MORE_MOST : AGAIN_MOST, Math.max(PAGE, this.records.length));
 			const fresh = await this.#read({ limit });
 			if (of !== this.#key())
 				return;
 			const whole = fresh.length < limit, last = fresh.at(-1)?.record;
-			const behind = whole ? [] : this.records.filter((r) => byId(r.record, last) > 0);
+			const behind = whole || anew ? [] : this.records.filter((r) => byId(r.record, last) > 0);
 			this.complete = whole || (this.complete && behind.length > 0);
 			this.records = [...fresh, ...behind];
 		});

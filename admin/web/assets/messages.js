@@ -14,6 +14,7 @@ export const LISTS = [["ingress", "Waiting"], ["transit", "In flight"], ["delaye
 const PAGE = 50;
 const MOST = 1000;
 const AGAIN_MS = 1500;
+const EVERY_MS = 15000;		// other messages may be there although the size is the same
 const TYPED_MS = 300;
 
 const EMPTY = {
@@ -116,7 +117,9 @@ export class MessageList {
 		this.search = h("input", { type: "search", placeholder: "Search messages, ids, errors", "aria-label": `Search in ${list}`, oninput: () => this.#typed() });
 		this.element = h("div", null, list !== "done" && h("div", { class: "tools" }, this.search), this.table.element, this.foot);
 		this.table.element.hidden = true;
+		this.turn = 0;
 		this.reload();
+		this.clock = setInterval(() => document.hidden || this.reload(), EVERY_MS);
 	}
 
 	/** Receives the size at each event. Reads the list again when the size changes (transit: always), but not too often. */
@@ -133,16 +136,17 @@ export class MessageList {
 
 	async reload() {
 		this.asked_at = performance.now();
+		const turn = ++this.turn;
 		try {
 			const text = this.search.value.trim();
 			const { document, note } = await this.#ask(text);
-			if (text !== this.search.value.trim())
-				return;		// the user has typed on, and asked again
+			if (turn !== this.turn || text !== this.search.value.trim())
+				return;		// there is a later request, or the user types on and will ask again
 			this.found = text === "" ? null : note;
 			this.on_error("");
 			this.#show(document);
 		} catch (e) {
-			if (!this.abort.signal.aborted)
+			if (!this.abort.signal.aborted && turn === this.turn)
 				this.on_error(`The list could not be read: ${e.message}`);
 		}
 	}
@@ -195,6 +199,7 @@ export class MessageList {
 
 	close() {
 		this.abort.abort();
+		clearInterval(this.clock);
 		clearTimeout(this.timer);
 		clearTimeout(this.typing);
 	}

@@ -40,8 +40,14 @@ function runs() {
 	return known;
 }
 
+/** null: not known here. */
+function beginOf(message) {
+	return message.elapsed_ms === null || message.elapsed_ms === undefined ? null : now() - message.elapsed_ms;
+}
+
 export class FlightPage {
 	title = "In flight";
+	messages = [];		// as they were read last
 
 	constructor() {
 		this.sum = h("span", { class: "muted", role: "status" });
@@ -53,39 +59,43 @@ export class FlightPage {
 		this.poll = new Poll((signal) => this.#ask(signal), EVERY_MS);
 	}
 
-	/** Reads the queues that have messages in flight according to the stream. */
+	/** Reads the queues that have messages in flight according to the stream. Of a queue that cannot be read, those known before stay. */
 	async #ask(signal) {
 		if (!store.known)
-			return;
+			return this.#showRest();
 		const busy = store.queues.filter((q) => q.transit_size > 0).sort((a, b) => b.transit_size - a.transit_size);
 		const asked = busy.slice(0, QUEUES_AT_ONCE);
 		const answers = await Promise.allSettled(asked.map((q) =>
 			get("queue/messages", { queue: q.name, list: "transit", limit: OF_A_QUEUE }, signal)));
+		if (signal.aborted)
+			return;
 		const failed = answers.find((a) => a.status === "rejected");
-		setNotice(this.notice, failed && !signal.aborted ? `Some queues could not be read: ${failed.reason.message}`
+		setNotice(this.notice, failed ? `Some queues could not be read: ${failed.reason.message}`
 			: busy.length > asked.length ? `Showing the ${asked.length} queues with the most messages in flight; ${busy.length - asked.length} other queues have some, too.` : "");
-		this.#show(answers.flatMap((a, i) => (a.status === "fulfilled" ? a.value.map((m) => ({ ...m, queue: asked[i].name })) : [])));
+		this.messages = answers.flatMap((a, i) => (a.status === "fulfilled" ? a.value.map((m) => ({ ...m, queue: asked[i].name, began_at: beginOf(m) }))
+			: this.messages.filter((m) => m.queue === asked[i].name)));
+		this.loaded ||= asked.length === 0 || answers.some((a) => a.status === "fulfilled");
+		this.#show();
 	}
 
-	#show(messages) {
+	#show() {
 		const running = runs(), seen = new Map();
-		const rows = messages.map((m) => {
+		const rows = this.messages.map((m) => {
 			const name = [m.queue, m.worker, m.id].join(" ");
 			seen.set(name, (seen.get(name) ?? 0) + 1);
-			const known = m.elapsed_ms !== null && m.elapsed_ms !== undefined;
 			return { ...m, key: `${name} ${seen.get(name)}`, message_value: field(m, "message"),
-				started_at: known ? now() - m.elapsed_ms : running.get(m.worker)?.began_at ?? null,
+				started_at: m.began_at ?? running.get(m.worker)?.began_at ?? null,
 				progress: running.get(m.worker)?.progress ?? null };
 		});
-		this.loaded = true;
 		this.table.element.hidden = rows.length === 0;
 		this.table.update(rows);
 		setText(this.sum, plural(rows.length, "message"));
-		this.#showRest(rows.length);
+		this.#showRest();
 	}
 
-	#showRest(n) {
-		draw(this.rest, [this.loaded, n === 0], () => (n === 0 && this.loaded
+	#showRest() {
+		const n = this.messages.length;
+		draw(this.rest, [this.loaded, n === 0], () => (!this.loaded ? h("p", { class: "muted loading" }, "Reading from Redis …") : n === 0
 			? empty("Nothing is in flight", h("p", null, "No worker has a message now. Messages that take only a moment seldom appear here."))
 			: null));
 	}

@@ -4,13 +4,14 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
 import { FILTER, Letters } from "./letters.js";
 import { preview } from "./message.js";
-import { empty, notice, setNotice } from "./parts.js";
+import { empty, noQueue, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
 import { field, visibleLine } from "./visible.js";
 
 const AGAIN_MS = 2000;
+const EVERY_MS = 15000;		// other dead letters may be there although their number is the same
 const CAUSES_SHOWN = 8;
 const TYPING_MS = 400;
 const MORE = [["since", "Since", "02:00, 1h30m"], ["until", "Until", "02:00, 10m"], ["exit", "Exit status", "3"], ["worker", "Worker or node", "web1"]];
@@ -67,6 +68,7 @@ export class LettersPage {
 		this.foot = h("div", { class: "foot" });
 		this.list = h("div", { class: "letters-list" }, this.causes, this.tools, this.notice, this.table.element, this.foot);
 		this.element.append(this.list);
+		this.clock = setInterval(() => this.#look(), EVERY_MS);
 		this.go(route);
 	}
 
@@ -143,12 +145,12 @@ export class LettersPage {
 		}
 	}
 
-	/** The records come first: to count a million takes seconds. */
-	async #reload() {
+	/** The records come first: to count a million takes seconds. anew: those that were read may be obsolete. */
+	async #reload(anew = false) {
 		const of = this.letters.filter;
 		this.counting++;
 		await this.#guard(async () => {
-			await this.letters.again();
+			await this.letters.again(anew);
 			this.loaded ||= of === this.letters.filter;
 		});
 		this.#show();
@@ -172,6 +174,22 @@ export class LettersPage {
 		}
 	}
 
+	/** Counts only if there are other records. */
+	async #look() {
+		const ids = () => this.letters.records.map((r) => r.record).join(" "), before = ids();
+		if (document.hidden || !this.loaded || this.gone || this.counting > 0)
+			return;
+		await this.#guard(() => this.letters.again());
+		if (ids() !== before)
+			await this.#reload();
+	}
+
+	/** What was read before may be obsolete. */
+	reread() {
+		if (this.letters)
+			this.#reload(true);
+	}
+
 	/** After a change in Redis; many changes in a row cause one refresh. */
 	#changed() {
 		this.timer ??= setTimeout(async () => {
@@ -182,8 +200,15 @@ export class LettersPage {
 
 	refresh() {
 		this.#showChoice();
-		const size = store.queue(this.queue)?.escape_size;
-		if (!this.letters || size === undefined || size === this.size)
+		if (!this.letters || !store.known)
+			return;
+		const size = store.queue(this.queue)?.escape_size, was_gone = this.gone;
+		this.list.hidden = this.gone = size === undefined;
+		if (this.gone)
+			this.table.unmark();
+		else if (was_gone)
+			this.reread();
+		if (this.gone || size === this.size)
 			return;
 		if (this.size !== undefined)
 			this.#changed();
@@ -197,9 +222,10 @@ export class LettersPage {
 		const some = store.queues.filter((q) => q.escape_size > 0 || q.name === this.queue);
 		draw(this.choice, [this.queue, some.map((q) => [q.name, q.escape_size])], () => some.map((q) =>
 			h("a", { href: href(["letters", q.name]), "aria-current": q.name === this.queue ? "page" : null }, q.name, h("span", { class: "number" }, count(q.escape_size)))));
-		draw(this.rest, [this.queue, store.known, some.length === 0, Boolean(this.queue && store.known && !store.queue(this.queue))], () => {
+		const gone = Boolean(this.queue && store.known && !store.queue(this.queue));
+		draw(this.rest, [this.queue, store.known, some.length === 0, gone, this.loaded], () => {
 			if (this.queue)
-				return store.known && !store.queue(this.queue) ? empty(`There is no queue ${this.queue}`) : null;
+				return gone ? noQueue(this.queue, this.loaded) : null;
 			if (!store.known)
 				return h("p", { class: "muted loading" }, "Looking at Redis …");
 			return some.length > 0 ? h("p", { class: "muted" }, "Choose a queue: its dead letters are grouped by cause.")
@@ -329,6 +355,7 @@ export class LettersPage {
 
 	close() {
 		this.letters?.close();
+		clearInterval(this.clock);
 		clearTimeout(this.timer);
 		clearTimeout(this.typing);
 	}

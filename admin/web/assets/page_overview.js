@@ -144,6 +144,9 @@ export class OverviewPage {
 		draw(this.rest, [store.known, store.queues.length > 0, store.health !== null], () => {
 			if (!store.known)
 				return h("p", { class: "muted loading" }, "Reading from Redis …");
+			if (store.queues.length === 0 && store.had_queues)
+				return empty("All queues are gone", h("p", null, "This page has shown queues before: Redis lost its data, or is another one now."),
+					h("p", null, "A supervisor that runs registers its queues again, without the messages that Redis lost."));
 			if (store.queues.length === 0)
 				return empty("No queues yet", h("p", null, "A queue appears as soon as quredisd serves it. In /etc/quredis/conf.d/hello.conf:"),
 					command('queues = ( { name = "hello"; handler = ["/usr/bin/logger"]; } );'),

@@ -5,7 +5,7 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { count, duration, rate } from "./format.js";
 import { badge } from "./icons.js";
 import { LISTS, MessageList } from "./messages.js";
-import { empty, Figures, healthCell, notice, Poll, setNotice } from "./parts.js";
+import { Figures, healthCell, noQueue, notice, Poll, setNotice } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
 import { RangePicker, rangeOf, RANGES, Trend } from "./trend.js";
@@ -52,13 +52,22 @@ export class QueuePage {
 
 	refresh() {
 		const queue = store.queue(this.name);
-		this.body.hidden = !queue;
-		this.switch.hidden = !queue;
-		draw(this.gone, [store.known, !queue], () => (store.known && !queue
-			? empty(`There is no queue ${this.name}`, h("p", null, "It was destroyed, or no supervisor ever served it. A push does not create a queue."), h("a", { href: "#/" }, "All queues"))
+		for (const node of [this.body, this.switch, this.state, this.health])
+			node.hidden = !queue;
+		draw(this.gone, [store.known, !queue, this.seen], () => (store.known && !queue ? noQueue(this.name, this.seen)
 			: !store.known ? h("p", { class: "muted loading" }, "Reading from Redis …") : null));
 		if (queue)
 			this.#show(queue);
+		if (queue && this.was_gone)
+			this.reread();
+		this.seen ||= Boolean(queue);
+		this.was_gone = store.known && !queue;
+	}
+
+	/** What was read before may be obsolete. */
+	reread() {
+		this.messages.reload();
+		this.poll.now();
 	}
 
 	#show(queue) {

@@ -6,8 +6,10 @@ import { absolute, bytes, duration, time } from "./format.js";
 import { preview, viewer } from "./message.js";
 import { empty } from "./parts.js";
 import { href } from "./route.js";
+import { store } from "./store.js";
 import { field } from "./visible.js";
 
+const EVERY_MS = 15000;
 const TIMES = new Set(["failed_at", "first_failed_at"]);
 const APART = new Set(["message", "stderr", "error_message", "error_class"]);
 const FIRST = ["record", "id", "queue_from", "failed_at", "first_failed_at", "attempts", "retry_count", "crashes", "exit_code", "signal", "duration_ms",
@@ -50,18 +52,36 @@ export class RecordPage {
 		this.body = h("div", null, h("p", { class: "muted loading" }, "Reading …"));
 		this.element = h("div", { class: "page" },
 			h("p", { class: "crumbs" }, h("a", { href: href(["letters"]) }, "Dead letters"), " / ", h("a", { href: href(["letters", this.queue]) }, this.queue)), this.body);
-		this.#read();
+		this.reread();
+		this.clock = setInterval(() => document.hidden || this.reread(), EVERY_MS);
 	}
 
-	async #read() {
+	/** A record never changes: what is shown stays until it is known to be gone. */
+	async reread() {
 		try {
-			this.#show(await get("queue/dlq/record", { queue: this.queue, id: this.id }, this.abort.signal));
+			const record = await get("queue/dlq/record", { queue: this.queue, id: this.id }, this.abort.signal);
+			if (!this.shown)
+				this.#show(record);
+			this.shown = true;
 		} catch (e) {
-			if (!this.abort.signal.aborted)
-				this.body.replaceChildren(e.status === 404
-					? empty("This dead letter is no longer here", h("p", null, "It was retried, deleted, or removed by the bounds of its queue."))
-					: empty("Reading it failed", h("p", null, e.message)));
+			if (!this.abort.signal.aborted && (e.status === 404 || !this.shown))
+				this.#showNone(e);
 		}
+	}
+
+	#showNone(error) {
+		this.shown = false;
+		this.body.replaceChildren(error.status === 404
+			? empty("This dead letter is no longer here", h("p", null, "It was retried, deleted, or removed by the bounds of its queue, or Redis lost its data."), h("p", null, error.message))
+			: empty("Reading it failed", h("p", null, error.message)));
+	}
+
+	/** It may be one of those that have left. */
+	refresh() {
+		const size = store.queue(this.queue)?.escape_size ?? null;
+		if (this.size !== undefined && size !== this.size)
+			this.reread();
+		this.size = store.known ? size : undefined;
 	}
 
 	#show(record) {
@@ -87,6 +107,7 @@ export class RecordPage {
 	}
 
 	close() {
+		clearInterval(this.clock);
 		this.abort.abort();
 	}
 }

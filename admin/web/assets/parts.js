@@ -40,6 +40,13 @@ export function empty(title, ...rest) {
 	return h("div", { class: "empty" }, h("h2", null, title), rest);
 }
 
+/** For a queue that is not in Redis. seen: the page has shown it. */
+export function noQueue(name, seen) {
+	return empty(seen ? `The queue ${name} is gone` : `There is no queue ${name}`, h("p", null, seen
+		? "This page has shown it before: it was destroyed, or Redis lost its data, or is another one now. Nothing can be done with what was shown."
+		: "It was destroyed, or no supervisor ever served it. A push does not create a queue."), h("a", { href: "#/" }, "All queues"));
+}
+
 export function command(text) {
 	return h("code", { class: "command" }, text);
 }

@@ -62,6 +62,9 @@ class Past {
 	}
 }
 
+// The states of the connection in which the page shows old data, in words that continue with "for 5 s".
+export const AWAY = { redis: "Redis has not answered", console: "The console has not answered", full: "The console has sent this page no figures" };
+
 const UNSERVED = "no supervisor serves this queue: quredisd does not run, or its configuration does not have the queue";
 const TROUBLE = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
 export const WHY = {
@@ -100,6 +103,7 @@ function stateOf(queue, served) {
 	return queue.transit_size > 0 ? { level: "run", word: "running", why: "" } : { level: "idle", word: "idle", why: "" };
 }
 
+/** Events: change (new data), link (the state of the connection), back (data again, after a time without: what was read before may be obsolete). */
 export class Store extends EventTarget {
 	constructor() {
 		super();
@@ -122,6 +126,7 @@ export class Store extends EventTarget {
 		this.queues = (overview.queues ?? []).map((queue) =>
 			this.#view(queue, stats.get(queue.name), health.get(queue.name), served.get(queue.name) ?? []));
 		this.known = true;
+		this.had_queues ||= this.queues.length > 0;
 		this.dispatchEvent(new Event("change"));
 	}
 
@@ -177,11 +182,15 @@ export class Store extends EventTarget {
 		};
 	}
 
+	/** A link object stands for one state: another object means that the state has changed since. */
 	setLink(state, why) {
-		if (this.link.state !== state)
+		const before = this.link.state;
+		if (before !== state)
 			this.link = { state, since: Date.now(), why };
 		this.link.why = why;
 		this.dispatchEvent(new Event("link"));
+		if (state === "live" && before in AWAY)
+			this.dispatchEvent(new Event("back"));
 	}
 }
 

@@ -1,6 +1,6 @@
 // The server's events, read with fetch, since EventSource cannot send the session's header. Listeners receive each event, and
 // each change of the connection: "live", "redis" (the console answers, Redis does not), "console" (no
-// answer), "session" (the console requires one).
+// answer), "full" (the console answers, but has no stream left for this page), "session" (the console requires one).
 import { errorOf, headers } from "./api.js";
 
 const FIRST_MS = 500;
@@ -71,7 +71,7 @@ export class Stream {
 		if (response.ok)
 			return response;
 		const error = await errorOf(response);
-		error.link = response.status === 401 ? "session" : response.status === 503 ? "redis" : "console";
+		error.link = { 401: "session", 429: "full", 503: "full" }[response.status] ?? "console";
 		throw error;
 	}
 
