@@ -3,10 +3,12 @@
  * checks whether the command takes an option.
  */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <bsd/stdlib.h>
+#include <jansson.h>
 
 #include "admin/cli/options.h"
 
@@ -226,6 +228,77 @@ void options_free(struct options *o)
 {
 	free(o->operands);
 	*o = (struct options){0};
+}
+
+/* ---- of the options that were given ---- */
+
+json_t *options_to_json(const struct options *o, uint64_t bits)
+{
+	json_t *all = json_object();
+	int rc = 0;
+
+	for (size_t i = 0; i < option_specs_count && rc == 0; i++) {
+		const struct option_spec *s = &option_specs[i];
+		const char *field = (const char *)o + s->offset, *text;
+		int64_t number;
+
+		if ((s->bit & bits & o->given) == 0)
+			continue;
+		memcpy(&text, field, sizeof(text));
+		memcpy(&number, field, sizeof(number));
+		rc = json_object_set_new(all, s->name, s->kind == OPTION_IS_STRING ? json_string(text) : json_integer(number));
+	}
+	if (rc == 0)
+		return all;
+	json_decref(all);
+	return NULL;
+}
+
+/* A quote ends the quoted part, and stands in double quotes: there is no backslash, which a table would double. */
+static void append_quoted(struct buffer *words, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@%+-";
+
+	if (text[0] != '\0' && text[strspn(text, plain)] == '\0') {
+		buffer_format(words, "%s", text);
+		return;
+	}
+	buffer_append(words, "'", 1);
+	for (const char *c = text; *c != '\0'; c++)
+		buffer_format(words, *c == '\'' ? "'\"'\"'" : "%c", *c);
+	buffer_append(words, "'", 1);
+}
+
+/* False: the value is not one of this option. */
+static bool append_words(struct buffer *words, const struct option_spec *s, const json_t *value)
+{
+	if (s->kind == OPTION_IS_STRING ? !json_is_string(value) : !json_is_integer(value))
+		return false;
+	buffer_format(words, " --%s", s->name);
+	if (s->kind == OPTION_IS_STRING) {
+		buffer_append(words, " ", 1);
+		append_quoted(words, json_string_value(value));
+	} else if (s->kind != OPTION_MAY_HAVE_NUMBER || json_integer_value(value) != 0) {
+		buffer_format(words, "%s%" JSON_INTEGER_FORMAT, s->kind == OPTION_MAY_HAVE_NUMBER ? "=" : " ", json_integer_value(value));
+	}
+	return true;
+}
+
+char *options_to_words(const json_t *json, uint64_t bits)
+{
+	struct buffer words = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < option_specs_count; i++) {
+		const json_t *value = (option_specs[i].bit & bits) == 0 ? NULL : json_object_get(json, option_specs[i].name);
+
+		n += value != NULL && append_words(&words, &option_specs[i], value);
+	}
+	buffer_append(&words, "", 1);
+	if (json_is_object(json) && n == json_object_size(json))
+		return words.data;
+	buffer_free(&words);
+	return NULL;
 }
 
 void options_print(uint64_t bits, FILE *out)

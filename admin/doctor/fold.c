@@ -53,18 +53,33 @@ static bool same_but_name(const char *a, const char *name_a, const char *b, cons
 	    same_word(in_a + strlen(name_a), in_b + strlen(name_b));
 }
 
-bool fold_is_alike(const struct fold_line *a, const struct fold_line *b)
+/* Counts the words of both, and those that are equal. False: one line has more words. */
+static bool compare_words(const struct fold_line *a, const struct fold_line *b, size_t *words, size_t *same)
 {
 	const char *in_a = a->text, *in_b = b->text;
-	size_t words = 0, same = 0;
 
+	*words = *same = 0;
 	if (in_a == NULL || in_b == NULL)
 		return in_a == in_b;
 	for (; *in_a != '\0' && *in_b != '\0'; in_a = next_word(in_a), in_b = next_word(in_b)) {
-		words++;
-		same += same_word(in_a, in_b) || same_but_name(in_a, a->queue, in_b, b->queue) || same_but_name(in_a, a->name, in_b, b->name);
+		++*words;
+		*same += same_word(in_a, in_b) || same_but_name(in_a, a->queue, in_b, b->queue) || same_but_name(in_a, a->name, in_b, b->name);
 	}
-	return *in_a == '\0' && *in_b == '\0' && 2 * same >= words;
+	return *in_a == '\0' && *in_b == '\0';
+}
+
+bool fold_is_alike(const struct fold_line *a, const struct fold_line *b)
+{
+	size_t words, same;
+
+	return compare_words(a, b, &words, &same) && 2 * same >= words;
+}
+
+bool fold_is_same(const struct fold_line *a, const struct fold_line *b)
+{
+	size_t words, same;
+
+	return compare_words(a, b, &words, &same) && same == words;
 }
 
 /* ---- one word for all ---- */

@@ -16,6 +16,8 @@ struct fold_line {
 
 /* True: the lines have the same number of words, and at least half of the words are equal. */
 bool fold_is_alike(const struct fold_line *a, const struct fold_line *b);
+/* True: the lines differ only in the names of their queues, or in their own names. */
+bool fold_is_same(const struct fold_line *a, const struct fold_line *b);
 /*
  * Returns one text for lines that are alike, a new string; NULL if their text is NULL. The word QUEUE stands for the queue of
  * each line, NAME for its name. Numbers and durations become "3 to 57", other words that differ "a, b, c and 4 more".

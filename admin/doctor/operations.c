@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "admin/doctor/checks.h"
 
 #include "common/base/base.h"
@@ -43,8 +45,39 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 	return n;
 }
 
+/* The command that continues it: a new string; NULL: it is not known, or a terminal cannot show each of its bytes. */
+static char *command_of(const struct queue_check *q, const struct unfinished *u, const char *options)
+{
+	json_t *json = json_loads(options, 0, NULL);
+	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *command = NULL, *shown;
+	const char *verb = strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "rm" : "retry";
+
+	json_decref(json);
+	if (words != NULL && words[0] != '\0')
+		command = alloc_format("quredis dlq %s %s --all%s", verb, q->keys.name, words);
+	free(words);
+	shown = command == NULL ? NULL : visible(command, strlen(command), SIZE_MAX);
+	if (command != NULL && strcmp(shown, command) != 0) {
+		free(command);
+		command = NULL;
+	}
+	free(shown);
+	return command;
+}
+
+static void advise(struct finding *f, const struct queue_check *q, const struct unfinished *u, const char *options)
+{
+	char *command = command_of(q, u, options);
+
+	if (command == NULL)
+		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
+	else
+		findings_advise(f, "Redis forgets it after 7 days; with --anew the command begins again; to continue it: %s", command);
+	free(command);
+}
+
 /* One that a process holds is at work now. */
-static int add_unfinished(struct doctor *d, const struct unfinished *u)
+static int add_unfinished(struct doctor *d, const struct queue_check *q, const struct unfinished *u)
 {
 	const char *text[OPERATION_FIELDS];
 	int64_t begun, acted, total, held;
@@ -64,9 +97,8 @@ static int add_unfinished(struct doctor *d, const struct unfinished *u)
 		return 0;
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
-	findings_advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
-	    units_format_duration(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of),
-	    "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
+	advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
+	    units_format_duration(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of), q, u, text[OPERATION_OPTIONS]);
 	return 0;
 }
 
@@ -77,13 +109,12 @@ int check_operations(struct doctor *d, struct queue_check *q)
 	int rc = 0;
 	size_t n;
 
-	(void)q;
 	queue_operations_list(&d->a->redis, &d->a->keys);
 	if (doctor_reply(d, &reply) == -1)
 		return -1;
 	n = take_list(&reply, all);
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = add_unfinished(d, &all[i]);
+		rc = add_unfinished(d, q, &all[i]);
 	for (size_t i = 0; i < n; i++)
 		free(all[i].what);
 	return rc;

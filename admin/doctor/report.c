@@ -75,6 +75,7 @@ static char *place_of(const struct finding *f)
 
 /* ---- folding ---- */
 
+/* What to do must be the same: a command that is made of several would be none of them. */
 static bool is_alike(const struct row *a, const struct row *b)
 {
 	const struct finding *f = a->finding, *g = b->finding;
@@ -82,7 +83,7 @@ static bool is_alike(const struct row *a, const struct row *b)
 	struct fold_line advice[] = { { queue_of(f), f->where, a->advice }, { queue_of(g), g->where, b->advice } };
 
 	return strcmp(f->check, g->check) == 0 && f->fix == g->fix && f->fixed == g->fixed && f->severity == g->severity &&
-	    fold_is_alike(&what[0], &what[1]) && fold_is_alike(&advice[0], &advice[1]);
+	    fold_is_alike(&what[0], &what[1]) && fold_is_same(&advice[0], &advice[1]);
 }
 
 /* Links each row to the last one before it that is alike, among the latest OPEN_MAX rows that stand alone. */

@@ -10,6 +10,7 @@
 
 #include <bsd/stdlib.h>
 #include <bsd/string.h>
+#include <jansson.h>
 
 #include "admin/moves/operation.h"
 
@@ -81,14 +82,17 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 
 static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
 {
-	char total[24] = "";
-	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_SINCE] = o->since, [OPERATION_BOUND] = o->bound,
-		[OPERATION_TOTAL] = total };
+	json_t *json = options_to_json(&o->a->options, OPTION_FILTER | OPTION_PACE);
+	char total[24] = "", *options = json_dumps(json, JSON_COMPACT);
+	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
+		[OPERATION_BOUND] = o->bound, [OPERATION_TOTAL] = total };
 	struct admin *a = o->a;
 
 	if (o->total >= 0)
 		snprintf(total, sizeof(total), "%" PRId64, o->total);
 	queue_operation_hold(&a->redis, &a->keys, o->id, o->holder, instead, values);
+	free(options);
+	json_decref(json);
 	if (admin_reply(a, reply, a->keys.operations) == -1)
 		return -1;
 	return redis_is_strings(reply) && reply->n >= 2 ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");

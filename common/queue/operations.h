@@ -16,6 +16,7 @@
 /* The only list of the fields. Each is missing or "" while it has no value. */
 #define QUEUE_OPERATION_FIELDS(X) \
 	X(WHAT, "what")			/* action and filter */ \
+	X(OPTIONS, "options")		/* filter and pace, as JSON, so that quredis doctor can show the command */ \
 	X(HOLDER, "holder")		/* host, pid and a random number */ \
 	X(HELD, "held")			/* until this time the holder has it */ \
 	X(BEGUN, "begun")		/* time, as all times here in ms by the clock of Redis */ \

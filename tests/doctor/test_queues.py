@@ -1,5 +1,6 @@
 """quredis doctor: keys, workers and messages of a queue."""
 import json
+import re
 import socket
 import subprocess
 import time
@@ -17,23 +18,62 @@ from harness.paths import QUREDIS
 
 # ---- one queue ----
 
+def interrupted(clinic, *args):
+    """Begins a retry or a deletion of dead letters, and kills it."""
+    before = clinic.client.llen("escape:mail")
+    child = subprocess.Popen([str(QUREDIS), "-u", clinic.server.url, "dlq", *args, "--yes"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    wait_for(lambda: clinic.client.llen("escape:mail") < before, interval=0.001)
+    return child
+
+
+def end_holds(clinic):
+    """As after some seconds: nobody has the operations."""
+    fields = [k for k in clinic.client.hkeys("escape:mail:operations") if k.endswith(b":held")]
+    clinic.client.hset("escape:mail:operations", mapping=dict.fromkeys(fields, 1))
+
+
 def test_an_unfinished_retry(clinic, quredis):
     clinic.registered()
     q = Queue(clinic.client, register=False)
     q.dead_letters(*(b"%d" % i for i in range(50)), error_class="HTTP503")
-    args = ["dlq", "retry", "mail", "--all", "--class", "HTTP503", "--rate", "20/s", "--yes"]
-    child = subprocess.Popen([str(QUREDIS), "-u", clinic.server.url, *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(lambda: clinic.client.llen(q.escape) < 50, interval=0.001)
+    child = interrupted(clinic, "retry", "mail", "--all", "--class", "HTTP503", "--rate", "20/s")
     assert not [r for r in clinic.doctor().rows if r["check"] == "operations" and r["severity"] != "ok"]       # it is at work
     child.kill()
     child.wait()
     done = 50 - clinic.client.llen(q.escape)
-    wait_for(lambda: int(next(v for k, v in clinic.client.hgetall(f"{q.escape}:operations").items() if k.endswith(b":held"))) < now_ms())
+    end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ", f" ago, {done} of 50 messages done",
-                        advice="the same command again", where=q.escape)
+                        advice="to continue it: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
     clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
+
+def test_the_command_that_continues_an_unfinished_one(clinic):
+    """It is in the table as a shell needs it, with filter and pace; each different one has a row."""
+    clinic.registered()
+    q = Queue(clinic.client, register=False)
+    q.dead_letters(*(b"%d" % i for i in range(50)), error_class="HTTP503", error_message="it's down; $HOME \"x\"")
+    q.dead_letters(*(b"n%d" % i for i in range(50)), error_class="HTTP504")
+    words = ["retry", "mail", "--all", "--text", "it's down; $HOME \"", "--canary", "--rate", "40/s", "--max-failures", "7"]
+    for args in words, *(["retry", "mail", "--all", "--class", c, "--rate", "1/s"] for c in ("HTTP503", "HTTP504")):
+        child = interrupted(clinic, *args)
+        child.kill()
+        child.wait()
+    end_holds(clinic)
+    table = clinic.run(json=False).out
+    commands = re.findall(r"to continue it: (.*)", table)
+    assert sorted(commands) == ["quredis dlq retry mail --all --class HTTP503 --rate 1/s", "quredis dlq retry mail --all --class HTTP504 --rate 1/s",
+                                """quredis dlq retry mail --all --text 'it'"'"'s down; $HOME "' --canary --rate 40/s --max-failures 7"""], table
+    done = subprocess.run(["sh", "-c", max(commands) + " --dry-run"], capture_output=True, text=True,
+                          env={"PATH": f"{QUREDIS.parent}:/usr/bin:/bin", "QUREDIS_REDIS_URL": clinic.server.url})
+    assert done.returncode == 0 and "continues the retry begun at" in done.stderr, done
+    key = f"{q.escape}:operations"
+    field = next(k for k, v in clinic.client.hgetall(key).items() if k.endswith(b":options") and b"HTTP504" in v)
+    for strange in b"", b"x", b"{}", b"[]", b'{"class":7}', b'{"class":"x","config":"/tmp/x"}', b'{"class":"\\u001b[2J"}', b'{"class":"a\\\\b"}':
+        clinic.client.hset(key, field, strange)
+        advice = [r["advice"] for r in clinic.doctor().rows if r["check"] == "operations" and "HTTP504" in r["what"]]
+        assert len(advice) == 1 and advice[0].startswith("the same command again continues it"), (strange, advice)
 
 
 KEYS = {"ingress:mail": "list", "transit:mail": "list", "escape:mail": "list", "escape:mail:log": "stream",

@@ -56,6 +56,23 @@ static void test_figures_become_ranges(void **state)
 	    { "b", NULL, "there are 9223372036854775807 and 1KB of it here" });
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	return fold_is_same(&(struct fold_line){ "mail", "escape:mail", a }, &(struct fold_line){ "news", "escape:news", b });
+}
+
+static void test_only_names_may_differ(void **state)
+{
+	(void)state;
+	assert_true(is_same("quredis resume mail", "quredis resume news"));
+	assert_true(is_same("redis-cli DEL escape:mail", "redis-cli DEL escape:news"));
+	assert_true(is_same(NULL, NULL));
+	assert_false(is_same("quredis resume mail", NULL));
+	assert_false(is_same("quredis dlq retry mail --class A", "quredis dlq retry news --class B"));
+	assert_false(is_same("quredis resume mail", "quredis resume news now"));
+	assert_false(is_same("quredis resume fax", "quredis resume news"));
+}
+
 static void test_plurals(void **state)
 {
 	(void)state;
@@ -122,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_lines_stay),
 		cmocka_unit_test(test_figures_become_ranges),
+		cmocka_unit_test(test_only_names_may_differ),
 		cmocka_unit_test(test_plurals),
 		cmocka_unit_test(test_names_have_a_placeholder),
 		cmocka_unit_test(test_other_words_are_listed),
