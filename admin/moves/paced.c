@@ -73,8 +73,8 @@ static int failed_again(struct admin *a, struct paced *p)
 	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
 	    op->acted, p->redriven.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
 	free(why);
-	admin_note("quredis dlq show %s %s says why. If that is %s, the same command %s", a->keys.name, p->redriven.last, same ? "mended" : "another fault",
-	    same ? "tries again" : "with --max-failures N goes on after N of them");
+	admin_note("quredis dlq show %s %s says why. %s", a->keys.name, p->redriven.last, same ? "Correct the cause, then run the same command again"
+	    : "If some messages may fail for this reason, run the same command with --max-failures N: it stops after more than N failures");
 	return -1;
 }
 

@@ -166,7 +166,7 @@ def wrong_recipient(q, m):
 ], ids=["same", "another"])
 def test_a_canary_that_stops_says_whether_the_cause_is_the_same(redis, fail, why, cause):
     code, out, err = retried(redis, [b"m%d" % i for i in range(30)], fail, "--canary", cause=cause)
-    assert code == 65 and f": stopped. {why}\n" in err and ("If that is mended, the same command tries again" in err) == (fail is as_before), err
+    assert code == 65 and f": stopped. {why}\n" in err and ("Correct the cause, then run the same command again" in err) == (fail is as_before), err
     assert out == "put back into ingress: 1 message of escape; 1 failed again so far; 29 that match are left\n"
 
 
