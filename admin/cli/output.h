@@ -103,6 +103,7 @@ static inline struct cell cell_elapsed(int64_t ms) { return (struct cell){ .type
 static inline struct cell cell_ago(int64_t ms) { return (struct cell){ .type = CELL_AGO, .value = ms }; }
 static inline struct cell cell_time(int64_t ms) { return (struct cell){ .type = CELL_TIME, .value = ms }; }
 static inline struct cell cell_none(void) { return (struct cell){ .type = CELL_NONE }; }
+static inline struct cell cell_count(int64_t n) { return n < 0 ? cell_none() : cell_int(n); }	/* n < 0: not known */
 static inline bool cell_is_empty(const struct cell *c)		/* it has no value */
 {
 	return c->type == CELL_NONE || ((c->type == CELL_TEXT || c->type == CELL_BYTES) && c->data == NULL);

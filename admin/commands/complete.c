@@ -68,7 +68,7 @@ static void offer_queues(struct completion *c)
 static int offer_id(void *arg, const struct dead_letter *d)
 {
 	struct completion *c = arg;
-	const struct queue_bytes *class = record_field_of(d->fields, d->nfields, "error_class");
+	const struct queue_bytes *class = dead_letter_field(d, "error_class");
 	char *shown = class == NULL ? NULL : visible(class->data, class->len, 40);
 
 	offer(c, d->record_id, shown);

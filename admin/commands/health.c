@@ -161,9 +161,7 @@ static int64_t number_of(const json_t *document, const char *group, const char *
 
 static struct cell count_cell(const json_t *document, const char *group, const char *key)
 {
-	int64_t n = number_of(document, group, key);
-
-	return n < 0 ? cell_none() : cell_int(n);
+	return cell_count(number_of(document, group, key));
 }
 
 static struct cell age_cell(const json_t *document, const char *group)

@@ -91,19 +91,11 @@ const char *cause_describe(const char *class, const char *exit_code, const char 
 	return out;
 }
 
-/* The text of a field; "": the record has none. Every reply of Redis ends with a NUL. */
-static const char *text_of(const struct dead_letter *d, const char *field, size_t *len)
-{
-	const struct queue_bytes *b = record_field_of(d->fields, d->nfields, field);
-
-	*len = b == NULL ? 0 : b->len;
-	return b == NULL ? "" : b->data;
-}
-
 const char *cause_of(const struct dead_letter *d, char out[CAUSE_SIZE])
 {
-	size_t len, error_len;
-	const char *error = text_of(d, "error_message", &error_len);
+	struct queue_bytes error = dead_letter_value(d, "error_message");
 
-	return cause_describe(text_of(d, "error_class", &len), text_of(d, "exit_code", &len), text_of(d, "signal", &len), error, error_len, out);
+	/* The values are texts: every reply of Redis ends with a NUL. */
+	return cause_describe(dead_letter_value(d, "error_class").data, dead_letter_value(d, "exit_code").data, dead_letter_value(d, "signal").data,
+	    error.data, error.len, out);
 }

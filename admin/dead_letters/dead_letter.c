@@ -19,14 +19,21 @@
 #define BEGINNING_LEAST 4	/* a shorter text is the beginning of too many ids */
 #define LOOKS 3			/* searches for a message that changes its place meanwhile */
 
-static const struct queue_bytes *field_of(const struct dead_letter *d, const char *name)
+const struct queue_bytes *dead_letter_field(const struct dead_letter *d, const char *name)
 {
 	return record_field_of(d->fields, d->nfields, name);
 }
 
+struct queue_bytes dead_letter_value(const struct dead_letter *d, const char *name)
+{
+	const struct queue_bytes *b = dead_letter_field(d, name);
+
+	return b == NULL ? (struct queue_bytes){ "", 0 } : *b;
+}
+
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value)
 {
-	const struct queue_bytes *b = field_of(d, field);
+	const struct queue_bytes *b = dead_letter_field(d, field);
 
 	return b != NULL && b->len == strlen(value) && memcmp(b->data, value, b->len) == 0;
 }
@@ -48,7 +55,7 @@ static bool is_time(const char *field, const struct queue_bytes *b, int64_t *ms)
 
 struct cell dead_letter_cell(const struct dead_letter *d, const char *field)
 {
-	const struct queue_bytes *b = field_of(d, field);
+	const struct queue_bytes *b = dead_letter_field(d, field);
 	const char *why = NULL;
 	int64_t ms;
 	long long n;
@@ -225,7 +232,7 @@ struct ids {
 
 static int note_ids(void *arg, const struct dead_letter *d)
 {
-	const struct queue_bytes *id = field_of(d, "id");
+	const struct queue_bytes *id = dead_letter_field(d, "id");
 	struct ids *ids = arg;
 
 	ids->all[ids->n++] = alloc_string(d->record_id);
@@ -293,7 +300,7 @@ int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead
 /* Returns the message in the record, if that has all of it; else NULL. size: of the message in bytes; 0: the record does not say. */
 static const struct queue_bytes *kept_whole(const struct dead_letter *d, size_t *size)
 {
-	const struct queue_bytes *kept = field_of(d, "message"), *text = field_of(d, "size");
+	const struct queue_bytes *kept = dead_letter_field(d, "message"), *text = dead_letter_field(d, "size");
 	const char *why = NULL;
 
 	*size = text == NULL ? 0 : (size_t)strtonum(text->data, 0, INT64_MAX, &why);
@@ -374,7 +381,7 @@ static int find_in_list(struct admin *a, size_t size, const char *sha1, struct q
 
 int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t first, struct list_entry *e)
 {
-	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1"), *kept;
 	size_t size;
 	int found;
 
@@ -393,7 +400,7 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t firs
 
 int dead_letter_message(struct admin *a, const struct dead_letter *d, struct queue_bytes *message)
 {
-	const struct queue_bytes *sha1 = field_of(d, "sha1"), *kept;
+	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1"), *kept;
 	size_t size;
 
 	*message = (struct queue_bytes){0};

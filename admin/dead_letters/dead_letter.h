@@ -43,6 +43,8 @@ int dead_letter_find(struct admin *a, const char *id, int64_t shown, struct dead
 int dead_letter_read(struct admin *a, const char *id, int64_t shown, struct dead_letter *d);
 void dead_letter_free(struct dead_letter *d);
 
+const struct queue_bytes *dead_letter_field(const struct dead_letter *d, const char *name);	/* NULL: the record does not have it */
+struct queue_bytes dead_letter_value(const struct dead_letter *d, const char *name);		/* the same; "" if the record does not have it */
 bool dead_letter_is(const struct dead_letter *d, const char *field, const char *value);
 
 /* Returns a field as a cell: a number if the field is numeric, CELL_NONE if it is empty. */

@@ -15,14 +15,6 @@
 
 #define COMPARED_MAX 100	/* classes or causes, the most frequent, to find a similar one */
 
-/* The text of a field; "": the record has none. Every reply of Redis ends with a NUL. */
-static struct queue_bytes value_of(const struct dead_letter *d, const char *field)
-{
-	const struct queue_bytes *b = record_field_of(d->fields, d->nfields, field);
-
-	return b == NULL ? (struct queue_bytes){ "", 0 } : *b;
-}
-
 /* ---- parsers ---- */
 
 static int parse_exit(struct filter *f)
@@ -94,7 +86,7 @@ static bool cause_matches(const struct filter *f, const struct dead_letter *d)
 
 static bool field_contains(const struct filter *f, const struct dead_letter *d, const char *field)
 {
-	struct queue_bytes b = value_of(d, field);
+	struct queue_bytes b = dead_letter_value(d, field);
 
 	return contains_text(b.data, b.len, f->text);
 }
@@ -106,7 +98,7 @@ static bool text_matches(const struct filter *f, const struct dead_letter *d)
 
 static bool exit_matches(const struct filter *f, const struct dead_letter *d)
 {
-	struct queue_bytes code = value_of(d, "exit_code");
+	struct queue_bytes code = dead_letter_value(d, "exit_code");
 
 	return code.len > 0 && strtol(code.data, NULL, 10) == strtol(f->exit_code, NULL, 10);
 }
@@ -114,7 +106,7 @@ static bool exit_matches(const struct filter *f, const struct dead_letter *d)
 /* An incarnation, or its beginning up to a dot: the node. */
 static bool worker_matches(const struct filter *f, const struct dead_letter *d)
 {
-	struct queue_bytes worker = value_of(d, "worker");
+	struct queue_bytes worker = dead_letter_value(d, "worker");
 	size_t len = strlen(f->worker);
 
 	return worker.len >= len && memcmp(worker.data, f->worker, len) == 0 && (worker.len == len || ((const char *)worker.data)[len] == '.');
@@ -185,7 +177,7 @@ bool filter_is_empty(const struct filter *f)
 static void note_other(struct filter *f, const struct dead_letter *d)
 {
 	char cause[CAUSE_SIZE];
-	const char *other = f->class != NULL ? value_of(d, "error_class").data : f->cause != NULL ? cause_of(d, cause) : NULL;
+	const char *other = f->class != NULL ? dead_letter_value(d, "error_class").data : f->cause != NULL ? cause_of(d, cause) : NULL;
 
 	if (other != NULL && f->matched == 0)
 		groups_count(&f->others, other, 0);

@@ -30,7 +30,7 @@ struct counting {
 
 static int count_record(void *arg, const struct dead_letter *d)
 {
-	const struct queue_bytes *class = record_field_of(d->fields, d->nfields, "error_class");
+	const struct queue_bytes *class = dead_letter_field(d, "error_class");
 	char cause[CAUSE_SIZE], hour[CLOCK_RFC3339_SIZE];
 	struct counting *c = arg;
 	uint64_t ms = 0, serial;

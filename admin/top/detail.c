@@ -100,11 +100,6 @@ static char *rates_text(const struct top_queue *q)
 	return text;
 }
 
-static struct cell count_cell(int64_t n)
-{
-	return n < 0 ? cell_none() : cell_int(n);
-}
-
 static void print_figures(struct output *o, const struct top_queue *q, int64_t now_ms)
 {
 	static const struct column columns[] = {
@@ -117,7 +112,7 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
 
 	output_object(o, columns, nitems(columns), (struct cell[]){ cell_str(q->state), cell_str(q->health), cell_str(since), cell_str(waiting),
-	    count_cell(q->transit), count_cell(q->delayed), count_cell(q->escape), cell_str(rates), cell_str(failures), cell_str(growth),
+	    cell_count(q->transit), cell_count(q->delayed), cell_count(q->escape), cell_str(rates), cell_str(failures), cell_str(growth),
 	    cell_str(workers) });
 	free(since);
 	free(waiting);
@@ -223,8 +218,8 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 			begin_part(o, columns, nitems(columns));
 		begun = true;
 		workers = workers_text(json_object_get(row, "workers"));
-		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), count_cell(top_number(row, "wanted")),
-		    count_cell(top_number(row, "restarts")), cell_str(workers) });
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), cell_count(top_number(row, "wanted")),
+		    cell_count(top_number(row, "restarts")), cell_str(workers) });
 		free(workers);
 	}
 	if (begun)

@@ -15,11 +15,6 @@
 #define HEADLINE_COLUMNS 90	/* a narrower headline has the most important words first */
 #define ROWS_WITH_BLANKS 12	/* a smaller screen has no blank line below the headline, and only queues */
 
-static struct cell count_cell(int64_t n)
-{
-	return n < 0 ? cell_none() : cell_int(n);
-}
-
 /* ---- queues ---- */
 
 static void queue_row(struct output *o, const struct top_queue *q)
@@ -28,8 +23,8 @@ static void queue_row(struct output *o, const struct top_queue *q)
 
 	for (int i = 0; i < TOP_RATES; i++)
 		rates[i] = top_rate_text(q->rates[i]);
-	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health), count_cell(q->ingress),
-	    q->oldest_ms < 0 ? cell_none() : cell_elapsed(q->oldest_ms), count_cell(q->transit), count_cell(q->delayed), count_cell(q->escape),
+	output_row(o, (struct cell[]){ cell_str(q->name), cell_str(q->state), cell_str(q->health), cell_count(q->ingress),
+	    q->oldest_ms < 0 ? cell_none() : cell_elapsed(q->oldest_ms), cell_count(q->transit), cell_count(q->delayed), cell_count(q->escape),
 	    cell_str(rates[TOP_DONE]), cell_str(rates[TOP_FAILED]), cell_str(rates[TOP_ESCAPED]), cell_int(q->running), cell_int(q->workers) });
 	for (int i = 0; i < TOP_RATES; i++)
 		free(rates[i]);

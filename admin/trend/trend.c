@@ -20,7 +20,7 @@
 static const int64_t steps[] = { 1, 5, 15, 60 };	/* minutes of a point; the last one is enough for all that is kept */
 
 struct point {
-	int64_t seen;			/* its minutes of which anything is known; 0: none */
+	int64_t known_minutes;		/* how many of its minutes any supervisor saw */
 	int64_t backlog;		/* the most messages that waited; QUEUE_BACKLOG_UNKNOWN */
 	int64_t p50, p99;		/* as of waits_below_minutes() */
 	struct queue_figures sum;
@@ -28,16 +28,16 @@ struct point {
 
 struct trend {
 	int64_t first, last;		/* the minutes to be shown, since 1970 */
-	int64_t from;			/* what was read begins here: messages that left at `first` may have come before */
+	int64_t read_from;		/* the first minute that was read: messages that left at `first` may have come earlier */
 	int64_t step;			/* minutes */
 	size_t n;
 	struct point points[POINTS_MAX + 2];
-	struct waits_minute minutes[QUEUE_RATE_MINUTES];	/* those that Redis keeps; only from `from` on they were read */
-	bool seen[QUEUE_RATE_MINUTES];
+	struct waits_minute minutes[QUEUE_RATE_MINUTES];	/* all that Redis keeps, up to `last`; those before read_from are not read yet */
+	bool known[QUEUE_RATE_MINUTES];		/* some supervisor saw this minute */
 };
 
-/* The index of a minute. */
-static size_t place_of(const struct trend *t, int64_t minute)
+/* The index of a minute in `minutes` and `known`. */
+static size_t index_of(const struct trend *t, int64_t minute)
 {
 	return (size_t)(minute - t->last + QUEUE_RATE_MINUTES - 1);
 }
@@ -47,11 +47,11 @@ static struct point *point_of(struct trend *t, int64_t minute)
 	return &t->points[minute / t->step - t->first / t->step];
 }
 
-static void see_minute(struct trend *t, int64_t minute)
+static void mark_known(struct trend *t, int64_t minute)
 {
 	if (minute >= t->first)
-		point_of(t, minute)->seen += !t->seen[place_of(t, minute)];
-	t->seen[place_of(t, minute)] = true;
+		point_of(t, minute)->known_minutes += !t->known[index_of(t, minute)];
+	t->known[index_of(t, minute)] = true;
 }
 
 /* ---- reading ---- */
@@ -73,10 +73,10 @@ static void choose_points(struct trend *t, int64_t server_ms, int64_t since_ms)
 		t->points[i].backlog = QUEUE_BACKLOG_UNKNOWN;
 	for (i = 0; i < nitems(t->minutes); i++)
 		t->minutes[i].backlog = QUEUE_BACKLOG_UNKNOWN;
-	t->from = t->last + 1;
+	t->read_from = t->last + 1;
 }
 
-static int take_figures(struct admin *a, struct trend *t, int64_t first, int64_t n)
+static int read_figures(struct admin *a, struct trend *t, int64_t first, int64_t n)
 {
 	struct queue_figures f;
 	struct redis_reply reply;
@@ -89,23 +89,23 @@ static int take_figures(struct admin *a, struct trend *t, int64_t first, int64_t
 		if (reply.type != REDIS_ARRAY || reply.n == 0)
 			continue;
 		queue_figures_parse(&f, &reply);
-		see_minute(t, first + i);
-		t->minutes[place_of(t, first + i)].left = queue_left_ingress(&f);
+		mark_known(t, first + i);
+		t->minutes[index_of(t, first + i)].left = queue_left_ingress(&f);
 		for (int k = 0; first + i >= t->first && k < QUEUE_FIGURES; k++)
 			point_of(t, first + i)->sum.n[k] += f.n[k];
 	}
 	return 0;
 }
 
-static void note_backlog(struct trend *t, int64_t minute, int64_t n)
+static void add_backlog(struct trend *t, int64_t minute, int64_t n)
 {
-	see_minute(t, minute);
-	t->minutes[place_of(t, minute)].backlog = n;
+	mark_known(t, minute);
+	t->minutes[index_of(t, minute)].backlog = n;
 	if (minute >= t->first && n > point_of(t, minute)->backlog)
 		point_of(t, minute)->backlog = n;
 }
 
-static int take_backlog(struct admin *a, struct trend *t, int64_t from, int64_t until)
+static int read_backlog(struct admin *a, struct trend *t, int64_t from, int64_t until)
 {
 	int64_t first = from / QUEUE_HOUR_MINUTES, last = (until - 1) / QUEUE_HOUR_MINUTES, minutes[QUEUE_HOUR_MINUTES];
 	struct redis_reply reply;
@@ -120,38 +120,50 @@ static int take_backlog(struct admin *a, struct trend *t, int64_t from, int64_t 
 			int64_t minute = hour * QUEUE_HOUR_MINUTES + i;
 
 			if (minute >= from && minute < until && minutes[i] != QUEUE_BACKLOG_UNKNOWN)
-				note_backlog(t, minute, minutes[i]);
+				add_backlog(t, minute, minutes[i]);
 		}
 	}
 	return 0;
 }
 
-/* Reads on, backwards, to the minute `from`. */
-static int take_minutes(struct admin *a, struct trend *t, int64_t from)
+/* Reads the minutes from `from` on that were not read yet. */
+static int read_minutes(struct admin *a, struct trend *t, int64_t from)
 {
-	int64_t until = t->from;
+	int64_t until = t->read_from;
 
-	t->from = from;
+	t->read_from = from;
 	for (int64_t at = from; at < until; at += PAGE)
-		if (take_figures(a, t, at, until - at < PAGE ? until - at : PAGE) == -1)
+		if (read_figures(a, t, at, until - at < PAGE ? until - at : PAGE) == -1)
 			return -1;
-	return take_backlog(a, t, from, until);
+	return read_backlog(a, t, from, until);
+}
+
+/* The minutes of a point that are shown: *from up to, without, *until. */
+static void point_range(const struct trend *t, size_t i, int64_t *from, int64_t *until)
+{
+	int64_t begin = (t->first / t->step + (int64_t)i) * t->step, end = begin + t->step;
+
+	*from = begin < t->first ? t->first : begin;
+	*until = end > t->last ? t->last + 1 : end;
 }
 
 static void estimate_point(struct trend *t, const struct waits *w, size_t i)
 {
-	int64_t from = (t->first / t->step + (int64_t)i) * t->step, until = from + t->step;
-	size_t first = (size_t)((from < t->first ? t->first : from) - t->from), end = (size_t)((until > t->last ? t->last + 1 : until) - t->from);
+	int64_t from, until;
+	size_t first, n;
 
-	t->points[i].p50 = waits_below_minutes(w, first, end - first, 50);
-	t->points[i].p99 = waits_below_minutes(w, first, end - first, 99);
+	point_range(t, i, &from, &until);
+	first = (size_t)(from - t->read_from);
+	n = (size_t)(until - from);
+	t->points[i].p50 = waits_below_minutes(w, first, n, 50);
+	t->points[i].p99 = waits_below_minutes(w, first, n, 99);
 }
 
-/* False: it needs the minutes before. */
-static bool estimate_waits(struct trend *t, bool more)
+/* False: earlier minutes must be read first. may_read_more: Redis keeps some. */
+static bool estimate_waits(struct trend *t, bool may_read_more)
 {
-	struct waits *w = waits_new(&t->minutes[place_of(t, t->from)], (size_t)(t->last - t->from + 1));
-	bool enough = !more || waits_oldest(w, (size_t)(t->first - t->from)) > 0;
+	struct waits *w = waits_new(&t->minutes[index_of(t, t->read_from)], (size_t)(t->last - t->read_from + 1));
+	bool enough = !may_read_more || waits_oldest(w, (size_t)(t->first - t->read_from)) > 0;
 
 	for (size_t i = 0; enough && i < t->n; i++)
 		estimate_point(t, w, i);
@@ -159,16 +171,16 @@ static bool estimate_waits(struct trend *t, bool more)
 	return enough;
 }
 
-static int take_trend(struct admin *a, struct trend *t)
+static int read_trend(struct admin *a, struct trend *t)
 {
 	int64_t oldest = t->last - QUEUE_RATE_MINUTES + 1, from = t->first;
 
 	do {
-		if (take_minutes(a, t, from) == -1)
+		if (read_minutes(a, t, from) == -1)
 			return -1;
-		from -= t->last - from + 1;	/* twice as much */
+		from -= t->last - from + 1;	/* the next round has twice as many minutes */
 		from = from < oldest ? oldest : from;
-	} while (!estimate_waits(t, t->from > oldest));
+	} while (!estimate_waits(t, t->read_from > oldest));
 	return 0;
 }
 
@@ -186,16 +198,17 @@ static struct cell cell_wait(int64_t minutes)
 
 static void show_point(struct admin *a, const struct trend *t, size_t i)
 {
-	int64_t from = (t->first / t->step + (int64_t)i) * t->step, until = from + t->step;
 	const struct point *p = &t->points[i];
-	struct cell cells[nitems(columns)] = {
-		cell_time((from < t->first ? t->first : from) * MINUTE_MS), cell_time((until > t->last ? t->last + 1 : until) * MINUTE_MS), cell_int(p->seen),
-		p->backlog == QUEUE_BACKLOG_UNKNOWN ? cell_none() : cell_int(p->backlog),
-		p->seen == 0 ? cell_none() : cell_int((int64_t)p->sum.n[COUNT_DONE]),
-		p->seen == 0 ? cell_none() : cell_int((int64_t)p->sum.n[COUNT_FAILED]), cell_wait(p->p50), cell_wait(p->p99),
-	};
+	bool known = p->known_minutes > 0;
+	int64_t from, until;
 
-	output_row(&a->output, cells);
+	point_range(t, i, &from, &until);
+	output_row(&a->output, (struct cell[nitems(columns)]){
+		cell_time(from * MINUTE_MS), cell_time(until * MINUTE_MS), cell_int(p->known_minutes),
+		p->backlog == QUEUE_BACKLOG_UNKNOWN ? cell_none() : cell_int(p->backlog),
+		known ? cell_int((int64_t)p->sum.n[COUNT_DONE]) : cell_none(),
+		known ? cell_int((int64_t)p->sum.n[COUNT_FAILED]) : cell_none(), cell_wait(p->p50), cell_wait(p->p99),
+	});
 }
 
 int cmd_trend(struct admin *a)
@@ -210,7 +223,7 @@ int cmd_trend(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--since: expected " MOMENT_WANTED);
 	t = alloc_zero(1, sizeof(*t));
 	choose_points(t, server_ms, since_ms);
-	rc = take_trend(a, t);
+	rc = read_trend(a, t);
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; rc == 0 && i < t->n; i++)
 		show_point(a, t, i);

@@ -9,23 +9,22 @@
 
 #define SAMPLES 10	/* messages of a minute that are followed, at equal distances in the order in which they left */
 
-/*
- * Indexes are minutes; those of came and left are moments, the beginnings of minutes, and n is the end of the last one. Numbers of messages are doubles,
- * which hold the sum of any counts that Redis may contain.
- */
+/* Numbers of messages are doubles, which hold the sum of any counts that Redis may contain. */
 struct waits {
-	size_t n, known;	/* known: the first minute with a known backlog; n: there is none */
-	double *fetched;	/* in each minute */
-	double *came, *left;	/* since the beginning of `known`, each n + 1 moments */
+	size_t n;		/* minutes */
+	size_t first_known;	/* the first minute with a known backlog; n: there is none */
+	double *fetched;	/* in each of the n minutes */
+	double *came, *left;	/* n + 1 each: how many came or left between the beginning of first_known and the beginning of minute i; [n]: at the end */
 };
 
 struct sample {
-	double minutes, messages;	/* how long it waited; INFINITY: not known. How many it stands for */
+	double minutes;		/* how long it waited; INFINITY: not known */
+	double messages;	/* how many messages it stands for */
 };
 
 /* ---- the course of the queue ---- */
 
-/* The backlog of each minute. Between two that are known it changes evenly; behind the last one it stays. Returns the index of the first that is known. */
+/* The backlog of each minute. Between two known ones it changes evenly; after the last known one it stays. Returns the index of the first known one. */
 static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double *backlog)
 {
 	size_t first = n, last = 0;
@@ -45,12 +44,12 @@ static size_t fill_backlog(const struct waits_minute *minutes, size_t n, double 
 }
 
 /*
- * The most that waited in a minute stands for what waited at its end, so an error is less than a minute. A backlog that fell by more than what was
- * counted: so many left another way.
+ * Adds up how many messages came and left. The backlog of a minute is the most that waited in it; it stands for the backlog at the end of the minute, so an
+ * estimate is wrong by less than a minute. If the backlog fell by more than the messages that were counted, the others left in another way.
  */
-static void follow(struct waits *w, const double *backlog)
+static void add_up(struct waits *w, const double *backlog)
 {
-	for (size_t i = w->known; i < w->n; i++) {
+	for (size_t i = w->first_known; i < w->n; i++) {
 		w->left[i + 1] = w->left[i] + w->fetched[i];
 		w->came[i + 1] = w->left[i + 1] + backlog[i];
 		if (w->came[i + 1] < w->came[i]) {
@@ -71,8 +70,8 @@ struct waits *waits_new(const struct waits_minute *minutes, size_t n)
 	w->left = alloc_zero(n + 1, sizeof(*w->left));
 	for (size_t i = 0; i < n; i++)
 		w->fetched[i] = minutes[i].left > 0 ? (double)minutes[i].left : 0;
-	w->known = fill_backlog(minutes, n, backlog);
-	follow(w, backlog);
+	w->first_known = fill_backlog(minutes, n, backlog);
+	add_up(w, backlog);
 	free(backlog);
 	return w;
 }
@@ -89,11 +88,11 @@ void waits_free(struct waits *w)
 
 /* ---- the messages of some minutes ---- */
 
-/* When the message came, in minutes, that left when this part of a minute had passed. part: from 0 to 1 */
+/* When the message came, in minutes, that left `part` of a minute after the beginning of `minute`. part: from 0 to 1 */
 static double came_at(const struct waits *w, size_t minute, double part)
 {
 	double nth = w->left[minute] + part * (w->left[minute + 1] - w->left[minute]);
-	size_t low = w->known, high = w->n + 1;
+	size_t low = w->first_known, high = w->n + 1;
 
 	while (high - low > 1) {
 		size_t middle = low + (high - low) / 2;
@@ -108,7 +107,7 @@ static double came_at(const struct waits *w, size_t minute, double part)
 
 static struct sample sample_of(const struct waits *w, size_t minute, double part)
 {
-	double minutes = minute < w->known ? INFINITY : (double)minute + part - came_at(w, minute, part);
+	double minutes = minute < w->first_known ? INFINITY : (double)minute + part - came_at(w, minute, part);
 
 	return (struct sample){ .minutes = minutes < 0 ? 0 : minutes, .messages = w->fetched[minute] / SAMPLES };
 }
@@ -119,7 +118,7 @@ size_t waits_oldest(const struct waits *w, size_t first)
 		first++;
 	if (first == w->n)
 		return w->n;
-	return first < w->known || came_at(w, first, 0) < (double)w->known + 1 ? 0 : (size_t)came_at(w, first, 0);
+	return first < w->first_known || came_at(w, first, 0) < (double)w->first_known + 1 ? 0 : (size_t)came_at(w, first, 0);
 }
 
 static int by_minutes(const void *a, const void *b)
