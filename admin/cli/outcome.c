@@ -27,11 +27,6 @@ static void add(struct line *l, const char *key, struct cell cell)
 	l->cells[l->n++] = cell;
 }
 
-static struct cell count_cell(int64_t n)
-{
-	return n < 0 ? cell_none() : cell_int(n);
-}
-
 static void say_json(struct admin *a, const struct outcome *o)
 {
 	const struct outcome_durability *d = o->durability;
@@ -52,13 +47,13 @@ static void say_json(struct admin *a, const struct outcome *o)
 		add(&l, "replicas_on_disk", cell_bool(d->replicas_on_disk));
 	}
 	if (o->says_left)
-		add(&l, "left", count_cell(o->left));
+		add(&l, "left", cell_count(o->left));
 	if (p != NULL) {
-		add(&l, "total", count_cell(p->total));
+		add(&l, "total", cell_count(p->total));
 		add(&l, "done", cell_int(p->done));
-		add(&l, "failed_again", count_cell(p->failed));
-		add(&l, "same_cause", count_cell(p->same));
-		add(&l, "failed_cause", p->cause == NULL ? cell_none() : cell_bytes(p->cause, strlen(p->cause)));
+		add(&l, "failed_again", cell_count(p->failed));
+		add(&l, "same_cause", cell_count(p->same_cause));
+		add(&l, "failed_cause", p->failed_cause == NULL ? cell_none() : cell_bytes(p->failed_cause, strlen(p->failed_cause)));
 		add(&l, "complete", cell_bool(p->complete));
 	}
 	output_object(&a->output, l.columns, l.n, l.cells);
@@ -77,7 +72,7 @@ static char *durability_text(const struct outcome_durability *d)
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
-/* What became of the others: a new string. */
+/* "; 3 failed again so far; 40 that match are left": a new string. */
 static char *rest_text(const struct outcome *o)
 {
 	const struct outcome_operation *p = o->operation;

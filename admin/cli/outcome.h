@@ -17,9 +17,9 @@ struct outcome_durability {
 /* How far an operation came that commands may have begun before, and a repeated one continues. */
 struct outcome_operation {
 	int64_t total;		/* -1: not counted */
-	int64_t done, failed;	/* failed: are dead letters again; -1: not watched */
-	int64_t same;		/* of these: have the cause that they had before; -1: not known */
-	const char *cause;	/* the most frequent one of these; NULL: none is known */
+	int64_t done, failed;	/* failed: are dead letters again; -1: nothing looked for them */
+	int64_t same_cause;	/* how many of these have the cause that they had before; -1: not known */
+	const char *failed_cause;	/* the most frequent cause of these; NULL: none is known */
 	bool complete;
 };
 
@@ -30,9 +30,9 @@ struct outcome {
 	const char *list;	/* "escape"; NULL: none */
 	int64_t count;
 	int64_t held;		/* messages of live workers, which were left alone */
-	bool says_left;		/* the last line also says how many it left, that it would take: */
-	int64_t left;		/* -1: an unknown number */
-	bool filtered;		/* only messages that match were meant */
+	bool says_left;		/* the last line also says `left` */
+	int64_t left;		/* messages that the same command would still take; -1: not known */
+	bool filtered;		/* it takes only messages that match a filter */
 	bool interrupted;	/* INT or TERM ended the work early */
 	const struct outcome_durability *durability;	/* NULL: not asked for */
 	const struct outcome_operation *operation;	/* NULL: it cannot be continued */

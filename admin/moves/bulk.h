@@ -20,8 +20,8 @@ int bulk_retry(struct admin *a, enum admin_list list, const char *action);
 struct dead_letter;
 struct list_entry;
 int purge_dead_letter(struct admin *a, const struct dead_letter *d, const struct list_entry *entry);
-struct outcome dead_letters_outcome(bool retry);	/* of dlq retry or dlq rm, before it has moved a message */
-int by_filter_run(struct admin *a, bool retry);	/* escape, with a filter or --canary, --rate and --max-failures; retry false: deletes */
+/* Escape, with a filter or --canary, --rate and --max-failures. retry false: deletes. outcome: of the command, before it has moved a message */
+int by_filter_run(struct admin *a, bool retry, const struct outcome *outcome);
 
 /* True: the command may take messages of the bare transit list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
 static inline bool bulk_takes_bare(const struct admin *a)

@@ -84,7 +84,7 @@ static int find_bound(struct work *w)
 
 /* ---- the work ---- */
 
-/* If Redis went back meanwhile, older records may be there again: once more, until nothing is left. */
+/* If Redis went back meanwhile, older records may be there again: then the walk begins again. */
 static int take_all(struct work *w)
 {
 	int rc = 1;
@@ -100,14 +100,17 @@ static int take_all(struct work *w)
 				progress_show(&w->progress, w->op.acted);
 			rc = rc == -1 ? -1 : 0;
 		}
-		if (rc == -1 || interrupt_asked() || !w->selection.again)
+		if (rc == -1 || interrupt_asked() || !w->selection.went_back)
 			return rc;
 		strlcpy(w->op.next, w->op.since, sizeof(w->op.next));
 		paced_free(&w->paced);
 	} while (true);
 }
 
-/* How many that match are left; -1: unknown. The operation may have begun before all were counted: then those are counted that are left, for a moment. */
+/*
+ * How many that match are left; -1: unknown. The archive has claimed some, which stay. If the operation began before all were counted, those that are left
+ * are counted now; this may take COUNT_MS.
+ */
 static int64_t count_left(struct work *w, bool complete)
 {
 	int64_t taken = w->op.acted + w->selection.missing, n;
@@ -130,7 +133,7 @@ static void print_outcome(struct work *w, int rc)
 {
 	const struct failures *f = &w->paced.failures;
 	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.redriven.failed : -1,
-		.same = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .cause = failures_most_frequent(f),
+		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .failed_cause = failures_most_frequent(f),
 		.complete = rc == 0 && !interrupt_asked() };
 
 	w->outcome.operation = &operation;
@@ -239,9 +242,9 @@ static int find_and_run(struct work *w)
 	return confirm_work(w, n) == -1 ? -1 : hold_and_take(w);
 }
 
-int by_filter_run(struct admin *a, bool retry)
+int by_filter_run(struct admin *a, bool retry, const struct outcome *outcome)
 {
-	struct work w = { .a = a, .retry = retry, .outcome = dead_letters_outcome(retry) };
+	struct work w = { .a = a, .retry = retry, .outcome = *outcome };
 	int rc;
 
 	w.is_paced = (a->options.given & OPTION_PACE) != 0;

@@ -51,7 +51,7 @@ static int remove_message(struct admin *a, const struct dead_letter *d, const st
 	return deleted == -1 ? -1 : 0;
 }
 
-struct outcome dead_letters_outcome(bool retry)
+static struct outcome outcome_of(bool retry)
 {
 	return retry ? retry_outcome("dlq retry", "escape") :
 	    (struct outcome){ .action = "dlq rm", .did = "deleted", .would = "would delete", .list = "escape" };
@@ -162,7 +162,7 @@ static int act_on_named(struct action *t, const struct named *named)
 
 static int by_id(struct admin *a, bool retry)
 {
-	struct action t = { .a = a, .retry = retry, .outcome = dead_letters_outcome(retry) };
+	struct action t = { .a = a, .retry = retry, .outcome = outcome_of(retry) };
 	struct named named = { .all = alloc_zero(a->noperands, sizeof(*named.all)) };
 	int rc = find_named(&t, &named);
 
@@ -176,6 +176,13 @@ static int by_id(struct admin *a, bool retry)
 	return rc;
 }
 
+static int by_filter(struct admin *a, bool retry)
+{
+	const struct outcome outcome = outcome_of(retry);
+
+	return by_filter_run(a, retry, &outcome);
+}
+
 /* ---- the commands ---- */
 
 int cmd_dlq_retry(struct admin *a)
@@ -187,7 +194,7 @@ int cmd_dlq_retry(struct admin *a)
 	if (paced != 0 && !a->options.all)
 		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
 	if (paced != 0 || (a->options.given & OPTION_FILTER) != 0)
-		return by_filter_run(a, true);
+		return by_filter(a, true);
 	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
@@ -196,6 +203,6 @@ int cmd_dlq_rm(struct admin *a)
 	if (check_operands(a, "dlq rm QUEUE ID...|--all") == -1)
 		return -1;
 	if ((a->options.given & OPTION_FILTER) != 0)
-		return by_filter_run(a, false);
+		return by_filter(a, false);
 	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
 }

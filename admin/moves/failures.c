@@ -9,20 +9,20 @@
 
 #include "common/base/base.h"
 
-#define RECORDS_MAX 2000	/* records read: between those that failed again are others */
+#define RECORDS_MAX 2000	/* records read: those of other messages lie between them */
 
 static int read_record(void *arg, const struct dead_letter *d)
 {
-	const struct queue_bytes *sha1 = record_field_of(d->fields, d->nfields, "sha1");
+	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1");
 	struct failures *f = arg;
 	enum failure_kind kind;
 	char cause[CAUSE_SIZE];
 	uint32_t before;
 
 	if (sha1 != NULL && sha1->len >= NAME_DIGITS && redriven_has(f->redriven, sha1->data)) {
-		before = redriven_cause_before(f->redriven, sha1->data);
+		before = redriven_hash_before(f->redriven, sha1->data);
 		cause_of(d, cause);
-		kind = before == 0 ? FAILURE_UNKNOWN : before == redriven_cause(cause) ? FAILURE_SAME : FAILURE_OTHER;
+		kind = before == 0 ? FAILURE_UNKNOWN : before == redriven_cause_hash(cause) ? FAILURE_SAME : FAILURE_OTHER;
 		groups_count(&f->causes[kind], cause, 0);
 		f->n[kind]++;
 		f->read++;

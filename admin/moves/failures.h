@@ -8,11 +8,11 @@
 #include "admin/moves/redriven.h"
 
 /* Why messages that were put back failed again: each has the cause that it had before, or another one. */
-enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };	/* UNKNOWN: nothing knows what it had before */
+enum failure_kind { FAILURE_SAME, FAILURE_OTHER, FAILURE_UNKNOWN, FAILURE_KINDS };	/* UNKNOWN: its cause before is not known */
 struct failures {
 	struct groups causes[FAILURE_KINDS];
 	int64_t n[FAILURE_KINDS];
-	int64_t read;			/* all of them: at most FAILURES_MAX, the newest */
+	int64_t read;			/* failures of all kinds: the newest, at most FAILURES_MAX */
 	int64_t records;		/* records that were read to find them */
 	const struct redriven *redriven;
 };

@@ -58,16 +58,15 @@ void paced_free(struct paced *p)
 	redriven_free(&p->redriven);
 }
 
-static int failed_again(struct admin *a, struct paced *p)
+/* More failed again than allowed. Returns -1. */
+static int fail_for_failures(struct admin *a, struct paced *p)
 {
 	const struct operation *op = p->selection->op;
-	bool more = !p->selection->at_end || p->selection->at < p->selection->n;
-
-	bool same;
+	bool more = !p->selection->at_end || p->selection->at < p->selection->n, same;
 	char *why;
 
 	p->stopped = true;
-	failures_read(a, &p->redriven, &p->failures);
+	failures_read(a, &p->redriven, &p->failures);	/* without the causes the error still has the numbers */
 	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
 	why = failures_text(&p->failures);
 	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
@@ -80,7 +79,8 @@ static int failed_again(struct admin *a, struct paced *p)
 
 /* ---- the canary ---- */
 
-static int64_t patience_ms(const struct admin *a)
+/* How long to wait until the canary is done. */
+static int64_t canary_timeout_ms(const struct admin *a)
 {
 	return CANARY_LEAST_MS + (a->queue == NULL ? 0 : conf_longest_run_ms(a->queue));
 }
@@ -131,7 +131,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
-	int64_t until_ms = clock_monotonic_ms() + patience_ms(a), n;
+	int64_t until_ms = clock_monotonic_ms() + canary_timeout_ms(a), n;
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
@@ -143,7 +143,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 		if (there == -1 || operation_renew(op) == -1 || redriven_look(a, &p->redriven) == -1)
 			return -1;
 		if (p->redriven.failed > 0)
-			return failed_again(a, p);
+			return fail_for_failures(a, p);
 		missed = there == 1 ? 0 : missed + 1;
 	}
 	if (interrupt_asked())
@@ -202,7 +202,7 @@ static int put_back_others(struct admin *a, struct paced *p)
 			if (operation_renew(s->op) == -1 || redriven_look(a, &p->redriven) == -1)
 				return -1;
 			if (p->redriven.failed > p->most_failures)
-				return failed_again(a, p);
+				return fail_for_failures(a, p);
 		}
 		if (more == 1 && due <= QUEUE_TAKEN_MAX)
 			clock_pause_ms(1 / p->per_ms < LOOK_MS ? (int64_t)(1 / p->per_ms) + 1 : LOOK_MS);
@@ -228,13 +228,14 @@ int paced_run(struct admin *a, struct paced *p)
 	if (rc != 0 || p->redriven.failed == 0)
 		return rc;
 	if (p->redriven.failed > p->most_failures)
-		return failed_again(a, p);
+		return fail_for_failures(a, p);
 	if (interrupt_asked())
 		return 0;
 	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of them became dead letters again until now%s%s", p->redriven.failed, why[0] == '\0' ? "" : ". ", why);
+	admin_note("%" PRId64 " of %" PRId64 " messages put back became dead letters again so far%s%s", p->redriven.failed, s->op->acted,
+	    why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;
 }

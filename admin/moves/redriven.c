@@ -32,7 +32,7 @@ static uint64_t name_of(const char *digits)
 static void name_set_free(struct name_set *s)
 {
 	free(s->slots);
-	free(s->causes);
+	free(s->cause_hashes);
 	*s = (struct name_set){0};
 }
 
@@ -50,20 +50,20 @@ static void make_room(struct name_set *s)
 	struct name_set more = { .n = s->n, .room = s->room == 0 ? 1024 : 2 * s->room };
 
 	more.slots = alloc_zero(more.room, sizeof(*more.slots));
-	more.causes = alloc_zero(more.room, sizeof(*more.causes));
+	more.cause_hashes = alloc_zero(more.room, sizeof(*more.cause_hashes));
 	for (size_t i = 0; i < s->room; i++) {
 		size_t at = s->slots[i] == 0 ? 0 : slot_of(&more, s->slots[i]);
 
 		if (s->slots[i] != 0) {
 			more.slots[at] = s->slots[i];
-			more.causes[at] = s->causes[i];
+			more.cause_hashes[at] = s->cause_hashes[i];
 		}
 	}
 	name_set_free(s);
 	*s = more;
 }
 
-static void name_set_add(struct name_set *s, const char *digits, uint32_t cause)
+static void name_set_add(struct name_set *s, const char *digits, uint32_t cause_hash)
 {
 	uint64_t name = name_of(digits);
 	size_t at;
@@ -73,7 +73,7 @@ static void name_set_add(struct name_set *s, const char *digits, uint32_t cause)
 	at = slot_of(s, name);
 	s->n += s->slots[at] == 0;
 	s->slots[at] = name;
-	s->causes[at] = cause;
+	s->cause_hashes[at] = cause_hash;
 }
 
 static bool name_set_has(const struct name_set *s, const char *digits)
@@ -83,10 +83,10 @@ static bool name_set_has(const struct name_set *s, const char *digits)
 
 bool redriven_has(const struct redriven *r, const char *sha1)
 {
-	return name_set_has(&r->sums, sha1);
+	return name_set_has(&r->names, sha1);
 }
 
-uint32_t redriven_cause(const char *cause)
+uint32_t redriven_cause_hash(const char *cause)
 {
 	char sum[ENCODE_SHA1_SIZE];
 	uint32_t name;
@@ -97,16 +97,16 @@ uint32_t redriven_cause(const char *cause)
 	return name == 0 ? 1 : name;
 }
 
-uint32_t redriven_cause_before(const struct redriven *r, const char *digits)
+uint32_t redriven_hash_before(const struct redriven *r, const char *sha1)
 {
 	if (r->cause != NULL)
-		return redriven_cause(r->cause);
-	return redriven_has(r, digits) ? r->sums.causes[slot_of(&r->sums, name_of(digits))] : 0;
+		return redriven_cause_hash(r->cause);
+	return redriven_has(r, sha1) ? r->names.cause_hashes[slot_of(&r->names, name_of(sha1))] : 0;
 }
 
 /* ---- failures ---- */
 
-static int learn_noted(struct admin *a, struct redriven *r)
+static int read_noted(struct admin *a, struct redriven *r)
 {
 	struct redis_reply reply;
 	size_t from = 0;
@@ -118,7 +118,7 @@ static int learn_noted(struct admin *a, struct redriven *r)
 		if (reply.type != REDIS_STRING)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a string");
 		for (size_t i = 0; i + NAME_DIGITS <= reply.len; i += NAME_DIGITS)
-			name_set_add(&r->sums, reply.str + i, 0);
+			name_set_add(&r->names, reply.str + i, 0);
 		from += NOTED_PAGE;
 	} while (reply.len == NOTED_PAGE);
 	return 0;
@@ -128,13 +128,13 @@ int redriven_begin(struct admin *a, struct redriven *r, const char *bound, const
 {
 	*r = (struct redriven){ .next = "-", .cause = cause };
 	record_id_next(bound, r->next);
-	return learn_noted(a, r);
+	return read_noted(a, r);
 }
 
-void redriven_add(struct redriven *r, const char *sha1, uint32_t cause)
+void redriven_add(struct redriven *r, const char *sha1, uint32_t cause_hash)
 {
 	if (strlen(sha1) >= NAME_DIGITS)
-		name_set_add(&r->sums, sha1, cause);
+		name_set_add(&r->names, sha1, cause_hash);
 }
 
 static void note_failed(void *arg, const char *id, const char *sha1)
@@ -160,7 +160,7 @@ int redriven_look(struct admin *a, struct redriven *r)
 
 void redriven_free(struct redriven *r)
 {
-	name_set_free(&r->sums);
+	name_set_free(&r->names);
 }
 
 /* ---- searching for a message ---- */

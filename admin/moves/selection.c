@@ -36,8 +36,8 @@ struct reading {
 
 static void add_selected(struct selection *s, const struct dead_letter *d)
 {
-	const struct queue_bytes *sha1 = record_field_of(d->fields, d->nfields, "sha1");
-	const struct queue_bytes *size = record_field_of(d->fields, d->nfields, "size");
+	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1");
+	const struct queue_bytes *size = dead_letter_field(d, "size");
 	struct selected *one = &s->page[s->n++];
 	char cause[CAUSE_SIZE];
 
@@ -46,7 +46,7 @@ static void add_selected(struct selection *s, const struct dead_letter *d)
 	if (sha1 != NULL && sha1->len == sizeof(one->sha1) - 1)
 		memcpy(one->sha1, sha1->data, sha1->len);
 	if (s->redriven != NULL)
-		one->cause = redriven_cause(cause_of(d, cause));
+		one->cause_hash = redriven_cause_hash(cause_of(d, cause));
 	one->single = one->sha1[0] == '\0' || one->size > TOGETHER_MAX || s->op->a->keys.shared;
 }
 
@@ -102,7 +102,7 @@ int selection_release(struct selection *s)
 
 int64_t selection_place(const struct selection *s, const struct selected *one)
 {
-	int64_t at = -1 - (one->before - s->left + s->shift);
+	int64_t at = -1 - (one->before - s->removed + s->shift);
 
 	return at > -1 ? -1 : at;
 }
@@ -111,7 +111,7 @@ int64_t selection_place(const struct selection *s, const struct selected *one)
 
 static void pass_over(struct selection *s, bool leaves)
 {
-	s->left += leaves;
+	s->removed += leaves;
 	s->at++;
 }
 
@@ -122,7 +122,7 @@ static int note_redriven(struct selection *s, const struct selected *one)
 
 	if (s->redriven == NULL)
 		return 0;
-	redriven_add(s->redriven, one->sha1, one->cause);
+	redriven_add(s->redriven, one->sha1, one->cause_hash);
 	queue_operation_redriven(&a->redis, &a->keys, one->sha1);
 	return admin_integer(a, &length, a->keys.redriven) == -1 || admin_integer(a, &expires, a->keys.redriven) == -1 ? -1 : 0;
 }
@@ -170,7 +170,7 @@ static int take_single(struct selection *s, const struct dead_letter *d)
 /* Searches for the message of a record. 1: it has another place, which is known now; 0: it has this one, is not there, or Redis cannot tell; -1: error */
 static int search_place(struct selection *s, const struct dead_letter *d)
 {
-	const struct queue_bytes *message = record_field_of(d->fields, d->nfields, "message");
+	const struct queue_bytes *message = dead_letter_field(d, "message");
 	struct selected *one = &s->page[s->at];
 	struct admin *a = s->op->a;
 	int64_t was = selection_place(s, one);
@@ -223,7 +223,7 @@ static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms, s
 			message_parse(&m, &s->op->a->keys.lines, "", 0);
 			queue_remember(&s->op->a->keys, &m, &w, &taken[n].line, &note);
 			if (s->redriven != NULL)
-				redriven_add(s->redriven, one->sha1, one->cause);
+				redriven_add(s->redriven, one->sha1, one->cause_hash);
 		}
 		bytes += one->size;
 		n++;
@@ -244,10 +244,10 @@ static int take_answer(struct selection *s, size_t n)
 		return admin_fail(op->a, EX_PROTOCOL, "unexpected reply from Redis: expected how many dead letters it took");
 	if (count.integer < 0)
 		return operation_lost(op);
-	s->again = s->again || acted.integer != op->acted + count.integer;
+	s->went_back = s->went_back || acted.integer != op->acted + count.integer;
 	op->acted = acted.integer;
 	s->acted += count.integer;
-	s->left += count.integer;
+	s->removed += count.integer;
 	s->at += (size_t)count.integer;
 	return count.integer == (int64_t)n ? 0 : take_first(s);
 }

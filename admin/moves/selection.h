@@ -12,7 +12,7 @@ struct selected {
 	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE];
 	size_t size;
 	int64_t before;			/* records before it */
-	uint32_t cause;			/* redriven_cause(); 0: it was not read */
+	uint32_t cause_hash;		/* redriven_cause_hash(); 0: the cause was not read */
 	int searches;
 	bool single;			/* large, or with a note beside it: handled alone */
 };
@@ -28,9 +28,11 @@ struct selection {
 	bool retry;
 	struct selected page[QUEUE_TAKEN_MAX];
 	size_t n, at;
-	char gone[48];			/* stands in escape for a message that leaves, within one script */
-	int64_t seen, left, shift;	/* records read; of these: left escape; how much further to the left the messages are */
-	bool at_end, again;		/* again: Redis went back meanwhile, so older records may be there again */
+	char gone[48];			/* within one script it replaces a message that leaves escape */
+	int64_t seen, removed;		/* records read; how many of their messages are not in escape any more */
+	int64_t shift;			/* how many entries the messages are further to the left than their records say */
+	bool at_end;			/* no record follows */
+	bool went_back;			/* Redis went back meanwhile, so older records may be there again */
 	int64_t acted, missing, claimed;	/* by this command */
 	struct redriven *redriven;
 };

@@ -155,7 +155,7 @@ def test_the_last_ones_fail_again(service):
     r = wait_for(lambda: (r := again()).code == 65 and r, 60)
     assert "messages put back became dead letters again" in r.err and "stopped" not in r.err
     assert "put back into ingress" in r.out
-    r = wait_for(lambda: "again until now" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
+    r = wait_for(lambda: "dead letters again so far" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
     assert r.code == 0
     assert d.stop() == 0
 
