@@ -130,20 +130,28 @@ static void add_unreported(struct doctor *d, const char *where, const char *what
 	    "start quredisd, with health.enabled, on a host that has the queue: quredis nodes shows where it runs");
 }
 
-static void judge_report(struct doctor *d, const struct queue_check *q, const struct redis_reply *reply)
+/* Also a report of the future is stale: the clock of Redis went back. */
+static void add_stale(struct doctor *d, int64_t at_ms, int64_t now_ms)
 {
-	char age[UNITS_SIZE], *what;
+	bool future = at_ms > now_ms;
+	char away[UNITS_SIZE], *what;
+
+	units_elapsed(future ? at_ms - now_ms : now_ms - at_ms, away);
+	what = alloc_format("its last report of health is %s %s", away, future ? "ahead of the clock of Redis" : "old");
+	add_unreported(d, NULL, what);
+	free(what);
+}
+
+static void judge_report(struct doctor *d, const struct queue_check *q, const struct redis_reply *reply, int64_t now_ms)
+{
 	struct queue_health h;
 
-	if (queue_health_parse(&h, reply->str, reply->len) == -1 || strcmp(h.queue, q->keys.name) != 0) {
+	if (queue_health_parse(&h, reply->str, reply->len) == -1 || strcmp(h.queue, q->keys.name) != 0)
 		add_unreported(d, NULL, "its last report of health cannot be read");
-	} else if (queue_health_is_stale(&h, d->server.now_ms)) {
-		what = alloc_format("its last report of health is %s old", units_elapsed(d->server.now_ms - h.at_ms, age));
-		add_unreported(d, NULL, what);
-		free(what);
-	} else if (h.level > 0) {
+	else if (queue_health_is_stale(&h, now_ms))
+		add_stale(d, h.at_ms, now_ms);
+	else if (h.level > 0)
 		add_bad(d, q, &h);
-	}
 	queue_health_free(&h);
 }
 
@@ -156,14 +164,14 @@ static bool is_judged(const struct doctor *d, const struct queue_check *q)
 }
 
 /* Takes the answer about one queue. */
-static int take_report(struct doctor *d, const struct queue_check *q, const char *key)
+static int take_report(struct doctor *d, const struct queue_check *q, const char *key, int64_t now_ms)
 {
 	struct redis_reply reply;
 
 	if (admin_reply(d->a, &reply, key) == -1)
 		return -1;
 	if (reply.type == REDIS_STRING)
-		judge_report(d, q, &reply);
+		judge_report(d, q, &reply, now_ms);
 	else if (is_judged(d, q))
 		add_unreported(d, NULL, "no supervisor reports its health");
 	return 0;
@@ -171,16 +179,17 @@ static int take_report(struct doctor *d, const struct queue_check *q, const char
 
 static int check_reports(struct doctor *d, const char *key)
 {
-	int rc = 0;
+	int64_t now_ms;		/* the queues were read some time ago */
+	int rc = admin_server_time(d->a, &now_ms);
 
-	for (size_t i = 0; i < d->queues.n; i++)
+	for (size_t i = 0; i < d->queues.n && rc == 0; i++)
 		if (d->queues.all[i].readable)
 			queue_health_read_one(&d->a->redis, d->queues.all[i].keys.name);
 	for (size_t i = 0; i < d->queues.n && rc == 0; i++) {
 		if (!d->queues.all[i].readable)
 			continue;
 		doctor_enter(d, &d->queues.all[i]);
-		rc = take_report(d, &d->queues.all[i], key);
+		rc = take_report(d, &d->queues.all[i], key, now_ms);
 		findings_end_check(d);
 	}
 	doctor_enter(d, NULL);

@@ -1,5 +1,6 @@
 """quredis doctor: the health of queues, from the reports of the sweepers."""
 import json
+import re
 
 import pytest
 
@@ -117,6 +118,9 @@ def test_reports_that_are_missing_stale_or_broken(queues):
     assert {q: x["severity"] for q, x in rows.items()} == dict.fromkeys(["news", "fax", "post"], "warning")
     assert rows["news"]["what"] == "its last report of health is 3h00m old" and rows["post"]["what"] == "its last report of health cannot be read"
     assert rows["fax"]["what"] == "no supervisor reports its health" and all("quredis nodes" in x["advice"] for x in rows.values())
+    report(clinic, "news", age_ms=-3 * 3600 * 1000 - 60000)
+    news = next(x for x in clinic.doctor().bad("health") if x["queue"] == "news")
+    assert re.fullmatch(r"its last report of health is 3h0\dm ahead of the clock of Redis", news["what"])
     report(clinic, "post", queue="news")    # of another queue
     clinic.client.hdel("quredis:health", "news")
     fax, post = sorted(health_rows(clinic), key=lambda x: x[2])
@@ -145,7 +149,7 @@ def test_a_report_of_a_stranger(queues):
     report(clinic, "mail", ("x\x1b[2J", "degraded", "\x1b[2J" + "y" * 100000))
     report(clinic, "news", status="unhealthy", reasons=[7, None, {}, {"code": "ingress"}, {"code": 1, "status": [], "text": {}}])
     report(clinic, "fax", *[("ingress", "degraded", f"{i} messages wait") for i in range(5000)])
-    report(clinic, "post", at_ms=2**63 - 1, interval_ms=1, status="degraded", reasons="ingress")
+    report(clinic, "post", at_ms=2**63 - 1, interval_ms=2**63 - 1, status="degraded", reasons="ingress")
     rows = {x["queue"]: x for x in clinic.doctor().bad("health")}
     assert rows["news"]["what"] == "unhealthy: its report has no reason" and rows["news"]["severity"] == "error"
     assert rows["post"]["what"] == "degraded: its report has no reason"
