@@ -38,6 +38,12 @@ export function hostOf(worker) {
 	return worker ? worker.split(".").slice(0, -3).join(".") : "–";
 }
 
+/** A long name is cut, and whole in the tooltip. */
+export function hostCell(td, host) {
+	setText(td, host ?? "–");
+	td.title = host ?? "";
+}
+
 /** Why the last attempt failed, as one line; null: no attempt has failed, or the cause was not kept. */
 function lastFailure(m) {
 	return m.failed_at ? [m.error_class, field(m, "error_message")].filter(Boolean).map((part) => (part.text === undefined ? part : preview(part))).join(": ") : null;
@@ -49,14 +55,14 @@ function columns(list, open) {
 		transit: [
 			{ id: "elapsed", title: "Elapsed", css: "number", cell: (td, m) => setElapsed(td, m.started_at ?? null) },
 			{ id: "pid", title: "Pid", css: "number second", cell: textCell((m) => m.pid ?? "–") },
-			{ id: "host", title: "Host", css: "second", cell: textCell((m) => hostOf(m.worker)) },
+			{ id: "host", title: "Host", css: "host second", cell: (td, m) => hostCell(td, hostOf(m.worker)) },
 			{ id: "owner", title: "Worker", css: "long second", cell: textCell((m) => (m.worker === null ? "–" : m.alive ? "alive" : "dead: the sweeper returns its messages")) }],
 		delayed: [{ id: "due", title: "Due", css: "time", cell: timeCell((m) => m.due) },
 			{ id: "why", title: "Last failure", css: "error second", cell: (td, m) => { setText(td, lastFailure(m) ?? "–"); td.title = lastFailure(m) ?? ""; } }],
 		escape: [],
 		done: [{ id: "finished", title: "Finished", css: "time", cell: timeCell((m) => m.finished_at) },
 			{ id: "took", title: "Took", css: "number", cell: textCell((m) => duration(m.duration_ms)) },
-			{ id: "node", title: "Host", css: "second", cell: textCell((m) => m.node ?? "–") }],
+			{ id: "node", title: "Host", css: "host second", cell: (td, m) => hostCell(td, m.node) }],
 	}[list];
 	return [
 		{ id: "message", title: "Message", header: true, css: "message", cell: (td, m) => draw(td, preview(m.value), () =>

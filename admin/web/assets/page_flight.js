@@ -4,7 +4,7 @@ import { draw, h, setText } from "./dom.js";
 import { count, now, plural, progressText, setElapsed } from "./format.js";
 import { badge } from "./icons.js";
 import { preview } from "./message.js";
-import { hostOf, openMessage } from "./messages.js";
+import { hostCell, hostOf, openMessage } from "./messages.js";
 import { empty, notice, Poll, queueLink, setNotice } from "./parts.js";
 import { store } from "./store.js";
 import { Table, textCell } from "./table.js";
@@ -26,7 +26,7 @@ const COLUMNS = [
 		(m.worker === null ? badge("unknown", "bare list", "In the bare list of another consumer, such as the gem")
 			: m.alive ? badge("run", "alive", m.worker) : badge("warn", "dead", `${m.worker}: the sweeper returns its messages`))) },
 	{ id: "pid", title: "Pid", css: "number second", value: (m) => m.pid, cell: textCell((m) => m.pid ?? "–") },
-	{ id: "host", title: "Host", css: "second", value: (m) => hostOf(m.worker), cell: textCell((m) => hostOf(m.worker)) },
+	{ id: "host", title: "Host", css: "host second", value: (m) => hostOf(m.worker), cell: (td, m) => hostCell(td, hostOf(m.worker)) },
 	{ id: "attempts", title: "Attempts", css: "number third", hint: "Failed attempts", value: (m) => m.attempts, cell: textCell((m) => count(m.attempts)) },
 	{ id: "worker", title: "Incarnation", css: "id third", cell: textCell((m) => m.worker ?? "–") },
 ];

@@ -52,7 +52,7 @@ const FINDINGS = [
 	{ id: "what", title: "What", header: true, css: "finding", cell: (td, f) => draw(td, [f.queue, f.what, f.advice], () =>
 		[h("span", null, f.queue ? `${f.queue}: ` : "", f.what), f.advice && h("span", { class: "advice muted" }, f.advice)]) },
 	{ id: "where", title: "Where", css: "where second", cell: textCell((f) => f.where ?? "–") },
-	{ id: "check", title: "Check", css: "third", cell: textCell((f) => f.check) },
+	{ id: "check", title: "Check", css: "check third", cell: textCell((f) => f.check) },
 ];
 
 export class HealthPage {

@@ -65,7 +65,7 @@ const SERVED = [
 	{ id: "node", title: "Node", value: (s) => s.node, cell: textCell((s) => s.node) },
 	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, s.state, () => badge(LEVEL[s.state] ?? "unknown", s.state, WHY[s.state])) },
 	{ id: "workers", title: "Workers", css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
-	{ id: "doing", title: "Doing", css: "second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
+	{ id: "doing", title: "Doing", css: "long second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
 	{ id: "memory", title: "Memory", css: "number third", hint: MEMORY, value: memoryOf, first: "down", cell: textCell((s) => bytes(memoryOf(s))) },
 	{ id: "restarts", title: "Restarts", css: "number second", value: (s) => s.restarts, first: "down", cell: textCell((s) => count(s.restarts)) },
 ];

@@ -68,9 +68,9 @@ function wellLine(letters, judged) {
 }
 
 function troubleLine(same) {
-	const names = same.slice(0, NAMES_SHOWN).map((t) => h("a", { href: t.to }, t.name));
+	const names = same.slice(0, NAMES_SHOWN).map((t) => h("a", { href: t.to, title: t.name.length > 30 ? t.name : null }, t.name));
 	const more = same.length - names.length;
-	return h("li", null, icon(same[0].level), h("span", { class: "names" }, names, more > 0 && ` and ${count(more)} more`), h("span", null, same[0].text));
+	return h("li", null, icon(same[0].level), h("span", { class: "names" }, names, more > 0 && ` and ${count(more)} more`), h("span", { title: same[0].text.length > 200 ? same[0].text : null }, same[0].text));
 }
 
 export class OverviewPage {

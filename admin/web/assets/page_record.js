@@ -7,7 +7,7 @@ import { preview, viewer } from "./message.js";
 import { empty } from "./parts.js";
 import { href } from "./route.js";
 import { store } from "./store.js";
-import { field } from "./visible.js";
+import { field, visible } from "./visible.js";
 
 const EVERY_MS = 15000;
 const TIMES = new Set(["failed_at", "first_failed_at"]);
@@ -41,7 +41,12 @@ function shown(key, record) {
 		return duration(record[key]);
 	if (key === "size")
 		return record[key] < 1024 ? bytes(record[key]) : `${bytes(record[key])} (${record[key]} bytes)`;
-	return h("code", null, preview(value));
+	return h("code", null, whole(value));
+}
+
+/** All of it: only a page of one dead letter has the room. */
+function whole(value) {
+	return value === null ? "–" : value.binary ? value.text : visible(value.text);
 }
 
 export class RecordPage {
@@ -92,7 +97,7 @@ export class RecordPage {
 			h("div", { class: "title" }, h("h1", null, preview(field(record, "error_class"))), h("div", { class: "grow" }),
 				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters) }, "Retry"),
 				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters) }, "Delete")),
-			h("p", { class: "said-large" }, preview(error)),
+			h("p", { class: "said-large" }, whole(error)),
 			record.error_class ? h("p", { class: "muted" }, MEANS[record.error_class] ?? "The handler named this class.") : "",
 			h("div", { class: "record" },
 				h("div", null, message && (message.text !== "" || record.size === 0) ? viewer("Message", message)
