@@ -6,6 +6,7 @@ import pytest
 from harness import browser as browsers
 from harness import wait_for
 from harness.console import Stream
+from harness.queues import Queue
 
 from .actions import ACTIONS, dismiss, FAILED_TO_LOAD, go, press, Stock, stocks
 
@@ -99,6 +100,25 @@ def test_the_end_of_a_long_page_says_it_too(opened, server, width, height, is_ph
         return e?.closest("#away") !== null && r.top >= 0 && r.bottom <= innerHeight""")
     p.click("Pause")
     p.sees("The action failed: Redis: ", ".toast-bad")
+
+
+def test_nothing_that_sticks_is_covered(opened, server):
+    """The buttons for all dead letters stay in sight while one scrolls, below the line that says that Redis is down."""
+    Queue(server.client()).dead_letters(*(b"%d" % i for i in range(60)))
+    p = opened("/letters/mail")
+    p.sees("50 of 60 dead letters", ".tools")
+    server.stop()
+    p.sees(DOWN, "#away")
+    p.script("scrollTo(0, 700)")
+    covered = """return [...document.querySelectorAll(".marks button, .table-letters thead input")].filter(e => {
+        const r = e.getBoundingClientRect(), top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+        return !e.contains(top) && !e.closest("label")?.contains(top); }).map(e => e.outerHTML)"""
+    wait_for(lambda: p.script(covered) == [], what="nothing covered")
+    p.click("Retry all", ".marks")
+    p.click("Retry all 60", "dialog")
+    p.sees("The action failed: Redis: ", ".toast-bad")
+    p.sees("Reading the records failed: Redis: ")
+    assert "still work" not in p.text()
 
 
 ROUTES = {"/": "messages wait", "/queue/mail": "quredis/1 id=c", "/queue/mail/transit": "lost", "/queue/mail/escape": "z", "/flight": "lost",

@@ -159,6 +159,8 @@ function anew() {
 // ---- start ----
 
 makeNav();
+// what sticks below the bar sticks below this line, too
+new ResizeObserver(() => document.documentElement.style.setProperty("--away", `${away.offsetHeight}px`)).observe(away);
 showLink();
 await enter();
 go();

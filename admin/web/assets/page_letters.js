@@ -135,13 +135,16 @@ export class LettersPage {
 			...Object.fromEntries(Object.entries(this.fields).map(([name, input]) => [name, input.value.trim()])) }), TYPING_MS);
 	}
 
+	/** false: the records could not be read. */
 	async #guard(ask) {
 		try {
 			await ask();
 			setNotice(this.notice, "");
+			return true;
 		} catch (e) {
 			if (!this.letters.abort.signal.aborted)
 				setNotice(this.notice, `Reading the records failed: ${e.message}`);
+			return false;
 		}
 	}
 
@@ -149,12 +152,12 @@ export class LettersPage {
 	async #reload(anew = false) {
 		const of = this.letters.filter;
 		this.counting++;
-		await this.#guard(async () => {
+		const is_read = await this.#guard(async () => {
 			await this.letters.again(anew);
 			this.loaded ||= of === this.letters.filter;
 		});
 		this.#show();
-		if (this.loaded)
+		if (this.loaded && is_read)
 			await this.#count(of);
 		this.counting--;
 		this.#show();
