@@ -216,6 +216,8 @@ static void settle_failed_end(struct worker *w, struct place p, const struct per
 	verdict_describe(&f, &result);
 	if (e->how == PERSISTENT_TIMED_OUT && !e->answered_any)
 		strlcat(f.text, "; it never answered: is its output flushed?", sizeof(f.text));
+	if (e->how == PERSISTENT_DESYNC)
+		snprintf(f.text + strlen(f.text), sizeof(f.text) - strlen(f.text), "; quredis ended it: %s", e->desync);
 	settle_failed(w, p, &f, now_ms);
 }
 

@@ -63,7 +63,7 @@ static void judge_end(const struct persistent_end *e, struct trial *t)
 		t->reason = alloc_format("it ended before it answered: killed by %s", process_signal_name(e->signal));
 		break;
 	case PERSISTENT_DESYNC:
-		t->reason = alloc_string("it answered a job that it did not get, or closed its output without an answer");
+		t->reason = alloc_format("its answers cannot be trusted: %s", e->desync);
 		break;
 	case PERSISTENT_TIMED_OUT:
 		t->outcome = "failed attempt";

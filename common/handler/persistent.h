@@ -39,6 +39,7 @@ struct persistent_end {
 	int code;			/* exit status; -1: no exit status */
 	int signal;			/* 0: no signal */
 	const char *limit;		/* TIMED_OUT: handler_limit_text() of process.h; else NULL */
+	const char *desync;		/* DESYNC: why; else NULL */
 	int error;			/* UNRUNNABLE: errno */
 	const char *stage;		/* UNRUNNABLE: "execve", "chdir", … */
 	bool asked;			/* it was asked to exit, by persistent_drain() or recycle, so its exit is no fault */

@@ -12,7 +12,8 @@
 
 void persistent_answers_begin(struct persistent *p)
 {
-	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.desync = p->answers.progressed = false;
+	p->answers.any = p->answers.settled_any = p->answers.dropping = p->answers.progressed = false;
+	p->answers.desync = NULL;
 	p->answers.shown_serial = UINT64_MAX;
 	p->answers.stderr_before = p->output.stderr_total;
 }
@@ -96,7 +97,7 @@ void persistent_lose_step(struct persistent *p, const char *why, const char *lin
 {
 	persistent_show_oldest(p);
 	log_error("handler_desync", log_str("error", why), log_bytes("line", line, len));
-	p->answers.desync = true;
+	p->answers.desync = why;
 	if (p->process.phase == HANDLER_RUNNING)
 		handler_process_terminate(&p->process, p->now_ms);
 }
@@ -139,7 +140,7 @@ static bool take_reply(struct persistent *p, struct handler_reply *r, const char
 {
 	int i;
 
-	if (p->answers.desync)
+	if (p->answers.desync != NULL)
 		return false;
 	p->answers.any = true;
 	i = persistent_window_find(&p->window, r->serial);
@@ -182,7 +183,7 @@ static bool take_line(struct persistent *p, enum handler_lines_part kind, const 
 		return take_reply(p, out, line, len);
 	}
 	/* Bytes may follow that only a later version could tell from answers. On standard output it is chatter. */
-	if (is == HANDLER_LINE_UNKNOWN && handler_has_reply_fd(p->conf) && !p->answers.desync)
+	if (is == HANDLER_LINE_UNKNOWN && handler_has_reply_fd(p->conf) && p->answers.desync == NULL)
 		persistent_lose_step(p, "a verb that this version does not know", line, len);
 	if (first)
 		p->answers.dropping = false;

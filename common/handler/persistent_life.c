@@ -180,7 +180,7 @@ void persistent_kill(struct persistent *p)
 {
 	if (p->process.phase != HANDLER_RUNNING && p->process.phase != HANDLER_TERMINATING)
 		return;
-	p->life.stopped = !p->life.timed_out && !p->answers.desync;
+	p->life.stopped = !p->life.timed_out && p->answers.desync == NULL;
 	handler_process_force(&p->process, p->now_ms);
 }
 
@@ -211,7 +211,7 @@ static enum persistent_how how_of(const struct persistent *p)
 {
 	if (p->process.failure.error != 0)
 		return PERSISTENT_UNRUNNABLE;
-	if (p->answers.desync)
+	if (p->answers.desync != NULL)
 		return PERSISTENT_DESYNC;
 	if (p->life.timed_out)
 		return PERSISTENT_TIMED_OUT;
@@ -239,6 +239,7 @@ bool persistent_ended(struct persistent *p, struct persistent_end *out)
 		.code = handler_process_code(process),
 		.signal = handler_process_signal(process),
 		.limit = p->life.limit,
+		.desync = p->answers.desync,
 		.error = process->failure.error,
 		.stage = process->failure.error == 0 ? NULL : handler_stage_names[process->failure.stage],
 		.asked = p->life.drained || p->life.recycled,

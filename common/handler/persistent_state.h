@@ -30,7 +30,7 @@ struct persistent_answers {			/* answers of the process: persistent_answers.c */
 	bool any;				/* also a BEAT, or an answer that is too late */
 	bool settled_any;			/* it has answered a job */
 	bool dropping;				/* the rest of an answer that is too long is being skipped */
-	bool desync;
+	const char *desync;			/* why its answers cannot be trusted any more; NULL: they can */
 	uint64_t stderr_before;			/* stderr_total before the last io */
 	bool progressed;			/* `progress` has come, and persistent_progress() has not returned it */
 	struct handler_reply progress;
@@ -87,7 +87,7 @@ bool persistent_oldest_reprieve(struct persistent *p);	/* true: it gets one more
 /* Lines that are logged from now on carry the oldest unanswered message. */
 void persistent_show_oldest(struct persistent *p);
 
-/* The answers of the process cannot be trusted any more: logs why, and kills it. */
+/* The answers of the process cannot be trusted any more: logs why, a literal, and kills it. */
 void persistent_lose_step(struct persistent *p, const char *why, const char *line, size_t len);
 
 #endif

@@ -283,7 +283,7 @@ ANSWERS = {
     "fail": (r"sys.stdout.buffer.write(b'FAIL %d \\xff\\n' % serial); sys.stdout.flush()", "failed attempt", 1, None),
     "reject": ("print('REJECT', serial, 'no mail', flush=True)", "escape", 65, "REJECT: no mail"),
     "exit": ("sys.exit(3)", "breaker", 1, "it ended before it answered: exit status 3"),
-    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "it answered a job that it did not get, or closed its output without an answer"),
+    "desync": ("print('OK', 7, flush=True)", "breaker", 1, "its answers cannot be trusted: an answer to a job that is not outstanding"),
     "silent": ("time.sleep(100)", "failed attempt", 1, "no answer within its timeout: is its output flushed?"),
 }
 SAYS = {    # of an exec handler, on its reply_fd

@@ -194,6 +194,19 @@ def test_the_worker_dies_after_the_verdict(redis, quredisd, handler, ledger, tmp
     assert ledger.count("start") == 2 and not c.llen("ingress:mail") and record(c, "mail")["error_class"] == b"Rejected"
 
 
+@pytest.mark.parametrize("reply, why", [
+    ("REJCT $s no mail", "a verb that this version does not know"), ("OK 77", "an answer to a job that is not outstanding"),
+])
+def test_the_record_says_why_answers_are_not_trusted(redis, quredisd, handler, reply, why):
+    """quredis kills the handler then: the signal alone would be misleading."""
+    c = redis.client()
+    body = f"""while read -r _ s _ _; do read -r m; if [ $m = good ]; then echo "OK $s" >&3; else echo "{reply}" >&3; sleep 1000; fi; done"""
+    quredisd(queues=[queue("mail", handler(body), mode="persistent", reply_fd=3, max_attempts=1)])
+    c.lpush("ingress:mail", "good", "bad")
+    wait_for(lambda: c.llen("escape:mail") == 1)
+    assert record(c, "mail")["error_message"] == f"killed by SIGTERM; quredis ended it: {why}".encode()
+
+
 def test_the_verdict_replaces_another(redis, quredisd, handler):
     c = redis.client()
     d = quredisd(queues=[queue("mail", handler("echo REJECT no mail >&3; echo FAIL really >&3"), reply_fd=3)])
