@@ -246,6 +246,13 @@ int admin_seals(struct admin *a)
 	return queue_secret_learn(&reply) == -1 ? admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis when reading the secrets (quredis:secret)") : 0;
 }
 
+int64_t admin_count_in(const json_t *object, const char *key)
+{
+	const json_t *n = json_object_get(object, key);
+
+	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
+}
+
 int admin_server_time(struct admin *a, int64_t *ms)
 {
 	struct redis_reply reply;

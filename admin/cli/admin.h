@@ -67,6 +67,8 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 /* As admin_reply(), for a reply that is a count, or -1. */
 #define ADMIN_COUNT_MAX (INT64_C(1) << 48)	/* no server holds more; sums of them do not overflow */
 int admin_integer(struct admin *a, int64_t *value, const char *key);
+/* A member of a document that any program may have written. -1: missing, or not a count. */
+int64_t admin_count_in(const struct json_t *object, const char *key);
 int admin_seals(struct admin *a);	/* call it before wrapping: learns the secrets, and creates the first one. -1: failed; the reason was printed */
 /* The server's clock: ms since 1970. */
 int admin_server_time(struct admin *a, int64_t *ms);

@@ -153,10 +153,7 @@ static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
 
 static int64_t number_of(const json_t *document, const char *group, const char *key)
 {
-	const json_t *n = json_object_get(json_object_get(document, group), key);
-
-	/* no list can hold so many: the report is wrong */
-	return json_is_integer(n) && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
+	return admin_count_in(json_object_get(document, group), key);
 }
 
 static struct cell count_cell(const json_t *document, const char *group, const char *key)

@@ -61,7 +61,7 @@ static char *waiting_text(const struct top_queue *q)
 static char *failures_text(const json_t *health)
 {
 	const json_t *failures = json_object_get(health, "failures");
-	int64_t attempts = top_number(failures, "attempts"), failed = top_number(failures, "failed"), window = top_number(failures, "window");
+	int64_t attempts = admin_count_in(failures, "attempts"), failed = admin_count_in(failures, "failed"), window = admin_count_in(failures, "window");
 	char *age, *text;
 
 	if (attempts < 0 || failed < 0 || window < 0)
@@ -75,7 +75,7 @@ static char *failures_text(const json_t *health)
 static char *growth_text(const json_t *health)
 {
 	const json_t *growth = json_object_get(health, "growth");
-	int64_t arrivals = top_number(growth, "arrivals"), completions = top_number(growth, "completions"), growing = top_number(growth, "growing");
+	int64_t arrivals = admin_count_in(growth, "arrivals"), completions = admin_count_in(growth, "completions"), growing = admin_count_in(growth, "growing");
 	char *age, *text;
 
 	if (arrivals < 0 || completions < 0)
@@ -107,7 +107,7 @@ static void print_figures(struct output *o, const struct top_queue *q, int64_t n
 		{ NULL, "Transit", COLUMN_NUMBER }, { NULL, "Delayed", COLUMN_NUMBER }, { NULL, "Escape", COLUMN_NUMBER }, { NULL, "A second", COLUMN_NAME },
 		{ NULL, "Failures", COLUMN_NAME }, { NULL, "Backlog", COLUMN_NAME }, { NULL, "Workers", COLUMN_NAME },
 	};
-	char *since = ago(top_number(q->document, "since_ms"), now_ms), *waiting = waiting_text(q), *rates = rates_text(q),
+	char *since = ago(admin_count_in(q->document, "since_ms"), now_ms), *waiting = waiting_text(q), *rates = rates_text(q),
 	    *failures = failures_text(q->document), *growth = growth_text(q->document),
 	    *workers = alloc_format("%" PRId64 ", %" PRId64 " of them running", q->workers, q->running);
 
@@ -176,7 +176,7 @@ static void print_causes(struct output *o, const json_t *nodes, const char *name
 		if (!begun)
 			begin_part(o, columns, nitems(columns));
 		begun = true;
-		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), top_page_attempt(node, row, now_ms), cell_str(cause) });
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), top_nodes_attempt(node, row, now_ms), cell_str(cause) });
 	}
 	if (begun)
 		output_end(o, true);
@@ -218,8 +218,8 @@ static void print_hosts(struct output *o, const json_t *nodes, const char *name)
 			begin_part(o, columns, nitems(columns));
 		begun = true;
 		workers = workers_text(json_object_get(row, "workers"));
-		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), cell_count(top_number(row, "wanted")),
-		    cell_count(top_number(row, "restarts")), cell_str(workers) });
+		output_row(o, (struct cell[]){ cell_str(string_of(node, "node")), cell_str(string_of(row, "state")), cell_count(admin_count_in(row, "wanted")),
+		    cell_count(admin_count_in(row, "restarts")), cell_str(workers) });
 		free(workers);
 	}
 	if (begun)
@@ -271,9 +271,9 @@ void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *
 	print_reasons(&o, q->document);
 	print_causes(&o, nodes, q->name, now_ms);
 	print_hosts(&o, nodes, q->name);
-	if (top_page_count_runners(nodes, q->name) > 0) {
+	if (top_nodes_count_runners(nodes, q->name) > 0) {
 		fputc('\n', out);
-		top_page_runners(&o, nodes, q->name, RUNNING_MAX);
+		top_nodes_runners(&o, nodes, q->name, RUNNING_MAX);
 	}
 	print_dead_letters(&o, json_object_get(f->overview, "dead_letters"), q->name, now_ms);
 }

@@ -22,13 +22,6 @@ const struct top_sort_key top_sort_keys[TOP_SORTS] = {
 	[TOP_BY_FAILED] = { "failed", 'f', "most failed attempts a second" },
 };
 
-int64_t top_number(const json_t *object, const char *key)
-{
-	const json_t *n = json_object_get(object, key);
-
-	return json_is_integer(n) && json_integer_value(n) >= 0 && json_integer_value(n) <= ADMIN_COUNT_MAX ? json_integer_value(n) : -1;
-}
-
 /* ---- how sick a queue is ---- */
 
 enum { WELL, DOUBTFUL, DEGRADED, SICK };
@@ -96,8 +89,8 @@ static void collect_lists(struct collected *c, const json_t *queues)
 			continue;
 		json_object_set_new(c->places, name, json_integer((json_int_t)c->f->n));
 		c->f->queues[c->f->n++] = (struct top_queue){ .name = name, .state = json_is_true(json_object_get(row, "paused")) ? "paused" : NULL,
-			.ingress = top_number(row, "ingress_size"), .transit = top_number(row, "transit_size"), .delayed = top_number(row, "delayed_size"),
-			.escape = top_number(row, "escape_size"), .oldest_ms = -1 };
+			.ingress = admin_count_in(row, "ingress_size"), .transit = admin_count_in(row, "transit_size"),
+			.delayed = admin_count_in(row, "delayed_size"), .escape = admin_count_in(row, "escape_size"), .oldest_ms = -1 };
 	}
 }
 
@@ -137,8 +130,8 @@ static void collect_crew(struct top_queue *q, const json_t *row)
 	if (place_of_state(state) > place_of_state(q->state))
 		q->state = state;
 	json_object_foreach((json_t *)(uintptr_t)workers, of, n)
-		q->workers += top_number(workers, of) > 0 ? top_number(workers, of) : 0;
-	q->running += top_number(workers, "running") > 0 ? top_number(workers, "running") : 0;
+		q->workers += admin_count_in(workers, of) > 0 ? admin_count_in(workers, of) : 0;
+	q->running += admin_count_in(workers, "running") > 0 ? admin_count_in(workers, "running") : 0;
 }
 
 static void collect_nodes(struct collected *c, const json_t *nodes)

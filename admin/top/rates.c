@@ -37,12 +37,12 @@ int64_t top_rate(const struct top_rates *r, const json_t *before, const json_t *
 	int64_t from, to;
 
 	if (last > 0 && r->at_ms[last] - r->at_ms[0] >= RATE_MS / 2) {
-		from = top_number(json_object_get(before, "counters"), counter);
-		to = top_number(json_object_get(now, "counters"), counter);
+		from = admin_count_in(json_object_get(before, "counters"), counter);
+		to = admin_count_in(json_object_get(now, "counters"), counter);
 		if (from >= 0 && to >= from)
 			return (to - from) * 100000 / (r->at_ms[last] - r->at_ms[0]);
 	}
-	to = top_number(json_object_get(health, "rates"), counter);
+	to = admin_count_in(json_object_get(health, "rates"), counter);
 	return to < 0 ? -1 : to * 100 / 60;
 }
 

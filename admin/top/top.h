@@ -19,6 +19,7 @@ struct json_t;
  *	top/figures.c	the figures of each queue, and their order
  *	top/view.c	what the operator looks at: order, selected queue, page
  *	top/page.c	writes the list of queues		top/detail.c	writes the page of one queue
+ *	top/nodes.c	writes what both pages show of nodes
  *	top/keys.c	makes keys of bytes			top/screen.c	draws on the terminal, and restores it
  */
 
@@ -48,6 +49,7 @@ void top_rates_add(struct top_rates *r, struct json_t *overview, int64_t now_ms)
 void top_rates_free(struct top_rates *r);
 /* The rate of a counter in hundredths of a message a second; -1: not known. before, now: the rows of the queue in the oldest and the newest sample. */
 int64_t top_rate(const struct top_rates *r, const struct json_t *before, const struct json_t *now, const struct json_t *health, const char *counter);
+char *top_rate_text(int64_t hundredths);
 
 /* ---- top/figures.c ---- */
 
@@ -73,9 +75,6 @@ struct top_figures {		/* zeroed: there was no look yet */
 void top_figures_make(struct top_figures *f, struct json_t *overview, const struct top_rates *r);	/* takes the overview; the order is that of ls */
 void top_figures_free(struct top_figures *f);
 const struct top_queue *top_figures_find(const struct top_figures *f, const char *name);	/* NULL: there is no such queue */
-/* A number of a document; -1: missing, or not a valid number. */
-int64_t top_number(const struct json_t *object, const char *key);
-char *top_rate_text(int64_t hundredths);
 
 enum top_sort { TOP_BY_HEALTH, TOP_BY_NAME, TOP_BY_INGRESS, TOP_BY_OLDEST, TOP_BY_TRANSIT, TOP_BY_DELAYED, TOP_BY_ESCAPE, TOP_BY_FAILED, TOP_SORTS };
 struct top_sort_key {
@@ -122,6 +121,18 @@ size_t top_view_scroll(struct top_view *v, size_t n, size_t lines);
 const char *top_view_queue(const struct top_view *v, const struct top_figures *f);	/* whose page is shown; NULL: the list */
 void top_view_free(struct top_view *v);
 
+/* ---- top/nodes.c: nodes are the reports of an overview ---- */
+
+size_t top_nodes_count(const struct json_t *nodes);
+/* Handlers that run, the longest first, at most `most`: of one queue, or of all (NULL). */
+void top_nodes_runners(struct output *o, const struct json_t *nodes, const char *queue, size_t most);
+size_t top_nodes_count_runners(const struct json_t *nodes, const char *queue);
+/* Open breakers of all queues. */
+void top_nodes_breakers(struct output *o, const struct json_t *nodes, int64_t now_ms);
+size_t top_nodes_count_breakers(const struct json_t *nodes);
+/* How long the next attempt of an open breaker is away; "-": not known. */
+struct cell top_nodes_attempt(const struct json_t *node, const struct json_t *queue, int64_t now_ms);
+
 /* ---- top/page.c, top/detail.c ---- */
 
 struct top_size { size_t rows, columns; };
@@ -130,11 +141,6 @@ struct top_size { size_t rows, columns; };
 void top_page(FILE *out, const struct top_figures *f, const struct top_view *v, size_t width, bool colour);
 /* Writes the page that v shows, as far as there is room; the last row of the screen is left for a note. Returns a default note, a new string. */
 char *top_page_fitted(FILE *out, const struct top_figures *f, struct top_view *v, struct top_size size, bool colour);
-/* Handlers that run, the longest first, at most `most`: of one queue, or of all (NULL). */
-void top_page_runners(struct output *o, const struct json_t *nodes, const char *queue, size_t most);
-size_t top_page_count_runners(const struct json_t *nodes, const char *queue);
-/* How long the next attempt of an open breaker is away; "-": not known. */
-struct cell top_page_attempt(const struct json_t *node, const struct json_t *queue, int64_t now_ms);
 
 void top_detail(FILE *out, const struct top_figures *f, const struct top_queue *q, size_t width, bool colour);
 

@@ -1,0 +1,141 @@
+/* Writes what nodes report, for both pages of quredis top: the handlers that have been running for longest, and open breakers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "admin/top/top.h"
+
+#include "common/base/base.h"
+
+size_t top_nodes_count(const json_t *nodes)
+{
+	const json_t *node;
+	size_t n = 0, i;
+
+	json_array_foreach(nodes, i, node)
+		n += json_is_integer(json_object_get(node, "pid"));
+	return n;
+}
+
+/* ---- the longest runs ---- */
+
+struct running {
+	const char *node, *queue, *incarnation;
+	const json_t *progress;
+	int64_t ms;
+};
+
+static int longest_first(const void *a, const void *b)
+{
+	const struct running *x = a, *y = b;
+
+	return x->ms < y->ms ? 1 : x->ms > y->ms ? -1 : 0;
+}
+
+static bool is_of(const json_t *run, const char *queue)
+{
+	const char *of = json_string_value(json_object_get(run, "queue"));
+
+	return queue == NULL || (of != NULL && strcmp(of, queue) == 0);
+}
+
+static size_t take_running(const json_t *nodes, const char *queue, struct running *all, size_t room)
+{
+	const json_t *node, *r;
+	size_t n = 0, i, j;
+
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "running"), j, r) {
+			struct running one = { json_string_value(json_object_get(node, "node")), json_string_value(json_object_get(r, "queue")),
+				json_string_value(json_object_get(r, "incarnation")), json_object_get(r, "progress"), admin_count_in(r, "running_ms") };
+
+			if (one.ms >= 0 && n < room && is_of(r, queue))
+				all[n++] = one;
+		}
+	return n;
+}
+
+size_t top_nodes_count_runners(const json_t *nodes, const char *queue)
+{
+	const json_t *node, *r;
+	size_t n = 0, i, j;
+
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "running"), j, r)
+			n += is_of(r, queue);
+	return n;
+}
+
+/* "45% page 3 of 7"; NULL: the handler reports none. A new string. */
+static char *progress_text(const json_t *progress)
+{
+	const char *text = json_string_value(json_object_get(progress, "text"));
+	int64_t percent = admin_count_in(progress, "percent");
+
+	return percent < 0 ? NULL : alloc_format("%lld%%%s%s", (long long)percent, text == NULL || text[0] == '\0' ? "" : " ", text == NULL ? "" : text);
+}
+
+void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue, size_t most)
+{
+	size_t n = top_nodes_count_runners(nodes, queue);
+	struct running *all = alloc_zero(n + 1, sizeof(*all));
+	struct column columns[] = {
+		{ NULL, "Runs for", COLUMN_NUMBER }, { NULL, queue == NULL ? "Queue" : NULL, COLUMN_NAME }, { NULL, "Node", COLUMN_NAME },
+		{ NULL, "Worker", COLUMN_NAME }, { NULL, NULL, COLUMN_NAME },
+	};
+
+	n = take_running(nodes, queue, all, n);
+	qsort(all, n, sizeof(*all), longest_first);
+	for (size_t i = 0; i < n && i < most; i++)
+		if (all[i].progress != NULL)
+			columns[4].title = "Progress";
+	output_begin(o, columns, nitems(columns));
+	for (size_t i = 0; i < n && i < most; i++) {
+		char *progress = progress_text(all[i].progress);
+
+		output_row(o, (struct cell[]){ cell_elapsed(all[i].ms), cell_str(all[i].queue), cell_str(all[i].node), cell_str(all[i].incarnation),
+		    cell_str(progress) });
+		free(progress);
+	}
+	output_end(o, true);
+	free(all);
+}
+
+/* ---- open breakers ---- */
+
+struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
+{
+	int64_t left = queue_node_next_attempt(node, queue, now_ms);
+
+	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
+}
+
+size_t top_nodes_count_breakers(const json_t *nodes)
+{
+	const json_t *node, *queue;
+	size_t n = 0, i, j;
+
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "queues"), j, queue)
+			n += json_is_string(json_object_get(queue, "cause"));
+	return n;
+}
+
+void top_nodes_breakers(struct output *o, const json_t *nodes, int64_t now_ms)
+{
+	static const struct column columns[] = {
+		{ NULL, "Breaker of", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+	};
+	const json_t *node, *queue;
+	size_t i, j;
+
+	output_begin(o, columns, nitems(columns));
+	json_array_foreach(nodes, i, node)
+		json_array_foreach(json_object_get(node, "queues"), j, queue)
+			if (json_is_string(json_object_get(queue, "cause")))
+				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
+				    cell_str(json_string_value(json_object_get(node, "node"))), top_nodes_attempt(node, queue, now_ms),
+				    cell_str(json_string_value(json_object_get(queue, "cause"))) });
+	output_end(o, true);
+}
