@@ -30,7 +30,7 @@ int cmd_version(struct admin *a);
 
 /*
  * health_attempts.c: adds "next_attempt_ms" to each reason "breaker" of these reports of health: in how many ms workers try the handler
- * again, if the report of the node tells. Redis may have no such report, or anything else there. -1: Redis is away.
+ * again. Without a valid report of the node it adds nothing. -1: no connection to Redis
  */
 struct queue_health;
 int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n, int64_t server_ms);

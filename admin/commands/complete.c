@@ -211,11 +211,12 @@ static void complete_word(struct completion *c)
 }
 
 /* The value of run --id; push --id is any text. */
-static void offer_letters(struct completion *c)
+static void offer_ids_to_run(struct completion *c)
 {
 	const struct command *command = c->a.noperands == 0 ? NULL : command_find(&c->a);
+	bool has_queue = c->a.noperands > 0;		/* command_find() took the words of the command off the operands */
 
-	if (command != NULL && (command->options & OPTION_FROM) != 0 && c->a.noperands > 0)
+	if (command != NULL && (command->options & OPTION_FROM) != 0 && has_queue)
 		offer_ids(c);
 }
 
@@ -224,20 +225,21 @@ void complete_words(const struct command_table *commands, char *const *words, si
 	struct completion c = { .a = { .commands = commands, .complaint = c.complaint, .served = true }, .begun = n == 0 ? "" : words[n - 1] };
 	char **argv = alloc_zero(n + 2, sizeof(*argv));
 	const struct option_spec *open = n < 2 ? NULL : awaits_value(words[n - 2]);
-	bool letters = open != NULL && open->bit == OPTION_ID;
+	bool needs_command = open != NULL && open->bit == OPTION_ID;	/* only the command says what its value may be */
+	int argc = n == 0 ? 1 : (int)n - needs_command;		/* without the word that is completed, and without --id before it */
 
 	argv[0] = (char *)(uintptr_t)"quredis";
 	for (size_t i = 0; i + 1 < n; i++)
 		argv[i + 1] = words[i];
 	if (freopen("/dev/null", "w", stderr) == NULL)
 		goto out;
-	if (open != NULL && !letters) {
+	if (open != NULL && !needs_command) {
 		offer_value(&c, open);
-	} else if (options_parse(&c.a.options, n == 0 ? 1 : letters ? (int)n - 1 : (int)n, argv) == 0) {
+	} else if (options_parse(&c.a.options, argc, argv) == 0) {
 		c.a.operands = c.a.options.operands;
 		c.a.noperands = c.a.options.noperands;
-		if (letters)
-			offer_letters(&c);
+		if (needs_command)
+			offer_ids_to_run(&c);
 		else
 			complete_word(&c);
 	}

@@ -1,6 +1,6 @@
 /*
- * When workers try the handler of an open breaker again. The sweeper renews a report of health too seldom to contain that; the
- * report of the node, which it writes every 10 s, does. Both are of the same sweeper: the leader of the queue.
+ * Adds to reports of health when workers try the handler of an open breaker again. A report of health is too old to contain this time.
+ * The leader of the queue, which writes it, also writes the report of its node, every 10 s: that one has the time.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-/* The reason in a report of health that the breaker is open; NULL: it is not. */
-static json_t *breaker_of(const struct queue_health *h)
+/* The reason "breaker" of a report; NULL: the breaker is not open. */
+static json_t *breaker_reason(const struct queue_health *h)
 {
 	json_t *reason;
 	size_t i;
@@ -31,7 +31,7 @@ static json_t *breaker_of(const struct queue_health *h)
 
 static void add_attempt(const struct queue_health *h, const json_t *node, int64_t server_ms)
 {
-	json_t *reason = breaker_of(h), *row;
+	json_t *reason = breaker_reason(h), *row;
 	size_t i;
 
 	json_array_foreach(json_object_get(node, "queues"), i, row) {
@@ -70,7 +70,7 @@ int health_attempts_add(struct admin *a, struct queue_health *reports, size_t n,
 	int rc = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (breaker_of(&reports[i]) != NULL && node_of(&reports[i]) != NULL)
+		if (breaker_reason(&reports[i]) != NULL && node_of(&reports[i]) != NULL)
 			open[nopen++] = &reports[i];
 	for (size_t i = 0; i < nopen && rc == 0; i++) {
 		struct redis_reply reply;

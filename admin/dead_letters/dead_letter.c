@@ -256,15 +256,15 @@ static int fail_to_find(struct admin *a, const char *what, const char *id)
 	struct ids ids = { .n = 0 };
 	int rc = dead_letter_walk(a, &(struct dead_letter_walk){ .fields = fields, .nfields = nitems(fields) }, note_ids, &ids);
 	const char *near = rc == -1 ? NULL : similar_id(&ids, id);
-	char *named = visible(id, strlen(id), 200), *shown = visible(near == NULL ? "" : near, near == NULL ? 0 : strlen(near), 200);
+	char *shown_id = visible(id, strlen(id), 200), *shown_near = visible(near == NULL ? "" : near, near == NULL ? 0 : strlen(near), 200);
 
 	if (rc != -1)
-		admin_fail(a, EX_NOINPUT, "%s has no %s %s%s%s%s", a->keys.name, what, named, near == NULL ? "" : " (did you mean ", shown,
+		admin_fail(a, EX_NOINPUT, "%s has no %s %s%s%s%s", a->keys.name, what, shown_id, near == NULL ? "" : " (did you mean ", shown_near,
 		    near == NULL ? "" : "?)");
 	for (size_t i = 0; i < ids.n; i++)
 		free((void *)(uintptr_t)ids.all[i]);
-	free(named);
-	free(shown);
+	free(shown_id);
+	free(shown_near);
 	return -1;
 }
 

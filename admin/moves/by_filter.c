@@ -218,24 +218,24 @@ static int find_and_run(struct work *w)
 {
 	struct admin *a = w->a;
 	int64_t n;
-	int rc = operation_find(a, w->outcome.action, &w->filter, &w->op);
+	int found = operation_find(a, w->outcome.action, &w->filter, &w->op);
 
-	if (rc == 1 && a->options.anew && !a->options.dry_run)
-		rc = forget_earlier(w);
-	if (rc == -1 || (rc == 0 && find_bound(w) == -1))
+	if (found == 1 && a->options.anew && !a->options.dry_run)
+		found = forget_earlier(w);
+	if (found == -1 || (found == 0 && find_bound(w) == -1))
 		return -1;
-	if (rc == 1)
+	if (found == 1)
 		print_continues(w);
 	n = w->op.total < 0 ? -1 : w->op.total - w->op.acted;
-	if (rc == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
+	if (found == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
 		if (count_all(w, &n) == -1)
 			return -1;
-		w->op.total = rc == 0 ? n : w->op.total;
+		w->op.total = found == 0 ? n : w->op.total;
 	}
-	if (rc == 0)
+	if (found == 0)
 		filter_suggest(&w->filter);
 	w->outcome.count = n;
-	if (a->options.dry_run || (n == 0 && rc == 0)) {
+	if (a->options.dry_run || (n == 0 && found == 0)) {
 		outcome_say(a, &w->outcome);
 		return 0;
 	}

@@ -51,7 +51,7 @@ static void add_subject(const struct failures *f, int64_t n, struct buffer *text
 	if (f->read == 1)
 		buffer_format(text, "It");
 	else if (n == f->read)
-		buffer_format(text, "%s %" PRId64, f->read < f->redriven->failed ? "Of these the last" : "All", n);
+		buffer_format(text, "%s %" PRId64, f->read < f->redriven->failed ? "The newest" : "All", n);
 	else
 		buffer_format(text, "%s%" PRId64, text->len == 0 ? "" : "; ", n);
 }

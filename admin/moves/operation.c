@@ -74,8 +74,7 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	queue_operation_read(&a->redis, &a->keys, o->id);
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
-	o->continues = o->bound[0] != '\0';
-	return o->continues;
+	return o->bound[0] != '\0';
 }
 
 /* ---- holding ---- */
@@ -131,7 +130,6 @@ int operation_hold(struct operation *o)
 	}
 	if (take_fields(o, &reply, 1) == -1)
 		return -1;
-	o->continues = strcmp(redis_element(&reply, 0).str, "on") == 0;
 	o->renewed_ms = clock_monotonic_ms();
 	return 0;
 }

@@ -25,7 +25,6 @@ struct operation {
 	bool passed;			/* canary: they are done */
 	int64_t last_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
 	bool is_lost;			/* operation_lost() said so */
-	bool continues;			/* an earlier command has begun it */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
 

@@ -73,8 +73,8 @@ static int copy_delayed(struct admin *a, struct buffer *message)
 	return 0;
 }
 
-/* Of a dead letter the record has the message, or the list if it is large. */
-static int copy_letter(struct admin *a, const char *id, struct source *from)
+/* The record has the message; of a large one only the list has all of it. */
+static int copy_dead_letter(struct admin *a, const char *id, struct source *from)
 {
 	struct queue_bytes message = {0};
 	struct dead_letter d;
@@ -106,7 +106,7 @@ static int copy_from(struct admin *a, struct source *from)
 	queue_keys_from_conf(&a->keys, a->conf, a->queue);
 	from->list = admin_list_name(list);
 	if (a->options.id != NULL)
-		return copy_letter(a, a->options.id, from);
+		return copy_dead_letter(a, a->options.id, from);
 	if (list == LIST_DELAYED)
 		return copy_delayed(a, &from->message);
 	return copy_newest(a, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, &from->message);
@@ -159,13 +159,13 @@ static void print_outcome(struct admin *a, struct message *m, const struct handl
 		cell_bytes(t->stderr_tail.data, t->stderr_tail.len) });
 }
 
-/* A copy that is not a test's: the handler sends the real mail. */
-static void say_what_runs(struct admin *a, const struct source *from, struct message *m)
+/* Names the message from a list, and says what becomes of it there: the run is no test for the handler, which sends the real mail. */
+static void note_what_runs(struct admin *a, const struct source *from, struct message *m)
 {
-	bool is_letter = strcmp(from->list, admin_list_name(LIST_ESCAPE)) == 0;
+	bool is_dead_letter = strcmp(from->list, admin_list_name(LIST_ESCAPE)) == 0;
 	char *id = visible(message_id(m), strlen(message_id(m)), 200);
-	const char *delete = from->record_id[0] != '\0' ? from->record_id : id;
-	char *then = is_letter ? alloc_format("if it is done, quredis dlq rm %s %s deletes it", a->queue->name, delete)
+	const char *id_to_delete = from->record_id[0] != '\0' ? from->record_id : id;
+	char *then = is_dead_letter ? alloc_format("if the handler succeeds, delete it: quredis dlq rm %s %s", a->queue->name, id_to_delete)
 	    : alloc_string("a worker runs it again when its turn comes");
 
 	admin_note("%s %s for real, with all its effects, on a copy of message %s%s%s (%zu bytes). The message stays in %s: %s",
@@ -188,12 +188,11 @@ static int run_message(struct admin *a, const struct source *from)
 	incarnation_format(&self, incarnation);
 	message_parse(&m, &lines, from->message.data == NULL ? "" : from->message.data, from->message.len);
 	if (from->list != NULL)
-		say_what_runs(a, from, &m);
-	if (a->options.dry_run) {
-		if (from->list == NULL)
-			admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], from->message.len);
+		note_what_runs(a, from, &m);
+	else if (a->options.dry_run)
+		admin_note("would run %s on a message of %zu bytes", a->queue->handler[0], from->message.len);
+	if (a->options.dry_run)
 		return 0;
-	}
 	const struct handler_job job = job_of(a->queue, &m, incarnation);
 	if (log_open("stderr", LOG_FORMAT_LOGFMT, LOG_LEVEL_INFO) == -1)
 		return admin_fail(a, EX_OSERR, "standard error: %s", strerror(errno));

@@ -20,13 +20,13 @@ static const struct parameter {
 	unsigned bit;
 	enum { TEXT, FLAG, ID, LIMIT } kind;
 	size_t field;			/* of TEXT and FLAG: its offset in struct web_query */
-	const char *wanted;		/* NULL: any text */
+	const char *wanted;		/* of FLAG and LIMIT: what is valid, in words */
 	const char *choices[CHOICES_MAX];	/* of TEXT: the only values; none: any text */
 } parameters[] = {
 	{ "queue", WEB_QUEUE, TEXT, offsetof(struct web_query, queue), NULL, {0} },
-	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), "ingress, transit, escape or delayed", { "ingress", "transit", "escape", "delayed" } },
-	{ "list", WEB_LIST_BACK, TEXT, offsetof(struct web_query, list), "transit, escape or delayed", { "transit", "escape", "delayed" } },
-	{ "list", WEB_LIST_SINGLE, TEXT, offsetof(struct web_query, list), "ingress or delayed", { "ingress", "delayed" } },
+	{ "list", WEB_LIST, TEXT, offsetof(struct web_query, list), NULL, { "ingress", "transit", "escape", "delayed" } },
+	{ "list", WEB_LIST_BACK, TEXT, offsetof(struct web_query, list), NULL, { "transit", "escape", "delayed" } },
+	{ "list", WEB_LIST_SINGLE, TEXT, offsetof(struct web_query, list), NULL, { "ingress", "delayed" } },
 	{ "id", WEB_ID, ID, 0, NULL, {0} },
 	{ "limit", WEB_LIMIT, LIMIT, 0, "a number from 1 to 1000", {0} },
 	{ "before", WEB_BEFORE, TEXT, offsetof(struct web_query, before), NULL, {0} },
@@ -99,7 +99,7 @@ static char *enumerated(const char *const *words, size_t n)
 	return as_parameters(text.data);
 }
 
-static int unknown(const char *name, unsigned takes, char **why)
+static int unknown_parameter(const char *name, unsigned takes, char **why)
 {
 	const char *known[KNOWN_MAX], *near;
 	char *shown = visible(name, strlen(name), 80), *expected;
@@ -120,18 +120,20 @@ static int unknown(const char *name, unsigned takes, char **why)
 	return -1;
 }
 
-static int misfit(const struct parameter *p, const char *value, char **why)
+static int wrong_value(const struct parameter *p, const char *value, char **why)
 {
 	size_t n = 0;
-	char *shown = visible(value, strlen(value), 80);
+	char *shown = visible(value, strlen(value), 80), *wanted;
 	const char *near;
 
 	while (n < CHOICES_MAX && p->choices[n] != NULL)
 		n++;
 	near = nearest(value, p->choices, n);
+	wanted = n > 0 ? enumerated(p->choices, n) : alloc_string(p->wanted == NULL ? "" : p->wanted);
 	*why = p->kind == ID ? alloc_format("the parameter %s has the value %s twice", p->name, shown)
-	    : near == NULL ? alloc_format("the parameter %s: expected %s, not %s", p->name, p->wanted, shown)
-	    : alloc_format("the parameter %s: expected %s, not %s (did you mean %s?)", p->name, p->wanted, shown, near);
+	    : near == NULL ? alloc_format("the parameter %s: expected %s, not %s", p->name, wanted, shown)
+	    : alloc_format("the parameter %s: expected %s, not %s (did you mean %s?)", p->name, wanted, shown, near);
+	free(wanted);
 	free(shown);
 	return -1;
 }
@@ -240,13 +242,13 @@ static int take_parameter(struct web_query *q, const char *name, char *value, un
 	while (p < parameters + nitems(parameters) && ((p->bit & takes) == 0 || strcmp(p->name, name) != 0))
 		p++;
 	if (p == parameters + nitems(parameters))
-		return unknown(name, takes, why);
+		return unknown_parameter(name, takes, why);
 	if (value[0] == '\0')
 		*why = alloc_format("the parameter %s is empty", name);
 	else if ((q->given & p->bit) != 0 && p->kind != ID)
 		*why = alloc_format("the parameter %s occurs more than once", name);
 	else if (take_value(q, p, value) == -1)
-		misfit(p, value, why);
+		wrong_value(p, value, why);
 	q->given |= p->bit;
 	return *why == NULL ? 0 : -1;
 }

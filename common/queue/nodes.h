@@ -36,7 +36,7 @@ int64_t queue_node_running(const struct json_t *report, const char *incarnation,
 
 /*
  * Returns in how many ms workers try the handler of an open breaker again, at server_ms by the clock of Redis; queue: that queue's
- * row of the report. -1: the report does not tell, or the attempt was due since then. report and queue may be NULL.
+ * row of the report. -1: the report does not have it, or the attempt has become due since the report. report and queue may be NULL.
  */
 int64_t queue_node_next_attempt(const struct json_t *report, const struct json_t *queue, int64_t server_ms);
 

@@ -381,7 +381,7 @@ def test_run_on_a_dead_letter_that_is_named(quredis, redis, ledger, tmp, by):
     run, = ledger.runs()
     assert r.code == 0 and (run.payload, run.id) == (b"two", "order-2") and dumps(c) == before
     said = (f"for real, with all its effects, on a copy of message order-2, record {records[1]} (3 bytes). The message stays in escape: "
-            f"if it is done, quredis dlq rm mail {records[1]} deletes it")
+            f"if the handler succeeds, delete it: quredis dlq rm mail {records[1]}")
     assert said in r.err.splitlines()[0], r.err
 
 
@@ -391,7 +391,7 @@ def test_run_says_what_it_takes_from_a_list(quredis, redis, ledger, tmp):
     c.lpush("ingress:mail", b"quredis/1 id=order-9\nnine")
     conf = write_conf(tmp, redis, queue("mail", ledger.recorder()))
     r = quredis("run", "mail", "--from", "escape", conf=conf)
-    assert "on a copy of message order-3 (5 bytes). The message stays in escape: if it is done, quredis dlq rm mail order-3 deletes it" in r.err
+    assert "on a copy of message order-3 (5 bytes). The message stays in escape: if the handler succeeds, delete it: quredis dlq rm mail order-3" in r.err
     r = quredis("run", "mail", "--from", "ingress", conf=conf)
     assert "on a copy of message order-9 (4 bytes). The message stays in ingress: a worker runs it again when its turn comes" in r.err
     assert "for real" not in quredis("run", "mail", "x", conf=conf).err

@@ -257,7 +257,7 @@ def test_dead_letters_by_a_filter(web, redis):
     stats = web.get(f"/api/v1/queue/dlq/stats?queue=mail&text=http%20404&since=1h")
     assert [(s["key"], s["count"]) for s in stats if s["by"] == "class"] == [("HandlerExit", 30)]
     for wrong, said in ((f"id={ids[0]}&text=x", "requires all=true"), ("all=true&caus=x", "did you mean cause?"), ("all=true&since=x", "02:00"),
-                        ("all=true&canary=0", "range"),
+                        ("all=true&canary=0", "a number from 1 to 1000"),
                         ("all=true&canary=1&rate=5", "such as 50/s"), ("all=true&exit=-1", "0 to 255"), ("all=true&text=a&text=b", "more than once")):
         r = web.post(f"/api/v1/queue/dlq/retry?queue=mail&{wrong}")
         assert r.code == 400 and said in json.loads(r.body)["error"], r.body
