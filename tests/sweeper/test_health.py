@@ -565,7 +565,7 @@ def test_a_queue_that_nobody_looks_at_is_not_well(redis, quredisd, handler, qure
     assert r.code == 3 and r.out.startswith("QUREDIS UNKNOWN - fax: no supervisor reports"), r.out
     assert "fax" in quredis("health", conf=both.conf).out
     # what is known to be bad is worse
-    report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c) + 600000}
+    report_of_mail = {**report(c), "status": "unhealthy", "at_ms": server_ms(c), "interval_ms": 600000}
     c.hset("quredis:health", "tube", json.dumps({**report_of_mail, "queue": "tube"}))
     assert quredis("health", conf=both.conf).code == 2
     # a host that does not have fax knows of it by its workers, who did not leave in an orderly way

@@ -18,7 +18,7 @@ import pytest
 
 from harness import BUILD, QUREDIS, ROOT, SANITIZED, children_of, open_files, pss_kib, queue, render, wait_for
 from harness.console import Stream
-from harness.queues import Queue, dumps, incarnation
+from harness.queues import Queue, dumps, incarnation, now_ms
 
 PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
 
@@ -120,7 +120,7 @@ def test_metrics(web, redis, quredisd, tag):
     assert figures["quredis_handler_duration_seconds_bucket", 'queue="mail",le="+Inf"'] == "2"
     assert figures["quredis_handler_duration_seconds_count", 'queue="mail"'] == "2"
     assert figures["quredis_handler_duration_seconds_sum", 'queue="mail"'] == f'{web.get("/api/v1/queue/stats?queue=mail")["duration_ms"] / 1000:.3f}'
-    strange = {"queue": "tube", "status": "degraded", "at_ms": 2 ** 50, "interval_ms": 1000, "reasons": [
+    strange = {"queue": "tube", "status": "degraded", "at_ms": now_ms(), "interval_ms": 3600000, "reasons": [
         {"code": "failures", "status": "unhealthy"}, {"code": "failures", "status": "degraded"}, {"code": 'x"}', "status": "degraded"},
         {"code": "ingress", "status": "odd"}, {"code": 7}, 8, *[{"code": "x" + "y" * i, "status": "degraded"} for i in range(40)]]}
     redis.client().hset("quredis:health", "tube", json.dumps(strange))
