@@ -76,13 +76,24 @@ def test_an_action_while_redis_hangs(opened, server):
     server.signal(signal.SIGSTOP)
     p.click("Pause")
     p.sees("Waiting for the answer", ".toasts")
-    p.sees("The action failed: Redis: ", ".toasts", 60)
+    p.sees("The action may have failed: Redis: ", ".toasts", 60)
+    p.sees("Look whether it took effect", ".toasts")
     assert p.count(".toast-wait") == 0
     p.sees(DOWN, "#away", 60)
     server.signal(signal.SIGCONT)
     is_back(p)
     p.click("Pause")
     wait_for(stock.is_paused)
+
+
+def test_an_action_whose_answer_is_lost(opened, server):
+    Stock(server.client(), "mail")
+    p = opened("/queue/mail")
+    p.forgiven += ["ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_REFUSED"]
+    p.sees("Pause")
+    p.console.stop()
+    p.click("Pause")
+    p.sees("The action may have failed: the console does not answer. Look whether it took effect", ".toast-bad")
 
 
 @pytest.mark.limit(200)

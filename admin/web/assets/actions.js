@@ -48,6 +48,12 @@ async function sendWhole(path, params) {
 	}
 }
 
+/** An action whose answer did not come may have taken effect: Redis executes later what it has received. */
+function failureOf(e) {
+	return [0, 502, 504].includes(e.status) || e.message.includes("no answer in time")
+		? `The action may have failed: ${e.message}. Look whether it took effect before you repeat it.` : `The action failed: ${e.message}`;
+}
+
 /** Runs an action and reports the result. Resolves with its answer, or null if it failed. */
 async function told(action, tell) {
 	try {
@@ -56,7 +62,7 @@ async function told(action, tell) {
 			toast(result.count === 0 ? "bad" : "ok", tell(result));
 		return result;
 	} catch (e) {
-		toast("bad", `The action failed: ${e.message}`);
+		toast("bad", failureOf(e));
 		return null;
 	}
 }
