@@ -79,13 +79,13 @@ struct queue_health *queue_health_parse_all(const struct redis_reply *reply, con
 
 	*n = *stale = 0;
 	for (size_t i = 0; i + 1 < reply->n; i += 2) {
-		struct redis_reply text = redis_element(reply, i + 1);
+		struct redis_reply name = redis_element(reply, i), text = redis_element(reply, i + 1);
 		struct queue_health *h = &all[*n];
 		bool is_meant;
 
 		if (queue_health_parse(h, text.str, text.len) == -1)
 			continue;
-		is_meant = queue == NULL || strcmp(queue, h->queue) == 0;
+		is_meant = (queue == NULL || strcmp(queue, h->queue) == 0) && strlen(h->queue) == name.len && memcmp(h->queue, name.str, name.len) == 0;
 		if (is_meant && !queue_health_is_stale(h, server_ms)) {
 			++*n;
 			continue;

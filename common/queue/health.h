@@ -31,8 +31,8 @@ int queue_health_parse(struct queue_health *h, const char *text, size_t len);
 void queue_health_free(struct queue_health *h);
 /*
  * Parses the answer of queue_health_read(). Returns the reports of `queue` (NULL: of all queues) that are not stale: *n of them, in an
- * array with room for `more` further ones. *stale: how many others are stale. An entry that is no report is left out. The caller
- * frees each report, and the array.
+ * array with room for `more` further ones. *stale: how many others are stale. An entry that is no report, or one of another
+ * queue than its field says, is left out. The caller frees each report, and the array.
  */
 struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more, int64_t server_ms, size_t *n, size_t *stale);
 /* True: the report is older than QUEUE_HEALTH_KEPT intervals, or is so far ahead: the clock of Redis was set back, so its age is not known. */

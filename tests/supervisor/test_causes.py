@@ -141,6 +141,8 @@ def test_health_and_ls_add_the_next_attempt(redis, quredis):
     for value in ("no json", "[]", "7", json.dumps({"queues": {"name": "mail"}})):
         c.set("quredis:node:web1", value)
         assert shown("mail") == (None, f"slow; {text}"), value
+    c.hset("quredis:health", "other", c.hget("quredis:health", "mail"))         # not the report of that queue
+    assert [q["queue"] for q in json.loads(quredis("health", "--json", url=redis.url).out)["queues"]] == ["fax", "mail", "news", "tube"]
     c.delete("quredis:node:web1")
     c.lpush("quredis:node:web1", "a wrong type")
     assert shown("mail") == (None, f"slow; {text}")
