@@ -1,4 +1,4 @@
-/* Retries and deletions of dead letters by a filter that were interrupted, so that whoever comes next knows that they are not complete. */
+/* Reports retries and deletions of dead letters by a filter that were interrupted, so that another operator knows that they are not complete. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

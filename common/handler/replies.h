@@ -17,7 +17,8 @@ struct handler_replies {
 	bool open;			/* the queue has a reply_fd: lines has its memory */
 	bool lost;			/* a line was a verb that is not known, so further lines may not be replies */
 	bool dropping;			/* the rest of a reply that is too long is being skipped */
-	bool any, replaced;		/* there is a verdict; and one before it, of which the log tells */
+	bool any;			/* a verdict has come */
+	bool replaced;			/* a later verdict has replaced one in this run: the log has a line about it */
 	struct handler_reply verdict;	/* if any: the last one; its class and reason are these */
 	char class[HANDLER_CLASS_MAX], reason[HANDLER_REASON_SHOWN];
 	bool alive;			/* a sign of life has come that handler_replies_alive() has not returned */

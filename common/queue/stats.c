@@ -101,10 +101,10 @@ static uint64_t *figure(struct queue_figures *f, const struct redis_reply *name)
 	return NULL;
 }
 
-/* So many never happen: another program wrote it. The bound keeps sums and percentages in range. */
+/* A greater count is not ours: another program wrote it. The bound keeps sums and percentages in range. */
 #define COUNT_MOST INT64_C(1000000000000000)
 
-/* 0: no number above 0. */
+/* Returns 0 if the value is not a number above 0, and at most COUNT_MOST. */
 static int64_t parse_count(const struct redis_reply *value)
 {
 	long long n;

@@ -27,7 +27,7 @@ export class Letters {
 		return JSON.stringify(this.filter);
 	}
 
-	/** true: the filter is another one, and the records that were read are obsolete. */
+	/** Returns true if the filter has changed. Then it drops the records that were read. */
 	setFilter(filter) {
 		const wanted = Object.fromEntries(FILTER.map((name) => [name, filter[name] ?? ""]).filter(([, value]) => value !== ""));
 		if (JSON.stringify(wanted) === this.#key())

@@ -26,12 +26,12 @@ function classOf(cause) {
 	return cause.split(/[ :]/)[0].replace("?", "");
 }
 
-/** How many dead letters stats has counted. */
+/** How many dead letters stats has, of all classes. */
 function ofAllClasses(stats) {
 	return stats.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0);
 }
 
-/** The number of those with a cause, if a filter says nothing else; it needs no second look at all records. */
+/** How many dead letters have the cause of this filter, by the numbers in stats; null: the filter says more than that, so they must be counted. */
 function countOfCause(stats, { cause, class: of, ...rest }) {
 	if (!cause || Object.keys(rest).length > 0 || (of && of !== classOf(cause)))
 		return null;
