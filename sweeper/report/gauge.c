@@ -27,7 +27,6 @@ struct taking {
 	bool *elsewhere;		/* for each worker: it has messages in flight, and belongs to another host */
 	int64_t now_ms;			/* CLOCK_MONOTONIC */
 	int64_t active_ms, nactive;	/* sum and number of the ages known for messages in flight */
-	bool judged;			/* health will judge this look */
 	bool wrong;			/* an answer could not be used */
 };
 
@@ -222,7 +221,7 @@ static void take_rate(struct taking *t)
 /* The minutes of the window, of which the present one is not over yet; 0: health will not judge this look. */
 static int64_t window_minutes(const struct taking *t)
 {
-	return t->judged ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
+	return t->g->judged ? (gauge_thresholds(t->s, t->q)->failure_window_ms + MINUTE_MS - 1) / MINUTE_MS : 0;
 }
 
 /*
@@ -312,8 +311,8 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 		return 0;
 	g->at_ms = t.clock.now_ms;
 	g->taken_ms = t.now_ms;
-	t.judged = health_is_due(s, q, t.now_ms);
-	g->attempts = g->failures = t.judged ? 0 : -1;
+	g->judged = health_is_due(s, q, t.now_ms);
+	g->attempts = g->failures = g->judged ? 0 : -1;
 	queue_gauge(&s->redis, &q->keys);
 	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
 	queue_totals(&s->redis, &q->keys);

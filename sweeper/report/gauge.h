@@ -30,6 +30,7 @@ struct gauge {
 	int64_t orphans;		/* messages of owners without a lease, in rescue lists, and in the bare list */
 	bool rated;			/* rate is known */
 	struct queue_figures rate;	/* of the last whole minute, all hosts */
+	bool judged;			/* health was due when it was taken, and judges it. Otherwise it has no attempts and failures */
 	int64_t attempts, failures;	/* attempts that ended in failure_window, all hosts; those of them that failed; -1: not known */
 	int64_t enqueued;		/* messages pushed in a minute, estimated over the last minute or a little more */
 };

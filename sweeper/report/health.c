@@ -191,7 +191,7 @@ bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64
 
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && has_news(s, q, now_ms);
+	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && now_ms - gauge_of(q)->taken_ms >= AGAIN_MS && health_is_due(s, q, now_ms);
 }
 
 static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
@@ -206,12 +206,12 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 
 	(void)budget;
 	h->looked_ms = gauge_of(q)->taken_ms;
-	if (!health_is_due(s, q, now_ms))
+	if (!gauge_of(q)->judged)
 		return TASK_DONE;
 	outcomes_judged(q);
 	h->judged_ms = now_ms;
 	h->seen = news_of(s, q, now_ms);
-	h->due_ms = now_ms + s->conf->health.interval_ms;
+	h->due_ms = gauge_of(q)->taken_ms + s->conf->health.interval_ms;	/* then the next look is taken, too */
 	judge_queue(s, q);
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }

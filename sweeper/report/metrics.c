@@ -52,7 +52,7 @@ static enum task_end run_metrics(struct sweeper *s, struct sweeper_queue *q, int
 	int rc = gauge_take(s, q, g);
 
 	(void)budget;
-	task_wake_at(q, &metrics_task, now_ms + (g->at_ms == 0 ? CLOCK_LOOK_MS : interval_ms(s)));
+	task_wake_at(q, &metrics_task, g->at_ms == 0 ? now_ms + CLOCK_LOOK_MS : g->taken_ms + interval_ms(s));
 	if (g->at_ms > 0)
 		metrics_own(s)->looks++;
 	return rc == -1 ? TASK_FAILED : TASK_DONE;

@@ -2,10 +2,11 @@
 import datetime
 import json
 import re
+import threading
 
 import pytest
 
-from harness import queue, wait_for
+from harness import Tap, queue, wait_for
 from harness.queues import Queue, wrapper
 
 RATES = ("done", "failed", "retried", "escaped", "expired", "rescued")
@@ -653,3 +654,32 @@ def test_a_report_of_the_future_is_not_believed(redis_server, quredisd, handler)
     server.set_clock(0)
     r = d.quredis("health")
     assert r.code == 3 and "the last report is too old" in r.err
+
+
+class Held(Tap):
+    """Holds the answers of one look at a queue, once it is armed."""
+
+    def __init__(self):
+        self.armed, self.held = threading.Event(), threading.Event()
+
+    def request(self, pair, words):
+        if b"sweeper" in pair.name and words[:2] == [b"LLEN", b"escape:mail"] and self.armed.is_set():
+            self.armed.clear()
+            self.held.set()
+            return 3
+        return None
+
+
+def test_news_during_a_look_are_judged_by_the_next_one(redis, redis_proxy, quredisd, handler, tmp):
+    """Health was not due when the look began, so the look did not ask how many attempts failed."""
+    c, tap = redis.client(), Held()
+    proxy = redis_proxy(redis, tap)
+    d = quredisd(redis=proxy, queues=[queue("mail", handler("exit 1"), workers=1, max_attempts=1, breaker={"failures": 2})], health=health("1h"),
+                 metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    wait_for(lambda: report(c), 30)
+    tap.armed.set()
+    assert tap.held.wait(30)
+    c.lpush("ingress:mail", *range(4))
+    found = wait_for(lambda: (r := report(c)) and "breaker" in [x["code"] for x in r["reasons"]] and r, 60)
+    assert "failed" in found["failures"], found          # 0: the sweeper has not written them to Redis yet
+    assert d.stop() == 0
