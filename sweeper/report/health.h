@@ -68,7 +68,10 @@ struct health_sum {
 
 const struct health_sum *health_sum_of(const struct sweeper *s);	/* known: the reports were added up */
 
-/* True: health judges a look that is taken now: its interval is over, breaker, gate or error of the queue have changed, its messages fail, or its pause is too long. */
+/*
+ * True: health judges a look that is taken now. Its interval is over, breaker, gate or error of the queue have changed, its messages
+ * fail, or its pause is too long.
+ */
 bool health_is_due(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
 /* True: health is due, and the last look is old enough for another one. */
 bool health_is_outdated(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms);
