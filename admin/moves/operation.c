@@ -79,10 +79,19 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 
 /* ---- holding ---- */
 
-static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
+/* Filter and pace of this command, as JSON; a new string */
+static char *options_text(const struct operation *o)
 {
 	json_t *json = options_to_json(&o->a->options, OPTION_FILTER | OPTION_PACE);
-	char total[24] = "", *options = json_dumps(json, JSON_COMPACT);
+	char *text = json_dumps(json, JSON_COMPACT);
+
+	json_decref(json);
+	return text;
+}
+
+static int ask_hold(struct operation *o, const char *instead, struct redis_reply *reply)
+{
+	char total[24] = "", *options = options_text(o);
 	const char *const values[OPERATION_FIELDS] = { [OPERATION_WHAT] = o->what, [OPERATION_OPTIONS] = options, [OPERATION_SINCE] = o->since,
 		[OPERATION_BOUND] = o->bound, [OPERATION_TOTAL] = total };
 	struct admin *a = o->a;
@@ -91,7 +100,6 @@ static int ask_hold(struct operation *o, const char *instead, struct redis_reply
 		snprintf(total, sizeof(total), "%" PRId64, o->total);
 	queue_operation_hold(&a->redis, &a->keys, o->id, o->holder, instead, values);
 	free(options);
-	json_decref(json);
 	if (admin_reply(a, reply, a->keys.operations) == -1)
 		return -1;
 	return redis_is_strings(reply) && reply->n >= 2 ? 0 : admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
@@ -105,12 +113,23 @@ static int held_by(struct operation *o, const char *holder)
 	    (int)(end == NULL ? strlen(holder) : (size_t)(end - holder)), holder);
 }
 
+/* The command that continues an operation may have another pace than the one before: doctor shows the last one. */
+static int note_options(struct operation *o)
+{
+	char *options = options_text(o);
+	int rc = operation_note(o, OPERATION_OPTIONS, options);
+
+	free(options);
+	return rc;
+}
+
 /* A holder on another host may have died: then its hold ends, since no process extends it. */
 int operation_hold(struct operation *o)
 {
 	int64_t until_ms = clock_monotonic_ms() + QUEUE_OPERATION_HOLD_MS + LOOK_MS;
 	char instead[128] = "";
 	struct redis_reply reply;
+	bool is_new;
 
 	for (;;) {
 		struct redis_reply first, second;
@@ -128,10 +147,11 @@ int operation_hold(struct operation *o)
 		else
 			clock_pause_ms(LOOK_MS);
 	}
+	is_new = strcmp(redis_element(&reply, 0).str, "new") == 0;
 	if (take_fields(o, &reply, 1) == -1)
 		return -1;
 	o->renewed_ms = clock_monotonic_ms();
-	return 0;
+	return is_new ? 0 : note_options(o);
 }
 
 int operation_lost(struct operation *o)

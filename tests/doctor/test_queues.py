@@ -45,6 +45,12 @@ def test_an_unfinished_retry(clinic, quredis):
     end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ", f" ago, {done} of 50 messages done",
                         advice="to continue it: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
+    child = interrupted(clinic, "retry", "mail", "--all", "--class", "HTTP503", "--rate", "10/s", "--max-failures", "3")
+    child.kill()
+    child.wait()
+    end_holds(clinic)
+    clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ",
+                        advice="to continue it: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
     clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
