@@ -1,4 +1,5 @@
-"""Failovers behind Sentinels under continuous pushes, half announced (SENTINEL FAILOVER), half by kill -9 of the master.
+"""Failovers behind Sentinels under continuous pushes: announced (SENTINEL FAILOVER), by kill -9 of the master, or while the master is frozen
+(SIGSTOP), so that it continues as a second master.
 
 A push that all replicas have confirmed (WAIT) must be done at the end. A message may run a second time only if a failover came between its
 runs. No worker process exits. The table says how long handlers were silent around each failover.
@@ -50,7 +51,7 @@ class Failovers:
         self.random = random.Random(scale.seed)
         self.ledger = machine.tmp / "ledger"
         self.switches = []              # from when a failover began to when the Sentinels agreed
-        self._master = None             # after the last of them
+        self._epoch = self._looked_at = None    # what watched.epoch() was, and when
         self.table = ""
 
     def run(self):
@@ -60,6 +61,7 @@ class Failovers:
         self.daemon = self.machine.daemon(redis=watched.redis(), queues=[queue("mail", handler, self.ledger, workers=WORKERS)],
                                           supervisor={"lease": f"{self.scale.lease_s:.0f}s"})
         before = self.daemon.wait_workers("mail", WORKERS)
+        self._look(watched)
         producer = Producer(watched)
         producer.start()
         for i, kind in enumerate(self._kinds()):
@@ -67,28 +69,37 @@ class Failovers:
             self.say(f"{i + 1} of {self.scale.failovers} failovers, {len(producer.confirmed)} pushes confirmed")
         producer.end()
         problems = self._settle(watched)
+        self._note_unplanned(watched)
         if self.daemon.wait_workers("mail", WORKERS) != before:
             problems.append("a worker process was replaced")
         return problems + self._judge(producer)
 
     def _kinds(self):
-        kinds = ["announced", "killed"] * (self.scale.failovers // 2 + 1)
+        kinds = ["announced", "killed", "frozen"] * (self.scale.failovers // 3 + 1)
         kinds = kinds[:self.scale.failovers]
         self.random.shuffle(kinds)
         return kinds
 
+    def planned(self):
+        return [s for s in self.switches if s.kind != "unplanned"]
+
+    def _look(self, watched):
+        self._epoch, self._looked_at = watched.epoch(), time.monotonic()
+
     def _note_unplanned(self, watched):
-        """A slow machine makes the Sentinels promote another master by themselves."""
-        last = self.switches[-1:]
-        if last and watched.master() is not self._master:
-            self.switches.append(continuous.Event("unplanned", last[0].ended, time.monotonic(), True))
+        """On a slow machine the Sentinels may promote another master by themselves."""
+        epoch, since = self._epoch, self._looked_at
+        self._look(watched)
+        if self._epoch != epoch:
+            self.switches.append(continuous.Event("unplanned", since, self._looked_at, True))
 
     def _one(self, watched, kind):
         watched.wait_in_sync()
-        self._note_unplanned(watched)
         time.sleep(self.scale.pause_s)
-        self.switches.append(continuous.timed(kind, True, watched.failover if kind == "announced" else watched.kill_master))
-        self._master = watched.master()
+        self._note_unplanned(watched)
+        act = {"announced": watched.failover, "killed": watched.kill_master, "frozen": watched.freeze_master}[kind]
+        self.switches.append(continuous.timed(kind, True, act))
+        self._look(watched)
 
     def _settle(self, watched):
         def settled():
@@ -113,7 +124,7 @@ class Failovers:
         lost = [m for m in producer.confirmed if m not in runs.outcomes]
         # a switch ends when the last process has reconnected: within a lease of the promotion
         unexplained = runs.unexplained(self.switches, self.scale.lease_s)
-        rows = [("failovers", len(self.switches)), ("pushes that all replicas confirmed", len(producer.confirmed)),
+        rows = [("failovers", len(self.planned())), ("pushes that all replicas confirmed", len(producer.confirmed)),
                 ("other pushes", len(producer.doubtful)), ("messages that ran", len(runs.begun)), ("of these twice, around a failover", len(runs.twice()))]
         self.table = continuous.render(rows + continuous.silences(runs, self.switches, 3 * self.scale.lease_s))
         problems = [f"{len(lost)} confirmed messages are lost: {lost[:10]}"] if lost else []

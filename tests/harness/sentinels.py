@@ -112,13 +112,19 @@ class Watched:
         """The group `redis` of a configuration. dead: addresses that nobody listens on, before the others."""
         return {"sentinels": [*dead, *(s.address for s in self.sentinels)], "master": self.name}
 
-    def _known(self, sentinel):
+    def _numbers(self, sentinel, *fields):
+        """What a Sentinel knows of the master."""
         found = sentinel.ask("MASTER", self.name)
         said = dict(zip(found[::2], found[1::2])) if isinstance(found, list) else found
-        return int(said.get(b"num-slaves", said.get("num-slaves", 0))), int(said.get(b"num-other-sentinels", said.get("num-other-sentinels", 0)))
+        return tuple(int(said.get(f.encode(), said.get(f, 0))) for f in fields)
 
     def is_complete(self):
-        return all(self._known(s) == (len(self.servers) - 1, len(self.sentinels) - 1) for s in self.sentinels)
+        return all(self._numbers(s, "num-slaves", "num-other-sentinels") == (len(self.servers) - 1, len(self.sentinels) - 1)
+                   for s in self.sentinels)
+
+    def epoch(self):
+        """A number that grows with each failover."""
+        return max(e for s in self.sentinels if s.pid for e in self._numbers(s, "config-epoch"))
 
     def master(self):
         """The RedisServer that most Sentinels name; None: they do not agree."""
@@ -161,6 +167,18 @@ class Watched:
         old.kill9()
         new = wait_for(lambda: self.switched_from(old), 60, "the promotion")
         old.start(wait=False)
+        return new
+
+    def freeze_master(self):
+        """The master stands still until another one is promoted. Then it continues, as a master, until the Sentinels make it a replica.
+        Returns the new master."""
+        old = self.master()
+        os.kill(old.pid, signal.SIGSTOP)
+        try:
+            new = wait_for(lambda: self.switched_from(old), 60, "the promotion")
+        finally:
+            os.kill(old.pid, signal.SIGCONT)
+        wait_for(lambda: old.client().role()[0] in (b"slave", "slave"), 60, "the old master to become a replica")
         return new
 
     def watch(self, server):

@@ -16,4 +16,4 @@ def test_no_confirmed_push_is_lost(machine):
     problems = regime.run()
     print(f"\n{regime.table}")
     assert problems == []
-    assert len(regime.switches) == regime.scale.failovers and len(regime.runs().begun) > 100
+    assert len(regime.planned()) == regime.scale.failovers and len(regime.runs().begun) > 100
