@@ -209,8 +209,10 @@ int admin_refused(struct admin *a, const struct redis_reply *reply, const char *
 
 int admin_reply(struct admin *a, struct redis_reply *reply, const char *key)
 {
-	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1)
+	if (redis_wait(&a->redis, reply, ADMIN_TIMEOUT_MS + a->extra_ms, NULL) == -1) {
+		a->answer_lost = true;
 		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	}
 	return reply->type == REDIS_ERROR ? admin_refused(a, reply, key) : 0;
 }
 

@@ -25,6 +25,7 @@ struct admin {
 	char **operands;		/* after the words of the command; views */
 	size_t noperands;
 	int status;			/* sysexits(3) */
+	bool answer_lost;		/* Redis got a request and did not answer it: it may have taken effect */
 	char *complaint;		/* COMPLAINT_SIZE bytes for the message of admin_fail(); NULL: admin_fail() prints it on standard error */
 
 	bool served;			/* runs for the web console, which printed the warnings of the options when it started */

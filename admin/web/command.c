@@ -46,7 +46,7 @@ int web_command_run(const struct admin *server, struct options *options, const c
 		a.status = EX_SOFTWARE;
 	admin_close(&a);
 	free(words);
-	return a.status;
+	return a.answer_lost && a.status == EX_UNAVAILABLE ? WEB_ANSWER_LOST : a.status;
 }
 
 static struct options options_of(const struct web_call *call)
@@ -91,7 +91,7 @@ static int code_of(int status)
 {
 	static const struct { int status, code; } codes[] = {
 		{ EX_OK, 200 }, { EX_USAGE, 400 }, { EX_DATAERR, 409 }, { EX_NOINPUT, 404 }, { EX_UNAVAILABLE, 503 }, { EX_TEMPFAIL, 503 },
-		{ EX_PROTOCOL, 502 }, { EX_NOPERM, 403 },
+		{ EX_PROTOCOL, 502 }, { EX_NOPERM, 403 }, { WEB_ANSWER_LOST, 504 },
 	};
 
 	for (size_t i = 0; i < nitems(codes); i++)

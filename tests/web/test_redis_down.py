@@ -69,21 +69,33 @@ def test_each_action(opened, server, width, height, is_phone):
 
 
 def test_an_action_while_redis_hangs(opened, server):
-    """The user sees at once that the answer takes long, then that there is none."""
+    """The user sees at once that the answer takes long, then that there is none. Redis got no request yet, so the action has failed for sure."""
     stock = Stock(server.client(), "mail")
     p = opened("/queue/mail")
     p.sees("3", ".figures")
     server.signal(signal.SIGSTOP)
     p.click("Pause")
     p.sees("Waiting for the answer", ".toasts")
-    p.sees("The action may have failed: Redis: ", ".toasts", 60)
-    p.sees("Look whether it took effect", ".toasts")
+    p.sees("The action failed: Redis: ", ".toasts", 60)
     assert p.count(".toast-wait") == 0
     p.sees(DOWN, "#away", 60)
     server.signal(signal.SIGCONT)
     is_back(p)
     p.click("Pause")
     wait_for(stock.is_paused)
+
+
+def test_an_action_that_redis_did_and_whose_answer_is_lost(page, server, redis_proxy):
+    stock, proxy = Stock(server.client(), "mail"), redis_proxy(server)
+    p = page(proxy)
+    p.forgiven += [FAILED_TO_LOAD]
+    p.open("/queue/mail")
+    p.sees("Pause")
+    proxy.lose_reply(b"\r\nSET\r\n")
+    p.click("Pause")
+    p.sees("The action may have failed: Redis: ", ".toast-bad")
+    p.sees("Check whether it took effect", ".toast-bad")
+    assert stock.is_paused()
 
 
 def test_an_action_whose_answer_is_lost(opened, server):
@@ -93,7 +105,7 @@ def test_an_action_whose_answer_is_lost(opened, server):
     p.sees("Pause")
     p.console.stop()
     p.click("Pause")
-    p.sees("The action may have failed: the console does not answer. Look whether it took effect", ".toast-bad")
+    p.sees("The action may have failed: the console does not answer. Check whether it took effect", ".toast-bad")
 
 
 @pytest.mark.limit(200)

@@ -8,7 +8,7 @@ import { store } from "./store.js";
 const IDS_AT_ONCE = 50;
 const WAIT_MS = 700;
 
-/** An answer that takes long is seen to take long. */
+/** Shows a toast while the answer takes longer than WAIT_MS. */
 async function postPatiently(path, params) {
 	let shown = null;
 	const timer = setTimeout(() => { shown = toast("wait", "Waiting for the answer …"); }, WAIT_MS);
@@ -50,16 +50,16 @@ async function sendWhole(path, params) {
 
 /** An action whose answer did not come may have taken effect: Redis executes later what it has received. */
 function failureOf(e) {
-	return [0, 502, 504].includes(e.status) || e.message.includes("no answer in time")
-		? `The action may have failed: ${e.message}. Look whether it took effect before you repeat it.` : `The action failed: ${e.message}`;
+	return [0, 502, 504].includes(e.status)
+		? `The action may have failed: ${e.message}. Check whether it took effect before you repeat it.` : `The action failed: ${e.message}`;
 }
 
 /** Runs an action and reports the result. Resolves with its answer, or null if it failed. */
-async function told(action, tell) {
+async function report(action, describe) {
 	try {
 		const result = await action();
 		if (result !== null)
-			toast(result.count === 0 ? "bad" : "ok", tell(result));
+			toast(result.count === 0 ? "bad" : "ok", describe(result));
 		return result;
 	} catch (e) {
 		toast("bad", failureOf(e));
@@ -68,7 +68,7 @@ async function told(action, tell) {
 }
 
 /**
- * Asks first. What the question says may be wrong after Redis was away: it may have come back empty, or in an earlier state. Then the answer does not count.
+ * Asks first. The answer is void if the connection was lost or came back meanwhile: Redis may have come back empty, or in an earlier state.
  */
 async function isSure(question) {
 	const asked = store.link;
@@ -80,17 +80,17 @@ async function isSure(question) {
 	return false;
 }
 
-const some = (n, what) => (n === 0 ? `No ${what}` : plural(n, what));
-const moved = (queue) => (r) => `${some(r.count, "message")} of ${queue} moved back to ingress${left(r)}`;
-const deleted = (queue, what) => (r) => `${some(r.count, what)} of ${queue} deleted${left(r)}`;
+const countOrNo = (n, what) => (n === 0 ? `No ${what}` : plural(n, what));
+const moved = (queue) => (r) => `${countOrNo(r.count, "message")} of ${queue} moved back to ingress${left(r)}`;
+const deleted = (queue, what) => (r) => `${countOrNo(r.count, what)} of ${queue} deleted${left(r)}`;
 const left = (r) => (r.interrupted ? "; interrupted: repeat the action to continue" : r.held > 0 ? `; ${count(r.held)} stay with live workers` : "");
 
 export function pause(queue) {
-	return told(() => send("queue/pause", { queue }), () => `${queue} is paused on every host. Running handlers finish.`);
+	return report(() => send("queue/pause", { queue }), () => `${queue} is paused on every host. Running handlers finish.`);
 }
 
 export function resume(queue) {
-	return told(() => send("queue/resume", { queue }), () => `${queue} is resumed`);
+	return report(() => send("queue/resume", { queue }), () => `${queue} is resumed`);
 }
 
 // ---- whole lists ----
@@ -103,7 +103,7 @@ export async function retryList(queue, list, n) {
 		detail: list === "transit" ? "Messages that a live worker holds stay. The others are marked as redelivered."
 			: list === "delayed" ? "They run before they are due." : "They return as new messages: no attempt is charged.",
 		yes: `Retry ${count(n)}` });
-	return sure ? told(() => sendWhole("queue/retry", { queue, list }), moved(queue)) : null;
+	return sure ? report(() => sendWhole("queue/retry", { queue, list }), moved(queue)) : null;
 }
 
 /** Asks the server how many messages the action would affect. */
@@ -116,7 +116,7 @@ export async function purgeList(queue, list) {
 		title: `Delete all ${LISTS[list]} of ${queue}?`, text: `${n} will be deleted.`,
 		detail: list === "transit" ? "Messages that a live worker holds stay." : list === "escape" ? "Their records are deleted, too." : null,
 		yes: `Delete ${count(would.count)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendWhole("queue/purge", { queue, list }), deleted(queue, "message")) : null;
+	return sure ? report(() => sendWhole("queue/purge", { queue, list }), deleted(queue, "message")) : null;
 }
 
 async function dryRun(path, params) {
@@ -135,13 +135,13 @@ const NEXT = (r) => (r.count > 0 ? "The message is fetched next" : "The message 
 export async function runNext(queue, list, id) {
 	const sure = await isSure({ title: `Run ${id} next?`, yes: "Run next",
 		text: list === "delayed" ? `It returns to ${queue} before it is due, in front of all waiting messages.` : `It moves in front of all other waiting messages of ${queue}.` });
-	return sure ? told(() => sendSome("queue/message/retry", { queue, list, id }), NEXT) : null;
+	return sure ? report(() => sendSome("queue/message/retry", { queue, list, id }), NEXT) : null;
 }
 
 export async function deleteMessage(queue, list, id) {
 	const sure = await isSure({ title: `Delete ${id}?`, text: `This message of ${queue} will not run.`, yes: "Delete",
 		again: `The message ${id} of ${queue} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendSome("queue/message/rm", { queue, list, id }), (r) => (r.count > 0 ? "The message is deleted" : "The message has left the list")) : null;
+	return sure ? report(() => sendSome("queue/message/rm", { queue, list, id }), (r) => (r.count > 0 ? "The message is deleted" : "The message has left the list")) : null;
 }
 
 // ---- dead letters ----
@@ -179,14 +179,14 @@ export async function retryLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
 	const sure = await isSure({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will move back to ingress as new messages: no attempt is charged.`,
 		yes: `Retry ${count(ids.length)}` });
-	return sure ? told(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
+	return sure ? report(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
 }
 
 export async function deleteLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
 	const sure = await isSure({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted with their records.`,
 		yes: `Delete ${count(ids.length)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
+	return sure ? report(() => sendIds("queue/dlq/rm", queue, ids), gone(deleted(queue, "dead letter"))) : null;
 }
 
 // ---- all dead letters that match a filter ----
@@ -240,16 +240,16 @@ const meant = (filter, n) => (n === null ? "All dead letters" : plural(n, "dead 
 export async function retryAllLetters(queue, filter, n) {
 	const which = words(filter), pace = paceFields(), all = which === "" ? "all " : "";
 	const sure = await isSure({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
-		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${all}${n === null ? "that match" : count(n)}` });
-	return sure ? told(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
+		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${n === null ? "all that match" : all + count(n)}` });
+	return sure ? report(() => sendOperation("queue/dlq/retry", { queue, all: true, ...filter, ...pace.params() }, `Retry of ${queue}${which}`, n),
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
 }
 
 export async function deleteAllLetters(queue, filter, n) {
 	const which = words(filter), all = which === "" ? "all " : "";
 	const sure = await isSure({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
-		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${all}${n === null ? "that match" : count(n)}`,
+		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${n === null ? "all that match" : all + count(n)}`,
 		again: `${meant(filter, n)} of ${queue} will be deleted. This cannot be undone.` });
-	return sure ? told(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),
+	return sure ? report(() => sendOperation("queue/dlq/rm", { queue, all: true, ...filter }, `Deletion of ${queue}${which}`, n),
 		(r) => deleted(queue, "dead letter")({ ...r, interrupted: false }) + more(r)) : null;
 }
