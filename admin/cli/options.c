@@ -254,7 +254,7 @@ json_t *options_to_json(const struct options *o, uint64_t bits)
 	return NULL;
 }
 
-/* A quote ends the quoted part, and stands in double quotes: there is no backslash, which a table would double. */
+/* Quotes a word for a shell. A single quote becomes '"'"': tables would double a backslash. */
 static void append_quoted(struct buffer *words, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@%+-";

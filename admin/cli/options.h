@@ -92,11 +92,9 @@ void options_free(struct options *o);
 /* The option with this bit ("--limit"); never NULL for a bit of a table. */
 const struct option_spec *option_of_bit(uint64_t bit);
 
-/*
- * The options with these bits that were given, strings and numbers, as {"class": "HandlerExit", "canary": 50}, a new object; NULL: one is not UTF-8.
- * The words of such an object for a shell, " --class HandlerExit --canary=50", a new string; NULL: it has other members.
- */
+/* The options with these bits that were given, strings and numbers, as {"class": "HandlerExit", "canary": 50}: a new object. NULL: one is not UTF-8 */
 struct json_t *options_to_json(const struct options *o, uint64_t bits);
+/* The words of such an object for a shell, " --class HandlerExit --canary=50": a new string. NULL: it has other members */
 char *options_to_words(const struct json_t *json, uint64_t bits);
 
 /* Lists the options whose bit is in bits; 0: the global ones. */

@@ -72,7 +72,18 @@ static char *durability_text(const struct outcome_durability *d)
 	return text.len == 0 ? alloc_string("") : text.data;
 }
 
-/* "; 3 failed again so far; 40 that match are left": a new string. */
+/* "; 40 matching messages are left" */
+static void append_left(struct buffer *text, const struct outcome *o)
+{
+	if (o->left < 0)
+		buffer_format(text, "; an unknown number %sis left", o->filtered ? "of matching messages " : "");
+	else if (o->filtered)
+		buffer_format(text, "; %" PRId64 " matching message%s left", o->left, o->left == 1 ? " is" : "s are");
+	else
+		buffer_format(text, "; %" PRId64 " %s left", o->left, o->left == 1 ? "is" : "are");
+}
+
+/* "; 3 failed again so far; 40 matching messages are left": a new string. */
 static char *rest_text(const struct outcome *o)
 {
 	const struct outcome_operation *p = o->operation;
@@ -82,10 +93,8 @@ static char *rest_text(const struct outcome *o)
 		buffer_format(&text, " (%" PRId64 " with the commands before)", p->done);
 	if (p != NULL && p->failed >= 0)
 		buffer_format(&text, "; %" PRId64 " failed again so far", p->failed);
-	if (o->says_left && o->left < 0)
-		buffer_format(&text, "; an unknown number%s left", o->filtered ? " that match are" : " is");
-	else if (o->says_left)
-		buffer_format(&text, "; %" PRId64 "%s left", o->left, o->filtered ? " that match are" : o->left == 1 ? " is" : " are");
+	if (o->says_left)
+		append_left(&text, o);
 	buffer_append(&text, "", 1);
 	return text.data;
 }

@@ -28,7 +28,7 @@ static const struct command rows[] = {
 	  TASK_DEAD_LETTERS, "quredis dlq export mail --class HandlerTimeout >timeouts.ndjson" },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER | OPTION_BEFORE, NULL,
 	  TASK_DEAD_LETTERS, "quredis dlq ls mail --since 02:00 --class SMTPServerDisconnected" },
-	{ "dlq retry", "QUEUE ID...|--all", "put dead letters back into ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,
+	{ "dlq retry", "QUEUE ID...|--all", "move dead letters back to ingress", cmd_dlq_retry, NEED_QUEUE, 1, SIZE_MAX,
 	  OPTION_ALL | OPTION_FILTER | OPTION_PACE | OPTION_ANEW,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken. With --canary, --rate or "
 	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given. "

@@ -394,7 +394,7 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t firs
 	found = sha1 == NULL ? 0 : find_letter(a, first, size, sha1->data, e);
 	if (found == 2)
 		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
-		    "dlq retry --all puts all of them back", d->record_id, size);
+		    "dlq retry --all moves all of them back", d->record_id, size);
 	return found;
 }
 

@@ -157,7 +157,7 @@ static void judge_report(struct doctor *d, const struct queue_check *q, const st
 
 /* ---- all queues ---- */
 
-/* True: a supervisor should judge the queue. Only other programs may use one of the registry. */
+/* True: a supervisor should judge the queue. A queue that is only in the registry may belong to other programs alone. */
 static bool is_judged(const struct doctor *d, const struct queue_check *q)
 {
 	return d->a->conf->health.enabled && q->readable && (q->conf != NULL || q->lists.nworkers > 0);

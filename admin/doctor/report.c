@@ -75,7 +75,7 @@ static char *place_of(const struct finding *f)
 
 /* ---- folding ---- */
 
-/* What to do must be the same: a command that is made of several would be none of them. */
+/* The advice must be the same but for names: a command folded out of different ones would be wrong. */
 static bool is_alike(const struct row *a, const struct row *b)
 {
 	const struct finding *f = a->finding, *g = b->finding;

@@ -142,7 +142,8 @@ static void print_outcome(struct work *w, int rc)
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
 	retry_note_claimed(w->selection.claimed);
 	if (w->selection.missing > 0)
-		admin_note("%" PRId64 " were gone: another command was faster, or they had no message any more", w->selection.missing);
+		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was left", w->selection.missing,
+		    w->selection.missing == 1 ? "dead letter was" : "dead letters were", w->selection.missing == 1 ? "it" : "them");
 	if (rc == 0 || w->selection.acted > 0 || w->paced.stopped) {
 		w->outcome.says_left = true;
 		w->outcome.left = count_left(w, operation.complete);
@@ -189,7 +190,7 @@ static int hold_and_take(struct work *w)
 static int confirm_work(struct work *w, int64_t n)
 {
 	char *words = filter_words(&w->filter);
-	int rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Put back" : "Delete", n, "escape", words);
+	int rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Move back" : "Delete", n, "escape", words);
 
 	free(words);
 	return rc;

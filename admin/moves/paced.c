@@ -69,7 +69,7 @@ static int fail_for_failures(struct admin *a, struct paced *p)
 	failures_read(a, &p->redriven, &p->failures);	/* without the causes the error still has the numbers */
 	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
 	why = failures_text(&p->failures);
-	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages put back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
+	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages moved back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
 	    op->acted, p->redriven.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	admin_note("quredis dlq show %s %s says why. %s", a->keys.name, p->redriven.last, same ? "Correct the cause, then run the same command again"
@@ -127,6 +127,18 @@ static int put_back_canary(struct admin *a, struct paced *p)
 	return more == -1 ? -1 : 0;
 }
 
+static int fail_for_time(struct admin *a, const struct operation *op)
+{
+	static const char next[] = "Run the command again to continue waiting";
+	int64_t n = op->acted - op->from;
+
+	if (n == 1)
+		return admin_fail(a, EX_TEMPFAIL, "the first message is not done: it still waits or is in flight, and no other was moved back. "
+		    "%s; quredis peek %s ingress shows what waits", next, a->keys.name);
+	return admin_fail(a, EX_TEMPFAIL, "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others were moved back. "
+	    "%s; quredis peek %s ingress shows what waits", n, next, a->keys.name);
+}
+
 /* The canary is done if two checks in a row find none of its messages anywhere, and none is a dead letter. */
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
@@ -136,8 +148,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 
 	while (missed < 2 && !interrupt_asked()) {
 		if (clock_monotonic_ms() >= until_ms)
-			return admin_fail(a, EX_TEMPFAIL, "the first %" PRId64 " messages are not done: some still wait or are in flight, and no others "
-			    "were put back. Run the command again to wait on; quredis peek %s ingress shows what waits", op->acted - op->from, a->keys.name);
+			return fail_for_time(a, op);
 		clock_pause_ms(CANARY_LOOK_MS);
 		there = redriven_are_under_way(a, op->first);
 		if (there == -1 || operation_renew(op) == -1 || redriven_look(a, &p->redriven) == -1)
@@ -234,7 +245,7 @@ int paced_run(struct admin *a, struct paced *p)
 	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of %" PRId64 " messages put back became dead letters again so far%s%s", p->redriven.failed, s->op->acted,
+	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again so far%s%s", p->redriven.failed, s->op->acted,
 	    why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;

@@ -242,7 +242,7 @@ static int retry_list(struct retry *t, enum admin_list list, const struct lists 
 
 struct outcome retry_outcome(const char *action, const char *list)
 {
-	return (struct outcome){ .action = action, .did = "put back into ingress:", .would = "would put back into ingress:", .list = list };
+	return (struct outcome){ .action = action, .did = "moved back to ingress:", .would = "would move back to ingress:", .list = list };
 }
 
 static int retry_all(struct admin *a, enum admin_list list, const struct lists *l, struct outcome *o)
@@ -252,7 +252,7 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 	char *what;
 	int rc;
 
-	if (confirm_messages(a, "Put", total, o->list, " back into ingress") == -1)
+	if (confirm_messages(a, "Move", total, o->list, " back to ingress") == -1)
 		return -1;
 	what = alloc_format("retry %s %s", a->keys.name, o->list);
 	interrupt_begin();
@@ -265,7 +265,7 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 	o->says_left = list == LIST_ESCAPE;
 	o->left = total > t.moved + t.gone ? total - t.moved - t.gone : 0;
 	if (rc == -1 && t.moved > 0)
-		admin_note("%" PRId64 " of %" PRId64 " messages were put back before the error; run it again to continue", t.moved, total);
+		admin_note("%" PRId64 " of %" PRId64 " messages were moved back before the error; run the command again to continue", t.moved, total);
 	return rc;
 }
 

@@ -52,7 +52,7 @@ static int badness_of_health(const char *health)
 	return WELL;
 }
 
-/* Health is some seconds old, or no supervisor judges it: then the state is the sign. Of queues that are equally bad those come first that health calls so. */
+/* The worse of state and health decides: health is some seconds old, or absent. Of equally bad queues, the one with worse health is first. */
 static int64_t sickness_of(const struct top_queue *q)
 {
 	int place = place_of_state(q->state), health = badness_of_health(q->health);
@@ -121,7 +121,7 @@ static void collect_samples(const struct collected *c, const json_t *stats, cons
 			rows[q - c->f->queues] = row;
 }
 
-static void collect_crew(struct top_queue *q, const json_t *row)
+static void collect_workers(struct top_queue *q, const json_t *row)
 {
 	const char *state = json_string_value(json_object_get(row, "state")), *of;
 	const json_t *workers = json_object_get(row, "workers");
@@ -143,7 +143,7 @@ static void collect_nodes(struct collected *c, const json_t *nodes)
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "queues"), j, row)
 			if ((q = queue_named(c, row, "name")) != NULL)
-				collect_crew(q, row);
+				collect_workers(q, row);
 }
 
 void top_figures_make(struct top_figures *f, json_t *overview, const struct top_rates *r)

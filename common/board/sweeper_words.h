@@ -34,7 +34,7 @@ struct board_clock {
  */
 struct board_registry {
 	_Alignas(64) _Atomic uint64_t left, would_leave;
-	_Atomic uint64_t left_told, would_leave_told;
+	_Atomic uint64_t left_sent, would_leave_sent;
 };
 
 /* For all queues. */

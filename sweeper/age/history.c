@@ -18,7 +18,7 @@ extern const struct task history_task;
 struct history {
 	int64_t trim_at_ms;		/* the next trim */
 	int64_t gone;			/* entries removed because of purge.max_done_age since the last line in the log */
-	int64_t told_ms;		/* when the sweeper logged `gone` last; 0: never */
+	int64_t logged_ms;		/* when the sweeper logged `gone` last; 0: never */
 	int64_t name_at_ms;		/* dry run: time of the next page */
 	int64_t begun_ms;		/* dry run: begin of its round */
 	char from[QUEUE_RECORD_ID_SIZE];	/* dry run: id of the next entry; "": the round begins */
@@ -69,12 +69,12 @@ static void log_removed(const struct sweeper *s, struct sweeper_queue *q, int64_
 {
 	struct history *h = history_of(q);
 
-	if (h->gone == 0 || (h->told_ms != 0 && now_ms - h->told_ms < s->conf->purge.interval_ms))
+	if (h->gone == 0 || (h->logged_ms != 0 && now_ms - h->logged_ms < s->conf->purge.interval_ms))
 		return;
 	log_info("history_purged", log_str("queue", q->keys.name), log_int("entries", h->gone),
 	    log_int("limit_ms", q->conf->purge.max_done_age_ms));
 	h->gone = 0;
-	h->told_ms = now_ms;
+	h->logged_ms = now_ms;
 }
 
 static enum task_end trim_turn(struct sweeper *s, struct sweeper_queue *q, int64_t age_ms, int budget, int64_t now_ms)

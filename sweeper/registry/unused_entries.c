@@ -68,9 +68,9 @@ static int keys_of(const struct sweeper *s, const struct registered *e, struct q
 
 static void name_it(struct sweeper *s, struct unused_entry *v, int64_t now_ms)
 {
-	if (v->told_ms != 0 && now_ms - v->told_ms < s->conf->purge.interval_ms)
+	if (v->logged_ms != 0 && now_ms - v->logged_ms < s->conf->purge.interval_ms)
 		return;
-	v->told_ms = now_ms;
+	v->logged_ms = now_ms;
 	atomic_fetch_add(&s->child->board->sweeper.registry.would_leave, 1);
 	log_info("registration_would_be_removed", log_str("queue", v->name), log_int("age_ms", now_ms - v->since_ms),
 	    log_int("limit_ms", s->conf->purge.max_orphaned_age_ms));

@@ -13,7 +13,7 @@ struct unused_entry {
 	RB_ENTRY(unused_entry) entry;
 	char *name, *score, *json;	/* json NULL: the queue has only a name in the registry */
 	int64_t since_ms, looked_ms;
-	int64_t told_ms;		/* when a dry run named it; 0: never */
+	int64_t logged_ms;		/* when a dry run named it; 0: never */
 	uint64_t turn;			/* the turn in which it was seen last */
 };
 RB_HEAD(unused_entry_tree, unused_entry);

@@ -13,7 +13,7 @@
 #define CLOCK_LOOK_MS 100	/* between looks while the server's clock is not known */
 #define FRESH_LOOKS 3		/* a result is reported for this many intervals */
 
-static bool is_told(const struct conf *conf)
+static bool is_exported(const struct conf *conf)
 {
 	return conf->metrics.statsd != NULL || conf->metrics.textfile != NULL;
 }
@@ -22,7 +22,7 @@ static int64_t interval_ms(const struct sweeper *s)
 {
 	const struct conf *c = s->conf;
 
-	if (!is_told(c) || (c->health.enabled && c->health.interval_ms < c->metrics.interval_ms))
+	if (!is_exported(c) || (c->health.enabled && c->health.interval_ms < c->metrics.interval_ms))
 		return c->health.interval_ms;
 	return c->metrics.interval_ms;
 }
@@ -78,7 +78,7 @@ static void send_figures(struct sweeper *s, int64_t now_ms)
 
 	textfile_look(s, now_ms);
 	statsd_look(s, now_ms);
-	if (!is_told(s->conf) || now_ms < m->due_ms || !sweeper_is_active(s))
+	if (!is_exported(s->conf) || now_ms < m->due_ms || !sweeper_is_active(s))
 		return;
 	m->due_ms = now_ms + s->conf->metrics.interval_ms;
 	if (s->conf->metrics.textfile != NULL)

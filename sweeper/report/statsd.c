@@ -227,8 +227,8 @@ static void send_counters(struct statsd *d, const struct sweeper_queue *q, const
 /* Sends the number of purged messages of all queues, by the place of the messages. Messages that a dry run named have a counter of their own. */
 static void send_purge(struct statsd *d, struct board_registry *r, const struct queue_figures *sent)
 {
-	uint64_t registrations = tally_claim(&r->left_told, atomic_load(&r->left));
-	uint64_t would = tally_claim(&r->would_leave_told, atomic_load(&r->would_leave));
+	uint64_t registrations = tally_claim(&r->left_sent, atomic_load(&r->left));
+	uint64_t would = tally_claim(&r->would_leave_sent, atomic_load(&r->would_leave));
 	const struct {
 		const char *name;
 		uint64_t n;

@@ -119,10 +119,10 @@ def test_retry_escape_keeps_the_order(quredis, redis):
     c.lpush(q.ingress, "waits")
     before = dumps(c)
     r = quredis("retry", "mail", "escape", "--dry-run")
-    assert r.out == f"would put back into ingress: {len(MESSAGES)} messages of escape\n" and dumps(c) == before
+    assert r.out == f"would move back to ingress: {len(MESSAGES)} messages of escape\n" and dumps(c) == before
     start = now_ms()
     r = quredis("retry", "mail", "escape")
-    assert (r.code, r.out) == (0, f"put back into ingress: {len(MESSAGES)} messages of escape; 0 are left\n")
+    assert (r.code, r.out) == (0, f"moved back to ingress: {len(MESSAGES)} messages of escape; 0 are left\n")
     got = q.fetched()
     assert got[0] == b"waits" and [strip(m) for m in got[1:]] == MESSAGES
     assert not c.exists(q.escape) and c.xlen(q.log) == 0
@@ -254,7 +254,7 @@ def test_redis_dies_during_retry(quredis, redis_server):
     wait_for(lambda: server.client().llen(q.ingress) > 300, interval=0.001)
     server.kill9()
     out, err = p.communicate(timeout=60)
-    assert p.returncode == 69 and out == b"" and b"run it again" in err and b"quredis: Redis:" in err
+    assert p.returncode == 69 and out == b"" and b"run the command again" in err and b"quredis: Redis:" in err
     server.start()
     q.client = server.client()
     assert quredis("retry", "mail", "escape", url=server.url, timeout=200).code == 0
@@ -285,16 +285,16 @@ def test_retry_transit_of_dead_owners(quredis, redis):
     c.lpush(q.ingress, "waits")
     before = dumps(c)
     r = quredis("retry", "mail", "transit", "--dry-run")
-    assert r.out == "would put back into ingress: 5 messages of transit\n" and dumps(c) == before
+    assert r.out == "would move back to ingress: 5 messages of transit\n" and dumps(c) == before
     r = quredis("retry", "mail", "transit")
-    assert r.out == "put back into ingress: 5 messages of transit\n" and "2 messages with live workers" in r.err
+    assert r.out == "moved back to ingress: 5 messages of transit\n" and "2 messages with live workers" in r.err
     got = q.fetched()
     assert [strip(m) for m in got] == [b"d1", b"d2", b"d3", b"r1", b"r2", b"waits"]
     assert [wrapper(m).get("redelivered") for m in got] == ["1"] * 5 + [None]
     assert c.lrange(f"{q.transit}:{live}:0", 0, -1) == [b"live2", b"live1"] and c.exists(f"{q.transit}:lease:{live}")
-    assert quredis("retry", "mail", "transit").out == "put back into ingress: 0 messages of transit\n"
+    assert quredis("retry", "mail", "transit").out == "moved back to ingress: 0 messages of transit\n"
     # with --force the owner is fenced: its lease and trays are gone
-    assert quredis("retry", "mail", "transit", "--force").out == "put back into ingress: 2 messages of transit\n"
+    assert quredis("retry", "mail", "transit", "--force").out == "moved back to ingress: 2 messages of transit\n"
     assert not c.exists(f"{q.transit}:lease:{live}") and [strip(m) for m in q.fetched()][:2] == [b"live1", b"live2"]
 
 
@@ -321,9 +321,9 @@ def test_retry_delayed(quredis, redis):
     c = redis.client()
     q = Queue(c)
     c.zadd(q.delayed, {b"%d" % i: 4e12 + i for i in range(250)})
-    assert quredis("retry", "mail", "delayed", "--dry-run").out == "would put back into ingress: 250 messages of delayed\n"
+    assert quredis("retry", "mail", "delayed", "--dry-run").out == "would move back to ingress: 250 messages of delayed\n"
     assert c.zcard(q.delayed) == 250
-    assert quredis("retry", "mail", "delayed").out == "put back into ingress: 250 messages of delayed\n"
+    assert quredis("retry", "mail", "delayed").out == "moved back to ingress: 250 messages of delayed\n"
     assert q.fetched() == [b"%d" % i for i in range(250)] and not c.exists(q.delayed)
 
 
@@ -459,7 +459,7 @@ def test_dlq_retry_one(quredis, redis):
     large = b"L" * 70000
     ids = q.dead_letters(b"a", b"same", large, b"same", b"z")
     before = dumps(c)
-    assert quredis("dlq", "retry", "mail", ids[1], "--dry-run").out == "would put back into ingress: 1 message of escape\n"
+    assert quredis("dlq", "retry", "mail", ids[1], "--dry-run").out == "would move back to ingress: 1 message of escape\n"
     assert dumps(c) == before
     assert quredis("dlq", "retry", "mail", ids[2]).code == 0
     r = quredis("dlq", "retry", "mail", f"sha1:{sha1(b'same')}")
@@ -470,7 +470,7 @@ def test_dlq_retry_one(quredis, redis):
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", ids[4])
     assert r.code == 66 and r.out == "" and "no longer in escape:mail" in r.err and dumps(c) == before
-    assert quredis("dlq", "retry", "mail", "--all").out == "put back into ingress: 2 messages of escape; 0 are left\n"
+    assert quredis("dlq", "retry", "mail", "--all").out == "moved back to ingress: 2 messages of escape; 0 are left\n"
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])

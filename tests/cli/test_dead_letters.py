@@ -105,7 +105,7 @@ def test_one_first_then_the_others_at_a_pace(service, ledger):
     before = time.monotonic()
     r = d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "20/s")
     took = time.monotonic() - before
-    assert (r.code, r.out) == (0, "put back into ingress: 30 messages of escape; 0 failed again so far; 0 are left\n"), r.err
+    assert (r.code, r.out) == (0, "moved back to ingress: 30 messages of escape; 0 failed again so far; 0 are left\n"), r.err
     assert "the first message is done" in r.err and took >= 28 / 20
     wait_for(lambda: len(ledger.lines()) == 30)
     assert ledger.lines()[0] == "m0" and c.llen(q.escape) == c.xlen(q.log) == 0
@@ -117,9 +117,9 @@ def test_the_first_fails_again_and_the_others_stay(service, ledger):
     broken.touch()
     ids = q.dead_letters(*[b"m%d" % i for i in range(30)])
     r = d.quredis("dlq", "retry", "mail", "--all", "--canary")
-    assert (r.code, r.out) == (65, "put back into ingress: 1 message of escape; 1 failed again so far; 29 are left\n")
+    assert (r.code, r.out) == (65, "moved back to ingress: 1 message of escape; 1 failed again so far; 29 are left\n")
     newest = c.xrevrange(q.log, count=1)[0][0].decode()
-    assert f"1 of 1 messages put back became dead letters again (the last: record {newest}): stopped" in r.err
+    assert f"1 of 1 messages moved back became dead letters again (the last: record {newest}): stopped" in r.err
     assert f"quredis dlq show mail {newest} says why" in r.err
     assert c.lindex(q.escape, 0) == b"m0" and c.llen(q.escape) == 30 and [i.decode() for i, _ in c.xrange(q.log)][:-1] == ids[1:]
     broken.unlink()
@@ -138,7 +138,7 @@ def test_failures_stop_it(service, ledger):
     left = told["count"]
     wait_for(lambda: len(ledger.lines()) == left - 2 and c.llen(q.escape) == 80 - left + 2)
     r = d.quredis("dlq", "retry", "mail", "--all", "--rate", "100/s", "--max-failures", "9")
-    assert r.code == 0 and r.out.startswith(f"put back into ingress: {80 - left + 2} messages of escape; ")
+    assert r.code == 0 and r.out.startswith(f"moved back to ingress: {80 - left + 2} messages of escape; ")
     wait_for(lambda: c.llen(q.escape) == 3 and len(ledger.lines()) == 77)
     assert d.stop() == 0
 
@@ -153,8 +153,8 @@ def test_the_last_ones_fail_again(service):
         wait_for(lambda: c.llen(q.escape) == 1)
         return r
     r = wait_for(lambda: (r := again()).code == 65 and r, 60)
-    assert "messages put back became dead letters again" in r.err and "stopped" not in r.err
-    assert "put back into ingress" in r.out
+    assert "messages moved back became dead letters again" in r.err and "stopped" not in r.err
+    assert "moved back to ingress" in r.out
     r = wait_for(lambda: "dead letters again so far" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
     assert r.code == 0
     assert d.stop() == 0
@@ -175,4 +175,4 @@ def test_a_dry_run_puts_nothing_back(quredis, redis):
     Queue(c).dead_letters(b"a", b"b")
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", "--all", "--canary", "--dry-run")
-    assert (r.code, r.out) == (0, "would put back into ingress: 2 messages of escape\n") and dumps(c) == before
+    assert (r.code, r.out) == (0, "would move back to ingress: 2 messages of escape\n") and dumps(c) == before

@@ -64,7 +64,7 @@ def test_what_fails_again_is_not_taken_twice_and_is_a_new_operation(quredis, red
     said = r.communicate(timeout=30)
     assert r.returncode == -signal.SIGINT and "run it again to continue" in said[1]
     r = quredis(*paced, "--rate", "100000/s")
-    assert r.code == 0 and "continues the retry begun at" in r.err and f"10 of {len(wanted)} messages put back became dead letters again so far" in r.err
+    assert r.code == 0 and "continues the retry begun at" in r.err and f"10 of {len(wanted)} messages moved back became dead letters again so far" in r.err
     counts = collections.Counter(failed + [strip(m) for m in q.fetched()])
     assert counts == collections.Counter(wanted) and sorted(q.client.lrange(q.escape, 0, 9)) == sorted(failed)
     assert json.loads(quredis("--json", "dlq", "retry", "mail", "--all", "--cause", CAUSE).out)["count"] == 10
@@ -114,7 +114,7 @@ def service(quredisd, redis, handler, tmp):
 def test_a_canary_of_fifty_then_the_others(service, ledger):
     q, wanted, d, broken = service()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
-    assert (r.code, r.out) == (0, f"put back into ingress: {len(wanted)} messages of escape; 0 failed again so far; 0 that match are left\n"), r
+    assert (r.code, r.out) == (0, f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again so far; 0 matching messages are left\n"), r
     assert "the first 50 messages are done; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
@@ -127,7 +127,7 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     broken.touch()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50")
     assert r.code == 65, r
-    assert re.fullmatch(f"put back into ingress: 50 messages of escape; [0-9]+ failed again so far; {len(wanted) - 50} that match are left\n", r.out), r
+    assert re.fullmatch(f"moved back to ingress: 50 messages of escape; [0-9]+ failed again so far; {len(wanted) - 50} matching messages are left\n", r.out), r
     assert "became dead letters again" in r.err, r
     assert re.search(r": stopped\. (It has|All [0-9]+ have) another cause than before: 'HandlerExit exit 3: ", r.err), r
     wait_for(lambda: q.client.llen(q.escape) == LETTERS)
@@ -167,7 +167,7 @@ def wrong_recipient(q, m):
 def test_a_canary_that_stops_says_whether_the_cause_is_the_same(redis, fail, why, cause):
     code, out, err = retried(redis, [b"m%d" % i for i in range(30)], fail, "--canary", cause=cause)
     assert code == 65 and f": stopped. {why}\n" in err and ("Correct the cause, then run the same command again" in err) == (fail is as_before), err
-    assert out == "put back into ingress: 1 message of escape; 1 failed again so far; 29 that match are left\n"
+    assert out == "moved back to ingress: 1 message of escape; 1 failed again so far; 29 matching messages are left\n"
 
 
 def test_failures_of_two_causes(redis):
@@ -193,8 +193,8 @@ def test_what_an_earlier_command_put_back_has_an_unknown_cause(redis, quredis):
     n = q.client.llen(q.ingress) + 1
     r = quredis(*args, "100/s")
     assert r.code == 65 and "It has a cause that cannot be compared: 'Rejected exit 65: no such user'" in r.err, r
-    with_all = re.fullmatch("put back into ingress: ([0-9]+) messages? of escape \\(([0-9]+) with the commands before\\); 1 failed again so far; "
-                            "([0-9]+) that match are left\n", r.out)
+    with_all = re.fullmatch("moved back to ingress: ([0-9]+) messages? of escape \\(([0-9]+) with the commands before\\); 1 failed again so far; "
+                            "([0-9]+) matching messages are left\n", r.out)
     assert with_all and int(with_all[2]) - int(with_all[1]) == n and int(with_all[2]) + int(with_all[3]) == 30, r
 
 
@@ -205,7 +205,7 @@ def test_a_deletion_that_is_interrupted_says_how_many_are_left(redis, mail):
     child.send_signal(signal.SIGINT)
     out = child.communicate()[0]
     gone = LETTERS - q.client.llen(q.escape)
-    assert out == f"deleted {gone} messages of escape; {len(wanted) - gone} that match are left\n"
+    assert out == f"deleted {gone} messages of escape; {len(wanted) - gone} matching messages are left\n"
 
 
 @pytest.mark.limit(2 * PATIENCE_S)

@@ -20,7 +20,7 @@ from harness.queues import Queue, dumps, incarnation, sha1, strip
 
 @pytest.mark.parametrize("words, question", [
     ("purge mail escape", r"Delete 2 messages of mail escape\? \[y/N\]"),
-    ("retry mail escape", r"Put 2 messages of mail escape back into ingress\? \[y/N\]"),
+    ("retry mail escape", r"Move 2 messages of mail escape back to ingress\? \[y/N\]"),
     ("dlq rm mail --all", r"Delete 2 messages of mail escape\? \[y/N\]"),
 ])
 def test_asks_and_takes_no(terminal, redis, words, question):
@@ -227,7 +227,7 @@ def test_progress_and_interruption(terminal, redis):
     t.type("\x03")
     assert t.end() == -signal.SIGINT
     moved = c.llen(q.ingress)
-    assert f"put back into ingress: {moved} messages" in t.text and "run it again to continue" in t.text
+    assert f"moved back to ingress: {moved} messages" in t.text and "run it again to continue" in t.text
     assert moved < 200000 and c.llen(q.escape) == 200000 - moved
     assert [strip(m) for m in q.fetched()[:50]] == [b"%08d" % i for i in range(50)]
 

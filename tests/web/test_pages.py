@@ -416,7 +416,7 @@ def test_letters_that_cannot_be_counted(uncounted, redis):
     assert p.count(".table-letters tbody tr") == 50
     p.click("Retry these", ".marks")
     p.sees("All dead letters that match class SMTPServerDisconnected, exit 3 will move back", "dialog")
-    p.click("Retry that match", "dialog")
+    p.click("Retry all that match", "dialog")
     wait_for(lambda: c.llen(q.ingress) == len(wanted) and c.llen(q.escape) == 400 - len(wanted))
     count_again()
     p.go("/letters/mail?class=HandlerExit&exit=3")

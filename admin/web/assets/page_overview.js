@@ -145,7 +145,7 @@ export class OverviewPage {
 			if (!store.known)
 				return h("p", { class: "muted loading" }, "Reading from Redis …");
 			if (store.queues.length === 0 && store.had_queues)
-				return empty("All queues are gone", h("p", null, "This page has shown queues before: Redis lost its data, or is another one now."),
+				return empty("All queues are gone", h("p", null, "This page has shown queues before: Redis lost its data, or the console now uses another Redis."),
 					h("p", null, "A supervisor that runs registers its queues again, without the messages that Redis lost."));
 			if (store.queues.length === 0)
 				return empty("No queues yet", h("p", null, "A queue appears as soon as quredisd serves it. In /etc/quredis/conf.d/hello.conf:"),

@@ -78,7 +78,7 @@ export class RecordPage {
 		this.shown = false;
 		this.body.replaceChildren(error.status === 404
 			? empty("This dead letter is no longer here", h("p", null, "It was retried, deleted, or removed by the bounds of its queue, or Redis lost its data."), h("p", null, error.message))
-			: empty("Reading it failed", h("p", null, error.message)));
+			: empty("This dead letter could not be read", h("p", null, error.message)));
 	}
 
 	/** It may be one of those that have left. */

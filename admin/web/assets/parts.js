@@ -43,7 +43,7 @@ export function empty(title, ...rest) {
 /** For a queue that is not in Redis. seen: the page has shown it. */
 export function noQueue(name, seen) {
 	return empty(seen ? `The queue ${name} is gone` : `There is no queue ${name}`, h("p", null, seen
-		? "This page has shown it before: it was destroyed, or Redis lost its data, or is another one now. Nothing can be done with what was shown."
+		? "This page has shown it before: the queue was destroyed, Redis lost its data, or the console now uses another Redis. The page offers no actions on it."
 		: "It was destroyed, or no supervisor ever served it. A push does not create a queue."), h("a", { href: "#/" }, "All queues"));
 }
 
