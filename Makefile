@@ -332,8 +332,8 @@ letters-soak: all
 		QUREDIS_TEST_JOBS=1 tests/run --build $O tests/promises/test_dead_letters.py -k 'cap_with_archive or killed_again'
 
 operations-soak: all
-	QUREDIS_TEST_LETTERS=$${QUREDIS_TEST_LETTERS:-40000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/cli/test_operations.py \
-		tests/web/test_pages.py -k 'test_operations or canary_and_a_rate'
+	QUREDIS_TEST_LETTERS=$${QUREDIS_TEST_LETTERS:-40000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/cli/test_operations.py tests/cli/test_gentle_retry.py \
+		tests/web/test_pages.py -k 'test_operations or gentle or canary_and_a_rate'
 
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
 purge-soak: all
