@@ -9,19 +9,19 @@
 	X(chart_js, "chart.js") \
 	X(console_css, "console.css") \
 	X(console_js, "console.js") \
+	X(dead_letters_js, "dead_letters.js") \
 	X(dialogs_js, "dialogs.js") \
 	X(dom_js, "dom.js") \
 	X(format_js, "format.js") \
 	X(icons_js, "icons.js") \
 	X(index_html, "index.html") \
 	X(keys_js, "keys.js") \
-	X(letters_js, "letters.js") \
 	X(logo_svg, "logo.svg") \
 	X(message_js, "message.js") \
 	X(messages_js, "messages.js") \
+	X(page_dead_letters_js, "page_dead_letters.js") \
 	X(page_flight_js, "page_flight.js") \
 	X(page_health_js, "page_health.js") \
-	X(page_letters_js, "page_letters.js") \
 	X(page_nodes_js, "page_nodes.js") \
 	X(page_overview_js, "page_overview.js") \
 	X(page_queue_js, "page_queue.js") \

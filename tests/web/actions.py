@@ -24,7 +24,7 @@ class Stock(Queue):
         return bool(self.client.exists(self.paused))
 
 
-LETTER_ROW, MESSAGE_ROW = ".table-letters tbody tr", "[class*=table-messages] tbody tr"
+DEAD_LETTER_ROW, MESSAGE_ROW = ".table-dead-letters tbody tr", "[class*=table-messages] tbody tr"
 
 # name: (path of the API, address, what has to be there, what is pressed one after the other, what is true afterwards). Names in braces are ids.
 ACTIONS = {
@@ -42,16 +42,16 @@ ACTIONS = {
     "run next": ("queue/message/retry", "/queue/{q}/delayed", MESSAGE_ROW, ["later", "Run next…", "Run next"], lambda s: s.sizes() == [4, 1, 1, 3]),
     "delete message": ("queue/message/rm", "/queue/{q}", MESSAGE_ROW, ["quredis/1 id=b\\nb", "Delete…", "Delete…", "Delete permanently"],
                        lambda s: s.sizes() == [2, 2, 1, 3]),
-    "retry one": ("queue/dlq/retry", "/letters/{q}", LETTER_ROW, ["Retry {1}", "Retry 1"], lambda s: s.sizes() == [4, 2, 1, 2]),
-    "delete one": ("queue/dlq/rm", "/letters/{q}", LETTER_ROW, ["Delete {1}", "Delete 1…", "Delete 1 permanently"], lambda s: s.sizes() == [3, 2, 1, 2]),
-    "retry marked": ("queue/dlq/retry", "/letters/{q}", LETTER_ROW, ["select {0}", "select {2}", "Retry 2", "Retry 2"], lambda s: s.sizes() == [5, 2, 1, 1]),
-    "delete marked": ("queue/dlq/rm", "/letters/{q}", LETTER_ROW, ["select {0}", "select {2}", "Delete 2", "Delete 2…", "Delete 2 permanently"],
+    "retry one": ("queue/dlq/retry", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Retry {1}", "Retry 1"], lambda s: s.sizes() == [4, 2, 1, 2]),
+    "delete one": ("queue/dlq/rm", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Delete {1}", "Delete 1…", "Delete 1 permanently"], lambda s: s.sizes() == [3, 2, 1, 2]),
+    "retry marked": ("queue/dlq/retry", "/dead-letters/{q}", DEAD_LETTER_ROW, ["select {0}", "select {2}", "Retry 2", "Retry 2"], lambda s: s.sizes() == [5, 2, 1, 1]),
+    "delete marked": ("queue/dlq/rm", "/dead-letters/{q}", DEAD_LETTER_ROW, ["select {0}", "select {2}", "Delete 2", "Delete 2…", "Delete 2 permanently"],
                       lambda s: s.sizes() == [3, 2, 1, 1]),
-    "retry all": ("queue/dlq/retry", "/letters/{q}", LETTER_ROW, ["Retry all", "Retry all 3"], lambda s: s.sizes() == [6, 2, 1, 0]),
-    "delete all": ("queue/dlq/rm", "/letters/{q}", LETTER_ROW, ["Delete all", "Delete all 3…", "Delete all 3 permanently"],
+    "retry all": ("queue/dlq/retry", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Retry all", "Retry all 3"], lambda s: s.sizes() == [6, 2, 1, 0]),
+    "delete all": ("queue/dlq/rm", "/dead-letters/{q}", DEAD_LETTER_ROW, ["Delete all", "Delete all 3…", "Delete all 3 permanently"],
                    lambda s: s.sizes() == [3, 2, 1, 0]),
-    "retry record": ("queue/dlq/retry", "/letters/{q}/{1}", ".viewer", ["Retry", "Retry 1"], lambda s: s.sizes() == [4, 2, 1, 2]),
-    "delete record": ("queue/dlq/rm", "/letters/{q}/{1}", ".viewer", ["Delete", "Delete 1…", "Delete 1 permanently"], lambda s: s.sizes() == [3, 2, 1, 2]),
+    "retry record": ("queue/dlq/retry", "/dead-letters/{q}/{1}", ".viewer", ["Retry", "Retry 1"], lambda s: s.sizes() == [4, 2, 1, 2]),
+    "delete record": ("queue/dlq/rm", "/dead-letters/{q}/{1}", ".viewer", ["Delete", "Delete 1…", "Delete 1 permanently"], lambda s: s.sizes() == [3, 2, 1, 2]),
 }
 
 

@@ -76,10 +76,10 @@ def test_forty_thousand_dead_letters(page, redis):
     c = redis.client()
     q = Queue(c)
     _, wanted = fill(c, 40000)
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.sees("50 of 40,000 dead letters", ".tools", 60)
     p.sees(CAUSE, ".causes")
-    assert p.count(".table-letters tbody tr") == 50
+    assert p.count(".table-dead-letters tbody tr") == 50
     p.script("[...document.querySelectorAll('.causes a')].find(a => a.innerText.includes('no such user')).click()")
     p.sees("4,329 found", ".tools", 60)
     p.click("Delete these", ".marks")
@@ -87,7 +87,7 @@ def test_forty_thousand_dead_letters(page, redis):
     p.click("Delete 4,329 permanently", "dialog")
     wait_for(lambda: c.llen(q.escape) == 40000 - 4329, 120)
     p.sees("No matching dead letters", timeout=60)
-    p.go("/letters/mail")
+    p.go("/dead-letters/mail")
     p.sees("50 of 35,671 dead letters", ".tools", 60)
     p.click("Retry all", ".marks")
     p.click("Retry all 35,671", "dialog")
@@ -122,5 +122,5 @@ def test_five_hundred_queues(page, redis, width, height, is_phone):
     p.go("/queue/q499")
     p.click("Pause")
     wait_for(lambda: r.exists("ingress:q499:paused"))
-    p.go("/letters")
+    p.go("/dead-letters")
     p.sees("q250")

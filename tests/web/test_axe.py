@@ -41,9 +41,9 @@ def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone
     p.open()
     p.forgiven += [FAILED_TO_LOAD]
     records = [f"/mail/{record}" for record in (scene.records[0], scene.records[-5], "1-1")]
-    letters = [f"/letters{rest}" for rest in ("", "/mail", "/mail?class=Rejected&text=no", *records)]
+    dead_letters = [f"/dead-letters{rest}" for rest in ("", "/mail", "/mail?class=Rejected&text=no", *records)]
     queues = [f"/queue/{rest}" for rest in ("mail", "mail/transit", "mail/delayed", "mail/escape", "mail/done", "nobody")]
-    for route in ("/", *queues, "/flight", *letters, "/nodes", "/health", "/nowhere"):
+    for route in ("/", *queues, "/flight", *dead_letters, "/nodes", "/health", "/nowhere"):
         p.go(route)
         wait_for(lambda: not any(word in p.text() for word in ("Looking at", "Reading", "Checking")))
         assert_accessible(p, route)
@@ -55,9 +55,9 @@ def test_pages_have_no_serious_fault(page, redis_server, width, height, is_phone
     p.click("Run doctor")
     wait_for(lambda: p.count(".table-findings tbody tr") > 0)
     assert_accessible(p, "findings of doctor")
-    p.go("/letters/mail")
+    p.go("/dead-letters/mail")
     p.sees("50 of 142", ".tools")
-    p.click(f"select {scene.records[-1]}", ".table-letters")
+    p.click(f"select {scene.records[-1]}", ".table-dead-letters")
     p.click("Delete 1", ".marks")
     assert_accessible(p, "a question")
     p.click("Delete 1…", "dialog")

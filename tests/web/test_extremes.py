@@ -63,8 +63,8 @@ def test_long_names_and_texts(page, long, width, height, is_phone):
     p.forgiven += [FAILED_TO_LOAD]          # no supervisor runs here
     p.size(width, height, phone=is_phone)
     p.open()
-    for route in ("/", f"/queue/{NAME}", f"/queue/{NAME}/transit", f"/queue/{NAME}/delayed", f"/queue/{NAME}/escape", "/flight", "/letters", f"/letters/{NAME}",
-                  *(f"/letters/{NAME}/{record}" for record in long), "/nodes", "/health"):
+    for route in ("/", f"/queue/{NAME}", f"/queue/{NAME}/transit", f"/queue/{NAME}/delayed", f"/queue/{NAME}/escape", "/flight", "/dead-letters", f"/dead-letters/{NAME}",
+                  *(f"/dead-letters/{NAME}/{record}" for record in long), "/nodes", "/health"):
         p.go(route)
         p.sees(NAME if route != "/nodes" else "web1")
         wait_for(lambda: not any(word in p.text() for word in ("Looking at", "Reading")), what=f"a page without a wait: {route}")
@@ -72,7 +72,7 @@ def test_long_names_and_texts(page, long, width, height, is_phone):
             p.colours(scheme)
             assert p.script("return document.documentElement.scrollWidth") == width, route
             assert p.script(UNREADABLE) == [], route
-    p.go(f"/letters/{NAME}/{long[0]}")
+    p.go(f"/dead-letters/{NAME}/{long[0]}")
     p.sees("the end", ".said-large")        # of the error: here is the place for all of it
     p.sees(f"{NAME}/0", ".facts")
 
@@ -81,7 +81,7 @@ def test_more_queues_with_dead_letters_than_fit(page, redis):
     """The list of queues scrolls, and its last visible row is cut, so that it is seen to go on."""
     for i in range(100):
         Queue(redis.client(), f"service-{i:03}").dead_letters(b"x")
-    p = page().open("/letters")
+    p = page().open("/dead-letters")
     p.sees("service-099")
     assert p.script("""const end = document.querySelector(".choice").getBoundingClientRect().bottom;
         return [...document.querySelectorAll(".choice a")].map(a => a.getBoundingClientRect()).some(r => r.top < end - 4 && r.bottom > end + 4)""")

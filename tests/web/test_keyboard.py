@@ -23,12 +23,12 @@ def desk(page, redis):
     return p
 
 
-def letters(p):
+def dead_letters(p):
     """The page of dead letters, with the first rows; their ids, newest first."""
-    p.go("/letters/mail")
+    p.go("/dead-letters/mail")
     p.sees("50 of 142", ".tools")
-    wait_for(lambda: p.count(".table-letters tbody tr") == 50)
-    return p.script("return [...document.querySelectorAll('.table-letters tbody tr')].map(r => r.dataset.key)")
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 50)
+    return p.script("return [...document.querySelectorAll('.table-dead-letters tbody tr')].map(r => r.dataset.key)")
 
 
 def test_the_first_key_skips_the_bar(desk):
@@ -55,7 +55,7 @@ return [...document.querySelectorAll("a[href], button:not(:disabled), input:not(
     .filter(e => e.checkVisibility() && (e.type !== "radio" || e.checked)).map(e => e.outerHTML.slice(0, 200))"""
 
 
-@pytest.mark.parametrize("route", ["/", "/queue/mail/ingress", "/flight", "/letters/mail?class=Rejected", "/nodes", "/health"])
+@pytest.mark.parametrize("route", ["/", "/queue/mail/ingress", "/flight", "/dead-letters/mail?class=Rejected", "/nodes", "/health"])
 def test_each_thing_is_reached_in_its_order_and_is_seen(desk, route):
     desk.go(route)
     desk.driver.refresh()       # so that the first key begins at the top
@@ -72,7 +72,7 @@ def test_each_thing_is_reached_in_its_order_and_is_seen(desk, route):
 
 
 def test_a_dialog_keeps_the_focus_and_gives_it_back(desk, redis):
-    first, *_ = letters(desk)
+    first, *_ = dead_letters(desk)
     desk.script("document.querySelector(`button[aria-label='Retry ${arguments[0]}']`).focus()", first)
     desk.keys("ENTER")
     desk.sees("1 dead letter of mail will move back", "dialog")
@@ -92,7 +92,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(desk, redis):
 
 
 def test_the_focus_goes_on_where_a_row_left(desk, redis):
-    first, second, third, *_ = letters(desk)
+    first, second, third, *_ = dead_letters(desk)
     desk.script("document.querySelector(`button[aria-label='Retry ${arguments[0]}']`).focus()", second)
     desk.keys("ENTER")
     desk.sees("will move back", "dialog")
@@ -113,7 +113,7 @@ def test_the_focus_goes_on_where_a_row_left(desk, redis):
 
 
 def test_rows_by_keys(desk, redis):
-    first, second, third, fourth, *_ = letters(desk)
+    first, second, third, fourth, *_ = dead_letters(desk)
     desk.keys("j")
     assert desk.script(ROW) == first
     desk.keys("j", "j", "k")
@@ -126,7 +126,7 @@ def test_rows_by_keys(desk, redis):
     assert desk.count("tr.marked") == 2 and desk.script(ROW) == fourth
     for _ in range(60):
         desk.keys("j")
-    assert desk.script("return document.activeElement.closest('tr') === document.querySelector('.table-letters tbody tr:last-child')")
+    assert desk.script("return document.activeElement.closest('tr') === document.querySelector('.table-dead-letters tbody tr:last-child')")
     assert desk.script("const r = document.activeElement.getBoundingClientRect(); return r.top >= 46 && r.bottom <= innerHeight")
     for _ in range(60):
         desk.keys("k")
@@ -134,7 +134,7 @@ def test_rows_by_keys(desk, redis):
     assert desk.script("""const f = document.activeElement, r = f.getBoundingClientRect();
         return f.contains(document.elementFromPoint(r.left + 5, r.top + 5))""")        # not under the bar
     desk.keys("ENTER")
-    wait_for(lambda: desk.script(HASH) == f"#/letters/mail/{first}")
+    wait_for(lambda: desk.script(HASH) == f"#/dead-letters/mail/{first}")
 
 
 def test_pages_by_keys(desk):
@@ -157,7 +157,7 @@ def test_pages_by_keys(desk):
 
 def test_no_shortcut_while_typing(desk):
     typed = "gfj/?xgok"
-    for route, field in (("/", "main input[type=search]"), ("/letters/mail", ".tools input[type=search]"), ("/letters/mail", ".more-filters input")):
+    for route, field in (("/", "main input[type=search]"), ("/dead-letters/mail", ".tools input[type=search]"), ("/dead-letters/mail", ".more-filters input")):
         desk.go(route)
         wait_for(lambda: desk.count(field) > 0)
         desk.script("for (const d of document.querySelectorAll('details')) d.open = true")
@@ -166,7 +166,7 @@ def test_no_shortcut_while_typing(desk):
         desk.keys(*typed)
         assert desk.script("return document.activeElement.value") == typed
         assert desk.text("h1") == before and desk.count("dialog") == 0 and desk.count("tr.marked") == 0
-    desk.go("/letters/mail")
+    desk.go("/dead-letters/mail")
     desk.script("document.querySelector('.tools select').focus()")
     desk.keys("g", "f")
     assert desk.text("h1") == "Dead letters"

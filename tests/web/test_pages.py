@@ -73,14 +73,14 @@ def test_nothing_there_yet_says_what_to_do(page):
     p.sees("quredis push hello")
     p.go("/nodes")
     p.sees("No supervisor reports")
-    p.go("/letters")
+    p.go("/dead-letters")
     p.sees("No dead letters")
     p.go("/queue/nobody")
     p.sees("There is no queue nobody")
     p.go("/health")
     p.sees("then quredis reload:")
     assert "`" not in p.text()
-    p.go("/letters/nobody/1-0")
+    p.go("/dead-letters/nobody/1-0")
     p.sees("no longer here")
     p.forgiven += [FAILED_TO_LOAD]
 
@@ -96,22 +96,22 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
     p.script("[...document.querySelectorAll('.table-messages-ingress button')].find(b => b.innerText.startsWith('{\"big')).click()")
     p.sees('{\n  "big": 12345678901234567890,\n  "a": []\n}', "dialog")
     p.click("Close", "dialog")
-    p.go("/letters/mail")
-    p.sees("HandlerExit <img src=", ".table-letters")
-    p.sees(EVIL.decode()[:60], ".table-letters td.message")
-    p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".table-letters td.message")
-    p.go(f"/letters/mail/{bad}")
+    p.go("/dead-letters/mail")
+    p.sees("HandlerExit <img src=", ".table-dead-letters")
+    p.sees(EVIL.decode()[:60], ".table-dead-letters td.message")
+    p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".table-dead-letters td.message")
+    p.go(f"/dead-letters/mail/{bad}")
     p.sees(r"\x1b[31mred", ".viewer")
-    p.go(f"/letters/mail/{binary}")
+    p.go(f"/dead-letters/mail/{binary}")
     p.sees(r"\0\x01\xff\xfe<b>\n\x80", ".viewer")
     p.click("Hex", ".viewer")
     p.sees("00 01 ff fe 3c 62 3e 0a", ".viewer")
     odd, = mail.dead_letters(b"odd", error_class=b"\xffA", failed_at="yesterday", first_failed_at=b"\xff")
-    p.go(f"/letters/mail/{odd}")
+    p.go(f"/dead-letters/mail/{odd}")
     p.sees(r"\xffA", "h1")
     p.sees("yesterday")
-    p.go("/letters/mail")
-    p.sees(r"\xffA exit status 3", ".table-letters")
+    p.go("/dead-letters/mail")
+    p.sees(r"\xffA exit status 3", ".table-dead-letters")
     assert "undefined" not in p.text()
     p.go("/queue/%")
     p.sees("There is no queue %")
@@ -123,15 +123,15 @@ def test_bytes_of_strangers_are_only_shown(page, redis):
 def test_the_beginning_of_each_message_beside_its_error(page, redis):
     mail = Queue(redis.client())
     ids = mail.dead_letters(b'{"to":"ada@example.org"}', b"", ("\u202e" + "x" * 300).encode(), b"h" * 60000, b"L" * 70000, b"\xff\xfe" * 30000)
-    p = page().open("/letters/mail")
-    wait_for(lambda: p.count(".table-letters tbody tr") == 6)
-    texts = p.script("return [...document.querySelectorAll('.table-letters td.message')].map(td => td.textContent)")[::-1]
+    p = page().open("/dead-letters/mail")
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 6)
+    texts = p.script("return [...document.querySelectorAll('.table-dead-letters td.message')].map(td => td.textContent)")[::-1]
     assert texts == ['{"to":"ada@example.org"}', "(empty)", r"\u202e" + "x" * 199 + "…", "h" * 200 + "…", "not in the record", texts[5]]
     assert texts[5].startswith(r"\xff\xfe\xff") and texts[5].endswith("…") and len(texts[5]) <= 201
     read = p.script("return performance.getEntriesByType('resource').filter(e => e.name.includes('queue/dlq?')).map(e => e.decodedBodySize)")
     assert read and max(read) < 6 * 2500
     assert p.script("return document.documentElement.scrollWidth") == 1280
-    p.go(f"/letters/mail/{ids[3]}")
+    p.go(f"/dead-letters/mail/{ids[3]}")
     p.sees("h" * 1000, ".viewer")
 
 
@@ -284,7 +284,7 @@ def test_sparkline_says_what_it_shows(page, redis):
 def test_retry_and_delete_one(page, redis):
     mail, r = Queue(redis.client()), redis.client()
     ids = mail.dead_letters(b"a", b"b", b"c")
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.click(f"Retry {ids[1]}")
     p.click("Cancel", "dialog")
     p.click(f"Retry {ids[1]}")
@@ -292,40 +292,40 @@ def test_retry_and_delete_one(page, redis):
     assert r.llen(mail.ingress) == 0
     p.click("Retry 1", "dialog")
     wait_for(lambda: payloads(r, mail.ingress) == [b"b"])
-    wait_for(lambda: p.count(".table-letters tbody tr") == 2)
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 2)
     p.click(f"Delete {ids[0]}")
     p.click("Delete 1…", "dialog")
     p.sees("This cannot be undone", "dialog")
     assert payloads(r, mail.escape) == [b"a", b"c"]
     p.click("Keep", "dialog")
-    p.go(f"/letters/mail/{ids[0]}")
+    p.go(f"/dead-letters/mail/{ids[0]}")
     p.click("Delete", "main")
     p.click("Delete 1…", "dialog")
     p.click("Delete 1 permanently", "dialog")
     wait_for(lambda: payloads(r, mail.escape) == [b"c"] and r.xlen(mail.log) == 1)
-    wait_for(lambda: p.count(".table-letters tbody tr") == 1)
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 1)
     assert payloads(r, mail.ingress) == [b"b"]
 
 
 def test_retry_and_delete_marked_or_all(page, redis):
     mail, r = Queue(redis.client()), redis.client()
     ids = mail.dead_letters(*(b"%d" % i for i in range(60)))
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.sees("50 of 60 dead letters")
-    p.click(f"select {ids[59]}", ".table-letters")
-    p.click(f"select {ids[57]}", ".table-letters")
+    p.click(f"select {ids[59]}", ".table-dead-letters")
+    p.click(f"select {ids[57]}", ".table-dead-letters")
     mail.dead_letters(b"new")
-    wait_for(lambda: p.count(".table-letters tbody tr") == 51 or "of 61" in p.text(".tools"))
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 51 or "of 61" in p.text(".tools"))
     assert p.count("tr.marked") == 2
     p.click("Retry 2", ".marks")
     p.click("Retry 2", "dialog")
     wait_for(lambda: payloads(r, mail.ingress) == [b"57", b"59"])
     p.sees("59 dead letters", ".tools")
     p.click("Show more")
-    wait_for(lambda: p.count(".table-letters tbody tr") == 59)
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 59)
     p.click("select all shown rows")
     assert p.count("tr.marked") == 59
-    p.click(f"select {ids[0]}", ".table-letters")
+    p.click(f"select {ids[0]}", ".table-dead-letters")
     p.click("Delete 58", ".marks")
     p.click("Delete 58…", "dialog")
     p.click("Delete 58 permanently", "dialog")
@@ -341,7 +341,7 @@ def test_retry_and_delete_marked_or_all(page, redis):
 def test_marked_ones_that_somebody_else_took(page, redis):
     mail, r = Queue(redis.client()), redis.client()
     ids = mail.dead_letters(b"a", b"b", b"c")
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.forgiven += [FAILED_TO_LOAD]
     p.click("select all shown rows")
     p.click("Retry 3", ".marks")
@@ -350,7 +350,7 @@ def test_marked_ones_that_somebody_else_took(page, redis):
     p.sees("2 messages of mail moved back to ingress; 1 no longer existed", ".toasts")
     assert payloads(r, mail.ingress) == [b"a", b"c"]
     p.sees("No dead letters in mail")
-    p.go(f"/letters/mail/{mail.dead_letters(b'd')[0]}")
+    p.go(f"/dead-letters/mail/{mail.dead_letters(b'd')[0]}")
     p.sees("HandlerExit")
     r.delete(mail.escape, mail.log)
     p.click("Retry", "main")
@@ -363,7 +363,7 @@ def test_by_cause(page, redis):
     mail.dead_letters(*(b"t%d" % i for i in range(70)), error_message="exit status 3: cannot reach 10.0.0.17: timeout after 30 s")
     mail.dead_letters(*(b"u%d" % i for i in range(60)), error_message="exit status 3: no such user 4711f00d")
     mail.dead_letters(b"s", error_class="HandlerSignal", exit_code="", signal="SIGSEGV", error_message="killed by SIGSEGV")
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.sees("HandlerExit exit 3: exit status 3: cannot reach #: timeout after 30 s", ".causes")
     causes = p.text(".causes li").split("\n")
     assert causes[0].startswith("70") and "no such user #" in p.text(".causes") and "HandlerSignal SIGSEGV" in p.text(".causes")
@@ -377,8 +377,8 @@ def test_by_cause(page, redis):
     p.click("Retry 70", "dialog")
     wait_for(lambda: r.llen(mail.ingress) == 70 and r.llen(mail.escape) == 61)
     assert all(m.startswith(b"t") for m in payloads(r, mail.ingress))
-    p.script("location.hash = '#/letters/mail?class=HandlerSignal'")
-    wait_for(lambda: p.count(".table-letters tbody tr") == 1)
+    p.script("location.hash = '#/dead-letters/mail?class=HandlerSignal'")
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 1)
     p.click("Delete these", ".marks")
     p.sees("1 dead letter that matches class HandlerSignal will be deleted", "dialog")
     p.click("Delete 1…", "dialog")
@@ -404,22 +404,22 @@ def uncounted(page):
     block([])
 
 
-def test_letters_that_cannot_be_counted(uncounted, redis):
+def test_dead_letters_that_cannot_be_counted(uncounted, redis):
     """To count a million may take longer than the server waits. The records are there nevertheless, and the actions work."""
     c = redis.client()
     Queue(c)
     q, wanted = fill(c, 400)
     p, count_again = uncounted
-    p.open("/letters/mail?class=SMTPServerDisconnected&exit=3")
+    p.open("/dead-letters/mail?class=SMTPServerDisconnected&exit=3")
     p.sees("Counting the dead letters failed")
     p.sees("Not counted", ".tools")
-    assert p.count(".table-letters tbody tr") == 50
+    assert p.count(".table-dead-letters tbody tr") == 50
     p.click("Retry these", ".marks")
     p.sees("All dead letters that match class SMTPServerDisconnected, exit 3 will move back", "dialog")
     p.click("Retry all that match", "dialog")
     wait_for(lambda: c.llen(q.ingress) == len(wanted) and c.llen(q.escape) == 400 - len(wanted))
     count_again()
-    p.go("/letters/mail?class=HandlerExit&exit=3")
+    p.go("/dead-letters/mail?class=HandlerExit&exit=3")
     p.sees(f"{sum(r[b'error_class'] == b'HandlerExit' for _, r in c.xrange(q.log))} found", ".tools")
     wait_for(lambda: "failed" not in p.text())
 
@@ -431,11 +431,11 @@ def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handle
     n = f"{len(wanted):,}"
     d = quredisd(queues=[queue("mail", handler("if [ -e @TMP@/broken ]; then exit 3; fi; m=$(cat); echo \"$m\" >>@LEDGER@"), workers=4)])
     broken = tmp / "broken"
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.sees(CAUSE, ".causes")
     p.script("[...document.querySelectorAll('.causes a')].find(a => a.innerText.includes('SMTPServer')).click()")
     p.sees(f"{n} found", ".tools")
-    assert p.count(".table-letters tbody tr") == 50
+    assert p.count(".table-dead-letters tbody tr") == 50
     broken.touch()
     p.click("Retry these", ".marks")
     p.sees(f"{n} dead letters that match class SMTPServerDisconnected", "dialog")
@@ -476,7 +476,7 @@ def test_what_is_found_by_a_cause_is_what_was_counted(page, redis):
             "a\tb\x01", "grüße 5€ 12ab", "7" * 40 + "b", "abc-def1-22", "n" * 300, "1\n2", "", "é" * 100, "a" * 124 + "12", "12345678ff 12345678fg", "abcdef1", "abcdef12"]
     for i, text in enumerate(said * 2):
         mail.dead_letters(b"%d" % i, error_message=text, error_class=("HandlerExit", "")[i % 2], exit_code=("3", "")[i % 3 > 0])
-    p = page().open("/letters/mail")
+    p = page().open("/dead-letters/mail")
     p.sees(f"{2 * len(said)} dead letters", ".tools")
     if p.count(".causes button"):
         p.script("document.querySelector('.causes button').click()")
@@ -486,7 +486,7 @@ def test_what_is_found_by_a_cause_is_what_was_counted(page, redis):
     for href, n in links:
         p.script("location.hash = arguments[0]", href)
         p.sees(f"{n} found", ".tools")
-        assert p.count(".table-letters tbody tr") == n
+        assert p.count(".table-dead-letters tbody tr") == n
 
 
 def test_history(page, redis, quredisd):
@@ -653,7 +653,7 @@ def test_redis_or_the_console_away_and_back(page, redis_server, tmp, tag):
 
 # ---- for everybody, on everything ----
 
-ROUTES = ("/", "/queue/mail", "/queue/mail/escape", "/flight", "/letters", "/letters/mail", "/nodes", "/health")
+ROUTES = ("/", "/queue/mail", "/queue/mail/escape", "/flight", "/dead-letters", "/dead-letters/mail", "/nodes", "/health")
 
 NAMELESS = """
 const name = (e) => (e.getAttribute("aria-label") || e.labels?.[0]?.innerText || (e.matches("button, a") ? e.innerText : "")).trim();
@@ -694,15 +694,15 @@ def test_two_hundred_queues_and_a_thousand_rows(page, redis):
     assert p.script("return [document.activeElement.innerText, scrollY]") == ["q150", top]
     p.type("q15", ".tools input")
     wait_for(lambda: p.count(".table-overview tbody tr") == 10)
-    p.go("/letters/q000")
+    p.go("/dead-letters/q000")
     p.type("exit status", ".tools input")
     p.sees("1,000 found", ".tools")
     for rows in (50, 200, 800, 1000):
-        wait_for(lambda: p.count(".table-letters tbody tr") == rows)
+        wait_for(lambda: p.count(".table-dead-letters tbody tr") == rows)
         if rows < 1000:
             p.click("Show more")
     p.script("document.querySelector(`tr[data-key='${arguments[0]}']`).scrollIntoView({ block: 'center' })", ids[500])     # not under the bar at the top
-    p.click(f"select {ids[500]}", ".table-letters")
+    p.click(f"select {ids[500]}", ".table-dead-letters")
     top = p.script("return scrollY")
     queues[0].dead_letters(b"new", error_message="exit status 4")
     p.sees("1,001 found", ".tools")

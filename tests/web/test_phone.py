@@ -65,9 +65,9 @@ def assert_fits(p, what):
 @pytest.mark.parametrize("width", [WIDTH, 320])
 def test_pages_fit_and_can_be_pressed(phone, width):
     phone.size(width, HEIGHT, phone=True)
-    routes = ["/", *(f"/queue/mail/{name}" for name in LISTS), f"/queue/{PAUSED}", "/flight", "/letters", "/letters/mail",
-              "/letters/mail?class=Rejected&text=no",
-              f"/letters/mail/{phone.scene.records[0]}", "/nodes", "/health", "/nowhere"]
+    routes = ["/", *(f"/queue/mail/{name}" for name in LISTS), f"/queue/{PAUSED}", "/flight", "/dead-letters", "/dead-letters/mail",
+              "/dead-letters/mail?class=Rejected&text=no",
+              f"/dead-letters/mail/{phone.scene.records[0]}", "/nodes", "/health", "/nowhere"]
     for route in routes:
         phone.go(route)
         complete(phone)
@@ -94,7 +94,7 @@ def test_a_row_is_a_card_that_names_its_figures(phone):
 def test_actions_with_a_finger(phone, redis):
     r, q = redis.client(), Queue(redis.client(), "mail", register=False)
     first, second = phone.scene.records[-1], phone.scene.records[-2]
-    phone.go("/letters/mail")
+    phone.go("/dead-letters/mail")
     phone.sees("50 of 142 dead letters")
     phone.click(f"Retry {first}")
     phone.sees("1 dead letter of mail will move back", "dialog")
@@ -104,7 +104,7 @@ def test_actions_with_a_finger(phone, redis):
     phone.click("Retry 1", "dialog")
     wait_for(lambda: r.llen(q.escape) == 141)
     phone.sees("141 dead letters", ".tools")
-    phone.click(f"select {second}", ".table-letters")
+    phone.click(f"select {second}", ".table-dead-letters")
     phone.click("Delete 1", ".marks")
     phone.click("Delete 1…", "dialog")
     phone.sees("This cannot be undone", "dialog")

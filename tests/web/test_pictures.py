@@ -22,8 +22,8 @@ PAGES = {
     "overview": ("/", {".table-overview tbody tr": 8, ".trouble li": 3}),
     "queue": ("/queue/mail", {".table-messages-ingress tbody tr": 12, ".chart svg": 1}),
     "flight": ("/flight", {".table-flight tbody tr": 3}),
-    "letters": ("/letters/mail", {".table-letters tbody tr": 50, ".causes li": 4}),
-    "record": ("/letters/mail/RECORD", {".viewer": 2}),
+    "dead-letters": ("/dead-letters/mail", {".table-dead-letters tbody tr": 50, ".causes li": 4}),
+    "record": ("/dead-letters/mail/RECORD", {".viewer": 2}),
     "workers": ("/nodes", {".table-nodes tbody tr": 2, ".table-workers tbody tr": 4, ".table-served tbody tr": 16}),
     "health": ("/health", {".table-health tbody tr": 8}),
 }

@@ -128,12 +128,12 @@ def test_the_end_of_a_long_page_says_it_too(opened, server, width, height, is_ph
 def test_nothing_that_sticks_is_covered(opened, server):
     """The buttons for all dead letters stay in sight while one scrolls, below the line that says that Redis is down."""
     Queue(server.client()).dead_letters(*(b"%d" % i for i in range(60)))
-    p = opened("/letters/mail")
+    p = opened("/dead-letters/mail")
     p.sees("50 of 60 dead letters", ".tools")
     server.stop()
     p.sees(DOWN, "#away")
     p.script("scrollTo(0, 700)")
-    covered = """return [...document.querySelectorAll(".marks button, .table-letters thead input")].filter(e => {
+    covered = """return [...document.querySelectorAll(".marks button, .table-dead-letters thead input")].filter(e => {
         const r = e.getBoundingClientRect(), top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
         return !e.contains(top) && !e.closest("label")?.contains(top); }).map(e => e.outerHTML)"""
     wait_for(lambda: p.script(covered) == [], what="nothing covered")
@@ -145,7 +145,7 @@ def test_nothing_that_sticks_is_covered(opened, server):
 
 
 ROUTES = {"/": "messages wait", "/queue/mail": "quredis/1 id=c", "/queue/mail/transit": "lost", "/queue/mail/escape": "z", "/flight": "lost",
-          "/letters": "mail", "/letters/mail": "3 dead letters", "/letters/mail/{0}": "no such user", "/nodes": "web1", "/health": "Run doctor"}
+          "/dead-letters": "mail", "/dead-letters/mail": "3 dead letters", "/dead-letters/mail/{0}": "no such user", "/nodes": "web1", "/health": "Run doctor"}
 
 
 @pytest.mark.limit(300)
@@ -173,10 +173,10 @@ def test_redis_comes_back_empty(opened, server):
     stock = Stock(server.client(), "mail")
     Stock(server.client(), "other")
     p = opened("/nodes")
-    for route, gone in {"/": "All queues are gone", "/queue/mail": "The queue mail is gone", "/letters/mail": "The queue mail is gone",
-                        f"/letters/mail/{stock.ids[0]}": "This dead letter is no longer here"}.items():
+    for route, gone in {"/": "All queues are gone", "/queue/mail": "The queue mail is gone", "/dead-letters/mail": "The queue mail is gone",
+                        f"/dead-letters/mail/{stock.ids[0]}": "This dead letter is no longer here"}.items():
         kept = server.keep("kept" + str(len(route)))
-        here = "mail" if route == "/" else "Retry" if "letters" in route else "Pause"
+        here = "mail" if route == "/" else "Retry" if "dead-letters" in route else "Pause"
         p.go(route)
         p.sees(here)
         server.client().flushall()
@@ -222,10 +222,10 @@ def test_dead_letters_of_an_earlier_state(opened, server):
     kept = server.keep()
     server.client().delete(stock.escape, stock.log)
     later = stock.dead_letters(b"d", b"e", b"f")
-    p = opened("/letters/mail")
-    shown = lambda: p.script("return [...document.querySelectorAll('.table-letters tbody tr')].map(r => r.dataset.key)")
+    p = opened("/dead-letters/mail")
+    shown = lambda: p.script("return [...document.querySelectorAll('.table-dead-letters tbody tr')].map(r => r.dataset.key)")
     wait_for(lambda: shown() == later[::-1])
-    p.click(f"select {later[1]}", ".table-letters")
+    p.click(f"select {later[1]}", ".table-dead-letters")
     server.kill9()
     p.sees(DOWN, "#away")
     server.go_back(kept)
@@ -262,7 +262,7 @@ def test_a_question_from_before_does_not_count(opened, server, name):
     wait_for(lambda: ACTIONS[name][4](stock))
 
 
-@pytest.mark.parametrize("route, rows", [("/queue/mail/ingress", ".table-messages-ingress"), ("/letters/mail", ".table-letters")])
+@pytest.mark.parametrize("route, rows", [("/queue/mail/ingress", ".table-messages-ingress"), ("/dead-letters/mail", ".table-dead-letters")])
 def test_other_entries_in_the_same_number(opened, server, route, rows):
     """A list is read again although its size is the same, and although the connection was never lost."""
     stock = Stock(server.client(), "mail")
@@ -287,7 +287,7 @@ def test_a_console_that_has_no_stream_left(opened, server):
     p.sees("Pause")
     p.driver.get("about:blank")
     streams = [Stream(p.console) for _ in range(16)]
-    p.driver.get(f"{p.base}#/letters/mail")
+    p.driver.get(f"{p.base}#/dead-letters/mail")
     p.sees("The console has sent this page no figures for", "#away")
     p.sees("16 event streams to this address are open already", "#away")
     p.sees("no figures", "#link")

@@ -175,14 +175,14 @@ async function sendIds(path, queue, ids) {
 
 const gone = (tell) => (r) => tell(r) + (r.missing > 0 ? `; ${count(r.missing)} no longer existed` : "");
 
-export async function retryLetters(queue, ids, what = "") {
+export async function retryDeadLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
 	const sure = await isSure({ title: `Retry ${n}?`, text: `${n} of ${queue}${what} will move back to ingress as new messages: no attempt is charged.`,
 		yes: `Retry ${count(ids.length)}` });
 	return sure ? report(() => sendIds("queue/dlq/retry", queue, ids), gone(moved(queue))) : null;
 }
 
-export async function deleteLetters(queue, ids, what = "") {
+export async function deleteDeadLetters(queue, ids, what = "") {
 	const n = plural(ids.length, "dead letter");
 	const sure = await isSure({ title: `Delete ${n}?`, text: `${n} of ${queue}${what} will be deleted with their records.`,
 		yes: `Delete ${count(ids.length)}`, again: `${n} of ${queue} will be deleted. This cannot be undone.` });
@@ -237,7 +237,7 @@ function paceFields() {
 const meant = (filter, n) => (n === null ? "All dead letters" : plural(n, "dead letter")) + (words(filter) === "" ? "" : ` that match${n === 1 ? "es" : ""} ${words(filter).slice(2)}`);
 
 /** filter: as of the API; {}: all. n: how many match, a moment ago; null: not known */
-export async function retryAllLetters(queue, filter, n) {
+export async function retryAllDeadLetters(queue, filter, n) {
 	const which = words(filter), pace = paceFields(), all = which === "" ? "all " : "";
 	const sure = await isSure({ title: `Retry ${all || "these "}dead letters of ${queue}?`, fields: pace.box,
 		text: `${meant(filter, n)} will move back to ingress, the oldest first, as new messages: no attempt is charged.`, yes: `Retry ${n === null ? "all that match" : all + count(n)}` });
@@ -245,7 +245,7 @@ export async function retryAllLetters(queue, filter, n) {
 		(r) => moved(queue)({ ...r, interrupted: false }) + more(r)) : null;
 }
 
-export async function deleteAllLetters(queue, filter, n) {
+export async function deleteAllDeadLetters(queue, filter, n) {
 	const which = words(filter), all = which === "" ? "all " : "";
 	const sure = await isSure({ title: `Delete ${all || "these "}dead letters of ${queue}?`,
 		text: `${meant(filter, n)} will be deleted with their records.`, detail: "To save them first: quredis dlq export", yes: `Delete ${n === null ? "all that match" : all + count(n)}`,

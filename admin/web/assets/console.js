@@ -5,9 +5,9 @@ import { draw, h, setAttribute, setText } from "./dom.js";
 import { absolute, count, tick, wholeSeconds } from "./format.js";
 import { badge, icon } from "./icons.js";
 import { listen } from "./keys.js";
+import { DeadLettersPage } from "./page_dead_letters.js";
 import { FlightPage } from "./page_flight.js";
 import { HealthPage } from "./page_health.js";
-import { LettersPage } from "./page_letters.js";
 import { NodesPage } from "./page_nodes.js";
 import { OverviewPage } from "./page_overview.js";
 import { QueuePage } from "./page_queue.js";
@@ -23,12 +23,12 @@ const PAGES = [
 	{ nav: "overview", takes: (p) => p.length === 0, page: OverviewPage, key: () => "overview" },
 	{ nav: "overview", takes: (p) => p[0] === "queue" && p[1], page: QueuePage, key: (p) => `queue ${p[1]}` },
 	{ nav: "flight", takes: (p) => p[0] === "flight", page: FlightPage, key: () => "flight" },
-	{ nav: "letters", takes: (p) => p[0] === "letters" && p[1] && p[2], page: RecordPage, key: (p) => p.join(" ") },
-	{ nav: "letters", takes: (p) => p[0] === "letters", page: LettersPage, key: (p) => `letters ${p[1] ?? ""}` },
+	{ nav: "dead-letters", takes: (p) => p[0] === "dead-letters" && p[1] && p[2], page: RecordPage, key: (p) => p.join(" ") },
+	{ nav: "dead-letters", takes: (p) => p[0] === "dead-letters", page: DeadLettersPage, key: (p) => `dead-letters ${p[1] ?? ""}` },
 	{ nav: "nodes", takes: (p) => p[0] === "nodes", page: NodesPage, key: () => "nodes" },
 	{ nav: "health", takes: (p) => p[0] === "health", page: HealthPage, key: () => "health" },
 ];
-const NAV = [["overview", "#/", "Overview"], ["flight", "#/flight", "In flight"], ["letters", "#/letters", "Dead letters"],
+const NAV = [["overview", "#/", "Overview"], ["flight", "#/flight", "In flight"], ["dead-letters", "#/dead-letters", "Dead letters"],
 	["nodes", "#/nodes", "Workers"], ["health", "#/health", "Health"]];
 
 const main = document.getElementById("main");
@@ -72,8 +72,8 @@ function go() {
 
 function showChange() {
 	shown?.page.refresh?.();
-	const letters = store.queues.reduce((n, q) => n + (q.escape_size ?? 0), 0);
-	setText(links.get("letters").number, letters > 0 ? count(letters) : "");
+	const dead_letters = store.queues.reduce((n, q) => n + (q.escape_size ?? 0), 0);
+	setText(links.get("dead-letters").number, dead_letters > 0 ? count(dead_letters) : "");
 	const ill = (store.health?.queues ?? []).filter((q) => q.status !== "healthy").length;
 	draw(links.get("health").number, [ill], () => (ill > 0 ? h("span", { class: "nav-warn" }, icon("warn"), count(ill)) : null));
 }

@@ -53,7 +53,7 @@ const SHORTCUTS = [
 	{ keys: "X", says: "Select all rows since the last selected one", act: () => mark(true) },
 	{ keys: "g o", says: "Overview", act: visit("#/") },
 	{ keys: "g f", says: "In flight", act: visit("#/flight") },
-	{ keys: "g d", says: "Dead letters", act: visit("#/letters") },
+	{ keys: "g d", says: "Dead letters", act: visit("#/dead-letters") },
 	{ keys: "g w", says: "Workers", act: visit("#/nodes") },
 	{ keys: "g h", says: "Health", act: visit("#/health") },
 	{ keys: "?", says: "This list", act: showHelp },

@@ -9,7 +9,7 @@ import { store } from "./store.js";
 import { Table } from "./table.js";
 
 const FILTER_FROM = 8;
-const OF_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
+const OF_DEAD_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
 const TROUBLES_SHOWN = 6;
 const NAMES_SHOWN = 4;
 const RANK = { unhealthy: 3, degraded: 2, unknown: 1, healthy: 0 };
@@ -45,8 +45,8 @@ const COLUMNS = [
 		cell: (td, q) => numberCell(td, q.transit_size, href(["queue", q.name, "transit"])) },
 	{ id: "delayed", title: "Delayed", value: (q) => q.delayed_size, first: "down", css: "number second",
 		cell: (td, q) => numberCell(td, q.delayed_size, href(["queue", q.name, "delayed"])) },
-	{ id: "escape", title: "Dead letters", value: (q) => q.escape_size, first: "down", css: "number letters",
-		cell: (td, q) => numberCell(td, q.escape_size, href(["letters", q.name])) },
+	{ id: "escape", title: "Dead letters", value: (q) => q.escape_size, first: "down", css: "number dead-letters",
+		cell: (td, q) => numberCell(td, q.escape_size, href(["dead-letters", q.name])) },
 	{ id: "pace", title: "Done a minute", value: (q) => store.rate(q, "done"), first: "down", css: "number pace second",
 		hint: "Done in the last minute; the line shows the last five minutes, each with its own scale", cell: paceCell },
 	{ id: "failed", title: "Failed", value: (q) => store.rate(q, "failed"), first: "down", css: "number third",
@@ -61,10 +61,10 @@ const COLUMNS = [
 ];
 
 /** Shown if no queue has a problem. A few dead letters are no problem of the queue, but need a decision. */
-function wellLine(letters, judged) {
+function wellLine(dead_letters, judged) {
 	const well = judged ? "All queues are healthy" : "No problems found";
-	return h("p", { class: "well" }, icon(letters > 0 ? "warn" : "ok"),
-		h("span", null, well, letters > 0 && ["; ", h("a", { href: "#/letters" }, plural(letters, "dead letter")), letters === 1 ? " needs" : " need", " a decision"]));
+	return h("p", { class: "well" }, icon(dead_letters > 0 ? "warn" : "ok"),
+		h("span", null, well, dead_letters > 0 && ["; ", h("a", { href: "#/dead-letters" }, plural(dead_letters, "dead letter")), dead_letters === 1 ? " needs" : " need", " a decision"]));
 }
 
 function troubleLine(same) {
@@ -79,7 +79,7 @@ export class OverviewPage {
 	constructor() {
 		this.figures = new Figures([
 			["Waiting", "In ingress, over all queues"], ["In flight", "Fetched by workers", "#/flight"], ["Delayed", "Retries, and messages pushed with a delay"],
-			["Dead letters", "In escape", "#/letters"], ["Done a minute", "Over the last minute, all hosts"], ["Failed a minute", "Failed attempts"],
+			["Dead letters", "In escape", "#/dead-letters"], ["Done a minute", "Over the last minute, all hosts"], ["Failed a minute", "Failed attempts"],
 			["Workers", "Live workers / configured workers", "#/nodes"]]);
 		this.spark = new Sparkline(280, 44);
 		this.trouble = h("section", { class: "trouble", "aria-label": "What needs attention" });
@@ -115,12 +115,12 @@ export class OverviewPage {
 	}
 
 	/** All problems in words, the worst first. Queues with the same problem share a line. */
-	#showTrouble(letters) {
+	#showTrouble(dead_letters) {
 		const ill = store.queues.flatMap((q) => this.#troublesOf(q)).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
 		this.trouble.hidden = !store.known || store.queues.length === 0;
-		draw(this.trouble, [ill, store.health === null, letters], () => {
+		draw(this.trouble, [ill, store.health === null, dead_letters], () => {
 			if (ill.length === 0)
-				return wellLine(letters, store.health !== null);
+				return wellLine(dead_letters, store.health !== null);
 			const kinds = Map.groupBy(ill, (t) => `${t.level} ${t.text}`);
 			const lines = [...kinds.values()].slice(0, TROUBLES_SHOWN).map(troubleLine);
 			return [h("ul", null, lines), kinds.size > lines.length && h("a", { class: "more", href: "#/health" }, `and ${count(kinds.size - lines.length)} more`)];
@@ -136,8 +136,8 @@ export class OverviewPage {
 			reasons.unshift("messages wait, but no worker fetches");
 		if (reasons.length === 0)
 			return [];
-		const only_letters = (queue.health?.reasons ?? []).every((r) => OF_LETTERS.includes(r.code)) && reasons.length === queue.health?.reasons?.length;
-		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([only_letters ? "letters" : "queue", queue.name]) }];
+		const only_dead_letters = (queue.health?.reasons ?? []).every((r) => OF_DEAD_LETTERS.includes(r.code)) && reasons.length === queue.health?.reasons?.length;
+		return [{ level: level === "bad" ? "bad" : "warn", name: queue.name, text: reasons.join("; "), to: href([only_dead_letters ? "dead-letters" : "queue", queue.name]) }];
 	}
 
 	#showRest() {

@@ -17,7 +17,7 @@ export class QueuePage {
 		this.name = route.path[1];
 		this.title = this.name;
 		this.figures = new Figures([["Waiting", "In ingress"], ["In flight", "Fetched by workers"], ["Delayed", "Retries, and messages pushed with a delay"],
-			["Dead letters", "In escape", href(["letters", this.name])], ["Done a minute", "Over the last minute, all hosts"],
+			["Dead letters", "In escape", href(["dead-letters", this.name])], ["Done a minute", "Over the last minute, all hosts"],
 			["Failed a minute", "Failed attempts"], ["Oldest", "How long the oldest message has been waiting"], ["Workers", "Live workers / configured workers"]]);
 		this.state = h("span");
 		this.health = h("span", { class: "health-line" });
@@ -97,7 +97,7 @@ export class QueuePage {
 		const n = queue[`${this.list}_size`];
 		return draw(this.actions, [this.list, n > 0, queue[this.list], this.list !== "ingress" && n], () => [
 			h("code", { class: "muted key" }, queue[this.list] ?? `${queue.ingress}:delayed`),
-			this.list === "escape" && n > 0 && h("a", { class: "button", href: href(["letters", this.name]) }, "Causes and records"),
+			this.list === "escape" && n > 0 && h("a", { class: "button", href: href(["dead-letters", this.name]) }, "Causes and records"),
 			this.list !== "ingress" && h("button", { type: "button", disabled: n === 0, onclick: () => this.#act(retryList, n) }, "Retry all"),
 			h("button", { type: "button", class: "danger", disabled: n === 0, onclick: () => this.#act(purgeList, n) }, "Delete all")]);
 	}

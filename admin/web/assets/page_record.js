@@ -1,5 +1,5 @@
 // One dead letter: why it failed, the output of its handler, and the message.
-import { deleteLetters, retryLetters } from "./actions.js";
+import { deleteDeadLetters, retryDeadLetters } from "./actions.js";
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { absolute, bytes, duration, time } from "./format.js";
@@ -56,7 +56,7 @@ export class RecordPage {
 		this.abort = new AbortController();
 		this.body = h("div", null, h("p", { class: "muted loading" }, "Reading …"));
 		this.element = h("div", { class: "page" },
-			h("p", { class: "crumbs" }, h("a", { href: href(["letters"]) }, "Dead letters"), " / ", h("a", { href: href(["letters", this.queue]) }, this.queue)), this.body);
+			h("p", { class: "crumbs" }, h("a", { href: href(["dead-letters"]) }, "Dead letters"), " / ", h("a", { href: href(["dead-letters", this.queue]) }, this.queue)), this.body);
 		this.reread();
 		this.clock = setInterval(() => document.hidden || this.reread(), EVERY_MS);
 	}
@@ -95,8 +95,8 @@ export class RecordPage {
 			.filter((k, i, all) => all.indexOf(k) === i && !APART.has(k) && (k in record || `${k}_base64` in record));
 		this.body.replaceChildren(
 			h("div", { class: "title" }, h("h1", null, preview(field(record, "error_class"))), h("div", { class: "grow" }),
-				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters) }, "Retry"),
-				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters) }, "Delete")),
+				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryDeadLetters) }, "Retry"),
+				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteDeadLetters) }, "Delete")),
 			h("p", { class: "said-large" }, whole(error)),
 			record.error_class ? h("p", { class: "muted" }, MEANS[record.error_class] ?? "The handler named this class.") : "",
 			h("div", { class: "record" },
@@ -108,7 +108,7 @@ export class RecordPage {
 
 	async #act(action) {
 		if (await action(this.queue, [this.id]) !== null)
-			location.hash = href(["letters", this.queue]);
+			location.hash = href(["dead-letters", this.queue]);
 	}
 
 	close() {

@@ -1,4 +1,4 @@
-// Addresses of pages: #/letters/mail?class=HandlerExit
+// Addresses of pages: #/dead-letters/mail?class=HandlerExit
 import { query } from "./api.js";
 
 /** A part that cannot be decoded stays as it is. */
@@ -15,7 +15,7 @@ export function parseRoute(hash) {
 	return { path: path.split("/").filter((p) => p !== "").map(decoded), params: new URLSearchParams(rest ?? "") };
 }
 
-/** href(["letters", "mail"], {class: "HandlerExit"}) */
+/** href(["dead-letters", "mail"], {class: "HandlerExit"}) */
 export function href(path, params) {
 	return `#/${path.map(encodeURIComponent).join("/")}${query(params)}`;
 }

@@ -1,8 +1,8 @@
 // Dead letters by queue, cause and class. The user retries or deletes one, the selected ones, or all.
-import { deleteAllLetters, deleteLetters, retryAllLetters, retryLetters } from "./actions.js";
+import { deleteAllDeadLetters, deleteDeadLetters, retryAllDeadLetters, retryDeadLetters } from "./actions.js";
+import { DeadLetters, FILTER } from "./dead_letters.js";
 import { draw, h, setAttribute, setText } from "./dom.js";
 import { bytes, count, plural, setTime, time } from "./format.js";
-import { FILTER, Letters } from "./letters.js";
 import { preview } from "./message.js";
 import { empty, noQueue, notice, setNotice } from "./parts.js";
 import { href } from "./route.js";
@@ -38,7 +38,7 @@ function countOfCause(stats, { cause, class: of, ...rest }) {
 	return stats.find((s) => s.by === "cause" && s.key === cause)?.count ?? null;
 }
 
-export class LettersPage {
+export class DeadLettersPage {
 	constructor(route) {
 		this.queue = route.path[1] ?? null;
 		this.title = this.queue ? `Dead letters of ${this.queue}` : "Dead letters";
@@ -51,10 +51,10 @@ export class LettersPage {
 	}
 
 	#makeList(route) {
-		this.letters = new Letters(this.queue);
+		this.dead_letters = new DeadLetters(this.queue);
 		this.counting = 0;	// how many counts have begun and not ended
 		this.causes = h("section", { class: "causes", "aria-label": "Causes" });
-		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ ...this.letters.filter, class: this.kind.value, cause: "" }) });
+		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ ...this.dead_letters.filter, class: this.kind.value, cause: "" }) });
 		this.search = h("input", { type: "search", placeholder: "Search errors, stderr, ids", "aria-label": "Search", oninput: () => this.#typed() });
 		this.fields = Object.fromEntries(MORE.map(([name, label, example]) =>
 			[name, h("input", { type: "text", placeholder: example, "aria-label": label, size: 10, oninput: () => this.#typed() })]));
@@ -63,10 +63,10 @@ export class LettersPage {
 		this.marks = h("div", { class: "marks", role: "group", "aria-label": "Selected dead letters" });
 		this.tools = h("div", { class: "tools" }, this.kind, this.search, this.more, this.found = h("span", { class: "muted", role: "status" }), h("div", { class: "grow" }), this.marks);
 		this.notice = notice();
-		this.table = new Table({ name: "letters", caption: `Dead letters of ${this.queue}`, columns: this.#columns(), key: (r) => r.record,
+		this.table = new Table({ name: "dead-letters", caption: `Dead letters of ${this.queue}`, columns: this.#columns(), key: (r) => r.record,
 			selectable: true, on_select: (marked) => this.#showMarks(marked) });
 		this.foot = h("div", { class: "foot" });
-		this.list = h("div", { class: "letters-list" }, this.causes, this.tools, this.notice, this.table.element, this.foot);
+		this.list = h("div", { class: "dead-letters-list" }, this.causes, this.tools, this.notice, this.table.element, this.foot);
 		this.element.append(this.list);
 		this.clock = setInterval(() => this.#look(), EVERY_MS);
 		this.go(route);
@@ -80,14 +80,14 @@ export class LettersPage {
 				setTime(td.firstChild, r.failed_at);
 			} },
 			{ id: "error", title: "Error", header: true, css: "error", cell: (td, r) => draw(td, [r.record, r.error_class, errorOf(r)], () =>
-				h("a", { href: href(["letters", this.queue, r.record]) }, h("span", { class: "class" }, preview(field(r, "error_class"))), " ", h("span", { class: "said" }, errorOf(r)))) },
+				h("a", { href: href(["dead-letters", this.queue, r.record]) }, h("span", { class: "class" }, preview(field(r, "error_class"))), " ", h("span", { class: "said" }, errorOf(r)))) },
 			{ id: "message", title: "Message", css: "message second", cell: (td, r) => draw(td, r.record, () => this.#payload(r)) },
 			{ id: "attempts", title: "Attempts", css: "number second", cell: textCell((r) => count(r.attempts)) },
 			{ id: "size", title: "Size", css: "number third", cell: textCell((r) => bytes(r.size)) },
 			{ id: "id", title: "Id", css: "id fourth", cell: (td, r) => { setText(td, r.id); setAttribute(td, "title", r.id); } },
 			{ id: "act", title: "", label: "Actions", css: "acts", cell: (td, r) => draw(td, r.record, () => [
-				h("button", { type: "button", class: "small", "aria-label": `Retry ${r.record}`, onclick: () => this.#act(retryLetters, [r.record]) }, "Retry"),
-				h("button", { type: "button", class: "small danger", "aria-label": `Delete ${r.record}`, onclick: () => this.#act(deleteLetters, [r.record]) }, "Delete")]) },
+				h("button", { type: "button", class: "small", "aria-label": `Retry ${r.record}`, onclick: () => this.#act(retryDeadLetters, [r.record]) }, "Retry"),
+				h("button", { type: "button", class: "small danger", "aria-label": `Delete ${r.record}`, onclick: () => this.#act(deleteDeadLetters, [r.record]) }, "Delete")]) },
 		];
 	}
 
@@ -102,10 +102,10 @@ export class LettersPage {
 	// ---- filters ----
 
 	go(route) {
-		if (!this.letters)
+		if (!this.dead_letters)
 			return;
 		const filter = Object.fromEntries(FILTER.map((name) => [name, route.params.get(name) ?? ""]));
-		const anew = this.letters.setFilter(filter);
+		const anew = this.dead_letters.setFilter(filter);
 		this.#showFilter(filter);
 		this.table.unmark();
 		this.#showChoiceOfClass();
@@ -118,7 +118,7 @@ export class LettersPage {
 	}
 
 	#narrow(filter) {
-		location.hash = href(["letters", this.queue], filter);
+		location.hash = href(["dead-letters", this.queue], filter);
 	}
 
 	#showFilter(filter) {
@@ -131,7 +131,7 @@ export class LettersPage {
 	/** The server filters: it is asked when the user pauses. */
 	#typed() {
 		clearTimeout(this.typing);
-		this.typing = setTimeout(() => this.#narrow({ ...this.letters.filter, text: this.search.value.trim(),
+		this.typing = setTimeout(() => this.#narrow({ ...this.dead_letters.filter, text: this.search.value.trim(),
 			...Object.fromEntries(Object.entries(this.fields).map(([name, input]) => [name, input.value.trim()])) }), TYPING_MS);
 	}
 
@@ -142,7 +142,7 @@ export class LettersPage {
 			setNotice(this.notice, "");
 			return true;
 		} catch (e) {
-			if (!this.letters.abort.signal.aborted)
+			if (!this.dead_letters.abort.signal.aborted)
 				setNotice(this.notice, `Reading the records failed: ${e.message}`);
 			return false;
 		}
@@ -150,11 +150,11 @@ export class LettersPage {
 
 	/** The records come first: to count a million takes seconds. anew: those that were read may be obsolete. */
 	async #reload(anew = false) {
-		const of = this.letters.filter;
+		const of = this.dead_letters.filter;
 		this.counting++;
 		const is_read = await this.#guard(async () => {
-			await this.letters.again(anew);
-			this.loaded ||= of === this.letters.filter;
+			await this.dead_letters.again(anew);
+			this.loaded ||= of === this.dead_letters.filter;
 		});
 		this.#show();
 		if (this.loaded && is_read)
@@ -165,12 +165,12 @@ export class LettersPage {
 
 	async #count(of) {
 		try {
-			const stats = await this.letters.stats(true);
-			const found = this.letters.narrowed() ? countOfCause(stats, of) ?? ofAllClasses(await this.letters.stats(false)) : null;
-			if (of === this.letters.filter)
+			const stats = await this.dead_letters.stats(true);
+			const found = this.dead_letters.narrowed() ? countOfCause(stats, of) ?? ofAllClasses(await this.dead_letters.stats(false)) : null;
+			if (of === this.dead_letters.filter)
 				Object.assign(this, { stats, found_n: found });
 		} catch (e) {
-			if (this.letters.abort.signal.aborted || of !== this.letters.filter)
+			if (this.dead_letters.abort.signal.aborted || of !== this.dead_letters.filter)
 				return;
 			setNotice(this.notice, `Counting the dead letters failed: ${e.message}. The actions still work for all of them, and show how far they are.`);
 			this.found_n = null;
@@ -179,17 +179,17 @@ export class LettersPage {
 
 	/** Counts only if there are other records. */
 	async #look() {
-		const ids = () => this.letters.records.map((r) => r.record).join(" "), before = ids();
+		const ids = () => this.dead_letters.records.map((r) => r.record).join(" "), before = ids();
 		if (document.hidden || !this.loaded || this.gone || this.counting > 0)
 			return;
-		await this.#guard(() => this.letters.again());
+		await this.#guard(() => this.dead_letters.again());
 		if (ids() !== before)
 			await this.#reload();
 	}
 
 	/** What was read before may be obsolete. */
 	reread() {
-		if (this.letters)
+		if (this.dead_letters)
 			this.#reload(true);
 	}
 
@@ -203,7 +203,7 @@ export class LettersPage {
 
 	refresh() {
 		this.#showChoice();
-		if (!this.letters || !store.known)
+		if (!this.dead_letters || !store.known)
 			return;
 		const size = store.queue(this.queue)?.escape_size, was_gone = this.gone;
 		this.list.hidden = this.gone = size === undefined;
@@ -224,7 +224,7 @@ export class LettersPage {
 	#showChoice() {
 		const some = store.queues.filter((q) => q.escape_size > 0 || q.name === this.queue);
 		draw(this.choice, [this.queue, some.map((q) => [q.name, q.escape_size])], () => some.map((q) =>
-			h("a", { href: href(["letters", q.name]), "aria-current": q.name === this.queue ? "page" : null }, q.name, h("span", { class: "number" }, count(q.escape_size)))));
+			h("a", { href: href(["dead-letters", q.name]), "aria-current": q.name === this.queue ? "page" : null }, q.name, h("span", { class: "number" }, count(q.escape_size)))));
 		const gone = Boolean(this.queue && store.known && !store.queue(this.queue));
 		draw(this.rest, [this.queue, store.known, some.length === 0, gone, this.loaded], () => {
 			if (this.queue)
@@ -237,7 +237,7 @@ export class LettersPage {
 	}
 
 	#show() {
-		const shown = this.letters.records;
+		const shown = this.dead_letters.records;
 		this.table.element.hidden = shown.length === 0;
 		this.table.update(shown);
 		this.#showCauses();
@@ -252,8 +252,8 @@ export class LettersPage {
 
 	/** Of all that match, read or not; null: not known. */
 	#total() {
-		const of = this.letters.filter.class;
-		if (this.letters.narrowed())
+		const of = this.dead_letters.filter.class;
+		if (this.dead_letters.narrowed())
 			return this.found_n;
 		if (!of)
 			return this.size ?? ofAllClasses(this.stats ?? []);
@@ -261,7 +261,7 @@ export class LettersPage {
 	}
 
 	#showChoiceOfClass() {
-		const of = this.letters.filter.class ?? "";
+		const of = this.dead_letters.filter.class ?? "";
 		const names = this.#classes().map((c) => [c.key, c.count]);
 		if (of && !names.some(([key]) => key === of))
 			names.push([of, 0]);
@@ -274,7 +274,7 @@ export class LettersPage {
 	#showCauses() {
 		const causes = (this.stats ?? []).filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text, binary: field(c, "key").binary }));
 		const most = Math.max(1, ...causes.map((c) => c.count));
-		draw(this.causes, [causes, this.letters.filter.cause, this.every], () => {
+		draw(this.causes, [causes, this.dead_letters.filter.cause, this.every], () => {
 			if (causes.length === 0)
 				return null;
 			const shown = this.every ? causes : causes.slice(0, CAUSES_SHOWN);
@@ -285,8 +285,8 @@ export class LettersPage {
 	}
 
 	#cause(cause, most) {
-		const on = cause.key === this.letters.filter.cause;
-		const to = href(["letters", this.queue], on ? {} : { class: classOf(cause.key), cause: cause.key });
+		const on = cause.key === this.dead_letters.filter.cause;
+		const to = href(["dead-letters", this.queue], on ? {} : { class: classOf(cause.key), cause: cause.key });
 		const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
 		bar.style.width = `${Math.max(1, (100 * cause.count) / most)}%`;
 		return h("li", null, h("a", { href: cause.binary ? null : to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },
@@ -295,48 +295,48 @@ export class LettersPage {
 	}
 
 	#showFound() {
-		const total = this.#total(), read = this.letters.records.length;
-		setText(this.found, !this.loaded ? "" : total === null ? (this.counting > 0 ? "Counting …" : "Not counted") : this.letters.narrowed() ? `${count(total)} found`
-			: `${read >= total || this.letters.complete ? "" : `${count(read)} of `}${plural(total, "dead letter")}`);
+		const total = this.#total(), read = this.dead_letters.records.length;
+		setText(this.found, !this.loaded ? "" : total === null ? (this.counting > 0 ? "Counting …" : "Not counted") : this.dead_letters.narrowed() ? `${count(total)} found`
+			: `${read >= total || this.dead_letters.complete ? "" : `${count(read)} of `}${plural(total, "dead letter")}`);
 	}
 
 	#showFoot(n) {
-		draw(this.foot, [this.loaded, n, this.letters.complete, this.size, this.found_n], () => {
+		draw(this.foot, [this.loaded, n, this.dead_letters.complete, this.size, this.found_n], () => {
 			if (!this.loaded)
 				return h("p", { class: "muted loading" }, "Reading …");
-			const more = !this.letters.complete && this.letters.records.length > 0;
+			const more = !this.dead_letters.complete && this.dead_letters.records.length > 0;
 			if (n === 0 && !more)
-				return this.size > 0 && !this.letters.narrowed() && !this.letters.filter.class
+				return this.size > 0 && !this.dead_letters.narrowed() && !this.dead_letters.filter.class
 					? empty("Dead letters without records", h("p", null, "Records are off for this queue, or another program pushed these dead letters. The list: "),
 						h("a", { href: href(["queue", this.queue, "escape"]) }, "escape"))
-					: empty(this.letters.narrowed() || this.letters.filter.class ? "No matching dead letters" : `No dead letters in ${this.queue}`);
+					: empty(this.dead_letters.narrowed() || this.dead_letters.filter.class ? "No matching dead letters" : `No dead letters in ${this.queue}`);
 			return more ? h("button", { type: "button", onclick: () => this.#more() }, "Show more") : null;
 		});
 	}
 
 	async #more() {
-		await this.#guard(() => this.letters.more());
+		await this.#guard(() => this.dead_letters.more());
 		this.#show();
 	}
 
 	/** The buttons act on the selected dead letters; without a selection, on all that the page shows. */
 	#showMarks(marked) {
-		const n = marked.size, filtered = this.letters.narrowed() || Boolean(this.letters.filter.class), total = this.#total();
+		const n = marked.size, filtered = this.dead_letters.narrowed() || Boolean(this.dead_letters.filter.class), total = this.#total();
 		const none = total === 0 || (total === null && this.counting > 0);
 		draw(this.marks, [n, filtered, total, none], () => (n > 0
 			? [h("span", null, `${count(n)} selected`),
 				h("button", { type: "button", class: "quiet", onclick: () => this.table.unmark() }, "Clear selection"),
-				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryLetters, [...marked]) }, `Retry ${count(n)}`),
-				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteLetters, [...marked]) }, `Delete ${count(n)}`)]
-			: [h("button", { type: "button", disabled: none, onclick: () => this.#all(retryAllLetters) }, filtered ? "Retry these" : "Retry all"),
-				h("button", { type: "button", class: "danger", disabled: none, onclick: () => this.#all(deleteAllLetters) }, filtered ? "Delete these" : "Delete all")]));
+				h("button", { type: "button", class: "primary", onclick: () => this.#act(retryDeadLetters, [...marked]) }, `Retry ${count(n)}`),
+				h("button", { type: "button", class: "danger", onclick: () => this.#act(deleteDeadLetters, [...marked]) }, `Delete ${count(n)}`)]
+			: [h("button", { type: "button", disabled: none, onclick: () => this.#all(retryAllDeadLetters) }, filtered ? "Retry these" : "Retry all"),
+				h("button", { type: "button", class: "danger", disabled: none, onclick: () => this.#all(deleteAllDeadLetters) }, filtered ? "Delete these" : "Delete all")]));
 	}
 
 	// ---- actions ----
 
 	/** What failed again may leave the number as it was, so the page reads anew also after a failure. */
 	async #all(action) {
-		await action(this.queue, this.letters.filter, this.#total());
+		await action(this.queue, this.dead_letters.filter, this.#total());
 		this.table.unmark();
 		await this.#reload();
 	}
@@ -345,7 +345,7 @@ export class LettersPage {
 	#act(action, ids) {
 		if (ids.length === 0)
 			return null;
-		const order = this.letters.records.map((r) => r.record).filter((id) => ids.includes(id)).reverse();
+		const order = this.dead_letters.records.map((r) => r.record).filter((id) => ids.includes(id)).reverse();
 		return this.#finish(action(this.queue, order));
 	}
 
@@ -357,7 +357,7 @@ export class LettersPage {
 	}
 
 	close() {
-		this.letters?.close();
+		this.dead_letters?.close();
 		clearInterval(this.clock);
 		clearTimeout(this.timer);
 		clearTimeout(this.typing);

@@ -14,7 +14,7 @@ function byId(a, b) {
 	return bt - at || bn - an;
 }
 
-export class Letters {
+export class DeadLetters {
 	constructor(queue) {
 		this.queue = queue;
 		this.records = [];
