@@ -69,7 +69,7 @@ void web_purge(struct web_call *call);
 /* For a child: runs one command with --json on file, with the options of the server for configuration and Redis. Returns its exit status, or WEB_ANSWER_LOST. */
 int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file);
 /* {"error": ...} for a child that wrote no document. */
-void web_command_trouble(const struct web_job *job, struct buffer *document);
+void web_command_failure(const struct web_job *job, struct buffer *document);
 
 /* web/assets.c, web/probe.c, web/stream.c, web/metrics.c */
 void web_session_begin(struct web_call *call);	/* web/access.c */

@@ -154,7 +154,7 @@ static int failure_of(const struct web_job *job, const struct web_call *call, ch
 	return job->unstarted ? 503 : status == EX_OK ? 500 : code_of(status);
 }
 
-void web_command_trouble(const struct web_job *job, struct buffer *document)
+void web_command_failure(const struct web_job *job, struct buffer *document)
 {
 	char *why, *text;
 	json_t *error;

@@ -353,7 +353,7 @@ static void answer_metrics(const struct web_job *job, void *arg)
 		web_answer(call, 200, "text/plain; version=0.0.4; charset=utf-8", job->answer.data, job->answer.len);
 		return;
 	}
-	web_command_trouble(job, &why);
+	web_command_failure(job, &why);
 	web_answer(call, job->late ? 504 : 503, "application/json", why.data, why.len);
 	buffer_free(&why);
 }

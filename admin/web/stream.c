@@ -87,9 +87,9 @@ static void send_to_all(struct web_stream *s, const struct buffer *text)
 
 static void event_of(struct buffer *event, const struct buffer *document)
 {
-	bool trouble = strncmp(document->data, "{\"error\"", 8) == 0;
+	bool failed = strncmp(document->data, "{\"error\"", 8) == 0;
 
-	buffer_format(event, "event: %s\ndata: ", trouble ? "trouble" : "overview");
+	buffer_format(event, "event: %s\ndata: ", failed ? "failure" : "overview");
 	buffer_append(event, document->data, document->len);
 	buffer_format(event, "\n\n");
 }
@@ -136,7 +136,7 @@ static void send_overview(const struct web_job *job, void *arg)
 	if (web_job_status(job) == 0 && len > 0)
 		buffer_append(&document, job->answer.data, len);
 	else
-		web_command_trouble(job, &document);
+		web_command_failure(job, &document);
 	send_to_viewers(&w->stream, &document);
 }
 

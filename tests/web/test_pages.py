@@ -53,18 +53,18 @@ def test_overview_shows_what_redis_holds_and_follows(page, redis):
 def test_dead_letters_are_told_of_where_all_is_well(page, redis, quredisd):
     mail, r = Queue(redis.client()), redis.client()
     p = page().open()
-    p.sees("No problems found", ".trouble")
+    p.sees("No problems found", ".problems")
     first, second = mail.dead_letters(b"a", b"b")
-    p.sees("No problems found; 2 dead letters need a decision", ".trouble")
+    p.sees("No problems found; 2 dead letters need a decision", ".problems")
     quredisd(queues=[queue("mail", "/bin/true")], health={"enabled": True, "interval": "1s"})
-    p.sees("All queues are healthy; 2 dead letters need a decision", ".trouble")
+    p.sees("All queues are healthy; 2 dead letters need a decision", ".problems")
     r.rpop(mail.escape)
-    p.sees("All queues are healthy; 1 dead letter needs a decision", ".trouble")
-    p.click("1 dead letter", ".trouble")
+    p.sees("All queues are healthy; 1 dead letter needs a decision", ".problems")
+    p.click("1 dead letter", ".problems")
     wait_for(lambda: "Dead letters" in p.text("h1"))
     p.go("/")
     r.delete(mail.escape)
-    wait_for(lambda: p.text(".trouble") == "All queues are healthy")
+    wait_for(lambda: p.text(".problems") == "All queues are healthy")
 
 
 def test_nothing_there_yet_says_what_to_do(page):

@@ -19,7 +19,7 @@ SCHEMES = {"": "light", "-dark": "dark"}
 
 # name: (address, what is there when it is complete)
 PAGES = {
-    "overview": ("/", {".table-overview tbody tr": 8, ".trouble li": 3}),
+    "overview": ("/", {".table-overview tbody tr": 8, ".problems li": 3}),
     "queue": ("/queue/mail", {".table-messages-ingress tbody tr": 12, ".chart svg": 1}),
     "flight": ("/flight", {".table-flight tbody tr": 3}),
     "dead-letters": ("/dead-letters/mail", {".table-dead-letters tbody tr": 50, ".causes li": 4}),

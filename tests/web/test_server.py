@@ -91,7 +91,7 @@ def test_events(web, redis):
     late = Stream(web)
     assert late.next()[1]["queues"] == document["queues"]
     redis.stop()
-    assert "Redis" in stream.until(lambda e, d: e == "trouble")["error"]
+    assert "Redis" in stream.until(lambda e, d: e == "failure")["error"]
     redis.start()
     stream.until(lambda e, d: e == "overview")
     stream.close(), late.close()
@@ -625,7 +625,7 @@ def test_a_redis_that_stands_still_holds_up_nobody(web, redis):
         assert "wait" in json.loads(refused.body)["error"] and refused.headers["retry-after"] == "1"
         assert web.ask("/livez").code == 200 and web.ask("/").code == 200
         assert len(children_of(web.pid)) == 8
-        # the death of one is that request's trouble
+        # the death of one fails only that request
         os.kill(children_of(web.pid)[0], signal.SIGKILL)
         wait_for(lambda: sum(is_readable(s) for s in asking) == 1)
         killed = next(s for s in asking if is_readable(s))

@@ -107,7 +107,7 @@ function onEvent(name, data) {
 	if (name === "overview") {
 		store.take(data);
 		store.setLink("live", "");
-	} else if (name === "trouble") {
+	} else if (name === "failure") {
 		store.setLink("redis", data.error);
 	}
 }

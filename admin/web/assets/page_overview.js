@@ -10,7 +10,7 @@ import { Table } from "./table.js";
 
 const FILTER_FROM = 8;
 const OF_DEAD_LETTERS = ["dead_letters", "archive", "bounds"];	// codes of health reasons that the page of dead letters explains
-const TROUBLES_SHOWN = 6;
+const PROBLEMS_SHOWN = 6;
 const NAMES_SHOWN = 4;
 const RANK = { unhealthy: 3, degraded: 2, unknown: 1, healthy: 0 };
 
@@ -67,7 +67,7 @@ function wellLine(dead_letters, judged) {
 		h("span", null, well, dead_letters > 0 && ["; ", h("a", { href: "#/dead-letters" }, plural(dead_letters, "dead letter")), dead_letters === 1 ? " needs" : " need", " a decision"]));
 }
 
-function troubleLine(same) {
+function problemLine(same) {
 	const names = same.slice(0, NAMES_SHOWN).map((t) => h("a", { href: t.to, title: t.name.length > 30 ? t.name : null }, t.name));
 	const more = same.length - names.length;
 	return h("li", null, icon(same[0].level), h("span", { class: "names" }, names, more > 0 && ` and ${count(more)} more`), h("span", { title: same[0].text.length > 200 ? same[0].text : null }, same[0].text));
@@ -82,7 +82,7 @@ export class OverviewPage {
 			["Dead letters", "In escape", "#/dead-letters"], ["Done a minute", "Over the last minute, all hosts"], ["Failed a minute", "Failed attempts"],
 			["Workers", "Live workers / configured workers", "#/nodes"]]);
 		this.spark = new Sparkline(280, 44);
-		this.trouble = h("section", { class: "trouble", "aria-label": "What needs attention" });
+		this.problems = h("section", { class: "problems", "aria-label": "What needs attention" });
 		this.filter = h("input", { type: "search", placeholder: "Filter queues", "aria-label": "Filter queues", oninput: () => this.refresh() });
 		this.tools = h("div", { class: "tools", hidden: true }, this.filter, this.found = h("span", { class: "muted", role: "status" }));
 		this.table = new Table({ name: "overview", caption: "Queues", columns: COLUMNS, key: (q) => q.name, sort: ["name", "up"],
@@ -90,14 +90,14 @@ export class OverviewPage {
 		this.rest = h("div");
 		this.element = h("div", { class: "page" }, h("h1", { class: "hidden" }, "Overview"),
 			h("div", { class: "totals" }, this.figures.element, h("figure", { class: "total-line" }, this.spark_text = h("figcaption"), this.spark.element)),
-			this.trouble, this.tools, this.table.element, this.rest);
+			this.problems, this.tools, this.table.element, this.rest);
 	}
 
 	refresh() {
 		const queues = store.queues;
 		const totals = store.totals();
 		this.#showTotals(totals);
-		this.#showTrouble(totals.escape);
+		this.#showProblems(totals.escape);
 		this.tools.hidden = queues.length < FILTER_FROM;
 		const wanted = this.tools.hidden ? "" : this.filter.value.trim().toLowerCase();
 		const found = wanted ? queues.filter((q) => q.name.toLowerCase().includes(wanted)) : queues;
@@ -115,19 +115,19 @@ export class OverviewPage {
 	}
 
 	/** All problems in words, the worst first. Queues with the same problem share a line. */
-	#showTrouble(dead_letters) {
-		const ill = store.queues.flatMap((q) => this.#troublesOf(q)).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
-		this.trouble.hidden = !store.known || store.queues.length === 0;
-		draw(this.trouble, [ill, store.health === null, dead_letters], () => {
+	#showProblems(dead_letters) {
+		const ill = store.queues.flatMap((q) => this.#problemsOf(q)).sort((a, b) => (a.level === "bad" ? 0 : 1) - (b.level === "bad" ? 0 : 1));
+		this.problems.hidden = !store.known || store.queues.length === 0;
+		draw(this.problems, [ill, store.health === null, dead_letters], () => {
 			if (ill.length === 0)
 				return wellLine(dead_letters, store.health !== null);
 			const kinds = Map.groupBy(ill, (t) => `${t.level} ${t.text}`);
-			const lines = [...kinds.values()].slice(0, TROUBLES_SHOWN).map(troubleLine);
+			const lines = [...kinds.values()].slice(0, PROBLEMS_SHOWN).map(problemLine);
 			return [h("ul", null, lines), kinds.size > lines.length && h("a", { class: "more", href: "#/health" }, `and ${count(kinds.size - lines.length)} more`)];
 		});
 	}
 
-	#troublesOf(queue) {
+	#problemsOf(queue) {
 		const reasons = (queue.health?.reasons ?? []).map((r) => r.text);
 		const level = queue.health ? HEALTH[queue.health.status] : queue.state.level;
 		if (queue.state.level === "bad" && !(queue.health?.reasons ?? []).some((r) => r.code === "breaker"))

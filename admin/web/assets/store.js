@@ -66,7 +66,7 @@ class Past {
 export const AWAY = { redis: "Redis has not answered", console: "The console has not answered", full: "The console has sent this page no figures" };
 
 const UNSERVED = "no supervisor serves this queue: quredisd does not run, or its configuration does not have the queue";
-const TROUBLE = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
+const BAD_STATES = ["no redis", "error", "quarantine", "backoff", "breaker", "recovering", "quiet"];
 export const WHY = {
 	"no redis": "its workers cannot reach Redis, or Redis refuses their commands",
 	error: "a part of its work fails: a key of the wrong type, a missing right, or an archive that cannot be written",
@@ -95,7 +95,7 @@ function stateOf(queue, served) {
 	if (served.length === 0)
 		return { level: "none", word: "no workers", why: UNSERVED };
 	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]);
-	const worst = TROUBLE.find((t) => states.includes(t));
+	const worst = BAD_STATES.find((t) => states.includes(t));
 	if (worst)
 		return { level: LEVEL[worst], word: worst, why: worst === "breaker" ? whyBreaker(served) : WHY[worst] };
 	if (served.every((s) => s.wanted === 0))
