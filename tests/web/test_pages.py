@@ -9,6 +9,7 @@ from harness.console import Console
 from harness.messages import sealed
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, fill
 from harness.queues import Queue, incarnation, strip
+from supervisor.test_causes import MISSING, typo
 
 # A browser for each process of pytest-xdist that gets one of these: its scheduler of groups waits for ever for a process that died.
 pytestmark = pytest.mark.skipif(browsers.why_not() != "", reason=browsers.why_not())
@@ -161,6 +162,18 @@ def test_in_flight_workers_and_doctor(page, redis, quredisd, handler, ledger):
     p.sees("Nothing is in flight")
 
 
+def test_why_a_breaker_is_open(page, redis, quredisd, tmp):
+    """The state on the overview and the reason on the page Health name the step, its error and the next attempt."""
+    quredisd(queues=[queue("mail", typo(tmp))], health={"enabled": True, "interval": "1h"}, supervisor={"node": "web1"})
+    redis.client().lpush("ingress:mail", "x")
+    p = page().open()
+    state = "return document.querySelector('.table-overview td.state .badge')?.title ?? ''"
+    wait_for(lambda: re.fullmatch(MISSING + r"; next attempt at \d\d:\d\d:\d\d; workers try one message at a time", p.script(state)), 60, "the reason")
+    p.sees("the breaker is open: its handler cannot be executed: execve", ".problems")
+    p.go("/health")
+    wait_for(lambda: re.fullmatch("the breaker is open: " + MISSING + r"; workers .*; next attempt in [\d.]+ m?s", p.text(".table-health td.reasons")), 60, "the next attempt")
+
+
 # ---- the course over time ----
 
 def course(client, points, now, name="mail"):
@@ -302,6 +315,7 @@ def test_retry_and_delete_one(page, redis):
     p.click("Delete", "main")
     p.click("Delete 1…", "dialog")
     p.click("Delete 1 permanently", "dialog")
+    p.forgiven += [FAILED_TO_LOAD]      # the page may read the record again before it leaves
     wait_for(lambda: payloads(r, mail.escape) == [b"c"] and r.xlen(mail.log) == 1)
     wait_for(lambda: p.count(".table-dead-letters tbody tr") == 1)
     assert payloads(r, mail.ingress) == [b"b"]
@@ -531,7 +545,9 @@ def test_one_waiting_or_delayed_message(page, redis):
     p = page().open("/queue/mail/delayed")
     p.sees("HandlerExit: exit status 3: <b>no route", ".table-messages-delayed")
     p.click("quredis/1 id=d\\nlater", ".table-messages-delayed")
-    p.sees("exit status 3", "dialog")
+    facts = p.script("return Object.fromEntries([...document.querySelectorAll('dialog dt')].map(d => [d.innerText, d.nextSibling.innerText]))")
+    assert {k: facts.get(k) for k in ("attempts", "failed at", "exit code", "last failure")} == {
+        "attempts": "1", "failed at": "2023-11-14T22:13:20.000Z", "exit code": "3", "last failure": "HandlerExit: exit status 3: <b>no route"}
     p.click("Run next…", "dialog")
     p.click("Run next", "dialog:last-of-type")
     wait_for(lambda: [strip(m)[13:14] for m in mail.fetched()] == [b"d", b"a", b"b", b"c"])
