@@ -78,8 +78,8 @@ static void show_groups(struct admin *a, enum by by, struct groups *g, int64_t l
 		output_row(&a->output, (struct cell[]){ cell_str(by_names[by]), cell_bytes(group->key, strlen(group->key)), cell_int(group->count),
 		    cell_time(group->oldest_ms), cell_time(group->newest_ms) });
 	}
-	if (g->n > (size_t)limit && !a->options.json)
-		admin_note("%zu more by %s (-n shows more)", g->n - (size_t)limit, by_names[by]);
+	if (g->n > (size_t)limit)
+		admin_note("%zu more by %s (--limit shows more)", g->n - (size_t)limit, by_names[by]);
 }
 
 int cmd_dlq_stats(struct admin *a)

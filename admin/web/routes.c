@@ -16,7 +16,7 @@ static const struct web_route routes[] = {
 	GET("queue/trend", "trend", WEB_QUEUE | WEB_SINCE, WEB_QUEUE),
 	GET("queue/messages", "peek", WEB_QUEUE | WEB_LIST | WEB_LIMIT | WEB_TEXT, WEB_QUEUE | WEB_LIST),
 	GET("queue/dlq", "dlq ls", WEB_QUEUE | WEB_LIMIT | WEB_FILTER | WEB_BEFORE, WEB_QUEUE),
-	GET("queue/dlq/stats", "dlq stats", WEB_QUEUE | WEB_FILTER, WEB_QUEUE),
+	GET("queue/dlq/stats", "dlq stats", WEB_QUEUE | WEB_LIMIT | WEB_FILTER, WEB_QUEUE),
 	GET("queue/dlq/record", "dlq show", WEB_QUEUE | WEB_ID, WEB_QUEUE | WEB_ID),
 	GET("queue/done", "done ls", WEB_QUEUE | WEB_LIMIT, WEB_QUEUE),
 	GET("queue/stale", "stale", WEB_QUEUE, 0),

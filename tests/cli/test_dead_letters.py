@@ -67,8 +67,9 @@ def test_stats(quredis, redis):
     hours = [g for g in got if g["by"] == "hour"]
     assert hours[0]["key"] == "2255-03-14T16:00Z" and hours[0]["newest"] == "2255-03-14T16:00:00.000Z"
     assert sum(h["count"] for h in hours) == 33 and all(h["oldest"][:13] == h["newest"][:13] == h["key"][:13] for h in hours)
-    r = quredis("dlq", "stats", "mail", "-n", "1")
-    assert r.code == 0 and len(r.out.splitlines()) == 4 and "2 more by class" in r.err and dumps(c) == before
+    r, of_json = quredis("dlq", "stats", "mail", "-n", "1"), quredis("dlq", "stats", "mail", "-n", "1", "--json")
+    assert r.code == 0 and len(r.out.splitlines()) == 4 and "2 more by class (--limit shows more)" in r.err and dumps(c) == before
+    assert [g["by"] for g in json.loads(of_json.out)] == ["class", "cause", "hour"] and of_json.err == r.err
     assert quredis("dlq", "stats", "nowhere").code == 66
 
 

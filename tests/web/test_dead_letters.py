@@ -51,3 +51,26 @@ def test_failures_that_are_allowed(page, redis, quredisd, handler, ledger):
     p.click("Retry all 6", "dialog")
     p.sees("6 messages of mail moved back to ingress; 2 of them failed again", ".toast-ok")
     wait_for(lambda: sorted(ledger.lines()) == [f"good {i}" for i in range(4)] and mail.client.llen(mail.escape) == 2)
+
+
+def test_more_causes_than_are_shown(page, redis):
+    """60 causes and classes: 50 of them come with the first answer, and no number is less than it is."""
+    mail = Queue(redis.client())
+    mail.dead_letters(*(b"%d" % i for i in range(100)), error_message="no route")
+    for i in range(59):
+        mail.dead_letters(b"x", error_class=f"Status{100 + i}")
+    p = page().open("/dead-letters/mail")
+    for n in (8, 40):
+        p.sees(f"By cause {n} of 60 causes", ".causes h2")
+        assert p.count(".causes li") == n
+        p.click("Show more causes", ".causes")
+    wait_for(lambda: p.count(".causes li") == 60 and p.text(".causes h2") == "By cause" and not p.count(".causes button"))
+    p.driver.refresh()
+    p.sees("8 of 60 causes", ".causes")
+    fill_in(p, Search="exit status")
+    p.sees("59 found", ".tools")
+    p.go("/dead-letters/mail")
+    for name in ("Status100", "Status158"):
+        p.go(f"/dead-letters/mail?class={name}")
+        p.sees("1 found", ".tools")
+        wait_for(lambda: len(shown(p)) == 1)

@@ -31,7 +31,7 @@ PROMTOOL = shutil.which("promtool") or BUILD.parent / "tools/promtool"
     ("queue/trend?queue=mail&since=6h", "trend mail --since 6h"),
     ("queue/messages?queue=mail&list=ingress", "peek mail ingress -n 50"), ("queue/messages?queue=mail&list=escape&limit=1", "peek mail escape -n 1"),
     ("queue/dlq?queue=mail", "dlq ls mail"), ("queue/dlq?queue=mail&limit=1&class=HandlerExit", "dlq ls mail -n 1 -C HandlerExit"),
-    ("queue/dlq/stats?queue=mail", "dlq stats mail"), ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),
+    ("queue/dlq/stats?queue=mail", "dlq stats mail -n 50"), ("queue/dlq/stats?queue=mail&limit=1", "dlq stats mail -n 1"), ("queue/dlq/record?queue=mail&id=@", "dlq show mail @"),
     ("queue/done?queue=mail", "done ls mail"), ("queue/stale", "stale"), ("nodes", "nodes"),
 ])
 def test_documents_are_those_of_the_command_line(web, redis, quredis, path, words):
@@ -256,6 +256,9 @@ def test_dead_letters_by_a_filter(web, redis):
     assert len(web.get(f"/api/v1/queue/dlq?queue=mail&{cause}&limit=20&before={rows[-1]['record']}")) == 10
     stats = web.get(f"/api/v1/queue/dlq/stats?queue=mail&text=http%20404&since=1h")
     assert [(s["key"], s["count"]) for s in stats if s["by"] == "class"] == [("HandlerExit", 30)]
+    answer = web.ask("/api/v1/queue/dlq/stats?queue=mail&limit=1")
+    assert [s["by"] for s in json.loads(answer.body)] == ["class", "cause", "hour"]
+    assert re.match(r"1 more by class \(--limit shows more\);1 more by cause \(--limit shows more\)", answer.headers["quredis-note"])
     for wrong, said in ((f"id={ids[0]}&text=x", "requires all=true"), ("all=true&caus=x", "did you mean cause?"), ("all=true&since=x", "02:00"),
                         ("all=true&canary=0", "a number from 1 to 1000"),
                         ("all=true&canary=1&rate=5", "such as 50/s"), ("all=true&exit=-1", "0 to 255"), ("all=true&text=a&text=b", "more than once")):

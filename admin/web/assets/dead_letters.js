@@ -1,5 +1,5 @@
 // The records of a queue's dead letters that were read so far, page by page. The server decides which of them match the filter, and counts them.
-import { get } from "./api.js";
+import { get, getWithNote } from "./api.js";
 
 const PAGE = 50;
 const AGAIN_MOST = 200;
@@ -38,18 +38,18 @@ export class DeadLetters {
 		return true;
 	}
 
-	/** More than a class. */
-	narrowed() {
-		return Object.keys(this.filter).some((name) => name !== "class");
+	filtered() {
+		return Object.keys(this.filter).length > 0;
 	}
 
 	async #read(params) {
 		return get("queue/dlq", { queue: this.queue, ...this.filter, ...params }, this.abort.signal);
 	}
 
-	/** Counts by class, by cause and by hour; of those that match, or of all. */
-	stats(all) {
-		return get("queue/dlq/stats", { queue: this.queue, ...(all ? {} : this.filter) }, this.abort.signal);
+	/** Counts by class, by cause and by hour, of those that match, or of all; at most limit of each. more: how many are left out, {cause: 648}. */
+	async stats(limit, all) {
+		const { document, note } = await getWithNote("queue/dlq/stats", { queue: this.queue, limit, ...(all ? {} : this.filter) }, this.abort.signal);
+		return { rows: document, more: Object.fromEntries([...note.matchAll(/(?:^|;)(\d+) more by (\w+)/g)].map(([, n, by]) => [by, Number(n)])) };
 	}
 
 	/** Runs requests one after the other: the start of a page is known only when the page before has been read. */

@@ -13,6 +13,8 @@ import { field, visibleLine } from "./visible.js";
 const AGAIN_MS = 2000;
 const EVERY_MS = 15000;		// other dead letters may be there although their number is the same
 const CAUSES_SHOWN = 8;
+const CAUSES_MORE = 5;		// with each click this many times as many
+const STATS_LEAST = 50, STATS_MOST = 1000;		// of classes, and of causes; the most is that of the API
 const TYPING_MS = 400;
 const MORE = [["since", "Since", "02:00, 1h30m"], ["until", "Until", "02:00, 10m"], ["exit", "Exit status", "3"], ["worker", "Worker or node", "web1"]];
 
@@ -26,16 +28,17 @@ function classOf(cause) {
 	return cause.split(/[ :]/)[0].replace("?", "");
 }
 
-/** How many dead letters stats has, of all classes. */
-function ofAllClasses(stats) {
-	return stats.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0);
+/** How many dead letters stats has, of all classes; null: not all classes are there. */
+function ofAllClasses({ rows, more }) {
+	return more.class > 0 ? null : rows.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0);
 }
 
-/** How many dead letters have the cause of this filter, by the numbers in stats; null: the filter says more than that, so they must be counted. */
-function countOfCause(stats, { cause, class: of, ...rest }) {
-	if (!cause || Object.keys(rest).length > 0 || (of && of !== classOf(cause)))
+/** How many dead letters have the cause, or else the class, of this filter, by the numbers in stats; null: they must be counted. */
+function countOf({ rows }, { cause, class: of, ...rest }) {
+	if (Object.keys(rest).length > 0 || (cause && of && of !== classOf(cause)))
 		return null;
-	return stats.find((s) => s.by === "cause" && s.key === cause)?.count ?? null;
+	const [by, key] = cause ? ["cause", cause] : ["class", of];
+	return rows.find((s) => s.by === by && s.key === key)?.count ?? null;
 }
 
 export class DeadLettersPage {
@@ -53,6 +56,8 @@ export class DeadLettersPage {
 	#makeList(route) {
 		this.dead_letters = new DeadLetters(this.queue);
 		this.counting = 0;	// how many counts have begun and not ended
+		this.stats = { rows: [], more: {} };
+		this.causes_shown = CAUSES_SHOWN;
 		this.causes = h("section", { class: "causes", "aria-label": "Causes" });
 		this.kind = h("select", { "aria-label": "Class", onchange: () => this.#narrow({ ...this.dead_letters.filter, class: this.kind.value, cause: "" }) });
 		this.search = h("input", { type: "search", placeholder: "Search errors, stderr, ids", "aria-label": "Search", oninput: () => this.#typed() });
@@ -110,7 +115,7 @@ export class DeadLettersPage {
 		this.table.unmark();
 		this.#showChoiceOfClass();
 		if (anew || !this.loaded) {
-			this.found_n = null;
+			this.found_n = countOf(this.stats, this.dead_letters.filter);
 			this.#reload();
 		} else {
 			this.#show();
@@ -165,8 +170,8 @@ export class DeadLettersPage {
 
 	async #count(of) {
 		try {
-			const stats = await this.dead_letters.stats(true);
-			const found = this.dead_letters.narrowed() ? countOfCause(stats, of) ?? ofAllClasses(await this.dead_letters.stats(false)) : null;
+			const stats = await this.dead_letters.stats(Math.max(STATS_LEAST, this.causes_shown), true);
+			const found = this.dead_letters.filtered() ? countOf(stats, of) ?? ofAllClasses(await this.dead_letters.stats(STATS_MOST, false)) : null;
 			if (of === this.dead_letters.filter)
 				Object.assign(this, { stats, found_n: found });
 		} catch (e) {
@@ -247,17 +252,12 @@ export class DeadLettersPage {
 	}
 
 	#classes() {
-		return (this.stats ?? []).filter((s) => s.by === "class" && s.key !== undefined);	// only text can be part of an address
+		return this.stats.rows.filter((s) => s.by === "class" && s.key !== undefined);	// only text can be part of an address
 	}
 
 	/** Of all that match, read or not; null: not known. */
 	#total() {
-		const of = this.dead_letters.filter.class;
-		if (this.dead_letters.narrowed())
-			return this.found_n;
-		if (!of)
-			return this.size ?? ofAllClasses(this.stats ?? []);
-		return this.stats ? this.#classes().find((c) => c.key === of)?.count ?? 0 : null;
+		return this.dead_letters.filtered() ? this.found_n : this.size ?? ofAllClasses(this.stats);
 	}
 
 	#showChoiceOfClass() {
@@ -272,16 +272,20 @@ export class DeadLettersPage {
 
 	/** One line for each cause, the most frequent first; each is a filter. */
 	#showCauses() {
-		const causes = (this.stats ?? []).filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text, binary: field(c, "key").binary }));
+		const causes = this.stats.rows.filter((s) => s.by === "cause").map((c) => ({ ...c, key: field(c, "key").text, binary: field(c, "key").binary }));
 		const most = Math.max(1, ...causes.map((c) => c.count));
-		draw(this.causes, [causes, this.dead_letters.filter.cause, this.every], () => {
-			if (causes.length === 0)
-				return null;
-			const shown = this.every ? causes : causes.slice(0, CAUSES_SHOWN);
-			return [h("h2", null, "By cause"), h("ol", null, shown.map((c) => this.#cause(c, most))),
-				causes.length > shown.length && h("button", { type: "button", class: "quiet", onclick: () => { this.every = true; this.#showCauses(); } },
-					`${count(causes.length - shown.length)} more`)];
-		});
+		const all = causes.length + (this.stats.more.cause ?? 0), shown = causes.slice(0, this.causes_shown), hidden = all - shown.length;
+		draw(this.causes, [shown, all, this.dead_letters.filter.cause], () => all > 0 && [
+			h("h2", null, "By cause", hidden > 0 && h("span", { class: "muted" }, ` ${count(shown.length)} of ${count(all)} causes`)), h("ol", null, shown.map((c) => this.#cause(c, most))),
+			hidden > 0 && shown.length < STATS_MOST && h("button", { type: "button", class: "quiet", onclick: () => this.#moreCauses() }, "Show more causes")]);
+	}
+
+	/** The server gives as many as are shown. */
+	async #moreCauses() {
+		this.causes_shown = Math.min(STATS_MOST, this.causes_shown * CAUSES_MORE);
+		if (this.stats.more.cause > 0)
+			await this.#count(this.dead_letters.filter);
+		this.#show();
 	}
 
 	#cause(cause, most) {
@@ -296,7 +300,7 @@ export class DeadLettersPage {
 
 	#showFound() {
 		const total = this.#total(), read = this.dead_letters.records.length;
-		setText(this.found, !this.loaded ? "" : total === null ? (this.counting > 0 ? "Counting …" : "Not counted") : this.dead_letters.narrowed() ? `${count(total)} found`
+		setText(this.found, !this.loaded ? "" : total === null ? (this.counting > 0 ? "Counting …" : "Not counted") : this.dead_letters.filtered() ? `${count(total)} found`
 			: `${read >= total || this.dead_letters.complete ? "" : `${count(read)} of `}${plural(total, "dead letter")}`);
 	}
 
@@ -306,10 +310,10 @@ export class DeadLettersPage {
 				return h("p", { class: "muted loading" }, "Reading …");
 			const more = !this.dead_letters.complete && this.dead_letters.records.length > 0;
 			if (n === 0 && !more)
-				return this.size > 0 && !this.dead_letters.narrowed() && !this.dead_letters.filter.class
+				return this.size > 0 && !this.dead_letters.filtered()
 					? empty("Dead letters without records", h("p", null, "Records are off for this queue, or another program pushed these dead letters. The list: "),
 						h("a", { href: href(["queue", this.queue, "escape"]) }, "escape"))
-					: empty(this.dead_letters.narrowed() || this.dead_letters.filter.class ? "No matching dead letters" : `No dead letters in ${this.queue}`);
+					: empty(this.dead_letters.filtered() ? "No matching dead letters" : `No dead letters in ${this.queue}`);
 			return more ? h("button", { type: "button", onclick: () => this.#more() }, "Show more") : null;
 		});
 	}
@@ -321,7 +325,7 @@ export class DeadLettersPage {
 
 	/** The buttons act on the selected dead letters; without a selection, on all that the page shows. */
 	#showMarks(marked) {
-		const n = marked.size, filtered = this.dead_letters.narrowed() || Boolean(this.dead_letters.filter.class), total = this.#total();
+		const n = marked.size, filtered = this.dead_letters.filtered(), total = this.#total();
 		const none = total === 0 || (total === null && this.counting > 0);
 		draw(this.marks, [n, filtered, total, none], () => (n > 0
 			? [h("span", null, `${count(n)} selected`),
