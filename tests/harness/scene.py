@@ -8,6 +8,7 @@ from . import reach
 from .queues import Queue, incarnation
 
 MINUTE_MS = 60000
+NOT_THERE = "its handler cannot be executed: execve /usr/lib/shop/call-webhook: No such file or directory"
 
 # name: ingress, delayed, done a minute, workers, breaker, health reasons
 QUEUES = {
@@ -19,9 +20,10 @@ QUEUES = {
                                               ("ingress_age", "the oldest waits for 14 min, the limit is 10 min")]),
     "sms": (0, 1, 18, 1, False, []),
     "thumbnails": (0, 0, 83, 2, False, []),
-    "webhooks": (14, 0, 0, 1, True, [("breaker", "the breaker is open")]),
+    "webhooks": (14, 0, 0, 1, True, [("breaker", f"the breaker is open: {NOT_THERE}; workers test the handler at least every 30 s")]),
 }
 NODES = ("web1", "web2")
+BUSY = {"reports": 2, "mail": 1}        # workers of web1 that run a message
 PAUSED = "newsletter-with-a-rather-long-name-for-a-queue"
 FAILURES = [
     (62, dict(error_class="HandlerExit", exit_code="75", error_message="exit status 75: connection to 10.0.0.17 lost: 421 4.7.0 try again later",
@@ -64,10 +66,12 @@ class Scene:
         self.report()
 
     def _outcomes(self, q, pace):
-        """The counters of the last hour."""
+        """The counters of the last hour. Of the minute that has begun, only a part is over."""
         total = {}
         for back in range(60):
             wave = pace * (8 + (back * 7 + len(q.name)) % 5) // 10
+            if back == 0:
+                wave = wave * (self.now % MINUTE_MS) // MINUTE_MS
             counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100),
                         "escaped": (back % 9 == 0) * (q.name == "mail"),
                         "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
@@ -100,8 +104,10 @@ class Scene:
         """What supervisors write every ten seconds, with the time of now."""
         now = round(time.time() * 1000)
         for k, node in enumerate(NODES):
-            queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "workers": {"idle": workers},
-                       "restarts": k, "breaker": broken, "memory": {"workers": workers * 3666000, "handlers": 1687552}}
+            busy = BUSY if k == 0 else {}
+            queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "restarts": k, "breaker": broken,
+                       "workers": {state: n for state, n in (("running", busy.get(name, 0)), ("idle", workers - busy.get(name, 0))) if n > 0},
+                       **({"reason": NOT_THERE, "next_attempt_ms": 25000} if broken else {}), "memory": {"workers": workers * 3666000, "handlers": 1687552}}
                       for name, (_, _, _, workers, broken, _) in QUEUES.items()]
             running = [{"queue": "reports", "incarnation": incarnation(slot), "running_ms": ms, "progress": {"percent": percent, "text": text}}
                        for slot, ms, percent, text in ((1, 131000, 40, "page 2 of 5"), (2, 64000, 85, "page 17 of 20"))] if k == 0 else []
@@ -116,7 +122,7 @@ class Scene:
                 "reasons": [{"code": code, "status": status, "value": 1, "limit": 1, "text": text} for code, text in reasons],
                 "ingress": {"size": ingress, **({"oldest_age": 860.0, "avg_age": 410.0} if ingress else {}), "stuck_count": 0},
                 "transit": {"size": 0, "stuck_count": 0}, "escape": {"size": 142 if name == "mail" else 0}, "delayed": {"size": delayed},
-                "workers": {"alive": 2 * workers, "active": 0, "waiting": 2 * workers},
+                "workers": {"alive": 2 * workers, "active": BUSY.get(name, 0), "waiting": 2 * workers - BUSY.get(name, 0)},
                 "rates": {"done": pace, "failed": 2.0 * (pace > 100), "retried": 0, "escaped": 0, "expired": 0, "rescued": 0},
                 "failures": {"attempts": pace * 10, "failed": 20 * (pace > 100), "window": 600.0}, "growth": {},
                 "orphans": {"registrations": 0, "messages": 0}, "paused": name == PAUSED}))
