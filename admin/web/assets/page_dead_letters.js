@@ -28,6 +28,11 @@ function classOf(cause) {
 	return cause.split(/[ :]/)[0].replace("?", "");
 }
 
+/** The error of quredis repeats the exit status or the signal: "HandlerExit exit 3: exit status 3: no route" becomes "HandlerExit exit 3: no route". */
+function causeText(cause) {
+	return visibleLine(cause.replace(/^(\S+ exit (\d+)): exit status \2(?=: |$)/, "$1").replace(/^(\S+ (SIG\w+)): killed by \2(?=: |$)/, "$1"), 300);
+}
+
 /** How many dead letters stats has, of all classes; null: not all classes are there. */
 function ofAllClasses({ rows, more }) {
 	return more.class > 0 ? null : rows.filter((s) => s.by === "class").reduce((n, s) => n + s.count, 0);
@@ -294,7 +299,7 @@ export class DeadLettersPage {
 		const bar = h("span", { class: "cause-bar", "aria-hidden": "true" });
 		bar.style.width = `${Math.max(1, (100 * cause.count) / most)}%`;
 		return h("li", null, h("a", { href: cause.binary ? null : to, "aria-current": on ? "true" : null, title: on ? "Show all again" : "Show only these" },
-			h("span", { class: "cause-count" }, count(cause.count)), h("span", { class: "cause-text" }, bar, visibleLine(cause.key, 300)),
+			h("span", { class: "cause-count" }, count(cause.count)), h("span", { class: "cause-text" }, bar, causeText(cause.key)),
 			h("span", { class: "cause-when muted" }, "last ", time(cause.newest))));
 	}
 
