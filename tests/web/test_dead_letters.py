@@ -46,6 +46,9 @@ def test_failures_that_are_allowed(page, redis, quredisd, handler, ledger):
     p = page().open("/dead-letters/mail")
     p.sees("6 dead letters", ".tools")
     p.click("Retry all", ".marks")
+    p.sees("If all three are empty, all messages move at once, and the retry does not watch them", "dialog")
+    fields = ".tools input[type=search], .more-filters input, .pace input"
+    assert p.script("return new Set([...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e).borderRadius)).size", fields) == 1
     p.type("2", "#pace-rate")
     p.type("2", "#pace-failures")
     p.click("Retry all 6", "dialog")

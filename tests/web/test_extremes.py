@@ -75,6 +75,7 @@ def test_long_names_and_texts(page, long, width, height, is_phone):
     p.go(f"/dead-letters/{NAME}/{long[0]}")
     p.sees("the end", ".said-large")        # of the error: here is the place for all of it
     p.sees(f"{NAME}/0", ".facts")
+    p.sees("duration\n12 ms", ".facts")
 
 
 def test_more_queues_with_dead_letters_than_fit(page, redis):
@@ -85,3 +86,29 @@ def test_more_queues_with_dead_letters_than_fit(page, redis):
     p.sees("service-099")
     assert p.script("""const end = document.querySelector(".choice").getBoundingClientRect().bottom;
         return [...document.querySelectorAll(".choice a")].map(a => a.getBoundingClientRect()).some(r => r.top < end - 4 && r.bottom > end + 4)""")
+
+
+def test_figures_and_charts_at_each_width(page, redis):
+    """No figure is wider than its box, the plots of charts in a row begin at the same height, and on a telephone a sign stands beside its queue."""
+    Scene(redis.client())
+    p = page()
+    p.forgiven += [FAILED_TO_LOAD]          # no supervisor runs here
+    p.open("/queue/mail")
+    p.sees("14 min 20 s", ".figures")
+    wait_for(lambda: p.count(".chart .plot") == 3)
+    wide = """return [...document.querySelectorAll(".figures .value")].map(v => [v, document.createRange()]).filter(([v, r]) => {
+        r.selectNodeContents(v);
+        return r.getBoundingClientRect().right > v.closest("li").getBoundingClientRect().right; }).map(([v]) => v.innerText)"""
+    for width in (1280, 1100, 860, 390, 320):
+        p.size(width, 800)
+        assert p.script(wide) == [], width
+    p.size(1280, 800)
+    tops = "return [...document.querySelectorAll('.chart .plot')].map(e => Math.round(e.getBoundingClientRect().top))"
+    wait_for(lambda: len({*p.script(tops)}) == 1, what="plots at the same height")
+    p.size(390, 844, phone=True)
+    p.go("/")
+    wait_for(lambda: p.count(".problems li") == 3)
+    middles = """return [...document.querySelectorAll(".problems li")].map(li => ["svg", "a"].map(tag => {
+        const r = li.querySelector(tag).getBoundingClientRect();
+        return (r.top + r.bottom) / 2; }))"""
+    assert all(abs(sign - name) < 4 for sign, name in p.script(middles))

@@ -225,11 +225,12 @@ const more = (r) => (r.interrupted && r.complete === false ? `; stopped: the sam
 
 function paceFields() {
 	const number = (id, label, hint, props) => h("label", { class: "pace" }, label, " ", h("input", { id, type: "number", min: 0, placeholder: hint, "aria-label": label, ...props }));
-	const fields = { canary: number("pace-canary", "First", "none", { min: 1, max: 1000 }), rate: number("pace-rate", "A second", "50", { min: 1, max: 1000000 }),
+	const fields = { canary: number("pace-canary", "Canary", "none", { min: 1, max: 1000 }), rate: number("pace-rate", "Messages a second", "50", { min: 1, max: 1000000 }),
 		max_failures: number("pace-failures", "Failures allowed", "0", {}) };
 	const value = (label) => label.querySelector("input").value;
-	const box = h("fieldset", null, h("legend", null, "Gently (optional)"), Object.values(fields),
-		h("p", { class: "muted" }, "First: so many go first, and all of them must be done before the others follow. It stops if more messages than allowed fail again."));
+	const box = h("fieldset", null, h("legend", null, "Canary, pace and failures (optional)"), Object.values(fields),
+		h("p", { class: "muted" }, "Canary: the oldest go first, this many, and the others follow only if all of them are done. The retry stops if more messages than allowed become dead "
+			+ "letters again. If all three are empty, all messages move at once, and the retry does not watch them."));
 	return { box, params: () => ({ canary: value(fields.canary), rate: value(fields.rate) && `${value(fields.rate)}/s`, max_failures: value(fields.max_failures) }) };
 }
 

@@ -103,7 +103,7 @@ export class RecordPage {
 				h("div", null, message && (message.text !== "" || record.size === 0) ? viewer("Message", message)
 					: h("p", { class: "notice" }, "The record does not contain the message, because it is larger than dead_letter.payload_max. The whole message is in escape."),
 				stderr && stderr.text !== "" ? viewer("End of the handler's stderr", stderr) : h("p", { class: "muted" }, "The handler wrote nothing to stderr.")),
-				h("dl", { class: "pairs facts" }, keys.map((k) => [h("dt", null, k.replaceAll("_", " ")), h("dd", null, shown(k, record))]))));
+				h("dl", { class: "pairs facts" }, keys.map((k) => [h("dt", null, k.replace(/_ms$/, "").replaceAll("_", " ")), h("dd", null, shown(k, record))]))));
 	}
 
 	async #act(action) {
