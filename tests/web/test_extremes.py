@@ -112,3 +112,21 @@ def test_figures_and_charts_at_each_width(page, redis):
         const r = li.querySelector(tag).getBoundingClientRect();
         return (r.top + r.bottom) / 2; }))"""
     assert all(abs(sign - name) < 4 for sign, name in p.script(middles))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_problem_of_several_queues(page, redis, width):
+    """What it is stands directly behind the names of the queues, or below them."""
+    c = redis.client()
+    for i in range(6):
+        c.lpush(Queue(c, f"tenant-{i}-outgoing-mail-of-the-night").ingress, "x")
+    p = page()
+    p.size(width, 844, phone=width < 640)
+    p.open()
+    p.sees("and 2 more", ".problems")
+    assert p.script("""const li = document.querySelector(".problems li"), names = li.querySelector(".names").getBoundingClientRect();
+        const text = li.lastElementChild.getBoundingClientRect(), last = document.createRange();
+        last.selectNodeContents(li.querySelector(".names"));
+        const end = Math.max(...[...last.getClientRects()].map(r => r.right));
+        return text.top >= names.bottom - 1 && Math.abs(text.left - names.left) < 2 || Math.abs(text.left - end) < 20""")
+    assert p.script("return document.documentElement.scrollWidth") == width
