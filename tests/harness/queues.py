@@ -88,6 +88,11 @@ def strip(message):
     return message
 
 
+def payloads(client, key):
+    """The messages of a list without their headers and wrappers, sorted."""
+    return sorted(strip(m) for m in client.lrange(key, 0, -1))
+
+
 def wrapper(message):
     """The wrapper's pairs; {} without one."""
     if not message.startswith(b"quredis/1 w="):
