@@ -237,7 +237,7 @@ def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handle
     p.sees(CAUSE, ".causes")
     p.script("[...document.querySelectorAll('.causes a')].find(a => a.innerText.includes('SMTPServer')).click()")
     p.sees(f"{n} found", ".tools")
-    assert p.count(".table-dead-letters tbody tr") == 50
+    wait_for(lambda: p.count(".table-dead-letters tbody tr") == 50)
     broken.touch()
     p.click("Retry these", ".marks")
     p.sees(f"{n} dead letters that match class SMTPServerDisconnected", "dialog")
@@ -288,4 +288,4 @@ def test_what_is_found_by_a_cause_is_what_was_counted(page, redis):
     for href, n in links:
         p.script("location.hash = arguments[0]", href)
         p.sees(f"{n} found", ".tools")
-        assert p.count(".table-dead-letters tbody tr") == n
+        wait_for(lambda: p.count(".table-dead-letters tbody tr") == n)
