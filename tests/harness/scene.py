@@ -1,4 +1,5 @@
 """The queues of a shop as two hosts left them, written by hand: what the pictures of the console show. Equal at each run, but for the ages, which begin now."""
+import collections
 import json
 import socket
 import threading
@@ -53,33 +54,37 @@ class Scene:
     def __init__(self, client):
         self.client, self.queues = client, {}
         self.now = round(time.time() * 1000)
-        for name, (ingress, delayed, pace, *_) in QUEUES.items():
+        for name, (ingress, delayed, *_) in QUEUES.items():
             q = self.queues[name] = Queue(client, name)
             for i in range(ingress):
                 client.lpush(q.ingress, json.dumps({"queue": name, "n": i, "job": f"{name}:{i:06}"}))
             for i in range(delayed):
                 client.zadd(q.delayed, {json.dumps({"retry": i, "to": f"customer{i}@example.org"}): self.now + (i + 1) * 90000})
-            self._outcomes(q, pace)
+        for name, total in self._outcomes(self.now).items():
+            client.hset(f"{self.queues[name].ingress}:stats", mapping={k: 24 * v for k, v in total.items()})
         client.set(self.queues[PAUSED].paused, "1")
         self._dead_letters()
         self._in_flight()
         self.report()
 
-    def _outcomes(self, q, pace):
-        """The counters of the last hour. Of the minute that has begun, only a part is over."""
-        total = {}
-        for back in range(60):
-            wave = pace * (8 + (back * 7 + len(q.name)) % 5) // 10
-            if back == 0:
-                wave = wave * (self.now % MINUTE_MS) // MINUTE_MS
-            counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100),
-                        "escaped": (back % 9 == 0) * (q.name == "mail"),
-                        "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
-            minute = self.now // MINUTE_MS - back
-            self.client.hset(f"{q.ingress}:rate:{minute}", mapping=counters)
-            self.client.hset(f"{q.ingress}:backlog:{minute // 60}", str(minute % 60), max(12 + back % 4, 800 - abs(30 - back) * 35))
-            total = {k: total.get(k, 0) + v for k, v in counters.items()}
-        self.client.hset(f"{q.ingress}:stats", mapping={k: 24 * v for k, v in total.items()})
+    def _outcomes(self, now):
+        """The counters of the last hour, up to now. Of the minute that has begun, only a part is over. Returns their sums, by queue."""
+        sums, p = {name: collections.Counter() for name in QUEUES}, self.client.pipeline(transaction=False)
+        for name, (_, _, pace, *_) in QUEUES.items():
+            key = self.queues[name].ingress
+            for back in range(60):
+                wave = pace * (8 + (back * 7 + len(name)) % 5) // 10
+                if back == 0:
+                    wave = wave * (now % MINUTE_MS) // MINUTE_MS
+                counters = {"fetched": wave + 2, "done": wave, "failed": 2 * (pace > 100), "retried": 2 * (pace > 100),
+                            "escaped": (back % 9 == 0) * (name == "mail"),
+                            "below_64": wave // 2, "below_512": wave // 3, "below_4096": wave - wave // 2 - wave // 3, "duration_ms": 90 * wave}
+                minute = now // MINUTE_MS - back
+                p.hset(f"{key}:rate:{minute}", mapping=counters)
+                p.hset(f"{key}:backlog:{minute // 60}", str(minute % 60), max(12 + back % 4, 800 - abs(30 - back) * 35))
+                sums[name].update(counters)
+        p.execute()
+        return sums
 
     def _dead_letters(self):
         q, i = self.queues["mail"], 0
@@ -101,8 +106,9 @@ class Scene:
             self.queues[name].worker(incarnation(slot), t0=texts)
 
     def report(self):
-        """What supervisors write every ten seconds, with the time of now."""
+        """What supervisors write every few seconds, with the time of now."""
         now = round(time.time() * 1000)
+        self._outcomes(now)
         for k, node in enumerate(NODES):
             busy = BUSY if k == 0 else {}
             queues = [{"name": name, "state": "breaker" if broken else "running", "wanted": workers, "restarts": k, "breaker": broken,

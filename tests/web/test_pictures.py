@@ -76,6 +76,7 @@ def test_each_page_is_drawn_without_an_error(drawn_page, size):
     p.size(*size, phone=device == "-phone")
     for word, scheme in SCHEMES.items():
         p.colours(scheme)
+        p.driver.refresh()          # a page that was open for longer sees that nothing was done meanwhile
         for name, (route, wanted) in PAGES.items():
             p.go(route.replace("RECORD", p.scene.records[3]))
             complete(p, name, wanted)
