@@ -23,7 +23,7 @@ struct line {
 
 static void add(struct line *l, const char *key, struct cell cell)
 {
-	l->columns[l->n] = (struct column){ key, "", false };
+	l->columns[l->n] = (struct column){ key, "", COLUMN_NAME };
 	l->cells[l->n++] = cell;
 }
 

@@ -93,8 +93,8 @@ static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 static void print_destroyed(struct admin *a, const struct lists *l, int64_t removed)
 {
 	static const struct column columns[] = {
-		{ "queue", "", false }, { "action", "", false }, { "ingress_size", "", false }, { "transit_size", "", false },
-		{ "escape_size", "", false }, { "delayed_size", "", false }, { "keys", "", false }, { "dry_run", "", false },
+		{ "queue", "", COLUMN_NAME }, { "action", "", COLUMN_NAME }, { "ingress_size", "", COLUMN_NAME }, { "transit_size", "", COLUMN_NAME },
+		{ "escape_size", "", COLUMN_NAME }, { "delayed_size", "", COLUMN_NAME }, { "keys", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME },
 	};
 
 	if (a->options.json)

@@ -10,14 +10,14 @@ enum { DURATION = 3, ATTEMPTS = 4, SIZE = 5 };	/* indexes of columns */
 static const struct column columns[] = {
 	{ "entry", "Entry", COLUMN_ID },
 	{ "finished_at", "Finished at", COLUMN_STATE },
-	{ "id", "Id", false },
-	{ "duration_ms", "Duration", true },
-	{ "attempts", "Attempts", true },
-	{ "size", "Size", true },
+	{ "id", "Id", COLUMN_NAME },
+	{ "duration_ms", "Duration", COLUMN_NUMBER },
+	{ "attempts", "Attempts", COLUMN_NUMBER },
+	{ "size", "Size", COLUMN_NUMBER },
 	{ "message", "Message", COLUMN_LINE },
-	{ "worker", NULL, false },
-	{ "node", NULL, false },
-	{ "sha1", NULL, false },
+	{ "worker", NULL, COLUMN_NAME },
+	{ "node", NULL, COLUMN_NAME },
+	{ "sha1", NULL, COLUMN_NAME },
 };
 
 static const int give_way[] = { SIZE, ATTEMPTS, DURATION, -1 };

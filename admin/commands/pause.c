@@ -73,8 +73,8 @@ static void say_in_words(const struct admin *a, bool paused, bool changed, const
 static void print_state(struct admin *a, bool paused, bool changed, const char *why)
 {
 	static const struct column columns[] = {
-		{ "queue", "", false }, { "paused", "", false }, { "changed", "", false }, { "by", "", false },
-		{ "dry_run", "", false },
+		{ "queue", "", COLUMN_NAME }, { "paused", "", COLUMN_NAME }, { "changed", "", COLUMN_NAME }, { "by", "", COLUMN_NAME },
+		{ "dry_run", "", COLUMN_NAME },
 	};
 
 	if (a->options.json) {

@@ -184,16 +184,16 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	static const enum counter shown[] = { COUNT_FETCHED, COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED,
 		COUNT_RESCUED, COUNT_HANDED_BACK, COUNT_REDELIVERED };
 	static const char *const titles[nitems(percents)] = { "p50", "p90", "p99" };
-	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", false } };
+	struct column columns[1 + nitems(shown) + nitems(percents)] = { { NULL, "Queue", COLUMN_NAME } };
 	struct cell cells[nitems(columns)];
 	char *texts[nitems(percents)];
 	/* indexes of shown, and of the percentiles behind it */
 	static const int give_way[] = { 9, 8, 7, 6, 10, 4, 1, 11, 12, 3, 2, -1 };
 
 	for (size_t i = 0; i < nitems(shown); i++)
-		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], true };
+		columns[1 + i] = (struct column){ NULL, counter_names[shown[i]], COLUMN_NUMBER };
 	for (size_t i = 0; i < nitems(percents); i++)
-		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], true };
+		columns[1 + nitems(shown) + i] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t q = 0; q < n; q++) {
@@ -212,7 +212,7 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 static void show_one(struct admin *a, const struct stats *s)
 {
 	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
-	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1] = { { NULL, "queue", false } };
+	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1] = { { NULL, "queue", COLUMN_NAME } };
 	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
 	char *texts[CLASS_FIGURES + nitems(percents) + 1];
 	size_t n = 1, ntexts = 0, zeros = 0;	/* zeros: counters that would move the others off the screen of a terminal */
@@ -226,21 +226,21 @@ static void show_one(struct admin *a, const struct stats *s)
 			zeros++;
 			continue;
 		}
-		columns[n] = (struct column){ NULL, counter_names[i], true };
+		columns[n] = (struct column){ NULL, counter_names[i], COLUMN_NUMBER };
 		cells[n++] = cell_int((int64_t)s->sum.n[i]);
 	}
 	json_object_foreach(s->classes, class, count) {
 		if (ntexts == CLASS_FIGURES)
 			break;
 		texts[ntexts] = visible(class, strlen(class), CLASS_NAME_MAX);
-		columns[n] = (struct column){ NULL, texts[ntexts++], true };
+		columns[n] = (struct column){ NULL, texts[ntexts++], COLUMN_NUMBER };
 		cells[n++] = cell_int(json_integer_value(count));
 	}
 	for (size_t i = 0; i < nitems(percents); i++) {
-		columns[n] = (struct column){ NULL, titles[i], true };
+		columns[n] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
 		cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_percentile(&s->sum, percents[i])));
 	}
-	columns[n] = (struct column){ NULL, "99 % of lags are below", true };
+	columns[n] = (struct column){ NULL, "99 % of lags are below", COLUMN_NUMBER };
 	cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_lag_percentile(&s->sum, 99)));
 	output_object(&a->output, columns, n, cells);
 	if (zeros > 0)

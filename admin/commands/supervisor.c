@@ -27,7 +27,7 @@ static void say_texts(const json_t *answer, const char *member, const char *pref
 
 static void print_text(struct admin *a, const char *action, const char *text)
 {
-	static const struct column columns[] = { { "action", "", false }, { "ok", "", false }, { "dry_run", "", false } };
+	static const struct column columns[] = { { "action", "", COLUMN_NAME }, { "ok", "", COLUMN_NAME }, { "dry_run", "", COLUMN_NAME } };
 
 	if (a->options.json)
 		output_object(&a->output, columns, 3, (struct cell[]){ cell_str(action), cell_bool(true),

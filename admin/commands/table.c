@@ -145,7 +145,7 @@ int cmd_help(struct admin *a)
 
 int cmd_version(struct admin *a)
 {
-	static const struct column columns[] = { { "version", "Version", false } };
+	static const struct column columns[] = { { "version", "Version", COLUMN_NAME } };
 
 	if (a->options.json)
 		output_object(&a->output, columns, 1, (struct cell[]){ cell_str(QUREDIS_VERSION) });

@@ -23,25 +23,25 @@ static const int ls_give_way[] = { SIZE, ATTEMPTS, -1 };
 static const struct column ls_columns[] = {
 	{ "record", "Record", COLUMN_ID },
 	{ "failed_at", "Failed at", COLUMN_STATE },
-	{ "error_class", "Class", false },
-	{ "exit_code", "Exit", true },
-	{ "signal", "Signal", false },
-	[ATTEMPTS] = { "attempts", "Attempts", true },
-	[SIZE] = { "size", "Size", true },
+	{ "error_class", "Class", COLUMN_NAME },
+	{ "exit_code", "Exit", COLUMN_NUMBER },
+	{ "signal", "Signal", COLUMN_NAME },
+	[ATTEMPTS] = { "attempts", "Attempts", COLUMN_NUMBER },
+	[SIZE] = { "size", "Size", COLUMN_NUMBER },
 	{ "error_message", "Error", COLUMN_TEXT },
-	{ "id", NULL, false },
-	{ "queue_from", NULL, false },
-	{ "retry_count", NULL, false },
-	{ "crashes", NULL, false },
-	{ "duration_ms", NULL, false },
-	{ "node", NULL, false },
-	{ "worker", NULL, false },
-	{ "handler", NULL, false },
-	{ "first_failed_at", NULL, false },
-	{ "request_id", NULL, false },
-	{ "sha1", NULL, false },
-	{ "message", NULL, false },
-	{ "cut", NULL, false },
+	{ "id", NULL, COLUMN_NAME },
+	{ "queue_from", NULL, COLUMN_NAME },
+	{ "retry_count", NULL, COLUMN_NAME },
+	{ "crashes", NULL, COLUMN_NAME },
+	{ "duration_ms", NULL, COLUMN_NAME },
+	{ "node", NULL, COLUMN_NAME },
+	{ "worker", NULL, COLUMN_NAME },
+	{ "handler", NULL, COLUMN_NAME },
+	{ "first_failed_at", NULL, COLUMN_NAME },
+	{ "request_id", NULL, COLUMN_NAME },
+	{ "sha1", NULL, COLUMN_NAME },
+	{ "message", NULL, COLUMN_NAME },
+	{ "cut", NULL, COLUMN_NAME },
 };
 #define LS_FIELDS (nitems(ls_columns) - 2)	/* those before the message are fields of a record, as they are */
 
@@ -179,10 +179,10 @@ static int show_one(struct admin *a, const struct dead_letter *d)
 	struct cell cells[RECORD_FIELDS + 1];
 	struct queue_bytes message;
 
-	columns[0] = (struct column){ "record", "record", false };
+	columns[0] = (struct column){ "record", "record", COLUMN_NAME };
 	cells[0] = cell_str(d->record_id);
 	for (size_t i = 0; i < RECORD_FIELDS; i++) {
-		columns[i + 1] = (struct column){ record_fields[i], record_fields[i], false };
+		columns[i + 1] = (struct column){ record_fields[i], record_fields[i], COLUMN_NAME };
 		cells[i + 1] = dead_letter_cell(d, record_fields[i]);
 	}
 	if (dead_letter_message(a, d, &message) == -1)

@@ -160,8 +160,8 @@ static bool any_shown(const struct admin *a, const struct stale *all, size_t n)
 static void show_table(struct admin *a, const struct stale *all, size_t n)
 {
 	static const struct column columns[] = {
-		{ NULL, "Queue", false }, { NULL, "List", false }, { NULL, "Rule", false }, { NULL, "Limit", true }, { NULL, "Stale", true },
-		{ NULL, "Oldest", true },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "List", COLUMN_NAME }, { NULL, "Rule", COLUMN_NAME },
+		{ NULL, "Limit", COLUMN_NUMBER }, { NULL, "Stale", COLUMN_NUMBER }, { NULL, "Oldest", COLUMN_NUMBER },
 	};
 
 	output_begin(&a->output, columns, nitems(columns));

@@ -187,8 +187,9 @@ static int read_trend(struct admin *a, struct trend *t)
 /* ---- output ---- */
 
 static const struct column columns[] = {
-	{ "from", "From", false }, { "until", NULL, false }, { "minutes", NULL, true }, { "backlog", "Waiting at most", true }, { "done", "Done", true },
-	{ "failed", "Failed", true }, { "wait_p50_below_ms", "Wait p50 <", true }, { "wait_p99_below_ms", "p99 <", true },
+	{ "from", "From", COLUMN_NAME }, { "until", NULL, COLUMN_NAME }, { "minutes", NULL, COLUMN_NUMBER },
+	{ "backlog", "Waiting at most", COLUMN_NUMBER }, { "done", "Done", COLUMN_NUMBER }, { "failed", "Failed", COLUMN_NUMBER },
+	{ "wait_p50_below_ms", "Wait p50 <", COLUMN_NUMBER }, { "wait_p99_below_ms", "p99 <", COLUMN_NUMBER },
 };
 
 static struct cell cell_wait(int64_t minutes)

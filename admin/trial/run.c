@@ -147,9 +147,9 @@ static struct handler_job job_of(const struct conf_queue *q, struct message *m, 
 static void print_outcome(struct admin *a, struct message *m, const struct handler_job *job, const struct trial *t)
 {
 	static const struct column columns[] = {
-		{ "queue", "queue", false }, { "id", "id", false }, { "attempt", "attempt", false }, { "outcome", "outcome", false },
-		{ "reason", "reason", false }, { "class", "class", false }, { "exit_code", "exit_code", false }, { "signal", "signal", false },
-		{ "duration_ms", "duration", false }, { "stderr", NULL, false },
+		{ "queue", "queue", COLUMN_NAME }, { "id", "id", COLUMN_NAME }, { "attempt", "attempt", COLUMN_NAME }, { "outcome", "outcome", COLUMN_NAME },
+		{ "reason", "reason", COLUMN_NAME }, { "class", "class", COLUMN_NAME }, { "exit_code", "exit_code", COLUMN_NAME },
+		{ "signal", "signal", COLUMN_NAME }, { "duration_ms", "duration", COLUMN_NAME }, { "stderr", NULL, COLUMN_NAME },
 	};
 
 	output_object(&a->output, columns, nitems(columns),

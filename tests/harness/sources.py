@@ -256,7 +256,7 @@ def handler_environment():
 
 def json_keys():
     """Keys that the command line writes: those of its columns."""
-    return {k for text in read("admin").values() for k in re.findall(r'\{ "(\w+)", (?:"[^"]*"|NULL), (?:true|false) \}', text)}
+    return {k for text in read("admin").values() for k in re.findall(r'\{ "(\w+)", (?:"[^"]*"|NULL), COLUMN_\w+ \}', text)}
 
 
 def status_keys():
