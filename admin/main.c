@@ -17,6 +17,8 @@ static int run_command(struct admin *a)
 {
 	const struct command *c;
 
+	if (a->options.unknown[0] != '\0')
+		return command_unknown_option(a);
 	if (a->options.version)
 		return cmd_version(a);
 	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a, a->operands[0]))) {
@@ -45,7 +47,7 @@ int main(int argc, char **argv)
 	json_set_alloc_funcs(alloc_bytes, free);	/* without memory, jansson would leave members out of an object */
 	setlocale(LC_CTYPE, "");		/* decides which characters a terminal can show */
 	signal(SIGPIPE, SIG_IGN);		/* Redis may close the connection while we write */
-	if (options_parse(&a.options, argc, argv) == -1) {
+	if (options_parse(&a.options, argc, argv) == -1 && a.options.unknown[0] == '\0') {
 		options_free(&a.options);
 		return EX_USAGE;
 	}

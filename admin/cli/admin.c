@@ -15,6 +15,7 @@
 
 #include "admin/cli/admin.h"
 
+#include "admin/cli/notice.h"
 #include "admin/cli/visible.h"
 #include "common/base/base.h"
 #include "common/queue/queue.h"
@@ -22,20 +23,6 @@
 #define SLOT_MOVES_MS 2000
 
 #define CONF_DEFAULT QUREDIS_SYSCONFDIR "/quredis/quredis.conf"
-
-/* Names of keys and errors of Redis are untrusted: control characters in them must not reach the terminal. */
-static __attribute__((format(printf, 2, 0))) void print_line(const char *prefix, const char *fmt, va_list ap)
-{
-	char *text = NULL, *shown;
-
-	if (vasprintf(&text, fmt, ap) == -1)
-		return;
-	shown = visible_line(text);
-	fflush(stdout);
-	fprintf(stderr, "%s%s\n", prefix, shown);
-	free(shown);
-	free(text);
-}
 
 int admin_fail(struct admin *a, int status, const char *fmt, ...)
 {
@@ -45,7 +32,7 @@ int admin_fail(struct admin *a, int status, const char *fmt, ...)
 	if (a->complaint != NULL)
 		vsnprintf(a->complaint, COMPLAINT_SIZE, fmt, ap);
 	else
-		print_line("quredis: ", fmt, ap);
+		notice_print_args("quredis: ", fmt, ap);
 	va_end(ap);
 	a->status = status;
 	return -1;
@@ -56,7 +43,7 @@ void admin_note(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	print_line("", fmt, ap);
+	notice_print_args("", fmt, ap);
 	va_end(ap);
 }
 

@@ -9,6 +9,7 @@
  *	output		tables and JSON, one row at a time			outcome		the last line: how many messages
  *	progress	how far long work is					visible		text of strangers, made safe for a terminal
  *	moment		times as options					colour		colours by meaning
+ *	notice		notices, errors and suggestions				wrap		lines that are broken at words
  */
 #include "admin/cli/admin.h"
 #include "admin/cli/colour.h"
@@ -18,10 +19,12 @@
 #include "admin/cli/control.h"
 #include "admin/cli/interrupt.h"
 #include "admin/cli/moment.h"
+#include "admin/cli/notice.h"
 #include "admin/cli/options.h"
 #include "admin/cli/outcome.h"
 #include "admin/cli/output.h"
 #include "admin/cli/progress.h"
 #include "admin/cli/visible.h"
+#include "admin/cli/wrap.h"
 
 #endif

@@ -8,7 +8,9 @@
 
 #include "admin/cli/command.h"
 
+#include "admin/cli/notice.h"
 #include "admin/cli/visible.h"
+#include "admin/cli/wrap.h"
 #include "common/base/base.h"
 
 /* The first word of "dlq ls" is dlq. */
@@ -40,27 +42,8 @@ bool command_is_group(const struct admin *a, const char *word)
 	return false;
 }
 
-static void no_such_command(struct admin *a)
-{
-	const char **names = alloc_zero(a->commands->n, sizeof(*names)), *near;
-	char *asked, *shown;
-	bool pair = a->noperands > 1 && command_is_group(a, a->operands[0]);
-
-	for (size_t i = 0; i < a->commands->n; i++)
-		names[i] = a->commands->all[i].name;
-	asked = pair ? alloc_format("%s %s", a->operands[0], a->operands[1]) : alloc_string(a->operands[0]);
-	near = nearest(asked, names, a->commands->n);
-	shown = visible(asked, strlen(asked), 100);
-	if (near != NULL)
-		admin_fail(a, EX_USAGE, "no command %s (did you mean %s?)", shown, near);
-	else
-		admin_fail(a, EX_USAGE, "no command %s; quredis help lists them", shown);
-	free(shown);
-	free(asked);
-	free(names);
-}
-
-const struct command *command_find(struct admin *a)
+/* NULL: there is none. */
+static const struct command *find(struct admin *a)
 {
 	for (size_t i = 0; i < a->commands->n; i++) {
 		size_t words = words_matching(&a->commands->all[i], a->operands, a->noperands);
@@ -71,8 +54,136 @@ const struct command *command_find(struct admin *a)
 		a->noperands -= words;
 		return &a->commands->all[i];
 	}
-	no_such_command(a);
 	return NULL;
+}
+
+/* ---- words that were misspelled ---- */
+
+/* The first word of each command, each once: new strings in a new array. */
+static char **first_words(const struct admin *a, size_t *n)
+{
+	char **words = alloc_zero(a->commands->n, sizeof(*words));
+
+	*n = 0;
+	for (size_t i = 0; i < a->commands->n; i++) {
+		const char *name = a->commands->all[i].name;
+
+		if (*n == 0 || !is_of_group(&a->commands->all[i], words[*n - 1]))
+			words[(*n)++] = alloc_copy(name, strcspn(name, " "));
+	}
+	return words;
+}
+
+/* What `dql ls` may mean, if `dlq` is the group: a new string. */
+static char *suggest_of_group(const struct admin *a, const char *group, const char *second)
+{
+	const char **names = alloc_zero(a->commands->n, sizeof(*names));
+	char *wanted = alloc_format("%s %s", group, second), *hint;
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->commands->n; i++)
+		if (is_of_group(&a->commands->all[i], group))
+			names[n++] = a->commands->all[i].name;
+	hint = notice_suggest(wanted, names, n, "");
+	free(wanted);
+	free(names);
+	return hint;
+}
+
+static void no_such_command(struct admin *a)
+{
+	size_t n;
+	char **words = first_words(a, &n), *hint, *shown, *asked;
+	const char *first = a->operands[0], *group = nearest(first, (const char *const *)words, n);
+	bool pair = a->noperands > 1 && group != NULL && command_is_group(a, group);
+
+	hint = pair ? suggest_of_group(a, group, a->operands[1]) : alloc_string("");
+	if (hint[0] == '\0' && !command_is_group(a, first)) {
+		free(hint);
+		hint = notice_suggest(first, (const char *const *)words, n, "");
+		pair = false;
+	}
+	asked = pair ? alloc_format("%s %s", first, a->operands[1]) : alloc_string(first);
+	shown = visible(asked, strlen(asked), 100);
+	if (hint[0] != '\0')
+		admin_fail(a, EX_USAGE, "no command %s%s", shown, hint);
+	else
+		admin_fail(a, EX_USAGE, "no command %s; quredis help%s%s lists them", shown, pair ? " " : "", pair ? group : "");
+	free(shown);
+	free(asked);
+	free(hint);
+	admin_names_free(words, n);
+}
+
+const struct command *command_find(struct admin *a)
+{
+	const struct command *c = find(a);
+
+	if (c == NULL)
+		no_such_command(a);
+	return c;
+}
+
+/* "--limit, --class": those of this command alone. A new string. */
+static char *list_options(const struct command *c)
+{
+	struct buffer all = {0};
+
+	for (size_t i = 0; i < option_specs_count; i++)
+		if ((option_specs[i].bit & c->options) != 0)
+			buffer_format(&all, "%s--%s", all.len == 0 ? "" : ", ", option_specs[i].name);
+	buffer_append(&all, "", 1);
+	return all.data;
+}
+
+int command_unknown_option(struct admin *a)
+{
+	const char *names[OPTIONS_MAX], *unknown = a->options.unknown;
+	const struct command *c = find(a);
+	char *name = alloc_copy(unknown, strcspn(unknown, "=")), *hint, *own;
+	size_t n = 0;
+
+	for (size_t i = 0; i < option_specs_count; i++)
+		if (c == NULL || option_specs[i].bit == 0 || (option_specs[i].bit & c->options) != 0)
+			names[n++] = option_specs[i].name;
+	hint = strncmp(name, "--", 2) == 0 ? notice_suggest(name + 2, names, n, "--") : alloc_string("");
+	own = c == NULL ? alloc_string("") : list_options(c);
+	if (hint[0] != '\0')
+		admin_fail(a, EX_USAGE, "unknown option %s%s", unknown, hint);
+	else if (own[0] == '\0')
+		admin_fail(a, EX_USAGE, "unknown option %s; %s%sthe options of every command: quredis help options", unknown, c == NULL ? "" : c->name,
+		    c == NULL ? "" : " takes only ");
+	else
+		admin_fail(a, EX_USAGE, "unknown option %s; %s takes %s, and the options of every command: quredis help options", unknown, c->name, own);
+	free(own);
+	free(hint);
+	free(name);
+	return -1;
+}
+
+/* ---- the line ---- */
+
+/* "; TYPE is ingress, transit, escape or delayed": what the description says first, if it is about an operand. A new string. */
+static char *explain_operand(const struct command *c)
+{
+	size_t word = c->details == NULL ? 0 : strcspn(c->details, " "), end;
+	char *name = alloc_copy(c->details, word), *text;
+
+	for (end = word; word > 0 && c->details[end] != '\0' && strncmp(c->details + end, ". ", 2) != 0 && strncmp(c->details + end, ".\n", 2) != 0;)
+		end++;
+	text = word > 0 && strstr(c->arguments, name) != NULL ? alloc_format("; %.*s", (int)end, c->details) : alloc_string("");
+	free(name);
+	return text;
+}
+
+static int wrong_usage(struct admin *a, const struct command *c, const char *unexpected)
+{
+	char *operand = unexpected != NULL ? alloc_string("") : explain_operand(c);
+
+	admin_fail(a, EX_USAGE, "%s%.100s%susage: quredis %s%s%s%s", unexpected == NULL ? "" : "unexpected argument ", unexpected == NULL ? "" : unexpected,
+	    unexpected == NULL ? "" : "; ", c->name, *c->arguments == '\0' ? "" : " ", c->arguments, operand);
+	free(operand);
+	return -1;
 }
 
 static int check_line(struct admin *a, const struct command *c)
@@ -82,12 +193,8 @@ static int check_line(struct admin *a, const struct command *c)
 	if (strange != 0)
 		return admin_fail(a, EX_USAGE, "%s has no option --%s", c->name, option_of_bit(strange & -strange)->name);
 	if (a->noperands > c->max)
-		return admin_fail(a, EX_USAGE, "unexpected argument %.100s; usage: quredis %s%s%s", a->operands[c->max], c->name,
-		    *c->arguments == '\0' ? "" : " ", c->arguments);
-	if (a->noperands < c->min)
-		return admin_fail(a, EX_USAGE, "usage: quredis %s%s%s", c->name, *c->arguments == '\0' ? "" : " ",
-		    c->arguments);
-	return 0;
+		return wrong_usage(a, c, a->operands[c->max]);
+	return a->noperands < c->min ? wrong_usage(a, c, NULL) : 0;
 }
 
 int command_run(struct admin *a, const struct command *c)
@@ -109,9 +216,19 @@ static const char *const task_titles[TASKS] = {
 static void list_command(const struct command *c, FILE *out)
 {
 	char left[64];
+	int at;
 
 	snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
-	fprintf(out, "  quredis %-28s  # %s\n", left, c->summary);
+	at = fprintf(out, "  quredis %-29s # ", left);
+	wrap_write(out, c->summary, (size_t)at, (size_t)at, wrap_page_width(out));
+	fputc('\n', out);
+}
+
+static void refer_to_options(bool also, FILE *out)
+{
+	wrap_write(out, also ? "Also the options of every command: quredis help " COMMAND_HELP_OPTIONS :
+	    "Options are those of every command: quredis help " COMMAND_HELP_OPTIONS, 0, 0, wrap_page_width(out));
+	fputc('\n', out);
 }
 
 void command_list(const struct admin *a, const char *group, FILE *out)
@@ -125,20 +242,33 @@ void command_list(const struct admin *a, const char *group, FILE *out)
 			if (a->commands->all[i].task == (enum command_task)task && (group == NULL || is_of_group(&a->commands->all[i], group)))
 				list_command(&a->commands->all[i], out);
 	}
-	fputs("\nOptions, before or after the command:\n", out);
+	fputc('\n', out);
+	if (group == NULL)
+		command_help_options(out);
+	else
+		refer_to_options(true, out);
+}
+
+void command_help_options(FILE *out)
+{
+	fputs("Options of every command, before or after it:\n", out);
 	options_print(0, out);
 }
 
 void command_help(const struct command *c, FILE *out)
 {
+	size_t width = wrap_page_width(out);
+
 	fprintf(out, "Usage:\n  quredis %s%s%s\n\n%s\n", c->name, c->arguments[0] != '\0' ? " " : "", c->arguments, c->summary);
-	if (c->details != NULL)
-		fprintf(out, "%s\n", c->details);
+	if (c->details != NULL) {
+		wrap_write(out, c->details, 0, 0, width);
+		fputc('\n', out);
+	}
 	fprintf(out, "\nExample:\n  %s\n", c->example);
 	if (c->options != 0) {
 		fputs("\nOptions:\n", out);
 		options_print(c->options, out);
 	}
-	fputs("\nOptions of every command:\n", out);
-	options_print(0, out);
+	fputc('\n', out);
+	refer_to_options(c->options != 0, out);
 }

@@ -29,6 +29,9 @@ struct command_table {
 /* The command that the operands name; removes its words from them. NULL: an error was printed, and status is set. */
 const struct command *command_find(struct admin *a);
 
+/* Prints an error about options.unknown, with what was meant, or what the command takes. Returns -1. */
+int command_unknown_option(struct admin *a);
+
 /* Checks the operands and options, connects as the command needs it, and runs it; with --help prints its help. -1: status is set. */
 int command_run(struct admin *a, const struct command *c);
 
@@ -37,5 +40,7 @@ bool command_is_group(const struct admin *a, const char *word);
 
 void command_list(const struct admin *a, const char *group, FILE *out);	/* what "help" prints; group NULL: all commands */
 void command_help(const struct command *c, FILE *out);			/* what "help COMMAND" prints */
+#define COMMAND_HELP_OPTIONS "options"
+void command_help_options(FILE *out);					/* what "help options" prints */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Parses the command line with getopt_long(3), from a table of options. Its own messages suggest the nearest option. command.c
- * checks whether the command takes an option.
+ * Parses the command line with getopt_long(3), from a table of options. command.c checks whether the command takes an option, and
+ * suggests those that were meant.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -12,59 +12,81 @@
 
 #include "admin/cli/options.h"
 
+#include "admin/cli/moment.h"
+#include "admin/cli/notice.h"
 #include "admin/cli/visible.h"
+#include "admin/cli/wrap.h"
 #include "common/base/base.h"
 
 #define FIELD(member) offsetof(struct options, member)
 #define NO_LETTER(n) (256 + (n))
-#define OPTIONS_MAX 64
+#define WANTED_SIZE 80
 
 const struct option_spec option_specs[] = {
-	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)", OPTION_IS_STRING, FIELD(conf_path), 0, 0 },
-	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0 },
-	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535 },
-	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path", OPTION_IS_STRING, FIELD(url), 0, 0 },
-	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0 },
-	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0 },
-	{ NO_LETTER(46), "color", "WHEN", 0, "auto (on terminals), always or never use colours", OPTION_IS_COLOUR, FIELD(colour), 0, 0 },
-	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0 },
-	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0 },
-	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0 },
-	{ 'V', "version", NULL, 0, "print the version", OPTION_IS_FLAG, FIELD(version), 0, 0 },
-	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0, 0 },
-	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0 },
-	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0 },
-	{ NO_LETTER(32), "at", "TIME", OPTION_AT, "deliver not before this time (02:00, 2026-11-23T02:10Z)", OPTION_IS_STRING, FIELD(at), 0, 0 },
-	{ 'i', "id", "ID", OPTION_ID, "push: set its id, in a header line; run: take this dead letter", OPTION_IS_STRING, FIELD(id), 0, 0 },
-	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0 },
-	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas", OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000 },
-	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)", OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0 },
-	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX },
-	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)", OPTION_IS_STRING, FIELD(class), 0, 0 },
-	{ NO_LETTER(40), "cause", "CAUSE", OPTION_CAUSE, "only this cause, as dlq stats prints it", OPTION_IS_STRING, FIELD(cause), 0, 0 },
-	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in error, stderr, id (peek: and message)", OPTION_IS_STRING, FIELD(text), 0, 0 },
-	{ NO_LETTER(42), "exit", "N", OPTION_EXIT, "only with this exit status of the handler", OPTION_IS_STRING, FIELD(exit_code), 0, 0 },
-	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node", OPTION_IS_STRING, FIELD(worker), 0, 0 },
-	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0 },
-	{ NO_LETTER(20), "canary", "N", OPTION_CANARY, "retry one first, or N, the others when they are done", OPTION_MAY_HAVE_NUMBER, FIELD(canary), 1, 1000 },
-	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)", OPTION_IS_STRING, FIELD(rate), 0, 0 },
-	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again", OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX },
-	{ NO_LETTER(45), "anew", NULL, OPTION_ANEW, "do not continue an earlier command: forget it", OPTION_IS_FLAG, FIELD(anew), 0, 0 },
-	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed", OPTION_IS_STRING, FIELD(from), 0, 0 },
-	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0 },
-	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order", OPTION_IS_FLAG, FIELD(no_wait), 0, 0 },
-	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0 },
-	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0 },
-	{ 'v', "verbose", NULL, OPTION_VERBOSE, "also list what is fine, and fold nothing", OPTION_IS_FLAG, FIELD(verbose), 0, 0 },
-	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0 },
-	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen", OPTION_IS_STRING, FIELD(bind), 0, 0 },
-	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535 },
-	{ NO_LETTER(31), "search", "N", OPTION_SEARCH, "look through N messages of a list (100000)", OPTION_IS_NUMBER, FIELD(search), 1, INT64_MAX },
-	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one", OPTION_IS_STRING, FIELD(before), 0, 0 },
-	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0 },
-	{ NO_LETTER(47), "sort", "KEY", OPTION_SORT, "health, name, ingress, oldest, transit, delayed, escape or failed", OPTION_IS_STRING, FIELD(sort), 0, 0 },
-	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m", OPTION_IS_STRING, FIELD(since), 0, 0 },
-	{ NO_LETTER(44), "until", "TIME", OPTION_UNTIL, "only up to TIME", OPTION_IS_STRING, FIELD(until), 0, 0 },
+	{ 'c', "config", "FILE", 0, "configuration (default " QUREDIS_SYSCONFDIR "/quredis/quredis.conf)",
+	  OPTION_IS_STRING, FIELD(conf_path), 0, 0, "a file, such as /etc/quredis/quredis.conf" },
+	{ 'H', "redis-host", "HOST", 0, "Redis host", OPTION_IS_STRING, FIELD(host), 0, 0, "a host, such as redis1.example.com" },
+	{ 'P', "redis-port", "PORT", 0, "Redis port", OPTION_IS_NUMBER, FIELD(port), 1, 65535, NULL },
+	{ 'u', "url", "URL", 0, "Redis as redis[s]://host:port/db or unix:///path",
+	  OPTION_IS_STRING, FIELD(url), 0, 0, "an address, such as redis://redis1:6379/0 or unix:///run/redis.sock" },
+	{ 'j', "json", NULL, 0, "print JSON", OPTION_IS_FLAG, FIELD(json), 0, 0, NULL },
+	{ 'y', "yes", NULL, 0, "do not ask for confirmation", OPTION_IS_FLAG, FIELD(yes), 0, 0, NULL },
+	{ NO_LETTER(46), "color", "WHEN", 0, "auto (on terminals), always or never use colours", OPTION_IS_COLOUR, FIELD(colour), 0, 0, NULL },
+	{ NO_LETTER(0), "dry-run", NULL, 0, "print what would be done, write nothing", OPTION_IS_FLAG, FIELD(dry_run), 0, 0, NULL },
+	{ NO_LETTER(1), "force", NULL, 0, "also take messages that live workers hold", OPTION_IS_FLAG, FIELD(force), 0, 0, NULL },
+	{ 'h', "help", NULL, 0, "print this, or the help of a command", OPTION_IS_FLAG, FIELD(help), 0, 0, NULL },
+	{ 'V', "version", NULL, 0, "print the version", OPTION_IS_FLAG, FIELD(version), 0, 0, NULL },
+	{ 'l', "lines", NULL, OPTION_LINES, "each line of standard input is a message", OPTION_IS_FLAG, FIELD(lines), 0, 0, NULL },
+	{ '0', "null", NULL, OPTION_NUL, "messages on standard input end with a NUL", OPTION_IS_FLAG, FIELD(nul), 0, 0, NULL },
+	{ 'd', "delay", "TIME", OPTION_DELAY, "deliver not before TIME has passed (30s, 5m, 1h)", OPTION_IS_DURATION, FIELD(delay_ms), 0, 0, NULL },
+	{ NO_LETTER(32), "at", "TIME", OPTION_AT, "deliver not before this time (02:00, 2026-11-23T02:10Z)",
+	  OPTION_IS_STRING, FIELD(at), 0, 0, MOMENT_COMING_WANTED },
+	{ 'i', "id", "ID", OPTION_ID, "push: set its id, in a header line; run: take this dead letter",
+	  OPTION_IS_STRING, FIELD(id), 0, 0, "the id of a message, such as order-17" },
+	{ 't', "ttl", "TIME", OPTION_TTL, "make it a dead letter if it waits longer", OPTION_IS_DURATION, FIELD(ttl_ms), 0, 0, NULL },
+	{ NO_LETTER(6), "wait", "N", OPTION_WAIT, "wait until it is on the disk of Redis, and on N replicas",
+	  OPTION_MAY_HAVE_NUMBER, FIELD(wait), 1, 1000, NULL },
+	{ NO_LETTER(7), "wait-timeout", "TIME", OPTION_WAIT_TIMEOUT, "how long --wait may take (10s)", OPTION_IS_DURATION, FIELD(wait_timeout_ms), 0, 0, NULL },
+	{ 'n', "limit", "N", OPTION_COUNT, "at most N", OPTION_IS_NUMBER, FIELD(count), 0, INT64_MAX, NULL },
+	{ 'C', "class", "CLASS", OPTION_CLASS, "only this error class (HandlerExit, TTLExpired, ...)",
+	  OPTION_IS_STRING, FIELD(class), 0, 0, "an error class, such as HandlerExit" },
+	{ NO_LETTER(40), "cause", "CAUSE", OPTION_CAUSE, "only this cause, as dlq stats prints it",
+	  OPTION_IS_STRING, FIELD(cause), 0, 0, "a whole cause, as dlq stats prints it" },
+	{ NO_LETTER(41), "text", "TEXT", OPTION_TEXT, "only with this text in error, stderr, id (peek: and message)",
+	  OPTION_IS_STRING, FIELD(text), 0, 0, "a text, such as 'connection refused'" },
+	{ NO_LETTER(42), "exit", "N", OPTION_EXIT, "only with this exit status of the handler",
+	  OPTION_IS_STRING, FIELD(exit_code), 0, 0, "an exit status from 0 to 255, such as 75" },
+	{ NO_LETTER(43), "worker", "WORKER", OPTION_WORKER, "only of this worker, or of this node",
+	  OPTION_IS_STRING, FIELD(worker), 0, 0, "a worker or a node, such as web1" },
+	{ 'a', "all", NULL, OPTION_ALL, "all dead letters", OPTION_IS_FLAG, FIELD(all), 0, 0, NULL },
+	{ NO_LETTER(20), "canary", "N", OPTION_CANARY, "retry one first, or N, the others when they are done",
+	  OPTION_MAY_HAVE_NUMBER, FIELD(canary), 1, 1000, NULL },
+	{ NO_LETTER(21), "rate", "N/s", OPTION_RATE, "retry N messages a second (or N/m, N/h)",
+	  OPTION_IS_STRING, FIELD(rate), 0, 0, "a number and /s, /m or /h, such as 50/s" },
+	{ NO_LETTER(22), "max-failures", "N", OPTION_FAILURES, "stop when more than N have failed again",
+	  OPTION_IS_NUMBER, FIELD(max_failures), 0, INT64_MAX, NULL },
+	{ NO_LETTER(45), "anew", NULL, OPTION_ANEW, "do not continue an earlier command: forget it", OPTION_IS_FLAG, FIELD(anew), 0, 0, NULL },
+	{ 'f', "from", "TYPE", OPTION_FROM, "use a copy of the newest message of ingress, escape or delayed",
+	  OPTION_IS_STRING, FIELD(from), 0, 0, "ingress, escape or delayed" },
+	{ NO_LETTER(2), "fast", NULL, OPTION_FAST, "do not wait for running handlers", OPTION_IS_FLAG, FIELD(fast), 0, 0, NULL },
+	{ NO_LETTER(3), "no-wait", NULL, OPTION_NO_WAIT, "return as soon as the supervisor has accepted the order",
+	  OPTION_IS_FLAG, FIELD(no_wait), 0, 0, NULL },
+	{ NO_LETTER(4), "off", NULL, OPTION_OFF, "fetch again", OPTION_IS_FLAG, FIELD(off), 0, 0, NULL },
+	{ NO_LETTER(5), "fix", NULL, OPTION_FIX, "apply the safe repairs", OPTION_IS_FLAG, FIELD(fix), 0, 0, NULL },
+	{ 'v', "verbose", NULL, OPTION_VERBOSE, "also list what is fine, and fold nothing", OPTION_IS_FLAG, FIELD(verbose), 0, 0, NULL },
+	{ NO_LETTER(12), "nagios", NULL, OPTION_NAGIOS, "print one line for a monitor", OPTION_IS_FLAG, FIELD(nagios), 0, 0, NULL },
+	{ 'b', "bind", "ADDRESS", OPTION_BIND, "listen on this address instead of web.listen",
+	  OPTION_IS_STRING, FIELD(bind), 0, 0, "an address, such as 127.0.0.1 or ::1" },
+	{ 'p', "port", "PORT", OPTION_WEB_PORT, "listen on this port (0: any free port)", OPTION_IS_NUMBER, FIELD(web_port), 0, 65535, NULL },
+	{ NO_LETTER(31), "search", "N", OPTION_SEARCH, "look through N messages of a list (100000)", OPTION_IS_NUMBER, FIELD(search), 1, INT64_MAX, NULL },
+	{ NO_LETTER(30), "before", "RECORD", OPTION_BEFORE, "only records older than this one",
+	  OPTION_IS_STRING, FIELD(before), 0, 0, "the id of a record, such as 1700000000000-0" },
+	{ NO_LETTER(14), "once", NULL, OPTION_ONCE, "print one page and quit", OPTION_IS_FLAG, FIELD(once), 0, 0, NULL },
+	{ NO_LETTER(47), "sort", "KEY", OPTION_SORT, "health, name, ingress, oldest, transit, delayed, escape or failed",
+	  OPTION_IS_STRING, FIELD(sort), 0, 0, "health, name, ingress, oldest, transit, delayed, escape or failed" },
+	{ NO_LETTER(13), "since", "TIME", OPTION_SINCE, "only from TIME on (02:00, a date), or the last 1h30m",
+	  OPTION_IS_STRING, FIELD(since), 0, 0, MOMENT_WANTED },
+	{ NO_LETTER(44), "until", "TIME", OPTION_UNTIL, "only up to TIME", OPTION_IS_STRING, FIELD(until), 0, 0, MOMENT_WANTED },
 };
 const size_t option_specs_count = nitems(option_specs);
 
@@ -100,16 +122,44 @@ static void describe_table(struct buffer *letters, struct option longs[OPTIONS_M
 	longs[option_specs_count] = (struct option){0};
 }
 
-static int bad_value(const struct option_spec *s, const char *value, const char *wanted)
+/* What the value of an option is, with an example. */
+static const char *wanted_of(const struct option_spec *s, char room[WANTED_SIZE])
 {
-	fprintf(stderr, "quredis: --%s: %s is not %s\n", s->name, value, wanted);
+	switch (s->kind) {
+	case OPTION_MAY_HAVE_NUMBER:
+	case OPTION_IS_NUMBER:
+		snprintf(room, WANTED_SIZE, s->max == INT64_MAX ? "a number from %" PRId64 " on" : "a number from %" PRId64 " to %" PRId64, s->min, s->max);
+		return room;
+	case OPTION_IS_DURATION:
+		return "a duration like 250ms, 30s, 5m, 1h30m or 7d";
+	case OPTION_IS_COLOUR:
+		return "auto, always or never";
+	case OPTION_IS_STRING:
+	case OPTION_IS_FLAG:
+		break;
+	}
+	return s->wanted;
+}
+
+static int bad_value(const struct option_spec *s, const char *value)
+{
+	char room[WANTED_SIZE];
+
+	notice_print("quredis: ", "--%s: %s is not %s", s->name, value, wanted_of(s, room));
+	return -1;
+}
+
+static int no_value(const struct option_spec *s, const char *option)
+{
+	char room[WANTED_SIZE];
+
+	notice_print("quredis: ", "option %s requires an argument: %s", option, wanted_of(s, room));
 	return -1;
 }
 
 static int store_colour(enum colour_choice *field, const struct option_spec *s, const char *value)
 {
-	const char *near = nearest(value, colour_choices, COLOUR_CHOICES);
-	char *shown;
+	char *hint, *shown;
 
 	for (int i = 0; i < COLOUR_CHOICES; i++)
 		if (strcmp(colour_choices[i], value) == 0) {
@@ -117,8 +167,9 @@ static int store_colour(enum colour_choice *field, const struct option_spec *s, 
 			return 0;
 		}
 	shown = visible(value, strlen(value), 100);
-	fprintf(stderr, "quredis: --%s: expected auto, always or never, not %s%s%s%s\n", s->name, shown[0] == '\0' ? "an empty word" : shown,
-	    near != NULL ? " (did you mean " : "", near != NULL ? near : "", near != NULL ? "?)" : "");
+	hint = notice_suggest(value, colour_choices, COLOUR_CHOICES, "");
+	notice_print("quredis: ", "--%s: expected auto, always or never, not %s%s", s->name, shown[0] == '\0' ? "an empty word" : shown, hint);
+	free(hint);
 	free(shown);
 	return -1;
 }
@@ -143,34 +194,27 @@ static int store(struct options *o, const struct option_spec *s, char *value)
 	case OPTION_IS_NUMBER:
 		number = value == NULL ? 0 : strtonum(value, s->min, s->max, &why);
 		if (why != NULL)
-			return bad_value(s, value, "a number in the allowed range");
+			return bad_value(s, value);
 		break;
 	case OPTION_IS_DURATION:
 		if (units_parse_duration(value, &number) == -1)
-			return bad_value(s, value, "a duration like 250ms, 30s, 5m, 1h30m or 7d");
+			return bad_value(s, value);
 		break;
 	}
 	memcpy(field, &number, sizeof(number));
 	return 0;
 }
 
-static int unknown(char *const *argv, int letter)
+/* Only the command, which may stand behind it, knows which option was meant: options_parse() goes on. */
+static int keep_unknown(struct options *o, char *const *argv, int letter)
 {
-	const char *names[OPTIONS_MAX], *near, *word = argv[optind - 1];
-	char *name;
+	const char *word = argv[optind - 1];
 
-	if (letter != 0 && letter < 256 && strncmp(word, "--", 2) != 0) {
-		fprintf(stderr, "quredis: unknown option -%c\n", letter);
-		return -1;
-	}
-	for (size_t i = 0; i < option_specs_count; i++)
-		names[i] = option_specs[i].name;
-	name = alloc_copy(word + 2, strcspn(word + 2, "="));
-	near = nearest(name, names, option_specs_count);
-	free(name);
-	fprintf(stderr, "quredis: unknown option %s%s%s%s\n", word, near != NULL ? " (did you mean --" : "",
-	    near != NULL ? near : "", near != NULL ? "?)" : "");
-	return -1;
+	if (letter != 0 && letter < 256 && strncmp(word, "--", 2) != 0)
+		snprintf(o->unknown, sizeof(o->unknown), "-%c", letter);
+	else
+		snprintf(o->unknown, sizeof(o->unknown), "%s", word);
+	return 0;
 }
 
 static bool is_number(const char *word)
@@ -186,17 +230,15 @@ static int parse_one(struct options *o, int letter, char **argv)
 		o->operands[o->noperands++] = optarg;
 		return 0;
 	}
-	if (letter == ':') {
-		fprintf(stderr, "quredis: option %s requires an argument\n", argv[optind - 1]);
-		return -1;
-	}
+	if (letter == ':')
+		return no_value(option_of_letter(optopt), argv[optind - 1]);
 	s = letter == '?' ? NULL : option_of_letter(letter);
 	if (s != NULL && s->kind == OPTION_MAY_HAVE_NUMBER && optarg == NULL && argv[optind] != NULL && is_number(argv[optind])) {
-		fprintf(stderr, "quredis: --%s %s: write --%s=%s; a number that is an operand must not follow --%s\n", s->name, argv[optind], s->name,
+		notice_print("quredis: ", "--%s %s: write --%s=%s; a number that is an operand must not follow --%s", s->name, argv[optind], s->name,
 		    argv[optind], s->name);
 		return -1;
 	}
-	return s == NULL ? unknown(argv, optopt) : store(o, s, optarg);
+	return s == NULL ? keep_unknown(o, argv, optopt) : store(o, s, optarg);
 }
 
 struct options options_none(void)
@@ -218,10 +260,12 @@ int options_parse(struct options *o, int argc, char **argv)
 	optind = 0;		/* resets getopt: completion parses a second line */
 	while (rc == 0 && (letter = getopt_long(argc, argv, letters.data, longs, NULL)) != -1)
 		rc = parse_one(o, letter, argv);
+	if (rc == -1)
+		o->unknown[0] = '\0';	/* the other mistake was printed */
 	while (rc == 0 && optind < argc)	/* operands after "--" */
 		o->operands[o->noperands++] = argv[optind++];
 	buffer_free(&letters);
-	return rc;
+	return o->unknown[0] != '\0' ? -1 : rc;
 }
 
 void options_free(struct options *o)
@@ -303,9 +347,12 @@ char *options_to_words(const json_t *json, uint64_t bits)
 
 void options_print(uint64_t bits, FILE *out)
 {
+	size_t width = wrap_page_width(out);
+
 	for (size_t i = 0; i < option_specs_count; i++) {
 		const struct option_spec *s = &option_specs[i];
 		char left[64], letter[8] = "    ";
+		int at;
 
 		if (bits == 0 ? s->bit != 0 : (s->bit & bits) == 0)
 			continue;
@@ -316,6 +363,8 @@ void options_print(uint64_t bits, FILE *out)
 		else
 			snprintf(left, sizeof(left), "%s--%s%s%s", letter, s->name, s->argument != NULL ? " " : "",
 			    s->argument != NULL ? s->argument : "");
-		fprintf(out, "  %-24s  # %s\n", left, s->summary);
+		at = fprintf(out, "  %-24s  # ", left);
+		wrap_write(out, s->summary, (size_t)at, (size_t)at, width);
+		fputc('\n', out);
 	}
 }

@@ -65,6 +65,7 @@ struct options {			/* strings point into argv */
 	int64_t wait, canary;		/* 0: without a number; wait -1: not given */
 	bool lines, nul, all, fast, no_wait, off, fix, nagios, anew, once, verbose;
 
+	char unknown[64];		/* an option that does not exist; "": there is none */
 	uint64_t given;			/* OPTION_ bits of the options on the line */
 	char **operands;		/* the words that are not options; owned, NULL at the end */
 	size_t noperands;
@@ -80,12 +81,17 @@ struct option_spec {
 		OPTION_IS_COLOUR } kind;
 	size_t offset;			/* in struct options */
 	int64_t min, max;		/* numbers */
+	const char *wanted;		/* strings: what the value is, with an example */
 };
+#define OPTIONS_MAX 64
 extern const struct option_spec option_specs[];
 extern const size_t option_specs_count;
 
 struct options options_none(void);	/* none is given */
-/* Returns -1 and prints one line if the line cannot be understood. Free in both cases. */
+/*
+ * Returns -1 if the line cannot be understood: it has an unknown option, and the operands are known all the same; or the reason was printed, and `unknown`
+ * is empty. Free in all cases.
+ */
 int options_parse(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 

@@ -1,26 +1,21 @@
 /* The code that tables and JSON share: properties of the output file, and the text of a cell. */
-#include <sys/ioctl.h>
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <jansson.h>
 
 #include "admin/cli/output.h"
 
 #include "admin/cli/visible.h"
+#include "admin/cli/wrap.h"
 #include "common/base/base.h"
 
 void output_init(struct output *o, FILE *file, bool json, enum colour_choice colour)
 {
-	struct winsize size;
-	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = SIZE_MAX,
+	*o = (struct output){ .format = json ? &output_json : &output_table, .file = file, .width = wrap_width(file),
 		.colour = colour_is_wanted(colour, fileno(file)) };
-	o->terminal = isatty(fileno(file)) == 1;
-	if (o->terminal)
-		o->width = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+	o->terminal = o->width != SIZE_MAX;
 }
 
 void output_begin(struct output *o, const struct column *columns, size_t n)

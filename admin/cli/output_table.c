@@ -10,6 +10,7 @@
 
 #include "admin/cli/layout.h"
 #include "admin/cli/visible.h"
+#include "admin/cli/wrap.h"
 #include "common/base/base.h"
 
 #define HELD_ROWS 1000
@@ -88,22 +89,10 @@ static void free_texts(const struct output *o, char **texts)
 
 /* ---- texts that continue on the next line ---- */
 
-/* Returns how many bytes of text fit on this line: up to a blank if there is one, and at least one byte. */
-static size_t line_len(const char *text, size_t width)
-{
-	size_t fit = visible_fit(text, width), blank = fit;
-
-	if (text[fit] == '\0')
-		return fit;
-	while (blank > 0 && text[blank] != ' ')
-		blank--;
-	return blank > 0 ? blank : fit > 0 ? fit : 1;
-}
-
 /* Takes a line of at most so many columns from *rest; it ends in "..." if it is the last one allowed and more follows. */
 static char *next_line(const char **rest, size_t width, bool last_allowed)
 {
-	size_t n = line_len(*rest, width);
+	size_t n = wrap_cell(*rest, width);
 	char *line = alloc_copy(*rest, last_allowed ? strlen(*rest) : n);
 
 	if (last_allowed)

@@ -140,8 +140,10 @@ static void offer_operand(struct completion *c, const struct command *command)
 		offer_all(c, lists, nitems(lists));
 	else if (strcmp(name, "SHELL") == 0)
 		offer_all(c, shells, nitems(shells));
-	else if (strcmp(name, "COMMAND") == 0)
+	else if (strcmp(name, "COMMAND") == 0) {
 		offer_commands(c, NULL);
+		offer(c, COMMAND_HELP_OPTIONS, "options of every command");
+	}
 }
 
 /* ---- options ---- */

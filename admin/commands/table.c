@@ -3,6 +3,7 @@
  * completion and the console read it, too.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "admin/commands/commands.h"
 
@@ -17,14 +18,15 @@
 #include "common/base/base.h"
 
 static const struct command rows[] = {
-	{ "completion", "SHELL", "print a script for bash, fish or zsh that completes commands, queues and ids", cmd_completion, NEED_NOTHING, 1, SIZE_MAX, 0,
-	  "In bash: eval \"$(quredis completion bash)\"",
+	{ "completion", "SHELL", "print a completion script for a shell", cmd_completion, NEED_NOTHING, 1, SIZE_MAX, 0,
+	  "SHELL is bash, fish or zsh. The script completes commands, options, queues and ids. In bash: eval \"$(quredis completion bash)\"",
 	  TASK_OTHER, "quredis completion bash >/etc/bash_completion.d/quredis" },
-	{ "destroy", "QUEUE", "remove a queue: all its keys and its registration", cmd_destroy, NEED_QUEUE, 1, 1, 0,
-	  "Refused while workers are registered and alive. On a terminal you must type the name; elsewhere --yes is required.",
+	{ "destroy", "QUEUE", "remove a queue with all its keys", cmd_destroy, NEED_QUEUE, 1, 1, 0,
+	  "It removes the messages, the records and the registration, too. Refused while workers are registered and alive. On a terminal you must type the "
+	  "name; elsewhere --yes is required.",
 	  TASK_QUEUES, "quredis destroy mail" },
-	{ "dlq export", "QUEUE", "write records and messages as lines of JSON, oldest first", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER,
-	  "One object per line, in the format of dead_letter.archive. Without -n it writes all.",
+	{ "dlq export", "QUEUE", "write dead letters as lines of JSON", cmd_dlq_export, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER,
+	  "One object per line with record and message, oldest first, in the format of dead_letter.archive. Without -n it writes all.",
 	  TASK_DEAD_LETTERS, "quredis dlq export mail --class HandlerTimeout >timeouts.ndjson" },
 	{ "dlq ls", "QUEUE", "list dead letters, newest first", cmd_dlq_ls, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER | OPTION_BEFORE, NULL,
 	  TASK_DEAD_LETTERS, "quredis dlq ls mail --since 02:00 --class SMTPServerDisconnected" },
@@ -33,37 +35,41 @@ static const struct command rows[] = {
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken. With --canary, --rate or "
 	  "--max-failures it stops when one message, or more than N, has failed again; exit status 65. The rate is then 50/s unless --rate is given. "
 	  "With these or a filter, the same command again continues one that was interrupted.",
-	  TASK_DEAD_LETTERS, "quredis dlq retry mail --all --class SMTPServerDisconnected --canary=50 --rate 50/s" },
+	  TASK_DEAD_LETTERS, "quredis dlq retry mail --all --class HandlerTimeout --canary=50 --rate 50/s" },
 	{ "dlq rm", "QUEUE ID...|--all", "delete dead letters and their records", cmd_dlq_rm, NEED_QUEUE, 1, SIZE_MAX, OPTION_ALL | OPTION_FILTER | OPTION_ANEW,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken.",
 	  TASK_DEAD_LETTERS, "quredis dlq rm mail --all --until 30d" },
-	{ "dlq show", "QUEUE ID", "show everything known about a dead letter", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
+	{ "dlq show", "QUEUE ID", "show a dead letter with its message", cmd_dlq_show, NEED_QUEUE, 2, 2, 0,
 	  "ID is the id of a record, as dlq ls shows it, or of a message; if several dead letters have it, the newest is taken.",
 	  TASK_DEAD_LETTERS, "quredis dlq show mail 1763949005123-0" },
-	{ "dlq stats", "QUEUE", "count dead letters by class, by cause and by hour", cmd_dlq_stats, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER,
+	{ "dlq stats", "QUEUE", "count by class, by cause and by hour", cmd_dlq_stats, NEED_QUEUE, 1, 1, OPTION_COUNT | OPTION_FILTER,
 	  "A cause is the class, how the handler ended, and the first line of the error, without ids and long numbers. It shows "
 	  "the 20 most frequent classes and causes, and the 20 latest hours.",
 	  TASK_DEAD_LETTERS, "quredis dlq stats mail" },
-	{ "doctor", "", "check this host, Redis and all queues, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0,
+	{ "doctor", "", "find problems, and say what to do", cmd_doctor, NEED_NOTHING, 0, 0,
 	  OPTION_FIX | OPTION_COUNT | OPTION_VERBOSE,
-	  "The worst is at the end; what is fine is hidden without -v. Exit status 0: no problem, or only notes; 1: warnings; 2: errors; 69: Redis cannot "
+	  "It checks this host, Redis and all queues. The worst is at the end; what is fine is hidden without -v. Exit status 0: no problem, or only "
+	  "notes; 1: warnings; 2: errors; 69: Redis cannot "
 	  "be reached. -n: how many keys, and dead letters of a queue, it reads at most. To check the rights of this user it moves a message on keys "
 	  "of its own, unless --dry-run.",
 	  TASK_LOOK, "quredis doctor" },
-	{ "done ls", "QUEUE", "list messages done recently, newest first", cmd_done_ls, NEED_QUEUE, 1, 1, OPTION_COUNT,
-	  "For queues that keep a history (done.keep).",
+	{ "done ls", "QUEUE", "list messages that were done recently", cmd_done_ls, NEED_QUEUE, 1, 1, OPTION_COUNT,
+	  "Newest first; for queues that keep a history (done.keep).",
 	  TASK_MESSAGES, "quredis done ls mail -n 20" },
-	{ "health", "[QUEUE]", "show the health of queues, as their supervisors last reported it", cmd_health, NEED_NOTHING, 0, 1, OPTION_NAGIOS,
-	  "Of one queue, or of all. Exit status 0: healthy; 1: degraded; 2: unhealthy; 3: no supervisor reports it (health.enabled).",
+	{ "health", "[QUEUE]", "show the health of queues", cmd_health, NEED_NOTHING, 0, 1, OPTION_NAGIOS,
+	  "Of one queue, or of all, as their supervisors last reported it. Exit status 0: healthy; 1: degraded; 2: unhealthy; 3: no supervisor reports it "
+	  "(health.enabled).",
 	  TASK_LOOK, "quredis health mail" },
 	{ "help", "[COMMAND]", "list the commands, or describe one", cmd_help, NEED_NOTHING, 0, 2, 0, NULL,
 	  TASK_OTHER, "quredis help dlq retry" },
 	{ "ls", "", "list queues", cmd_ls, NEED_REDIS, 0, 0, 0,
 	  "All queues of the configuration and of the registry, with the number of messages in each list.",
 	  TASK_LOOK, "quredis ls" },
-	{ "nodes", "", "list the supervisors of all hosts, as they last reported", cmd_nodes, NEED_REDIS, 0, 0, 0, NULL,
+	{ "nodes", "", "list the supervisors of all hosts", cmd_nodes, NEED_REDIS, 0, 0, 0,
+	  "As they last reported.",
 	  TASK_LOOK, "quredis nodes" },
-	{ "pause", "QUEUE", "stop fetching from a queue, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0, NULL,
+	{ "pause", "QUEUE", "stop fetching, on every host", cmd_pause, NEED_QUEUE, 1, 1, 0,
+	  "Running messages are finished. quiet does the same on this host; resume undoes it.",
 	  TASK_QUEUES, "quredis pause mail" },
 	{ "peek", "QUEUE TYPE", "show messages, newest first", cmd_peek, NEED_QUEUE, 2, 2, OPTION_COUNT | OPTION_TEXT | OPTION_SEARCH,
 	  "TYPE is ingress, transit, escape or delayed. Without -n it shows the newest 101.\n"
@@ -80,43 +86,48 @@ static const struct command rows[] = {
 	{ "quiet", "[QUEUE]", "stop fetching on this host", cmd_quiet, NEED_CONF, 0, 1, OPTION_OFF,
 	  "Of one queue, or of all. Running messages are finished. pause does the same on all hosts.",
 	  TASK_QUEUES, "quredis quiet mail" },
-	{ "reload", "", "make the supervisor read its configuration again", cmd_reload, NEED_CONF, 0, 0, 0, NULL,
+	{ "reload", "", "read the configuration again", cmd_reload, NEED_CONF, 0, 0, 0,
+	  "The supervisor of this host applies what has changed.",
 	  TASK_SUPERVISOR, "quredis reload" },
-	{ "restart", "QUEUE", "replace a queue's workers and handlers, one after the other has finished", cmd_restart, NEED_CONF, 1, 1, 0, NULL,
+	{ "restart", "QUEUE", "replace the workers of a queue", cmd_restart, NEED_CONF, 1, 1, 0,
+	  "And their handlers: one after the other has finished its messages.",
 	  TASK_QUEUES, "quredis restart mail" },
 	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL,
 	  TASK_QUEUES, "quredis resume mail" },
-	{ "retry", "QUEUE TYPE|[TYPE] ID...", "put a list, or single messages, back into ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
-	  "TYPE is transit, escape or delayed. Messages that live workers hold stay, unless --force is given. You may interrupt it, and run it again to "
+	{ "retry", "QUEUE TYPE|[TYPE] ID...", "put messages back into ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
+	  "TYPE is transit, escape or delayed. Without ID the whole list. Messages that live workers hold stay, unless --force is given. You may interrupt "
+	  "it, and run it again to "
 	  "continue. ID is that of a delayed or waiting message, as peek shows it: the message is fetched next. For dead letters: dlq retry.",
 	  TASK_MESSAGES, "quredis retry mail order-17" },
 	{ "rm", "QUEUE TYPE ID...", "delete single messages", cmd_rm, NEED_QUEUE, 3, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is ingress or delayed, ID as peek shows it; if several messages have it, the one that comes next is taken. For dead letters: dlq rm.",
 	  TASK_MESSAGES, "quredis rm mail delayed order-17" },
-	{ "run", "QUEUE [MESSAGE]", "run a queue's handler on a copy of one message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM | OPTION_ID,
+	{ "run", "QUEUE [MESSAGE]", "run the handler on a copy of a message", cmd_run, NEED_NOTHING, 1, 2, OPTION_FROM | OPTION_ID,
 	  "Without MESSAGE and --from, the message is standard input. The user, environment and limits are those of a worker; "
 	  "no list changes. The handler runs for real, with all its effects. With --from escape, --id takes the dead letter with this record or message id.",
 	  TASK_MESSAGES, "quredis run mail --from escape --id 1763949845123-0" },
-	{ "scale", "QUEUE WORKERS", "set the number of workers of a queue on this host", cmd_scale, NEED_CONF, 2, 2, 0,
+	{ "scale", "QUEUE WORKERS", "set how many workers a queue has here", cmd_scale, NEED_CONF, 2, 2, 0,
 	  "It lasts until the next reload or start, which use the configuration. Surplus workers finish the messages that they run.",
 	  TASK_QUEUES, "quredis scale mail 8" },
-	{ "stale", "[QUEUE]", "count the messages that the rules of purge{} would take", cmd_stale, NEED_REDIS, 0, 1, 0,
-	  "Of one queue, or of all. It writes nothing; purge.enabled and purge.dry_run decide whether the rules are applied. It does not "
+	{ "stale", "[QUEUE]", "count what purge{} would take", cmd_stale, NEED_REDIS, 0, 1, 0,
+	  "The messages that its rules would take, of one queue or of all. It writes nothing; purge.enabled and purge.dry_run decide whether the rules are "
+	  "applied. It does not "
 	  "count registry entries and registrations, and ignores purge.check.",
 	  TASK_LOOK, "quredis stale mail" },
 	{ "stats", "[QUEUE ...]", "show what all hosts did with queues", cmd_stats, NEED_REDIS, 0, SIZE_MAX, OPTION_SINCE,
 	  "In total, or with --since in the last TIME, at most three days. Figures are some seconds old.",
 	  TASK_LOOK, "quredis stats mail --since 24h" },
-	{ "status", "[QUEUE]", "show the state of queues and workers on this host", cmd_status, NEED_CONF, 0, 1, 0, "Of one queue, or of all.",
+	{ "status", "[QUEUE]", "show queues and workers of this host", cmd_status, NEED_CONF, 0, 1, 0, "Of one queue, or of all.",
 	  TASK_LOOK, "quredis status" },
 	{ "stop", "", "stop the supervisor", cmd_stop, NEED_CONF, 0, 0, OPTION_FAST | OPTION_NO_WAIT, NULL,
 	  TASK_SUPERVISOR, "quredis stop" },
-	{ "top", "", "watch queues and workers, refreshed every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE | OPTION_SORT,
+	{ "top", "", "watch queues, refreshed every second", cmd_top, NEED_CONF, 0, 0, OPTION_ONCE | OPTION_SORT,
 	  "The sickest queues are first. Enter shows the selected queue, ? lists the keys, q quits. If standard output is no terminal, or with --json, "
 	  "it prints one page.",
 	  TASK_LOOK, "quredis top" },
-	{ "trend", "QUEUE", "show backlog, waiting times and outcomes of a queue over time", cmd_trend, NEED_QUEUE, 1, 1, OPTION_SINCE,
-	  "In the last hour, or with --since in the last TIME, at most three days, in at most 102 rows. Rows that no supervisor saw have no figures.",
+	{ "trend", "QUEUE", "show the course of a queue over time", cmd_trend, NEED_QUEUE, 1, 1, OPTION_SINCE,
+	  "Its backlog, its waiting times, and how its attempts ended, in the last hour, or with --since in the last TIME, at most three days, in at most "
+	  "102 rows. Rows that no supervisor saw have no figures.",
 	  TASK_LOOK, "quredis trend mail --since 24h" },
 	{ "version", "", "print the version", cmd_version, NEED_NOTHING, 0, 0, 0, NULL,
 	  TASK_OTHER, "quredis version" },
@@ -134,6 +145,10 @@ int cmd_help(struct admin *a)
 
 	if (a->noperands == 0 || (a->noperands == 1 && command_is_group(a, a->operands[0]))) {
 		command_list(a, a->noperands == 0 ? NULL : a->operands[0], stdout);
+		return 0;
+	}
+	if (a->noperands == 1 && strcmp(a->operands[0], COMMAND_HELP_OPTIONS) == 0) {
+		command_help_options(stdout);
 		return 0;
 	}
 	c = command_find(a);

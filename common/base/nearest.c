@@ -3,6 +3,7 @@
  * replace, or swap with their neighbour. The table of distances between all beginnings of two words is computed row by row; a row needs only the two
  * above it.
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include <sys/param.h>
@@ -42,19 +43,31 @@ static size_t distance(const char *a, const char *b)
 	return rows[an % 3][bn];
 }
 
-const char *nearest(const char *name, const char *const *candidates, size_t n)
+size_t nearest_all(const char *name, const char *const *candidates, size_t n, const char **found, size_t most)
 {
-	const char *best = NULL;
-	size_t best_distance = 1 + strlen(name) / 6 + 1;
+	size_t least_distance = 1 + strlen(name) / 6 + 1, nfound = 0;
+	bool same_letter = false;	/* of two that are equally similar, the one with the same first letter: a slip is rarely there */
 
 	for (size_t i = 0; i < n; i++) {
 		size_t d = distance(name, candidates[i]);
+		bool same = candidates[i][0] == name[0];
 
-		/* of two that are equally similar, the one with the same first letter: a slip is rarely there */
-		if (d < best_distance || (best != NULL && d == best_distance && best[0] != name[0] && candidates[i][0] == name[0])) {
-			best = candidates[i];
-			best_distance = d;
+		if (d < least_distance || (d == least_distance && nfound > 0 && same && !same_letter)) {
+			least_distance = d;
+			same_letter = same;
+			nfound = 0;
+		} else if (d > least_distance || nfound == 0 || same != same_letter) {
+			continue;
 		}
+		if (nfound < most)
+			found[nfound++] = candidates[i];
 	}
-	return best;
+	return nfound;
+}
+
+const char *nearest(const char *name, const char *const *candidates, size_t n)
+{
+	const char *best;
+
+	return nearest_all(name, candidates, n, &best, 1) == 0 ? NULL : best;
 }

@@ -46,6 +46,41 @@ def test_every_command_has_its_help(quredis):
         assert example[:1 + len(words)] == ["quredis", *words] and quredis(*example[1:], "--help").out == r.out, example     # its options and words exist
 
 
+def test_help_fits_and_examples_stay_in_sight(quredis):
+    """Without a terminal it is 80 columns wide. The description and the example of a command stand before its options, and those of every command elsewhere."""
+    words = [line.split("#")[0].split()[1:] for line in quredis("help").out.splitlines() if line.startswith("  quredis ")]
+    pages = {name: quredis("help", *name.split()).out for name in ["", "options", "dlq"] + [" ".join(w for w in line if w.islower()) for line in words]}
+    assert max(len(line) for page in pages.values() for line in page.splitlines()) <= 80
+    page = pages["dlq retry"]
+    assert "\nletters have it, the newest is taken. With --canary" in page and "such as [=N]" not in page
+    assert page.index("Usage:") < page.index("ID is the id") < page.index("Example:") < page.index("Options:") < page.index("quredis help options")
+    assert "only this error class (HandlerExit, TTLExpired,\n" + " " * 30 + "...)\n" in page
+    assert all("--dry-run" not in p or n in ("", "options") for n, p in pages.items() if n not in ("doctor", "purge")), pages
+    assert len(pages["ls"].splitlines()) < 12 and "--redis-host" in pages["options"] and pages["options"] in pages[""]
+
+
+@pytest.mark.parametrize("columns", [10, 40, 80, 200])
+def test_help_fits_the_terminal(terminal, columns):
+    t = terminal("help", "doctor", columns=columns)
+    assert t.end() == 0
+    lines = t.text.replace("\r", "").splitlines()
+    assert max(map(len, lines)) <= max(columns, 42)         # an option and a word of its text
+    assert columns < 200 or max(map(len, lines)) > 120
+    assert "".join(quredis_words(t.text)) == "".join(quredis_words(run_quredis("help", "doctor").out))
+
+
+def quredis_words(text):
+    return [w for w in text.split() if w != "#"]
+
+
+def test_long_notices_wrap_on_a_terminal(terminal, redis):
+    t = terminal("push", "mail", "--at")
+    assert t.end() == 64
+    lines = t.text.replace("\r", "").splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 80 and all(line.startswith("  ") for line in lines[1:])
+    assert " ".join(lines[0:1] + [line.strip() for line in lines[1:]]).endswith("or a duration from now on (1h30m)")
+
+
 def test_no_command_is_a_mistake(quredis):
     r = quredis()
     assert r.code == 64 and r.out == "" and "Dead letters:" in r.err
@@ -66,24 +101,43 @@ def test_the_first_of_two_words_lists_what_can_follow(quredis, group, words):
 @pytest.mark.parametrize("words, said", [
     (["purgee", "mail", "escape"], "no command purgee (did you mean purge?)"),
     (["dlq", "lss", "mail"], "no command dlq lss (did you mean dlq ls?)"),
+    (["dql", "ls", "mail"], "no command dql ls (did you mean dlq ls?)"),
+    (["dlqq", "sl", "mail"], "no command dlqq sl (did you mean dlq ls?)"),
+    (["doen", "ls", "mail"], "no command doen ls (did you mean done ls?)"),
+    (["dql", "nonsense", "mail"], "no command dql (did you mean dlq?)"),
+    (["dlq", "nonsense", "mail"], "no command dlq nonsense; quredis help dlq lists them"),
+    (["stauts"], "no command stauts (did you mean stats or status?)"),
     (["done", "lss", "mail"], "no command done lss (did you mean done ls?)"),
     (["nonsense"], "no command nonsense; quredis help lists them"),
-    (["ls", "--formt"], "unknown option --formt\n"),
+    (["ls", "--formt"], "unknown option --formt; ls takes only the options of every command: quredis help options\n"),
+    (["--formt", "stats"], "unknown option --formt; stats takes --since, and the options of every command: quredis help options\n"),
+    (["--formt", "dlq", "rm"], "unknown option --formt; dlq rm takes --class, --cause, --text, --exit, --worker, --all, --anew, --since, --until, and"),
+    (["--formt"], "unknown option --formt; the options of every command: quredis help options\n"),
+    (["stats", "--sinec=1h"], "unknown option --sinec=1h (did you mean --since?)\n"),
+    (["ls", "--sinec", "1h"], "unknown option --sinec; ls takes only the options"),
+    (["--formt", "ls", "--limit"], "option --limit requires an argument"),
     (["--jsno", "ls"], "unknown option --jsno (did you mean --json?)"),
-    (["-x", "ls"], "unknown option -x"),
+    (["-x", "ls"], "unknown option -x; ls takes only"),
     (["--color=alwys", "ls"], "--color: expected auto, always or never, not alwys (did you mean always?)\n"),
     (["--color", "ls"], "--color: expected auto, always or never, not ls\n"),
     (["--color=", "ls"], "--color: expected auto, always or never, not an empty word\n"),
     (["--colour=never", "ls"], "unknown option --colour=never (did you mean --color?)"),
-    (["ls", "--limit"], "option --limit requires an argument"),
+    (["ls", "--limit"], "option --limit requires an argument: a number from 0 on\n"),
+    (["push", "mail", "--at"], "option --at requires an argument: a time to come, as it is printed (2026-11-23T02:10:05Z), a time of day"),
+    (["push", "mail", "-d"], "option -d requires an argument: a duration like 250ms, 30s"),
+    (["dlq", "retry", "mail", "--rate"], "option --rate requires an argument: a number and /s, /m or /h, such as 50/s\n"),
+    (["ls", "--color"], "option --color requires an argument: auto, always or never\n"),
+    (["-u"], "option -u requires an argument: an address, such as redis://redis1:6379/0"),
     (["ls", "--limit", "3"], "ls has no option --limit"),
     (["push", "mail", "--delay", "soon"], "--delay: soon is not a duration"),
-    (["-P", "70000", "ls"], "--redis-port: 70000 is not a number in the allowed range"),
-    (["purge", "mail"], "usage: quredis purge QUEUE TYPE"),
+    (["-P", "70000", "ls"], "--redis-port: 70000 is not a number from 1 to 65535"),
+    (["purge", "mail"], "usage: quredis purge QUEUE TYPE; TYPE is ingress, transit, escape (with its records) or delayed\n"),
+    (["peek"], "usage: quredis peek QUEUE TYPE; TYPE is ingress, transit, escape or delayed\n"),
     (["ls", "mail"], "unexpected argument mail; usage: quredis ls\n"),
     (["status", "mail", "news"], "unexpected argument news; usage: quredis status [QUEUE]\n"),
     (["purge", "mail", "ingres"], "no such type: ingres (did you mean ingress?)"),
     (["retry", "mail", "ingress"], "type ingress is not one of transit escape delayed"),
+    (["scale", "mail"], "usage: quredis scale QUEUE WORKERS\n"),
     (["dlq", "rm", "mail"], "usage: quredis dlq rm QUEUE ID...|--all"),
     (["push", "mail", "--lines", "--null"], "--lines and --null exclude each other"),
     (["push", "mail", "--lines", "x"], "no MESSAGE"),
@@ -317,7 +371,8 @@ def test_push_at_a_time(quredis, redis):
     c = redis.client()
     q, now = Queue(c), now_ms()
     of_2099 = 4_070_908_800_000 - now
-    for at, least, most in (("90m", 5_400_000, 5_460_000), ("1h30m", 5_400_000, 5_460_000), ("2099-01-01T00:00Z", of_2099 - 60_000, of_2099), ("00:00", 0, 86_460_000)):
+    for at, least, most in (("90m", 5_400_000, 5_460_000), ("1h30m", 5_400_000, 5_460_000),
+                            ("2099-01-01T00:00Z", of_2099 - 60_000, of_2099 + 60_000), ("00:00", 0, 86_460_000)):
         assert quredis("push", "mail", at, "--at", at).out == "pushed 1 message\n"
         due, = [score - now for m, score in c.zrange(q.delayed, 0, -1, withscores=True) if strip(m) == at.encode()]
         assert least <= due <= most, at

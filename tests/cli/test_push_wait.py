@@ -307,7 +307,7 @@ def test_dry(server, quredis):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["x", "--wait=0"], "--wait: 0 is not a number in the allowed range"),
+    (["x", "--wait=0"], "--wait: 0 is not a number from 1 to 1000"),
     (["x", "--wait=some"], "--wait: some is not a number"),
     (["--wait", "1"], "--wait 1: write --wait=1; a number that is an operand must not follow --wait"),
     (["x", "--wait-timeout", "1s"], "--wait-timeout is only for --wait"),

@@ -295,7 +295,7 @@ def _options(text):
 
 def quredis_options():
     names = [re.match(r"[a-z]+(?: [a-z]+)?", c)[0] for c in commands()]
-    return set().union(*(_options(said(QUREDIS, "help", *n.split())) for n in names))
+    return set().union(*(_options(said(QUREDIS, "help", *n.split())) for n in ["options", *names]))
 
 
 def quredisd_options():

@@ -52,12 +52,33 @@ static void prefers_the_nearest(void **state)
 	assert_string_equal(nearest("abd", near, 3), "abdc");
 }
 
+static void names_all_that_are_as_near(void **state)
+{
+	static const char *const known[] = { "stats", "status", "stop", "xtats", "purge" };
+	const char *found[3];
+
+	(void)state;
+	assert_int_equal(nearest_all("stauts", known, nitems(known), found, 3), 2);
+	assert_string_equal(found[0], "stats");
+	assert_string_equal(found[1], "status");
+	assert_int_equal(nearest_all("stauts", known, nitems(known), found, 1), 1);
+	assert_int_equal(nearest_all("ytats", known + 3, 1, found, 3), 1);
+	assert_int_equal(nearest_all("nothing", known, nitems(known), found, 3), 0);
+	/* the same first letter wins, wherever it stands */
+	static const char *const letters[] = { "xail", "mail", "maul", "yail" };
+	assert_int_equal(nearest_all("mil", letters, nitems(letters), found, 3), 1);
+	assert_string_equal(found[0], "mail");
+	assert_int_equal(nearest_all("mayl", letters, nitems(letters), found, 3), 2);
+	assert_string_equal(found[1], "maul");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_was_meant),
 		cmocka_unit_test(is_silent_when_nothing_is_near),
 		cmocka_unit_test(prefers_the_nearest),
+		cmocka_unit_test(names_all_that_are_as_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
