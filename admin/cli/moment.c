@@ -78,13 +78,26 @@ static int parse_date(const char **s, int64_t *ms)
 
 enum form { FORM_DURATION, FORM_CLOCK, FORM_DATE, FORM_NONE };
 
+/* A duration, also as a table shows it: "49s ago", "in 5m". coming: which of the two may be. */
+static int parse_duration(const char *text, bool coming, int64_t *ms)
+{
+	static const char before[] = "in ", after[] = " ago";
+	size_t len = strlen(text), first = coming && strncmp(text, before, strlen(before)) == 0 ? strlen(before) : 0;
+	bool ago = !coming && len > strlen(after) && strcmp(text + len - strlen(after), after) == 0;
+	char *duration = alloc_copy(text + first, len - first - (ago ? strlen(after) : 0));
+	int rc = units_parse_duration(duration, ms);
+
+	free(duration);
+	return rc;
+}
+
 /* *ms: a duration, a time of day of the day of now_ms, or a date. */
-static enum form parse(const char *text, int64_t now_ms, int64_t *ms)
+static enum form parse(const char *text, int64_t now_ms, bool coming, int64_t *ms)
 {
 	int64_t day, clock = 0, zone = 0;
 	const char *s = text;
 
-	if (units_parse_duration(text, ms) == 0)
+	if (parse_duration(text, coming, ms) == 0)
 		return FORM_DURATION;
 	if (parse_clock(&s, &clock) == 0 && parse_zone(s, &zone) == 0) {
 		*ms = now_ms / DAY_MS * DAY_MS + clock - zone;
@@ -101,7 +114,7 @@ static enum form parse(const char *text, int64_t now_ms, int64_t *ms)
 
 int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
 {
-	enum form form = parse(text, now_ms, ms);
+	enum form form = parse(text, now_ms, false, ms);
 
 	if (form == FORM_DURATION)
 		*ms = now_ms - *ms;
@@ -112,7 +125,7 @@ int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
 
 int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms)
 {
-	enum form form = parse(text, now_ms, ms);
+	enum form form = parse(text, now_ms, true, ms);
 
 	if (form == FORM_DURATION && __builtin_add_overflow(now_ms, *ms, ms))
 		return -1;

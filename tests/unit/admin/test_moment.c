@@ -48,6 +48,8 @@ static void durations_are_ago(void **state)
 	assert_moment("2d", NOW - 172800000);
 	assert_moment("0s", NOW);
 	assert_moment("1m500ms", NOW - 60500);
+	assert_moment("49s ago", NOW - 49000);		/* as a table shows them */
+	assert_moment("1h30m ago", NOW - 5400000);
 }
 
 static void assert_coming(const char *text, int64_t expected)
@@ -60,7 +62,7 @@ static void assert_coming(const char *text, int64_t expected)
 
 static void moments_that_come(void **state)
 {
-	static const char *const over[] = { "2026-11-23T02:10:05Z", "2026-11-23", "9223372036854775807ms", "", "soon" };
+	static const char *const over[] = { "2026-11-23T02:10:05Z", "2026-11-23", "9223372036854775807ms", "", "soon", "5m ago", "in ", "in soon" };
 	int64_t ms;
 
 	(void)state;
@@ -69,6 +71,7 @@ static void moments_that_come(void **state)
 	assert_coming("23:00-08:00", MIDNIGHT + 7 * 3600000);
 	assert_coming("1h30m", NOW + 5400000);
 	assert_coming("0s", NOW);
+	assert_coming("in 5m", NOW + 300000);		/* as a table shows it */
 	assert_coming("2026-11-23T02:10:05.250Z", NOW);
 	assert_coming("2026-11-24", MIDNIGHT + 86400000);
 	for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++)
@@ -79,7 +82,7 @@ static void other_texts_are_refused(void **state)
 {
 	static const char *const wrong[] = {
 		"", "yesterday", "1", "1h30", "h", "24:00", "02:60", "2:00", "02:00x", "2026-02-30", "2026-11-23T", "2026-11-23T02", "02:00+1",
-		"2026-11-23T02:00:00+", "1969-12-31", "99999d", "-1h", "1 h", "02:00:",
+		"2026-11-23T02:00:00+", "1969-12-31", "99999d", "-1h", "1 h", "02:00:", "in 5m", " ago", "ago", "5m  ago", "5m agoo",
 	};
 	int64_t ms;
 
