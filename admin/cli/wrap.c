@@ -96,14 +96,14 @@ static size_t columns_of(const char *s, size_t len)
 
 void wrap_write(FILE *out, const char *text, size_t at, size_t indent, size_t width)
 {
-	bool is_first = true;		/* on its line */
+	bool is_first = true;		/* of this text on its line */
 
 	if (width < indent + NARROWEST)
 		indent = 0;
 	while (*text != '\0') {
 		size_t len = begins_command(text) ? command_len(text) : word_len(text), columns = columns_of(text, len);
 
-		if (!is_first && at + 1 + columns > width) {
+		if (at > indent && at + !is_first + columns > width) {
 			fprintf(out, "\n%*s", (int)indent, "");
 			at = indent;
 			is_first = true;

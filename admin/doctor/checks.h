@@ -206,7 +206,7 @@ void findings_init(struct doctor *d);
 /* Adds a finding of the running check. where NULL: its queue, or nothing. Valid until the check ends. */
 struct finding *findings_add(struct doctor *d, enum severity severity, const char *where, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
-/* Sets the advice of a finding. */
+/* Sets the advice of a finding. Commands in it are whole, so that an operator can copy them; report.c adds the address of Redis to "redis-cli". */
 void findings_advise(struct finding *f, const char *advice, ...) __attribute__((format(printf, 2, 3)));
 void findings_offer(struct finding *f, const struct fix *fix, const char *subject);
 /* Ends a check of one queue: keeps as many findings as fit into a document, and only counts the rest. */
@@ -218,10 +218,18 @@ void findings_free(struct doctor *d);
 
 /* ---- report.c ---- */
 
-/* Prints on standard output: a table that hides what is fine, folds alike findings and ends with the worst; or JSON, all of them, the worst first. */
+/*
+ * Prints on standard output: blocks on a terminal, otherwise a table, which hide what is fine, fold alike findings and end with the worst; or JSON, all of
+ * them, the worst first.
+ */
 void report_print(struct doctor *d);
 void report_summarize(const struct doctor *d);	/* the verdict, on standard error */
 size_t report_fixes(const struct doctor *d);	/* the fixes that are offered, on standard error; returns their number */
+
+/* ---- server.c ---- */
+
+/* "redis-cli -h HOST -p PORT", for the server that was checked: a new string. */
+char *server_cli(const struct doctor *d);
 
 /* ---- certificates.c ---- */
 

@@ -98,7 +98,7 @@ static int add_unfinished(struct doctor *d, const struct queue_check *q, const s
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
 	advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
-	    units_format_duration(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of), q, u, text[OPERATION_OPTIONS]);
+	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of), q, u, text[OPERATION_OPTIONS]);
 	return 0;
 }
 

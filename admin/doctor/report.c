@@ -1,6 +1,7 @@
 /*
- * Prints the findings. The table is for an operator in a hurry: it hides what is fine, makes one row of findings that say the same
+ * Prints the findings. What is printed for an operator in a hurry hides what is fine, makes one row of findings that say the same
  * of several queues, workers or keys, and ends with the worst, where the terminal shows it. With -v, and in JSON, each finding has its own row.
+ * On a terminal a row is a block across the whole width, elsewhere a line of a table.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 
 #define OPEN_MAX 32		/* rows that a finding is compared with: thousands of different findings take no quadratic time */
 #define FIX_COLUMNS 400
+#define TEXT_INDENT 4		/* of a block, below its first line */
+#define ADVICE_TITLE "What to do:"
 
 static const char *const severity_names[] = {
 	[SEVERITY_OK] = "ok", [SEVERITY_NOTE] = "note", [SEVERITY_WARNING] = "warning", [SEVERITY_ERROR] = "error",
@@ -39,8 +42,22 @@ static enum urgency urgency_of(const struct finding *f)
 	return f->fixed == FIX_DONE ? URGENCY_FIXED : urgencies[f->severity];
 }
 
+/* Adds the address of Redis to each "redis-cli": an operator copies these commands. A new string. */
+static char *with_address(const struct doctor *d, const char *advice)
+{
+	static const char program[] = "redis-cli ";
+	char *cli = server_cli(d);
+	struct buffer text = {0};
+
+	for (const char *next; (next = strstr(advice, program)) != NULL; advice = next + strlen(program))
+		buffer_format(&text, "%.*s%s ", (int)(next - advice), advice, cli);
+	buffer_format(&text, "%s", advice);
+	free(cli);
+	return text.data;
+}
+
 /* Returns the advice, the result of the fix, or the reason why it failed. */
-static char *advice_of(const struct finding *f)
+static char *advice_of(const struct doctor *d, const struct finding *f)
 {
 	switch (f->fixed) {
 	case FIX_DONE:
@@ -53,7 +70,7 @@ static char *advice_of(const struct finding *f)
 		break;
 	}
 	if (f->fix == NULL)
-		return alloc_string(f->advice);
+		return f->advice == NULL ? NULL : with_address(d, f->advice);
 	return alloc_format("%s%squredis doctor --fix: %s", f->advice == NULL ? "" : f->advice, f->advice == NULL ? "" : "; or ", f->fix->does);
 }
 
@@ -153,21 +170,55 @@ static char *text_of(const struct row *first, bool advice)
 
 /* ---- printing ---- */
 
+static bool is_in_blocks(const struct doctor *d)
+{
+	return d->a->output.terminal && !d->a->options.json;
+}
+
+/* Continues a block after `at` columns of its line. */
+static void print_text(const struct output *o, const char *text, size_t at)
+{
+	char *shown = visible(text, strlen(text), SIZE_MAX);
+
+	wrap_write(o->file, shown, at, TEXT_INDENT, o->width);
+	fputc('\n', o->file);
+	free(shown);
+}
+
+/* "  error  memory  redis://10.0.0.7:6379", and below it what was found, and what to do. */
+static void print_block(const struct output *o, const char *severity, const char *check, const char *place, const char *what, const char *advice)
+{
+	enum colour_meaning meaning = colour_meaning_of(severity);
+	size_t at = strlen("  ") + strlen(severity) + strlen("  ") + strlen(check) + strlen("  ");
+
+	fprintf(o->file, "  %s%s%s  %s%s%s  ", colour_begin(o->colour, meaning), severity, colour_end(o->colour, meaning),
+	    colour_begin(o->colour, MEANING_HEADING), check, colour_end(o->colour, MEANING_HEADING));
+	print_text(o, place == NULL ? "" : place, at);
+	fprintf(o->file, "%*s", TEXT_INDENT, "");
+	print_text(o, what, TEXT_INDENT);
+	if (advice == NULL)
+		return;
+	fprintf(o->file, "%*s%s" ADVICE_TITLE "%s ", TEXT_INDENT, "", colour_begin(o->colour, MEANING_FAINT), colour_end(o->colour, MEANING_FAINT));
+	print_text(o, advice, TEXT_INDENT + strlen(ADVICE_TITLE " "));
+}
+
 static void print_row(struct doctor *d, const struct row *row)
 {
 	const struct finding *f = row->finding;
-	const char *severity = severity_names[f->severity];
+	const char *severity = severity_names[f->severity], *shown = f->fixed == FIX_DONE ? "fixed" : severity;
 	char *place = places_of(row), *what = text_of(row, false), *advice = text_of(row, true);
 
-	output_row(&d->a->output, (struct cell[]){ cell_str(severity), cell_str(f->fixed == FIX_DONE ? "fixed" : severity), cell_str(f->check),
-	    cell_str(queue_of(f)), cell_str(f->where), cell_str(place), cell_str(what), cell_str(advice), cell_bool(f->fix != NULL),
-	    cell_bool(f->fixed == FIX_DONE) });
+	if (is_in_blocks(d))
+		print_block(&d->a->output, shown, f->check, place, what, advice);
+	else
+		output_row(&d->a->output, (struct cell[]){ cell_str(severity), cell_str(shown), cell_str(f->check), cell_str(queue_of(f)),
+		    cell_str(f->where), cell_str(place), cell_str(what), cell_str(advice), cell_bool(f->fix != NULL), cell_bool(f->fixed == FIX_DONE) });
 	free(place);
 	free(what);
 	free(advice);
 }
 
-static void print_table(struct doctor *d, struct row *rows, size_t n, enum urgency least, bool fold)
+static void print_rows(struct doctor *d, struct row *rows, size_t n, enum urgency least, bool fold)
 {
 	if (fold)
 		fold_rows(rows, n);
@@ -214,7 +265,7 @@ static struct row *make_rows(const struct doctor *d, size_t *n)
 	rows = alloc_zero(*n + 1, sizeof(*rows));
 	*n = 0;
 	STAILQ_FOREACH(f, &d->findings.list, next)
-		rows[(*n)++] = (struct row){ .finding = f, .advice = advice_of(f) };
+		rows[(*n)++] = (struct row){ .finding = f, .advice = advice_of(d, f) };
 	return rows;
 }
 
@@ -241,13 +292,14 @@ void report_print(struct doctor *d)
 	if (!json && !verbose && fine > 0)
 		printf("  %zu check%s fine (-v lists %s)\n", fine, fine == 1 ? " is" : "s are", fine == 1 ? "it" : "them");
 	if (json || has_rows(rows, n, least)) {
-		d->a->output.wrap = true;
-		output_begin(&d->a->output, columns, nitems(columns));
+		if (!is_in_blocks(d))
+			output_begin(&d->a->output, columns, nitems(columns));
 		if (json)
 			print_json(d, rows, n);
 		else
-			print_table(d, rows, n, least, !verbose);
-		output_end(&d->a->output, true);
+			print_rows(d, rows, n, least, !verbose);
+		if (!is_in_blocks(d))
+			output_end(&d->a->output, true);
 	}
 	for (size_t i = 0; i < n; i++)
 		free(rows[i].advice);

@@ -19,7 +19,7 @@
 #define CLIENTS_SPARE 16	/* for the sweeper, the command line and producers */
 #define FULL_PERCENT 80
 #define MIB (1024 * 1024)
-#define WRITE_ALL "CONFIG SET appendonly yes, appendfsync always, and in redis.conf"
+#define WRITE_ALL "redis-cli CONFIG SET appendonly yes; redis-cli CONFIG SET appendfsync always; set both in redis.conf, too"
 #define KEEP_ALL "choose persistence there (an append-only file, if it offers that)"
 #define NO_SETTING "quredis.none"	/* no server has a setting of this name */
 
@@ -69,6 +69,35 @@ static int ask_config(struct doctor *d)
 	class = redis_error_class(&reply);
 	d->server.refuses_config = class == REDIS_ERROR_NO_COMMAND || class == REDIS_ERROR_PERMISSION;
 	return 0;
+}
+
+char *server_cli(const struct doctor *d)
+{
+	const struct redis_target *t = &d->a->target;
+	char where[REDIS_ENDPOINT_SIZE] = "";
+	struct buffer words = {0};
+	struct redis_endpoint p;
+	char *port = NULL;
+
+	buffer_format(&words, "redis-cli");
+	if (t->unix_path != NULL)
+		buffer_format(&words, " -s %s", t->unix_path);
+	else if (t->master == NULL && t->naddresses == 1)
+		buffer_format(&words, " -h %s -p %d", t->addresses[0].host, t->addresses[0].port);
+	else if (d->a->redis.state == REDIS_READY && redis_endpoint_of(&d->a->redis, &p))
+		port = strrchr(redis_endpoint_format(&p, where), ':');
+	if (port != NULL)
+		buffer_format(&words, " -h %.*s -p %s", (int)(port - where), where, port + 1);
+	if (t->db > 0)
+		buffer_format(&words, " -n %d", t->db);
+	if (t->tls)
+		buffer_format(&words, " --tls");
+	if (t->login.user != NULL)
+		buffer_format(&words, " --user %s", t->login.user);
+	if (t->login.password != NULL)
+		buffer_format(&words, " --askpass");
+	buffer_append(&words, "", 1);
+	return words.data;
 }
 
 /* ours: what to do on a server of one's own. service: the same where the settings are those of a hosted service. */
@@ -210,7 +239,8 @@ int check_role(struct doctor *d)
 
 	if (replicas > 0 && setting(d, "min-replicas-to-write", least, sizeof(least)) && strcmp(least, "0") == 0) {
 		setting(d, "min-replicas-max-lag", lag, sizeof(lag));
-		snprintf(ours, sizeof(ours), "CONFIG SET min-replicas-to-write 1, min-replicas-max-lag %s", lag[0] == '\0' ? "10" : lag);
+		snprintf(ours, sizeof(ours), "redis-cli CONFIG SET min-replicas-to-write 1; redis-cli CONFIG SET min-replicas-max-lag %s",
+		    lag[0] == '\0' ? "10" : lag);
 		advise_setting(d,
 		    add(d, SEVERITY_NOTE, "a failover loses writes that are not replicated yet: min-replicas-to-write is 0, with %" PRId64 " replica%s",
 		    replicas, replicas == 1 ? "" : "s"), ours, "set min-replicas-to-write to 1 there, if it offers that");
@@ -289,7 +319,8 @@ int check_eviction(struct doctor *d)
 	else if (redis_policy_evicts(policy))
 		advise_setting(d,
 		    add(d, accepted ? SEVERITY_WARNING : SEVERITY_ERROR, "maxmemory-policy is %s: Redis may delete messages and leases, %s", policy,
-		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"), "CONFIG SET maxmemory-policy noeviction, and in redis.conf",
+		    accepted ? "which redis.allow_eviction accepts" : "so quredisd runs no queue"),
+		    "redis-cli CONFIG SET maxmemory-policy noeviction; set it in redis.conf, too",
 		    "set maxmemory-policy to noeviction there");
 	return 0;
 }
@@ -356,11 +387,11 @@ int check_persistence(struct doctor *d)
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
 		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
-		    "CONFIG SET appendfsync always, if that is too much; it is slower",
+		    "redis-cli CONFIG SET appendfsync always, if that is too much; it is slower",
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
 		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
-		    "CONFIG SET appendfsync always, or everysec", "choose appendfsync always or everysec there");
+		    "redis-cli CONFIG SET appendfsync always, or everysec", "choose appendfsync always or everysec there");
 	return still_connected(d);
 }
 

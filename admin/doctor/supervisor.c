@@ -128,15 +128,16 @@ int check_control(struct doctor *d)
 static const struct {
 	const char *state;
 	enum severity severity;
-	const char *advice;
+	const char *advice, *after;	/* with the name of the queue between them, if there is `after` */
 } states[] = {
-	{ "quiet", SEVERITY_NOTE, "quredis quiet --off" },
-	{ "recovering", SEVERITY_NOTE, "wait; if it lasts, the supervisor's log says why" },
-	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says why workers die" },
-	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart" },
-	{ "breaker", SEVERITY_ERROR, "try the handler on a message: quredis run QUEUE --from ingress; workers also keep trying it" },
-	{ "error", SEVERITY_ERROR, "the supervisor's log says what failed and what to do: events queue_error, redis_error, redis_down, schema_refused" },
-	{ "no redis", SEVERITY_ERROR, "see the other findings, and the events redis_error and queue_error in the supervisor's log" },
+	{ "quiet", SEVERITY_NOTE, "quredis quiet --off", NULL },
+	{ "recovering", SEVERITY_NOTE, "wait; if it lasts, the supervisor's log says why", NULL },
+	{ "backoff", SEVERITY_WARNING, "the supervisor's log, event worker_died, says why workers die", NULL },
+	{ "quarantine", SEVERITY_ERROR, "the supervisor's log, event worker_died, says why workers die; correct that, then quredis restart ", "" },
+	{ "breaker", SEVERITY_ERROR, "try the handler on a message: quredis run ", " --from ingress; workers also keep trying it" },
+	{ "error", SEVERITY_ERROR, "the supervisor's log says what failed and what to do: events queue_error, redis_error, redis_down, schema_refused",
+	  NULL },
+	{ "no redis", SEVERITY_ERROR, "see the other findings, and the events redis_error and queue_error in the supervisor's log", NULL },
 };
 
 static void check_queue(struct doctor *d, const json_t *q)
@@ -146,7 +147,8 @@ static void check_queue(struct doctor *d, const json_t *q)
 
 	for (size_t i = 0; state != NULL && i < nitems(states); i++)
 		if (strcmp(states[i].state, state) == 0)
-			findings_advise(findings_add(d, states[i].severity, name, "%s: %s", state, reason == NULL ? "" : reason), "%s", states[i].advice);
+			findings_advise(findings_add(d, states[i].severity, name, "%s: %s", state, reason == NULL ? "" : reason), "%s%s%s", states[i].advice,
+			    states[i].after == NULL ? "" : name, states[i].after == NULL ? "" : states[i].after);
 	if (undecided != NULL)
 		findings_advise(findings_add(d, SEVERITY_ERROR, name, "%s", undecided),
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);

@@ -230,8 +230,37 @@ def test_fix_asks_on_a_terminal(clinic):
     assert "[y/N]" not in seen, "there is nothing to ask"
 
 
+def blocks_of(text):
+    """The first line of each block, without colours, with the lines below it."""
+    lines = strip_colours(text).replace("\r", "").splitlines()
+    heads = [i for i, line in enumerate(lines) if re.match(r"  (note|warning|error|fixed|ok)  \w+ ", line)]
+    return {lines[i].strip(): lines[i + 1:end] for i, end in zip(heads, [*heads[1:], len(lines) - 1])}
+
+
+def test_findings_are_blocks_on_a_terminal(sick):
+    """Each has the whole width: where, what and what to do; words and commands are whole, and the worst is last."""
+    q = Queue(sick.client, "q00", register=False)
+    record, = q.dead_letters(b"m")
+    sick.client.hset(f"{q.escape}:operations", mapping={"x:what": "dlq retry", "x:begun": now_ms() - 65_000, "x:options": json.dumps(
+        {"text": "connection, refused; by the peer", "rate": "50/s"})})
+    seen, code = on_a_terminal(sick.command(), b"", 80)
+    blocks = blocks_of(seen)
+    last, text = list(blocks.items())[-1]
+    assert last == f"error  lost  q03: {GONE}" and any(line.startswith("    What to do: quredis doctor --fix: ") for line in text), blocks
+    assert [h.split()[0] for h in blocks] == sorted((h.split()[0] for h in blocks), key=["note", "warning", "error"].index)
+    paused = next(h for h in blocks if "  paused  " in h)
+    assert paused == "note  paused  q00, q01, q02, q03, q04 and 7 more" and blocks[paused][-1] == "    What to do: quredis resume QUEUE"
+    command = "quredis dlq retry q00 --all --text 'connection, refused; by the peer' --rate 50/s"
+    assert f"    {command}" in [line for b in blocks.values() for line in b], blocks
+    lines = [line for h, b in blocks.items() for line in (h, *b)]
+    assert all(len(line) <= 80 for line in lines if line.strip() != command) and "..." not in seen
+    assert "\x1b[1;31merror\x1b[0m  \x1b[1mlost\x1b[0m  q03" in seen
+    error, = [r for r in sick.doctor().rows if r["severity"] == "error"]
+    assert " ".join(line.strip() for line in text) == f"{error['what']} What to do: {error['advice']}"
+
+
 def test_a_narrow_terminal_cuts_nothing(clinic):
-    """Text that does not fit continues below, in its column."""
+    """Text that does not fit continues below."""
     wide, _ = on_a_terminal(clinic.command(), b"", 400)
     narrow, _ = on_a_terminal(clinic.command(), b"", 80)
     lines = narrow.replace("\r", "").split("\n")

@@ -238,7 +238,7 @@ def test_supervisor_with_queues_in_trouble(clinic):
     wait_for(lambda: "breaker" in clinic.daemon.quredis("status").out)
     rows = {r["where"]: r for r in clinic.doctor().bad("supervisor")}
     assert rows["mail"]["severity"] == "note" and rows["mail"]["what"].startswith("quiet: ")
-    assert rows["bad"]["severity"] == "error" and rows["bad"]["what"].startswith("breaker: ") and "quredis run" in rows["bad"]["advice"]
+    assert rows["bad"]["severity"] == "error" and rows["bad"]["what"].startswith("breaker: ") and "quredis run bad --from ingress;" in rows["bad"]["advice"]
 
 
 def test_supervisor_that_was_not_reloaded(clinic):

@@ -1,6 +1,7 @@
 """quredis doctor: Redis, what it promises, and the registry."""
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -96,13 +97,25 @@ def test_memory(clinic, edited):
 
 def test_persistence(clinic):
     clinic.server.config_set("appendfsync", "everysec")
-    clinic.doctor().one("persistence", "note", "appendfsync is everysec", "last 2 s", advice="appendfsync always")
+    clinic.doctor().one("persistence", "note", "appendfsync is everysec", "last 2 s",
+                       advice=f"redis-cli -s {clinic.server.socket} CONFIG SET appendfsync always, if that is too much; it is slower")
     clinic.server.config_set("appendfsync", "no")
     clinic.doctor().one("persistence", "warning", "appendfsync is no", advice="always")
     clinic.server.config_set("appendonly", "no")
     clinic.doctor().one("persistence", "warning", "it writes nothing to disk", advice="appendonly yes")
     clinic.server.config_set("save", "3600 1")
     clinic.doctor().one("persistence", "warning", "loses everything since the last snapshot", advice="appendonly yes")
+
+
+def test_commands_for_redis_are_whole(clinic, redis_server):
+    """They name the server that was checked, and run as they are printed."""
+    clinic.server.config_set("appendonly", "no")
+    advice = clinic.doctor().one("persistence", "warning")["advice"]
+    first, second, rest = advice.split("; ")
+    assert (first, second) == tuple(f"redis-cli -s {clinic.server.socket} CONFIG SET {s}" for s in ("appendonly yes", "appendfsync always")), advice
+    assert subprocess.run(first, shell=True, capture_output=True, text=True).stdout == "OK\n"
+    server = redis_server(tcp=True)
+    clinic.doctor("-u", server.tcp_url).one("persistence", "warning", advice=f"redis-cli -h 127.0.0.1 -p {server.port} CONFIG SET appendonly yes; ")
 
 
 def test_persistence_that_cannot_be_read(clinic):
