@@ -1,7 +1,8 @@
 /*
  * Fits a table to the width of a terminal: what the operator needs stays readable, and the rest makes room for it. In this order, until the line fits:
- * columns that may give way go if they say nothing, or only 0; reasons and errors get what remains of the line, and continue on further lines; if that is too
- * little, they stand below their row; other columns that may give way go; names are cut. Numbers, states and ids are never cut.
+ * columns that may give way go if they say nothing, or only 0; ids beside the first column stand below their row; reasons and errors get what remains of the
+ * line, and continue on further lines; if that is too little, they stand below their row, and then messages do; other columns that may give way go; names are
+ * cut. Numbers, states and ids are never cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #define NARROWEST 6		/* no column is cut below this */
 #define NAME_LEAST 30		/* columns of a name: they give way to no other column */
 #define TEXT_LEAST 24		/* columns of a text beside others; fewer: below */
+#define LINE_LEAST 40		/* of a message, which is cut */
 #define TEXT_LINES 3		/* the longest text of a column beside others continues on at most so many lines */
 
 static bool is_long(const struct column *c)
@@ -33,7 +35,7 @@ static size_t claim(const struct column *c, size_t width)
 	case COLUMN_NAME:
 		return smaller(width, NAME_LEAST);
 	case COLUMN_LINE:
-		return smaller(width, TEXT_LEAST);
+		return smaller(width, LINE_LEAST);
 	case COLUMN_TEXT:
 		return smaller(width, width / TEXT_LINES > TEXT_LEAST ? width / TEXT_LINES : TEXT_LEAST);
 	case COLUMN_NUMBER:
@@ -85,10 +87,19 @@ static void bring_back(const struct output *o, struct table_place *places)
 	}
 }
 
+static bool may_give_way(const struct output *o, size_t column)
+{
+	for (const int *c = o->give_way; c != NULL && *c != -1; c++)
+		if ((size_t)*c == column)
+			return true;
+	return false;
+}
+
+/* An id in the first column names the row, and stays there. */
 static void move_below(const struct output *o, struct table_place *places, enum column_kind kind)
 {
 	for (size_t i = 0; i < o->ncolumns && !o->wrap && !has_room(o, places); i++)
-		if (o->columns[i].kind == kind && places[i].where == TABLE_INLINE)
+		if (o->columns[i].kind == kind && places[i].where == TABLE_INLINE && (kind != COLUMN_ID || (i > 0 && !may_give_way(o, i))))
 			places[i].where = TABLE_BELOW;
 }
 
@@ -153,6 +164,7 @@ struct table_place *layout_choose(const struct output *o, char **const *rows, si
 		return places;
 	if (o->terminal)		/* a page that is drawn again has the same columns whatever their values are */
 		leave_out(o, places, true);
+	move_below(o, places, COLUMN_ID);
 	move_below(o, places, COLUMN_TEXT);
 	move_below(o, places, COLUMN_LINE);
 	leave_out(o, places, false);

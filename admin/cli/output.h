@@ -21,7 +21,7 @@ struct column {
 		COLUMN_NAME,	/* is cut */
 		COLUMN_NUMBER,	/* aligned to the right, never cut */
 		COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
-		COLUMN_ID,	/* never cut: the operator copies it into a command */
+		COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
 		COLUMN_TEXT,	/* a reason or an error: continues on further lines */
 		COLUMN_LINE	/* a message: gets the rest of a line, and is cut */
 	} kind;

@@ -143,12 +143,15 @@ static void write_inline(const struct output *o, char **texts)
 	free(rest);
 }
 
-/* "    Reason: 12 of 40 attempts failed", and further lines under the text. */
+/* "    Reason: 12 of 40 attempts failed", and further lines under the text. An id stays whole. */
 static void write_below(const struct output *o, size_t column, const char *text)
 {
 	const char *title = o->columns[column].title;
 	size_t before = BELOW_INDENT + strlen(title) + 2, width = o->width > before + BELOW_INDENT ? o->width - before : BELOW_INDENT;
 	size_t most = o->columns[column].kind == COLUMN_LINE ? 1 : TEXT_LINES_MAX;
+
+	if (o->columns[column].kind == COLUMN_ID)
+		width = SIZE_MAX;
 
 	for (size_t n = 1; text[0] != '\0'; n++) {
 		char *line = next_line(&text, width, n == most);

@@ -28,7 +28,7 @@ static const struct column all_columns[NCOLUMNS] = {
 	[CRASHES] = { "crashes", "Crashes", COLUMN_NUMBER },
 	[REDELIVERED] = { "redelivered", NULL, COLUMN_NAME },
 	[WAITING_SINCE] = { "waiting_since", NULL, COLUMN_NAME },
-	[FAILED_AT] = { "failed_at", NULL, COLUMN_NAME },
+	[FAILED_AT] = { "failed_at", "Failed", COLUMN_STATE },
 	[CLASS] = { "error_class", "Class", COLUMN_NAME },
 	[EXIT] = { "exit_code", "Exit", COLUMN_NUMBER },
 	[SIGNAL] = { "signal", "Signal", COLUMN_NAME },
@@ -38,7 +38,7 @@ static const struct column all_columns[NCOLUMNS] = {
 	[CUT] = { "cut", NULL, COLUMN_NAME },
 };
 
-static const int give_way[] = { CRASHES, SIZE, PID, ATTEMPTS, EXIT, SIGNAL, WORKER, -1 };
+static const int give_way[] = { CRASHES, SIZE, PID, ATTEMPTS, WORKER, -1 };
 
 struct peek {
 	struct admin *a;
@@ -47,6 +47,7 @@ struct peek {
 	int64_t unread;			/* messages that may still be read */
 	int64_t searched;
 	bool ended_early;		/* a list has more messages */
+	int64_t total;			/* of the list, when the listing began */
 	int64_t room;			/* bytes that Redis may still read */
 	struct cell of_owner[ELAPSED + 1];	/* the cells that are equal for all messages of one list */
 };
@@ -164,6 +165,7 @@ static int peek_transit(struct peek *p)
 	char *rescue = queue_bare_rescue_key(&a->keys);
 	int rc = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
 
+	p->total = l.transit;
 	for (size_t i = 0; rc == 0 && i < l.nworkers; i++) {
 		/* Only its supervisor knows how long a handler has been running. */
 		int64_t elapsed = l.owners[i].total > 0 ? control_elapsed(a, &l.workers[i]) : -1;
@@ -189,7 +191,7 @@ static void choose_columns(struct column columns[NCOLUMNS], enum admin_list list
 	memcpy(columns, all_columns, sizeof(all_columns));
 	if (list != LIST_DELAYED)
 		columns[DUE] = (struct column){0};
-	for (int i = CLASS; list != LIST_DELAYED && i <= ERROR; i++)
+	for (int i = FAILED_AT; list != LIST_DELAYED && i <= ERROR; i++)
 		columns[i].title = NULL;	/* JSON has them for each list: messages in flight may have failed before */
 	for (int i = WORKER; list != LIST_TRANSIT && i <= ELAPSED; i++)
 		columns[i] = (struct column){0};
@@ -207,6 +209,28 @@ static void note_search(const struct peek *p, int64_t limit)
 		    is_page ? "" : "; --search N looks through more");
 	else
 		admin_note("found %" PRId64 " among %" PRId64 " messages", limit - p->left, p->searched);
+}
+
+/* How many messages of the list were shown. */
+static void note_total(const struct peek *p, int64_t limit)
+{
+	int64_t shown = limit - p->left;
+
+	if (shown == 0 && p->total <= 0)
+		admin_note("no messages");
+	else		/* more may have come since they were counted */
+		admin_note("%" PRId64 " shown of %" PRId64 " messages", shown, shown > p->total ? shown : p->total);
+}
+
+static int peek_one(struct peek *p, enum admin_list list)
+{
+	struct admin *a = p->a;
+	const char *key = list == LIST_DELAYED ? a->keys.delayed : list == LIST_INGRESS ? a->keys.ingress : a->keys.escape;
+
+	if (list == LIST_TRANSIT)
+		return peek_transit(p);
+	redis_appendf(&a->redis, list == LIST_DELAYED ? "ZCARD %s" : "LLEN %s", key);
+	return admin_integer(a, &p->total, key) == -1 ? -1 : peek_list(p, key, list == LIST_DELAYED);
 }
 
 int cmd_peek(struct admin *a)
@@ -231,14 +255,11 @@ int cmd_peek(struct admin *a)
 	choose_columns(columns, list);
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, NCOLUMNS);
-	if (list == LIST_TRANSIT)
-		rc = peek_transit(&p);
-	else if (list == LIST_DELAYED)
-		rc = peek_list(&p, a->keys.delayed, true);
-	else
-		rc = peek_list(&p, list == LIST_INGRESS ? a->keys.ingress : a->keys.escape, false);
+	rc = peek_one(&p, list);
 	output_end(&a->output, rc == 0);
 	if (rc == 0 && p.text != NULL)
 		note_search(&p, limit);
+	else if (rc == 0 && !a->options.json)
+		note_total(&p, limit);
 	return rc;
 }

@@ -5,12 +5,14 @@ import unicodedata
 import pytest
 
 from harness import queue, wait_for
-from harness.queues import Queue
+from harness.messages import sealed
+from harness.queues import Queue, now_ms
 
 NAMES = ["invoice-generation-eu-west", "invoice-generation-us-east", "mail", "newsletter-subscriptions", "image-thumbnails-large", "search-index-updates",
          "payment-reconciliation", "webhooks-outgoing-partners", "audit-log-shipping", "user-data-exports-gdpr", "video"]
 FAILING = "payment-reconciliation"
 ERROR = "psycopg2.OperationalError: could not connect to server: Connection refused; is the server running on host db-1.internal and accepting connections?"
+LAST_LINE = ERROR[:118]         # as much as a wrapper keeps
 
 
 def lines_of(text):
@@ -31,11 +33,22 @@ def busy(redis, quredisd, handler):
     wait_for(lambda: c.llen(f"escape:{FAILING}") == 12, 60)
     wait_for(lambda: b"24 of 24 attempts" in (c.hget("quredis:health", FAILING) or b""), 60)
     Queue(c, "video").dead_letters(b"m1", error_message="short")
+    delay(c, "mail", 12)
     return c, made[0]
 
 
+def delay(client, name, n):
+    """Messages without an id that failed three minutes ago, and are due in an hour."""
+    why = re.sub(r"[^\w.:-]", lambda m: f"+{ord(m[0]):02x}", LAST_LINE)
+    for i in range(n):
+        wrapper = f"quredis/1 w=00000000000000ff attempts=2 failed={now_ms() - 200_000} class=ConnectionRefused exit=75 why={why}\n"
+        client.zadd(f"ingress:{name}:delayed", {sealed(client, f'{wrapper}{{"order": {i}, "currency": "EUR", "customer": "customer-{i}@example.com"}}'):
+                                                now_ms() + 3_600_000 + i})
+
+
 LOOKS = ["ls", "health", "status", f"status {FAILING}", "nodes", "stats", f"stats {FAILING}", "stale", f"stale {FAILING}", f"dlq ls {FAILING}",
-         f"dlq stats {FAILING}", f"peek {FAILING} escape", "dlq ls video", "peek mail ingress", "peek mail delayed", "peek video transit", "done ls video"]
+         f"dlq stats {FAILING}", f"peek {FAILING} escape", "dlq ls video", "peek mail ingress", "peek mail delayed", "peek video transit", "done ls video",
+         f"trend {FAILING}", "help", "help dlq retry", "help options"]
 WHOLE = ["ls", "health", "status", "stats"]         # tables of all queues
 
 
@@ -56,7 +69,7 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
     for words in LOOKS:
         lines = look(words, 80)
         assert max(map(columns_of, lines), default=0) <= 80, (words, lines)
-        assert words.startswith("peek") or not any("..." in line for line in lines), (words, lines)
+        assert words.startswith(("peek", "help")) or not any("..." in line for line in lines), (words, lines)
         text = re.sub(r"\s+", " ", " ".join(lines))
         assert words not in WHOLE or all(n in text for n in NAMES), (words, text)
         assert words not in WHOLE or len(lines) <= 24, (words, lines)
@@ -66,10 +79,42 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
         assert words != "status" or "idle workers that are not shown: 11 " in text and "Incarnation" not in text, text
         assert words != f"status {FAILING}" or re.search(rf"{FAILING}/0 +\d+ +idle", text) and "not shown" not in text, text
         assert words != "stale" or text.startswith("55 rules would take nothing: quredis stale QUEUE shows them"), text
+        assert words != "peek mail delayed" or shows_delayed(lines), lines
         assert words != f"stats {FAILING}" or re.search(r"failed 24 .* other counters are 0", text), text
         narrow = look(words, 40)
         assert len(narrow) >= min(len(lines), 2), (words, narrow)
         assert words not in WHOLE or all(any(line.startswith(f"  {n[:10]}") for line in narrow) for n in NAMES), (words, narrow)
+
+
+def shows_delayed(lines):
+    """Of each message class, exit status, time and error of the last attempt, a whole id, and a readable part of the message."""
+    text = re.sub(r"\s+", " ", " ".join(lines))
+    assert lines[0].split() == ["Due", "Size", "Attempts", "Crashes", "Failed", "Class", "Exit"], lines[0]
+    return lines[-1] == "12 shown of 12 messages" and len(re.findall(r" in 59m \d\d 2 0 3m ago ConnectionRefused 75 ", text)) == 12 and \
+        text.count(f"Error: {LAST_LINE} ") == 12 and len(re.findall(r"\n    Id: sha1:[0-9a-f]{40}\n", "\n".join(lines))) == 12 and \
+        len(re.findall(r'\n    Message: {"order": \d+, "currency": "EUR", "customer": "customer-\d', "\n".join(lines))) == 12
+
+
+def test_ids_that_fit_stand_in_the_row(terminal, redis):
+    q = Queue(redis.client(), "mail")
+    redis.client().lpush(q.ingress, *[f"quredis/1 id=order-{i}\nbody {i}" for i in range(3)])
+    t = terminal("peek", "mail", "ingress", "-n", "2", env={"NO_COLOR": "1"})
+    assert t.end() == 0
+    titles, *rows, footer = lines_of(t.text)
+    assert titles.split() == "Size Attempts Crashes Id Message".split() and footer == "2 shown of 3 messages"
+    assert [re.sub(" +", " ", row).strip() for row in rows] == [f"27 0 0 order-{i} quredis/1 id=order-{i}\\nbody {i}" for i in (2, 1)]
+
+
+def test_empty_lists_say_so(quredis, redis, tmp):
+    Queue(redis.client(), "mail")
+    for words in ("ingress", "transit", "escape", "delayed"):
+        assert quredis("peek", "mail", words).err == "no messages\n" and quredis("peek", "mail", words, "--json").err == ""
+    assert quredis("done", "ls", "mail").err == "no messages\n"
+    for keep, said in (("", "no messages: the queue keeps no history, since done.keep is not set\n"), ("done = { keep = 5; };", "no messages\n")):
+        (tmp / "q.conf").write_text(f'redis = {{ url = "{redis.url}"; }};\nqueues = ( {{ name = "mail"; handler = [ "/bin/cat" ]; {keep} }} );\n')
+        assert quredis("done", "ls", "mail", conf=tmp / "q.conf").err == said
+    redis.client().rpush("transit:mail", "x")
+    assert quredis("peek", "mail", "transit").err == "1 shown of 1 messages\n"
 
 
 def test_status_shows_workers_that_are_not_calm(quredisd, handler, redis, terminal):
