@@ -32,6 +32,14 @@ void output_row(struct output *o, const struct cell *cells)
 	o->nrows++;
 }
 
+void output_line(struct output *o, const char *text)
+{
+	if (o->format->line == NULL)
+		return;
+	o->format->line(o, text);
+	o->nrows++;
+}
+
 void output_end(struct output *o, bool complete)
 {
 	o->format->end(o, complete);

@@ -51,6 +51,7 @@ struct output_format {
 	void (*row)(struct output *o, const struct cell *cells);
 	void (*end)(struct output *o, bool complete);
 	void (*object)(struct output *o, const struct cell *cells);
+	void (*line)(struct output *o, const char *text);	/* NULL: it has no lines between rows */
 };
 extern const struct output_format output_table, output_json;
 
@@ -76,6 +77,8 @@ void output_init(struct output *o, FILE *file, bool json, enum colour_choice col
 
 void output_begin(struct output *o, const struct column *columns, size_t n);
 void output_row(struct output *o, const struct cell *cells);
+/* A line of text between the rows of a table. JSON leaves it out. */
+void output_line(struct output *o, const char *text);
 void output_end(struct output *o, bool complete);	/* complete false: writes the rows so far, and does not close the array */
 
 /* Prints a single object: lines "title  value", or one JSON object. */

@@ -102,4 +102,4 @@ static void one_object(struct output *o, const struct cell *cells)
 	json_decref(object);
 }
 
-const struct output_format output_json = { array_begin, array_row, array_end, one_object };
+const struct output_format output_json = { array_begin, array_row, array_end, one_object, NULL };

@@ -18,7 +18,10 @@
 #define BELOW_INDENT 4
 #define TEXT_LINES_MAX 8		/* of a text below its row; the rest is cut */
 
-struct table_row { char **texts; };	/* one text for each column, NULL for a cell without a value, or a column without a title */
+struct table_row {
+	char **texts;		/* one for each column, NULL for a cell without a value, or a column without a title */
+	char *line;		/* a line between the rows; the texts are NULL then */
+};
 
 static bool is_shown(const struct output *o, size_t column)
 {
@@ -190,6 +193,13 @@ static void write_header(const struct output *o)
 	free_texts(o, titles);
 }
 
+static void write_between(const struct output *o, const char *line)
+{
+	pad(o, TABLE_INDENT);
+	write_coloured(o, MEANING_FAINT, line);
+	fputc('\n', o->file);
+}
+
 /* Says which figures are not on the screen. */
 static void write_left_out(const struct output *o)
 {
@@ -204,9 +214,7 @@ static void write_left_out(const struct output *o)
 		for (const char *rest = text; rest[0] != '\0';) {
 			char *line = next_line(&rest, o->width > 2 * TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT, false);
 
-			pad(o, TABLE_INDENT);
-			write_coloured(o, MEANING_FAINT, line);
-			fputc('\n', o->file);
+			write_between(o, line);
 			free(line);
 		}
 		free(text);
@@ -214,25 +222,39 @@ static void write_left_out(const struct output *o)
 	buffer_free(&names);
 }
 
-static void write_held(struct output *o)
+static void choose_places(struct output *o)
 {
 	char ***texts = alloc_zero(o->nheld + 1, sizeof(*texts));
+	size_t n = 0;
 
 	for (size_t r = 0; r < o->nheld; r++)
-		texts[r] = o->rows[r].texts;
-	if (o->places != NULL && !layout_fits(o, o->places, texts, o->nheld)) {
+		if (o->rows[r].texts != NULL)
+			texts[n++] = o->rows[r].texts;
+	if (o->places != NULL && !layout_fits(o, o->places, texts, n)) {
 		free(o->places);
 		o->places = NULL;
 	}
 	if (o->places == NULL) {
-		o->places = layout_choose(o, texts, o->nheld);
+		o->places = layout_choose(o, texts, n);
 		write_header(o);
 	}
-	for (size_t r = 0; r < o->nheld; r++) {
-		write_row(o, texts[r]);
-		free_texts(o, texts[r]);
-	}
 	free(texts);
+}
+
+static void write_held(struct output *o)
+{
+	choose_places(o);
+	for (size_t r = 0; r < o->nheld; r++) {
+		struct table_row *row = &o->rows[r];
+
+		if (row->texts == NULL) {
+			write_between(o, row->line);
+			free(row->line);
+		} else {
+			write_row(o, row->texts);
+			free_texts(o, row->texts);
+		}
+	}
 	o->nheld = o->held_bytes = 0;
 }
 
@@ -246,6 +268,18 @@ static char *row_text(const struct output *o, const struct column *column, const
 	return output_text(o, c, whole ? SIZE_MAX : o->width);
 }
 
+static void hold_row(struct output *o, char **texts, char *line)
+{
+	o->rows[o->nheld++] = (struct table_row){ texts, line };
+	if (o->nheld == HELD_ROWS || o->held_bytes > HELD_BYTES)
+		write_held(o);
+}
+
+static void table_line(struct output *o, const char *text)
+{
+	hold_row(o, NULL, visible(text, strlen(text), o->width > TABLE_INDENT ? o->width - TABLE_INDENT : TABLE_INDENT));
+}
+
 static void table_row(struct output *o, const struct cell *cells)
 {
 	char **texts = alloc_zero(o->ncolumns, sizeof(*texts));
@@ -254,9 +288,7 @@ static void table_row(struct output *o, const struct cell *cells)
 		texts[i] = row_text(o, &o->columns[i], &cells[i]);
 		o->held_bytes += texts[i] == NULL ? 0 : strlen(texts[i]);
 	}
-	o->rows[o->nheld++].texts = texts;
-	if (o->nheld == HELD_ROWS || o->held_bytes > HELD_BYTES)
-		write_held(o);
+	hold_row(o, texts, NULL);
 }
 
 static void table_end(struct output *o, bool complete)
@@ -291,4 +323,4 @@ static void table_object(struct output *o, const struct cell *cells)
 	}
 }
 
-const struct output_format output_table = { table_begin, table_row, table_end, table_object };
+const struct output_format output_table = { table_begin, table_row, table_end, table_object, table_line };

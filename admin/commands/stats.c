@@ -209,44 +209,111 @@ static void show_table(struct admin *a, const struct stats *all, size_t n)
 	output_end(&a->output, true);
 }
 
-static void show_one(struct admin *a, const struct stats *s)
+/* ---- one queue ---- */
+
+static const char *const meanings[COUNTERS] = {
+	[COUNT_FETCHED] = "messages that workers fetched",
+	[COUNT_DONE] = "messages that were done",
+	[COUNT_FAILED] = "failed attempts",
+	[COUNT_RETRIED] = "messages that were delayed for a retry",
+	[COUNT_ESCAPED] = "messages that became dead letters",
+	[COUNT_TIMED_OUT] = "failed attempts that ran too long",
+	[COUNT_HANDED_BACK] = "messages moved back to ingress without a charge",
+	[COUNT_REDELIVERED] = "fetched messages that may have run before",
+	[COUNT_CLAIM_LOST] = "messages that another process took in flight",
+	[COUNT_UNRUNNABLE] = "handlers that could not be executed",
+	[COUNT_RECONNECTED] = "connections of workers to Redis",
+	[COUNT_EXPIRED] = "escaped: waited longer than their ttl",
+	[COUNT_EXPIRED_WAITING] = "of the expired: no worker had fetched them",
+	[COUNT_PURGED] = "escaped: too old for purge",
+	[COUNT_PURGED_DELAYED] = "of the purged: they were delayed",
+	[COUNT_DEADLINE_EXCEEDED] = "of the purged: older than max_message_age",
+	[COUNT_HANDLER_EXIT] = "escaped: HandlerExit",
+	[COUNT_HANDLER_FAIL] = "escaped: HandlerFail",
+	[COUNT_HANDLER_SIGNAL] = "escaped: HandlerSignal",
+	[COUNT_HANDLER_TIMEOUT] = "escaped: HandlerTimeout",
+	[COUNT_REJECTED] = "escaped: Rejected",
+	[COUNT_UNREPRESENTABLE] = "escaped: Unrepresentable",
+	[COUNT_UNKNOWN_VERSION] = "escaped: UnknownVersion",
+	[COUNT_TOO_LARGE] = "escaped: TooLarge",
+	[COUNT_WORKER_LOST] = "escaped: WorkerLost",
+	[COUNT_PURGED_DONE] = "entries of the history that purge removed",
+	[COUNT_TRANSIT_OLD] = "messages in flight for too long; they stayed",
+	[COUNT_RESCUED] = "messages of dead workers that were returned",
+	[COUNT_DUE] = "delayed messages that were moved to ingress",
+	[COUNT_ARCHIVED] = "dead letters removed after they were archived",
+	[COUNT_DISCARDED] = "dead letters removed without an archive",
+	[COUNT_ORPHANED] = "orphaned records that were removed",
+	[COUNT_FORWARDED] = "copies of records pushed to another queue",
+};
+
+/* The figures of one queue: an object, and on a terminal a table that says what each of them is. */
+struct figures {
+	struct output *output;
+	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1];
+	struct cell cells[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1];
+	char *texts[CLASS_FIGURES + nitems(percents) + 1];	/* of titles and cells */
+	size_t n, ntexts;
+};
+
+static void add_figure(struct figures *f, const char *title, struct cell value, const char *meaning)
 {
-	static const char *const titles[nitems(percents)] = { "half are below", "90 % are below", "99 % are below" };
-	struct column columns[1 + COUNTERS + CLASS_FIGURES + nitems(percents) + 1] = { { NULL, "queue", COLUMN_NAME } };
-	struct cell cells[nitems(columns)] = { cell_str(s->keys->name) };
-	char *texts[CLASS_FIGURES + nitems(percents) + 1];
-	size_t n = 1, ntexts = 0, zeros = 0;	/* zeros: counters that would move the others off the screen of a terminal */
+	if (f->output->terminal) {
+		output_row(f->output, (struct cell[]){ cell_str(title), value, cell_str(meaning) });
+		return;
+	}
+	f->columns[f->n] = (struct column){ NULL, title, COLUMN_NUMBER };
+	f->cells[f->n++] = value;
+}
+
+static const char *keep_text(struct figures *f, char *text)
+{
+	return f->texts[f->ntexts++] = text;
+}
+
+/* Returns the number of counters that would move the others off the screen of a terminal. */
+static size_t add_counters(struct figures *f, const struct stats *s)
+{
+	size_t zeros = 0, nclasses = 0;
 	const char *class;
 	json_t *count;
 
-	for (int i = 0; i < COUNTERS; i++) {
-		if (!is_counted(i))
-			continue;
-		if (a->output.terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0) {
+	for (int i = 0; i < COUNTERS; i++)
+		if (is_counted(i) && f->output->terminal && i > COUNT_ESCAPED && s->sum.n[i] == 0)
 			zeros++;
-			continue;
-		}
-		columns[n] = (struct column){ NULL, counter_names[i], COLUMN_NUMBER };
-		cells[n++] = cell_int((int64_t)s->sum.n[i]);
-	}
-	json_object_foreach(s->classes, class, count) {
-		if (ntexts == CLASS_FIGURES)
-			break;
-		texts[ntexts] = visible(class, strlen(class), CLASS_NAME_MAX);
-		columns[n] = (struct column){ NULL, texts[ntexts++], COLUMN_NUMBER };
-		cells[n++] = cell_int(json_integer_value(count));
-	}
-	for (size_t i = 0; i < nitems(percents); i++) {
-		columns[n] = (struct column){ NULL, titles[i], COLUMN_NUMBER };
-		cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_percentile(&s->sum, percents[i])));
-	}
-	columns[n] = (struct column){ NULL, "99 % of lags are below", COLUMN_NUMBER };
-	cells[n++] = cell_str(texts[ntexts++] = percentile_text(queue_lag_percentile(&s->sum, 99)));
-	output_object(&a->output, columns, n, cells);
+		else if (is_counted(i))
+			add_figure(f, counter_names[i], cell_int((int64_t)s->sum.n[i]), meanings[i]);
+	json_object_foreach(s->classes, class, count)
+		if (nclasses++ < CLASS_FIGURES)
+			add_figure(f, keep_text(f, visible(class, strlen(class), CLASS_NAME_MAX)), cell_int(json_integer_value(count)),
+			    "escaped: a class that the handler named");
+	return zeros;
+}
+
+static void show_one(struct admin *a, const struct stats *s)
+{
+	static const char *const titles[nitems(percents)] = { "half of runs", "90 % of runs", "99 % of runs" };
+	static const struct column table[] = { { NULL, "Counter", COLUMN_NAME }, { NULL, "Number", COLUMN_NUMBER }, { NULL, "Meaning", COLUMN_TEXT } };
+	struct figures f = { .output = &a->output };
+	size_t zeros;
+
+	if (a->output.terminal)
+		output_begin(&a->output, table, nitems(table));
+	else
+		add_figure(&f, "queue", cell_str(s->keys->name), NULL);
+	zeros = add_counters(&f, s);
+	for (size_t i = 0; i < nitems(percents); i++)
+		add_figure(&f, titles[i], cell_str(keep_text(&f, percentile_text(queue_percentile(&s->sum, percents[i])))), "how long the handler ran");
+	add_figure(&f, "99 % of lags", cell_str(keep_text(&f, percentile_text(queue_lag_percentile(&s->sum, 99)))),
+	    "how late due and expired messages were moved");
+	if (a->output.terminal)
+		output_end(&a->output, true);
+	else
+		output_object(&a->output, f.columns, f.n, f.cells);
 	if (zeros > 0)
 		admin_note("%zu other counters are 0", zeros);
-	while (ntexts > 0)
-		free(texts[--ntexts]);
+	while (f.ntexts > 0)
+		free(f.texts[--f.ntexts]);
 }
 
 static void show_stats(struct admin *a, const struct stats *all, size_t n)
@@ -307,6 +374,8 @@ static int read_since(struct admin *a, struct stats *all, size_t n)
 		if (take_since(a, &all[i], server_ms) == -1)
 			return -1;
 	}
+	if (server_ms - since_ms > QUEUE_RATE_MINUTES * MINUTE_MS && !a->served)
+		admin_note("figures are kept for three days: older ones are not counted");
 	return 0;
 }
 

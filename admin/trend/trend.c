@@ -4,7 +4,10 @@
  * unknown, not 0.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
+
+#include <bsd/string.h>
 
 #include "admin/trend/trend.h"
 
@@ -13,6 +16,7 @@
 #include "common/queue/queue.h"
 
 #define MINUTE_MS INT64_C(60000)
+#define DAY_MINUTES (24 * 60)
 #define PAGE 500		/* minutes in one request */
 #define POINTS_MAX 100
 #define SINCE "1h"		/* without --since */
@@ -186,34 +190,91 @@ static int read_trend(struct admin *a, struct trend *t)
 
 /* ---- output ---- */
 
-static const struct column columns[] = {
-	{ "from", "From", COLUMN_NAME }, { "until", NULL, COLUMN_NAME }, { "minutes", NULL, COLUMN_NUMBER },
-	{ "backlog", "Waiting at most", COLUMN_NUMBER }, { "done", "Done", COLUMN_NUMBER }, { "failed", "Failed", COLUMN_NUMBER },
-	{ "wait_p50_below_ms", "Wait p50 <", COLUMN_NUMBER }, { "wait_p99_below_ms", "p99 <", COLUMN_NUMBER },
+enum { FROM, UNTIL, MINUTES, BACKLOG, DONE, FAILED, P50, P99, NCOLUMNS };
+
+static const struct column all_columns[NCOLUMNS] = {
+	[FROM] = { "from", "From", COLUMN_STATE },
+	[UNTIL] = { "until", NULL, COLUMN_NAME },
+	[MINUTES] = { "minutes", NULL, COLUMN_NUMBER },
+	[BACKLOG] = { "backlog", "Waiting at most", COLUMN_NUMBER },
+	[DONE] = { "done", "Done", COLUMN_NUMBER },
+	[FAILED] = { "failed", "Failed", COLUMN_NUMBER },
+	[P50] = { "wait_p50_below_ms", "Wait p50 <", COLUMN_NUMBER },
+	[P99] = { "wait_p99_below_ms", "p99 <", COLUMN_NUMBER },
 };
+
+#define CLOCK_SIZE sizeof("2026-11-26 10:14")
+
+/* "10:14" if it is today, otherwise "2026-11-25 10:14": in UTC, and as --since takes it. */
+static const char *clock_text(const struct trend *t, int64_t minute, char out[CLOCK_SIZE])
+{
+	char stamp[CLOCK_RFC3339_SIZE];
+	bool today = minute / DAY_MINUTES == t->last / DAY_MINUTES;
+
+	clock_rfc3339(minute * MINUTE_MS, stamp);
+	stamp[strlen("2026-11-26")] = ' ';
+	stamp[strlen("2026-11-26 10:14")] = '\0';
+	strlcpy(out, stamp + (today ? strlen("2026-11-26 ") : 0), CLOCK_SIZE);
+	return out;
+}
 
 static struct cell cell_wait(int64_t minutes)
 {
 	return minutes < 0 ? cell_none() : cell_elapsed(minutes * MINUTE_MS);
 }
 
-static void show_point(struct admin *a, const struct trend *t, size_t i)
+static void show_point(struct admin *a, const struct trend *t, size_t i, bool briefly)
 {
 	const struct point *p = &t->points[i];
 	bool known = p->known_minutes > 0;
+	char clock[CLOCK_SIZE];
 	int64_t from, until;
 
 	point_range(t, i, &from, &until);
-	output_row(&a->output, (struct cell[nitems(columns)]){
-		cell_time(from * MINUTE_MS), cell_time(until * MINUTE_MS), cell_int(p->known_minutes),
+	output_row(&a->output, (struct cell[NCOLUMNS]){
+		briefly ? cell_str(clock_text(t, from, clock)) : cell_time(from * MINUTE_MS), cell_time(until * MINUTE_MS), cell_int(p->known_minutes),
 		p->backlog == QUEUE_BACKLOG_UNKNOWN ? cell_none() : cell_int(p->backlog),
 		known ? cell_int((int64_t)p->sum.n[COUNT_DONE]) : cell_none(),
 		known ? cell_int((int64_t)p->sum.n[COUNT_FAILED]) : cell_none(), cell_wait(p->p50), cell_wait(p->p99),
 	});
 }
 
+/* One line for the points without figures from i on. Returns the index of the last one. */
+static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
+{
+	char begin[CLOCK_SIZE], end[CLOCK_SIZE], *line;
+	int64_t from, until, next;
+
+	point_range(t, i, &from, &until);
+	while (i + 1 < t->n && t->points[i + 1].known_minutes == 0)
+		point_range(t, ++i, &next, &until);
+	line = alloc_format("%s to %s: no supervisor served the queue", clock_text(t, from, begin), clock_text(t, until, end));
+	output_line(&a->output, line);
+	free(line);
+	return i;
+}
+
+/* A person sees short times, and no rows without figures. */
+static void show_trend(struct admin *a, const struct trend *t)
+{
+	bool briefly = a->output.terminal && !a->options.json;
+	struct column columns[NCOLUMNS];
+
+	memcpy(columns, all_columns, sizeof(columns));
+	if (briefly)
+		columns[FROM].title = "From (UTC)";
+	output_begin(&a->output, columns, NCOLUMNS);
+	for (size_t i = 0; i < t->n; i++)
+		if (briefly && t->points[i].known_minutes == 0)
+			i = show_gap(a, t, i);
+		else
+			show_point(a, t, i, briefly);
+	output_end(&a->output, true);
+}
+
 int cmd_trend(struct admin *a)
 {
+	char stamp[CLOCK_RFC3339_SIZE];
 	int64_t server_ms, since_ms;
 	struct trend *t;
 	int rc;
@@ -225,10 +286,10 @@ int cmd_trend(struct admin *a)
 	t = alloc_zero(1, sizeof(*t));
 	choose_points(t, server_ms, since_ms);
 	rc = read_trend(a, t);
-	output_begin(&a->output, columns, nitems(columns));
-	for (size_t i = 0; rc == 0 && i < t->n; i++)
-		show_point(a, t, i);
-	output_end(&a->output, rc == 0);
+	if (rc == 0)
+		show_trend(a, t);
+	if (rc == 0 && server_ms - since_ms > QUEUE_RATE_MINUTES * MINUTE_MS && !a->served)
+		admin_note("figures are kept for three days: there are none before %s", clock_rfc3339(t->first * MINUTE_MS, stamp));
 	free(t);
 	return rc;
 }

@@ -117,6 +117,50 @@ def test_empty_lists_say_so(quredis, redis, tmp):
     assert quredis("peek", "mail", "transit").err == "1 shown of 1 messages\n"
 
 
+def test_trend_folds_what_nobody_saw(terminal, quredis, redis):
+    """On a terminal the time without a supervisor is one line, and times are short; what a pipe gets has every row, and whole times."""
+    c = redis.client()
+    Queue(c, "mail")
+    now = int(c.time()[0]) // 60
+    for ago in (30, 29, 3):
+        c.hset(f"ingress:mail:rate:{now - ago}", mapping={"done": ago})
+    t = terminal("trend", "mail", env={"NO_COLOR": "1"})
+    assert t.end() == 0
+    lines = lines_of(t.text)
+    assert lines[0].split()[:4] == ["From", "(UTC)", "Waiting", "at"] or "Done" in lines[0], lines
+    day = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d"
+    gap, row = rf"  {day} to {day}: no supervisor served the queue", rf"  {day} .* (30|29|3) +0"
+    assert [bool(re.match(gap, line)) for line in lines[1:]] == [True, False, False, True, False, True], lines
+    assert all(re.match(gap, line) or re.match(row, line) for line in lines[1:]) and max(map(len, lines)) <= 80
+    ends = [re.findall(r"\d\d:\d\d", line) for line in lines[1:]]
+    assert ends[0][1] == ends[1][0] and ends[3][1] == ends[4][0], ends
+    assert quredis("trend", "mail", "--since", re.match(rf"  ({day})", lines[2])[1]).out.splitlines()[1].split()[2] == "30"      # as --since takes it
+    piped = quredis("trend", "mail").out.splitlines()
+    assert len(piped) == 62 and all(re.match(r"  \d{4}-\d\d-\d\dT\d\d:\d\d:00\.000Z ", line) for line in piped[1:])
+
+
+def test_figures_that_are_older_than_three_days(quredis, redis):
+    Queue(redis.client(), "mail")
+    for words, said in ((["trend", "mail"], r"figures are kept for three days: there are none before [0-9T:.-]+Z\n"),
+                        (["stats", "mail"], "figures are kept for three days: older ones are not counted\n"), (["stats"], "figures are kept for three days")):
+        assert re.match(said, quredis(*words, "--since", "4d").err), words
+        assert quredis(*words, "--since", "3d").err == ""
+
+
+def test_stats_say_what_they_count(terminal, quredis, redis):
+    q = Queue(redis.client(), "mail")
+    redis.client().hset("ingress:mail:stats", mapping={"due": 3199, "class:HTTP503": 7, "below_8": 5, "lag_below_1024": 4})
+    t = terminal("stats", "mail", env={"NO_COLOR": "1"})
+    assert t.end() == 0
+    lines = lines_of(t.text)
+    rows = {m[1]: f"{m[2]} {m[3]}" for m in (re.match(r"  (\S+(?: \S+)*?)  +(\S+)  (.*)", line) for line in lines) if m}
+    assert lines[0].split() == ["Counter", "Number", "Meaning"] and max(map(len, lines)) <= 80
+    assert rows["due"] == "3199 delayed messages that were moved to ingress" and rows["HTTP503"] == "7 escaped: a class that the handler named"
+    assert rows["99 % of runs"] == "<8ms how long the handler ran" and rows["99 % of lags"] == "<1.0s how late due and expired messages were moved"
+    piped = quredis("stats", "mail").out
+    assert re.search(r"^ *due +3199$", piped, re.M) and re.search(r"^ *half of runs +<8ms$", piped, re.M) and "below" not in piped
+
+
 def test_status_shows_workers_that_are_not_calm(quredisd, handler, redis, terminal):
     d = quredisd(queues=[queue("mail", handler("cat >/dev/null; sleep 1000"), workers=3, timeout="1h")])
     redis.client().lpush("ingress:mail", "a")
