@@ -169,7 +169,7 @@ int admin_connect(struct admin *a)
 	if (queue_refusal_advice(a->redis.error, room) != NULL)
 		return admin_fail(a, EX_NOPERM, "Redis: %s: %s", a->redis.error, room);
 	admin_fail(a, redis_error_needs_operator(a->redis.error_class) ? EX_NOPERM : EX_UNAVAILABLE, "Redis: %s", a->redis.error);
-	if (a->status == EX_NOPERM && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
+	if (a->status == EX_NOPERM && !a->served && a->target.login.password == NULL && a->conf->redis.password_file != NULL && a->options.url == NULL)
 		admin_note("quredis: this user cannot read redis.password_file (%s)", a->conf->redis.password_file);
 	return -1;
 }

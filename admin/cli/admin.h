@@ -28,7 +28,7 @@ struct admin {
 	bool answer_lost;		/* Redis got a request and did not answer it: it may have taken effect */
 	char *complaint;		/* COMPLAINT_SIZE bytes for the message of admin_fail(); NULL: admin_fail() prints it on standard error */
 
-	bool served;			/* runs for the web console, which printed the warnings of the options when it started */
+	bool served;			/* no warnings of the options: the web console, for which it runs, printed them when it started */
 
 	struct conf *conf;
 	struct redis_target target;

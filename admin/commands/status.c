@@ -11,6 +11,7 @@
 #include "admin/commands/commands.h"
 
 #include "common/base/base.h"
+#include "common/queue/queue.h"
 
 #define SEEN_RECENTLY_MS 10000
 
@@ -102,7 +103,70 @@ static void show_queues(struct admin *a, const json_t *queues)
 		    number_of(w, "alive"), number_of(c, "done"), number_of(c, "failed"), number_of(c, "escaped"),
 		    number_of(q, "restarts"), text_of(q, "reason") });
 	}
+	if (a->output.terminal && i > 0)
+		output_line(&a->output, "counted since the supervisor started; quredis stats counts for all hosts");
 	output_end(&a->output, true);
+}
+
+/* ---- health ---- */
+
+static bool has_queue(const json_t *queues, const char *name)
+{
+	const json_t *q;
+	size_t i;
+
+	json_array_foreach(queues, i, q) {
+		const char *other = json_string_value(json_object_get(q, "name"));
+
+		if (other != NULL && strcmp(other, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How many of these queues are not healthy; 0 also if Redis does not tell. */
+static size_t count_sick(struct admin *a, const json_t *queues)
+{
+	struct queue_health *reports;
+	struct redis_reply reply;
+	size_t n, stale, sick = 0;
+	int64_t now_ms;
+
+	if (admin_connect(a) == -1)
+		return 0;
+	redis_appendf(&a->redis, "TIME");
+	queue_health_read(&a->redis);
+	if (redis_wait(&a->redis, &reply, REDIS_TIMEOUT_MS, NULL) == -1)
+		return 0;
+	now_ms = queue_time_parse(&reply);
+	if (redis_wait(&a->redis, &reply, REDIS_TIMEOUT_MS, NULL) == -1 || !redis_is_strings(&reply))
+		return 0;
+	reports = queue_health_parse_all(&reply, NULL, 0, now_ms, &n, &stale);
+	for (size_t i = 0; i < n; i++) {
+		sick += reports[i].level > 0 && has_queue(queues, reports[i].queue);
+		queue_health_free(&reports[i]);
+	}
+	free(reports);
+	return sick;
+}
+
+/* The supervisor does not know the health of its queues, Redis does. Without Redis there is no line about it. */
+static void note_sick(struct admin *a, const json_t *s)
+{
+	const json_t *queues = json_object_get(s, "queues");
+	char unsaid[COMPLAINT_SIZE];
+	size_t sick;
+
+	if (!json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
+		return;
+	fflush(stdout);
+	a->complaint = unsaid;
+	a->served = true;
+	sick = count_sick(a, queues);
+	a->complaint = NULL;
+	a->status = EX_OK;
+	if (sick > 0)
+		admin_note("%zu of %zu queues %s sick: quredis health shows which, and why", sick, json_array_size(queues), sick == 1 ? "is" : "are");
 }
 
 /* A new string: "40% page 2"; NULL: the handler said nothing. */
@@ -247,6 +311,8 @@ int cmd_status(struct admin *a)
 			putchar('\n');
 			show_workers(a, json_object_get(s, "workers"));
 		}
+		if (a->output.terminal)
+			note_sick(a, s);
 	}
 	json_decref(s);
 	return 0;

@@ -77,6 +77,8 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
         assert words not in ("ls", "health") or re.search(reason, text), text
         assert words != f"dlq ls {FAILING}" or (text.count(ERROR) == 12 and re.search(r"-\d \d+s ago HandlerExit 1 2 7\d ", text)), text
         assert words != "status" or "idle workers that are not shown: 11 " in text and "Incarnation" not in text, text
+        assert words != "status" or " counted since the supervisor started; " in text and text.endswith(
+            "1 of 11 queues is sick: quredis health shows which, and why"), text
         assert words != f"status {FAILING}" or re.search(rf"{FAILING}/0 +\d+ +idle", text) and "not shown" not in text, text
         assert words != "stale" or text.startswith("55 rules would take nothing: quredis stale QUEUE shows them"), text
         assert words != "peek mail delayed" or shows_delayed(lines), lines
@@ -169,6 +171,11 @@ def test_status_shows_workers_that_are_not_calm(quredisd, handler, redis, termin
     assert t.end() == 0
     workers = [line for line in lines_of(t.text) if line.startswith("  mail/")]
     assert len(workers) == 1 and " running " in workers[0] and "idle workers that are not shown: 2 " in t.text, t.text
+    assert "sick" not in t.text and "sick" not in d.quredis("status").err
+    redis.stop()
+    t = terminal("status", "-c", str(d.conf), env={"NO_COLOR": "1"})
+    assert t.end() == 0 and "Redis: Connection" not in t.text and "sick" not in t.text, t.text
+    redis.start()
 
 
 def test_without_a_terminal_tables_are_as_before(busy, quredis):
