@@ -16,7 +16,8 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 
-#define STATUS_UNKNOWN 3		/* exit status and level: no sweeper reports */
+#define STATUS_UNKNOWN 3		/* exit status, and level after those of the reports: no sweeper reports */
+_Static_assert((int)STATUS_UNKNOWN == (int)QUEUE_HEALTH_LEVELS, "unknown follows the levels of reports");
 #define UNREPORTED "no supervisor reports this queue: is one running that has it?"
 
 struct reports {
@@ -46,7 +47,7 @@ static bool is_meant(const struct admin *a, const char *queue)
 /* A bad report is worse than a missing one. */
 static int badness(int level)
 {
-	static const int of[] = { 0, 1, 3, 2 };
+	static const int of[] = { [QUEUE_HEALTHY] = 0, [QUEUE_DEGRADED] = 1, [STATUS_UNKNOWN] = 2, [QUEUE_UNHEALTHY] = 3 };
 
 	return of[level];
 }
@@ -256,7 +257,7 @@ static void print_reasons(const struct reports *r)
 	for (size_t i = 0; i < r->n; i++) {
 		char *why = health_reasons(r->all[i].document);
 
-		if (r->all[i].level > 0) {
+		if (r->all[i].level > QUEUE_HEALTHY) {
 			fputs(any ? ", " : " - ", stdout);
 			print_visible(r->all[i].queue);
 			fputs(": ", stdout);
@@ -289,7 +290,9 @@ static void print_figures(const struct reports *r)
 
 static void show_nagios(const struct reports *r)
 {
-	static const char *const words[] = { "OK", "WARNING", "CRITICAL", "UNKNOWN" };
+	static const char *const words[] = {
+		[QUEUE_HEALTHY] = "OK", [QUEUE_DEGRADED] = "WARNING", [QUEUE_UNHEALTHY] = "CRITICAL", [STATUS_UNKNOWN] = "UNKNOWN",
+	};
 
 	printf("QUREDIS %s", words[r->level]);
 	if (r->why != NULL)

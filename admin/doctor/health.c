@@ -86,7 +86,7 @@ static void append_command(struct buffer *commands, const struct queue_check *q,
 
 static enum severity severity_of(const char *status)
 {
-	return strcmp(status, queue_health_names[2]) == 0 ? SEVERITY_ERROR : SEVERITY_WARNING;
+	return queue_health_level_of(status) == QUEUE_UNHEALTHY ? SEVERITY_ERROR : SEVERITY_WARNING;
 }
 
 static void take_reason(struct reasons *all, const struct doctor *d, const struct queue_check *q, const json_t *reason)
@@ -150,7 +150,7 @@ static void judge_report(struct doctor *d, const struct queue_check *q, const st
 		add_unreported(d, NULL, "its last report of health cannot be read");
 	else if (queue_health_is_stale(&h, now_ms))
 		add_stale(d, h.at_ms, now_ms);
-	else if (h.level > 0)
+	else if (h.level > QUEUE_HEALTHY)
 		add_bad(d, q, &h);
 	queue_health_free(&h);
 }

@@ -14,6 +14,7 @@
 #include "admin/web/web.h"
 
 #include "common/base/base.h"
+#include "common/queue/queue.h"
 
 /* About 7 KB for each queue on one host; the page contains no message. */
 #define PAGE_MAX ((size_t)2 * WEB_ANSWER_MAX)
@@ -130,20 +131,10 @@ static void write_age(struct page *p, const struct source *s, const char *name, 
 		write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
 }
 
-/* -1: another program wrote it, or no supervisor reports the queue. */
-static int64_t level_of(const json_t *status)
-{
-	static const char *const levels[] = { "healthy", "degraded", "unhealthy" };
-
-	for (size_t i = 0; json_is_string(status) && i < nitems(levels); i++)
-		if (strcmp(json_string_value(status), levels[i]) == 0)
-			return (int64_t)i;
-	return -1;
-}
-
+/* No sample: another program wrote the report, or no supervisor reports the queue. */
 static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
 {
-	write_sample(p, (const char *const[METRIC_LABELS]){ name }, level_of(json_object_get(report, s->key)));
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, queue_health_level_of(json_string_value(json_object_get(report, s->key))));
 }
 
 /* A code of another program must not add labels without end: those of quredis are short, and few. */
@@ -162,7 +153,7 @@ static void write_reasons(struct page *p, const struct source *s, const char *na
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
 		if (i < REASONS_MAX && is_code(code))
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, level_of(json_object_get(reason, "status")));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, queue_health_level_of(json_string_value(json_object_get(reason, "status"))));
 	}
 }
 

@@ -9,7 +9,9 @@
 #include "common/base/base.h"
 #include "common/queue/moves.h"
 
-const char *const queue_health_names[3] = { "healthy", "degraded", "unhealthy" };
+const char *const queue_health_names[QUEUE_HEALTH_LEVELS] = {
+	[QUEUE_HEALTHY] = "healthy", [QUEUE_DEGRADED] = "degraded", [QUEUE_UNHEALTHY] = "unhealthy",
+};
 
 void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms)
 {
@@ -44,9 +46,9 @@ void queue_health_drop(struct redis *r, const char *queue)
 	free(key);
 }
 
-static int level_of(const char *status)
+int queue_health_level_of(const char *status)
 {
-	for (int i = 0; i < (int)nitems(queue_health_names); i++)
+	for (int i = 0; status != NULL && i < QUEUE_HEALTH_LEVELS; i++)
 		if (strcmp(status, queue_health_names[i]) == 0)
 			return i;
 	return -1;
@@ -58,7 +60,7 @@ int queue_health_parse(struct queue_health *h, const char *text, size_t len)
 
 	*h = (struct queue_health){ .document = json_loadb(text, len, 0, NULL) };
 	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I}", "queue", &h->queue, "status", &h->status, "at_ms", &at,
-		"interval_ms", &interval) == -1 || (h->level = level_of(h->status)) == -1 || at < 0 || interval <= 0) {
+		"interval_ms", &interval) == -1 || (h->level = queue_health_level_of(h->status)) == -1 || at < 0 || interval <= 0) {
 		queue_health_free(h);
 		return -1;
 	}

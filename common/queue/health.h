@@ -14,6 +14,11 @@
  */
 #define QUEUE_HEALTH_KEPT 3	/* a report is valid for this many of its intervals */
 
+/* The levels, also as numbers of the metrics. The later, the worse. */
+enum queue_health_level { QUEUE_HEALTHY, QUEUE_DEGRADED, QUEUE_UNHEALTHY, QUEUE_HEALTH_LEVELS };
+extern const char *const queue_health_names[QUEUE_HEALTH_LEVELS];	/* "healthy", "degraded", "unhealthy" */
+int queue_health_level_of(const char *status);		/* -1: NULL, or no level has this name */
+
 /* Two answers: INTEGER each. The hash does not expire before this report is stale. */
 void queue_health_write(struct redis *r, const char *queue, const char *document, int64_t interval_ms);
 void queue_health_read(struct redis *r);	/* -> ARRAY: queue, document, queue, document ... */
@@ -24,7 +29,7 @@ void queue_health_drop(struct redis *r, const char *queue);	/* -> INTEGER */
 struct queue_health {
 	struct json_t *document;	/* owned */
 	const char *queue, *status;	/* point into document */
-	int level;			/* 0 healthy, 1 degraded, 2 unhealthy */
+	int level;			/* enum queue_health_level */
 	int64_t at_ms, interval_ms;	/* at_ms: ms since 1970, by the clock of Redis */
 };
 int queue_health_parse(struct queue_health *h, const char *text, size_t len);
@@ -37,7 +42,5 @@ void queue_health_free(struct queue_health *h);
 struct queue_health *queue_health_parse_all(const struct redis_reply *reply, const char *queue, size_t more, int64_t server_ms, size_t *n, size_t *stale);
 /* True: the report is older than QUEUE_HEALTH_KEPT intervals, or is so far ahead: the clock of Redis was set back, so its age is not known. */
 bool queue_health_is_stale(const struct queue_health *h, int64_t server_ms);
-
-extern const char *const queue_health_names[3];		/* "healthy", "degraded", "unhealthy" */
 
 #endif

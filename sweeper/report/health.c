@@ -61,14 +61,16 @@ static enum queue_error error_that_counts(const struct sweeper *s, const struct 
 	return now_ms - h->passing_since_ms >= PASSING_MS ? error : QUEUE_ERROR_NONE;
 }
 
-static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum health_status before)
+static void log_change(const struct sweeper *s, const struct sweeper_queue *q, enum queue_health_level before)
 {
-	static const enum log_level levels[] = { LOG_LEVEL_INFO, LOG_LEVEL_WARNING, LOG_LEVEL_ERROR };
+	static const enum log_level levels[QUEUE_HEALTH_LEVELS] = {
+		[QUEUE_HEALTHY] = LOG_LEVEL_INFO, [QUEUE_DEGRADED] = LOG_LEVEL_WARNING, [QUEUE_UNHEALTHY] = LOG_LEVEL_ERROR,
+	};
 	struct buffer why = {0};
 	char text[HEALTH_TEXT_SIZE];
 
 	for (int i = 0; i < HEALTH_CODES; i++)
-		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
+		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
 			buffer_format(&why, "%s%s", why.len > 0 ? "; " : "", health_codes_text(s, q, (enum health_code)i, text));
 	log_event(levels[health_of(q)->status], "health_changed", log_str("queue", q->keys.name),
 	    log_str("status", queue_health_names[health_of(q)->status]), log_str("before", queue_health_names[before]),
@@ -90,9 +92,8 @@ static void resume_from(struct health *h, const struct queue_health *last)
 		if (json_unpack((json_t *)(uintptr_t)reason, "{s:s, s:s}", "code", &code, "status", &status) == -1)
 			continue;
 		for (int c = 0; c < HEALTH_CODES; c++)
-			for (int level = HEALTH_DEGRADED; level <= HEALTH_UNHEALTHY; level++)
-				if (strcmp(code, health_code_names[c]) == 0 && strcmp(status, queue_health_names[level]) == 0)
-					h->checks[c].level = (enum health_status)level;
+			if (strcmp(code, health_code_names[c]) == 0 && queue_health_level_of(status) > QUEUE_HEALTHY)
+				h->checks[c].level = (enum queue_health_level)queue_health_level_of(status);
 	}
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
 	if ((int)h->status == last->level)
@@ -116,7 +117,7 @@ static void recall_report(struct sweeper *s, struct sweeper_queue *q)
 static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 {
 	struct health *h = health_of(q);
-	enum health_status before;
+	enum queue_health_level before;
 
 	if (h->since_ms == 0)
 		recall_report(s, q);
@@ -294,8 +295,8 @@ static bool run_health_sum(struct sweeper *s, int budget, int64_t now_ms)
 	drop_stale(s, stale, add_all_reports(sum, &reply, clock.now_ms, stale));
 	free(stale);
 	sum->known = true;
-	log_info("health", log_int("healthy", sum->queues[HEALTH_HEALTHY]), log_int("degraded", sum->queues[HEALTH_DEGRADED]),
-	    log_int("unhealthy", sum->queues[HEALTH_UNHEALTHY]), log_int("stuck", sum->stuck));
+	log_info("health", log_int("healthy", sum->queues[QUEUE_HEALTHY]), log_int("degraded", sum->queues[QUEUE_DEGRADED]),
+	    log_int("unhealthy", sum->queues[QUEUE_UNHEALTHY]), log_int("stuck", sum->stuck));
 	return false;
 }
 

@@ -43,7 +43,7 @@ struct health {
 	enum queue_error error;		/* that counts at the last look */
 	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
 	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
-	enum health_status status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
+	enum queue_health_level status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
 	struct health_news seen;	/* at the last look */
@@ -62,7 +62,7 @@ static inline struct health *health_of(const struct sweeper_queue *q)
 struct health_sum {
 	int64_t due_ms;			/* CLOCK_MONOTONIC */
 	bool known;
-	int64_t queues[HEALTH_UNHEALTHY + 1];
+	int64_t queues[QUEUE_HEALTH_LEVELS];
 	int64_t stuck;
 };
 

@@ -169,7 +169,7 @@ static int64_t sum_known(int64_t a, int64_t b)
 static int64_t growth_to_judge_ms(const struct sweeper_queue *q, const struct conf_thresholds *t)
 {
 	return gauge_of(q)->paused_ms > 0 ? 0 :
-	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != HEALTH_HEALTHY, t->growth_max_ms);
+	    growth_ms(&metrics_of(q)->growth, health_of(q)->checks[HEALTH_GROWTH].level != QUEUE_HEALTHY, t->growth_max_ms);
 }
 
 /* A pause for which no message waits does no harm yet, but an operator may have forgotten it. */
@@ -239,7 +239,7 @@ int64_t health_codes_limit(const struct health *h, enum health_code code)
 {
 	const struct health_limit *limit = &h->figures[code].limit;
 
-	return h->checks[code].level == HEALTH_UNHEALTHY ? limit->unhealthy : limit->degraded;
+	return h->checks[code].level == QUEUE_UNHEALTHY ? limit->unhealthy : limit->degraded;
 }
 
 const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])

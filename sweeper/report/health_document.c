@@ -30,9 +30,9 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 
 	for (int i = 0; i < HEALTH_CODES; i++) {
 		enum health_code code = (enum health_code)i;
-		enum health_status level = health_of(q)->checks[i].level;
+		enum queue_health_level level = health_of(q)->checks[i].level;
 
-		if (level != HEALTH_HEALTHY)
+		if (level != QUEUE_HEALTHY)
 			json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:s}", "code", health_code_names[i],
 			    "status", queue_health_names[level], "value", (json_int_t)health_of(q)->figures[i].value,
 			    "limit", (json_int_t)health_codes_limit(health_of(q), code), "text", health_codes_text(s, q, code, text)));

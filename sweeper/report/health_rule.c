@@ -3,9 +3,9 @@
 
 #define CALM_LOOKS 2		/* looks in a row before a level becomes better */
 
-static enum health_status above(int64_t value, int64_t degraded, int64_t unhealthy)
+static enum queue_health_level above(int64_t value, int64_t degraded, int64_t unhealthy)
 {
-	return value > unhealthy ? HEALTH_UNHEALTHY : value > degraded ? HEALTH_DEGRADED : HEALTH_HEALTHY;
+	return value > unhealthy ? QUEUE_UNHEALTHY : value > degraded ? QUEUE_DEGRADED : QUEUE_HEALTHY;
 }
 
 /* Nine tenths of the limit, rounded up. The limits 0 and 1 stay as they are, so there only the number of looks counts. */
@@ -14,7 +14,7 @@ static int64_t calm_limit(int64_t limit)
 	return limit == HEALTH_NO_LIMIT ? limit : limit - limit / 10;
 }
 
-static void rise(struct health_check *c, int looks, enum health_status to)
+static void rise(struct health_check *c, int looks, enum queue_health_level to)
 {
 	c->falling = 0;
 	if (++c->rising < looks)
@@ -23,7 +23,7 @@ static void rise(struct health_check *c, int looks, enum health_status to)
 	c->rising = 0;
 }
 
-static void fall(struct health_check *c, enum health_status to)
+static void fall(struct health_check *c, enum queue_health_level to)
 {
 	c->rising = 0;
 	c->allowed = c->falling == 0 || to > c->allowed ? to : c->allowed;
@@ -47,7 +47,7 @@ bool health_rule_is_worse(const struct health_check *c, int64_t value, const str
 
 void health_rule_look(struct health_check *c, int64_t value, const struct health_limit *limit)
 {
-	enum health_status wanted, allowed;
+	enum queue_health_level wanted, allowed;
 
 	if (value < 0)
 		return;
@@ -61,9 +61,9 @@ void health_rule_look(struct health_check *c, int64_t value, const struct health
 		c->rising = c->falling = 0;
 }
 
-enum health_status health_rule_worst(const struct health_check *checks, size_t n)
+enum queue_health_level health_rule_worst(const struct health_check *checks, size_t n)
 {
-	enum health_status worst = HEALTH_HEALTHY;
+	enum queue_health_level worst = QUEUE_HEALTHY;
 
 	for (size_t i = 0; i < n; i++)
 		if (checks[i].level > worst)

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/queue/queue.h"
+
 /*
  * The rule that decides whether a queue is healthy. Pure: figures and limits are parameters. Each figure has a level of its own
  * with hysteresis, so that a figure close to its limit does not make the status flap:
@@ -13,8 +15,6 @@
  *		then the new level is the worse of those that the two looks allow
  * An unknown figure leaves its level unchanged. The status of the queue is the worst level.
  */
-enum health_status { HEALTH_HEALTHY, HEALTH_DEGRADED, HEALTH_UNHEALTHY };
-
 #define HEALTH_NO_LIMIT INT64_MAX
 struct health_limit {		/* a figure above it is bad; HEALTH_NO_LIMIT: no limit */
 	int64_t degraded, unhealthy;
@@ -22,9 +22,9 @@ struct health_limit {		/* a figure above it is bad; HEALTH_NO_LIMIT: no limit */
 };
 
 struct health_check {		/* zeroed: healthy */
-	enum health_status level;
+	enum queue_health_level level;
 	int rising, falling;		/* looks in a row that ask for a worse, a better level */
-	enum health_status allowed;	/* while falling: the worst level that these looks allow */
+	enum queue_health_level allowed;	/* while falling: the worst level that these looks allow */
 };
 
 /* Percent, rounded up, so that it exceeds a limit if the rate does. 0: fewer attempts than `least`, which prove nothing; -1: attempts are not known (-1). */
@@ -36,6 +36,6 @@ bool health_rule_is_worse(const struct health_check *c, int64_t value, const str
 /* One look; value -1: not known. */
 void health_rule_look(struct health_check *c, int64_t value, const struct health_limit *limit);
 
-enum health_status health_rule_worst(const struct health_check *checks, size_t n);
+enum queue_health_level health_rule_worst(const struct health_check *checks, size_t n);
 
 #endif

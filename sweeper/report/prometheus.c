@@ -109,7 +109,7 @@ static void write_health(struct page *p, const struct sweeper_queue *q)
 static void write_reasons(struct page *p, const struct sweeper_queue *q)
 {
 	for (int i = 0; p->s->conf->health.enabled && i < HEALTH_CODES; i++)
-		if (health_of(q)->checks[i].level != HEALTH_HEALTHY)
+		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
 			write_sample(p, q, health_code_names[i], health_of(q)->checks[i].level);
 }
 

@@ -249,11 +249,11 @@ static void send_purge(struct statsd *d, struct board_registry *r, const struct 
 static void send_health(struct sweeper *s)
 {
 	const struct health_sum *sum = health_sum_of(s);
-	int worst = HEALTH_UNHEALTHY;
+	int worst = QUEUE_UNHEALTHY;
 
 	if (!sum->known)
 		return;
-	while (worst > HEALTH_HEALTHY && sum->queues[worst] == 0)
+	while (worst > QUEUE_HEALTHY && sum->queues[worst] == 0)
 		worst--;
 	line(&metrics_own(s)->statsd, "quredis.health.status:%d|g", worst);
 	line(&metrics_own(s)->statsd, "quredis.health.stuck.count:%" PRId64 "|g", sum->stuck);

@@ -25,7 +25,7 @@ static void test_each_meaning_has_its_own_colour(void **state)
 
 static void test_words(void **state)
 {
-	static const enum colour_meaning of_health[] = { MEANING_GOOD, MEANING_WARNING, MEANING_BAD };
+	static const enum colour_meaning of_health[QUEUE_HEALTH_LEVELS] = { MEANING_GOOD, MEANING_WARNING, MEANING_BAD };
 
 	(void)state;
 	for (size_t i = 0; i < nitems(of_health); i++)

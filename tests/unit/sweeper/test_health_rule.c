@@ -11,7 +11,7 @@
 
 static const struct health_limit both = { 100, 1000, 1 };
 
-static enum health_status look(struct health_check *c, int64_t value)
+static enum queue_health_level look(struct health_check *c, int64_t value)
 {
 	health_rule_look(c, value, &both);
 	return c->level;
@@ -22,13 +22,13 @@ static void worse_at_once(void **state)
 	struct health_check c = {0};
 
 	(void)state;
-	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
-	assert_int_equal(look(&c, 100), HEALTH_HEALTHY);	/* the limit itself is allowed */
-	assert_int_equal(look(&c, 101), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 1000), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 1001), HEALTH_UNHEALTHY);
+	assert_int_equal(look(&c, 0), QUEUE_HEALTHY);
+	assert_int_equal(look(&c, 100), QUEUE_HEALTHY);	/* the limit itself is allowed */
+	assert_int_equal(look(&c, 101), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 1000), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 1001), QUEUE_UNHEALTHY);
 	c = (struct health_check){0};
-	assert_int_equal(look(&c, 5000), HEALTH_UNHEALTHY);
+	assert_int_equal(look(&c, 5000), QUEUE_UNHEALTHY);
 }
 
 static void better_below_nine_tenths_at_two_looks(void **state)
@@ -37,15 +37,15 @@ static void better_below_nine_tenths_at_two_looks(void **state)
 
 	(void)state;
 	look(&c, 101);
-	assert_int_equal(look(&c, 90), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 90), HEALTH_HEALTHY);
+	assert_int_equal(look(&c, 90), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 90), QUEUE_HEALTHY);
 	look(&c, 101);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(look(&c, 91), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 0), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 91), HEALTH_DEGRADED);	/* in a row */
-	assert_int_equal(look(&c, 0), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
+		assert_int_equal(look(&c, 91), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 0), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 91), QUEUE_DEGRADED);	/* in a row */
+	assert_int_equal(look(&c, 0), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 0), QUEUE_HEALTHY);
 }
 
 /* Up and down about either limit, and about nine tenths of it: one change each. */
@@ -56,9 +56,9 @@ static void does_not_flap(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++)
-		assert_int_equal(look(&c, about[i]), HEALTH_DEGRADED);
+		assert_int_equal(look(&c, about[i]), QUEUE_DEGRADED);
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(look(&c, i % 2 == 0 ? 1001 : 900), HEALTH_UNHEALTHY);
+		assert_int_equal(look(&c, i % 2 == 0 ? 1001 : 900), QUEUE_UNHEALTHY);
 }
 
 static void better_by_as_much_as_both_looks_allow(void **state)
@@ -67,16 +67,16 @@ static void better_by_as_much_as_both_looks_allow(void **state)
 
 	(void)state;
 	look(&c, 5000);
-	assert_int_equal(look(&c, 10), HEALTH_UNHEALTHY);
-	assert_int_equal(look(&c, 500), HEALTH_DEGRADED);
+	assert_int_equal(look(&c, 10), QUEUE_UNHEALTHY);
+	assert_int_equal(look(&c, 500), QUEUE_DEGRADED);
 	look(&c, 5000);
-	assert_int_equal(look(&c, 500), HEALTH_UNHEALTHY);
-	assert_int_equal(look(&c, 10), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 10), HEALTH_DEGRADED);
-	assert_int_equal(look(&c, 10), HEALTH_HEALTHY);
+	assert_int_equal(look(&c, 500), QUEUE_UNHEALTHY);
+	assert_int_equal(look(&c, 10), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 10), QUEUE_DEGRADED);
+	assert_int_equal(look(&c, 10), QUEUE_HEALTHY);
 	look(&c, 5000);
 	look(&c, 10);
-	assert_int_equal(look(&c, 10), HEALTH_HEALTHY);
+	assert_int_equal(look(&c, 10), QUEUE_HEALTHY);
 }
 
 static void small_limits(void **state)
@@ -86,20 +86,20 @@ static void small_limits(void **state)
 
 	(void)state;
 	health_rule_look(&c, 1, &none);
-	assert_int_equal(c.level, HEALTH_DEGRADED);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
 	health_rule_look(&c, 2, &none);
-	assert_int_equal(c.level, HEALTH_UNHEALTHY);
+	assert_int_equal(c.level, QUEUE_UNHEALTHY);
 	for (int i = 0; i < 2; i++)
 		health_rule_look(&c, 1, &none);
-	assert_int_equal(c.level, HEALTH_DEGRADED);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
 	for (int i = 0; i < 2; i++)
 		health_rule_look(&c, 0, &none);
-	assert_int_equal(c.level, HEALTH_HEALTHY);
+	assert_int_equal(c.level, QUEUE_HEALTHY);
 	health_rule_look(&c, INT64_MAX - 1, &few);
-	assert_int_equal(c.level, HEALTH_DEGRADED);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
 	for (int i = 0; i < 2; i++)
 		health_rule_look(&c, 9, &few);
-	assert_int_equal(c.level, HEALTH_HEALTHY);
+	assert_int_equal(c.level, QUEUE_HEALTHY);
 }
 
 static void what_is_not_known_changes_nothing(void **state)
@@ -109,10 +109,10 @@ static void what_is_not_known_changes_nothing(void **state)
 	(void)state;
 	look(&c, 5000);
 	for (int i = 0; i < 5; i++)
-		assert_int_equal(look(&c, -1), HEALTH_UNHEALTHY);
+		assert_int_equal(look(&c, -1), QUEUE_UNHEALTHY);
 	look(&c, 0);
 	look(&c, -1);
-	assert_int_equal(look(&c, 0), HEALTH_HEALTHY);
+	assert_int_equal(look(&c, 0), QUEUE_HEALTHY);
 }
 
 /* Rescue sees to them within a lease or two. */
@@ -125,9 +125,9 @@ static void orphans_at_the_second_look(void **state)
 	health_rule_look(&c, 3, &limit);
 	health_rule_look(&c, 0, &limit);
 	health_rule_look(&c, 3, &limit);
-	assert_int_equal(c.level, HEALTH_HEALTHY);
+	assert_int_equal(c.level, QUEUE_HEALTHY);
 	health_rule_look(&c, 1, &limit);
-	assert_int_equal(c.level, HEALTH_DEGRADED);
+	assert_int_equal(c.level, QUEUE_DEGRADED);
 }
 
 /* A rate exceeds a limit of whole percent exactly if its rounded figure does. */
@@ -168,11 +168,11 @@ static void the_worst_counts(void **state)
 	struct health_check checks[3] = {0};
 
 	(void)state;
-	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_HEALTHY);
-	checks[2].level = HEALTH_DEGRADED;
-	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_DEGRADED);
-	checks[0].level = HEALTH_UNHEALTHY;
-	assert_int_equal(health_rule_worst(checks, nitems(checks)), HEALTH_UNHEALTHY);
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), QUEUE_HEALTHY);
+	checks[2].level = QUEUE_DEGRADED;
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), QUEUE_DEGRADED);
+	checks[0].level = QUEUE_UNHEALTHY;
+	assert_int_equal(health_rule_worst(checks, nitems(checks)), QUEUE_UNHEALTHY);
 }
 
 int main(void)
