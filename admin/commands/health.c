@@ -18,11 +18,13 @@
 
 #define STATUS_UNKNOWN 3		/* exit status, and level after those of the reports: no sweeper reports */
 _Static_assert((int)STATUS_UNKNOWN == (int)QUEUE_HEALTH_LEVELS, "unknown follows the levels of reports");
+#define DATED_MS 15000			/* an older report says so where it stands beside figures of this moment */
 #define UNREPORTED "no supervisor reports this queue: is one running that has it?"
 
 struct reports {
 	struct queue_health *all;
 	size_t n;
+	int64_t now_ms;			/* by the clock of Redis */
 	int level;			/* the worst level; STATUS_UNKNOWN: no report, or one is missing and no other is worse */
 	const char *why;		/* no report: what the operator should check */
 };
@@ -122,7 +124,7 @@ static int keep_unreported(struct admin *a, struct reports *r, char *const *name
 	return 0;
 }
 
-static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
+static int take_reports(struct admin *a, struct reports *r)
 {
 	struct redis_reply reply;
 	size_t stale = 0, nnames;
@@ -136,8 +138,8 @@ static int take_reports(struct admin *a, struct reports *r, int64_t server_ms)
 	if (rc == 0 && reply.n > 0 && !redis_is_strings(&reply))
 		rc = admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a hash");
 	if (rc == 0) {
-		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL, a->conf->nqueues + nnames, server_ms, &r->n, &stale);
-		rc = health_attempts_add(a, r->all, r->n, server_ms) == -1 ? -1 : keep_unreported(a, r, names, nnames);
+		r->all = queue_health_parse_all(&reply, a->noperands > 0 ? a->operands[0] : NULL, a->conf->nqueues + nnames, r->now_ms, &r->n, &stale);
+		rc = health_attempts_add(a, r->all, r->n, r->now_ms) == -1 ? -1 : keep_unreported(a, r, names, nnames);
 	}
 	admin_names_free(names, nnames);
 	if (rc == -1)
@@ -169,6 +171,11 @@ static struct cell age_cell(const json_t *document, const char *group)
 	return json_is_number(n) ? cell_elapsed(clock_ms_of(json_number_value(n) * 1000)) : cell_none();
 }
 
+static struct cell time_cell(int64_t ms)
+{
+	return ms > 0 ? cell_time(ms) : cell_none();
+}
+
 static struct cell stuck_cell(const json_t *document)
 {
 	int64_t a = number_of(document, "ingress", "stuck_count"), b = number_of(document, "transit", "stuck_count");
@@ -176,47 +183,62 @@ static struct cell stuck_cell(const json_t *document)
 	return a < 0 && b < 0 ? cell_none() : cell_int((a > 0 ? a : 0) + (b > 0 ? b : 0));
 }
 
-char *health_reasons(const json_t *document)
+char *health_reasons(const struct queue_health *report, int64_t server_ms)
 {
 	struct buffer all = {0};
+	bool recovering = false;
 	const json_t *reason;
-	char *text;
+	char elapsed[UNITS_SIZE], *text;
 	size_t i;
 
-	json_array_foreach(json_object_get(document, "reasons"), i, reason) {
+	json_array_foreach(json_object_get(report->document, "reasons"), i, reason) {
 		const char *said = json_string_value(json_object_get(reason, "text"));
 		const json_t *next = json_object_get(reason, "next_attempt_ms");
-		char elapsed[UNITS_SIZE];
 
 		if (said != NULL)
 			buffer_format(&all, "%s%s", all.len > 0 ? "; " : "", said);
 		if (said != NULL && next != NULL)
 			buffer_format(&all, "; next attempt in %s", units_elapsed(json_integer_value(next), elapsed));
+		recovering = recovering || json_is_true(json_object_get(reason, "recovering"));
 	}
+	if (recovering && all.len > 0)
+		buffer_format(&all, "; next look in %s", units_elapsed(report->next_ms > server_ms ? report->next_ms - server_ms : 0, elapsed));
 	text = alloc_copy(all.data == NULL ? "" : all.data, all.len);
 	buffer_free(&all);
 	return text;
 }
 
+char *health_reasons_dated(const struct queue_health *report, int64_t server_ms)
+{
+	char *text = health_reasons(report, server_ms), *dated, ago[OUTPUT_AGO_SIZE];
+
+	if (text[0] == '\0' || server_ms - report->at_ms < DATED_MS)
+		return text;
+	dated = alloc_format("%s: %s", output_ago(server_ms - report->at_ms, ago), text);
+	free(text);
+	return dated;
+}
+
 static void show_reports(struct admin *a, const struct reports *r)
 {
-	enum { QUEUE, STATUS, INGRESS, OLDEST, TRANSIT, ESCAPE, STUCK, WORKERS, ACTIVE, DONE, REASON };
+	enum { QUEUE, STATUS, AS_OF, NEXT, INGRESS, OLDEST, TRANSIT, ESCAPE, STUCK, WORKERS, ACTIVE, DONE, REASON };
 	static const struct column columns[] = {
-		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATUS] = { NULL, "Status", COLUMN_STATE }, [INGRESS] = { NULL, "Ingress", COLUMN_NUMBER },
-		[OLDEST] = { NULL, "Oldest", COLUMN_NUMBER }, [TRANSIT] = { NULL, "Transit", COLUMN_NUMBER }, [ESCAPE] = { NULL, "Escape", COLUMN_NUMBER },
-		[STUCK] = { NULL, "Stuck", COLUMN_NUMBER }, [WORKERS] = { NULL, "Workers", COLUMN_NUMBER }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER },
-		[DONE] = { NULL, "Done/min", COLUMN_NUMBER }, [REASON] = { NULL, "Reason", COLUMN_TEXT },
+		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATUS] = { NULL, "Status", COLUMN_STATE }, [AS_OF] = { NULL, "As of", COLUMN_NUMBER },
+		[NEXT] = { NULL, "Next look", COLUMN_NUMBER }, [INGRESS] = { NULL, "Ingress", COLUMN_NUMBER }, [OLDEST] = { NULL, "Oldest", COLUMN_NUMBER },
+		[TRANSIT] = { NULL, "Transit", COLUMN_NUMBER }, [ESCAPE] = { NULL, "Escape", COLUMN_NUMBER }, [STUCK] = { NULL, "Stuck", COLUMN_NUMBER },
+		[WORKERS] = { NULL, "Workers", COLUMN_NUMBER }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER }, [DONE] = { NULL, "Done/min", COLUMN_NUMBER }, [REASON] = { NULL, "Reason", COLUMN_TEXT },
 	};
 	/* in this order: Transit shows active workers, and Oldest stuck messages */
-	static const int give_way[] = { ACTIVE, STUCK, TRANSIT, DONE, WORKERS, OLDEST, ESCAPE, INGRESS, -1 };
+	static const int give_way[] = { ACTIVE, STUCK, NEXT, TRANSIT, DONE, WORKERS, OLDEST, ESCAPE, INGRESS, AS_OF, -1 };
 
 	a->output.give_way = give_way;
 	output_begin(&a->output, columns, nitems(columns));
 	for (size_t i = 0; i < r->n; i++) {
 		const json_t *d = r->all[i].document;
-		char *why = health_reasons(d);
+		char *why = health_reasons(&r->all[i], r->now_ms);
 
-		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status),
+		output_row(&a->output, (struct cell[]){ cell_str(r->all[i].queue), cell_str(r->all[i].status), time_cell(r->all[i].at_ms),
+		    time_cell(r->all[i].at_ms > 0 && r->all[i].next_ms < r->now_ms ? r->now_ms : r->all[i].next_ms),
 		    count_cell(d, "ingress", "size"), age_cell(d, "ingress"), count_cell(d, "transit", "size"),
 		    count_cell(d, "escape", "size"), stuck_cell(d), count_cell(d, "workers", "alive"), count_cell(d, "workers", "active"),
 		    count_cell(d, "rates", "done"), cell_str(why[0] == '\0' ? NULL : why) });
@@ -255,7 +277,7 @@ static void print_reasons(const struct reports *r)
 	bool any = false;
 
 	for (size_t i = 0; i < r->n; i++) {
-		char *why = health_reasons(r->all[i].document);
+		char *why = health_reasons_dated(&r->all[i], r->now_ms);
 
 		if (r->all[i].level > QUEUE_HEALTHY) {
 			fputs(any ? ", " : " - ", stdout);
@@ -307,9 +329,7 @@ static void show_nagios(const struct reports *r)
 
 static int look_at_reports(struct admin *a, struct reports *r)
 {
-	int64_t server_ms;
-
-	if (admin_prepare(a, NEED_REDIS) == -1 || admin_server_time(a, &server_ms) == -1 || take_reports(a, r, server_ms) == -1)
+	if (admin_prepare(a, NEED_REDIS) == -1 || admin_show_ages(a) == -1 || admin_server_time(a, &r->now_ms) == -1 || take_reports(a, r) == -1)
 		return -1;
 	/* No sweeper reports a queue that does not exist, either. */
 	return r->n == 0 && a->noperands > 0 ? admin_find_queue(a, a->operands[0], &a->keys) : 0;

@@ -16,10 +16,12 @@ struct listed_queue {
 	const struct registry_queue *queue;
 	struct lists lists;
 	char *health, *reasons;		/* of its last report, unless that is stale; NULL: none */
+	char *dated;			/* the reasons, for people: with the age of the report, since the lengths are of this moment */
+	int64_t at_ms;			/* when the queue was judged */
 };
 
 enum { NAME, INGRESS, TRANSIT, ESCAPE, INGRESS_KEY, TRANSIT_KEY, ESCAPE_KEY, INGRESS_SIZE, TRANSIT_SIZE, ESCAPE_SIZE, DELAYED, PAUSED, CONFIGURED,
-	HEALTH, REASON,			/* these two only if there is a report */
+	HEALTH, HEALTH_AT, REASONS, REASON,	/* these only if there is a report */
 	NCOLUMNS };
 
 static const struct column all_columns[NCOLUMNS] = {
@@ -37,7 +39,9 @@ static const struct column all_columns[NCOLUMNS] = {
 	[PAUSED] = { "paused", "Paused", COLUMN_STATE },
 	[CONFIGURED] = { "configured", NULL, COLUMN_NAME },
 	[HEALTH] = { "health", "Health", COLUMN_STATE },
-	[REASON] = { "reasons", "Reason", COLUMN_TEXT },
+	[HEALTH_AT] = { "health_at", NULL, COLUMN_NAME },
+	[REASONS] = { "reasons", NULL, COLUMN_TEXT },
+	[REASON] = { NULL, "Reason", COLUMN_TEXT },
 };
 static const int give_way[] = { DELAYED, PAUSED, TRANSIT, ESCAPE, -1 };
 #define FIXED_WIDTH 25		/* of Delayed and Paused, with the indent and the gaps between all columns */
@@ -87,6 +91,11 @@ static struct cell size_cell(int64_t size)
 	return size == LISTS_WRONG_TYPE ? cell_none() : cell_int(size);
 }
 
+static struct cell text_cell(const char *text)
+{
+	return cell_str(text == NULL || text[0] == '\0' ? NULL : text);
+}
+
 static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 {
 	const struct queue_keys *k = &e->queue->keys;
@@ -97,7 +106,7 @@ static void show_queue(struct admin *a, const struct listed_queue *e, bool keys)
 	output_row(&a->output, (struct cell[]){ cell_str(k->name), cell_str(ingress), cell_str(transit), cell_str(escape),
 	    cell_str(k->ingress), cell_str(k->transit), cell_str(k->escape), size_cell(l->ingress), size_cell(l->transit),
 	    size_cell(l->escape), size_cell(l->delayed), cell_bool(l->paused), cell_bool(e->queue->configured), cell_str(e->health),
-	    cell_str(e->reasons == NULL || e->reasons[0] == '\0' ? NULL : e->reasons) });
+	    e->health == NULL ? cell_none() : cell_time(e->at_ms), text_cell(e->reasons), text_cell(e->dated) });
 	if (l->ingress == LISTS_WRONG_TYPE || l->transit == LISTS_WRONG_TYPE || l->escape == LISTS_WRONG_TYPE ||
 	    l->delayed == LISTS_WRONG_TYPE)
 		a->status = EX_CONFIG;
@@ -126,12 +135,14 @@ static int measure(struct admin *a, struct listed_queue *entries, size_t n)
 	return 0;
 }
 
-static bool show_report(struct listed_queue *entries, size_t n, const struct queue_health *h)
+static bool show_report(struct listed_queue *entries, size_t n, const struct queue_health *h, int64_t server_ms)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(entries[i].queue->keys.name, h->queue) == 0 && entries[i].health == NULL) {
 			entries[i].health = alloc_string(h->status);
-			entries[i].reasons = health_reasons(h->document);
+			entries[i].reasons = health_reasons(h, server_ms);
+			entries[i].dated = health_reasons_dated(h, server_ms);
+			entries[i].at_ms = h->at_ms;
 			return true;
 		}
 	return false;
@@ -156,7 +167,7 @@ static int read_health(struct admin *a, struct listed_queue *entries, size_t n, 
 	reports = queue_health_parse_all(&reply, NULL, 0, server_ms, &nreports, &stale);
 	rc = health_attempts_add(a, reports, nreports, server_ms);
 	for (size_t i = 0; i < nreports; i++) {
-		*any = show_report(entries, n, &reports[i]) || *any;
+		*any = show_report(entries, n, &reports[i], server_ms) || *any;
 		queue_health_free(&reports[i]);
 	}
 	free(reports);
@@ -169,6 +180,7 @@ static void free_entries(struct listed_queue *entries, size_t n)
 		lists_free(&entries[i].lists);
 		free(entries[i].health);
 		free(entries[i].reasons);
+		free(entries[i].dated);
 	}
 	free(entries);
 }

@@ -67,7 +67,8 @@ static const struct source {
 	{ METRIC_DEAD_LETTERS_UNARCHIVED, HEALTH, write_reason, NULL, NULL, "archive" },
 	{ METRIC_DEAD_LETTERS_OVER, HEALTH, write_reason, NULL, NULL, "bounds" },
 	{ METRIC_HEALTH_STATUS, HEALTH, write_status, NULL, NULL, "status" },
-	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, NULL, "reasons" },
+	{ METRIC_HEALTH_REASON, HEALTH, write_reasons, NULL, "reasons", "status" },
+	{ METRIC_HEALTH_RECOVERING, HEALTH, write_reasons, NULL, "reasons", "recovering" },
 	{ METRIC_MESSAGES, STATS, write_outcomes, NULL, NULL, NULL },
 	{ METRIC_ESCAPED_CLASSES, STATS, write_classes, NULL, NULL, NULL },
 	{ METRIC_HANDLER_DURATION, STATS, write_durations, NULL, NULL, NULL },
@@ -131,10 +132,15 @@ static void write_age(struct page *p, const struct source *s, const char *name, 
 		write_sample(p, (const char *const[METRIC_LABELS]){ name, s->label }, clock_ms_of(json_number_value(age) * 1000));
 }
 
-/* No sample: another program wrote the report, or no supervisor reports the queue. */
+/* A status, or a boolean. -1: another program wrote the report, or no supervisor reports the queue. */
+static int64_t level_of(const json_t *value)
+{
+	return json_is_boolean(value) ? json_is_true(value) : queue_health_level_of(json_string_value(value));
+}
+
 static void write_status(struct page *p, const struct source *s, const char *name, const json_t *report)
 {
-	write_sample(p, (const char *const[METRIC_LABELS]){ name }, queue_health_level_of(json_string_value(json_object_get(report, s->key))));
+	write_sample(p, (const char *const[METRIC_LABELS]){ name }, level_of(json_object_get(report, s->key)));
 }
 
 /* A code of another program must not add labels without end: those of quredis are short, and few. */
@@ -146,18 +152,18 @@ static bool is_code(const char *code)
 
 static void write_reasons(struct page *p, const struct source *s, const char *name, const json_t *report)
 {
-	const json_t *reasons = json_object_get(report, s->key), *reason;
+	const json_t *reason;
 	size_t i;
 
-	json_array_foreach(reasons, i, reason) {
+	json_array_foreach(json_object_get(report, s->object), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
 		if (i < REASONS_MAX && is_code(code))
-			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, queue_health_level_of(json_string_value(json_object_get(reason, "status"))));
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, code }, level_of(json_object_get(reason, s->key)));
 	}
 }
 
-/* 1 if the report gives this reason. */
+/* 1 if the report gives this reason, and it still applies. */
 static void write_reason(struct page *p, const struct source *s, const char *name, const json_t *report)
 {
 	const json_t *reason;
@@ -167,7 +173,7 @@ static void write_reason(struct page *p, const struct source *s, const char *nam
 	json_array_foreach(json_object_get(report, "reasons"), i, reason) {
 		const char *code = json_string_value(json_object_get(reason, "code"));
 
-		found = found || (code != NULL && strcmp(code, s->key) == 0);
+		found = found || (code != NULL && strcmp(code, s->key) == 0 && !json_is_true(json_object_get(reason, "recovering")));
 	}
 	write_sample(p, (const char *const[METRIC_LABELS]){ name }, found);
 }

@@ -31,6 +31,8 @@
 	    "1 while dead letters exceed max_entries or max_age and no rule may remove them.", "queue") \
 	X(HEALTH_STATUS, "quredis_health_status", "gauge", UNIT_ONE, "0 healthy, 1 degraded, 2 unhealthy.", "queue") \
 	X(HEALTH_REASON, "quredis_health_reason", "gauge", UNIT_ONE, "1 degraded, 2 unhealthy, for this reason; absent: it does not apply.", "queue", "code") \
+	X(HEALTH_RECOVERING, "quredis_health_recovering", "gauge", UNIT_ONE, \
+	    "1: the figure of this reason does not exceed its limit any more, and the next looks decide; 0: it does.", "queue", "code") \
 	X(MESSAGES, "quredis_messages_total", "counter", UNIT_ONE, "Outcomes of messages.", "queue", "event") \
 	X(ESCAPED_CLASSES, "quredis_escaped_by_class_total", "counter", UNIT_ONE, "Dead letters by the class that their handler named.", "queue", "class") \
 	X(HANDLER_DURATION, "quredis_handler_duration_seconds", "histogram", UNIT_MS, "Run time of handlers.", "queue") \

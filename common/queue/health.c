@@ -56,15 +56,16 @@ int queue_health_level_of(const char *status)
 
 int queue_health_parse(struct queue_health *h, const char *text, size_t len)
 {
-	json_int_t at, interval;
+	json_int_t at, interval, next = 0;
 
 	*h = (struct queue_health){ .document = json_loadb(text, len, 0, NULL) };
-	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I}", "queue", &h->queue, "status", &h->status, "at_ms", &at,
-		"interval_ms", &interval) == -1 || (h->level = queue_health_level_of(h->status)) == -1 || at < 0 || interval <= 0) {
+	if (json_unpack(h->document, "{s:s, s:s, s:I, s:I, s?I}", "queue", &h->queue, "status", &h->status, "at_ms", &at,
+		"interval_ms", &interval, "next_at_ms", &next) == -1 || (h->level = queue_health_level_of(h->status)) == -1 || at < 0 || interval <= 0) {
 		queue_health_free(h);
 		return -1;
 	}
 	h->at_ms = at;
+	h->next_ms = next >= at ? next : at;
 	h->interval_ms = interval;
 	return 0;
 }

@@ -30,7 +30,8 @@ struct queue_health {
 	struct json_t *document;	/* owned */
 	const char *queue, *status;	/* point into document */
 	int level;			/* enum queue_health_level */
-	int64_t at_ms, interval_ms;	/* at_ms: ms since 1970, by the clock of Redis */
+	int64_t at_ms, next_ms;		/* when the queue was judged, and will be at the latest: ms since 1970, by the clock of Redis */
+	int64_t interval_ms;
 };
 int queue_health_parse(struct queue_health *h, const char *text, size_t len);
 void queue_health_free(struct queue_health *h);

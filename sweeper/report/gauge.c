@@ -15,8 +15,6 @@
 #include "sweeper/core/core.h"
 #include "sweeper/report/health.h"
 
-#define MINUTE_MS 60000
-
 struct taking {
 	struct sweeper *s;
 	struct sweeper_queue *q;
@@ -314,7 +312,7 @@ int gauge_take(struct sweeper *s, struct sweeper_queue *q, struct gauge *g)
 	g->judged = health_is_due(s, q, t.now_ms);
 	g->attempts = g->failures = g->judged ? 0 : -1;
 	queue_gauge(&s->redis, &q->keys);
-	queue_rate(&s->redis, &q->keys, g->at_ms / MINUTE_MS - 1);
+	queue_rate(&s->redis, &q->keys, gauge_rated_minute(g));
 	queue_totals(&s->redis, &q->keys);
 	ask_outcomes(&t);
 	queue_glance(&s->redis, q->keys.ingress, -GAUGE_FIRST, -1);

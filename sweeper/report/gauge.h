@@ -29,7 +29,7 @@ struct gauge {
 	int64_t orphan_owners;		/* registered as alive, without a lease */
 	int64_t orphans;		/* messages of owners without a lease, in rescue lists, and in the bare list */
 	bool rated;			/* rate is known */
-	struct queue_figures rate;	/* of the last whole minute, all hosts */
+	struct queue_figures rate;	/* of the last whole minute, all hosts; gauge_rated_minute() */
 	bool judged;			/* health was due when it was taken, and judges it. Otherwise it has no attempts and failures */
 	int64_t attempts, failures;	/* attempts that ended in failure_window, all hosts; those of them that failed; -1: not known */
 	int64_t enqueued;		/* messages pushed in a minute, estimated over the last minute or a little more */
@@ -41,6 +41,12 @@ struct metrics_state {
 	struct growth growth;
 	int64_t pause_seen_ms;		/* CLOCK_MONOTONIC: since when looks find it paused; 0: not paused */
 };
+
+#define MINUTE_MS 60000
+static inline int64_t gauge_rated_minute(const struct gauge *g)	/* minutes since 1970 */
+{
+	return g->at_ms / MINUTE_MS - 1;
+}
 
 extern const struct task metrics_task;
 

@@ -21,6 +21,7 @@
 #include "sweeper/core/core.h"
 
 #define AGAIN_MS 1000		/* a queue whose state changes all the time is not judged more often */
+#define SICK_MS 30000		/* a queue that is not healthy is judged so often, so that its recovery is seen within about a minute */
 #define PASSING_MS 10000	/* workers need so long to reconnect after an outage, since each has a back-off of its own */
 
 /* ---- one queue ---- */
@@ -200,6 +201,11 @@ static bool is_wanted(const struct sweeper *s, const struct sweeper_queue *q)
 	return s->conf->health.enabled && gauge_of(q)->at_ms > 0 && gauge_of(q)->taken_ms != health_of(q)->looked_ms;
 }
 
+static int64_t interval_ms(const struct sweeper *s, const struct health *h)
+{
+	return h->status != QUEUE_HEALTHY && s->conf->health.interval_ms > SICK_MS ? SICK_MS : s->conf->health.interval_ms;
+}
+
 /* Judges a fresh gauge, logs what changed, writes the report to Redis. */
 static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int budget, int64_t now_ms)
 {
@@ -212,8 +218,8 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 	outcomes_judged(q);
 	h->judged_ms = now_ms;
 	h->seen = news_of(s, q, now_ms);
-	h->due_ms = gauge_of(q)->taken_ms + s->conf->health.interval_ms;	/* then the next look is taken, too */
 	judge_queue(s, q);
+	h->due_ms = gauge_of(q)->taken_ms + interval_ms(s, h);	/* then the next look is taken, too */
 	return write_report(s, q) == -1 ? TASK_FAILED : TASK_DONE;
 }
 

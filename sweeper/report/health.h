@@ -45,7 +45,7 @@ struct health {
 	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
 	enum queue_health_level status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
-	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look */
+	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */
 	struct health_news seen;	/* at the last look */
 	int64_t judged_ms;		/* CLOCK_MONOTONIC of the last look that was judged */
 	int64_t looked_ms;		/* taken_ms of the gauge that was judged last */
@@ -82,6 +82,7 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q);
 /* health_codes.c */
 void health_codes_measure(const struct sweeper *s, const struct sweeper_queue *q, struct health_figure figures[HEALTH_CODES]);
 int64_t health_codes_limit(const struct health *h, enum health_code code);	/* the limit of the present level */
+bool health_codes_is_recovering(const struct health *h, enum health_code code);	/* health_rule_is_recovering() */
 #define HEALTH_TEXT_SIZE 640
 const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE]);
 

@@ -61,14 +61,19 @@ static void orphans_text(const struct reason *r)
 
 static void failures_text(const struct reason *r)
 {
+	const struct conf_thresholds *t = gauge_thresholds(r->s, r->q);
 	const struct gauge *g = gauge_of(r->q);
 	char window[UNITS_SIZE];
 
-	if (r->value < 0 || g->attempts <= 0)
+	if (r->value < 0) {
 		add_text(r, "too many %s; the limit is %" PRId64 " %%", r->what, r->limit);
+		return;
+	}
+	add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s", g->failures, g->attempts, r->what, units_format_duration(t->failure_window_ms, window));
+	if (g->attempts == 0 || g->attempts < t->failure_min)
+		add_text(r, ", and fewer than %" PRId64 " do not count", t->failure_min);
 	else
-		add_text(r, "%" PRId64 " of %" PRId64 " %s in the last %s: %.1f %%, the limit is %" PRId64 " %%", g->failures, g->attempts, r->what,
-		    units_format_duration(gauge_thresholds(r->s, r->q)->failure_window_ms, window), (double)g->failures * 100 / (double)g->attempts, r->limit);
+		add_text(r, ": %.1f %%, the limit is %" PRId64 " %%", (double)g->failures * 100 / (double)g->attempts, r->limit);
 }
 
 /* "paused for 19m07s, the limit is 10m" */
@@ -192,31 +197,35 @@ static bool breaker_is_open(const struct sweeper_queue *q)
  *			gauge) and t (its thresholds)
  *	degraded, unhealthy, looks	health_rule.h
  *	text, what	the function that writes the reason, and its words
+ *	over		the reason while the queue recovers and the figure is 0; NULL: text is right then, too
  */
 #define NONE HEALTH_NO_LIMIT
 #define CODES(X) \
-	X(HEALTH_INGRESS, "ingress", g->ingress.size, t->ingress_max, NONE, 1, count_text, "messages wait") \
-	X(HEALTH_TRANSIT, "transit", g->transit.size, t->transit_max, NONE, 1, count_text, "messages are in flight") \
-	X(HEALTH_DEAD_LETTERS, "dead_letters", g->escape.size, t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters") \
+	X(HEALTH_INGRESS, "ingress", g->ingress.size, t->ingress_max, NONE, 1, count_text, "messages wait", NULL) \
+	X(HEALTH_TRANSIT, "transit", g->transit.size, t->transit_max, NONE, 1, count_text, "messages are in flight", NULL) \
+	X(HEALTH_DEAD_LETTERS, "dead_letters", g->escape.size, t->dlq_max_warning, t->dlq_max_critical, 1, count_text, "dead letters", NULL) \
 	X(HEALTH_STUCK, "stuck", sum_known(g->ingress.stuck, g->transit.stuck), t->stuck_max_warning, t->stuck_max_critical, 1, \
-	    count_text, "messages are stuck") \
-	X(HEALTH_DELAYED, "delayed", g->delayed, t->delayed_max, NONE, 1, delayed_text, "messages are delayed") \
+	    count_text, "messages are stuck", NULL) \
+	X(HEALTH_DELAYED, "delayed", g->delayed, t->delayed_max, NONE, 1, delayed_text, "messages are delayed", NULL) \
 	X(HEALTH_OLDEST_AGE, "oldest_age", g->ingress.size == 0 ? 0 : g->ingress.oldest_ms, t->oldest_age_warning_ms, t->oldest_age_critical_ms, 1, \
-	    duration_text, "the oldest message has waited for") \
-	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for") \
+	    duration_text, "the oldest message has waited for", "no old message waits") \
+	X(HEALTH_GROWTH, "growth", growth_to_judge_ms(q, t), t->growth_max_ms, NONE, 1, growth_text, "the backlog has grown for", \
+	    "the backlog does not grow, or the queue is paused") \
 	X(HEALTH_FAILURES, "failures", health_rule_failure_rate(g->failures, g->attempts, t->failure_min), \
-	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed") \
+	    t->failure_rate_warning, t->failure_rate_critical, 1, failures_text, "attempts failed", NULL) \
 	X(HEALTH_ORPHANS, "orphans", sum_known(g->orphan_owners, g->orphans), 0, NONE, 2, orphans_text, \
-	    "registrations and messages without an owner that lives") \
-	X(HEALTH_PAUSED, "paused", g->paused_ms, paused_limit_ms(t, g), NONE, 1, paused_text, "paused for") \
-	X(HEALTH_BREAKER, "breaker", breaker_is_open(q), 0, NONE, 1, breaker_text, "the breaker is open") \
-	X(HEALTH_ERROR, "error", health_of(q)->error != QUEUE_ERROR_NONE, NONE, 0, 1, error_text, "Redis refuses something of this queue") \
-	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none") \
+	    "registrations and messages without an owner that lives", "each registration and message has an owner that lives") \
+	X(HEALTH_PAUSED, "paused", g->paused_ms, paused_limit_ms(t, g), NONE, 1, paused_text, "paused for", "the queue is not paused") \
+	X(HEALTH_BREAKER, "breaker", breaker_is_open(q), 0, NONE, 1, breaker_text, "the breaker is open", "the breaker is closed") \
+	X(HEALTH_ERROR, "error", health_of(q)->error != QUEUE_ERROR_NONE, NONE, 0, 1, error_text, "Redis refuses something of this queue", \
+	    "Redis refuses nothing of this queue") \
+	X(HEALTH_ARCHIVE, "archive", archiver_fails(q), 0, NONE, 1, archive_text, "dead letters stay, since the archive takes none", \
+	    "the archive refuses no dead letters") \
 	X(HEALTH_BOUNDS, "bounds", bounds_are_exceeded(q), 0, NONE, 1, bounds_text, \
-	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set") \
+	    "more or older dead letters than dead_letter allows, and neither archive nor discard is set", "dead letters are within the bounds") \
 	X(HEALTH_LEFTOVERS, "leftovers", (int64_t)atomic_load(&s->child->board->sweeper.leftovers), 0, NONE, 1, what_text, \
-	    "processes of a dead supervisor may still run: its messages may run twice") \
-	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them")
+	    "processes of a dead supervisor may still run: its messages may run twice", "no process of a dead supervisor runs") \
+	X(HEALTH_ASIDE, "aside", aside_of(q)->n, 0, NONE, 1, aside_text, "set aside, since Redis refuses to move them", "no message is set aside")
 
 #define ONE(...) + 1
 _Static_assert(0 CODES(ONE) == HEALTH_CODES, "each code of health has one row");
@@ -242,19 +251,41 @@ int64_t health_codes_limit(const struct health *h, enum health_code code)
 	return h->checks[code].level == QUEUE_UNHEALTHY ? limit->unhealthy : limit->degraded;
 }
 
+bool health_codes_is_recovering(const struct health *h, enum health_code code)
+{
+	return health_rule_is_recovering(&h->checks[code], h->figures[code].value, &h->figures[code].limit);
+}
+
+/* Says why the level stays although the figure does not exceed its limit: health_rule.h. */
+static void add_recovery(const struct reason *r, const struct health_check *c)
+{
+	if (c->falling > 0)
+		add_text(r, "; good at %d of %d looks", c->falling, HEALTH_CALM_LOOKS);
+	else
+		add_text(r, "; it must fall to nine tenths of the limit at %d looks", HEALTH_CALM_LOOKS);
+}
+
 const char *health_codes_text(const struct sweeper *s, const struct sweeper_queue *q, enum health_code code, char out[HEALTH_TEXT_SIZE])
 {
 	static const struct {
 		void (*text)(const struct reason *r);
-		const char *what;
+		const char *what, *over;
 	} rows[HEALTH_CODES] = {
-#define TEXT(code, name, figure, degraded, unhealthy, looks, text, what) [code] = { text, what },
+#define TEXT(code, name, figure, degraded, unhealthy, looks, text, what, over) [code] = { text, what, over },
 		CODES(TEXT)
 	};
 	const struct health *h = health_of(q);
+	const struct reason r = { .s = s, .q = q, .value = h->figures[code].value, .limit = health_codes_limit(h, code), .what = rows[code].what, .out = out };
+	bool recovering = health_codes_is_recovering(h, code);
 
 	out[0] = '\0';
-	rows[code].text(&(struct reason){ .s = s, .q = q, .value = h->figures[code].value, .limit = health_codes_limit(h, code),
-	    .what = rows[code].what, .out = out });
+	if (recovering)
+		add_text(&r, "recovering: ");
+	if (recovering && r.value == 0 && rows[code].over != NULL)
+		add_text(&r, "%s", rows[code].over);
+	else
+		rows[code].text(&r);
+	if (recovering)
+		add_recovery(&r, &h->checks[code]);
 	return out;
 }

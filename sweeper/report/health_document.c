@@ -3,9 +3,10 @@
  * in seconds. Unknown values are left out.
  *
  *	{ "queue", "status": "healthy"|"degraded"|"unhealthy", "since": RFC 3339, "at": RFC 3339, "at_ms", "interval_ms", "node",
- *	  "reasons": [ { "code", "status", "value", "limit", "text" } ],
+ *	  "next_at": RFC 3339, "next_at_ms" of the next look, at the latest,
+ *	  "reasons": [ { "code", "status", "recovering": the figure does not exceed the limit any more, "value", "limit", "text" } ],
  *	  "ingress", "transit", "escape": { "size", "oldest_age", "avg_age", "stuck_count" }, "delayed": { "size" },
- *	  "workers": { "alive", "active", "waiting" }, "rates": { "done", "failed", … } a minute,
+ *	  "workers": { "alive", "active", "waiting" }, "rates": { "minute": RFC 3339, "done", "failed", … } in it,
  *	  "failures": { "attempts", "failed", "window" in seconds },
  *	  "growth": { "arrivals", "completions" a minute, "window", "growing" in seconds },
  *	  "orphans": { "registrations", "messages" }, "paused" }
@@ -33,8 +34,8 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 		enum queue_health_level level = health_of(q)->checks[i].level;
 
 		if (level != QUEUE_HEALTHY)
-			json_array_append_new(all, json_pack("{s:s, s:s, s:I, s:I, s:s}", "code", health_code_names[i],
-			    "status", queue_health_names[level], "value", (json_int_t)health_of(q)->figures[i].value,
+			json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_code_names[i],
+			    "status", queue_health_names[level], "recovering", health_codes_is_recovering(health_of(q), code), "value", (json_int_t)health_of(q)->figures[i].value,
 			    "limit", (json_int_t)health_codes_limit(health_of(q), code), "text", health_codes_text(s, q, code, text)));
 	}
 	return all;
@@ -74,8 +75,11 @@ static json_t *delayed(const struct gauge *g)
 static json_t *rates(const struct gauge *g)
 {
 	static const enum counter shown[] = { COUNT_DONE, COUNT_FAILED, COUNT_RETRIED, COUNT_ESCAPED, COUNT_EXPIRED, COUNT_RESCUED };
+	char minute[CLOCK_RFC3339_SIZE];
 	json_t *object = json_object();
 
+	if (g->rated)
+		json_object_set_new(object, "minute", json_string(clock_rfc3339(gauge_rated_minute(g) * MINUTE_MS, minute)));
 	for (size_t i = 0; g->rated && i < nitems(shown); i++)
 		set_count(object, counter_names[shown[i]], (int64_t)g->rate.n[shown[i]]);
 	set_count(object, "enqueued", g->enqueued);
@@ -110,14 +114,17 @@ static json_t *growth(const struct sweeper_queue *q)
 char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 {
 	const struct gauge *g = gauge_of(q);
-	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
+	int64_t next_ms = g->at_ms + health_of(q)->due_ms - g->taken_ms;
+	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], next[CLOCK_RFC3339_SIZE], *dumped, *text;
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[health_of(q)->status],
 	    "since", clock_rfc3339(health_of(q)->since_ms, since),
 	    "since_ms", (json_int_t)health_of(q)->since_ms,
 	    "at", clock_rfc3339(g->at_ms, at),
 	    "at_ms", (json_int_t)g->at_ms,
+	    "next_at", clock_rfc3339(next_ms, next),
+	    "next_at_ms", (json_int_t)next_ms,
 	    "interval_ms", (json_int_t)s->conf->health.interval_ms,
 	    "node", s->conf->supervisor.node,
 	    "reasons", reasons(s, q),

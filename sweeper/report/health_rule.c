@@ -1,8 +1,6 @@
 /* The rule of health, which the header states. Pure: health.c reads the figures, and reports the levels. */
 #include "sweeper/report/health_rule.h"
 
-#define CALM_LOOKS 2		/* looks in a row before a level becomes better */
-
 static enum queue_health_level above(int64_t value, int64_t degraded, int64_t unhealthy)
 {
 	return value > unhealthy ? QUEUE_UNHEALTHY : value > degraded ? QUEUE_DEGRADED : QUEUE_HEALTHY;
@@ -27,7 +25,7 @@ static void fall(struct health_check *c, enum queue_health_level to)
 {
 	c->rising = 0;
 	c->allowed = c->falling == 0 || to > c->allowed ? to : c->allowed;
-	if (++c->falling < CALM_LOOKS)
+	if (++c->falling < HEALTH_CALM_LOOKS)
 		return;
 	c->level = c->allowed;
 	c->falling = 0;
@@ -43,6 +41,11 @@ int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least
 bool health_rule_is_worse(const struct health_check *c, int64_t value, const struct health_limit *limit)
 {
 	return value >= 0 && above(value, limit->degraded, limit->unhealthy) > c->level;
+}
+
+bool health_rule_is_recovering(const struct health_check *c, int64_t value, const struct health_limit *limit)
+{
+	return value >= 0 && above(value, limit->degraded, limit->unhealthy) < c->level;
 }
 
 void health_rule_look(struct health_check *c, int64_t value, const struct health_limit *limit)

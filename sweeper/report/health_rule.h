@@ -12,9 +12,10 @@
  * with hysteresis, so that a figure close to its limit does not make the status flap:
  *	worse	as soon as it exceeds a limit, or has exceeded it at so many looks in a row
  *	better	at the second look in a row at which it is no more than nine tenths of that limit (rounded up);
- *		then the new level is the worse of those that the two looks allow
+ *		then the new level is the worse of those that the two looks allow. Until then a figure that does not exceed the limit recovers
  * An unknown figure leaves its level unchanged. The status of the queue is the worst level.
  */
+#define HEALTH_CALM_LOOKS 2	/* looks in a row before a level becomes better */
 #define HEALTH_NO_LIMIT INT64_MAX
 struct health_limit {		/* a figure above it is bad; HEALTH_NO_LIMIT: no limit */
 	int64_t degraded, unhealthy;
@@ -32,6 +33,9 @@ int64_t health_rule_failure_rate(int64_t failed, int64_t attempts, int64_t least
 
 /* True: a look with this value would ask for a worse level than the present one. */
 bool health_rule_is_worse(const struct health_check *c, int64_t value, const struct health_limit *limit);
+
+/* True: the figure does not exceed the limit of its level any more, and only the memory of the rule keeps the level. */
+bool health_rule_is_recovering(const struct health_check *c, int64_t value, const struct health_limit *limit);
 
 /* One look; value -1: not known. */
 void health_rule_look(struct health_check *c, int64_t value, const struct health_limit *limit);

@@ -113,6 +113,13 @@ static void write_reasons(struct page *p, const struct sweeper_queue *q)
 			write_sample(p, q, health_code_names[i], health_of(q)->checks[i].level);
 }
 
+static void write_recovering(struct page *p, const struct sweeper_queue *q)
+{
+	for (int i = 0; p->s->conf->health.enabled && i < HEALTH_CODES; i++)
+		if (health_of(q)->checks[i].level != QUEUE_HEALTHY)
+			write_sample(p, q, health_code_names[i], health_codes_is_recovering(health_of(q), (enum health_code)i));
+}
+
 /* ---- of the workers of this supervisor ---- */
 
 static const struct queue_figures *figures_of(const struct page *p, const struct sweeper_queue *q)
@@ -221,6 +228,7 @@ static const struct queue_metric {
 	{ METRIC_DEAD_LETTERS_OVER, LED, write_over },
 	{ METRIC_HEALTH_STATUS, LED, write_health },
 	{ METRIC_HEALTH_REASON, LED, write_reasons },
+	{ METRIC_HEALTH_RECOVERING, LED, write_recovering },
 	{ METRIC_MESSAGES, OURS, write_outcomes },
 	{ METRIC_ESCAPED_CLASSES, OURS, write_classes },
 	{ METRIC_HANDLER_DURATION, OURS, write_durations },

@@ -257,9 +257,10 @@ def test_status_walks_without_flapping(redis, quredisd, handler, quredis):
     document = json.loads(out)
     assert code == 2 and document["status"] == "unhealthy" and [q["queue"] for q in document["queues"]] == ["mail", "news"]
     (reason,) = document["queues"][0]["reasons"]
-    assert reason == {"code": "dead_letters", "status": "unhealthy", "value": 21, "limit": 20, "text": "21 dead letters, the limit is 20"}
+    assert reason == {"code": "dead_letters", "status": "unhealthy", "recovering": False, "value": 21, "limit": 20, "text": "21 dead letters, the limit is 20"}
     assert [dead(n) for n in (20, 21, 19, 21, 20)] == ["unhealthy"] * 5
-    assert asked("--nagios")[1].startswith("QUREDIS CRITICAL - mail: 20 dead letters")
+    kept = "recovering: 20 dead letters, the limit is 20; it must fall to nine tenths of the limit at 2 looks"
+    assert re.match(rf"QUREDIS CRITICAL - mail: {kept}; next look in [\d.]+m?s ", asked("--nagios")[1])
     dead(0)
     next_report(c)
     assert report(c)["status"] == "healthy" and report(c)["reasons"] == []
@@ -369,7 +370,7 @@ def test_half_of_the_messages_fail(redis, quredisd, handler):
     wait_for(lambda: c.hget("ingress:mail:stats", "done") == b"744" and c.hget("ingress:mail:stats", "failed") == b"736", 90)
     d.reload(health=health("1s", **FAR))            # a look now, which counts them all
     found = wait_for(lambda: (r := reason(c, "failures")) and "1480" in r["text"] and r, 30)
-    assert found == {"code": "failures", "status": "degraded", "value": 50, "limit": 30,
+    assert found == {"code": "failures", "status": "degraded", "recovering": False, "value": 50, "limit": 30,
                      "text": "736 of 1480 attempts failed in the last 10m: 49.7 %, the limit is 30 %"}
     assert next_report(c)["failures"] == {"attempts": 1480, "failed": 736, "window": 600}
     assert report(c, "news")["status"] == "healthy" and report(c, "news")["failures"]["attempts"] == 30
@@ -541,6 +542,32 @@ def test_a_breaker_is_told_of_at_once(redis, quredisd, handler, tmp):
     before = report(c, "fax")["at_ms"]
     c.set("ingress:fax:paused", "me")
     wait_for(lambda: report(c, "fax")["at_ms"] > before, 20)
+    assert d.stop() == 0
+
+
+@pytest.mark.limit(200)
+def test_a_queue_that_recovers_says_so_and_is_healthy_soon(redis, quredisd, handler, quredis, tmp):
+    """The interval is an hour, but a queue that is not healthy is judged every 30 s. Text, JSON and metrics agree."""
+    c = redis.client()
+    c.lpush("escape:mail", *range(21))
+    d = quredisd(queues=[queue("mail", handler("cat >/dev/null; [ -e @TMP@/good ]"), breaker={"failures": 2}, max_attempts=1)],
+                 health=health("1h", failure_min=100, dlq_max_warning=20), metrics={"textfile": str(tmp / "q.prom"), "interval": "1s"})
+    first = wait_for(lambda: report(c), 30)
+    assert first["status"] == "degraded" and first["next_at_ms"] - first["at_ms"] == 30000
+    c.lpush("ingress:mail", *[f"m{i}" for i in range(9)])
+    wait_for(lambda: reason(c, "breaker"), 30)
+    c.delete("escape:mail")
+    (tmp / "good").touch()
+    found = wait_for(lambda: (r := reason(c, "breaker")) and r["recovering"] and r, 90)
+    assert found["text"] == "recovering: the breaker is closed; good at 1 of 2 looks" and (found["status"], found["value"]) == ("degraded", 0)
+    r = quredis("health", "--nagios", conf=d.conf)
+    assert r.code == 1 and re.search(r"recovering: the breaker is closed; good at 1 of 2 looks.*; next look in [\d.]+s", r.out), r.out
+    sample = 'quredis_health_recovering{queue="mail",code="breaker"} 1\n'
+    wait_for(lambda: sample in (tmp / "q.prom").read_text(), 25)
+    judged = report(c)["at_ms"]
+    wait_for(lambda: report(c)["status"] == "healthy", 45)
+    assert report(c)["at_ms"] - judged < 45000 and report(c)["next_at_ms"] - report(c)["at_ms"] == 3600000
+    wait_for(lambda: "quredis_health_recovering{" not in (tmp / "q.prom").read_text(), 25)
     assert d.stop() == 0
 
 

@@ -122,10 +122,15 @@ def test_metrics(web, redis, quredisd, tag):
     assert figures["quredis_handler_duration_seconds_sum", 'queue="mail"'] == f'{web.get("/api/v1/queue/stats?queue=mail")["duration_ms"] / 1000:.3f}'
     strange = {"queue": "tube", "status": "degraded", "at_ms": now_ms(), "interval_ms": 3600000, "reasons": [
         {"code": "failures", "status": "unhealthy"}, {"code": "failures", "status": "degraded"}, {"code": 'x"}', "status": "degraded"},
+        {"code": "bounds", "status": "degraded", "recovering": True}, {"code": "archive", "status": "degraded", "recovering": False},
         {"code": "ingress", "status": "odd"}, {"code": 7}, 8, *[{"code": "x" + "y" * i, "status": "degraded"} for i in range(40)]]}
     redis.client().hset("quredis:health", "tube", json.dumps(strange))
     told = {k[1]: v for k, v in samples(web).items() if k[0] == "quredis_health_reason"}
-    assert told.pop('queue="tube",code="failures"') == "2" and 20 < len(told) < 32 and all(re.fullmatch('queue="tube",code="xy*"', k) for k in told), told
+    assert told.pop('queue="tube",code="failures"') == "2" and told.pop('queue="tube",code="bounds"') == told.pop('queue="tube",code="archive"') == "1"
+    assert 20 < len(told) < 32 and all(re.fullmatch('queue="tube",code="xy*"', k) for k in told), told
+    told = {k: v for k, v in samples(web).items() if 'queue="tube"' in str(k[1])}
+    assert {k[1]: v for k, v in told.items() if k[0] == "quredis_health_recovering"} == {'queue="tube",code="bounds"': "1", 'queue="tube",code="archive"': "0"}
+    assert [told[f"quredis_dead_letters_{x}", 'queue="tube"'] for x in ("over", "unarchived")] == ["0", "1"]
     assert ("quredis_health_status", 'queue="mail"') in figures and figures["quredis_node_up", f'node="{tag}"'] == "1"
     if os.path.exists(PROMTOOL):
         done = subprocess.run([PROMTOOL, "check", "metrics"], input=web.ask("/metrics").body, capture_output=True, timeout=60)

@@ -163,6 +163,27 @@ static void what_would_be_worse(void **state)
 	assert_false(health_rule_is_worse(&c, 0, &both));
 }
 
+static void recovering_until_the_looks_agree(void **state)
+{
+	static const struct health_limit flag = { 0, HEALTH_NO_LIMIT, 1 };
+	struct health_check c = {0}, breaker = {0};
+
+	(void)state;
+	assert_false(health_rule_is_recovering(&c, 0, &both));
+	look(&c, 1001);
+	assert_false(health_rule_is_recovering(&c, 1001, &both));
+	assert_true(health_rule_is_recovering(&c, 1000, &both));	/* between nine tenths and the limit, too */
+	assert_false(health_rule_is_recovering(&c, -1, &both));
+	look(&c, 500);
+	assert_true(health_rule_is_recovering(&c, 500, &both));
+	assert_int_equal(c.falling, 1);
+	look(&c, 500);
+	assert_false(health_rule_is_recovering(&c, 500, &both));	/* degraded, and above that limit */
+	health_rule_look(&breaker, 1, &flag);
+	health_rule_look(&breaker, 0, &flag);
+	assert_true(health_rule_is_recovering(&breaker, 0, &flag));
+}
+
 static void the_worst_counts(void **state)
 {
 	struct health_check checks[3] = {0};
@@ -187,6 +208,7 @@ int main(void)
 		cmocka_unit_test(orphans_at_the_second_look),
 		cmocka_unit_test(rates_of_failures),
 		cmocka_unit_test(what_would_be_worse),
+		cmocka_unit_test(recovering_until_the_looks_agree),
 		cmocka_unit_test(the_worst_counts),
 	};
 

@@ -1,0 +1,59 @@
+"""What `health` and `ls` make of a report: how old it is, when the next look comes, and which figures are always there."""
+import json
+import re
+
+import pytest
+
+from harness.queues import Queue, now_ms
+
+
+@pytest.fixture
+def report(redis):
+    """Writes the report of a queue as a sweeper that judged it age_ms ago."""
+    c = redis.client()
+
+    def write(name, *reasons, age_ms=240000, next_ms=60000, status="unhealthy", figures=(12, 34, 0), **more):
+        Queue(c, name)
+        ingress, done, stuck = figures
+        c.hset("quredis:health", name, json.dumps({
+            "queue": name, "status": status, "at_ms": now_ms() - age_ms, "next_at_ms": now_ms() + next_ms, "interval_ms": 3600000, "node": "web1",
+            "reasons": [{"code": "dead_letters", "status": status, **r} for r in reasons], "ingress": {"size": ingress, "stuck_count": stuck},
+            "transit": {"size": ingress}, "escape": {"size": ingress}, "workers": {"alive": 4, "active": 0}, "rates": {"done": done}, **more}))
+    return write
+
+
+def lines_of(text):
+    return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.replace("\r", "").splitlines()]
+
+
+def shown(terminal, *words, columns=160):
+    t = terminal(*words, columns=columns, env={"NO_COLOR": "1"})
+    t.end()
+    return lines_of(t.text)
+
+
+def test_a_report_says_how_old_it_is(report, redis, quredis, terminal):
+    report("mail", {"text": "3400 dead letters, the limit is 1000"})
+    report("news", {"text": "5 messages wait, the limit is 3"}, age_ms=1000)
+    report("fax", status="healthy", next_ms=-5000)
+    fax, mail, news = shown(terminal, "health")[1:]
+    assert re.match(r"  mail +unhealthy +4m ago +in \d\ds .*  3400 dead letters, the limit is 1000$", mail), mail
+    assert re.match(r"  news +unhealthy +[1-9]s ago +in \d\ds ", news), news
+    assert re.match(r"  fax +healthy +4m ago +0s ago ", fax), fax                   # the next look is late
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.match(rf"  mail +unhealthy +{stamp} +{stamp} +12 ", quredis("health").out.splitlines()[2])
+    assert "mail: 4m ago: 3400 dead letters, the limit is 1000, news: 5 messages wait" in quredis("health", "--nagios").out
+    fax, mail, news = shown(terminal, "ls")[1:]
+    assert mail.endswith("4m ago: 3400 dead letters, the limit is 1000") and news.endswith(" 5 messages wait, the limit is 3") and "ago" not in fax
+    listed = {q["name"]: q for q in json.loads(quredis("ls", "--json").out)}
+    assert listed["mail"]["reasons"] == "3400 dead letters, the limit is 1000" and re.fullmatch(stamp, listed["mail"]["health_at"])
+    Queue(redis.client(), "tube")
+    assert {q["name"]: q["health_at"] for q in json.loads(quredis("ls", "--json").out)}["tube"] is None
+
+
+def test_a_reason_that_recovers_says_when_the_next_look_is(report, quredis):
+    text = "recovering: 0 of 2981 attempts failed in the last 10m: 0.0 %, the limit is 70 %; good at 1 of 2 looks"
+    report("mail", {"text": text, "recovering": True}, {"text": "3 messages are stuck, the limit is 1", "recovering": False})
+    wanted = re.escape(text) + r"; 3 messages are stuck, the limit is 1; next look in [\d.]+s"
+    assert re.search(wanted, quredis("health").out) and re.search(wanted, quredis("health", "--nagios").out)
+    assert re.fullmatch(wanted, json.loads(quredis("ls", "--json").out)[0]["reasons"])
