@@ -1,8 +1,8 @@
 /*
  * Fits a table to the width of a terminal: what the operator needs stays readable, and the rest makes room for it. In this order, until the line fits:
- * columns that may give way go if they say nothing, or only 0; ids beside the first column stand below their row; reasons and errors get what remains of the
- * line, and continue on further lines; if that is too little, they stand below their row, and then messages do; other columns that may give way go; names are
- * cut. Numbers, states and ids are never cut.
+ * columns that may give way, and are no figures, go if they say nothing, or only 0; ids beside the first column stand below their row; reasons and errors get
+ * what remains of the line, and continue on further lines; if that is too little, they stand below their row, and then messages do; other columns that may
+ * give way go; names are cut. Numbers, states and ids are never cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,7 @@ static size_t claim(const struct column *c, size_t width)
 	case COLUMN_TEXT:
 		return smaller(width, width / TEXT_LINES > TEXT_LEAST ? width / TEXT_LINES : TEXT_LEAST);
 	case COLUMN_NUMBER:
+	case COLUMN_FIGURE:
 	case COLUMN_STATE:
 	case COLUMN_ID:
 		break;
@@ -135,10 +136,10 @@ static bool is_silent(const char *text)
 
 static void measure(const struct output *o, size_t column, struct table_place *place, char **const *rows, size_t nrows)
 {
-	bool empty = true;
+	bool figure = o->columns[column].kind == COLUMN_FIGURE, empty = !figure;
 
 	place->width = strlen(o->columns[column].title);
-	place->says_nothing = true;
+	place->says_nothing = !figure;
 	for (size_t r = 0; r < nrows; r++) {
 		const char *text = rows[r][column];
 		size_t columns = text == NULL ? 0 : visible_columns(text);

@@ -20,6 +20,7 @@ struct column {
 	enum column_kind {	/* how it gives way if the line is too long; layout.c */
 		COLUMN_NAME,	/* is cut */
 		COLUMN_NUMBER,	/* aligned to the right, never cut */
+		COLUMN_FIGURE,	/* a number of which 0 and unknown say something, too: whether it is shown does not depend on its values */
 		COLUMN_STATE,	/* a word, never cut; it has the colour of its meaning */
 		COLUMN_ID,	/* never cut or broken: the operator copies it into a command */
 		COLUMN_TEXT,	/* a reason or an error: continues on further lines */

@@ -54,7 +54,7 @@ static enum colour_meaning meaning_of(const struct column *column, const char *t
 
 static void write_cell(const struct output *o, size_t column, enum colour_meaning meaning, const char *text, bool last)
 {
-	bool right = o->columns[column].kind == COLUMN_NUMBER;
+	bool right = o->columns[column].kind == COLUMN_NUMBER || o->columns[column].kind == COLUMN_FIGURE;
 	size_t width = o->places[column].width, columns = visible_columns(text);
 
 	if (right && columns < width)

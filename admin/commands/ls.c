@@ -35,7 +35,7 @@ static const struct column all_columns[NCOLUMNS] = {
 	[INGRESS_SIZE] = { "ingress_size", NULL, COLUMN_NUMBER },
 	[TRANSIT_SIZE] = { "transit_size", NULL, COLUMN_NUMBER },
 	[ESCAPE_SIZE] = { "escape_size", NULL, COLUMN_NUMBER },
-	[DELAYED] = { "delayed_size", "Delayed", COLUMN_NUMBER },
+	[DELAYED] = { "delayed_size", "Delayed", COLUMN_FIGURE },
 	[PAUSED] = { "paused", "Paused", COLUMN_STATE },
 	[CONFIGURED] = { "configured", NULL, COLUMN_NAME },
 	[HEALTH] = { "health", "Health", COLUMN_STATE },
@@ -83,7 +83,7 @@ static void choose_columns(size_t width, struct column columns[NCOLUMNS], const 
 {
 	memcpy(columns, all_columns, sizeof(all_columns));
 	for (int i = INGRESS; width_with_keys(entries, n, health) > width && i <= ESCAPE; i++)
-		columns[i].kind = COLUMN_NUMBER;
+		columns[i].kind = COLUMN_FIGURE;
 }
 
 static struct cell size_cell(int64_t size)

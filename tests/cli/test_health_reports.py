@@ -57,3 +57,17 @@ def test_a_reason_that_recovers_says_when_the_next_look_is(report, quredis):
     wanted = re.escape(text) + r"; 3 messages are stuck, the limit is 1; next look in [\d.]+s"
     assert re.search(wanted, quredis("health").out) and re.search(wanted, quredis("health", "--nagios").out)
     assert re.fullmatch(wanted, json.loads(quredis("ls", "--json").out)[0]["reasons"])
+
+
+def test_figures_stay_whatever_their_values_are(report, terminal):
+    """Two runs can be compared. Only what is 0 as a rule gives way to reasons, and returns if it is not 0."""
+    for columns in (70, 80, 100):
+        titles = []
+        for figures in ((0, 0, 0), (7, 9, 0), (7, 9, 3)):
+            report("mail", {"text": "24 of 24 attempts failed in the last 10m: 100.0 %, the limit is 70 %"}, figures=figures)
+            titles.append([t for t in re.split(r"  +", shown(terminal, "health", columns=columns)[0].strip())])
+        assert titles[0] == titles[1], columns
+        assert [t for t in titles[2] if t != "Stuck"] == [t for t in titles[0] if t != "Stuck"], columns
+        assert {"Queue", "Status", "As of", "Ingress", "Escape", "Workers"} < set(titles[0]), titles
+    report("mail", ingress={}, status="healthy")
+    assert "Oldest" in shown(terminal, "health")[0] and "Reason" not in shown(terminal, "health")[0]

@@ -11,8 +11,8 @@
 #include <jansson.h>
 
 #include "admin/cli/output.h"
-
 #include "common/base/nitems.h"
+
 
 static const struct column columns[] = {
 	{ "name", "Name", false }, { "n", "N", true }, { "hidden", NULL, false }, { NULL, "Shown", false },
@@ -217,6 +217,24 @@ static void test_reasons_are_the_last_to_give_way(void **state)
 	    "  has all)\n");
 }
 
+/* Between two runs the operator compares figures, so whether they are shown does not depend on their values. */
+static void test_figures_do_not_come_and_go(void **state)
+{
+	static const struct column figures[] = { { NULL, "Queue", COLUMN_NAME }, { NULL, "Waiting", COLUMN_FIGURE }, { NULL, "Stuck", COLUMN_NUMBER },
+		{ NULL, "Oldest", COLUMN_FIGURE } };
+	static const int give_way[] = { 2, 3, 1, -1 };
+	struct output o = open_output(false, 26);
+
+	(void)state;
+	o.terminal = true;
+	o.give_way = give_way;
+	output_begin(&o, figures, nitems(figures));
+	output_row(&o, (struct cell[]){ cell_str("mail"), cell_int(0), cell_int(0), cell_none() });
+	output_end(&o, true);
+	check_text(&o, "  Queue  Waiting  Oldest\n"
+		       "  mail         0       -\n");
+}
+
 static void test_states_have_colours(void **state)
 {
 	struct output o = open_output(false, 60);
@@ -412,6 +430,7 @@ int main(void)
 		cmocka_unit_test(test_wrapped_rows_go_on_below),
 		cmocka_unit_test(test_many_rows),
 		cmocka_unit_test(test_reasons_are_the_last_to_give_way),
+		cmocka_unit_test(test_figures_do_not_come_and_go),
 		cmocka_unit_test(test_states_have_colours),
 		cmocka_unit_test(test_a_column_that_is_empty_at_first),
 		cmocka_unit_test(test_long_texts_end_somewhere),
