@@ -24,13 +24,14 @@ struct page {
 	struct buffer out;
 	enum metric metric;		/* being written */
 	json_t *seen;			/* its samples so far: Prometheus rejects a page that has one twice */
+	int64_t now_ms;			/* by the clock of Redis */
 };
 
 /* One row of the overview: a queue or a node, by its name. */
 struct source;
 typedef void row_writer(struct page *p, const struct source *s, const char *name, const json_t *row);
 static row_writer write_number, write_age, write_status, write_reason, write_reasons, write_outcomes, write_classes, write_durations, write_lags,
-    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_causes;
+    write_purged_waiting, write_up, write_node_workers, write_node_queues, write_node_causes, write_node_attempts;
 
 /* The parts of the overview, where their rows are, and the key of a row's name. */
 enum part { QUEUES, HEALTH, STATS, NODES };
@@ -84,6 +85,7 @@ static const struct source {
 	{ METRIC_WORKER_RESTARTS, NODES, write_node_queues, NULL, NULL, "restarts" },
 	{ METRIC_BREAKER_OPEN, NODES, write_node_queues, NULL, NULL, "breaker" },
 	{ METRIC_BREAKER_CAUSE, NODES, write_node_causes, NULL, NULL, "cause" },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, NODES, write_node_attempts, NULL, NULL, NULL },
 };
 
 /* ---- samples ---- */
@@ -278,6 +280,21 @@ static void write_node_causes(struct page *p, const struct source *s, const char
 	}
 }
 
+/* No sample if the attempt has become due since the report. */
+static void write_node_attempts(struct page *p, const struct source *s, const char *name, const json_t *node)
+{
+	const json_t *queue;
+	size_t i;
+
+	(void)s;
+	json_array_foreach(json_object_get(node, "queues"), i, queue) {
+		const char *queue_name = json_string_value(json_object_get(queue, "name"));
+
+		if (queue_name != NULL)
+			write_sample(p, (const char *const[METRIC_LABELS]){ name, queue_name }, queue_node_next_attempt(node, queue, p->now_ms));
+	}
+}
+
 static void write_node_workers(struct page *p, const struct source *s, const char *name, const json_t *node)
 {
 	const json_t *queue;
@@ -325,6 +342,7 @@ static int print_page(void *arg)
 	int status;
 	json_t *overview = web_overview(call->w->a, &status);
 
+	p.now_ms = json_integer_value(json_object_get(overview, "time"));
 	begin_metric(&p, METRIC_BUILD_INFO);
 	write_sample(&p, (const char *const[METRIC_LABELS]){ QUREDIS_VERSION }, 1);
 	begin_metric(&p, METRIC_REDIS_UP);

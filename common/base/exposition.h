@@ -44,6 +44,8 @@
 	X(BREAKER_OPEN, "quredis_breaker_open", "gauge", UNIT_ONE, "1 while the breaker of a queue is open.", "node", "queue") \
 	X(BREAKER_CAUSE, "quredis_breaker_cause", "gauge", UNIT_ONE, "Always 1, while the breaker is open; the label cause says why.", \
 	    "node", "queue", "cause") \
+	X(BREAKER_NEXT_ATTEMPT, "quredis_breaker_next_attempt_seconds", "gauge", UNIT_MS, \
+	    "While the breaker is open: time until workers try the handler again; 0: with the next message.", "node", "queue") \
 	X(NODE_UP, "quredis_node_up", "gauge", UNIT_ONE, "1 while a host reports itself.", "node") \
 	X(NODE_REPORTED, "quredis_node_reported_timestamp_seconds", "gauge", UNIT_MS, "Time of the last report of a host.", "node")
 

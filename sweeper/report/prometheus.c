@@ -208,6 +208,15 @@ static void write_breaker_cause(struct page *p, const struct sweeper_queue *q)
 		write_sample(p, q, handler_cause_label(atomic_load(&q->board->workers.breaker.cause), label), 1);
 }
 
+static void write_breaker_attempt(struct page *p, const struct sweeper_queue *q)
+{
+	const struct queue_breaker *b = &q->board->workers.breaker;
+	int64_t wait_ms = atomic_load(&b->until_ms) - p->now_ms;
+
+	if (atomic_load(&b->step) > 0)
+		write_sample(p, q, NULL, wait_ms < 0 ? 0 : wait_ms);
+}
+
 /* ---- the page ---- */
 
 static const struct queue_metric {
@@ -238,6 +247,7 @@ static const struct queue_metric {
 	{ METRIC_WORKERS, OURS_WITHOUT_NODE, write_workers },
 	{ METRIC_WORKER_RESTARTS, OURS_WITHOUT_NODE, write_restarts },
 	{ METRIC_BREAKER_CAUSE, OURS_WITHOUT_NODE, write_breaker_cause },
+	{ METRIC_BREAKER_NEXT_ATTEMPT, OURS_WITHOUT_NODE, write_breaker_attempt },
 	{ METRIC_BREAKER_OPEN, OURS_WITHOUT_NODE, write_breaker },
 };
 

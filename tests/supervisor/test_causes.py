@@ -58,12 +58,14 @@ def test_a_typing_error_in_the_first_line(redis, quredisd, tmp):
     assert "reason" not in node_row(c, "web1", "news")
     sample = 'quredis_breaker_cause{queue="mail",cause="execve: No such file or directory"} 1\n'
     wait_for(lambda: sample in (tmp / "q.prom").read_text(), 30)
+    attempt = re.search(r'quredis_breaker_next_attempt_seconds\{queue="mail"\} ([\d.]+)\n', (tmp / "q.prom").read_text())
+    assert 0 <= float(attempt[1]) <= 30
     top = d.quredis("top", "--once").out
     assert re.search(r"mail +web1 +(-|[\d.]+m?s) +execve: No such file or directory$", top, re.M), top
     (tmp / "typo").write_text("#!/bin/cat\n")
     wait_for(lambda: state_of(d)["state"] == "running" and not c.llen("ingress:mail"), 60)
     assert state_of(d)["reason"] is None
-    wait_for(lambda: "quredis_breaker_cause{" not in (tmp / "q.prom").read_text(), 30)
+    wait_for(lambda: not re.search("quredis_breaker_(cause|next_attempt_seconds){", (tmp / "q.prom").read_text()), 30)
     assert d.stop() == 0
 
 

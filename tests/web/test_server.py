@@ -104,9 +104,11 @@ def test_metrics_say_why_a_breaker_is_open(web, redis, quredisd, tmp):
     redis.client().lpush("ingress:mail", "x")
     wanted = ("quredis_breaker_cause", 'node="web1",queue="mail",cause="execve: No such file or directory"')
     wait_for(lambda: samples(web).get(wanted) == "1", 30)
-    strange = [{"name": "a", "cause": "x" * 101}, {"name": "b", "cause": 7}]
+    found = wait_for(lambda: samples(web).get(("quredis_breaker_next_attempt_seconds", 'node="web1",queue="mail"')), 60)
+    assert 0 <= float(found) <= 30
+    strange = [{"name": "a", "cause": "x" * 101, "next_attempt_ms": -1}, {"name": "b", "cause": 7, "next_attempt_ms": "soon"}]
     redis.client().set("quredis:node:web1", json.dumps({"node": "web1", "at_ms": 1, "queues": strange}))
-    assert not any(k[0] == "quredis_breaker_cause" and "mail" not in k[1] for k in samples(web))
+    assert not any(k[0] in ("quredis_breaker_cause", "quredis_breaker_next_attempt_seconds") and "mail" not in k[1] for k in samples(web))
 
 
 def test_metrics(web, redis, quredisd, tag):
