@@ -39,17 +39,17 @@ static json_t *json_number(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-static json_t *text_or_null(const char *s)
-{
-	return s == NULL ? json_null() : json_string(s);
-}
-
-/* JSON must be UTF-8, but a file name may have any bytes. */
+/* JSON must be UTF-8, but a file name may have any bytes, and a text of the scoreboard may be torn. */
 static json_t *json_path(const char *s)
 {
 	json_t *o = json_string(s);
 
 	return o != NULL ? o : json_string("(not UTF-8)");
+}
+
+static json_t *text_or_null(const char *s)
+{
+	return s == NULL ? json_null() : json_path(s);
 }
 
 static json_t *counters(const struct totals *t)
@@ -113,7 +113,7 @@ static json_t *queue(const struct master *m, const struct queue_workers *q, cons
 	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:{s:i,s:i,s:i},s:o,s:o,s:o,s:o}",
 	    "name", q->name,
 	    "state", queue_state_names[judged],
-	    "reason", text_or_null(queue_state_explain(&m->queues, q, judged, reason, now_ms, text)),
+	    "reason", text_or_null(queue_state_explain(&m->queues, q, judged, errors, reason, now_ms, text)),
 	    "undecided", text_or_null(queue_state_undecided(&m->queues, q)),
 	    "aside", aside(m, q),
 	    "workers", "wanted", queues_wanted(q), "alive", q->serving, "draining", t.draining,
@@ -323,7 +323,7 @@ static void log_queue(const struct master *m, const struct queue_workers *q, con
 	enum queue_state judged = queue_state_judge(&m->queues, q, errors, &reason);
 
 	log_info("status_queue", log_str("queue", q->name), log_str("state", queue_state_names[judged]),
-	    log_str("reason", queue_state_explain(&m->queues, q, judged, reason, now_ms, text)), log_int("wanted", queues_wanted(q)),
+	    log_str("reason", queue_state_explain(&m->queues, q, judged, errors, reason, now_ms, text)), log_int("wanted", queues_wanted(q)),
 	    log_int("alive", q->serving), log_int("draining", t.draining), log_int("restarts", (int64_t)t.restarts),
 	    log_int("done", (int64_t)t.counters[COUNT_DONE]), log_int("failed", (int64_t)t.counters[COUNT_FAILED]),
 	    log_int("retried", (int64_t)t.counters[COUNT_RETRIED]),

@@ -40,6 +40,7 @@ void errors_report(struct worker *w, const char *what, const struct redis_reply 
 {
 	const char *text = error->type == REDIS_ERROR ? error->str : "unexpected reply type from Redis";
 
+	slot_text_set(&w->env->slot->redis_why, 0, text, strlen(text), SLOT_TEXT_MAX);
 	show_error(w, what, text, text, error->type == REDIS_ERROR ? queue_error_of(redis_error_class(error)) : QUEUE_ERROR_OTHER, 0, w->now_us / 1000);
 }
 

@@ -38,8 +38,7 @@ int check_types(struct doctor *d, struct queue_check *q)
 	int rc = 0;
 
 	queue_survey_types_wanted(&q->keys, wanted);
-	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++)
-		redis_appendf(&d->a->redis, "TYPE %s", wanted[i].key);
+	queue_survey_types(&d->a->redis, &q->keys);
 	for (size_t i = 0; i < QUEUE_SURVEY_TYPES && rc == 0; i++) {
 		rc = doctor_reply(d, &reply);
 		if (rc == 0 && reply.type == REDIS_STATUS && strcmp(reply.str, "none") != 0 && strcmp(reply.str, wanted[i].type) != 0)

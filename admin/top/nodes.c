@@ -1,4 +1,4 @@
-/* Writes what nodes report, for both pages of quredis top: the handlers that have been running for longest, and open breakers. */
+/* Writes what nodes report, for both pages of quredis top: the handlers that have been running for longest, and why queues do not work. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ void top_nodes_runners(struct output *o, const json_t *nodes, const char *queue,
 	free(all);
 }
 
-/* ---- open breakers ---- */
+/* ---- open breakers, and errors ---- */
 
 struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t now_ms)
 {
@@ -111,21 +111,30 @@ struct cell top_nodes_attempt(const json_t *node, const json_t *queue, int64_t n
 	return left < 0 ? cell_str(NULL) : cell_elapsed(left);
 }
 
-size_t top_nodes_count_breakers(const json_t *nodes)
+/* The few words for an open breaker, or the whole error; NULL: the node reports none. */
+static const char *cause_of(const json_t *queue)
+{
+	const char *state = json_string_value(json_object_get(queue, "state")), *cause = json_string_value(json_object_get(queue, "cause"));
+	bool breaker = state == NULL || strcmp(state, "breaker") == 0;
+
+	return breaker && cause != NULL ? cause : json_string_value(json_object_get(queue, "reason"));
+}
+
+size_t top_nodes_count_causes(const json_t *nodes)
 {
 	const json_t *node, *queue;
 	size_t n = 0, i, j;
 
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "queues"), j, queue)
-			n += json_is_string(json_object_get(queue, "cause"));
+			n += cause_of(queue) != NULL;
 	return n;
 }
 
-void top_nodes_breakers(struct output *o, const json_t *nodes, int64_t now_ms)
+void top_nodes_causes(struct output *o, const json_t *nodes, int64_t now_ms)
 {
 	static const struct column columns[] = {
-		{ NULL, "Breaker of", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
+		{ NULL, "Queue", COLUMN_NAME }, { NULL, "Node", COLUMN_NAME }, { NULL, "Next attempt", COLUMN_NUMBER }, { NULL, "Cause", COLUMN_NAME },
 	};
 	const json_t *node, *queue;
 	size_t i, j;
@@ -133,9 +142,9 @@ void top_nodes_breakers(struct output *o, const json_t *nodes, int64_t now_ms)
 	output_begin(o, columns, nitems(columns));
 	json_array_foreach(nodes, i, node)
 		json_array_foreach(json_object_get(node, "queues"), j, queue)
-			if (json_is_string(json_object_get(queue, "cause")))
+			if (cause_of(queue) != NULL)
 				output_row(o, (struct cell[]){ cell_str(json_string_value(json_object_get(queue, "name"))),
 				    cell_str(json_string_value(json_object_get(node, "node"))), top_nodes_attempt(node, queue, now_ms),
-				    cell_str(json_string_value(json_object_get(queue, "cause"))) });
+				    cell_str(cause_of(queue)) });
 	output_end(o, true);
 }

@@ -82,9 +82,9 @@ static void below_queues(struct output *o, const struct top_figures *f)
 {
 	const json_t *nodes = json_object_get(f->overview, "nodes");
 
-	if (top_nodes_count_breakers(nodes) > 0) {
+	if (top_nodes_count_causes(nodes) > 0) {
 		fputc('\n', o->file);
-		top_nodes_breakers(o, nodes, json_integer_value(json_object_get(f->overview, "time")));
+		top_nodes_causes(o, nodes, json_integer_value(json_object_get(f->overview, "time")));
 	}
 	if (top_nodes_count_runners(nodes, NULL) > 0) {
 		fputc('\n', o->file);

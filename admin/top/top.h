@@ -128,8 +128,8 @@ size_t top_nodes_count(const struct json_t *nodes);
 void top_nodes_runners(struct output *o, const struct json_t *nodes, const char *queue, size_t most);
 size_t top_nodes_count_runners(const struct json_t *nodes, const char *queue);
 /* Open breakers of all queues. */
-void top_nodes_breakers(struct output *o, const struct json_t *nodes, int64_t now_ms);
-size_t top_nodes_count_breakers(const struct json_t *nodes);
+void top_nodes_causes(struct output *o, const struct json_t *nodes, int64_t now_ms);
+size_t top_nodes_count_causes(const struct json_t *nodes);
 /* How long the next attempt of an open breaker is away; "-": not known. */
 struct cell top_nodes_attempt(const struct json_t *node, const struct json_t *queue, int64_t now_ms);
 

@@ -2,6 +2,7 @@
 #define COMMON_BOARD_QUEUE_ERROR_H
 
 #include "common/base/base.h"
+#include "common/board/slot_text.h"
 #include "common/redis/redis.h"
 
 struct board_queue;
@@ -27,6 +28,13 @@ enum queue_error queue_error_worse(enum queue_error a, enum queue_error b);	/* t
 
 /* The words of the scoreboard hold an error, and the command that Redis refused, if it is known. */
 uint32_t queue_error_word(enum queue_error error, enum command_name command);	/* command: counts with NO_PERMISSION and NO_COMMAND only */
+/* Why, for an operator; static. NULL: there is no error, or it is shown in another way. */
+const char *queue_error_reason(uint32_t word);
+/*
+ * The word to show for a queue whose most important error is `word`. cut_off: all its workers have lost Redis. refused: the sweeper shut its gate.
+ * *stops: nothing of the queue works; otherwise a part of it fails, if the word has a reason.
+ */
+uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stops);
 /* A word of another process may be damaged; both results may be used as an index. */
 enum queue_error queue_error_in(uint32_t word);
 enum command_name queue_error_command(uint32_t word);
@@ -44,5 +52,11 @@ void queue_error_read_workers(const struct scoreboard *b, struct worker_errors *
  * the worker, thus never hides another's.
  */
 uint32_t queue_error_shown(const struct scoreboard *b, const struct board_queue *q, const struct worker_errors *errors);
+/*
+ * More of this reason of the word: ": " and the text of Redis, or the key with the wrong type, as the sweeper or a worker knows it. "" if the reason says all.
+ * Writes and returns out.
+ */
+#define QUEUE_ERROR_MORE_SIZE (SLOT_TEXT_WORDS * 8 + 2)
+const char *queue_error_more(const struct scoreboard *b, const struct board_queue *q, uint32_t word, char out[QUEUE_ERROR_MORE_SIZE]);
 
 #endif

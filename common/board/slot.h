@@ -45,7 +45,7 @@ struct slot {
 	_Atomic int32_t pid;			/* of the child; 0: not known yet. Reader: the sweeper */
 	_Atomic uint32_t redis_down;		/* 1: it has no connection; else 0. slot_lose_redis() */
 	_Atomic uint32_t error;			/* worker: queue_error_word(), what Redis refused last; NONE after the next success. Readers: queue_error.h */
-	struct slot_text redis_why;		/* why its last attempt to connect failed. It counts only with redis_down */
+	struct slot_text redis_why;		/* why its last attempt to connect failed, or what Redis refused. It counts only with redis_down, or error */
 	_Atomic int64_t redis_retry_ms;		/* CLOCK_MONOTONIC: its next attempt to connect. It counts only with redis_down */
 	struct slot_text progress;		/* of the message that runs: its percentage and text. Readers: the sweeper also */
 	/*

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "common/board/figures.h"
+#include "common/board/slot_text.h"
 #include "common/board/worker_words.h"
 
 /*
@@ -60,6 +61,8 @@ struct board_sweeper {
 struct queue_sweeper {
 	_Alignas(64) _Atomic uint32_t gate;	/* enum queue_gate. Readers: the workers, the master */
 	_Atomic uint32_t error;			/* queue_error_word(): what failed for the sweeper. Readers: queue_error.h */
+	/* More of one error of the queue, whose enum queue_error is the number: the text of Redis, or the key with the wrong type. Readers: queue_error.h */
+	struct slot_text why;
 	_Atomic uint32_t undecided;		/* 1 + enum doubt: why a silent owner cannot be proven dead; 0: there is no such owner. Reader: the master */
 	_Atomic uint64_t aside;			/* messages that Redis refused to move, so that they are set aside. Reader: the master */
 	_Atomic int64_t aside_size;		/* bytes of the newest of them; -1: not known. It counts only while aside > 0 */

@@ -124,3 +124,13 @@ void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out
 	for (size_t i = 0; i < nitems(more); i++)
 		out[QUEUE_TYPES + i] = more[i];
 }
+
+void queue_survey_types(struct redis *r, const struct queue_keys *k)
+{
+	struct queue_type wanted[QUEUE_SURVEY_TYPES];
+
+	queue_survey_types_wanted(k, wanted);
+	for (size_t i = 0; i < QUEUE_SURVEY_TYPES; i++)
+		redis_appendf(r, "TYPE %s", wanted[i].key);
+	free((void *)(uintptr_t)wanted[QUEUE_SURVEY_OWNED_TYPE].key);
+}

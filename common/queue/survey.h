@@ -8,7 +8,7 @@
 #include "common/queue/watch.h"
 
 /*
- * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor may SCAN.
+ * Finds all keys of queues, also those that no registration leads to. Only quredis doctor uses it, since only doctor may SCAN; the sweeper also asks for types.
  * As in common/queue/moves.h, every function that takes a struct redis appends commands and returns at once.
  */
 
@@ -44,6 +44,7 @@ void queue_record_forget(struct redis *r, const struct queue_keys *k, const char
  * keys belong to k, except for the last, which the caller frees.
  */
 #define QUEUE_SURVEY_TYPES (QUEUE_TYPES + 11)
+void queue_survey_types(struct redis *r, const struct queue_keys *k);
 void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out[QUEUE_SURVEY_TYPES]);
 #define QUEUE_SURVEY_OWNED_TYPE (QUEUE_SURVEY_TYPES - 1)
 

@@ -25,48 +25,6 @@ const char *const queue_state_names[] = {
 	[STATE_ERROR] = "error",
 };
 
-/* The state and the reason that status shows for each kind of error. "no redis": nothing of the queue works; "error": a part of it fails. */
-static const struct error_state {
-	enum queue_state state;
-	const char *reason;		/* NULL: the error has no state of its own */
-} error_states[] = {
-	[QUEUE_ERROR_NONE] = { STATE_RUNNING, NULL },
-	[QUEUE_ERROR_NO_REDIS] = { STATE_NO_REDIS, "no connection to Redis" },
-	[QUEUE_ERROR_WRONG_TYPE] = { STATE_ERROR, "one of its keys has the wrong type" },
-	[QUEUE_ERROR_NO_PERMISSION] = { STATE_ERROR, "Redis refuses password or permission" },
-	[QUEUE_ERROR_NO_COMMAND] = { STATE_ERROR, "Redis refuses a command that quredis needs: quredis doctor" },
-	[QUEUE_ERROR_CLUSTER] = { STATE_ERROR, "this Redis is a Cluster: set redis.prefix = \"{NAME}\", and use database 0" },
-	[QUEUE_ERROR_SCHEMA] = { STATE_ERROR, "another version of quredis wrote the keys in Redis: the log has their layout" },
-	[QUEUE_ERROR_EVICTION] = { STATE_NO_REDIS, "maxmemory-policy may evict queues" },
-	[QUEUE_ERROR_TRANSIENT] = { STATE_NO_REDIS, "Redis refuses commands for now" },
-	[QUEUE_ERROR_ARCHIVE] = { STATE_ERROR, "the archive of its dead letters cannot be read or written" },
-	[QUEUE_ERROR_OTHER] = { STATE_ERROR, "Redis answers with an error" },
-	[QUEUE_ERROR_LEFTOVERS] = { STATE_RUNNING, NULL },	/* its gate says that the queue recovers */
-};
-
-/* A reason is a static string, so there is one for each command. */
-static const char *const not_permitted[] = {
-#define X(name) [COMMAND_##name] = "Redis does not permit this user " #name ": ACL SETUSER",
-	COMMAND_NAMES(X)
-#undef X
-};
-static const char *const not_there[] = {
-#define X(name) [COMMAND_##name] = "Redis refuses " #name ", which quredis needs: this server lacks it or has renamed it",
-	COMMAND_NAMES(X)
-#undef X
-};
-
-/* NULL: the word names no command. */
-static const char *reason_of_command(uint32_t word)
-{
-	enum command_name command = queue_error_command(word);
-
-	if (command == COMMAND_SELECT)
-		return "Redis refuses SELECT: write no database into redis.url";
-	return queue_error_in(word) == QUEUE_ERROR_NO_COMMAND ? not_there[command] :
-	    queue_error_in(word) == QUEUE_ERROR_NO_PERMISSION ? not_permitted[command] : NULL;
-}
-
 static const struct board_queue *board_of(const struct queues *qs, const struct queue_workers *q)
 {
 	return &qs->board->queues[queues_place(qs, q)];
@@ -109,29 +67,16 @@ static bool is_cut_off(const struct queues *qs, const struct queue_workers *q)
 	return true;
 }
 
-/* Nothing of the queue works if all its workers lost Redis, or the sweeper shut its gate. The reason is then the error that is known, if any. */
+/* "no redis": nothing of the queue works; "error": a part of it fails. */
 static enum queue_state judge_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char **reason)
 {
 	const struct board_queue *b = board_of(qs, q);
-	uint32_t word = queue_error_shown(qs->board, b, errors);
-	enum queue_error shown = queue_error_in(word), guess;
-	const struct error_state *known = &error_states[shown];
-	const char *why = reason_of_command(word) != NULL ? reason_of_command(word) : known->reason;
+	bool stops;
+	uint32_t word = queue_error_judge(queue_error_shown(qs->board, b, errors), is_cut_off(qs, q),
+	    atomic_load(&b->sweeper.gate) == QUEUE_REFUSED, &stops);
 
-	if (shown == QUEUE_ERROR_CLUSTER || shown == QUEUE_ERROR_NO_COMMAND || shown == QUEUE_ERROR_SCHEMA)
-		guess = QUEUE_ERROR_NONE;	/* Redis is there, and refuses for good */
-	else if (is_cut_off(qs, q))
-		guess = QUEUE_ERROR_NO_REDIS;
-	else if (atomic_load(&b->sweeper.gate) == QUEUE_REFUSED)
-		guess = QUEUE_ERROR_OTHER;
-	else
-		guess = QUEUE_ERROR_NONE;
-	if (guess == QUEUE_ERROR_NONE) {
-		*reason = why;
-		return known->state;
-	}
-	*reason = why != NULL ? why : error_states[guess].reason;
-	return STATE_NO_REDIS;
+	*reason = queue_error_reason(word);
+	return *reason == NULL ? STATE_RUNNING : stops ? STATE_NO_REDIS : STATE_ERROR;
 }
 
 static enum queue_state judge_gate(const struct queues *qs, const struct queue_workers *q, const char **reason)
@@ -253,15 +198,27 @@ static void explain_no_redis(const struct queues *qs, const struct queue_workers
 		    units_elapsed(atomic_load(&s->redis_retry_ms) - now_ms, text));
 }
 
-const char *queue_state_explain(const struct queues *qs, const struct queue_workers *q, enum queue_state state, const char *reason, int64_t now_ms,
+static void explain_error(const struct queues *qs, const struct queue_workers *q, const struct worker_errors *errors, const char *reason,
     char out[QUEUE_STATE_TEXT_SIZE])
+{
+	uint32_t word = queue_error_shown(qs->board, board_of(qs, q), errors);
+	char more[QUEUE_ERROR_MORE_SIZE];
+
+	if (queue_error_reason(word) == reason)
+		strlcat(out, queue_error_more(qs->board, board_of(qs, q), word, more), QUEUE_STATE_TEXT_SIZE);
+}
+
+const char *queue_state_explain(const struct queues *qs, const struct queue_workers *q, enum queue_state state, const struct worker_errors *errors,
+    const char *reason, int64_t now_ms, char out[QUEUE_STATE_TEXT_SIZE])
 {
 	if (reason == NULL)
 		return NULL;
 	strlcpy(out, reason, QUEUE_STATE_TEXT_SIZE);
 	if (state == STATE_BREAKER)
 		explain_breaker(qs, q, now_ms, out);
-	else if (reason == error_states[QUEUE_ERROR_NO_REDIS].reason)
+	else if (reason == queue_error_reason(QUEUE_ERROR_NO_REDIS))
 		explain_no_redis(qs, q, now_ms, out);
+	else if (state == STATE_ERROR || state == STATE_NO_REDIS)
+		explain_error(qs, q, errors, reason, out);
 	return out;
 }

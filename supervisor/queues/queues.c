@@ -359,7 +359,7 @@ static void look_at_queue(struct queues *qs, struct queue_workers *q, const stru
 	q->state = state;
 	q->reason = reason;
 	log_event(is_no_warning(state) ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, "queue_state", log_str("queue", q->name),
-	    log_str("state", queue_state_names[state]), log_str("reason", queue_state_explain(qs, q, state, reason, 0, text)));
+	    log_str("state", queue_state_names[state]), log_str("reason", queue_state_explain(qs, q, state, errors, reason, 0, text)));
 }
 
 void queues_look(struct queues *qs, int64_t now_ms)

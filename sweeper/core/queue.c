@@ -140,7 +140,7 @@ void sweeper_queue_set_paused(struct sweeper *s, struct sweeper_queue *q, bool p
 }
 
 /* Errors of periodic work count only while this host leads: later the new leader shows its own (lead.c). */
-static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q)
+static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q, const char **why)
 {
 	enum queue_error kind = s->server.refusal;
 	const struct task_error *t;
@@ -151,6 +151,7 @@ static uint32_t error_of(const struct sweeper *s, const struct sweeper_queue *q)
 			kind = t->kind;
 			text = t->text;
 		}
+	*why = text;
 	return queue_error_word(kind, queue_refused_command(text));
 }
 
@@ -178,11 +179,26 @@ int sweeper_queue_use_workers(struct sweeper *s, struct sweeper_queue *q, use_wo
 	return rc;
 }
 
+void core_publish_why(struct sweeper_queue *q, enum queue_error error, const char *why)
+{
+	struct slot_text_seen seen;
+
+	if (q->board == NULL)
+		return;
+	seen = slot_text_read(&q->board->sweeper.why);
+	if (why[0] == '\0' && seen.number == (int)error)
+		slot_text_clear(&q->board->sweeper.why);
+	else if (why[0] != '\0' && (seen.number != (int)error || strncmp(seen.text, why, SLOT_TEXT_MAX) != 0))
+		slot_text_set(&q->board->sweeper.why, (int)error, why, strlen(why), SLOT_TEXT_MAX);
+}
+
 /* An older sweeper that still finishes writes the same word: the end of this sweeper's error must not clear the other one's. */
-static void publish_error(struct sweeper_queue *q, uint32_t word)
+static void publish_error(struct sweeper_queue *q, uint32_t word, const char *why)
 {
 	uint32_t ours = q->published;
 
+	if (why[0] != '\0' && queue_error_in(word) != QUEUE_ERROR_WRONG_TYPE)
+		core_publish_why(q, queue_error_in(word), why);
 	if (q->board == NULL || word == q->published)
 		return;
 	if (word != QUEUE_ERROR_NONE)
@@ -194,7 +210,10 @@ static void publish_error(struct sweeper_queue *q, uint32_t word)
 
 void sweeper_queue_publish_error(struct sweeper *s, struct sweeper_queue *q)
 {
-	publish_error(q, error_of(s, q));
+	const char *why;
+	uint32_t word = error_of(s, q, &why);
+
+	publish_error(q, word, why);
 }
 
 void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
@@ -202,7 +221,10 @@ void sweeper_queues_publish_error(struct sweeper *s, enum queue_error kind)
 	struct sweeper_queue *q;
 
 	TAILQ_FOREACH(q, &s->queues, entry)
-		publish_error(q, kind != QUEUE_ERROR_NONE ? queue_error_word(kind, queue_refused_command(s->redis.error)) : error_of(s, q));
+		if (kind != QUEUE_ERROR_NONE)
+			publish_error(q, queue_error_word(kind, queue_refused_command(s->redis.error)), "");
+		else
+			sweeper_queue_publish_error(s, q);
 }
 
 void sweeper_queue_count(struct sweeper_queue *q, enum counter counter, uint64_t n)

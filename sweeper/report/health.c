@@ -14,6 +14,7 @@
 #include "common/base/base.h"
 #include "common/queue/queue.h"
 #include "sweeper/rescue/rescue.h"
+#include "sweeper/report/errors.h"
 #include "sweeper/report/gauge.h"
 #include "sweeper/report/metrics.h"
 #include "sweeper/report/outcomes.h"
@@ -32,23 +33,10 @@ static bool is_refused(enum queue_error error)
 	return error != QUEUE_ERROR_NONE && error != QUEUE_ERROR_LEFTOVERS && error != QUEUE_ERROR_ARCHIVE;
 }
 
-/* The task's own state: the errors of all workers, which each turn reads once for all queues. */
-static void read_worker_errors(struct sweeper *s, int64_t now_ms)
-{
-	(void)now_ms;
-	if (s->conf->health.enabled)
-		queue_error_read_workers(s->child->board, task_own(s, &health_task));
-}
-
-static uint32_t error_word_of(const struct sweeper *s, const struct sweeper_queue *q)
-{
-	return q->board == NULL ? QUEUE_ERROR_NONE : queue_error_shown(s->child->board, q->board, task_own(s, &health_task));
-}
-
 /* An error that may end by itself counts only after PASSING_MS. */
 static enum queue_error error_that_counts(const struct sweeper *s, const struct sweeper_queue *q, int64_t now_ms)
 {
-	enum queue_error error = queue_error_in(error_word_of(s, q));
+	enum queue_error error = queue_error_in(errors_shown(s, q));
 	struct health *h = health_of(q);
 
 	if (!is_refused(error))
@@ -125,7 +113,7 @@ static void judge_queue(struct sweeper *s, struct sweeper_queue *q)
 	before = h->status;
 	h->error = error_that_counts(s, q, clock_monotonic_ms());
 	health_codes_measure(s, q, h->figures);
-	h->refused = queue_error_command(error_word_of(s, q));
+	h->error_word = errors_shown(s, q);
 	for (int i = 0; i < HEALTH_CODES; i++)
 		health_rule_look(&h->checks[i], h->figures[i].value, &h->figures[i].limit);
 	h->status = health_rule_worst(h->checks, nitems(h->checks));
@@ -160,6 +148,7 @@ static struct health_news news_of(const struct sweeper *s, const struct sweeper_
 		.gate = atomic_load(&q->board->sweeper.gate),
 		.undecided = atomic_load(&q->board->sweeper.undecided),
 		.error = error_that_counts(s, q, now_ms),
+		.error_text = atomic_load(&q->board->sweeper.why.turn),
 		.breaker_open = atomic_load(&b->step) > 0,
 		.breaker_cause = atomic_load(&b->step) > 0 ? atomic_load(&b->cause) : 0,
 		.archive_fails = archiver_fails(q),
@@ -224,7 +213,7 @@ static enum task_end run_health(struct sweeper *s, struct sweeper_queue *q, int 
 }
 
 const struct task health_task = { .name = "health", .budget = 1, .leads = true, .wanted = is_wanted, .steady = true, .run_queue = run_health,
-	.each_turn = read_worker_errors, .state_size = sizeof(struct health), .own_size = sizeof(struct worker_errors) };
+	.state_size = sizeof(struct health) };
 
 /* ---- the sum over all queues ---- */
 

@@ -33,7 +33,7 @@ struct health_figure {
 
 /* What this process knows of a queue without asking Redis, and what may change at any moment. Only uint64_t, so that memcmp() compares two of them. */
 struct health_news {
-	uint64_t gate, undecided, error, breaker_open, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
+	uint64_t gate, undecided, error, error_text, breaker_open, breaker_cause, archive_fails, bounds_exceeded, leftovers, aside;
 };
 
 /* The health of one queue. A new leader continues with the last report; without one it begins at healthy. */
@@ -42,7 +42,7 @@ struct health {
 	struct health_figure figures[HEALTH_CODES];	/* at the last look */
 	enum queue_error error;		/* that counts at the last look */
 	int64_t passing_since_ms;	/* CLOCK_MONOTONIC: since when there is an error that may end by itself; 0: there is none */
-	enum command_name refused;	/* the command that Redis refuses, at the last look; UNNAMED: none, or it is not known */
+	uint32_t error_word;		/* errors_shown() at the last look */
 	enum queue_health_level status;	/* judge_queue() sets it, and resume_from(), by the last report of another sweeper */
 	int64_t since_ms;		/* by the clock of Redis: since when the status is as it is; 0: never judged */
 	int64_t due_ms;			/* CLOCK_MONOTONIC of the next look, at the latest */

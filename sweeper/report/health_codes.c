@@ -126,11 +126,15 @@ static void error_text(const struct reason *r)
 		[QUEUE_ERROR_TRANSIENT] = "Redis refuses commands for now: it loads, is a replica, or has no memory",
 	};
 	const struct health *h = health_of(r->q);
+	enum command_name refused = queue_error_command(h->error_word);
+	char more[QUEUE_ERROR_MORE_SIZE];
 
-	if (h->refused != COMMAND_UNNAMED)
-		add_text(r, "Redis refuses %s, which the queue needs", command_name_text(h->refused));
+	if (refused != COMMAND_UNNAMED)
+		add_text(r, "Redis refuses %s, which the queue needs", command_name_text(refused));
 	else
 		add_text(r, "%s", h->error < nitems(texts) && texts[h->error] != NULL ? texts[h->error] : r->what);
+	if (queue_error_in(h->error_word) == h->error && r->q->board != NULL)
+		add_text(r, "%s", queue_error_more(r->s->child->board, r->q->board, h->error_word, more));
 }
 
 static void breaker_text(const struct reason *r)

@@ -4,10 +4,11 @@
  *
  *	{ "node", "version", "pid", "boot": "16 hex digits", "started", "at": RFC 3339, "at_ms": by the clock of Redis,
  *	  "clock": { "since_ms": that clock runs evenly since then, "stepped_ms": was seen to be set then; 0: never },
- *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"no redis", "wanted",
+ *	  "queues": [ { "name", "state": "running"|"paused"|"recovering"|"breaker"|"error"|"no redis", "wanted",
  *	      "undecided": why a silent worker's messages are not returned, where that is so,
  *	      "workers": { "idle", "running", … what is not 0 }, "restarts", "breaker": bool,
- *	      while the breaker is open: "reason", "cause" in a few words, "next_attempt_ms" after at_ms,
+ *	      in the states breaker, error and no redis: "reason"; while the breaker is open: "cause" in a few words;
+ *	      "next_attempt_ms" after at_ms, of the handler or the connection,
  *	      "memory": { "workers", "handlers": resident bytes of those processes } } ],
  *	  "running": [ { "queue", "incarnation", "running_ms", "progress": { "percent", "text" } if it reports any } ] }
  *	      of handlers that run for a second or longer
@@ -25,6 +26,7 @@
 #include "common/handler/handler.h"
 #include "common/queue/queue.h"
 #include "sweeper/core/core.h"
+#include "sweeper/report/errors.h"
 
 #define RUNNING_MS 1000
 
@@ -35,11 +37,13 @@ static const char *const state_names[] = {
 	[QUEUE_RECOVERING] = "recovering", [QUEUE_OPEN] = "running", [QUEUE_PAUSED] = "paused", [QUEUE_REFUSED] = "no redis",
 };
 
-/* For each queue of the board: the number of slots in each state, and the memory of these processes and their handlers. */
+/* For each queue of the board: the number of slots in each state, the memory of these processes and their handlers, and the lost connections. */
 struct census {
 	struct counted {
 		int workers[SLOT_STOPPING + 1];
 		int64_t worker_bytes, handler_bytes;
+		int connected;
+		const struct slot *lost;	/* of the worker that tries next to connect; NULL: none has lost Redis */
 	} queues[SCOREBOARD_QUEUES];
 };
 
@@ -65,6 +69,14 @@ static int64_t resident(int32_t pid)
 	return bytes > 0 ? bytes : 0;
 }
 
+static void count_connection(struct counted *c, const struct slot *slot)
+{
+	if (atomic_load(&slot->redis_down) == 0)
+		c->connected++;
+	else if (c->lost == NULL || atomic_load(&slot->redis_retry_ms) < atomic_load(&c->lost->redis_retry_ms))
+		c->lost = slot;
+}
+
 static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
 {
 	json_t *all = json_array();
@@ -77,6 +89,7 @@ static json_t *count_slots(struct sweeper *s, struct census *c, int64_t now_ms)
 		if (queue < 0 || queue >= SCOREBOARD_QUEUES || slot_state(slot) > SLOT_STOPPING)
 			continue;
 		c->queues[queue].workers[slot_state(slot)]++;
+		count_connection(&c->queues[queue], slot);
 		c->queues[queue].worker_bytes += resident(atomic_load(&slot->pid));
 		c->queues[queue].handler_bytes += resident(atomic_load(&slot->handler_pgid));
 		q = started == 0 || now_ms - started < RUNNING_MS ? NULL : sweeper_queue_of_board(s, queue);
@@ -96,20 +109,40 @@ static json_t *workers(const int counted[SLOT_STOPPING + 1])
 	return o;
 }
 
+static void set_attempt(json_t *row, int64_t at_ms, int64_t now_ms)
+{
+	json_object_set_new(row, "next_attempt_ms", json_integer(at_ms < now_ms ? 0 : at_ms - now_ms));
+}
+
 /* Adds why the breaker is open, and when workers try the handler again: both as `quredis status` on that host shows them. */
 static void add_cause(json_t *row, const struct sweeper_queue *q, int64_t now_ms)
 {
 	const struct queue_breaker *b = &q->board->workers.breaker;
 	char text[HANDLER_CAUSE_SIZE];
-	int64_t wait_ms = atomic_load(&b->until_ms) - now_ms;
 	uint64_t cause = atomic_load(&b->cause);
 
 	json_object_set_new(row, "reason", json_string(handler_cause_text(cause, q->conf->handler == NULL ? NULL : q->conf->handler[0], text)));
 	json_object_set_new(row, "cause", json_string(handler_cause_label(cause, text)));
-	json_object_set_new(row, "next_attempt_ms", json_integer(wait_ms < 0 ? 0 : wait_ms));
+	set_attempt(row, atomic_load(&b->until_ms), now_ms);
 }
 
-static json_t *queue(const struct sweeper_queue *q, uint32_t gate, const struct counted *c, int64_t now_ms)
+/* Adds the error of the queue, which is more important than its breaker, in the words of `quredis status`. */
+static void add_error(struct sweeper *s, json_t *row, const struct sweeper_queue *q, const struct counted *c, int64_t now_ms)
+{
+	bool lost = c->lost != NULL && c->connected == 0, stops;
+	uint32_t word = queue_error_judge(errors_shown(s, q), lost, atomic_load(&q->board->sweeper.gate) == QUEUE_REFUSED, &stops);
+	char more[QUEUE_ERROR_MORE_SIZE];
+
+	if (queue_error_reason(word) == NULL)
+		return;
+	json_object_set_new(row, "state", json_string(stops ? "no redis" : "error"));
+	/* A text of the scoreboard may be torn, and then perhaps no UTF-8. */
+	json_object_set_new(row, "reason", json_sprintf("%s%s", queue_error_reason(word), queue_error_more(s->child->board, q->board, word, more)));
+	if (lost && queue_error_in(word) == QUEUE_ERROR_NO_REDIS)
+		set_attempt(row, atomic_load(&c->lost->redis_retry_ms), now_ms);
+}
+
+static json_t *queue(struct sweeper *s, const struct sweeper_queue *q, uint32_t gate, const struct counted *c, int64_t now_ms)
 {
 	bool breaker = atomic_load(&q->board->workers.breaker.step) > 0;
 	uint32_t undecided = atomic_load(&q->board->sweeper.undecided);
@@ -122,6 +155,7 @@ static json_t *queue(const struct sweeper_queue *q, uint32_t gate, const struct 
 	    "memory", "workers", (json_int_t)c->worker_bytes, "handlers", (json_int_t)c->handler_bytes);
 	if (breaker)
 		add_cause(row, q, now_ms);
+	add_error(s, row, q, c, now_ms);
 	return row;
 }
 
@@ -137,7 +171,7 @@ static void append_queue(struct sweeper *s, struct sweeper_queue *q, void *arg)
 	struct queues *out = arg;
 
 	if (q->conf != NULL && q->board != NULL && gate <= QUEUE_REFUSED)
-		json_array_append_new(out->all, queue(q, gate, &out->census->queues[q->board - s->child->board->queues], out->now_ms));
+		json_array_append_new(out->all, queue(s, q, gate, &out->census->queues[q->board - s->child->board->queues], out->now_ms));
 }
 
 static json_t *queues(struct sweeper *s, const struct census *c, int64_t now_ms)

@@ -134,14 +134,14 @@ def test_the_end_of_a_workers_error_leaves_the_sweepers(redis, quredisd, handler
     d.wait_event("queue_recovered", queue="mail")
     wrong = "one of its keys has the wrong type"
     c.set("ingress:mail:delayed", "x")
-    wait_for(lambda: status(d, "mail")["reason"] == wrong, 30)
+    wait_for(lambda: (status(d, "mail")["reason"] or "").startswith(wrong), 30)
     worker = [x["id"] for x in c.client_list() if ":mail/" in x["name"]]
     assert worker
     for n in worker:
         c.client_kill_filter(_id=n)
     d.wait_event("redis_error", queue="mail")
     d.wait_event("redis_error_cleared", queue="mail")
-    assert status(d, "mail")["reason"] == wrong
+    assert status(d, "mail")["reason"].startswith(wrong)
     c.delete("ingress:mail:delayed")
     wait_for(lambda: status(d, "mail")["reason"] is None, 30)
 
@@ -183,7 +183,7 @@ def test_the_end_of_one_workers_error_leaves_anothers(redis, quredisd, handler, 
     wait_for(lambda: ledger.count("fine"), 30)
     d.wait_event("redis_error_cleared", queue="mail", worker="mail/1")
     wait_for(lambda: len(d.events("queue_error_cleared")) == len(d.events("queue_error")), 30, "no error of the sweeper is left")
-    assert status(d, "mail")["reason"] == "one of its keys has the wrong type"
+    assert status(d, "mail")["reason"].startswith("one of its keys has the wrong type")
     os.kill(workers["mail/0"], signal.SIGCONT)
     wait_for(lambda: status(d, "mail")["state"] == "running", 30)
 

@@ -148,3 +148,44 @@ def test_health_and_ls_add_the_next_attempt(redis, quredis):
     c.delete("quredis:node:web1")
     c.lpush("quredis:node:web1", "a wrong type")
     assert shown("mail") == (None, f"slow; {text}")
+
+
+def test_a_key_with_the_wrong_type_is_named(redis, quredisd, quredis):
+    """Redis does not name it. status, health, ls, top and the report of the node do, and nothing calls the queue running."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", "/bin/cat"), queue("news", "/bin/cat"), queue("fax", "/bin/cat")], health={"enabled": True, "interval": "1h"},
+                 supervisor={"node": "web1"})
+    wait_for(lambda: c.hlen("quredis:health") == 3, 30)
+    c.set("ingress:mail:delayed", "x")
+    c.set("ingress:news", "x")                  # the workers meet this one
+    keys = {"mail": "ingress:mail:delayed is a string, but quredis needs a zset", "news": "ingress:news is a string, but quredis needs a list"}
+    for name, key in keys.items():
+        text = f"one of its keys has the wrong type: {key}"
+        wait_for(lambda: (q := state_of(d, name))["state"] == "error" and q["reason"] == text, 30, name)
+        wait_for(lambda: reasons(c, name).get("error") == text, 30, name)
+        wait_for(lambda: (q := node_row(c, "web1", name)).get("state") == "error" and q.get("reason") == text, 30, name)
+        assert text in quredis("ls", url=redis.url).out and text in quredis("health", "--nagios", url=redis.url).out
+    assert "reason" not in node_row(c, "web1", "fax")
+    top = quredis("top", "--once", url=redis.url).out
+    assert re.search(r"^  mail +error +unhealthy ", top, re.M) and re.search(r"mail +web1 +- +one of its keys has the wrong type: ingress:mail:delayed", top), top
+    c.delete("ingress:mail:delayed", "ingress:news")
+    wait_for(lambda: state_of(d)["reason"] is None and state_of(d, "news")["reason"] is None, 60)
+    c.set("ingress:mail:stats", "x")            # not the key of before
+    wait_for(lambda: "ingress:mail:stats is a string, but quredis needs a hash" in (state_of(d)["reason"] or ""), 60)
+    assert d.stop() == 0
+
+
+def test_workers_that_lost_redis_say_why_in_the_report_of_their_node(redis, quredisd):
+    """The sweeper still has its connection, so other hosts read the error and the next attempt."""
+    c = redis.client()
+    d = quredisd(queues=[queue("mail", "/bin/cat", workers=2)], supervisor={"node": "web1"})
+    wait_for(lambda: node_row(c, "web1").get("state") == "running", 30)
+    workers = [x["id"] for x in c.client_list() if ":mail/" in x["name"]]
+    c.config_set("maxclients", len(c.client_list()) - len(workers))
+    for client in workers:
+        c.client_kill_filter(_id=client)
+    found = wait_for(lambda: (q := node_row(c, "web1")).get("state") == "no redis" and q, 60)
+    assert re.fullmatch(r"no connection to Redis: (.*max number of clients reached|Broken pipe|Connection reset by peer|.*closed.*)", found["reason"]) and found["next_attempt_ms"] >= 0, found
+    c.config_set("maxclients", 10000)
+    wait_for(lambda: (q := node_row(c, "web1")).get("state") == "running" and "reason" not in q, 60)
+    assert d.stop() == 0

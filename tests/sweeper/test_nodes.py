@@ -62,7 +62,7 @@ def test_states_are_those_of_status(redis, quredisd, handler):
     c.set("ingress:mail:paused", "me")
     c.lpush("ingress:sick", *[f"m{i}" for i in range(50)])
     wait_for(lambda: (r := report(c, d.sections["supervisor"]["node"])) and
-             {q["name"]: q["state"] for q in r["queues"]} == {"mail": "paused", "sick": "breaker", "odd": "running"}, 40)
+             {q["name"]: q["state"] for q in r["queues"]} == {"mail": "paused", "sick": "breaker", "odd": "error"}, 40)
     redis.config_set("maxmemory-policy", "allkeys-lru")
     wait_for(lambda: {q["state"] for q in report(c, d.sections["supervisor"]["node"])["queues"]} == {"no redis"}, 40)
     assert d.stop() == 0

@@ -128,8 +128,10 @@ static const char *explained(int64_t now_ms)
 {
 	static char text[QUEUE_STATE_TEXT_SIZE];
 	enum queue_state state = judge();
+	struct worker_errors errors;
 
-	return queue_state_explain(qs, &qs->items[MAIL], state, reason, now_ms, text);
+	queue_error_read_workers(m.board, &errors);
+	return queue_state_explain(qs, &qs->items[MAIL], state, &errors, reason, now_ms, text);
 }
 
 static void because(int slot, const char *why)
@@ -151,8 +153,24 @@ static void a_lost_connection_has_its_error_and_the_next_attempt(void **state)
 	assert_string_equal(explained(1000), "no connection to Redis: Connection refused; next attempt in 2.5s");
 	assert_string_equal(explained(0), "no connection to Redis: Connection refused");
 	assert_string_equal(explained(3500), "no connection to Redis: Connection refused");
+}
+
+static void an_error_has_the_text_of_redis_or_the_key(void **state)
+{
+	static const char key[] = "ingress:mail:delayed is a string, but quredis needs a zset";
+
+	(void)state;
+	because(0, "OOM command not allowed");
 	atomic_store(&slot_of(0)->error, QUEUE_ERROR_TRANSIENT);
-	assert_string_equal(explained(1000), "Redis refuses commands for now");
+	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");
+	slot_text_set(&mail()->sweeper.why, QUEUE_ERROR_WRONG_TYPE, key, strlen(key), SLOT_TEXT_MAX);
+	assert_string_equal(explained(1000), "Redis refuses commands for now: OOM command not allowed");	/* the key is of another error */
+	atomic_store(&slot_of(0)->error, QUEUE_ERROR_WRONG_TYPE);
+	assert_string_equal(explained(1000), "one of its keys has the wrong type: ingress:mail:delayed is a string, but quredis needs a zset");
+	slot_text_clear(&mail()->sweeper.why);
+	assert_string_equal(explained(1000), "one of its keys has the wrong type");	/* a worker does not know the key */
+	atomic_store(&slot_of(0)->error, queue_error_word(QUEUE_ERROR_NO_COMMAND, COMMAND_LPUSH));
+	assert_string_equal(explained(1000), "Redis refuses LPUSH, which quredis needs: this server lacks it or has renamed it");
 }
 
 static void an_open_breaker_has_its_cause_and_the_next_attempt(void **state)
@@ -286,6 +304,7 @@ int main(void)
 		T(an_error_is_a_state_or_part_of_one),
 		T(a_queue_without_redis_is_one_whose_workers_all_lost_it),
 		T(a_lost_connection_has_its_error_and_the_next_attempt),
+		T(an_error_has_the_text_of_redis_or_the_key),
 		T(an_open_breaker_has_its_cause_and_the_next_attempt),
 		T(a_worker_that_leaves_does_not_show_whether_redis_answers),
 		T(a_queue_without_workers_has_not_lost_redis),
