@@ -169,6 +169,24 @@ def test_why_a_breaker_is_open(page, redis, quredisd, tmp):
     wait_for(lambda: re.fullmatch("the breaker is open: " + MISSING + r"; workers .*; next attempt in [\d.]+ m?s", p.text(".table-health td.reasons")), 60, "the next attempt")
 
 
+def test_a_key_with_the_wrong_type_is_named(page, redis, quredisd):
+    """The state of the queue and of its node has the reason of the host; the page Health says when the queue was judged."""
+    d = quredisd(queues=[queue("mail", "/bin/cat")], health={"enabled": True, "interval": "1h"})
+    wait_for(lambda: redis.client().hexists("quredis:health", "mail"), 30)
+    redis.client().set("ingress:mail:delayed", "x")
+    text = "one of its keys has the wrong type: ingress:mail:delayed is a string, but quredis needs a zset"
+    p = page(supervisor={"control_socket": str(d.dir / "c"), "node": d.tag}).open()
+    wait_for(lambda: p.script("return document.querySelector('.table-overview td.state .badge')?.title ?? ''") == text, 60, "the reason")
+    wait_for(lambda: p.text(".problems").count(text) == 1, 30)
+    p.go("/nodes")
+    wait_for(lambda: p.script("return document.querySelector('.table-served .badge')?.title ?? ''") == text, 30)
+    p.go("/health")
+    p.sees(text, ".table-health td.reasons")
+    wait_for(lambda: re.search(r"As of.*Next look.*Since", p.text(".table-health thead"), re.S | re.I), 30)
+    as_of, next_look = (p.text(f".table-health tbody td:nth-child({n}) time") for n in (4, 5))
+    assert re.fullmatch(r"now|\d+ (s|min) ago", as_of) and re.fullmatch(r"now|in \d+ s|\d+ s ago", next_look), (as_of, next_look)
+
+
 # ---- the course over time ----
 
 def course(client, points, now, name="mail"):

@@ -10,16 +10,22 @@ import { Table, textCell } from "./table.js";
 const RANK = { unhealthy: 0, degraded: 1, unknown: 2, healthy: 3 };
 const seconds = (s) => (s === undefined || s === null ? "–" : duration(s * 1000));
 
+function timeCell(of) {
+	return (td, q) => {
+		if (!td.firstChild)
+			td.append(document.createElement("time"));
+		setTime(td.firstChild, of(q));
+	};
+}
+
 const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
 	{ id: "status", title: "Status", css: "state", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
 	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
 		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, reasonText(r)))) : h("span", { class: "muted" }, "–"))) },
-	{ id: "since", title: "Since", css: "time", cell: (td, q) => {
-		if (!td.firstChild)
-			td.append(document.createElement("time"));
-		setTime(td.firstChild, q.since);
-	} },
+	{ id: "as_of", title: "As of", css: "time", hint: "When the supervisor judged the queue: all figures are of that look", cell: timeCell((q) => q.at) },
+	{ id: "next", title: "Next look", css: "time third", hint: "At the latest", cell: timeCell((q) => q.next_at) },
+	{ id: "since", title: "Since", css: "time", cell: timeCell((q) => q.since) },
 	{ id: "ingress", title: "Waiting", css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
 	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
 	{ id: "average", title: "Average age", css: "number fourth", value: (q) => q.ingress?.avg_age, first: "down", cell: textCell((q) => seconds(q.ingress?.avg_age)) },

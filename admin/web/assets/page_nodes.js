@@ -63,7 +63,7 @@ const WORKERS = [
 const SERVED = [
 	{ id: "queue", title: "Queue", header: true, value: (s) => s.name, cell: (td, s) => queueLink(td, s.name) },
 	{ id: "node", title: "Node", value: (s) => s.node, cell: textCell((s) => s.node) },
-	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, s.state, () => badge(LEVEL[s.state] ?? "unknown", s.state, WHY[s.state])) },
+	{ id: "state", title: "State", value: (s) => s.state, cell: (td, s) => draw(td, [s.state, s.reason], () => badge(LEVEL[s.state] ?? "unknown", s.state, s.reason ?? WHY[s.state])) },
 	{ id: "workers", title: "Workers", css: "number", value: aliveOf, first: "down", cell: textCell((s) => `${count(aliveOf(s))}/${count(s.wanted)}`) },
 	{ id: "doing", title: "Doing", css: "long second", cell: textCell((s) => Object.entries(s.workers ?? {}).map(([state, n]) => `${n} ${state}`).join(", ") || "–") },
 	{ id: "memory", title: "Memory", css: "number third", hint: MEMORY, value: memoryOf, first: "down", cell: textCell((s) => bytes(memoryOf(s))) },

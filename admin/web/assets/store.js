@@ -82,10 +82,11 @@ function nextAttempt(served) {
 	return served.next_attempt_at > now() ? `; next attempt at ${absolute(served.next_attempt_at).split(" ")[1]}` : "";
 }
 
-/** Why the breaker is open, on each host by its last report; older versions do not say. */
-function whyBreaker(served) {
-	const causes = served.filter((s) => s.breaker && s.reason).map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(s)}`);
-	return causes.length > 0 ? `${causes.join("; ")}; workers try one message at a time` : WHY.breaker;
+/** Why the queue is in this state, on each host by its last report; without a reason in the report, what the state means. */
+function whyOf(state, served) {
+	const causes = served.filter((s) => s.reason && (s.state === state || (state === "breaker" && s.breaker)))
+		.map((s) => `${served.length > 1 ? `${s.node}: ` : ""}${s.reason}${nextAttempt(s)}`);
+	return causes.length > 0 ? `${causes.join("; ")}${state === "breaker" ? "; workers try one message at a time" : ""}` : WHY[state];
 }
 
 /** The state of a queue over all hosts, in one word. */
@@ -97,7 +98,7 @@ function stateOf(queue, served) {
 	const states = served.flatMap((s) => [s.breaker ? "breaker" : null, s.state]);
 	const worst = BAD_STATES.find((t) => states.includes(t));
 	if (worst)
-		return { level: LEVEL[worst], word: worst, why: worst === "breaker" ? whyBreaker(served) : WHY[worst] };
+		return { level: LEVEL[worst], word: worst, why: whyOf(worst, served) };
 	if (served.every((s) => s.wanted === 0))
 		return { level: "none", word: "no workers", why: "workers = 0 on every host" };
 	return queue.transit_size > 0 ? { level: "run", word: "running", why: "" } : { level: "idle", word: "idle", why: "" };
