@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bsd/string.h>
+
 #include "common/handler/reply.h"
 
 #include "common/base/base.h"
@@ -64,6 +66,15 @@ static bool parse_digits(const char **at, const char *end, uint64_t *n)
 	return true;
 }
 
+static bool is_digits(const char *word, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && word[n] >= '0' && word[n] <= '9')
+		n++;
+	return n == len && len > 0;
+}
+
 static int64_t capped(uint64_t n, uint64_t unit_ms)
 {
 	return n > (uint64_t)DELAY_MAX_MS / unit_ms ? DELAY_MAX_MS : (int64_t)(n * unit_ms);
@@ -79,6 +90,8 @@ static int64_t parse_delay(const char *word, size_t len)
 
 	if (parse_digits(&at, word + len, &seconds) && at == word + len)
 		return capped(seconds, 1000);
+	if (is_digits(word, len))		/* more than a number holds */
+		return DELAY_MAX_MS;
 	if (len >= sizeof(text))
 		return -1;
 	memcpy(text, word, len);
@@ -233,7 +246,12 @@ void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r,
 
 void handler_reply_describe(const struct handler_reply *r, char *out, size_t size)
 {
-	int len = r->reason_len > HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN : (int)r->reason_len;
+	size_t len = r->reason_len > HANDLER_REASON_SHOWN ? HANDLER_REASON_SHOWN : r->reason_len, n;
 
-	snprintf(out, size, "%s%s%.*s", handler_verb_names[r->verb], len > 0 ? ": " : "", len, len > 0 ? r->reason : "");
+	n = strlcpy(out, handler_verb_names[r->verb], size);
+	if (len > 0)
+		n = strlcat(out, ": ", size);
+	for (size_t i = 0; i < len && n + 1 < size; i++)
+		out[n++] = r->reason[i] == '\0' ? '?' : r->reason[i];
+	out[n < size ? n : size - 1] = '\0';
 }

@@ -56,7 +56,7 @@ const char *handler_reply_nearest(const char *line);
 /* Copies a reply with the shown part of its reason into `reason`, of HANDLER_REASON_SHOWN bytes. Other views stay. */
 void handler_reply_copy(struct handler_reply *to, const struct handler_reply *r, char *reason);
 
-/* Writes the verb and the shown part of its reason: "FAIL: no such user". */
+/* Writes the verb and the shown part of its reason: "FAIL: no such user". A NUL byte in it becomes "?", since it would end the text. */
 void handler_reply_describe(const struct handler_reply *r, char *out, size_t size);
 
 #endif

@@ -89,7 +89,9 @@ static void delays(void **state)
 	is("RETRY 4 3h", VERB_RETRY, 4, 3 * 3600 * 1000, "");
 	is("RETRY 4 9999d", VERB_RETRY, 4, YEAR_MS, "");
 	is("RETRY 4 18446744073709551615", VERB_RETRY, 4, YEAR_MS, "");
-	is("RETRY 4 18446744073709551616", VERB_RETRY, 4, -1, "18446744073709551616");
+	is("RETRY 4 18446744073709551616", VERB_RETRY, 4, YEAR_MS, "");
+	is("RETRY 4 99999999999999999999999999 x", VERB_RETRY, 4, YEAR_MS, "x");
+	is("RETRY 4 18446744073709551616y", VERB_RETRY, 4, -1, "18446744073709551616y");
 	is("RETRY 4 -1", VERB_RETRY, 4, -1, "-1");
 	is("RETRY 4 5x", VERB_RETRY, 4, -1, "5x");
 	is("RETRY 4 1.55s", VERB_RETRY, 4, -1, "1.55s");
@@ -240,6 +242,20 @@ static void other_lines_of_exec(void **state)
 
 /* ---- hostile lines ---- */
 
+static void a_nul_does_not_end_a_reason(void **state)
+{
+	static const char line[] = "FAIL 1 class=A\0B no such user";
+	char text[HANDLER_REASON_SHOWN + 16], narrow[8];
+
+	(void)state;
+	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_PERSISTENT, line, sizeof(line) - 1), HANDLER_LINE_REPLY);
+	assert_int_equal(reply.class_len, 0);
+	handler_reply_describe(&reply, text, sizeof(text));
+	assert_string_equal(text, "FAIL: class=A?B no such user");
+	handler_reply_describe(&reply, narrow, sizeof(narrow));
+	assert_string_equal(narrow, "FAIL: c");
+}
+
 static void a_line_of_a_mebibyte(void **state)
 {
 	size_t len = 1 << 20;
@@ -258,7 +274,7 @@ static void a_line_of_a_mebibyte(void **state)
 	memset(line, '9', len);
 	memcpy(line, "RETRY ", 6);
 	assert_int_equal(handler_reply_parse(&reply, CONF_MODE_EXEC, line, len), HANDLER_LINE_REPLY);
-	assert_int_equal(reply.delay_ms, -1);		/* digits that overflow are no delay */
+	assert_int_equal(reply.delay_ms, YEAR_MS);
 	free(line);
 }
 
@@ -297,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup(unknown_verbs, begin_persistent),
 		cmocka_unit_test_setup(verbs_of_exec, begin_exec),
 		cmocka_unit_test_setup(other_lines_of_exec, begin_exec),
+		cmocka_unit_test(a_nul_does_not_end_a_reason),
 		cmocka_unit_test(a_line_of_a_mebibyte),
 		cmocka_unit_test(random_lines),
 	};
