@@ -130,6 +130,7 @@ struct walk {
 	void *arg;
 	const char *stream;
 	char from[RECORD_ID_SIZE];
+	bool at_end;			/* the greatest id of all was read */
 };
 
 /* Requests a page from `from` on, in the direction of the walk. A record may be as large as dead_letter.payload_max allows. */
@@ -156,7 +157,7 @@ static int walk_page(struct admin *a, struct walk *w, const struct redis_reply *
 		if (parse_record(&d, &entry) == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 		if (w->what->up)
-			record_id_next(d.record_id, w->from);
+			w->at_end = record_id_next(d.record_id, w->from) == 0;
 		else
 			records_id_before(d.record_id, w->from);
 		stop = w->f(w->arg, &d);
@@ -179,7 +180,7 @@ int dead_letter_walk(struct admin *a, const struct dead_letter_walk *what, int (
 		kept = redis_keep(&a->redis);
 		rc = walk_page(a, &w, &reply);
 		redis_let_go(kept);
-	} while (rc == 0 && reply.n > 0);
+	} while (rc == 0 && reply.n > 0 && !w.at_end);
 	return rc;
 }
 

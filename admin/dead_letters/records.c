@@ -41,10 +41,7 @@ bool record_id_valid(const char *id)
 
 int record_id_next(const char *id, char next[RECORD_ID_SIZE])
 {
-	if (!record_id_valid(id))
-		return -1;
-	queue_record_id_next(id, next);
-	return 0;
+	return record_id_valid(id) ? queue_record_id_next(id, next) : -1;
 }
 
 void records_id_before(const char *id, char before[RECORD_ID_SIZE])
@@ -127,7 +124,10 @@ static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_S
 int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg)
 {
 	struct redis_reply reply;
+	int follow = 1;
 
+	if (next[0] == '\0')
+		return 0;
 	queue_log_page(&a->redis, &a->keys, next, PAGE);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
@@ -136,11 +136,14 @@ int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg
 	for (size_t i = 0; i + 1 < reply.n; i += 2) {
 		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
 
-		if (record_id_next(id.str, next) == -1)
+		follow = record_id_next(id.str, next);
+		if (follow == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
 		f(arg, id.str, sha1.str);
 	}
-	return reply.n < (size_t)PAGE * 2 ? 0 : 1;
+	if (follow == 0)
+		next[0] = '\0';
+	return reply.n < (size_t)PAGE * 2 ? 0 : follow;
 }
 
 static void keep_record(void *arg, const char *id, const char *sha1)

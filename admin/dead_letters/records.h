@@ -41,11 +41,11 @@ void records_each(const struct records *r, void (*f)(void *arg, const char *id),
 
 /*
  * Reads a page of the log from `next` on ("-": from the oldest record), calls f for each record, and moves `next` behind the
- * page. 1: there may be more; 0: that was the last page; -1: error of Redis
+ * page ("": none can follow). 1: there may be more; 0: that was the last page; -1: error of Redis
  */
 int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg);
 
-/* Writes the lowest id above this one. -1: not an id. */
+/* Writes the lowest id above this one. 0: this is the greatest of all, so no record follows; -1: not an id */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);
 void records_id_before(const char *id, char before[RECORD_ID_SIZE]);	/* the greatest id below this one */
 bool record_id_valid(const char *id);

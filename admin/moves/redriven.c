@@ -127,7 +127,8 @@ static int read_noted(struct admin *a, struct redriven *r)
 int redriven_begin(struct admin *a, struct redriven *r, const char *bound, const char *cause)
 {
 	*r = (struct redriven){ .next = "-", .cause = cause };
-	record_id_next(bound, r->next);
+	if (record_id_next(bound, r->next) == 0)
+		r->next[0] = '\0';
 	return read_noted(a, r);
 }
 

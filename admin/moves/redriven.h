@@ -22,7 +22,7 @@ struct name_set {
  */
 struct redriven {
 	struct name_set names;
-	char next[RECORD_ID_SIZE];	/* id from which the log is read on */
+	char next[RECORD_ID_SIZE];	/* id from which the log is read on; as for records_page() */
 	int64_t failed;			/* records behind the bound that belong to one of them */
 	char first[RECORD_ID_SIZE], last[RECORD_ID_SIZE];	/* ids of the oldest and the newest such record */
 	const char *cause;		/* all had this one before they were put back; NULL: `names` has the hash of each */

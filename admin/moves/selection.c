@@ -58,7 +58,8 @@ static int read_record(void *arg, const struct dead_letter *d)
 	if (filter_matches(s->filter, d))
 		add_selected(s, d);
 	s->seen++;
-	record_id_next(d->record_id, s->op->next);
+	if (record_id_next(d->record_id, s->op->next) == 0)
+		return 0;		/* the walk ends here */
 	return s->n == nitems(s->page) || interrupt_asked() || (++r->read >= READ_MAX && s->n == 0) ? 1 : 0;
 }
 

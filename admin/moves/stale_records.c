@@ -18,6 +18,7 @@
 static int history_page(struct admin *a, struct stale *s, int64_t before_ms, char from[QUEUE_RECORD_ID_SIZE])
 {
 	struct redis_reply reply;
+	bool follow = true;
 
 	queue_history_look(&a->redis, &s->keys, from[0] == '\0' ? "-" : from, before_ms, HISTORY_PAGE);
 	if (admin_reply(a, &reply, s->keys.done) == -1)
@@ -30,9 +31,9 @@ static int history_page(struct admin *a, struct stale *s, int64_t before_ms, cha
 
 		queue_record_id_parse(id.str, &ms, &serial);
 		stale_add(s, STALE_DONE, s->clock.now_ms - (int64_t)ms);
-		queue_record_id_next(id.str, from);
+		follow = queue_record_id_next(id.str, from);
 	}
-	return reply.n / 2 == HISTORY_PAGE;
+	return follow && reply.n / 2 == HISTORY_PAGE;
 }
 
 int stale_done(struct admin *a, struct stale *s)

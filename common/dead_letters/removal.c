@@ -41,14 +41,19 @@ int queue_record_id_compare(const char *a, const char *b)
 	return serial[0] == serial[1] ? 0 : serial[0] < serial[1] ? -1 : 1;
 }
 
-void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
+bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE])
 {
 	uint64_t ms = 0, serial = 0;
 
 	queue_record_id_parse(id, &ms, &serial);
+	if (ms == UINT64_MAX && serial == UINT64_MAX) {
+		snprintf(out, QUEUE_RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial);
+		return false;
+	}
 	if (++serial == 0)
 		ms++;
 	snprintf(out, QUEUE_RECORD_ID_SIZE, "%" PRIu64 "-%" PRIu64, ms, serial);
+	return true;
 }
 
 /* ---- reads ---- */

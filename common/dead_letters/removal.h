@@ -19,7 +19,8 @@
 int queue_record_id_parse(const char *id, uint64_t *ms, uint64_t *serial);
 /* As strcmp(3), for two ids. */
 int queue_record_id_compare(const char *a, const char *b);
-void queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);	/* the next greater id; if id is not one: 0-1 */
+/* Writes the next greater id; if id is not one: 0-1. false: id is the greatest of all; out is the same. No record follows, so a walk ends. */
+bool queue_record_id_next(const char *id, char out[QUEUE_RECORD_ID_SIZE]);
 
 /* -> ARRAY for queue_dead_letters_glanced() */
 void queue_dead_letters_glance(struct redis *r, const struct queue_keys *k);

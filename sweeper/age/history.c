@@ -95,6 +95,7 @@ static int name_page(struct sweeper *s, struct sweeper_queue *q, int64_t before_
 {
 	struct history *h = history_of(q);
 	struct redis_reply reply;
+	bool follow = true;
 
 	queue_history_look(&s->redis, &q->keys, h->from[0] == '\0' ? "-" : h->from, before_ms, PAGE);
 	if (connection_answer(s, &reply) == -1)
@@ -106,10 +107,10 @@ static int name_page(struct sweeper *s, struct sweeper_queue *q, int64_t before_
 
 		log_info("history_would_be_removed", log_str("queue", q->keys.name), log_str("entry", entry.str), log_str("id", message.str),
 		    log_int("limit_ms", q->conf->purge.max_done_age_ms));
-		queue_record_id_next(entry.str, h->from);
+		follow = queue_record_id_next(entry.str, h->from);
 	}
 	sweeper_queue_count(q, COUNT_WOULD_PURGE, reply.n / 2);
-	return reply.n / 2 == PAGE;
+	return follow && reply.n / 2 == PAGE;
 }
 
 /* A round an interval, from the oldest entry on. */

@@ -177,3 +177,22 @@ def test_a_dry_run_puts_nothing_back(quredis, redis):
     before = dumps(c)
     r = quredis("dlq", "retry", "mail", "--all", "--canary", "--dry-run")
     assert (r.code, r.out) == (0, "would move back to ingress: 2 messages of escape\n") and dumps(c) == before
+
+
+GREATEST = "18446744073709551615-18446744073709551615"
+
+
+@pytest.mark.parametrize("command", [
+    ("stats",), ("ls",), ("export",), ("retry", "--all", "--class", "Mine", "--dry-run"), ("retry", "--all", "--class", "Mine", "--yes"), ("retry", "--all", "--yes"),
+    ("rm", "--all", "--class", "Mine", "--yes"), ("retry", "--all", "--class", "Mine", "--rate", "100000/s", "--yes"), ("rm", "--all", "--class", "None", "--yes"),
+], ids=" ".join)
+def test_the_greatest_id_of_a_record_ends_a_walk(quredis, redis, command):
+    """No id follows it: a walk that went on from 0-0 read the log for ever."""
+    q = Queue(redis.client())
+    q.dead_letters(b"a", b"b", error_class="Mine")
+    q.client.xadd(q.log, {"error_class": "Forged"}, id=GREATEST)
+    r = quredis("dlq", command[0], "mail", *command[1:], timeout=30)
+    assert r.code == 0, r
+    took = "--yes" in command and "None" not in command
+    assert q.client.llen(q.escape) == (0 if took else 2) and q.client.xlen(q.log) == (1 if took else 3)
+    assert q.client.llen(q.ingress) == (2 if took and command[0] == "retry" else 0)

@@ -272,7 +272,6 @@ static void assert_record(const struct queue_dead_letters_page *page, size_t i, 
 static void a_page_as_if_some_were_gone(void **state)
 {
 	const char *stay[] = { "2-1", "5-1", "7-9" };
-	char next[QUEUE_RECORD_ID_SIZE];
 	struct queue_dead_letters_page page;
 	struct redis_reply reply;
 
@@ -286,10 +285,21 @@ static void a_page_as_if_some_were_gone(void **state)
 	assert_record(&page, 1, "5-1");		/* 7-9 went meanwhile */
 	assert_record(&page, 2, "9-1");
 	assert_record(&page, 3, "10-1");
-	queue_record_id_next("10-1", next);
+}
+
+static void the_next_id(void **state)
+{
+	char next[QUEUE_RECORD_ID_SIZE];
+
+	(void)state;
+	assert_true(queue_record_id_next("10-1", next));
 	assert_string_equal(next, "10-2");
-	queue_record_id_next("10-18446744073709551615", next);
+	assert_true(queue_record_id_next("10-18446744073709551615", next));
 	assert_string_equal(next, "11-0");
+	assert_true(queue_record_id_next("18446744073709551615-0", next));
+	assert_string_equal(next, "18446744073709551615-1");
+	assert_false(queue_record_id_next("18446744073709551615-18446744073709551615", next));
+	assert_string_equal(next, "18446744073709551615-18446744073709551615");
 }
 
 /* Ids beyond what a number of Lua holds exactly. */
@@ -386,6 +396,7 @@ int main(void)
 		cmocka_unit_test_setup(one_gets_no_second_record, setup),
 		cmocka_unit_test_setup(a_page_is_as_large_as_it_may_be, setup),
 		cmocka_unit_test_setup(a_page_as_if_some_were_gone, setup),
+		cmocka_unit_test(the_next_id),
 		cmocka_unit_test_setup(strange_ids_end_a_page, setup),
 		cmocka_unit_test_setup(forwarding_goes_on_where_it_was, setup),
 		cmocka_unit_test_setup(nothing_is_passed_over_when_redis_went_back, setup),
