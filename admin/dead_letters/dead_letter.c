@@ -317,13 +317,13 @@ static int count_same_size(void *arg, const struct dead_letter *d)
 {
 	struct same_size *s = arg;
 
-	s->records += dead_letter_is(d, "size", s->size) && dead_letter_is(d, "sha1", "");
+	s->records += dead_letter_is(d, "size", s->size);
 	return 0;
 }
 
 /*
- * Finds a message of more than QUEUE_LOOK_SUM_MAX bytes, of which Redis computes no sha1. Its record only has its size, which is enough
- * if no other such record and no other such message has the same size.
+ * Finds a message of more than QUEUE_LOOK_SUM_MAX bytes that no worker has read. Its record only has its size, which is enough
+ * if no other record and no other message has the same size.
  */
 static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
 {
@@ -342,14 +342,14 @@ static int find_by_size(struct admin *a, size_t size, struct list_entry *e)
 }
 
 /* As entry_find_by_size(). */
-static int find_letter(struct admin *a, int64_t first, size_t size, const char *sha1, struct list_entry *e)
+static int find_message(struct admin *a, int64_t first, size_t size, const char *sha1, struct list_entry *e)
 {
 	if (sha1[0] == '\0' && size > QUEUE_LOOK_SUM_MAX)
 		return find_by_size(a, size, e);
 	return entry_find(a, a->keys.escape, first, size, sha1, e);
 }
 
-static bool is_letter(const struct redis_reply *reply, size_t size, const char *sha1)
+static bool is_message(const struct redis_reply *reply, size_t size, const char *sha1)
 {
 	char sum[ENCODE_SHA1_SIZE];
 
@@ -367,14 +367,14 @@ static int find_in_list(struct admin *a, size_t size, const char *sha1, struct q
 	int found = 1;
 
 	for (int i = 0; i < LOOKS && message->data == NULL && found == 1; i++) {
-		found = find_letter(a, 0, size, sha1, &e);
+		found = find_message(a, 0, size, sha1, &e);
 		if (found != 1)
 			break;
 		redis_appendf(&a->redis, "LINDEX %s %d", a->keys.escape, e.at);
 		entry_free(&e);
 		if (admin_reply(a, &reply, a->keys.escape) == -1)
 			return -1;
-		if (is_letter(&reply, size, sha1))
+		if (is_message(&reply, size, sha1))
 			*message = copy(&(struct queue_bytes){ reply.str, reply.len });
 	}
 	return found == -1 ? -1 : 0;
@@ -392,7 +392,7 @@ int dead_letter_entry(struct admin *a, const struct dead_letter *d, int64_t firs
 		*e = (struct list_entry){ .size = size, .head = copy(kept) };
 		return 1;
 	}
-	found = sha1 == NULL ? 0 : find_letter(a, first, size, sha1->data, e);
+	found = sha1 == NULL ? 0 : find_message(a, first, size, sha1->data, e);
 	if (found == 2)
 		return admin_fail(a, EX_NOINPUT, "%s is one of several dead letters of %zu bytes without a sha1, and cannot be told from the others: "
 		    "dlq retry --all moves all of them back", d->record_id, size);

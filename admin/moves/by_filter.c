@@ -108,7 +108,7 @@ static int take_all(struct work *w)
 }
 
 /*
- * How many that match are left; -1: unknown. The archive has claimed some, which stay. If the operation began before all were counted, those that are left
+ * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells apart. If the operation began before all were counted, those that are left
  * are counted now; this may take COUNT_MS.
  */
 static int64_t count_left(struct work *w, bool complete)
@@ -117,7 +117,7 @@ static int64_t count_left(struct work *w, bool complete)
 	int status = w->a->status;
 
 	if (complete)
-		return w->selection.claimed;
+		return w->selection.claimed + w->selection.unsure;
 	if (w->op.total >= 0)
 		return w->op.total > taken ? w->op.total - taken : 0;
 	if (status == EX_UNAVAILABLE)
@@ -142,8 +142,9 @@ static void print_outcome(struct work *w, int rc)
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
 	retry_note_claimed(w->selection.claimed);
 	if (w->selection.missing > 0)
-		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was left", w->selection.missing,
-		    w->selection.missing == 1 ? "dead letter was" : "dead letters were", w->selection.missing == 1 ? "it" : "them");
+		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was %s", w->selection.missing,
+		    w->selection.missing == 1 ? "dead letter was" : "dead letters were", w->selection.missing == 1 ? "it" : "them",
+		    w->retry ? "left" : "there, and was deleted");
 	if (rc == 0 || w->selection.acted > 0 || w->paced.stopped) {
 		w->outcome.says_left = true;
 		w->outcome.left = count_left(w, operation.complete);

@@ -28,27 +28,33 @@ static int check_operands(struct admin *a, const char *usage)
 	return 0;
 }
 
+/* Returns 1; -1: it did not move, or an error. */
 static int retry_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
 	int64_t moved;
 
+	if (e == NULL)
+		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
+	if (a->options.dry_run)
+		return 1;
 	if (retry_redrive_one(a, e, d->record_id, &moved) == -1)
 		return -1;
 	if (moved == -1)
 		return admin_fail(a, EX_NOINPUT, "%s is being archived", d->record_id);
 	if (moved == 0)
 		return admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
-	return 0;
+	return 1;
 }
 
-/* e NULL: deletes only the record. */
+/* Returns 1; 0: only the record was there; -1: error */
 static int remove_message(struct admin *a, const struct dead_letter *d, const struct list_entry *e)
 {
-	int deleted = purge_dead_letter(a, d, e);
+	int deleted = a->options.dry_run ? e != NULL : purge_dead_letter(a, d, e);
 
 	if (deleted == 0)
-		admin_note("the message was no longer in %s; only the record was deleted", a->keys.escape);
-	return deleted == -1 ? -1 : 0;
+		admin_note("the message of %s is no longer in %s; only the record %s deleted", d->record_id, a->keys.escape,
+		    a->options.dry_run ? "would be" : "was");
+	return deleted;
 }
 
 static struct outcome outcome_of(bool retry)
@@ -69,17 +75,14 @@ static int act_on(struct action *t, const struct dead_letter *d)
 {
 	struct admin *a = t->a;
 	struct list_entry e;
-	int found = dead_letter_entry(a, d, 0, &e), rc = 0;
+	int found = dead_letter_entry(a, d, 0, &e), acted;
 
 	if (found == -1)
 		return -1;
-	if (t->retry && found == 0)
-		rc = admin_fail(a, EX_NOINPUT, "the message of %s is no longer in %s", d->record_id, a->keys.escape);
-	else if (!a->options.dry_run)
-		rc = t->retry ? retry_message(a, d, &e) : remove_message(a, d, found == 1 ? &e : NULL);
+	acted = (t->retry ? retry_message : remove_message)(a, d, found == 1 ? &e : NULL);
 	entry_free(&e);
-	t->outcome.count += rc == 0;
-	return rc;
+	t->outcome.count += acted == 1;
+	return acted == -1 ? -1 : 0;
 }
 
 /* Notes a missing dead letter and goes on: another command may have been faster. */

@@ -102,6 +102,16 @@ static int redrive_each(struct retry *t, const struct entries *oldest, char (*id
 	return retry_take_moved(t, unanswered, t->a->keys.escape);
 }
 
+/* A record has the sha1 of a message that a worker has read; of one above message_max it may have none. */
+static int match_record(struct admin *a, struct records *records, struct list_entry *e, char id[RECORD_ID_SIZE])
+{
+	bool may_have_none = e->sha1[0] == '\0';
+
+	if (entries_sum(a, a->keys.escape, e) == -1 || records_match(a, records, e->sha1, id) == -1)
+		return -1;
+	return may_have_none && id[0] == '\0' ? records_match(a, records, "", id) : 0;
+}
+
 int retry_redrive(struct retry *t, struct records *records, const struct entries *oldest)
 {
 	char (*ids)[RECORD_ID_SIZE] = alloc_zero(oldest->n, sizeof(*ids));
@@ -110,7 +120,7 @@ int retry_redrive(struct retry *t, struct records *records, const struct entries
 
 	/* Finds all records first, with a round trip each; then sends the moves of small messages in one write. */
 	for (size_t i = 0; rc == 0 && i < oldest->n; i++)
-		rc = records_match(t->a, records, oldest->all[i].sha1, ids[i]);
+		rc = match_record(t->a, records, &oldest->all[i], ids[i]);
 	if (rc == 0)
 		rc = redrive_each(t, oldest, ids, now_ms);
 	free(ids);

@@ -137,8 +137,16 @@ static int move_entry(struct selection *s, const struct dead_letter *d, const st
 	if (s->retry)
 		return note_redriven(s, &s->page[s->at]) == -1 ? -1 : retry_redrive_one(a, e, d->record_id, moved);
 	rc = purge_dead_letter(a, d, e);
-	*moved = rc != -1;
+	*moved = rc == 1;
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
+}
+
+/* One of several that nothing tells apart: the error is printed, it stays, and the work goes on. */
+static int leave_unsure(struct selection *s)
+{
+	s->unsure++;
+	pass_over(s, false);
+	return 0;
 }
 
 static int take_single(struct selection *s, const struct dead_letter *d)
@@ -147,11 +155,9 @@ static int take_single(struct selection *s, const struct dead_letter *d)
 	int64_t moved = 0;
 	int found = dead_letter_entry(s->op->a, d, selection_place(s, &s->page[s->at]), &e), rc = 0;
 
-	if (found == -1 && s->op->a->status == EX_NOINPUT)
-		found = 0;		/* one of several without a sha1: it stays */
-	else if (found == -1)
-		return -1;
-	else if (found == 0 && !s->retry)
+	if (found == -1)
+		return s->op->a->status == EX_NOINPUT ? leave_unsure(s) : -1;
+	if (found == 0 && !s->retry)
 		rc = move_entry(s, d, NULL, &moved);
 	if (found == 1) {
 		if (e.at < 0)

@@ -34,6 +34,7 @@ struct selection {
 	bool at_end;			/* no record follows */
 	bool went_back;			/* Redis went back meanwhile, so older records may be there again */
 	int64_t acted, missing, claimed;	/* by this command */
+	int64_t unsure;			/* they stay: nothing tells them from others of the same size */
 	struct redriven *redriven;
 };
 

@@ -78,6 +78,36 @@ void entries_free(struct entries *e)
 	*e = (struct entries){0};
 }
 
+int entries_sum(struct admin *a, const char *key, struct list_entry *e)
+{
+	struct queue_entry named = entry_name(e);
+	struct redis_reply reply, sum;
+	char *none;
+
+	if (e->sha1[0] != '\0')
+		return 0;
+	none = queue_lease_key(&a->keys, NULL);
+	queue_digest(&a->redis, none, key, &named, &(size_t){ 0 }, 1);
+	free(none);
+	if (admin_reply(a, &reply, key) == -1)
+		return -1;
+	if (!redis_is_strings(&reply) || reply.n != 1)
+		return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a digest of %s", key);
+	sum = redis_element(&reply, 0);
+	strlcpy(e->sha1, sum.str, sizeof(e->sha1));
+	return 0;
+}
+
+/* 1: the entry is the message; 0: another one; -1: error of Redis */
+static int entry_is(struct admin *a, const char *key, struct list_entry *e, size_t size, const char *sha1)
+{
+	if (e->size != size)
+		return 0;
+	if (sha1[0] != '\0' && entries_sum(a, key, e) == -1)
+		return -1;
+	return strcmp(e->sha1, sha1) == 0;
+}
+
 /*
  * Counts entries with this size and sha1, up to `most`, and copies the first one to out. The list may change meanwhile: an
  * entry that moves towards the end already searched may be missed. The first pages are small, because Redis computes the sha1
@@ -87,7 +117,7 @@ static int find_entries(struct admin *a, const char *key, int64_t first, size_t 
 {
 	bool backwards = first < 0;
 	int64_t page_max = 1;
-	int found = 0;
+	int found = 0, is = 0;
 	size_t n;
 
 	do {
@@ -95,10 +125,11 @@ static int find_entries(struct admin *a, const char *key, int64_t first, size_t 
 
 		if (entries_read(a, key, first, backwards, page_max, &page) == -1)
 			return -1;
-		for (size_t i = 0; i < page.n && found < most; i++) {
+		for (size_t i = 0; i < page.n && found < most && is != -1; i++) {
 			struct list_entry *e = &page.all[i];
 
-			if (e->size != size || strcmp(e->sha1, sha1) != 0 || found++ > 0)
+			is = entry_is(a, key, e, size, sha1);
+			if (is != 1 || found++ > 0)
 				continue;
 			*out = *e;
 			*e = (struct list_entry){0};
@@ -107,8 +138,8 @@ static int find_entries(struct admin *a, const char *key, int64_t first, size_t 
 		first += backwards ? -(int64_t)n : (int64_t)n;
 		page_max = page_max < ENTRIES_MAX ? 4 * page_max : ENTRIES_MAX;
 		entries_free(&page);
-	} while (found < most && n > 0);
-	return found;
+	} while (is != -1 && found < most && n > 0);
+	return is == -1 ? -1 : found;
 }
 
 int entry_find(struct admin *a, const char *key, int64_t first, size_t size, const char *sha1, struct list_entry *out)

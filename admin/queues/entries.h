@@ -20,7 +20,7 @@
 struct list_entry {
 	size_t size;
 	struct queue_bytes head, tail;	/* owned. head is the whole message unless it is_large() */
-	char sha1[ENCODE_SHA1_SIZE];			/* "": the message is longer than QUEUE_LOOK_SUM_MAX */
+	char sha1[ENCODE_SHA1_SIZE];	/* "": the message is longer than QUEUE_LOOK_SUM_MAX, see entries_sum() */
 	int64_t at;			/* its index when it was read, as LINDEX counts */
 };
 
@@ -37,6 +37,8 @@ void entries_free(struct entries *e);
 bool entry_is_large(const struct list_entry *e);
 /* Returns the name of an entry for a script: its value, or the place of a large one. A view. */
 struct queue_entry entry_name(const struct list_entry *e);
+/* Writes the sha1 of a message that is longer than QUEUE_LOOK_SUM_MAX; "": it has left its place. Redis takes a moment for it. -1: error of Redis */
+int entries_sum(struct admin *a, const char *key, struct list_entry *e);
 /*
  * Finds the present place of a message. 1: found; the caller frees out by entry_free(); 0: not in the list; -1: error of Redis.
  * Searches from index `first` on, towards the left end if it is negative, else towards the right end, and then the whole list.

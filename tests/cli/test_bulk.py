@@ -561,7 +561,7 @@ def test_dlq_rm(quredis, redis):
         assert quredis("dlq", "rm", "mail", ids[i]).out == "deleted 1 message of escape\n"
     c.lrem(q.escape, 0, "gone")
     r = quredis("dlq", "rm", "mail", ids[4])
-    assert r.code == 0 and "only the record was deleted" in r.err
+    assert r.code == 0 and "only the record was deleted" in r.err and r.out == "deleted 0 messages of escape\n"
     assert c.lrange(q.escape, 0, -1) == [b"b", b"a"] and [i.decode() for i, _ in c.xrange(q.log)] == [ids[0], ids[3]]
     assert quredis("dlq", "rm", "mail", "--all").code == 0
     assert not c.exists(q.escape, q.log, q.ingress)

@@ -1,4 +1,6 @@
 """Commands leave large messages in Redis: they read their ends, and move them by their place."""
+import base64
+import json
 import os
 
 import pytest
@@ -129,6 +131,55 @@ def test_letters_of_one_size_without_a_sum_are_not_mixed_up(quredis, redis):
     assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in letters[::-1]] and q.client.xlen(q.log) == 2
     assert quredis("dlq", "retry", "mail", "--all", "--yes").code == 0
     assert [sha1(strip(m)) for m in q.fetched()] == [sha1(m) for m in letters] and not q.client.exists(q.escape)
+
+
+HUGE = 17 << 20
+
+
+@pytest.fixture
+def huge(redis):
+    """Of more than 16 MiB, which differ in the middle only, as workers make them dead letters: they know the sha1."""
+    letters = almost_equal(4, HUGE)
+    q = Queue(redis.client())
+    return q, letters, [q.dead_letters(m, payload_max=0)[0] for m in letters]
+
+
+@pytest.mark.parametrize("how", [("retry",), ("rm", "--yes"), ("show", "--json")], ids=" ".join)
+def test_a_huge_letter_is_found_by_its_sum(quredis, huge, how):
+    q, letters, ids = huge
+    r = quredis("dlq", how[0], "mail", ids[1], *how[1:])
+    assert r.code == 0 and r.err == "", r
+    assert how[0] == "show" or r.out.endswith("1 message of escape\n")
+    assert how[0] != "show" or base64.b64decode(json.loads(r.out)["message_base64"]) == letters[1]
+    left = letters if how[0] == "show" else [letters[0], *letters[2:]]
+    assert [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(m) for m in left[::-1]] and q.client.xlen(q.log) == len(left)
+    assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(letters[1])] if how[0] == "retry" else [])
+
+
+@pytest.mark.parametrize("options", [("--class", "HandlerExit"), ()], ids=" ".join)
+@pytest.mark.parametrize("how", ["retry", "rm"])
+def test_all_huge_letters_leave_with_their_records(quredis, huge, how, options):
+    q, letters, _ = huge
+    other, = q.dead_letters(b"other", error_class="Other") if options else [None]
+    r = quredis("dlq", how, "mail", "--all", *options, "--yes")
+    assert r.code == 0 and " 4 messages of escape" in r.out and r.err == "", r
+    assert q.client.lrange(q.escape, 0, -1) == ([b"other"] if options else [])
+    assert [i.decode() for i, _ in q.client.xrange(q.log)] == ([other] if options else [])
+    assert [sha1(strip(m)) for m in q.fetched()] == ([sha1(m) for m in letters] if how == "retry" else [])
+
+
+@pytest.mark.parametrize("how", ["retry", "rm"])
+def test_huge_letters_that_nothing_tells_apart_stay_and_are_left(quredis, redis, how):
+    q = Queue(redis.client())
+    letters = almost_equal(2, HUGE)
+    q.client.lpush(q.escape, *letters)
+    q.record(letters[0], payload_max=0, sha1="", id="")
+    q.record(letters[1], payload_max=0)
+    r = quredis("--json", "dlq", how, "mail", "--all", "--class", "HandlerExit", "--yes")
+    assert r.code == 66 and "one of several dead letters of 17825792 bytes" in r.err and "no longer in escape" not in r.err, r
+    told = json.loads(r.out)
+    assert (told["count"], told["left"]) == (1, 1) and [sha1(m) for m in q.client.lrange(q.escape, 0, -1)] == [sha1(letters[0])]
+    assert q.client.xlen(q.log) == 1
 
 
 @pytest.mark.parametrize("how", ["retry", "rm"])
