@@ -73,11 +73,31 @@ static size_t ask_figures(struct admin *a, int64_t now_ms)
 	       ask_times(a, queue_destroy_backlog, hour - QUEUE_BACKLOG_HOURS - 1, QUEUE_BACKLOG_HOURS + 3);
 }
 
+/* What operations noted: a key each. */
+static int destroy_redriven(struct admin *a, int64_t *removed)
+{
+	struct redis_reply reply, fields;
+	size_t n = 0;
+
+	queue_operations_list(&a->redis, &a->keys);
+	if (redis_wait(&a->redis, &reply, ADMIN_TIMEOUT_MS, NULL) == -1)
+		return admin_fail(a, EX_UNAVAILABLE, "Redis: %s", a->redis.error);
+	fields = reply.type == REDIS_ARRAY && reply.n == 2 ? redis_element(&reply, 1) : (struct redis_reply){0};	/* a wrong type is no error here */
+	for (size_t i = 0; fields.type == REDIS_ARRAY && i + 1 < fields.n; i += 2, n++) {
+		struct redis_reply field = redis_element(&fields, i);
+		char id[QUEUE_OPERATION_ID_SIZE];
+
+		snprintf(id, sizeof(id), "%.*s", (int)strcspn(field.str, ":"), field.str);
+		queue_destroy_redriven(&a->redis, &a->keys, id);
+	}
+	return take_removed(a, n, removed);
+}
+
 static int destroy(struct admin *a, const struct lists *l, int64_t *removed)
 {
 	int64_t now_ms;
 
-	if (admin_server_time(a, &now_ms) == -1)
+	if (admin_server_time(a, &now_ms) == -1 || destroy_redriven(a, removed) == -1)
 		return -1;
 	queue_destroy_lists(&a->redis, &a->keys);
 	for (size_t i = 0; i < l->nworkers; i++)

@@ -121,33 +121,35 @@ static bool take_oldest(struct records *r, const char *sha1, char id[RECORD_ID_S
 	return true;
 }
 
-int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg)
+int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg)
 {
+	static const char *const fields[] = { "sha1", "size" };
 	struct redis_reply reply;
 	int follow = 1;
 
 	if (next[0] == '\0')
 		return 0;
-	queue_log_page(&a->redis, &a->keys, next, PAGE);
+	queue_log_fields(&a->redis, &a->keys, next, PAGE, fields, nitems(fields));
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (!redis_is_strings(&reply))
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-	for (size_t i = 0; i + 1 < reply.n; i += 2) {
-		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1);
+	for (size_t i = 0; i + 2 < reply.n; i += 3) {
+		struct redis_reply id = redis_element(&reply, i), sha1 = redis_element(&reply, i + 1), size = redis_element(&reply, i + 2);
 
 		follow = record_id_next(id.str, next);
 		if (follow == -1)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-		f(arg, id.str, sha1.str);
+		f(arg, id.str, sha1.str, size.str);
 	}
 	if (follow == 0)
 		next[0] = '\0';
-	return reply.n < (size_t)PAGE * 2 ? 0 : follow;
+	return reply.n < (size_t)PAGE * 3 ? 0 : follow;
 }
 
-static void keep_record(void *arg, const char *id, const char *sha1)
+static void keep_record(void *arg, const char *id, const char *sha1, const char *size)
 {
+	(void)size;
 	add_record(arg, id, sha1);
 }
 

@@ -43,7 +43,7 @@ void records_each(const struct records *r, void (*f)(void *arg, const char *id),
  * Reads a page of the log from `next` on ("-": from the oldest record), calls f for each record, and moves `next` behind the
  * page ("": none can follow). 1: there may be more; 0: that was the last page; -1: error of Redis
  */
-int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1), void *arg);
+int records_page(struct admin *a, char next[RECORD_ID_SIZE], void (*f)(void *arg, const char *id, const char *sha1, const char *size), void *arg);
 
 /* Writes the lowest id above this one. 0: this is the greatest of all, so no record follows; -1: not an id */
 int record_id_next(const char *id, char next[RECORD_ID_SIZE]);

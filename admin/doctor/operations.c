@@ -80,7 +80,7 @@ static void advise(struct finding *f, const struct queue_check *q, const struct 
 static int add_unfinished(struct doctor *d, const struct queue_check *q, const struct unfinished *u)
 {
 	const char *text[OPERATION_FIELDS];
-	int64_t begun, acted, total, held;
+	int64_t begun, done, total, held;
 	char age[UNITS_SIZE], of[32] = "";
 	struct redis_reply reply;
 
@@ -90,7 +90,7 @@ static int add_unfinished(struct doctor *d, const struct queue_check *q, const s
 	if (!queue_operation_parse(&reply, 0, text))
 		return 0;
 	begun = strtoll(text[OPERATION_BEGUN], NULL, 10);
-	acted = strtoll(text[OPERATION_ACTED], NULL, 10);
+	done = strtoll(text[OPERATION_DONE], NULL, 10);
 	total = strtoll(text[OPERATION_TOTAL], NULL, 10);
 	held = strtoll(text[OPERATION_HELD], NULL, 10);
 	if (begun <= 0 || (text[OPERATION_HOLDER][0] != '\0' && held > d->server.now_ms))
@@ -98,7 +98,7 @@ static int add_unfinished(struct doctor *d, const struct queue_check *q, const s
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
 	advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
-	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), acted, of), q, u, text[OPERATION_OPTIONS]);
+	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), q, u, text[OPERATION_OPTIONS]);
 	return 0;
 }
 

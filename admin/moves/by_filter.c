@@ -7,9 +7,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include <bsd/string.h>
-
-#include "admin/moves/bulk.h"
+#include "admin/moves/by_filter.h"
 #include "admin/moves/selection.h"
 #include "admin/moves/paced.h"
 #include "admin/moves/retry.h"
@@ -66,19 +64,17 @@ static int find_bound(struct work *w)
 	struct redis_reply reply, newest;
 	struct admin *a = w->a;
 
-	strlcpy(w->op.since, w->filter.since, sizeof(w->op.since));
-	strlcpy(w->op.next, w->filter.since, sizeof(w->op.next));
 	redis_appendf(&a->redis, "XREVRANGE %s %s %s COUNT 1", a->keys.log, w->filter.until, w->filter.since);
 	if (admin_reply(a, &reply, a->keys.log) == -1)
 		return -1;
 	if (reply.type == REDIS_ARRAY && reply.n == 0) {
-		strlcpy(w->op.bound, "0-1", sizeof(w->op.bound));
+		operation_set_range(&w->op, w->filter.since, "0-1");
 		return 0;
 	}
 	newest = redis_element(&reply, 0);
 	if (reply.type != REDIS_ARRAY || newest.type != REDIS_ARRAY || newest.n == 0 || redis_element(&newest, 0).type != REDIS_STRING)
 		return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected records");
-	strlcpy(w->op.bound, redis_element(&newest, 0).str, sizeof(w->op.bound));
+	operation_set_range(&w->op, w->filter.since, redis_element(&newest, 0).str);
 	return 0;
 }
 
@@ -97,12 +93,12 @@ static int take_all(struct work *w)
 			rc = paced_run(w->a, &w->paced);
 		} else {
 			while ((rc = selection_take(&w->selection, QUEUE_TAKEN_MAX)) == 1 && !interrupt_asked())
-				progress_show(&w->progress, w->op.acted);
+				progress_show(&w->progress, w->op.done);
 			rc = rc == -1 ? -1 : 0;
 		}
 		if (rc == -1 || interrupt_asked() || !w->selection.went_back)
 			return rc;
-		strlcpy(w->op.next, w->op.since, sizeof(w->op.next));
+		operation_rewind(&w->op);
 		paced_free(&w->paced);
 	} while (true);
 }
@@ -113,7 +109,7 @@ static int take_all(struct work *w)
  */
 static int64_t count_left(struct work *w, bool complete)
 {
-	int64_t taken = w->op.acted + w->selection.missing, n;
+	int64_t taken = w->op.done + w->selection.missing, n;
 	int status = w->a->status;
 
 	if (complete)
@@ -132,24 +128,24 @@ static int64_t count_left(struct work *w, bool complete)
 static void print_outcome(struct work *w, int rc)
 {
 	const struct failures *f = &w->paced.failures;
-	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.acted, .failed = w->is_paced ? w->paced.redriven.failed : -1,
+	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? w->paced.redriven.failed : -1,
 		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .failed_cause = failures_most_frequent(f),
 		.complete = rc == 0 && !interrupt_asked() };
 
 	w->outcome.operation = &operation;
 	w->outcome.filtered = !filter_is_empty(&w->filter);
-	w->outcome.count = w->selection.acted;
+	w->outcome.count = w->selection.done;
 	w->outcome.interrupted = rc == 0 && interrupt_asked();
 	retry_note_claimed(w->selection.claimed);
 	if (w->selection.missing > 0)
 		admin_note("%" PRId64 " %s no longer in escape: another command took %s, or only the record was %s", w->selection.missing,
 		    w->selection.missing == 1 ? "dead letter was" : "dead letters were", w->selection.missing == 1 ? "it" : "them",
 		    w->retry ? "left" : "there, and was deleted");
-	if (rc == 0 || w->selection.acted > 0 || w->paced.stopped) {
+	if (rc == 0 || w->selection.done > 0 || w->paced.stopped) {
 		w->outcome.says_left = true;
 		w->outcome.left = count_left(w, operation.complete);
 		outcome_say(w->a, &w->outcome);
-		if (operation.complete && w->op.acted == 0)
+		if (operation.complete && w->op.done == 0)
 			filter_suggest(&w->filter);
 	}
 	w->outcome.operation = NULL;
@@ -202,10 +198,10 @@ static void print_continues(const struct work *w)
 	char stamp[CLOCK_RFC3339_SIZE];
 
 	if (w->op.total >= 0)
-		admin_note("continues the %s begun at %s: %" PRId64 " of %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.acted,
+		admin_note("continues the %s begun at %s: %" PRId64 " of %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.done,
 		    w->op.total);
 	else
-		admin_note("continues the %s begun at %s: %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.acted);
+		admin_note("continues the %s begun at %s: %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.done);
 }
 
 static int forget_earlier(struct work *w)
@@ -228,11 +224,12 @@ static int find_and_run(struct work *w)
 		return -1;
 	if (found == 1)
 		print_continues(w);
-	n = w->op.total < 0 ? -1 : w->op.total - w->op.acted;
+	n = w->op.total < 0 ? -1 : w->op.total - w->op.done;
 	if (found == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
 		if (count_all(w, &n) == -1)
 			return -1;
-		w->op.total = found == 0 ? n : w->op.total;
+		if (found == 0)
+			operation_set_total(&w->op, n);
 	}
 	if (found == 0)
 		filter_suggest(&w->filter);

@@ -9,8 +9,9 @@
 #include <bsd/string.h>
 
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/bulk.h"
+#include "admin/moves/by_filter.h"
 #include "admin/moves/moves.h"
+#include "admin/moves/purge.h"
 #include "admin/moves/retry.h"
 #include "admin/queues/queues.h"
 
@@ -198,7 +199,7 @@ int cmd_dlq_retry(struct admin *a)
 		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
 	if (paced != 0 || (a->options.given & OPTION_FILTER) != 0)
 		return by_filter(a, true);
-	return a->options.all ? bulk_retry(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
+	return a->options.all ? retry_whole(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
 int cmd_dlq_rm(struct admin *a)
@@ -207,5 +208,5 @@ int cmd_dlq_rm(struct admin *a)
 		return -1;
 	if ((a->options.given & OPTION_FILTER) != 0)
 		return by_filter(a, false);
-	return a->options.all ? bulk_purge(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
+	return a->options.all ? purge_whole(a, LIST_ESCAPE, "dlq rm") : by_id(a, false);
 }

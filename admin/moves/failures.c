@@ -13,14 +13,14 @@
 
 static int read_record(void *arg, const struct dead_letter *d)
 {
-	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1");
+	struct record_sum sum = { dead_letter_value(d, "sha1").data, dead_letter_value(d, "size").data };
 	struct failures *f = arg;
 	enum failure_kind kind;
 	char cause[CAUSE_SIZE];
 	uint32_t before;
 
-	if (sha1 != NULL && sha1->len >= NAME_DIGITS && redriven_has(f->redriven, sha1->data)) {
-		before = redriven_hash_before(f->redriven, sha1->data);
+	if (redriven_has(f->redriven, sum)) {
+		before = redriven_hash_before(f->redriven, sum);
 		cause_of(d, cause);
 		kind = before == 0 ? FAILURE_UNKNOWN : before == redriven_cause_hash(cause) ? FAILURE_SAME : FAILURE_OTHER;
 		groups_count(&f->causes[kind], cause, 0);
@@ -32,7 +32,7 @@ static int read_record(void *arg, const struct dead_letter *d)
 
 int failures_read(struct admin *a, const struct redriven *r, struct failures *f)
 {
-	static const char *const fields[] = { "sha1", CAUSE_FIELDS };
+	static const char *const fields[] = { "sha1", "size", CAUSE_FIELDS };
 	int rc;
 
 	*f = (struct failures){ .redriven = r };

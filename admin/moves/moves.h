@@ -4,7 +4,6 @@
 /*
  * Commands that move or delete messages; and stale, which counts the messages that a purge of the sweeper would take.
  *	push, durable		quredis push; push --wait
- *	bulk.h			work on a whole list, shared by commands
  *	purge			quredis purge
  *	retry			quredis retry, and each way back into ingress
  *	single			quredis retry and rm of one message: it is searched by its id
@@ -17,7 +16,6 @@
  *	failures		why they do: whether the cause is the same as before
  *	stale, stale_*		quredis stale
  */
-#include "admin/moves/bulk.h"
 #include "admin/moves/retry.h"
 #include "admin/moves/redriven.h"
 

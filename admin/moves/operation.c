@@ -51,12 +51,12 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	strlcpy(o->bound, text[OPERATION_BOUND], sizeof(o->bound));
 	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
 	o->total = text[OPERATION_TOTAL][0] == '\0' ? -1 : strtoll(text[OPERATION_TOTAL], NULL, 10);
-	o->acted = strtoll(text[OPERATION_ACTED], NULL, 10);
-	o->from = text[OPERATION_FROM][0] == '\0' ? -1 : strtoll(text[OPERATION_FROM], NULL, 10);
-	free(o->first);
-	o->first = alloc_string(text[OPERATION_FIRST]);
-	o->passed = text[OPERATION_PASSED][0] != '\0';
-	o->last_ms = strtoll(text[OPERATION_LAST], NULL, 10);
+	o->done = strtoll(text[OPERATION_DONE], NULL, 10);
+	o->canary_from = text[OPERATION_CANARY_FROM][0] == '\0' ? -1 : strtoll(text[OPERATION_CANARY_FROM], NULL, 10);
+	free(o->canary_fingerprints);
+	o->canary_fingerprints = alloc_string(text[OPERATION_CANARY_FINGERPRINTS]);
+	o->canary_done = text[OPERATION_CANARY_DONE][0] != '\0';
+	o->last_at_ms = strtoll(text[OPERATION_LAST_AT], NULL, 10);
 	return 0;
 }
 
@@ -65,7 +65,7 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	char *text = filter_text(f), sum[ENCODE_SHA1_SIZE];
 	struct redis_reply reply;
 
-	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1, .from = -1 };
+	*o = (struct operation){ .a = a, .verb = strcmp(action, "dlq rm") == 0 ? "deletion" : "retry", .total = -1, .canary_from = -1 };
 	o->what = alloc_format("%s%s", action, text);
 	free(text);
 	encode_sha1(o->what, strlen(o->what), sum);
@@ -75,6 +75,54 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
 	return o->bound[0] != '\0';
+}
+
+void operation_set_range(struct operation *o, const char *since, const char *bound)
+{
+	strlcpy(o->since, since, sizeof(o->since));
+	strlcpy(o->next, since, sizeof(o->next));
+	strlcpy(o->bound, bound, sizeof(o->bound));
+}
+
+void operation_set_total(struct operation *o, int64_t total)
+{
+	o->total = total;
+}
+
+/* ---- notes ---- */
+
+int operation_lost(struct operation *o)
+{
+	o->is_lost = true;
+	return admin_fail(o->a, EX_TEMPFAIL, "another command took over this %s, or Redis went back to an earlier state: run the command again to continue",
+	    o->verb);
+}
+
+#define ANY_NUMBER (-1)
+
+/* done: how many are done, or ANY_NUMBER */
+static int send_note(struct operation *o, int64_t hold_ms, int64_t done, enum queue_operation_field field, const char *value)
+{
+	int64_t held;
+
+	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, done, field, value);
+	if (admin_integer(o->a, &held, o->a->keys.operations) == -1)
+		return -1;
+	o->renewed_ms = clock_monotonic_ms();
+	return held == 1 ? 0 : operation_lost(o);
+}
+
+static int note(struct operation *o, enum queue_operation_field field, const char *value)
+{
+	return send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, field, value);
+}
+
+static int note_number(struct operation *o, enum queue_operation_field field, int64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRId64, value);
+	return note(o, field, text);
 }
 
 /* ---- holding ---- */
@@ -117,7 +165,7 @@ static int held_by(struct operation *o, const char *holder)
 static int note_options(struct operation *o)
 {
 	char *options = options_text(o);
-	int rc = operation_note(o, OPERATION_OPTIONS, options);
+	int rc = note(o, OPERATION_OPTIONS, options);
 
 	free(options);
 	return rc;
@@ -154,59 +202,77 @@ int operation_hold(struct operation *o)
 	return is_new ? 0 : note_options(o);
 }
 
-int operation_lost(struct operation *o)
-{
-	o->is_lost = true;
-	return admin_fail(o->a, EX_TEMPFAIL, "another command took over this %s, or Redis went back to an earlier state: run the command again to continue",
-	    o->verb);
-}
-
-#define ANY_NUMBER (-1)
-
-/* acted: how many it has taken, or ANY_NUMBER */
-static int send_note(struct operation *o, int64_t hold_ms, int64_t acted, enum queue_operation_field field, const char *value)
-{
-	int64_t held;
-
-	queue_operation_note(&o->a->redis, &o->a->keys, o->id, o->holder, hold_ms, acted, field, value);
-	if (admin_integer(o->a, &held, o->a->keys.operations) == -1)
-		return -1;
-	o->renewed_ms = clock_monotonic_ms();
-	return held == 1 ? 0 : operation_lost(o);
-}
-
 int operation_renew(struct operation *o)
 {
 	return clock_monotonic_ms() - o->renewed_ms < RENEW_MS ? 0 : send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, OPERATION_HELD, NULL);
 }
 
-int operation_note(struct operation *o, enum queue_operation_field field, const char *value)
+/* ---- where it goes on ---- */
+
+void operation_rewind(struct operation *o)
 {
-	return send_note(o, QUEUE_OPERATION_HOLD_MS, ANY_NUMBER, field, value);
+	strlcpy(o->next, o->since, sizeof(o->next));
 }
 
-int operation_note_number(struct operation *o, enum queue_operation_field field, int64_t value)
+void operation_step_to(struct operation *o, const char *record_id)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, value);
-	return operation_note(o, field, text);
+	strlcpy(o->next, record_id, sizeof(o->next));
 }
 
-int operation_passed(struct operation *o)
+bool operation_step_behind(struct operation *o, const char *record_id)
 {
-	o->passed = send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, OPERATION_PASSED, "1") == 0;
-	return o->passed ? 0 : -1;
+	return record_id_next(record_id, o->next) != 0;
+}
+
+int operation_note_next(struct operation *o, const char *record_id)
+{
+	return note(o, OPERATION_NEXT, record_id);
+}
+
+/* ---- what is done ---- */
+
+bool operation_took(struct operation *o, int64_t n, int64_t done)
+{
+	bool as_expected = done == o->done + n;
+
+	o->done = done;
+	return as_expected;
+}
+
+int operation_note_last(struct operation *o)
+{
+	return admin_server_time(o->a, &o->last_at_ms) == -1 ? -1 : note_number(o, OPERATION_LAST_AT, o->last_at_ms);
+}
+
+int operation_begin_canary(struct operation *o)
+{
+	o->canary_from = o->done;
+	return note_number(o, OPERATION_CANARY_FROM, o->canary_from);
+}
+
+int operation_add_canary(struct operation *o, const char *fingerprint)
+{
+	char *all = alloc_format("%s%s", o->canary_fingerprints, fingerprint);
+
+	free(o->canary_fingerprints);
+	o->canary_fingerprints = all;
+	return note(o, OPERATION_CANARY_FINGERPRINTS, all);
+}
+
+int operation_end_canary(struct operation *o)
+{
+	o->canary_done = send_note(o, QUEUE_OPERATION_HOLD_MS, o->done, OPERATION_CANARY_DONE, "1") == 0;
+	return o->canary_done ? 0 : -1;
 }
 
 int operation_count(struct operation *o)
 {
 	char text[24];
 
-	snprintf(text, sizeof(text), "%" PRId64, o->acted + 1);
-	if (send_note(o, QUEUE_OPERATION_HOLD_MS, o->acted, OPERATION_ACTED, text) == -1)
+	snprintf(text, sizeof(text), "%" PRId64, o->done + 1);
+	if (send_note(o, QUEUE_OPERATION_HOLD_MS, o->done, OPERATION_DONE, text) == -1)
 		return -1;
-	o->acted++;
+	o->done++;
 	return 0;
 }
 
@@ -217,12 +283,12 @@ int operation_release(struct operation *o)
 
 int operation_end(struct operation *o)
 {
-	return send_note(o, -1, o->acted, OPERATION_HELD, NULL);
+	return send_note(o, -1, o->done, OPERATION_HELD, NULL);
 }
 
 void operation_free(struct operation *o)
 {
 	free(o->what);
-	free(o->first);
+	free(o->canary_fingerprints);
 	*o = (struct operation){0};
 }

@@ -9,39 +9,56 @@
 
 /*
  * A retry or a deletion of the dead letters that a filter means, as Redis remembers it until it is complete. Its bound is the newest record at its start: a
- * message that fails again later has a newer one, so a repeated command does not take it. Its id is made of action and filter as they were given.
+ * message that fails again later has a newer one, so a repeated command does not take it. Its id is made of action and filter as they were given. Only
+ * operation.c writes the fields.
  */
 struct operation {
 	struct admin *a;
 	const char *verb;		/* "retry" or "deletion" */
 	char id[QUEUE_OPERATION_ID_SIZE], holder[128];
 	char *what;			/* action and filter; owned */
-	int64_t begun_ms;
+	int64_t begun_ms;		/* 0: not known */
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
 	char next[RECORD_ID_SIZE];	/* where it goes on */
-	int64_t total, acted;		/* total -1: not counted */
-	char *first;			/* canary: the keys of the messages that were put back first (redriven.h); owned */
-	int64_t from;			/* canary: how many had been taken before; -1: it has not begun */
-	bool passed;			/* canary: they are done */
-	int64_t last_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
+	int64_t total, done;		/* total -1: not counted */
+	char *canary_fingerprints;	/* of the messages that were put back first (redriven.h); owned */
+	int64_t canary_from;		/* how many were done before the canary; -1: it has not begun */
+	bool canary_done;
+	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
 	bool is_lost;			/* operation_lost() said so */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
 
 /* Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis. operation_free() in each case. */
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
-/* Takes it, or begins it with since, bound and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
+/* It means the records from since to bound, and begins at the first one. */
+void operation_set_range(struct operation *o, const char *since, const char *bound);
+void operation_set_total(struct operation *o, int64_t total);
+/* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
 int operation_hold(struct operation *o);
 /* Holds it further, if that is due. -1: another process holds it now */
 int operation_renew(struct operation *o);
-int operation_note(struct operation *o, enum queue_operation_field field, const char *value);
-int operation_note_number(struct operation *o, enum queue_operation_field field, int64_t value);
-/* These three do nothing if Redis went back since the last message was taken: then what this process knows is wrong. */
-int operation_count(struct operation *o);	/* one more is taken */
-int operation_passed(struct operation *o);	/* the canary is done */
-int operation_end(struct operation *o);		/* it is complete, or stopped by itself */
-int operation_release(struct operation *o);	/* a repeated command will continue it */
-int operation_lost(struct operation *o);	/* prints that another process holds it, or that Redis went back; returns -1 */
+
+/* ---- where it goes on ---- */
+
+void operation_rewind(struct operation *o);		/* at its first record */
+void operation_step_to(struct operation *o, const char *record_id);
+bool operation_step_behind(struct operation *o, const char *record_id);		/* false: no record can follow this one */
+int operation_note_next(struct operation *o, const char *record_id);		/* for a command that continues it */
+
+/* ---- what is done ---- */
+
+/* Redis counted n more and has `done` now. false: Redis went back since the last count */
+bool operation_took(struct operation *o, int64_t n, int64_t done);
+int operation_note_last(struct operation *o);		/* the time of the last message */
+int operation_begin_canary(struct operation *o);
+int operation_add_canary(struct operation *o, const char *fingerprint);
+/* These three do nothing if Redis went back since the last message: then what this process knows is wrong. */
+int operation_count(struct operation *o);		/* one more is done */
+int operation_end_canary(struct operation *o);		/* it is done */
+int operation_end(struct operation *o);			/* it is complete, or stopped by itself */
+int operation_release(struct operation *o);		/* a repeated command will continue it */
+int operation_lost(struct operation *o);		/* prints that another process holds it, or that Redis went back; returns -1 */
 void operation_free(struct operation *o);
 
 #endif

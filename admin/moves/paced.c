@@ -70,7 +70,7 @@ static int fail_for_failures(struct admin *a, struct paced *p)
 	same = p->failures.read > 0 && p->failures.n[FAILURE_SAME] == p->failures.read;
 	why = failures_text(&p->failures);
 	admin_fail(a, EX_DATAERR, "%" PRId64 " of %" PRId64 " messages moved back became dead letters again (the last: record %s)%s%s%s", p->redriven.failed,
-	    op->acted, p->redriven.last, more && op->acted != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
+	    op->done, p->redriven.last, more && op->done != op->total ? ": stopped" : "", why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	admin_note("quredis dlq show %s %s says why. %s", a->keys.name, p->redriven.last, same ? "Correct the cause, then run the same command again"
 	    : "If some messages may fail for this reason, run the same command with --max-failures N: it stops after more than N failures");
@@ -89,7 +89,7 @@ static int64_t canary_timeout_ms(const struct admin *a)
 static int note_canary(struct admin *a, struct paced *p, const struct selected *one)
 {
 	struct operation *op = p->selection->op;
-	char name[NAME_DIGITS + 1], *names;
+	char fingerprint[FINGERPRINT_SIZE];
 	struct list_entry e = {0};
 	struct dead_letter d;
 	int found = dead_letter_read(a, one->record_id, DEAD_LETTER_SHOWN, &d);
@@ -98,11 +98,8 @@ static int note_canary(struct admin *a, struct paced *p, const struct selected *
 		found = dead_letter_entry(a, &d, selection_place(p->selection, one), &e);
 	dead_letter_free(&d);
 	if (found == 1) {
-		redriven_name_of(&e, name);
-		names = alloc_format("%s%s", op->first, name);
-		free(op->first);
-		op->first = names;
-		found = operation_note(op, OPERATION_FIRST, op->first);
+		redriven_fingerprint_of(&e, fingerprint);
+		found = operation_add_canary(op, fingerprint);
 	}
 	entry_free(&e);
 	return found == -1 ? -1 : 0;
@@ -114,15 +111,13 @@ static int put_back_canary(struct admin *a, struct paced *p)
 	const struct selected *next;
 	int more = 1;
 
-	if (op->from < 0) {		/* an earlier command may have put messages back without a canary */
-		op->from = op->acted;
-		more = operation_note_number(op, OPERATION_FROM, op->from) == -1 ? -1 : 1;
-	}
-	while (more == 1 && op->acted - op->from < p->canary && !interrupt_asked()) {
+	if (op->canary_from < 0)	/* an earlier command may have put messages back without a canary */
+		more = operation_begin_canary(op) == -1 ? -1 : 1;
+	while (more == 1 && op->done - op->canary_from < p->canary && !interrupt_asked()) {
 		more = selection_next(p->selection, &next);
 		if (more == 1)
 			more = note_canary(a, p, next) == -1 ? -1 : selection_take(p->selection, 1);
-		progress_show(p->progress, op->acted);
+		progress_show(p->progress, op->done);
 	}
 	return more == -1 ? -1 : 0;
 }
@@ -130,7 +125,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 static int fail_for_time(struct admin *a, const struct operation *op)
 {
 	static const char next[] = "Run the command again to continue waiting";
-	int64_t n = op->acted - op->from;
+	int64_t n = op->done - op->canary_from;
 
 	if (n == 1)
 		return admin_fail(a, EX_TEMPFAIL, "the first message is not done: it still waits or is in flight, and no other was moved back. "
@@ -150,7 +145,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 		if (clock_monotonic_ms() >= until_ms)
 			return fail_for_time(a, op);
 		clock_pause_ms(CANARY_LOOK_MS);
-		there = redriven_are_under_way(a, op->first);
+		there = redriven_are_under_way(a, op->canary_fingerprints);
 		if (there == -1 || operation_renew(op) == -1 || redriven_look(a, &p->redriven) == -1)
 			return -1;
 		if (p->redriven.failed > 0)
@@ -159,9 +154,9 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 	}
 	if (interrupt_asked())
 		return 0;
-	if (operation_passed(op) == -1)
+	if (operation_end_canary(op) == -1)
 		return -1;
-	n = op->acted - op->from;
+	n = op->done - op->canary_from;
 	admin_note(n == 1 ? "the first message is done; the others follow" : "the first %" PRId64 " messages are done; the others follow", n);
 	return 0;
 }
@@ -177,37 +172,37 @@ static double due_at_first(struct admin *a, const struct paced *p)
 	const struct operation *op = p->selection->op;
 	int64_t now_ms;
 
-	if (op->last_ms <= 0)
+	if (op->last_at_ms <= 0)
 		return 1;
 	if (admin_server_time(a, &now_ms) == -1)
 		return -1;
-	return now_ms < op->last_ms || (double)(now_ms - op->last_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_ms) * p->per_ms;
+	return now_ms < op->last_at_ms || (double)(now_ms - op->last_at_ms) * p->per_ms >= 1 ? 1 : (double)(now_ms - op->last_at_ms) * p->per_ms;
 }
 
 /* A faster one needs no memory: the little that a repeated command puts back too early does not matter there. */
-static int note_last(struct admin *a, const struct paced *p)
+static int note_last(const struct paced *p)
 {
 	struct operation *op = p->selection->op;
 
 	if (p->per_ms * 1000 >= 1)
 		return 0;
-	return admin_server_time(a, &op->last_ms) == -1 ? -1 : operation_note_number(op, OPERATION_LAST, op->last_ms);
+	return operation_note_last(op);
 }
 
 static int put_back_others(struct admin *a, struct paced *p)
 {
 	struct selection *s = p->selection;
-	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = s->acted + s->missing + s->claimed;
+	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = s->done + s->missing + s->claimed;
 	double at_first = due_at_first(a, p);
 	int more = at_first < 0 ? -1 : 1;
 
 	while (more == 1 && !interrupt_asked()) {
-		int64_t now_ms = clock_monotonic_ms(), sent = s->acted + s->missing + s->claimed - before;
+		int64_t now_ms = clock_monotonic_ms(), sent = s->done + s->missing + s->claimed - before;
 		int64_t due = (int64_t)(at_first + (double)(now_ms - begun_ms) * p->per_ms) - sent;
 
-		if (due > 0 && ((more = selection_take(s, due)) == -1 || note_last(a, p) == -1))
+		if (due > 0 && ((more = selection_take(s, due)) == -1 || note_last(p) == -1))
 			return -1;
-		progress_show(p->progress, s->op->acted);
+		progress_show(p->progress, s->op->done);
 		if (now_ms - looked_ms >= LOOK_MS || due <= 0) {
 			looked_ms = now_ms;
 			if (operation_renew(s->op) == -1 || redriven_look(a, &p->redriven) == -1)
@@ -225,11 +220,11 @@ int paced_run(struct admin *a, struct paced *p)
 {
 	struct selection *s = p->selection;
 	char *why;
-	int rc = redriven_begin(a, &p->redriven, s->op->bound, s->filter->cause);
+	int rc = redriven_begin(a, &p->redriven, s->op, s->filter->cause);
 
-	if (rc == 0 && p->canary > 0 && !s->op->passed) {
+	if (rc == 0 && p->canary > 0 && !s->op->canary_done) {
 		rc = put_back_canary(a, p);
-		if (rc == 0 && s->op->first[0] != '\0' && !interrupt_asked())
+		if (rc == 0 && s->op->canary_fingerprints[0] != '\0' && !interrupt_asked())
 			rc = wait_for_canary(a, p);
 	}
 	if (rc == 0 && !interrupt_asked())
@@ -245,7 +240,7 @@ int paced_run(struct admin *a, struct paced *p)
 	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again so far%s%s", p->redriven.failed, s->op->acted,
+	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again so far%s%s", p->redriven.failed, s->op->done,
 	    why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;

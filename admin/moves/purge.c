@@ -5,8 +5,8 @@
 #include <sysexits.h>
 
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/bulk.h"
 #include "admin/moves/moves.h"
+#include "admin/moves/purge.h"
 #include "admin/queues/queues.h"
 
 #define LOOKS 3			/* searches for a dead letter that changes its place meanwhile */
@@ -14,7 +14,7 @@
 /* A purge leaves messages that were set aside; only a retry moves them. */
 static int64_t count_purged(const struct admin *a, const struct lists *l, enum admin_list list)
 {
-	return bulk_total(a, l, list) - (list == LIST_TRANSIT ? l->aside : 0);
+	return lists_free_messages(a, l, list) - (list == LIST_TRANSIT ? l->aside : 0);
 }
 
 static int purge_transit(struct admin *a, const struct lists *l, struct outcome *o)
@@ -35,7 +35,7 @@ static int purge_transit(struct admin *a, const struct lists *l, struct outcome 
 			o->count += n;
 	}
 	o->held += l->aside;
-	if (!bulk_takes_bare(a)) {
+	if (!lists_bare_is_free(a)) {
 		o->held += l->bare + l->bare_rescue;
 		return 0;
 	}
@@ -64,7 +64,7 @@ static int purge_list(struct admin *a, enum admin_list list, const struct lists 
 	return -1;
 }
 
-int bulk_purge(struct admin *a, enum admin_list list, const char *action)
+int purge_whole(struct admin *a, enum admin_list list, const char *action)
 {
 	struct outcome o = { .action = action, .did = "purged", .would = "would purge", .list = admin_list_name(list) };
 	struct lists l;
@@ -93,7 +93,7 @@ int cmd_purge(struct admin *a)
 	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_INGRESS) | LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) |
 		LIST_BIT(LIST_DELAYED), &list) == -1)
 		return -1;
-	return bulk_purge(a, list, "purge");
+	return purge_whole(a, list, "purge");
 }
 
 /* ---- one dead letter ---- */

@@ -11,43 +11,44 @@
 
 #include "admin/moves/redriven.h"
 
+#include "admin/moves/operation.h"
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
 #define WITH_WRAPPER (2 * QUEUE_BY_VALUE_MAX)		/* bytes read of an entry: all of a small message, whatever wrapper it has */
-#define NOTED_PAGE (4096 * NAME_DIGITS)
+#define NOTED_PAGE (4096 * QUEUE_FINGERPRINT_DIGITS)
 
-/* ---- names ---- */
+/* ---- fingerprints ---- */
 
-static uint64_t name_of(const char *digits)
+static uint64_t number_of(const char *digits)
 {
-	char text[NAME_DIGITS + 1];
-	uint64_t name;
+	char text[FINGERPRINT_SIZE];
+	uint64_t number;
 
 	strlcpy(text, digits, sizeof(text));
-	name = strtoull(text, NULL, 16);
-	return name == 0 ? 1 : name;
+	number = strtoull(text, NULL, 16);
+	return number == 0 ? 1 : number;
 }
 
-static void name_set_free(struct name_set *s)
+static void fingerprints_free(struct fingerprints *s)
 {
 	free(s->slots);
 	free(s->cause_hashes);
-	*s = (struct name_set){0};
+	*s = (struct fingerprints){0};
 }
 
-static size_t slot_of(const struct name_set *s, uint64_t name)
+static size_t slot_of(const struct fingerprints *s, uint64_t number)
 {
-	size_t i = (size_t)name & (s->room - 1);
+	size_t i = (size_t)number & (s->room - 1);
 
-	while (s->slots[i] != 0 && s->slots[i] != name)
+	while (s->slots[i] != 0 && s->slots[i] != number)
 		i = (i + 1) & (s->room - 1);
 	return i;
 }
 
-static void make_room(struct name_set *s)
+static void make_room(struct fingerprints *s)
 {
-	struct name_set more = { .n = s->n, .room = s->room == 0 ? 1024 : 2 * s->room };
+	struct fingerprints more = { .n = s->n, .room = s->room == 0 ? 1024 : 2 * s->room };
 
 	more.slots = alloc_zero(more.room, sizeof(*more.slots));
 	more.cause_hashes = alloc_zero(more.room, sizeof(*more.cause_hashes));
@@ -59,90 +60,115 @@ static void make_room(struct name_set *s)
 			more.cause_hashes[at] = s->cause_hashes[i];
 		}
 	}
-	name_set_free(s);
+	fingerprints_free(s);
 	*s = more;
 }
 
-static void name_set_add(struct name_set *s, const char *digits, uint32_t cause_hash)
+static void fingerprints_add(struct fingerprints *s, const char *digits, uint32_t cause_hash)
 {
-	uint64_t name = name_of(digits);
+	uint64_t number = number_of(digits);
 	size_t at;
 
 	if (2 * s->n >= s->room)
 		make_room(s);
-	at = slot_of(s, name);
+	at = slot_of(s, number);
 	s->n += s->slots[at] == 0;
-	s->slots[at] = name;
+	s->slots[at] = number;
 	s->cause_hashes[at] = cause_hash;
 }
 
-static bool name_set_has(const struct name_set *s, const char *digits)
+static bool fingerprints_has(const struct fingerprints *s, const char *digits)
 {
-	return s->room > 0 && s->slots[slot_of(s, name_of(digits))] != 0;
+	return s->room > 0 && s->slots[slot_of(s, number_of(digits))] != 0;
 }
 
-bool redriven_has(const struct redriven *r, const char *sha1)
+/* Its first digits. */
+static void fingerprint_of_bytes(const void *data, size_t len, char out[FINGERPRINT_SIZE])
 {
-	return name_set_has(&r->names, sha1);
+	char sum[ENCODE_SHA1_SIZE];
+
+	encode_sha1(data, len, sum);
+	strlcpy(out, sum, FINGERPRINT_SIZE);
+}
+
+const char *redriven_fingerprint(struct record_sum sum, char out[FINGERPRINT_SIZE])
+{
+	if (strlen(sum.sha1) >= QUEUE_FINGERPRINT_DIGITS)
+		strlcpy(out, sum.sha1, FINGERPRINT_SIZE);
+	else
+		fingerprint_of_bytes(sum.size, strlen(sum.size), out);
+	return out;
+}
+
+bool redriven_has(const struct redriven *r, struct record_sum sum)
+{
+	char fingerprint[FINGERPRINT_SIZE];
+
+	return fingerprints_has(&r->fingerprints, redriven_fingerprint(sum, fingerprint));
 }
 
 uint32_t redriven_cause_hash(const char *cause)
 {
-	char sum[ENCODE_SHA1_SIZE];
-	uint32_t name;
+	char digits[FINGERPRINT_SIZE];
+	uint32_t hash;
 
-	encode_sha1(cause, strlen(cause), sum);
-	sum[8] = '\0';
-	name = (uint32_t)strtoul(sum, NULL, 16);
-	return name == 0 ? 1 : name;
+	fingerprint_of_bytes(cause, strlen(cause), digits);
+	digits[8] = '\0';
+	hash = (uint32_t)strtoul(digits, NULL, 16);
+	return hash == 0 ? 1 : hash;
 }
 
-uint32_t redriven_hash_before(const struct redriven *r, const char *sha1)
+uint32_t redriven_hash_before(const struct redriven *r, struct record_sum sum)
 {
+	const struct fingerprints *s = &r->fingerprints;
+	char fingerprint[FINGERPRINT_SIZE];
+
 	if (r->cause != NULL)
 		return redriven_cause_hash(r->cause);
-	return redriven_has(r, sha1) ? r->names.cause_hashes[slot_of(&r->names, name_of(sha1))] : 0;
+	redriven_fingerprint(sum, fingerprint);
+	return fingerprints_has(s, fingerprint) ? s->cause_hashes[slot_of(s, number_of(fingerprint))] : 0;
 }
 
 /* ---- failures ---- */
 
-static int read_noted(struct admin *a, struct redriven *r)
+static int read_noted(struct admin *a, struct redriven *r, const char *id)
 {
 	struct redis_reply reply;
 	size_t from = 0;
 
 	do {
-		redis_appendf(&a->redis, "GETRANGE %s %d %d", a->keys.redriven, (int64_t)from, (int64_t)(from + NOTED_PAGE - 1));
+		queue_redriven_read(&a->redis, &a->keys, id, from, NOTED_PAGE);
 		if (admin_reply(a, &reply, a->keys.redriven) == -1)
 			return -1;
 		if (reply.type != REDIS_STRING)
 			return admin_fail(a, EX_PROTOCOL, "unexpected reply from Redis: expected a string");
-		for (size_t i = 0; i + NAME_DIGITS <= reply.len; i += NAME_DIGITS)
-			name_set_add(&r->names, reply.str + i, 0);
+		for (size_t i = 0; i + QUEUE_FINGERPRINT_DIGITS <= reply.len; i += QUEUE_FINGERPRINT_DIGITS)
+			fingerprints_add(&r->fingerprints, reply.str + i, 0);
 		from += NOTED_PAGE;
 	} while (reply.len == NOTED_PAGE);
 	return 0;
 }
 
-int redriven_begin(struct admin *a, struct redriven *r, const char *bound, const char *cause)
+int redriven_begin(struct admin *a, struct redriven *r, const struct operation *o, const char *cause)
 {
 	*r = (struct redriven){ .next = "-", .cause = cause };
-	if (record_id_next(bound, r->next) == 0)
+	if (record_id_next(o->bound, r->next) == 0)
 		r->next[0] = '\0';
-	return read_noted(a, r);
+	return read_noted(a, r, o->id);
 }
 
-void redriven_add(struct redriven *r, const char *sha1, uint32_t cause_hash)
+void redriven_add(struct redriven *r, struct record_sum sum, uint32_t cause_hash)
 {
-	if (strlen(sha1) >= NAME_DIGITS)
-		name_set_add(&r->names, sha1, cause_hash);
+	char fingerprint[FINGERPRINT_SIZE];
+
+	fingerprints_add(&r->fingerprints, redriven_fingerprint(sum, fingerprint), cause_hash);
 }
 
-static void note_failed(void *arg, const char *id, const char *sha1)
+static void note_failed(void *arg, const char *id, const char *sha1, const char *size)
 {
 	struct redriven *r = arg;
 
-	if (!redriven_has(r, sha1))
+	if (!redriven_has(r, (struct record_sum){ sha1, size }))
 		return;
 	if (r->failed++ == 0)
 		strlcpy(r->first, id, sizeof(r->first));
@@ -161,40 +187,39 @@ int redriven_look(struct admin *a, struct redriven *r)
 
 void redriven_free(struct redriven *r)
 {
-	name_set_free(&r->names);
+	fingerprints_free(&r->fingerprints);
 }
 
 /* ---- searching for a message ---- */
 
 /* A small message counts whole, a large one with its length and its ends. */
-static void write_name(const char *data, size_t size, const char *tail, char name[NAME_DIGITS + 1])
+static void fingerprint_of(const char *data, size_t size, const char *tail, char out[FINGERPRINT_SIZE])
 {
-	char ends[2 * QUEUE_ENTRY_ENDS + 24], sum[ENCODE_SHA1_SIZE];
+	char ends[2 * QUEUE_ENTRY_ENDS + 24];
 	int n;
 
 	if (size <= QUEUE_BY_VALUE_MAX) {
-		encode_sha1(data, size, sum);
-	} else {
-		n = snprintf(ends, sizeof(ends), "%zu ", size);
-		memcpy(ends + n, data, QUEUE_ENTRY_ENDS);
-		memcpy(ends + n + QUEUE_ENTRY_ENDS, tail, QUEUE_ENTRY_ENDS);
-		encode_sha1(ends, (size_t)n + 2 * QUEUE_ENTRY_ENDS, sum);
+		fingerprint_of_bytes(data, size, out);
+		return;
 	}
-	strlcpy(name, sum, NAME_DIGITS + 1);
+	n = snprintf(ends, sizeof(ends), "%zu ", size);
+	memcpy(ends + n, data, QUEUE_ENTRY_ENDS);
+	memcpy(ends + n + QUEUE_ENTRY_ENDS, tail, QUEUE_ENTRY_ENDS);
+	fingerprint_of_bytes(ends, (size_t)n + 2 * QUEUE_ENTRY_ENDS, out);
 }
 
-void redriven_name_of(const struct list_entry *message, char name[NAME_DIGITS + 1])
+void redriven_fingerprint_of(const struct list_entry *message, char out[FINGERPRINT_SIZE])
 {
 	const char *tail = message->tail.data;
 
 	if (entry_is_large(message) && message->tail.len < QUEUE_ENTRY_ENDS)
 		tail = (const char *)message->head.data + message->head.len - QUEUE_ENTRY_ENDS;
-	write_name(message->head.data, message->size, tail, name);
+	fingerprint_of(message->head.data, message->size, tail, out);
 }
 
-static bool is_one_of(const struct admin *a, const struct name_set *names, const struct queue_looked *l)
+/* Without its wrapper. false: the look has too little of it */
+static bool fingerprint_of_looked(const struct admin *a, const struct queue_looked *l, char out[FINGERPRINT_SIZE])
 {
-	char name[NAME_DIGITS + 1];
 	struct message m;
 	size_t size;
 
@@ -202,16 +227,17 @@ static bool is_one_of(const struct admin *a, const struct name_set *names, const
 	size = l->size - m.wrapper_len;
 	if (size > QUEUE_BY_VALUE_MAX ? l->head.len < m.wrapper_len + QUEUE_ENTRY_ENDS : l->head.len < l->size)
 		return false;
-	write_name(m.raw + m.wrapper_len, size, l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, name);
-	return name_set_has(names, name);
+	fingerprint_of(m.raw + m.wrapper_len, size, l->tail.len == QUEUE_ENTRY_ENDS ? l->tail.str : l->head.str + l->head.len - QUEUE_ENTRY_ENDS, out);
+	return true;
 }
 
 /*
  * Reads a list from the newest entry on, a sorted set from the first. A message that moves meanwhile may be missed, so callers
  * check twice.
  */
-static int is_in_list(struct admin *a, const char *key, bool sorted, const struct name_set *names)
+static int is_in_list(struct admin *a, const char *key, bool sorted, const struct fingerprints *wanted)
 {
+	char fingerprint[FINGERPRINT_SIZE];
 	struct redis_reply reply;
 	int64_t first = 0;
 	size_t n;
@@ -228,7 +254,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 			struct queue_looked l;
 
 			queue_looked(&reply, i, &l);
-			if (is_one_of(a, names, &l))
+			if (fingerprint_of_looked(a, &l, fingerprint) && fingerprints_has(wanted, fingerprint))
 				return 1;
 		}
 		first += (int64_t)n;
@@ -236,7 +262,7 @@ static int is_in_list(struct admin *a, const char *key, bool sorted, const struc
 	return 0;
 }
 
-static int is_in_flight(struct admin *a, const struct name_set *names)
+static int is_in_flight(struct admin *a, const struct fingerprints *wanted)
 {
 	struct lists l;
 	int found = lists_read(a, &a->keys, LIST_BIT(LIST_TRANSIT), &l);
@@ -245,28 +271,33 @@ static int is_in_flight(struct admin *a, const struct name_set *names)
 		for (int t = 0; found == 0 && t <= QUEUE_TRAYS; t++) {
 			char *key = queue_tray_key(&a->keys, l.workers[i].incarnation, t);
 
-			found = is_in_list(a, key, false, names);
+			found = is_in_list(a, key, false, wanted);
 			free(key);
 		}
 	lists_free(&l);
 	return found;
 }
 
-int redriven_are_under_way(struct admin *a, const char *names)
+static void read_digits(struct fingerprints *s, const char *digits)
 {
-	struct name_set set = {0};
+	for (; strlen(digits) >= QUEUE_FINGERPRINT_DIGITS; digits += QUEUE_FINGERPRINT_DIGITS)
+		fingerprints_add(s, digits, 0);
+}
+
+int redriven_are_under_way(struct admin *a, const char *fingerprints)
+{
+	struct fingerprints wanted = {0};
 	int found;
 
-	for (; strlen(names) >= NAME_DIGITS; names += NAME_DIGITS)
-		name_set_add(&set, names, 0);
-	found = is_in_list(a, a->keys.ingress, false, &set);
+	read_digits(&wanted, fingerprints);
+	found = is_in_list(a, a->keys.ingress, false, &wanted);
 	if (found == 0)
-		found = is_in_flight(a, &set);
+		found = is_in_flight(a, &wanted);
 	if (found == 0)
-		found = is_in_list(a, a->keys.delayed, true, &set);
+		found = is_in_list(a, a->keys.delayed, true, &wanted);
 	if (found == 0)
-		found = is_in_list(a, a->keys.aside, false, &set);
-	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &set) : found;
-	name_set_free(&set);
+		found = is_in_list(a, a->keys.aside, false, &wanted);
+	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &wanted) : found;
+	fingerprints_free(&wanted);
 	return found;
 }

@@ -9,7 +9,6 @@
 #include <bsd/string.h>
 
 #include "admin/dead_letters/dead_letters.h"
-#include "admin/moves/bulk.h"
 #include "admin/moves/moves.h"
 #include "admin/moves/retry.h"
 #include "admin/moves/single.h"
@@ -186,7 +185,7 @@ static int retry_transit(struct retry *t, const struct lists *l)
 			rc = retry_owner(t, l->workers[i].incarnation);
 	if (rc == 0 && l->aside > 0 && !interrupt_asked())
 		rc = retry_aside(t);
-	if (rc == -1 || interrupt_asked() || !bulk_takes_bare(t->a))
+	if (rc == -1 || interrupt_asked() || !lists_bare_is_free(t->a))
 		return rc;
 	return retry_bare(t);
 }
@@ -279,14 +278,14 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 	return rc;
 }
 
-int bulk_retry(struct admin *a, enum admin_list list, const char *action)
+int retry_whole(struct admin *a, enum admin_list list, const char *action)
 {
 	struct outcome o = retry_outcome(action, admin_list_name(list));
 	struct lists l;
 	int rc = lists_read(a, &a->keys, LIST_BIT(list) | LIST_BIT(LIST_INGRESS), &l);
 
 	if (rc == 0) {
-		o.count = bulk_total(a, &l, list);
+		o.count = lists_free_messages(a, &l, list);
 		o.held = list == LIST_TRANSIT ? l.transit - o.count : 0;
 	}
 	if (rc == 0 && !a->options.dry_run)
@@ -307,5 +306,5 @@ int cmd_retry(struct admin *a)
 	if (admin_list_parse(a, a->operands[1], LIST_BIT(LIST_TRANSIT) | LIST_BIT(LIST_ESCAPE) | LIST_BIT(LIST_DELAYED),
 		&list) == -1)
 		return -1;
-	return bulk_retry(a, list, "retry");
+	return retry_whole(a, list, "retry");
 }

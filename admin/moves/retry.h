@@ -16,6 +16,8 @@ struct retry {
 	int64_t claimed;	/* an archive has claimed them, and will remove them: they are left alone, at the old end of escape */
 };
 
+/* Asks the operator, moves all messages of the list of the queue in a->keys, and prints their number. action: the command, "dlq retry" or "retry" */
+int retry_whole(struct admin *a, enum admin_list list, const char *action);
 /* Makes the outcome of the command before it has moved a message. */
 struct outcome retry_outcome(const char *action, const char *list);
 

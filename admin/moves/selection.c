@@ -10,7 +10,7 @@
 
 #include "admin/moves/selection.h"
 
-#include "admin/moves/bulk.h"
+#include "admin/moves/purge.h"
 #include "admin/moves/redriven.h"
 #include "admin/moves/retry.h"
 #include "admin/queues/queues.h"
@@ -23,7 +23,7 @@
 
 void selection_begin(struct selection *s, struct operation *op, struct filter *f, bool retry, struct redriven *redriven)
 {
-	*s = (struct selection){ .op = op, .filter = f, .retry = retry, .redriven = redriven, .acted = s->acted };
+	*s = (struct selection){ .op = op, .filter = f, .retry = retry, .redriven = redriven, .done = s->done };
 	snprintf(s->gone, sizeof(s->gone), "quredis:gone:%08" PRIx32 "%08" PRIx32 "%08" PRIx32, arc4random(), arc4random(), arc4random());
 }
 
@@ -37,11 +37,12 @@ struct reading {
 static void add_selected(struct selection *s, const struct dead_letter *d)
 {
 	const struct queue_bytes *sha1 = dead_letter_field(d, "sha1");
-	const struct queue_bytes *size = dead_letter_field(d, "size");
 	struct selected *one = &s->page[s->n++];
 	char cause[CAUSE_SIZE];
 
-	*one = (struct selected){ .before = s->seen, .size = size == NULL ? 0 : strtoull(size->data, NULL, 10) };
+	*one = (struct selected){ .before = s->seen };
+	strlcpy(one->size_text, dead_letter_value(d, "size").data, sizeof(one->size_text));
+	one->size = strtoull(one->size_text, NULL, 10);
 	strlcpy(one->record_id, d->record_id, sizeof(one->record_id));
 	if (sha1 != NULL && sha1->len == sizeof(one->sha1) - 1)
 		memcpy(one->sha1, sha1->data, sha1->len);
@@ -58,7 +59,7 @@ static int read_record(void *arg, const struct dead_letter *d)
 	if (filter_matches(s->filter, d))
 		add_selected(s, d);
 	s->seen++;
-	if (record_id_next(d->record_id, s->op->next) == 0)
+	if (!operation_step_behind(s->op, d->record_id))
 		return 0;		/* the walk ends here */
 	return s->n == nitems(s->page) || interrupt_asked() || (++r->read >= READ_MAX && s->n == 0) ? 1 : 0;
 }
@@ -92,7 +93,7 @@ int selection_next(struct selection *s, const struct selected **next)
 void selection_step_back(struct selection *s)
 {
 	if (s->at < s->n)
-		strlcpy(s->op->next, s->page[s->at].record_id, sizeof(s->op->next));
+		operation_step_to(s->op, s->page[s->at].record_id);
 }
 
 int selection_release(struct selection *s)
@@ -116,15 +117,21 @@ static void pass_over(struct selection *s, bool leaves)
 	s->at++;
 }
 
+static struct record_sum sum_of(const struct selected *one)
+{
+	return (struct record_sum){ one->sha1, one->size_text };
+}
+
 static int note_redriven(struct selection *s, const struct selected *one)
 {
+	char fingerprint[FINGERPRINT_SIZE];
 	struct admin *a = s->op->a;
 	int64_t length, expires;
 
 	if (s->redriven == NULL)
 		return 0;
-	redriven_add(s->redriven, one->sha1, one->cause_hash);
-	queue_operation_redriven(&a->redis, &a->keys, one->sha1);
+	redriven_add(s->redriven, sum_of(one), one->cause_hash);
+	queue_redriven_add(&a->redis, &a->keys, s->op->id, redriven_fingerprint(sum_of(one), fingerprint));
 	return admin_integer(a, &length, a->keys.redriven) == -1 || admin_integer(a, &expires, a->keys.redriven) == -1 ? -1 : 0;
 }
 
@@ -162,10 +169,10 @@ static int take_single(struct selection *s, const struct dead_letter *d)
 	if (found == 1) {
 		if (e.at < 0)
 			s->shift += selection_place(s, &s->page[s->at]) - e.at;
-		rc = operation_note(s->op, OPERATION_NEXT, d->record_id) == -1 ? -1 : move_entry(s, d, &e, &moved);
+		rc = operation_note_next(s->op, d->record_id) == -1 ? -1 : move_entry(s, d, &e, &moved);
 	}
 	entry_free(&e);
-	s->acted += moved == 1;
+	s->done += moved == 1;
 	if (rc == 0 && moved == 1)
 		rc = operation_count(s->op);
 	s->missing += moved == 0;
@@ -230,7 +237,7 @@ static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms, s
 			message_parse(&m, &s->op->a->keys.lines, "", 0);
 			queue_remember(&s->op->a->keys, &m, &w, &taken[n].line, &note);
 			if (s->redriven != NULL)
-				redriven_add(s->redriven, one->sha1, one->cause_hash);
+				redriven_add(s->redriven, sum_of(one), one->cause_hash);
 		}
 		bytes += one->size;
 		n++;
@@ -241,19 +248,18 @@ static size_t prepare_batch(struct selection *s, int64_t most, int64_t now_ms, s
 static int take_answer(struct selection *s, size_t n)
 {
 	struct operation *op = s->op;
-	struct redis_reply reply, count, acted;
+	struct redis_reply reply, count, done;
 
 	if (admin_reply(op->a, &reply, op->a->keys.escape) == -1)
 		return -1;
 	count = redis_element(&reply, 0);
-	acted = redis_element(&reply, 1);
-	if (reply.type != REDIS_ARRAY || reply.n < 2 || count.type != REDIS_INTEGER || acted.type != REDIS_INTEGER || count.integer > (int64_t)n)
+	done = redis_element(&reply, 1);
+	if (reply.type != REDIS_ARRAY || reply.n < 2 || count.type != REDIS_INTEGER || done.type != REDIS_INTEGER || count.integer > (int64_t)n)
 		return admin_fail(op->a, EX_PROTOCOL, "unexpected reply from Redis: expected how many dead letters it took");
 	if (count.integer < 0)
 		return operation_lost(op);
-	s->went_back = s->went_back || acted.integer != op->acted + count.integer;
-	op->acted = acted.integer;
-	s->acted += count.integer;
+	s->went_back = !operation_took(op, count.integer, done.integer) || s->went_back;
+	s->done += count.integer;
 	s->removed += count.integer;
 	s->at += (size_t)count.integer;
 	return count.integer == (int64_t)n ? 0 : take_first(s);

@@ -9,7 +9,7 @@
 
 /* A dead letter that the operation means. */
 struct selected {
-	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE];
+	char record_id[RECORD_ID_SIZE], sha1[ENCODE_SHA1_SIZE], size_text[24];
 	size_t size;
 	int64_t before;			/* records before it */
 	uint32_t cause_hash;		/* redriven_cause_hash(); 0: the cause was not read */
@@ -33,7 +33,7 @@ struct selection {
 	int64_t shift;			/* how many entries the messages are further to the left than their records say */
 	bool at_end;			/* no record follows */
 	bool went_back;			/* Redis went back meanwhile, so older records may be there again */
-	int64_t acted, missing, claimed;	/* by this command */
+	int64_t done, missing, claimed;	/* by this command */
 	int64_t unsure;			/* they stay: nothing tells them from others of the same size */
 	struct redriven *redriven;
 };

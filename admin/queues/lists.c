@@ -144,3 +144,25 @@ int lists_read(struct admin *a, const struct queue_keys *k, unsigned wanted, str
 		return wrong_type(a, l->bare == LISTS_WRONG_TYPE ? k->transit : k->workers);
 	return 0;
 }
+
+bool lists_bare_is_free(const struct admin *a)
+{
+	return a->options.force || !a->keys.shared;
+}
+
+int64_t lists_free_messages(const struct admin *a, const struct lists *l, enum admin_list list)
+{
+	int64_t n = a->options.force ? l->transit : l->transit - l->held;
+
+	switch (list) {
+	case LIST_INGRESS:
+		return l->ingress;
+	case LIST_ESCAPE:
+		return l->escape;
+	case LIST_DELAYED:
+		return l->delayed;
+	case LIST_TRANSIT:
+		break;
+	}
+	return lists_bare_is_free(a) ? n : n - l->bare - l->bare_rescue;
+}

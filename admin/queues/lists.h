@@ -39,4 +39,9 @@ void lists_free(struct lists *l);
 /* Reads everything of one queue. A list of the wrong type is an error if it is wanted (LIST_BITs). */
 int lists_read(struct admin *a, const struct queue_keys *k, unsigned wanted, struct lists *l);
 
+/* True: a command may take messages of the bare list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
+bool lists_bare_is_free(const struct admin *a);
+/* How many messages of the list a command takes that takes all. Of transit those that no live worker holds; with --force all of them. */
+int64_t lists_free_messages(const struct admin *a, const struct lists *l, enum admin_list list);
+
 #endif

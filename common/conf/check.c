@@ -30,7 +30,7 @@ struct claims {
 static const char *const ingress_keys[] = { "", ":delayed", ":delayed:apart", ":delayed:apart:*",
 	":done", ":stats", ":paused", ":sweeper", ":notes", ":rate:*", ":backlog:*" };
 static const char *const transit_keys[] = { "", ":*" };
-static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":redriven" };
+static const char *const escape_keys[] = { "", ":log", ":forwarded", ":claimed", ":operations", ":redriven:*" };
 
 static void add_claim(struct claims *c, const char *base, const char *suffix, int queue, const char *key)
 {

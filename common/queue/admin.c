@@ -186,7 +186,7 @@ static void unlink_keys(struct redis *r, const char *const *keys, size_t n)
 void queue_destroy_lists(struct redis *r, const struct queue_keys *k)
 {
 	char *rescue = queue_bare_rescue_key(k);
-	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed, k->operations, k->redriven,
+	const char *keys[] = { k->ingress, k->transit, rescue, k->aside, k->aside_log, k->escape, k->log, k->forwarded, k->claimed, k->operations,
 		k->done, k->stats, k->paused, k->sweeper, k->notes };
 
 	purge_delayed(r, k, "EXISTS");

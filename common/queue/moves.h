@@ -27,7 +27,7 @@ struct queue_keys {		/* every string is owned */
 	char *name, *ingress, *transit, *escape;
 	char *delayed, *delayed_apart, *done, *stats, *paused, *sweeper, *notes;	/* key of ingress and a suffix */
 	char *workers, *aside, *aside_log;			/* key of transit and a suffix */
-	char *log, *forwarded, *claimed, *operations, *redriven;	/* key of escape and a suffix */
+	char *log, *forwarded, *claimed, *operations, *redriven;	/* key of escape and a suffix; that of redriven gets the id of an operation, too */
 	char *registered;					/* QUEUE_KEY_REGISTERED */
 	struct message_keys lines;	/* which lines before its messages are genuine; has views into this struct */
 	bool shared;		/* other programs fetch from it, too: quredis puts nothing before a message, and keeps notes beside it */

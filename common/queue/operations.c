@@ -11,11 +11,17 @@ static const char *const field_names[OPERATION_FIELDS] = {
 #undef X
 };
 
+/* Each operation has its own, so that no other one counts its failures. */
+static char *redriven_key(const struct queue_keys *k, const char *id)
+{
+	return alloc_format("%s:%s", k->redriven, id);
+}
+
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
     const char *const values[OPERATION_FIELDS])
 {
-	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->operations, k->redriven };
+	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
+	const char *keys[] = { none, k->operations, redriven };
 	struct script_arg args[5 + 2 * OPERATION_FIELDS];
 	struct script_number hold, keep;
 
@@ -29,24 +35,26 @@ void queue_operation_hold(struct redis *r, const struct queue_keys *k, const cha
 		args[6 + 2 * i] = script_string(values[i] == NULL ? "" : values[i]);
 	}
 	queue_script(r, QUEUE_SCRIPT_operation_hold, nitems(keys), keys, nitems(args), args);
+	free(redriven);
 	free(none);
 }
 
-void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t done,
     enum queue_operation_field field, const char *value)
 {
-	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->operations, k->redriven };
+	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
+	const char *keys[] = { none, k->operations, redriven };
 	struct script_number hold, keep, count;
 	struct script_arg args[] = {
 		script_string(id), script_string(holder),
 		hold_ms < 0 ? script_string("end") : script_number(&hold, hold_ms),
 		script_number(&keep, QUEUE_OPERATION_KEEP_MS),
-		acted < 0 ? script_string("") : script_number(&count, acted),
+		done < 0 ? script_string("") : script_number(&count, done),
 		script_string(field_names[field]), script_string(value == NULL ? "" : value),
 	};
 
 	queue_script(r, QUEUE_SCRIPT_operation_note, nitems(keys), keys, value == NULL ? 5 : nitems(args), args);
+	free(redriven);
 	free(none);
 }
 
@@ -79,17 +87,36 @@ void queue_operations_list(struct redis *r, const struct queue_keys *k)
 	redis_appendf(r, "HSCAN %s 0 MATCH *:what COUNT 2000", k->operations);
 }
 
-void queue_operation_redriven(struct redis *r, const struct queue_keys *k, const char *sha1)
+void queue_redriven_add(struct redis *r, const struct queue_keys *k, const char *id, const char *fingerprint)
 {
-	redis_appendf(r, "APPEND %s %b", k->redriven, sha1, (size_t)QUEUE_REDRIVEN_DIGITS);
-	redis_appendf(r, "PEXPIRE %s %d", k->redriven, QUEUE_OPERATION_KEEP_MS);
+	char *key = redriven_key(k, id);
+
+	redis_appendf(r, "APPEND %s %b", key, fingerprint, (size_t)QUEUE_FINGERPRINT_DIGITS);
+	redis_appendf(r, "PEXPIRE %s %d", key, QUEUE_OPERATION_KEEP_MS);
+	free(key);
+}
+
+void queue_redriven_read(struct redis *r, const struct queue_keys *k, const char *id, size_t from, size_t len)
+{
+	char *key = redriven_key(k, id);
+
+	redis_appendf(r, "GETRANGE %s %d %d", key, (int64_t)from, (int64_t)(from + len - 1));
+	free(key);
+}
+
+void queue_destroy_redriven(struct redis *r, const struct queue_keys *k, const char *id)
+{
+	char *key = redriven_key(k, id);
+
+	redis_appendf(r, "UNLINK %s", key);
+	free(key);
 }
 
 void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,
     const char *next, const struct queue_taken *taken, size_t n)
 {
-	char *none = queue_lease_key(k, NULL);
-	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, k->redriven, k->ingress };
+	char *none = queue_lease_key(k, NULL), *redriven = redriven_key(k, id);
+	const char *keys[] = { none, k->escape, k->log, k->claimed, k->operations, redriven, k->ingress };
 	struct script_arg *args = alloc_zero(5 + 5 * n, sizeof(*args)), *arg = args + 5;
 	struct script_number *numbers = alloc_zero(2 * n, sizeof(*numbers)), keep;
 
@@ -108,6 +135,7 @@ void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const 
 	queue_script(r, QUEUE_SCRIPT_dead_letters_take, ingress ? 7 : 6, keys, 5 + 5 * n, args);
 	free(numbers);
 	free(args);
+	free(redriven);
 	free(none);
 }
 

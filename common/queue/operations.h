@@ -7,7 +7,8 @@
 /*
  * Long work of an operator on the dead letters of a queue. The hash `operations` remembers each piece of it until it is complete, so that a repeated command
  * continues it. The fields of one have its id before them. `holder` names the process that works on it: every step asks for it, so that a process that lost it,
- * or a Redis that went back to an earlier state, takes nothing twice. As in common/queue/moves.h, each function appends one script or command.
+ * or a Redis that went back to an earlier state, takes nothing twice. The key `redriven:ID` notes which messages an operation at a pace has put back. As in
+ * common/queue/moves.h, each function appends one script or command.
  */
 #define QUEUE_OPERATION_HOLD_MS 5000			/* then another process may continue it */
 #define QUEUE_OPERATION_KEEP_MS INT64_C(604800000)	/* since the last step */
@@ -24,11 +25,11 @@
 	X(BOUND, "bound") \
 	X(NEXT, "next")			/* the record where it goes on */ \
 	X(TOTAL, "total")		/* how many it means, if they were counted */ \
-	X(ACTED, "acted")		/* how many it has taken */ \
-	X(FROM, "from")			/* canary: how many had been taken before */ \
-	X(FIRST, "first")		/* canary: names of its messages */ \
-	X(PASSED, "passed")		/* canary: "1": it is done */ \
-	X(LAST, "last")			/* at a slow rate: time of the last message */
+	X(DONE, "done")			/* how many it has moved back or deleted */ \
+	X(CANARY_FROM, "canary_from")	/* how many were done before the canary */ \
+	X(CANARY_FINGERPRINTS, "canary_fingerprints") \
+	X(CANARY_DONE, "canary_done")	/* "1" */ \
+	X(LAST_AT, "last_at")		/* at a slow rate: time of the last message */
 
 enum queue_operation_field {
 #define X(field, ...) OPERATION_##field,
@@ -41,19 +42,22 @@ enum queue_operation_field {
 void queue_operation_hold(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, const char *instead,
     const char *const values[OPERATION_FIELDS]);
 /*
- * Stores the value of a field; NULL: of none. hold_ms 0: gives it up; -1: forgets it. acted: only if it has taken so many; -1: any number. -> INTEGER 1;
+ * Stores the value of a field; NULL: of none. hold_ms 0: gives it up; -1: forgets it. done: only if so many are done; -1: any number. -> INTEGER 1;
  * 0: another process holds it, or Redis went back
  */
-void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t acted,
+void queue_operation_note(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, int64_t hold_ms, int64_t done,
     enum queue_operation_field field, const char *value);
 void queue_operation_read(struct redis *r, const struct queue_keys *k, const char *id);		/* -> ARRAY */
 /* The fields in an answer, from element `from` on; they point into it. A missing one is "". false: the answer has other elements */
 bool queue_operation_parse(const struct redis_reply *reply, size_t from, const char *values[OPERATION_FIELDS]);
 /* Some of the operations, all of them if there are less than a hundred. -> ARRAY of the cursor and an ARRAY: "ID:what" and its text, in turns */
 void queue_operations_list(struct redis *r, const struct queue_keys *k);
+/* A fingerprint is the first digits of a SHA-1 that tells a message from others. */
+#define QUEUE_FINGERPRINT_DIGITS 16
 /* Notes a message that is put back, as dead_letters_take.lua does. -> two INTEGERs */
-#define QUEUE_REDRIVEN_DIGITS 16
-void queue_operation_redriven(struct redis *r, const struct queue_keys *k, const char *sha1);
+void queue_redriven_add(struct redis *r, const struct queue_keys *k, const char *id, const char *fingerprint);
+void queue_redriven_read(struct redis *r, const struct queue_keys *k, const char *id, size_t from, size_t len);	/* -> STRING: fingerprints, from this byte on */
+void queue_destroy_redriven(struct redis *r, const struct queue_keys *k, const char *id);			/* -> INTEGER */
 
 /* A dead letter that an operation takes. */
 struct queue_taken {
@@ -64,7 +68,7 @@ struct queue_taken {
 };
 /*
  * Takes dead letters, in their order, up to the first that is not at its place. ingress false: deletes them. gone: a text that no message has. noted: remember
- * their sha1s. next: the record where the operation goes on. -> ARRAY of INTEGER: how many, and how many the operation has taken; -1: it is not held
+ * their fingerprints. next: the record where the operation goes on. -> ARRAY of INTEGER: how many, and how many the operation has done; -1: it is not held
  */
 #define QUEUE_TAKEN_MAX 100
 void queue_dead_letters_take(struct redis *r, const struct queue_keys *k, const char *id, const char *holder, bool ingress, bool noted, const char *gone,

@@ -116,7 +116,6 @@ void queue_survey_types_wanted(const struct queue_keys *k, struct queue_type out
 		{ k->aside_log, "stream" },
 		{ k->claimed, "hash" },
 		{ k->operations, "hash" },
-		{ k->redriven, "string" },
 		{ queue_bare_rescue_key(k), "list" },
 	};
 

@@ -357,6 +357,8 @@ def test_destroy_removes_every_key(quredis, redis):
     q = whole_queue(c)
     c.lpush(q.transit + ":aside", "set aside")
     c.xadd(q.transit + ":aside:log", {"size": 9})
+    c.hset(q.escape + ":operations", "0123456789abcdef:what", "dlq retry")
+    c.set(q.escape + ":redriven:0123456789abcdef", "0" * 16)
     c.zadd("quredis:queues", {"other": 1})
     before = dumps(c)
     r = quredis("destroy", "mail")

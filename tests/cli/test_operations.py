@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from harness import SANITIZED, Tap, high_water_kib, queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole
+from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole, remembered
 from harness.paths import QUREDIS
 from harness.queues import Queue, strip
 from harness.redis_proxy import CUT, SCRIPTS
@@ -41,7 +41,7 @@ def test_killed_ten_times_and_repeated_it_acts_on_each_once(quredis, redis, mail
         gone = LETTERS - q.client.llen(q.escape)
         kills += 1
     if gone == len(wanted):     # this machine was too slow to kill the last one in time
-        q.client.delete(f"{q.escape}:operations", f"{q.escape}:redriven")
+        q.client.delete(*remembered(q), "none")
         assert [strip(m) for m in q.fetched()] == (wanted if command == "retry" else [])
         return left_whole(q, wanted)
     r = quredis("dlq", command, "mail", "--all", "--cause", CAUSE, "--yes", *pace)
@@ -132,7 +132,7 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     assert re.search(r": stopped\. (It has|All [0-9]+ have) another cause than before: 'HandlerExit exit 3: ", r.err), r
     wait_for(lambda: q.client.llen(q.escape) == LETTERS)
     assert {*q.client.lrange(q.escape, 0, 49)} == {*wanted[:50]} and {*wanted[50:]} < {*q.client.lrange(q.escape, 50, -1)}
-    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:redriven")
+    assert not remembered(q)
     assert d.stop() == 0
 
 
@@ -299,7 +299,7 @@ def test_redis_goes_back_in_the_middle(past, redis_proxy, quredis, args, keep, b
     assert again.code == 0, again
     assert collections.Counter(strip(m) for m in q.fetched()) == collections.Counter([] if args is None else wanted)
     assert q.client.llen(q.escape) == q.client.xlen(q.log) == 50 and not {*q.client.lrange(q.escape, 0, -1)} & {*wanted}
-    assert not q.client.exists(f"{q.escape}:operations", f"{q.escape}:redriven")
+    assert not remembered(q)
 
 
 def test_what_it_put_back_before_redis_went_back_is_counted_too(past, redis_proxy):
@@ -329,6 +329,27 @@ def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
 
 
 # ---- what an earlier command left ----
+
+def test_the_failures_of_another_operation_do_not_count(past, quredis):
+    """Another one is interrupted, and its messages fail again while this one works."""
+    server, q, wanted = past
+    q.dead_letters(b"its:1", b"its:2", error_class="Its")
+    child = begin(server.url, *MINE, "--rate", "20/s")
+    wait_for(lambda: q.client.llen(q.ingress) >= 3)
+    child.kill()
+    child.communicate()
+    mine = [strip(q.client.rpop(q.ingress)) for _ in range(2)]
+    q.client.delete(q.ingress)
+    its = begin(server.url, "dlq", "retry", "mail", "--all", "--class", "Its", "--canary", "--yes")
+    wait_for(lambda: q.client.llen(q.ingress) == 1)
+    q.dead_letters(*mine, error_class="Mine")
+    q.client.delete(q.ingress)
+    said = its.communicate(timeout=60)
+    assert its.returncode == 0 and "became dead letters again" not in said[1] and "; 0 failed again" in said[0], said
+    r = quredis("-u", server.url, *MINE, "--rate", "100000/s", "--max-failures", "9")
+    assert r.code == 0 and "2 of 80 messages moved back became dead letters again" in r.err, r
+    assert not remembered(q)
+
 
 def test_a_canary_after_a_part_without_one(past):
     """It counts from its own beginning, not from that of the operation."""
@@ -368,28 +389,29 @@ def test_a_slow_rate_holds_over_repeated_commands(past):
         return int(of[b"held"]) > held.get(child.pid, 10 ** 15)
 
     held = {}
-    assert part(lambda child: q.client.hkeys(operations) and any(f.endswith(b":last") for f in q.client.hkeys(operations))) == 1
+    assert part(lambda child: q.client.hkeys(operations) and any(f.endswith(b":last_at") for f in q.client.hkeys(operations))) == 1
     assert part(renewed) == 1 and part(renewed) == 1
-    last, = (f for f in q.client.hkeys(operations) if f.endswith(b":last"))
+    last, = (f for f in q.client.hkeys(operations) if f.endswith(b":last_at"))
     q.client.hincrby(operations, last, -3600000)
     assert part(lambda child: q.client.llen(q.ingress) > 1) == 2
 
 
 def test_what_an_operation_left_does_not_outlive_it(past, quredis):
     server, q, wanted = past
-    operations, redriven = f"{q.escape}:operations", f"{q.escape}:redriven"
+    operations = f"{q.escape}:operations"
     child = begin(server.url, *MINE, "--rate", "20/s")
     wait_for(lambda: q.client.llen(q.ingress) >= 3)
+    redriven, = q.client.scan_iter(f"{q.escape}:redriven:*")
     q.client.persist(operations)
     q.client.pexpire(redriven, 60000)
     wait_for(lambda: q.client.pttl(operations) > 600000000 and q.client.pttl(redriven) > 600000000)    # each renewal extends both
     child.kill()
     child.communicate()
-    acted, = (f for f in q.client.hkeys(operations) if f.endswith(b":acted"))
-    q.client.hdel(operations, *(f for f in q.client.hkeys(operations) if f != acted))
+    done, = (f for f in q.client.hkeys(operations) if f.endswith(b":done"))
+    q.client.hdel(operations, *(f for f in q.client.hkeys(operations) if f != done))
     n = q.client.llen(q.ingress)
-    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")      # anew: nothing is acted yet
-    wait_for(lambda: q.client.llen(q.ingress) == n + 1 and q.client.hget(operations, acted) == b"1")
+    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")      # anew: nothing is done yet
+    wait_for(lambda: q.client.llen(q.ingress) == n + 1 and q.client.hget(operations, done) == b"1")
     q.client.delete(q.ingress)
     assert child.wait(60) == 0
     q.client.delete(q.ingress)

@@ -3,7 +3,7 @@ import pytest
 
 from harness import browser as browsers
 from harness import queue, wait_for
-from harness.letters import CAUSE, LETTERS, PATIENCE_S, fill
+from harness.letters import CAUSE, LETTERS, PATIENCE_S, fill, remembered
 from harness.queues import Queue, incarnation, payloads
 
 from .actions import FAILED_TO_LOAD
@@ -265,7 +265,7 @@ def test_all_of_one_cause_with_a_canary_and_a_rate(page, redis, quredisd, handle
     p.click(f"Retry {c.llen(q.escape) - rest:,}", "dialog")
     wait_for(lambda: c.llen(q.escape) == rest and len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted)
-    assert not {*c.lrange(q.escape, 0, -1)} & {*wanted} and not c.exists(f"{q.escape}:operations", f"{q.escape}:redriven")
+    assert not {*c.lrange(q.escape, 0, -1)} & {*wanted} and not remembered(q)
     p.sees("No matching dead letters")
     assert d.stop() == 0
 

@@ -1,11 +1,12 @@
--- KEYS: none escape log claimed operations redriven [ingress]
+-- KEYS: none escape log claimed operations redriven:id [ingress]
 -- ARGV: id holder gone noted next [at size sha1 line record_id ...]
 -- Takes dead letters for the operation `id`, up to the first that is not at its place, has no record or may be claimed: each goes to ingress behind its line;
 -- without ingress it is deleted. at: index from the right, before any left. All leave together: the text `gone` replaces them, and one LREM removes it from
--- the nearer end. noted: for how long `redriven` notes their sha1s; '0': not at all. next: where the operation goes on. Returns how many left, and how many the
--- operation has taken; -1: not held.
+-- the nearer end. noted: for how long `redriven` notes their fingerprints; '0': not at all. next: where the operation goes on. Returns how many left, and how
+-- many the operation has done; -1: not held.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if redis.call('HGET', KEYS[5], ARGV[1] .. ':holder') ~= ARGV[2] then return { -1, 0 } end
+local function count(n) return redis.call('HINCRBY', KEYS[5], ARGV[1] .. ':done', n) end
 local claims, taken, ids, sums, left = {}, {}, {}, {}, redis.call('LLEN', KEYS[2])
 for _, sha1 in ipairs(redis.call('HVALS', KEYS[4])) do claims[sha1] = true end
 for i = 6, #ARGV, 5 do
@@ -24,4 +25,4 @@ if removed ~= #taken then                   -- refused: the copies must not stay
 end
 if #ids > 0 then redis.pcall('XDEL', KEYS[3], unpack(ids)) end
 if #ids > 0 and ARGV[4] ~= '0' then redis.pcall('APPEND', KEYS[6], table.concat(sums)) redis.pcall('PEXPIRE', KEYS[6], ARGV[4]) end
-return { #ids, redis.call('HINCRBY', KEYS[5], ARGV[1] .. ':acted', #ids), redis.call('HSET', KEYS[5], ARGV[1] .. ':next', ARGV[5]) }
+return { #ids, count(#ids), redis.call('HSET', KEYS[5], ARGV[1] .. ':next', ARGV[5]) }

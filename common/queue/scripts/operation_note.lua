@@ -1,16 +1,16 @@
--- KEYS: none operations redriven
--- ARGV: id holder hold_ms|end keep_ms acted [field value]
--- Stores a field of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and with the last operation also which messages
--- were put back. acted: how many it has taken, as holder knows; if it has taken another number, Redis went back to an earlier state. '': any number. Returns 1;
--- 0: holder does not hold it any more, or Redis went back, and nothing changes.
+-- KEYS: none operations redriven:id
+-- ARGV: id holder hold_ms|end keep_ms done [field value]
+-- Stores a field of the operation `id`, and holds it for hold_ms from now on; 0: gives it up. end: forgets it, and which messages it put back. done: how many
+-- are done, as holder knows; if it is another number, Redis went back to an earlier state. '': any number. Returns 1; 0: holder does not hold it any more, or
+-- Redis went back, and nothing changes.
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 local function get(field) return redis.call('HGET', KEYS[2], ARGV[1] .. ':' .. field) end
-if get('holder') ~= ARGV[2] or ARGV[5] ~= '' and (get('acted') or '0') ~= ARGV[5] then return 0 end
+if get('holder') ~= ARGV[2] or ARGV[5] ~= '' and (get('done') or '0') ~= ARGV[5] then return 0 end
 if ARGV[3] == 'end' then
   for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
     if string.sub(field, 1, #ARGV[1] + 1) == ARGV[1] .. ':' then redis.call('HDEL', KEYS[2], field) end
   end
-  if redis.call('HLEN', KEYS[2]) == 0 then redis.call('DEL', KEYS[3]) end
+  redis.call('DEL', KEYS[3])
   return 1
 end
 local t = redis.call('TIME')
