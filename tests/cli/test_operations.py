@@ -11,7 +11,7 @@ import pytest
 from harness import SANITIZED, Tap, high_water_kib, queue, wait_for
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, SHARE, SWITCH, fill, left_whole, remembered
 from harness.paths import QUREDIS
-from harness.queues import Queue, strip
+from harness.queues import Queue, sha1, strip
 from harness.redis_proxy import CUT, SCRIPTS
 
 
@@ -350,6 +350,24 @@ def test_the_failures_of_another_operation_do_not_count(past, quredis):
     assert r.code == 0 and "2 of 80 messages moved back became dead letters again" in r.err, r
     assert not remembered(q)
 
+
+@pytest.mark.parametrize("damage", ["forged", "greatest", "denied"])
+@pytest.mark.parametrize("command", ["retry", "rm"])
+def test_nothing_leaves_that_redis_cannot_count(redis_server, quredis, damage, command):
+    server = redis_server(tcp=True)
+    q = Queue(server.client())
+    bound = q.dead_letters(*(b"%d" % i for i in range(20)), error_class="Mine")[-1]
+    url, args = server.tcp_url, ("dlq", command, *MINE[2:], *(["--rate", "1/h"] if command == "retry" else []))
+    if damage == "denied":
+        q.client.execute_command("ACL", "SETUSER", "some", "on", ">pw", "~*", "&*", "+@all", "-hincrby")
+        url = url.replace("redis://", "redis://some:pw@")
+    else:
+        what = f"dlq {command} class=Mine"
+        q.client.hset(f"{q.escape}:operations", mapping={f"{sha1(what.encode())[:16]}:{k}": v for k, v in {
+            "what": what, "since": "-", "bound": bound, "next": "-", "begun": "1", "done": "abc" if damage == "forged" else str(2 ** 63 - 1)}.items()})
+    r = quredis("-u", url, *args)
+    assert r.code != 0 and r.out == "", r
+    assert q.client.llen(q.escape) == 20 == q.client.xlen(q.log) and not q.client.exists(q.ingress)
 
 def test_a_canary_after_a_part_without_one(past):
     """It counts from its own beginning, not from that of the operation."""

@@ -7,6 +7,7 @@
 redis.call('DEL', KEYS[1])                  -- never there: a first write that maxmemory allows
 if redis.call('HGET', KEYS[5], ARGV[1] .. ':holder') ~= ARGV[2] then return { -1, 0 } end
 local function count(n) return redis.call('HINCRBY', KEYS[5], ARGV[1] .. ':done', n) end
+if count(0) < 0 or count(0) > 1e15 then return redis.error_reply('ERR ' .. KEYS[5] .. ' does not hold how many are done') end      -- before any leaves
 local claims, taken, ids, sums, left = {}, {}, {}, {}, redis.call('LLEN', KEYS[2])
 for _, sha1 in ipairs(redis.call('HVALS', KEYS[4])) do claims[sha1] = true end
 for i = 6, #ARGV, 5 do
