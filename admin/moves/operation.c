@@ -52,6 +52,7 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
 	o->total = text[OPERATION_TOTAL][0] == '\0' ? -1 : strtoll(text[OPERATION_TOTAL], NULL, 10);
 	o->done = strtoll(text[OPERATION_DONE], NULL, 10);
+	strlcpy(o->canary_newest, text[OPERATION_CANARY_NEWEST], sizeof(o->canary_newest));
 	o->canary_from = text[OPERATION_CANARY_FROM][0] == '\0' ? -1 : strtoll(text[OPERATION_CANARY_FROM], NULL, 10);
 	free(o->canary_fingerprints);
 	o->canary_fingerprints = alloc_string(text[OPERATION_CANARY_FINGERPRINTS]);
@@ -244,10 +245,11 @@ int operation_note_last(struct operation *o)
 	return admin_server_time(o->a, &o->last_at_ms) == -1 ? -1 : note_number(o, OPERATION_LAST_AT, o->last_at_ms);
 }
 
-int operation_begin_canary(struct operation *o)
+int operation_begin_canary(struct operation *o, const char *newest)
 {
+	strlcpy(o->canary_newest, newest, sizeof(o->canary_newest));
 	o->canary_from = o->done;
-	return note_number(o, OPERATION_CANARY_FROM, o->canary_from);
+	return note(o, OPERATION_CANARY_NEWEST, newest) == -1 ? -1 : note_number(o, OPERATION_CANARY_FROM, o->canary_from);
 }
 
 int operation_add_canary(struct operation *o, const char *fingerprint)

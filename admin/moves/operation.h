@@ -22,6 +22,7 @@ struct operation {
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, done;		/* total -1: not counted */
 	char *canary_fingerprints;	/* of the messages that were put back first (redriven.h); owned */
+	char canary_newest[QUEUE_FINGERPRINT_DIGITS + 1];	/* fingerprint of the newest dead letter before the canary; "": not known */
 	int64_t canary_from;		/* how many were done before the canary; -1: it has not begun */
 	bool canary_done;
 	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
@@ -51,7 +52,7 @@ int operation_note_next(struct operation *o, const char *record_id);		/* for a c
 /* Redis counted n more and has `done` now. false: Redis went back since the last count */
 bool operation_took(struct operation *o, int64_t n, int64_t done);
 int operation_note_last(struct operation *o);		/* the time of the last message */
-int operation_begin_canary(struct operation *o);
+int operation_begin_canary(struct operation *o, const char *newest);	/* newest: canary_newest */
 int operation_add_canary(struct operation *o, const char *fingerprint);
 /* These three do nothing if Redis went back since the last message: then what this process knows is wrong. */
 int operation_count(struct operation *o);		/* one more is done */

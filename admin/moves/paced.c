@@ -105,6 +105,14 @@ static int note_canary(struct admin *a, struct paced *p, const struct selected *
 	return found == -1 ? -1 : 0;
 }
 
+/* Notes what is the newest dead letter before it, so that it is known where those begin that fail again. */
+static int begin_canary(struct admin *a, struct operation *op)
+{
+	char newest[FINGERPRINT_SIZE];
+
+	return redriven_newest(a, newest) == -1 ? -1 : operation_begin_canary(op, newest);
+}
+
 static int put_back_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
@@ -112,7 +120,7 @@ static int put_back_canary(struct admin *a, struct paced *p)
 	int more = 1;
 
 	if (op->canary_from < 0)	/* an earlier command may have put messages back without a canary */
-		more = operation_begin_canary(op) == -1 ? -1 : 1;
+		more = begin_canary(a, op) == -1 ? -1 : 1;
 	while (more == 1 && op->done - op->canary_from < p->canary && !interrupt_asked()) {
 		more = selection_next(p->selection, &next);
 		if (more == 1)
@@ -134,11 +142,43 @@ static int fail_for_time(struct admin *a, const struct operation *op)
 	    "%s; quredis peek %s ingress shows what waits", n, next, a->keys.name);
 }
 
+static int fail_without_record(struct admin *a, struct paced *p)
+{
+	const struct operation *op = p->selection->op;
+	int64_t n = op->done - op->canary_from;
+
+	p->stopped = true;
+	if (n == 1)
+		admin_fail(a, EX_DATAERR, "the first message is a dead letter again, without a record that says why: stopped");
+	else
+		admin_fail(a, EX_DATAERR, "one of the first %" PRId64 " messages is a dead letter again, without a record that says why: stopped", n);
+	admin_note("quredis peek %s escape shows the newest dead letters; the log of quredisd says why Redis refused the record", a->keys.name);
+	return -1;
+}
+
+/* It is in no list of messages that are not done. -1: it failed again, or an error */
+static int judge_canary(struct admin *a, struct paced *p)
+{
+	struct operation *op = p->selection->op;
+	int found = redriven_find_in_escape(a, &p->redriven, op->canary_fingerprints, op->canary_newest);
+	int64_t n = op->done - op->canary_from;
+
+	if (found != 0)
+		return found == -1 ? -1 : fail_without_record(a, p);
+	if (operation_end_canary(op) == -1)
+		return -1;
+	if (n == 1)
+		admin_note("the first message is in no list any more, so it counts as done; the others follow");
+	else
+		admin_note("the first %" PRId64 " messages are in no list any more, so they count as done; the others follow", n);
+	return 0;
+}
+
 /* The canary is done if two checks in a row find none of its messages anywhere, and none is a dead letter. */
 static int wait_for_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
-	int64_t until_ms = clock_monotonic_ms() + canary_timeout_ms(a), n;
+	int64_t until_ms = clock_monotonic_ms() + canary_timeout_ms(a);
 	int missed = 0, there;
 
 	while (missed < 2 && !interrupt_asked()) {
@@ -152,13 +192,7 @@ static int wait_for_canary(struct admin *a, struct paced *p)
 			return fail_for_failures(a, p);
 		missed = there == 1 ? 0 : missed + 1;
 	}
-	if (interrupt_asked())
-		return 0;
-	if (operation_end_canary(op) == -1)
-		return -1;
-	n = op->done - op->canary_from;
-	admin_note(n == 1 ? "the first message is done; the others follow" : "the first %" PRId64 " messages are done; the others follow", n);
-	return 0;
+	return interrupt_asked() ? 0 : judge_canary(a, p);
 }
 
 /* ---- the others ---- */

@@ -231,35 +231,59 @@ static bool fingerprint_of_looked(const struct admin *a, const struct queue_look
 	return true;
 }
 
-/*
- * Reads a list from the newest entry on, a sorted set from the first. A message that moves meanwhile may be missed, so callers
- * check twice.
- */
-static int is_in_list(struct admin *a, const char *key, bool sorted, const struct fingerprints *wanted)
+/* Asks for a page of a list or, apart not NULL, of a sorted set. *n: its entries. -1: error of Redis */
+static int read_looked(struct admin *a, const char *key, const char *apart, int64_t first, int64_t most, struct redis_reply *reply, size_t *n)
+{
+	queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = apart, .first = first, .most = most, .bytes = ENTRIES_STEP_BYTES,
+	    .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
+	if (admin_reply(a, reply, key) == -1)
+		return -1;
+	*n = queue_look_count(reply);
+	return *n == SIZE_MAX ? admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key) : 0;
+}
+
+/* What a search finds of a page: 1: a message; 2: the last one that it looks at; 0: neither */
+static int search_page(const struct admin *a, const struct redis_reply *reply, size_t n, const struct fingerprints *wanted, const char *last)
 {
 	char fingerprint[FINGERPRINT_SIZE];
+
+	for (size_t i = 0; i < n; i++) {
+		struct queue_looked l;
+
+		queue_looked(reply, i, &l);
+		if (!fingerprint_of_looked(a, &l, fingerprint))
+			continue;
+		if (fingerprints_has(wanted, fingerprint))
+			return 1;
+		if (strcmp(fingerprint, last) == 0)
+			return 2;
+	}
+	return 0;
+}
+
+/*
+ * Reads a list from the newest entry on, a sorted set from the first, up to the message `last` or the end. A message that moves meanwhile may be missed, so
+ * callers check twice. 1: one of them is there; 0: none is; -1: error of Redis
+ */
+static int search(struct admin *a, const char *key, const char *apart, const struct fingerprints *wanted, const char *last)
+{
 	struct redis_reply reply;
 	int64_t first = 0;
+	int found = 0;
 	size_t n;
 
 	do {
-		queue_look(&a->redis, &(struct queue_look){ .key = key, .apart = sorted ? a->keys.delayed_apart : NULL, .first = first, .most = ENTRIES_MAX,
-		    .bytes = ENTRIES_STEP_BYTES, .shown = WITH_WRAPPER, .ends = QUEUE_ENTRY_ENDS });
-		if (admin_reply(a, &reply, key) == -1)
+		if (read_looked(a, key, apart, first, ENTRIES_MAX, &reply, &n) == -1)
 			return -1;
-		n = queue_look_count(&reply);
-		if (n == SIZE_MAX)
-			return admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key);
-		for (size_t i = 0; i < n; i++) {
-			struct queue_looked l;
-
-			queue_looked(&reply, i, &l);
-			if (fingerprint_of_looked(a, &l, fingerprint) && fingerprints_has(wanted, fingerprint))
-				return 1;
-		}
+		found = search_page(a, &reply, n, wanted, last);
 		first += (int64_t)n;
-	} while (n > 0);
-	return 0;
+	} while (found == 0 && n > 0);
+	return found == 1;
+}
+
+static int is_in_list(struct admin *a, const char *key, const struct fingerprints *wanted)
+{
+	return search(a, key, NULL, wanted, "");
 }
 
 static int is_in_flight(struct admin *a, const struct fingerprints *wanted)
@@ -271,7 +295,7 @@ static int is_in_flight(struct admin *a, const struct fingerprints *wanted)
 		for (int t = 0; found == 0 && t <= QUEUE_TRAYS; t++) {
 			char *key = queue_tray_key(&a->keys, l.workers[i].incarnation, t);
 
-			found = is_in_list(a, key, false, wanted);
+			found = is_in_list(a, key, wanted);
 			free(key);
 		}
 	lists_free(&l);
@@ -290,14 +314,43 @@ int redriven_are_under_way(struct admin *a, const char *fingerprints)
 	int found;
 
 	read_digits(&wanted, fingerprints);
-	found = is_in_list(a, a->keys.ingress, false, &wanted);
+	found = is_in_list(a, a->keys.ingress, &wanted);
 	if (found == 0)
 		found = is_in_flight(a, &wanted);
 	if (found == 0)
-		found = is_in_list(a, a->keys.delayed, true, &wanted);
+		found = search(a, a->keys.delayed, a->keys.delayed_apart, &wanted, "");
 	if (found == 0)
-		found = is_in_list(a, a->keys.aside, false, &wanted);
-	found = found == 0 ? is_in_list(a, a->keys.ingress, false, &wanted) : found;
+		found = is_in_list(a, a->keys.aside, &wanted);
+	found = found == 0 ? is_in_list(a, a->keys.ingress, &wanted) : found;
 	fingerprints_free(&wanted);
 	return found;
+}
+
+int redriven_find_in_escape(struct admin *a, struct redriven *r, const char *fingerprints, const char *newest)
+{
+	struct fingerprints wanted = {0};
+	int found;
+
+	read_digits(&wanted, fingerprints);
+	found = search(a, a->keys.escape, NULL, &wanted, newest);
+	fingerprints_free(&wanted);
+	r->failed += found == 1;
+	return found;
+}
+
+int redriven_newest(struct admin *a, char out[FINGERPRINT_SIZE])
+{
+	struct redis_reply reply;
+	struct queue_looked l;
+	size_t n;
+
+	out[0] = '\0';
+	if (read_looked(a, a->keys.escape, NULL, 0, 1, &reply, &n) == -1)
+		return -1;
+	if (n > 0) {
+		queue_looked(&reply, 0, &l);
+		if (!fingerprint_of_looked(a, &l, out))
+			out[0] = '\0';
+	}
+	return 0;
 }

@@ -28,7 +28,7 @@ struct record_sum {
 struct redriven {
 	struct fingerprints fingerprints;	/* of record_sum */
 	char next[RECORD_ID_SIZE];	/* id from which the log is read on; as for records_page() */
-	int64_t failed;			/* records behind the bound that belong to one of them */
+	int64_t failed;			/* records behind the bound that belong to one of them; and one if redriven_find_in_escape() found any */
 	char first[RECORD_ID_SIZE], last[RECORD_ID_SIZE];	/* ids of the oldest and the newest such record */
 	const char *cause;		/* all had this one before they were put back; NULL: `fingerprints` has the hash of each */
 };
@@ -51,6 +51,12 @@ void redriven_free(struct redriven *r);
  * other. They are of whole messages, and of a large one of its length and ends, so a message with the same ones counts as the same.
  */
 int redriven_are_under_way(struct admin *a, const char *fingerprints);
+/*
+ * 1: one of these messages is among the dead letters that are newer than `newest`, counted in r->failed: it failed again, and Redis has refused its record;
+ * 0: none is; -1: error of Redis
+ */
+int redriven_find_in_escape(struct admin *a, struct redriven *r, const char *fingerprints, const char *newest);
+int redriven_newest(struct admin *a, char out[FINGERPRINT_SIZE]);		/* the fingerprint of the newest dead letter; "": none */
 struct list_entry;
 void redriven_fingerprint_of(const struct list_entry *message, char out[FINGERPRINT_SIZE]);
 

@@ -27,6 +27,7 @@
 	X(TOTAL, "total")		/* how many it means, if they were counted */ \
 	X(DONE, "done")			/* how many it has moved back or deleted */ \
 	X(CANARY_FROM, "canary_from")	/* how many were done before the canary */ \
+	X(CANARY_NEWEST, "canary_newest")	/* fingerprint of the newest dead letter before the canary */ \
 	X(CANARY_FINGERPRINTS, "canary_fingerprints") \
 	X(CANARY_DONE, "canary_done")	/* "1" */ \
 	X(LAST_AT, "last_at")		/* at a slow rate: time of the last message */

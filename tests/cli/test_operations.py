@@ -115,7 +115,7 @@ def test_a_canary_of_fifty_then_the_others(service, ledger):
     q, wanted, d, broken = service()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
     assert (r.code, r.out) == (0, f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again so far; 0 matching messages are left\n"), r
-    assert "the first 50 messages are done; the others follow" in r.err
+    assert "the first 50 messages are in no list any more, so they count as done; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
     left_whole(q, wanted)
@@ -134,6 +134,49 @@ def test_a_canary_that_fails_again_moves_nothing_else(service):
     assert {*q.client.lrange(q.escape, 0, 49)} == {*wanted[:50]} and {*wanted[50:]} < {*q.client.lrange(q.escape, 50, -1)}
     assert not remembered(q)
     assert d.stop() == 0
+
+
+def failed(d, c, n, payload=b""):
+    """n messages that failed, one after the other."""
+    for i in range(n):
+        c.lpush("ingress:mail", b"%d" % i + payload + b"x" * i)
+        wait_for(lambda: c.llen("escape:mail") == i + 1, 60)
+
+
+def test_a_canary_without_a_sha1_fails_again(quredisd, redis, handler):
+    """No process reads a message above message_max, and Redis computes no sha1 above 16 MiB: its record has only its size."""
+    d, c = quredisd(queues=[queue("mail", handler("exit 3"))]), redis.client()
+    failed(d, c, 3, bytes(17 << 20))
+    assert {f[b"sha1"] for _, f in c.xrange("escape:mail:log")} == {b""}
+    r = d.quredis("dlq", "retry", "mail", "--all", "--class", "TooLarge", "--canary")
+    assert r.code == 65 and "1 of 1 messages moved back became dead letters again" in r.err and "1 failed again so far; 2 matching" in r.out, r
+    wait_for(lambda: c.llen("escape:mail") == c.xlen("escape:mail:log") == 3)
+    r = d.quredis("dlq", "retry", "mail", "--all", "--class", "TooLarge", "--rate", "1/s", "--max-failures", "9")
+    assert r.code == 0 and not c.exists("escape:mail:operations"), r
+    assert d.stop() == 0
+
+
+def test_a_canary_whose_record_redis_refuses_failed_again(quredisd, redis, handler):
+    d, c = quredisd(queues=[queue("mail", handler("exit 3"))]), redis.client()
+    failed(d, c, 5)
+    c.xadd("escape:mail:log", {"x": "y"}, id="18446744073709551615-18446744073709551615")     # no id is greater
+    r = d.quredis("dlq", "retry", "mail", "--all", "--class", "HandlerExit", "--canary=2")
+    assert r.code == 65 and "one of the first 2 messages is a dead letter again, without a record that says why: stopped" in r.err, r
+    assert r.out == "moved back to ingress: 2 messages of escape; 1 failed again so far; 3 matching messages are left\n"
+    wait_for(lambda: c.llen("escape:mail") == 5)
+    assert not c.exists("escape:mail:operations", "ingress:mail")
+    d.stop()
+
+
+def test_a_dead_letter_that_equals_the_canary_is_not_the_canary(past):
+    """Only those that are newer than the newest one before the canary can be of it."""
+    server, q, wanted = past
+    q.client.linsert(q.escape, "BEFORE", wanted[40], wanted[0])     # older than the newest
+    child = begin(server.url, *MINE, "--canary", "--rate", "100000/s")
+    wait_for(lambda: q.client.llen(q.ingress) == 1)
+    q.client.delete(q.ingress)
+    said = child.communicate(timeout=60)
+    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done; the others follow" in said[1], said
 
 
 # ---- the last line, and why messages failed again ----
@@ -219,7 +262,7 @@ def test_a_canary_that_was_interrupted_is_waited_for(service, ledger):
     child.communicate()
     assert d.quredis("resume", "mail").code == 0
     r = d.quredis(*args)
-    assert r.code == 0 and ": 20 " in r.err and "the first 20 messages are done" in r.err
+    assert r.code == 0 and ": 20 " in r.err and "the first 20 messages are in no list any more" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     left_whole(q, wanted)
     assert d.stop() == 0
@@ -325,7 +368,7 @@ def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     assert strip(q.client.rpop(q.ingress)) == wanted[0]     # a worker does it
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first message is done" in said[1] and [strip(m) for m in q.fetched()] == wanted[1:], said
+    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done" in said[1] and [strip(m) for m in q.fetched()] == wanted[1:], said
 
 
 # ---- what an earlier command left ----
@@ -385,7 +428,7 @@ def test_a_canary_after_a_part_without_one(past):
     assert q.client.llen(q.ingress) == n + 1
     q.client.delete(q.ingress)
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first 2 messages are done" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
+    assert child.returncode == 0 and "the first 2 messages are in no list any more" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
 
 
 def test_a_slow_rate_holds_over_repeated_commands(past):
