@@ -123,6 +123,14 @@ int moment_parse(const char *text, int64_t now_ms, int64_t *ms)
 	return form == FORM_NONE || *ms < 0 ? -1 : 0;
 }
 
+bool moment_is_relative(const char *text)
+{
+	int64_t ms;
+	enum form form = parse(text, 0, false, &ms);
+
+	return form == FORM_DURATION || form == FORM_CLOCK;
+}
+
 int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms)
 {
 	enum form form = parse(text, now_ms, true, ms);

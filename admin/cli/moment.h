@@ -1,6 +1,7 @@
 #ifndef ADMIN_CLI_MOMENT_H
 #define ADMIN_CLI_MOMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -10,6 +11,7 @@
  * now_ms: ms since 1970. -1: text is none of these, or before 1970.
  */
 int moment_parse(const char *text, int64_t now_ms, int64_t *ms);
+bool moment_is_relative(const char *text);	/* a time of day or a duration, which means another moment later */
 /* The same for a moment that comes: the next such time of day, or a duration from now on ("5m", "in 5m"). -1 also for a time that is over. */
 int moment_parse_coming(const char *text, int64_t now_ms, int64_t *ms);
 #define MOMENT_COMING_WANTED "a time to come, as it is printed (2026-11-23T02:10:05Z), a time of day in UTC (02:00), or a duration from now on (1h30m)"

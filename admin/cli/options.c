@@ -298,8 +298,8 @@ json_t *options_to_json(const struct options *o, uint64_t bits)
 	return NULL;
 }
 
-/* Quotes a word for a shell. A single quote becomes '"'"': tables would double a backslash. */
-static void append_quoted(struct buffer *words, const char *text)
+/* A single quote becomes '"'"': tables would double a backslash. */
+void options_append_quoted(struct buffer *words, const char *text)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,@%+-";
 
@@ -321,7 +321,7 @@ static bool append_words(struct buffer *words, const struct option_spec *s, cons
 	buffer_format(words, " --%s", s->name);
 	if (s->kind == OPTION_IS_STRING) {
 		buffer_append(words, " ", 1);
-		append_quoted(words, json_string_value(value));
+		options_append_quoted(words, json_string_value(value));
 	} else if (s->kind != OPTION_MAY_HAVE_NUMBER || json_integer_value(value) != 0) {
 		buffer_format(words, "%s%" JSON_INTEGER_FORMAT, s->kind == OPTION_MAY_HAVE_NUMBER ? "=" : " ", json_integer_value(value));
 	}

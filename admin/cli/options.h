@@ -71,6 +71,7 @@ struct options {			/* strings point into argv */
 	size_t noperands;
 };
 
+struct buffer;
 struct option_spec {
 	int letter;			/* short option; above 255: none */
 	const char *name;		/* long option */
@@ -102,6 +103,8 @@ const struct option_spec *option_of_bit(uint64_t bit);
 struct json_t *options_to_json(const struct options *o, uint64_t bits);
 /* The words of such an object for a shell, " --class HandlerExit --canary=50": a new string. NULL: it has other members */
 char *options_to_words(const struct json_t *json, uint64_t bits);
+
+void options_append_quoted(struct buffer *words, const char *text);	/* a word for a shell; plain words stay as they are */
 
 /* Lists the options whose bit is in bits; 0: the global ones. */
 void options_print(uint64_t bits, FILE *out);

@@ -107,8 +107,8 @@ void outcome_say(struct admin *a, const struct outcome *o)
 	if (a->options.json)
 		say_json(a, o);
 	else
-		printf("%s %s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
-		    o->list == NULL ? "" : o->list, durability, rest);
+		printf("%s %s%s%s%s%s%s\n", a->options.dry_run ? o->would : o->did, count, o->list == NULL ? "" : " of ",
+		    o->list == NULL ? "" : o->list, a->options.dry_run && o->what != NULL ? o->what : "", durability, rest);
 	if (o->held > 0)
 		admin_note("%s with live workers left alone (--force takes them too)", held);
 	if (o->interrupted)

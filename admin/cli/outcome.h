@@ -28,6 +28,7 @@ struct outcome {
 	const char *action;	/* the command: "purge" */
 	const char *did, *would;	/* "purged", "would purge" */
 	const char *list;	/* "escape"; NULL: none */
+	const char *what;	/* dry run: which of them, and how, as text; NULL: nothing more */
 	int64_t count;
 	int64_t held;		/* messages of live workers, which were left alone */
 	bool says_left;		/* the last line also says `left` */

@@ -279,29 +279,40 @@ char *filter_text(const struct filter *f)
 {
 	struct buffer text = {0};
 
-	buffer_append(&text, "", 0);
-	for (size_t i = 0; i < nitems(filter_fields); i++)
-		if (given(f, &filter_fields[i]) != NULL)
-			buffer_format(&text, " %s=%s", option_of_bit(filter_fields[i].option)->name, given(f, &filter_fields[i]));
+	for (size_t i = 0; i < nitems(filter_fields); i++) {
+		if (given(f, &filter_fields[i]) == NULL)
+			continue;
+		buffer_format(&text, " %s=", option_of_bit(filter_fields[i].option)->name);
+		options_append_quoted(&text, given(f, &filter_fields[i]));
+	}
 	buffer_append(&text, "", 1);
 	return text.data;
 }
 
-char *filter_words(const struct filter *f)
+/* ", since 2026-11-23T02:00:00.000Z"; nothing if it is no id */
+static void append_time(struct buffer *text, const char *option, const char *id)
+{
+	char stamp[CLOCK_RFC3339_SIZE];
+	uint64_t ms, serial;
+
+	if (queue_record_id_parse(id, &ms, &serial) == 0)
+		buffer_format(text, ", %s %s", option, clock_rfc3339(clock_ms_of((double)ms), stamp));
+}
+
+char *filter_words(const struct filter *f, const char *since, const char *until)
 {
 	struct buffer text = {0};
 
-	for (size_t i = 0; i < nitems(filter_fields); i++) {
-		const char *value = given(f, &filter_fields[i]), *id = filter_fields[i].option == OPTION_SINCE ? f->since : f->until;
-		char stamp[CLOCK_RFC3339_SIZE];
-		uint64_t ms, serial;
-
-		if (value == NULL)
-			continue;
-		if (filter_fields[i].matches == NULL && queue_record_id_parse(id, &ms, &serial) == 0)
-			value = clock_rfc3339(clock_ms_of((double)ms), stamp);
-		buffer_format(&text, ", %s %s", option_of_bit(filter_fields[i].option)->name, value);
-	}
+	for (size_t i = 0; i < nitems(filter_fields); i++)
+		if (given(f, &filter_fields[i]) != NULL && filter_fields[i].matches != NULL)
+			buffer_format(&text, ", %s %s", option_of_bit(filter_fields[i].option)->name, given(f, &filter_fields[i]));
+	append_time(&text, "since", since);
+	append_time(&text, "until", until);
 	buffer_append(&text, "", 1);
 	return text.data;
+}
+
+bool filter_is_relative(const struct filter *f)
+{
+	return (f->since_given != NULL && moment_is_relative(f->since_given)) || (f->until_given != NULL && moment_is_relative(f->until_given));
 }

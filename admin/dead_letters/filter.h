@@ -32,9 +32,10 @@ size_t filter_add_fields(const struct filter *f, const char *fields[QUEUE_LOOK_F
 /* Prints a notice if nothing matched: how many classes or causes begin with this text, or which one is similar. */
 void filter_suggest(struct filter *f);
 
-/* " class=TTLExpired since=02:00", as given; a new string. Equal for equal options. "": no filter */
+/* " class=TTLExpired since=02:00", as given, quoted for a shell; a new string. Equal only for equal options. "": no filter */
 char *filter_text(const struct filter *f);
-/* ", class TTLExpired, since 2026-11-23T02:00:00.000Z" for questions; a new string */
-char *filter_words(const struct filter *f);
+/* ", class TTLExpired, since 2026-11-23T02:00:00.000Z" for questions; a new string. since, until: the ids that it acts on, of f or of its operation */
+char *filter_words(const struct filter *f, const char *since, const char *until);
+bool filter_is_relative(const struct filter *f);	/* its times mean other moments later */
 
 #endif

@@ -7,14 +7,18 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include <jansson.h>
+
 #include "admin/moves/by_filter.h"
-#include "admin/moves/selection.h"
+
 #include "admin/moves/paced.h"
 #include "admin/moves/retry.h"
+#include "admin/moves/selection.h"
 
 #include "common/base/base.h"
 
-#define COUNT_MS 1000		/* without a question the work begins after this time, even if not all are counted */
+#define RELATIVE_MS (60 * 60 * 1000)	/* for so long after its last step an operation with a relative time is continued without a question */
+#define COUNT_MS 1000			/* without a question the work begins after this time, even if not all are counted */
 
 struct work {
 	struct admin *a;
@@ -184,46 +188,101 @@ static int hold_and_take(struct work *w)
 	return rc;
 }
 
-static int confirm_work(struct work *w, int64_t n)
+/* What it acts on, and how fast, as a question says it: a new string. A continued operation keeps the times of its beginning. */
+static char *work_words(const struct work *w, bool continued)
 {
-	char *words = filter_words(&w->filter);
-	int rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Move back" : "Delete", n, "escape", words);
+	const char *since = continued ? w->op.since : w->filter.since, *until = continued ? w->op.bound : w->filter.until;
+	char *filter = filter_words(&w->filter, since, until), *pace = w->is_paced ? paced_words(&w->paced) : alloc_string("");
+	char *words = alloc_format("%s%s", filter, pace);
 
-	free(words);
-	return rc;
+	free(filter);
+	free(pace);
+	return words;
 }
 
-static void print_continues(const struct work *w)
+/* The command that acts on the same period whenever it is given: a new string */
+static char *absolute_command(const struct work *w)
 {
-	char stamp[CLOCK_RFC3339_SIZE];
+	struct options o = w->a->options;
+	char since[CLOCK_RFC3339_SIZE] = "", until[CLOCK_RFC3339_SIZE];
+	uint64_t ms = 0, serial;
+	char *words, *command;
+	json_t *json;
+
+	if (queue_record_id_parse(w->op.since, &ms, &serial) == 0)
+		o.since = clock_rfc3339(clock_ms_of((double)ms), since);
+	queue_record_id_parse(w->op.bound, &ms, &serial);
+	o.until = clock_rfc3339(clock_ms_of((double)ms), until);
+	o.given |= OPTION_UNTIL;
+	json = options_to_json(&o, OPTION_FILTER | OPTION_PACE);
+	words = options_to_words(json, OPTION_FILTER | OPTION_PACE);
+	command = alloc_format("quredis %s %s --all%s", w->outcome.action, w->a->keys.name, words == NULL ? "" : words);
+	json_decref(json);
+	free(words);
+	return command;
+}
+
+/*
+ * Without a question, an operator learns too late that "--since 2h" of yesterday is continued. A script that repeats its command after a fault does so soon.
+ */
+static int check_period(struct work *w)
+{
+	int64_t idle_ms = 0;
+	char *command;
+
+	if (w->a->options.dry_run || !filter_is_relative(&w->filter) || (!w->a->options.yes && confirm_possible()))
+		return 0;
+	if (operation_idle(&w->op, &idle_ms) == -1)
+		return -1;
+	if (idle_ms <= RELATIVE_MS)
+		return 0;
+	command = absolute_command(w);
+	admin_fail(w->a, EX_USAGE, "the %s was interrupted more than an hour ago, and the same words mean another period now. To act on the earlier one: %s; "
+	    "to begin with that of now, add --anew", w->op.verb, command);
+	free(command);
+	return -1;
+}
+
+static int print_continues(struct work *w)
+{
+	char stamp[CLOCK_RFC3339_SIZE], total[32] = "", *words = filter_is_relative(&w->filter) ? work_words(w, true) : alloc_string("");
 
 	if (w->op.total >= 0)
-		admin_note("continues the %s begun at %s: %" PRId64 " of %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.done,
-		    w->op.total);
-	else
-		admin_note("continues the %s begun at %s: %" PRId64 " are done", w->op.verb, clock_rfc3339(w->op.begun_ms, stamp), w->op.done);
+		snprintf(total, sizeof(total), " of %" PRId64, w->op.total);
+	admin_note("continues the %s begun at %s%s: %" PRId64 "%s are done", w->op.verb,
+	    w->op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(w->op.begun_ms, stamp), words, w->op.done, total);
+	free(words);
+	return check_period(w);
 }
 
-static int forget_earlier(struct work *w)
+static int ask_and_take(struct work *w, int64_t n, bool continued)
 {
-	int rc = operation_hold(&w->op) == -1 || operation_end(&w->op) == -1 ? -1 : 0;
+	char *words = work_words(w, continued);
+	int rc = 0;
 
-	operation_free(&w->op);
-	return rc == -1 ? -1 : operation_find(w->a, w->outcome.action, &w->filter, &w->op) == -1 ? -1 : 0;
+	w->outcome.count = n;
+	if (w->a->options.dry_run || (n == 0 && !continued)) {
+		w->outcome.what = words;
+		outcome_say(w->a, &w->outcome);
+	} else {
+		rc = n < 0 ? 0 : confirm_messages(w->a, w->retry ? "Move back" : "Delete", n, "escape", words);
+		if (rc == 0)
+			rc = hold_and_take(w);
+	}
+	free(words);
+	return rc;
 }
 
 static int find_and_run(struct work *w)
 {
 	struct admin *a = w->a;
-	int64_t n;
 	int found = operation_find(a, w->outcome.action, &w->filter, &w->op);
+	int64_t n;
 
-	if (found == 1 && a->options.anew && !a->options.dry_run)
-		found = forget_earlier(w);
-	if (found == -1 || (found == 0 && find_bound(w) == -1))
+	if (found == 1 && a->options.anew)
+		found = operation_forget(&w->op);
+	if (found == -1 || (found == 1 ? print_continues(w) : find_bound(w)) == -1)
 		return -1;
-	if (found == 1)
-		print_continues(w);
 	n = w->op.total < 0 ? -1 : w->op.total - w->op.done;
 	if (found == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {
 		if (count_all(w, &n) == -1)
@@ -233,12 +292,7 @@ static int find_and_run(struct work *w)
 	}
 	if (found == 0)
 		filter_suggest(&w->filter);
-	w->outcome.count = n;
-	if (a->options.dry_run || (n == 0 && found == 0)) {
-		outcome_say(a, &w->outcome);
-		return 0;
-	}
-	return confirm_work(w, n) == -1 ? -1 : hold_and_take(w);
+	return ask_and_take(w, n, found == 1);
 }
 
 int by_filter_run(struct admin *a, bool retry, const struct outcome *outcome)

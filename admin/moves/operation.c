@@ -17,6 +17,8 @@
 #include "common/base/base.h"
 
 #define RENEW_MS 1000
+#define FIGURE_MAX INT64_C(1000000000000000)	/* Lua counts exactly up to here */
+#define TIME_MAX_MS INT64_C(253402300799999)	/* the end of the year 9999 */
 #define LOOK_MS 250
 
 /* "HOST PID RANDOM" */
@@ -39,6 +41,20 @@ static bool is_dead(const char *holder)
 	return strncmp(holder, host, len) == 0 && holder[len] == ' ' && kill((pid_t)strtol(holder + len, NULL, 10), 0) == -1 && errno == ESRCH;
 }
 
+/* A number that quredis may have written; `otherwise`: it is another text. */
+static int64_t figure(const char *text, int64_t most, int64_t otherwise)
+{
+	const char *why = NULL;
+	int64_t n = strtonum(text, 0, most, &why);
+
+	return why == NULL ? n : otherwise;
+}
+
+static bool is_place(const char *id)
+{
+	return strcmp(id, "-") == 0 || record_id_valid(id);
+}
+
 /* -1: the answer has no fields */
 static int take_fields(struct operation *o, const struct redis_reply *reply, size_t from)
 {
@@ -46,18 +62,21 @@ static int take_fields(struct operation *o, const struct redis_reply *reply, siz
 
 	if (!queue_operation_parse(reply, from, text))
 		return admin_fail(o->a, EX_PROTOCOL, "unexpected reply from Redis: expected an operation");
-	o->begun_ms = strtoll(text[OPERATION_BEGUN], NULL, 10);
+	o->begun_ms = figure(text[OPERATION_BEGUN], TIME_MAX_MS, 0);
+	o->held_ms = figure(text[OPERATION_HELD], TIME_MAX_MS, 0);
 	strlcpy(o->since, text[OPERATION_SINCE], sizeof(o->since));
 	strlcpy(o->bound, text[OPERATION_BOUND], sizeof(o->bound));
 	strlcpy(o->next, text[OPERATION_NEXT][0] != '\0' ? text[OPERATION_NEXT] : o->since, sizeof(o->next));
-	o->total = text[OPERATION_TOTAL][0] == '\0' ? -1 : strtoll(text[OPERATION_TOTAL], NULL, 10);
-	o->done = strtoll(text[OPERATION_DONE], NULL, 10);
+	o->done = figure(text[OPERATION_DONE], FIGURE_MAX, text[OPERATION_DONE][0] == '\0' ? 0 : -1);
+	o->total = figure(text[OPERATION_TOTAL], FIGURE_MAX, -1);
+	o->total = o->total < o->done ? -1 : o->total;
 	strlcpy(o->canary_newest, text[OPERATION_CANARY_NEWEST], sizeof(o->canary_newest));
-	o->canary_from = text[OPERATION_CANARY_FROM][0] == '\0' ? -1 : strtoll(text[OPERATION_CANARY_FROM], NULL, 10);
+	o->canary_from = figure(text[OPERATION_CANARY_FROM], FIGURE_MAX, -1);
 	free(o->canary_fingerprints);
 	o->canary_fingerprints = alloc_string(text[OPERATION_CANARY_FINGERPRINTS]);
 	o->canary_done = text[OPERATION_CANARY_DONE][0] != '\0';
-	o->last_at_ms = strtoll(text[OPERATION_LAST_AT], NULL, 10);
+	o->last_at_ms = figure(text[OPERATION_LAST_AT], TIME_MAX_MS, 0);
+	o->is_damaged = o->bound[0] != '\0' && (o->done < 0 || !record_id_valid(o->bound) || !is_place(o->since) || !is_place(o->next));
 	return 0;
 }
 
@@ -75,7 +94,19 @@ int operation_find(struct admin *a, const char *action, const struct filter *f, 
 	queue_operation_read(&a->redis, &a->keys, o->id);
 	if (admin_reply(a, &reply, a->keys.operations) == -1 || take_fields(o, &reply, 0) == -1)
 		return -1;
+	if (o->is_damaged && !a->options.anew)
+		return admin_fail(a, EX_DATAERR, "what %s holds of this %s is damaged: --anew forgets it", a->keys.operations, o->verb);
 	return o->bound[0] != '\0';
+}
+
+int operation_idle(struct operation *o, int64_t *ms)
+{
+	int64_t last_ms = o->held_ms > 0 ? o->held_ms : o->begun_ms, now_ms;
+
+	if (admin_server_time(o->a, &now_ms) == -1)
+		return -1;
+	*ms = now_ms > last_ms ? now_ms - last_ms : 0;
+	return 0;
 }
 
 void operation_set_range(struct operation *o, const char *since, const char *bound)
@@ -285,7 +316,18 @@ int operation_release(struct operation *o)
 
 int operation_end(struct operation *o)
 {
-	return send_note(o, -1, o->done, OPERATION_HELD, NULL);
+	return send_note(o, -1, o->is_damaged ? ANY_NUMBER : o->done, OPERATION_HELD, NULL);
+}
+
+int operation_forget(struct operation *o)
+{
+	if (!o->a->options.dry_run && (operation_hold(o) == -1 || operation_end(o) == -1))
+		return -1;
+	o->total = o->canary_from = -1;
+	o->done = o->last_at_ms = 0;
+	o->canary_done = o->is_damaged = false;
+	o->canary_fingerprints[0] = '\0';
+	return 0;
 }
 
 void operation_free(struct operation *o)

@@ -17,7 +17,7 @@ struct operation {
 	const char *verb;		/* "retry" or "deletion" */
 	char id[QUEUE_OPERATION_ID_SIZE], holder[128];
 	char *what;			/* action and filter; owned */
-	int64_t begun_ms;		/* 0: not known */
+	int64_t begun_ms, held_ms;	/* when it began, and until when a process held it at last; 0: not known */
 	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];	/* the records that it means */
 	char next[RECORD_ID_SIZE];	/* where it goes on */
 	int64_t total, done;		/* total -1: not counted */
@@ -27,14 +27,22 @@ struct operation {
 	bool canary_done;
 	int64_t last_at_ms;		/* at a rate below one a second: the server's time of the last message; 0: none yet */
 	bool is_lost;			/* operation_lost() said so */
+	bool is_damaged;		/* Redis holds something else than quredis writes */
 	int64_t renewed_ms;		/* CLOCK_MONOTONIC */
 };
 
-/* Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis. operation_free() in each case. */
+/*
+ * Reads whether there is such an operation. 1: fills o; 0: there is none, o has only id and what; -1: error of Redis, or it is damaged (EX_DATAERR; not with
+ * --anew). operation_free() in each case.
+ */
 int operation_find(struct admin *a, const char *action, const struct filter *f, struct operation *o);
 /* It means the records from since to bound, and begins at the first one. */
 void operation_set_range(struct operation *o, const char *since, const char *bound);
 void operation_set_total(struct operation *o, int64_t total);
+/* Forgets the one that was found; only here with --dry-run. -1: another process holds it, or an error of Redis */
+int operation_forget(struct operation *o);
+/* How long no process has worked on it. -1: error of Redis */
+int operation_idle(struct operation *o, int64_t *ms);
 /* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
 int operation_hold(struct operation *o);
 /* Holds it further, if that is due. -1: another process holds it now */

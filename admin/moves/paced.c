@@ -15,32 +15,58 @@
 #include "admin/queues/queues.h"
 #include "common/base/base.h"
 
-#define RATE_DEFAULT 50.0
+#define RATE_DEFAULT "50/s"
 #define RATE_MAX 1000000
 #define LOOK_MS 250		/* between checks for messages that failed again */
 #define CANARY_LOOK_MS 500
 #define CANARY_LEAST_MS (10 * 60 * 1000)	/* the least time for the canary beyond the queue's timeout, since it may wait behind other messages */
 
-/* "50/s", "10/m", "3600/h" */
-static int parse_rate(struct admin *a, double *per_ms)
-{
-	static const char units[] = "smh";
-	static const double unit_ms[] = { 1000, 60 * 1000, 60 * 60 * 1000 };
-	const char *text = a->options.rate, *slash = text == NULL ? NULL : strchr(text, '/'), *unit, *why = NULL;
-	char *digits;
-	long long n;
+static const struct rate_unit {
+	const char *names[2];
+	double ms;
+} rate_units[] = {
+	{ { "s", "sec" }, 1000 },
+	{ { "m", "min" }, 60 * 1000 },
+	{ { "h", "hour" }, 60 * 60 * 1000 },
+};
 
-	*per_ms = RATE_DEFAULT / 1000;
-	if (text == NULL)
-		return 0;
-	unit = slash == NULL || slash[1] == '\0' || slash[2] != '\0' ? NULL : strchr(units, slash[1]);
-	digits = alloc_copy(text, slash == NULL ? strlen(text) : (size_t)(slash - text));
-	n = strtonum(digits, 1, RATE_MAX, &why);
+/* text: behind the number. NULL: none of them */
+static const struct rate_unit *rate_unit_of(const char *text)
+{
+	if (text[0] == '\0')
+		return &rate_units[0];
+	for (size_t i = 0; i < nitems(rate_units); i++)
+		if (text[0] == '/' && (strcmp(text + 1, rate_units[i].names[0]) == 0 || strcmp(text + 1, rate_units[i].names[1]) == 0))
+			return &rate_units[i];
+	return NULL;
+}
+
+/* "50/s", "10/min", "3600/h", "50" */
+static int parse_rate(struct admin *a, struct paced *p)
+{
+	const char *text = a->options.rate != NULL ? a->options.rate : RATE_DEFAULT, *why = NULL;
+	size_t len = strspn(text, "0123456789");
+	const struct rate_unit *unit = rate_unit_of(text + len);
+	char *digits = alloc_copy(text, len);
+	long long n = strtonum(digits, 1, RATE_MAX, &why);
+
 	free(digits);
 	if (unit == NULL || why != NULL)
 		return admin_fail(a, EX_USAGE, "--rate: expected a number and /s, /m or /h, such as 50/s");
-	*per_ms = (double)n / unit_ms[unit - units];
+	p->per_ms = (double)n / unit->ms;
+	snprintf(p->rate, sizeof(p->rate), "%lld/%s", n, unit->names[0]);
 	return 0;
+}
+
+char *paced_words(const struct paced *p)
+{
+	char *failures = p->most_failures == 0 ? alloc_string("") :
+	    alloc_format(", until more than %" PRId64 " have failed again", p->most_failures);
+	char *words = p->canary > 0 ? alloc_format(", %" PRId64 " first, then at most %s%s", p->canary, p->rate, failures)
+	    : alloc_format(", at most %s%s", p->rate, failures);
+
+	free(failures);
+	return words;
 }
 
 int paced_read(struct admin *a, struct paced *p)
@@ -49,7 +75,7 @@ int paced_read(struct admin *a, struct paced *p)
 	p->canary = (a->options.given & OPTION_CANARY) == 0 ? 0 : a->options.canary > 0 ? a->options.canary : 1;
 	if (a->queue != NULL && !a->queue->dead_letter.enabled)
 		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures need records, which show what failed again: set dead_letter.enabled");
-	return parse_rate(a, &p->per_ms);
+	return parse_rate(a, p);
 }
 
 void paced_free(struct paced *p)

@@ -12,12 +12,15 @@ struct paced {
 	struct redriven redriven;
 	struct failures failures;	/* why messages failed again; read at the end */
 	double per_ms;
+	char rate[32];			/* "30/s" */
 	int64_t canary, most_failures;
 	bool stopped;			/* too many failed again: the operation is over */
 };
 
 /* Reads the options. -1: one of them is wrong */
 int paced_read(struct admin *a, struct paced *p);
+/* ", 20 first, then at most 30/s" for questions; a new string */
+char *paced_words(const struct paced *p);
 /* Puts all back, or as many as the pace and interrupt_asked() allow. -1: error, or too many failed again (EX_DATAERR) */
 int paced_run(struct admin *a, struct paced *p);
 void paced_free(struct paced *p);

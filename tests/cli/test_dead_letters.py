@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import re
 import time
 
 import pytest
@@ -162,8 +163,9 @@ def test_the_last_ones_fail_again(service):
 
 
 @pytest.mark.parametrize("args, why", [
-    (["m", "--canary"], "go with --all"), (["--all", "--rate", "50"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
-    (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"),
+    (["m", "--canary"], "go with --all"), (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
+    (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"), (["--all", "--rate", "-5"], "such as 50/s"),
+    (["--all", "--rate", "5s"], "such as 50/s"),
 ])
 def test_a_pace_that_is_none(quredis, redis, args, why):
     Queue(redis.client()).dead_letters(b"m")
@@ -171,12 +173,31 @@ def test_a_pace_that_is_none(quredis, redis, args, why):
     assert r.code == 64 and why in r.err and redis.client().llen("escape:mail") == 1
 
 
-def test_a_dry_run_puts_nothing_back(quredis, redis):
+@pytest.mark.parametrize("pace, words", [
+    (["--canary"], "1 first, then at most 50/s"), (["--canary=20", "--rate", "30/min"], "20 first, then at most 30/m"), (["--rate", "10"], "at most 10/s"),
+    (["--rate", "10/sec"], "at most 10/s"), (["--rate", "010/hour"], "at most 10/h"),
+    (["--max-failures", "3"], "at most 50/s, until more than 3 have failed again"),
+], ids=str)
+def test_a_dry_run_and_a_question_repeat_the_pace(quredis, redis, terminal, pace, words):
     c = redis.client()
     Queue(c).dead_letters(b"a", b"b")
     before = dumps(c)
-    r = quredis("dlq", "retry", "mail", "--all", "--canary", "--dry-run")
-    assert (r.code, r.out) == (0, "would move back to ingress: 2 messages of escape\n") and dumps(c) == before
+    r = quredis("dlq", "retry", "mail", "--all", "--class", "HandlerExit", *pace, "--dry-run")
+    assert (r.code, r.out) == (0, f"would move back to ingress: 2 messages of escape, class HandlerExit, {words}\n") and dumps(c) == before
+    t = terminal("dlq", "retry", "mail", "--all", "--class", "HandlerExit", *pace, columns=200)
+    t.expect(re.escape(f"Move back 2 messages of mail escape, class HandlerExit, {words}? [y/N]"))
+    t.type("n\n")
+    assert t.end() == 1 and dumps(c) == before
+
+
+def test_a_dry_run_says_which_moment_it_means(quredis, redis):
+    """A time of day that has not come yet is of yesterday: the operator must see that."""
+    c = redis.client()
+    Queue(c).dead_letters(b"a")
+    hour = time.gmtime(c.time()[0] + 7200).tm_hour
+    day = time.strftime("%Y-%m-%d", time.gmtime(c.time()[0] + 7200 - 86400))
+    r = quredis("dlq", "rm", "mail", "--all", "--since", f"{hour:02d}:00", "--until", "0s", "--dry-run")
+    assert re.fullmatch(f"would delete [01] messages? of escape, since {day}T{hour:02d}:00:00.000Z, until 20.*Z\n", r.out), r
 
 
 GREATEST = "18446744073709551615-18446744073709551615"
