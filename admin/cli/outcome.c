@@ -92,7 +92,7 @@ static char *rest_text(const struct outcome *o)
 	if (p != NULL && p->done > o->count)
 		buffer_format(&text, " (%" PRId64 " with the commands before)", p->done);
 	if (p != NULL && p->failed >= 0)
-		buffer_format(&text, "; %" PRId64 " failed again so far", p->failed);
+		buffer_format(&text, "; %" PRId64 " failed again%s", p->failed, p->settled ? "" : " so far");
 	if (o->says_left)
 		append_left(&text, o);
 	buffer_append(&text, "", 1);

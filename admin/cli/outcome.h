@@ -18,6 +18,7 @@ struct outcome_durability {
 struct outcome_operation {
 	int64_t total;		/* -1: not counted */
 	int64_t done, failed;	/* failed: are dead letters again; -1: nothing looked for them */
+	bool settled;		/* no message is under way, so no more can fail */
 	int64_t same_cause;	/* how many of these have the cause that they had before; -1: not known */
 	const char *failed_cause;	/* the most frequent cause of these; NULL: none is known */
 	bool complete;

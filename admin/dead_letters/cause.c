@@ -69,14 +69,18 @@ static void normalise(const char *s, size_t len, char *out, size_t size)
 
 		if (variable == 0)
 			variable = number_len(s + i, len - i, &stays);
-		if (variable == 0)
-			out[n++] = isspace((unsigned char)s[i]) ? ' ' : s[i];
+		if (variable == 0 && !isspace((unsigned char)s[i]))
+			out[n++] = s[i];
+		else if (variable == 0 && n > 0 && out[n - 1] != ' ')	/* one blank for a run of them: tables wrap texts */
+			out[n++] = ' ';
 		for (size_t k = 0; stays && k < variable && n + 2 < size; k++)
 			out[n++] = s[i + k];
 		if (variable > 0 && !stays && (n == 0 || out[n - 1] != '#'))
 			out[n++] = '#';
 		i += variable == 0 ? 1 : variable;
 	}
+	while (n > 0 && out[n - 1] == ' ')
+		n--;
 	out[n] = '\0';
 }
 

@@ -6,7 +6,7 @@
 /*
  * The cause of a failure, as a text that is equal for equal causes: the class, the exit status or signal of the
  * handler, and the first line of the error without its ids, addresses, times and longer numbers. Numbers of up to three digits stay: 404 and 503 are
- * two causes.
+ * two causes. A run of white space is one blank.
  */
 #define CAUSE_SIZE 256
 

@@ -1,4 +1,5 @@
 /* Which dead letters a command means. The command that runs beside Redis evaluates it; no page of the console does. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +66,26 @@ static int parse_text(struct filter *f)
 	return parse_not_empty(f, "text", f->text);
 }
 
+/* As cause.c writes causes. A new string */
+static char *squeezed(const char *text)
+{
+	char *out = alloc_string(text);
+	size_t n = 0;
+
+	for (const char *c = text; *c != '\0'; c++)
+		if (!isspace((unsigned char)*c))
+			out[n++] = *c;
+		else if (n > 0 && out[n - 1] != ' ')
+			out[n++] = ' ';
+	while (n > 0 && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+	return out;
+}
+
 static int parse_cause(struct filter *f)
 {
+	f->cause = squeezed(f->cause);
 	return parse_not_empty(f, "cause", f->cause);
 }
 
@@ -84,16 +103,16 @@ static bool cause_matches(const struct filter *f, const struct dead_letter *d)
 	return strcmp(cause_of(d, cause), f->cause) == 0;
 }
 
-static bool field_contains(const struct filter *f, const struct dead_letter *d, const char *field)
+static bool field_contains(const struct dead_letter *d, const char *field, const char *text)
 {
 	struct queue_bytes b = dead_letter_value(d, field);
 
-	return contains_text(b.data, b.len, f->text);
+	return contains_text(b.data, b.len, text);
 }
 
 static bool text_matches(const struct filter *f, const struct dead_letter *d)
 {
-	return field_contains(f, d, "error_message") || field_contains(f, d, "stderr") || field_contains(f, d, "id");
+	return field_contains(d, "error_message", f->text) || field_contains(d, "stderr", f->text) || field_contains(d, "id", f->text);
 }
 
 static bool exit_matches(const struct filter *f, const struct dead_letter *d)
@@ -163,6 +182,7 @@ int filter_read(struct admin *a, struct filter *f)
 void filter_free(struct filter *f)
 {
 	groups_free(&f->others);
+	free((void *)(uintptr_t)f->cause);
 }
 
 bool filter_is_empty(const struct filter *f)
@@ -181,6 +201,7 @@ static void note_other(struct filter *f, const struct dead_letter *d)
 
 	if (other != NULL && f->matched == 0)
 		groups_count(&f->others, other, 0);
+	f->with_text += f->cause != NULL && field_contains(d, "error_message", f->cause);
 }
 
 bool filter_matches(struct filter *f, const struct dead_letter *d)
@@ -245,11 +266,19 @@ static char *suggestion(const struct filter *f, const char *what, const char *wa
 	const char *keys[COMPARED_MAX], *near;
 	const struct group *most;
 	size_t n = count_longer(f, wanted, &most);
+	struct buffer text = {0};
 
 	if (n > 1)
-		return alloc_format("; %zu %s%s begin with it, the most frequent: '%s'", n, what, strcmp(what, "class") == 0 ? "es" : "s", most->key);
-	if (n == 1)
-		return alloc_format("; one %s begins with it: '%s'", what, most->key);
+		buffer_format(&text, "; %zu %s%s begin with it, the most frequent: ", n, what, strcmp(what, "class") == 0 ? "es" : "s");
+	else if (n == 1)
+		buffer_format(&text, "; one %s begins with it: ", what);
+	else if (f->with_text > 0)
+		buffer_format(&text, "; %zu %s it in the error: --text ", f->with_text, f->with_text == 1 ? "has" : "have");
+	if (text.len > 0) {
+		options_append_quoted(&text, n > 0 ? most->key : wanted);
+		buffer_append(&text, "", 1);
+		return text.data;
+	}
 	for (n = 0; n < f->others.n && n < nitems(keys); n++)
 		keys[n] = f->others.all[n]->key;
 	near = nearest(wanted, keys, n);

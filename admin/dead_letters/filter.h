@@ -13,11 +13,11 @@
  */
 struct filter {
 	struct admin *a;
-	const char *class, *cause, *text, *worker, *exit_code;	/* views into the options; NULL: any */
+	const char *class, *cause, *text, *worker, *exit_code;	/* views into the options; NULL: any. cause: with one blank for each run of white space, owned */
 	const char *since_given, *until_given;
 	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];	/* the first and the last id; "-" and "+" without the option */
 	struct groups others;		/* classes or causes of records that did not match, to suggest one */
-	size_t matched;
+	size_t matched, with_text;	/* with_text: did not match, but have the cause as a text */
 };
 
 /* Reads the options. -1: one of them is wrong (EX_USAGE), or an error of Redis. Free in both cases. */

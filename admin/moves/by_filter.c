@@ -133,6 +133,7 @@ static void print_outcome(struct work *w, int rc)
 {
 	const struct failures *f = &w->paced.failures;
 	const struct outcome_operation operation = { .total = w->op.total, .done = w->op.done, .failed = w->is_paced ? w->paced.redriven.failed : -1,
+		.settled = w->paced.settled,
 		.same_cause = f->read > f->n[FAILURE_UNKNOWN] ? f->n[FAILURE_SAME] : -1, .failed_cause = failures_most_frequent(f),
 		.complete = rc == 0 && !interrupt_asked() };
 

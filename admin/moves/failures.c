@@ -67,7 +67,8 @@ char *failures_text(const struct failures *f)
 		if (f->n[i] == 0)
 			continue;
 		add_subject(f, f->n[i], &text);
-		buffer_format(&text, " %s %s%s: '%s'", f->n[i] == 1 ? "has" : "have", what[i], causes->n > 1 ? ", mostly" : "", causes->all[0]->key);
+		buffer_format(&text, " %s %s%s: ", f->n[i] == 1 ? "has" : "have", what[i], causes->n > 1 ? ", mostly" : "");
+		options_append_quoted(&text, causes->all[0]->key);
 	}
 	buffer_append(&text, "", 1);
 	return text.data;

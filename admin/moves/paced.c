@@ -276,6 +276,17 @@ static int put_back_others(struct admin *a, struct paced *p)
 	return more == -1 ? -1 : 0;
 }
 
+/* The last look for failures. If nothing is under way before it, it has seen all of them. */
+static int look_at_end(struct admin *a, struct paced *p)
+{
+	struct lists l;
+	int rc = lists_read(a, &a->keys, 0, &l);
+
+	p->settled = rc == 0 && l.ingress == 0 && l.delayed == 0 && l.transit == 0;
+	lists_free(&l);
+	return rc == -1 ? -1 : redriven_look(a, &p->redriven);
+}
+
 int paced_run(struct admin *a, struct paced *p)
 {
 	struct selection *s = p->selection;
@@ -290,7 +301,7 @@ int paced_run(struct admin *a, struct paced *p)
 	if (rc == 0 && !interrupt_asked())
 		rc = put_back_others(a, p);
 	if (rc == 0)
-		rc = redriven_look(a, &p->redriven);
+		rc = look_at_end(a, p);
 	if (rc != 0 || p->redriven.failed == 0)
 		return rc;
 	if (p->redriven.failed > p->most_failures)
@@ -300,8 +311,8 @@ int paced_run(struct admin *a, struct paced *p)
 	if (failures_read(a, &p->redriven, &p->failures) == -1)
 		return -1;
 	why = failures_text(&p->failures);
-	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again so far%s%s", p->redriven.failed, s->op->done,
-	    why[0] == '\0' ? "" : ". ", why);
+	admin_note("%" PRId64 " of %" PRId64 " messages moved back became dead letters again%s%s%s", p->redriven.failed, s->op->done,
+	    p->settled ? "" : " so far", why[0] == '\0' ? "" : ". ", why);
 	free(why);
 	return 0;
 }

@@ -14,6 +14,7 @@ struct paced {
 	double per_ms;
 	char rate[32];			/* "30/s" */
 	int64_t canary, most_failures;
+	bool settled;			/* at the end no message of the queue waited, was delayed or in flight */
 	bool stopped;			/* too many failed again: the operation is over */
 };
 

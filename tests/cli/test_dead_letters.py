@@ -107,7 +107,7 @@ def test_one_first_then_the_others_at_a_pace(service, ledger):
     before = time.monotonic()
     r = d.quredis("dlq", "retry", "mail", "--all", "--canary", "--rate", "20/s")
     took = time.monotonic() - before
-    assert (r.code, r.out) == (0, "moved back to ingress: 30 messages of escape; 0 failed again so far; 0 are left\n"), r.err
+    assert r.code == 0 and re.fullmatch("moved back to ingress: 30 messages of escape; 0 failed again( so far)?; 0 are left\n", r.out), r
     assert "the first message is in no list any more, so it counts as done" in r.err and took >= 28 / 20
     wait_for(lambda: len(ledger.lines()) == 30)
     assert ledger.lines()[0] == "m0" and c.llen(q.escape) == c.xlen(q.log) == 0
@@ -157,7 +157,7 @@ def test_the_last_ones_fail_again(service):
     r = wait_for(lambda: (r := again()).code == 65 and r, 60)
     assert "messages moved back became dead letters again" in r.err and "stopped" not in r.err
     assert "moved back to ingress" in r.out
-    r = wait_for(lambda: "dead letters again so far" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
+    r = wait_for(lambda: "became dead letters again" in (r := d.quredis("dlq", "retry", "mail", "--all", "--rate", "1/s", "--max-failures", "1")).err and r, 60)
     assert r.code == 0
     assert d.stop() == 0
 

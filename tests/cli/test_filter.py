@@ -1,5 +1,6 @@
 """Which dead letters a command means: class, cause, text, exit status, worker and time."""
 import json
+import shlex
 import time
 
 import pytest
@@ -117,6 +118,7 @@ HTTP = "HandlerExit exit 4: HTTP"
     (f"{HTTP} 404 for ord…", f"; one cause begins with it: '{HTTP} 404 for order #'"),
     ("SMTP...", "; one cause begins with it: 'SMTPServerDisconnected exit 3: connection to # lost: 421'"),
     ("...", ""), ("nothing like it", ""), ("nothing like it...", ""),
+    ("HTTP 404", "; 30 have it in the error: --text 'HTTP 404'"), ("20263", "; 1 has it in the error: --text 20263"),
 ])
 def test_a_cause_that_is_cut_has_a_hint_and_matches_nothing(quredis, letters, wanted, said):
     letters.dead_letters(b"x", error_class="HandlerExit", error_message="HTTP 503 for order 20263", exit_code="4")
@@ -128,6 +130,25 @@ def test_a_cause_that_is_cut_has_a_hint_and_matches_nothing(quredis, letters, wa
     assert letters.client.llen(letters.escape) == n == letters.client.xlen(letters.log)
 
 
+def test_a_cause_is_found_however_its_blanks_are_written(quredis, letters):
+    """A table wraps it, and a paste keeps that."""
+    letters.dead_letters(b"x", error_class="HandlerExit", error_message="  two  blanks,\ta tab ", exit_code="4")
+    for cause in ("HandlerExit exit 4: two blanks, a tab", " HandlerExit exit 4:\n    two  blanks,\r\n a\ttab\n"):
+        r = quredis("--json", "dlq", "ls", "mail", "--cause", cause)
+        assert len(json.loads(r.out)) == 1 and r.err == "", r
+    stats = json.loads(quredis("--json", "dlq", "stats", "mail").out)
+    assert "HandlerExit exit 4: two blanks, a tab" in [s["key"] for s in stats if s["by"] == "cause"]
+
+
+@pytest.mark.parametrize("command", [["ls"], ["retry", "--all", "--dry-run"]])
+def test_a_suggestion_can_be_pasted_into_a_shell(quredis, redis, command):
+    q = Queue(redis.client())
+    q.dead_letters(b"x", error_class="HandlerExit", error_message="can't find $HOME", exit_code="4")
+    said = quredis("dlq", command[0], "mail", *command[1:], "--cause", "HandlerExit exit 4: can").err
+    cause, = shlex.split(said.split("begins with it: ")[1].split("\n")[0])
+    assert len(json.loads(quredis("--json", "dlq", "ls", "mail", "--cause", cause).out)) == 1
+
+
 def test_a_cause_that_ends_in_dots_is_found(quredis, letters):
     letters.dead_letters(b"x", error_class="HandlerExit", error_message="connecting...", exit_code="4")
     r = quredis("--json", "dlq", "ls", "mail", "--cause", "HandlerExit exit 4: connecting...")
@@ -136,7 +157,7 @@ def test_a_cause_that_ends_in_dots_is_found(quredis, letters):
 
 def test_a_class_that_is_cut_has_a_hint(quredis, letters):
     r = quredis("dlq", "rm", "mail", "--all", "--class", "Handler", "--yes")
-    assert "no dead letter of mail has the class Handler; 2 classes begin with it, the most frequent: 'HandlerExit'" in r.err
+    assert "no dead letter of mail has the class Handler; 2 classes begin with it, the most frequent: HandlerExit\n" in r.err
 
 
 def test_a_misspelt_class_or_cause_has_a_suggestion(quredis, letters):
