@@ -233,6 +233,8 @@ static int parse_one(struct options *o, int letter, char **argv)
 	if (letter == ':')
 		return no_value(option_of_letter(optopt), argv[optind - 1]);
 	s = letter == '?' ? NULL : option_of_letter(letter);
+	if (s != NULL && s->bit == OPTION_CANARY && optarg == NULL && argv[optind] != NULL && is_number(argv[optind]))
+		return store(o, s, argv[optind++]);	/* it goes with --all, so no id follows */
 	if (s != NULL && s->kind == OPTION_MAY_HAVE_NUMBER && optarg == NULL && argv[optind] != NULL && is_number(argv[optind])) {
 		notice_print("quredis: ", "--%s %s: write --%s=%s; a number that is an operand must not follow --%s", s->name, argv[optind], s->name,
 		    argv[optind], s->name);

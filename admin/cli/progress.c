@@ -12,15 +12,15 @@
 #define EVERY_MS 100
 #define BAR 24
 
-void progress_begin(struct progress *p, const char *what, int64_t total)
+void progress_begin(struct progress *p, const char *what, int64_t before, int64_t total)
 {
-	*p = (struct progress){ .what = what, .total = total, .terminal = isatty(STDERR_FILENO) == 1 };
+	*p = (struct progress){ .what = what, .total = total, .before = before, .terminal = isatty(STDERR_FILENO) == 1 };
 	p->started_ms = p->drawn_ms = clock_monotonic_ms();
 }
 
 static void draw_line(const struct progress *p, int64_t done, int64_t now_ms)
 {
-	int64_t rate = done * 1000 / (now_ms - p->started_ms + 1);
+	int64_t rate = (done > p->before ? done - p->before : 0) * 1000 / (now_ms - p->started_ms + 1);
 	char bar[BAR + 1];
 	int full;
 

@@ -111,7 +111,7 @@ static int scan(struct doctor *d)
 	int64_t looked = 0;
 	int rc;
 
-	progress_begin(&progress, "scanning all keys", 0);
+	progress_begin(&progress, "scanning all keys", 0, 0);
 	do {
 		rc = scan_page(d, cursor, prefix);
 		looked += SCAN_COUNT;

@@ -180,7 +180,7 @@ static int hold_and_take(struct work *w)
 		interrupt_end();
 		return -1;
 	}
-	progress_begin(&w->progress, w->outcome.action, w->op.total < 0 ? 0 : w->op.total);
+	progress_begin(&w->progress, w->outcome.action, w->op.done, w->op.total < 0 ? 0 : w->op.total);
 	rc = take_all(w);
 	progress_end(&w->progress);
 	rc = end_or_release(w, rc);
@@ -201,26 +201,30 @@ static char *work_words(const struct work *w, bool continued)
 	return words;
 }
 
+char *by_filter_command(const struct admin *a, const char *action, const struct options *o)
+{
+	json_t *json = options_to_json(o, OPTION_FILTER | OPTION_PACE);
+	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE);
+	char *command = alloc_format("quredis %s %s --all%s", action, a->keys.name, words == NULL ? "" : words);
+
+	json_decref(json);
+	free(words);
+	return command;
+}
+
 /* The command that acts on the same period whenever it is given: a new string */
 static char *absolute_command(const struct work *w)
 {
 	struct options o = w->a->options;
 	char since[CLOCK_RFC3339_SIZE] = "", until[CLOCK_RFC3339_SIZE];
 	uint64_t ms = 0, serial;
-	char *words, *command;
-	json_t *json;
 
 	if (queue_record_id_parse(w->op.since, &ms, &serial) == 0)
 		o.since = clock_rfc3339(clock_ms_of((double)ms), since);
 	queue_record_id_parse(w->op.bound, &ms, &serial);
 	o.until = clock_rfc3339(clock_ms_of((double)ms), until);
 	o.given |= OPTION_UNTIL;
-	json = options_to_json(&o, OPTION_FILTER | OPTION_PACE);
-	words = options_to_words(json, OPTION_FILTER | OPTION_PACE);
-	command = alloc_format("quredis %s %s --all%s", w->outcome.action, w->a->keys.name, words == NULL ? "" : words);
-	json_decref(json);
-	free(words);
-	return command;
+	return by_filter_command(w->a, w->outcome.action, &o);
 }
 
 /*

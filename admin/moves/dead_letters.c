@@ -17,15 +17,25 @@
 
 #include "common/base/base.h"
 
-/* The operands must name dead letters, or --all must be given, not both. */
-static int check_operands(struct admin *a, const char *usage)
+/* A filter or a pace without --all: shows the whole command, since an operator in a hurry pastes it. */
+static int fail_without_all(struct admin *a, const char *action, uint64_t given)
 {
-	uint64_t filter = a->options.given & OPTION_FILTER;
+	char *command = by_filter_command(a, action, &a->options);
 
-	if (filter != 0 && !a->options.all)
-		return admin_fail(a, EX_USAGE, "--%s goes with --all", option_of_bit(filter & -filter)->name);
+	admin_fail(a, EX_USAGE, "--%s goes with --all: %s", option_of_bit(given & -given)->name, command);
+	free(command);
+	return -1;
+}
+
+/* The operands must name dead letters, or --all must be given, not both. action: "dlq retry" */
+static int check_operands(struct admin *a, const char *action)
+{
+	uint64_t given = a->options.given & (OPTION_FILTER | OPTION_PACE);
+
+	if (given != 0 && !a->options.all)
+		return fail_without_all(a, action, given);
 	if (a->options.all == (a->noperands > 1))
-		return admin_fail(a, EX_USAGE, "usage: quredis %s", usage);
+		return admin_fail(a, EX_USAGE, "usage: quredis %s QUEUE ID...|--all", action);
 	return 0;
 }
 
@@ -191,20 +201,16 @@ static int by_filter(struct admin *a, bool retry)
 
 int cmd_dlq_retry(struct admin *a)
 {
-	uint64_t paced = a->options.given & OPTION_PACE;
-
-	if (check_operands(a, "dlq retry QUEUE ID...|--all") == -1)
+	if (check_operands(a, "dlq retry") == -1)
 		return -1;
-	if (paced != 0 && !a->options.all)
-		return admin_fail(a, EX_USAGE, "--canary, --rate and --max-failures go with --all");
-	if (paced != 0 || (a->options.given & OPTION_FILTER) != 0)
+	if ((a->options.given & (OPTION_FILTER | OPTION_PACE)) != 0)
 		return by_filter(a, true);
 	return a->options.all ? retry_whole(a, LIST_ESCAPE, "dlq retry") : by_id(a, true);
 }
 
 int cmd_dlq_rm(struct admin *a)
 {
-	if (check_operands(a, "dlq rm QUEUE ID...|--all") == -1)
+	if (check_operands(a, "dlq rm") == -1)
 		return -1;
 	if ((a->options.given & OPTION_FILTER) != 0)
 		return by_filter(a, false);

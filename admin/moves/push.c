@@ -287,7 +287,7 @@ int cmd_push(struct admin *a)
 		return -1;
 	p.asked_ms = clock_monotonic_ms();
 	interrupt_begin();
-	progress_begin(&p.progress, "push", 0);
+	progress_begin(&p.progress, "push", 0, 0);
 	if (many)
 		rc = push_many(&p, a->options.nul ? '\0' : '\n');
 	else

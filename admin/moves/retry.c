@@ -265,7 +265,7 @@ static int retry_all(struct admin *a, enum admin_list list, const struct lists *
 		return -1;
 	what = alloc_format("retry %s %s", a->keys.name, o->list);
 	interrupt_begin();
-	progress_begin(&t.progress, what, total);
+	progress_begin(&t.progress, what, 0, total);
 	rc = retry_list(&t, list, l, total);
 	progress_end(&t.progress);
 	free(what);

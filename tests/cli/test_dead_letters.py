@@ -163,7 +163,7 @@ def test_the_last_ones_fail_again(service):
 
 
 @pytest.mark.parametrize("args, why", [
-    (["m", "--canary"], "go with --all"), (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
+    (["m", "--canary"], "--canary goes with --all: quredis dlq retry mail --all --canary\n"), (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
     (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"), (["--all", "--rate", "-5"], "such as 50/s"),
     (["--all", "--rate", "5s"], "such as 50/s"),
 ])
@@ -174,7 +174,7 @@ def test_a_pace_that_is_none(quredis, redis, args, why):
 
 
 @pytest.mark.parametrize("pace, words", [
-    (["--canary"], "1 first, then at most 50/s"), (["--canary=20", "--rate", "30/min"], "20 first, then at most 30/m"), (["--rate", "10"], "at most 10/s"),
+    (["--canary"], "1 first, then at most 50/s"), (["--canary", "20", "--rate", "30/min"], "20 first, then at most 30/m"), (["--rate", "10"], "at most 10/s"),
     (["--rate", "10/sec"], "at most 10/s"), (["--rate", "010/hour"], "at most 10/h"),
     (["--max-failures", "3"], "at most 50/s, until more than 3 have failed again"),
 ], ids=str)

@@ -108,6 +108,16 @@ def test_a_filter_goes_with_all(quredis, letters):
         assert r.code == 64 and f"{option} goes with --all" in r.err
 
 
+@pytest.mark.parametrize("command", ["retry", "rm"])
+def test_without_all_the_error_has_the_whole_command(quredis, letters, command):
+    cause = "SMTPServerDisconnected exit 3: connection to # lost: 421"
+    r = quredis("dlq", command, "mail", "--cause", cause, "--since", "1h", *(["--rate", "100000"] if command == "retry" else []))
+    said, = r.err.splitlines()
+    assert r.code == 64 and f" goes with --all: quredis dlq {command} mail --all --cause 'SMTP" in said, r
+    r = quredis(*shlex.split(said.split(" --all: quredis ")[1]), "--yes")
+    assert r.code == 0 and f" {ROUNDS} messages of escape" in r.out, r
+
+
 HTTP = "HandlerExit exit 4: HTTP"
 
 

@@ -518,6 +518,23 @@ def test_a_canary_that_was_set_aside_is_not_done(past):
     assert child.returncode == 65 and q.client.llen(q.escape) == 50 + len(wanted), said
 
 
+def test_the_rate_of_a_continued_operation_is_that_of_this_command(redis, terminal):
+    Queue(redis.client())
+    q, wanted = fill(redis.client(), 4000, share=0.9)
+    args = ("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--yes", "--rate")
+    child = begin(redis.url, *args, "5000/s")
+    wait_for(lambda: q.client.llen(q.ingress) >= 1000, interval=0.0005)
+    child.kill()
+    child.communicate()
+    done = q.client.llen(q.ingress)
+    assert done < len(wanted) - 100
+    t = terminal(*args, "10/s", columns=120)
+    seen = t.expect(rf"dlq retry  \[[#.]+\] +\d+%  (\d+)/{len(wanted)}  (\d+)/s")
+    assert int(seen[1]) >= done and int(seen[2]) < 200, seen[0]
+    t.type("\x03")
+    assert t.end() == -signal.SIGINT
+
+
 # ---- relative times ----
 
 HOUR = 3600000
