@@ -229,13 +229,15 @@ static char *absolute_command(const struct work *w)
 
 /*
  * Without a question, an operator learns too late that "--since 2h" of yesterday is continued. A script that repeats its command after a fault does so soon.
+ * If the period begins no earlier than that of now, as with "--until 30d", it holds nothing that the words do not mean now.
  */
 static int check_period(struct work *w)
 {
+	bool earlier = w->filter.since_given != NULL && queue_record_id_compare(w->op.since, w->filter.since) < 0;
 	int64_t idle_ms = 0;
 	char *command;
 
-	if (w->a->options.dry_run || !filter_is_relative(&w->filter) || (!w->a->options.yes && confirm_possible()))
+	if (w->a->options.dry_run || !earlier || (!w->a->options.yes && confirm_possible()))
 		return 0;
 	if (operation_idle(&w->op, &idle_ms) == -1)
 		return -1;
@@ -248,16 +250,19 @@ static int check_period(struct work *w)
 	return -1;
 }
 
-static int print_continues(struct work *w)
+static int begin_to_continue(struct work *w)
 {
-	char stamp[CLOCK_RFC3339_SIZE], total[32] = "", *words = filter_is_relative(&w->filter) ? work_words(w, true) : alloc_string("");
+	char stamp[CLOCK_RFC3339_SIZE], total[32] = "", *words;
 
+	if (check_period(w) == -1)
+		return -1;
+	words = filter_is_relative(&w->filter) ? work_words(w, true) : alloc_string("");
 	if (w->op.total >= 0)
 		snprintf(total, sizeof(total), " of %" PRId64, w->op.total);
 	admin_note("continues the %s begun at %s%s: %" PRId64 "%s are done", w->op.verb,
 	    w->op.begun_ms == 0 ? "an unknown time" : clock_rfc3339(w->op.begun_ms, stamp), words, w->op.done, total);
 	free(words);
-	return check_period(w);
+	return 0;
 }
 
 static int ask_and_take(struct work *w, int64_t n, bool continued)
@@ -286,7 +291,7 @@ static int find_and_run(struct work *w)
 
 	if (found == 1 && a->options.anew)
 		found = operation_forget(&w->op);
-	if (found == -1 || (found == 1 ? print_continues(w) : find_bound(w)) == -1)
+	if (found == -1 || (found == 1 ? begin_to_continue(w) : find_bound(w)) == -1)
 		return -1;
 	n = w->op.total < 0 ? -1 : w->op.total - w->op.done;
 	if (found == 0 || (w->op.total < 0 && (a->options.dry_run || !a->options.yes))) {

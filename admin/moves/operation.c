@@ -203,13 +203,29 @@ static int note_options(struct operation *o)
 	return rc;
 }
 
+/* It is held. While the operator was asked, another command may have begun it anew, with another period. */
+static int begin_held(struct operation *o, const struct redis_reply *reply)
+{
+	bool is_new = strcmp(redis_element(reply, 0).str, "new") == 0;
+	char since[RECORD_ID_SIZE], bound[RECORD_ID_SIZE];
+
+	strlcpy(since, o->since, sizeof(since));
+	strlcpy(bound, o->bound, sizeof(bound));
+	if (take_fields(o, reply, 1) == -1)
+		return -1;
+	o->renewed_ms = clock_monotonic_ms();
+	if (strcmp(o->since, since) == 0 && strcmp(o->bound, bound) == 0)
+		return is_new ? 0 : note_options(o);
+	operation_release(o);
+	return admin_fail(o->a, EX_TEMPFAIL, "another command began this %s anew meanwhile: run the command again", o->verb);
+}
+
 /* A holder on another host may have died: then its hold ends, since no process extends it. */
 int operation_hold(struct operation *o)
 {
 	int64_t until_ms = clock_monotonic_ms() + QUEUE_OPERATION_HOLD_MS + LOOK_MS;
 	char instead[128] = "";
 	struct redis_reply reply;
-	bool is_new;
 
 	for (;;) {
 		struct redis_reply first, second;
@@ -227,11 +243,7 @@ int operation_hold(struct operation *o)
 		else
 			clock_pause_ms(LOOK_MS);
 	}
-	is_new = strcmp(redis_element(&reply, 0).str, "new") == 0;
-	if (take_fields(o, &reply, 1) == -1)
-		return -1;
-	o->renewed_ms = clock_monotonic_ms();
-	return is_new ? 0 : note_options(o);
+	return begin_held(o, &reply);
 }
 
 int operation_renew(struct operation *o)

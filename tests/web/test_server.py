@@ -268,7 +268,7 @@ def test_dead_letters_by_a_filter(web, redis):
     assert re.match(r"1 more by class \(--limit shows more\);1 more by cause \(--limit shows more\)", answer.headers["quredis-note"])
     for wrong, said in ((f"id={ids[0]}&text=x", "requires all=true"), ("all=true&caus=x", "did you mean cause?"), ("all=true&since=x", "02:00"),
                         ("all=true&canary=0", "a number from 1 to 1000"),
-                        ("all=true&canary=1&rate=5", "such as 50/s"), ("all=true&exit=-1", "0 to 255"), ("all=true&text=a&text=b", "more than once")):
+                        ("all=true&canary=1&rate=5/d", "such as 50/s"), ("all=true&exit=-1", "0 to 255"), ("all=true&text=a&text=b", "more than once")):
         r = web.post(f"/api/v1/queue/dlq/retry?queue=mail&{wrong}")
         assert r.code == 400 and said in json.loads(r.body)["error"], r.body
     assert json.loads(web.post(f"/api/v1/queue/dlq/retry?queue=mail&all=true&{cause}&canary=5&dry_run=true").body)["count"] == 30
