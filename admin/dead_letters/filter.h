@@ -13,7 +13,8 @@
  */
 struct filter {
 	struct admin *a;
-	const char *class, *cause, *text, *worker, *exit_code;	/* views into the options; NULL: any. cause: with one blank for each run of white space, owned */
+	const char *class, *text, *worker, *exit_code;	/* views into the options; NULL: any */
+	const char *cause;				/* the same, with one blank for each run of white space; owned */
 	const char *since_given, *until_given;
 	char since[RECORD_ID_SIZE], until[RECORD_ID_SIZE];	/* the first and the last id; "-" and "+" without the option */
 	struct groups others;		/* classes or causes of records that did not match, to suggest one */

@@ -108,8 +108,8 @@ static int take_all(struct work *w)
 }
 
 /*
- * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells apart. If the operation began before all were counted, those that are left
- * are counted now; this may take COUNT_MS.
+ * How many that match are left; -1: unknown. Those stay that the archive has claimed, and those that nothing tells apart. If the operation began before all
+ * were counted, those that are left are counted now; this may take COUNT_MS.
  */
 static int64_t count_left(struct work *w, bool complete)
 {

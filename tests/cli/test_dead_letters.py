@@ -163,7 +163,8 @@ def test_the_last_ones_fail_again(service):
 
 
 @pytest.mark.parametrize("args, why", [
-    (["m", "--canary"], "--canary goes with --all: quredis dlq retry mail --all --canary\n"), (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
+    (["m", "--canary"], "--canary goes with --all: quredis dlq retry mail --all --canary\n"),
+    (["--all", "--rate", "50/"], "such as 50/s"), (["--all", "--rate", "0/s"], "such as 50/s"),
     (["--all", "--rate", "5/d"], "such as 50/s"), (["--all", "--rate", "/s"], "such as 50/s"), (["--all", "--rate", "-5"], "such as 50/s"),
     (["--all", "--rate", "5s"], "such as 50/s"),
 ])
@@ -204,8 +205,9 @@ GREATEST = "18446744073709551615-18446744073709551615"
 
 
 @pytest.mark.parametrize("command", [
-    ("stats",), ("ls",), ("export",), ("retry", "--all", "--class", "Mine", "--dry-run"), ("retry", "--all", "--class", "Mine", "--yes"), ("retry", "--all", "--yes"),
-    ("rm", "--all", "--class", "Mine", "--yes"), ("retry", "--all", "--class", "Mine", "--rate", "100000/s", "--yes"), ("rm", "--all", "--class", "None", "--yes"),
+    ("stats",), ("ls",), ("export",), ("retry", "--all", "--class", "Mine", "--dry-run"), ("retry", "--all", "--class", "Mine", "--yes"),
+    ("retry", "--all", "--yes"), ("retry", "--all", "--class", "Mine", "--rate", "100000/s", "--yes"),
+    ("rm", "--all", "--class", "Mine", "--yes"), ("rm", "--all", "--class", "None", "--yes"),
 ], ids=" ".join)
 def test_the_greatest_id_of_a_record_ends_a_walk(quredis, redis, command):
     """No id follows it: a walk that went on from 0-0 read the log for ever."""

@@ -114,7 +114,8 @@ def service(quredisd, redis, handler, tmp):
 def test_a_canary_of_fifty_then_the_others(service, ledger):
     q, wanted, d, broken = service()
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
-    assert r.code == 0 and re.fullmatch(f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again( so far)?; 0 matching messages are left\n", r.out), r
+    assert r.code == 0, r
+    assert re.fullmatch(f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again( so far)?; 0 matching messages are left\n", r.out), r
     assert "the first 50 messages are in no list any more, so they count as done; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
@@ -376,7 +377,8 @@ def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     assert strip(q.client.rpop(q.ingress)) == wanted[0]     # a worker does it
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done" in said[1] and [strip(m) for m in q.fetched()] == wanted[1:], said
+    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done" in said[1], said
+    assert [strip(m) for m in q.fetched()] == wanted[1:]
 
 
 # ---- what an earlier command left ----

@@ -28,7 +28,8 @@ def yesterday(redis):
         what = f"dlq {command} class=Mine {option}=2h"
         since, bound = now - ago - 2 * HOUR, now - ago - HOUR + 9
         q.client.hset(f"{q.escape}:operations", mapping={f"{sha1(what.encode())[:16]}:{k}": v for k, v in {
-            "what": what, "since": f"{since}-0" if option == "since" else "-", "bound": f"{bound}-0", "total": "10", "begun": now - ago - 1000, "held": now - ago, "holder": ""}.items()})
+            "what": what, "since": f"{since}-0" if option == "since" else "-", "bound": f"{bound}-0", "total": "10",
+            "begun": now - ago - 1000, "held": now - ago, "holder": ""}.items()})
         return q, f"since {stamp(since)}, until {stamp(bound)}"
     return make
 
@@ -103,7 +104,8 @@ def test_a_damaged_operation_is_refused_and_forgotten(yesterday, quredis, forged
     assert r.code == 0 and left(q) == [] and not remembered(q), r
 
 
-@pytest.mark.parametrize("forged", [{"total": "5", "done": "7"}, {"total": "-5"}, {"total": str(2 ** 63 - 1)}, {"total": "many", "begun": str(-2 ** 63)}], ids=" ".join)
+@pytest.mark.parametrize("forged", [
+    {"total": "5", "done": "7"}, {"total": "-5"}, {"total": str(2 ** 63 - 1)}, {"total": "many", "begun": str(-2 ** 63)}], ids=" ".join)
 def test_a_question_is_asked_whatever_the_total(yesterday, terminal, forged):
     q, _ = yesterday(0)
     id_ = q.client.hkeys(f"{q.escape}:operations")[0].split(b":")[0].decode()
