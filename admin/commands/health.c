@@ -226,7 +226,8 @@ static void show_reports(struct admin *a, const struct reports *r)
 		[QUEUE] = { NULL, "Queue", COLUMN_NAME }, [STATUS] = { NULL, "Status", COLUMN_STATE }, [AS_OF] = { NULL, "As of", COLUMN_NUMBER },
 		[NEXT] = { NULL, "Next look", COLUMN_NUMBER }, [INGRESS] = { NULL, "Ingress", COLUMN_FIGURE }, [OLDEST] = { NULL, "Oldest", COLUMN_FIGURE },
 		[TRANSIT] = { NULL, "Transit", COLUMN_FIGURE }, [ESCAPE] = { NULL, "Escape", COLUMN_FIGURE }, [STUCK] = { NULL, "Stuck", COLUMN_NUMBER },
-		[WORKERS] = { NULL, "Workers", COLUMN_FIGURE }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER }, [DONE] = { NULL, "Done/min", COLUMN_FIGURE }, [REASON] = { NULL, "Reason", COLUMN_TEXT },
+		[WORKERS] = { NULL, "Workers", COLUMN_FIGURE }, [ACTIVE] = { NULL, "Active", COLUMN_NUMBER }, [DONE] = { NULL, "Done/min", COLUMN_FIGURE },
+		[REASON] = { NULL, "Reason", COLUMN_TEXT },
 	};
 	/* in this order: Transit shows active workers, and Oldest stuck messages */
 	static const int give_way[] = { ACTIVE, STUCK, NEXT, TRANSIT, DONE, WORKERS, OLDEST, ESCAPE, INGRESS, AS_OF, -1 };

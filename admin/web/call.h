@@ -66,7 +66,7 @@ void web_call_drop(void *call);
 void web_command(struct web_call *call);
 void web_purge(struct web_call *call);
 #define WEB_ANSWER_LOST 90	/* no exit status of sysexits(3): Redis did not answer a request, so it may have taken effect */
-/* For a child: runs one command with --json on file, with the options of the server for configuration and Redis. Returns its exit status, or WEB_ANSWER_LOST. */
+/* For a child: runs one command with --json on file, with configuration and Redis of the server. Returns its exit status, or WEB_ANSWER_LOST. */
 int web_command_run(const struct admin *server, struct options *options, const char *command, char *const *operands, size_t noperands, FILE *file);
 /* {"error": ...} for a child that wrote no document. */
 void web_command_failure(const struct web_job *job, struct buffer *document);

@@ -35,8 +35,9 @@ static json_t *reasons(const struct sweeper *s, const struct sweeper_queue *q)
 
 		if (level != QUEUE_HEALTHY)
 			json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:I, s:I, s:s}", "code", health_code_names[i],
-			    "status", queue_health_names[level], "recovering", health_codes_is_recovering(health_of(q), code), "value", (json_int_t)health_of(q)->figures[i].value,
-			    "limit", (json_int_t)health_codes_limit(health_of(q), code), "text", health_codes_text(s, q, code, text)));
+			    "status", queue_health_names[level], "recovering", health_codes_is_recovering(health_of(q), code),
+			    "value", (json_int_t)health_of(q)->figures[i].value, "limit", (json_int_t)health_codes_limit(health_of(q), code),
+			    "text", health_codes_text(s, q, code, text)));
 	}
 	return all;
 }
@@ -116,7 +117,8 @@ char *health_document(const struct sweeper *s, const struct sweeper_queue *q)
 	const struct gauge *g = gauge_of(q);
 	int64_t next_ms = g->at_ms + health_of(q)->due_ms - g->taken_ms;
 	char at[CLOCK_RFC3339_SIZE], since[CLOCK_RFC3339_SIZE], next[CLOCK_RFC3339_SIZE], *dumped, *text;
-	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
+	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s, s:I, s:s, s:I, s:I, s:s, "
+	    "s:o, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:o, s:{s:I, s:I}, s:b}",
 	    "queue", q->keys.name,
 	    "status", queue_health_names[health_of(q)->status],
 	    "since", clock_rfc3339(health_of(q)->since_ms, since),

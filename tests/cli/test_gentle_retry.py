@@ -5,6 +5,7 @@ import pytest
 
 from harness import queue, wait_for
 from harness.letters import CAUSE, LETTERS, PATIENCE_S, SWITCH, fill, left_whole
+from harness.queues import Queue
 
 from .test_operations import begin
 
@@ -12,9 +13,9 @@ from .test_operations import begin
 @pytest.mark.limit(2 * PATIENCE_S)
 def test_killed_ten_times_with_a_canary_each_message_runs_once(quredisd, redis, handler, ledger):
     """Three times while the canary moves or runs, and seven times while the others follow. Only then does the command end."""
+    Queue(redis.client())       # registers it: begin() has no configuration
     q, wanted = fill(redis.client())
     d = quredisd(queues=[queue("mail", handler(SWITCH), workers=4)])
-    d.wait_workers("mail", 4)
     retry = ["dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", f"{LETTERS // 4}/s", "--yes"]
     chance = random.Random(11)
 

@@ -167,7 +167,8 @@ def test_a_key_with_the_wrong_type_is_named(redis, quredisd, quredis):
         assert text in quredis("ls", url=redis.url).out and text in quredis("health", "--nagios", url=redis.url).out
     assert "reason" not in node_row(c, "web1", "fax")
     top = quredis("top", "--once", url=redis.url).out
-    assert re.search(r"^  mail +error +unhealthy ", top, re.M) and re.search(r"mail +web1 +- +one of its keys has the wrong type: ingress:mail:delayed", top), top
+    assert re.search(r"^  mail +error +unhealthy ", top, re.M), top
+    assert re.search(r"mail +web1 +- +one of its keys has the wrong type: ingress:mail:delayed", top), top
     c.delete("ingress:mail:delayed", "ingress:news")
     wait_for(lambda: state_of(d)["reason"] is None and state_of(d, "news")["reason"] is None, 60)
     c.set("ingress:mail:stats", "x")            # not the key of before
@@ -185,7 +186,8 @@ def test_workers_that_lost_redis_say_why_in_the_report_of_their_node(redis, qure
     for client in workers:
         c.client_kill_filter(_id=client)
     found = wait_for(lambda: (q := node_row(c, "web1")).get("state") == "no redis" and q, 60)
-    assert re.fullmatch(r"no connection to Redis: (.*max number of clients reached|Broken pipe|Connection reset by peer|.*closed.*)", found["reason"]) and found["next_attempt_ms"] >= 0, found
+    said = r"no connection to Redis: (.*max number of clients reached|Broken pipe|Connection reset by peer|.*closed.*)"
+    assert re.fullmatch(said, found["reason"]) and found["next_attempt_ms"] >= 0, found
     c.config_set("maxclients", 10000)
     wait_for(lambda: (q := node_row(c, "web1")).get("state") == "running" and "reason" not in q, 60)
     assert d.stop() == 0

@@ -275,7 +275,8 @@ def test_what_is_found_by_a_cause_is_what_was_counted(page, redis):
     mail = Queue(redis.client())
     said = ["exit status #", "HTTP 404", "HTTP 503", "550 5.7.1", "10.0.0.17:25 1:2:3", "2026-11-23T02 550-5.7.1", "123 " * 60,
             "exit status 12: a", "exit status 12: bad", "exit status 12: 4711f00d-1", "exit status 12: deadbeef", "user bad", "user 7", "x1y22 0x1f",
-            "a\tb\x01", "grüße 5€ 12ab", "7" * 40 + "b", "abc-def1-22", "n" * 300, "1\n2", "", "é" * 100, "a" * 124 + "12", "12345678ff 12345678fg", "abcdef1", "abcdef12"]
+            "a\tb\x01", "grüße 5€ 12ab", "7" * 40 + "b", "abc-def1-22", "n" * 300, "1\n2", "",
+            "é" * 100, "a" * 124 + "12", "12345678ff 12345678fg", "abcdef1", "abcdef12"]
     for i, text in enumerate(said * 2):
         mail.dead_letters(b"%d" % i, error_message=text, error_class=("HandlerExit", "")[i % 2], exit_code=("3", "")[i % 3 > 0])
     p = page().open("/dead-letters/mail")

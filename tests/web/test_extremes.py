@@ -63,7 +63,8 @@ def test_long_names_and_texts(page, long, width, height, is_phone):
     p.forgiven += [FAILED_TO_LOAD]          # no supervisor runs here
     p.size(width, height, phone=is_phone)
     p.open()
-    for route in ("/", f"/queue/{NAME}", f"/queue/{NAME}/transit", f"/queue/{NAME}/delayed", f"/queue/{NAME}/escape", "/flight", "/dead-letters", f"/dead-letters/{NAME}",
+    for route in ("/", f"/queue/{NAME}", f"/queue/{NAME}/transit", f"/queue/{NAME}/delayed", f"/queue/{NAME}/escape", "/flight",
+                  "/dead-letters", f"/dead-letters/{NAME}",
                   *(f"/dead-letters/{NAME}/{record}" for record in long), "/nodes", "/health"):
         p.go(route)
         p.sees(NAME if route != "/nodes" else "web1")

@@ -166,7 +166,8 @@ def test_why_a_breaker_is_open(page, redis, quredisd, tmp):
     wait_for(lambda: re.fullmatch(MISSING + r"; next attempt at \d\d:\d\d:\d\d; workers try one message at a time", p.script(state)), 60, "the reason")
     p.sees("the breaker is open: its handler cannot be executed: execve", ".problems")
     p.go("/health")
-    wait_for(lambda: re.fullmatch("the breaker is open: " + MISSING + r"; workers .*; next attempt in [\d.]+ m?s", p.text(".table-health td.reasons")), 60, "the next attempt")
+    said = "the breaker is open: " + MISSING + r"; workers .*; next attempt in [\d.]+ m?s"
+    wait_for(lambda: re.fullmatch(said, p.text(".table-health td.reasons")), 60, "the next attempt")
 
 
 def test_a_key_with_the_wrong_type_is_named(page, redis, quredisd):
