@@ -194,9 +194,9 @@ static int judge_canary(struct admin *a, struct paced *p)
 	if (operation_end_canary(op) == -1)
 		return -1;
 	if (n == 1)
-		admin_note("the first message is in no list any more, so it counts as done; the others follow");
+		admin_note("the first message left the queue and is no dead letter again; the others follow");
 	else
-		admin_note("the first %" PRId64 " messages are in no list any more, so they count as done; the others follow", n);
+		admin_note("the first %" PRId64 " messages left the queue, and none is a dead letter again; the others follow", n);
 	return 0;
 }
 

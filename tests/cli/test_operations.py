@@ -116,7 +116,7 @@ def test_a_canary_of_fifty_then_the_others(service, ledger):
     r = d.quredis("dlq", "retry", "mail", "--all", "--cause", CAUSE, "--canary=50", "--rate", "1000/s")
     assert r.code == 0, r
     assert re.fullmatch(f"moved back to ingress: {len(wanted)} messages of escape; 0 failed again( so far)?; 0 matching messages are left\n", r.out), r
-    assert "the first 50 messages are in no list any more, so they count as done; the others follow" in r.err
+    assert "the first 50 messages left the queue, and none is a dead letter again; the others follow" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     assert sorted(m.encode() for m in ledger.lines()) == sorted(wanted) and {m.encode() for m in ledger.lines()[:50]} == {*wanted[:50]}
     left_whole(q, wanted)
@@ -177,7 +177,7 @@ def test_a_dead_letter_that_equals_the_canary_is_not_the_canary(past):
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     q.client.delete(q.ingress)
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done; the others follow" in said[1], said
+    assert child.returncode == 0 and "the first message left the queue and is no dead letter again; the others follow" in said[1], said
 
 
 # ---- the last line, and why messages failed again ----
@@ -271,7 +271,7 @@ def test_a_canary_that_was_interrupted_is_waited_for(service, ledger):
     child.communicate()
     assert d.quredis("resume", "mail").code == 0
     r = d.quredis(*args)
-    assert r.code == 0 and ": 20 " in r.err and "the first 20 messages are in no list any more" in r.err
+    assert r.code == 0 and ": 20 " in r.err and "the first 20 messages left the queue, and none is a dead letter again" in r.err
     wait_for(lambda: len(ledger.lines()) == len(wanted), PATIENCE_S)
     left_whole(q, wanted)
     assert d.stop() == 0
@@ -377,7 +377,7 @@ def test_a_canary_that_redis_took_back_is_not_done(past, redis_proxy, quredis):
     wait_for(lambda: q.client.llen(q.ingress) == 1)
     assert strip(q.client.rpop(q.ingress)) == wanted[0]     # a worker does it
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first message is in no list any more, so it counts as done" in said[1], said
+    assert child.returncode == 0 and "the first message left the queue and is no dead letter again" in said[1], said
     assert [strip(m) for m in q.fetched()] == wanted[1:]
 
 
@@ -438,7 +438,7 @@ def test_a_canary_after_a_part_without_one(past):
     assert q.client.llen(q.ingress) == n + 1
     q.client.delete(q.ingress)
     said = child.communicate(timeout=60)
-    assert child.returncode == 0 and "the first 2 messages are in no list any more" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
+    assert child.returncode == 0 and "the first 2 messages left the queue, and none is a dead letter again" in said[1] and q.client.llen(q.ingress) == len(wanted) - n - 2, said
 
 
 def test_a_slow_rate_holds_over_repeated_commands(past):
