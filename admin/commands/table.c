@@ -94,7 +94,7 @@ static const struct command rows[] = {
 	  TASK_QUEUES, "quredis restart mail" },
 	{ "resume", "QUEUE", "undo pause", cmd_resume, NEED_QUEUE, 1, 1, 0, NULL,
 	  TASK_QUEUES, "quredis resume mail" },
-	{ "retry", "QUEUE TYPE|[TYPE] ID...", "put messages back into ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
+	{ "retry", "QUEUE TYPE|[TYPE] ID...", "move messages back to ingress", cmd_retry, NEED_QUEUE, 2, SIZE_MAX, OPTION_SEARCH,
 	  "TYPE is transit, escape or delayed. Without ID the whole list. Messages that live workers hold stay, unless --force is given. You may interrupt "
 	  "it, and run it again to "
 	  "continue. ID is that of a delayed or waiting message, as peek shows it: the message is fetched next. For dead letters: dlq retry.",
