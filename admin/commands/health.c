@@ -212,7 +212,7 @@ char *health_reasons_dated(const struct queue_health *report, int64_t server_ms)
 {
 	char *text = health_reasons(report, server_ms), *dated, ago[OUTPUT_AGO_SIZE];
 
-	if (text[0] == '\0' || server_ms - report->at_ms < DATED_MS)
+	if (text[0] == '\0' || report->at_ms == 0 || server_ms - report->at_ms < DATED_MS)		/* 0: there is no report */
 		return text;
 	dated = alloc_format("%s: %s", output_ago(server_ms - report->at_ms, ago), text);
 	free(text);
