@@ -387,7 +387,7 @@ int check_persistence(struct doctor *d)
 		    "check yourself, in the settings of the service: always keeps all that was acknowledged; everysec loses up to 2 s of it in a crash");
 	else if (strcmp(fsync, "everysec") == 0)
 		advise_setting(d, add(d, SEVERITY_NOTE, "appendfsync is everysec: a crash of Redis or its machine can lose the last 2 s that it acknowledged"),
-		    "redis-cli CONFIG SET appendfsync always, if that is too much; it is slower",
+		    "if that is too much: redis-cli CONFIG SET appendfsync always; it is slower",
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
 		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),

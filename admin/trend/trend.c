@@ -239,7 +239,7 @@ static void show_point(struct admin *a, const struct trend *t, size_t i, bool br
 	});
 }
 
-/* One line for the points without figures from i on. Returns the index of the last one. */
+/* One line for the points without figures from i on; the minute that has begun may only not have any yet. Returns the index of the last one. */
 static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
 {
 	char begin[CLOCK_SIZE], end[CLOCK_SIZE], *line;
@@ -248,9 +248,12 @@ static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
 	point_range(t, i, &from, &until);
 	while (i + 1 < t->n && t->points[i + 1].known_minutes == 0)
 		point_range(t, ++i, &next, &until);
-	line = alloc_format("%s to %s: no supervisor served the queue", clock_text(t, from, begin), clock_text(t, until, end));
-	output_line(&a->output, line);
-	free(line);
+	until = until > t->last ? t->last : until;
+	if (from < until) {
+		line = alloc_format("%s to %s: no supervisor served the queue", clock_text(t, from, begin), clock_text(t, until, end));
+		output_line(&a->output, line);
+		free(line);
+	}
 	return i;
 }
 

@@ -98,7 +98,7 @@ def test_memory(clinic, edited):
 def test_persistence(clinic):
     clinic.server.config_set("appendfsync", "everysec")
     clinic.doctor().one("persistence", "note", "appendfsync is everysec", "last 2 s",
-                       advice=f"redis-cli -s {clinic.server.socket} CONFIG SET appendfsync always, if that is too much; it is slower")
+                       advice=f"if that is too much: redis-cli -s {clinic.server.socket} CONFIG SET appendfsync always; it is slower")
     clinic.server.config_set("appendfsync", "no")
     clinic.doctor().one("persistence", "warning", "appendfsync is no", advice="always")
     clinic.server.config_set("appendonly", "no")
