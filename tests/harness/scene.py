@@ -124,7 +124,7 @@ class Scene:
             status = "unhealthy" if len(reasons) > 1 else "degraded" if reasons else "healthy"
             self.client.hset("quredis:health", name, json.dumps({
                 "queue": name, "status": status, "since": iso(now - 840000), "since_ms": now - 840000, "at": iso(now), "at_ms": now,
-                "interval_ms": 60000, "node": "web1",
+                "next_at": iso(now + 30000), "next_at_ms": now + 30000, "interval_ms": 60000, "node": "web1",
                 "reasons": [{"code": code, "status": status, "value": 1, "limit": 1, "text": text} for code, text in reasons],
                 "ingress": {"size": ingress, **({"oldest_age": 860.0, "avg_age": 410.0} if ingress else {}), "stuck_count": 0},
                 "transit": {"size": 0, "stuck_count": 0}, "escape": {"size": 142 if name == "mail" else 0}, "delayed": {"size": delayed},

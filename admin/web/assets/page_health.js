@@ -18,13 +18,21 @@ function timeCell(of) {
 	};
 }
 
+/** When the supervisor judged the queue; below, when it will again. */
+function asOfCell(td, q) {
+	const next = document.createElement("time");
+	timeCell((of) => of.at)(td, q);
+	setTime(next, q.next_at);
+	td.replaceChildren(td.firstChild, ...(q.next_at ? [h("span", { class: "muted next" }, "next ", next)] : []));
+}
+
 const COLUMNS = [
 	{ id: "queue", title: "Queue", header: true, value: (q) => q.queue, cell: (td, q) => queueLink(td, q.queue) },
 	{ id: "status", title: "Status", css: "state", value: (q) => RANK[q.status], cell: (td, q) => draw(td, q.status, () => badge(HEALTH[q.status] ?? "unknown", q.status)) },
 	{ id: "reasons", title: "Reasons", css: "reasons", cell: (td, q) => draw(td, q.reasons ?? [], () =>
 		((q.reasons ?? []).length > 0 ? h("ul", null, q.reasons.map((r) => h("li", null, reasonText(r)))) : h("span", { class: "muted" }, "–"))) },
-	{ id: "as_of", title: "As of", css: "time", hint: "When the supervisor judged the queue: all figures are of that look", cell: timeCell((q) => q.at) },
-	{ id: "next", title: "Next look", css: "time third", hint: "At the latest", cell: timeCell((q) => q.next_at) },
+	{ id: "as_of", title: "As of", css: "time", cell: asOfCell,
+		hint: "When the supervisor judged the queue: all figures are of that look. Below: when it looks again, at the latest" },
 	{ id: "since", title: "Since", css: "time", cell: timeCell((q) => q.since) },
 	{ id: "ingress", title: "Waiting", css: "number", value: (q) => q.ingress?.size, first: "down", cell: textCell((q) => count(q.ingress?.size)) },
 	{ id: "oldest", title: "Oldest", css: "number second", value: (q) => q.ingress?.oldest_age, first: "down", cell: textCell((q) => seconds(q.ingress?.oldest_age)) },
@@ -34,7 +42,7 @@ const COLUMNS = [
 		cell: textCell((q) => (failedOf(q) === undefined ? "–" : `${failedOf(q).toFixed(1)} %`)) },
 	{ id: "stuck", title: "Stuck", css: "number second", value: (q) => stuckOf(q), first: "down", cell: textCell((q) => count(stuckOf(q))) },
 	{ id: "escape", title: "Dead letters", css: "number second", value: (q) => q.escape?.size, first: "down", cell: textCell((q) => count(q.escape?.size)) },
-	{ id: "workers", title: "Workers", css: "number third", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
+	{ id: "workers", title: "Workers", css: "number fourth", hint: "Busy workers / live workers", cell: textCell((q) => (q.workers ? `${count(q.workers.active)}/${count(q.workers.alive)}` : "–")) },
 ];
 
 // With an open breaker: when workers try the handler again.
