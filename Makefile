@@ -333,7 +333,7 @@ letters-soak: all
 
 operations-soak: all
 	QUREDIS_TEST_LETTERS=$${QUREDIS_TEST_LETTERS:-40000} QUREDIS_TEST_JOBS=1 tests/run --build $O tests/cli/test_operations.py tests/cli/test_gentle_retry.py \
-		tests/web/test_pages.py -k 'test_operations or gentle or canary_and_a_rate'
+		tests/web/test_dead_letters.py -k 'test_operations or gentle or canary_and_a_rate'
 
 # A million of them; no call may take 5 ms. Nobody else should use the machine.
 purge-soak: all

@@ -133,12 +133,39 @@ static int find_target(struct admin *a)
 	return o->host != NULL || o->port != 0 ? replace_address(a, t) : 0;
 }
 
+/* redis://user:password@host -> redis://user@host */
+static char *url_without_password(const char *url)
+{
+	const char *at = strrchr(url, '@'), *user = strstr(url, "://"), *colon = user == NULL || at == NULL ? NULL : memchr(user + 3, ':', (size_t)(at - user - 3));
+
+	return colon == NULL ? alloc_string(url) : alloc_format("%.*s%s", (int)(colon - url), url, at);
+}
+
+char *admin_connection_words(const struct admin *a)
+{
+	const struct options *o = &a->options;
+	char port[24], *url = o->url == NULL ? NULL : url_without_password(o->url);
+	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-u", url }, { "-H", o->host }, { "-P", o->port == 0 ? NULL : port } };
+	struct buffer words = {0};
+
+	snprintf(port, sizeof(port), "%" PRId64, o->port);
+	for (size_t i = 0; i < nitems(given); i++) {
+		if (given[i].value == NULL)
+			continue;
+		buffer_format(&words, " %s ", given[i].option);
+		options_append_quoted(&words, given[i].value);
+	}
+	buffer_append(&words, "", 1);
+	free(url);
+	return words.data;
+}
+
 /* A slot of a Cluster that moves stops all that quredis does there, mostly for less than a second. */
 static int connect_when_moved(struct admin *a)
 {
 	int64_t until_ms = clock_monotonic_ms() + SLOT_MOVES_MS;
 
-	while (redis_connect(&a->redis, REDIS_TIMEOUT_MS, NULL) == -1) {
+	while (redis_connect(&a->redis, a->connect_ms == 0 ? REDIS_TIMEOUT_MS : a->connect_ms, NULL) == -1) {
 		if (!redis_error_slot_moves(a->redis.error) || clock_monotonic_ms() >= until_ms)
 			return -1;
 		clock_pause_ms(50);

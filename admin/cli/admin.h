@@ -33,6 +33,7 @@ struct admin {
 	struct conf *conf;
 	struct redis_target target;
 	struct redis redis;
+	int64_t connect_ms;		/* for an opening; 0: REDIS_TIMEOUT_MS */
 	int64_t extra_ms;		/* added to ADMIN_TIMEOUT_MS while a large message is under way */
 
 	struct queue_keys keys;		/* of the queue that the first operand names; empty if the command takes no queue */
@@ -54,6 +55,8 @@ int admin_connect(struct admin *a);
 /* Finds a queue in the configuration or the registry. -1: there is none, or it cannot be read; an error was printed. */
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);
 void admin_close(struct admin *a);
+/* " -c PATH -u URL", quoted for a shell: the options by which this command found its Redis, for a command that an operator pastes. Without a password. A new string. */
+char *admin_connection_words(const struct admin *a);
 
 /* Prints one line on standard error and sets the exit status. Returns -1. */
 int admin_fail(struct admin *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -226,7 +226,7 @@ static void list_command(const struct command *c, FILE *out)
 
 static void refer_to_options(bool also, FILE *out)
 {
-	wrap_write(out, also ? "Also the options of every command: quredis help " COMMAND_HELP_OPTIONS :
+	wrap_write(out, also ? "Also --dry-run, --json, --yes and the other options of every command: quredis help " COMMAND_HELP_OPTIONS :
 	    "Options are those of every command: quredis help " COMMAND_HELP_OPTIONS, 0, 0, wrap_page_width(out));
 	fputc('\n', out);
 }

@@ -14,6 +14,7 @@
 #include "common/queue/queue.h"
 
 #define SEEN_RECENTLY_MS 10000
+#define HEALTH_MS 1000		/* for each answer of a Redis that may hang: the status is printed already */
 
 static struct cell text_of(const json_t *object, const char *key)
 {
@@ -125,48 +126,49 @@ static bool has_queue(const json_t *queues, const char *name)
 }
 
 /* How many of these queues are not healthy; 0 also if Redis does not tell. */
-static size_t count_sick(struct admin *a, const json_t *queues)
+static size_t count_ill(struct admin *a, const json_t *queues)
 {
 	struct queue_health *reports;
 	struct redis_reply reply;
-	size_t n, stale, sick = 0;
+	size_t n, stale, ill = 0;
 	int64_t now_ms;
 
+	a->connect_ms = HEALTH_MS;
 	if (admin_connect(a) == -1)
 		return 0;
 	redis_appendf(&a->redis, "TIME");
 	queue_health_read(&a->redis);
-	if (redis_wait(&a->redis, &reply, REDIS_TIMEOUT_MS, NULL) == -1)
+	if (redis_wait(&a->redis, &reply, HEALTH_MS, NULL) == -1)
 		return 0;
 	now_ms = queue_time_parse(&reply);
-	if (redis_wait(&a->redis, &reply, REDIS_TIMEOUT_MS, NULL) == -1 || !redis_is_strings(&reply))
+	if (redis_wait(&a->redis, &reply, HEALTH_MS, NULL) == -1 || !redis_is_strings(&reply))
 		return 0;
 	reports = queue_health_parse_all(&reply, NULL, 0, now_ms, &n, &stale);
 	for (size_t i = 0; i < n; i++) {
-		sick += reports[i].level > 0 && has_queue(queues, reports[i].queue);
+		ill += reports[i].level > QUEUE_HEALTHY && has_queue(queues, reports[i].queue);
 		queue_health_free(&reports[i]);
 	}
 	free(reports);
-	return sick;
+	return ill;
 }
 
 /* The supervisor does not know the health of its queues, Redis does. Without Redis there is no line about it. */
-static void note_sick(struct admin *a, const json_t *s)
+static void note_ill(struct admin *a, const json_t *s)
 {
 	const json_t *queues = json_object_get(s, "queues");
 	char unsaid[COMPLAINT_SIZE];
-	size_t sick;
+	size_t ill;
 
 	if (!json_is_string(json_object_get(json_object_get(s, "redis"), "address")))
 		return;
 	fflush(stdout);
 	a->complaint = unsaid;
 	a->served = true;
-	sick = count_sick(a, queues);
+	ill = count_ill(a, queues);
 	a->complaint = NULL;
 	a->status = EX_OK;
-	if (sick > 0)
-		admin_note("%zu of %zu queues %s sick: quredis health shows which, and why", sick, json_array_size(queues), sick == 1 ? "is" : "are");
+	if (ill > 0)
+		admin_note("%zu of %zu queues %s degraded or unhealthy: quredis health shows which, and why", ill, json_array_size(queues), ill == 1 ? "is" : "are");
 }
 
 /* A new string: "40% page 2"; NULL: the handler said nothing. */
@@ -312,7 +314,7 @@ int cmd_status(struct admin *a)
 			show_workers(a, json_object_get(s, "workers"));
 		}
 		if (a->output.terminal)
-			note_sick(a, s);
+			note_ill(a, s);
 	}
 	json_decref(s);
 	return 0;

@@ -46,15 +46,16 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 }
 
 /* The command that continues it: a new string; NULL: it is not known, or a terminal cannot show each of its bytes. */
-static char *command_of(const struct queue_check *q, const struct unfinished *u, const char *options)
+static char *command_of(const struct doctor *d, const struct queue_check *q, const struct unfinished *u, const char *options)
 {
 	json_t *json = json_loads(options, 0, NULL);
-	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *command = NULL, *shown;
+	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *connection = admin_connection_words(d->a), *command = NULL, *shown;
 	const char *verb = strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "rm" : "retry";
 
 	json_decref(json);
 	if (words != NULL && words[0] != '\0')
-		command = alloc_format("quredis dlq %s %s --all%s", verb, q->keys.name, words);
+		command = alloc_format("quredis%s dlq %s %s --all%s", connection, verb, q->keys.name, words);
+	free(connection);
 	free(words);
 	shown = command == NULL ? NULL : visible(command, strlen(command), SIZE_MAX);
 	if (command != NULL && strcmp(shown, command) != 0) {
@@ -65,9 +66,9 @@ static char *command_of(const struct queue_check *q, const struct unfinished *u,
 	return command;
 }
 
-static void advise(struct finding *f, const struct queue_check *q, const struct unfinished *u, const char *options)
+static void advise(const struct doctor *d, struct finding *f, const struct queue_check *q, const struct unfinished *u, const char *options)
 {
-	char *command = command_of(q, u, options);
+	char *command = command_of(d, q, u, options);
 
 	if (command == NULL)
 		findings_advise(f, "the same command again continues it, with --anew it begins again; Redis forgets it after 7 days");
@@ -97,7 +98,7 @@ static int add_unfinished(struct doctor *d, const struct queue_check *q, const s
 		return 0;
 	if (total > 0)
 		snprintf(of, sizeof(of), " of %" PRId64, total);
-	advise(findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
+	advise(d, findings_add(d, SEVERITY_NOTE, d->a->keys.escape, "unfinished: %s, begun %s ago, %" PRId64 "%s messages done", u->what,
 	    units_elapsed(d->server.now_ms > begun ? d->server.now_ms - begun : 0, age), done, of), q, u, text[OPERATION_OPTIONS]);
 	return 0;
 }

@@ -80,13 +80,16 @@ char *server_cli(const struct doctor *d)
 	char *port = NULL;
 
 	buffer_format(&words, "redis-cli");
-	if (t->unix_path != NULL)
-		buffer_format(&words, " -s %s", t->unix_path);
-	else if (t->master == NULL && t->naddresses == 1)
+	if (t->unix_path != NULL) {
+		buffer_format(&words, " -s ");
+		options_append_quoted(&words, t->unix_path);
+	} else if (t->master == NULL && t->naddresses == 1)
 		buffer_format(&words, " -h %s -p %d", t->addresses[0].host, t->addresses[0].port);
 	else if (d->a->redis.state == REDIS_READY && redis_endpoint_of(&d->a->redis, &p))
 		port = strrchr(redis_endpoint_format(&p, where), ':');
-	if (port != NULL)
+	if (port != NULL && where[0] == '[')		/* an IPv6 address: redis-cli takes no brackets */
+		buffer_format(&words, " -h %.*s -p %s", (int)(port - where) - 2, where + 1, port + 1);
+	else if (port != NULL)
 		buffer_format(&words, " -h %.*s -p %s", (int)(port - where), where, port + 1);
 	if (t->db > 0)
 		buffer_format(&words, " -n %d", t->db);
@@ -391,7 +394,7 @@ int check_persistence(struct doctor *d)
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
 		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
-		    "redis-cli CONFIG SET appendfsync always, or everysec", "choose appendfsync always or everysec there");
+		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is slower", "choose appendfsync always or everysec there");
 	return still_connected(d);
 }
 

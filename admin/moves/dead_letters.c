@@ -1,5 +1,5 @@
 /*
- * quredis dlq retry, dlq rm: put dead letters back into ingress or delete them, by id, by a filter, or all. With --all alone they
+ * quredis dlq retry, dlq rm: move dead letters back to ingress or delete them, by id, by a filter, or all. With --all alone they
  * work as retry and purge of escape do; otherwise they handle one dead letter after the other.
  */
 #include <stdlib.h>
@@ -32,6 +32,8 @@ static int check_operands(struct admin *a, const char *action)
 {
 	uint64_t given = a->options.given & (OPTION_FILTER | OPTION_PACE);
 
+	if (given != 0 && a->noperands > 1)
+		return admin_fail(a, EX_USAGE, "--%s goes with --all, not with ids", option_of_bit(given & -given)->name);
 	if (given != 0 && !a->options.all)
 		return fail_without_all(a, action, given);
 	if (a->options.all == (a->noperands > 1))

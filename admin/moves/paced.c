@@ -139,7 +139,7 @@ static int begin_canary(struct admin *a, struct operation *op)
 	return redriven_newest(a, newest) == -1 ? -1 : operation_begin_canary(op, newest);
 }
 
-static int put_back_canary(struct admin *a, struct paced *p)
+static int move_back_canary(struct admin *a, struct paced *p)
 {
 	struct operation *op = p->selection->op;
 	const struct selected *next;
@@ -249,7 +249,7 @@ static int note_last(const struct paced *p)
 	return operation_note_last(op);
 }
 
-static int put_back_others(struct admin *a, struct paced *p)
+static int move_back_others(struct admin *a, struct paced *p)
 {
 	struct selection *s = p->selection;
 	int64_t begun_ms = clock_monotonic_ms(), looked_ms = begun_ms, before = s->done + s->missing + s->claimed;
@@ -294,12 +294,12 @@ int paced_run(struct admin *a, struct paced *p)
 	int rc = redriven_begin(a, &p->redriven, s->op, s->filter->cause);
 
 	if (rc == 0 && p->canary > 0 && !s->op->canary_done) {
-		rc = put_back_canary(a, p);
+		rc = move_back_canary(a, p);
 		if (rc == 0 && s->op->canary_fingerprints[0] != '\0' && !interrupt_asked())
 			rc = wait_for_canary(a, p);
 	}
 	if (rc == 0 && !interrupt_asked())
-		rc = put_back_others(a, p);
+		rc = move_back_others(a, p);
 	if (rc == 0)
 		rc = look_at_end(a, p);
 	if (rc != 0 || p->redriven.failed == 0)

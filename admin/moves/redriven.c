@@ -242,8 +242,8 @@ static int read_looked(struct admin *a, const char *key, const char *apart, int6
 	return *n == SIZE_MAX ? admin_fail(a, EX_PROTOCOL, "unexpected reply type from Redis to a look at %s", key) : 0;
 }
 
-/* What a search finds of a page: 1: a message; 2: the last one that it looks at; 0: neither */
-static int search_page(const struct admin *a, const struct redis_reply *reply, size_t n, const struct fingerprints *wanted, const char *last)
+/* Looks through a page. *found: a message is there. Returns whether the search ends here: at a message, or with `last` not "" only at that one */
+static bool search_page(const struct admin *a, const struct redis_reply *reply, size_t n, const struct fingerprints *wanted, const char *last, bool *found)
 {
 	char fingerprint[FINGERPRINT_SIZE];
 
@@ -253,32 +253,33 @@ static int search_page(const struct admin *a, const struct redis_reply *reply, s
 		queue_looked(reply, i, &l);
 		if (!fingerprint_of_looked(a, &l, fingerprint))
 			continue;
-		if (fingerprints_has(wanted, fingerprint))
-			return 1;
 		if (strcmp(fingerprint, last) == 0)
-			return 2;
+			return true;
+		*found = *found || fingerprints_has(wanted, fingerprint);
+		if (*found && last[0] == '\0')
+			return true;
 	}
-	return 0;
+	return false;
 }
 
 /*
- * Reads a list from the newest entry on, a sorted set from the first, up to the message `last` or the end. A message that moves meanwhile may be missed, so
- * callers check twice. 1: one of them is there; 0: none is; -1: error of Redis
+ * Reads a list from the newest entry on, a sorted set from the first, to the end, or only up to the message `last`: if that one is gone, it is not known which
+ * entries are newer, so none counts. A message that moves meanwhile may be missed, so callers check twice. 1: one of them is there; 0: none is; -1: error of Redis
  */
 static int search(struct admin *a, const char *key, const char *apart, const struct fingerprints *wanted, const char *last)
 {
 	struct redis_reply reply;
+	bool found = false, ends = false;
 	int64_t first = 0;
-	int found = 0;
 	size_t n;
 
 	do {
 		if (read_looked(a, key, apart, first, ENTRIES_MAX, &reply, &n) == -1)
 			return -1;
-		found = search_page(a, &reply, n, wanted, last);
+		ends = search_page(a, &reply, n, wanted, last, &found);
 		first += (int64_t)n;
-	} while (found == 0 && n > 0);
-	return found == 1;
+	} while (!ends && n > 0);
+	return found && ends;
 }
 
 static int is_in_list(struct admin *a, const char *key, const struct fingerprints *wanted)
@@ -331,6 +332,8 @@ int redriven_find_in_escape(struct admin *a, struct redriven *r, const char *fin
 	struct fingerprints wanted = {0};
 	int found;
 
+	if (newest[0] == '\0')
+		return 0;
 	read_digits(&wanted, fingerprints);
 	found = search(a, a->keys.escape, NULL, &wanted, newest);
 	fingerprints_free(&wanted);

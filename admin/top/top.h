@@ -127,7 +127,7 @@ size_t top_nodes_count(const struct json_t *nodes);
 /* Handlers that run, the longest first, at most `most`: of one queue, or of all (NULL). */
 void top_nodes_runners(struct output *o, const struct json_t *nodes, const char *queue, size_t most);
 size_t top_nodes_count_runners(const struct json_t *nodes, const char *queue);
-/* Open breakers of all queues. */
+/* Open breakers and errors of all queues. */
 void top_nodes_causes(struct output *o, const struct json_t *nodes, int64_t now_ms);
 size_t top_nodes_count_causes(const struct json_t *nodes);
 /* How long the next attempt of an open breaker is away; "-": not known. */

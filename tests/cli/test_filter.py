@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from harness.program import run_quredis
 from harness.queues import Queue, dumps, strip
 
 CAUSES = [
@@ -109,12 +110,19 @@ def test_a_filter_goes_with_all(quredis, letters):
 
 
 @pytest.mark.parametrize("command", ["retry", "rm"])
-def test_without_all_the_error_has_the_whole_command(quredis, letters, command):
+def test_without_all_the_error_has_the_whole_command(quredis, letters, redis, command):
+    """Also the Redis that it asks, but for a password; and with --dry-run it is one, too. Ids and a filter exclude each other."""
     cause = "SMTPServerDisconnected exit 3: connection to # lost: 421"
-    r = quredis("dlq", command, "mail", "--cause", cause, "--since", "1h", *(["--rate", "100000"] if command == "retry" else []))
+    words = ["dlq", command, "mail", "--cause", cause, "--since", "1h", *(["--rate", "100000"] if command == "retry" else [])]
+    r = quredis(*words, "--dry-run", url="redis://ada:secret@127.0.0.1:1/0")
+    assert "secret" not in r.err and (r.code == 69 or "-u redis://ada@127.0.0.1:1/0 dlq" in r.err), r
+    r = quredis(*words, "some-id")
+    assert r.code == 64 and "goes with --all, not with ids" in r.err and "mail --all" not in r.err, r
+    assert quredis(*words, "--dry-run").err.endswith(" --dry-run\n")
+    r = quredis(*words)
     said, = r.err.splitlines()
-    assert r.code == 64 and f" goes with --all: quredis dlq {command} mail --all --cause 'SMTP" in said, r
-    r = quredis(*shlex.split(said.split(" --all: quredis ")[1]), "--yes")
+    assert r.code == 64 and f" goes with --all: quredis -u {redis.url} dlq {command} mail --all --cause 'SMTP" in said, r
+    r = run_quredis(*shlex.split(said.split(" --all: quredis ")[1]), "--yes")
     assert r.code == 0 and f" {ROUNDS} messages of escape" in r.out, r
 
 

@@ -46,7 +46,7 @@ def test_an_earlier_period_is_not_continued_without_a_question(yesterday, quredi
     q, _ = yesterday(25 * HOUR, command)
     r = quredis("dlq", command, *RELATIVE, "--yes")
     assert r.code == 64 and "--anew" in r.err and "continues" not in r.err and left(q) == OLD + NEW, r
-    absolute = re.search(f"To act on the earlier one: quredis dlq {command} (.*); to begin", r.err)[1]
+    absolute = re.search(f"To act on the earlier one: quredis -u \\S+ dlq {command} (.*); to begin", r.err)[1]
     assert "--since 20" in absolute and "--until 20" in absolute
     r = quredis("dlq", command, *absolute.split(), "--yes")
     assert r.code == 0 and left(q) == NEW and len(q.fetched()) == (10 if command == "retry" else 0), r

@@ -78,7 +78,7 @@ def test_every_table_at_80_and_40_columns(busy, terminal):
         assert words != f"dlq ls {FAILING}" or (text.count(ERROR) == 12 and re.search(r"-\d \d+s ago HandlerExit 1 2 7\d ", text)), text
         assert words != "status" or "idle workers that are not shown: 11 " in text and "Incarnation" not in text, text
         assert words != "status" or " counted since the supervisor started; " in text and text.endswith(
-            "1 of 11 queues is sick: quredis health shows which, and why"), text
+            "1 of 11 queues is degraded or unhealthy: quredis health shows which, and why"), text
         assert words != f"status {FAILING}" or re.search(rf"{FAILING}/0 +\d+ +idle", text) and "not shown" not in text, text
         assert words != "stale" or text.startswith("55 rules would take nothing: quredis stale QUEUE shows them"), text
         assert words != "peek mail delayed" or shows_delayed(lines), lines

@@ -250,7 +250,7 @@ def test_findings_are_blocks_on_a_terminal(sick):
     assert [h.split()[0] for h in blocks] == sorted((h.split()[0] for h in blocks), key=["note", "warning", "error"].index)
     paused = next(h for h in blocks if "  paused  " in h)
     assert paused == "note  paused  q00, q01, q02, q03, q04 and 7 more" and blocks[paused][-1] == "    What to do: quredis resume QUEUE"
-    command = "quredis dlq retry q00 --all --text 'connection, refused; by the peer' --rate 50/s"
+    command = f"quredis -c {sick.conf} dlq retry q00 --all --text 'connection, refused; by the peer' --rate 50/s"
     assert f"    {command}" in [line for b in blocks.values() for line in b], blocks
     lines = [line for h, b in blocks.items() for line in (h, *b)]
     assert all(len(line) <= 80 for line in lines if line.strip() != command) and "..." not in seen

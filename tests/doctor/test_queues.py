@@ -46,13 +46,13 @@ def test_an_unfinished_retry(clinic, quredis):
     begun = next(k for k in clinic.client.hkeys("escape:mail:operations") if k.endswith(b":begun"))
     clinic.client.hset("escape:mail:operations", begun, now_ms() - 190_000)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun 3m", f"s ago, {done} of 50 messages done",
-                        advice="to continue it: quredis dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
+                        advice=f"to continue it: quredis -c {clinic.conf} dlq retry mail --all --class HTTP503 --rate 20/s", where=q.escape)
     child = interrupted(clinic, "retry", "mail", "--all", "--class", "HTTP503", "--rate", "10/s", "--max-failures", "3")
     child.kill()
     child.wait()
     end_holds(clinic)
     clinic.doctor().one("operations", "note", "unfinished: dlq retry class=HTTP503, begun ",
-                        advice="to continue it: quredis dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
+                        advice=f"to continue it: quredis -c {clinic.conf} dlq retry mail --all --class HTTP503 --rate 10/s --max-failures 3", where=q.escape)
     clinic.client.hset(f"{q.escape}:operations", mapping={"x:what": b"\x1b[31m", ":what": "no id", "y:begun": "1", "z" * 99 + ":what": "long"})
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
@@ -70,9 +70,9 @@ def test_the_command_that_continues_an_unfinished_one(clinic):
         child.wait()
     end_holds(clinic)
     table = clinic.run(json=False).out
-    commands = re.findall(r"to continue it: (.*)", table)
-    assert sorted(commands) == ["quredis dlq retry mail --all --class HTTP503 --rate 1/s", "quredis dlq retry mail --all --class HTTP504 --rate 1/s",
-                                """quredis dlq retry mail --all --text 'it'"'"'s down; $HOME "' --canary --rate 40/s --max-failures 7"""], table
+    commands, dlq = re.findall(r"to continue it: (.*)", table), f"quredis -c {clinic.conf} dlq retry mail --all"
+    assert sorted(commands) == [f"{dlq} --class HTTP503 --rate 1/s", f"{dlq} --class HTTP504 --rate 1/s",
+                                dlq + """ --text 'it'"'"'s down; $HOME "' --canary --rate 40/s --max-failures 7"""], table
     done = subprocess.run(["sh", "-c", max(commands) + " --dry-run"], capture_output=True, text=True,
                           env={"PATH": f"{QUREDIS.parent}:/usr/bin:/bin", "QUREDIS_REDIS_URL": clinic.server.url})
     assert done.returncode == 0 and "continues the retry begun at" in done.stderr, done

@@ -197,12 +197,16 @@ const words = (filter) => Object.entries(filter).map(([name, value]) => `, ${nam
  * The server works for some seconds at a time, and remembers how far it came: asks again until it is complete, the user stops it, or too many messages fail
  * again. n: how many match. The server begins without a count if counting would take long.
  */
+/**
+ * The server works for some seconds at a time. The first request begins anew, so that it acts on what the question said: an earlier operation that was stopped
+ * had another bound, and perhaps another period.
+ */
 async function sendOperation(path, params, title, n) {
 	let stopped = false, done = 0, result = null, total = null;
 	const box = progress(title, () => { stopped = true; });
 	try {
 		while (!stopped && !result?.complete) {
-			const next = await send(path, params, post);
+			const next = await send(path, result === null ? { ...params, anew: true } : params, post);
 			if (next === null)
 				return result === null ? null : { ...result, count: done };
 			result = next;
@@ -220,7 +224,7 @@ async function sendOperation(path, params, title, n) {
 	}
 }
 
-const more = (r) => (r.interrupted && r.complete === false ? `; stopped: the same action continues it (${count(r.done)}${r.total === null ? "" : ` of ${count(r.total)}`} are done)`
+const more = (r) => (r.interrupted && r.complete === false ? `; stopped (${count(r.done)}${r.total === null ? "" : ` of ${count(r.total)}`} are done)`
 	: r.failed_again > 0 ? `; ${count(r.failed_again)} of them failed again${r.same_cause > 0 ? `, ${count(r.same_cause)} with the same cause as before` : ""}` : "");
 
 function paceFields() {
