@@ -136,8 +136,10 @@ static int find_target(struct admin *a)
 /* redis://user:password@host -> redis://user@host */
 static char *url_without_password(const char *url)
 {
-	const char *at = strrchr(url, '@'), *user = strstr(url, "://"), *colon = user == NULL || at == NULL ? NULL : memchr(user + 3, ':', (size_t)(at - user - 3));
+	const char *at = strrchr(url, '@'), *user = strstr(url, "://"), *colon = NULL;
 
+	if (user != NULL && at != NULL && at >= user + 3)
+		colon = memchr(user + 3, ':', (size_t)(at - user - 3));
 	return colon == NULL ? alloc_string(url) : alloc_format("%.*s%s", (int)(colon - url), url, at);
 }
 
@@ -145,7 +147,8 @@ char *admin_connection_words(const struct admin *a)
 {
 	const struct options *o = &a->options;
 	char port[24], *url = o->url == NULL ? NULL : url_without_password(o->url);
-	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-u", url }, { "-H", o->host }, { "-P", o->port == 0 ? NULL : port } };
+	const struct { const char *option, *value; } given[] = { { "-c", o->conf_path }, { "-u", url }, { "-H", o->host },
+		{ "-P", o->port == 0 ? NULL : port } };
 	struct buffer words = {0};
 
 	snprintf(port, sizeof(port), "%" PRId64, o->port);

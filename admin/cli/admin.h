@@ -55,7 +55,7 @@ int admin_connect(struct admin *a);
 /* Finds a queue in the configuration or the registry. -1: there is none, or it cannot be read; an error was printed. */
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);
 void admin_close(struct admin *a);
-/* " -c PATH -u URL", quoted for a shell: the options by which this command found its Redis, for a command that an operator pastes. Without a password. A new string. */
+/* " -c PATH -u URL", quoted for a shell: how this command found its Redis, for one that an operator pastes. Without a password. A new string. */
 char *admin_connection_words(const struct admin *a);
 
 /* Prints one line on standard error and sets the exit status. Returns -1. */

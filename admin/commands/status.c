@@ -168,7 +168,8 @@ static void note_ill(struct admin *a, const json_t *s)
 	a->complaint = NULL;
 	a->status = EX_OK;
 	if (ill > 0)
-		admin_note("%zu of %zu queues %s degraded or unhealthy: quredis health shows which, and why", ill, json_array_size(queues), ill == 1 ? "is" : "are");
+		admin_note("%zu of %zu queues %s degraded or unhealthy: quredis health shows which, and why", ill, json_array_size(queues),
+		    ill == 1 ? "is" : "are");
 }
 
 /* A new string: "40% page 2"; NULL: the handler said nothing. */

@@ -394,7 +394,8 @@ int check_persistence(struct doctor *d)
 		    "choose appendfsync always there, if that is too much and it offers that");
 	else if (strcmp(fsync, "always") != 0)
 		advise_setting(d, add(d, SEVERITY_WARNING, "appendfsync is %s: a crash of its machine can lose the last 30 s that it acknowledged", fsync),
-		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is slower", "choose appendfsync always or everysec there");
+		    "redis-cli CONFIG SET appendfsync everysec; always instead of everysec loses nothing, and is slower",
+		    "choose appendfsync always or everysec there");
 	return still_connected(d);
 }
 

@@ -264,7 +264,8 @@ static bool search_page(const struct admin *a, const struct redis_reply *reply, 
 
 /*
  * Reads a list from the newest entry on, a sorted set from the first, to the end, or only up to the message `last`: if that one is gone, it is not known which
- * entries are newer, so none counts. A message that moves meanwhile may be missed, so callers check twice. 1: one of them is there; 0: none is; -1: error of Redis
+ * entries are newer, so none counts. A message that moves meanwhile may be missed, so callers check twice.
+ * 1: one of them is there; 0: none is; -1: error of Redis
  */
 static int search(struct admin *a, const char *key, const char *apart, const struct fingerprints *wanted, const char *last)
 {

@@ -74,7 +74,7 @@ def test_scripts_are_executable(path):
 # ---- .editorconfig, read by Debian's editorconfig ----
 
 # (ending, rule) -> lines that break it. These numbers may only become smaller.
-KEPT = {("c", "long"): 44, ("h", "long"): 6, ("py", "long"): 33}
+KEPT = {("c", "long"): 39, ("h", "long"): 5, ("py", "long"): 32}
 
 
 def tracked():
