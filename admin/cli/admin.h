@@ -51,12 +51,9 @@ const char *admin_conf_path(const struct admin *a);	/* NULL: no file, the defaul
 int admin_load(struct admin *a);
 unsigned admin_load_flags(const struct admin *a);	/* for conf_load() */
 int admin_load_to_run(struct admin *a, const char *queue);	/* also checks user and programs of this queue's handler */
-int admin_connect(struct admin *a);
 /* Finds a queue in the configuration or the registry. -1: there is none, or it cannot be read; an error was printed. */
 int admin_find_queue(struct admin *a, const char *name, struct queue_keys *keys);
 void admin_close(struct admin *a);
-/* " -c PATH -u URL", quoted for a shell: how this command found its Redis, for one that an operator pastes. Without a password. A new string. */
-char *admin_connection_words(const struct admin *a);
 
 /* Prints one line on standard error and sets the exit status. Returns -1. */
 int admin_fail(struct admin *a, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

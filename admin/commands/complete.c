@@ -44,7 +44,7 @@ static void connect_soon(struct completion *c)
 {
 	fflush(stdout);
 	alarm(PATIENCE_S);
-	admin_connect(&c->a);
+	connection_open(&c->a);
 }
 
 static void offer_queues(struct completion *c)

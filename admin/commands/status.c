@@ -134,7 +134,7 @@ static size_t count_ill(struct admin *a, const json_t *queues)
 	int64_t now_ms;
 
 	a->connect_ms = HEALTH_MS;
-	if (admin_connect(a) == -1)
+	if (connection_open(a) == -1)
 		return 0;
 	redis_appendf(&a->redis, "TIME");
 	queue_health_read(&a->redis);

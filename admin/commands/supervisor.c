@@ -63,7 +63,7 @@ static void warn_of_left(struct admin *a, const json_t *answer)
 	size_t i;
 
 	if (json_array_size(json_object_get(answer, "left")) > 0)
-		admin_connect(a);
+		connection_open(a);
 	json_array_foreach(json_object_get(answer, "left"), i, left)
 		warn_of_queue(a, left);
 	a->status = status;	/* the reload succeeded, even if Redis could not be read */

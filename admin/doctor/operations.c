@@ -49,7 +49,7 @@ static size_t take_list(const struct redis_reply *reply, struct unfinished all[O
 static char *command_of(const struct doctor *d, const struct queue_check *q, const struct unfinished *u, const char *options)
 {
 	json_t *json = json_loads(options, 0, NULL);
-	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *connection = admin_connection_words(d->a), *command = NULL, *shown;
+	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE), *connection = connection_words(d->a), *command = NULL, *shown;
 	const char *verb = strncmp(u->what, "dlq rm", strlen("dlq rm")) == 0 ? "rm" : "retry";
 
 	json_decref(json);

@@ -220,7 +220,7 @@ int check_redis(struct doctor *d)
 		    "correct the configuration, or give the address of Redis with -u");
 		return 0;
 	}
-	if (admin_connect(a) == 0) {
+	if (connection_open(a) == 0) {
 		d->server.connected = true;
 		add_connected(d);
 		return ask_config(d) == -1 ? -1 : read_info(d);

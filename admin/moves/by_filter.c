@@ -205,7 +205,7 @@ char *by_filter_command(const struct admin *a, const char *action, const struct 
 {
 	json_t *json = options_to_json(o, OPTION_FILTER | OPTION_PACE);
 	char *words = options_to_words(json, OPTION_FILTER | OPTION_PACE);
-	char *connection = admin_connection_words(a);
+	char *connection = connection_words(a);
 	char *command = alloc_format("quredis%s %s %s --all%s%s", connection, action, a->keys.name, words == NULL ? "" : words, o->dry_run ? " --dry-run" : "");
 
 	json_decref(json);

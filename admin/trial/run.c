@@ -101,7 +101,7 @@ static int copy_from(struct admin *a, struct source *from)
 		return -1;
 	if (a->options.id != NULL && list != LIST_ESCAPE)
 		return admin_fail(a, EX_USAGE, "--id names a dead letter, by its record or its message: it goes with --from escape");
-	if (admin_connect(a) == -1)
+	if (connection_open(a) == -1)
 		return -1;
 	queue_keys_from_conf(&a->keys, a->conf, a->queue);
 	from->list = admin_list_name(list);
