@@ -74,7 +74,7 @@ static char **first_words(const struct admin *a, size_t *n)
 	return words;
 }
 
-/* What `dql ls` may mean, if `dlq` is the group: a new string. */
+/* Suggests `dlq ls` for `dql ls`, if dlq is the group: a new string. */
 static char *suggest_of_group(const struct admin *a, const char *group, const char *second)
 {
 	const char **names = alloc_zero(a->commands->n, sizeof(*names));

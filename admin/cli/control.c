@@ -247,3 +247,17 @@ int64_t control_elapsed(struct admin *a, const struct queue_worker *w)
 	}
 	return -1;
 }
+
+bool control_lists_queue(const json_t *status, const char *name)
+{
+	const json_t *queues = json_object_get(status, "queues"), *q;
+	size_t i;
+
+	json_array_foreach(queues, i, q) {
+		const char *other = json_string_value(json_object_get(q, "name"));
+
+		if (other != NULL && strcmp(other, name) == 0)
+			return true;
+	}
+	return false;
+}

@@ -22,6 +22,9 @@ json_t *control_ask(struct admin *a, const char *command, json_t *more);
 /* Orders a stop and waits until the supervisor has exited; wait_ms 0: does not wait. */
 int control_stop(struct admin *a, bool fast, int64_t wait_ms);
 
+/* Whether the answer to "status" lists this queue. */
+bool control_lists_queue(const json_t *status, const char *name);
+
 /* Returns how long the handler of this worker has been running, if the supervisor of this host knows it. -1: not known. Prints nothing. */
 int64_t control_elapsed(struct admin *a, const struct queue_worker *w);
 

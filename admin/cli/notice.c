@@ -1,4 +1,4 @@
-/* What a command says on standard error: notices, errors, and suggestions for words that were misspelled. */
+/* Prints on standard error: notices, errors, and suggestions for words that were misspelled. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -122,7 +122,7 @@ static void describe_table(struct buffer *letters, struct option longs[OPTIONS_M
 	longs[option_specs_count] = (struct option){0};
 }
 
-/* What the value of an option is, with an example. */
+/* Describes the value of an option, with an example. */
 static const char *wanted_of(const struct option_spec *s, char room[WANTED_SIZE])
 {
 	switch (s->kind) {

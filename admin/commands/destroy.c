@@ -73,7 +73,7 @@ static size_t ask_figures(struct admin *a, int64_t now_ms)
 	       ask_times(a, queue_destroy_backlog, hour - QUEUE_BACKLOG_HOURS - 1, QUEUE_BACKLOG_HOURS + 3);
 }
 
-/* What operations noted: a key each. */
+/* The notes of operations on dead letters: one key for each operation. */
 static int destroy_redriven(struct admin *a, int64_t *removed)
 {
 	struct redis_reply reply, fields;

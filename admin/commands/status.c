@@ -111,22 +111,8 @@ static void show_queues(struct admin *a, const json_t *queues)
 
 /* ---- health ---- */
 
-static bool has_queue(const json_t *queues, const char *name)
-{
-	const json_t *q;
-	size_t i;
-
-	json_array_foreach(queues, i, q) {
-		const char *other = json_string_value(json_object_get(q, "name"));
-
-		if (other != NULL && strcmp(other, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* How many of these queues are not healthy; 0 also if Redis does not tell. */
-static size_t count_ill(struct admin *a, const json_t *queues)
+/* Counts the queues of this supervisor that are not healthy; 0 also if Redis does not tell. */
+static size_t count_ill(struct admin *a, const json_t *status)
 {
 	struct queue_health *reports;
 	struct redis_reply reply;
@@ -145,7 +131,7 @@ static size_t count_ill(struct admin *a, const json_t *queues)
 		return 0;
 	reports = queue_health_parse_all(&reply, NULL, 0, now_ms, &n, &stale);
 	for (size_t i = 0; i < n; i++) {
-		ill += reports[i].level > QUEUE_HEALTHY && has_queue(queues, reports[i].queue);
+		ill += reports[i].level > QUEUE_HEALTHY && control_lists_queue(status, reports[i].queue);
 		queue_health_free(&reports[i]);
 	}
 	free(reports);
@@ -164,7 +150,7 @@ static void note_ill(struct admin *a, const json_t *s)
 	fflush(stdout);
 	a->complaint = unsaid;
 	a->served = true;
-	ill = count_ill(a, queues);
+	ill = count_ill(a, s);
 	a->complaint = NULL;
 	a->status = EX_OK;
 	if (ill > 0)

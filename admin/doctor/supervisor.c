@@ -154,20 +154,6 @@ static void check_queue(struct doctor *d, const json_t *q)
 		    "correct that; if the worker is certainly dead: quredis retry %s transit", name);
 }
 
-static bool runs(const json_t *queues, const char *name)
-{
-	const json_t *q;
-	size_t i;
-
-	json_array_foreach(queues, i, q) {
-		const char *other = json_string_value(json_object_get(q, "name"));
-
-		if (other != NULL && strcmp(other, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 int check_supervisor(struct doctor *d)
 {
 	const json_t *queues = json_object_get(d->supervisor.status, "queues"), *q;
@@ -184,7 +170,7 @@ int check_supervisor(struct doctor *d)
 	json_array_foreach(queues, i, q)
 		check_queue(d, q);
 	for (i = 0; i < d->a->conf->nqueues; i++)
-		if (!runs(queues, d->a->conf->queues[i]->name))
+		if (!control_lists_queue(d->supervisor.status, d->a->conf->queues[i]->name))
 			findings_advise(findings_add(d, SEVERITY_WARNING, d->a->conf->queues[i]->name, "it is configured, but the supervisor does not run it"),
 			    "quredis reload");
 	if (deaths > 0)

@@ -189,7 +189,7 @@ static int hold_and_take(struct work *w)
 	return rc;
 }
 
-/* What it acts on, and how fast, as a question says it: a new string. A continued operation keeps the times of its beginning. */
+/* The filter and the pace, as a question states them: a new string. A continued operation keeps the times of its beginning. */
 static char *work_words(const struct work *w, bool continued)
 {
 	const char *since = continued ? w->op.since : w->filter.since, *until = continued ? w->op.bound : w->filter.until;

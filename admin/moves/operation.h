@@ -41,7 +41,7 @@ void operation_set_range(struct operation *o, const char *since, const char *bou
 void operation_set_total(struct operation *o, int64_t total);
 /* Forgets the one that was found; only here with --dry-run. -1: another process holds it, or an error of Redis */
 int operation_forget(struct operation *o);
-/* How long no process has worked on it. -1: error of Redis */
+/* ms: the time since a process worked on it. -1: error of Redis */
 int operation_idle(struct operation *o, int64_t *ms);
 /* Takes it, or begins it with range and total of o. -1: another process holds it (EX_TEMPFAIL), or an error of Redis */
 int operation_hold(struct operation *o);

@@ -16,7 +16,7 @@ struct fingerprints {
 };
 #define FINGERPRINT_SIZE (QUEUE_FINGERPRINT_DIGITS + 1)
 
-/* What a record says of its message: it is the SHA-1 of the message; or of its size, if no process has read it. */
+/* Identifies the message of a record: by the SHA-1 of the message, or of its size if no process has read it. */
 struct record_sum {
 	const char *sha1, *size;	/* texts of the record */
 };

@@ -148,7 +148,7 @@ static int move_entry(struct selection *s, const struct dead_letter *d, const st
 	return rc == -1 && a->status != EX_NOINPUT ? -1 : 0;
 }
 
-/* One of several that nothing tells apart: the error is printed, it stays, and the work goes on. */
+/* Leaves a message that cannot be told from another one: the error was printed, and the work goes on. */
 static int leave_unsure(struct selection *s)
 {
 	s->unsure++;

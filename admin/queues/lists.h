@@ -41,7 +41,7 @@ int lists_read(struct admin *a, const struct queue_keys *k, unsigned wanted, str
 
 /* True: a command may take messages of the bare list, which belongs to other consumers. In a shared queue such a consumer may be alive. */
 bool lists_bare_is_free(const struct admin *a);
-/* How many messages of the list a command takes that takes all. Of transit those that no live worker holds; with --force all of them. */
+/* The number of messages that a command on the whole list takes: of transit only those that no live worker holds, with --force all. */
 int64_t lists_free_messages(const struct admin *a, const struct lists *l, enum admin_list list);
 
 #endif

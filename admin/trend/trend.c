@@ -239,7 +239,7 @@ static void show_point(struct admin *a, const struct trend *t, size_t i, bool br
 	});
 }
 
-/* One line for the points without figures from i on; the minute that has begun may only not have any yet. Returns the index of the last one. */
+/* Shows the points without figures from i on as one line, but not the current minute, which may get some. Returns the index of the last point. */
 static size_t show_gap(struct admin *a, const struct trend *t, size_t i)
 {
 	char begin[CLOCK_SIZE], end[CLOCK_SIZE], *line;

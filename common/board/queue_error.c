@@ -140,7 +140,7 @@ uint32_t queue_error_judge(uint32_t word, bool cut_off, bool refused, bool *stop
 	return guess == QUEUE_ERROR_NONE || queue_error_reason(word) != NULL ? word : guess;
 }
 
-/* What a worker of the queue knows of this error. A worker does not know which key has the wrong type. */
+/* Reads the text that a worker of the queue has of this error. A worker does not know which key has the wrong type. */
 static struct slot_text_seen text_of_worker(const struct scoreboard *b, const struct board_queue *q, uint32_t word)
 {
 	for (int i = 0; i < SCOREBOARD_SLOTS && queue_error_in(word) != QUEUE_ERROR_WRONG_TYPE; i++) {
