@@ -95,8 +95,10 @@ char *server_cli(const struct doctor *d)
 		buffer_format(&words, " -n %d", t->db);
 	if (t->tls)
 		buffer_format(&words, " --tls");
-	if (t->login.user != NULL)
-		buffer_format(&words, " --user %s", t->login.user);
+	if (t->login.user != NULL) {
+		buffer_format(&words, " --user ");
+		options_append_quoted(&words, t->login.user);
+	}
 	if (t->login.password != NULL)
 		buffer_format(&words, " --askpass");
 	buffer_append(&words, "", 1);

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 import pytest
 
@@ -39,6 +40,19 @@ def test_status(quredisd, redis, handler):
     assert rows["mail"][1:4] == ["running", "2", "2"] and rows["mail"][6] == "3"
     header = next(i for i, line in enumerate(out) if "Incarnation" in line)
     assert {line.split()[0] for line in out[header + 1:]} == {"mail/0", "mail/1", "idle/0"}
+
+
+@pytest.mark.parametrize("answers", [None, b"quredis:health"], ids=["nothing", "until health is asked for"])
+def test_status_does_not_wait_for_a_redis_that_hangs(quredisd, redis, redis_proxy, handler, answers):
+    """Redis only adds a line about health. Other commands wait for an opening 5 s, and for an answer 60 s."""
+    proxy = redis_proxy(redis)
+    d = quredisd(queues=[queue("mail", handler("cat"))], redis={"url": proxy.url})
+    proxy.stall() if answers is None else proxy.stall_after(answers)
+    begun = time.monotonic()
+    r = d.quredis("status")
+    took = time.monotonic() - begun
+    proxy.resume()
+    assert r.code == 0 and "mail" in r.out and r.err == "" and took < (4 if answers is None else 10), (r, took)
 
 
 def test_status_of_one_queue(quredisd, handler):

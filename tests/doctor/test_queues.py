@@ -57,6 +57,18 @@ def test_an_unfinished_retry(clinic, quredis):
     assert sum(r["check"] == "operations" and r["severity"] == "note" for r in clinic.doctor().rows) == 1
 
 
+@pytest.mark.parametrize("login, shown", [(":s3cr:t@", "@"), ("on:s3cr%40t@", "on@")])
+def test_a_command_to_continue_has_no_password(clinic, redis_server, login, shown):
+    server = redis_server(tcp=True, config={"requirepass": "s3cr:t"})
+    server.client().execute_command("ACL", "SETUSER", "on", "on", "nopass", "allkeys", "allcommands")
+    Queue(server.client()).dead_letters(b"m", error_class="HTTP503")
+    now = now_ms()
+    server.client().hset("escape:mail:operations", mapping={"x:what": "dlq retry", "x:begun": now - 60_000, "x:options": json.dumps({"class": "HTTP503"}),
+                                                            "x:bound": f"{now}-0", "x:total": 1})
+    advice = clinic.doctor("-u", f"redis://{login}127.0.0.1:{server.port}").one("operations", "note", "unfinished: dlq retry")["advice"]
+    assert advice.endswith(f"to continue it: quredis -c {clinic.conf} -u redis://{shown}127.0.0.1:{server.port} dlq retry mail --all --class HTTP503")
+
+
 def test_the_command_that_continues_an_unfinished_one(clinic):
     """It is in the table as a shell needs it, with filter and pace; each different one has a row."""
     clinic.registered()

@@ -118,6 +118,15 @@ def test_commands_for_redis_are_whole(clinic, redis_server):
     clinic.doctor("-u", server.tcp_url).one("persistence", "warning", advice=f"redis-cli -h 127.0.0.1 -p {server.port} CONFIG SET appendonly yes; ")
 
 
+def test_commands_for_redis_name_the_server_that_answered(clinic, redis_server):
+    """Of several addresses the one that is connected; redis-cli takes IPv6 without brackets. A shell does not expand the user."""
+    server = redis_server(tcp=True, config={"bind": "127.0.0.1 ::1"})
+    server.client().execute_command("ACL", "SETUSER", "on$call", "on", "nopass", "allkeys", "allcommands", "allchannels")
+    url = f"redis://on$call:x@[::1]:{server.port},[::1]:1"
+    command = clinic.doctor("-u", url).one("persistence", "warning")["advice"].split("; ")[0]
+    assert command == f"redis-cli -h ::1 -p {server.port} --user 'on$call' --askpass CONFIG SET appendonly yes"
+
+
 def test_persistence_that_cannot_be_read(clinic):
     clinic.client.execute_command("ACL", "SETUSER", "default", "-config")
     r = clinic.doctor()

@@ -59,6 +59,28 @@ def test_failures_that_are_allowed(page, redis, quredisd, handler, ledger):
     wait_for(lambda: sorted(ledger.lines()) == [f"good {i}" for i in range(4)] and mail.client.llen(mail.escape) == 2)
 
 
+def test_after_a_stop_the_next_question_counts(page, redis):
+    """A retry after one that was stopped begins anew: it also takes those that failed since."""
+    mail = Queue(redis.client())
+    mail.dead_letters(*(b"%d" % i for i in range(40)))
+    p = page().open("/dead-letters/mail")
+    p.sees("40 dead letters", ".tools")
+    p.click("Retry all", ".marks")
+    p.type("2", "#pace-rate")
+    p.click("Retry all 40", "dialog")
+    p.sees(" of 40", ".working")
+    p.click("Stop", ".working")
+    p.sees("; stopped (", ".toasts")
+    mail.dead_letters(b"later", b"latest")
+    n = mail.client.llen(mail.escape)
+    p.sees(f"{n} dead letters", ".tools")
+    p.click("Retry all", ".marks")
+    p.type("1000", "#pace-rate")
+    p.click(f"Retry all {n}", "dialog")
+    p.sees(f"{n} messages of mail moved back to ingress", ".toast-ok")
+    assert mail.client.llen(mail.escape) == 0 and mail.client.llen(mail.ingress) == 42
+
+
 def test_more_causes_than_are_shown(page, redis):
     """60 causes and classes: 50 of them come with the first answer, and no number is less than it is."""
     mail = Queue(redis.client())

@@ -195,11 +195,8 @@ const words = (filter) => Object.entries(filter).map(([name, value]) => `, ${nam
 
 /**
  * The server works for some seconds at a time, and remembers how far it came: asks again until it is complete, the user stops it, or too many messages fail
- * again. n: how many match. The server begins without a count if counting would take long.
- */
-/**
- * The server works for some seconds at a time. The first request begins anew, so that it acts on what the question said: an earlier operation that was stopped
- * had another bound, and perhaps another period.
+ * again. The first request begins anew, so that it acts on what the question said: an earlier operation that was stopped had another bound, and perhaps another
+ * period. n: how many match, for a server that began without a count because counting would take long.
  */
 async function sendOperation(path, params, title, n) {
 	let stopped = false, done = 0, result = null, total = null;
@@ -213,10 +210,8 @@ async function sendOperation(path, params, title, n) {
 			done += result.count;
 			if (result.complete === undefined && !(result.interrupted && result.count > 0))
 				break;
-			total = result.total ?? total ?? (result.done ?? done) - result.count + n;
-			const before = result.done > done ? ` (${count(result.done - done)} before)` : "";
-			box.show(`${count(result.done ?? done)} of ${count(total)}${before}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`,
-				result.done ?? done, total);
+			total = result.total ?? total ?? n;
+			box.show(`${count(done)}${total === null ? "" : ` of ${count(total)}`}${result.failed_again > 0 ? `, ${count(result.failed_again)} failed again` : ""}`, done, total);
 		}
 		return { ...result, count: done };
 	} finally {
