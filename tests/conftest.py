@@ -212,8 +212,8 @@ def ledger(tmp, handler):
 def terminal(redis):
     made = []
 
-    def make(*args, **options):
-        made.append(Terminal(redis.url, *args, **options))
+    def make(*args, url=None, **options):
+        made.append(Terminal(url or redis.url, *args, **options))
         return made[-1]
     yield make
     for t in made:
