@@ -81,12 +81,15 @@ def test_redis_returns_to_the_middle_of_one(redis_server, redis_proxy, quredisd,
     def save():
         wait_for(lambda: scratch(c))
         c.save()
-    d = quredisd(redis=redis_proxy(server, Rehearsal(12, save)), queues=[mail(handler)])
+    proxy = redis_proxy(server, Rehearsal(12, save))
+    d = quredisd(redis=proxy, queues=[mail(handler)])
     d.wait_event("queue_recovered", queue="mail")
     assert scratch(c) == []
     server.kill9()
+    proxy.refuse(True)
     server.start()
     assert scratch(c)
+    proxy.refuse(False)
     d.wait_event("redis_changed")
     wait_for(lambda: scratch(c) == [])
     assert not d.events("queue_error") and d.stop() == 0
